@@ -1,0 +1,56 @@
+# How everything here is compiled: language level, warnings, sanitizers, where outputs lie.
+# SPDX-License-Identifier: Apache-2.0
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+find_program(HVRUN_CCACHE ccache)
+if(HVRUN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${HVRUN_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${HVRUN_CCACHE})
+endif()
+find_program(HVRUN_MOLD mold)
+if(HVRUN_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# hv_compile: linked by every target of this project, by nobody outside.
+add_library(hv_compile INTERFACE)
+target_include_directories(hv_compile INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+target_compile_options(hv_compile INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
+                       $<$<BOOL:${HVRUN_WERROR}>:-Werror>)
+target_compile_definitions(hv_compile INTERFACE _GNU_SOURCE)
+find_package(Threads REQUIRED)
+target_link_libraries(hv_compile INTERFACE Threads::Threads)
+get_target_property(_options hv_compile INTERFACE_COMPILE_OPTIONS)
+list(REMOVE_ITEM _options -Wnon-virtual-dtor)
+set_target_properties(hv_compile PROPERTIES INTERFACE_COMPILE_OPTIONS
+                      "${_options};$<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>")
+
+if(HVRUN_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  # g++ 12 takes Asio's coroutine frames for mismatched once the sanitizer keeps their operators apart.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-mismatched-new-delete>)
+  add_link_options(-fsanitize=address,undefined)
+elseif(HVRUN_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+elseif(HVRUN_SANITIZE)
+  message(FATAL_ERROR "HVRUN_SANITIZE is '${HVRUN_SANITIZE}': use 'address', 'thread' or nothing")
+endif()
+
+# hv_library(NAME SOURCES... [DEPENDS targets...]): a room of the house as a static library.
+function(hv_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_link_libraries(${name} PUBLIC hv_compile ${arg_DEPENDS})
+endfunction()

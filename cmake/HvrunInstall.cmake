@@ -1,0 +1,32 @@
+# cmake --install: programs, library, header, CMake package, pkg-config file, man pages.
+# SPDX-License-Identifier: Apache-2.0
+#
+# The whole prefix can be moved afterwards: hvrun looks for hvrun-agent beside itself, the CMake package and the
+# pkg-config file find the prefix from where they lie, and programs take libhvrun's place from those.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS hvrun hvrun-agent RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+set_target_properties(hvrun_lib PROPERTIES EXPORT_NAME hvrun)
+install(TARGETS hvrun_lib EXPORT hvrun LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/hvrun/hvrun.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hvrun)
+
+set(_package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/hvrun)
+install(EXPORT hvrun NAMESPACE hvrun:: FILE hvrun-targets.cmake DESTINATION ${_package_folder})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hvrun-config.cmake.in ${PROJECT_BINARY_DIR}/hvrun-config.cmake
+                              INSTALL_DESTINATION ${_package_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/hvrun-config-version.cmake COMPATIBILITY SameMajorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/hvrun-config.cmake ${PROJECT_BINARY_DIR}/hvrun-config-version.cmake
+        DESTINATION ${_package_folder})
+
+# From <libdir>/pkgconfig back to the prefix, however deep libdir is (lib, lib64, lib/x86_64-linux-gnu).
+file(RELATIVE_PATH HVRUN_PREFIX_FROM_PC /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" HVRUN_PREFIX_FROM_PC "${HVRUN_PREFIX_FROM_PC}")
+configure_file(${PROJECT_SOURCE_DIR}/cmake/hvrun.pc.in ${PROJECT_BINARY_DIR}/hvrun.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/hvrun.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+foreach(_section 1 3 7)
+  file(GLOB _pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/man/*.${_section})
+  install(FILES ${_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${_section})
+endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,0 +1,30 @@
+# hvrun_pytest(LABEL files...): each pytest file becomes one ctest test of that label.
+# SPDX-License-Identifier: Apache-2.0
+#
+# The file's single tests are counted by tests/summary from the junit file that each run leaves in <build>/pytest.
+# Tests find the programs through HVRUN_BUILD_DIR (its bin/ and lib/) and the sources through HVRUN_SOURCE_DIR.
+# The distribution's Python: another one on PATH (pyenv, conda) has no pytest of ours.
+find_program(HVRUN_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
+
+# Seconds that one file may take. Clusters build hosts and count to 100 under --full.
+set(HVRUN_PYTEST_TIMEOUT_cluster 5400)
+set(HVRUN_PYTEST_TIMEOUT_cli 1800)
+set(HVRUN_PYTEST_TIMEOUT_lint 600)
+set(HVRUN_PYTEST_TIMEOUT_c 600)
+set(HVRUN_PYTEST_TIMEOUT_ranks 1200)
+
+function(hvrun_pytest label)
+  foreach(_file ${ARGN})
+    get_filename_component(_stem ${_file} NAME_WE)
+    set(_name ${label}.${_stem})
+    add_test(NAME ${_name}
+             COMMAND ${HVRUN_PYTHON} -B -m pytest -q -p no:cacheprovider -rs --junitxml=${PROJECT_BINARY_DIR}/pytest/${_name}.xml
+                     ${_file}
+             WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${_name} PROPERTIES LABELS ${label} TIMEOUT ${HVRUN_PYTEST_TIMEOUT_${label}} ENVIRONMENT
+                         "HVRUN_BUILD_DIR=${PROJECT_BINARY_DIR};HVRUN_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+    if(label STREQUAL "cluster")
+      set_tests_properties(${_name} PROPERTIES RESOURCE_LOCK cluster)  # hosts share bridge names and both cores
+    endif()
+  endforeach()
+endfunction()
