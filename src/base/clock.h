@@ -1,0 +1,18 @@
+// The only source of time. Durations are std::chrono; wall-clock stamps are nanoseconds since 1970.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace hv {
+
+using SteadyClock = std::chrono::steady_clock;
+using TimePoint = SteadyClock::time_point;
+using Duration = SteadyClock::duration;
+
+inline TimePoint now() { return SteadyClock::now(); }
+std::int64_t wall_clock_ns();
+double seconds_since(TimePoint start);
+
+}  // namespace hv

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/base/environment.h"
+
+extern char** environ;
+
+namespace hv {
+
+Environment Environment::of_process() {
+  std::vector<std::string> entries;
+  for (char** entry = environ; entry && *entry; ++entry) entries.emplace_back(*entry);
+  return from_entries(entries);
+}
+
+Environment Environment::from_entries(const std::vector<std::string>& entries) {
+  Environment environment;
+  for (const std::string& entry : entries) {
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string::npos || equals == 0) continue;
+    environment.values_.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return environment;
+}
+
+std::optional<std::string> Environment::get(std::string_view name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string Environment::get_or(std::string_view name, std::string_view fallback) const {
+  return get(name).value_or(std::string(fallback));
+}
+
+void Environment::unset(std::string_view name) {
+  const auto found = values_.find(name);
+  if (found != values_.end()) values_.erase(found);
+}
+
+std::vector<std::string> Environment::entries() const {
+  std::vector<std::string> entries;
+  entries.reserve(values_.size());
+  for (const auto& [name, value] : values_) entries.push_back(name + "=" + value);
+  return entries;
+}
+
+}  // namespace hv

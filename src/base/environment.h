@@ -1,0 +1,34 @@
+// The process's environment as a value: read once at the edge, passed as an argument from there on.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hv {
+
+class Environment {
+ public:
+  Environment() = default;
+  // Copies this process's environ. Call once, in main or when a context is made.
+  static Environment of_process();
+  // From NAME=VALUE entries; of repeated names the first counts, as in getenv; entries without '=' are dropped.
+  static Environment from_entries(const std::vector<std::string>& entries);
+
+  std::optional<std::string> get(std::string_view name) const;
+  std::string get_or(std::string_view name, std::string_view fallback) const;
+  bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
+  void set(std::string name, std::string value) { values_[std::move(name)] = std::move(value); }
+  void unset(std::string_view name);
+  const std::map<std::string, std::string, std::less<>>& all() const { return values_; }
+  // NAME=VALUE, sorted by name.
+  std::vector<std::string> entries() const;
+
+ private:
+  std::map<std::string, std::string, std::less<>> values_;
+};
+
+}  // namespace hv

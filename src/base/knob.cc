@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/base/knob.h"
+
+#include <cstring>
+
+#include "src/base/check.h"
+#include "src/base/error.h"
+#include "src/base/text.h"
+
+namespace hv {
+namespace {
+
+[[noreturn]] void malformed(const Knob& knob, const KnobValue& value, const std::string& accepted) {
+  throw Error(
+      ErrorKind::kUsage, value.origin + " is '" + printable(value.text) + "': not " + accepted,
+      "set it to " + accepted +
+          ", or unset it (default: " + (*knob.default_text ? knob.default_text : "unset") + ")");
+}
+
+std::string accepted_form(const Knob& knob) {
+  switch (knob.type) {
+    case KnobType::kText:
+      return "a text";
+    case KnobType::kBool:
+      return "0 or 1";
+    case KnobType::kSeconds:
+      return "a time such as 60, 0.5s or 500ms";
+    case KnobType::kChoice:
+      return std::string("one of ") + knob.choices;
+    case KnobType::kInteger:
+    case KnobType::kBytes:
+      break;
+  }
+  const std::string unit = knob.type == KnobType::kBytes
+                               ? "a number of bytes such as 65536, 64K or 1G"
+                               : "a whole number";
+  if (knob.maximum == INT64_MAX) return unit + " of at least " + std::to_string(knob.minimum);
+  return unit + " from " + std::to_string(knob.minimum) + " to " + std::to_string(knob.maximum);
+}
+
+}  // namespace
+
+const Knob& KnobReader::find(const char* name) const {
+  for (const Knob& knob : table_) {
+    if (std::strcmp(knob.name, name) == 0) return knob;
+  }
+  check_failed(__FILE__, __LINE__, "knob is declared", name);
+}
+
+KnobValue KnobReader::value(const char* name) const {
+  const Knob& knob = find(name);
+  for (const char* variable : {knob.name, knob.alias}) {
+    if (!*variable) continue;
+    const auto found = environment_.get(variable);
+    if (found && !found->empty()) return {*found, variable};
+  }
+  return {knob.default_text, "default"};
+}
+
+std::string KnobReader::text(const char* name) const {
+  const Knob& knob = find(name);
+  const KnobValue found = value(name);
+  if (knob.type == KnobType::kChoice && !found.text.empty()) {
+    bool known = false;
+    for (const std::string& choice : split(knob.choices, '|'))
+      known = known || choice == found.text;
+    if (!known) malformed(knob, found, accepted_form(knob));
+  }
+  return found.text;
+}
+
+bool KnobReader::flag(const char* name) const {
+  const Knob& knob = find(name);
+  const KnobValue found = value(name);
+  const std::string text = lower(found.text);
+  if (text == "1" || text == "true" || text == "yes" || text == "on") return true;
+  if (text == "0" || text == "false" || text == "no" || text == "off" || text.empty()) return false;
+  malformed(knob, found, accepted_form(knob));
+}
+
+std::int64_t KnobReader::integer(const char* name) const {
+  const Knob& knob = find(name);
+  const KnobValue found = value(name);
+  const auto parsed =
+      knob.type == KnobType::kBytes ? parse_bytes(found.text) : parse_integer(found.text);
+  if (!parsed || *parsed < knob.minimum || *parsed > knob.maximum)
+    malformed(knob, found, accepted_form(knob));
+  return *parsed;
+}
+
+double KnobReader::seconds(const char* name) const {
+  const Knob& knob = find(name);
+  const KnobValue found = value(name);
+  const auto parsed = parse_seconds(found.text);
+  if (!parsed) malformed(knob, found, accepted_form(knob));
+  return *parsed;
+}
+
+void KnobReader::check_all() const {
+  for (const Knob& knob : table_) {
+    if (!*knob.default_text && value(knob.name).text.empty()) continue;
+    switch (knob.type) {
+      case KnobType::kText:
+      case KnobType::kChoice:
+        text(knob.name);
+        break;
+      case KnobType::kBool:
+        flag(knob.name);
+        break;
+      case KnobType::kInteger:
+      case KnobType::kBytes:
+        integer(knob.name);
+        break;
+      case KnobType::kSeconds:
+        seconds(knob.name);
+        break;
+    }
+  }
+}
+
+const char* knob_type_name(KnobType type) {
+  switch (type) {
+    case KnobType::kText:
+      return "text";
+    case KnobType::kBool:
+      return "0|1";
+    case KnobType::kInteger:
+      return "number";
+    case KnobType::kBytes:
+      return "bytes";
+    case KnobType::kSeconds:
+      return "seconds";
+    case KnobType::kChoice:
+      return "choice";
+  }
+  return "";
+}
+
+}  // namespace hv

@@ -1,0 +1,55 @@
+// Knobs: environment variables declared once with type, default and one sentence.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program has one table (knobs.cc). A malformed value is an Error naming variable, value and accepted form.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/base/environment.h"
+
+namespace hv {
+
+enum class KnobType { kText, kBool, kInteger, kBytes, kSeconds, kChoice };
+
+struct Knob {
+  const char* name;  // "HVRUN_FUSION_THRESHOLD"
+  KnobType type;
+  const char* default_text;  // as a user would write it; "" means unset
+  const char* summary;       // one sentence, ends with a full stop
+  const char* alias = "";    // "HOROVOD_FUSION_THRESHOLD"; read when name is unset
+  const char* choices = "";  // kChoice: "a|b|c"
+  std::int64_t minimum = 0;  // kInteger and kBytes
+  std::int64_t maximum = INT64_MAX;
+};
+
+struct KnobValue {
+  std::string text;    // value in force
+  std::string origin;  // "default", or the variable that set it
+};
+
+// Looks knobs up in an environment. The typed getters throw Error(kUsage) for a malformed value.
+class KnobReader {
+ public:
+  KnobReader(const std::vector<Knob>& table, const Environment& environment)
+      : table_(table), environment_(environment) {}
+
+  KnobValue value(const char* name) const;
+  std::string text(const char* name) const;
+  bool flag(const char* name) const;
+  std::int64_t integer(const char* name) const;  // kInteger, kBytes ("64M", "1GiB")
+  double seconds(const char* name) const;        // "60", "0.5", "500ms"
+  // Parses every knob of the table once, so that a malformed one is told at the start.
+  void check_all() const;
+
+ private:
+  const Knob& find(const char* name) const;
+  const std::vector<Knob>& table_;
+  const Environment& environment_;
+};
+
+const char* knob_type_name(KnobType type);
+
+}  // namespace hv

@@ -1,0 +1,39 @@
+// Pure functions on text: strict numbers, splitting, quoting, the nearest name.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hv {
+
+// "".split is one empty piece; separators are kept out.
+std::vector<std::string> split(std::string_view text, char separator);
+std::string_view trim(std::string_view text);
+std::string lower(std::string_view text);
+std::string join(const std::vector<std::string>& pieces, std::string_view separator);
+
+// The whole text must be the number; no spaces, no '+', no overflow.
+std::optional<std::int64_t> parse_integer(std::string_view text);
+std::optional<std::int64_t> parse_bytes(
+    std::string_view text);  // 65536, 64K, 64KiB, 1M, 2G (powers of 1024)
+std::optional<double> parse_seconds(std::string_view text);  // 60, 0.5, 60s, 500ms, 2m, 1h
+std::optional<double> parse_number(std::string_view text);   // a finite decimal
+
+std::string errno_text(int errno_value);
+// For messages: control bytes and bytes that are no UTF-8 as \xNN; at most limit bytes, then "...".
+std::string printable(std::string_view text, std::size_t limit = 200);
+// One word for a POSIX shell: 'it'\''s'.
+std::string shell_quote(std::string_view text);
+std::string hex(const void* bytes, std::size_t size);
+std::string format_bytes(std::uint64_t bytes);
+// The nearest candidate in edit distance, unless that is more than a third of the word: for "did you mean".
+std::optional<std::string> nearest(std::string_view word,
+                                   const std::vector<std::string>& candidates);
+// "0-3,7" from {0,1,2,3,7}.
+std::string format_ranges(const std::vector<int>& sorted);
+
+}  // namespace hv

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/contract/contract.h"
+
+#include <array>
+
+#include "src/base/text.h"
+
+namespace hv {
+namespace {
+
+struct NumberName {
+  const char* name;
+  int RankIdentity::*field;
+};
+constexpr std::array<NumberName, 6> kNumbers{{{"HVRUN_RANK", &RankIdentity::rank},
+                                              {"HVRUN_SIZE", &RankIdentity::size},
+                                              {"HVRUN_LOCAL_RANK", &RankIdentity::local_rank},
+                                              {"HVRUN_LOCAL_SIZE", &RankIdentity::local_size},
+                                              {"HVRUN_CROSS_RANK", &RankIdentity::cross_rank},
+                                              {"HVRUN_CROSS_SIZE", &RankIdentity::cross_size}}};
+// Far above any machine; keeps sums of counts inside an int.
+constexpr std::int64_t kMostRanks = 1 << 24;
+
+struct Launcher {
+  const char* variable;
+  const char* name;
+};
+// Set above 1 by launchers other than hvrun. SLURM_NTASKS is not among them: a batch script has it too.
+constexpr std::array<Launcher, 4> kLaunchers{{{"WORLD_SIZE", "torchrun or a like launcher"},
+                                              {"PMI_SIZE", "an MPI launcher (PMI)"},
+                                              {"OMPI_COMM_WORLD_SIZE", "OpenMPI's mpirun"},
+                                              {"SLURM_STEP_NUM_TASKS", "Slurm's srun"}}};
+
+Status other_launcher(const Environment& environment) {
+  for (const Launcher& launcher : kLaunchers) {
+    const auto value = environment.get(launcher.variable);
+    const auto count = value ? parse_integer(*value) : std::nullopt;
+    if (!count || *count <= 1) continue;
+    return {StatusCode::kContract,
+            std::string("join the job: ") + launcher.variable + "=" + *value + " says that " +
+                launcher.name + " started " + *value +
+                " processes, but they have no way to meet that libhvrun can trust; "
+                "start them with 'hvrun -np " +
+                *value + " program ...' instead (or unset " + launcher.variable + " to run alone)"};
+  }
+  return Status::success();
+}
+
+Status read_number(const Environment& environment, const char* name, int* number) {
+  const auto text = environment.get(name);
+  if (!text) {
+    return {StatusCode::kContract, std::string("join the job: ") + name +
+                                       " is not set although HVRUN_RANK is; "
+                                       "start the program with hvrun, which sets them all"};
+  }
+  const auto value = parse_integer(*text);
+  if (!value || *value < 0 || *value > kMostRanks) {
+    return {StatusCode::kContract, std::string("join the job: ") + name + " is '" +
+                                       printable(*text) + "', not a whole number from 0 to " +
+                                       std::to_string(kMostRanks)};
+  }
+  *number = static_cast<int>(*value);
+  return Status::success();
+}
+
+Status check_ranges(const RankIdentity& who) {
+  const auto within = [](int index, int size) { return index < size; };
+  if (within(who.rank, who.size) && within(who.local_rank, who.local_size) &&
+      within(who.cross_rank, who.cross_size)) {
+    return Status::success();
+  }
+  return {StatusCode::kContract,
+          "join the job: rank " + std::to_string(who.rank) + " of " + std::to_string(who.size) +
+              ", local rank " + std::to_string(who.local_rank) + " of " +
+              std::to_string(who.local_size) + ", cross rank " + std::to_string(who.cross_rank) +
+              " of " + std::to_string(who.cross_size) + " cannot be: a rank is below its size"};
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> contract_environment(
+    const Contract& contract, const ContractAddresses& addresses) {
+  const RankIdentity& who = contract.identity;
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const NumberName& number : kNumbers)
+    result.emplace_back(number.name, std::to_string(who.*number.field));
+  result.emplace_back("HVRUN_JOB_ID", who.job_id);
+  result.emplace_back("HVRUN_AGENT", contract.agent_socket);
+  result.emplace_back("RANK", std::to_string(who.rank));
+  result.emplace_back("WORLD_SIZE", std::to_string(who.size));
+  result.emplace_back("LOCAL_RANK", std::to_string(who.local_rank));
+  result.emplace_back("LOCAL_WORLD_SIZE", std::to_string(who.local_size));
+  result.emplace_back("GROUP_RANK", std::to_string(addresses.host_index));
+  result.emplace_back("MASTER_ADDR", addresses.master_address);
+  result.emplace_back("MASTER_PORT", std::to_string(addresses.master_port));
+  return result;
+}
+
+Status read_contract(const Environment& environment, Contract* contract) {
+  *contract = Contract{};
+  if (!environment.has("HVRUN_RANK")) return other_launcher(environment);
+  RankIdentity who;
+  for (const NumberName& number : kNumbers) {
+    if (Status status = read_number(environment, number.name, &(who.*number.field)); !status.ok())
+      return status;
+  }
+  if (Status status = check_ranges(who); !status.ok()) return status;
+  who.job_id = environment.get_or("HVRUN_JOB_ID", "");
+  contract->identity = who;
+  contract->agent_socket = environment.get_or("HVRUN_AGENT", "");
+  if (contract->agent_socket.empty() && who.size > 1) {
+    return {StatusCode::kContract,
+            "join the job: HVRUN_AGENT is not set, so this rank cannot meet the other " +
+                std::to_string(who.size - 1) + "; start the program with hvrun"};
+  }
+  return Status::success();
+}
+
+const std::vector<std::string>& contract_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> result;
+    for (const auto& [name, value] : contract_environment({}, {})) result.push_back(name);
+    return result;
+  }();
+  return names;
+}
+
+}  // namespace hv

@@ -1,0 +1,49 @@
+// The contract: the environment a rank is born with. The launcher writes it, libhvrun reads it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Values only, no I/O. docs/contract.md and hvrun-env(7) describe every name for users.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/environment.h"
+#include "src/base/status.h"
+
+namespace hv {
+
+// Who a rank is. All counts are those of one job.
+struct RankIdentity {
+  int rank = 0;  // 0 .. size-1
+  int size = 1;
+  int local_rank = 0;  // among the ranks of this host
+  int local_size = 1;
+  int cross_rank = 0;  // among the ranks of all hosts that have this local_rank
+  int cross_size = 1;
+  std::string job_id;  // random hex; names the job in sockets and environments, is no secret
+};
+
+// What else a rank must know to meet the others.
+struct Contract {
+  RankIdentity identity;
+  std::string agent_socket;  // "@name" in the abstract namespace, else a path; empty: no hvrun
+};
+
+// NAME=VALUE pairs of the contract, HVRUN_* first, then PyTorch's names.
+struct ContractAddresses {
+  std::string master_address;
+  int master_port = 0;
+  int host_index = 0;  // GROUP_RANK
+};
+std::vector<std::pair<std::string, std::string>> contract_environment(
+    const Contract& contract, const ContractAddresses& addresses);
+
+// Reads the contract. Without one: a single rank (size 1, empty agent_socket) when no launcher's mark is
+// there; kContract, naming the variable and what to do, under another launcher or when a value is malformed.
+Status read_contract(const Environment& environment, Contract* contract);
+
+// The names that the launcher itself sets; -x may not override them.
+const std::vector<std::string>& contract_names();
+
+}  // namespace hv

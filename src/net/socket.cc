@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/net/socket.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "src/base/clock.h"
+
+namespace hv {
+namespace {
+
+std::uint16_t local_port(int socket) {
+  sockaddr_storage raw{};
+  socklen_t size = sizeof raw;
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&raw), &size);
+  return SocketAddress::from_raw(reinterpret_cast<sockaddr*>(&raw), size).port();
+}
+
+// Binds on "::" for both families where IPv6 exists, else on 0.0.0.0.
+Status bind_everywhere(std::uint16_t port, UniqueFd* socket) {
+  for (const int family : {AF_INET6, AF_INET}) {
+    UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd) continue;
+    const int on = 1, off = 0;
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (family == AF_INET6) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    const SocketAddress any = SocketAddress::any(family, port);
+    if (::bind(fd.get(), any.raw(), any.size()) == 0) {
+      *socket = std::move(fd);
+      return Status::success();
+    }
+    if (errno == EADDRINUSE) break;
+  }
+  return system_status("bind TCP port " + std::to_string(port), errno);
+}
+
+struct UnixAddress {
+  sockaddr_un raw{};
+  socklen_t size = 0;
+};
+
+Status unix_address(const std::string& name, UnixAddress* address) {
+  if (name.empty() || name.size() >= sizeof address->raw.sun_path) {
+    return {StatusCode::kArgument, "socket name '" + name + "' is empty or too long"};
+  }
+  address->raw.sun_family = AF_UNIX;
+  std::memcpy(address->raw.sun_path, name.data(), name.size());
+  const bool abstract = name[0] == '@';
+  if (abstract) address->raw.sun_path[0] = '\0';
+  address->size =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + (abstract ? 0 : 1));
+  return Status::success();
+}
+
+// Waits until fd is ready for events or the deadline passes.
+Status wait_for(int fd, short events, TimePoint deadline, const char* doing) {
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now()).count();
+    if (left < 0) return {StatusCode::kSystem, std::string(doing) + ": timed out"};
+    pollfd entry{fd, events, 0};
+    const int ready = ::poll(&entry, 1, static_cast<int>(std::min<long long>(left + 1, 1 << 30)));
+    if (ready > 0) return Status::success();
+    if (ready < 0 && errno != EINTR) return system_status(doing, errno);
+  }
+}
+
+}  // namespace
+
+Status listen_tcp(std::uint16_t port, UniqueFd* listener, std::uint16_t* bound_port) {
+  if (Status status = bind_everywhere(port, listener); !status.ok()) return status;
+  if (::listen(listener->get(), 1024) != 0) return system_status("listen on TCP port", errno);
+  *bound_port = local_port(listener->get());
+  return Status::success();
+}
+
+Status hold_tcp_port(std::uint16_t port, UniqueFd* holder, std::uint16_t* bound_port) {
+  if (Status status = bind_everywhere(port, holder); !status.ok()) return status;
+  *bound_port = local_port(holder->get());
+  return Status::success();
+}
+
+Status start_connect(const SocketAddress& address, UniqueFd* socket) {
+  UniqueFd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return system_status("make a socket", errno);
+  const int on = 1;
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (::connect(fd.get(), address.raw(), address.size()) != 0 && errno != EINPROGRESS) {
+    return system_status("connect to " + address.text(), errno);
+  }
+  *socket = std::move(fd);
+  return Status::success();
+}
+
+Status finish_connect(int socket, const SocketAddress& address) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) return system_status("connect to " + address.text(), error);
+  return Status::success();
+}
+
+Status listen_unix(const std::string& name, UniqueFd* listener) {
+  UnixAddress address;
+  if (Status status = unix_address(name, &address); !status.ok()) return status;
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return system_status("make a Unix socket", errno);
+  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address.raw), address.size) != 0 ||
+      ::listen(fd.get(), 1024) != 0) {
+    return system_status("listen on Unix socket " + name, errno);
+  }
+  *listener = std::move(fd);
+  return Status::success();
+}
+
+Status connect_unix(const std::string& name, UniqueFd* socket) {
+  UnixAddress address;
+  if (Status status = unix_address(name, &address); !status.ok()) return status;
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return system_status("make a Unix socket", errno);
+  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address.raw), address.size) != 0) {
+    return system_status("connect to Unix socket " + name, errno);
+  }
+  *socket = std::move(fd);
+  return Status::success();
+}
+
+Status peer_user(int socket, std::uint32_t* uid, std::int32_t* pid) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    return system_status("ask who connected", errno);
+  *uid = peer.uid;
+  *pid = peer.pid;
+  return Status::success();
+}
+
+Status send_descriptor(int socket, int fd) {
+  char byte = 'd';
+  iovec piece{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  while (::sendmsg(socket, &message, MSG_NOSIGNAL) < 0) {
+    if (errno != EINTR) return system_status("hand over a descriptor", errno);
+  }
+  return Status::success();
+}
+
+Status receive_descriptor(int socket, UniqueFd* fd) {
+  char byte = 0;
+  iovec piece{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t got = 0;
+  while ((got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0) {
+    if (errno != EINTR) return system_status("receive a descriptor", errno);
+  }
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (got != 1 || !header || header->cmsg_type != SCM_RIGHTS ||
+      header->cmsg_len != CMSG_LEN(sizeof(int))) {
+    return {StatusCode::kSystem,
+            "receive a descriptor: the other end closed or sent something else"};
+  }
+  int received = -1;
+  std::memcpy(&received, CMSG_DATA(header), sizeof received);
+  fd->reset(received);
+  return Status::success();
+}
+
+Status write_all(int fd, const void* bytes, std::size_t size, std::chrono::milliseconds timeout) {
+  const TimePoint deadline = now() + timeout;
+  const auto* data = static_cast<const char*>(bytes);
+  while (size > 0) {
+    const ssize_t wrote = ::send(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (wrote > 0) {
+      data += wrote;
+      size -= static_cast<std::size_t>(wrote);
+    } else if (wrote < 0 && errno == EAGAIN) {
+      if (Status status = wait_for(fd, POLLOUT, deadline, "send"); !status.ok()) return status;
+    } else if (wrote < 0 && errno != EINTR) {
+      return system_status("send", errno);
+    }
+  }
+  return Status::success();
+}
+
+Status read_exactly(int fd, void* bytes, std::size_t size, std::chrono::milliseconds timeout) {
+  const TimePoint deadline = now() + timeout;
+  auto* data = static_cast<char*>(bytes);
+  while (size > 0) {
+    const ssize_t got = ::recv(fd, data, size, MSG_DONTWAIT);
+    if (got > 0) {
+      data += got;
+      size -= static_cast<std::size_t>(got);
+    } else if (got == 0) {
+      return {StatusCode::kSystem, "receive: the other end closed the connection"};
+    } else if (errno == EAGAIN) {
+      if (Status status = wait_for(fd, POLLIN, deadline, "receive"); !status.ok()) return status;
+    } else if (errno != EINTR) {
+      return system_status("receive", errno);
+    }
+  }
+  return Status::success();
+}
+
+Status set_nonblocking(int fd, bool nonblocking) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 ||
+      ::fcntl(fd, F_SETFL, nonblocking ? flags | O_NONBLOCK : flags & ~O_NONBLOCK) != 0) {
+    return system_status("change a descriptor's mode", errno);
+  }
+  return Status::success();
+}
+
+}  // namespace hv

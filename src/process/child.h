@@ -1,0 +1,34 @@
+// Starting a child process: own session, clean signals, only descriptors 0-2, and the reason when exec fails.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "src/base/unique_fd.h"
+#include "src/process/command.h"
+
+namespace hv {
+
+struct ChildOptions {
+  int stdin_fd = -1;   // -1: /dev/null
+  int stdout_fd = -1;  // -1: the caller's
+  int stderr_fd = -1;
+  bool new_session = true;
+  bool controlling_terminal = false;  // stdout_fd is a terminal and becomes the session's
+  bool die_with_parent = true;        // PDEATHSIG SIGKILL; tied to the *thread* that calls
+  std::string cgroup_procs_file;      // the child writes itself there before exec; empty: no
+};
+
+struct SpawnResult {
+  pid_t pid = -1;     // -1: failed
+  int error = 0;      // errno of the step that failed
+  std::string doing;  // that step: "chdir to /x", "exec /bin/y"
+};
+
+// Forks and executes. Returns after exec has succeeded or failed (a failed child is reaped).
+// A file that is executable but no program the kernel knows is run by /bin/sh, as execvp does.
+SpawnResult spawn_child(const Command& command, const ChildOptions& options);
+
+}  // namespace hv

@@ -1,0 +1,232 @@
+// The rank's end of the agent's socket.
+// SPDX-License-Identifier: Apache-2.0
+#include "src/rendezvous/agent_store.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "src/base/check.h"
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "src/net/socket.h"
+
+namespace hv {
+namespace {
+
+using rendezvous::Type;
+
+void watch(int epoll, int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  HV_CHECK(::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0,
+           "a descriptor is added to epoll once");
+}
+
+std::string name_of(int rank) { return "rank " + std::to_string(rank); }
+
+}  // namespace
+
+AgentStore::AgentStore(UniqueFd socket, std::string name, std::chrono::milliseconds timeout)
+    : socket_(std::move(socket)),
+      kept_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      readiness_(::epoll_create1(EPOLL_CLOEXEC)),
+      name_(std::move(name)),
+      timeout_(timeout) {
+  HV_CHECK(kept_ && readiness_, "an epoll and an eventfd can be made");
+  watch(readiness_.get(), socket_.get());
+  watch(readiness_.get(), kept_.get());
+}
+
+Status AgentStore::join(const std::string& socket_name, int rank, int epoch,
+                        std::chrono::milliseconds timeout, std::unique_ptr<AgentStore>* store) {
+  const std::string doing = "join the job as " + name_of(rank);
+  UniqueFd socket;
+  if (Status status = connect_unix(socket_name, &socket); !status.ok()) {
+    return {status.code, doing + ": " + status.message +
+                             "; is the hvrun-agent that started this rank still there?"};
+  }
+  std::unique_ptr<AgentStore> made(new AgentStore(std::move(socket), socket_name, timeout));
+  rendezvous::Join hello;
+  hello.rank = static_cast<std::uint32_t>(rank);
+  hello.epoch = static_cast<std::uint32_t>(epoch);
+  if (Status status = made->send(hello, doing); !status.ok()) return status;
+  rendezvous::Welcome welcome;
+  if (Status status = made->await(&welcome, doing, now() + timeout, false); !status.ok())
+    return status;
+  made->key_ = welcome.key;
+  *store = std::move(made);
+  return Status::success();
+}
+
+template <class Message>
+Status AgentStore::send(const Message& message, const std::string& doing) {
+  if (!broken_.empty()) return broken(doing);
+  const std::string frame = encode_frame_of(message);
+  const Status status = write_all(socket_.get(), frame.data(), frame.size(), timeout_);
+  if (status.ok()) return status;
+  break_off(status.message);
+  return broken(doing);
+}
+
+template <class Message>
+Status AgentStore::await(Message* message, const std::string& doing, TimePoint deadline,
+                         bool loss_ends_it) {
+  for (;;) {
+    if (!replies_.empty()) {
+      const Frame frame = std::move(replies_.front());
+      replies_.pop_front();
+      if (frame.type == static_cast<std::uint8_t>(Message::kType) &&
+          decode(frame.payload, message)) {
+        return Status::success();
+      }
+      rendezvous::Refused refused;
+      if (frame.type == static_cast<std::uint8_t>(Type::kRefused) &&
+          decode(frame.payload, &refused)) {
+        return {StatusCode::kContract, doing + ": the agent refused: " + printable(refused.reason)};
+      }
+      break_off("the agent sent a message of type " + std::to_string(frame.type) +
+                " that was not expected");
+    }
+    if (loss_ends_it && !loss_.empty()) return {StatusCode::kPeerLost, doing + ": " + loss_};
+    if (!broken_.empty()) return broken(doing);
+    if (Status status = wait_for_bytes(doing, deadline); !status.ok()) return status;
+    receive();
+  }
+}
+
+Status AgentStore::wait_for_bytes(const std::string& doing, TimePoint deadline) {
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now()).count();
+    if (left < 0) return {StatusCode::kSystem, doing + ": no answer from the agent in time"};
+    pollfd entry{socket_.get(), POLLIN, 0};
+    const int ready = ::poll(&entry, 1, static_cast<int>(std::min<long long>(left + 1, 1 << 30)));
+    if (ready > 0) return Status::success();
+    if (ready < 0 && errno != EINTR) return system_status(doing, errno);
+  }
+}
+
+void AgentStore::receive() {
+  char bytes[16384];
+  while (broken_.empty()) {
+    const ssize_t got = ::recv(socket_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0)
+      return break_off(got == 0 ? "the agent closed the connection" : errno_text(errno));
+    if (!parser_.feed({bytes, static_cast<std::size_t>(got)}))
+      return break_off("the agent sent a broken frame");
+    keep_events();
+  }
+}
+
+void AgentStore::keep_events() {
+  Frame frame;
+  while (parser_.next(&frame)) {
+    rendezvous::Event event;
+    if (frame.type != static_cast<std::uint8_t>(Type::kEvent)) {
+      replies_.push_back(std::move(frame));
+    } else if (decode(frame.payload, &event)) {
+      keep(event);
+    } else {
+      return break_off("the agent sent a broken event");
+    }
+  }
+}
+
+void AgentStore::keep(const rendezvous::Event& event) {
+  events_.push_back({static_cast<int>(event.rank), printable(event.reason)});
+  if (loss_.empty()) loss_ = name_of(events_.back().rank) + " " + events_.back().reason;
+  const std::uint64_t one = 1;
+  HV_CHECK(::write(kept_.get(), &one, sizeof one) == sizeof one, "an eventfd counts");
+}
+
+// The socket stays open (its number may still be watched) but is polled no more: it would be
+// readable for ever.
+void AgentStore::break_off(const std::string& reason) {
+  if (!broken_.empty()) return;
+  broken_ = reason;
+  ::epoll_ctl(readiness_.get(), EPOLL_CTL_DEL, socket_.get(), nullptr);
+}
+
+Status AgentStore::broken(const std::string& doing) const {
+  return {StatusCode::kSystem,
+          doing + ": the agent at " + printable(name_) + " is out of reach: " + broken_};
+}
+
+Status AgentStore::put(const std::string& key, const std::string& value) {
+  const std::string doing = "publish '" + printable(key) + "'";
+  if (key.size() > rendezvous::kMaxKeyBytes || value.size() > rendezvous::kMaxValueBytes) {
+    return {StatusCode::kArgument, doing + ": key or value is too long"};
+  }
+  return send(rendezvous::Put{key, value}, doing);
+}
+
+Status AgentStore::fence(std::chrono::milliseconds timeout) {
+  const std::string doing = "meet the other ranks";
+  const TimePoint deadline = now() + timeout;
+  if (Status status = send(rendezvous::Fence{++fences_}, doing); !status.ok()) return status;
+  rendezvous::FenceDone done;
+  if (Status status = await(&done, doing, deadline, true); !status.ok()) return status;
+  if (done.number == fences_) return Status::success();
+  break_off("it answered fence " + std::to_string(done.number) + " instead of " +
+            std::to_string(fences_));
+  return broken(doing);
+}
+
+Status AgentStore::get(int rank, const std::string& key, std::string* value) {
+  const std::string doing = "ask what " + name_of(rank) + " published as '" + printable(key) + "'";
+  if (Status status = send(rendezvous::Get{static_cast<std::uint32_t>(rank), key}, doing);
+      !status.ok())
+    return status;
+  rendezvous::Value answer;
+  if (Status status = await(&answer, doing, now() + timeout_, false); !status.ok()) {
+    break_off(status.message);  // a late answer would be taken for the next question's
+    return status;
+  }
+  if (!answer.found) return {StatusCode::kArgument, doing + ": nothing"};
+  *value = std::move(answer.value);
+  return Status::success();
+}
+
+Status AgentStore::job_key(JobKey* key) {
+  *key = key_;
+  return Status::success();
+}
+
+// Nothing to do about a failure of these two but to say so: the agent sees the rank's end in any
+// case.
+void AgentStore::report_lost(int rank, const std::string& reason) {
+  const Status status =
+      send(rendezvous::Lost{static_cast<std::uint32_t>(rank), reason}, "report a lost rank");
+  if (!status.ok()) {
+    HV_LOG(kWarn, "rendezvous") << status.message;
+  }
+}
+
+void AgentStore::report_goodbye() {
+  const Status status = send(rendezvous::Goodbye{}, "say goodbye");
+  if (!status.ok()) {
+    HV_LOG(kWarn, "rendezvous") << status.message;
+  }
+}
+
+bool AgentStore::next_event(PeerEvent* event) {
+  receive();
+  if (events_.empty()) return false;
+  *event = std::move(events_.front());
+  events_.pop_front();
+  std::uint64_t count = 0;
+  if (events_.empty())
+    HV_CHECK(::read(kept_.get(), &count, sizeof count) == sizeof count, "the eventfd was set");
+  return true;
+}
+
+}  // namespace hv

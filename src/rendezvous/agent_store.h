@@ -1,0 +1,68 @@
+// The store of a real rank: put, fence and get through its host's agent, over the agent's Unix
+// socket. SPDX-License-Identifier: Apache-2.0
+//
+// The frames are those of messages.h. The agent may send an Event at any moment: whoever reads
+// keeps it for next_event(). After the agent has gone every call fails with that reason; the
+// launcher ends the rank anyway.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "src/base/clock.h"
+#include "src/base/unique_fd.h"
+#include "src/rendezvous/messages.h"
+#include "src/rendezvous/store.h"
+#include "src/wire/frame.h"
+
+namespace hv {
+
+class AgentStore : public Store {
+ public:
+  // Connects and joins; blocks until the agent has welcomed or refused this rank, at most timeout.
+  static Status join(const std::string& socket_name, int rank, int epoch,
+                     std::chrono::milliseconds timeout, std::unique_ptr<AgentStore>* store);
+
+  Status put(const std::string& key, const std::string& value) override;
+  Status fence(std::chrono::milliseconds timeout) override;
+  Status get(int rank, const std::string& key, std::string* value) override;
+  Status job_key(JobKey* key) override;
+  void report_lost(int rank, const std::string& reason) override;
+  void report_goodbye() override;
+  int event_fd() const override { return readiness_.get(); }
+  bool next_event(PeerEvent* event) override;
+
+ private:
+  AgentStore(UniqueFd socket, std::string name, std::chrono::milliseconds timeout);
+
+  template <class Message>
+  Status send(const Message& message, const std::string& doing);
+  // Reads frames until one of this type has come; Events are kept on the way.
+  template <class Message>
+  Status await(Message* message, const std::string& doing, TimePoint deadline, bool loss_ends_it);
+  Status wait_for_bytes(const std::string& doing, TimePoint deadline);
+  // Takes what the socket holds now, without blocking.
+  void receive();
+  void keep_events();
+  void keep(const rendezvous::Event& event);
+  void break_off(const std::string& reason);
+  Status broken(const std::string& doing) const;
+
+  UniqueFd socket_;
+  UniqueFd kept_;       // eventfd: readable while events_ holds something
+  UniqueFd readiness_;  // epoll over both: what event_fd() hands out
+  const std::string name_;
+  const std::chrono::milliseconds timeout_;
+  FrameParser parser_{rendezvous::kMaxPayload};
+  std::deque<Frame> replies_;
+  std::deque<PeerEvent> events_;
+  std::string loss_;    // words of the first event
+  std::string broken_;  // why the connection is of no use any more; empty while it is
+  JobKey key_{};
+  std::uint32_t fences_ = 0;
+};
+
+}  // namespace hv

@@ -1,0 +1,148 @@
+// Messages between a rank and its host's agent over the agent's Unix socket, one struct each.
+// SPDX-License-Identifier: Apache-2.0
+//
+// rank                           agent
+//   -> Join                        first; peer credentials have been checked by then
+//   <- Welcome | Refused
+//   -> Put ... Fence               puts are gathered; the fence ends when every rank of the job has
+//   sent it
+//   <- FenceDone                   or never, when a rank is lost first: then an Event says so
+//   -> Get   <- Value              of what was put before the last fence; one Get at a time
+//   -> Lost                        this rank lost contact with another one
+//   -> Goodbye                     this rank leaves in order: its end is no loss
+//   <- Event                       at any time after Welcome, also between a Get and its Value
+// Frames as in wire/frame.h: u32 length of the rest, u8 type, payload.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "src/wire/authentication.h"
+#include "src/wire/codec.h"
+
+namespace hv::rendezvous {
+
+constexpr std::uint32_t kRankProtocol = 1;
+constexpr std::size_t kMaxPayload = 2u << 20;
+constexpr std::size_t kMaxKeyBytes = 255;
+constexpr std::size_t kMaxValueBytes = 1u << 20;
+
+enum class Type : std::uint8_t {
+  kJoin = 1,
+  kPut,
+  kFence,
+  kGet,
+  kLost,
+  kGoodbye,  // rank to agent
+  kWelcome = 65,
+  kRefused,
+  kFenceDone,
+  kValue,
+  kEvent,  // agent to rank
+};
+
+struct Join {
+  static constexpr Type kType = Type::kJoin;
+  std::uint32_t protocol = kRankProtocol;
+  std::uint32_t rank = 0;
+  std::uint32_t epoch = 0;  // 0 for a process's first join, one more each time it joins again
+  template <class Archive>
+  void fields(Archive& a) {
+    a(protocol);
+    a(rank);
+    a(epoch);
+  }
+};
+struct Welcome {
+  static constexpr Type kType = Type::kWelcome;
+  JobKey key{};
+  template <class Archive>
+  void fields(Archive& a) {
+    a(key);
+  }
+};
+struct Refused {
+  static constexpr Type kType = Type::kRefused;
+  std::string reason;
+  template <class Archive>
+  void fields(Archive& a) {
+    a(reason);
+  }
+};
+
+struct Put {
+  static constexpr Type kType = Type::kPut;
+  std::string key;
+  std::string value;
+  template <class Archive>
+  void fields(Archive& a) {
+    a(key);
+    a(value);
+  }
+};
+struct Fence {
+  static constexpr Type kType = Type::kFence;
+  std::uint32_t number = 0;  // counts this connection's fences from 1
+  template <class Archive>
+  void fields(Archive& a) {
+    a(number);
+  }
+};
+struct FenceDone {
+  static constexpr Type kType = Type::kFenceDone;
+  std::uint32_t number = 0;
+  template <class Archive>
+  void fields(Archive& a) {
+    a(number);
+  }
+};
+
+struct Get {
+  static constexpr Type kType = Type::kGet;
+  std::uint32_t rank = 0;
+  std::string key;
+  template <class Archive>
+  void fields(Archive& a) {
+    a(rank);
+    a(key);
+  }
+};
+struct Value {
+  static constexpr Type kType = Type::kValue;
+  bool found = false;
+  std::string value;
+  template <class Archive>
+  void fields(Archive& a) {
+    a(found);
+    a(value);
+  }
+};
+
+struct Lost {
+  static constexpr Type kType = Type::kLost;
+  std::uint32_t rank = 0;
+  std::string reason;
+  template <class Archive>
+  void fields(Archive& a) {
+    a(rank);
+    a(reason);
+  }
+};
+struct Goodbye {
+  static constexpr Type kType = Type::kGoodbye;
+  template <class Archive>
+  void fields(Archive&) {}
+};
+// A rank has ended without goodbye, or was given up by its agent.
+struct Event {
+  static constexpr Type kType = Type::kEvent;
+  std::uint32_t rank = 0;
+  std::string reason;
+  template <class Archive>
+  void fields(Archive& a) {
+    a(rank);
+    a(reason);
+  }
+};
+
+}  // namespace hv::rendezvous

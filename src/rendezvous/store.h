@@ -1,0 +1,46 @@
+// Store: where the ranks of a job find each other; a key/value exchange with fences.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each rank puts what others need (addresses, socket names) and fences; after the fence every rank can get
+// what any rank put before it. AgentStore talks to the host's agent; InprocStore serves ranks that are
+// threads of one process (tests). Calls may block; one thread at a time.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "src/base/status.h"
+#include "src/wire/authentication.h"
+
+namespace hv {
+
+// What a rank hears about its peers while it runs.
+struct PeerEvent {
+  int rank = -1;
+  std::string reason;  // "ended by signal 9 (Killed)", in words, for messages
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // Visible to others after the next fence. Keys are chosen by the runtime; at most 255 bytes; values 1 MiB.
+  virtual Status put(const std::string& key, const std::string& value) = 0;
+  // Blocks until every rank has come here as often as this one, or a peer is lost, or timeout.
+  virtual Status fence(std::chrono::milliseconds timeout) = 0;
+  // What rank put under key before the last fence; kArgument when there is none.
+  virtual Status get(int rank, const std::string& key, std::string* value) = 0;
+  // The job's key: proves connections between ranks. Never logged.
+  virtual Status job_key(JobKey* key) = 0;
+  // Tells the job that this rank lost contact with another one, for the launcher's search of the cause.
+  virtual void report_lost(int rank, const std::string& reason) = 0;
+  // This rank leaves in order: its end from here on is no loss to the others.
+  virtual void report_goodbye() = 0;
+  // A descriptor that polls readable when next_event has something; -1 if events never come.
+  virtual int event_fd() const = 0;
+  // Takes one event without blocking; false when there is none.
+  virtual bool next_event(PeerEvent* event) = 0;
+};
+
+}  // namespace hv

@@ -1,0 +1,51 @@
+// Frames: how messages are cut out of a byte stream: u32 length of the rest, u8 type, payload.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sans I/O. A length beyond the limit is an error at once, before a byte of it is stored.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "src/wire/codec.h"
+
+namespace hv {
+
+struct Frame {
+  std::uint8_t type = 0;
+  std::string payload;
+};
+
+constexpr std::size_t kFrameHeaderBytes = 5;
+
+std::string encode_frame(std::uint8_t type, std::string_view payload);
+
+template <class Message>
+std::string encode_frame_of(const Message& message) {
+  return encode_frame(static_cast<std::uint8_t>(Message::kType), encode(message));
+}
+
+class FrameParser {
+ public:
+  // max_payload: bytes after the header that a frame may have.
+  explicit FrameParser(std::size_t max_payload) : max_payload_(max_payload) {}
+
+  // Adds received bytes. False once the stream is broken (a frame over the limit); then it stays so.
+  [[nodiscard]] bool feed(std::string_view bytes);
+  // Takes the next whole frame.
+  bool next(Frame* frame);
+  bool broken() const { return broken_; }
+  // Bytes of a frame that is not whole yet.
+  std::size_t partial_bytes() const { return buffer_.size() - start_; }
+
+ private:
+  bool header_fits();
+
+  std::size_t max_payload_;
+  std::string buffer_;
+  std::size_t start_ = 0;  // first byte of buffer_ not handed out
+  bool broken_ = false;
+};
+
+}  // namespace hv

@@ -1,0 +1,472 @@
+// Messages between hvrun and its agents, one struct each. docs/architecture.md draws their order.
+// SPDX-License-Identifier: Apache-2.0
+//
+// hvrun                          agent
+//   <- Hello                       after its start; says what it is and what its host has
+//   -> Setup                       the job; the agent opens its rank socket, a probe listener, the master port
+//   <- SetUp
+//   -> ProbeRequest                several hosts only: which addresses of the others can you reach?
+//   <- ProbeReply
+//   -> Launch                      ranks, program, environment; the agent checks directory and program
+//   <- Ready | Problem             nothing has been started yet
+//   -> Go
+//   <- Started | Problem
+//   <- Output, Exited, FenceIn, RankLost, Note ...       -> Credit, Signal, Pause, StdinBytes, FenceOut, RankDied ...
+//   -> End                         end what still runs; -> Query while the cause of a failure is looked for
+//   <- Empty                       nothing of the job is left on this host; then the agent leaves
+// Either side may send Ping at any time; the other answers Pong. Silence beyond lost_after means lost.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/wire/authentication.h"
+#include "src/wire/codec.h"
+
+namespace hv::wire {
+
+constexpr std::uint32_t kAgentProtocol = 1;
+// Launch carries argv and environment, which the kernel bounds to a few MiB a process.
+constexpr std::size_t kMaxAgentPayload = 64u << 20;
+
+enum class Type : std::uint8_t {
+  kHello = 1,
+  kSetup,
+  kSetUp,
+  kProbeRequest,
+  kProbeReply,
+  kLaunch,
+  kReady,
+  kProblem,
+  kGo,
+  kStarted,
+  kOutput = 20,
+  kCredit,
+  kExited,
+  kSignal,
+  kPause,
+  kStdin,
+  kEnd,
+  kEmpty,
+  kQuery,
+  kQueryReply,
+  kFenceIn = 40,
+  kFenceOut,
+  kRankLost,
+  kRankDied,
+  kPing,
+  kPong,
+  kNote,
+};
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+struct Gpu {
+  std::string pci_address;  // "0000:3b:00.0"
+  std::string model;
+  std::uint32_t minor = 0;  // /dev/nvidia<minor>
+  template <class A>
+  void fields(A& a) {
+    a(pci_address);
+    a(model);
+    a(minor);
+  }
+};
+
+// What a host has, from /proc, /sys and device nodes.
+struct Facts {
+  std::string hostname;
+  std::string machine;  // uname -m
+  std::uint32_t usable_cores = 1;
+  std::vector<Gpu> gpus;               // those whose device node opens
+  std::vector<std::string> addresses;  // no loopback, no link-local; "10.0.0.1", "fd00::1"
+  std::uint64_t memory_bytes = 0;
+  template <class A>
+  void fields(A& a) {
+    a(hostname);
+    a(machine);
+    a(usable_cores);
+    a(gpus);
+    a(addresses);
+    a(memory_bytes);
+  }
+};
+
+struct Hello {
+  static constexpr Type kType = Type::kHello;
+  std::uint32_t protocol = kAgentProtocol;
+  std::string build;  // hvrun's build id; both must be of one build
+  std::uint32_t pid = 0;
+  std::int64_t wall_clock_ns = 0;
+  Facts facts;
+  template <class A>
+  void fields(A& a) {
+    a(protocol);
+    a(build);
+    a(pid);
+    a(wall_clock_ns);
+    a(facts);
+  }
+};
+
+struct Setup {
+  static constexpr Type kType = Type::kSetup;
+  std::string job_id;
+  JobKey key{};
+  std::uint32_t host_index = 0;
+  double lost_after_s = 15;
+  double grace_s = 3;
+  bool hold_port = false;        // reserve a master port (host of rank 0)
+  std::int32_t master_port = 0;  // wanted; 0: any free one
+  bool release_port = false;     // give it up again right before the ranks start (--no-hold-port)
+  bool probe = false;            // listen for the other agents' probes
+  bool sweep = false;            // only end what an earlier agent of this job left, then say Empty
+  template <class A>
+  void fields(A& a) {
+    a(job_id);
+    a(key);
+    a(host_index);
+    a(lost_after_s);
+    a(grace_s);
+    a(hold_port);
+    a(master_port);
+    a(release_port);
+    a(probe);
+    a(sweep);
+  }
+};
+
+struct SetUp {
+  static constexpr Type kType = Type::kSetUp;
+  std::string agent_socket;
+  std::uint32_t master_port = 0;
+  std::uint32_t probe_port = 0;
+  bool has_cgroup = false;
+  template <class A>
+  void fields(A& a) {
+    a(agent_socket);
+    a(master_port);
+    a(probe_port);
+    a(has_cgroup);
+  }
+};
+
+struct ProbeTarget {
+  std::uint32_t host_index = 0;
+  std::uint32_t port = 0;
+  std::vector<std::string> addresses;
+  template <class A>
+  void fields(A& a) {
+    a(host_index);
+    a(port);
+    a(addresses);
+  }
+};
+struct ProbeRequest {
+  static constexpr Type kType = Type::kProbeRequest;
+  std::vector<ProbeTarget> targets;
+  double timeout_s = 2;
+  template <class A>
+  void fields(A& a) {
+    a(targets);
+    a(timeout_s);
+  }
+};
+struct ProbeResult {
+  std::uint32_t host_index = 0;
+  std::vector<std::string> reached;  // addresses whose answer proved that host and the job's key
+  std::string reason;                // when none was: why
+  template <class A>
+  void fields(A& a) {
+    a(host_index);
+    a(reached);
+    a(reason);
+  }
+};
+struct ProbeReply {
+  static constexpr Type kType = Type::kProbeReply;
+  std::vector<ProbeResult> results;
+  template <class A>
+  void fields(A& a) {
+    a(results);
+  }
+};
+
+enum class StdinMode : std::uint8_t { kNull = 0, kForwarded = 1 };
+
+struct LaunchRank {
+  std::uint32_t rank = 0;
+  Pairs environment;  // the contract; over the common environment
+  StdinMode stdin_mode = StdinMode::kNull;
+  template <class A>
+  void fields(A& a) {
+    a(rank);
+    a(environment);
+    a(stdin_mode);
+  }
+};
+
+struct Launch {
+  static constexpr Type kType = Type::kLaunch;
+  std::vector<std::string> argv;
+  std::string directory;
+  std::vector<std::string> environment;  // NAME=VALUE for every rank, in order
+  // Names (or PREFIX_*) whose value is that of the agent's own login, unless environment names them too (-x).
+  std::vector<std::string> host_variables;
+  std::vector<LaunchRank> ranks;
+  bool pty = false;
+  std::uint32_t pty_columns = 80;
+  std::uint32_t pty_rows = 24;
+  std::uint32_t credit_bytes = 1 << 20;  // what each rank may send before the first Credit
+  template <class A>
+  void fields(A& a) {
+    a(argv);
+    a(directory);
+    a(environment);
+    a(host_variables);
+    a(ranks);
+    a(pty);
+    a(pty_columns);
+    a(pty_rows);
+    a(credit_bytes);
+  }
+};
+
+struct Ready {
+  static constexpr Type kType = Type::kReady;
+  template <class A>
+  void fields(A&) {}
+};
+// The agent could not do what it was asked; nothing of the job runs on this host afterwards.
+struct Problem {
+  static constexpr Type kType = Type::kProblem;
+  std::string what;
+  std::string hint;
+  template <class A>
+  void fields(A& a) {
+    a(what);
+    a(hint);
+  }
+};
+struct Go {
+  static constexpr Type kType = Type::kGo;
+  template <class A>
+  void fields(A&) {}
+};
+struct Started {
+  static constexpr Type kType = Type::kStarted;
+  std::vector<std::uint32_t> pids;  // in the order of Launch::ranks
+  template <class A>
+  void fields(A& a) {
+    a(pids);
+  }
+};
+
+struct Output {
+  static constexpr Type kType = Type::kOutput;
+  std::uint32_t rank = 0;
+  std::uint8_t stream = 1;  // 1 stdout, 2 stderr
+  bool end = false;         // the stream has ended; no more comes
+  std::int64_t wall_clock_ns = 0;
+  std::string bytes;
+  template <class A>
+  void fields(A& a) {
+    a(rank);
+    a(stream);
+    a(end);
+    a(wall_clock_ns);
+    a(bytes);
+  }
+};
+// hvrun -> agent: the rank may send so many more bytes of output. agent -> hvrun: so many bytes of Stdin have
+// reached the rank; hvrun keeps at most kStdinWindow bytes on the way.
+constexpr std::uint32_t kStdinWindow = 256 << 10;
+struct Credit {
+  static constexpr Type kType = Type::kCredit;
+  std::uint32_t rank = 0;
+  std::uint32_t bytes = 0;
+  template <class A>
+  void fields(A& a) {
+    a(rank);
+    a(bytes);
+  }
+};
+
+struct Exited {
+  static constexpr Type kType = Type::kExited;
+  std::uint32_t rank = 0;
+  bool by_signal = false;
+  std::uint32_t code = 0;        // exit code or signal number
+  bool signal_was_ours = false;  // this agent had sent that signal itself
+  bool core_dumped = false;
+  std::int64_t wall_clock_ns = 0;
+  bool left_unannounced = false;  // it had joined the others and ended without goodbye
+  template <class A>
+  void fields(A& a) {
+    a(rank);
+    a(by_signal);
+    a(code);
+    a(signal_was_ours);
+    a(core_dumped);
+    a(wall_clock_ns);
+    a(left_unannounced);
+  }
+};
+
+struct Signal {
+  static constexpr Type kType = Type::kSignal;
+  std::int32_t number = 0;  // to every rank
+  template <class A>
+  void fields(A& a) {
+    a(number);
+  }
+};
+// hvrun itself is about to stop (Ctrl-Z) or goes on: ranks are stopped or continued, silence is allowed meanwhile.
+struct Pause {
+  static constexpr Type kType = Type::kPause;
+  bool stopped = false;
+  template <class A>
+  void fields(A& a) {
+    a(stopped);
+  }
+};
+struct Stdin {
+  static constexpr Type kType = Type::kStdin;
+  std::uint32_t rank = 0;
+  bool end = false;
+  std::string bytes;
+  template <class A>
+  void fields(A& a) {
+    a(rank);
+    a(end);
+    a(bytes);
+  }
+};
+struct End {
+  static constexpr Type kType = Type::kEnd;
+  double grace_s = 3;  // SIGTERM, and after this SIGKILL; 0: SIGKILL at once
+  template <class A>
+  void fields(A& a) {
+    a(grace_s);
+  }
+};
+struct Empty {
+  static constexpr Type kType = Type::kEmpty;
+  std::vector<std::string> stuck;  // processes in state D that were not waited for: "pid 12 (name)"
+  template <class A>
+  void fields(A& a) {
+    a(stuck);
+  }
+};
+// Which of your ranks are on their way out (PF_EXITING) but not reaped?
+struct Query {
+  static constexpr Type kType = Type::kQuery;
+  std::uint32_t number = 0;
+  template <class A>
+  void fields(A& a) {
+    a(number);
+  }
+};
+struct QueryReply {
+  static constexpr Type kType = Type::kQueryReply;
+  std::uint32_t number = 0;
+  std::vector<std::uint32_t> exiting;
+  template <class A>
+  void fields(A& a) {
+    a(number);
+    a(exiting);
+  }
+};
+
+// All joined ranks of this host have come to the fence; what they put since the last one.
+struct FencePut {
+  std::uint32_t rank = 0;
+  std::string key;
+  std::string value;
+  template <class A>
+  void fields(A& a) {
+    a(rank);
+    a(key);
+    a(value);
+  }
+};
+struct FenceIn {
+  static constexpr Type kType = Type::kFenceIn;
+  std::uint32_t epoch = 0;
+  std::uint32_t number = 0;
+  std::vector<FencePut> puts;
+  template <class A>
+  void fields(A& a) {
+    a(epoch);
+    a(number);
+    a(puts);
+  }
+};
+struct FenceOut {
+  static constexpr Type kType = Type::kFenceOut;
+  std::uint32_t epoch = 0;
+  std::uint32_t number = 0;
+  std::vector<FencePut> puts;
+  template <class A>
+  void fields(A& a) {
+    a(epoch);
+    a(number);
+    a(puts);
+  }
+};
+// A rank says that it lost another one.
+struct RankLost {
+  static constexpr Type kType = Type::kRankLost;
+  std::uint32_t by = 0;
+  std::uint32_t rank = 0;
+  std::string reason;
+  template <class A>
+  void fields(A& a) {
+    a(by);
+    a(rank);
+    a(reason);
+  }
+};
+// To every other agent, for its ranks: this rank has ended without goodbye.
+struct RankDied {
+  static constexpr Type kType = Type::kRankDied;
+  std::uint32_t rank = 0;
+  std::string reason;
+  template <class A>
+  void fields(A& a) {
+    a(rank);
+    a(reason);
+  }
+};
+
+struct Ping {
+  static constexpr Type kType = Type::kPing;
+  std::int64_t wall_clock_ns = 0;
+  template <class A>
+  void fields(A& a) {
+    a(wall_clock_ns);
+  }
+};
+struct Pong {
+  static constexpr Type kType = Type::kPong;
+  std::int64_t sent_wall_clock_ns = 0;  // as in the Ping
+  std::int64_t wall_clock_ns = 0;       // the answerer's
+  template <class A>
+  void fields(A& a) {
+    a(sent_wall_clock_ns);
+    a(wall_clock_ns);
+  }
+};
+// Words of the agent for the operator.
+struct Note {
+  static constexpr Type kType = Type::kNote;
+  std::string text;
+  template <class A>
+  void fields(A& a) {
+    a(text);
+  }
+};
+
+}  // namespace hv::wire
