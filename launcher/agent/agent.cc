@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/agent.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "hvrun_version.h"
+#include "launcher/agent/rank_command.h"
+#include "launcher/facts/facts.h"
+#include "src/base/check.h"
+#include "src/base/text.h"
+#include "src/process/signals.h"
+
+namespace hv::launcher {
+namespace {
+
+using wire::Type;
+
+constexpr auto kFirstSilence = std::chrono::seconds(60);  // before Setup tells --lost-after
+constexpr auto kMostGraceOfOrphans = std::chrono::seconds(2);
+constexpr auto kSweepPause = std::chrono::milliseconds(20);
+// Longer than anybody waits; keeps a wild number from overflowing the clock.
+constexpr double kLongestSeconds = 1e6;
+
+Duration seconds(double count) {
+  const double bounded = count > 0 ? std::min(count, kLongestSeconds) : 0;  // a NaN is 0
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(bounded));
+}
+
+template <class Message, class Act>
+bool with(const Frame& frame, Act&& act) {
+  Message message;
+  return decode(frame.payload, &message) && act(std::move(message));
+}
+
+// For what cannot be wrong at any time.
+template <class Message, class Act>
+bool take(const Frame& frame, Act&& act) {
+  return with<Message>(frame, [&](Message message) {
+    act(std::move(message));
+    return true;
+  });
+}
+
+}  // namespace
+
+Agent::Agent(const Environment& environment, UniqueFd guard_life, GuardBoard& board)
+    : environment_(environment),
+      guard_life_(std::move(guard_life)),
+      board_(board),
+      link_(loop_, 0, 1,
+            {[this](const Frame& frame) {
+               if (!handle(frame))
+                 link_.give_up("hvrun sent a message out of turn, of type " +
+                               std::to_string(frame.type));
+             },
+             [this] { silence_.heard(now()); },
+             [this](const std::string& reason) { hvrun_lost(reason); },
+             [this] {
+               ranks_.look_at_held_streams();
+               leave_if_done();
+             }}),
+      room_{loop_, link_},
+      silence_(kFirstSilence, now()),
+      ending_(loop_, ranks_, pause_, [this] { job_is_over(); }) {
+  watch_signals();
+  loop_.watch(guard_life_.get(), EPOLLIN, [this](std::uint32_t) { guard_lost(); });
+  next_beat_ = loop_.call_after(silence_.interval(), [this] { beat(); });
+}
+
+int Agent::run() {
+  wire::Hello hello;
+  hello.build = HVRUN_BUILD_ID;
+  hello.pid = static_cast<std::uint32_t>(::getpid());
+  hello.wall_clock_ns = wall_clock_ns();
+  hello.facts = gather_facts();
+  link_.send(hello);
+  loop_.run();
+  return exit_code_;
+}
+
+Duration Agent::grace() const { return seconds(host_.wanted.grace_s); }
+
+bool Agent::handle(const Frame& frame) {
+  switch (static_cast<Type>(frame.type)) {
+    case Type::kPing:
+      return take<wire::Ping>(frame, [&](const wire::Ping& ping) {
+        link_.send(wire::Pong{ping.wall_clock_ns, wall_clock_ns()});
+      });
+    case Type::kPong:
+      return true;  // hvrun lives, which is all that is asked
+    case Type::kEnd:
+      return take<wire::End>(frame, [&](const wire::End& end) {
+        leaves_when_done_ = true;
+        end_job(seconds(end.grace_s));
+      });
+    case Type::kSetup:
+      return phase_ == Phase::kGreeted &&
+             with<wire::Setup>(frame, [&](const wire::Setup& setup) { return set_up(setup); });
+    default:
+      break;
+  }
+  if (phase_ == Phase::kGreeted || phase_ == Phase::kSweeping) return false;
+  return prepare(frame) || steer(frame);
+}
+
+bool Agent::prepare(const Frame& frame) {
+  switch (static_cast<Type>(frame.type)) {
+    case Type::kProbeRequest:
+      return with<wire::ProbeRequest>(
+          frame, [&](const wire::ProbeRequest& request) { return probe(request); });
+    case Type::kLaunch:
+      return with<wire::Launch>(frame,
+                                [&](wire::Launch wanted) { return launch(std::move(wanted)); });
+    case Type::kGo:
+      return with<wire::Go>(frame, [&](wire::Go) { return go(); });
+    default:
+      return false;
+  }
+}
+
+bool Agent::steer(const Frame& frame) {
+  switch (static_cast<Type>(frame.type)) {
+    case Type::kCredit:
+      return take<wire::Credit>(frame, [&](const wire::Credit& credit) { add_credit(credit); });
+    case Type::kSignal:
+      return take<wire::Signal>(frame,
+                                [&](const wire::Signal& wanted) { forward_signal(wanted.number); });
+    case Type::kPause:
+      return take<wire::Pause>(frame, [&](const wire::Pause& wanted) { pause(wanted.stopped); });
+    case Type::kStdin:
+      return with<wire::Stdin>(frame, [&](const wire::Stdin& input) { return take_input(input); });
+    case Type::kQuery:
+      return take<wire::Query>(frame, [&](const wire::Query& query) {
+        reap();  // who can be reaped now has ended, and is told so first
+        link_.send(wire::QueryReply{query.number, ranks_.on_their_way_out()});
+      });
+    case Type::kFenceOut:
+      return take<wire::FenceOut>(
+          frame, [&](const wire::FenceOut& out) { host_.socket->pass_fence(out); });
+    case Type::kRankDied:
+      return take<wire::RankDied>(frame, [&](const wire::RankDied& died) {
+        host_.socket->tell_loss(died.rank, died.reason);
+      });
+    default:
+      return false;
+  }
+}
+
+bool Agent::set_up(const wire::Setup& setup) {
+  silence_ = SilenceWatch(
+      std::max<Duration>(seconds(setup.lost_after_s), std::chrono::milliseconds(100)), now());
+  loop_.cancel(next_beat_);
+  next_beat_ = loop_.call_after(silence_.interval(), [this] { beat(); });
+  if (setup.sweep) {
+    phase_ = Phase::kSweeping;
+    sweeper_.emplace(setup.job_id, std::set<pid_t>{::getpid(), ::getppid()});
+    sweep_on();
+    return true;
+  }
+  phase_ = Phase::kSetUp;
+  RankSocketCallbacks callbacks{[this](wire::FenceIn fence) { link_.send(fence); },
+                                [this](const wire::RankLost& lost) { link_.send(lost); }};
+  if (const auto problem = set_up_host(loop_, setup, std::move(callbacks), &host_)) {
+    link_.send(*problem);
+    return true;
+  }
+  board_.write_cgroup(host_.cgroup.folder());
+  ending_.use_cgroup(&host_.cgroup);
+  link_.send(host_.reply());
+  return true;
+}
+
+bool Agent::probe(const wire::ProbeRequest& request) {
+  if (phase_ != Phase::kSetUp || probe_) return false;
+  probe_ = std::make_unique<AddressProbe>(loop_, host_.wanted.key, host_.wanted.job_id, request,
+                                          [this](wire::ProbeReply reply) {
+                                            link_.send(reply);
+                                            probe_.reset();
+                                          });
+  return true;
+}
+
+bool Agent::launch(wire::Launch launch) {
+  if (phase_ != Phase::kSetUp) return false;
+  host_.probe.reset();
+  RankCommands found = rank_commands(launch, environment_);
+  if (found.problem) {
+    link_.send(*found.problem);
+    return true;
+  }
+  launch_ = std::move(launch);
+  commands_ = std::move(found.commands);
+  phase_ = Phase::kReady;
+  link_.send(wire::Ready{});
+  return true;
+}
+
+bool Agent::go() {
+  if (phase_ != Phase::kReady) return false;
+  phase_ = Phase::kRunning;
+  if (leaves_when_done_) return true;  // an End or a signal was faster: nothing starts any more
+  std::set<std::uint32_t> numbers;
+  for (const wire::LaunchRank& rank : launch_.ranks) numbers.insert(rank.rank);
+  host_.socket->expect(std::move(numbers));
+  if (host_.wanted.release_port) host_.held_port.reset();
+  has_children_ = true;
+  const RankCallbacks callbacks{[this] { leave_if_done(); },
+                                [this](std::uint32_t rank, std::uint32_t bytes) {
+                                  link_.send(wire::Credit{rank, bytes});
+                                }};
+  const Status status =
+      ranks_.start(room_, launch_, commands_, host_.cgroup.procs_file(), callbacks);
+  commands_.clear();
+  if (status.ok()) {
+    link_.send(wire::Started{ranks_.pids()});
+  } else {
+    link_.send(wire::Problem{"start the ranks: " + status.message,
+                             "run the program by hand on that host"});
+    end_job(Duration::zero());
+  }
+  return true;
+}
+
+bool Agent::take_input(const wire::Stdin& input) {
+  RankProcess* const rank = ranks_.by_number(input.rank);
+  if (!rank || !rank->input) {
+    // Nobody reads it: hvrun must not wait for its credit.
+    link_.send(wire::Credit{input.rank, static_cast<std::uint32_t>(input.bytes.size())});
+    return true;
+  }
+  if (!input.bytes.empty() && !rank->input->add(input.bytes)) return false;
+  if (input.end) rank->input->end();
+  return true;
+}
+
+void Agent::add_credit(const wire::Credit& credit) {
+  RankProcess* const rank = ranks_.by_number(credit.rank);
+  if (!rank) return;
+  rank->credit += credit.bytes;
+  rank->look_at_held_streams();
+}
+
+void Agent::forward_signal(int number) {
+  if (number <= 0 || number >= NSIG) return;
+  ranks_.note_signal(number);
+  for (const pid_t group : ranks_.groups()) ::kill(-group, number);
+}
+
+void Agent::pause(bool stopped) {
+  silence_.pause(stopped, now());
+  if (ending_.has_begun()) return;
+  if (stopped) {
+    pause_.stop();
+  } else {
+    pause_.go_on();
+  }
+}
+
+void Agent::watch_signals() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&wanted, number);
+  signals_.reset(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
+  HV_CHECK(signals_, "signalfd: " + errno_text(errno));
+  loop_.watch(signals_.get(), EPOLLIN, [this](std::uint32_t) { take_signal(); });
+}
+
+void Agent::take_signal() {
+  signalfd_siginfo info{};
+  bool child_has_ended = false;
+  while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    const int number = static_cast<int>(info.ssi_signo);
+    if (number == SIGCHLD) {
+      child_has_ended = true;
+    } else if (!std::exchange(leaves_when_done_, true)) {
+      link_.send(
+          wire::Note{"its agent was ended by " + signal_text(number) + " and ends the job there"});
+      end_job(grace());
+    }
+  }
+  if (child_has_ended) reap();
+}
+
+void Agent::child_ended(pid_t pid, int status) {
+  if (RankProcess* const rank = ranks_.by_pid(pid))
+    rank_ended(*rank, ExitStatus::from_wait(status));
+}
+
+void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
+  rank.ended = status;
+  wire::Exited exited;
+  exited.rank = rank.rank;
+  exited.by_signal = status.by_signal;
+  exited.code = static_cast<std::uint32_t>(status.code);
+  exited.signal_was_ours =
+      status.by_signal && rank.signals_sent.test(static_cast<std::size_t>(status.code));
+  exited.core_dumped = status.core_dumped;
+  exited.wall_clock_ns = wall_clock_ns();
+  exited.left_unannounced = host_.socket->rank_ended(rank.rank);
+  link_.send(exited);
+  // The others on this host need not wait for hvrun to hear of it.
+  if ((!status.clean() || exited.left_unannounced) && !exited.signal_was_ours) {
+    host_.socket->tell_loss(rank.rank, "ended with " + status.text());
+  }
+  rank.look_at_streams();
+}
+
+void Agent::reap() {
+  if (!has_children_) return;
+  has_children_ = reap_children([this](pid_t pid, int status) { child_ended(pid, status); });
+  if (!has_children_) {
+    ending_.nothing_left();
+    ranks_.finish_streams();
+  } else if (!ranks_.any_running() && !ending_.has_begun()) {
+    // What the ranks left behind would hold their streams open, and must not stay in any case.
+    end_job(grace());
+  }
+  leave_if_done();
+}
+
+void Agent::guard_lost() {
+  loop_.unwatch(guard_life_.get());
+  is_orphaned_ = true;
+  leaves_when_done_ = true;
+  exit_code_ = 1;
+  link_.send(wire::Note{
+      "the agent's guard was killed there, so that the agent ends its ranks while it can"});
+  end_job(std::min<Duration>(grace(), kMostGraceOfOrphans));
+}
+
+void Agent::hvrun_lost(const std::string& reason) {
+  leaves_when_done_ = true;
+  if (!said_empty_) exit_code_ = 1;
+  // Seldom read by anybody: the stream that carried the job is broken.
+  const std::string words = "hvrun-agent: " + reason + "; ending the job on this host\n";
+  if (!said_empty_) (void)!::write(2, words.data(), words.size());
+  ranks_.discard_streams();
+  end_job(std::min<Duration>(grace(), kMostGraceOfOrphans));
+}
+
+void Agent::beat() {
+  next_beat_ = loop_.call_after(silence_.interval(), [this] { beat(); });
+  if (link_.is_lost()) return;
+  if (silence_.beat(now())) return link_.give_up("hvrun was silent for too long");
+  if (!silence_.is_paused()) link_.send(wire::Ping{wall_clock_ns()});
+}
+
+void Agent::end_job(Duration grace) {
+  if (has_children_) {
+    ending_.begin(grace);
+    reap();
+  }
+  leave_if_done();
+}
+
+// Whatever is left cannot be ended, so nothing is gained by waiting for the streams that it may
+// hold.
+void Agent::job_is_over() {
+  has_children_ = false;
+  for (const std::string& process : ending_.forbidden()) {
+    link_.send(wire::Note{process + " belongs to another user and could not be ended"});
+  }
+  ranks_.finish_streams();
+  leave_if_done();
+}
+
+void Agent::sweep_on() {
+  if (!sweeper_->step()) {
+    loop_.call_after(kSweepPause, [this] { sweep_on(); });
+    return;
+  }
+  sweep_is_done_ = true;
+  leaves_when_done_ = true;
+  leave_if_done();
+}
+
+void Agent::leave_if_done() {
+  if (!leaves_when_done_ || has_children_ || ranks_.any_open_stream() ||
+      (sweeper_ && !sweep_is_done_))
+    return;
+  host_.cgroup.remove();  // what is stuck keeps its group
+  if (!link_.is_lost() && !is_orphaned_ && !std::exchange(said_empty_, true)) {
+    link_.send(wire::Empty{sweeper_ ? sweeper_->stuck() : ending_.stuck()});
+  }
+  if (link_.is_lost() || link_.is_flushed()) loop_.stop();
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,105 @@
+// The agent: hvrun's hand on one host. Its conversation with hvrun (src/wire/messages.h), as a
+// state machine. SPDX-License-Identifier: Apache-2.0
+//
+//   greeted -> set up -> ready -> running -> ending -> leaving
+//        \________\________\________________/    from anywhere: End, hvrun lost, a signal, the
+//        guard lost
+//   greeted -> sweeping -> leaving               a fresh agent that only clears up after a lost one
+// Ending in order leaves with Empty once nothing runs and all output is out. When hvrun is lost
+// nobody listens: output is dropped, and the grace is at most 2 s, so that nothing runs 5 s later
+// (DESIGN §6, promise 1).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/agent/address_probe.h"
+#include "launcher/agent/descendant_hunt.h"
+#include "launcher/agent/event_loop.h"
+#include "launcher/agent/guard.h"
+#include "launcher/agent/host_setup.h"
+#include "launcher/agent/hvrun_link.h"
+#include "launcher/agent/job_ending.h"
+#include "launcher/agent/local_ranks.h"
+#include "launcher/agent/output_pump.h"
+#include "launcher/agent/silence_watch.h"
+#include "launcher/agent/sweeper.h"
+#include "src/base/environment.h"
+#include "src/base/unique_fd.h"
+#include "src/process/command.h"
+#include "src/wire/messages.h"
+
+namespace hv::launcher {
+
+class Agent {
+ public:
+  // environment: this process's own. guard_life: readable once the guard is gone. All signals are
+  // blocked.
+  Agent(const Environment& environment, UniqueFd guard_life, GuardBoard& board);
+
+  // Until the job's part on this host is over; the exit code.
+  int run();
+
+ private:
+  enum class Phase { kGreeted, kSetUp, kReady, kRunning, kSweeping };
+
+  // Messages of hvrun. False: not now, or not well formed.
+  bool handle(const Frame& frame);
+  bool prepare(const Frame& frame);  // before ranks run
+  bool steer(const Frame& frame);    // at any time after Setup
+  bool set_up(const wire::Setup& setup);
+  bool probe(const wire::ProbeRequest& request);
+  bool launch(wire::Launch launch);
+  bool go();
+  bool take_input(const wire::Stdin& input);
+  void add_credit(const wire::Credit& credit);
+  void forward_signal(int number);
+  void pause(bool stopped);
+
+  // What happens on this host.
+  void watch_signals();
+  void take_signal();
+  void child_ended(pid_t pid, int status);
+  void rank_ended(RankProcess& rank, const ExitStatus& status);
+  void guard_lost();
+  void hvrun_lost(const std::string& reason);
+  void beat();
+
+  // The end.
+  void end_job(Duration grace);
+  void reap();
+  void job_is_over();
+  void sweep_on();
+  void leave_if_done();
+  Duration grace() const;
+
+  const Environment& environment_;
+  UniqueFd guard_life_;
+  GuardBoard& board_;
+  EventLoop loop_;
+  HvrunLink link_;
+  PumpRoom room_;
+  SilenceWatch silence_;
+  EventLoop::Timer next_beat_;
+  UniqueFd signals_;
+  Phase phase_ = Phase::kGreeted;
+  HostSetup host_;
+  std::unique_ptr<AddressProbe> probe_;
+  wire::Launch launch_;
+  std::vector<Command> commands_;
+  LocalRanks ranks_;
+  DescendantPause pause_;
+  JobEnding ending_;
+  std::optional<Sweeper> sweeper_;
+  bool sweep_is_done_ = false;
+  bool has_children_ = false;
+  bool leaves_when_done_ = false;  // hvrun said End, or nobody is left to say it
+  bool said_empty_ = false;
+  bool is_orphaned_ = false;  // the guard is gone: no Empty, hvrun shall count this host as lost
+  int exit_code_ = 0;
+};
+
+}  // namespace hv::launcher

@@ -1,0 +1,32 @@
+// What an agent has ready on its host for one job: the ranks' socket, the master port, the probe
+// listener, the cgroup. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "launcher/agent/event_loop.h"
+#include "launcher/agent/job_cgroup.h"
+#include "launcher/agent/probe_listener.h"
+#include "launcher/agent/rank_socket.h"
+#include "src/base/unique_fd.h"
+#include "src/wire/messages.h"
+
+namespace hv::launcher {
+
+struct HostSetup {
+  wire::Setup wanted;
+  std::unique_ptr<RankSocket> socket;
+  std::unique_ptr<ProbeListener> probe;
+  UniqueFd held_port;
+  std::uint16_t master_port = 0;
+  JobCgroup cgroup;
+
+  wire::SetUp reply() const;
+};
+
+// What could not be had, if anything.
+std::optional<wire::Problem> set_up_host(EventLoop& loop, const wire::Setup& wanted,
+                                         RankSocketCallbacks callbacks, HostSetup* setup);
+
+}  // namespace hv::launcher

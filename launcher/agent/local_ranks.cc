@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/local_ranks.h"
+
+#include <algorithm>
+
+#include "launcher/agent/process_table.h"
+#include "launcher/facts/read_file.h"
+
+namespace hv::launcher {
+
+Status LocalRanks::start(PumpRoom& room, const wire::Launch& launch,
+                         const std::vector<Command>& commands, const std::string& cgroup_procs_file,
+                         const RankCallbacks& callbacks) {
+  StartOptions options;
+  options.pty = launch.pty;
+  options.pty_columns = launch.pty_columns;
+  options.pty_rows = launch.pty_rows;
+  options.credit_bytes = launch.credit_bytes;
+  options.pipe_bytes = pipe_bytes_for(commands.size());
+  options.cgroup_procs_file = cgroup_procs_file;
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    std::unique_ptr<RankProcess> rank;
+    const std::uint32_t number = launch.ranks[i].rank;
+    const StreamCallbacks streams{
+        callbacks.on_stream_end,
+        [taken = callbacks.on_input_taken, number](std::uint32_t bytes) { taken(number, bytes); }};
+    const Status status = start_rank(room, commands[i], launch.ranks[i], options, streams, &rank);
+    if (!status.ok()) return status;
+    ranks_.push_back(std::move(rank));
+  }
+  return Status::success();
+}
+
+RankProcess* LocalRanks::by_number(std::uint32_t rank) const {
+  for (const auto& candidate : ranks_) {
+    if (candidate->rank == rank) return candidate.get();
+  }
+  return nullptr;
+}
+
+RankProcess* LocalRanks::by_pid(pid_t pid) const {
+  for (const auto& candidate : ranks_) {
+    if (candidate->pid == pid && candidate->is_running()) return candidate.get();
+  }
+  return nullptr;
+}
+
+bool LocalRanks::any_running() const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const auto& rank) { return rank->is_running(); });
+}
+
+bool LocalRanks::any_open_stream() const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const auto& rank) { return rank->has_open_streams(); });
+}
+
+std::vector<std::uint32_t> LocalRanks::pids() const {
+  std::vector<std::uint32_t> pids;
+  for (const auto& rank : ranks_) pids.push_back(static_cast<std::uint32_t>(rank->pid));
+  return pids;
+}
+
+std::set<pid_t> LocalRanks::groups() const {
+  std::set<pid_t> groups;
+  for (const auto& rank : ranks_) {
+    if (rank->is_running()) groups.insert(rank->pid);
+  }
+  return groups;
+}
+
+void LocalRanks::note_signal(int number) {
+  for (const auto& rank : ranks_) {
+    if (rank->is_running() && number > 0 && number < NSIG)
+      rank->signals_sent.set(static_cast<std::size_t>(number));
+  }
+}
+
+std::vector<std::uint32_t> LocalRanks::on_their_way_out() const {
+  std::vector<std::uint32_t> leaving;
+  for (const auto& rank : ranks_) {
+    if (!rank->is_running()) continue;
+    const auto process = read_process(rank->pid);
+    const auto status = read_file("/proc/" + std::to_string(rank->pid) + "/status");
+    if (!process || is_on_its_way_out(*process, status.value_or(""))) leaving.push_back(rank->rank);
+  }
+  return leaving;
+}
+
+void LocalRanks::look_at_held_streams() {
+  for (const auto& rank : ranks_) rank->look_at_held_streams();
+}
+
+void LocalRanks::finish_streams() {
+  for (const auto& rank : ranks_) {
+    for (const auto& output : rank->outputs) output->finish();
+  }
+}
+
+void LocalRanks::discard_streams() {
+  for (const auto& rank : ranks_) {
+    for (const auto& output : rank->outputs) output->discard();
+  }
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/probe_listener.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "src/net/socket.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr std::size_t kMostGuests = 256;
+constexpr auto kTimeForGuest = std::chrono::seconds(5);
+
+}  // namespace
+
+std::string probe_purpose(const std::string& job_id, std::uint32_t host_index) {
+  return "probe " + job_id + " " + std::to_string(host_index);
+}
+
+ProbeListener::~ProbeListener() {
+  for (const auto& [fd, guest] : guests_) {
+    loop_.unwatch(fd);
+    loop_.cancel(guest.deadline);
+  }
+  if (listener_) loop_.unwatch(listener_.get());
+}
+
+Status ProbeListener::listen() {
+  if (Status status = listen_tcp(0, &listener_, &port_); !status.ok()) return status;
+  loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
+  return Status::success();
+}
+
+void ProbeListener::accept() {
+  for (;;) {
+    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) return;
+    if (guests_.size() >= kMostGuests) continue;
+    const int number = fd.get();
+    loop_.watch(number, EPOLLIN, [this, number](std::uint32_t) { receive(number); });
+    const auto deadline = loop_.call_after(kTimeForGuest, [this, number] { drop(number); });
+    guests_.emplace(number, Guest{std::move(fd), {}, deadline});
+  }
+}
+
+void ProbeListener::receive(int fd) {
+  Guest& guest = guests_.at(fd);
+  char bytes[kNonceBytes];
+  const ssize_t got = ::recv(
+      fd, bytes, sizeof bytes - std::min(guest.received.size(), sizeof bytes - 1), MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) return drop(fd);
+  guest.received.append(bytes, static_cast<std::size_t>(got));
+  if (guest.received.size() < kNonceBytes) return;
+  Nonce client;
+  std::copy_n(guest.received.begin(), client.size(), client.begin());
+  const Nonce server = random_nonce();
+  const Proof proof = server_proof(key_, purpose_, client, server);
+  std::string answer(server.begin(), server.end());
+  answer.append(proof.begin(), proof.end());
+  // 64 bytes fit into any fresh connection's buffer; if not, the guest will time out.
+  if (::send(fd, answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return drop(fd);
+  // The guest acts on nothing of ours but the proof, and we act on nothing of the guest's: no third
+  // step is needed.
+  drop(fd);
+}
+
+void ProbeListener::drop(int fd) {
+  const auto found = guests_.find(fd);
+  if (found == guests_.end()) return;
+  loop_.unwatch(fd);
+  loop_.cancel(found->second.deadline);
+  guests_.erase(found);
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,53 @@
+// Answers the other agents' probes: proves over TCP that this is that host of that job. Until the
+// ranks are launched. SPDX-License-Identifier: Apache-2.0
+//
+// A stranger who connects learns nothing: the listener takes 32 bytes, answers with a nonce and a
+// proof that only a holder of the key can check, and closes. Connections are bounded in number and
+// time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "launcher/agent/event_loop.h"
+#include "src/base/status.h"
+#include "src/base/unique_fd.h"
+#include "src/wire/authentication.h"
+
+namespace hv::launcher {
+
+// What a probe's proofs are bound to.
+std::string probe_purpose(const std::string& job_id, std::uint32_t host_index);
+
+class ProbeListener {
+ public:
+  ProbeListener(EventLoop& loop, const JobKey& key, std::string purpose)
+      : loop_(loop), key_(key), purpose_(std::move(purpose)) {}
+  ~ProbeListener();
+  ProbeListener(const ProbeListener&) = delete;
+  ProbeListener& operator=(const ProbeListener&) = delete;
+
+  Status listen();
+  std::uint16_t port() const { return port_; }
+
+ private:
+  struct Guest {
+    UniqueFd fd;
+    std::string received;
+    EventLoop::Timer deadline;
+  };
+  void accept();
+  void receive(int fd);
+  void drop(int fd);
+
+  EventLoop& loop_;
+  JobKey key_;
+  std::string purpose_;
+  UniqueFd listener_;
+  std::uint16_t port_ = 0;
+  std::map<int, Guest> guests_;
+};
+
+}  // namespace hv::launcher

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/rank_command.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "launcher/facts/read_file.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+// As execvp where PATH is not set.
+constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+constexpr std::size_t kFirstLine = 256;  // what the kernel reads of a script
+
+bool matches(const std::string& name, const std::string& pattern) {
+  if (pattern.empty() || pattern.back() != '*') return name == pattern;
+  return name.compare(0, pattern.size() - 1, pattern, 0, pattern.size() - 1) == 0;
+}
+
+void add_entry(Environment* environment, const std::string& entry) {
+  const std::size_t equals = entry.find('=');
+  if (equals != std::string::npos && equals > 0)
+    environment->set(entry.substr(0, equals), entry.substr(equals + 1));
+}
+
+std::optional<wire::Problem> check_directory(const std::string& directory) {
+  struct stat info {};
+  int error = 0;
+  if (::stat(directory.c_str(), &info) != 0) {
+    error = errno;
+  } else if (!S_ISDIR(info.st_mode)) {
+    error = ENOTDIR;
+  } else if (::access(directory.c_str(), X_OK) != 0) {
+    error = errno;
+  }
+  if (error == 0) return std::nullopt;
+  return wire::Problem{
+      "change to the working directory " + printable(directory, 1000) + ": " + errno_text(error),
+      "create it on that host, or name another one with --wdir"};
+}
+
+wire::Problem missing_program(const std::string& name, const std::string& reason) {
+  const bool is_path = name.find('/') != std::string::npos;
+  return {"find the program " + printable(name, 1000) + ": " + reason,
+          is_path
+              ? "check that it lies at that path on that host, too, and is executable"
+              : "install it on that host, name it by its path, or set its PATH with -x PATH=..."};
+}
+
+}  // namespace
+
+std::vector<std::string> environment_of_rank(const wire::Launch& launch,
+                                             const wire::LaunchRank& rank, const Environment& own) {
+  Environment result;
+  for (const auto& [name, value] : own.all()) {
+    for (const std::string& pattern : launch.host_variables) {
+      if (matches(name, pattern)) result.set(name, value);
+    }
+  }
+  result.set("PWD", launch.directory);
+  for (const std::string& entry : launch.environment) add_entry(&result, entry);
+  for (const auto& [name, value] : rank.environment) result.set(name, value);
+  if (!result.has("PYTHONUNBUFFERED")) result.set("PYTHONUNBUFFERED", "1");
+  return result.entries();
+}
+
+RankCommands rank_commands(const wire::Launch& launch, const Environment& own) {
+  RankCommands result;
+  if (launch.argv.empty() || launch.argv[0].empty()) {
+    result.problem = wire::Problem{"find the program: its name is empty",
+                                   "name the program after hvrun's options"};
+    return result;
+  }
+  if ((result.problem = check_directory(launch.directory))) return result;
+  std::string found, found_along;  // the search is done once for all ranks with the same PATH
+  for (const wire::LaunchRank& rank : launch.ranks) {
+    Command command;
+    command.argv = launch.argv;
+    command.directory = launch.directory;
+    command.environment = environment_of_rank(launch, rank, own);
+    const std::string path =
+        Environment::from_entries(command.environment).get_or("PATH", kDefaultPath);
+    if (found.empty() || path != found_along) {
+      std::string reason;
+      found = find_program(launch.argv[0], path, launch.directory, &reason);
+      found_along = path;
+      if (found.empty()) {
+        result.problem = missing_program(launch.argv[0], reason);
+        return result;
+      }
+      if (const std::string trouble = interpreter_problem(found); !trouble.empty()) {
+        result.problem =
+            wire::Problem{"execute " + printable(found, 1000) + ": " + trouble,
+                          "install that interpreter on that host, or correct the line"};
+        return result;
+      }
+    }
+    command.program = found;
+    result.commands.push_back(std::move(command));
+  }
+  return result;
+}
+
+std::string interpreter_problem(const std::string& program) {
+  const std::string start = read_file(program, kFirstLine).value_or("");
+  if (start.compare(0, 2, "#!") != 0) return {};
+  const std::string line(trim(std::string_view(start).substr(2, start.find('\n') - 2)));
+  const std::string interpreter = line.substr(0, line.find_first_of(" \t"));
+  if (interpreter.empty() || ::access(interpreter.c_str(), X_OK) == 0) return {};
+  return "its first line names the interpreter " + printable(interpreter) + ": " +
+         errno_text(errno);
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,32 @@
+// What each rank shall execute: its environment put together, its program found on this host. Pure
+// but for the checks. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/environment.h"
+#include "src/process/command.h"
+#include "src/wire/messages.h"
+
+namespace hv::launcher {
+
+// Later ones win: the host's own values of launch.host_variables, launch.environment, the rank's
+// contract. PYTHONUNBUFFERED=1 unless set; PWD is the working directory. own: this agent's
+// environment.
+std::vector<std::string> environment_of_rank(const wire::Launch& launch,
+                                             const wire::LaunchRank& rank, const Environment& own);
+
+// One command per rank with its program found; or what this host lacks, and what to try.
+struct RankCommands {
+  std::vector<Command> commands;
+  std::optional<wire::Problem> problem;
+};
+RankCommands rank_commands(const wire::Launch& launch, const Environment& own);
+
+// Why a file that is there and executable could not be executed: its interpreter, if that is the
+// reason.
+std::string interpreter_problem(const std::string& program);
+
+}  // namespace hv::launcher

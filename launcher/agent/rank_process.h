@@ -1,0 +1,48 @@
+// One rank: its process, its streams, and how it ended. Starting it is rank_starter's work.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   started -> ended (reaped)            its process
+//   open -> read to the end -> closed    each of its streams, in its own time: others may hold them
+//   open longer
+#pragma once
+
+#include <sys/types.h>
+
+#include <bitset>
+#include <csignal>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "launcher/agent/input_pump.h"
+#include "launcher/agent/output_pump.h"
+#include "src/process/exit_status.h"
+
+namespace hv::launcher {
+
+struct RankProcess {
+  std::uint32_t rank = 0;
+  pid_t pid = -1;
+  std::optional<ExitStatus> ended;
+  std::bitset<NSIG> signals_sent;  // by this agent: an end by one of them is no failure of the rank
+  std::uint64_t credit = 0;
+  std::vector<std::unique_ptr<OutputPump>> outputs;
+  std::unique_ptr<InputPump> input;
+
+  bool is_running() const { return pid > 0 && !ended; }
+  bool has_open_streams() const {
+    for (const auto& output : outputs) {
+      if (!output->has_ended()) return true;
+    }
+    return false;
+  }
+  void look_at_streams() {
+    for (const auto& output : outputs) output->look();
+  }
+  void look_at_held_streams() {
+    for (const auto& output : outputs) output->look_if_held();
+  }
+};
+
+}  // namespace hv::launcher

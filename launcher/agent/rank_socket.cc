@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/rank_socket.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+#include <vector>
+
+#include "src/base/text.h"
+#include "src/net/socket.h"
+
+namespace hv::launcher {
+namespace {
+
+using rendezvous::Type;
+
+constexpr std::size_t kMostClients = 4096;
+constexpr std::size_t kMostUnsent = 8u << 20;  // a client that does not read is dropped
+constexpr auto kTimeToJoin = std::chrono::seconds(10);
+constexpr std::size_t kLongestReason = 1000;
+
+template <class Message, class Act>
+bool with(const Frame& frame, Act&& act) {
+  Message message;
+  return decode(frame.payload, &message) && act(std::move(message));
+}
+
+}  // namespace
+
+RankSocket::RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks callbacks)
+    : loop_(loop), key_(key), callbacks_(std::move(callbacks)) {}
+
+RankSocket::~RankSocket() {
+  for (const auto& [fd, client] : clients_) {
+    loop_.unwatch(fd);
+    loop_.cancel(client->deadline);
+  }
+  if (listener_) loop_.unwatch(listener_.get());
+  if (folder_.empty()) return;
+  ::unlink(name_.c_str());
+  ::rmdir(folder_.c_str());
+}
+
+Status RankSocket::listen(const std::string& job_id, std::uint32_t host_index) {
+  name_ = "@hvrun-" + job_id + "-" + std::to_string(host_index);
+  if (!listen_unix(name_, &listener_).ok()) {
+    if (Status status = listen_in_folder(); !status.ok()) return status;
+  }
+  loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
+  return Status::success();
+}
+
+Status RankSocket::listen_in_folder() {
+  char folder[] = "/tmp/hvrun-XXXXXX";  // mkdtemp makes it 0700
+  if (!::mkdtemp(folder))
+    return system_status("make a folder for the ranks' socket in /tmp", errno);
+  folder_ = folder;
+  name_ = folder_ + "/agent";
+  return listen_unix(name_, &listener_);
+}
+
+void RankSocket::accept() {
+  for (;;) {
+    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) return;
+    std::uint32_t user = 0;
+    std::int32_t pid = 0;
+    // A stranger, or one too many, is hung up on.
+    if (!peer_user(fd.get(), &user, &pid).ok() || (user != ::geteuid() && user != 0)) continue;
+    if (clients_.size() < kMostClients) add_client(std::move(fd), pid);
+  }
+}
+
+void RankSocket::add_client(UniqueFd fd, std::int32_t pid) {
+  auto client = std::make_shared<Client>();
+  const int number = fd.get();
+  client->fd = std::move(fd);
+  client->pid = pid;
+  clients_[number] = client;
+  loop_.watch(number, EPOLLIN, [this, client](std::uint32_t events) { ready(client, events); });
+  client->deadline = loop_.call_after(kTimeToJoin, [this, weak = std::weak_ptr(client)] {
+    if (const auto late = weak.lock(); late && !late->has_joined) drop(*late);
+  });
+}
+
+void RankSocket::ready(const ClientPointer& client, std::uint32_t events) {
+  if (events & EPOLLOUT) flush(*client);
+  if (!client->is_dropped && (events & (EPOLLIN | EPOLLHUP | EPOLLERR))) receive(*client);
+}
+
+void RankSocket::receive(Client& client) {
+  char bytes[16384];
+  const ssize_t got = ::recv(client.fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0 || !client.parser.feed({bytes, static_cast<std::size_t>(got)})) return drop(client);
+  Frame frame;
+  while (!client.is_dropped && client.parser.next(&frame)) {
+    if (!handle(client, frame)) drop(client);
+  }
+  if (!client.is_dropped && client.parser.broken()) drop(client);
+  check_fences();
+}
+
+bool RankSocket::handle(Client& client, const Frame& frame) {
+  if (client.has_joined) return !client.has_left && handle_joined(client, frame);
+  if (frame.type != static_cast<std::uint8_t>(Type::kJoin)) return false;
+  return with<rendezvous::Join>(frame, [&](const rendezvous::Join& wanted) {
+    join(client, wanted);
+    return true;
+  });
+}
+
+bool RankSocket::handle_joined(Client& client, const Frame& frame) {
+  switch (static_cast<Type>(frame.type)) {
+    case Type::kPut:
+      return with<rendezvous::Put>(
+          frame, [&](rendezvous::Put one) { return put(client, std::move(one)); });
+    case Type::kFence:
+      return with<rendezvous::Fence>(frame, [&](const rendezvous::Fence& fence) {
+        meeting_.come_to_fence(client.rank, client.epoch, fence.number);
+        return true;
+      });
+    case Type::kGet:
+      return with<rendezvous::Get>(frame, [&](const rendezvous::Get& get) {
+        answer(client, get);
+        return true;
+      });
+    case Type::kLost:
+      return with<rendezvous::Lost>(frame, [&](const rendezvous::Lost& lost) {
+        callbacks_.on_lost({client.rank, lost.rank, printable(lost.reason, kLongestReason)});
+        return true;
+      });
+    case Type::kGoodbye:
+      return with<rendezvous::Goodbye>(frame, [&](const rendezvous::Goodbye&) {
+        leave(client);
+        return true;
+      });
+    default:
+      return false;
+  }
+}
+
+std::string RankSocket::why_refused(const rendezvous::Join& join) const {
+  if (join.protocol != rendezvous::kRankProtocol) {
+    return "libhvrun speaks protocol " + std::to_string(join.protocol) + ", hvrun-agent " +
+           std::to_string(rendezvous::kRankProtocol) + "; use those of one version";
+  }
+  if (!meeting_.is_local(join.rank))
+    return "rank " + std::to_string(join.rank) + " does not run on this host";
+  for (const auto& [fd, other] : clients_) {
+    if (!other->has_joined || other->has_left || other->rank != join.rank ||
+        other->epoch != join.epoch)
+      continue;
+    // A process that is gone leaves its socket open in the children that it forked.
+    if (::kill(other->pid, 0) == 0)
+      return "rank " + std::to_string(join.rank) + " has joined already, as pid " +
+             std::to_string(other->pid);
+  }
+  return {};
+}
+
+void RankSocket::join(Client& client, const rendezvous::Join& wanted) {
+  const std::string reason = why_refused(wanted);
+  if (!reason.empty()) return send(client, rendezvous::Refused{reason});
+  client.has_joined = true;
+  client.rank = wanted.rank;
+  client.epoch = wanted.epoch;
+  loop_.cancel(client.deadline);
+  meeting_.join(wanted.rank, wanted.epoch);
+  send(client, rendezvous::Welcome{key_});
+  for (const auto& [rank, why] : losses_) send(client, rendezvous::Event{rank, why});
+}
+
+bool RankSocket::put(Client& client, rendezvous::Put put) {
+  if (put.key.size() > rendezvous::kMaxKeyBytes || put.value.size() > rendezvous::kMaxValueBytes)
+    return false;
+  return meeting_.put(client.rank, client.epoch, std::move(put.key), std::move(put.value));
+}
+
+void RankSocket::answer(Client& client, const rendezvous::Get& get) {
+  const std::string* value = meeting_.get(client.epoch, get.rank, get.key);
+  send(client, value ? rendezvous::Value{true, *value} : rendezvous::Value{});
+}
+
+void RankSocket::leave(Client& client) {
+  client.has_left = true;
+  meeting_.leave(client.rank, client.epoch);
+}
+
+void RankSocket::check_fences() {
+  for (wire::FenceIn& fence : meeting_.complete()) callbacks_.on_fence(std::move(fence));
+}
+
+void RankSocket::pass_fence(const wire::FenceOut& out) {
+  const std::vector<std::uint32_t> ranks = meeting_.pass(out);
+  const std::map<int, ClientPointer> clients = clients_;  // sending may drop one
+  for (const auto& [fd, client] : clients) {
+    const bool waits = std::find(ranks.begin(), ranks.end(), client->rank) != ranks.end();
+    if (client->has_joined && !client->has_left && client->epoch == out.epoch && waits) {
+      send(*client, rendezvous::FenceDone{out.number});
+    }
+  }
+  check_fences();
+}
+
+bool RankSocket::rank_ended(std::uint32_t rank) {
+  const bool was_joined = meeting_.is_joined(rank);
+  meeting_.end(rank);
+  check_fences();
+  return was_joined;
+}
+
+void RankSocket::tell_loss(std::uint32_t rank, const std::string& reason) {
+  if (!losses_.emplace(rank, reason).second) return;
+  const std::map<int, ClientPointer> clients = clients_;
+  for (const auto& [fd, client] : clients) {
+    if (client->has_joined && !client->has_left && client->rank != rank)
+      send(*client, rendezvous::Event{rank, reason});
+  }
+}
+
+template <class Message>
+void RankSocket::send(Client& client, const Message& message) {
+  if (client.is_dropped) return;
+  client.outgoing += encode_frame_of(message);
+  flush(client);
+}
+
+void RankSocket::flush(Client& client) {
+  while (!client.outgoing.empty()) {
+    const ssize_t wrote = ::send(client.fd.get(), client.outgoing.data(), client.outgoing.size(),
+                                 MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0 && errno != EAGAIN) return drop(client);
+    if (wrote < 0) break;
+    client.outgoing.erase(0, static_cast<std::size_t>(wrote));
+  }
+  if (client.outgoing.size() > kMostUnsent) return drop(client);
+  const auto found = clients_.find(client.fd.get());
+  const std::uint32_t events = client.outgoing.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT;
+  loop_.watch(client.fd.get(), events,
+              [this, same = found->second](std::uint32_t ready_for) { ready(same, ready_for); });
+}
+
+// Whoever still holds the client's pointer sees is_dropped; the descriptor is closed at once.
+void RankSocket::drop(Client& client) {
+  if (std::exchange(client.is_dropped, true)) return;
+  const int fd = client.fd.get();
+  loop_.unwatch(fd);
+  loop_.cancel(client.deadline);
+  const auto found = clients_.find(fd);
+  const ClientPointer keep = found->second;
+  clients_.erase(found);
+  client.fd.reset();
+}
+
+}  // namespace hv::launcher

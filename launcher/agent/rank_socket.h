@@ -1,0 +1,96 @@
+// The agent's Unix socket for the ranks of this host: joins, puts, fences, gets, who was lost.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Only this user's processes are heard (peer credentials). A client that breaks the protocol is
+// dropped; nobody else notices. The end of a connection alone is no death: forked children hold
+// sockets open, and programs close them; a rank has died when its process was reaped.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "launcher/agent/event_loop.h"
+#include "launcher/agent/rank_meeting.h"
+#include "src/base/status.h"
+#include "src/base/unique_fd.h"
+#include "src/rendezvous/messages.h"
+#include "src/wire/frame.h"
+#include "src/wire/messages.h"
+
+namespace hv::launcher {
+
+struct RankSocketCallbacks {
+  std::function<void(wire::FenceIn)> on_fence;
+  std::function<void(const wire::RankLost&)> on_lost;
+};
+
+class RankSocket {
+ public:
+  RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks callbacks);
+  ~RankSocket();
+  RankSocket(const RankSocket&) = delete;
+  RankSocket& operator=(const RankSocket&) = delete;
+
+  // Listens on an abstract name; where that cannot be had, on a path in a folder that only this
+  // user can enter.
+  Status listen(const std::string& job_id, std::uint32_t host_index);
+  const std::string& name() const { return name_; }
+  // Before the ranks start: which ones will come.
+  void expect(std::set<std::uint32_t> ranks) { meeting_ = RankMeeting(std::move(ranks)); }
+
+  void pass_fence(const wire::FenceOut& out);
+  // The rank's process was reaped. True when it had joined and said no goodbye.
+  bool rank_ended(std::uint32_t rank);
+  // Tells every rank that joined or will join.
+  void tell_loss(std::uint32_t rank, const std::string& reason);
+
+ private:
+  struct Client {
+    UniqueFd fd;
+    FrameParser parser{rendezvous::kMaxPayload};
+    std::string outgoing;
+    bool has_joined = false;
+    std::uint32_t rank = 0;
+    std::uint32_t epoch = 0;
+    std::int32_t pid = 0;
+    bool has_left = false;
+    bool is_dropped = false;      // freed at the end of the round
+    EventLoop::Timer deadline{};  // to join
+  };
+  using ClientPointer = std::shared_ptr<Client>;
+
+  Status listen_in_folder();
+  void accept();
+  void add_client(UniqueFd fd, std::int32_t pid);
+  void ready(const ClientPointer& client, std::uint32_t events);
+  void receive(Client& client);
+  // False: the client is to be dropped.
+  bool handle(Client& client, const Frame& frame);
+  bool handle_joined(Client& client, const Frame& frame);
+  void join(Client& client, const rendezvous::Join& join);
+  std::string why_refused(const rendezvous::Join& join) const;
+  bool put(Client& client, rendezvous::Put put);
+  void answer(Client& client, const rendezvous::Get& get);
+  void leave(Client& client);
+  template <class Message>
+  void send(Client& client, const Message& message);
+  void flush(Client& client);
+  void drop(Client& client);
+  void check_fences();
+
+  EventLoop& loop_;
+  JobKey key_;
+  RankSocketCallbacks callbacks_;
+  std::string name_;
+  std::string folder_;  // of a path socket; removed at the end
+  UniqueFd listener_;
+  RankMeeting meeting_{{}};
+  std::map<int, ClientPointer> clients_;
+  std::map<std::uint32_t, std::string> losses_;
+};
+
+}  // namespace hv::launcher

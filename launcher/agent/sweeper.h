@@ -1,0 +1,34 @@
+// Ends what a lost agent left on this host: every process of this user whose environment names the
+// job. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/agent/process_table.h"
+#include "src/base/clock.h"
+
+namespace hv::launcher {
+
+class Sweeper {
+ public:
+  // spared: pids that are never ended (this agent and its guard), whatever their environment says.
+  Sweeper(std::string job_id, std::set<pid_t> spared);
+
+  // One pass of SIGKILL; once per few milliseconds. True when a pass has found nothing that could
+  // still end.
+  bool step();
+  const std::vector<std::string>& stuck() const { return stuck_; }
+
+ private:
+  std::vector<ProcessEntry> find() const;
+
+  std::string job_id_;
+  std::string entry_;  // "HVRUN_JOB_ID=..."
+  std::set<pid_t> spared_;
+  std::vector<std::string> stuck_;
+  TimePoint begun_;
+};
+
+}  // namespace hv::launcher

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "hvrun_version.h"
+#include "launcher/cli/knobs.h"
+#include "launcher/cli/program_search.h"
+#include "launcher/plan/launch_plan.h"
+#include "src/base/error.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+// Option values as typed, before they are checked and become a JobSpec.
+struct RawOptions {
+  std::string np, hosts, host_file, ssh_port, dry_run, format = "text", working_directory;
+  std::string start_timeout, grace, lost_after, timeout, master_port;
+  std::string ssh_user, ssh_identity_file, remote_shell, output_directory, summary_file;
+  std::vector<std::string> exports;
+  bool ssh_accept_new = false, clean_environment = false, no_hold_port = false, no_label = false,
+       timestamp = false;
+  bool forward_stdin = false, pty = false, verbose = false, help = false, version = false;
+};
+
+void add_placement_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "Ranks and hosts";
+  app.add_option("-n,--np,--num-proc", raw.np,
+                 "number of ranks; also -np N (default: one per slot)")
+      ->group(group)
+      ->type_name("N");
+  app.add_option("-H,--hosts", raw.hosts, "hosts and slots: a:2,b:2; or a hostfile")
+      ->group(group)
+      ->type_name("LIST");
+  app.add_option("--hostfile", raw.host_file, "file with a line per host: name slots=N")
+      ->group(group)
+      ->type_name("FILE");
+}
+
+void add_ssh_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "Reaching hosts";
+  app.add_option("-p,--ssh-port", raw.ssh_port, "port of the hosts' sshd")
+      ->group(group)
+      ->type_name("PORT");
+  app.add_option("-i,--ssh-identity-file", raw.ssh_identity_file, "private key to log in with")
+      ->group(group)
+      ->type_name("FILE");
+  app.add_option("-l,--ssh-user", raw.ssh_user, "user to log in as")
+      ->group(group)
+      ->type_name("USER");
+  app.add_flag("--ssh-accept-new", raw.ssh_accept_new,
+               "accept and remember keys of hosts never seen before")
+      ->group(group);
+  app.add_option("--rsh", raw.remote_shell,
+                 "reach hosts by 'CMD host command' instead, such as 'ssh -J gate'")
+      ->group(group)
+      ->type_name("CMD");
+  app.add_option("--start-timeout", raw.start_timeout, "seconds a host has to answer")
+      ->group(group)
+      ->type_name("SECONDS");
+}
+
+void add_environment_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "What ranks are born with";
+  app.add_option("-x", raw.exports,
+                 "variable for the ranks: NAME, NAME=VALUE or 'PREFIX_*'; repeatable")
+      ->group(group)
+      ->type_name("NAME[=VALUE]")
+      ->expected(1)
+      ->take_all();
+  app.add_flag("--clean-env", raw.clean_environment,
+               "ranks get the host's login variables and -x only")
+      ->group(group);
+  app.add_option("--wdir", raw.working_directory,
+                 "working directory of the ranks (default: this one)")
+      ->group(group)
+      ->type_name("DIR");
+  app.add_option("--master-port", raw.master_port, "MASTER_PORT (default: a free one)")
+      ->group(group)
+      ->type_name("PORT");
+  app.add_flag("--no-hold-port", raw.no_hold_port,
+               "do not reserve MASTER_PORT, for programs that bind it without SO_REUSEADDR")
+      ->group(group);
+}
+
+void add_output_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "Output and input";
+  app.add_flag("--no-label", raw.no_label, "no [rank] before each line")->group(group);
+  app.add_flag("--timestamp", raw.timestamp, "time at the source before each line")->group(group);
+  app.add_option("--output-dir", raw.output_directory, "also write DIR/rank.N/stdout and stderr")
+      ->group(group)
+      ->type_name("DIR");
+  app.add_flag("--stdin", raw.forward_stdin, "hand standard input to rank 0 (else /dev/null)")
+      ->group(group);
+  app.add_flag("--pty", raw.pty, "each rank gets a terminal; both its streams arrive as stdout")
+      ->group(group);
+}
+
+void add_ending_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "Ending";
+  app.add_option("--grace", raw.grace, "seconds between SIGTERM and SIGKILL")
+      ->group(group)
+      ->type_name("SECONDS");
+  app.add_option("--lost-after", raw.lost_after,
+                 "seconds of silence after which a host counts as lost")
+      ->group(group)
+      ->type_name("SECONDS");
+  app.add_option("--timeout", raw.timeout, "seconds the job may run")
+      ->group(group)
+      ->type_name("SECONDS");
+}
+
+void add_telling_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "Asking and telling";
+  app.add_option("--dry-run", raw.dry_run, "--dry-run=offline: print the plan, connect to nothing")
+      ->group(group)
+      ->type_name("=offline")
+      ->expected(0, 1);
+  app.add_option("--format", raw.format, "of the plan: text or json")
+      ->group(group)
+      ->type_name("text|json");
+  app.add_flag("-v,--verbose", raw.verbose, "each phase with its time")->group(group);
+  app.add_option("--summary", raw.summary_file, "write the end of the job as JSON")
+      ->group(group)
+      ->type_name("FILE");
+  app.add_flag("--version", raw.version, "print hvrun's version")->group(group);
+  app.add_flag("-h,--help", raw.help, "print this help")->group(group);
+}
+
+void add_options(CLI::App& app, RawOptions& raw) {
+  app.set_help_flag();  // ours, so that the program's own --help is never taken
+  add_placement_options(app, raw);
+  add_ssh_options(app, raw);
+  add_environment_options(app, raw);
+  add_output_options(app, raw);
+  add_ending_options(app, raw);
+  add_telling_options(app, raw);
+}
+
+std::vector<OptionShape> shapes_of(CLI::App& app) {
+  std::vector<OptionShape> shapes;
+  for (const CLI::Option* option : app.get_options()) {
+    OptionShape shape;
+    for (const std::string& name : option->get_snames()) shape.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) shape.names.push_back("--" + name);
+    shape.takes_value = option->get_items_expected_min() > 0;
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+std::string help_text(const CLI::App& app) {
+  const auto formatter = std::dynamic_pointer_cast<CLI::Formatter>(app.get_formatter());
+  return "hvrun: start one process per GPU on one or many hosts, and end them all together\n\n"
+         "Usage: hvrun [options] [--] program [arguments]\n"
+         "       hvrun env                    every knob, its value and where that came from\n" +
+         formatter->make_groups(&app, CLI::AppFormatMode::Normal) +
+         "\nExamples:\n"
+         "  hvrun -np 4 ./train                     four ranks on this machine\n"
+         "  hvrun -np 4 -H node1:2,node2:2 ./train  two hosts, over SSH\n"
+         "  hvrun --hostfile hosts ./train          one rank per slot of the file's hosts\n"
+         "  hvrun --dry-run=offline -np 4 -H node1:2,node2:2 ./train\n"
+         "\nMore: man hvrun, man hvrun-env\n";
+}
+
+template <class T>
+T need(const std::optional<T>& value, const std::string& option, const std::string& text,
+       const std::string& expected) {
+  if (value) return *value;
+  throw Error(ErrorKind::kUsage, option + " '" + printable(text) + "' is not understood",
+              "expected " + expected);
+}
+
+Duration parse_duration(const std::string& option, const std::string& text) {
+  const double seconds =
+      need(parse_seconds(text), option, text, "a time in seconds, such as 30, 0.5 or 500ms");
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+int parse_number_in(const std::string& option, const std::string& text, int lowest, int highest) {
+  const std::string expected =
+      "a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest);
+  const std::int64_t number = need(parse_integer(text), option, text, expected);
+  if (number >= lowest && number <= highest) return static_cast<int>(number);
+  return need(std::optional<int>(), option, text, expected);
+}
+
+std::string absolute(const std::string& path, const std::string& current_directory) {
+  return path.empty() ? current_directory : path[0] == '/' ? path : current_directory + "/" + path;
+}
+
+void check_dry_run(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
+  if (app.count("--dry-run") == 0) return;
+  if (raw.dry_run != "offline") {
+    throw Error(ErrorKind::kUsage,
+                raw.dry_run.empty() ? "--dry-run that asks the hosts is not there yet"
+                                    : "--dry-run=" + printable(raw.dry_run) + " is not understood",
+                "use --dry-run=offline, which prints the plan without connecting");
+  }
+  spec->dry_run_offline = true;
+}
+
+JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::string> program,
+                const std::string& current_directory) {
+  JobSpec spec;
+  spec.program = std::move(program);
+  if (!raw.np.empty()) spec.ranks = parse_number_in("-np", raw.np, 1, kMostRanks);
+  spec.hosts = raw.hosts;
+  spec.host_file = raw.host_file;
+  if (!raw.ssh_port.empty())
+    spec.ssh_port =
+        static_cast<std::uint16_t>(parse_number_in("--ssh-port", raw.ssh_port, 1, 65535));
+  spec.ssh_user = raw.ssh_user;
+  spec.ssh_identity_file = raw.ssh_identity_file;
+  spec.ssh_accept_new = raw.ssh_accept_new;
+  spec.remote_shell = raw.remote_shell;
+  spec.start_timeout = parse_duration("--start-timeout", raw.start_timeout);
+  spec.exports = raw.exports;
+  spec.clean_environment = raw.clean_environment;
+  spec.working_directory = absolute(raw.working_directory, current_directory);
+  if (!raw.master_port.empty())
+    spec.master_port = parse_number_in("--master-port", raw.master_port, 1, 65535);
+  spec.hold_port = !raw.no_hold_port;
+  spec.label = !raw.no_label;
+  spec.timestamp = raw.timestamp;
+  spec.output_directory = raw.output_directory;
+  spec.forward_stdin = raw.forward_stdin;
+  spec.pty = raw.pty;
+  spec.grace = parse_duration("--grace", raw.grace);
+  spec.lost_after = parse_duration("--lost-after", raw.lost_after);
+  if (!raw.timeout.empty()) spec.timeout = parse_duration("--timeout", raw.timeout);
+  if (raw.format != "text" && raw.format != "json") {
+    throw Error(ErrorKind::kUsage, "--format '" + printable(raw.format) + "' is not understood",
+                "expected text or json");
+  }
+  spec.format = raw.format == "json" ? PlanFormat::kJson : PlanFormat::kText;
+  spec.verbose = raw.verbose;
+  spec.summary_file = raw.summary_file;
+  check_dry_run(app, raw, &spec);
+  return spec;
+}
+
+void check_limits(const RawOptions& raw, const JobSpec& spec) {
+  if (spec.lost_after < std::chrono::milliseconds(500)) {
+    throw Error(
+        ErrorKind::kUsage,
+        "--lost-after " + raw.lost_after + " is too short to tell a busy host from a lost one",
+        "at least 0.5 s");
+  }
+  if (spec.program.empty()) {
+    throw Error(ErrorKind::kUsage, "no program to run",
+                "hvrun [options] program [arguments]; 'hvrun --help' explains");
+  }
+  if (!spec.host_file.empty() && !spec.hosts.empty()) {
+    throw Error(ErrorKind::kUsage, "both -H and --hostfile name hosts", "give one of them");
+  }
+}
+
+// Values that a site has set once; options overwrite them.
+RawOptions defaults_from(const Environment& environment) {
+  const KnobReader knobs(launcher_knobs(), environment);
+  knobs.check_all();
+  RawOptions raw;
+  raw.remote_shell = knobs.text("HVRUN_RSH");
+  raw.start_timeout = knobs.value("HVRUN_START_TIMEOUT").text;
+  raw.grace = knobs.value("HVRUN_GRACE").text;
+  raw.lost_after = knobs.value("HVRUN_LOST_AFTER").text;
+  return raw;
+}
+
+}  // namespace
+
+CommandLine parse_command_line(const std::vector<std::string>& words,
+                               const Environment& environment,
+                               const std::string& current_directory) {
+  if (!words.empty() && words[0] == "env") {
+    if (words.size() == 1) return EnvCommand{};
+    throw Error(ErrorKind::kUsage, "'hvrun env' takes no arguments",
+                "to run the program env: hvrun -- env " + words[1]);
+  }
+  CLI::App app;
+  RawOptions raw = defaults_from(environment);
+  add_options(app, raw);
+  SplitWords split = split_at_program(words, shapes_of(app));
+  try {
+    app.parse(std::vector<std::string>(split.options.rbegin(), split.options.rend()));
+  } catch (const CLI::Error& error) {
+    throw Error(ErrorKind::kUsage, error.what(), "'hvrun --help' lists the options");
+  }
+  if (raw.help) return PrintCommand{help_text(app)};
+  if (raw.version) return PrintCommand{std::string("hvrun ") + HVRUN_VERSION_TEXT + "\n"};
+  JobSpec spec = to_spec(app, raw, std::move(split.program), current_directory);
+  check_limits(raw, spec);
+  return LaunchCommand{std::move(spec)};
+}
+
+}  // namespace hv::launcher

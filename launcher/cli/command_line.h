@@ -1,0 +1,32 @@
+// The command line: options by group, the program and its arguments, the subcommands.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program is found before the option parser sees anything: it is the first word that is neither an option
+// nor an option's value, or what follows "--". Everything behind it belongs to the program.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launcher/plan/job_spec.h"
+#include "src/base/environment.h"
+
+namespace hv::launcher {
+
+struct LaunchCommand {
+  JobSpec spec;
+};
+struct EnvCommand {};  // hvrun env
+// Text for stdout, exit 0: --help, --version.
+struct PrintCommand {
+  std::string text;
+};
+using CommandLine = std::variant<LaunchCommand, EnvCommand, PrintCommand>;
+
+// words: argv without argv[0]. Throws Error(kUsage), naming the nearest option for an unknown one.
+CommandLine parse_command_line(const std::vector<std::string>& words,
+                               const Environment& environment,
+                               const std::string& current_directory);
+
+}  // namespace hv::launcher

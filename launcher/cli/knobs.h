@@ -1,0 +1,14 @@
+// Knobs of hvrun itself: what a site sets once instead of on every command line.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "src/base/knob.h"
+
+namespace hv::launcher {
+
+// An option on the command line beats its knob.
+const std::vector<Knob>& launcher_knobs();
+
+}  // namespace hv::launcher

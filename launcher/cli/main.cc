@@ -1,0 +1,85 @@
+// hvrun: the program. Reads the world once, and hands it on as values.
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+
+#include "launcher/allocation/allocate.h"
+#include "launcher/cli/command_line.h"
+#include "launcher/cli/env_command.h"
+#include "launcher/facts/facts.h"
+#include "launcher/plan/plan_text.h"
+#include "launcher/supervise/supervisor.h"
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+std::string current_directory() {
+  char path[PATH_MAX];
+  if (!::getcwd(path, sizeof path)) {
+    throw Error(ErrorKind::kUsage, "find the current directory: " + errno_text(errno),
+                "change to one that exists");
+  }
+  return path;
+}
+
+int print(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
+    return 0;
+  throw Error(ErrorKind::kStart, "write to standard output: " + errno_text(errno));
+}
+
+// What of the plan is known without asking any host but this one.
+int print_offline_plan(const JobSpec& spec, const HostList& list) {
+  std::vector<std::optional<HostFacts>> facts(list.this_machine ? 1 : list.entries.size());
+  if (list.this_machine) {
+    const wire::Facts here = gather_facts();
+    facts[0] = HostFacts{static_cast<int>(here.gpus.size()), static_cast<int>(here.usable_cores)};
+  }
+  const LaunchPlan plan = make_plan(spec, list, facts);
+  for (const std::string& warning : plan.warnings)
+    std::fprintf(stderr, "hvrun: warning: %s\n", warning.c_str());
+  return print(spec.format == PlanFormat::kJson ? plan_as_json(spec, plan)
+                                                : plan_as_text(spec, plan));
+}
+
+int launch(const JobSpec& spec, const Environment& environment) {
+  const HostList list = allocate(spec.hosts, spec.host_file);
+  if (spec.dry_run_offline) return print_offline_plan(spec, list);
+  configure_log(spec.verbose ? LogLevel::kInfo : LogLevel::kWarn, "hvrun");
+  return supervise_job(spec, list, environment);
+}
+
+int run(const std::vector<std::string>& words) {
+  const Environment environment = Environment::of_process();
+  const CommandLine command = parse_command_line(words, environment, current_directory());
+  if (const auto* text = std::get_if<PrintCommand>(&command)) return print(text->text);
+  if (std::holds_alternative<EnvCommand>(command)) return print(env_table(environment));
+  return launch(std::get<LaunchCommand>(command).spec, environment);
+}
+
+}  // namespace
+}  // namespace hv::launcher
+
+int main(int argc, char** argv) {
+  int code = 0;
+  try {
+    code = hv::launcher::run({argv + 1, argv + argc});
+  } catch (const hv::Error& error) {
+    std::fprintf(stderr, "hvrun: error: %s\n", error.what());
+    if (!error.hint().empty()) std::fprintf(stderr, "  try: %s\n", error.hint().c_str());
+    code = static_cast<int>(error.kind());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "hvrun: error: %s\n", error.what());
+    code = static_cast<int>(hv::ErrorKind::kStart);
+  }
+  // A thread may be blocked for good in a read of stdin or a write to a reader that stands still.
+  std::fflush(nullptr);
+  ::_exit(code);
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/cli/program_search.h"
+
+#include <algorithm>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+const OptionShape* find_option(const std::string& name, const std::vector<OptionShape>& options) {
+  for (const OptionShape& option : options) {
+    if (std::find(option.names.begin(), option.names.end(), name) != option.names.end())
+      return &option;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void unknown_option(const std::string& name, const std::vector<OptionShape>& options) {
+  std::vector<std::string> candidates;
+  for (const OptionShape& option : options) {
+    candidates.insert(candidates.end(), option.names.begin(), option.names.end());
+  }
+  const auto guess = nearest(name, candidates);
+  throw Error(ErrorKind::kUsage, "unknown option " + printable(name),
+              (guess ? "did you mean " + *guess + "? " : std::string()) +
+                  "'hvrun --help' lists the options; options of the program stand behind its name");
+}
+
+// "-np" is everybody's habit, but a short option has one letter: it is rewritten.
+std::string normalised(const std::string& word) {
+  if (word == "-np" || word.rfind("-np=", 0) == 0) return "-" + word;
+  return word;
+}
+
+// The option's name in "--name=value", "--name", "-nvalue", "-n".
+std::string name_in(const std::string& word) {
+  if (word.rfind("--", 0) == 0) return word.substr(0, word.find('='));
+  return word.substr(0, 2);
+}
+
+}  // namespace
+
+SplitWords split_at_program(const std::vector<std::string>& words,
+                            const std::vector<OptionShape>& options) {
+  SplitWords result;
+  std::size_t i = 0;
+  for (; i < words.size(); ++i) {
+    if (words[i] == "--") {
+      ++i;
+      break;
+    }
+    if (words[i].size() < 2 || words[i][0] != '-') break;
+    const std::string word = normalised(words[i]);
+    const std::string name = name_in(word);
+    const OptionShape* option = find_option(name, options);
+    if (!option) unknown_option(name.rfind("--", 0) == 0 ? name : word, options);
+    result.options.push_back(word);
+    if (!option->takes_value || word != name) continue;  // no value, or it is glued to the name
+    if (i + 1 >= words.size()) {
+      throw Error(ErrorKind::kUsage, words[i] + " needs a value", "'hvrun --help' shows its form");
+    }
+    result.options.back() = word;
+    result.options.push_back(words[++i]);
+  }
+  result.program.assign(words.begin() + static_cast<std::ptrdiff_t>(std::min(i, words.size())),
+                        words.end());
+  return result;
+}
+
+}  // namespace hv::launcher

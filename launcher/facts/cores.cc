@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/facts/cores.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "launcher/facts/cgroup_paths.h"
+#include "launcher/facts/read_file.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+unsigned affinity_cores() {
+  // The mask must be as large as the kernel's, which a fixed cpu_set_t is not beyond 1,024 cores.
+  for (std::size_t cores = 1024; cores <= 1u << 20; cores *= 2) {
+    std::vector<unsigned long> mask(cores / (8 * sizeof(unsigned long)));
+    auto* set = reinterpret_cast<cpu_set_t*>(mask.data());
+    const std::size_t size = mask.size() * sizeof(unsigned long);
+    if (::sched_getaffinity(0, size, set) == 0)
+      return static_cast<unsigned>(CPU_COUNT_S(size, set));
+  }
+  return 1;
+}
+
+std::optional<double> quota_of_v1(const std::string& folder) {
+  const auto quota = parse_integer(trim(read_file(folder + "/cpu.cfs_quota_us").value_or("")));
+  const auto period = parse_integer(trim(read_file(folder + "/cpu.cfs_period_us").value_or("")));
+  if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
+  return static_cast<double>(*quota) / static_cast<double>(*period);
+}
+
+std::optional<double> quota_of(const std::string& folder) {
+  if (const auto text = read_file(folder + "/cpu.max")) return parse_cpu_max(*text);
+  return quota_of_v1(folder);
+}
+
+}  // namespace
+
+std::optional<double> parse_cpu_max(const std::string& text) {
+  const std::vector<std::string> words = split(trim(text), ' ');
+  if (words.size() != 2) return std::nullopt;
+  const auto quota = parse_integer(words[0]);
+  const auto period = parse_integer(words[1]);
+  if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
+  return static_cast<double>(*quota) / static_cast<double>(*period);
+}
+
+std::optional<unsigned> quota_cores(const std::string& root) {
+  std::optional<double> least;
+  for (const std::string& folder : own_cgroup_folders(root, "cpu")) {
+    if (const auto quota = quota_of(folder)) least = std::min(least.value_or(*quota), *quota);
+  }
+  if (!least) return std::nullopt;
+  return static_cast<unsigned>(std::max(1.0, std::ceil(*least)));
+}
+
+unsigned usable_cores(const std::string& root) {
+  const unsigned allowed = affinity_cores();
+  return std::max(1u, std::min(allowed, quota_cores(root).value_or(allowed)));
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,13 @@
+// How much memory the ranks of this host can have. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace hv::launcher {
+
+// The machine's, or what the cgroups allow where that is less; 0 when neither is known. root: as in
+// cores.h.
+std::uint64_t memory_bytes(const std::string& root = "");
+
+}  // namespace hv::launcher

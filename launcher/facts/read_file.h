@@ -1,0 +1,23 @@
+// Small files of /proc and /sys as text. Blocking, but these files never wait.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hv::launcher {
+
+// The file's bytes, at most limit of them; none when it cannot be opened or read.
+std::optional<std::string> read_file(const std::string& path, std::size_t limit = 1 << 20);
+
+// Names in a folder without "." and "..", in no order; empty when it cannot be read.
+std::vector<std::string> names_in(const std::string& folder);
+
+// The rest of the first line that begins with label, trimmed: value_after("MemTotal:", ...) is "16
+// kB".
+std::optional<std::string> value_after(std::string_view label, std::string_view text);
+
+}  // namespace hv::launcher

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/output/file_writer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <map>
+#include <vector>
+
+#include "launcher/output/blocking_write.h"
+#include "launcher/output/console_format.h"
+#include "src/base/text.h"
+#include "src/base/unique_fd.h"
+
+namespace hv::launcher {
+namespace {
+
+// Beyond this many, all are closed and opened again as they are needed: hvrun has other uses for descriptors.
+constexpr std::size_t kOpenFiles = 128;
+
+struct RankFile {
+  std::string path;
+  std::string folder;
+  UniqueFd fd;
+  bool was_opened = false;
+  bool is_broken = false;
+  std::vector<SharedShipment> waiting;
+  std::unique_ptr<FileWriter> own_writer;  // of a special file
+};
+
+// What the thread owns.
+class FileLoop {
+ public:
+  FileLoop(std::string directory, FileWriter::Scope scope,
+           std::shared_ptr<WorkQueue<WriterItem>> queue, std::shared_ptr<Reports> reports)
+      : directory_(std::move(directory)),
+        scope_(scope),
+        queue_(std::move(queue)),
+        reports_(std::move(reports)) {}
+
+  void run() {
+    std::vector<WriterItem> items;
+    while (queue_->take_all(items)) {
+      for (WriterItem& item : items) sort_in(std::move(item));
+      write_waiting();
+      pass_on_tokens();
+    }
+    for (auto& [stream, file] : files_) {
+      if (file.own_writer) file.own_writer->close();
+    }
+    for (auto& [stream, file] : files_) {
+      if (file.own_writer) file.own_writer->join(std::nullopt);
+    }
+  }
+
+ private:
+  void sort_in(WriterItem item) {
+    if (item.token) tokens_.push_back(std::move(item.token));
+    if (!item.shipment) return;
+    const OutputChunk& chunk = item.shipment->chunk;
+    const StreamId stream = stream_id(chunk.rank, chunk.stream);
+    RankFile& file = file_of(stream, chunk);
+    if (file.own_writer) {
+      file.own_writer->put(std::move(item));
+      return;
+    }
+    if (file.waiting.empty()) touched_.push_back(stream);
+    file.waiting.push_back(std::move(item.shipment));
+  }
+
+  RankFile& file_of(StreamId stream, const OutputChunk& chunk) {
+    const auto [found, is_new] = files_.try_emplace(stream);
+    RankFile& file = found->second;
+    if (!is_new) return file;
+    file.folder = directory_ + "/rank." + std::to_string(chunk.rank);
+    file.path = file.folder + (chunk.stream == 2 ? "/stderr" : "/stdout");
+    struct stat status {};
+    const bool is_special = ::stat(file.path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+    if (is_special && scope_ == FileWriter::Scope::kAllFiles) {
+      file.own_writer =
+          std::make_unique<FileWriter>(directory_, FileWriter::Scope::kOneSpecialFile, reports_);
+    }
+    return file;
+  }
+
+  void write_waiting() {
+    for (const StreamId stream : touched_) {
+      RankFile& file = files_[stream];
+      if (!file.is_broken && open(file)) write(file);
+      file.waiting.clear();
+      reports_->send();
+    }
+    touched_.clear();
+  }
+
+  bool open(RankFile& file) {
+    if (file.fd) return true;
+    if (open_files_ >= kOpenFiles) close_all();
+    if (::mkdir(file.folder.c_str(), 0777) != 0 && errno != EEXIST) return fail(file, errno);
+    // Appending never undoes what was written before the file was closed, truncating would.
+    const int mode = file.was_opened ? O_APPEND : O_CREAT | O_TRUNC;
+    file.fd.reset(::open(file.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | mode, 0666));
+    if (!file.fd) return fail(file, errno);
+    file.was_opened = true;
+    ++open_files_;
+    return true;
+  }
+
+  void write(RankFile& file) {
+    std::vector<iovec> pieces;
+    for (const SharedShipment& shipment : file.waiting) {
+      const std::string& bytes = shipment->chunk.bytes;
+      pieces.push_back({const_cast<char*>(bytes.data()), bytes.size()});
+    }
+    if (const int failure = write_all(file.fd.get(), pieces)) fail(file, failure);
+  }
+
+  bool fail(RankFile& file, int errno_value) {
+    file.is_broken = true;
+    reports_->tell_broken("write output to " + printable(file.path, 1000), errno_value, 0);
+    return false;
+  }
+
+  void close_all() {
+    for (auto& [stream, file] : files_) file.fd.reset();
+    open_files_ = 0;
+  }
+
+  void pass_on_tokens() {
+    for (const Token& token : tokens_) {
+      for (auto& [stream, file] : files_) {
+        if (file.own_writer) file.own_writer->put({nullptr, {}, token});
+      }
+    }
+    tokens_.clear();
+  }
+
+  const std::string directory_;
+  const FileWriter::Scope scope_;
+  const std::shared_ptr<WorkQueue<WriterItem>> queue_;
+  const std::shared_ptr<Reports> reports_;
+  std::map<StreamId, RankFile> files_;
+  std::vector<StreamId> touched_;  // files with something waiting
+  std::vector<Token> tokens_;
+  std::size_t open_files_ = 0;
+};
+
+}  // namespace
+
+FileWriter::FileWriter(std::string directory, Scope scope, std::shared_ptr<Reports> reports)
+    : queue_(std::make_shared<WorkQueue<WriterItem>>()),
+      thread_([loop = std::make_shared<FileLoop>(std::move(directory), scope, queue_,
+                                                 std::move(reports))] { loop->run(); }) {}
+
+}  // namespace hv::launcher

@@ -1,0 +1,24 @@
+// Folds what many ranks said into one text for each thing that was said: "ranks 0-15: same trace". Pure.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hv::launcher {
+
+struct GatheredText {
+  std::vector<int> ranks;  // ascending
+  std::vector<std::string> lines;
+};
+
+// Ranks with equal lines become one group. Groups are in the order of their first rank; ranks without any line
+// are left out.
+std::vector<GatheredText> gather(
+    const std::vector<std::pair<int, std::vector<std::string>>>& lines_by_rank);
+
+// "rank 3" or "ranks 0-2,5".
+std::string rank_words(const std::vector<int>& ranks);
+
+}  // namespace hv::launcher

@@ -1,0 +1,59 @@
+// JobSpec: what the user asked for, after the command line has been understood. A value; no I/O.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/clock.h"
+
+namespace hv::launcher {
+
+enum class PlanFormat { kText, kJson };
+
+struct JobSpec {
+  // What to run.
+  std::vector<std::string> program;  // argv; never empty for a launch
+  std::optional<int> ranks;          // -np; none: one per slot
+  std::string working_directory;     // absolute
+
+  // Where.
+  std::string hosts;      // -H, as written
+  std::string host_file;  // --hostfile
+
+  // How to get there.
+  std::uint16_t ssh_port = 0;
+  std::string ssh_user;
+  std::string ssh_identity_file;
+  bool ssh_accept_new = false;
+  std::string remote_shell;  // --rsh
+  Duration start_timeout = std::chrono::seconds(30);
+
+  // Environment.
+  std::vector<std::string> exports;  // -x, as written: NAME, NAME=VALUE, PREFIX_*
+  bool clean_environment = false;
+  int master_port = 0;
+  bool hold_port = true;
+
+  // Output.
+  bool label = true;
+  bool timestamp = false;
+  std::string output_directory;
+  bool forward_stdin = false;
+  bool pty = false;
+
+  // Ending.
+  Duration grace = std::chrono::seconds(3);
+  Duration lost_after = std::chrono::seconds(15);
+  std::optional<Duration> timeout;
+
+  // Telling.
+  bool dry_run_offline = false;
+  PlanFormat format = PlanFormat::kText;
+  bool verbose = false;
+  std::string summary_file;
+};
+
+}  // namespace hv::launcher

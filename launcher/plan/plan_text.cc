@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/plan/plan_text.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON holds text; bytes that are none are shown escaped.
+std::string json_text(const std::string& bytes) { return printable(bytes, 1 << 20); }
+
+Json rank_as_json(const LaunchPlan& plan, const PlannedRank& rank) {
+  const RankIdentity& who = rank.identity;
+  Json json;
+  json["rank"] = who.rank;
+  json["host"] = plan.hosts[static_cast<std::size_t>(rank.host)].name;
+  json["local_rank"] = who.local_rank;
+  json["local_size"] = who.local_size;
+  json["cross_rank"] = who.cross_rank;
+  json["cross_size"] = who.cross_size;
+  json["gpu"] = rank.gpu ? Json(*rank.gpu) : Json(nullptr);
+  json["cores"] = nullptr;
+  return json;
+}
+
+std::string pad(const std::string& text, std::size_t width) {
+  return text + std::string(width > text.size() ? width - text.size() : 0, ' ');
+}
+
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) line += pad(row[i], widths[i] + 2);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string plan_as_text(const JobSpec& spec, const LaunchPlan& plan) {
+  std::string command;
+  for (const std::string& word : spec.program)
+    command += (command.empty() ? "" : " ") + shell_quote(printable(word, 4096));
+  std::string text =
+      std::to_string(plan.ranks.size()) + (plan.ranks.size() == 1 ? " rank on " : " ranks on ") +
+      std::to_string(plan.hosts.size()) + (plan.hosts.size() == 1 ? " host" : " hosts");
+  if (!command.empty()) text += ", each runs: " + command;
+  text += "\n";
+  std::vector<std::vector<std::string>> rows{{"RANK", "HOST", "LOCAL RANK", "CROSS RANK", "GPU"}};
+  bool assumed = false;
+  for (const PlannedRank& rank : plan.ranks) {
+    const PlannedHost& host = plan.hosts[static_cast<std::size_t>(rank.host)];
+    const RankIdentity& who = rank.identity;
+    assumed = assumed || host.slots_assumed;
+    rows.push_back({std::to_string(who.rank), host.name + (host.slots_assumed ? " *" : ""),
+                    std::to_string(who.local_rank) + " of " + std::to_string(who.local_size),
+                    std::to_string(who.cross_rank) + " of " + std::to_string(who.cross_size),
+                    rank.gpu ? std::to_string(*rank.gpu) : "-"});
+  }
+  text += table(rows);
+  if (assumed)
+    text += "* slots not stated and not asked: 1 assumed (a launch counts the host's GPUs)\n";
+  return text;
+}
+
+std::string plan_as_json(const JobSpec& spec, const LaunchPlan& plan) {
+  Json json;
+  json["version"] = 1;
+  json["size"] = plan.ranks.size();
+  json["program"] = Json::array();
+  for (const std::string& word : spec.program) json["program"].push_back(json_text(word));
+  json["working_directory"] = json_text(spec.working_directory);
+  json["hosts"] = Json::array();
+  for (const PlannedHost& host : plan.hosts) {
+    Json entry;
+    entry["name"] = host.name;
+    entry["slots"] = host.slots;
+    entry["slots_assumed"] = host.slots_assumed;
+    entry["ranks"] = host.ranks;
+    json["hosts"].push_back(entry);
+  }
+  json["ranks"] = Json::array();
+  for (const PlannedRank& rank : plan.ranks) json["ranks"].push_back(rank_as_json(plan, rank));
+  json["warnings"] = plan.warnings;
+  return json.dump(2) + "\n";
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/plan/rank_environment.h"
+
+#include <algorithm>
+#include <map>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+#include "src/contract/contract.h"
+
+namespace hv::launcher {
+namespace {
+
+bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return matches_pattern(name, pattern); });
+}
+
+void check_export_name(const std::string& word, const std::string& name) {
+  if (name.empty() || name.find('\0') != std::string::npos) {
+    throw Error(ErrorKind::kUsage, "-x '" + printable(word) + "' names no variable",
+                "expected NAME, NAME=VALUE or 'PREFIX_*'");
+  }
+  const auto& taken = contract_names();
+  if (std::find(taken.begin(), taken.end(), name) != taken.end()) {
+    throw Error(ErrorKind::kUsage,
+                "-x " + printable(name) + ": hvrun itself sets this variable for each rank",
+                name == "MASTER_PORT" ? "use --master-port" : "leave it out");
+  }
+}
+
+// What -x adds. A name that is not set here is an error for NAME, and nothing for a pattern.
+void apply_export(const std::string& word, const Environment& own,
+                  std::map<std::string, std::string>* entries) {
+  const std::size_t equals = word.find('=');
+  const std::string name = word.substr(0, equals);
+  check_export_name(word, name);
+  if (equals != std::string::npos) {
+    (*entries)[name] = word.substr(equals + 1);
+  } else if (name.back() == '*') {
+    for (const auto& [candidate, value] : own.all()) {
+      const auto& taken = contract_names();
+      const bool is_contract = std::find(taken.begin(), taken.end(), candidate) != taken.end();
+      if (matches_pattern(candidate, name) && !is_contract) (*entries)[candidate] = value;
+    }
+  } else if (const auto value = own.get(name)) {
+    (*entries)[name] = *value;
+  } else {
+    throw Error(ErrorKind::kUsage, "-x " + printable(name) + ": this variable is not set here",
+                "set it, or write -x " + name + "=VALUE");
+  }
+}
+
+}  // namespace
+
+bool matches_pattern(const std::string& name, const std::string& pattern) {
+  if (pattern.empty() || pattern.back() != '*') return name == pattern;
+  return name.compare(0, pattern.size() - 1, pattern, 0, pattern.size() - 1) == 0;
+}
+
+const std::vector<std::string>& host_variable_patterns() {
+  static const std::vector<std::string> patterns{
+      "HOME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "SHLVL", "_", "MAIL", "HOSTNAME", "HOST",
+      "TMPDIR", "TMP", "TEMP", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "SSH_*", "XDG_*",
+      "DBUS_*", "KRB5CCNAME", "CUDA_VISIBLE_DEVICES", "NVIDIA_*", "ROCR_*", "HIP_VISIBLE_DEVICES",
+      "TERM_*", "TMUX", "TMUX_PANE", "STY", "WINDOWID",
+      // A scheduler's step variables describe hvrun's own process, not a rank.
+      "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_TASK_PID", "SLURM_STEP_*",
+      "SLURM_STEPID", "SLURM_GTIDS", "SLURM_CPU_BIND*", "SLURM_MEM_BIND*",
+      "SLURM_LAUNCH_NODE_IPADDR", "SLURM_SRUN_*", "SLURMD_*", "PMI_*", "PMIX_*",
+      "OMPI_COMM_WORLD_*", "PBS_NODENUM", "PBS_TASKNUM", "PBS_VNODENUM"};
+  return patterns;
+}
+
+CommonEnvironment common_environment(const JobSpec& spec, const Environment& own) {
+  CommonEnvironment result;
+  const std::vector<std::string>& patterns = host_variable_patterns();
+  std::map<std::string, std::string> entries;
+  if (!spec.clean_environment) {
+    for (const auto& [name, value] : own.all()) {
+      if (!matches_any(name, patterns)) entries[name] = value;
+    }
+  }
+  // A contract that hvrun itself was born with (hvrun inside a rank) is not the ranks'.
+  for (const std::string& name : contract_names()) entries.erase(name);
+
+  std::map<std::string, std::string> exported;
+  for (const std::string& word : spec.exports) apply_export(word, own, &exported);
+  for (const auto& [name, value] : exported) entries[name] = value;
+
+  for (const auto& [name, value] : entries) result.entries.push_back(name + "=" + value);
+  result.host_variables = patterns;
+  if (spec.clean_environment) result.host_variables.push_back("PATH");
+  // An exported name beats the host's own value; the agent lets common entries win over host variables.
+  return result;
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,28 @@
+// The environment that ranks get: hvrun's own, less what belongs to a host or a login, plus -x.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launcher/plan/job_spec.h"
+#include "src/base/environment.h"
+
+namespace hv::launcher {
+
+struct CommonEnvironment {
+  std::vector<std::string> entries;  // NAME=VALUE, for every rank
+  std::vector<std::string>
+      host_variables;  // names and PREFIX_* patterns that each host fills in from its login
+};
+
+// Names (or PREFIX_*) that describe a host or a login and so do not travel; documented in hvrun(1).
+const std::vector<std::string>& host_variable_patterns();
+
+// own: hvrun's environment. Throws Error(kUsage) for an -x that is malformed or names the contract.
+CommonEnvironment common_environment(const JobSpec& spec, const Environment& own);
+
+// "FOO" matches FOO, "FOO_*" everything that begins with FOO_.
+bool matches_pattern(const std::string& name, const std::string& pattern);
+
+}  // namespace hv::launcher

@@ -1,0 +1,26 @@
+// The conversation that turns a fresh login into a running agent, over any channel. See start_line.h for its words.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <string>
+
+#include "launcher/spawn/agent_program.h"
+#include "launcher/spawn/spawner.h"
+#include "launcher/spawn/start_deadline.h"
+
+namespace hv::launcher {
+
+struct BootstrapPlan {
+  std::string host;  // for messages
+  std::string build_id;
+  std::shared_ptr<AgentProgram> agent;
+};
+
+// channel: to a shell that start_line() has reached. Gives back a channel whose next byte is the agent's.
+// Throws Error(kStart), or kTimeout at the deadline.
+boost::asio::awaitable<std::unique_ptr<AgentChannel>> bootstrap_agent(
+    std::unique_ptr<AgentChannel> channel, BootstrapPlan plan, StartDeadline& deadline);
+
+}  // namespace hv::launcher

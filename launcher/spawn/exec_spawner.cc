@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/spawn/exec_spawner.h"
+
+#include <algorithm>
+#include <boost/asio/this_coro.hpp>
+
+#include "launcher/spawn/bootstrap.h"
+#include "launcher/spawn/process_channel.h"
+#include "launcher/spawn/start_line.h"
+
+namespace hv::launcher {
+namespace {
+
+// A name that begins with '-' would be an option of the command.
+void check_name(const HostTarget& host) {
+  if (!host.name.empty() && host.name[0] != '-' && (host.user.empty() || host.user[0] != '-'))
+    return;
+  throw Error(ErrorKind::kUsage,
+              "host '" + host.user + (host.user.empty() ? "" : "@") + host.name + "' is no name",
+              "names do not begin with '-'");
+}
+
+void add_login(std::vector<std::string>* words, const HostTarget& host) {
+  if (!host.user.empty()) words->insert(words->end(), {"-l", host.user});
+  if (host.port != 0) words->insert(words->end(), {"-p", std::to_string(host.port)});
+  if (!host.identity_file.empty()) words->insert(words->end(), {"-i", host.identity_file});
+}
+
+}  // namespace
+
+std::vector<std::string> split_command(const std::string& text) {
+  std::vector<std::string> words;
+  bool in_word = false;
+  char quote = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (!in_word && quote == 0 && c != ' ' && c != '\t') {
+      words.emplace_back();
+      in_word = true;
+    }
+    if (c == '\\' && quote != '\'' && i + 1 < text.size()) {
+      words.back() += text[++i];
+    } else if (quote != 0) {
+      if (c == quote)
+        quote = 0;
+      else
+        words.back() += c;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    } else if (c == ' ' || c == '\t') {
+      in_word = false;
+    } else {
+      words.back() += c;
+    }
+  }
+  if (quote == 0 && !words.empty()) return words;
+  throw Error(ErrorKind::kUsage,
+              "'" + text + "' is no command" + (quote ? ": a quote is not closed" : ""),
+              "write it as in a shell: --rsh 'ssh -J gateway'");
+}
+
+std::vector<std::string> system_ssh_command(const HostTarget& host, bool accept_new_host_keys,
+                                            Duration timeout) {
+  check_name(host);
+  const auto seconds =
+      std::max<long long>(1, std::chrono::duration_cast<std::chrono::seconds>(timeout).count());
+  std::vector<std::string> words{"ssh", "-T",
+                                 "-a",  "-x",
+                                 "-e",  "none",
+                                 "-o",  "BatchMode=yes",
+                                 "-o",  "ClearAllForwardings=yes",
+                                 "-o",  "PermitLocalCommand=no",
+                                 "-o",  "RemoteCommand=none",
+                                 "-o",  "ControlMaster=no",
+                                 "-o",  "ConnectTimeout=" + std::to_string(seconds),
+                                 "-o"};
+  words.push_back(std::string("StrictHostKeyChecking=") +
+                  (accept_new_host_keys ? "accept-new" : "yes"));
+  add_login(&words, host);
+  words.insert(words.end(), {"--", host.name});
+  return words;
+}
+
+boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start(HostTarget host) {
+  check_name(host);
+  std::vector<std::string> words = split_command(options_.remote_shell);
+  add_login(&words, host);
+  words.push_back(host.name);
+  StartDeadline deadline(co_await boost::asio::this_coro::executor, options_.start_timeout);
+  co_return co_await start_by(std::move(words), host.name, deadline);
+}
+
+boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start_by(
+    std::vector<std::string> words, std::string host, StartDeadline& deadline) {
+  words.push_back(start_line());
+  Command command;
+  command.argv = std::move(words);
+  command.environment = options_.environment.entries();
+  auto channel =
+      std::make_unique<ProcessChannel>(co_await boost::asio::this_coro::executor, command,
+                                       AtClose::kTerminate, "start the agent on host " + host);
+  BootstrapPlan plan{host, options_.build_id, agent_};
+  co_return co_await bootstrap_agent(std::move(channel), std::move(plan), deadline);
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/spawn/process_channel.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <cerrno>
+#include <csignal>
+#include <optional>
+
+#include "src/base/text.h"
+#include "src/process/child.h"
+#include "src/process/exit_status.h"
+
+namespace hv::launcher {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::size_t kStderrKept = 16 << 10;
+// Between the end of a program's stream and its end as a process.
+constexpr auto kExitDelay = std::chrono::milliseconds(300);
+
+}  // namespace
+
+struct ProcessChannel::Child {
+  explicit Child(asio::any_io_executor executor)
+      : errors(executor), exit(executor), ended(executor, TimePoint::max()) {}
+  pid_t pid = -1;
+  std::string program;
+  asio::posix::stream_descriptor errors;  // its stderr
+  asio::posix::stream_descriptor exit;    // its pidfd
+  asio::steady_timer ended;               // cancelled when the status is there
+  std::string stderr_tail;
+  std::optional<ExitStatus> status;
+
+  void reap() {
+    int raw = 0;
+    if (!status && ::waitpid(pid, &raw, WNOHANG) == pid) status = ExitStatus::from_wait(raw);
+    if (status) ended.cancel();
+  }
+};
+
+ProcessChannel::ProcessChannel(asio::any_io_executor executor, const Command& command,
+                               AtClose at_close, const std::string& doing)
+    : stream_(executor), child_(std::make_shared<Child>(executor)), at_close_(at_close) {
+  int both[2], errors[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both) != 0) {
+    throw Error(ErrorKind::kStart, doing + ": make a socket: " + errno_text(errno));
+  }
+  UniqueFd ours(both[0]), theirs(both[1]);
+  if (::pipe2(errors, O_CLOEXEC) != 0)
+    throw Error(ErrorKind::kStart, doing + ": make a pipe: " + errno_text(errno));
+  UniqueFd errors_read(errors[0]), errors_write(errors[1]);
+
+  ChildOptions options;
+  options.stdin_fd = options.stdout_fd = theirs.get();
+  options.stderr_fd = errors_write.get();
+  options.die_with_parent = at_close == AtClose::kTerminate;
+  const SpawnResult spawned = spawn_child(command, options);
+  if (spawned.pid < 0) {
+    throw Error(ErrorKind::kStart, doing + ": " + spawned.doing + ": " + errno_text(spawned.error),
+                "check that " + command.argv.at(0) + " is there and can be run");
+  }
+  child_->pid = spawned.pid;
+  child_->program = command.argv[0].substr(command.argv[0].rfind('/') + 1);
+  stream_.assign(asio::local::stream_protocol(), ours.release());
+  child_->errors.assign(errors_read.release());
+  asio::co_spawn(executor, collect_stderr(child_), asio::detached);
+  if (const auto pidfd = static_cast<int>(::syscall(SYS_pidfd_open, spawned.pid, 0)); pidfd >= 0) {
+    child_->exit.assign(pidfd);
+    asio::co_spawn(executor, await_exit(child_), asio::detached);
+  }
+}
+
+ProcessChannel::~ProcessChannel() {
+  close();
+  boost::system::error_code ignored;
+  child_->reap();
+  child_->errors.close(ignored);
+  child_->exit.close(ignored);
+}
+
+void ProcessChannel::close() {
+  if (std::exchange(closed_, true)) return;
+  boost::system::error_code ignored;
+  stream_.close(ignored);
+  child_->reap();
+  // Its own session: the whole group ends, a ProxyCommand of ssh too.
+  if (at_close_ == AtClose::kTerminate && !child_->status) ::kill(-child_->pid, SIGTERM);
+  child_->ended.cancel();
+}
+
+asio::awaitable<void> ProcessChannel::collect_stderr(std::shared_ptr<Child> child) {
+  char buffer[4096];
+  boost::system::error_code error;
+  while (!error) {
+    const std::size_t got = co_await child->errors.async_read_some(
+        asio::buffer(buffer), asio::redirect_error(asio::use_awaitable, error));
+    child->stderr_tail.append(buffer, got);
+    if (child->stderr_tail.size() > kStderrKept)
+      child->stderr_tail.erase(0, child->stderr_tail.size() - kStderrKept);
+  }
+}
+
+asio::awaitable<void> ProcessChannel::await_exit(std::shared_ptr<Child> child) {
+  boost::system::error_code error;
+  while (!error &&
+         !child->status) {  // an event may be meant for the descriptor that had this number before
+    co_await child->exit.async_wait(asio::posix::descriptor_base::wait_read,
+                                    asio::redirect_error(asio::use_awaitable, error));
+    if (!error) child->reap();
+  }
+}
+
+// A stream that ends usually means that the program does, a moment later: its status is worth the wait.
+asio::awaitable<void> ProcessChannel::let_it_exit() {
+  const auto child = child_;
+  child->reap();
+  if (child->status || closed_) co_return;
+  boost::system::error_code ignored;
+  child->ended.expires_after(kExitDelay);
+  co_await child->ended.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+}
+
+asio::awaitable<std::size_t> ProcessChannel::read_some(asio::mutable_buffer buffer) {
+  if (closed_) co_return 0;
+  boost::system::error_code error;
+  const std::size_t got =
+      co_await stream_.async_read_some(buffer, asio::redirect_error(asio::use_awaitable, error));
+  if (error) co_await let_it_exit();
+  co_return error ? 0 : got;
+}
+
+asio::awaitable<bool> ProcessChannel::write(asio::const_buffer buffer) {
+  if (closed_) co_return false;
+  boost::system::error_code error;
+  co_await asio::async_write(stream_, buffer, asio::redirect_error(asio::use_awaitable, error));
+  co_return !error;
+}
+
+std::string ProcessChannel::last_words() const {
+  const std::string said(trim(child_->stderr_tail));
+  std::string words;
+  if (child_->status) words = child_->program + " ended with " + child_->status->text();
+  if (!said.empty()) words += (words.empty() ? "" : ": ") + said;
+  return words;
+}
+
+bool ProcessChannel::ended_well() const { return child_->status && child_->status->clean(); }
+
+asio::awaitable<CommandOutput> run_command(const Command& command, std::size_t limit,
+                                           const std::string& doing,
+                                           std::function<void()>* cancel) {
+  const asio::any_io_executor executor = co_await asio::this_coro::executor;
+  ProcessChannel channel(executor, command, AtClose::kTerminate, doing);
+  *cancel = [&channel] { channel.close(); };
+  CommandOutput output;
+  std::string buffer(32 << 10, '\0');
+  while (const std::size_t got = co_await channel.read_some(asio::buffer(buffer))) {
+    output.text.append(buffer, 0, got);
+    if (output.text.size() > limit) channel.close();
+  }
+  *cancel = nullptr;
+  output.words = channel.last_words();
+  output.clean = channel.ended_well() && output.text.size() <= limit;
+  co_return output;
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,68 @@
+// Spawner: how an agent starts on a host. One interface; local, ssh (libssh) and exec (any rsh-like command).
+// SPDX-License-Identifier: Apache-2.0
+//
+// The supervisor starts all hosts at once and sees only AgentChannels: a byte stream to an agent that runs.
+// Everything happens on one io_context thread, in coroutines; nothing here blocks it.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "src/base/environment.h"
+#include "src/base/error.h"
+
+namespace hv::launcher {
+
+// Where an agent shall start.
+struct HostTarget {
+  std::string name;           // as the user wrote it, without user and port
+  std::string user;           // empty: what ssh would take
+  std::uint16_t port = 0;     // 0: what ssh would take
+  std::string identity_file;  // empty: what ssh would take
+  bool is_local = false;      // this machine, named by nobody, or by "localhost"
+};
+
+// The connected stream to one agent. Closing it (or destroying the object) makes the agent end everything.
+class AgentChannel {
+ public:
+  virtual ~AgentChannel() = default;
+  // At least one byte; 0 when the stream has ended. Throws nothing: a broken stream has ended.
+  virtual boost::asio::awaitable<std::size_t> read_some(boost::asio::mutable_buffer buffer) = 0;
+  // All of it; false when the stream is broken. One caller at a time.
+  virtual boost::asio::awaitable<bool> write(boost::asio::const_buffer buffer) = 0;
+  virtual void close() = 0;
+  // After the stream has ended: why, as far as known ("ssh: connection reset by peer"), and what the host
+  // printed on stderr; for messages. May be empty.
+  virtual std::string last_words() const = 0;
+};
+
+struct SpawnOptions {
+  Environment environment;  // hvrun's own
+  std::string
+      agent_program;     // the agent's file on this machine, for the local host and for copying
+  std::string build_id;  // names the copy on a host
+  Duration start_timeout = std::chrono::seconds(30);
+  bool accept_new_host_keys = false;
+  std::string remote_shell;  // --rsh; empty: libssh
+};
+
+class Spawner {
+ public:
+  virtual ~Spawner() = default;
+  // Starts the agent (copying it there first if that host lacks this build) and hands over its stream, whose
+  // first byte is the first byte of the agent's Hello frame. Throws Error(kStart or kTimeout) that names host,
+  // reason and mend; kTimeout once start_timeout has passed.
+  virtual boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) = 0;
+};
+
+// Picks per host: local hosts get the local spawner, others ssh, or exec where --rsh is given or where the
+// user's ssh configuration needs what libssh lacks. The reference must outlive every channel.
+std::unique_ptr<Spawner> make_spawner(SpawnOptions options);
+
+}  // namespace hv::launcher

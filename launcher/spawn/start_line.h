@@ -1,0 +1,66 @@
+// What hvrun says to a host so that an agent runs there, and how it reads the answers. Pure: no I/O.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   hvrun -> login shell   start_line(), as the remote command: turns any login shell into /bin/sh
+//   hvrun -> /bin/sh       bootstrap_script(), one line on stdin
+//   host  -> hvrun         "<marker> run"                    the next byte is the agent's
+//                          "<marker> need <machine> <dir>"   send the agent's file now, agent_bytes in all
+//                          "<marker> fail <reasons>"         no folder can hold and run the agent
+// After "need" comes another answer. hvrun sends nothing but the file, and that only when asked, so nobody on the
+// host can read too far. The marker is random: what start-up files print before it is noise.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hv::launcher {
+
+// Valid and of the same meaning in sh, bash, zsh, csh, tcsh, fish.
+std::string start_line();
+
+struct BootstrapScript {
+  std::string marker;    // letters and digits
+  std::string build_id;  // names the agent's file; letters, digits, '.', '-', '_'
+  std::size_t agent_bytes = 0;
+};
+
+// One line for /bin/sh, with its newline.
+std::string bootstrap_script(const BootstrapScript& script);
+
+struct BootstrapReply {
+  enum class Kind { kRun, kNeed, kFail };
+  Kind kind = Kind::kFail;
+  std::string machine;    // kNeed: the host's uname -m
+  std::string directory;  // kNeed: where the file will lie
+  std::string reasons;    // kFail: "folder: reason; folder: reason"
+};
+
+// Finds the answers in what a host prints. Feed it, ask next() until it has nothing more.
+class ReplyParser {
+ public:
+  static constexpr std::size_t kMaxNoise =
+      16 << 20;  // bytes without an answer; only the last few are kept
+  static constexpr std::size_t kMaxReply = 64 << 10;
+
+  explicit ReplyParser(std::string marker) : marker_(std::move(marker) + " ") {}
+  void feed(std::string_view bytes) { pending_ += bytes; }
+  std::optional<BootstrapReply> next();
+  // The host prints without end: nothing good will follow.
+  bool flooded() const { return noise_bytes_ > kMaxNoise || pending_.size() > kMaxReply; }
+  // The last of what was printed outside answers, for messages.
+  std::string noise() const { return noise_ + pending_; }
+  // After kRun: what has already come from the agent.
+  std::string take_rest() { return std::move(pending_); }
+
+ private:
+  void skip_noise(std::size_t size);
+
+  std::string marker_;
+  std::string pending_;
+  std::string noise_;
+  std::size_t noise_bytes_ = 0;
+};
+
+}  // namespace hv::launcher

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/address_choice.h"
+
+#include <algorithm>
+#include <map>
+
+namespace hv::launcher {
+namespace {
+
+constexpr int kAllPairsUpTo = 32;
+constexpr int kNeighbours = 8;
+
+std::string cannot_reach(const std::string& from, const std::string& to,
+                         const std::string& reason) {
+  return "host " + from + " reaches no address of host " + to +
+         (reason.empty() ? "" : " (" + reason + ")") +
+         ": ranks there cannot talk to each other; check that the network between them lets TCP "
+         "through";
+}
+
+}  // namespace
+
+std::vector<int> probe_partners(int host, int hosts) {
+  std::vector<int> partners;
+  if (hosts <= kAllPairsUpTo) {
+    for (int other = 0; other < hosts; ++other) {
+      if (other != host) partners.push_back(other);
+    }
+    return partners;
+  }
+  if (host != 0) partners.push_back(0);
+  for (int step = 1; step <= kNeighbours; ++step) {
+    const int other = (host + step) % hosts;
+    if (other != 0) partners.push_back(other);
+  }
+  return partners;
+}
+
+AddressChoice choose_addresses(const std::vector<std::string>& names,
+                               const std::vector<std::vector<std::string>>& candidates,
+                               const std::vector<ProbeOutcome>& outcomes) {
+  AddressChoice choice;
+  std::vector<std::map<std::string, int>> reached(names.size());
+  for (const ProbeOutcome& outcome : outcomes) {
+    const auto to = static_cast<std::size_t>(outcome.result.host_index);
+    const auto from = static_cast<std::size_t>(outcome.from);
+    if (to >= names.size() || from >= names.size()) continue;
+    if (outcome.result.reached.empty()) {
+      choice.warnings.push_back(cannot_reach(names[from], names[to], outcome.result.reason));
+    }
+    for (const std::string& address : outcome.result.reached) ++reached[to][address];
+  }
+  for (std::size_t host = 0; host < names.size(); ++host) {
+    // The address that most probers reached; of equals the first in the host's own order.
+    std::string best = candidates[host].empty() ? names[host] : candidates[host].front();
+    int most = 0;
+    for (const std::string& address : candidates[host]) {
+      const auto found = reached[host].find(address);
+      if (found != reached[host].end() && found->second > most) {
+        best = address;
+        most = found->second;
+      }
+    }
+    choice.addresses.push_back(best);
+  }
+  return choice;
+}
+
+}  // namespace hv::launcher

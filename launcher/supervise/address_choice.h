@@ -1,0 +1,31 @@
+// Which address of each host do the others use? Decided from what agents could reach and prove. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/wire/messages.h"
+
+namespace hv::launcher {
+
+// Hosts that `host` shall probe: all others up to 32 hosts; beyond, host 0 and the next 8 in a circle.
+std::vector<int> probe_partners(int host, int hosts);
+
+struct ProbeOutcome {
+  int from = 0;
+  wire::ProbeResult result;
+};
+
+struct AddressChoice {
+  std::vector<std::string>
+      addresses;  // per host; the first of its own list that every prober reached
+  std::vector<std::string> warnings;  // pairs that cannot talk, in words
+};
+
+// names: for words; candidates: each host's own addresses in its order.
+AddressChoice choose_addresses(const std::vector<std::string>& names,
+                               const std::vector<std::vector<std::string>>& candidates,
+                               const std::vector<ProbeOutcome>& outcomes);
+
+}  // namespace hv::launcher

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/event_router.h"
+
+#include <utility>
+
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+using wire::Type;
+
+// Decodes the payload and hands it to act; false when it is no such message.
+template <class Message, class Act>
+bool with(const Frame& frame, Act&& act) {
+  Message message;
+  if (!decode(frame.payload, &message)) return false;
+  act(std::move(message));
+  return true;
+}
+
+}  // namespace
+
+bool EventRouter::runs_on(std::uint32_t rank, int host) const {
+  return rank < job_.plan.ranks.size() && job_.plan.ranks[rank].host == host;
+}
+
+void EventRouter::on_frame(int host, const Frame& frame) {
+  const auto index = static_cast<std::size_t>(host);
+  if (index >= job_.hosts.size()) return;  // a host that the plan did not need
+  if (!route(job_.hosts[index], host, frame)) {
+    job_.hosts[index].link->close();
+    on_link_ended(host,
+                  "its agent broke the protocol (message type " + std::to_string(frame.type) + ")");
+  }
+  job_.change.notify();
+}
+
+bool EventRouter::route(HostState& state, int host, const Frame& frame) {
+  return frame.type < static_cast<std::uint8_t>(Type::kOutput) ? route_start(state, frame)
+                                                               : route_run(state, host, frame);
+}
+
+// Up to the ranks' start: answers to what the launch sequence asked.
+bool EventRouter::route_start(HostState& state, const Frame& frame) {
+  switch (static_cast<Type>(frame.type)) {
+    case Type::kHello:
+      return with<wire::Hello>(frame, [&](wire::Hello hello) {
+        // One way only: the first Ping's round trip will tell better.
+        state.link->note_clock(hello.wall_clock_ns, INT64_MAX);
+        state.hello = std::move(hello);
+      });
+    case Type::kSetUp:
+      return with<wire::SetUp>(frame,
+                               [&](wire::SetUp set_up) { state.set_up = std::move(set_up); });
+    case Type::kProbeReply:
+      return with<wire::ProbeReply>(
+          frame, [&](wire::ProbeReply probe) { state.probe = std::move(probe); });
+    case Type::kReady:
+      return with<wire::Ready>(frame, [&](wire::Ready) { state.ready = true; });
+    case Type::kProblem:
+      return with<wire::Problem>(
+          frame, [&](wire::Problem problem) { state.problem = std::move(problem); });
+    case Type::kStarted:
+      return with<wire::Started>(frame, [&](const wire::Started& started) {
+        state.started = true;
+        for (std::size_t i = 0; i < started.pids.size() && i < state.ranks.size(); ++i) {
+          job_.ranks[static_cast<std::size_t>(state.ranks[i])].pid = started.pids[i];
+        }
+      });
+    default:
+      return false;
+  }
+}
+
+// While ranks run, and at their end.
+bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
+  switch (static_cast<Type>(frame.type)) {
+    case Type::kOutput: {
+      wire::Output output;
+      if (!decode(frame.payload, &output) || !runs_on(output.rank, host)) return false;
+      output_arrived(output);
+      return true;
+    }
+    case Type::kExited: {
+      wire::Exited exited;
+      if (!decode(frame.payload, &exited) || !runs_on(exited.rank, host)) return false;
+      rank_exited(state, exited);
+      return true;
+    }
+    case Type::kCredit:
+      return with<wire::Credit>(
+          frame, [&](const wire::Credit& credit) { sinks_.stdin_accepted(credit.bytes); });
+    case Type::kEmpty:
+      return with<wire::Empty>(frame,
+                               [&](const wire::Empty& empty) { became_empty(state, host, empty); });
+    case Type::kQueryReply:
+      return with<wire::QueryReply>(frame,
+                                    [&](const wire::QueryReply& reply) { answered(state, reply); });
+    case Type::kFenceIn:
+      return with<wire::FenceIn>(frame, [&](wire::FenceIn in) {
+        if (!job_.fences) return;
+        if (const auto out = job_.fences->arrive(host, std::move(in))) job_.send_to_all(*out);
+      });
+    case Type::kRankLost:
+      return with<wire::RankLost>(frame, [&](const wire::RankLost& lost) {
+        if (lost.rank < job_.ranks.size()) job_.policy->named_lost(static_cast<int>(lost.rank));
+      });
+    case Type::kNote:
+      return with<wire::Note>(frame, [&](const wire::Note& note) {
+        sinks_.note("host " + state.target.name + ": " + printable(note.text, 2000));
+      });
+    default:
+      return false;
+  }
+}
+
+void EventRouter::became_empty(HostState& state, int host, const wire::Empty& empty) {
+  state.empty = true;
+  // Nobody had asked for the end: somebody on that host ended the agent, and with it the ranks.
+  if (!job_.ending && !state.lost && job_.policy) {
+    job_.policy->host_lost(host, "its agent was told to end there", state.ranks, now());
+  }
+  for (const std::string& process : empty.stuck) {
+    sinks_.note("warning: on host " + state.target.name + " " + printable(process) +
+                " is stuck in the kernel (state D) and was not waited for");
+  }
+}
+
+void EventRouter::output_arrived(const wire::Output& output) {
+  if (output.end) --job_.ranks[output.rank].open_streams;
+  sinks_.output(output);
+}
+
+void EventRouter::rank_exited(HostState& state, const wire::Exited& exited) {
+  RankEnd end;
+  end.rank = static_cast<int>(exited.rank);
+  end.status = ExitStatus{exited.by_signal, static_cast<int>(exited.code), exited.core_dumped};
+  end.signal_was_ours = exited.signal_was_ours;
+  end.time_ns = state.link->corrected(exited.wall_clock_ns);
+  job_.ranks[exited.rank].ended = true;
+  job_.policy->rank_ended(end, now());
+  const bool is_loss = end.failed() || exited.left_unannounced;
+  if (is_loss && !end.signal_was_ours) {
+    announce_death(end.rank, job_.plan.ranks[exited.rank].host, "ended with " + end.status.text());
+  }
+}
+
+void EventRouter::announce_death(int rank, int from_host, const std::string& reason) {
+  for (std::size_t host = 0; host < job_.hosts.size(); ++host) {
+    if (static_cast<int>(host) == from_host || !job_.hosts[host].is_there()) continue;
+    job_.hosts[host].link->send(wire::RankDied{static_cast<std::uint32_t>(rank), reason});
+  }
+}
+
+void EventRouter::answered(HostState& state, const wire::QueryReply& reply) {
+  state.query_answered = reply.number;
+  state.exiting = reply.exiting;
+}
+
+void EventRouter::on_link_ended(int host, const std::string& reason) {
+  const auto index = static_cast<std::size_t>(host);
+  if (index >= job_.hosts.size()) return;
+  HostState& state = job_.hosts[index];
+  if (!state.empty && !state.lost) {
+    state.lost = true;
+    state.lost_reason = reason;
+    if (job_.policy) job_.policy->host_lost(host, reason, state.ranks, now());
+    for (const int rank : state.ranks) {
+      RankState& lost = job_.ranks[static_cast<std::size_t>(rank)];
+      lost.open_streams = 0;
+      if (!std::exchange(lost.ended, true))
+        announce_death(rank, host, "is lost with host " + state.target.name + ": " + reason);
+    }
+  }
+  job_.change.notify();
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,42 @@
+// What each message of an agent changes in the Job, and what it sets off. No waiting here.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "launcher/supervise/job.h"
+
+namespace hv::launcher {
+
+// What the router hands on: output to the output room, acknowledged input to the input forwarder.
+struct RouterSinks {
+  std::function<void(const wire::Output&)> output;
+  std::function<void(std::uint32_t bytes)> stdin_accepted;
+  std::function<void(const std::string& text)> note;
+};
+
+class EventRouter : public LinkObserver {
+ public:
+  EventRouter(Job& job, RouterSinks sinks) : job_(job), sinks_(std::move(sinks)) {}
+
+  void on_frame(int host, const Frame& frame) override;
+  void on_link_ended(int host, const std::string& reason) override;
+
+ private:
+  // False: the agent broke the protocol.
+  bool route(HostState& state, int host, const Frame& frame);
+  bool route_start(HostState& state, const Frame& frame);
+  bool route_run(HostState& state, int host, const Frame& frame);
+  void became_empty(HostState& state, int host, const wire::Empty& empty);
+  void rank_exited(HostState& state, const wire::Exited& exited);
+  void output_arrived(const wire::Output& output);
+  void answered(HostState& state, const wire::QueryReply& reply);
+  void announce_death(int rank, int from_host, const std::string& reason);
+  bool runs_on(std::uint32_t rank, int host) const;
+
+  Job& job_;
+  RouterSinks sinks_;
+};
+
+}  // namespace hv::launcher

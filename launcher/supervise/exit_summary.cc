@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/exit_summary.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kShownLines = 20;
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", seconds);
+  return text;
+}
+
+const RankEnd* end_of(const Job& job, int rank) {
+  const auto found = job.policy->ends().find(rank);
+  return found == job.policy->ends().end() ? nullptr : &found->second;
+}
+
+std::string rank_failure(const Job& job, int rank, const JobEnd& end, const LastLines& last_lines) {
+  const RankEnd* how = end_of(job, rank);
+  std::string text = "hvrun: error: rank " + std::to_string(rank) + " on host " +
+                     job.host_of(rank) + " ended with " + (how ? how->status.text() : "no report") +
+                     " after " + seconds_text(end.seconds) + "\n";
+  std::vector<std::string> lines = last_lines(rank);
+  if (lines.size() > kShownLines) lines.erase(lines.begin(), lines.end() - kShownLines);
+  if (!lines.empty()) text += "hvrun: its last lines:\n";
+  for (const std::string& line : lines) text += "    " + printable(line, 1000) + "\n";
+  return text;
+}
+
+std::string host_failure(const Job& job, int host, const std::string& reason) {
+  const HostState& state = job.hosts[static_cast<std::size_t>(host)];
+  return "hvrun: error: host " + state.target.name + " with ranks " + format_ranges(state.ranks) +
+         " was lost: " + reason +
+         "\nhvrun: what still runs there ends by itself within seconds; look at that host and its "
+         "network\n";
+}
+
+// "ranks 0-2 (SIGTERM (Terminated) by hvrun)": victims grouped by how they ended.
+std::string consequences(const Job& job, const std::vector<int>& ranks) {
+  std::map<std::string, std::vector<int>> groups;
+  for (const int rank : ranks) {
+    const RankEnd* how = end_of(job, rank);
+    if (!how || how->signal_was_ours) continue;
+    groups[how->status.text()].push_back(rank);
+  }
+  std::string text;
+  for (const auto& [how, members] : groups) {
+    text += (text.empty() ? "" : "; ") + std::string(members.size() == 1 ? "rank " : "ranks ") +
+            format_ranges(members) + " with " + how;
+  }
+  return text.empty() ? "" : "hvrun: as a consequence also ended: " + text + "\n";
+}
+
+}  // namespace
+
+std::string summary_text(const Job& job, const JobEnd& end, const LastLines& last_lines) {
+  std::string text;
+  if (!end.verdict) return text;
+  if (end.verdict->host) text += host_failure(job, *end.verdict->host, end.verdict->reason);
+  if (end.verdict->rank) text += rank_failure(job, *end.verdict->rank, end, last_lines);
+  return text + consequences(job, end.verdict->consequences);
+}
+
+std::string summary_json(const Job& job, const JobEnd& end, const LastLines& last_lines) {
+  Json json;
+  json["version"] = 1;
+  json["state"] = end.state;
+  json["exit_code"] = end.exit_code;
+  json["seconds"] = end.seconds;
+  json["size"] = job.plan.ranks.size();
+  if (!end.error.empty()) json["error"] = printable(end.error, 10000);
+  json["cause"] = nullptr;
+  if (end.verdict && end.verdict->host) {
+    json["cause"] = {{"host", job.hosts[static_cast<std::size_t>(*end.verdict->host)].target.name},
+                     {"reason", printable(end.verdict->reason, 10000)}};
+  } else if (end.verdict && end.verdict->rank) {
+    const int rank = *end.verdict->rank;
+    const RankEnd* how = end_of(job, rank);
+    Json lines = Json::array();
+    for (const std::string& line : last_lines(rank)) lines.push_back(printable(line, 1000));
+    json["cause"] = {{"rank", rank},
+                     {"host", job.host_of(rank)},
+                     {"reason", how ? how->status.text() : ""},
+                     {"last_lines", lines}};
+  }
+  json["ranks"] = Json::array();
+  for (const PlannedRank& rank : job.plan.ranks) {
+    const RankEnd* how = job.policy ? end_of(job, rank.identity.rank) : nullptr;
+    Json entry{{"rank", rank.identity.rank},
+               {"host", job.host_of(rank.identity.rank)},
+               {"exit_code", nullptr},
+               {"signal", nullptr}};
+    if (how) entry[how->status.by_signal ? "signal" : "exit_code"] = how->status.code;
+    json["ranks"].push_back(entry);
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,29 @@
+// The end of a job in words (stderr) and as JSON (--summary). Pure.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "launcher/supervise/job.h"
+
+namespace hv::launcher {
+
+struct JobEnd {
+  int exit_code = 0;
+  std::string
+      state;  // "ok", "rank_failed", "host_lost", "timeout", "interrupted", "output_closed", "not_started"
+  std::optional<Verdict> verdict;
+  std::string error;   // not_started: the error's text
+  double seconds = 0;  // since the launch began
+};
+
+// The rank's last lines, oldest first.
+using LastLines = std::function<std::vector<std::string>(int rank)>;
+
+// Several lines, each ending in a newline; empty when there is nothing to say.
+std::string summary_text(const Job& job, const JobEnd& end, const LastLines& last_lines);
+std::string summary_json(const Job& job, const JobEnd& end, const LastLines& last_lines);
+
+}  // namespace hv::launcher

@@ -1,0 +1,77 @@
+// Which end was the cause? Policy for the first failure of a job; pure, time is passed in.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The first report often names a victim: peers see EOF before a big process can be reaped. So after the first
+// failure everything that ends is collected: at least 250 ms, and until no rank is known to be on its way out
+// (asked from every agent) and every rank that survivors named as lost has ended; at most 5 s.
+// Then, in this order: a lost host; a rank ended by a signal that hvrun did not send; a rank that peers named
+// as lost; the earliest non-zero exit code by corrected time. Everything else is a consequence.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "src/process/exit_status.h"
+
+namespace hv::launcher {
+
+struct RankEnd {
+  int rank = 0;
+  ExitStatus status;
+  bool signal_was_ours = false;
+  std::int64_t time_ns = 0;  // wall clock, corrected to hvrun's
+
+  bool failed() const { return !status.clean(); }
+};
+
+struct Verdict {
+  std::optional<int> rank;        // the cause, when it is a rank
+  std::optional<int> host;        // the cause, when it is a host
+  std::string reason;             // of the lost host
+  std::vector<int> consequences;  // ranks that failed because of it, ascending
+  int exit_code = 0;
+};
+
+class FailurePolicy {
+ public:
+  static constexpr auto kLeastCollection = std::chrono::milliseconds(250);
+  static constexpr auto kMostCollection = std::chrono::seconds(5);
+
+  explicit FailurePolicy(int ranks) : ranks_(ranks) {}
+
+  void rank_ended(const RankEnd& end, TimePoint now);
+  void named_lost(int rank) { ++named_lost_[rank]; }
+  // ranks: those on that host, which hvrun will hear nothing of any more.
+  void host_lost(int host, const std::string& reason, const std::vector<int>& ranks, TimePoint now);
+  // Every agent that is there has answered a query sent at `sent`; exiting: ranks on their way out then.
+  void exiting_ranks(const std::set<int>& exiting, TimePoint sent);
+
+  // A failure has happened, and its cause is being looked for.
+  bool failed() const { return first_failure_.has_value(); }
+  bool decided(TimePoint now) const;
+  Verdict verdict() const;
+  const std::map<int, RankEnd>& ends() const { return ends_; }
+
+ private:
+  void note_failure(TimePoint now);
+  bool waits_for_named_rank() const;
+  const RankEnd* signalled_rank() const;
+  const RankEnd* named_rank() const;
+  const RankEnd* first_bad_exit() const;
+
+  int ranks_;
+  std::map<int, RankEnd> ends_;
+  std::set<int> unreachable_;      // ranks of lost hosts
+  std::map<int, int> named_lost_;  // by how many
+  std::optional<TimePoint> first_failure_;
+  std::optional<TimePoint> last_query_;
+  std::set<int> exiting_;
+  std::optional<int> lost_host_;
+  std::string lost_reason_;
+};
+
+}  // namespace hv::launcher

@@ -1,0 +1,42 @@
+// Fences of the job: collects what every host's ranks put, and says when all have come. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "src/wire/messages.h"
+
+namespace hv::launcher {
+
+class FenceTable {
+ public:
+  explicit FenceTable(std::size_t hosts) : hosts_(hosts) {}
+
+  // A host's ranks have all come to a fence. Returns the message for every host once the last one has.
+  std::optional<wire::FenceOut> arrive(int host, wire::FenceIn in) {
+    const auto key = std::pair(in.epoch, in.number);
+    Entry& entry = open_[key];
+    if (!entry.hosts.insert(host).second) return std::nullopt;
+    entry.puts.insert(entry.puts.end(), std::make_move_iterator(in.puts.begin()),
+                      std::make_move_iterator(in.puts.end()));
+    if (entry.hosts.size() < hosts_) return std::nullopt;
+    wire::FenceOut out{key.first, key.second, std::move(entry.puts)};
+    open_.erase(key);
+    return out;
+  }
+
+ private:
+  struct Entry {
+    std::set<int> hosts;
+    std::vector<wire::FencePut> puts;
+  };
+  std::size_t hosts_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Entry> open_;
+};
+
+}  // namespace hv::launcher

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/host_link.h"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::size_t kReadBytes = 256 << 10;
+
+}  // namespace
+
+HostLink::HostLink(asio::any_io_executor executor, int host, std::unique_ptr<AgentChannel> channel,
+                   Duration lost_after, LinkObserver& observer)
+    : executor_(std::move(executor)),
+      host_(host),
+      channel_(std::move(channel)),
+      lost_after_(lost_after),
+      observer_(observer),
+      parser_(wire::kMaxAgentPayload),
+      last_heard_(now()),
+      work_(executor_),
+      heartbeat_(executor_) {}
+
+void HostLink::start() {
+  // Each loop keeps the link alive until it is through.
+  const auto self = shared_from_this();
+  asio::co_spawn(
+      executor_, [self]() { return self->read_loop(); }, asio::detached);
+  asio::co_spawn(
+      executor_, [self]() { return self->write_loop(); }, asio::detached);
+  asio::co_spawn(
+      executor_, [self]() { return self->heartbeat_loop(); }, asio::detached);
+}
+
+void HostLink::queue(std::string frame) {
+  if (ended_) return;
+  outgoing_ += frame;
+  work_.cancel();
+}
+
+void HostLink::close() {
+  if (ended_) return;
+  ended_ = true;
+  work_.cancel();
+  heartbeat_.cancel();
+  channel_->close();
+}
+
+void HostLink::end(const std::string& reason) {
+  if (ended_) return;
+  close();
+  observer_.on_link_ended(host_, reason);
+}
+
+void HostLink::note_clock(std::int64_t agent_wall_clock_ns, std::int64_t round_trip_ns) {
+  // The shortest round trip tells the difference best.
+  if (round_trip_ns > best_round_trip_ns_) return;
+  best_round_trip_ns_ = round_trip_ns;
+  clock_offset_ns_ = agent_wall_clock_ns - (wall_clock_ns() - round_trip_ns / 2);
+}
+
+bool HostLink::take_frames() {
+  Frame frame;
+  while (!ended_ && parser_.next(&frame)) {
+    if (frame.type == static_cast<std::uint8_t>(wire::Type::kPing)) {
+      wire::Ping ping;
+      if (!decode(frame.payload, &ping)) return false;
+      send(wire::Pong{ping.wall_clock_ns, wall_clock_ns()});
+    } else if (frame.type == static_cast<std::uint8_t>(wire::Type::kPong)) {
+      wire::Pong pong;
+      if (!decode(frame.payload, &pong)) return false;
+      note_clock(pong.wall_clock_ns,
+                 std::max<std::int64_t>(0, wall_clock_ns() - pong.sent_wall_clock_ns));
+    } else {
+      observer_.on_frame(host_, frame);
+    }
+  }
+  return !parser_.broken();
+}
+
+asio::awaitable<void> HostLink::read_loop() {
+  std::string buffer(kReadBytes, '\0');
+  while (!ended_) {
+    const std::size_t got = co_await channel_->read_some(asio::buffer(buffer));
+    if (ended_) break;
+    if (got == 0) {
+      const std::string words = channel_->last_words();
+      end("the connection to its agent broke" +
+          (words.empty() ? "" : ": " + printable(words, 500)));
+      break;
+    }
+    last_heard_ = now();
+    if (!parser_.feed({buffer.data(), got}) || !take_frames())
+      end("its agent sent what is no message");
+  }
+}
+
+asio::awaitable<void> HostLink::write_loop() {
+  while (!ended_) {
+    if (outgoing_.empty()) {
+      boost::system::error_code ignored;
+      work_.expires_at(TimePoint::max());
+      co_await work_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+      continue;
+    }
+    writing_ = true;
+    const std::string bytes = std::exchange(outgoing_, {});
+    const bool written = co_await channel_->write(asio::buffer(bytes));
+    writing_ = false;
+    if (!written && !ended_) {
+      // What the agent still said before it went may wait in the channel: the reader meets the end itself.
+      co_return;
+    }
+  }
+}
+
+asio::awaitable<void> HostLink::heartbeat_loop() {
+  const Duration beat = std::min<Duration>(lost_after_ / 5, std::chrono::seconds(3));
+  TimePoint last_beat = now();
+  while (!ended_) {
+    boost::system::error_code ignored;
+    heartbeat_.expires_after(beat);
+    co_await heartbeat_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    if (ended_) break;
+    // A beat that comes far too late means that hvrun itself stood still: that is no silence of the host.
+    if (now() - last_beat > 2 * beat) pardon_silence();
+    last_beat = now();
+    send(wire::Ping{wall_clock_ns()});
+    if (now() - last_heard_ > lost_after_) {
+      const auto seconds = std::chrono::duration<double>(lost_after_).count();
+      char text[96];
+      std::snprintf(text, sizeof text, "it was silent for %.3g s (--lost-after)", seconds);
+      end(text);
+    }
+  }
+}
+
+}  // namespace hv::launcher

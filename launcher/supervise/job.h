@@ -1,0 +1,108 @@
+// Job: everything hvrun knows of a running job, by host and by rank. Touched by the io_context thread only.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/plan/launch_plan.h"
+#include "launcher/spawn/spawner.h"
+#include "launcher/supervise/failure_policy.h"
+#include "launcher/supervise/fence_table.h"
+#include "launcher/supervise/host_link.h"
+#include "src/base/environment.h"
+#include "src/base/error.h"
+#include "src/wire/messages.h"
+
+namespace hv::launcher {
+
+// One host, from the first connection to the agent's farewell.
+//
+//   connecting -> hello -> set up -> (probed) -> ready -> started -> empty
+//        \________\__________\__________\__________\_________\______-> lost
+struct HostState {
+  HostTarget target;
+  std::shared_ptr<HostLink> link;
+  std::optional<Error> error;  // the agent could not be started
+  std::optional<wire::Hello> hello;
+  std::optional<wire::SetUp> set_up;
+  std::optional<wire::ProbeReply> probe;
+  std::optional<wire::Problem> problem;  // the agent could not do what it was asked
+  bool ready = false;
+  bool started = false;
+  bool empty = false;
+  bool lost = false;
+  std::string lost_reason;
+  std::vector<int> ranks;
+  std::uint32_t query_answered = 0;
+  std::vector<std::uint32_t> exiting;  // as of that answer
+
+  bool is_there() const { return link && !lost && !empty; }
+};
+
+struct RankState {
+  std::uint32_t pid = 0;
+  bool ended = false;
+  int open_streams = 0;
+};
+
+// Wakes the one coroutine that waits for the job's state to change.
+class Change {
+ public:
+  explicit Change(boost::asio::any_io_executor executor) : timer_(std::move(executor)) {}
+  void notify() { timer_.cancel(); }
+  boost::asio::awaitable<void> wait(TimePoint deadline);
+
+ private:
+  boost::asio::steady_timer timer_;
+};
+
+// Why a job is to end before its ranks do.
+struct StopRequest {
+  enum class Kind { kSignal, kTimeout, kOutputClosed, kOutputFailed } kind = Kind::kSignal;
+  int signal = 0;
+  std::string what;  // kOutputFailed
+};
+
+struct Job {
+  Job(boost::asio::any_io_executor on, JobSpec wanted)
+      : spec(std::move(wanted)), executor(on), change(on) {}
+
+  const JobSpec spec;
+  boost::asio::any_io_executor executor;
+  Change change;
+  std::string id;
+  JobKey key{};
+  LaunchPlan plan;
+  std::vector<HostState> hosts;
+  std::vector<RankState> ranks;
+  std::optional<FailurePolicy> policy;
+  std::optional<FenceTable> fences;
+  std::optional<StopRequest> stop;
+  bool ending = false;        // End has been sent
+  bool stop_at_once = false;  // asked twice
+  TimePoint begun = now();
+
+  // Waits until done() or the deadline or (unless the job is past caring) a request to stop.
+  boost::asio::awaitable<bool> until(std::function<bool()> done, TimePoint deadline,
+                                     bool heed_stop = true);
+  template <class Message>
+  void send_to_all(const Message& message) {
+    for (HostState& host : hosts) {
+      if (host.is_there()) host.link->send(message);
+    }
+  }
+  bool all_hosts(const std::function<bool(const HostState&)>& holds) const;
+  const std::string& host_of(int rank) const {
+    return hosts[static_cast<std::size_t>(plan.ranks[static_cast<std::size_t>(rank)].host)]
+        .target.name;
+  }
+};
+
+}  // namespace hv::launcher

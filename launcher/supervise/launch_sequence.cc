@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/launch_sequence.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <map>
+
+#include "hvrun_version.h"
+#include "launcher/plan/rank_environment.h"
+#include "launcher/supervise/address_choice.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+namespace asio = boost::asio;
+
+// After the first host has failed the others may still tell of theirs this long.
+constexpr auto kOtherFailures = std::chrono::milliseconds(1500);
+constexpr double kProbeSeconds = 2;
+
+void throw_if_stopped(const Job& job) {
+  if (job.stop) throw Interrupted{};
+}
+
+// "a, b and 3 more".
+std::string name_hosts(const std::vector<std::string>& names) {
+  constexpr std::size_t kNamed = 8;
+  if (names.size() <= kNamed) return join(names, ", ");
+  return join({names.begin(), names.begin() + kNamed}, ", ") + " and " +
+         std::to_string(names.size() - kNamed) + " more";
+}
+
+asio::awaitable<void> connect_host(LaunchContext& context, std::size_t index) {
+  Job& job = context.job;
+  try {
+    auto channel = co_await context.spawner.start(job.hosts[index].target);
+    HostState& host = job.hosts[index];
+    host.link =
+        std::make_shared<HostLink>(job.executor, static_cast<int>(index), std::move(channel),
+                                   job.spec.lost_after, context.observer);
+    host.link->start();
+  } catch (const Error& error) {
+    job.hosts[index].error = error;
+  }
+  job.change.notify();
+}
+
+bool has_failed(const HostState& host) { return host.error || host.lost || host.problem; }
+
+// All hosts that failed, each trouble once; throws. The first trouble is the Error, the rest are announced.
+[[noreturn]] void throw_failures(LaunchContext& context, const std::string& doing) {
+  struct Trouble {
+    std::vector<std::string> hosts;
+    std::string hint;
+    ErrorKind kind;
+  };
+  std::vector<std::pair<std::string, Trouble>> troubles;
+  const auto add = [&](const std::string& what, const std::string& hint, ErrorKind kind,
+                       const std::string& host) {
+    for (auto& [known, trouble] : troubles) {
+      if (known == what) {
+        trouble.hosts.push_back(host);
+        return;
+      }
+    }
+    troubles.push_back({what, {{host}, hint, kind}});
+  };
+  for (const HostState& host : context.job.hosts) {
+    if (host.error) {
+      add(host.error->what(), host.error->hint(), host.error->kind(), host.target.name);
+    } else if (host.problem) {
+      add(host.problem->what, host.problem->hint, ErrorKind::kStart, host.target.name);
+    } else if (host.lost) {
+      add(doing + ": " + host.lost_reason, "log in there by ssh and look", ErrorKind::kHostLost,
+          host.target.name);
+    }
+  }
+  const auto text = [](const auto& trouble) {
+    const bool names_itself = trouble.second.hosts.size() == 1 &&
+                              trouble.first.find(trouble.second.hosts[0]) != std::string::npos;
+    return names_itself ? trouble.first
+                        : "on " + name_hosts(trouble.second.hosts) + ": " + trouble.first;
+  };
+  for (std::size_t i = 1; i < troubles.size(); ++i) {
+    context.warn("error: " + text(troubles[i]) +
+                 (troubles[i].second.hint.empty() ? "" : "\n  try: " + troubles[i].second.hint));
+  }
+  throw Error(troubles.at(0).second.kind, text(troubles[0]), troubles[0].second.hint);
+}
+
+// Waits until every host has done its part; a host that fails ends the launch, once the others had a moment.
+asio::awaitable<void> await_hosts(LaunchContext& context, const std::string& doing,
+                                  std::function<bool(const HostState&)> done) {
+  Job& job = context.job;
+  const TimePoint deadline = now() + job.spec.start_timeout + std::chrono::seconds(1);
+  const auto any_failed = [&job] {
+    return std::any_of(job.hosts.begin(), job.hosts.end(), has_failed);
+  };
+  const auto all_answered = [&job, &done] {
+    return job.all_hosts([&done](const HostState& host) { return done(host) || has_failed(host); });
+  };
+  co_await job.until([&] { return all_answered() || any_failed(); }, deadline);
+  throw_if_stopped(job);
+  if (any_failed() && !all_answered()) {
+    co_await job.until(all_answered, std::min(deadline, now() + kOtherFailures));
+    throw_if_stopped(job);
+  }
+  if (any_failed()) throw_failures(context, doing);
+  if (all_answered()) co_return;
+  std::vector<std::string> silent;
+  for (const HostState& host : job.hosts) {
+    if (!done(host)) silent.push_back(host.target.name);
+  }
+  throw Error(ErrorKind::kTimeout,
+              doing + ": no answer from " + name_hosts(silent) + " within --start-timeout",
+              "raise --start-timeout, or look what keeps those hosts busy");
+}
+
+asio::awaitable<void> connect_hosts(LaunchContext& context) {
+  Job& job = context.job;
+  for (std::size_t i = 0; i < job.hosts.size(); ++i) {
+    asio::co_spawn(job.executor, connect_host(context, i), asio::detached);
+  }
+  co_await await_hosts(context, "start the agent",
+                       [](const HostState& host) { return host.hello.has_value(); });
+  for (HostState& host : job.hosts) {
+    const wire::Hello& hello = *host.hello;
+    if (hello.protocol == wire::kAgentProtocol && hello.build == HVRUN_BUILD_ID) continue;
+    throw Error(ErrorKind::kStart,
+                "host " + host.target.name + " runs an agent of another build (" +
+                    printable(hello.build) + ", this hvrun is of " HVRUN_BUILD_ID ")",
+                "install hvrun and hvrun-agent together");
+  }
+}
+
+std::vector<std::optional<HostFacts>> facts_of(const Job& job, const HostList& list) {
+  std::vector<std::optional<HostFacts>> facts(list.this_machine ? 1 : list.entries.size());
+  for (std::size_t i = 0; i < job.hosts.size(); ++i) {
+    const wire::Facts& told = job.hosts[i].hello->facts;
+    facts[i] = HostFacts{static_cast<int>(told.gpus.size()), static_cast<int>(told.usable_cores)};
+  }
+  return facts;
+}
+
+// Makes the plan; hosts that got no rank are let go.
+void plan_ranks(LaunchContext& context) {
+  Job& job = context.job;
+  job.plan = make_plan(job.spec, context.list, facts_of(job, context.list));
+  for (const std::string& warning : job.plan.warnings) context.warn("warning: " + warning);
+  for (std::size_t i = job.plan.hosts.size(); i < job.hosts.size(); ++i) job.hosts[i].link->close();
+  job.hosts.resize(job.plan.hosts.size());
+  for (PlannedRank& rank : job.plan.ranks) {
+    rank.identity.job_id = job.id;
+    job.hosts[static_cast<std::size_t>(rank.host)].ranks.push_back(rank.identity.rank);
+  }
+  job.ranks.resize(job.plan.ranks.size());
+  job.policy.emplace(static_cast<int>(job.ranks.size()));
+  job.fences.emplace(job.hosts.size());
+}
+
+asio::awaitable<void> set_up_hosts(LaunchContext& context) {
+  Job& job = context.job;
+  for (std::size_t i = 0; i < job.hosts.size(); ++i) {
+    wire::Setup setup;
+    setup.job_id = job.id;
+    setup.key = job.key;
+    setup.host_index = static_cast<std::uint32_t>(i);
+    setup.lost_after_s = std::chrono::duration<double>(job.spec.lost_after).count();
+    setup.grace_s = std::chrono::duration<double>(job.spec.grace).count();
+    setup.hold_port = i == 0;
+    setup.master_port = job.spec.master_port;
+    setup.release_port = !job.spec.hold_port;
+    setup.probe = job.hosts.size() > 1;
+    job.hosts[i].link->send(setup);
+  }
+  co_await await_hosts(context, "prepare the job",
+                       [](const HostState& host) { return host.set_up.has_value(); });
+}
+
+asio::awaitable<AddressChoice> probe_addresses(LaunchContext& context) {
+  Job& job = context.job;
+  const int hosts = static_cast<int>(job.hosts.size());
+  if (hosts == 1) co_return AddressChoice{{"127.0.0.1"}, {}};
+  for (int from = 0; from < hosts; ++from) {
+    wire::ProbeRequest request;
+    request.timeout_s = kProbeSeconds;
+    for (const int to : probe_partners(from, hosts)) {
+      const HostState& target = job.hosts[static_cast<std::size_t>(to)];
+      request.targets.push_back({static_cast<std::uint32_t>(to), target.set_up->probe_port,
+                                 target.hello->facts.addresses});
+    }
+    job.hosts[static_cast<std::size_t>(from)].link->send(request);
+  }
+  co_await await_hosts(context, "try the hosts' addresses",
+                       [](const HostState& host) { return host.probe.has_value(); });
+  std::vector<std::string> names;
+  std::vector<std::vector<std::string>> candidates;
+  std::vector<ProbeOutcome> outcomes;
+  for (int host = 0; host < hosts; ++host) {
+    const HostState& state = job.hosts[static_cast<std::size_t>(host)];
+    names.push_back(state.target.name);
+    candidates.push_back(state.hello->facts.addresses);
+    for (const wire::ProbeResult& result : state.probe->results) outcomes.push_back({host, result});
+  }
+  AddressChoice choice = choose_addresses(names, candidates, outcomes);
+  for (const std::string& warning : choice.warnings) context.warn("warning: " + warning);
+  co_return choice;
+}
+
+std::uint32_t credit_for(std::size_t ranks) {
+  constexpr std::size_t kInAll = 64u << 20, kLeast = 64u << 10, kMost = 1u << 20;
+  return static_cast<std::uint32_t>(
+      std::clamp(kInAll / std::max<std::size_t>(ranks, 1), kLeast, kMost));
+}
+
+wire::Launch launch_for(const LaunchContext& context, std::size_t index,
+                        const ContractAddresses& common, const CommonEnvironment& environment) {
+  const Job& job = context.job;
+  const HostState& host = job.hosts[index];
+  wire::Launch launch;
+  launch.argv = job.spec.program;
+  launch.directory = job.spec.working_directory;
+  launch.environment = environment.entries;
+  launch.host_variables = environment.host_variables;
+  if (!host.hello->facts.gpus.empty()) launch.environment.push_back("CUDA_DEVICE_ORDER=PCI_BUS_ID");
+  launch.pty = job.spec.pty;
+  launch.credit_bytes = credit_for(job.ranks.size());
+  ContractAddresses addresses = common;
+  addresses.host_index = static_cast<int>(index);
+  for (const int rank : host.ranks) {
+    wire::LaunchRank entry;
+    entry.rank = static_cast<std::uint32_t>(rank);
+    const Contract contract{job.plan.ranks[static_cast<std::size_t>(rank)].identity,
+                            host.set_up->agent_socket};
+    entry.environment = contract_environment(contract, addresses);
+    entry.stdin_mode =
+        rank == 0 && job.spec.forward_stdin ? wire::StdinMode::kForwarded : wire::StdinMode::kNull;
+    launch.ranks.push_back(std::move(entry));
+  }
+  return launch;
+}
+
+asio::awaitable<void> launch_ranks(LaunchContext& context, const AddressChoice& choice) {
+  Job& job = context.job;
+  const CommonEnvironment environment = common_environment(job.spec, context.environment);
+  ContractAddresses addresses;
+  addresses.master_address = choice.addresses.front();
+  addresses.master_port = static_cast<int>(job.hosts[0].set_up->master_port);
+  for (std::size_t i = 0; i < job.hosts.size(); ++i) {
+    job.hosts[i].link->send(launch_for(context, i, addresses, environment));
+  }
+  co_await await_hosts(context, "check program and directory",
+                       [](const HostState& host) { return host.ready; });
+  for (RankState& rank : job.ranks) rank.open_streams = job.spec.pty ? 1 : 2;
+  job.send_to_all(wire::Go{});
+  co_await await_hosts(context, "start the ranks",
+                       [](const HostState& host) { return host.started; });
+}
+
+}  // namespace
+
+std::vector<HostTarget> targets_of(const JobSpec& spec, const HostList& list,
+                                   const std::string& own_hostname) {
+  std::vector<HostTarget> targets;
+  if (list.this_machine) {
+    targets.push_back({"localhost", "", 0, "", true});
+    return targets;
+  }
+  const std::size_t count = hosts_needed(spec, list);
+  for (std::size_t i = 0; i < count; ++i) {
+    const HostEntry& entry = list.entries[i];
+    HostTarget target{entry.name, entry.user.empty() ? spec.ssh_user : entry.user, spec.ssh_port,
+                      spec.ssh_identity_file, false};
+    const bool is_here = entry.name == "localhost" || entry.name == own_hostname;
+    target.is_local = is_here && target.user.empty() && spec.remote_shell.empty();
+    targets.push_back(target);
+  }
+  return targets;
+}
+
+asio::awaitable<void> launch_job(LaunchContext& context) {
+  Job& job = context.job;
+  char own_hostname[256] = "";
+  ::gethostname(own_hostname, sizeof own_hostname - 1);
+  for (HostTarget& target : targets_of(job.spec, context.list, own_hostname)) {
+    job.hosts.emplace_back().target = std::move(target);
+  }
+  job.id = random_hex(12);
+  job.key = random_key();
+  co_await connect_hosts(context);
+  context.phase("agents answer");
+  plan_ranks(context);
+  co_await set_up_hosts(context);
+  context.phase("hosts are set up");
+  const AddressChoice choice = co_await probe_addresses(context);
+  context.phase("addresses are chosen");
+  co_await launch_ranks(context, choice);
+  context.phase("ranks run");
+}
+
+}  // namespace hv::launcher

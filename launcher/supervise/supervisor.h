@@ -1,0 +1,27 @@
+// The supervisor: runs a job from its JobSpec to its exit code, and leaves nothing behind.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "launcher/allocation/host_list.h"
+#include "launcher/output/output_room.h"
+#include "launcher/plan/job_spec.h"
+#include "launcher/spawn/spawner.h"
+#include "src/base/environment.h"
+
+namespace hv::launcher {
+
+// Blocks until the job has ended; returns hvrun's exit code. Errors have been told on stderr.
+// A writer that is blocked for good may be left behind in a thread: leave by _exit afterwards.
+int supervise_job(const JobSpec& spec, const HostList& list, const Environment& environment);
+
+// The same with other edges than the real ones, for tests.
+struct SupervisedParts {
+  std::unique_ptr<Spawner> spawner;
+  OutputOptions output;
+};
+int supervise_job(const JobSpec& spec, const HostList& list, const Environment& environment,
+                  SupervisedParts parts);
+
+}  // namespace hv::launcher
