@@ -1,0 +1,14 @@
+// Birth: from the process's environment to the parts of a context.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "runtime/api/context.h"
+
+namespace hv::runtime {
+
+// Reads the contract; asks the host's agent, or makes a store of its own for a rank that is alone.
+// Each call counts this process's epoch up, so all ranks must call as often. Blocks while the agent
+// answers.
+Status parts_of_process(ContextParts* parts);
+
+}  // namespace hv::runtime

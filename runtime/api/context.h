@@ -1,0 +1,70 @@
+// Context: one rank's membership in a job: its store, fabric, backends, engine and driver.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any thread may call. Kept alive by everybody inside a call, so shutdown() may run beside a wait.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/api/handle_table.h"
+#include "runtime/backend/backend.h"
+#include "runtime/engine/driver.h"
+#include "runtime/engine/engine.h"
+#include "runtime/transport/fabric.h"
+#include "runtime/transport/selection.h"
+#include "src/base/environment.h"
+#include "src/contract/contract.h"
+#include "src/rendezvous/store.h"
+
+namespace hv::runtime {
+
+// What a context is made of; tests give the parts themselves, to run ranks as threads.
+struct ContextParts {
+  RankIdentity identity;
+  std::shared_ptr<void> keeps;  // what the store stands on, if anything
+  std::unique_ptr<Store> store;
+  Environment environment;  // for the knobs
+  FabricConfig fabric;
+};
+
+class Context {
+ public:
+  // Throws hv::Error for a malformed knob. Blocks until every rank has come.
+  static Status join(ContextParts parts, std::shared_ptr<Context>* context);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const RankIdentity& identity() const { return identity_; }
+
+  // Never blocks. The operation's progress is the engine thread's affair until somebody waits.
+  Status enqueue(OperationPtr operation, std::uint64_t* handle);
+  // Enqueues and waits for ever; the outcome.
+  Status run(OperationPtr operation);
+  OperationPtr find(std::uint64_t handle) const { return handles_.find(handle); }
+  bool release(std::uint64_t handle) { return handles_.release(handle); }
+  // kInProgress when the deadline passed first.
+  Status wait(const Operation& operation, TimePoint deadline);
+
+  // Leaves the job; the first call does it, later ones wait for that.
+  void shutdown();
+
+ private:
+  Context(ContextParts parts, std::unique_ptr<Fabric> fabric,
+          std::vector<std::unique_ptr<Backend>> backends, const EngineConfig& config);
+
+  const RankIdentity identity_;
+  const std::shared_ptr<void> keeps_;
+  const std::unique_ptr<Store> store_;
+  const std::unique_ptr<Fabric> fabric_;
+  const std::vector<std::unique_ptr<Backend>> backends_;
+  Engine engine_;
+  Driver driver_;
+  HandleTable handles_;
+  std::mutex shutdown_mutex_;  // guards is_shut_down_
+  bool is_shut_down_ = false;
+};
+
+}  // namespace hv::runtime

@@ -1,0 +1,46 @@
+// Handles: numbers that a caller holds for its operations. Never used twice in a process, by no
+// context. SPDX-License-Identifier: Apache-2.0
+//
+// Any thread may call. A released operation lives on until the engine has completed it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+#include "runtime/engine/operation.h"
+
+namespace hv::runtime {
+
+class HandleTable {
+ public:
+  std::uint64_t add(OperationPtr operation) {
+    static std::atomic<std::uint64_t> next{1};
+    const std::uint64_t handle = next.fetch_add(1, std::memory_order_relaxed);
+    const std::lock_guard lock(mutex_);
+    operations_[handle] = std::move(operation);
+    return handle;
+  }
+  // nullptr: unknown, released, or another context's.
+  OperationPtr find(std::uint64_t handle) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = operations_.find(handle);
+    return found == operations_.end() ? nullptr : found->second;
+  }
+  bool release(std::uint64_t handle) {
+    OperationPtr last;  // declared before the lock, so freed after it: its result may be large
+    const std::lock_guard lock(mutex_);
+    const auto found = operations_.find(handle);
+    if (found == operations_.end()) return false;
+    last = std::move(found->second);
+    operations_.erase(found);
+    return true;
+  }
+
+ private:
+  mutable std::mutex mutex_;  // guards operations_
+  std::unordered_map<std::uint64_t, OperationPtr> operations_;
+};
+
+}  // namespace hv::runtime

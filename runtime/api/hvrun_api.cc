@@ -1,0 +1,256 @@
+// The functions of hvrun.h: arguments in, a number out, nothing thrown.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "runtime/api/birth.h"
+#include "runtime/api/context_registry.h"
+#include "runtime/api/last_error.h"
+#include "runtime/api/request_reader.h"
+#include "runtime/include/hvrun/hvrun.h"
+
+namespace hv::runtime {
+namespace {
+
+ContextRegistry& registry() { return ContextRegistry::instance(); }
+
+Status check_options(const hvrun_options* options) {
+  if (options == nullptr || options->struct_size == sizeof *options) return Status::success();
+  return {StatusCode::kArgument,
+          "hvrun_init: the options' struct_size is " + std::to_string(options->struct_size) +
+              ", not that of this version; begin them with HVRUN_OPTIONS_INIT"};
+}
+
+Status init(const hvrun_options* options, hvrun_context** context) {
+  if (Status status = check_options(options); !status.ok()) return status;
+  if (Status status = registry().check_process(); !status.ok()) return status;
+  if (context == nullptr && registry().has_default()) return Status::success();
+  ContextParts parts;
+  std::shared_ptr<Context> made;
+  if (Status status = parts_of_process(&parts); !status.ok()) return status;
+  if (Status status = Context::join(std::move(parts), &made); !status.ok()) return status;
+  if (context != nullptr) {
+    *context = registry().add(std::move(made));
+    return Status::success();
+  }
+  if (registry().add_default(std::move(made))) return Status::success();
+  return {StatusCode::kArgument,
+          "hvrun_init: another thread made the default context at the same time"};
+}
+
+Status shut_down(hvrun_context* context) {
+  if (Status status = registry().check_process(); !status.ok()) return status;
+  const std::shared_ptr<Context> found = registry().remove(context);
+  if (found) found->shutdown();
+  if (found || context == nullptr) return Status::success();
+  return {StatusCode::kShutdown,
+          "hvrun_shutdown: this context is shut down already, or never was one"};
+}
+
+template <class Field>
+int identity_number(const hvrun_context* context, Field field) noexcept {
+  std::shared_ptr<Context> found;
+  const hvrun_status status = guarded([&] { return registry().find(context, &found); });
+  return status == HVRUN_OK ? found->identity().*field : -1;
+}
+
+Status unknown_handle(hvrun_handle handle) {
+  return {StatusCode::kHandle, "handle " + std::to_string(handle) +
+                                   " is unknown here: released before, or another "
+                                   "context's"};
+}
+
+Status find(hvrun_context* context, hvrun_handle handle, std::shared_ptr<Context>* found,
+            OperationPtr* operation) {
+  if (Status status = registry().find(context, found); !status.ok()) return status;
+  *operation = (*found)->find(handle);
+  return *operation ? Status::success() : unknown_handle(handle);
+}
+
+Status enqueue(hvrun_context* context, const hvrun_request* request, hvrun_handle* handle) {
+  if (handle == nullptr) return {StatusCode::kArgument, "hvrun_enqueue: handle is NULL"};
+  *handle = HVRUN_NO_HANDLE;
+  std::shared_ptr<Context> found;
+  if (Status status = registry().find(context, &found); !status.ok()) return status;
+  OperationPtr operation;
+  if (Status status = read_request(request, found->identity().size, &operation); !status.ok())
+    return status;
+  return found->enqueue(std::move(operation), handle);
+}
+
+Status poll(hvrun_context* context, hvrun_handle handle) {
+  std::shared_ptr<Context> found;
+  OperationPtr operation;
+  if (Status status = find(context, handle, &found, &operation); !status.ok()) return status;
+  if (!operation->is_done.load(std::memory_order_acquire)) return {StatusCode::kInProgress, {}};
+  return operation->outcome;
+}
+
+// Negative: never. What lies beyond a century is never, too.
+Status deadline_of(double seconds, TimePoint* deadline) {
+  if (std::isnan(seconds))
+    return {StatusCode::kArgument, "hvrun_wait: timeout_seconds is no number"};
+  constexpr double kCentury = 3.15e9;
+  *deadline =
+      seconds < 0 || seconds > kCentury
+          ? TimePoint::max()
+          : now() + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  return Status::success();
+}
+
+Status check_result(const hvrun_result* result) {
+  if (result == nullptr || result->struct_size >= sizeof result->struct_size)
+    return Status::success();
+  return {StatusCode::kArgument, "hvrun_wait: begin the result with HVRUN_RESULT_INIT"};
+}
+
+// As much of it as the caller's version knows; its struct_size stays.
+void write_result(const Operation& operation, hvrun_result* result) {
+  hvrun_result full;
+  std::memset(&full, 0, sizeof full);
+  full.struct_size = result->struct_size;
+  full.type = static_cast<hvrun_type>(operation.description.type);
+  full.ndim = static_cast<int32_t>(operation.result_shape.size());
+  full.shape = operation.result_shape.data();
+  full.data = operation.output;
+  full.bytes = operation.result_bytes;
+  std::memcpy(result, &full, std::min(result->struct_size, sizeof full));
+}
+
+Status wait(hvrun_context* context, hvrun_handle handle, double timeout_seconds,
+            hvrun_result* result) {
+  TimePoint deadline;
+  if (Status status = deadline_of(timeout_seconds, &deadline); !status.ok()) return status;
+  if (Status status = check_result(result); !status.ok()) return status;
+  std::shared_ptr<Context> found;
+  OperationPtr operation;
+  if (Status status = find(context, handle, &found, &operation); !status.ok()) return status;
+  const Status outcome = found->wait(*operation, deadline);
+  if (outcome.ok() && result != nullptr) write_result(*operation, result);
+  return outcome;
+}
+
+Status release(hvrun_context* context, hvrun_handle handle) {
+  std::shared_ptr<Context> found;
+  if (Status status = registry().find(context, &found); !status.ok()) return status;
+  return found->release(handle) ? Status::success() : unknown_handle(handle);
+}
+
+// Reads the request, then runs it to its end.
+Status run(hvrun_context* context, const hvrun_request& request) {
+  std::shared_ptr<Context> found;
+  if (Status status = registry().find(context, &found); !status.ok()) return status;
+  OperationPtr operation;
+  if (Status status = read_request(&request, found->identity().size, &operation); !status.ok())
+    return status;
+  if (request.output == nullptr && operation->description.bytes() > 0) {
+    return {StatusCode::kArgument,
+            "tensor '" + operation->name + "': output is NULL; a blocking call needs one"};
+  }
+  return found->run(std::move(operation));
+}
+
+}  // namespace
+}  // namespace hv::runtime
+
+namespace api = hv::runtime;
+
+hvrun_status hvrun_init(const hvrun_options* options, hvrun_context** context) {
+  return api::guarded([&] { return api::init(options, context); });
+}
+
+hvrun_status hvrun_shutdown(hvrun_context* context) {
+  return api::guarded([&] { return api::shut_down(context); });
+}
+
+int hvrun_rank(const hvrun_context* context) {
+  return api::identity_number(context, &hv::RankIdentity::rank);
+}
+int hvrun_size(const hvrun_context* context) {
+  return api::identity_number(context, &hv::RankIdentity::size);
+}
+int hvrun_local_rank(const hvrun_context* context) {
+  return api::identity_number(context, &hv::RankIdentity::local_rank);
+}
+int hvrun_local_size(const hvrun_context* context) {
+  return api::identity_number(context, &hv::RankIdentity::local_size);
+}
+int hvrun_cross_rank(const hvrun_context* context) {
+  return api::identity_number(context, &hv::RankIdentity::cross_rank);
+}
+int hvrun_cross_size(const hvrun_context* context) {
+  return api::identity_number(context, &hv::RankIdentity::cross_size);
+}
+
+hvrun_status hvrun_enqueue(hvrun_context* context, const hvrun_request* request,
+                           hvrun_handle* handle) {
+  return api::guarded([&] { return api::enqueue(context, request, handle); });
+}
+
+hvrun_status hvrun_poll(hvrun_context* context, hvrun_handle handle) {
+  return api::guarded([&] { return api::poll(context, handle); });
+}
+
+hvrun_status hvrun_wait(hvrun_context* context, hvrun_handle handle, double timeout_seconds,
+                        hvrun_result* result) {
+  return api::guarded([&] { return api::wait(context, handle, timeout_seconds, result); });
+}
+
+hvrun_status hvrun_release(hvrun_context* context, hvrun_handle handle) {
+  return api::guarded([&] { return api::release(context, handle); });
+}
+
+hvrun_status hvrun_allreduce(hvrun_context* context, const char* name, const void* input,
+                             void* output, int64_t count, hvrun_type type,
+                             hvrun_reduction reduction) {
+  hvrun_request request = HVRUN_REQUEST_INIT;
+  request.operation = HVRUN_ALLREDUCE;
+  request.type = type;
+  request.name = name;
+  request.reduction = reduction;
+  request.ndim = 1;
+  request.shape = &count;
+  request.input = input;
+  request.output = output;
+  return api::guarded([&] { return api::run(context, request); });
+}
+
+hvrun_status hvrun_broadcast(hvrun_context* context, const char* name, void* buffer, int64_t count,
+                             hvrun_type type, int root) {
+  hvrun_request request = HVRUN_REQUEST_INIT;
+  request.operation = HVRUN_BROADCAST;
+  request.type = type;
+  request.name = name;
+  request.root = root;
+  request.ndim = 1;
+  request.shape = &count;
+  request.input = buffer;
+  request.output = buffer;
+  return api::guarded([&] { return api::run(context, request); });
+}
+
+hvrun_status hvrun_barrier(hvrun_context* context) {
+  hvrun_request request = HVRUN_REQUEST_INIT;
+  request.operation = HVRUN_BARRIER;
+  return api::guarded([&] { return api::run(context, request); });
+}
+
+const char* hvrun_last_error(void) { return api::last_error(); }
+
+const char* hvrun_status_name(hvrun_status status) {
+  return hv::status_name(static_cast<hv::StatusCode>(status));
+}
+
+#define HVRUN_TEXT_OF(number) #number
+#define HVRUN_TEXT(number) HVRUN_TEXT_OF(number)
+const char* hvrun_version(void) {
+  return HVRUN_TEXT(HVRUN_VERSION_MAJOR) "." HVRUN_TEXT(HVRUN_VERSION_MINOR) "." HVRUN_TEXT(
+      HVRUN_VERSION_PATCH);
+}
+
+size_t hvrun_type_size(hvrun_type type) {
+  const int number = static_cast<int>(type);
+  return api::is_element_type(number) ? api::element_size(static_cast<api::ElementType>(number))
+                                      : 0;
+}

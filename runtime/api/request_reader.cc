@@ -1,0 +1,203 @@
+// The checks of hvrun_request, field by field.
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/api/request_reader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "src/base/text.h"
+
+namespace hv::runtime {
+namespace {
+
+constexpr std::size_t kMaxNameBytes = 1023;
+constexpr std::size_t kMaxRequestBytes = 4096;  // far above any future struct: more is no size
+constexpr int kMaxDimensions = 64;
+// Keeps sums over ranks and products with the element size inside an int64.
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
+// Every barrier without a name is the same one.
+constexpr const char* kBarrierName = "hvrun.barrier";
+
+Status malformed(const std::string& what) { return {StatusCode::kArgument, "enqueue: " + what}; }
+Status malformed(const Operation& operation, const std::string& what) {
+  return {StatusCode::kArgument, "enqueue tensor '" + printable(operation.name) + "': " + what};
+}
+
+// Missing fields are zero; fields that this build does not know must be.
+Status copy_request(const hvrun_request* request, hvrun_request* copy) {
+  if (request == nullptr) return malformed("the request is NULL");
+  const std::size_t given = request->struct_size;
+  if (given < sizeof request->struct_size || given > kMaxRequestBytes) {
+    return malformed("struct_size is " + std::to_string(given) +
+                     "; begin the request with HVRUN_REQUEST_INIT");
+  }
+  const auto* bytes = reinterpret_cast<const unsigned char*>(request);
+  for (std::size_t i = sizeof *copy; i < given; ++i) {
+    if (bytes[i] != 0) {
+      return malformed(
+          "the request sets a field that this libhvrun (" + std::to_string(HVRUN_VERSION_MAJOR) +
+          "." + std::to_string(HVRUN_VERSION_MINOR) + ") does not know; use a newer library");
+    }
+  }
+  std::memset(copy, 0, sizeof *copy);
+  std::memcpy(copy, request, std::min(given, sizeof *copy));
+  return Status::success();
+}
+
+Status read_name(const hvrun_request& request, Operation* operation) {
+  if (request.name == nullptr || *request.name == '\0') {
+    if (request.operation != HVRUN_BARRIER) return malformed("the tensor has no name");
+    operation->name = kBarrierName;
+    return Status::success();
+  }
+  const std::size_t length = ::strnlen(request.name, kMaxNameBytes + 1);
+  if (length > kMaxNameBytes) return malformed("the name is longer than 1023 bytes");
+  operation->name.assign(request.name, length);
+  return Status::success();
+}
+
+Status check_reserved(const hvrun_request& request, const Operation& operation) {
+  if (request.flags != 0) return malformed(operation, "flags must be 0");
+  const auto not_yet = [&](const char* what) {
+    return Status{StatusCode::kUnsupported,
+                  "enqueue tensor '" + printable(operation.name) + "': " + what};
+  };
+  if (request.process_set != 0)
+    return not_yet("process sets other than 0 (all ranks) are not there yet");
+  if (request.device != 0) return not_yet("only host memory (device 0) is supported");
+  if (request.stream != nullptr)
+    return not_yet("streams come with device memory, which is not supported");
+  if (request.group != 0 || request.group_size != 0) return not_yet("groups are not there yet");
+  return Status::success();
+}
+
+Status read_type(const hvrun_request& request, Operation* operation) {
+  const int number = static_cast<int>(request.type);
+  if (is_element_type(number)) {
+    operation->description.type = static_cast<ElementType>(number);
+    return Status::success();
+  }
+  if (number > HVRUN_BOOL && number <= HVRUN_FLOAT8_E5M2) {
+    return {StatusCode::kUnsupported, "enqueue tensor '" + printable(operation->name) + "': type " +
+                                          std::to_string(number) +
+                                          " is reserved and not carried out yet"};
+  }
+  return malformed(*operation, "type " + std::to_string(number) + " is no hvrun_type");
+}
+
+Status read_shape(const hvrun_request& request, Operation* operation) {
+  TensorDescription& description = operation->description;
+  if (request.ndim < 0 || request.ndim > kMaxDimensions) {
+    return malformed(*operation, "ndim is " + std::to_string(request.ndim) + ", not 0 to 64");
+  }
+  if (request.ndim > 0 && request.shape == nullptr) return malformed(*operation, "shape is NULL");
+  std::int64_t elements = 1;
+  for (int i = 0; i < request.ndim; ++i) {
+    const std::int64_t extent = request.shape[i];
+    if (extent < 0)
+      return malformed(*operation, "extent " + std::to_string(i) + " is " + std::to_string(extent));
+    if (extent > kMaxElements || (elements *= std::max<std::int64_t>(extent, 1)) > kMaxElements) {
+      return malformed(*operation, "the shape has more than 2^48 elements");
+    }
+    description.shape.push_back(extent);
+  }
+  if (description.kind != CollectiveKind::kAllgather) return Status::success();
+  if (description.shape.empty()) description.shape = {1};  // a scalar is a row of its own
+  operation->first_extent = std::exchange(description.shape[0], kVaries);
+  return Status::success();
+}
+
+Status read_scale(double given, const char* what, const Operation& operation, double* scale) {
+  if (!std::isfinite(given)) return malformed(operation, std::string(what) + " is not finite");
+  *scale = given == 0 ? 1 : given;
+  return Status::success();
+}
+
+Status read_allreduce(const hvrun_request& request, Operation* operation) {
+  const int reduction = request.reduction == 0 ? HVRUN_SUM : static_cast<int>(request.reduction);
+  if (reduction < HVRUN_SUM || reduction > HVRUN_PRODUCT) {
+    return malformed(*operation,
+                     "reduction " + std::to_string(reduction) + " is no hvrun_reduction");
+  }
+  TensorDescription& description = operation->description;
+  description.reduction = static_cast<Reduction>(reduction);
+  if (Status s = read_scale(request.prescale, "prescale", *operation, &description.prescale);
+      !s.ok())
+    return s;
+  return read_scale(request.postscale, "postscale", *operation, &description.postscale);
+}
+
+Status read_root(const hvrun_request& request, int size, Operation* operation) {
+  if (request.root < 0 || request.root >= size) {
+    return malformed(*operation, "root " + std::to_string(request.root) + " is not among the " +
+                                     std::to_string(size) + " ranks");
+  }
+  operation->description.root = request.root;
+  return Status::success();
+}
+
+bool overlap_partly(const std::byte* a, const std::byte* b, std::size_t bytes) {
+  if (a == nullptr || b == nullptr || a == b) return false;
+  const std::less<const std::byte*> before;
+  return before(a, b + bytes) && before(b, a + bytes);
+}
+
+Status read_memory(const hvrun_request& request, Operation* operation) {
+  operation->input = static_cast<const std::byte*>(request.input);
+  operation->output = static_cast<std::byte*>(request.output);
+  const TensorDescription& description = operation->description;
+  const bool gathers = description.kind == CollectiveKind::kAllgather;
+  const auto bytes =
+      static_cast<std::size_t>(description.bytes() * (gathers ? operation->first_extent : 1));
+  if (bytes == 0) return Status::success();
+  // A broadcast's input counts on the root only, which may be this rank: the caller of the others
+  // may give none.
+  if (operation->input == nullptr && description.kind != CollectiveKind::kBroadcast) {
+    return malformed(*operation, "input is NULL");
+  }
+  if (!gathers && overlap_partly(operation->input, operation->output, bytes)) {
+    return malformed(*operation, "input and output overlap without being equal");
+  }
+  if (gathers && operation->output != nullptr &&
+      overlap_partly(operation->input, operation->output, bytes)) {
+    return malformed(*operation, "the output of an allgather may not overlap its input");
+  }
+  return Status::success();
+}
+
+Status read_kind(const hvrun_request& request, Operation* operation) {
+  const int number = static_cast<int>(request.operation);
+  if (number < HVRUN_ALLREDUCE || number > HVRUN_BARRIER) {
+    return malformed("operation " + std::to_string(number) + " is no hvrun_operation");
+  }
+  operation->description.kind = static_cast<CollectiveKind>(number);
+  return Status::success();
+}
+
+}  // namespace
+
+Status read_request(const hvrun_request* given, int size, OperationPtr* result) {
+  hvrun_request request;
+  if (Status status = copy_request(given, &request); !status.ok()) return status;
+  auto operation = std::make_shared<Operation>();
+  if (Status status = read_kind(request, operation.get()); !status.ok()) return status;
+  if (Status status = read_name(request, operation.get()); !status.ok()) return status;
+  if (Status status = check_reserved(request, *operation); !status.ok()) return status;
+  const CollectiveKind kind = operation->description.kind;
+  Status status;
+  if (kind != CollectiveKind::kBarrier) {
+    if (status = read_type(request, operation.get()); !status.ok()) return status;
+    if (status = read_shape(request, operation.get()); !status.ok()) return status;
+    if (kind == CollectiveKind::kAllreduce) status = read_allreduce(request, operation.get());
+    if (kind == CollectiveKind::kBroadcast) status = read_root(request, size, operation.get());
+    if (!status.ok()) return status;
+    if (status = read_memory(request, operation.get()); !status.ok()) return status;
+  }
+  *result = std::move(operation);
+  return Status::success();
+}
+
+}  // namespace hv::runtime

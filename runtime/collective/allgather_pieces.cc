@@ -1,0 +1,193 @@
+// Allgather, contributions of any size: every rank's contribution goes through the slots piece by
+// piece. SPDX-License-Identifier: Apache-2.0
+//
+// On each host a rank's contribution is carried by one local rank: on its own host by itself, on
+// another by the rank with the same local number (modulo that host's ranks). A carrier's slot holds
+// one piece of each contribution that it carries. For piece k of everybody:
+//   1. copy the own piece into the slot and send it to its carriers on the other hosts;
+//   2. receive the pieces that this rank carries for others into the slot; when all are there,
+//   raise Ready;
+//   3. copy every rank's piece k from its carrier's slot to its place in the output; raise Done.
+// Ranks whose contribution has ended take part with empty pieces. Per rank: its contribution out to
+// H-1 hosts, what it carries in, the whole result copied once.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "runtime/collective/allgather.h"
+#include "runtime/collective/cross_stage.h"
+#include "runtime/collective/lanes.h"
+#include "runtime/transport/placement.h"
+
+namespace hv::runtime {
+namespace {
+
+// Who carries what; equal on every rank.
+struct Carriers {
+  std::vector<int> carrier_of;       // here: local index that carries rank r's contribution
+  std::vector<int> place_of;         // which piece of that carrier's slot
+  std::vector<int> remote_carriers;  // of this rank's contribution, on the other hosts
+  int most = 1;                      // pieces in the fullest slot of the job
+};
+
+Carriers plan_carriers(const Topology& topology) {
+  Carriers plan;
+  plan.carrier_of.resize(static_cast<std::size_t>(topology.size));
+  plan.place_of.resize(static_cast<std::size_t>(topology.size));
+  for (int host = 0; host < static_cast<int>(topology.leaders.size()); ++host) {
+    const std::vector<int> members = ranks_of_host(topology, host);
+    std::vector<int> load(members.size(), 0);
+    std::vector<int> local_of_host(topology.leaders.size(), 0);
+    for (int rank = 0; rank < topology.size; ++rank) {
+      const auto home = static_cast<std::size_t>(topology.host_of[static_cast<std::size_t>(rank)]);
+      const auto carrier = static_cast<std::size_t>(local_of_host[home]++) % members.size();
+      const int place = load[carrier]++;
+      plan.most = std::max(plan.most, place + 1);
+      if (host == host_index(topology)) {
+        plan.carrier_of[static_cast<std::size_t>(rank)] = static_cast<int>(carrier);
+        plan.place_of[static_cast<std::size_t>(rank)] = place;
+      } else if (rank == topology.rank) {
+        plan.remote_carriers.push_back(members[carrier]);
+      }
+    }
+  }
+  return plan;
+}
+
+class AllgatherPieces : public RingCollective {
+ public:
+  AllgatherPieces(CollectiveSetup setup, int ring, std::uint64_t pieces, std::size_t piece_bytes,
+                  Carriers carriers)
+      : RingCollective(std::move(setup), ring, pieces),
+        piece_bytes_(piece_bytes),
+        carriers_(std::move(carriers)) {
+    const Topology& topology = setup_.plane.topology();
+    std::size_t start = 0;
+    for (const std::int64_t count : setup_.request.counts_by_rank) {
+      starts_.push_back(start);
+      start += static_cast<std::size_t>(count) * element_bytes();
+    }
+    starts_.push_back(start);
+    for (int rank = 0; rank < topology.size; ++rank) {
+      if (carriers_.carrier_of[static_cast<std::size_t>(rank)] != me_ || rank == topology.rank)
+        continue;
+      carried_.push_back({rank, &setup_.plane.channel(rank, data_lane(this->ring(), 0))});
+    }
+    for (const int carrier : carriers_.remote_carriers)
+      senders_.emplace_back(setup_.plane.channel(carrier, data_lane(this->ring(), 0)));
+  }
+
+ private:
+  struct Carried {
+    int rank;
+    Channel* channel;
+    std::size_t received = 0;  // bytes of the piece that is arriving
+    std::uint64_t pieces = 0;  // arrived whole
+  };
+
+  bool step() override {
+    bool moved = copy_in_next();
+    for (Sender& sender : senders_) moved |= sender.step();
+    for (Carried& from : carried_) moved |= receive_some(&from);
+    moved |= raise_ready();
+    return copy_out_next() || raise_done() || moved;
+  }
+  bool is_complete() const override { return done_ == blocks(); }
+
+  int rank() const { return setup_.plane.topology().rank; }
+  Range piece(int of_rank, std::uint64_t number) const {
+    const auto index = static_cast<std::size_t>(of_rank);
+    const std::size_t size = starts_[index + 1] - starts_[index];
+    const std::size_t begin = std::min(size, static_cast<std::size_t>(number) * piece_bytes_);
+    return {begin, std::min(size - begin, piece_bytes_)};
+  }
+  std::byte* place(int of_rank, std::uint64_t number) const {
+    const auto index = static_cast<std::size_t>(of_rank);
+    return slot(carriers_.carrier_of[index], number) +
+           static_cast<std::size_t>(carriers_.place_of[index]) * piece_bytes_;
+  }
+
+  bool copy_in_next() {
+    if (in_ == blocks() || !is_slot_free(in_)) return false;
+    const Range mine = piece(rank(), in_);
+    if (mine.size > 0)
+      std::memcpy(place(rank(), in_), setup_.request.segments[0].input + mine.begin, mine.size);
+    for (Sender& sender : senders_) sender.add(place(rank(), in_), padded(mine.size));
+    ++in_;
+    return true;
+  }
+
+  // in_ > pieces: the slot is free for that piece.
+  bool receive_some(Carried* from) {
+    if (from->pieces == in_) return false;
+    const Range range = piece(from->rank, from->pieces);
+    const auto arrived = from->channel->readable();
+    const std::size_t size = std::min(padded(range.size) - from->received, arrived.size());
+    if (size == 0 && range.size > 0) return false;
+    if (size > 0) {
+      std::memcpy(place(from->rank, from->pieces) + from->received, arrived.data(), size);
+      from->channel->consume(size);
+      from->received += size;
+    }
+    if (from->received < padded(range.size)) return true;
+    from->received = 0;
+    ++from->pieces;
+    return true;
+  }
+
+  bool raise_ready() {
+    std::uint64_t count = in_;
+    for (const Carried& from : carried_) count = std::min(count, from.pieces);
+    if (count == ready_) return false;
+    raise(Flag::kReady, ready_ = count);
+    return true;
+  }
+
+  bool copy_out_next() {
+    if (out_ == blocks() || !have_all_reached(Flag::kReady, out_ + 1)) return false;
+    std::byte* output = setup_.request.segments[0].output;
+    for (int from = 0; from < setup_.plane.topology().size; ++from) {
+      const Range range = piece(from, out_);
+      if (range.size > 0)
+        std::memcpy(output + starts_[static_cast<std::size_t>(from)] + range.begin,
+                    place(from, out_), range.size);
+    }
+    ++out_;
+    return true;
+  }
+
+  bool raise_done() {
+    std::uint64_t count = out_;
+    for (const Sender& sender : senders_) count = std::min(count, sender.sent());
+    if (count == done_) return false;
+    raise(Flag::kDone, done_ = count);
+    return true;
+  }
+
+  const std::size_t piece_bytes_;
+  const Carriers carriers_;
+  std::vector<std::size_t>
+      starts_;  // byte of the output where each rank's contribution begins, and the end
+  std::vector<Carried> carried_;
+  std::vector<Sender> senders_;
+  std::uint64_t in_ = 0, ready_ = 0, out_ = 0, done_ = 0;  // pieces
+};
+
+}  // namespace
+
+std::unique_ptr<Collective> allgather_pieces(CollectiveSetup setup) {
+  Carriers carriers = plan_carriers(setup.plane.topology());
+  const std::size_t piece = setup.plane.host().slot_bytes() /
+                            static_cast<std::size_t>(carriers.most) / kCacheLine * kCacheLine;
+  std::size_t largest = 0, total = 0;
+  for (const std::int64_t count : setup.request.counts_by_rank) {
+    const std::size_t bytes = static_cast<std::size_t>(count) * element_size(setup.request.type);
+    largest = std::max(largest, bytes);
+    total += bytes;
+  }
+  const int ring = setup.rings.choose(total);
+  return std::make_unique<AllgatherPieces>(std::move(setup), ring, (largest + piece - 1) / piece,
+                                           piece, std::move(carriers));
+}
+
+}  // namespace hv::runtime

@@ -1,0 +1,133 @@
+// Allreduce by shares: each rank of a host reduces its own part of every block; hosts then combine
+// the parts. SPDX-License-Identifier: Apache-2.0
+//
+// A block is cut into L shares, one for each lane; lane l is local rank l on every host, L the
+// smallest number of ranks that a host has (1 for small tensors: one message between hosts instead
+// of L). For each block:
+//   1. copy in: this rank's block into its slot, less its own share; raise Ready.
+//   2. reduce: when all are Ready, the share's owner folds that share over the host's ranks, in
+//   rank order,
+//      into its slot.
+//   3. cross hosts (see cross_stage.h): the owner combines it with those of its lane on the other
+//   hosts, in
+//      host order; raise Reduced.
+//   4. copy out: when all lanes are Reduced, every share from its owner's slot to the output; raise
+//   Done.
+// Stages work on different blocks at once, as far as the ring has slots. Two steps inside the host;
+// per rank (L-1)/L * B copied in, about B read for the reduction, B copied out. Each element's fold
+// is: within each host in rank order, rounded to the type, then over hosts in host order; it
+// depends on nothing else.
+#include <vector>
+
+#include "runtime/collective/allreduce.h"
+#include "runtime/collective/cross_stage.h"
+#include "runtime/collective/lanes.h"
+
+namespace hv::runtime {
+namespace {
+
+constexpr std::size_t kOneLaneUpToBytes = 8 << 10;
+
+class AllreduceShares : public Allreduce {
+ public:
+  AllreduceShares(CollectiveSetup setup, int ring, const BlockPlan& plan, int lanes)
+      : Allreduce(std::move(setup), ring, plan),
+        lanes_(lanes),
+        in_walk_(setup_.request.segments, element_bytes()),
+        own_walk_(setup_.request.segments, element_bytes()),
+        out_walk_(setup_.request.segments, element_bytes()),
+        sources_(static_cast<std::size_t>(host_.ranks())) {
+    if (is_owner() && setup_.plane.topology().leaders.size() > 1)
+      cross_ =
+          make_cross_stage({setup_.plane, this->ring(), me_, setup_.request.type, reduce_, finish_},
+                           plan_.total_bytes / static_cast<std::size_t>(lanes_));
+  }
+
+ private:
+  bool step() override {
+    return copy_out_next() || cross_next() || reduce_next() || copy_in_next();
+  }
+  bool is_complete() const override { return out_ == blocks(); }
+  bool is_owner() const { return me_ < lanes_; }
+
+  // A lane's share of a block, relative to the block.
+  Range share(std::uint64_t block, int lane) const { return cut(plan_.size(block), lanes_, lane); }
+
+  bool copy_in_next() {
+    if (in_ == blocks() || !is_slot_free(in_)) return false;
+    const std::size_t start = plan_.begin(in_), size = plan_.size(in_);
+    // Its own share is read from the input, unless prescaling rounds it.
+    const Range own = is_owner() && !is_prescaled() ? share(in_, me_) : Range{size, 0};
+    const std::size_t after = own.begin + own.size;
+    copy_in(&in_walk_, start, own.begin, slot(me_, in_));
+    copy_in(&in_walk_, start + after, size - after, slot(me_, in_) + after);
+    raise(Flag::kReady, ++in_);
+    return true;
+  }
+
+  bool reduce_next() {
+    if (!is_owner() || own_ == in_ || !have_all_reached(Flag::kReady, own_ + 1)) return false;
+    const Range range = share(own_, me_);
+    std::size_t offset = range.begin;
+    own_walk_.visit(plan_.begin(own_) + range.begin, range.size,
+                    [&](const std::byte* input, std::byte*, std::size_t size) {
+                      for (int r = 0; r < host_.ranks(); ++r)
+                        sources_[static_cast<std::size_t>(r)] = slot(r, own_) + offset;
+                      if (!is_prescaled()) sources_[static_cast<std::size_t>(me_)] = input;
+                      // Between hosts the finish comes last.
+                      reduce_(slot(me_, own_) + offset, sources_.data(), host_.ranks(),
+                              size / element_bytes(), cross_ ? Finish{} : finish_);
+                      offset += size;
+                    });
+    if (cross_) {
+      cross_->add(slot(me_, own_) + range.begin, range.size);
+    } else {
+      raise(Flag::kReduced, own_ + 1);
+    }
+    ++own_;
+    return true;
+  }
+
+  bool cross_next() {
+    if (!cross_ || !cross_->step()) return false;
+    if (cross_->completed() > crossed_) raise(Flag::kReduced, crossed_ = cross_->completed());
+    return true;
+  }
+
+  bool are_lanes_reduced(std::uint64_t count) const {
+    for (int lane = 0; lane < lanes_; ++lane)
+      if (!has_reached(lane, Flag::kReduced, count)) return false;
+    return true;
+  }
+
+  bool copy_out_next() {
+    if (out_ == in_ || !are_lanes_reduced(out_ + 1)) return false;
+    for (int lane = 0; lane < lanes_; ++lane) {
+      const Range range = share(out_, lane);
+      copy_out(&out_walk_, plan_.begin(out_) + range.begin, range.size,
+               slot(lane, out_) + range.begin);
+    }
+    raise(Flag::kDone, ++out_);
+    return true;
+  }
+
+  const int lanes_;
+  SegmentWalk in_walk_, own_walk_, out_walk_;
+  std::vector<const void*> sources_;
+  std::unique_ptr<CrossStage> cross_;
+  std::uint64_t in_ = 0;       // blocks copied in
+  std::uint64_t own_ = 0;      // blocks whose own share is reduced over this host
+  std::uint64_t crossed_ = 0;  // and over all hosts
+  std::uint64_t out_ = 0;      // blocks copied out
+};
+
+}  // namespace
+
+std::unique_ptr<Collective> allreduce_shares(CollectiveSetup setup) {
+  const BlockPlan plan = plan_blocks(setup.request, setup.plane.host().slot_bytes());
+  const int ring = setup.rings.choose(plan.total_bytes);
+  const int lanes = plan.total_bytes <= kOneLaneUpToBytes ? 1 : lanes_of(setup.plane.topology());
+  return std::make_unique<AllreduceShares>(std::move(setup), ring, plan, lanes);
+}
+
+}  // namespace hv::runtime

@@ -1,0 +1,177 @@
+// Broadcast: through the root's slots on its host, and between hosts along a binomial tree, one for
+// each lane. SPDX-License-Identifier: Apache-2.0
+//
+// For each block:
+//   on the root's host  1. the root copies it into its slot, Ready. 2. lane l's rank sends share l
+//   of it to its
+//                       children in the tree of hosts. 3. everybody copies it out, Done.
+//   on another host     1. lane l's rank receives share l into its slot, Ready, and sends it on to
+//   its own
+//                       children. 2. when all lanes are Ready, everybody copies out, Done.
+// log2(H) steps between hosts; each host's lanes send at most log2(H) * B bytes together.
+#include <cstring>
+#include <vector>
+
+#include "runtime/collective/allreduce.h"
+#include "runtime/collective/broadcast.h"
+#include "runtime/collective/cross_stage.h"
+#include "runtime/collective/lanes.h"
+#include "runtime/transport/placement.h"
+
+namespace hv::runtime {
+namespace {
+
+constexpr std::size_t kOneLaneUpToBytes = 8 << 10;
+
+class BroadcastTree : public RingCollective {
+ public:
+  BroadcastTree(CollectiveSetup setup, int ring, const BlockPlan& plan, int lanes)
+      : RingCollective(std::move(setup), ring, plan.blocks),
+        plan_(plan),
+        lanes_(lanes),
+        in_walk_(setup_.request.segments, element_bytes()),
+        out_walk_(setup_.request.segments, element_bytes()) {
+    const Topology& topology = setup_.plane.topology();
+    hosts_ = static_cast<int>(topology.leaders.size());
+    const int root_host = topology.host_of[static_cast<std::size_t>(setup_.request.root)];
+    place_ = (host_index(topology) - root_host + hosts_) % hosts_;
+    if (is_root_host()) root_index_ = local_index_of_root(topology);
+    if (me_ < lanes_ && hosts_ > 1) join_tree(topology, root_host);
+  }
+
+ private:
+  bool step() override {
+    bool moved = fill_next() || receive_some() || forward_next();
+    for (Sender& child : children_) moved |= child.step();
+    return copy_out_next() || raise_done() || moved;
+  }
+  bool is_complete() const override { return done_ == blocks(); }
+
+  bool is_root_host() const { return place_ == 0; }
+  bool is_root() const { return is_root_host() && me_ == root_index_; }
+  bool is_lane() const { return me_ < lanes_ && hosts_ > 1; }
+  Range share(std::uint64_t block, int lane) const { return cut(plan_.size(block), lanes_, lane); }
+
+  int local_index_of_root(const Topology& topology) const {
+    for (std::size_t i = 0; i < topology.local_ranks.size(); ++i)
+      if (topology.local_ranks[i] == setup_.request.root) return static_cast<int>(i);
+    return -1;
+  }
+
+  // place_ counts hosts from the root's. A host's parent is its place without the lowest set bit;
+  // its children are its place with any lower bit set.
+  void join_tree(const Topology& topology, int root_host) {
+    const std::vector<int> ranks = lane_ranks(topology, me_);
+    const auto channel_at = [&](int place) -> Channel& {
+      return setup_.plane.channel(ranks[static_cast<std::size_t>((place + root_host) % hosts_)],
+                                  data_lane(ring(), 0));
+    };
+    const int lowest = place_ == 0 ? hosts_ : place_ & -place_;
+    if (place_ != 0) parent_ = &channel_at(place_ - lowest);
+    int bit = 1;
+    while (bit * 2 < lowest) bit *= 2;
+    for (; bit >= 1; bit /= 2)  // the largest subtree first
+      if (bit < lowest && place_ + bit < hosts_) children_.emplace_back(channel_at(place_ + bit));
+  }
+
+  bool fill_next() {
+    if (!is_root() || filled_ == blocks() || !is_slot_free(filled_)) return false;
+    std::byte* to = slot(me_, filled_);
+    in_walk_.visit(plan_.begin(filled_), plan_.size(filled_),
+                   [&](const std::byte* input, std::byte*, std::size_t size) {
+                     std::memcpy(to, input, size);
+                     to += size;
+                   });
+    raise(Flag::kReady, ++filled_);
+    return true;
+  }
+
+  bool receive_some() {
+    if (parent_ == nullptr || filled_ == blocks() || !is_slot_free(filled_)) return false;
+    const Range range = share(filled_, me_);
+    const auto arrived = parent_->readable();
+    const std::size_t size = std::min(padded(range.size) - received_, arrived.size());
+    if (size == 0 && range.size > 0) return false;
+    if (size > 0) {
+      const std::size_t real = std::min(size, range.size - std::min(range.size, received_));
+      std::memcpy(slot(me_, filled_) + range.begin + received_, arrived.data(), real);
+      parent_->consume(size);
+      received_ += size;
+    }
+    if (received_ < padded(range.size)) return true;
+    received_ = 0;
+    raise(Flag::kReady, ++filled_);
+    return true;
+  }
+
+  // Hands the next block's share to the children's senders; on the root's host straight from the
+  // root's slot.
+  bool forward_next() {
+    if (!is_lane() || forwarded_ == blocks()) return false;
+    const int from = is_root_host() ? root_index_ : me_;
+    if (!has_reached(from, Flag::kReady, forwarded_ + 1)) return false;
+    const Range range = share(forwarded_, me_);
+    for (Sender& child : children_)
+      child.add(slot(from, forwarded_) + range.begin, padded(range.size));
+    ++forwarded_;
+    return true;
+  }
+
+  bool is_here(std::uint64_t count) const {
+    if (is_root_host()) return has_reached(root_index_, Flag::kReady, count);
+    for (int lane = 0; lane < lanes_; ++lane)
+      if (!has_reached(lane, Flag::kReady, count)) return false;
+    return true;
+  }
+
+  bool copy_out_next() {
+    if (out_ == blocks() || !is_here(out_ + 1)) return false;
+    const int shares = is_root_host() ? 1 : lanes_;
+    for (int lane = 0; lane < shares; ++lane) {
+      const Range range = is_root_host() ? Range{0, plan_.size(out_)} : share(out_, lane);
+      const std::byte* from = slot(is_root_host() ? root_index_ : lane, out_) + range.begin;
+      out_walk_.visit(plan_.begin(out_) + range.begin, range.size,
+                      [&](const std::byte* input, std::byte* output, std::size_t size) {
+                        if (!is_root() || input != output) std::memcpy(output, from, size);
+                        from += size;
+                      });
+    }
+    ++out_;
+    return true;
+  }
+
+  // A block's slots are needed here until it is copied out and has left for every child.
+  bool raise_done() {
+    std::uint64_t count = out_;
+    if (is_lane()) count = std::min(count, forwarded_);
+    for (const Sender& child : children_) count = std::min(count, child.sent());
+    if (count == done_) return false;
+    raise(Flag::kDone, done_ = count);
+    return true;
+  }
+
+  const BlockPlan plan_;
+  const int lanes_;
+  SegmentWalk in_walk_, out_walk_;
+  int hosts_ = 1;
+  int place_ = 0;
+  int root_index_ = -1;
+  Channel* parent_ = nullptr;
+  std::vector<Sender> children_;
+  std::size_t received_ = 0;     // bytes of the share that is arriving
+  std::uint64_t filled_ = 0;     // blocks in this rank's own slot
+  std::uint64_t forwarded_ = 0;  // handed to the children's senders
+  std::uint64_t out_ = 0;        // copied out
+  std::uint64_t done_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Collective> broadcast_tree(CollectiveSetup setup) {
+  const BlockPlan plan = plan_blocks(setup.request, setup.plane.host().slot_bytes());
+  const int ring = setup.rings.choose(plan.total_bytes);
+  const int lanes = plan.total_bytes <= kOneLaneUpToBytes ? 1 : lanes_of(setup.plane.topology());
+  return std::make_unique<BroadcastTree>(std::move(setup), ring, plan, lanes);
+}
+
+}  // namespace hv::runtime

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/collective/cross_stage.h"
+
+#include <algorithm>
+
+#include "runtime/collective/lanes.h"
+
+namespace hv::runtime {
+namespace {
+// Up to here one step's latency is worth more than the bytes saved by two.
+constexpr std::size_t kExchangeUpToBytes = 8 << 10;
+}  // namespace
+
+std::unique_ptr<CrossStage> make_cross_stage(const CrossTerms& terms, std::size_t share_bytes) {
+  const bool is_small = share_bytes <= kExchangeUpToBytes;
+  return terms.plane.topology().leaders.size() == 2 || is_small ? cross_exchange(terms)
+                                                                : cross_scatter(terms);
+}
+
+bool Sender::step() {
+  bool moved = false;
+  while (!ranges_.empty()) {
+    Piece& piece = ranges_.front();
+    const std::size_t part = std::min(piece.left, channel_->writable() / kWordBytes * kWordBytes);
+    if (part == 0 && piece.left > 0) return moved;
+    if (part > 0) channel_->write(piece.from, part);
+    piece.from += part;
+    piece.left -= part;
+    moved = true;
+    if (piece.left > 0) continue;
+    ranges_.pop_front();
+    ++sent_;
+  }
+  return moved;
+}
+
+Folder::Folder(const CrossTerms& terms, std::vector<Channel*> channel_of_host, int me)
+    : terms_(terms), channels_(std::move(channel_of_host)), me_(me), sources_(channels_.size()) {}
+
+bool Folder::step(std::byte* mine, std::size_t bytes, std::size_t* position) {
+  std::size_t part = padded(bytes) - *position;
+  for (std::size_t host = 0; host < channels_.size(); ++host) {
+    if (channels_[host] == nullptr) continue;
+    const auto arrived = channels_[host]->readable();
+    sources_[host] = arrived.data();
+    part = std::min(part, arrived.size() / kWordBytes * kWordBytes);
+  }
+  if (part == 0) return false;
+  sources_[static_cast<std::size_t>(me_)] = mine + *position;
+  const std::size_t real = std::min(part, bytes - *position);
+  terms_.reduce(mine + *position, sources_.data(), static_cast<int>(sources_.size()),
+                real / element_size(terms_.type), terms_.finish);
+  for (Channel* channel : channels_)
+    if (channel != nullptr) channel->consume(part);
+  *position += part;
+  return true;
+}
+
+}  // namespace hv::runtime

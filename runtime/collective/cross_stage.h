@@ -1,0 +1,82 @@
+// CrossStage: combines what one lane's rank has reduced on its host with the same share on the
+// other hosts. SPDX-License-Identifier: Apache-2.0
+//
+// Shares come in with add() and are completed in that order, in place. Two ways, one file each:
+//   exchange  every host sends its share to every other and folds all H of them itself: one step,
+//             (H-1) * S bytes out per lane. For two hosts, and for small shares.
+//   scatter   each host folds 1/H of the share and sends the result round: two steps, 2 * (H-1)/H *
+//   S bytes.
+// Both fold in host order at every element, so they give the same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "runtime/device/kernels.h"
+#include "runtime/transport/transport.h"
+
+namespace hv::runtime {
+
+struct CrossTerms {
+  DataPlane& plane;
+  int ring;
+  int lane;
+  ElementType type;
+  ReduceKernel reduce;
+  Finish finish;  // applied with the fold over hosts
+};
+
+class CrossStage {
+ public:
+  virtual ~CrossStage() = default;
+  // The share stays where it is until it is completed. It lies in a slot: the few bytes up to a
+  // whole word after its end can be read.
+  virtual void add(std::byte* share, std::size_t bytes) = 0;
+  // Moves something on; false when nothing can be done now.
+  virtual bool step() = 0;
+  virtual std::uint64_t completed() const = 0;
+};
+
+// share_bytes: of a whole block, to choose by.
+std::unique_ptr<CrossStage> make_cross_stage(const CrossTerms& terms, std::size_t share_bytes);
+
+std::unique_ptr<CrossStage> cross_exchange(const CrossTerms& terms);
+std::unique_ptr<CrossStage> cross_scatter(const CrossTerms& terms);
+
+// Sends ranges of memory through a channel, as far as it has room.
+class Sender {
+ public:
+  explicit Sender(Channel& channel) : channel_(&channel) {}
+  void add(const std::byte* from, std::size_t bytes) { ranges_.push_back({from, bytes}); }
+  bool step();
+  std::uint64_t sent() const { return sent_; }  // whole ranges
+
+ private:
+  struct Piece {
+    const std::byte* from;
+    std::size_t left;
+  };
+  Channel* channel_;
+  std::deque<Piece> ranges_;
+  std::uint64_t sent_ = 0;
+};
+
+// Folds `bytes` bytes, arriving on the channels of all other hosts, into `mine`, which is host
+// `me`'s part.
+class Folder {
+ public:
+  Folder(const CrossTerms& terms, std::vector<Channel*> channel_of_host, int me);
+  // From `*position` (of padded(bytes)) on, as far as all have arrived; false when nothing has.
+  bool step(std::byte* mine, std::size_t bytes, std::size_t* position);
+
+ private:
+  CrossTerms terms_;
+  std::vector<Channel*> channels_;  // by host; null for this one
+  int me_;
+  std::vector<const void*> sources_;
+};
+
+}  // namespace hv::runtime

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/collective/ring_collective.h"
+
+#include <utility>
+
+#include "runtime/transport/placement.h"
+
+namespace hv::runtime {
+
+RingCollective::RingCollective(CollectiveSetup setup, int ring, std::uint64_t blocks)
+    : setup_(std::move(setup)),
+      host_(setup_.plane.host()),
+      me_(local_index(setup_.plane.topology())),
+      blocks_(blocks),
+      turn_(setup_.rings.take(ring, blocks)) {}
+
+bool RingCollective::is_slot_free(std::uint64_t block) const {
+  const std::uint64_t number = turn_.first_block + block;
+  return number < kSlotsPerRing ||
+         host_.all_reached(turn_.ring, Flag::kDone, number + 1 - kSlotsPerRing);
+}
+
+Progress RingCollective::advance() {
+  if (is_finished_) return status_.ok() ? Progress::kDone : Progress::kFailed;
+  if (setup_.rings.is_up(turn_)) {
+    while (step()) {
+      // Sleepers are woken block by block: the last block of a pass may be far away.
+      if (std::exchange(is_bell_due_, false)) host_.ring_others();
+    }
+    if (is_complete()) {
+      is_finished_ = true;
+      setup_.rings.finish(turn_);
+      return Progress::kDone;
+    }
+  }
+  return setup_.plane.is_healthy() ? Progress::kPending : fail(setup_.plane.health());
+}
+
+// The ring stays blocked: after a loss nothing on this fabric can complete any more.
+Progress RingCollective::fail(Status status) {
+  is_finished_ = true;
+  status_ = std::move(status);
+  return Progress::kFailed;
+}
+
+}  // namespace hv::runtime

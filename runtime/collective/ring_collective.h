@@ -1,0 +1,73 @@
+// What all collectives on the slot rings share: their turn, their end, and what a loss does to
+// them. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/collective/collective.h"
+#include "runtime/collective/ring_queue.h"
+#include "runtime/device/kernels.h"
+#include "runtime/transport/shm/host_memory.h"
+#include "runtime/transport/transport.h"
+
+namespace hv::runtime {
+
+// What an algorithm is made from. plane and rings outlive it.
+struct CollectiveSetup {
+  DataPlane& plane;
+  RingQueue& rings;
+  const Kernels& kernels;
+  CollectiveRequest request;
+};
+
+class RingCollective : public Collective {
+ public:
+  Progress advance() final;
+  Status status() const final { return status_; }
+
+ protected:
+  // blocks: how many slots' worth this operation sends through the ring, equal on every rank.
+  RingCollective(CollectiveSetup setup, int ring, std::uint64_t blocks);
+
+  // Does one block of one stage if that needs no waiting; false when nothing can be done now.
+  virtual bool step() = 0;
+  virtual bool is_complete() const = 0;
+
+  // Flags of this operation's blocks: a rank has done `count` of them.
+  bool has_reached(int local, Flag flag, std::uint64_t count) const {
+    return host_.flag(local, turn_.ring, flag) >= turn_.first_block + count;
+  }
+  bool have_all_reached(Flag flag, std::uint64_t count) const {
+    return host_.all_reached(turn_.ring, flag, turn_.first_block + count);
+  }
+  void raise(Flag flag, std::uint64_t count) {
+    host_.raise(turn_.ring, flag, turn_.first_block + count);
+    is_bell_due_ = true;
+  }
+  std::byte* slot(int local, std::uint64_t block) const {
+    return host_.slot(local, turn_.ring, turn_.first_block + block);
+  }
+  // This rank may fill its slot for `block`: everybody is done with what it held.
+  bool is_slot_free(std::uint64_t block) const;
+  std::uint64_t blocks() const { return blocks_; }
+  std::size_t element_bytes() const { return element_size(setup_.request.type); }
+
+  CollectiveSetup setup_;
+  HostMemory& host_;
+  const int me_;  // local index
+
+ private:
+  Progress fail(Status status);
+
+  const std::uint64_t blocks_;
+  RingTurn turn_;
+  bool is_bell_due_ = false;
+  bool is_finished_ = false;
+  Status status_;
+
+ protected:
+  int ring() const { return turn_.ring; }
+};
+
+}  // namespace hv::runtime

@@ -1,0 +1,51 @@
+// The element types and reductions that a tensor can have; numbers equal those in hvrun.h.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hv::runtime {
+
+enum class ElementType : std::uint8_t {
+  kUint8 = 1,
+  kInt8 = 2,
+  kInt16 = 3,
+  kInt32 = 4,
+  kInt64 = 5,
+  kFloat16 = 6,
+  kBfloat16 = 7,
+  kFloat32 = 8,
+  kFloat64 = 9,
+  kBool = 10,
+};
+
+enum class Reduction : std::uint8_t { kSum = 1, kAverage = 2, kMin = 3, kMax = 4, kProduct = 5 };
+
+constexpr bool is_element_type(int number) { return number >= 1 && number <= 10; }
+
+constexpr std::size_t element_size(ElementType type) {
+  switch (type) {
+    case ElementType::kUint8:
+    case ElementType::kInt8:
+    case ElementType::kBool:
+      return 1;
+    case ElementType::kInt16:
+    case ElementType::kFloat16:
+    case ElementType::kBfloat16:
+      return 2;
+    case ElementType::kInt32:
+    case ElementType::kFloat32:
+      return 4;
+    case ElementType::kInt64:
+    case ElementType::kFloat64:
+      return 8;
+  }
+  return 0;
+}
+
+// "float32", as in messages.
+const char* element_type_name(ElementType type);
+const char* reduction_name(Reduction reduction);
+
+}  // namespace hv::runtime

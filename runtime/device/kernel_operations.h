@@ -1,0 +1,205 @@
+// What the kernels do to one element, one tile or one vector: types, operations, loading,
+// finishing, storing. SPDX-License-Identifier: Apache-2.0
+//
+// Compiled once per instruction set, together with kernel_loops.h: everything is in an anonymous
+// namespace and uses no standard templates, so that the copy built for newer processors can never
+// be linked into the portable path. The including file defines widen_half and narrow_half (tiles of
+// float16) before.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "runtime/device/half.h"
+#include "runtime/device/kernels.h"
+
+namespace hv::runtime {
+namespace {
+
+constexpr std::size_t kTile = 512;  // elements
+
+// Tags for the types that are not C++ arithmetic types.
+struct Half {
+  std::uint16_t bits;
+};
+struct Bfloat {
+  std::uint16_t bits;
+};
+struct Bool {
+  std::uint8_t value;
+};
+
+// T as stored, Accumulator as computed with. Integers add and multiply unsigned, so that they wrap.
+template <typename T>
+struct Traits {
+  using Accumulator = T;
+  static constexpr bool kConverts = false;
+};
+template <>
+struct Traits<Half> {
+  using Accumulator = float;
+  static constexpr bool kConverts = true;
+};
+template <>
+struct Traits<Bfloat> {
+  using Accumulator = float;
+  static constexpr bool kConverts = true;
+};
+
+template <typename T>
+constexpr bool kIsInteger = static_cast<T>(0.5) == static_cast<T>(0);
+
+template <typename T>
+struct Wrapping {
+  using Type = T;
+};
+template <>
+struct Wrapping<std::int32_t> {
+  using Type = std::uint32_t;
+};
+template <>
+struct Wrapping<std::int64_t> {
+  using Type = std::uint64_t;
+};
+template <>
+struct Wrapping<std::int16_t> {
+  using Type = std::uint32_t;  // uint16_t would be promoted to int, whose product may overflow
+};
+
+struct Sum {
+  template <typename A>
+  static A apply(A a, A b) {
+    using W = typename Wrapping<A>::Type;
+    return static_cast<A>(static_cast<W>(a) + static_cast<W>(b));
+  }
+  static Bool apply(Bool a, Bool b) {
+    return {static_cast<std::uint8_t>((a.value | b.value) != 0)};
+  }
+};
+struct Product {
+  template <typename A>
+  static A apply(A a, A b) {
+    using W = typename Wrapping<A>::Type;
+    return static_cast<A>(static_cast<W>(a) * static_cast<W>(b));
+  }
+  static Bool apply(Bool a, Bool b) {
+    return {static_cast<std::uint8_t>((a.value != 0) & (b.value != 0))};
+  }
+};
+struct Min {
+  template <typename A>
+  static A apply(A a, A b) {
+    return b < a ? b : a;
+  }
+  static Bool apply(Bool a, Bool b) { return Product::apply(a, b); }
+};
+struct Max {
+  template <typename A>
+  static A apply(A a, A b) {
+    return a < b ? b : a;
+  }
+  static Bool apply(Bool a, Bool b) { return Sum::apply(a, b); }
+};
+
+template <typename T>
+void load_tile(typename Traits<T>::Accumulator* to, const T* from, std::size_t count) {
+  std::memcpy(to, from, count * sizeof(T));
+}
+template <>
+void load_tile<Half>(float* to, const Half* from, std::size_t count) {
+  widen_half(to, reinterpret_cast<const std::uint16_t*>(from), count);
+}
+template <>
+void load_tile<Bfloat>(float* to, const Bfloat* from, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) to[i] = float_from_bfloat(from[i].bits);
+}
+
+template <typename T>
+void store_tile(T* to, const typename Traits<T>::Accumulator* from, std::size_t count) {
+  std::memcpy(to, from, count * sizeof(T));
+}
+template <>
+void store_tile<Half>(Half* to, const float* from, std::size_t count) {
+  narrow_half(reinterpret_cast<std::uint16_t*>(to), from, count);
+}
+template <>
+void store_tile<Bfloat>(Bfloat* to, const float* from, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) to[i].bits = bfloat_from_float(from[i]);
+}
+
+// Towards zero; what no int64 holds becomes the nearest that one does, a NaN 0.
+inline std::int64_t saturated(double value) {
+  if (value >= 0x1p63) return INT64_MAX;
+  if (value <= -0x1p63) return INT64_MIN;
+  return value == value ? static_cast<std::int64_t>(value) : 0;
+}
+
+// value * factor / divisor in place.
+template <typename A>
+void finish_tile(A* tile, std::size_t count, const Finish& finish) {
+  if constexpr (kIsInteger<A>) {
+    if (finish.factor != 1) {
+      for (std::size_t i = 0; i < count; ++i)
+        tile[i] = static_cast<A>(saturated(static_cast<double>(tile[i]) * finish.factor));
+    }
+    const auto divisor = static_cast<std::int64_t>(finish.divisor);
+    if (divisor != 1) {
+      for (std::size_t i = 0; i < count; ++i)
+        tile[i] = static_cast<A>(static_cast<std::int64_t>(tile[i]) / divisor);
+    }
+  } else {
+    if (finish.factor != 1) {
+      const A factor = static_cast<A>(finish.factor);
+      for (std::size_t i = 0; i < count; ++i) tile[i] *= factor;
+    }
+    if (finish.divisor != 1) {
+      const A divisor = static_cast<A>(finish.divisor);
+      for (std::size_t i = 0; i < count; ++i) tile[i] /= divisor;
+    }
+  }
+}
+void finish_tile(Bool*, std::size_t, const Finish&) {}
+
+// Vectors of the compiler: 32 bytes of T, whatever the instruction set makes of them.
+template <typename T>
+struct VectorOf {
+  typedef T Type __attribute__((vector_size(32)));
+};
+template <typename T>
+using Vector = typename VectorOf<T>::Type;
+
+template <typename V>
+V load_vector(const void* from) {
+  V vector;
+  std::memcpy(&vector, from, sizeof vector);
+  return vector;
+}
+
+// Operation::apply, lane by lane. Vectors of integers wrap by themselves (the library is built with
+// -fwrapv for them).
+template <typename V>
+V apply_vector(Sum, V a, V b) {
+  return a + b;
+}
+template <typename V>
+V apply_vector(Product, V a, V b) {
+  return a * b;
+}
+template <typename V>
+V apply_vector(Min, V a, V b) {
+  return b < a ? b : a;
+}
+template <typename V>
+V apply_vector(Max, V a, V b) {
+  return a < b ? b : a;
+}
+
+// Types whose steps go in vectors: no conversion, and no meaning of their own for the operations.
+template <typename T>
+constexpr bool kIsPlain = !Traits<T>::kConverts;
+template <>
+constexpr bool kIsPlain<Bool> = false;
+
+}  // namespace
+}  // namespace hv::runtime

@@ -1,0 +1,56 @@
+// Execution: the groups that were decided on, carried out by a backend, in the order of the
+// decisions. SPDX-License-Identifier: Apache-2.0
+//
+// One thread at a time (whoever holds the engine's progress). Nothing blocks.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/backend/backend.h"
+#include "runtime/engine/operation.h"
+
+namespace hv::runtime {
+
+struct ExecutionConfig {
+  int size = 1;
+  bool deterministic = false;
+};
+
+class Execution {
+ public:
+  // backends: in order of preference; they outlive this.
+  Execution(const ExecutionConfig& config, std::vector<Backend*> backends)
+      : config_(config), backends_(std::move(backends)) {}
+
+  // operations: one group, alike in everything that fusion asks for. first_extents: allgather, by
+  // rank.
+  void start(std::vector<OperationPtr> operations, const std::vector<std::int64_t>& first_extents);
+  // Does what can be done without waiting. True: something was completed.
+  bool advance();
+  bool is_idle() const { return running_.empty(); }
+
+  // Operations that have ended since the last call, with their outcome.
+  std::vector<std::pair<OperationPtr, Status>> take_ended() { return std::exchange(ended_, {}); }
+  // A collective failed, so the ranks no longer agree on what has been done: nothing can go on.
+  const Status& failure() const { return failure_; }
+  // After a failure of the fabric: what runs is given up with this outcome.
+  void abandon(const Status& reason);
+
+ private:
+  struct Running {
+    std::vector<OperationPtr> operations;
+    std::unique_ptr<Collective> collective;
+  };
+
+  void end(const std::vector<OperationPtr>& operations, const Status& outcome);
+
+  const ExecutionConfig config_;
+  const std::vector<Backend*> backends_;
+  std::vector<Running> running_;
+  std::vector<std::pair<OperationPtr, Status>> ended_;
+  Status failure_;
+};
+
+}  // namespace hv::runtime

@@ -1,0 +1,19 @@
+// Fusion: which of the tensors that are ready travel together, in one look-ahead pass.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/engine/tensor_description.h"
+
+namespace hv::runtime {
+
+// Indices into tensors, grouped; groups stand in the order of their first member, members in
+// theirs. Only allreduces of one type, reduction and scaling are fused, up to threshold_bytes a
+// group; a tensor of another type in between breaks no run. threshold_bytes 0: nothing is fused.
+// Pure.
+std::vector<std::vector<std::size_t>> plan_fusion(
+    const std::vector<const TensorDescription*>& tensors, std::int64_t threshold_bytes);
+
+}  // namespace hv::runtime

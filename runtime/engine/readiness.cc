@@ -1,0 +1,146 @@
+// Counting sources, and turning numbers into descriptions where ranks do not all mean the same.
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine/readiness.h"
+
+#include <algorithm>
+
+#include "src/base/check.h"
+
+namespace hv::runtime {
+namespace {
+
+void merge(std::vector<Variant>& variants, const Variant& more) {
+  for (Variant& known : variants) {
+    if (known.description != more.description) continue;
+    known.ranks.insert(known.ranks.end(), more.ranks.begin(), more.ranks.end());
+    known.first_extents.insert(known.first_extents.end(), more.first_extents.begin(),
+                               more.first_extents.end());
+    return;
+  }
+  variants.push_back(more);
+}
+
+Variant variant_of(const ResponseCache::Entry& entry, const std::vector<int>& ranks) {
+  Variant variant{entry.description, {}, {}};
+  for (const int rank : ranks) {
+    variant.ranks.push_back(static_cast<std::uint32_t>(rank));
+    if (!entry.first_extents.empty()) {
+      variant.first_extents.push_back(entry.first_extents[static_cast<std::size_t>(rank)]);
+    }
+  }
+  return variant;
+}
+
+}  // namespace
+
+int ReadinessTable::source_of(int rank) const {
+  if (rank == tree_.self) return 0;
+  for (std::size_t i = 0; i < tree_.children.size(); ++i) {
+    if (tree_.children[i].rank == rank) return static_cast<int>(i) + 1;
+  }
+  check_failed(__FILE__, __LINE__, "reports come from this rank or its children",
+               std::to_string(rank));
+}
+
+std::vector<int> ReadinessTable::ranks_of(int source) const {
+  if (source == 0) return {tree_.self};
+  return tree_.children[static_cast<std::size_t>(source) - 1].subtree;
+}
+
+ReadinessTable::Pending& ReadinessTable::pending(const std::string& name, TimePoint time) {
+  const auto [found, is_new] = pending_.try_emplace(name);
+  if (is_new) {
+    found->second.since = time;
+    found->second.done.resize(tree_.children.size() + 1);
+  }
+  return found->second;
+}
+
+void ReadinessTable::mark_done(const std::string& name, Pending& tensor, int source) {
+  tensor.missing.erase(source);
+  tensor.done[static_cast<std::size_t>(source)] = true;
+  if (++tensor.done_count == tensor.done.size()) complete(name, tensor);
+}
+
+void ReadinessTable::add_number(int from, std::uint64_t number, TimePoint time) {
+  const ResponseCache::Entry* entry = cache_.find(number);
+  if (entry == nullptr) return;
+  const int source = source_of(from);
+  Pending& tensor = pending(entry->name, time);
+  if (tensor.done[static_cast<std::size_t>(source)]) return;
+  tensor.number = number;
+  tensor.number_sources.push_back(source);
+  mark_done(entry->name, tensor, source);
+}
+
+void ReadinessTable::add_fresh(int from, const FreshReport& report, TimePoint time) {
+  const int source = source_of(from);
+  Pending& tensor = pending(report.name, time);
+  if (tensor.done[static_cast<std::size_t>(source)]) return;
+  for (const Variant& variant : report.variants) merge(tensor.variants, variant);
+  mark_done(report.name, tensor, source);
+}
+
+void ReadinessTable::add_partial(int from, const PartialReport& report, TimePoint time) {
+  const int source = source_of(from);
+  const auto waited =
+      std::chrono::milliseconds(std::min<std::uint64_t>(report.waited_ms, 1u << 30));
+  Pending& tensor = pending(report.name, time);
+  if (tensor.done[static_cast<std::size_t>(source)]) return;
+  tensor.since = std::min(tensor.since, time - waited);
+  tensor.missing[source] = report.missing;
+}
+
+void ReadinessTable::forget(const std::vector<ResponseCache::Entry>& evicted) {
+  for (const ResponseCache::Entry& entry : evicted) {
+    const auto found = pending_.find(entry.name);
+    if (found == pending_.end() || found->second.number != entry.number) continue;
+    Pending& tensor = found->second;
+    for (const int source : tensor.number_sources) {
+      tensor.done[static_cast<std::size_t>(source)] = false;
+      --tensor.done_count;
+    }
+    tensor.number_sources.clear();
+    tensor.number = 0;
+    if (tensor.done_count == 0 && tensor.missing.empty()) pending_.erase(found);
+  }
+}
+
+void ReadinessTable::complete(const std::string& name, Pending& tensor) {
+  CompleteTensor result{name, tensor.number, std::move(tensor.variants)};
+  if (!result.variants.empty() && result.number != 0) {
+    // Some gave the number, some a description: all in full, so that the root can compare.
+    const ResponseCache::Entry* entry = cache_.find(result.number);
+    HV_CHECK(entry != nullptr, "numbers of evicted entries have been forgotten");
+    for (const int source : tensor.number_sources)
+      merge(result.variants, variant_of(*entry, ranks_of(source)));
+    result.number = 0;
+  }
+  complete_.push_back(std::move(result));
+  pending_.erase(complete_.back().name);
+}
+
+std::vector<CompleteTensor> ReadinessTable::take_complete() { return std::exchange(complete_, {}); }
+
+std::vector<Waiting> ReadinessTable::waiting() const {
+  std::vector<Waiting> result;
+  for (const auto& [name, tensor] : pending_) {
+    Waiting waiting{name, tensor.since, {}};
+    for (std::size_t source = 0; source < tensor.done.size(); ++source) {
+      if (tensor.done[source]) continue;
+      const auto told = tensor.missing.find(static_cast<int>(source));
+      if (told != tensor.missing.end()) {
+        waiting.missing.insert(waiting.missing.end(), told->second.begin(), told->second.end());
+        continue;
+      }
+      for (const int rank : ranks_of(static_cast<int>(source))) {
+        waiting.missing.push_back(static_cast<std::uint32_t>(rank));
+      }
+    }
+    std::sort(waiting.missing.begin(), waiting.missing.end());
+    result.push_back(std::move(waiting));
+  }
+  return result;
+}
+
+}  // namespace hv::runtime

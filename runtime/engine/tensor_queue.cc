@@ -1,0 +1,62 @@
+// A map by name and a list of what is new, under one mutex.
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine/tensor_queue.h"
+
+#include <utility>
+
+#include "src/base/text.h"
+
+namespace hv::runtime {
+
+Status TensorQueue::add(OperationPtr operation) {
+  const std::lock_guard lock(mutex_);
+  if (!closed_.ok())
+    return {closed_.code, "tensor '" + printable(operation->name) + "': " + closed_.message};
+  const auto [place, is_new] = in_flight_.try_emplace(operation->name, operation);
+  if (!is_new) {
+    return {StatusCode::kDuplicate,
+            "tensor '" + printable(operation->name) +
+                "' is in flight already: wait for it, or give this one another name"};
+  }
+  new_.push_back(std::move(operation));
+  count_.fetch_add(1, std::memory_order_release);
+  has_new_.store(true, std::memory_order_release);
+  return Status::success();
+}
+
+std::vector<OperationPtr> TensorQueue::take_new() {
+  if (!has_new()) return {};
+  const std::lock_guard lock(mutex_);
+  has_new_.store(false, std::memory_order_relaxed);
+  return std::exchange(new_, {});
+}
+
+OperationPtr TensorQueue::find(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = in_flight_.find(name);
+  return found == in_flight_.end() ? nullptr : found->second;
+}
+
+void TensorQueue::complete(const OperationPtr& operation, Status outcome) {
+  {
+    const std::lock_guard lock(mutex_);
+    in_flight_.erase(operation->name);
+  }
+  count_.fetch_sub(1, std::memory_order_release);
+  operation->outcome = std::move(outcome);
+  operation->is_done.store(true, std::memory_order_release);
+}
+
+void TensorQueue::close(const Status& reason) {
+  const std::lock_guard lock(mutex_);
+  if (closed_.ok()) closed_ = reason;
+}
+
+std::vector<OperationPtr> TensorQueue::in_flight() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<OperationPtr> operations;
+  for (const auto& [name, operation] : in_flight_) operations.push_back(operation);
+  return operations;
+}
+
+}  // namespace hv::runtime

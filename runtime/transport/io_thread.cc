@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/io_thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "src/base/check.h"
+
+namespace hv::runtime {
+
+std::thread start_quiet_thread(std::function<void()> body) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(body));
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+namespace {
+
+// data.ptr of an event: the flag to set, or null.
+void add(int epoll, int fd, std::uint32_t events, void* pointer) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = pointer;
+  HV_CHECK(::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0,
+           "a descriptor is added to epoll once");
+}
+
+}  // namespace
+
+IoThread::IoThread(std::function<void()> ring)
+    : ring_(std::move(ring)),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  HV_CHECK(epoll_ && wake_, "an epoll and an eventfd can be made");
+  add(epoll_.get(), wake_.get(), EPOLLIN | EPOLLET, nullptr);
+}
+
+IoThread::~IoThread() {
+  stopping_ = true;
+  const std::uint64_t one = 1;
+  if (thread_.joinable() && ::write(wake_.get(), &one, sizeof one) == sizeof one) thread_.join();
+}
+
+void IoThread::watch(int fd, std::atomic<bool>* happened) {
+  add(epoll_.get(), fd, EPOLLIN | EPOLLRDHUP | EPOLLET, happened);
+}
+
+void IoThread::watch_when_armed(int fd) {
+  armed_fd_ = fd;
+  add(epoll_.get(), fd, EPOLLONESHOT, nullptr);
+}
+
+void IoThread::arm() {
+  if (armed_fd_ < 0) return;
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLONESHOT;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, armed_fd_, &event);
+}
+
+void IoThread::start() {
+  thread_ = start_quiet_thread([this] { run(); });
+}
+
+void IoThread::set_ticking(bool on) {
+  if (ticking_.exchange(on) == on || !on) return;
+  const std::uint64_t one = 1;
+  HV_CHECK(::write(wake_.get(), &one, sizeof one) == sizeof one, "an eventfd counts");
+}
+
+void IoThread::run() {
+  epoll_event events[16];
+  while (!stopping_) {
+    const int count = ::epoll_wait(epoll_.get(), events, 16, ticking_ ? 100 : -1);
+    if (count < 0 && errno != EINTR) return;
+    for (int i = 0; i < count; ++i)
+      if (auto* happened = static_cast<std::atomic<bool>*>(events[i].data.ptr)) *happened = true;
+    ring_();
+  }
+}
+
+}  // namespace hv::runtime

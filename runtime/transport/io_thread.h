@@ -1,0 +1,50 @@
+// The I/O thread: sleeps in epoll for everybody and rings this rank's doorbell when something has
+// happened. SPDX-License-Identifier: Apache-2.0
+//
+// It moves no bytes itself: whoever drives the runtime does, woken by the bell. Descriptors are
+// watched edge-triggered, so an event nobody has looked at yet does not keep the thread busy. It
+// blocks all signals.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "src/base/unique_fd.h"
+
+namespace hv::runtime {
+
+class IoThread {
+ public:
+  // ring is called in the I/O thread; it must be safe there and cheap.
+  explicit IoThread(std::function<void()> ring);
+  ~IoThread();
+  IoThread(const IoThread&) = delete;
+  IoThread& operator=(const IoThread&) = delete;
+
+  // Rings at each change of fd; happened, if given, is set first. Before start() only.
+  void watch(int fd, std::atomic<bool>* happened);
+  // As watch(), but silent until arm() and again after each event: for what a driver polls itself
+  // while awake.
+  void watch_when_armed(int fd);
+  void arm();
+  void start();
+  // Rings every 100 ms as long as it is on: for what must be noticed by time alone.
+  void set_ticking(bool on);
+
+ private:
+  void run();
+
+  std::function<void()> ring_;
+  UniqueFd epoll_;
+  UniqueFd wake_;
+  int armed_fd_ = -1;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> ticking_{false};
+  std::thread thread_;
+};
+
+// Starts a thread that blocks every signal, so that handlers run in the program's own threads.
+std::thread start_quiet_thread(std::function<void()> body);
+
+}  // namespace hv::runtime

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/mesh_fabric.h"
+
+#include <poll.h>
+
+#include <algorithm>
+
+#include "runtime/transport/placement.h"
+#include "src/base/log.h"
+
+namespace hv::runtime {
+
+MeshFabric::MeshFabric(Topology topology, std::unique_ptr<HostMemory> memory,
+                       const FabricConfig& config, Store& store, std::vector<WatchedPeer> watched,
+                       RemoteTransport remote)
+    : topology_(std::move(topology)),
+      memory_(std::move(memory)),
+      config_(config),
+      store_(store),
+      local_(
+          std::make_unique<ShmTransport>(config.local == LocalTransport::kInproc ? "inproc" : "shm",
+                                         *memory_, topology_.local_ranks)),
+      remote_(std::move(remote)),
+      router_(
+          topology_.rank, topology_.size,
+          [this](int rank, const std::string& what) {
+            mark_lost(rank, {StatusCode::kPeerLost, "rank " + std::to_string(rank) + " " + what});
+          }),
+      is_suspect_(static_cast<std::size_t>(topology_.size)),
+      lost_ranks_(static_cast<std::size_t>(topology_.size)),
+      io_([this] { memory_->ring(); }),
+      doorbell_(*memory_, io_) {
+  router_.add(*local_);
+  if (remote_.transport) router_.add(*remote_.transport);
+  if (remote_.poll_fd >= 0) io_.watch_when_armed(remote_.poll_fd);
+  if (store.event_fd() >= 0) io_.watch(store.event_fd(), &has_store_event_);
+  for (auto& peer : watched) {
+    watches_.push_back(std::make_unique<Watch>());
+    watches_.back()->peer = std::move(peer);
+    const WatchedPeer& kept = watches_.back()->peer;
+    io_.watch(kept.pidfd ? kept.pidfd.get() : kept.socket.get(), &watches_.back()->ended);
+  }
+  if (topology_.size > 1) io_.start();
+}
+
+MeshFabric::~MeshFabric() = default;
+
+void MeshFabric::progress() {
+  if (remote_.transport) remote_.transport->progress();
+  router_.progress();
+  if (has_store_event_.load(std::memory_order_relaxed)) take_store_events();
+  look_for_suspects();
+  if (!suspects_.empty()) judge_suspects();
+  if (is_healthy()) adopt_loss_of_host();
+}
+
+void MeshFabric::take_store_events() {
+  if (!config_.take_store_events) return;
+  has_store_event_ = false;
+  PeerEvent event;
+  while (store_.next_event(&event)) {
+    if (event.rank == topology_.rank || has_left(event.rank)) continue;
+    mark_lost(event.rank,
+              {StatusCode::kPeerLost, "rank " + std::to_string(event.rank) + " " + event.reason});
+  }
+}
+
+void MeshFabric::look_for_suspects() {
+  for (const auto& watch : watches_)
+    if (watch->ended.load(std::memory_order_relaxed) && watch->ended.exchange(false))
+      suspect(watch->peer.rank, "ended without leaving the job");
+  if (!remote_.transport) return;
+  for (const int peer : remote_.transport->peers())
+    if (remote_.transport->state(peer) == PeerState::kSuspect)
+      suspect(peer, "closed its connection");
+}
+
+void MeshFabric::suspect(int rank, const std::string& words) {
+  if (is_suspect_[static_cast<std::size_t>(rank)] || has_left(rank)) return;
+  is_suspect_[static_cast<std::size_t>(rank)] = true;
+  suspects_.push_back({rank, now(), words});
+  io_.set_ticking(true);
+}
+
+// Nobody who could tell more than we know: no reason to wait for it.
+void MeshFabric::judge_suspects() {
+  const auto grace = store_.event_fd() >= 0 ? config_.suspect_grace : std::chrono::milliseconds(0);
+  std::erase_if(suspects_, [&](const Suspect& who) {
+    if (now() - who.since < grace) return false;
+    if (has_left(who.rank)) return true;
+    const std::string reason = "rank " + std::to_string(who.rank) + " " + who.words;
+    mark_lost(who.rank, {StatusCode::kPeerLost, reason});
+    if (!is_closing_) store_.report_lost(who.rank, who.words);
+    return true;
+  });
+  if (suspects_.empty()) io_.set_ticking(false);
+}
+
+void MeshFabric::adopt_loss_of_host() {
+  int rank;
+  std::string reason;
+  if (memory_->read_loss(&rank, &reason)) mark_lost(rank, {StatusCode::kPeerLost, reason});
+}
+
+void MeshFabric::mark_lost(int rank, const Status& reason) {
+  {
+    std::lock_guard lock(loss_mutex_);
+    if (lost_ranks_[static_cast<std::size_t>(rank)]) return;
+    lost_ranks_[static_cast<std::size_t>(rank)] = true;
+    if (loss_.ok()) loss_ = {StatusCode::kPeerLost, reason.message};
+  }
+  is_lost_.store(true, std::memory_order_release);
+  router_.cut_off(rank, {StatusCode::kPeerLost, reason.message});
+  memory_->publish_loss(rank, reason.message);
+  memory_->ring();
+}
+
+Status MeshFabric::health() const {
+  std::lock_guard lock(loss_mutex_);
+  return loss_;
+}
+
+bool MeshFabric::has_left(int rank) const {
+  const auto& here = topology_.local_ranks;
+  if (std::binary_search(here.begin(), here.end(), rank))
+    return local_->state(rank) == PeerState::kLeft;
+  return remote_.transport->state(rank) == PeerState::kLeft;
+}
+
+bool MeshFabric::is_everybody_gone() const {
+  std::lock_guard lock(loss_mutex_);
+  for (int rank = 0; rank < topology_.size; ++rank)
+    if (rank != topology_.rank && !lost_ranks_[static_cast<std::size_t>(rank)] && !has_left(rank))
+      return false;
+  return true;
+}
+
+// Control messages first, then the goodbye, then peers' goodbyes: after that nobody touches what is
+// ours.
+void MeshFabric::close(std::chrono::milliseconds timeout) {
+  const TimePoint deadline = now() + timeout;
+  is_closing_ = true;
+  bool said = false;
+  for (;;) {
+    const std::uint32_t seen = doorbell_.value();
+    progress();
+    if (!said && (!router_.has_unsent() || now() >= deadline)) {
+      local_->say_goodbye();
+      if (remote_.transport) remote_.transport->say_goodbye();
+      said = true;
+      continue;
+    }
+    const bool is_sent = !remote_.transport || !remote_.transport->has_unsent();
+    if ((said && is_sent && is_everybody_gone()) || now() >= deadline) return;
+    doorbell_.wait(seen, deadline);
+  }
+}
+
+}  // namespace hv::runtime

@@ -1,0 +1,109 @@
+// MeshFabric: the Fabric over shared memory inside the host and one transport between hosts.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Built by selection.cc from parts that are connected already. Who may be lost, and who is: a peer
+// whose connection or process ended without a goodbye is a suspect; the agent's word (a store
+// event) or suspect_grace makes it lost. Ranks of one host tell each other through their shared
+// memory.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/transport/fabric.h"
+#include "runtime/transport/io_thread.h"
+#include "runtime/transport/message_router.h"
+#include "runtime/transport/selection.h"
+#include "runtime/transport/shm/host_meeting.h"
+#include "runtime/transport/shm/host_memory.h"
+#include "runtime/transport/shm/shm_transport.h"
+#include "runtime/transport/transport.h"
+
+namespace hv::runtime {
+
+// A transport between hosts, and what of it the I/O thread watches.
+struct RemoteTransport {
+  std::unique_ptr<Transport> transport;
+  int poll_fd = -1;  // readable when progress() has something to do
+};
+
+class MeshFabric : public Fabric, public DataPlane {
+ public:
+  MeshFabric(Topology topology, std::unique_ptr<HostMemory> memory, const FabricConfig& config,
+             Store& store, std::vector<WatchedPeer> watched, RemoteTransport remote);
+  ~MeshFabric() override;
+
+  const Topology& topology() const override { return topology_; }
+  Doorbell& doorbell() override { return doorbell_; }
+  Messenger& messenger() override { return router_; }
+  void progress() override;
+  void mark_lost(int rank, const Status& reason) override;
+  Status health() const override;
+  void close(std::chrono::milliseconds timeout) override;
+  DataPlane* data_plane() override { return this; }
+
+  HostMemory& host() override { return *memory_; }
+  Channel& channel(int rank, int lane) override { return remote_.transport->channel(rank, lane); }
+  bool is_healthy() const override { return !is_lost_.load(std::memory_order_acquire); }
+
+ private:
+  // Arms the I/O thread before it sleeps, so that sockets are watched exactly while nobody drives.
+  class SleepingBell : public Doorbell {
+   public:
+    SleepingBell(HostMemory& memory, IoThread& io) : memory_(memory), io_(io) {}
+    std::uint32_t value() const override { return memory_.value(); }
+    void wait(std::uint32_t seen, TimePoint deadline) override {
+      io_.arm();
+      memory_.wait(seen, deadline);
+    }
+    void ring() override { memory_.ring(); }
+
+   private:
+    HostMemory& memory_;
+    IoThread& io_;
+  };
+  struct Watch {
+    WatchedPeer peer;
+    std::atomic<bool> ended{false};
+  };
+  struct Suspect {
+    int rank;
+    TimePoint since;
+    std::string words;
+  };
+
+  void take_store_events();
+  void look_for_suspects();
+  void suspect(int rank, const std::string& words);
+  void judge_suspects();
+  void adopt_loss_of_host();
+  bool has_left(int rank) const;
+  bool is_everybody_gone() const;
+
+  const Topology topology_;
+  const std::unique_ptr<HostMemory> memory_;
+  const FabricConfig config_;
+  Store& store_;
+  std::unique_ptr<ShmTransport> local_;
+  RemoteTransport remote_;
+  MessageRouter router_;
+  std::vector<std::unique_ptr<Watch>> watches_;
+  std::vector<Suspect> suspects_;
+  std::vector<bool> is_suspect_;
+  bool is_closing_ = false;
+
+  mutable std::mutex loss_mutex_;  // guards loss_ and lost_ranks_
+  Status loss_;
+  std::vector<bool> lost_ranks_;
+  std::atomic<bool> is_lost_{false};
+  std::atomic<bool> has_store_event_{false};
+  std::atomic<bool> has_ended_watch_{false};
+
+  IoThread io_;  // last: stops before what it rings goes away
+  SleepingBell doorbell_;
+};
+
+}  // namespace hv::runtime

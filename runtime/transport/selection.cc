@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/selection.h"
+
+#include <algorithm>
+
+#include "runtime/transport/inproc/inproc_source.h"
+#include "runtime/transport/mesh_fabric.h"
+#include "runtime/transport/placement.h"
+#include "runtime/transport/shm/host_meeting.h"
+#include "runtime/transport/shm/host_memory.h"
+#include "runtime/transport/tcp/tcp_meeting.h"
+#include "src/wire/codec.h"
+
+namespace hv::runtime {
+namespace {
+
+// What a rank publishes first: the contract it was born with, and where its host's memory is handed
+// out.
+struct Card {
+  std::int32_t local_rank = 0;
+  std::int32_t local_size = 0;
+  std::int32_t cross_rank = 0;
+  std::uint64_t slot_bytes = 0;
+  std::string memory_name;  // leaders only
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive(local_rank);
+    archive(local_size);
+    archive(cross_rank);
+    archive(slot_bytes);
+    archive(memory_name);
+  }
+};
+
+class Joining {
+ public:
+  Joining(const RankIdentity& identity, Store& store, const FabricConfig& config)
+      : identity_(identity), store_(store), config_(config), meeting_(terms()) {}
+
+  std::unique_ptr<Fabric> run(Status* status);
+
+ private:
+  MeetingTerms terms() const;
+  Status exchange_cards();
+  Status find_hosts();
+  Status share_memory(MappedMemory* memory);
+  Status connect_hosts(RemoteTransport* remote);
+  Status publish_and_fence(const char* key, const std::string& value);
+  HostGeometry geometry() const;
+  std::string keyed(const char* key) const {
+    return std::string("fabric/") + std::to_string(config_.epoch) + "/" + key;
+  }
+
+  const RankIdentity& identity_;
+  Store& store_;
+  const FabricConfig& config_;
+  JobKey key_{};
+  HostMeeting meeting_;
+  std::vector<Card> cards_;
+  Topology topology_;
+  std::vector<WatchedPeer> watched_;
+};
+
+MeetingTerms Joining::terms() const {
+  MeetingTerms terms;
+  terms.job_id = identity_.job_id;
+  terms.key = key_;
+  terms.rank = identity_.rank;
+  terms.epoch = config_.epoch;
+  terms.timeout = config_.connect_timeout;
+  return terms;
+}
+
+HostGeometry Joining::geometry() const {
+  HostGeometry geometry;
+  geometry.ranks = static_cast<int>(topology_.local_ranks.size());
+  if (config_.slot_bytes != 0) geometry.slot_bytes = config_.slot_bytes;
+  return geometry;
+}
+
+Status Joining::publish_and_fence(const char* key, const std::string& value) {
+  if (Status status = store_.put(keyed(key), value); !status.ok()) return status;
+  return store_.fence(config_.connect_timeout);
+}
+
+Status Joining::exchange_cards() {
+  Card card{
+      identity_.local_rank, identity_.local_size, identity_.cross_rank, config_.slot_bytes, {}};
+  const bool shares = config_.local == LocalTransport::kShm && identity_.local_size > 1;
+  if (shares && identity_.local_rank == 0)
+    if (Status status = meeting_.listen(&card.memory_name); !status.ok()) return status;
+  if (Status status = publish_and_fence("card", encode(card)); !status.ok()) return status;
+  for (int rank = 0; rank < identity_.size; ++rank) {
+    std::string text;
+    if (Status status = store_.get(rank, keyed("card"), &text); !status.ok()) return status;
+    cards_.emplace_back();
+    if (!decode(text, &cards_.back()) || cards_.back().slot_bytes != config_.slot_bytes)
+      return {StatusCode::kContract,
+              "join the job: rank " + std::to_string(rank) +
+                  " runs another version of libhvrun, or with other settings"};
+  }
+  return Status::success();
+}
+
+// The contract says who should share a host; whoever cannot reach its host's leader is a host of
+// its own.
+Status Joining::find_hosts() {
+  std::vector<RankIdentity> identities(cards_.size());
+  for (std::size_t r = 0; r < cards_.size(); ++r) {
+    identities[r].rank = static_cast<int>(r);
+    identities[r].local_rank = cards_[r].local_rank;
+    identities[r].local_size = cards_[r].local_size;
+    identities[r].cross_rank = cards_[r].cross_rank;
+  }
+  std::vector<int> host_of;
+  if (Status status = hosts_from_contract(identities, &host_of); !status.ok()) return status;
+  topology_ = make_topology(identity_.rank, host_of);
+  if (config_.local == LocalTransport::kInproc) return Status::success();
+  const int host = topology_.host_of[static_cast<std::size_t>(identity_.rank)];
+  const int leader = topology_.leaders[static_cast<std::size_t>(host)];
+  const bool reached = leader == identity_.rank ||
+                       meeting_.reach(cards_[static_cast<std::size_t>(leader)].memory_name);
+  if (Status status = publish_and_fence("reached", reached ? "yes" : "no"); !status.ok())
+    return status;
+  for (int rank = 0; rank < identity_.size; ++rank) {
+    std::string text;
+    if (Status status = store_.get(rank, keyed("reached"), &text); !status.ok()) return status;
+    if (text != "yes") host_of[static_cast<std::size_t>(rank)] = identity_.size + rank;
+  }
+  topology_ = make_topology(identity_.rank, host_of);
+  return Status::success();
+}
+
+Status Joining::share_memory(MappedMemory* memory) {
+  const HostGeometry shape = geometry();
+  const int host = topology_.host_of[static_cast<std::size_t>(identity_.rank)];
+  if (shape.ranks > kMaxLocalRanks)
+    return {StatusCode::kUnsupported, "join the job: " + std::to_string(shape.ranks) +
+                                          " ranks on one host, at most " +
+                                          std::to_string(kMaxLocalRanks) + " can share memory"};
+  if (config_.local == LocalTransport::kInproc || shape.ranks == 1) {
+    const std::string scope =
+        shape.ranks == 1 ? "rank" + std::to_string(identity_.rank) : "host" + std::to_string(host);
+    *memory = inproc_memory(identity_.job_id + "/" + std::to_string(config_.epoch) + "/" + scope,
+                            shape.total_bytes());
+    return Status::success();
+  }
+  const int leader = topology_.leaders[static_cast<std::size_t>(host)];
+  if (leader != identity_.rank) return meeting_.follow(leader, shape, memory, &watched_);
+  const std::vector<int> members(topology_.local_ranks.begin() + 1, topology_.local_ranks.end());
+  return meeting_.lead(members, shape, memory, &watched_);
+}
+
+Status Joining::connect_hosts(RemoteTransport* remote) {
+  if (topology_.leaders.size() == 1) return Status::success();
+  TcpMeeting tcp(terms(), topology_);
+  std::string mine;
+  if (Status status = tcp.listen(config_.addresses, &mine); !status.ok()) return status;
+  if (Status status = publish_and_fence("addresses", mine); !status.ok()) return status;
+  for (int rank = 0; rank < identity_.size; ++rank) {
+    std::string text;
+    if (Status status = store_.get(rank, keyed("addresses"), &text); !status.ok()) return status;
+    if (Status status = tcp.set_addresses(rank, text); !status.ok()) return status;
+  }
+  return tcp.connect_all(remote);
+}
+
+std::unique_ptr<Fabric> Joining::run(Status* status) {
+  MappedMemory memory;
+  RemoteTransport remote;
+  if (identity_.size > 1) {
+    if (*status = store_.job_key(&key_); !status->ok()) return nullptr;
+    meeting_ = HostMeeting(terms());
+    if (*status = exchange_cards(); !status->ok()) return nullptr;
+    if (*status = find_hosts(); !status->ok()) return nullptr;
+  } else {
+    topology_ = make_topology(0, {0});
+  }
+  if (*status = share_memory(&memory); !status->ok()) return nullptr;
+  if (*status = connect_hosts(&remote); !status->ok()) return nullptr;
+  auto host = std::make_unique<HostMemory>(std::move(memory), geometry(), local_index(topology_));
+  return std::make_unique<MeshFabric>(topology_, std::move(host), config_, store_,
+                                      std::move(watched_), std::move(remote));
+}
+
+}  // namespace
+
+std::unique_ptr<Fabric> connect_fabric(const RankIdentity& identity, Store& store,
+                                       const FabricConfig& config, Status* status) {
+  return Joining(identity, store, config).run(status);
+}
+
+}  // namespace hv::runtime

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/shm/host_memory.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+#include "src/base/check.h"
+
+namespace hv::runtime {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+std::size_t up_to_page(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+struct Offsets {
+  std::size_t states, flags, pipes, pipe_bytes, slots, end;
+};
+
+void at_flag_access() {
+  if (auto* hook = flag_access_hook.load(std::memory_order_relaxed)) [[unlikely]]
+    hook();
+}
+
+}  // namespace
+
+std::atomic<void (*)()> flag_access_hook{nullptr};
+
+namespace {
+
+// Where each part begins; the loss record comes first. Sizes are whole pages so that no two parts
+// share one.
+Offsets offsets_of(const HostGeometry& geometry, std::size_t loss, std::size_t state,
+                   std::size_t flag_line, std::size_t pipe) {
+  const auto ranks = static_cast<std::size_t>(geometry.ranks);
+  Offsets at{};
+  at.states = up_to_page(loss);
+  at.flags = at.states + up_to_page(ranks * state);
+  at.pipes = at.flags + up_to_page(ranks * kRings * kFlags * flag_line);
+  at.pipe_bytes = at.pipes + up_to_page(ranks * ranks * pipe);
+  at.slots = at.pipe_bytes + ranks * ranks * kPipeBytes;
+  at.end = at.slots + ranks * kRings * kSlotsPerRing * geometry.slot_bytes;
+  return at;
+}
+
+}  // namespace
+
+std::size_t HostGeometry::total_bytes() const {
+  return offsets_of(*this, sizeof(HostMemory::Loss), sizeof(HostMemory::RankState),
+                    sizeof(HostMemory::FlagLine), sizeof(HostMemory::PipeState))
+      .end;
+}
+
+HostMemory::HostMemory(MappedMemory memory, HostGeometry geometry, int local_index)
+    : memory_(std::move(memory)), geometry_(geometry), index_(local_index) {
+  HV_CHECK(memory_.size == geometry_.total_bytes(), "shared memory has the agreed size");
+  const Offsets at =
+      offsets_of(geometry_, sizeof(Loss), sizeof(RankState), sizeof(FlagLine), sizeof(PipeState));
+  // Fresh shared memory is zero, and zero is the initial value of everything in it.
+  loss_ = reinterpret_cast<Loss*>(memory_.bytes);
+  states_ = reinterpret_cast<RankState*>(memory_.bytes + at.states);
+  flags_ = reinterpret_cast<FlagLine*>(memory_.bytes + at.flags);
+  pipes_ = reinterpret_cast<PipeState*>(memory_.bytes + at.pipes);
+  pipe_bytes_ = memory_.bytes + at.pipe_bytes;
+  slots_ = memory_.bytes + at.slots;
+}
+
+HostMemory::~HostMemory() = default;
+
+std::uint64_t HostMemory::read_flag(const FlagLine& line) {
+  at_flag_access();
+  return line.blocks.load(std::memory_order_acquire);
+}
+
+void HostMemory::write_flag(FlagLine& line, std::uint64_t blocks) {
+  at_flag_access();
+  line.blocks.store(blocks, std::memory_order_release);
+}
+
+bool HostMemory::all_reached(int ring, Flag flag, std::uint64_t blocks) const {
+  for (int local = 0; local < geometry_.ranks; ++local)
+    if (this->flag(local, ring, flag) < blocks) return false;
+  return true;
+}
+
+// Sleeping: the sleeper announces itself, then looks at the word once more; the ringer changes the
+// word, then looks for sleepers. Both orders are sequentially consistent, so one of the two sees
+// the other.
+std::uint32_t HostMemory::value() const {
+  at_flag_access();
+  return state_of(index_).bell.load(std::memory_order_seq_cst);
+}
+
+void HostMemory::wait(std::uint32_t seen, TimePoint deadline) {
+  RankState& state = state_of(index_);
+  state.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  if (state.bell.load(std::memory_order_seq_cst) == seen) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - now()).count();
+    if (left > 0) {
+      const auto capped = std::min<std::int64_t>(left, 3600LL * 1000000000);
+      const timespec limit{static_cast<time_t>(capped / 1000000000),
+                           static_cast<long>(capped % 1000000000)};
+      ::syscall(SYS_futex, &state.bell, FUTEX_WAIT, seen, &limit, nullptr, 0);
+    }
+  }
+  state.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void HostMemory::ring(int local) {
+  at_flag_access();
+  RankState& state = state_of(local);
+  state.bell.fetch_add(1, std::memory_order_seq_cst);
+  if (state.sleepers.load(std::memory_order_seq_cst) != 0)
+    ::syscall(SYS_futex, &state.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void HostMemory::ring_others() {
+  for (int local = 0; local < geometry_.ranks; ++local)
+    if (local != index_) ring(local);
+}
+
+void HostMemory::publish_loss(int global_rank, const std::string& reason) {
+  std::uint32_t none = 0;
+  if (!loss_->stage.compare_exchange_strong(none, 1)) return;
+  loss_->rank = global_rank;
+  const std::size_t size = reason.copy(loss_->reason, sizeof loss_->reason - 1);
+  loss_->reason[size] = '\0';
+  loss_->stage.store(2, std::memory_order_release);
+  ring_others();
+}
+
+bool HostMemory::read_loss(int* global_rank, std::string* reason) const {
+  if (loss_->stage.load(std::memory_order_acquire) != 2) return false;
+  *global_rank = loss_->rank;
+  reason->assign(loss_->reason, ::strnlen(loss_->reason, sizeof loss_->reason));
+  return true;
+}
+
+HostMemory::PipeState& HostMemory::pipe(int from, int to) const {
+  return pipes_[static_cast<std::size_t>(from) * static_cast<std::size_t>(geometry_.ranks) +
+                static_cast<std::size_t>(to)];
+}
+
+std::byte* HostMemory::pipe_bytes(int from, int to) const {
+  return pipe_bytes_ + (static_cast<std::size_t>(from) * static_cast<std::size_t>(geometry_.ranks) +
+                        static_cast<std::size_t>(to)) *
+                           kPipeBytes;
+}
+
+void HostMemory::mark_arrival(int to, int from) {
+  state_of(to).arrivals[from / 64].fetch_or(1ULL << (from % 64), std::memory_order_acq_rel);
+  ring(to);
+}
+
+int HostMemory::take_arrival() {
+  RankState& state = state_of(index_);
+  for (int word = 0; word * 64 < geometry_.ranks; ++word) {
+    const std::uint64_t bits = state.arrivals[word].load(std::memory_order_relaxed);
+    if (bits == 0) continue;
+    const int bit = __builtin_ctzll(bits);
+    state.arrivals[word].fetch_and(~(1ULL << bit), std::memory_order_acq_rel);
+    return word * 64 + bit;
+  }
+  return -1;
+}
+
+}  // namespace hv::runtime

@@ -1,0 +1,42 @@
+// Channels between ranks of one host: control pipes in the memory that they share.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Only the control lane: collectives on one host use the slots and flags of HostMemory directly.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/transport/shm/host_memory.h"
+#include "runtime/transport/transport.h"
+
+namespace hv::runtime {
+
+class ShmTransport : public Transport {
+ public:
+  // name: "shm" or "inproc", by where the memory comes from. memory outlives the transport.
+  ShmTransport(const char* name, HostMemory& memory, const std::vector<int>& local_ranks);
+  ~ShmTransport() override;
+
+  const char* name() const override { return name_; }
+  const std::vector<int>& peers() const override { return peers_; }
+  int lanes() const override { return 1; }
+  Channel& channel(int peer, int lane) override;
+  void progress() override {}
+  bool next_arrival(int* peer) override;
+  PeerState state(int peer) const override;
+  bool has_unsent() const override { return false; }
+  void say_goodbye() override;
+
+ private:
+  class Pipe;
+  int local_index_of(int rank) const;
+
+  const char* name_;
+  HostMemory& memory_;
+  std::vector<int> local_ranks_;
+  std::vector<int> peers_;
+  std::vector<std::unique_ptr<Pipe>> pipes_;  // by local index; none for this rank itself
+};
+
+}  // namespace hv::runtime

@@ -1,0 +1,81 @@
+// Transport: how bytes get from this rank to some of its peers. One folder per implementation
+// below. SPDX-License-Identifier: Apache-2.0
+//
+// The nouns, from below: a Channel is an ordered pipe of bytes to one peer; a Transport owns the
+// channels to all the peers that it reaches; a DataPlane is what a collective sees of the whole
+// fabric: the memory that the ranks of this host share, and channels to the ranks of other hosts.
+// Nothing here blocks. All calls come from whoever drives the runtime, one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/transport/fabric.h"
+
+namespace hv::runtime {
+
+class HostMemory;
+
+// Channels to one peer are numbered by lane; lanes are independent: a full one delays no other.
+constexpr int kControlLane = 0;
+
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  // Bytes that write() takes now; the peer's reading makes room.
+  virtual std::size_t writable() const = 0;
+  // size <= writable(). The bytes may still lie in a queue here when it returns; progress() moves
+  // them on.
+  virtual void write(const void* bytes, std::size_t size) = 0;
+  // The next bytes that have arrived, as far as they lie in one piece; stays valid until consume().
+  virtual std::span<const std::byte> readable() const = 0;
+  virtual void consume(std::size_t size) = 0;
+};
+
+enum class PeerState {
+  kPresent,
+  kLeft,     // said goodbye: its end is no loss
+  kSuspect,  // its connection ended without a goodbye; the agent or time will tell
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual const char* name() const = 0;
+  virtual const std::vector<int>& peers() const = 0;
+  virtual int lanes() const = 0;
+  virtual Channel& channel(int peer, int lane) = 0;
+  // Moves bytes between queues and the medium.
+  virtual void progress() = 0;
+  // A peer whose control lane has something to read; each is told once per arrival. False: nobody.
+  virtual bool next_arrival(int* peer) = 0;
+  virtual PeerState state(int peer) const = 0;
+  // Something that was written has not reached the medium yet.
+  virtual bool has_unsent() const = 0;
+  // Tells every peer that this rank leaves in order.
+  virtual void say_goodbye() = 0;
+};
+
+class DataPlane {
+ public:
+  virtual ~DataPlane() = default;
+  virtual const Topology& topology() const = 0;
+  virtual HostMemory& host() = 0;
+  // To a rank on another host.
+  virtual Channel& channel(int rank, int lane) = 0;
+  // kOk while an operation among all ranks can still complete.
+  virtual Status health() const = 0;
+  // Cheap enough for inner loops.
+  virtual bool is_healthy() const = 0;
+};
+
+// Collectives under way at once use different lanes between hosts: two for each of the host's slot
+// rings.
+constexpr int kRings = 4;
+constexpr int kLanesPerRing = 2;
+constexpr int kLanes = 1 + kRings * kLanesPerRing;
+constexpr int data_lane(int ring, int phase) { return 1 + ring * kLanesPerRing + phase; }
+
+}  // namespace hv::runtime
