@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Trains the digits with hvrun, on this machine or over SSH on hosts made for it, and judges the result.
+# SPDX-License-Identifier: Apache-2.0
+#
+# Exit code 0 only when hvrun succeeded, the accuracy is at least 0.95 and every rank ended with the same weights.
+set -euo pipefail
+readonly LOWEST_ACCURACY=0.95
+readonly RANKS_A_HOST=2
+root=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
+bin=${HVRUN_BIN_DIR:-$root/build/release/bin}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+usage() {
+  echo "usage: examples/demo.sh [--hosts N]   with HVRUN_BIN_DIR naming the folder of hvrun" >&2
+  exit 2
+}
+
+fail() {
+  echo "demo: $1" >&2
+  exit 1
+}
+
+show() { echo "\$ $*"; }
+
+# Reads a job's log; succeeds when it shows a trained model and `ranks` equal hashes.
+judge() { # ranks where
+  awk -v ranks="$1" -v where="$2" -v lowest="$LOWEST_ACCURACY" '
+    match($0, /weights hash [0-9a-f]+$/) { hashes++; kinds[substr($0, RSTART)]++ }
+    match($0, /(^|\] )test accuracy [0-9.]+$/) { accuracy = $NF }
+    END {
+      for (kind in kinds) different++
+      if (accuracy == "") fault = "no test accuracy was printed"
+      else if (accuracy + 0 < lowest) fault = "the test accuracy is " accuracy ", below " lowest
+      else if (hashes != ranks) fault = (hashes + 0) " of " ranks " ranks printed the hash of their weights"
+      else if (different != 1) fault = "the ranks ended with " different " different sets of weights"
+      if (fault != "") { print "demo: FAILED: " fault; exit 1 }
+      print "demo: OK: " ranks " ranks on " where " trained to a test accuracy of " accuracy " and hold the same weights"
+    }' "$log"
+}
+
+on_this_machine() {
+  show hvrun -np "$RANKS_A_HOST" train_digits
+  "$bin/hvrun" -np "$RANKS_A_HOST" "$bin/examples/train_digits" | tee "$log" || fail "hvrun failed, see above"
+  judge "$RANKS_A_HOST" "this machine"
+}
+
+# Two ranks on each of node1 .. nodeN. hosts.py gives hvrun a login host with SSH keys and takes all away again.
+on_hosts() { # number
+  local hosts
+  hosts=$(seq -f "node%.0f:$RANKS_A_HOST" -s , "$1")
+  show hvrun -H "$hosts" train_digits
+  HVRUN_BIN_DIR=$bin python3 "$root/tests/cluster/hosts.py" run --hosts "$1" -- \
+    hvrun -H "$hosts" "$bin/examples/train_digits" | tee "$log" || fail "hvrun failed, see above"
+  judge "$(($1 * RANKS_A_HOST))" "$1 hosts"
+}
+
+main() {
+  [ -x "$bin/hvrun" ] || fail "there is no $bin/hvrun; './dev build' builds it, HVRUN_BIN_DIR names another place"
+  bin=$(cd "$bin" && pwd)
+  case "${1:-}" in
+    '') on_this_machine ;;
+    --hosts)
+      [[ $# = 2 && $2 =~ ^[1-9][0-9]?$ ]] || usage
+      on_hosts "$2"
+      ;;
+    *) usage ;;
+  esac
+}
+
+main "$@"
