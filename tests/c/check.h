@@ -1,0 +1,36 @@
+/* CHECK for tests in C: says what failed where, and counts. SPDX-License-Identifier: Apache-2.0 */
+#ifndef HVRUN_TESTS_C_CHECK_H_
+#define HVRUN_TESTS_C_CHECK_H_
+
+#include <stdio.h>
+#include <string.h>
+
+#include <hvrun/hvrun.h>
+
+static int failures = 0;
+
+#define CHECK(condition)                                                                     \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
+      ++failures;                                                                            \
+      fprintf(stderr, "%s:%d: rank %d: not true: %s (last error: %s)\n", __FILE__, __LINE__, \
+              hvrun_rank(NULL), #condition, hvrun_last_error());                             \
+    }                                                                                        \
+  } while (0)
+
+#define CHECK_SAYS(part) CHECK(strstr(hvrun_last_error(), part) != NULL)
+
+static inline hvrun_request sum_of(const char* name, const int64_t* shape, int32_t ndim,
+                                   const void* input, void* output) {
+  hvrun_request request = HVRUN_REQUEST_INIT;
+  request.operation = HVRUN_ALLREDUCE;
+  request.type = HVRUN_FLOAT32;
+  request.name = name;
+  request.ndim = ndim;
+  request.shape = shape;
+  request.input = input;
+  request.output = output;
+  return request;
+}
+
+#endif

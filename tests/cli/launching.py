@@ -1,0 +1,44 @@
+"""Runs hvrun on this machine for the tests in this folder.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import os
+import signal
+import subprocess
+
+DEADLINE = 60  # seconds; a run that takes longer hangs
+
+
+def clean_environment(**more):
+    """What a plain login has: nothing of Python, no shell quirks."""
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": os.environ.get("HOME", "/root"), "LANG": "C.UTF-8"}
+    environment.update(more)
+    return environment
+
+
+def run(hvrun, *words, stdin=b"", cwd=None, timeout=DEADLINE, **environment):
+    """hvrun's result with bytes in stdout and stderr; the whole process group is ended at the deadline."""
+    process = start(hvrun, *words, stdin=subprocess.PIPE, cwd=cwd, **environment)
+    try:
+        out, err = process.communicate(stdin, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        raise AssertionError(f"hvrun {words} still runs after {timeout} s\n{out!r}\n{err!r}") from None
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+def start(hvrun, *words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=None, **environment):
+    return subprocess.Popen(
+        [hvrun, *words], stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd,
+        env=clean_environment(**environment), start_new_session=True)
+
+
+def lines_by_rank(output):
+    """{rank: [line, ...]} of labelled output; fails for a line without label."""
+    result = {}
+    for line in output.splitlines():
+        label, _, rest = line.partition(b"] ")
+        assert label[:1] == b"[" and label[1:].isdigit(), f"no label: {line!r}"
+        result.setdefault(int(label[1:]), []).append(rest)
+    return result

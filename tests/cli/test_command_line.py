@@ -1,0 +1,117 @@
+"""What the command line means.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import json
+
+import pytest
+
+from launching import lines_by_rank, run
+
+
+def variables(output, rank):
+    return dict(line.split(b"=", 1) for line in lines_by_rank(output)[rank] if b"=" in line)
+
+
+@pytest.mark.parametrize("words", [("-np", "2", "env"), ("-np", "2", "--", "env"), ("--np=2", "env")])
+def test_the_program_env_runs_with_the_contract(hvrun, words):
+    result = run(hvrun, *words)
+    assert result.returncode == 0, result.stderr
+    for rank in (0, 1):
+        seen = variables(result.stdout, rank)
+        assert seen[b"HVRUN_RANK"] == seen[b"RANK"] == b"%d" % rank
+        assert seen[b"HVRUN_SIZE"] == seen[b"WORLD_SIZE"] == b"2"
+        assert seen[b"HVRUN_LOCAL_RANK"] == seen[b"LOCAL_RANK"] == b"%d" % rank
+        assert seen[b"HVRUN_LOCAL_SIZE"] == seen[b"LOCAL_WORLD_SIZE"] == b"2"
+        assert seen[b"HVRUN_CROSS_RANK"] == seen[b"GROUP_RANK"] == b"0"
+        assert seen[b"HVRUN_CROSS_SIZE"] == b"1"
+        assert seen[b"MASTER_ADDR"] == b"127.0.0.1"
+        assert 0 < int(seen[b"MASTER_PORT"]) < 65536
+        assert seen[b"PYTHONUNBUFFERED"] == b"1"
+        assert not [name for name in seen if b"KEY" in name]
+
+
+def test_env_alone_is_the_subcommand(hvrun):
+    result = run(hvrun, "env", HVRUN_GRACE="7", HOROVOD_FUSION_THRESHOLD="1M")
+    assert result.returncode == 0, result.stderr
+    rows = {line.split()[0]: line.split() for line in result.stdout.decode().splitlines()}
+    assert rows["HVRUN_GRACE"][1:3] == ["7", "HVRUN_GRACE"]
+    assert rows["HVRUN_FUSION_THRESHOLD"][1:3] == ["1M", "HOROVOD_FUSION_THRESHOLD"]
+    assert rows["HVRUN_LOST_AFTER"][2] == "default"
+
+
+def test_a_malformed_knob_is_an_error_that_names_it(hvrun):
+    result = run(hvrun, "true", HVRUN_GRACE="soon")
+    assert result.returncode == 2
+    assert b"HVRUN_GRACE is 'soon'" in result.stderr
+
+
+def test_options_behind_the_program_belong_to_it(hvrun):
+    result = run(hvrun, "--dry-run=offline", "--format", "json", "-H", "a:2", "train", "--np", "3")
+    assert result.returncode == 0, result.stderr
+    plan = json.loads(result.stdout)
+    assert plan["program"] == ["train", "--np", "3"]
+    assert [rank["local_rank"] for rank in plan["ranks"]] == [0, 1]
+
+
+def test_an_unknown_option_names_the_nearest(hvrun):
+    result = run(hvrun, "--nmu", "3", "train")
+    assert result.returncode == 2
+    assert b"unknown option --nmu" in result.stderr
+    assert b"--np" in result.stderr
+
+
+def test_two_ranks_start_without_a_gpu(hvrun):
+    result = run(hvrun, "-np", "2", "true")
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
+
+
+def test_a_word_that_is_a_file_is_the_hostfile(hvrun, tmp_path):
+    (tmp_path / "hosts").write_text("alpha slots=2 # first\nbeta slots=1\n")
+    result = run(hvrun, "--dry-run=offline", "--format=json", "-H", "hosts", "train", cwd=tmp_path)
+    assert [rank["host"] for rank in json.loads(result.stdout)["ranks"]] == ["alpha", "alpha", "beta"]
+    result = run(hvrun, "--dry-run=offline", "--format=json", "--hostfile", "hosts", "-np", "1", "train", cwd=tmp_path)
+    assert len(json.loads(result.stdout)["ranks"]) == 1
+
+
+def test_a_bare_dry_run_points_to_the_offline_one(hvrun):
+    result = run(hvrun, "--dry-run", "train")
+    assert result.returncode == 2
+    assert b"--dry-run=offline" in result.stderr
+
+
+def test_the_offline_plan_says_what_it_assumed(hvrun):
+    result = run(hvrun, "--dry-run=offline", "-H", "a,b:2", "train")
+    assert result.returncode == 0
+    assert b"slots not stated" in result.stdout
+    plan = json.loads(run(hvrun, "--dry-run=offline", "--format=json", "-H", "a,b:2", "train").stdout)
+    assert [host["slots_assumed"] for host in plan["hosts"]] == [True, False]
+    for rank in plan["ranks"]:
+        assert {"rank", "host", "local_rank", "local_size", "cross_rank", "cross_size"} <= set(rank)
+    assert "key" not in json.dumps(plan)
+
+
+def test_more_ranks_than_slots_on_named_hosts_is_an_error_with_both_numbers(hvrun):
+    result = run(hvrun, "-np", "5", "--dry-run=offline", "-H", "a:2,b:2", "train")
+    assert result.returncode == 2
+    assert b"5 ranks" in result.stderr and b"4 slots" in result.stderr
+
+
+def test_more_ranks_than_cores_here_run_with_one_warning(hvrun):
+    result = run(hvrun, "-np", "9", "true")
+    assert result.returncode == 0
+    assert result.stderr.count(b"warning") == 1
+
+
+def test_a_mistake_in_a_hostfile_is_shown_with_its_place(hvrun, tmp_path):
+    (tmp_path / "hosts").write_text("a slots=2\nb slots=two\n")
+    result = run(hvrun, "--hostfile", "hosts", "train", cwd=tmp_path)
+    assert result.returncode == 2
+    assert b"hosts:2:9: 'two' is no number of slots\n  b slots=two\n          ^" in result.stderr
+
+
+def test_version_and_help_go_to_stdout(hvrun):
+    assert run(hvrun, "--version").stdout.startswith(b"hvrun 0.")
+    help_text = run(hvrun, "--help").stdout
+    assert b"Usage: hvrun" in help_text and b"--lost-after" in help_text
+    assert run(hvrun).returncode == 2

@@ -1,0 +1,167 @@
+"""How jobs end on this machine: exit codes, causes, signals, nothing left behind.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from launching import run, start
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(condition, seconds, what):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
+        time.sleep(0.02)  # sleep-ok: polls a condition with a deadline
+
+
+def pids_in(path, count):
+    """The pids that payloads wrote, one a line, once there are that many."""
+    wait_until(lambda: path.exists() and len(path.read_text().split()) >= count, 20, f"{count} pids in {path}")
+    return [int(word) for word in path.read_text().split()]
+
+
+STAY = "echo $$ >> {pids}; exec tail -f /dev/null"
+ESCAPE = ("import os,signal,sys\n"
+          "for s in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT): signal.signal(s, signal.SIG_IGN)\n"
+          "if os.fork() == 0:\n"
+          "    os.setsid()\n"
+          "    if os.fork(): os._exit(0)\n"
+          "open(sys.argv[1], 'a').write('%d\\n' % os.getpid())\n"
+          "signal.pause() if os.getpid() else None\n"
+          "while True: signal.pause()\n")
+
+
+@pytest.mark.parametrize("code", [1, 2, 77, 255])
+def test_the_exit_code_is_the_failing_ranks(hvrun, code):
+    result = run(hvrun, "-np", "2", "sh", "-c", f'[ "$RANK" = 1 ] && exit {code}; exec tail -f /dev/null')
+    assert result.returncode == code
+    assert b"rank 1 on host localhost ended with exit code %d" % code in result.stderr
+
+
+def test_a_signal_gives_128_plus_its_number_and_the_last_lines(hvrun):
+    result = run(hvrun, "-np", "2", "sh", "-c", 'echo "words of $RANK" >&2; [ "$RANK" = 0 ] && kill -SEGV $$; exec tail -f /dev/null')
+    assert result.returncode == 139
+    assert b"SIGSEGV" in result.stderr
+    assert b"    words of 0" in result.stderr
+
+
+def test_the_summary_file_tells_the_end(hvrun, tmp_path):
+    path = tmp_path / "end.json"
+    run(hvrun, "-np", "2", "--summary", str(path), "sh", "-c", 'exit "$RANK"')
+    end = json.loads(path.read_text())
+    assert end["exit_code"] == 1 and end["cause"]["rank"] == 1
+    assert [rank["exit_code"] for rank in end["ranks"]] == [0, 1]
+
+
+def test_a_rank_that_ignores_sigterm_is_killed_after_the_grace(hvrun, tmp_path):
+    pids = tmp_path / "pids"
+    result = run(hvrun, "-np", "2", "--grace", "0.5", "sh", "-c",
+                 f'echo $$ >> {pids}; [ "$RANK" = 1 ] && sleep 0.3 && exit 3; trap "" TERM; while :; do sleep 1; done')
+    assert result.returncode == 3
+    assert not [pid for pid in pids_in(pids, 2) if alive(pid)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_hvrun_ends_the_job(hvrun, tmp_path, number):
+    pids = tmp_path / "pids"
+    process = start(hvrun, "-np", "2", "sh", "-c", STAY.format(pids=pids))
+    ranks = pids_in(pids, 2)
+    process.send_signal(number)
+    process.communicate(timeout=10)
+    assert process.returncode == 128 + number
+    assert not [pid for pid in ranks if alive(pid)]
+
+
+def test_a_second_signal_ends_it_at_once(hvrun, tmp_path):
+    pids = tmp_path / "pids"
+    process = start(hvrun, "-np", "1", "--grace", "30", "sh", "-c", f'trap "" TERM; echo $$ >> {pids}; while :; do sleep 1; done')
+    rank, = pids_in(pids, 1)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)  # another one, since two equal ones that wait are one
+    process.communicate(timeout=10)
+    assert process.returncode in (130, 143)
+    assert not alive(rank)
+
+
+def test_sighup_that_was_ignored_at_the_start_stays_ignored(hvrun, tmp_path):
+    pids = tmp_path / "pids"
+    process = start("/usr/bin/nohup", hvrun, "-np", "1", "sh", "-c", f"echo $$ >> {pids}; read line < {tmp_path}/go")
+    os.mkfifo(tmp_path / "go")
+    pids_in(pids, 1)
+    process.send_signal(signal.SIGHUP)
+    (tmp_path / "go").write_text("on\n")
+    process.communicate(timeout=20)
+    assert process.returncode == 0
+
+
+def test_user_signals_go_to_the_ranks_only(hvrun, tmp_path):
+    pids = tmp_path / "pids"
+    process = start(hvrun, "-np", "2", "sh", "-c", f'trap "exit 5" USR1; echo $$ >> {pids}; while :; do sleep 0.05; done')
+    pids_in(pids, 2)
+    process.send_signal(signal.SIGUSR1)
+    process.communicate(timeout=10)
+    assert process.returncode == 5
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        return stat.read().rsplit(")", 1)[1].split()[0]
+
+
+def test_ctrl_z_stops_the_ranks_and_fg_continues_them(hvrun, tmp_path):
+    pids = tmp_path / "pids"
+    os.mkfifo(tmp_path / "go")
+    process = start(hvrun, "-np", "2", "--lost-after", "1", "sh", "-c", f"echo $$ >> {pids}; read line < {tmp_path}/go; exit 0")
+    ranks = pids_in(pids, 2)
+    process.send_signal(signal.SIGTSTP)
+    wait_until(lambda: all(state_of(pid) == "T" for pid in [process.pid, *ranks]), 5, "all stopped")
+    # Longer than --lost-after: the agent was told to wait.
+    time.sleep(2.5)  # sleep-ok: the silence itself is under test
+    assert all(state_of(pid) == "T" for pid in ranks)
+    process.send_signal(signal.SIGCONT)
+    wait_until(lambda: all(state_of(pid) != "T" for pid in ranks), 5, "all continued")
+    for _ in ranks:
+        with open(tmp_path / "go", "w", encoding="ascii") as go:
+            go.write("on\n" * len(ranks))
+        wait_until(lambda: sum(map(alive, ranks)) < 2, 10, "a rank ended")
+        if not any(map(alive, ranks)):
+            break
+    process.communicate(timeout=20)
+    assert process.returncode == 0
+
+
+def test_timeout_ends_the_job_with_code_4(hvrun):
+    began = time.monotonic()
+    result = run(hvrun, "-np", "2", "--timeout", "0.5", "tail", "-f", "/dev/null")
+    assert result.returncode == 4
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("how", ["normal end", "rank fails", "SIGINT", "SIGKILL of hvrun"])
+def test_nothing_is_left_behind(hvrun, tmp_path, how):
+    """Also not what has its own session, was forked twice and ignores every polite signal."""
+    pids = tmp_path / "pids"
+    tail = {"normal end": "exit 0", "rank fails": "exit 9"}.get(how, "exec tail -f /dev/null")
+    wait_for_pids = f'while [ "$(wc -l < {pids} 2>/dev/null || echo 0)" -lt 3 ]; do sleep 0.05; done'
+    process = start(hvrun, "-np", "1", "sh", "-c",
+                    f"/usr/bin/python3 -c \"{ESCAPE}\" {pids} & echo $$ >> {pids}; {wait_for_pids}; {tail}")
+    processes = pids_in(pids, 3)
+    if how == "SIGINT":
+        process.send_signal(signal.SIGINT)
+    elif how == "SIGKILL of hvrun":
+        process.kill()
+    process.communicate(timeout=15)
+    wait_until(lambda: not any(map(alive, processes)), 5, "the end of every process")

@@ -1,0 +1,113 @@
+"""Arguments, environment, directory and descriptors reach the program unchanged.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import ast
+import os
+
+import pytest
+
+from launching import clean_environment, lines_by_rank, run, start
+
+DUMP = "import os,sys; sys.stdout.buffer.write(repr((list(map(os.fsencode,sys.argv[1:])),dict(os.environb))).encode())"
+
+
+def dump(hvrun, options, arguments, **environment):
+    """(argv, environment) as rank 0 sees them, in bytes."""
+    result = run(hvrun, "-np", "1", "--no-label", *options, "/usr/bin/python3", "-c", DUMP, *arguments, **environment)
+    assert result.returncode == 0, result.stderr
+    return ast.literal_eval(result.stdout.decode())
+
+
+def random_bytes(chance, limit):
+    return bytes(chance.choice(range(1, 256)) for _ in range(chance.randrange(limit)))
+
+
+def test_arguments_and_environment_arrive_byte_for_byte(hvrun, scaled, chance):
+    for _ in range(scaled(50)):
+        arguments = [random_bytes(chance, 60) for _ in range(chance.randrange(8))]
+        extra = {f"V{i}": os.fsdecode(random_bytes(chance, 60)) for i in range(chance.randrange(6))}
+        argv, environment = dump(hvrun, [], [os.fsdecode(word) for word in arguments], **extra)
+        assert argv == arguments
+        for name, value in extra.items():
+            assert environment[name.encode()] == os.fsencode(value)
+
+
+def test_a_hundred_kilobytes_of_arguments_arrive(hvrun):
+    words = ["x" * 1000] * 100
+    assert dump(hvrun, [], words)[0] == [word.encode() for word in words]
+
+
+@pytest.mark.parametrize("word", ["a b", "'", '"', "a\nb", "$HOME", "`id`", "*", "\\", "", "-n", "--", "ä"])
+def test_nothing_is_read_by_a_shell(hvrun, word):
+    assert dump(hvrun, [], [word])[0] == [os.fsencode(word)]
+
+
+def test_x_sets_and_overrides(hvrun):
+    _, environment = dump(hvrun, ["-x", "A=1 2", "-x", "B", "-x", "P_*"], [], B="b", P_X="x", P_Y="y")
+    assert environment[b"A"] == b"1 2"
+    assert environment[b"B"] == b"b"
+    assert environment[b"P_X"] == b"x" and environment[b"P_Y"] == b"y"
+
+
+def test_a_clean_environment_has_the_contract_and_x_only(hvrun):
+    _, environment = dump(hvrun, ["--clean-env", "-x", "KEPT=1"], [], DROPPED="1", P_X="x")
+    assert b"DROPPED" not in environment
+    assert environment[b"KEPT"] == b"1"
+    assert environment[b"HVRUN_SIZE"] == b"1"
+    assert b"PATH" in environment
+
+
+def test_the_contract_cannot_be_overridden(hvrun):
+    result = run(hvrun, "-x", "HVRUN_RANK=7", "true")
+    assert result.returncode == 2
+    assert b"HVRUN_RANK" in result.stderr
+
+
+def test_the_working_directory_travels(hvrun, tmp_path):
+    odd = tmp_path / "with space\nand newline"
+    odd.mkdir()
+    assert run(hvrun, "--no-label", "-np", "1", "pwd", cwd=odd).stdout == os.fsencode(str(odd)) + b"\n"
+    assert run(hvrun, "--no-label", "-np", "1", "--wdir", str(odd), "pwd").stdout == os.fsencode(str(odd)) + b"\n"
+    (tmp_path / "sub").mkdir()
+    assert run(hvrun, "--no-label", "-np", "1", "--wdir", "sub", "pwd", cwd=tmp_path).stdout.endswith(b"/sub\n")
+
+
+def test_a_missing_directory_is_an_error_before_any_rank_starts(hvrun, tmp_path):
+    marker = tmp_path / "started"
+    result = run(hvrun, "-np", "2", "--wdir", "/no/such/dir", "touch", str(marker))
+    assert result.returncode == 3
+    assert b"/no/such/dir" in result.stderr and b"localhost" in result.stderr
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("program", ["no-such-program", "./no-such-program", "/no/such/program", "/etc/passwd", "/tmp"])
+def test_a_program_that_cannot_run_is_an_error_naming_it_and_the_host(hvrun, program):
+    result = run(hvrun, "-np", "2", program)
+    assert result.returncode == 3
+    assert program.encode() in result.stderr and b"localhost" in result.stderr
+    assert b"try:" in result.stderr
+
+
+def test_a_rank_sees_exactly_three_descriptors(hvrun):
+    result = run(hvrun, "-np", "2", "/usr/bin/python3", "-c",
+                 "import os; print(sorted(os.listdir('/proc/self/fd'), key=int)[:3], len(os.listdir('/proc/self/fd')))")
+    # listdir itself holds one more while it looks.
+    assert lines_by_rank(result.stdout) == {rank: [b"['0', '1', '2'] 4"] for rank in (0, 1)}
+
+
+def test_descriptors_of_hvrun_do_not_leak_into_ranks(hvrun):
+    read_end, write_end = os.pipe()
+    os.set_inheritable(write_end, True)
+    process = start(hvrun, "-np", "1", "ls", "/proc/self/fd")
+    os.close(write_end)
+    out, _ = process.communicate(timeout=30)
+    os.close(read_end)
+    assert len(out.splitlines()) == 4
+
+
+def test_the_environment_has_no_key(hvrun):
+    """The job's key never shows in a rank's environment, nor in any argv of the job."""
+    _, environment = dump(hvrun, [], [])
+    names = set(environment) - {name.encode() for name in clean_environment()}
+    assert not [name for name in names if b"KEY" in name or b"SECRET" in name]

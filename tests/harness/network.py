@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wires between hosts: bridges in a network namespace of their own, and faults put into them.
+
+Nothing here touches the machine's own network namespace, so clusters cannot meet, and two may use the same addresses.
+"""
+
+from harness import syscalls
+from harness.running import run
+
+BRIDGE_END = 254  # the bridge's own last byte of address
+NETS = ("lan", "inner", "third")  # names of bridges, 10.77.N.0/24 each
+
+
+def address(net, number):
+    return f"10.77.{NETS.index(net)}.{number}"
+
+
+def in_network_of(host, arguments, input=None):
+    """Runs a tool of this machine in a host's network namespace; it sees this machine's files and processes."""
+    result = run(arguments, input=input, timeout=20, preexec_fn=lambda: syscalls.setns(host.pidfd, syscalls.CLONE_NEWNET))
+    assert result.code == 0, f"{host.name}: {result}\n{input or ''}"
+    return result.out
+
+
+def ip_batch(host, lines):
+    in_network_of(host, ["ip", "-batch", "-"], "\n".join(lines) + "\n")
+
+
+def nft(host, rules):
+    return in_network_of(host, ["nft", "-f", "-"], rules)
+
+
+def make_bridges(switch, nets):
+    ip_batch(switch, [line for net in nets for line in (
+        f"link add {net} type bridge forward_delay 0",
+        f"addr add {address(net, BRIDGE_END)}/24 dev {net}",
+        f"link set {net} up",
+    )])
+
+
+def plug_in(switch, hosts):
+    """hosts: (host, {net: address}). The host's end of each wire is called eth-NET."""
+    ip_batch(switch, [line for host, addresses in hosts for net in addresses for line in (
+        f"link add {wire(host, net)} type veth peer name eth-{net} netns {host.pid}",
+        f"link set {wire(host, net)} master {net} up",
+    )])
+    for host, addresses in hosts:
+        ip_batch(host, ["link set lo up"] + [line for net, own in addresses.items() for line in (
+            f"addr add {own}/24 dev eth-{net}", f"link set eth-{net} up")])
+
+
+def wire(host, net):
+    """The switch's end of a host's wire."""
+    return f"wire{host.number}-{net}"
+
+
+class Firewall:
+    """Faults between one host and the rest: packets dropped, ports refused. clear() mends them all."""
+
+    def __init__(self, host):
+        self.host = host
+        self.rules = []
+
+    def drop(self, *, peer=None, port=None, to_port=None):
+        """Drops silently in both directions what matches: a peer's address; a port of this host; a port elsewhere."""
+        if port is None and to_port is None:
+            self._add("incoming", f"{_from(peer)} drop")
+            self._add("outgoing", f"{_to(peer)} drop")
+        if port is not None:
+            self._add("incoming", f"{_from(peer)} tcp dport {port} drop")
+            self._add("outgoing", f"{_to(peer)} tcp sport {port} drop")
+        if to_port is not None:
+            self._add("outgoing", f"{_to(peer)} tcp dport {to_port} drop")
+        self._apply()
+
+    def refuse(self, port):
+        """Answers every packet to this port of the host with a reset."""
+        self._add("incoming", f"tcp dport {port} reject with tcp reset")
+        self._apply()
+
+    def lose(self, percent):
+        """Loses so many of the packets that arrive, by chance."""
+        self._add("incoming", f"numgen random mod 100 < {percent} drop")
+        self._apply()
+
+    def clear(self):
+        self.rules = []
+        self._apply()
+
+    def _add(self, chain, rule):
+        self.rules.append((chain, rule.strip()))
+
+    def _apply(self):
+        chains = [
+            f" chain {name} {{\n  type filter hook {hook} priority 0;\n  {side} lo accept\n"
+            + "".join(f"  {rule}\n" for chain, rule in self.rules if chain == name) + " }\n"
+            for name, hook, side in (("incoming", "input", "iifname"), ("outgoing", "output", "oifname"))
+        ]
+        nft(self.host, "table inet faults\ndelete table inet faults\ntable inet faults {\n" + "".join(chains) + "}\n")
+
+
+def _from(peer):
+    return f"ip saddr {peer}" if peer else ""
+
+
+def _to(peer):
+    return f"ip daddr {peer}" if peer else ""

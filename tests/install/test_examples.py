@@ -1,0 +1,45 @@
+"""The installed examples build against the installed hvrun and run. SPDX-License-Identifier: Apache-2.0"""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("HVRUN_BUILD_DIR", SOURCE / "build/dev"))
+
+
+def run(*words, **options):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """(prefix, folder of the examples built from it); neither the sources nor the build can help."""
+    folder = tmp_path_factory.mktemp("examples")
+    run("cmake", "--install", BUILD, "--prefix", folder / "prefix")
+    run("cmake", "-S", folder / "prefix/share/hvrun/examples", "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={folder}/prefix")
+    run("cmake", "--build", folder / "build", "-j", "2")
+    return folder / "prefix", folder / "build"
+
+
+def test_hello_ranks_builds_and_runs(built):
+    prefix, build = built
+    out = run(prefix / "bin/hvrun", "-np", "2", "--no-label", build / "hello_ranks", cwd="/")
+    assert sorted(out.splitlines()) == [f"I am rank {rank} of 2; all our numbers add up to 1" for rank in range(2)]
+
+
+def test_train_digits_builds_and_finds_its_installed_data(built):
+    prefix, build = built
+    assert str(SOURCE) not in run("strings", build / "train_digits")
+    assert run(prefix / "bin/hvrun", "-np", "2", build / "train_digits", "--epochs", "1", cwd="/").count("weights hash") == 2
+
+
+def test_the_data_and_its_licence_are_installed(built):
+    prefix, _ = built
+    data = prefix / "share/hvrun/examples/data"
+    assert (data / "digits.txt").read_text() == (SOURCE / "examples/data/digits.txt").read_text()
+    assert "Creative Commons Attribution 4.0" in (data / "README.md").read_text()

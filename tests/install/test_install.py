@@ -1,0 +1,108 @@
+"""An installed hvrun works from any directory, also after its prefix was moved. SPDX-License-Identifier: Apache-2.0
+
+Each test works in a prefix that was installed at one place and renamed to another, so that no path of the build or
+of the first place can help.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("HVRUN_BUILD_DIR", SOURCE / "build/dev"))
+PROGRAM = """
+#include <hvrun/hvrun.h>
+#include <stdio.h>
+int main(void) {
+  float x = 1;
+  if (hvrun_init(NULL, NULL) != HVRUN_OK) return fprintf(stderr, "%s\\n", hvrun_last_error()), 1;
+  if (hvrun_allreduce(NULL, "x", &x, &x, 1, HVRUN_FLOAT32, HVRUN_SUM) != HVRUN_OK) return 1;
+  printf("rank %d of %d: %g\\n", hvrun_rank(NULL), hvrun_size(NULL), (double)x);
+  return hvrun_shutdown(NULL) != HVRUN_OK;
+}
+"""
+PROJECT = """
+cmake_minimum_required(VERSION 3.25)
+project(user LANGUAGES C)
+find_package(hvrun 0.1 REQUIRED)
+add_executable(user user.c)
+target_link_libraries(user PRIVATE hvrun::hvrun)
+file(WRITE ${CMAKE_BINARY_DIR}/hvrun.txt "${HVRUN_EXECUTABLE}")
+"""
+
+
+def run(*words, **options):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("install")
+    run("cmake", "--install", BUILD, "--prefix", folder / "first")
+    (folder / "first").rename(folder / "moved")
+    return folder / "moved"
+
+
+@pytest.fixture
+def user(tmp_path):
+    """A folder of a user's own, with the program above."""
+    (tmp_path / "user.c").write_text(PROGRAM)
+    return tmp_path
+
+
+def found(prefix, name):
+    (path,) = prefix.rglob(name)
+    return path
+
+
+def check_two_ranks(prefix, program, folder):
+    out = run(prefix / "bin/hvrun", "-np", "2", "--no-label", program, cwd=folder)
+    assert sorted(out.splitlines()) == ["rank 0 of 2: 2", "rank 1 of 2: 2"]
+
+
+def test_everything_lies_where_it_belongs(prefix):
+    for path in ["bin/hvrun", "bin/hvrun-agent", "include/hvrun/hvrun.h", "share/man/man1/hvrun.1",
+                 "share/man/man3/hvrun.3", "share/man/man7/hvrun-env.7", "share/doc/hvrun/LICENSE"]:
+        assert (prefix / path).is_file(), path
+    for name in ["libhvrun.so", "hvrun.pc", "hvrun-config.cmake"]:
+        assert found(prefix, name).exists()
+
+
+def test_the_installed_launcher_runs_from_any_directory(prefix, user):
+    assert run(prefix / "bin/hvrun", "-np", "2", "--no-label", "pwd", cwd=user).split() == [str(user)] * 2
+
+
+def test_a_program_builds_and_runs_with_pkg_config(prefix, user):
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(found(prefix, "hvrun.pc").parent)}
+    run("sh", "-c", "cc user.c -o user $(pkg-config --cflags --libs hvrun)", cwd=user, env=environment)
+    library_path = {**os.environ, "LD_LIBRARY_PATH": str(found(prefix, "libhvrun.so").parent)}
+    assert run(user / "user", env=library_path) == "rank 0 of 1: 1\n"
+
+
+def test_a_program_builds_and_runs_with_find_package(prefix, user):
+    (user / "CMakeLists.txt").write_text(PROJECT)
+    run("cmake", "-S", user, "-B", user / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", user / "build")
+    assert pathlib.Path((user / "build/hvrun.txt").read_text()) == prefix / "bin/hvrun"
+    check_two_ranks(prefix, user / "build/user", user)
+
+
+def test_the_program_in_the_readme_does_what_the_readme_shows(prefix, user):
+    readme = (SOURCE / "README.md").read_text()
+    (user / "hello.c").write_text(re.search(r"```c\n(.*?)```", readme, re.DOTALL).group(1))
+    command = re.search(r"^\$ (cc hello\.c .*)$", readme, re.MULTILINE).group(1)
+    library = found(prefix, "libhvrun.so").parent
+    run("sh", "-c", command, cwd=user, env={**os.environ, "PKG_CONFIG_PATH": str(library / "pkgconfig")})
+    out = run(prefix / "bin/hvrun", "-np", "4", "-x", f"LD_LIBRARY_PATH={library}", "./hello", cwd=user)
+    assert sorted(out.splitlines()) == [f"[{rank}] rank {rank} of 4: average 1.5" for rank in range(4)]
+
+
+def test_no_path_of_the_build_is_left_in_what_is_installed(prefix):
+    for path in [prefix / "bin/hvrun", prefix / "bin/hvrun-agent", found(prefix, "libhvrun.so")]:
+        dynamic = run("readelf", "-d", path)
+        assert str(SOURCE) not in dynamic and str(BUILD) not in dynamic

@@ -1,0 +1,48 @@
+"""Pages that list what the code lists. SPDX-License-Identifier: Apache-2.0"""
+
+import re
+
+import tree
+
+
+def registered(text):
+    """{(collective, algorithm)} of the registry's table."""
+    found = re.findall(r'\{"(\w+)", CollectiveKind::k(\w+),', text)
+    return {(kind.lower(), name) for name, kind in found}
+
+
+def described(text):
+    return set(re.findall(r"^\| (\w+) \| `(\w+)` \|", text, re.MULTILINE))
+
+
+def broken_links(path, text, exists):
+    """Relative links of a Markdown page to what is not there."""
+    folder = path.rpartition("/")[0]
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+        parts = []
+        for part in [*folder.split("/"), *target.split("/")]:
+            parts = parts[:-1] if part == ".." else parts + [part] if part not in ("", ".") else parts
+        if not exists("/".join(parts)):
+            yield f"{path}: links to {target}, which is not there"
+
+
+def test_every_algorithm_is_described_and_the_other_way_round():
+    in_code = registered(tree.read("runtime/collective/registry.cc"))
+    assert in_code and in_code == described(tree.read("docs/algorithms.md"))
+
+
+def test_a_missing_algorithm_shows():
+    assert registered('{"x", CollectiveKind::kBarrier, "none",') == {("barrier", "x")}
+    assert described("| barrier | `y` | always |\n| text | z |\n") == {("barrier", "y")}
+
+
+def test_no_page_links_to_what_is_not_there():
+    found = set(tree.files())
+    for path in found:
+        if path.endswith(".md"):
+            assert list(broken_links(path, tree.read(path), found.__contains__)) == []
+
+
+def test_a_broken_link_is_red():
+    text = "[a](gone.md) [b](../README.md#x) [c](https://example.org/x)"
+    assert list(broken_links("docs/x.md", text, {"README.md"}.__contains__)) == ["docs/x.md: links to gone.md, which is not there"]

@@ -1,0 +1,44 @@
+"""shellcheck and clang-format agree with every script and source. SPDX-License-Identifier: Apache-2.0"""
+
+import re
+import subprocess
+
+import tree
+
+
+def run(*words):
+    return subprocess.run(words, cwd=tree.ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def scripts():
+    paths = [path for path in tree.files() if "." not in path.split("/")[-1] or path.endswith(".sh")]
+    return [path for path in paths if tree.is_script(path, tree.read(path)[:64])]
+
+
+def shellcheck(*paths):
+    return run("shellcheck", "-x", *paths).stdout
+
+
+def layout_errors(*paths):
+    return run("clang-format-16", "--dry-run", "-Werror", "--style=file:" + str(tree.ROOT / ".clang-format"), *paths).stderr
+
+
+def test_shellcheck_is_content_with_every_script():
+    assert "dev" in scripts() and ".ci/run" in scripts()
+    assert shellcheck(*scripts()) == ""
+
+
+def test_a_bad_script_is_red(tmp_path):
+    (tmp_path / "x.sh").write_text("#!/bin/sh\nrm -r $1/*\n")
+    assert shellcheck(tmp_path / "x.sh") != ""
+
+
+def test_every_source_is_laid_out_by_clang_format():
+    paths = [path for path in tree.files() if path.endswith(tree.CXX)]
+    bad = sorted(set(re.findall(r"^(\S+):\d+:\d+: error", layout_errors(*paths), re.MULTILINE)))
+    assert bad == [], "'./dev format' mends this"
+
+
+def test_a_badly_laid_out_source_is_red(tmp_path):
+    (tmp_path / "x.cc").write_text("int  f( ){return 1 ;}\n")
+    assert layout_errors(tmp_path / "x.cc") != ""

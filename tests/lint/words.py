@@ -1,0 +1,65 @@
+"""Words and names that do not belong in this project. SPDX-License-Identifier: Apache-2.0"""
+
+import re
+
+import tree
+
+SPDX = "SPDX-License-Identifier: Apache-2.0"
+HEADED = (*tree.CXX, ".py", ".sh", ".cmake", "CMakeLists.txt", ".list")
+LINES_TO_SPDX = 4
+
+ENVIRONMENT = re.compile(r"\b(getenv|secure_getenv|setenv|unsetenv|putenv|environ)\b")
+READS_THE_ENVIRONMENT = "src/base/environment."
+
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+VAGUE_NAMES = {"common", "misc", "util", "utils", "helper", "helpers", "stuff"}
+VAGUE_TYPES = re.compile(r"\b(?:class|struct)\s+(\w*(?:Manager|Helper|Util|Utils|Impl|Data))\b\s*[{:]")
+
+SLEEP = re.compile(r"\b(time\.sleep|usleep|nanosleep|clock_nanosleep|sleep_for|sleep_until|asyncio\.sleep)\s*\(|(?<![\w.])sleep\s*\(")
+SLEEP_ALLOWED = re.compile(r"sleep-ok: \S+")
+
+
+def spdx_errors(texts):
+    for path, text in texts.items():
+        if not text.strip():
+            continue
+        if (path.endswith(HEADED) or text.startswith("#!")) and SPDX not in "\n".join(text.split("\n")[:LINES_TO_SPDX]):
+            yield f"{path}: no '{SPDX}' in its first {LINES_TO_SPDX} lines"
+
+
+def environment_errors(texts):
+    """Only one place reads the environment; everything else is handed an Environment."""
+    for path, text in texts.items():
+        if not path.endswith(tree.CXX) or path.startswith((READS_THE_ENVIRONMENT, "tests/")):
+            continue
+        for number, line in enumerate(tree.bare(text).split("\n"), 1):
+            if not line.lstrip().startswith("#") and (match := ENVIRONMENT.search(line)):
+                yield f"{path}:{number}: {match.group()} outside src/base/environment"
+
+
+def unfinished_errors(texts):
+    for path, text in texts.items():
+        for number, line in enumerate(text.split("\n"), 1):
+            if match := UNFINISHED.search(line):
+                yield f"{path}:{number}: {match.group()}: do it, or open an issue and say nothing here"
+
+
+def name_errors(texts):
+    for path, text in texts.items():
+        for part in path.split("/"):
+            if part.split(".")[0].lower() in VAGUE_NAMES:
+                yield f"{path}: '{part}' says nothing; name it after what it does"
+        if path.endswith(tree.CXX):
+            for match in VAGUE_TYPES.finditer(tree.bare(text)):
+                yield f"{path}: type {match.group(1)} says nothing; name it after what it is"
+
+
+def sleep_errors(texts):
+    """Tests wait for something, not for a time; where a time is the point, a 'sleep-ok: reason' stands beside it."""
+    for path, text in texts.items():
+        if not path.startswith("tests/") or not path.endswith((*tree.CXX, ".py")):
+            continue
+        lines = text.split("\n")
+        for number, line in enumerate(lines, 1):
+            if SLEEP.search(line) and not SLEEP_ALLOWED.search("\n".join(lines[max(0, number - 2):number + 1])):
+                yield f"{path}:{number}: a sleep; wait for the thing itself, or say 'sleep-ok: reason'"

@@ -1,0 +1,202 @@
+// Every collective on every job shape against the plain reference; several at once; seeded random
+// ones. SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <sched.h>
+#include <cstdlib>
+
+#include "runtime/transport/shm/host_memory.h"
+#include "tests/ranks/collective_checks.h"
+
+namespace hv::runtime {
+namespace {
+
+RunOptions many_blocks() {
+  RunOptions options;
+  options.config.slot_bytes = 4096;
+  return options;
+}
+
+// HVRUN_TEST_SCALE of a count, at least one.
+int scaled(int count) {
+  const char* text = std::getenv("HVRUN_TEST_SCALE");
+  const double scale = text != nullptr ? std::atof(text) : 1;
+  return std::max(1, static_cast<int>(count * (scale > 0 ? scale : 1)));
+}
+
+// Yields at one access to a flag in sixteen, as the seed says: threads meet in orders that idle
+// cores hide.
+thread_local std::uint32_t yield_state = 1;
+void yield_by_seed() {
+  yield_state = yield_state * 1664525 + 1013904223;
+  if (yield_state >> 28 == 0) ::sched_yield();
+}
+struct SeededYields {
+  SeededYields() { flag_access_hook = yield_by_seed; }
+  ~SeededYields() { flag_access_hook = nullptr; }
+};
+
+// Starts all, then advances them in this rank's own order until all are done.
+void run_together(RankContext& context, std::vector<std::unique_ptr<CheckedOperation>> operations,
+                  std::uint64_t seed) {
+  std::mt19937_64 random(seed + static_cast<std::uint64_t>(context.rank));
+  std::vector<std::unique_ptr<Collective>> running;
+  for (const auto& operation : operations)
+    running.push_back(context.backend.start(operation->request));
+  std::size_t left = running.size();
+  while (left > 0) {
+    const std::size_t pick = random() % running.size();
+    if (!running[pick]) continue;
+    context.at(std::to_string(left) + " left, at " + operations[pick]->what);
+    const Progress progress = running[pick]->advance();
+    if (progress == Progress::kPending) {
+      context.fabric.progress();
+      ::sched_yield();
+      continue;
+    }
+    operations[pick]->verify(progress == Progress::kDone ? Status::success()
+                                                         : running[pick]->status());
+    running[pick].reset();
+    --left;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("allreduce equals the reference for every shape, type, reduction and odd count") {
+  for (const JobShape& shape : all_shapes()) {
+    CAPTURE(name_of(shape));
+    run_ranks(shape, many_blocks(), [](RankContext& context) {
+      std::uint64_t seed = 1;
+      for (const ElementType type : all_types())
+        for (const Reduction reduction : all_reductions())
+          for (const std::size_t count : {0, 1, 3, 17, 4097, 20011}) {
+            ++seed;
+            run_and_verify(context, make_allreduce(context, allreduce_of(type, reduction), {count},
+                                                   seed % 2 == 0, seed));
+          }
+    });
+  }
+}
+
+TEST_CASE("a fused allreduce of uneven segments equals the reference") {
+  for (const JobShape& shape : all_shapes()) {
+    CAPTURE(name_of(shape));
+    run_ranks(shape, many_blocks(), [](RankContext& context) {
+      const std::vector<std::size_t> pieces = {1, 5000, 0, 3, 1024, 1023, 1, 1, 9000, 0};
+      for (const ElementType type : all_types())
+        for (const bool in_place : {false, true})
+          run_and_verify(context, make_allreduce(context, allreduce_of(type, Reduction::kSum),
+                                                 pieces, in_place, 7));
+    });
+  }
+}
+
+TEST_CASE("prescale, postscale and average are applied alike on every shape") {
+  for (const JobShape& shape : all_shapes()) {
+    CAPTURE(name_of(shape));
+    run_ranks(shape, many_blocks(), [](RankContext& context) {
+      for (const ElementType type : all_types()) {
+        if (type == ElementType::kBool) continue;
+        CollectiveRequest request = allreduce_of(type, Reduction::kSum);
+        request.divisor = context.size;
+        run_and_verify(context, make_allreduce(context, request, {3001, 77}, false, 3));
+        request.prescale = 0.5;
+        request.postscale = 4;
+        run_and_verify(context, make_allreduce(context, request, {3001, 77}, true, 4));
+      }
+    });
+  }
+}
+
+TEST_CASE("broadcast hands the root's bytes to everybody, whoever the root is") {
+  for (const JobShape& shape : all_shapes()) {
+    CAPTURE(name_of(shape));
+    run_ranks(shape, many_blocks(), [](RankContext& context) {
+      for (int root = 0; root < context.size; ++root)
+        for (const std::size_t count : {0, 1, 4099, 30011})
+          run_and_verify(context,
+                         make_broadcast(context, ElementType::kInt16, root, {count, 3}, count + 1));
+    });
+  }
+}
+
+TEST_CASE("allgather joins contributions of different sizes, empty ones too") {
+  for (const JobShape& shape : all_shapes()) {
+    CAPTURE(name_of(shape));
+    run_ranks(shape, many_blocks(), [](RankContext& context) {
+      std::vector<std::int64_t> counts(static_cast<std::size_t>(context.size), 0);
+      run_and_verify(context, make_allgather(context, ElementType::kInt64, counts, 1));
+      for (std::size_t r = 0; r < counts.size(); ++r)
+        counts[r] = static_cast<std::int64_t>(r * r * 700 % 5000);
+      run_and_verify(context, make_allgather(context, ElementType::kInt64, counts, 2));
+      counts.back() = 20011;
+      run_and_verify(context, make_allgather(context, ElementType::kUint8, counts, 3));
+    });
+  }
+}
+
+TEST_CASE("no rank leaves a barrier before all have come") {
+  for (const JobShape& shape : all_shapes()) {
+    CAPTURE(name_of(shape));
+    std::atomic<int> arrived{0};
+    run_ranks(shape, many_blocks(), [&](RankContext& context) {
+      for (int round = 1; round <= 50; ++round) {
+        ++arrived;
+        CollectiveRequest request;
+        request.kind = CollectiveKind::kBarrier;
+        context.at("barrier " + std::to_string(round));
+        require(context.run(request).ok(), "barrier");
+        require(arrived >= round * context.size, "everybody had arrived");
+      }
+    });
+  }
+}
+
+TEST_CASE("collectives in flight together complete whatever order each rank advances them in") {
+  for (const JobShape& shape : all_shapes()) {
+    CAPTURE(name_of(shape));
+    run_ranks(shape, many_blocks(), [](RankContext& context) {
+      for (std::uint64_t round = 0; round < 5; ++round) {
+        std::vector<std::unique_ptr<CheckedOperation>> operations;
+        for (std::uint64_t i = 0; i < 12; ++i)
+          operations.push_back(make_random(context, round * 100 + i));
+        run_together(context, std::move(operations), round);
+      }
+    });
+  }
+}
+
+TEST_CASE("random operations equal the reference while threads yield at flags") {
+  const SeededYields yields;
+  const int rounds = scaled(60);
+  for (const JobShape& shape : all_shapes()) {
+    CAPTURE(name_of(shape));
+    for (const RankKind kind : {RankKind::kThreadsOneMapping, RankKind::kThreadsMemfd}) {
+      RunOptions options = many_blocks();
+      options.kind = kind;
+      options.deadline = std::chrono::seconds(240);
+      run_ranks(shape, options, [&](RankContext& context) {
+        yield_state = static_cast<std::uint32_t>(context.rank) + 17;
+        for (int i = 0; i < rounds; ++i)
+          run_and_verify(context, make_random(context, 5000 + static_cast<std::uint64_t>(i)));
+      });
+    }
+  }
+}
+
+TEST_CASE("large tensors with slots of the usual size equal the reference, past the caches too") {
+  const auto large =
+      static_cast<std::size_t>(std::max(400011, scaled(4400011)));  // 17.6 MB: streamed
+  for (const JobShape& shape : {JobShape{2}, JobShape{3}, JobShape{2, 2}}) {
+    CAPTURE(name_of(shape));
+    run_ranks(shape, {}, [&](RankContext& context) {
+      for (const bool in_place : {false, true})
+        run_and_verify(context,
+                       make_allreduce(context, allreduce_of(ElementType::kFloat32, Reduction::kSum),
+                                      {large, 3, 100000}, in_place, 9));
+    });
+  }
+}
+
+}  // namespace hv::runtime

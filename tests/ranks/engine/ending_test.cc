@@ -1,0 +1,154 @@
+// How a job ends: in order, with work still pending, by the loss of a rank; and that it can begin
+// again. SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <time.h>
+
+#include "tests/ranks/engine/job.h"
+
+using namespace hv;
+using namespace hv::runtime;
+
+namespace {
+
+JobOptions in_shape(const JobShape& shape) {
+  JobOptions options;
+  options.shape = shape;
+  return options;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a rank that leaves ends what others have pending, and names itself") {
+  for (const int leaver : {0, 1, 3}) {
+    CAPTURE(leaver);
+    run_job(in_shape({2, 2}), [leaver](Rank& rank) {
+      const std::int64_t one = 1;
+      float value = 1;
+      expect(rank.run(allreduce_request("before", &one, &value, &value)).ok(), "before");
+      if (rank.rank == leaver) return rank.context.shutdown();
+      const Status pending = rank.run(allreduce_request("pending", &one, &value, &value));
+      expect(pending.code == StatusCode::kShutdown, pending.message);
+      expect(contains(pending.message, "rank " + std::to_string(leaver) + " has shut down"),
+             pending.message);
+      const Status later = rank.run(allreduce_request("later", &one, &value, &value));
+      expect(later.code == StatusCode::kShutdown &&
+                 contains(later.message, "rank " + std::to_string(leaver)),
+             later.message);
+    });
+  }
+}
+
+TEST_CASE("a shutdown beside a wait ends that wait") {
+  run_job(in_shape({2}), [](Rank& rank) {
+    if (rank.rank == 1) return;
+    const std::int64_t one = 1;
+    float value = 1;
+    std::uint64_t handle = 0;
+    expect(rank.enqueue(allreduce_request("never", &one, &value, &value), &handle).ok(), "enqueue");
+    Status outcome;
+    std::thread waiter([&] { outcome = rank.wait(handle); });
+    rank.context.shutdown();
+    waiter.join();
+    expect(outcome.code == StatusCode::kShutdown, outcome.message);
+  });
+}
+
+TEST_CASE(
+    "a lost rank ends every pending and later operation on all others, with its name, within 2 s") {
+  for (const JobShape& shape : {JobShape{3}, JobShape{2, 2}}) {
+    CAPTURE(name_of(shape));
+    std::atomic<int> pending{0}, ended{0};
+    run_job(in_shape(shape), [&](Rank& rank) {
+      const std::int64_t one = 1;
+      float value = 1;
+      expect(rank.run(allreduce_request("before", &one, &value, &value)).ok(), "before");
+      // The last rank plays dead: it takes part in nothing, and the agent says so.
+      if (rank.rank == rank.size - 1) {
+        while (pending < rank.size - 1) std::this_thread::yield();
+        rank.hub.announce_loss(rank.rank, "ended by signal 9 (Killed)");
+        while (ended < rank.size - 1) std::this_thread::yield();  // the dead say no goodbye
+        return;
+      }
+      std::uint64_t handle = 0;
+      expect(rank.enqueue(allreduce_request("pending", &one, &value, &value), &handle).ok(),
+             "enqueue");
+      const TimePoint start = now();
+      ++pending;
+      const Status status = rank.wait(handle);
+      expect(now() - start < std::chrono::seconds(2), "too late");
+      expect(status.code == StatusCode::kPeerLost, status.message);
+      const std::string name = "rank " + std::to_string(rank.size - 1);
+      expect(contains(status.message, name) && contains(status.message, "signal 9"),
+             status.message);
+      const Status later = rank.run(allreduce_request("later", &one, &value, &value));
+      expect(later.code == StatusCode::kPeerLost && contains(later.message, name), later.message);
+      ++ended;
+    });
+  }
+}
+
+TEST_CASE("a loss is noticed although nobody waits") {
+  std::atomic<int> enqueued{0}, ended{0};
+  run_job(in_shape({3}), [&](Rank& rank) {
+    if (rank.rank == 2) {
+      while (enqueued < 2) std::this_thread::yield();
+      rank.hub.announce_loss(2, "ended with code 1");
+      while (ended < 2) std::this_thread::yield();
+      return;
+    }
+    const std::int64_t one = 1;
+    float value = 1;
+    std::uint64_t handle = 0;
+    expect(rank.enqueue(allreduce_request("pending", &one, &value, &value), &handle).ok(),
+           "enqueue");
+    ++enqueued;
+    const OperationPtr operation = rank.context.find(handle);
+    while (!operation->is_done) std::this_thread::yield();
+    expect(operation->outcome.code == StatusCode::kPeerLost, operation->outcome.message);
+    ++ended;
+  });
+}
+
+TEST_CASE("runtimes can be made and ended a hundred times in one process") {
+  for (int round = 0; round < 100; ++round) {
+    JobOptions options = in_shape({2});
+    options.kind = round % 2 == 0 ? RankKind::kThreadsOneMapping : RankKind::kThreadsMemfd;
+    options.epoch = round;
+    run_job(options, [](Rank& rank) {
+      const std::int64_t one = 1;
+      float value = 1;
+      expect(rank.run(allreduce_request("x", &one, &value, &value)).ok() && value == 2,
+             "allreduce");
+    });
+  }
+}
+
+TEST_CASE("an idle runtime uses less than a thousandth of a core") {
+  std::atomic<bool> is_measured{false};
+  run_job(in_shape({2}), [&](Rank& rank) {
+    const std::int64_t one = 1;
+    float value = 1;
+    expect(rank.run(allreduce_request("x", &one, &value, &value)).ok(), "allreduce");
+    if (rank.rank == 1) return is_measured.wait(false);
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(200));  // sleep-ok: the engine threads go to their bells
+    const auto cpu = [] {
+      timespec used{};
+      ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+      return used.tv_sec * 1000000L + used.tv_nsec / 1000;
+    };
+    const long before = cpu();
+    std::this_thread::sleep_for(
+        std::chrono::seconds(2));  // sleep-ok: what is measured, nothing is waited for
+    const long used = cpu() - before;
+    is_measured = true;
+    is_measured.notify_all();
+    MESSAGE("idle: " << used << " us of CPU in 2 s, both ranks");
+    expect(used < 2 * 2000, std::to_string(used) + " us of CPU in 2 s");
+  });
+}

@@ -1,0 +1,55 @@
+// A job of whole runtimes inside one test: every rank a context and a thread of its own.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The deadline prints where every rank stood and aborts: a hang is always told with names.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/api/context.h"
+#include "runtime/api/request_reader.h"
+#include "src/rendezvous/inproc_store.h"
+#include "tests/ranks/run_ranks.h"
+
+namespace hv::runtime {
+
+struct Rank {
+  int rank;
+  int size;
+  Context& context;
+  InprocStoreHub& hub;
+  std::function<void(const std::string&)> at;
+
+  // As hvrun_enqueue; a refused request is the status.
+  Status enqueue(const hvrun_request& request, std::uint64_t* handle) const;
+  // As hvrun_wait without a timeout.
+  Status wait(std::uint64_t handle) const;
+  // Enqueue and wait, the operation kept for its result.
+  Status run(const hvrun_request& request, OperationPtr* operation = nullptr) const;
+};
+
+struct JobOptions {
+  JobShape shape{2};
+  Environment environment;
+  RankKind kind = RankKind::kThreadsOneMapping;
+  std::chrono::seconds deadline{120};
+  bool shuts_down = true;  // false: body does
+  int epoch = 0;
+};
+
+// Runs body on every rank. A failure of a body (it throws) fails the test from the main thread.
+void run_job(const JobOptions& options, const std::function<void(Rank&)>& body);
+// Throws with these words unless the condition holds; for bodies, which run outside the test's own
+// thread.
+void expect(bool condition, const std::string& words);
+
+// Requests as a C program would write them; shape must live until the request was read.
+hvrun_request allreduce_request(const char* name, const std::int64_t* count, const void* input,
+                                void* output, hvrun_type type = HVRUN_FLOAT32,
+                                hvrun_reduction reduction = HVRUN_SUM);
+
+}  // namespace hv::runtime

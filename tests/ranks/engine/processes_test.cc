@@ -1,0 +1,121 @@
+// Whole runtimes as processes that can be killed. SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <functional>
+
+#include "src/rendezvous/forked_store.h"
+#include "tests/ranks/engine/job.h"
+
+using namespace hv;
+using namespace hv::runtime;
+
+namespace {
+
+// Each rank a child of this process; body's value is its exit code. The parent plays the agent.
+struct Processes {
+  Processes(const JobShape& shape, const std::function<int(Context&)>& body) : hub(size_of(shape)) {
+    const auto identities = identities_of(shape);
+    std::fflush(nullptr);
+    for (const RankIdentity& who : identities) {
+      const pid_t child = ::fork();
+      REQUIRE(child >= 0);
+      if (child == 0) ::_exit(run(who, body));
+      children.push_back(child);
+    }
+  }
+  ~Processes() {
+    for (const pid_t child : children) ::kill(child, SIGKILL);
+    for (const pid_t child : children) ::waitpid(child, nullptr, 0);
+  }
+
+  int run(const RankIdentity& who, const std::function<int(Context&)>& body) {
+    ContextParts parts;
+    parts.identity = who;
+    parts.store = hub.store(who.rank);
+    parts.fabric.addresses = {"127.0.0.1"};
+    std::shared_ptr<Context> context;
+    const Status joined = Context::join(std::move(parts), &context);
+    if (!joined.ok()) {
+      std::fprintf(stderr, "rank %d: %s\n", who.rank, joined.message.c_str());
+      return 100;
+    }
+    const int code = body(*context);
+    context->shutdown();
+    return code;
+  }
+
+  int exit_code(int rank) {
+    int state = 0;
+    const auto index = static_cast<std::size_t>(rank);
+    if (::waitpid(children[index], &state, 0) != children[index]) return -1;
+    children.erase(children.begin() + rank);
+    return WIFEXITED(state) ? WEXITSTATUS(state) : 200 + WTERMSIG(state);
+  }
+
+  ForkedStoreHub hub;
+  std::vector<pid_t> children;
+};
+
+Status allreduce(Context& context, const char* name, std::vector<float>& data) {
+  const auto count = static_cast<std::int64_t>(data.size());
+  const hvrun_request request = allreduce_request(name, &count, data.data(), data.data());
+  OperationPtr operation;
+  if (Status status = read_request(&request, context.identity().size, &operation); !status.ok())
+    return status;
+  return context.run(std::move(operation));
+}
+
+}  // namespace
+
+TEST_CASE("processes sum over shared memory and TCP") {
+  for (const JobShape& shape : {JobShape{3}, JobShape{2, 1}}) {
+    CAPTURE(name_of(shape));
+    Processes job(shape, [](Context& context) {
+      for (int round = 1; round <= 20; ++round) {
+        std::vector<float> data(static_cast<std::size_t>(round) * 1000, 1);
+        if (!allreduce(context, "w", data).ok() || data.back() != 3) return 1;
+      }
+      return 0;
+    });
+    for (int rank = 0; rank < 3; ++rank) CHECK(job.exit_code(0) == 0);
+  }
+}
+
+// Killed in the middle of operations, told by the agent; each survivor names it within 2 s, whether
+// it waited, was in the middle of a large sum, or came later.
+TEST_CASE("a killed process ends every other rank's operations with its name within 2 s") {
+  for (const JobShape& shape : {JobShape{3}, JobShape{1, 2}}) {
+    CAPTURE(name_of(shape));
+    int told[2];
+    REQUIRE(::pipe(told) == 0);  // "I am in the middle", from each rank
+    const std::function<int(Context&)> body = [&](Context& context) {
+      std::vector<float> data(1 << 20, 1);
+      for (int round = 0;; ++round) {
+        if (round == 5) (void)!::write(told[1], "r", 1);
+        const TimePoint start = now();
+        const Status status = allreduce(context, "w", data);
+        if (status.ok()) continue;
+        if (status.code != StatusCode::kPeerLost) return 2;
+        if (status.message.find("rank 1") == std::string::npos) return 3;
+        if (now() - start > std::chrono::seconds(2)) return 4;
+        return allreduce(context, "later", data).code == StatusCode::kPeerLost ? 0 : 5;
+      }
+    };
+    Processes job(shape, body);
+    for (int rank = 0; rank < 3; ++rank) {
+      char byte;
+      REQUIRE(::read(told[0], &byte, 1) == 1);
+    }
+    ::kill(job.children[1], SIGKILL);
+    job.hub.announce_loss(1, "ended by signal 9 (Killed)");
+    CHECK(job.exit_code(2) == 0);
+    CHECK(job.exit_code(0) == 0);
+    ::close(told[0]);
+    ::close(told[1]);
+  }
+}

@@ -1,0 +1,216 @@
+// Ranks that meet through the real agent: fences, gets, losses, and clients that misbehave.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "launcher/agent/rank_meeting.h"
+#include "src/net/socket.h"
+#include "src/rendezvous/messages.h"
+#include "tests/unit/agent/agent_client.h"
+
+using namespace hv;
+using namespace hv::tests;
+using namespace std::chrono_literals;
+using launcher::RankMeeting;
+
+namespace {
+
+// What libhvrun would be, without its care.
+class RawRank {
+ public:
+  explicit RawRank(const std::string& name) { REQUIRE(connect_unix(name, &fd_).ok()); }
+  template <class Message>
+  void send(const Message& message) {
+    send_bytes(encode_frame_of(message));
+  }
+  void send_bytes(const std::string& bytes) {
+    (void)write_all(fd_.get(), bytes.data(), bytes.size(), 10s);
+  }
+  template <class Message>
+  Message expect() {
+    Frame frame = next();
+    REQUIRE(frame.type == static_cast<std::uint8_t>(Message::kType));
+    Message message;
+    REQUIRE(decode(frame.payload, &message));
+    return message;
+  }
+  bool is_hung_up_on() {
+    char byte;
+    return !read_exactly(fd_.get(), &byte, 1, 10s).ok();
+  }
+  void join(std::uint32_t rank, std::uint32_t epoch = 0) {
+    rendezvous::Join hello;
+    hello.rank = rank;
+    hello.epoch = epoch;
+    send(hello);
+  }
+
+ private:
+  Frame next() {
+    Frame frame;
+    char bytes[4096];
+    while (!parser_.next(&frame)) {
+      const ssize_t got = ::recv(fd_.get(), bytes, sizeof bytes, 0);
+      REQUIRE(got > 0);
+      REQUIRE(parser_.feed({bytes, static_cast<std::size_t>(got)}));
+    }
+    return frame;
+  }
+  UniqueFd fd_;
+  FrameParser parser_{rendezvous::kMaxPayload};
+};
+
+struct MeetingJob {
+  AgentClient client;
+  std::string socket;
+  std::vector<std::uint32_t> pids;
+
+  explicit MeetingJob(std::uint32_t ranks) {
+    wire::Setup setup;
+    setup.key.fill(7);
+    socket = client.set_up(setup).agent_socket;
+    pids = client.start(launch_of({"sleep", "1000"}, ranks)).pids;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("ranks put, fence and get through the agent, and are told a loss") {
+  MeetingJob job(2);
+  RawRank zero(job.socket), one(job.socket);
+  zero.join(0);
+  one.join(1);
+  CHECK(zero.expect<rendezvous::Welcome>().key[0] == 7);
+  one.expect<rendezvous::Welcome>();
+  zero.send(rendezvous::Put{"address", std::string("zero\0bytes", 10)});
+  zero.send(rendezvous::Fence{1});
+  CHECK(!job.client.comes<wire::FenceIn>(100ms));  // rank 1 has not come
+  one.send(rendezvous::Put{"address", "one"});
+  one.send(rendezvous::Fence{1});
+  const auto in = job.client.expect<wire::FenceIn>();
+  CHECK(in.number == 1);
+  CHECK(in.puts.size() == 2);
+  wire::FenceOut out{in.epoch, in.number, in.puts};
+  out.puts.push_back({7, "address", "far away"});
+  job.client.send(out);
+  CHECK(zero.expect<rendezvous::FenceDone>().number == 1);
+  CHECK(one.expect<rendezvous::FenceDone>().number == 1);
+  one.send(rendezvous::Get{0, "address"});
+  CHECK(one.expect<rendezvous::Value>().value == std::string("zero\0bytes", 10));
+  one.send(rendezvous::Get{7, "address"});
+  CHECK(one.expect<rendezvous::Value>().value == "far away");
+  one.send(rendezvous::Get{7, "nothing"});
+  CHECK(!one.expect<rendezvous::Value>().found);
+
+  zero.send(rendezvous::Lost{9, "no answer"});
+  const auto lost = job.client.expect<wire::RankLost>();
+  CHECK(lost.by == 0);
+  CHECK(lost.rank == 9);
+  job.client.send(wire::RankDied{9, "ended with SIGKILL"});
+  CHECK(zero.expect<rendezvous::Event>().rank == 9);
+  CHECK(one.expect<rendezvous::Event>().reason == "ended with SIGKILL");
+  CHECK(job.client.finish(0) == 0);
+}
+
+TEST_CASE("a local rank's death is told to the others at once, and to those that join later") {
+  MeetingJob job(2);
+  RawRank one(job.socket);
+  one.join(1);
+  one.expect<rendezvous::Welcome>();
+  ::kill(static_cast<pid_t>(job.pids[0]), SIGSEGV);
+  const auto event = one.expect<rendezvous::Event>();
+  CHECK(event.rank == 0);
+  CHECK(event.reason.find("SIGSEGV") != std::string::npos);
+  RawRank later(job.socket);
+  later.join(1, 1);
+  later.expect<rendezvous::Welcome>();
+  CHECK(later.expect<rendezvous::Event>().rank == 0);
+  CHECK(job.client.finish(0) == 0);
+}
+
+TEST_CASE("clients that break the protocol are dropped, the others do not notice") {
+  MeetingJob job(1);
+  RawRank good(job.socket);
+  good.join(0);
+  good.expect<rendezvous::Welcome>();
+  for (const std::string& bytes :
+       {std::string("\xff\xff\xff\xff....."), std::string(5, '\0'),
+        encode_frame_of(rendezvous::Fence{1}), encode_frame(1, "short"), encode_frame(99, "")}) {
+    RawRank bad(job.socket);
+    bad.send_bytes(bytes);
+    CHECK(bad.is_hung_up_on());
+  }
+  RawRank stranger(job.socket), twin(job.socket), old(job.socket);
+  stranger.join(5);
+  CHECK(stranger.expect<rendezvous::Refused>().reason.find("rank 5") != std::string::npos);
+  twin.join(0);
+  CHECK(twin.expect<rendezvous::Refused>().reason.find("joined already") != std::string::npos);
+  rendezvous::Join of_old;
+  of_old.protocol = 99;
+  old.send(of_old);
+  CHECK(old.expect<rendezvous::Refused>().reason.find("protocol 99") != std::string::npos);
+  good.send(rendezvous::Put{"long", std::string(rendezvous::kMaxValueBytes + 1, 'x')});
+  CHECK(good.is_hung_up_on());
+  CHECK(job.client.finish(0) == 0);
+}
+
+TEST_CASE("a fence waits for ranks that have not joined, not for those that left or ended") {
+  RankMeeting meeting({0, 1, 2});
+  meeting.join(0, 0);
+  meeting.come_to_fence(0, 0, 1);
+  CHECK(meeting.complete().empty());
+  meeting.join(1, 0);
+  meeting.leave(1, 0);
+  CHECK(meeting.complete().empty());
+  meeting.end(2);
+  CHECK(meeting.complete().size() == 1);
+  CHECK(meeting.complete().empty());  // told once
+  CHECK(meeting.pass({0, 1, {}}) == std::vector<std::uint32_t>{0});
+}
+
+TEST_CASE("a second program of the same ranks meets anew") {
+  RankMeeting meeting({0, 1});
+  for (const std::uint32_t rank : {0u, 1u}) meeting.join(rank, 0);
+  meeting.leave(0, 0);
+  meeting.join(0, 0);  // the next program, while rank 1 still runs the first
+  meeting.come_to_fence(0, 0, 1);
+  CHECK(meeting.complete().empty());
+  meeting.leave(1, 0);
+  CHECK(meeting.complete().empty());  // its next program will come
+  CHECK(!meeting.is_joined(1));
+  meeting.join(1, 0);
+  meeting.come_to_fence(1, 0, 1);
+  CHECK(meeting.complete().size() == 1);
+}
+
+TEST_CASE("epochs are apart, and puts go out with the fence after them, once") {
+  RankMeeting meeting({4});
+  meeting.join(4, 0);
+  meeting.join(4, 1);
+  CHECK(meeting.put(4, 0, "k", "old"));
+  CHECK(meeting.put(4, 1, "k", "new"));
+  meeting.come_to_fence(4, 1, 1);
+  const auto fences = meeting.complete();
+  REQUIRE(fences.size() == 1);
+  CHECK(fences[0].epoch == 1);
+  CHECK(fences[0].puts.at(0).value == "new");
+  CHECK(meeting.pass({1, 1, fences[0].puts}).size() == 1);
+  CHECK(*meeting.get(1, 4, "k") == "new");
+  CHECK(meeting.get(0, 4, "k") == nullptr);
+  meeting.come_to_fence(4, 1, 2);
+  CHECK(meeting.complete().at(0).puts.empty());
+  CHECK(meeting.pass({1, 9, {}}).empty());  // nobody waits there
+}
+
+TEST_CASE("what ranks put between fences is bounded") {
+  RankMeeting meeting({0});
+  meeting.join(0, 0);
+  const std::string value(1 << 20, 'x');
+  int accepted = 0;
+  while (meeting.put(0, 0, "k", value)) REQUIRE(++accepted < 100);
+  CHECK(accepted == 31);
+}

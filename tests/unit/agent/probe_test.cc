@@ -1,0 +1,121 @@
+// Agents that look for each other over TCP, in this process and through real ones.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <optional>
+
+#include "launcher/agent/address_probe.h"
+#include "launcher/agent/probe_listener.h"
+#include "src/net/socket.h"
+#include "tests/unit/agent/agent_client.h"
+
+using namespace hv;
+using namespace hv::tests;
+using namespace std::chrono_literals;
+using launcher::AddressProbe;
+using launcher::EventLoop;
+using launcher::ProbeListener;
+
+namespace {
+
+wire::ProbeReply probe(EventLoop& loop, const JobKey& key, wire::ProbeRequest request) {
+  std::optional<wire::ProbeReply> reply;
+  AddressProbe asking(loop, key, "job", request,
+                      [&](wire::ProbeReply answer) { reply = std::move(answer); });
+  for (const TimePoint deadline = now() + 20s; !reply && now() < deadline;) loop.run_once(deadline);
+  REQUIRE(reply);
+  return *reply;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a probe tells the right host from a wrong key, a wrong host, a closed port and silence") {
+  EventLoop loop;
+  JobKey key{}, other{};
+  other.fill(1);
+  ProbeListener right(loop, key, launcher::probe_purpose("job", 3));
+  ProbeListener wrong_key(loop, other, launcher::probe_purpose("job", 3));
+  REQUIRE(right.listen().ok());
+  REQUIRE(wrong_key.listen().ok());
+  UniqueFd silent, closed;
+  std::uint16_t silent_port = 0, closed_port = 0;
+  REQUIRE(listen_tcp(0, &silent, &silent_port).ok());
+  REQUIRE(hold_tcp_port(0, &closed, &closed_port).ok());
+
+  wire::ProbeRequest request;
+  request.timeout_s = 0.5;
+  request.targets = {{3, right.port(), {"127.0.0.2", "127.0.0.1", "::1", "no address"}},
+                     {3, wrong_key.port(), {"127.0.0.1"}},
+                     {4, right.port(), {"127.0.0.1"}},
+                     {3, closed_port, {"127.0.0.1"}},
+                     {3, silent_port, {"127.0.0.1"}},
+                     {3, right.port(), {}}};
+  const auto results = probe(loop, key, request).results;
+  REQUIRE(results.size() == 6);
+  CHECK(results[0].reached.size() >= 2);
+  CHECK(results[0].reached[0] == "127.0.0.2");
+  CHECK(results[0].reason.empty());
+  CHECK(results[1].reached.empty());
+  CHECK(results[1].reason.find("no agent of this job") != std::string::npos);
+  CHECK(results[2].reached.empty());
+  CHECK(results[3].reason.find("Connection refused") != std::string::npos);
+  CHECK(results[4].reason.find("no answer in time") != std::string::npos);
+  CHECK(!results[5].reason.empty());
+}
+
+TEST_CASE("more addresses than are tried at once all get an answer") {
+  EventLoop loop;
+  ProbeListener listener(loop, JobKey{}, launcher::probe_purpose("job", 0));
+  REQUIRE(listener.listen().ok());
+  wire::ProbeRequest request;
+  request.timeout_s = 10;
+  request.targets.push_back({0, listener.port(), {}});
+  for (int i = 1; i < 250; ++i)
+    request.targets[0].addresses.push_back("127.0.1." + std::to_string(i));
+  for (int i = 1; i < 250; ++i)
+    request.targets[0].addresses.push_back("127.0.2." + std::to_string(i));
+  CHECK(probe(loop, JobKey{}, request).results[0].reached == request.targets[0].addresses);
+}
+
+TEST_CASE("a probe listener outlives strangers that say nothing, much, or hang up") {
+  EventLoop loop;
+  ProbeListener listener(loop, JobKey{}, launcher::probe_purpose("job", 0));
+  REQUIRE(listener.listen().ok());
+  const auto address = *SocketAddress::parse("127.0.0.1", listener.port());
+  std::vector<UniqueFd> strangers(20);
+  for (UniqueFd& stranger : strangers) REQUIRE(start_connect(address, &stranger).ok());
+  const std::string much(1000, 'x');
+  for (std::size_t i = 0; i < 10; ++i)
+    (void)write_all(strangers[i].get(), much.data(), much.size(), 1s);
+  strangers.resize(15);
+  wire::ProbeRequest request;
+  request.targets.push_back({0, listener.port(), {"127.0.0.1"}});
+  CHECK(probe(loop, JobKey{}, request).results[0].reached.size() == 1);
+}
+
+TEST_CASE("two agents reach each other, until the ranks are launched") {
+  AgentClient one, two;
+  wire::Setup setup;
+  setup.probe = true;
+  setup.host_index = 1;
+  setup.key.fill(9);
+  setup.job_id = "shared";
+  two.send(setup);
+  const auto port = two.expect<wire::SetUp>().probe_port;
+  REQUIRE(port > 0);
+  setup.host_index = 0;
+  one.send(setup);
+  (void)one.expect<wire::SetUp>();
+  wire::ProbeRequest request;
+  request.targets.push_back({1, port, {"127.0.0.1"}});
+  one.send(request);
+  CHECK(one.expect<wire::ProbeReply>().results.at(0).reached ==
+        std::vector<std::string>{"127.0.0.1"});
+  two.send(launch_of({"true"}));
+  (void)two.expect<wire::Ready>();
+  one.send(request);
+  CHECK(one.expect<wire::ProbeReply>().results.at(0).reason.find("refused") != std::string::npos);
+  CHECK(one.finish() == 0);
+  CHECK(two.finish() == 0);
+}

@@ -1,0 +1,173 @@
+// Tests of the command line, above all of where the program begins. SPDX-License-Identifier: Apache-2.0
+#include "launcher/cli/command_line.h"
+
+#include <doctest/doctest.h>
+
+#include "src/base/error.h"
+
+using namespace hv::launcher;
+using Words = std::vector<std::string>;
+using namespace std::chrono_literals;
+
+namespace {
+
+CommandLine parse(const Words& words) { return parse_command_line(words, {}, "/here"); }
+
+JobSpec spec_of(const Words& words) {
+  const CommandLine command = parse(words);
+  REQUIRE(std::holds_alternative<LaunchCommand>(command));
+  return std::get<LaunchCommand>(command).spec;
+}
+
+std::string error_of(const Words& words) {
+  try {
+    parse(words);
+  } catch (const hv::Error& error) {
+    CHECK(error.kind() == hv::ErrorKind::kUsage);
+    return std::string(error.what()) + " | " + error.hint();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("the first word that is neither option nor value is the program") {
+  const JobSpec spec = spec_of({"-np", "2", "env"});
+  CHECK(spec.ranks == 2);
+  CHECK(spec.program == Words{"env"});
+}
+
+TEST_CASE("what follows -- is the program, whatever it looks like") {
+  CHECK(spec_of({"--", "env"}).program == Words{"env"});
+  CHECK(spec_of({"-np", "2", "--", "--odd", "-x"}).program == Words{"--odd", "-x"});
+  CHECK(spec_of({"train", "--", "x"}).program == Words{"train", "--", "x"});
+}
+
+TEST_CASE("env as the first word is the subcommand") {
+  CHECK(std::holds_alternative<EnvCommand>(parse({"env"})));
+  CHECK(error_of({"env", "X=1"}).find("hvrun -- env") != std::string::npos);
+}
+
+TEST_CASE("options behind the program are the program's") {
+  const JobSpec spec = spec_of({"--dry-run=offline", "train", "--np", "3", "-H", "x", "--help"});
+  CHECK_FALSE(spec.ranks.has_value());
+  CHECK(spec.hosts.empty());
+  CHECK(spec.dry_run_offline);
+  CHECK(spec.program == Words{"train", "--np", "3", "-H", "x", "--help"});
+}
+
+TEST_CASE("an unknown option is an error with the nearest name") {
+  CHECK(error_of({"--nmu", "3", "train"}).find("did you mean --np?") != std::string::npos);
+  CHECK(error_of({"--verbos", "train"}).find("--verbose") != std::string::npos);
+  CHECK(error_of({"-Z", "train"}).find("unknown option -Z") != std::string::npos);
+}
+
+TEST_CASE("every spelling of -np counts") {
+  for (const Words& words :
+       {Words{"-np", "3", "t"}, Words{"-n", "3", "t"}, Words{"-n3", "t"}, Words{"--np", "3", "t"},
+        Words{"--np=3", "t"}, Words{"-np=3", "t"}, Words{"--num-proc=3", "t"}}) {
+    CAPTURE(words[0]);
+    CHECK(spec_of(words).ranks == 3);
+    CHECK(spec_of(words).program == Words{"t"});
+  }
+}
+
+TEST_CASE("an optional value is taken only behind =") {
+  CHECK(error_of({"--dry-run", "train"}).find("--dry-run=offline") != std::string::npos);
+  CHECK(error_of({"--dry-run=online", "train"}).find("--dry-run=offline") != std::string::npos);
+}
+
+TEST_CASE("values may hold anything, also what looks like an option") {
+  const JobSpec spec = spec_of(
+      {"-x", "A=--np 3", "-x", "B=1 2\n3", "--rsh", "ssh -J gate", "--wdir", "sub dir", "t"});
+  CHECK(spec.exports == Words{"A=--np 3", "B=1 2\n3"});
+  CHECK(spec.remote_shell == "ssh -J gate");
+  CHECK(spec.working_directory == "/here/sub dir");
+  CHECK(spec_of({"-x", "-np", "t"}).exports == Words{"-np"});
+}
+
+TEST_CASE("every option lands in its field") {
+  const JobSpec spec = spec_of({"-H",
+                                "a:2",
+                                "-p",
+                                "2222",
+                                "-i",
+                                "key",
+                                "-l",
+                                "me",
+                                "--ssh-accept-new",
+                                "--start-timeout",
+                                "5",
+                                "--clean-env",
+                                "--master-port",
+                                "1234",
+                                "--no-hold-port",
+                                "--no-label",
+                                "--timestamp",
+                                "--output-dir",
+                                "out",
+                                "--stdin",
+                                "--pty",
+                                "--grace",
+                                "500ms",
+                                "--lost-after",
+                                "2",
+                                "--timeout",
+                                "60",
+                                "--format",
+                                "json",
+                                "-v",
+                                "--summary",
+                                "s.json",
+                                "t"});
+  CHECK(spec.hosts == "a:2");
+  CHECK(spec.ssh_port == 2222);
+  CHECK(spec.ssh_identity_file == "key");
+  CHECK(spec.ssh_user == "me");
+  CHECK(spec.ssh_accept_new);
+  CHECK(spec.start_timeout == 5s);
+  CHECK(spec.clean_environment);
+  CHECK(spec.master_port == 1234);
+  CHECK_FALSE(spec.hold_port);
+  CHECK_FALSE(spec.label);
+  CHECK(spec.timestamp);
+  CHECK(spec.output_directory == "out");
+  CHECK(spec.forward_stdin);
+  CHECK(spec.pty);
+  CHECK(spec.grace == 500ms);
+  CHECK(spec.lost_after == 2s);
+  CHECK(spec.timeout == std::optional<hv::Duration>(60s));
+  CHECK(spec.format == PlanFormat::kJson);
+  CHECK(spec.verbose);
+  CHECK(spec.summary_file == "s.json");
+}
+
+TEST_CASE("values that make no sense are errors naming option and value") {
+  const std::vector<std::pair<Words, const char*>> cases{
+      {{"-np", "0", "t"}, "-np '0'"},
+      {{"-np", "two", "t"}, "-np 'two'"},
+      {{"-p", "70000", "t"}, "'70000'"},
+      {{"--grace", "soon", "t"}, "'soon'"},
+      {{"--format", "xml", "t"}, "'xml'"},
+      {{"--lost-after", "0", "t"}, "--lost-after"},
+      {{"-np"}, "-np needs a value"},
+      {{}, "no program"},
+      {{"-np", "2"}, "no program"},
+      {{"-H", "a", "--hostfile", "b", "t"}, "-H and --hostfile"}};
+  for (const auto& [words, expected] : cases) {
+    CAPTURE(expected);
+    CHECK(error_of(words).find(expected) != std::string::npos);
+  }
+}
+
+TEST_CASE("--help and --version are texts") {
+  const CommandLine help = parse({"--help"});
+  REQUIRE(std::holds_alternative<PrintCommand>(help));
+  const std::string& text = std::get<PrintCommand>(help).text;
+  for (const char* word :
+       {"Usage: hvrun", "Ranks and hosts", "--hostfile", "--lost-after", "Examples"}) {
+    CAPTURE(word);
+    CHECK(text.find(word) != std::string::npos);
+  }
+  CHECK(std::get<PrintCommand>(parse({"--version"})).text.find("hvrun 0.") == 0);
+}

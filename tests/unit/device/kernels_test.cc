@@ -1,0 +1,336 @@
+// The kernels: every form gives the same bits, and those are the documented ones.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/device/half.h"
+#include "runtime/device/kernels.h"
+
+namespace hv::runtime {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+const std::vector<Reduction> kReductions = {Reduction::kSum, Reduction::kAverage, Reduction::kMin,
+                                            Reduction::kMax, Reduction::kProduct};
+
+Bytes random_bytes(std::size_t size, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Bytes bytes(size);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+// Random bits make any float, infinities and NaNs among them; a bool is 0 or 1.
+Bytes random_tensor(ElementType type, std::size_t count, std::uint64_t seed) {
+  Bytes bytes = random_bytes(count * element_size(type), seed);
+  if (type == ElementType::kBool)
+    for (std::byte& byte : bytes) byte &= std::byte{1};
+  return bytes;
+}
+
+// NaNs count as equal: their payload is nobody's promise.
+bool is_nan_at(ElementType type, const std::byte* at) {
+  std::uint16_t half;
+  std::memcpy(&half, at, 2);
+  if (type == ElementType::kFloat16) return std::isnan(float_from_half(half));
+  if (type == ElementType::kBfloat16) return std::isnan(float_from_bfloat(half));
+  float single;
+  double number;
+  std::memcpy(&single, at, 4);
+  if (type == ElementType::kFloat32) return std::isnan(single);
+  std::memcpy(&number, at, 8);
+  return type == ElementType::kFloat64 && std::isnan(number);
+}
+
+bool is_floating(ElementType type) {
+  return type == ElementType::kFloat16 || type == ElementType::kBfloat16 ||
+         type == ElementType::kFloat32 || type == ElementType::kFloat64;
+}
+
+std::string difference(ElementType type, const Bytes& a, const Bytes& b) {
+  for (std::size_t at = 0; at < a.size(); at += element_size(type)) {
+    if (std::memcmp(&a[at], &b[at], element_size(type)) == 0) continue;
+    if (is_floating(type) && is_nan_at(type, &a[at]) && is_nan_at(type, &b[at])) continue;
+    return std::string(element_type_name(type)) + " differs at " +
+           std::to_string(at / element_size(type));
+  }
+  return {};
+}
+
+struct Case {
+  ElementType type;
+  Reduction reduction;
+  int sources;
+  std::size_t count;
+  Finish finish;
+};
+
+// Sources at odd offsets, so that nothing is aligned.
+Bytes reduce_with(const Kernels& kernels, const Case& c) {
+  std::vector<Bytes> inputs;
+  std::vector<const void*> sources;
+  for (int s = 0; s < c.sources; ++s) {
+    Bytes input(static_cast<std::size_t>(s) * element_size(c.type));
+    const Bytes values = random_tensor(c.type, c.count, static_cast<std::uint64_t>(s) + c.count);
+    input.insert(input.end(), values.begin(), values.end());
+    inputs.push_back(std::move(input));
+  }
+  for (int s = 0; s < c.sources; ++s)
+    sources.push_back(inputs[static_cast<std::size_t>(s)].data() +
+                      static_cast<std::size_t>(s) * element_size(c.type));
+  Bytes result(c.count * element_size(c.type));
+  kernels.reduce_for(c.type, c.reduction)(result.data(), sources.data(), c.sources, c.count,
+                                          c.finish);
+  return result;
+}
+
+Bytes step_with(const Kernels& kernels, const Case& c, bool streamed, bool copies,
+                std::size_t shift, Bytes* copied) {
+  const std::size_t size = c.count * element_size(c.type);
+  std::vector<Bytes> inputs;
+  std::vector<const void*> sources;
+  for (int s = 0; s < c.sources; ++s)
+    inputs.push_back(random_tensor(c.type, c.count, static_cast<std::uint64_t>(s) + c.count));
+  for (const Bytes& input : inputs) sources.push_back(input.data());
+  const Bytes upcoming = random_bytes(size, 99);
+  Bytes result(size + shift);
+  copied->assign(size, std::byte{0});
+  ReduceStep step;
+  step.destination = result.data() + shift;
+  step.sources = sources.data();
+  step.source_count = c.sources;
+  step.count = c.count;
+  step.finish = c.finish;
+  step.is_streamed = streamed;
+  if (copies) {
+    step.copy_to = copied->data();
+    step.copy_from = upcoming.data();
+  }
+  kernels.reduce_step_for(c.type, c.reduction)(step);
+  if (copies) CHECK(*copied == upcoming);
+  return Bytes(result.begin() + static_cast<std::ptrdiff_t>(shift), result.end());
+}
+
+template <typename Visit>
+void for_each_case(Visit&& visit) {
+  for (int type = 1; type <= 10; ++type)
+    for (const Reduction reduction : kReductions)
+      for (const int sources : {1, 2, 3, 5})
+        for (const std::size_t count : {1, 7, 33, 1000, 5003})
+          for (const Finish finish : {Finish{}, Finish{0.5, 1}, Finish{1, 3}})
+            visit(Case{static_cast<ElementType>(type), reduction, sources, count, finish});
+}
+
+template <typename T>
+std::vector<T> reduce_values(ElementType type, Reduction reduction,
+                             const std::vector<std::vector<T>>& inputs, Finish finish = {}) {
+  std::vector<const void*> sources;
+  for (const auto& input : inputs) sources.push_back(input.data());
+  std::vector<T> result(inputs[0].size());
+  best_kernels().reduce_for(type, reduction)(
+      result.data(), sources.data(), static_cast<int>(inputs.size()), result.size(), finish);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("portable and AVX2 kernels reduce to the same bits") {
+  if (avx2_kernels() == nullptr) {
+    MESSAGE("skipped: this processor has no AVX2");
+    return;
+  }
+  for_each_case([](const Case& c) {
+    const std::string wrong =
+        difference(c.type, reduce_with(portable_kernels(), c), reduce_with(*avx2_kernels(), c));
+    CHECK_MESSAGE(wrong.empty(), wrong << " in " << reduction_name(c.reduction) << " of "
+                                       << c.sources << " x " << c.count);
+  });
+}
+
+TEST_CASE(
+    "a step gives the bits of the plain reduction, streamed or not, and copies what it is given") {
+  for (const Kernels* kernels : {&portable_kernels(), avx2_kernels()}) {
+    if (kernels == nullptr) continue;
+    for_each_case([&](const Case& c) {
+      Case aligned = c;
+      for (const bool streamed : {false, true}) {
+        for (const bool copies : {false, true}) {
+          Bytes copied, plain(c.count * element_size(c.type));
+          const Bytes step =
+              step_with(*kernels, aligned, streamed, copies, element_size(c.type), &copied);
+          std::vector<Bytes> inputs;
+          std::vector<const void*> sources;
+          for (int s = 0; s < c.sources; ++s)
+            inputs.push_back(
+                random_tensor(c.type, c.count, static_cast<std::uint64_t>(s) + c.count));
+          for (const Bytes& input : inputs) sources.push_back(input.data());
+          kernels->reduce_for(c.type, c.reduction)(plain.data(), sources.data(), c.sources, c.count,
+                                                   c.finish);
+          CHECK(difference(c.type, plain, step).empty());
+        }
+      }
+    });
+  }
+}
+
+TEST_CASE(
+    "reducing into the first source or into the last gives what a separate destination gives") {
+  for (int number = 1; number <= 10; ++number) {
+    const auto type = static_cast<ElementType>(number);
+    for (const std::size_t place : {std::size_t{0}, std::size_t{2}}) {
+      std::vector<Bytes> inputs;
+      for (std::uint64_t s = 0; s < 3; ++s) inputs.push_back(random_tensor(type, 1001, s));
+      const std::vector<const void*> sources = {inputs[0].data(), inputs[1].data(),
+                                                inputs[2].data()};
+      Bytes apart(inputs[0].size());
+      const ReduceKernel kernel = best_kernels().reduce_for(type, Reduction::kSum);
+      kernel(apart.data(), sources.data(), 3, 1001, {});
+      kernel(inputs[place].data(), sources.data(), 3, 1001, {});
+      CHECK(difference(type, apart, inputs[place]).empty());
+    }
+  }
+}
+
+TEST_CASE("halves survive the way to float32 and back, and both forms agree on every one") {
+  std::vector<std::uint16_t> halves(65536);
+  for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
+  for (const std::uint16_t half : halves) {
+    const bool is_nan = (half & 0x7c00) == 0x7c00 && (half & 0x3ff) != 0;
+    CHECK(half_from_float(float_from_half(half)) == (is_nan ? half | 0x200 : half));
+  }
+  const void* source = halves.data();
+  for (const Kernels* kernels : {&portable_kernels(), avx2_kernels()}) {
+    if (kernels == nullptr) continue;
+    std::vector<std::uint16_t> same(halves.size());
+    kernels->reduce_for(ElementType::kFloat16, Reduction::kSum)(same.data(), &source, 1,
+                                                                halves.size(), {});
+    for (std::size_t i = 0; i < halves.size(); ++i)
+      CHECK(same[i] == half_from_float(float_from_half(halves[i])));
+  }
+}
+
+TEST_CASE("float32 rounds to half as the processor does, ties to even, overflow to infinity") {
+  CHECK(half_from_float(65519.0f) == 0x7bff);
+  CHECK(half_from_float(65520.0f) == 0x7c00);
+  CHECK(half_from_float(0x1p-24f) == 1);
+  CHECK(half_from_float(0x1p-25f) == 0);    // a tie, to even
+  CHECK(half_from_float(0x1.8p-24f) == 2);  // a tie, to even
+  CHECK(half_from_float(1.0f + 0x1p-11f) == 0x3c00);
+  CHECK(half_from_float(1.0f + 3 * 0x1p-11f) == 0x3c02);
+  CHECK(half_from_float(-0.0f) == 0x8000);
+  CHECK(bfloat_from_float(1.0f + 0x1p-8f) == 0x3f80);
+  CHECK(bfloat_from_float(1.0f + 3 * 0x1p-8f) == 0x3f82);
+  CHECK(std::isnan(float_from_bfloat(bfloat_from_float(std::numeric_limits<float>::quiet_NaN()))));
+}
+
+TEST_CASE("random float32 become the same halves in both forms") {
+  if (avx2_kernels() == nullptr) return;
+  std::mt19937 random(5);
+  std::vector<std::uint16_t> a(4096), b(4096), first(4096), second(4096);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    a[i] = static_cast<std::uint16_t>(random());
+    b[i] = static_cast<std::uint16_t>(random());
+  }
+  const void* sources[] = {a.data(), b.data()};
+  for (const Reduction reduction : {Reduction::kSum, Reduction::kProduct}) {
+    portable_kernels().reduce_for(ElementType::kFloat16, reduction)(first.data(), sources, 2, 4096,
+                                                                    {});
+    avx2_kernels()->reduce_for(ElementType::kFloat16, reduction)(second.data(), sources, 2, 4096,
+                                                                 {});
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      const bool both_nan =
+          std::isnan(float_from_half(first[i])) && std::isnan(float_from_half(second[i]));
+      CHECK((both_nan || first[i] == second[i]));
+    }
+  }
+}
+
+TEST_CASE("16-bit sums are rounded once, at the end") {
+  // 2048 + 1 is no half; 2048 + 1 + 1 is. Rounding after each step would lose both ones.
+  const std::vector<std::uint16_t> big = {half_from_float(2048)}, one = {half_from_float(1)};
+  CHECK(float_from_half(reduce_values<std::uint16_t>(ElementType::kFloat16, Reduction::kSum,
+                                                     {big, one, one})[0]) == 2050);
+  const std::vector<std::uint16_t> large = {bfloat_from_float(256)}, unit = {bfloat_from_float(1)};
+  CHECK(float_from_bfloat(reduce_values<std::uint16_t>(ElementType::kBfloat16, Reduction::kSum,
+                                                       {large, unit, unit})[0]) == 258);
+}
+
+TEST_CASE("integer sums and products wrap, averages truncate towards zero") {
+  using Ints = std::vector<std::int32_t>;
+  CHECK(reduce_values<std::int32_t>(ElementType::kInt32, Reduction::kSum,
+                                    {Ints{INT32_MAX}, Ints{1}})[0] == INT32_MIN);
+  CHECK(reduce_values<std::int32_t>(ElementType::kInt32, Reduction::kProduct,
+                                    {Ints{1 << 20}, Ints{1 << 12}})[0] == 0);
+  CHECK(reduce_values<std::int32_t>(ElementType::kInt32, Reduction::kSum,
+                                    {Ints{-3, 3, 7}, Ints{-4, 4, 0}}, {1, 2}) == Ints{-3, 3, 3});
+  const std::vector<std::int8_t> big = {100};
+  CHECK(reduce_values<std::int8_t>(ElementType::kInt8, Reduction::kSum, {big, big})[0] == -56);
+  const std::vector<std::int64_t> huge = {INT64_MAX};
+  CHECK(reduce_values<std::int64_t>(ElementType::kInt64, Reduction::kMax, {huge}, {2, 1})[0] ==
+        INT64_MAX);
+}
+
+TEST_CASE("on bool, sum and max are or, product and min are and") {
+  using Bools = std::vector<std::uint8_t>;
+  const std::vector<Bools> inputs = {{0, 0, 1, 1}, {0, 1, 0, 1}};
+  for (const Reduction reduction : {Reduction::kSum, Reduction::kMax})
+    CHECK(reduce_values<std::uint8_t>(ElementType::kBool, reduction, inputs) == Bools{0, 1, 1, 1});
+  for (const Reduction reduction : {Reduction::kProduct, Reduction::kMin})
+    CHECK(reduce_values<std::uint8_t>(ElementType::kBool, reduction, inputs) == Bools{0, 0, 0, 1});
+}
+
+TEST_CASE("averaging equal floats gives that float back, for any number of ranks") {
+  for (const int ranks : {2, 3, 5, 7}) {
+    const std::vector<std::vector<float>> inputs(static_cast<std::size_t>(ranks),
+                                                 {0.1f, 1e-30f, -3.25f});
+    const auto result = reduce_values<float>(ElementType::kFloat32, Reduction::kSum, inputs,
+                                             {1, static_cast<double>(ranks)});
+    CHECK(result[2] == -3.25f);
+    CHECK(std::abs(result[0] - 0.1f) <= 1e-8f);
+  }
+}
+
+TEST_CASE("scaling rounds to the type, in place or not") {
+  std::vector<float> values = {1, 2, 3};
+  best_kernels().scale[static_cast<int>(ElementType::kFloat32)](values.data(), values.data(), 3,
+                                                                0.5);
+  CHECK(values == std::vector<float>{0.5f, 1, 1.5f});
+  std::vector<std::int16_t> numbers = {3, -3, 100}, scaled(3);
+  best_kernels().scale[static_cast<int>(ElementType::kInt16)](scaled.data(), numbers.data(), 3,
+                                                              0.5);
+  CHECK(scaled == std::vector<std::int16_t>{1, -1, 50});
+}
+
+TEST_CASE("copies are whole at any offset and length") {
+  const Bytes from = random_bytes(5000, 3);
+  for (const Kernels* kernels : {&portable_kernels(), avx2_kernels()}) {
+    if (kernels == nullptr) continue;
+    for (const std::size_t offset : {0, 1, 31, 63}) {
+      for (const std::size_t size : {0, 1, 63, 64, 127, 129, 4000}) {
+        for (const CopyKernel copy : {kernels->copy, kernels->stream_copy}) {
+          Bytes to(5000, std::byte{7});
+          copy(to.data() + offset, from.data() + 3, size);
+          CHECK(std::memcmp(to.data() + offset, from.data() + 3, size) == 0);
+          CHECK(to[offset + size] == std::byte{7});
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every type and reduction has a name") {
+  for (int number = 1; number <= 10; ++number)
+    CHECK(std::string(element_type_name(static_cast<ElementType>(number))) != "unknown type");
+  for (const Reduction reduction : kReductions)
+    CHECK(std::string(reduction_name(reduction)) != "unknown reduction");
+}
+
+}  // namespace hv::runtime

@@ -1,0 +1,141 @@
+// Tests of the engine's step, two ranks in one thread. SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine/engine.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/fakes/fake_backend.h"
+#include "tests/fakes/fake_fabric.h"
+
+using namespace hv;
+using namespace hv::runtime;
+
+namespace {
+
+struct Pair {
+  FakeWires wires{2};
+  FakeFabric fabrics[2]{{wires, 0}, {wires, 1}};
+  FakeBackend backends[2];
+  Engine engines[2]{{{}, fabrics[0], {&backends[0]}}, {{}, fabrics[1], {&backends[1]}}};
+
+  void run() {
+    for (int i = 0; i < 10; ++i) {
+      for (Engine& engine : engines) engine.step(now());
+    }
+  }
+};
+
+std::byte memory[16];
+
+OperationPtr tensor(const std::string& name) {
+  auto operation = std::make_shared<Operation>();
+  operation->name = name;
+  operation->description.kind = CollectiveKind::kAllreduce;
+  operation->description.type = ElementType::kFloat32;
+  operation->description.shape = {4};
+  operation->input = operation->output = memory;
+  return operation;
+}
+
+}  // namespace
+
+TEST_CASE("a tensor is done on both ranks once both have it and the backend is through") {
+  Pair pair;
+  const OperationPtr first = tensor("w"), second = tensor("w");
+  REQUIRE(pair.engines[0].enqueue(first).ok());
+  CHECK(pair.engines[0].has_work());
+  pair.run();
+  CHECK_FALSE(first->is_done);
+  pair.backends[0].progress = Progress::kPending;
+  REQUIRE(pair.engines[1].enqueue(second).ok());
+  pair.run();
+  CHECK(second->is_done);
+  CHECK_FALSE(first->is_done);
+  pair.backends[0].progress = Progress::kDone;
+  pair.run();
+  CHECK(first->is_done);
+  CHECK_FALSE(pair.engines[0].has_work());
+}
+
+TEST_CASE("a step without anything to do says so") {
+  Pair pair;
+  pair.run();
+  const Engine::Step step = pair.engines[0].step(now());
+  CHECK_FALSE(step.has_progressed);
+  CHECK_FALSE(step.has_completed);
+  CHECK(pair.engines[0].next_look() == TimePoint::max());
+}
+
+TEST_CASE("a failed collective ends the engine, and the fabric knows") {
+  Pair pair;
+  const OperationPtr failing = tensor("w"), waiting = tensor("v"), other = tensor("w");
+  pair.backends[0].progress = Progress::kFailed;
+  pair.backends[0].failure = {StatusCode::kSystem, "the backend broke"};
+  REQUIRE(pair.engines[0].enqueue(waiting).ok());
+  REQUIRE(pair.engines[0].enqueue(failing).ok());
+  REQUIRE(pair.engines[1].enqueue(other).ok());
+  pair.run();
+  CHECK(failing->outcome.code == StatusCode::kSystem);
+  CHECK(waiting->outcome.message == "tensor 'v': the backend broke");
+  CHECK(pair.engines[0].is_finished());
+  CHECK_FALSE(pair.fabrics[0].health().ok());
+  CHECK(pair.engines[0].enqueue(tensor("later")).code == StatusCode::kSystem);
+  const Status later = pair.engines[1].enqueue(tensor("later"));
+  CHECK(later.code == StatusCode::kPeerLost);
+  CHECK(later.message.find("rank 0 gave up: the backend broke") != std::string::npos);
+}
+
+TEST_CASE("who learns of a loss first tells the others, in its words") {
+  Pair pair;
+  const OperationPtr pending = tensor("w");
+  REQUIRE(pair.engines[1].enqueue(pending).ok());
+  pair.run();
+  pair.fabrics[0].mark_lost(7, {StatusCode::kPeerLost, "rank 7 ended by signal 9 (Killed)"});
+  pair.run();
+  CHECK(pending->outcome.code == StatusCode::kPeerLost);
+  CHECK(pending->outcome.message == "tensor 'w': rank 7 ended by signal 9 (Killed)");
+  CHECK(pair.fabrics[1].health().message == "rank 7 ended by signal 9 (Killed)");
+}
+
+TEST_CASE("a peer that sends rubbish is as good as lost") {
+  Pair pair;
+  const OperationPtr pending = tensor("w");
+  REQUIRE(pair.engines[0].enqueue(pending).ok());
+  pair.wires.inboxes[0].emplace_back(1, "rubbish");
+  pair.run();
+  CHECK(pending->outcome.code == StatusCode::kPeerLost);
+  CHECK(pending->outcome.message.find("rank 1 sent") != std::string::npos);
+}
+
+TEST_CASE("leaving waits for what has been started, and refuses the rest") {
+  Pair pair;
+  const OperationPtr started[2] = {tensor("w"), tensor("w")};
+  pair.backends[0].progress = Progress::kPending;
+  for (int rank = 0; rank < 2; ++rank) REQUIRE(pair.engines[rank].enqueue(started[rank]).ok());
+  pair.run();
+  const OperationPtr pending = tensor("v");
+  REQUIRE(pair.engines[0].enqueue(pending).ok());
+  pair.engines[1].request_leave();
+  pair.run();
+  CHECK(pending->outcome.code == StatusCode::kShutdown);
+  CHECK(pending->outcome.message.find("rank 1 has shut down") != std::string::npos);
+  CHECK_FALSE(started[0]->is_done);
+  CHECK_FALSE(pair.engines[0].is_finished());
+  pair.backends[0].progress = Progress::kDone;
+  pair.run();
+  CHECK(started[0]->outcome.ok());
+  CHECK(pair.engines[0].is_finished());
+  CHECK(pair.engines[1].is_finished());
+}
+
+TEST_CASE("an abort ends what runs") {
+  Pair pair;
+  const OperationPtr started[2] = {tensor("w"), tensor("w")};
+  pair.backends[0].progress = Progress::kPending;
+  for (int rank = 0; rank < 2; ++rank) REQUIRE(pair.engines[rank].enqueue(started[rank]).ok());
+  pair.run();
+  pair.engines[0].request_abort();
+  pair.run();
+  CHECK(started[0]->outcome.code == StatusCode::kShutdown);
+  CHECK(pair.engines[0].is_finished());
+  CHECK(pair.backends[0].under_way == 0);
+}

@@ -1,0 +1,118 @@
+// Tests of how groups become backend requests and outcomes. SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine/execution.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/fakes/fake_backend.h"
+
+using namespace hv;
+using namespace hv::runtime;
+
+namespace {
+
+OperationPtr allreduce(std::int64_t count, std::byte* data) {
+  auto operation = std::make_shared<Operation>();
+  operation->name = "w" + std::to_string(count);
+  operation->description.kind = CollectiveKind::kAllreduce;
+  operation->description.type = ElementType::kFloat32;
+  operation->description.shape = {count};
+  operation->input = data;
+  operation->output = data;
+  return operation;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a group becomes one request with a segment per tensor; average becomes sum and divisor") {
+  FakeBackend backend;
+  Execution execution({3, true}, {&backend});
+  std::byte memory[64];
+  std::vector<OperationPtr> group{allreduce(4, memory), allreduce(0, nullptr),
+                                  allreduce(8, memory + 16)};
+  for (const auto& operation : group) {
+    operation->description.reduction = Reduction::kAverage;
+    operation->description.prescale = 2;
+  }
+  execution.start(group, {});
+  REQUIRE(backend.requests.size() == 1);
+  const CollectiveRequest& request = backend.requests[0];
+  CHECK(request.reduction == Reduction::kSum);
+  CHECK(request.divisor == 3);
+  CHECK(request.prescale == 2);
+  CHECK(request.deterministic);
+  REQUIRE(request.segments.size() == 3);
+  CHECK(request.segments[1].count == 0);
+  CHECK(request.segments[2].input == memory + 16);
+  CHECK(execution.advance());
+  CHECK(execution.take_ended().size() == 3);
+  CHECK(execution.is_idle());
+}
+
+TEST_CASE(
+    "an allgather's result is sized by all ranks' extents and made here if the caller gave no "
+    "memory") {
+  FakeBackend backend;
+  Execution execution({3, false}, {&backend});
+  const std::byte memory[8]{};
+  auto operation = std::make_shared<Operation>();
+  operation->description.kind = CollectiveKind::kAllgather;
+  operation->description.type = ElementType::kInt32;
+  operation->description.shape = {kVaries, 2};
+  operation->first_extent = 1;
+  operation->input = memory;
+  execution.start({operation}, {1, 0, 4});
+  REQUIRE(backend.requests.size() == 1);
+  CHECK(backend.requests[0].counts_by_rank == std::vector<std::int64_t>{2, 0, 8});
+  CHECK(backend.requests[0].segments[0].count == 2);
+  CHECK(operation->result_shape == std::vector<std::int64_t>{5, 2});
+  CHECK(operation->result_bytes == 40);
+  CHECK(operation->owned != nullptr);
+  CHECK(backend.requests[0].segments[0].output == operation->owned.get());
+}
+
+TEST_CASE("what moves no bytes is complete without a backend") {
+  FakeBackend backend;
+  Execution execution({2, false}, {&backend});
+  auto barrier = std::make_shared<Operation>();
+  execution.start({barrier}, {});
+  execution.start({allreduce(0, nullptr)}, {});
+  CHECK(backend.requests.empty());
+  CHECK(execution.take_ended().size() == 2);
+}
+
+TEST_CASE("the first backend that supports a request gets it; without any it is unsupported") {
+  FakeBackend picky, willing;
+  picky.refused_type = ElementType::kFloat32;
+  std::byte memory[16];
+  Execution both({2, false}, {&picky, &willing});
+  both.start({allreduce(4, memory)}, {});
+  CHECK(picky.requests.empty());
+  CHECK(willing.requests.size() == 1);
+  Execution none({2, false}, {&picky});
+  none.start({allreduce(4, memory)}, {});
+  const auto ended = none.take_ended();
+  REQUIRE(ended.size() == 1);
+  CHECK(ended[0].second.code == StatusCode::kUnsupported);
+  CHECK(ended[0].second.message.find("tensor 'w4'") == 0);
+}
+
+TEST_CASE("a failed collective gives its tensors its status and stops the rest") {
+  FakeBackend backend;
+  Execution execution({2, false}, {&backend});
+  std::byte memory[64];
+  execution.start({allreduce(4, memory)}, {});
+  execution.start({allreduce(8, memory)}, {});
+  backend.progress = Progress::kPending;
+  CHECK_FALSE(execution.advance());
+  backend.progress = Progress::kFailed;
+  backend.failure = {StatusCode::kPeerLost, "rank 1 ended"};
+  CHECK(execution.advance());
+  CHECK(execution.failure().code == StatusCode::kPeerLost);
+  CHECK(execution.take_ended().size() == 1);
+  execution.abandon({StatusCode::kPeerLost, "rank 1 ended"});
+  const auto rest = execution.take_ended();
+  REQUIRE(rest.size() == 1);
+  CHECK(rest[0].second.message == "tensor 'w8': rank 1 ended");
+  CHECK(backend.under_way == 0);
+}

@@ -1,0 +1,390 @@
+// Tests of the negotiation: pure nodes in a simulated network whose messages arrive in any order
+// between edges. SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine/negotiation.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+
+using namespace hv;
+using namespace hv::runtime;
+using std::chrono::milliseconds;
+
+namespace {
+
+Topology topology_of(const std::vector<int>& hosts, int rank) {
+  Topology topology;
+  topology.rank = rank;
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    topology.leaders.push_back(static_cast<int>(topology.host_of.size()));
+    topology.host_of.insert(topology.host_of.end(), static_cast<std::size_t>(hosts[host]),
+                            static_cast<int>(host));
+  }
+  topology.size = static_cast<int>(topology.host_of.size());
+  return topology;
+}
+
+Submission tensor(const std::string& name, std::int64_t count = 4) {
+  Submission submission;
+  submission.name = name;
+  submission.description.kind = CollectiveKind::kAllreduce;
+  submission.description.type = ElementType::kFloat32;
+  submission.description.shape = {count};
+  return submission;
+}
+
+Submission gather(const std::string& name, std::int64_t rows) {
+  Submission submission = tensor(name);
+  submission.description.kind = CollectiveKind::kAllgather;
+  submission.description.shape = {kVaries, 2};
+  submission.first_extent = rows;
+  return submission;
+}
+
+// All nodes of a job, and the messages between them.
+struct Network {
+  Network(const std::vector<int>& hosts, NegotiationConfig config, int fanout = 2) {
+    const int size = topology_of(hosts, 0).size;
+    for (int rank = 0; rank < size; ++rank) {
+      nodes.push_back(std::make_unique<Negotiation>(
+          config, make_control_tree(topology_of(hosts, rank), fanout)));
+    }
+    verdicts.resize(nodes.size());
+  }
+
+  // Lets a rank conclude; its messages are under way then.
+  void conclude(int rank) {
+    Negotiation& node = *nodes[static_cast<std::size_t>(rank)];
+    node.conclude(time);
+    for (auto& [to, message] : node.take_messages()) {
+      bytes_sent += message.size();
+      edges[{rank, to}].push_back(std::move(message));
+    }
+    for (Verdict& verdict : node.take_verdicts())
+      verdicts[static_cast<std::size_t>(rank)].push_back(std::move(verdict));
+    for (Waiting& stall : node.take_stalls()) stalls.push_back(std::move(stall));
+  }
+
+  // One message of a random edge arrives. False: none is under way.
+  bool deliver(std::mt19937_64& random) {
+    std::vector<std::pair<int, int>> busy;
+    for (const auto& [edge, queue] : edges) {
+      if (!queue.empty()) busy.push_back(edge);
+    }
+    if (busy.empty()) return false;
+    const auto edge = busy[random() % busy.size()];
+    const std::string message = std::move(edges[edge].front());
+    edges[edge].pop_front();
+    const Status status =
+        nodes[static_cast<std::size_t>(edge.second)]->receive(edge.first, message, time);
+    CHECK_MESSAGE(status.ok(), status.message);
+    return true;
+  }
+
+  void settle() {
+    std::mt19937_64 random(1);
+    do {
+      for (std::size_t rank = 0; rank < nodes.size(); ++rank) conclude(static_cast<int>(rank));
+    } while (deliver(random));
+  }
+
+  void submit_everywhere(const Submission& submission) {
+    for (auto& node : nodes) node->submit(submission, time);
+  }
+
+  std::vector<std::unique_ptr<Negotiation>> nodes;
+  std::map<std::pair<int, int>, std::deque<std::string>> edges;
+  std::vector<std::vector<Verdict>> verdicts;
+  std::vector<Waiting> stalls;
+  std::size_t bytes_sent = 0;
+  TimePoint time = TimePoint{} + std::chrono::hours(1);
+};
+
+// "a+b|c|!d|<2": groups, a failure, a rank that left.
+std::string words_of(const std::vector<Verdict>& verdicts) {
+  std::string words;
+  for (const Verdict& verdict : verdicts) {
+    if (!words.empty()) words += "|";
+    if (const auto* group = std::get_if<StartGroup>(&verdict)) {
+      for (std::size_t i = 0; i < group->tensors.size(); ++i)
+        words += (i ? "+" : "") + group->tensors[i].name;
+    } else if (const auto* failure = std::get_if<FailTensor>(&verdict)) {
+      words += "!" + failure->name;
+    } else {
+      words += "<" + std::to_string(std::get<RankLeft>(verdict).rank);
+    }
+  }
+  return words;
+}
+
+const std::vector<std::vector<int>> kJobs{{1}, {2}, {4}, {1, 1}, {2, 3}, {1, 2, 1, 3, 1, 1}};
+
+}  // namespace
+
+TEST_CASE("nothing starts before the last rank has the tensor, then it starts everywhere") {
+  for (const auto& hosts : kJobs) {
+    Network network(hosts, {});
+    for (std::size_t rank = 0; rank + 1 < network.nodes.size(); ++rank) {
+      network.nodes[rank]->submit(tensor("w"), network.time);
+    }
+    network.settle();
+    for (const auto& verdicts : network.verdicts) CHECK(verdicts.empty());
+    network.nodes.back()->submit(tensor("w"), network.time);
+    network.settle();
+    for (const auto& verdicts : network.verdicts) CHECK(words_of(verdicts) == "w");
+  }
+}
+
+TEST_CASE("what is ready together travels in rank 0's order") {
+  Network network({2, 2}, {.fusion_threshold_bytes = 0});
+  std::vector<std::string> names{"a", "b", "c", "d"};
+  for (auto& node : network.nodes) {
+    for (const std::string& name : names) node->submit(tensor(name), network.time);
+    std::rotate(names.begin(), names.begin() + 1, names.end());
+  }
+  network.settle();
+  for (const auto& verdicts : network.verdicts) CHECK(words_of(verdicts) == "a|b|c|d");
+}
+
+TEST_CASE("a tensor seen before costs few bytes") {
+  Network network({1, 1}, {});
+  std::vector<std::size_t> costs;
+  for (int round = 0; round < 3; ++round) {
+    network.bytes_sent = 0;
+    network.submit_everywhere(tensor(std::string(500, 'n')));
+    network.settle();
+    costs.push_back(network.bytes_sent);
+  }
+  CHECK(costs[0] > 1000);
+  CHECK(costs[1] < 100);
+  CHECK(costs[2] == costs[1]);
+}
+
+TEST_CASE(
+    "a cached tensor in another shape on one rank is a mismatch everywhere; agreed on, it goes "
+    "again") {
+  Network network({2, 2}, {});
+  network.submit_everywhere(tensor("w", 4));
+  network.settle();
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    network.nodes[rank]->submit(tensor("w", rank == 2 ? 5 : 4), network.time);
+  }
+  network.settle();
+  network.submit_everywhere(tensor("w", 5));
+  network.settle();
+  for (const auto& verdicts : network.verdicts) {
+    CHECK(words_of(verdicts) == "w|!w|w");
+    const auto& failure = std::get<FailTensor>(verdicts[1]);
+    CHECK(failure.status.code == StatusCode::kMismatch);
+    CHECK(failure.status.message.find("ranks 0-1,3 have float32 [4], rank 2 has float32 [5]") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("an allgather's extents reach every rank by rank, cached or changed") {
+  Network network({2, 1}, {});
+  for (int round = 0; round < 3; ++round) {
+    for (int rank = 0; rank < 3; ++rank) {
+      network.nodes[static_cast<std::size_t>(rank)]->submit(
+          gather("g", round < 2 ? rank : 7 + (rank == 1)), network.time);
+    }
+    network.settle();
+  }
+  for (const auto& verdicts : network.verdicts) {
+    REQUIRE(verdicts.size() == 3);
+    CHECK(std::get<StartGroup>(verdicts[0]).tensors[0].first_extents ==
+          std::vector<std::int64_t>{0, 1, 2});
+    CHECK(std::get<StartGroup>(verdicts[1]).tensors[0].first_extents ==
+          std::vector<std::int64_t>{0, 1, 2});
+    CHECK(std::get<StartGroup>(verdicts[2]).tensors[0].first_extents ==
+          std::vector<std::int64_t>{7, 8, 7});
+  }
+}
+
+TEST_CASE("a number evicted while it is under way is reported again in full") {
+  // Room for one entry: "a" is cached; rank 1 reports its number while "b" pushes it out.
+  Network network({2}, {.cache_capacity = 1});
+  network.submit_everywhere(tensor("a"));
+  network.settle();
+  network.nodes[0]->submit(tensor("b"), network.time);
+  network.nodes[1]->submit(tensor("b"), network.time);
+  network.nodes[1]->submit(tensor("a"), network.time);
+  network.settle();
+  network.nodes[0]->submit(tensor("a"), network.time);
+  network.settle();
+  for (const auto& verdicts : network.verdicts) CHECK(words_of(verdicts) == "a|b|a");
+}
+
+TEST_CASE("one decision may use a cached tensor and push it out") {
+  Network network({1, 1}, {.fusion_threshold_bytes = 0, .cache_capacity = 1});
+  network.submit_everywhere(tensor("a"));
+  network.settle();
+  for (auto& node : network.nodes) {
+    node->submit(tensor("b"), network.time);
+    node->submit(tensor("c"), network.time);
+    node->submit(tensor("a"), network.time);
+  }
+  network.settle();
+  for (const auto& verdicts : network.verdicts) CHECK(words_of(verdicts) == "a|b|c|a");
+}
+
+TEST_CASE(
+    "random submissions in random order with random delays start alike on all ranks, each once") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    NegotiationConfig config;
+    config.cache_capacity = random() % 8;
+    config.fusion_threshold_bytes = random() % 2 ? 64 : 0;
+    Network network(kJobs[seed % kJobs.size()], config);
+    const std::size_t size = network.nodes.size();
+    constexpr int kRounds = 8, kNames = 6;
+    // Each rank walks through its own order of the names, round by round, submitting a name again
+    // only once its last use has been decided on, as a program would.
+    std::vector<std::vector<std::string>> todo(size);
+    for (auto& own : todo) {
+      for (int round = 0; round < kRounds; ++round) {
+        std::vector<std::string> names;
+        for (int i = 0; i < kNames; ++i) names.push_back("t" + std::to_string(i));
+        std::shuffle(names.begin(), names.end(), random);
+        own.insert(own.end(), names.rbegin(), names.rend());
+      }
+    }
+    const auto in_flight = [&](std::size_t rank, const std::string& name, int submitted) {
+      int started = 0;
+      for (const Verdict& verdict : network.verdicts[rank]) {
+        for (const auto& other : std::get<StartGroup>(verdict).tensors)
+          started += other.name == name;
+      }
+      return submitted > started;
+    };
+    std::vector<std::map<std::string, int>> submitted(size);
+    for (int step = 0; step < 20000; ++step) {
+      const std::size_t rank = random() % size;
+      if (random() % 3 == 0 && !todo[rank].empty()) {
+        const std::string name = todo[rank].back();
+        int& times = submitted[rank][name];
+        if (!in_flight(rank, name, times)) {
+          ++times;
+          todo[rank].pop_back();
+          // One name changes its shape from use to use.
+          network.nodes[rank]->submit(tensor(name, name == "t0" ? times : 4), network.time);
+        }
+      }
+      if (random() % 2 == 0) network.conclude(static_cast<int>(rank));
+      network.deliver(random);
+    }
+    network.settle();
+    const std::string expected = words_of(network.verdicts[0]);
+    std::map<std::string, int> started;
+    for (const Verdict& verdict : network.verdicts[0]) {
+      for (const auto& other : std::get<StartGroup>(verdict).tensors) ++started[other.name];
+    }
+    CHECK(started == submitted[0]);
+    CHECK(std::all_of(todo.begin(), todo.end(), [](const auto& own) { return own.empty(); }));
+    for (const auto& verdicts : network.verdicts) CHECK(words_of(verdicts) == expected);
+  }
+}
+
+TEST_CASE("a rank that leaves is the last thing that is decided") {
+  for (const int leaver : {0, 3}) {
+    Network network({2, 2}, {});
+    network.submit_everywhere(tensor("w"));
+    network.settle();
+    network.nodes[1]->submit(tensor("pending"), network.time);
+    network.nodes[static_cast<std::size_t>(leaver)]->leave();
+    network.settle();
+    network.submit_everywhere(tensor("later"));
+    network.settle();
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      CHECK(words_of(network.verdicts[rank]) == "w|<" + std::to_string(leaver));
+      CHECK(network.nodes[rank]->is_over());
+    }
+  }
+}
+
+TEST_CASE("the root is told which ranks of other hosts miss a tensor") {
+  NegotiationConfig config;
+  config.stall_limit = milliseconds(1000);
+  Network network({2, 3, 1}, config);
+  for (const int rank : {0, 2, 4, 5})
+    network.nodes[static_cast<std::size_t>(rank)]->submit(tensor("w"), network.time);
+  network.settle();
+  CHECK(network.stalls.empty());
+  for (int tick = 0; tick < 6; ++tick) {
+    network.time += milliseconds(250);
+    network.settle();
+  }
+  REQUIRE(network.stalls.size() == 1);
+  CHECK(network.stalls[0].name == "w");
+  CHECK(network.stalls[0].missing == std::vector<std::uint32_t>{1, 3});
+  for (const int rank : {1, 3})
+    network.nodes[static_cast<std::size_t>(rank)]->submit(tensor("w"), network.time);
+  network.settle();
+  for (const auto& verdicts : network.verdicts) CHECK(words_of(verdicts) == "w");
+}
+
+TEST_CASE("a tensor that rank 0 itself misses is told as well") {
+  NegotiationConfig config;
+  config.stall_limit = milliseconds(1000);
+  Network network({1, 2}, config);
+  network.nodes[1]->submit(tensor("w"), network.time);
+  network.nodes[2]->submit(tensor("w"), network.time);
+  for (int tick = 0; tick < 6; ++tick) {
+    network.settle();
+    network.time += milliseconds(250);
+  }
+  REQUIRE(network.stalls.size() == 1);
+  CHECK(network.stalls[0].missing == std::vector<std::uint32_t>{0});
+}
+
+TEST_CASE("bytes that are no message of a peer are an error in words, never taken") {
+  Network network({2, 2}, {});
+  network.submit_everywhere(tensor("w"));
+  network.conclude(1);
+  const std::string good = network.edges[{1, 0}].front();
+  Negotiation& root = *network.nodes[0];
+  CHECK(root.receive(1, "", network.time).code == StatusCode::kSystem);
+  CHECK_FALSE(root.receive(1, "\x07rubbish", network.time).ok());
+  CHECK_FALSE(root.receive(3, good, network.time).ok());  // not a child of rank 0
+  CHECK_FALSE(root.receive(1, good + "x", network.time).ok());
+  for (std::size_t size = 0; size < good.size(); ++size)
+    CHECK_FALSE(root.receive(1, good.substr(0, size), network.time).ok());
+  Decision decision;
+  decision.groups.push_back({{77}, {}});
+  CHECK_FALSE(network.nodes[1]
+                  ->receive(0, encode_control(ControlType::kDecision, decision), network.time)
+                  .ok());
+  decision.groups = {{{}, {{"unknown", {}}}}};
+  CHECK_FALSE(network.nodes[1]
+                  ->receive(0, encode_control(ControlType::kDecision, decision), network.time)
+                  .ok());
+  decision.groups = {{{}, {{"w", {}}, {"w", {}}}}};
+  CHECK_FALSE(network.nodes[1]
+                  ->receive(0, encode_control(ControlType::kDecision, decision), network.time)
+                  .ok());
+  Report other_epoch;
+  other_epoch.epoch = 9;
+  CHECK_FALSE(
+      root.receive(1, encode_control(ControlType::kReport, other_epoch), network.time).ok());
+}
+
+TEST_CASE("random bytes never break a node") {
+  std::mt19937_64 random(3);
+  Network network({2}, {});
+  network.submit_everywhere(tensor("w"));
+  network.conclude(1);
+  const std::string good = network.edges[{1, 0}].front();
+  for (int i = 0; i < 20000; ++i) {
+    std::string bytes = good;
+    for (int flips = 0; flips < 3; ++flips)
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    (void)network.nodes[0]->receive(1, bytes, network.time).ok();
+  }
+  network.settle();
+}

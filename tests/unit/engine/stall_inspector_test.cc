@@ -1,0 +1,59 @@
+// Tests of when stalls are told. SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine/stall_inspector.h"
+
+#include <doctest/doctest.h>
+
+using namespace hv;
+using namespace hv::runtime;
+using std::chrono::seconds;
+
+namespace {
+
+const TimePoint kStart = TimePoint{} + std::chrono::hours(1);
+
+}  // namespace
+
+TEST_CASE("a stall is told at the limit, then at twice, four times, eight times it") {
+  StallInspector inspector{seconds(60)};
+  std::vector<int> told;
+  for (int second = 0; second <= 500; second += 5) {
+    if (!inspector.inspect({{"w", kStart, {1}}}, kStart + seconds(second)).empty())
+      told.push_back(second);
+  }
+  CHECK(told == std::vector<int>{60, 120, 240, 480});
+}
+
+TEST_CASE("a tensor that completed and stalls again is told at the limit again") {
+  StallInspector inspector{seconds(10)};
+  CHECK(inspector.inspect({{"w", kStart, {1}}}, kStart + seconds(10)).size() == 1);
+  CHECK(inspector.inspect({}, kStart + seconds(11)).empty());
+  const TimePoint later = kStart + seconds(12);
+  CHECK(inspector.inspect({{"w", later, {1}}}, later + seconds(9)).empty());
+  CHECK(inspector.inspect({{"w", later, {1}}}, later + seconds(10)).size() == 1);
+}
+
+TEST_CASE("only those that wait too long are told") {
+  StallInspector inspector{seconds(10)};
+  const auto due = inspector.inspect({{"old", kStart, {1}}, {"new", kStart + seconds(5), {2}}},
+                                     kStart + seconds(12));
+  REQUIRE(due.size() == 1);
+  CHECK(due[0].name == "old");
+}
+
+TEST_CASE("it looks four times within the limit, and never with a limit of zero") {
+  StallInspector inspector{seconds(60)};
+  CHECK(inspector.is_due(kStart));
+  inspector.inspect({}, kStart);
+  CHECK_FALSE(inspector.is_due(kStart + seconds(14)));
+  CHECK(inspector.is_due(kStart + seconds(15)));
+  StallInspector never{Duration::zero()};
+  CHECK_FALSE(never.is_due(kStart));
+  CHECK(never.next_look() == TimePoint::max());
+}
+
+TEST_CASE("the words name tensor, time and ranks") {
+  const std::string words = stall_words({"w", kStart, {3, 5, 6, 7}}, 8, kStart + seconds(61));
+  CHECK(words.find(
+            "tensor 'w' has waited 61 s for ranks 3,5-7; it is ready on the other 4 of 8 ranks") ==
+        0);
+}

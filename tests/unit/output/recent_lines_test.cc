@@ -1,0 +1,77 @@
+// A rank's last lines, for the words about its failure; and the folding of equal words.
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/output/recent_lines.h"
+
+#include <doctest/doctest.h>
+
+#include "launcher/output/gather.h"
+
+using hv::launcher::gather;
+using hv::launcher::kRecentBytes;
+using hv::launcher::kRecentLines;
+using hv::launcher::rank_words;
+using hv::launcher::RecentLines;
+using Lines = std::vector<std::string>;
+
+TEST_CASE("recent lines of both streams come in the order in which they ended") {
+  RecentLines recent;
+  recent.add(1, "out 1\nhalf");
+  recent.add(2, "err 1\n");
+  recent.add(1, " line\nlast");
+  CHECK(recent.lines() == Lines{"out 1", "err 1", "half line", "last"});
+}
+
+TEST_CASE("a rank that wrote nothing has no recent lines") {
+  RecentLines recent;
+  recent.add(1, "");
+  CHECK(recent.lines().empty());
+}
+
+TEST_CASE("recent lines are the last twenty, without carriage returns at their ends") {
+  RecentLines recent;
+  for (int i = 0; i < 100; ++i) recent.add(1, std::to_string(i) + "\r\n");
+  const Lines lines = recent.lines();
+  CHECK(lines.size() == kRecentLines);
+  CHECK(lines.front() == "80");
+  CHECK(lines.back() == "99");
+}
+
+TEST_CASE("of a long line the end is kept, marked as cut") {
+  RecentLines recent;
+  recent.add(2, "kept out\n" + std::string(3 * kRecentBytes, 'x') + "end\n");
+  const Lines lines = recent.lines();
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].starts_with("\u2026xxx"));
+  CHECK(lines[0].ends_with("xend"));
+  CHECK(lines[0].size() <= kRecentBytes + 3);
+}
+
+TEST_CASE("recent lines are not marked as cut where what was forgotten ended in a newline") {
+  RecentLines recent;
+  const std::string line(kRecentBytes / 8 - 1, 'x');
+  for (int i = 0; i < 20; ++i) recent.add(1, line + "\n");
+  CHECK(recent.lines().front() == line);
+  recent.add(2, std::string(kRecentBytes, 'y'));
+  CHECK(recent.lines().back() == std::string(kRecentBytes, 'y'));
+}
+
+TEST_CASE("recent bytes stay bounded over many small and large pieces") {
+  RecentLines recent;
+  for (int i = 0; i < 1000; ++i)
+    recent.add(1 + i % 2, std::string(static_cast<std::size_t>(i * 7 % 5000), 'z'));
+  std::size_t bytes = 0;
+  for (const std::string& line : recent.lines()) bytes += line.size();
+  CHECK(bytes <= 2 * kRecentBytes + 6);
+  CHECK(bytes >= kRecentBytes / 2);
+}
+
+TEST_CASE("equal texts of several ranks become one group, in the order of their first ranks") {
+  const auto groups = gather({{3, {"a"}}, {0, {"b", "c"}}, {1, {"a"}}, {2, {"b", "c"}}, {4, {}}});
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0].ranks == std::vector<int>{0, 2});
+  CHECK(groups[0].lines == Lines{"b", "c"});
+  CHECK(groups[1].ranks == std::vector<int>{1, 3});
+  CHECK(rank_words(groups[1].ranks) == "ranks 1,3");
+  CHECK(rank_words({7}) == "rank 7");
+  CHECK(gather({}).empty());
+}

@@ -1,0 +1,127 @@
+// What tests of the output room share: pipes, a folder, and an owner that listens to the room.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher/output/output_room.h"
+#include "src/base/unique_fd.h"
+
+namespace hv::launcher {
+
+struct Pipe {
+  Pipe() {
+    int fds[2];
+    REQUIRE(::pipe2(fds, O_CLOEXEC) == 0);
+    reader.reset(fds[0]);
+    writer.reset(fds[1]);
+  }
+  // So many bytes; fewer when the last writer has closed.
+  std::string read(std::size_t bytes) const {
+    std::string text(bytes, '\0');
+    std::size_t have = 0;
+    for (ssize_t got;
+         have < bytes && (got = ::read(reader.get(), &text[have], bytes - have)) > 0;) {
+      have += static_cast<std::size_t>(got);
+    }
+    text.resize(have);
+    return text;
+  }
+  // Once nobody else writes.
+  std::string read_all() {
+    writer.reset();
+    return read(1 << 20);
+  }
+  UniqueFd reader;
+  UniqueFd writer;
+};
+
+// What the room tells its owner. Waits for conditions instead of for time.
+class Owner {
+ public:
+  OutputRoom::Written written() {
+    return [this](std::uint32_t rank, std::size_t bytes) {
+      const std::lock_guard lock(mutex_);
+      written_[rank] += bytes;
+      changed_.notify_all();
+    };
+  }
+  OutputRoom::Broken broken() {
+    return [this](const std::string& what, int errno_value, int stream) {
+      const std::lock_guard lock(mutex_);
+      broken_.push_back({what, errno_value, stream});
+      changed_.notify_all();
+    };
+  }
+  struct Breakage {
+    std::string what;
+    int errno_value;
+    int stream;
+  };
+  void wait_written(std::uint32_t rank, std::size_t bytes) {
+    std::unique_lock lock(mutex_);
+    REQUIRE(
+        changed_.wait_for(lock, std::chrono::seconds(60), [&] { return written_[rank] >= bytes; }));
+    CHECK(written_[rank] == bytes);
+  }
+  Breakage wait_broken() {
+    std::unique_lock lock(mutex_);
+    REQUIRE(changed_.wait_for(lock, std::chrono::seconds(60), [&] { return !broken_.empty(); }));
+    return broken_.front();
+  }
+  std::size_t written_of(std::uint32_t rank) {
+    const std::lock_guard lock(mutex_);
+    return written_[rank];
+  }
+  std::size_t breakages() {
+    const std::lock_guard lock(mutex_);
+    return broken_.size();
+  }
+
+ private:
+  std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  std::map<std::uint32_t, std::size_t> written_;
+  std::vector<Breakage> broken_;
+};
+
+struct Folder {
+  Folder() {
+    char name[] = "/tmp/hvrun-output-XXXXXX";
+    REQUIRE(::mkdtemp(name) != nullptr);
+    path = name;
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string text_of(const std::string& file) const {
+    std::ifstream stream(path + "/" + file, std::ios::binary);
+    REQUIRE(stream);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+  std::string path;
+};
+
+inline OutputOptions onto(const Pipe& out, const Pipe& errors) {
+  OutputOptions options;
+  options.stdout_fd = out.writer.get();
+  options.stderr_fd = errors.writer.get();
+  return options;
+}
+
+inline OutputChunk chunk(std::uint32_t rank, int stream, std::string bytes, bool end = false) {
+  return {rank, stream, 0, std::move(bytes), end};
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,137 @@
+// Tests of placement. SPDX-License-Identifier: Apache-2.0
+#include "launcher/plan/launch_plan.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "launcher/plan/plan_text.h"
+#include "src/base/error.h"
+
+using namespace hv::launcher;
+
+namespace {
+
+using Facts = std::vector<std::optional<HostFacts>>;
+
+JobSpec spec_of(std::optional<int> ranks) {
+  JobSpec spec;
+  spec.ranks = ranks;
+  spec.program = {"train", "--epochs", "3"};
+  return spec;
+}
+
+LaunchPlan plan_for(const std::string& hosts, std::optional<int> ranks, Facts facts = {}) {
+  const HostList list = parse_host_expression(hosts);
+  facts.resize(list.entries.size());
+  return make_plan(spec_of(ranks), list, facts);
+}
+
+std::string picture(const LaunchPlan& plan) {
+  std::string text;
+  for (const PlannedRank& rank : plan.ranks) {
+    text += plan.hosts[static_cast<std::size_t>(rank.host)].name +
+            std::to_string(rank.identity.local_rank) + " ";
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("ranks fill the first host's slots, then the next's") {
+  CHECK(picture(plan_for("a:2,b:2", 4)) == "a0 a1 b0 b1 ");
+  CHECK(picture(plan_for("a:2,b:2", 3)) == "a0 a1 b0 ");
+  CHECK(picture(plan_for("a:2,b:2", 2)) == "a0 a1 ");
+  CHECK(picture(plan_for("a:1,b:3", std::nullopt)) == "a0 b0 b1 b2 ");
+}
+
+TEST_CASE("hosts without a rank are not in the plan") {
+  CHECK(plan_for("a:2,b:2", 2).hosts.size() == 1);
+}
+
+TEST_CASE("local and cross numbers follow from the placement") {
+  const LaunchPlan plan = plan_for("a:3,b:1,c:2", 6);
+  struct Row {
+    int local_rank, local_size, cross_rank, cross_size;
+  };
+  const Row rows[] = {{0, 3, 0, 3}, {1, 3, 0, 2}, {2, 3, 0, 1},
+                      {0, 1, 1, 3}, {0, 2, 2, 3}, {1, 2, 1, 2}};
+  for (std::size_t i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    const hv::RankIdentity& who = plan.ranks[i].identity;
+    CHECK(who.rank == static_cast<int>(i));
+    CHECK(who.size == 6);
+    CHECK(who.local_rank == rows[i].local_rank);
+    CHECK(who.local_size == rows[i].local_size);
+    CHECK(who.cross_rank == rows[i].cross_rank);
+    CHECK(who.cross_size == rows[i].cross_size);
+  }
+}
+
+TEST_CASE("more ranks than slots on named hosts is an error with both numbers") {
+  try {
+    plan_for("a:2,b:1", 4);
+    FAIL("no error");
+  } catch (const hv::Error& error) {
+    const std::string text = error.what();
+    CHECK(text.find("4 ranks") != std::string::npos);
+    CHECK(text.find("3 slots") != std::string::npos);
+    CHECK(text.find("a:2, b:1") != std::string::npos);
+  }
+}
+
+TEST_CASE("slots that are not stated are the host's GPUs, else one") {
+  CHECK(picture(plan_for("a,b", std::nullopt, {HostFacts{2, 64}, HostFacts{0, 64}})) ==
+        "a0 a1 b0 ");
+  CHECK(plan_for("a", std::nullopt, {HostFacts{2, 64}}).ranks[1].gpu == 1);
+}
+
+TEST_CASE("without facts one slot is assumed, and the plan says so") {
+  const LaunchPlan plan = plan_for("a,b:2", std::nullopt);
+  CHECK(plan.hosts[0].slots_assumed);
+  CHECK_FALSE(plan.hosts[1].slots_assumed);
+  CHECK(picture(plan) == "a0 b0 b1 ");
+}
+
+TEST_CASE("this machine has as many slots as GPUs or cores, and more ranks run with one warning") {
+  const HostList here{{}, true};
+  const Facts facts{HostFacts{0, 2}};
+  CHECK(make_plan(spec_of(std::nullopt), here, facts).ranks.size() == 2);
+  CHECK(make_plan(spec_of(std::nullopt), here, {HostFacts{8, 2}}).ranks.size() == 8);
+  CHECK(make_plan(spec_of(2), here, facts).warnings.empty());
+  const LaunchPlan crowded = make_plan(spec_of(5), here, facts);
+  CHECK(crowded.ranks.size() == 5);
+  CHECK(crowded.warnings.size() == 1);
+}
+
+TEST_CASE("hosts beyond what the ranks can need get no agent") {
+  const HostList list = parse_host_expression("a:2,b:2,c:2");
+  CHECK(hosts_needed(spec_of(2), list) == 1);
+  CHECK(hosts_needed(spec_of(3), list) == 2);
+  CHECK(hosts_needed(spec_of(std::nullopt), list) == 3);
+  CHECK(hosts_needed(spec_of(9), list) == 3);
+}
+
+TEST_CASE("the plan as JSON has what scripts read, and unknowns are null") {
+  const LaunchPlan plan = plan_for("a,b:2", 3);
+  JobSpec spec = spec_of(3);
+  spec.program = {"train", "\xff"};
+  const auto json = nlohmann::json::parse(plan_as_json(spec, plan));
+  REQUIRE(json["ranks"].size() == 3);
+  CHECK(json["ranks"][2]["host"] == "b");
+  CHECK(json["ranks"][2]["local_rank"] == 1);
+  CHECK(json["ranks"][2]["local_size"] == 2);
+  CHECK(json["ranks"][2]["cross_rank"] == 0);
+  CHECK(json["ranks"][2]["cross_size"] == 1);
+  CHECK(json["ranks"][0]["gpu"].is_null());
+  CHECK(json["hosts"][0]["slots_assumed"] == true);
+  CHECK(json["program"][1] == "\\xff");
+}
+
+TEST_CASE("the plan as text names every rank once") {
+  const LaunchPlan plan = plan_for("alpha:1,beta", 2);
+  const std::string text = plan_as_text(spec_of(2), plan);
+  CHECK(text.find("2 ranks on 2 hosts, each runs: train --epochs 3\n") == 0);
+  CHECK(text.find("\n0     alpha") != std::string::npos);
+  CHECK(text.find("\n1     beta *") != std::string::npos);
+}

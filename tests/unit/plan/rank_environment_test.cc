@@ -1,0 +1,77 @@
+// Tests of what ranks inherit. SPDX-License-Identifier: Apache-2.0
+#include "launcher/plan/rank_environment.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "src/base/error.h"
+
+using namespace hv::launcher;
+
+namespace {
+
+bool has(const CommonEnvironment& environment, const std::string& entry) {
+  return std::find(environment.entries.begin(), environment.entries.end(), entry) !=
+         environment.entries.end();
+}
+
+const hv::Environment kOwn = hv::Environment::from_entries(
+    {"PATH=/bin", "HOME=/root", "SSH_AUTH_SOCK=/x", "FOO=1", "FOO_A=2", "FOO_B=3", "HVRUN_RANK=7",
+     "RANK=7", "HVRUN_FUSION_THRESHOLD=1M", "CUDA_VISIBLE_DEVICES=3", "ODD=a\nb"});
+
+JobSpec exporting(std::vector<std::string> words, bool clean = false) {
+  JobSpec spec;
+  spec.exports = std::move(words);
+  spec.clean_environment = clean;
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("hvrun's environment travels, less what belongs to a host or a login") {
+  const CommonEnvironment environment = common_environment(exporting({}), kOwn);
+  CHECK(has(environment, "PATH=/bin"));
+  CHECK(has(environment, "FOO=1"));
+  CHECK(has(environment, "ODD=a\nb"));
+  CHECK(has(environment, "HVRUN_FUSION_THRESHOLD=1M"));
+  CHECK_FALSE(has(environment, "HOME=/root"));
+  CHECK_FALSE(has(environment, "SSH_AUTH_SOCK=/x"));
+  CHECK_FALSE(has(environment, "CUDA_VISIBLE_DEVICES=3"));
+}
+
+TEST_CASE("a contract that hvrun itself was born with does not travel") {
+  const CommonEnvironment environment = common_environment(exporting({}), kOwn);
+  CHECK_FALSE(has(environment, "HVRUN_RANK=7"));
+  CHECK_FALSE(has(environment, "RANK=7"));
+}
+
+TEST_CASE("-x overrides the list, sets values and takes patterns") {
+  const CommonEnvironment environment =
+      common_environment(exporting({"HOME", "FOO=9", "NEW=a=b", "EMPTY="}), kOwn);
+  CHECK(has(environment, "HOME=/root"));
+  CHECK(has(environment, "FOO=9"));
+  CHECK(has(environment, "NEW=a=b"));
+  CHECK(has(environment, "EMPTY="));
+}
+
+TEST_CASE("a clean environment holds what -x names and nothing else of hvrun's") {
+  const CommonEnvironment environment = common_environment(exporting({"FOO_*"}, true), kOwn);
+  CHECK(environment.entries == std::vector<std::string>{"FOO_A=2", "FOO_B=3"});
+  CHECK(std::count(environment.host_variables.begin(), environment.host_variables.end(), "PATH") ==
+        1);
+}
+
+TEST_CASE("-x of a missing variable, of nothing, and of the contract are errors") {
+  for (const char* word : {"MISSING", "", "=x", "HVRUN_RANK=1", "MASTER_PORT=1", "RANK"}) {
+    CAPTURE(word);
+    CHECK_THROWS_AS(common_environment(exporting({word}), kOwn), hv::Error);
+  }
+}
+
+TEST_CASE("patterns match beginnings only") {
+  CHECK(matches_pattern("SSH_TTY", "SSH_*"));
+  CHECK_FALSE(matches_pattern("MY_SSH_TTY", "SSH_*"));
+  CHECK(matches_pattern("HOME", "HOME"));
+  CHECK_FALSE(matches_pattern("HOMER", "HOME"));
+}

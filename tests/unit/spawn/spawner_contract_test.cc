@@ -1,0 +1,162 @@
+// What every spawner promises, asked of each: local, a command, libssh, the system's ssh.
+// SPDX-License-Identifier: Apache-2.0
+#include <functional>
+#include <thread>
+
+#include "launcher/spawn/spawner.h"
+#include "tests/unit/spawn/ssh_world.h"
+
+using namespace hv;
+using namespace hv::launcher;
+using namespace hv::launcher::trial;
+
+namespace {
+
+// One way to reach this machine.
+struct Way {
+  std::string name;
+  SpawnOptions options;
+  HostTarget host;
+};
+
+// world must outlive them.
+std::vector<Way> all_ways(SshWorld& world, SshWorld& routed) {
+  routed.configure("  HostKeyAlias routed");
+  write_file(routed.folder / "known_hosts", "routed " + read_file(routed.folder / "host_key.pub"));
+  const FakeRsh rsh(world.folder, "sh", "export XDG_CACHE_HOME=" + world.folder.folder("cache"));
+  SpawnOptions by_command = world.options();
+  by_command.remote_shell = rsh.command();
+  return {{"local", world.options(), {"localhost", "", 0, "", true}},
+          {"command", by_command, {"b", "", 0, "", false}},
+          {"libssh", world.options(), world.target()},
+          {"system ssh", routed.options(), routed.target()}};
+}
+
+void for_all_ways(const std::string& agent, const std::function<void(const Way&)>& check) {
+  SshWorld world, routed;
+  for (Way& way : all_ways(world, routed)) {
+    CAPTURE(way.name);
+    write_file(way.options.agent_program, agent, 0755);
+    check(way);
+  }
+  CHECK_FALSE(world.system_ssh_was_used());
+  CHECK(routed.system_ssh_was_used());
+}
+
+// An agent by script: what it does after --version has been answered.
+std::string agent_that(const std::string& does) {
+  return "#!/bin/sh\n[ \"$1\" = --version ] && { echo hvrun-agent 0 test; exit 0; }\n" + does +
+         "\n";
+}
+
+}  // namespace
+
+TEST_CASE(
+    "every spawner's stream begins with the agent's first byte and carries all bytes both ways at "
+    "once") {
+  for_all_ways(agent_that("printf HELLO; exec cat"), [](const Way& way) {
+    asio::io_context io;
+    const auto spawner = make_spawner(way.options);
+    const auto channel = run(io, spawner->start(way.host));
+    CHECK(run(io, read_exactly(*channel, 5)) == "HELLO");
+    std::string sent(6 << 20, '\0');
+    for (std::size_t i = 0; i < sent.size(); ++i)
+      sent[i] = static_cast<char>(i * 2654435761u >> 13);
+    bool written = false;
+    asio::co_spawn(io, write_all(*channel, sent),
+                   [&](std::exception_ptr, bool all) { written = all; });
+    const std::string echoed = run(io, read_exactly(*channel, sent.size()));
+    CHECK(written);
+    CHECK((echoed == sent));
+  });
+}
+
+TEST_CASE("every spawner's agent sees the end of its stream when the channel is closed") {
+  for_all_ways(
+      agent_that("printf '%s\\n' $$; cat >/dev/null; echo ended >\"$(dirname \"$0\")/ended\""),
+      [](const Way& way) {
+        asio::io_context io;
+        const auto spawner = make_spawner(way.options);
+        auto channel = run(io, spawner->start(way.host));
+        std::string buffer(100, '\0');
+        REQUIRE(run(io, channel->read_some(asio::buffer(buffer))) > 1);
+        const std::string process = "/proc/" + std::to_string(std::stoi(buffer));
+        REQUIRE(std::filesystem::exists(process));
+        channel->close();
+        CHECK(run(io, channel->read_some(asio::buffer(buffer))) == 0);
+        CHECK_FALSE(run(io, write_all(*channel, "x")));
+        const TimePoint deadline = now() + std::chrono::seconds(10);
+        const auto is_gone = [&process] {
+          return !contains(read_file(process + "/stat"), ") ") ||
+                 contains(read_file(process + "/stat"), ") Z ");
+        };
+        while (!is_gone() && now() < deadline) std::this_thread::yield();
+        CHECK(is_gone());
+      });
+}
+
+TEST_CASE("every spawner tells how an agent ended and what it said on stderr") {
+  for_all_ways(agent_that("printf HELLO; echo 'something broke' >&2; exit 9"), [](const Way& way) {
+    asio::io_context io;
+    const auto spawner = make_spawner(way.options);
+    const auto channel = run(io, spawner->start(way.host));
+    CHECK(run(io, read_exactly(*channel, 100)) == "HELLO");
+    CHECK(contains(channel->last_words(), "something broke"));
+    CHECK(contains(channel->last_words(), "code 9"));
+  });
+}
+
+TEST_CASE("every spawner's stream survives a flood that is read slowly, with stderr beside it") {
+  for_all_ways(
+      agent_that(
+          "head -c 30000000 /dev/zero | tr '\\0' x; head -c 3000000 /dev/zero >&2; printf END"),
+      [](const Way& way) {
+        asio::io_context io;
+        const auto spawner = make_spawner(way.options);
+        const auto channel = run(io, spawner->start(way.host));
+        const std::string all = run(io, read_exactly(*channel, 40000000));
+        CHECK(all.size() == 30000003);
+        CHECK(all.substr(all.size() - 4) == "xEND");
+        CHECK(channel->last_words().size() < 20000);
+      });
+}
+
+TEST_CASE("an agent sees descriptors 0, 1 and 2 and no other, whatever the spawner") {
+  // 3 is the folder that ls itself has opened.
+  for_all_ways(agent_that("exec ls /proc/self/fd"), [](const Way& way) {
+    asio::io_context io;
+    const auto spawner = make_spawner(way.options);
+    const auto channel = run(io, spawner->start(way.host));
+    CHECK(run(io, read_exactly(*channel, 1000)) == "0\n1\n2\n3\n");
+  });
+}
+
+TEST_CASE("a local agent that is missing is an error that names it") {
+  const TemporaryFolder folder;
+  SpawnOptions options = options_for(folder);
+  options.agent_program = folder / "nowhere";
+  asio::io_context io;
+  const Error error = start_error(io, *make_spawner(options), {"localhost", "", 0, "", true});
+  CHECK(contains(error.what(), "nowhere"));
+  CHECK_FALSE(error.hint().empty());
+}
+
+TEST_CASE("--rsh gets the words of a shell, and user, port and key only when they are given") {
+  const TemporaryFolder folder;
+  const std::string rsh = folder / "my rsh";
+  write_file(rsh, "#!/bin/sh\nprintf '%s|' \"$@\" >" + folder / "words" + "\n", 0755);
+  asio::io_context io;
+  SpawnOptions options = options_for(folder, "'" + rsh + "' -o \"a b\"");
+  (void)start_error(io, *make_spawner(options), {"b", "", 0, "", false});
+  CHECK(read_file(folder / "words").find("-o|a b|b|exec /bin/sh -c ") == 0);
+  (void)start_error(io, *make_spawner(options), {"b", "me", 2222, "key", false});
+  CHECK(read_file(folder / "words").find("-o|a b|-l|me|-p|2222|-i|key|b|exec ") == 0);
+  for (const std::string broken : {"'ssh", "  "}) {
+    options.remote_shell = broken;
+    CHECK(start_error(io, *make_spawner(options), {"b", "", 0, "", false}).kind() ==
+          ErrorKind::kUsage);
+  }
+  options.remote_shell = "ssh";
+  CHECK(start_error(io, *make_spawner(options), {"-oProxyCommand=evil", "", 0, "", false}).kind() ==
+        ErrorKind::kUsage);
+}

@@ -1,0 +1,63 @@
+// Tests of choosing addresses, and of fences. SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/address_choice.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "launcher/supervise/fence_table.h"
+
+using namespace hv::launcher;
+
+TEST_CASE(
+    "the first address that all others reached is taken; one that several hosts share never "
+    "proves") {
+  // 172.17.0.1 is docker0 on every host: whoever answers there is not the host that was meant.
+  const std::vector<std::vector<std::string>> candidates{{"172.17.0.1", "10.0.0.1"},
+                                                         {"172.17.0.1", "10.0.0.2"}};
+  const AddressChoice choice = choose_addresses(
+      {"a", "b"}, candidates, {{0, {1, {"10.0.0.2"}, ""}}, {1, {0, {"10.0.0.1"}, ""}}});
+  CHECK(choice.addresses == std::vector<std::string>{"10.0.0.1", "10.0.0.2"});
+  CHECK(choice.warnings.empty());
+}
+
+TEST_CASE("of several addresses the one that most hosts reached wins, then the host's own order") {
+  const std::vector<std::vector<std::string>> candidates{{"10.0.0.1", "10.1.0.1"}, {"x"}, {"y"}};
+  const AddressChoice choice =
+      choose_addresses({"a", "b", "c"}, candidates,
+                       {{1, {0, {"10.1.0.1"}, ""}}, {2, {0, {"10.0.0.1", "10.1.0.1"}, ""}}});
+  CHECK(choice.addresses[0] == "10.1.0.1");
+}
+
+TEST_CASE("a pair that cannot talk is told with both names and the reason") {
+  const AddressChoice choice =
+      choose_addresses({"a", "b"}, {{"1"}, {"2"}}, {{0, {1, {}, "refused"}}});
+  REQUIRE(choice.warnings.size() == 1);
+  CHECK(choice.warnings[0].find("host a reaches no address of host b (refused)") == 0);
+}
+
+TEST_CASE("an answer about a host that is none is ignored") {
+  CHECK(choose_addresses({"a"}, {{"1"}}, {{0, {7, {"9"}, ""}}}).addresses ==
+        std::vector<std::string>{"1"});
+}
+
+TEST_CASE("few hosts probe everybody; many probe host 0 and their neighbours") {
+  CHECK(probe_partners(1, 3) == std::vector<int>{0, 2});
+  const std::vector<int> partners = probe_partners(100, 1000);
+  CHECK(partners.size() == 9);
+  CHECK(partners.front() == 0);
+  const std::vector<int> last = probe_partners(999, 1000);
+  CHECK(std::count(last.begin(), last.end(), 0) == 1);
+  CHECK(std::count(last.begin(), last.end(), 999) == 0);
+}
+
+TEST_CASE("a fence opens when every host has come, with what all put") {
+  FenceTable table(2);
+  CHECK_FALSE(table.arrive(0, {0, 1, {{0, "k", "v0"}}}).has_value());
+  CHECK_FALSE(table.arrive(0, {0, 1, {{0, "k", "again"}}}).has_value());  // a repeat counts once
+  CHECK_FALSE(table.arrive(1, {0, 2, {}}).has_value());                   // another fence
+  const auto out = table.arrive(1, {0, 1, {{1, "k", "v1"}}});
+  REQUIRE(out.has_value());
+  CHECK(out->puts.size() == 2);
+  CHECK(out->number == 1);
+}

@@ -1,0 +1,132 @@
+// Tests of the search for the cause. SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/failure_policy.h"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+using namespace hv::launcher;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::int64_t kMs = 1000000;
+const hv::TimePoint kStart{};
+
+RankEnd exited(int rank, int code, std::int64_t ms) {
+  return {rank, {false, code, false}, false, ms * kMs};
+}
+RankEnd killed(int rank, int signal, std::int64_t ms, bool ours = false) {
+  return {rank, {true, signal, false}, ours, ms * kMs};
+}
+
+}  // namespace
+
+TEST_CASE("ranks that end well are no failure") {
+  FailurePolicy policy(2);
+  policy.rank_ended(exited(0, 0, 1), kStart);
+  policy.rank_ended(exited(1, 0, 2), kStart);
+  CHECK_FALSE(policy.failed());
+  CHECK_FALSE(policy.decided(kStart + 10s));
+}
+
+TEST_CASE("a killed rank that is reaped late is named, not the victim that exited first") {
+  FailurePolicy policy(3);
+  policy.rank_ended(exited(1, 1, 100), kStart);
+  CHECK_FALSE(policy.decided(kStart + 100ms));
+  // Rank 0 still hands back its memory: agents see it exiting.
+  policy.exiting_ranks({0}, kStart + 200ms);
+  CHECK_FALSE(policy.decided(kStart + 300ms));
+  CHECK_FALSE(policy.decided(kStart + 2s));
+  policy.rank_ended(killed(0, SIGKILL, 400), kStart + 400ms);
+  policy.exiting_ranks({}, kStart + 450ms);
+  REQUIRE(policy.decided(kStart + 460ms));
+  const Verdict verdict = policy.verdict();
+  CHECK(verdict.rank == 0);
+  CHECK(verdict.exit_code == 137);
+  CHECK(verdict.consequences == std::vector<int>{1});
+}
+
+TEST_CASE("an answer from before the signal was delivered proves nothing") {
+  FailurePolicy policy(3);
+  policy.rank_ended(exited(1, 1, 0), kStart);
+  policy.exiting_ranks({}, kStart + 10ms);
+  CHECK_FALSE(policy.decided(kStart + 300ms));
+  policy.exiting_ranks({}, kStart + 260ms);
+  CHECK(policy.decided(kStart + 300ms));
+}
+
+TEST_CASE("at least 250 ms and at most 5 s are spent on the search") {
+  FailurePolicy policy(3);
+  policy.rank_ended(exited(1, 7, 0), kStart);
+  policy.exiting_ranks({}, kStart + 200ms);
+  CHECK_FALSE(policy.decided(kStart + 249ms));
+  policy.exiting_ranks({0}, kStart + 300ms);
+  CHECK_FALSE(policy.decided(kStart + 4900ms));
+  CHECK(policy.decided(kStart + 5s));
+}
+
+TEST_CASE("when every rank has ended there is nothing to wait for") {
+  FailurePolicy policy(2);
+  policy.rank_ended(exited(1, 7, 5), kStart);
+  policy.rank_ended(exited(0, 3, 4), kStart + 1ms);
+  CHECK(policy.decided(kStart + 1ms));
+  CHECK(policy.verdict().rank == 0);  // the earlier one by corrected time
+  CHECK(policy.verdict().exit_code == 3);
+}
+
+TEST_CASE("a rank that peers name as lost is waited for and named, even when it exited with 0") {
+  FailurePolicy policy(3);
+  policy.rank_ended(exited(1, 1, 10), kStart);
+  policy.named_lost(2);
+  policy.exiting_ranks({}, kStart + 300ms);
+  CHECK_FALSE(policy.decided(kStart + 1s));
+  policy.rank_ended(exited(2, 0, 5), kStart + 1s);
+  CHECK(policy.decided(kStart + 1s));
+  CHECK(policy.verdict().rank == 2);
+  CHECK(policy.verdict().exit_code == 1);
+}
+
+TEST_CASE("a rank that aborted over a lost peer yields to that peer") {
+  FailurePolicy policy(2);
+  policy.rank_ended(killed(0, SIGABRT, 20), kStart);
+  policy.named_lost(1);
+  policy.rank_ended(exited(1, 9, 10), kStart);
+  CHECK(policy.verdict().rank == 1);
+}
+
+TEST_CASE("a real crash beats an abort, and an abort beats an exit code") {
+  FailurePolicy policy(3);
+  policy.rank_ended(exited(0, 1, 1), kStart);
+  policy.rank_ended(killed(1, SIGABRT, 2), kStart);
+  CHECK(policy.verdict().rank == 1);
+  policy.rank_ended(killed(2, SIGSEGV, 3), kStart);
+  CHECK(policy.verdict().rank == 2);
+}
+
+TEST_CASE("a signal that hvrun itself sent is never the cause") {
+  FailurePolicy policy(2);
+  policy.rank_ended(killed(0, SIGTERM, 1, true), kStart);
+  policy.rank_ended(exited(1, 4, 2), kStart);
+  CHECK(policy.verdict().rank == 1);
+}
+
+TEST_CASE("what an agent ended by itself is no failure until its host is lost") {
+  FailurePolicy policy(2);
+  policy.rank_ended(killed(0, SIGTERM, 1, true), kStart);
+  CHECK_FALSE(policy.failed());
+  policy.host_lost(0, "its guard was killed", {0}, kStart + 2s);
+  CHECK(policy.failed());
+  CHECK(policy.verdict().exit_code == 5);
+}
+
+TEST_CASE("a lost host comes first, and its ranks are waited for no longer") {
+  FailurePolicy policy(4);
+  policy.rank_ended(exited(0, 1, 1), kStart);
+  policy.rank_ended(exited(1, 1, 1), kStart);
+  policy.host_lost(1, "silent", {2, 3}, kStart + 5ms);
+  REQUIRE(policy.decided(kStart + 5ms));
+  CHECK(policy.verdict().host == 1);
+  CHECK(policy.verdict().exit_code == 5);
+  CHECK(policy.verdict().consequences == std::vector<int>{0, 1});
+}

@@ -1,0 +1,266 @@
+// Tests of a job's whole life over agents that behave by script. SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/supervisor.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "src/base/text.h"
+#include "src/base/unique_fd.h"
+#include "tests/fakes/fake_agents.h"
+
+using namespace hv::launcher;
+namespace wire = hv::wire;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+};
+
+// A file without a name, to read back what was written to it.
+hv::UniqueFd scratch_file() {
+  return hv::UniqueFd(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+}
+
+std::string content_of(const hv::UniqueFd& fd) {
+  std::string text(1 << 20, '\0');
+  const ssize_t size = ::pread(fd.get(), text.data(), text.size(), 0);
+  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  return text;
+}
+
+Outcome supervise(std::map<std::string, FakeAgent*> agents, const std::string& hosts,
+                  JobSpec spec = {}) {
+  spec.program = {"train"};
+  spec.working_directory = "/";
+  const hv::UniqueFd out = scratch_file(), err = scratch_file();
+  OutputOptions output;
+  output.stdout_fd = out.get();
+  output.stderr_fd = err.get();
+  Outcome outcome;
+  const hv::Environment environment;
+  outcome.code = supervise_job(spec, parse_host_expression(hosts), environment,
+                               {std::make_unique<FakeSpawner>(std::move(agents)), output});
+  outcome.out = content_of(out);
+  outcome.err = content_of(err);
+  return outcome;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a job whose ranks end well has exit code 0 and says nothing of its own") {
+  struct Agent : FakeAgent {
+    void on_go() override {
+      output(launch.ranks[0].rank, "hello\n");
+      finish_all(0);
+    }
+  } a, b;
+  const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:1");
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.out, "[0] hello\n"));
+  CHECK(contains(outcome.out, "[1] hello\n"));
+  CAPTURE(hv::hex(outcome.err.data(), outcome.err.size()));
+  CHECK(outcome.err == "");
+  CHECK(a.ended);
+  CHECK(b.ended);
+}
+
+TEST_CASE("each host gets its ranks, their contract and the same master address") {
+  FakeAgent a, b;
+  supervise({{"a", &a}, {"b", &b}}, "a:2,b:1");
+  CHECK(a.setup.hold_port);
+  CHECK_FALSE(b.setup.hold_port);
+  REQUIRE(a.launch.ranks.size() == 2);
+  REQUIRE(b.launch.ranks.size() == 1);
+  CHECK(b.launch.ranks[0].rank == 2);
+  std::map<std::string, std::string> contract(b.launch.ranks[0].environment.begin(),
+                                              b.launch.ranks[0].environment.end());
+  CHECK(contract["HVRUN_SIZE"] == "3");
+  CHECK(contract["GROUP_RANK"] == "1");
+  CHECK(contract["MASTER_ADDR"] == "10.0.0.1");
+  CHECK(contract["MASTER_PORT"] == "29500");
+}
+
+TEST_CASE("a rank's exit code is the job's, its last lines are shown, and the others are told") {
+  struct Failing : FakeAgent {
+    void on_go() override {
+      output(0, "the reason\n");
+      exit_rank(0, {0, false, 7, false, false, 0, false});
+    }
+  } a;
+  struct Waiting : FakeAgent {
+    void on_go() override {}
+  } b;
+  const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:1");
+  CHECK(outcome.code == 7);
+  CHECK(contains(outcome.err, "rank 0 on host a ended with exit code 7"));
+  CHECK(contains(outcome.err, "    the reason\n"));
+  CHECK(b.ended);
+  REQUIRE(b.deaths.size() == 1);
+  CHECK(b.deaths[0].rank == 0);
+}
+
+TEST_CASE("the rank that was killed is named although a victim reported first") {
+  // a's rank is killed and takes 400 ms to be reaped; b's exits with 1 at the first EOF.
+  struct Killed : FakeAgent {
+    bool exiting = false;
+    void on_go() override {
+      exiting = true;
+      later(400ms, [this] {
+        exiting = false;
+        exit_rank(0, {0, true, SIGKILL, false, false, 0, false});
+      });
+    }
+    std::vector<std::uint32_t> exiting_now() override {
+      return exiting ? std::vector<std::uint32_t>{0} : std::vector<std::uint32_t>{};
+    }
+  } a;
+  struct Victim : FakeAgent {
+    void on_go() override { finish_all(1); }
+  } b;
+  const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:1");
+  CHECK(outcome.code == 137);
+  CHECK(contains(outcome.err, "rank 0 on host a ended with SIGKILL"));
+  CHECK(contains(outcome.err, "as a consequence also ended: rank 1 with exit code 1"));
+}
+
+TEST_CASE("a lost agent ends the job with code 5, and a fresh one sweeps its host") {
+  struct Vanishing : FakeAgent {
+    int starts = 0;
+    void on_start() override {
+      ++starts;
+      FakeAgent::on_start();
+    }
+    void on_go() override {
+      later(10ms, [this] { vanish(); });
+    }
+  } a;
+  struct Waiting : FakeAgent {
+    void on_go() override {}
+  } b;
+  const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:1");
+  CHECK(outcome.code == 5);
+  CHECK(contains(outcome.err, "host a with ranks 0 was lost"));
+  CHECK(a.starts == 2);
+  CHECK(a.setup.sweep);
+  CHECK(b.ended);
+}
+
+TEST_CASE("an agent that is told to end on its own host is a lost host, not a good end") {
+  struct Told : FakeAgent {
+    void on_go() override {
+      later(10ms, [this] { end_running_ranks(); });
+    }
+  } a;
+  const Outcome outcome = supervise({{"a", &a}}, "a:1");
+  CHECK(outcome.code == 5);
+  CHECK(contains(outcome.err, "its agent was told to end there"));
+}
+
+TEST_CASE("a silent host is lost after --lost-after") {
+  struct Silent : FakeAgent {
+    void on_go() override {}
+  } a;  // never says a word after Started; a real agent would answer pings
+  JobSpec spec;
+  spec.lost_after = 600ms;
+  const Outcome outcome = supervise({{"a", &a}}, "a:1", spec);
+  CHECK(outcome.code == 5);
+  CHECK(contains(outcome.err, "silent for 0.6 s"));
+}
+
+TEST_CASE(
+    "a program that is missing everywhere is one error naming all hosts, and nothing starts") {
+  struct Lacking : FakeAgent {
+    bool went = false;
+    void on_launch() override { send(wire::Problem{"program train: not found", "install it"}); }
+    void on_go() override { went = true; }
+  } a, b;
+  const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:1");
+  CHECK(outcome.code == 3);
+  CHECK(contains(outcome.err, "error: on a, b: program train: not found"));
+  CHECK(contains(outcome.err, "try: install it"));
+  CHECK_FALSE(a.went);
+}
+
+TEST_CASE("a host that cannot be reached is named, and the others are let go") {
+  FakeAgent a;
+  const Outcome outcome = supervise({{"a", &a}}, "a:1,dead:1");
+  CHECK(outcome.code == 3);
+  CHECK(contains(outcome.err, "connect to host dead: no such host"));
+  CHECK(a.ended);
+  CHECK(a.launch.ranks.empty());
+}
+
+TEST_CASE("an agent of another build is refused") {
+  struct Other : FakeAgent {
+    void on_start() override {
+      wire::Hello hello;
+      hello.build = "another";
+      send(hello);
+    }
+  } a;
+  const Outcome outcome = supervise({{"a", &a}}, "a:1");
+  CHECK(outcome.code == 3);
+  CHECK(contains(outcome.err, "another build"));
+}
+
+TEST_CASE("an agent that sends what is no message is a lost host") {
+  struct Babbling : FakeAgent {
+    void on_go() override { send(wire::Output{77, 1, false, 0, "not my rank"}); }
+  } a;
+  const Outcome outcome = supervise({{"a", &a}}, "a:1");
+  CHECK(outcome.code == 5);
+  CHECK(contains(outcome.err, "broke the protocol"));
+}
+
+TEST_CASE("--timeout ends the job with code 4") {
+  struct Waiting : FakeAgent {
+    void on_go() override {}
+  } a;
+  JobSpec spec;
+  spec.timeout = 100ms;
+  const Outcome outcome = supervise({{"a", &a}}, "a:1", spec);
+  CHECK(outcome.code == 4);
+  CHECK(contains(outcome.err, "--timeout"));
+  CHECK(a.ended);
+}
+
+TEST_CASE("SIGINT ends the job with 130; SIGUSR1 goes to the ranks only") {
+  struct Waiting : FakeAgent {
+    void on_go() override {
+      ::kill(::getpid(), SIGUSR1);
+      later(50ms, [] { ::kill(::getpid(), SIGINT); });
+    }
+  } a;
+  const Outcome outcome = supervise({{"a", &a}}, "a:1");
+  CHECK(outcome.code == 130);
+  CHECK(a.signals == std::vector<int>{SIGUSR1});
+  CHECK(a.ended);
+}
+
+TEST_CASE("the end of the job is written as JSON") {
+  struct Failing : FakeAgent {
+    void on_go() override { exit_rank(0, {0, true, SIGSEGV, false, true, 0, false}); }
+  } a;
+  JobSpec spec;
+  spec.summary_file = "/tmp/hvrun-summary-test-" + std::to_string(::getpid());
+  supervise({{"a", &a}}, "a:1", spec);
+  std::stringstream text;
+  text << std::ifstream(spec.summary_file).rdbuf();
+  ::unlink(spec.summary_file.c_str());
+  CHECK(contains(text.str(), "\"state\": \"rank_failed\""));
+  CHECK(contains(text.str(), "\"exit_code\": 139"));
+  CHECK(contains(text.str(), "\"signal\": 11"));
+}

@@ -1,0 +1,272 @@
+// Joining a job: who shares a host, who proves what to whom, and strangers at the door.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "runtime/transport/fork_guard.h"
+#include "runtime/transport/handshake.h"
+#include "runtime/transport/io_thread.h"
+#include "runtime/transport/placement.h"
+#include "runtime/transport/tcp/tcp_meeting.h"
+#include "src/net/socket.h"
+#include "src/wire/codec.h"
+#include "tests/ranks/collective_checks.h"
+
+namespace hv::runtime {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct SocketPair {
+  SocketPair() {
+    int fds[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+    left.reset(fds[0]);
+    right.reset(fds[1]);
+  }
+  UniqueFd left, right;
+};
+
+struct Outcome {
+  Status client, server;
+};
+
+// Both sides of a handshake, each with its own key and idea of who is meant.
+Outcome shake(const JobKey& client_key, const JobKey& server_key, const Hello& said,
+              const Hello& expected, const std::string& client_job = "job",
+              const std::string& server_job = "job") {
+  SocketPair pair;
+  Outcome outcome;
+  std::thread client([&] {
+    outcome.client =
+        prove_as_client(pair.left.get(), client_key, client_job, said, milliseconds(2000));
+    pair.left.reset();
+  });
+  Hello hello;
+  outcome.server = prove_as_server(pair.right.get(), server_key, server_job, expected, &hello,
+                                   milliseconds(2000));
+  pair.right.reset();
+  client.join();
+  return outcome;
+}
+
+Hello hello_of(std::uint32_t from, std::uint32_t to, std::uint32_t epoch = 0) {
+  Hello hello;
+  hello.from = from;
+  hello.to = to;
+  hello.epoch = epoch;
+  hello.use = kUseData;
+  return hello;
+}
+
+std::vector<RankIdentity> with_locals(const std::vector<std::vector<int>>& rows) {
+  std::vector<RankIdentity> identities;
+  for (const auto& row : rows) {
+    RankIdentity who;
+    who.rank = static_cast<int>(identities.size());
+    who.local_rank = row[0];
+    who.local_size = row[1];
+    who.cross_rank = row[2];
+    identities.push_back(who);
+  }
+  return identities;
+}
+
+}  // namespace
+
+TEST_CASE("hosts follow from the contract, for ranks in blocks, in turns, and uneven hosts") {
+  std::vector<int> hosts;
+  for (const JobShape& shape : {JobShape{4}, JobShape{2, 2}, JobShape{1, 2}, JobShape{3, 1, 2}}) {
+    REQUIRE(hosts_from_contract(identities_of(shape), &hosts).ok());
+    int rank = 0;
+    for (std::size_t host = 0; host < shape.size(); ++host)
+      for (int local = 0; local < shape[host]; ++local)
+        CHECK(hosts[static_cast<std::size_t>(rank++)] == static_cast<int>(host));
+  }
+  REQUIRE(
+      hosts_from_contract(with_locals({{0, 2, 0}, {0, 2, 1}, {1, 2, 0}, {1, 2, 1}}), &hosts).ok());
+  CHECK(hosts == std::vector<int>{0, 1, 0, 1});
+}
+
+TEST_CASE("contradicting contracts are refused with the rank that shows it") {
+  std::vector<int> hosts;
+  const auto refused = [&](const std::vector<std::vector<int>>& rows) {
+    const Status status = hosts_from_contract(with_locals(rows), &hosts);
+    CHECK(status.code == StatusCode::kContract);
+    return status.message;
+  };
+  CHECK(refused({{0, 1, 0}, {0, 1, 0}}).find("rank 1") != std::string::npos);
+  CHECK(refused({{0, 2, 0}, {1, 3, 0}}).find("rank 1") != std::string::npos);
+  CHECK(refused({{0, 1, 0}, {1, 1, 0}}).find("rank 1") != std::string::npos);
+  refused({{0, 2, 0}});
+}
+
+TEST_CASE("a topology numbers hosts by first rank and knows its own place") {
+  const Topology topology = make_topology(2, {7, 3, 7, 3});
+  CHECK(topology.host_of == std::vector<int>{0, 1, 0, 1});
+  CHECK(topology.leaders == std::vector<int>{0, 1});
+  CHECK(topology.local_ranks == std::vector<int>{0, 2});
+  CHECK(local_index(topology) == 1);
+}
+
+TEST_CASE("both sides of a handshake accept the same key and purpose") {
+  const JobKey key = random_key();
+  const Outcome outcome = shake(key, key, hello_of(3, 1), hello_of(0, 1));
+  CHECK(outcome.client.ok());
+  CHECK(outcome.server.ok());
+}
+
+TEST_CASE(
+    "another key, job, rank, epoch or no hello at all is refused by the server or by the client") {
+  const JobKey key = random_key();
+  CHECK_FALSE(shake(random_key(), key, hello_of(3, 1), hello_of(0, 1)).client.ok());
+  CHECK_FALSE(shake(random_key(), key, hello_of(3, 1), hello_of(0, 1)).server.ok());
+  CHECK_FALSE(shake(key, key, hello_of(3, 1), hello_of(0, 1), "job", "other").client.ok());
+  CHECK_FALSE(shake(key, key, hello_of(3, 1), hello_of(0, 2)).server.ok());
+  CHECK_FALSE(shake(key, key, hello_of(3, 1, 1), hello_of(0, 1, 0)).server.ok());
+  Hello stranger = hello_of(3, 1);
+  stranger.mark[0] = 'G';
+  CHECK_FALSE(shake(key, key, stranger, hello_of(0, 1)).server.ok());
+}
+
+TEST_CASE("a silent client is given up in time") {
+  SocketPair pair;
+  Hello hello;
+  const TimePoint start = now();
+  CHECK_FALSE(prove_as_server(pair.right.get(), random_key(), "job", hello_of(0, 1), &hello,
+                              milliseconds(50))
+                  .ok());
+  CHECK(now() - start < std::chrono::seconds(5));
+}
+
+TEST_CASE("garbage, silence and hang-ups on the port do not keep the right peer from connecting") {
+  const auto identities = identities_of({1, 1});
+  MeetingTerms terms[2];
+  const JobKey key = random_key();
+  for (int r = 0; r < 2; ++r) {
+    terms[r].job_id = identities[0].job_id;
+    terms[r].key = key;
+    terms[r].rank = r;
+    terms[r].timeout = milliseconds(20000);
+  }
+  TcpMeeting zero(terms[0], make_topology(0, {0, 1})), one(terms[1], make_topology(1, {0, 1}));
+  std::string card_zero, card_one;
+  REQUIRE(zero.listen({"127.0.0.1"}, &card_zero).ok());
+  REQUIRE(one.listen({"127.0.0.1"}, &card_one).ok());
+  std::uint16_t port = 0;
+  std::memcpy(&port, card_zero.data(), sizeof port);
+
+  std::vector<UniqueFd> strangers(20);
+  for (std::size_t i = 0; i < strangers.size(); ++i) {
+    REQUIRE(start_connect(*SocketAddress::parse("127.0.0.1", port), &strangers[i]).ok());
+    const std::string garbage(i * 37, 'G');
+    if (i % 3 == 0) continue;  // silent
+    (void)write_all(strangers[i].get(), garbage.data(), garbage.size(), milliseconds(500));
+    if (i % 3 == 1) strangers[i].reset();
+  }
+  REQUIRE(zero.set_addresses(1, card_one).ok());
+  REQUIRE(one.set_addresses(0, card_zero).ok());
+  RemoteTransport left, right;
+  Status status;
+  std::thread other([&] { status = one.connect_all(&right); });
+  CHECK(zero.connect_all(&left).ok());
+  other.join();
+  CHECK(status.ok());
+  CHECK(left.transport->peers() == std::vector<int>{1});
+  right.transport->channel(0, kControlLane).write("hello", 5);
+  int peer = -1;
+  for (int i = 0; i < 1000 && !left.transport->next_arrival(&peer); ++i) left.transport->progress();
+  CHECK(peer == 1);
+}
+
+TEST_CASE("an address that nobody listens at is told with the reason, before the timeout") {
+  MeetingTerms terms;
+  terms.rank = 1;
+  terms.timeout = milliseconds(20000);
+  TcpMeeting meeting(terms, make_topology(1, {0, 1}));
+  std::string card;
+  REQUIRE(meeting.listen({"127.0.0.1"}, &card).ok());
+  std::string closed = card;
+  const std::uint16_t port = 1;  // tcpmux: nobody
+  std::memcpy(closed.data(), &port, sizeof port);
+  REQUIRE(meeting.set_addresses(0, closed).ok());
+  RemoteTransport remote;
+  const TimePoint start = now();
+  const Status status = meeting.connect_all(&remote);
+  CHECK(now() - start < std::chrono::seconds(10));
+  CHECK(status.message.find("rank 0 on host 0") != std::string::npos);
+  CHECK(status.message.find("127.0.0.1:1") != std::string::npos);
+  CHECK(status.message.find("refused") != std::string::npos);
+}
+
+TEST_CASE("a malformed card of addresses is refused") {
+  MeetingTerms terms;
+  TcpMeeting meeting(terms, make_topology(0, {0, 1}));
+  CHECK(meeting.set_addresses(1, "nonsense").code == StatusCode::kContract);
+  CHECK_FALSE(meeting.set_addresses(1, std::string(6, '\0') + std::string(4, '\0')).ok());
+}
+
+TEST_CASE("a guarded descriptor is closed in a forked child and open in its parent") {
+  int fds[2];
+  REQUIRE(::pipe2(fds, O_CLOEXEC) == 0);
+  const ForkGuardedFd reader{UniqueFd(fds[0])};
+  UniqueFd writer(fds[1]);
+  const int child = ::fork();
+  if (child == 0)
+    ::_exit(::fcntl(reader.get(), F_GETFD) == -1 && ::fcntl(writer.get(), F_GETFD) != -1 ? 0 : 1);
+  int result = 0;
+  REQUIRE(::waitpid(child, &result, 0) == child);
+  CHECK(WEXITSTATUS(result) == 0);
+  CHECK(::fcntl(reader.get(), F_GETFD) != -1);
+}
+
+TEST_CASE("our threads block every signal, and the caller's mask is as before") {
+  sigset_t before, after;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  bool blocked = true;
+  start_quiet_thread([&] {
+    sigset_t mine;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &mine);
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGPROF})
+      blocked = blocked && ::sigismember(&mine, signal);
+  }).join();
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  CHECK(blocked);
+  CHECK(::sigismember(&after, SIGUSR1) == ::sigismember(&before, SIGUSR1));
+}
+
+TEST_CASE(
+    "the I/O thread rings for a watched descriptor once for each change, and for an armed one "
+    "once") {
+  std::atomic<int> rings{0};
+  SocketPair watched, armed;
+  std::atomic<bool> happened{false};
+  IoThread io([&] { ++rings; });
+  io.watch(watched.left.get(), &happened);
+  io.watch_when_armed(armed.left.get());
+  io.start();
+  const auto rung = [&](int count) {
+    const TimePoint deadline = now() + std::chrono::seconds(10);
+    while (rings < count && now() < deadline) std::this_thread::yield();
+    return rings >= count;
+  };
+  REQUIRE(::write(armed.right.get(), "x", 1) == 1);
+  REQUIRE(::write(watched.right.get(), "x", 1) == 1);
+  CHECK(rung(1));
+  CHECK(happened);
+  const int so_far = rings;
+  io.arm();
+  CHECK(rung(so_far + 1));
+}
+
+}  // namespace hv::runtime
