@@ -29,7 +29,8 @@ AddressProbe::AddressProbe(EventLoop& loop, const JobKey& key, std::string job_i
       request_(request) {
   for (const wire::ProbeTarget& target : request_.targets)
     reply_.results.push_back({target.host_index, {}, {}});
-  const auto time = std::chrono::duration<double>(std::clamp(request.timeout_s, 0.0, 60.0));
+  const double wanted = request.timeout_s > 0 ? std::min(request.timeout_s, 60.0) : 0;  // NaN: 0
+  const auto time = std::chrono::duration<double>(wanted);
   deadline_ = loop_.call_after(std::chrono::duration_cast<Duration>(time), [this] { finish(); });
   add_attempts(request_);
   start_more();

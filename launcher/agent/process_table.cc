@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "launcher/facts/read_file.h"
 #include "src/base/text.h"
@@ -27,7 +28,7 @@ enum Field : std::size_t {
 template <class Number>
 bool number(const std::vector<std::string>& fields, Field field, Number* value) {
   const auto parsed = parse_integer(fields[field]);
-  if (!parsed) return false;
+  if (!parsed || !std::in_range<Number>(*parsed)) return false;
   *value = static_cast<Number>(*parsed);
   return true;
 }
@@ -41,7 +42,9 @@ std::optional<ProcessEntry> parse_stat(std::string_view text) {
     return std::nullopt;
   const auto pid = parse_integer(text.substr(0, open));
   const std::vector<std::string> fields = split(trim(text.substr(close + 2)), ' ');
-  if (!pid || fields.size() <= kStartTime || fields[kState].size() != 1) return std::nullopt;
+  // kill(2) takes 0 and negative numbers for groups and for everybody.
+  if (!pid || *pid <= 0 || !std::in_range<pid_t>(*pid)) return std::nullopt;
+  if (fields.size() <= kStartTime || fields[kState].size() != 1) return std::nullopt;
   ProcessEntry process;
   process.pid = static_cast<pid_t>(*pid);
   process.name = std::string(text.substr(open + 2, close - open - 2));

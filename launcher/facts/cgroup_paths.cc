@@ -60,6 +60,7 @@ std::vector<CgroupMount> parse_cgroup_mounts(const std::string& mounts) {
   for (const std::string& line : split(mounts, '\n')) {
     const std::vector<std::string> words = split(line, ' ');
     if (words.size() < 4 || (words[2] != "cgroup" && words[2] != "cgroup2")) continue;
+    if (words[1].substr(0, 1) != "/") continue;  // own_cgroup_folders() climbs from slash to slash
     found.push_back({unescape(words[1]), words[2] == "cgroup2", words[3]});
   }
   return found;

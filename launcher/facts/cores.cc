@@ -55,7 +55,8 @@ std::optional<unsigned> quota_cores(const std::string& root) {
     if (const auto quota = quota_of(folder)) least = std::min(least.value_or(*quota), *quota);
   }
   if (!least) return std::nullopt;
-  return static_cast<unsigned>(std::max(1.0, std::ceil(*least)));
+  // No machine has as many, and no unsigned holds every quota.
+  return static_cast<unsigned>(std::clamp(std::ceil(*least), 1.0, 1048576.0));
 }
 
 unsigned usable_cores(const std::string& root) {

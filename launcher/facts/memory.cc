@@ -13,8 +13,8 @@ std::uint64_t memory_bytes(const std::string& root) {
   std::uint64_t bytes = 0;
   const std::string total =
       value_after("MemTotal:", read_file(root + "/proc/meminfo").value_or("")).value_or("");
-  if (const auto kib = parse_integer(total.substr(0, total.find(' '))))
-    bytes = static_cast<std::uint64_t>(*kib) * 1024;
+  const auto kib = parse_integer(total.substr(0, total.find(' ')));
+  if (kib && *kib > 0 && *kib <= INT64_MAX / 1024) bytes = static_cast<std::uint64_t>(*kib) * 1024;
   for (const std::string& folder : own_cgroup_folders(root, "memory")) {
     for (const char* name : {"/memory.max", "/memory.limit_in_bytes"}) {
       // "max" is no number, and the v1 file of an unlimited group holds one beyond every machine.

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <climits>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -180,8 +181,9 @@ SshConfig interpret_ssh_words(const SshWords& words, const SshSurroundings& surr
   const std::string keys = value_of(words, "pubkeyauthentication", "yes");
   config.public_keys = keys != "no" && keys != "false";
   config.gssapi = is_on(value_of(words, "gssapiauthentication"));
-  config.least_rsa_bits =
-      static_cast<int>(parse_integer(value_of(words, "requiredrsasize", "0")).value_or(0));
+  // A demand that no int holds must not turn into none.
+  config.least_rsa_bits = static_cast<int>(std::clamp<std::int64_t>(
+      parse_integer(value_of(words, "requiredrsasize", "0")).value_or(0), 0, INT_MAX));
   config.ciphers = value_of(words, "ciphers");
   config.macs = value_of(words, "macs");
   config.key_exchanges = value_of(words, "kexalgorithms");

@@ -19,6 +19,11 @@ bool with(const Frame& frame, Act&& act) {
   return true;
 }
 
+// What wait(2) can tell of a process; more would become another exit code of hvrun, even 0.
+bool is_an_end(const wire::Exited& exited) {
+  return exited.by_signal ? exited.code > 0 && exited.code < 128 : exited.code <= 255;
+}
+
 }  // namespace
 
 bool EventRouter::runs_on(std::uint32_t rank, int host) const {
@@ -84,7 +89,8 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
     }
     case Type::kExited: {
       wire::Exited exited;
-      if (!decode(frame.payload, &exited) || !runs_on(exited.rank, host)) return false;
+      if (!decode(frame.payload, &exited) || !runs_on(exited.rank, host) || !is_an_end(exited))
+        return false;
       rank_exited(state, exited);
       return true;
     }

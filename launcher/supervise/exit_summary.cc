@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "launcher/output/gather.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -36,6 +37,18 @@ std::string rank_failure(const Job& job, int rank, const JobEnd& end, const Last
   return text;
 }
 
+// "ranks 1-15 said the same": one error that many ranks ran into is read once.
+std::string equals_of_cause(int cause, const std::vector<int>& others,
+                            const LastLines& last_lines) {
+  std::vector<std::pair<int, std::vector<std::string>>> lines{{cause, last_lines(cause)}};
+  for (const int rank : others) lines.emplace_back(rank, last_lines(rank));
+  for (GatheredText& group : gather(lines)) {
+    if (std::erase(group.ranks, cause) != 0 && !group.ranks.empty())
+      return "hvrun: " + rank_words(group.ranks) + " said the same\n";
+  }
+  return "";
+}
+
 std::string host_failure(const Job& job, int host, const std::string& reason) {
   const HostState& state = job.hosts[static_cast<std::size_t>(host)];
   return "hvrun: error: host " + state.target.name + " with ranks " + format_ranges(state.ranks) +
@@ -54,8 +67,7 @@ std::string consequences(const Job& job, const std::vector<int>& ranks) {
   }
   std::string text;
   for (const auto& [how, members] : groups) {
-    text += (text.empty() ? "" : "; ") + std::string(members.size() == 1 ? "rank " : "ranks ") +
-            format_ranges(members) + " with " + how;
+    text += (text.empty() ? "" : "; ") + rank_words(members) + " with " + how;
   }
   return text.empty() ? "" : "hvrun: as a consequence also ended: " + text + "\n";
 }
@@ -66,7 +78,10 @@ std::string summary_text(const Job& job, const JobEnd& end, const LastLines& las
   std::string text;
   if (!end.verdict) return text;
   if (end.verdict->host) text += host_failure(job, *end.verdict->host, end.verdict->reason);
-  if (end.verdict->rank) text += rank_failure(job, *end.verdict->rank, end, last_lines);
+  if (end.verdict->rank) {
+    text += rank_failure(job, *end.verdict->rank, end, last_lines);
+    text += equals_of_cause(*end.verdict->rank, end.verdict->consequences, last_lines);
+  }
   return text + consequences(job, end.verdict->consequences);
 }
 

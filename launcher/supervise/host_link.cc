@@ -16,6 +16,11 @@ namespace asio = boost::asio;
 
 constexpr std::size_t kReadBytes = 256 << 10;
 
+// An agent's clock may say anything: the difference wraps instead of being undefined.
+std::int64_t difference(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+
 }  // namespace
 
 HostLink::HostLink(asio::any_io_executor executor, int host, std::unique_ptr<AgentChannel> channel,
@@ -61,11 +66,15 @@ void HostLink::end(const std::string& reason) {
   observer_.on_link_ended(host_, reason);
 }
 
+std::int64_t HostLink::corrected(std::int64_t agent_wall_clock_ns) const {
+  return difference(agent_wall_clock_ns, clock_offset_ns_);
+}
+
 void HostLink::note_clock(std::int64_t agent_wall_clock_ns, std::int64_t round_trip_ns) {
   // The shortest round trip tells the difference best.
   if (round_trip_ns > best_round_trip_ns_) return;
   best_round_trip_ns_ = round_trip_ns;
-  clock_offset_ns_ = agent_wall_clock_ns - (wall_clock_ns() - round_trip_ns / 2);
+  clock_offset_ns_ = difference(agent_wall_clock_ns, wall_clock_ns() - round_trip_ns / 2);
 }
 
 bool HostLink::take_frames() {
@@ -79,7 +88,7 @@ bool HostLink::take_frames() {
       wire::Pong pong;
       if (!decode(frame.payload, &pong)) return false;
       note_clock(pong.wall_clock_ns,
-                 std::max<std::int64_t>(0, wall_clock_ns() - pong.sent_wall_clock_ns));
+                 std::max<std::int64_t>(0, difference(wall_clock_ns(), pong.sent_wall_clock_ns)));
     } else {
       observer_.on_frame(host_, frame);
     }

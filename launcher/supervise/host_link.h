@@ -45,9 +45,7 @@ class HostLink : public std::enable_shared_from_this<HostLink> {
   // Everything queued has been handed to the channel.
   bool flushed() const { return outgoing_.empty() && !writing_; }
   // A wall-clock time of the agent, on hvrun's clock.
-  std::int64_t corrected(std::int64_t agent_wall_clock_ns) const {
-    return agent_wall_clock_ns - clock_offset_ns_;
-  }
+  std::int64_t corrected(std::int64_t agent_wall_clock_ns) const;
   void note_clock(std::int64_t agent_wall_clock_ns, std::int64_t round_trip_ns);
   // Silence is allowed while hvrun itself is stopped.
   void pardon_silence() { last_heard_ = now(); }

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "runtime/backend/backend_list.h"
+#include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/contract/runtime_knobs.h"
 #include "src/wire/codec.h"
@@ -87,9 +88,28 @@ PatienceConfig patience_for(const RankIdentity& identity) {
   return patience;
 }
 
+// What an operator would ask first: who is here, over what, with which settings.
+void log_joined(const ContextParts& parts, const std::vector<std::unique_ptr<Backend>>& backends,
+                const SharedSettings& settings, TimePoint begun) {
+  if (!log_enabled(LogLevel::kInfo)) return;
+  const RankIdentity& who = parts.identity;
+  std::vector<std::string> names;
+  for (const auto& backend : backends) names.emplace_back(backend->name());
+  HV_LOG(kInfo, "runtime") << "joined the job: id=" << who.job_id << " epoch=" << parts.fabric.epoch
+                           << " rank=" << who.rank << " size=" << who.size
+                           << " local_size=" << who.local_size << " hosts=" << who.cross_size
+                           << " backends=" << join(names, ",")
+                           << " fusion_threshold=" << settings.fusion_threshold_bytes
+                           << " cache_capacity=" << settings.cache_capacity
+                           << " stall_seconds=" << settings.stall_seconds
+                           << " deterministic=" << settings.is_deterministic
+                           << " took_ms=" << 1000 * seconds_since(begun);
+}
+
 }  // namespace
 
 Status Context::join(ContextParts parts, std::shared_ptr<Context>* context) {
+  const TimePoint begun = now();
   SharedSettings settings = read_settings(parts.environment);
   if (Status status = parts.store->put(kSettingsKey, encode(settings)); !status.ok()) return status;
   Status status;
@@ -99,6 +119,7 @@ Status Context::join(ContextParts parts, std::shared_ptr<Context>* context) {
     return status;
   std::vector<std::unique_ptr<Backend>> backends;
   if (status = make_backends(*fabric, settings.backend, &backends); !status.ok()) return status;
+  log_joined(parts, backends, settings, begun);
   const EngineConfig config = engine_config(settings, parts.fabric.epoch);
   context->reset(new Context(std::move(parts), std::move(fabric), std::move(backends), config));
   return Status::success();
@@ -154,6 +175,8 @@ void Context::shutdown() {
     driver_.wake();
     driver_.wait_until_finished(TimePoint::max());
   }
+  HV_LOG(kDebug, "runtime") << (engine_.has_failed() ? "left the job after a failure"
+                                                     : "left the job");
   store_->report_goodbye();
   fabric_->close(engine_.has_failed() ? kCloseTimeoutAfterFailure : kCloseTimeout);
 }

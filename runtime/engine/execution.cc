@@ -3,28 +3,58 @@
 #include "runtime/engine/execution.h"
 
 #include <algorithm>
-#include <numeric>
+#include <new>
+#include <optional>
 
+#include "src/base/log.h"
 #include "src/base/text.h"
 
 namespace hv::runtime {
 namespace {
 
-// The shape of the result, and memory for it where the caller gave none.
-void prepare_result(Operation& operation, const std::vector<std::int64_t>& first_extents) {
+// The sum of the extents; none when it, or the bytes of so many rows, is beyond any memory. All
+// ranks know these numbers, so all of them find the same.
+std::optional<std::int64_t> gathered_extent(const std::vector<std::int64_t>& first_extents,
+                                            std::int64_t row_bytes) {
+  std::int64_t sum = 0, bytes = 0;
+  for (const std::int64_t extent : first_extents) {
+    if (__builtin_add_overflow(sum, extent, &sum)) return std::nullopt;
+  }
+  if (__builtin_mul_overflow(sum, row_bytes, &bytes)) return std::nullopt;
+  return sum;
+}
+
+Status too_large() {
+  return {StatusCode::kArgument,
+          "the gathered result would be over 8 EiB; gather fewer rows at a time"};
+}
+
+// The shape of the result. kArgument on every rank alike when it is too large to be counted.
+Status size_result(Operation& operation, const std::vector<std::int64_t>& first_extents) {
   const TensorDescription& description = operation.description;
   operation.result_shape = description.shape;
   std::int64_t bytes = description.bytes();
   if (description.kind == CollectiveKind::kAllgather) {
-    operation.result_shape[0] =
-        std::accumulate(first_extents.begin(), first_extents.end(), std::int64_t{0});
-    bytes *= operation.result_shape[0];
+    const auto rows = gathered_extent(first_extents, bytes);
+    if (!rows) return too_large();
+    operation.result_shape[0] = *rows;
+    bytes *= *rows;
   }
   operation.result_bytes = static_cast<std::size_t>(bytes);
-  if (operation.output != nullptr || bytes == 0) return;
-  operation.owned.reset(
-      new std::byte[operation.result_bytes]);  // not zeroed: every byte is written
+  return Status::success();
+}
+
+// Memory for the result where the caller gave none. kMemory on this rank alone when there is none.
+Status make_room(Operation& operation) {
+  if (operation.output != nullptr || operation.result_bytes == 0) return Status::success();
+  // Not zeroed: every byte is written.
+  operation.owned.reset(new (std::nothrow) std::byte[operation.result_bytes]);
   operation.output = operation.owned.get();
+  if (operation.output != nullptr) return Status::success();
+  return {StatusCode::kMemory, "making room for the " + std::to_string(operation.result_bytes) +
+                                   " bytes of the gathered result of tensor '" +
+                                   printable(operation.name) +
+                                   "': out of memory; gather fewer rows at a time"};
 }
 
 std::int64_t own_elements(const Operation& operation) {
@@ -72,13 +102,24 @@ Status unsupported(const TensorDescription& description) {
 
 void Execution::start(std::vector<OperationPtr> operations,
                       const std::vector<std::int64_t>& first_extents) {
-  for (const OperationPtr& operation : operations) prepare_result(*operation, first_extents);
+  for (const OperationPtr& operation : operations) {
+    const Status sized = size_result(*operation, first_extents);
+    if (!sized.ok()) return end(operations, sized);
+  }
+  for (const OperationPtr& operation : operations) {
+    // The peers begin without this rank and would wait: only the end of all frees them.
+    if (failure_.ok()) failure_ = make_room(*operation);
+  }
+  if (!failure_.ok()) return end(operations, failure_);
   // All ranks know the sizes, so all of them skip the same. A barrier is done once all ranks have
   // asked for it.
   if (moves_nothing(operations)) return end(operations, Status::success());
   CollectiveRequest request = request_for(operations, first_extents, config_);
   for (Backend* backend : backends_) {
     if (!backend->supports(request)) continue;
+    HV_LOG(kTrace, "engine") << backend->name() << " starts " << operations.size() << " x "
+                             << collective_name(request.kind) << ", the first '"
+                             << printable(operations.front()->name) << "'";
     running_.push_back({std::move(operations), backend->start(std::move(request))});
     return;
   }

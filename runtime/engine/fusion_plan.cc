@@ -13,12 +13,12 @@ struct OpenGroup {
   std::int64_t bytes;
 };
 
-bool can_share(const TensorDescription& a, const TensorDescription& b) {
-  return a.type == b.type && a.reduction == b.reduction && a.prescale == b.prescale &&
-         a.postscale == b.postscale;
-}
-
 }  // namespace
+
+bool can_share(const TensorDescription& a, const TensorDescription& b) {
+  return a.kind == CollectiveKind::kAllreduce && b.kind == a.kind && a.type == b.type &&
+         a.reduction == b.reduction && a.prescale == b.prescale && a.postscale == b.postscale;
+}
 
 std::vector<std::vector<std::size_t>> plan_fusion(
     const std::vector<const TensorDescription*>& tensors, std::int64_t threshold_bytes) {

@@ -9,6 +9,9 @@
 
 namespace hv::runtime {
 
+// Two tensors can travel in one group: allreduces of one type, reduction and scaling.
+bool can_share(const TensorDescription& a, const TensorDescription& b);
+
 // Indices into tensors, grouped; groups stand in the order of their first member, members in
 // theirs. Only allreduces of one type, reduction and scaling are fused, up to threshold_bytes a
 // group; a tensor of another type in between breaks no run. threshold_bytes 0: nothing is fused.

@@ -3,6 +3,7 @@
 #include "runtime/engine/negotiation.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "runtime/engine/fusion_plan.h"
 #include "runtime/engine/mismatch.h"
@@ -20,7 +21,17 @@ Status bad_message(int from, const char* what) {
               " while ranks agreed on what is ready; do all ranks run the same libhvrun?"};
 }
 
-bool is_valid(const FreshReport& report, int size) {
+bool are_of(const std::vector<std::uint32_t>& ranks, const std::vector<int>& subtree) {
+  return std::all_of(ranks.begin(), ranks.end(), [&](std::uint32_t rank) {
+    return rank <= INT32_MAX &&
+           std::binary_search(subtree.begin(), subtree.end(), static_cast<int>(rank));
+  });
+}
+
+// A tensor is reported once every rank of the sender's subtree has it: each of them stands in one
+// variant, once, and nobody else does.
+bool is_valid(const FreshReport& report, const std::vector<int>& subtree) {
+  std::vector<std::uint32_t> speakers;
   for (const Variant& variant : report.variants) {
     const bool gathers = variant.description.kind == CollectiveKind::kAllgather;
     if (!variant.description.is_valid() ||
@@ -30,11 +41,21 @@ bool is_valid(const FreshReport& report, int size) {
     for (const std::int64_t extent : variant.first_extents) {
       if (extent < 0) return false;
     }
-    for (const std::uint32_t rank : variant.ranks) {
-      if (rank >= static_cast<std::uint32_t>(size)) return false;
-    }
+    if (speakers.size() + variant.ranks.size() > subtree.size()) return false;
+    speakers.insert(speakers.end(), variant.ranks.begin(), variant.ranks.end());
   }
-  return !report.variants.empty();
+  std::sort(speakers.begin(), speakers.end());
+  return std::equal(speakers.begin(), speakers.end(), subtree.begin(), subtree.end(),
+                    [](std::uint32_t a, int b) { return a == static_cast<std::uint32_t>(b); });
+}
+
+bool is_valid(const Report& report, const std::vector<int>& subtree) {
+  return are_of(report.leaving, subtree) &&
+         std::all_of(report.fresh.begin(), report.fresh.end(),
+                     [&](const FreshReport& fresh) { return is_valid(fresh, subtree); }) &&
+         std::all_of(
+             report.partial.begin(), report.partial.end(),
+             [&](const PartialReport& partial) { return are_of(partial.missing, subtree); });
 }
 
 // Allgather: each rank's own first extent, by rank.
@@ -98,12 +119,14 @@ Status Negotiation::receive(int from, std::string_view message, TimePoint time) 
   if (message.empty()) return bad_message(from, "an empty message");
   const auto type = static_cast<ControlType>(message.front());
   message.remove_prefix(1);
-  const bool is_child =
-      std::any_of(tree_.children.begin(), tree_.children.end(),
-                  [from](const ControlTree::Child& child) { return child.rank == from; });
-  if (type == ControlType::kReport && is_child) return receive_report(from, message, time);
-  if (type == ControlType::kDecision && from == tree_.parent) return receive_decision(message);
-  if (type == ControlType::kFailure && (is_child || from == tree_.parent)) {
+  const auto child =
+      std::find_if(tree_.children.begin(), tree_.children.end(),
+                   [from](const ControlTree::Child& one) { return one.rank == from; });
+  const bool is_child = child != tree_.children.end();
+  const bool is_parent = !tree_.is_root() && from == tree_.parent;
+  if (type == ControlType::kReport && is_child) return receive_report(*child, message, time);
+  if (type == ControlType::kDecision && is_parent) return receive_decision(message);
+  if (type == ControlType::kFailure && (is_child || is_parent)) {
     return receive_failure(from, message);
   }
   return bad_message(from, "a message that is not its to send");
@@ -125,14 +148,14 @@ void Negotiation::tell_failure(const std::string& words) {
     messages_.emplace_back(child.rank, message);
 }
 
-Status Negotiation::receive_report(int from, std::string_view bytes, TimePoint time) {
+Status Negotiation::receive_report(const ControlTree::Child& child, std::string_view bytes,
+                                   TimePoint time) {
+  const int from = child.rank;
   Report report;
   if (!decode(bytes, &report) || report.epoch != config_.epoch)
     return bad_message(from, "a broken report");
   if (is_over_) return Status::success();  // it had not heard yet that somebody left
-  for (const FreshReport& fresh : report.fresh) {
-    if (!is_valid(fresh, tree_.size)) return bad_message(from, "a tensor that cannot be");
-  }
+  if (!is_valid(report, child.subtree)) return bad_message(from, "a report that cannot be");
   for (const std::uint64_t number : report.numbers) readiness_.add_number(from, number, time);
   for (const FreshReport& fresh : report.fresh) readiness_.add_fresh(from, fresh, time);
   for (const PartialReport& partial : report.partial) readiness_.add_partial(from, partial, time);
@@ -244,15 +267,32 @@ bool Negotiation::resolve(const Decision& decision, std::vector<StartGroup>* sta
       start.tensors.push_back({entry->name, entry->first_extents});
     }
     start.tensors.insert(start.tensors.end(), group.fresh.begin(), group.fresh.end());
-    for (const FreshTensor& tensor : start.tensors) {
-      const auto own = awaiting_.find(tensor.name);
-      if (own == awaiting_.end()) return false;
-      const bool gathers = own->second.submission.description.kind == CollectiveKind::kAllgather;
-      if (tensor.first_extents.size() != (gathers ? static_cast<std::size_t>(tree_.size) : 0))
-        return false;
-    }
+    if (!can_start(start)) return false;
   }
   return true;
+}
+
+// Memory is read and written by what is decided: it must be about tensors as this rank has them.
+bool Negotiation::can_start(const StartGroup& start) const {
+  const TensorDescription* first = nullptr;
+  for (const FreshTensor& tensor : start.tensors) {
+    const auto found = awaiting_.find(tensor.name);
+    if (found == awaiting_.end()) return false;
+    const Submission& own = found->second.submission;
+    if (first != nullptr && !can_share(*first, own.description)) return false;
+    first = &own.description;
+    const std::vector<std::int64_t>& extents = tensor.first_extents;
+    if (own.description.kind != CollectiveKind::kAllgather) {
+      if (!extents.empty()) return false;
+      continue;
+    }
+    if (extents.size() != static_cast<std::size_t>(tree_.size) ||
+        extents[static_cast<std::size_t>(tree_.self)] != own.first_extent ||
+        *std::min_element(extents.begin(), extents.end()) < 0) {
+      return false;
+    }
+  }
+  return !start.tensors.empty();
 }
 
 bool Negotiation::apply(const Decision& decision) {
@@ -262,7 +302,7 @@ bool Negotiation::apply(const Decision& decision) {
   for (const Group& group : decision.groups) {
     for (const std::uint64_t number : group.numbers) {
       cache_.touch(number);
-      awaiting_.erase(cache_.find(number)->name);
+      if (awaiting_.erase(cache_.find(number)->name) == 0) return false;  // named twice
     }
     for (const FreshTensor& tensor : group.fresh) {
       auto own = awaiting_.extract(tensor.name);
@@ -273,9 +313,10 @@ bool Negotiation::apply(const Decision& decision) {
   insert(decision, fresh);
   for (StartGroup& start : starts) verdicts_.push_back(std::move(start));
   for (const Refusal& refusal : decision.refusals) {
-    awaiting_.erase(refusal.name);
-    verdicts_.push_back(
-        FailTensor{refusal.name, {static_cast<StatusCode>(refusal.code), refusal.words}});
+    // What has started may not fail by the way, and no refusal is a success.
+    if (refusal.code != static_cast<std::uint32_t>(StatusCode::kMismatch)) return false;
+    if (awaiting_.erase(refusal.name) == 0) return false;
+    verdicts_.push_back(FailTensor{refusal.name, {StatusCode::kMismatch, refusal.words}});
   }
   if (decision.leaving < 0) return true;
   is_over_ = true;

@@ -100,7 +100,7 @@ class Negotiation {
   struct Ready;
 
   void report_own(const Awaiting& tensor, TimePoint time);
-  Status receive_report(int from, std::string_view bytes, TimePoint time);
+  Status receive_report(const ControlTree::Child& child, std::string_view bytes, TimePoint time);
   Status receive_decision(std::string_view bytes);
   Status receive_failure(int from, std::string_view bytes);
   void report_up();
@@ -108,6 +108,7 @@ class Negotiation {
   std::vector<Ready> collect_ready(Decision& decision);
   void send_down(const Decision& decision);
   bool resolve(const Decision& decision, std::vector<StartGroup>* starts);
+  bool can_start(const StartGroup& start) const;
   bool apply(const Decision& decision);
   void insert(const Decision& decision, const std::vector<Submission>& fresh);
   void forget(const std::vector<ResponseCache::Entry>& evicted);

@@ -59,6 +59,11 @@ void MeshFabric::take_store_events() {
   has_store_event_ = false;
   PeerEvent event;
   while (store_.next_event(&event)) {
+    if (event.rank < 0 || event.rank >= topology_.size) {
+      HV_LOG(kWarn, "transport") << "the agent tells the loss of rank " << event.rank
+                                 << ", which this job does not have";
+      continue;
+    }
     if (event.rank == topology_.rank || has_left(event.rank)) continue;
     mark_lost(event.rank,
               {StatusCode::kPeerLost, "rank " + std::to_string(event.rank) + " " + event.reason});

@@ -2,6 +2,7 @@
 #include "src/base/knob.h"
 
 #include <cstring>
+#include <optional>
 
 #include "src/base/check.h"
 #include "src/base/error.h"
@@ -38,6 +39,16 @@ std::string accepted_form(const Knob& knob) {
   return unit + " from " + std::to_string(knob.minimum) + " to " + std::to_string(knob.maximum);
 }
 
+// The choice that the user's word stands for.
+std::optional<std::string> choice_of(const Knob& knob, const std::string& written) {
+  const std::string word = lower(written);
+  for (const std::string& choice : split(knob.choices, '|'))
+    if (choice == word) return choice;
+  for (const std::string& spelling : split(knob.spellings, '|'))
+    if (spelling.rfind(word + "=", 0) == 0) return spelling.substr(word.size() + 1);
+  return std::nullopt;
+}
+
 }  // namespace
 
 const Knob& KnobReader::find(const char* name) const {
@@ -60,13 +71,10 @@ KnobValue KnobReader::value(const char* name) const {
 std::string KnobReader::text(const char* name) const {
   const Knob& knob = find(name);
   const KnobValue found = value(name);
-  if (knob.type == KnobType::kChoice && !found.text.empty()) {
-    bool known = false;
-    for (const std::string& choice : split(knob.choices, '|'))
-      known = known || choice == found.text;
-    if (!known) malformed(knob, found, accepted_form(knob));
-  }
-  return found.text;
+  if (knob.type != KnobType::kChoice || found.text.empty()) return found.text;
+  const auto choice = choice_of(knob, found.text);
+  if (!choice) malformed(knob, found, accepted_form(knob));
+  return *choice;
 }
 
 bool KnobReader::flag(const char* name) const {

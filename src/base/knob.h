@@ -23,6 +23,7 @@ struct Knob {
   const char* choices = "";  // kChoice: "a|b|c"
   std::int64_t minimum = 0;  // kInteger and kBytes
   std::int64_t maximum = INT64_MAX;
+  const char* spellings = "";  // kChoice, other words for a choice: "warning=warn|fatal=error"
 };
 
 struct KnobValue {
@@ -37,6 +38,7 @@ class KnobReader {
       : table_(table), environment_(environment) {}
 
   KnobValue value(const char* name) const;
+  // A kChoice's value comes in its own spelling, whatever case or other word the user wrote.
   std::string text(const char* name) const;
   bool flag(const char* name) const;
   std::int64_t integer(const char* name) const;  // kInteger, kBytes ("64M", "1GiB")

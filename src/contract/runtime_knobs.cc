@@ -6,7 +6,8 @@ namespace hv {
 const std::vector<Knob>& runtime_knobs() {
   static const std::vector<Knob> table{
       {"HVRUN_LOG_LEVEL", KnobType::kChoice, "warn", "How much a rank says on stderr.",
-       "HOROVOD_LOG_LEVEL", "error|warn|info|debug|trace"},
+       "HOROVOD_LOG_LEVEL", "error|warn|info|debug|trace", 0, INT64_MAX,
+       "warning=warn|fatal=error"},
       {"HVRUN_FUSION_THRESHOLD", KnobType::kBytes, "64M",
        "Tensors are fused into buckets of at most so many bytes.", "HOROVOD_FUSION_THRESHOLD"},
       {"HVRUN_CACHE_CAPACITY", KnobType::kInteger, "4096",

@@ -12,6 +12,7 @@
 namespace hv {
 
 std::optional<SocketAddress> SocketAddress::parse(std::string_view ip, std::uint16_t port) {
+  if (ip.find('\0') != std::string_view::npos) return std::nullopt;  // C would read up to it only
   SocketAddress result;
   std::string text(ip);
   auto* four = reinterpret_cast<sockaddr_in*>(&result.storage_);

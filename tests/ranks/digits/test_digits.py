@@ -189,3 +189,11 @@ def test_hello_ranks_adds_up(ranks):
     assert sorted(result.out.splitlines()) == [
         f"I am rank {rank} of {ranks}; all our numbers add up to {ranks * (ranks - 1) // 2}" for rank in range(ranks)
     ]
+
+
+def test_a_rank_says_in_its_log_what_it_joined_what_it_started_and_that_it_left():
+    result = train(2, "--epochs", "1", extra={"HOROVOD_LOG_LEVEL": "TRACE"})
+    for rank in (0, 1):
+        for words in (f"joined the job: .* rank={rank} size=2 .*backends=native", "native starts 1 x broadcast", "left the job"):
+            assert re.search(f"/{rank} (runtime|engine): {words}", result.err), f"{words}\n{result.err[-2000:]}"
+    assert train(2, "--epochs", "1", extra={"HOROVOD_LOG_LEVEL": "warning"}).err == ""

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,6 +71,33 @@ Status allreduce(Context& context, const char* name, std::vector<float>& data) {
   return context.run(std::move(operation));
 }
 
+Status allgather(Context& context, const std::vector<std::byte>& data) {
+  const auto count = static_cast<std::int64_t>(data.size());
+  hvrun_request request = HVRUN_REQUEST_INIT;
+  request.operation = HVRUN_ALLGATHER;
+  request.name = "rows";
+  request.type = HVRUN_UINT8;
+  request.ndim = 1;
+  request.shape = &count;
+  request.input = data.data();
+  OperationPtr operation;
+  if (Status status = read_request(&request, context.identity().size, &operation); !status.ok())
+    return status;
+  return context.run(std::move(operation));
+}
+
+// From now on this process gets no more than so many further bytes.
+bool limit_memory(std::size_t further_bytes) {
+  long pages = 0;
+  std::FILE* file = std::fopen("/proc/self/statm", "re");
+  if (!file || std::fscanf(file, "%ld", &pages) != 1) return false;
+  std::fclose(file);
+  rlimit limit{};
+  limit.rlim_cur = static_cast<rlim_t>(pages * ::sysconf(_SC_PAGESIZE)) + further_bytes;
+  limit.rlim_max = limit.rlim_cur;
+  return ::setrlimit(RLIMIT_AS, &limit) == 0;
+}
+
 }  // namespace
 
 TEST_CASE("processes sum over shared memory and TCP") {
@@ -82,6 +110,25 @@ TEST_CASE("processes sum over shared memory and TCP") {
       }
       return 0;
     });
+    for (int rank = 0; rank < 3; ++rank) CHECK(job.exit_code(0) == 0);
+  }
+}
+
+TEST_CASE("a rank without memory for a gathered result ends the job with words, and nobody hangs") {
+  const std::function<int(Context&)> body = [](Context& context) {
+    const std::vector<std::byte> data(std::size_t{64} << 20);
+    const bool is_poor = context.identity().rank == 1;
+    if (is_poor && !limit_memory(std::size_t{100} << 20)) return 1;
+    const Status status = allgather(context, data);
+    if (status.message.find("out of memory") == std::string::npos) return 2;
+    if (status.message.find("tensor 'rows'") == std::string::npos) return 3;
+    if (is_poor) return status.code == StatusCode::kMemory ? 0 : 4;
+    if (status.code != StatusCode::kPeerLost) return 5;
+    return status.message.find("rank 1 gave up") == std::string::npos ? 6 : 0;
+  };
+  for (const JobShape& shape : {JobShape{3}, JobShape{2, 1}}) {
+    CAPTURE(name_of(shape));
+    Processes job(shape, body);
     for (int rank = 0; rank < 3; ++rank) CHECK(job.exit_code(0) == 0);
   }
 }

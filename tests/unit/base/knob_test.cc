@@ -1,9 +1,12 @@
-// Tests of src/base/knob and environment. SPDX-License-Identifier: Apache-2.0
+// Tests of src/base/knob. SPDX-License-Identifier: Apache-2.0
 #include "src/base/knob.h"
 
 #include <doctest/doctest.h>
 
+#include <csignal>
+
 #include "src/base/error.h"
+#include "tests/unit/base/dying.h"
 
 namespace {
 
@@ -12,10 +15,22 @@ const std::vector<hv::Knob> kTable{
     {"HVRUN_COUNT", hv::KnobType::kInteger, "3", "Count.", "", "", 1, 10},
     {"HVRUN_FLAG", hv::KnobType::kBool, "0", "Flag."},
     {"HVRUN_WAIT", hv::KnobType::kSeconds, "60", "Wait."},
-    {"HVRUN_KIND", hv::KnobType::kChoice, "", "Kind.", "", "a|b"},
+    {"HVRUN_KIND", hv::KnobType::kChoice, "", "Kind.", "", "a|b", 0, INT64_MAX, "first=a|second=b"},
 };
 
 hv::Environment with(const std::string& entry) { return hv::Environment::from_entries({entry}); }
+
+// What and hint of the error that checking the table meets under this entry; empty when there is none.
+std::pair<std::string, std::string> complaint(const std::string& entry) {
+  const auto environment = with(entry);
+  try {
+    hv::KnobReader(kTable, environment).check_all();
+  } catch (const hv::Error& error) {
+    CHECK(error.kind() == hv::ErrorKind::kUsage);
+    return {error.what(), error.hint()};
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -52,9 +67,133 @@ TEST_CASE("defaults are well-formed") {
   CHECK_NOTHROW(hv::KnobReader(kTable, empty).check_all());
 }
 
-TEST_CASE("an environment keeps the first of repeated names and drops what is no entry") {
-  const auto environment = hv::Environment::from_entries({"A=1", "A=2", "=x", "junk", "B="});
-  CHECK(environment.get("A") == "1");
-  CHECK(environment.get("B") == "");
-  CHECK(environment.entries() == std::vector<std::string>{"A=1", "B="});
+TEST_CASE("a choice is known in any case and by its other spellings, and comes in its own") {
+  const std::pair<const char*, const char*> cases[] = {
+      {"a", "a"}, {"B", "b"}, {"first", "a"}, {"SECOND", "b"}};
+  for (const auto& [written, meant] : cases) {
+    CAPTURE(written);
+    const auto environment = with(std::string("HVRUN_KIND=") + written);
+    CHECK(hv::KnobReader(kTable, environment).text("HVRUN_KIND") == meant);
+  }
+  for (const char* wrong : {"fir", "a|b", "first=a", "ab"}) {
+    CAPTURE(wrong);
+    const auto environment = with(std::string("HVRUN_KIND=") + wrong);
+    CHECK_THROWS_AS(hv::KnobReader(kTable, environment).text("HVRUN_KIND"), hv::Error);
+  }
+}
+
+TEST_CASE("a flag is true or false by any of its words, in any case") {
+  const std::pair<const char*, bool> cases[] = {{"1", true},   {"true", true}, {"YES", true},
+                                                {"On", true},  {"0", false},   {"False", false},
+                                                {"no", false}, {"OFF", false}};
+  for (const auto& [written, meant] : cases) {
+    CAPTURE(written);
+    const auto environment = with(std::string("HVRUN_FLAG=") + written);
+    CHECK(hv::KnobReader(kTable, environment).flag("HVRUN_FLAG") == meant);
+  }
+  for (const char* wrong : {"2", "01", "y", " 1", "-1", "truely"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(complaint(std::string("HVRUN_FLAG=") + wrong).first.empty());
+  }
+}
+
+TEST_CASE("a number's limits belong to it") {
+  for (const auto& [written, meant] : {std::pair("1", 1), std::pair("10", 10)}) {
+    const auto environment = with(std::string("HVRUN_COUNT=") + written);
+    CHECK(hv::KnobReader(kTable, environment).integer("HVRUN_COUNT") == meant);
+  }
+  for (const char* beyond : {"0", "11", "-1", "9223372036854775808"}) {
+    CAPTURE(beyond);
+    CHECK_FALSE(complaint(std::string("HVRUN_COUNT=") + beyond).first.empty());
+  }
+}
+
+TEST_CASE("a time is read with its unit") {
+  for (const auto& [written, meant_s] : {std::pair("2", 2.0), std::pair("250ms", 0.25),
+                                         std::pair("2m", 120.0), std::pair("0", 0.0)}) {
+    CAPTURE(written);
+    const auto environment = with(std::string("HVRUN_WAIT=") + written);
+    CHECK(hv::KnobReader(kTable, environment).seconds("HVRUN_WAIT") == meant_s);
+  }
+}
+
+TEST_CASE("a variable set to nothing counts as unset, also before its alias") {
+  const auto emptied = hv::Environment::from_entries({"HVRUN_BUFFER=", "HOROVOD_BUFFER=1M"});
+  CHECK(hv::KnobReader(kTable, emptied).value("HVRUN_BUFFER").origin == "HOROVOD_BUFFER");
+  const auto both = hv::Environment::from_entries({"HVRUN_BUFFER=", "HOROVOD_BUFFER="});
+  CHECK(hv::KnobReader(kTable, both).value("HVRUN_BUFFER").origin == "default");
+  CHECK(hv::KnobReader(kTable, both).value("HVRUN_BUFFER").text == "64M");
+}
+
+TEST_CASE("a knob without alias does not read the variable of no name") {
+  hv::Environment environment;
+  environment.set("", "1");
+  CHECK(hv::KnobReader(kTable, environment).value("HVRUN_FLAG").origin == "default");
+}
+
+TEST_CASE("each type's error says what it accepts and what holds without the variable") {
+  struct {
+    const char* entry;
+    const char* what;
+    const char* hint;
+  } const cases[] = {
+      {"HVRUN_BUFFER=-1",
+       "HVRUN_BUFFER is '-1': not a number of bytes such as 65536, 64K or 1G of at least 0",
+       "set it to a number of bytes such as 65536, 64K or 1G of at least 0, or unset it (default: "
+       "64M)"},
+      {"HVRUN_FLAG=maybe", "HVRUN_FLAG is 'maybe': not 0 or 1",
+       "set it to 0 or 1, or unset it (default: 0)"},
+      {"HVRUN_WAIT=soon", "HVRUN_WAIT is 'soon': not a time such as 60, 0.5s or 500ms",
+       "set it to a time such as 60, 0.5s or 500ms, or unset it (default: 60)"},
+      {"HVRUN_KIND=c", "HVRUN_KIND is 'c': not one of a|b",
+       "set it to one of a|b, or unset it (default: unset)"},
+      {"HVRUN_COUNT=\x1b[2J", "HVRUN_COUNT is '\\x1b[2J': not a whole number from 1 to 10",
+       "set it to a whole number from 1 to 10, or unset it (default: 3)"},
+  };
+  for (const auto& [entry, what, hint] : cases) {
+    const auto [said, hinted] = complaint(entry);
+    CHECK(said == what);
+    CHECK(hinted == hint);
+  }
+}
+
+TEST_CASE("a malformed alias is told by the name the user wrote") {
+  CHECK(complaint("HOROVOD_BUFFER=much").first.rfind("HOROVOD_BUFFER is 'much'", 0) == 0);
+}
+
+TEST_CASE("a malformed default is found, an absent one is none") {
+  const hv::Environment empty;
+  const std::vector<hv::Knob> broken{{"HVRUN_X", hv::KnobType::kInteger, "x", "X."}};
+  CHECK_THROWS_AS(hv::KnobReader(broken, empty).check_all(), hv::Error);
+  for (const hv::KnobType type :
+       {hv::KnobType::kText, hv::KnobType::kBool, hv::KnobType::kInteger, hv::KnobType::kBytes,
+        hv::KnobType::kSeconds, hv::KnobType::kChoice}) {
+    const std::vector<hv::Knob> unset{{"HVRUN_X", type, "", "X."}};
+    CHECK_NOTHROW(hv::KnobReader(unset, empty).check_all());
+  }
+}
+
+TEST_CASE("a text is taken as it is") {
+  const std::vector<hv::Knob> table{{"HVRUN_NAME", hv::KnobType::kText, "", "Name."}};
+  const auto environment = with("HVRUN_NAME= A|b=\xff ");
+  CHECK(hv::KnobReader(table, environment).text("HVRUN_NAME") == " A|b=\xff ");
+  const hv::Environment empty;
+  CHECK(hv::KnobReader(table, empty).text("HVRUN_NAME").empty());
+}
+
+TEST_CASE("a knob that no table declares is a broken invariant") {
+  const hv::Death death = hv::death_of([] {
+    const hv::Environment empty;
+    (void)hv::KnobReader(kTable, empty).value("HVRUN_UNDECLARED");
+  });
+  CHECK(death.signal == SIGABRT);
+  CHECK(death.last_words.find("HVRUN_UNDECLARED") != std::string::npos);
+}
+
+TEST_CASE("each type has a word for the listing of knobs") {
+  const std::pair<hv::KnobType, const char*> cases[] = {
+      {hv::KnobType::kText, "text"},       {hv::KnobType::kBool, "0|1"},
+      {hv::KnobType::kInteger, "number"},  {hv::KnobType::kBytes, "bytes"},
+      {hv::KnobType::kSeconds, "seconds"}, {hv::KnobType::kChoice, "choice"}};
+  for (const auto& [type, word] : cases) CHECK(std::string(hv::knob_type_name(type)) == word);
 }

@@ -71,6 +71,49 @@ TEST_CASE(
   CHECK(backend.requests[0].segments[0].output == operation->owned.get());
 }
 
+namespace {
+
+OperationPtr gathering(std::int64_t extent, const std::byte* data) {
+  auto operation = std::make_shared<Operation>();
+  operation->name = "rows";
+  operation->description.kind = CollectiveKind::kAllgather;
+  operation->description.type = ElementType::kInt32;
+  operation->description.shape = {kVaries};
+  operation->first_extent = extent;
+  operation->input = data;
+  return operation;
+}
+
+}  // namespace
+
+TEST_CASE("a gathered result that memory has no room for is a failure of the whole, with words") {
+  FakeBackend backend;
+  Execution execution({2, false}, {&backend});
+  const std::byte memory[4]{};
+  execution.start({gathering(1, memory)}, {1, std::int64_t{1} << 58});
+  CHECK(backend.requests.empty());
+  CHECK(execution.failure().code == StatusCode::kMemory);
+  CHECK(execution.failure().message.find("tensor 'rows'") != std::string::npos);
+  const auto ended = execution.take_ended();
+  REQUIRE(ended.size() == 1);
+  CHECK(ended[0].second.code == StatusCode::kMemory);
+}
+
+TEST_CASE("a gathered result beyond what can be counted is that tensor's error on every rank") {
+  const std::int64_t most = INT64_MAX;
+  for (const auto& extents : {std::vector<std::int64_t>{most, most}, {1, most / 2}}) {
+    FakeBackend backend;
+    Execution execution({2, false}, {&backend});
+    const std::byte memory[4]{};
+    execution.start({gathering(1, memory)}, extents);
+    CHECK(backend.requests.empty());
+    CHECK(execution.failure().ok());
+    const auto ended = execution.take_ended();
+    REQUIRE(ended.size() == 1);
+    CHECK(ended[0].second.code == StatusCode::kArgument);
+  }
+}
+
 TEST_CASE("what moves no bytes is complete without a backend") {
   FakeBackend backend;
   Execution execution({2, false}, {&backend});

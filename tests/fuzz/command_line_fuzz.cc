@@ -1,0 +1,72 @@
+// hvrun's command line: a word a line; lines "NAME=VALUE" before the first empty one are the environment.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "launcher/cli/command_line.h"
+#include "launcher/cli/env_command.h"
+#include "launcher/plan/launch_plan.h"
+#include "launcher/plan/rank_environment.h"
+#include "src/base/error.h"
+#include "src/base/text.h"
+#include "tests/fuzz/fuzz.h"
+
+using namespace hv;
+using namespace hv::launcher;
+
+namespace {
+
+void check(const JobSpec& spec, const std::vector<std::string>& words) {
+  HV_CHECK(!spec.program.empty() && spec.program.size() <= words.size(), "a program");
+  HV_CHECK(std::equal(spec.program.rbegin(), spec.program.rend(), words.rbegin()),
+           "the program and its arguments are the last words, as they were");
+  HV_CHECK(!spec.ranks || (*spec.ranks >= 1 && *spec.ranks <= kMostRanks), "-np within bounds");
+  HV_CHECK(spec.master_port >= 0 && spec.master_port <= 65535, "a port");
+  HV_CHECK(spec.lost_after >= std::chrono::milliseconds(500), "time enough to tell lost from busy");
+  for (const Duration time : {spec.start_timeout, spec.grace, spec.timeout.value_or(Duration(0))})
+    HV_CHECK(time >= Duration::zero() && time <= std::chrono::hours(300000),
+             "a time within bounds");
+  HV_CHECK(!spec.working_directory.empty() && spec.working_directory[0] == '/', "absolute");
+  HV_CHECK(spec.hosts.empty() || spec.host_file.empty(), "one source of hosts");
+}
+
+// What follows from the command line before any host is asked.
+void plan(const JobSpec& spec, const Environment& environment) {
+  (void)common_environment(spec, environment);
+  if (!spec.host_file.empty() || spec.ranks.value_or(1) > 10000) return;
+  const HostList list = spec.hosts.empty() ? HostList{{}, true} : parse_host_expression(spec.hosts);
+  std::size_t slots = 0;
+  for (const HostEntry& entry : list.entries)
+    slots += static_cast<std::size_t>(entry.slots.value_or(1));
+  if (slots > 10000) return;  // nothing more is learned from long plans
+  const std::vector<std::optional<HostFacts>> facts(std::max<std::size_t>(1, list.entries.size()));
+  const LaunchPlan plan = make_plan(spec, list, facts);
+  for (const PlannedRank& rank : plan.ranks) {
+    HV_CHECK(rank.host >= 0 && rank.host < static_cast<int>(plan.hosts.size()), "a planned host");
+    HV_CHECK(rank.identity.size == static_cast<int>(plan.ranks.size()), "of one size");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text = fuzz::view(data, size);
+  const std::size_t gap = std::min(text.find("\n\n"), text.size());
+  // As in argv and environ: no word holds a zero byte.
+  std::vector<std::string> words = split(text.substr(std::min(gap + 2, text.size())), '\n');
+  for (std::string& word : words) word = word.substr(0, word.find('\0'));
+  const Environment environment = Environment::from_entries(split(text.substr(0, gap), '\n'));
+  try {
+    const CommandLine line = parse_command_line(words, environment, "/here");
+    if (const auto* launch = std::get_if<LaunchCommand>(&line)) {
+      check(launch->spec, words);
+      plan(launch->spec, environment);
+    } else if (std::holds_alternative<EnvCommand>(line)) {
+      HV_CHECK(!env_table(environment).empty(), "a table");
+    } else {
+      HV_CHECK(!std::get<PrintCommand>(line).text.empty(), "words");
+    }
+  } catch (const Error& error) {
+    HV_CHECK(error.kind() == ErrorKind::kUsage && *error.what() != '\0', "the user's mistake");
+  }
+  return 0;
+}

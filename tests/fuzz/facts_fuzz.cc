@@ -1,0 +1,95 @@
+// The files of /proc and /sys that tell what a host has: "== NAME" lines part the input into files.
+// SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "launcher/facts/cgroup_paths.h"
+#include "launcher/facts/cores.h"
+#include "launcher/facts/gpus.h"
+#include "launcher/facts/memory.h"
+#include "src/base/text.h"
+#include "tests/fuzz/fuzz.h"
+
+using namespace hv;
+using namespace hv::launcher;
+
+namespace {
+
+struct Slot {
+  const char* name;
+  const char* path;
+};
+// The group of "cgroup" as the corpus has it, in v2 and in v1.
+constexpr Slot kFiles[] = {{"cgroup", "proc/self/cgroup"},
+                           {"mounts", "proc/self/mounts"},
+                           {"meminfo", "proc/meminfo"},
+                           {"cpu.max", "sys/fs/cgroup/job/cpu.max"},
+                           {"memory.max", "sys/fs/cgroup/job/memory.max"},
+                           {"quota", "sys/fs/cgroup/cpu/cpu.cfs_quota_us"},
+                           {"period", "sys/fs/cgroup/cpu/cpu.cfs_period_us"},
+                           {"gpu", "proc/driver/nvidia/gpus/0000:3b:00.0/information"}};
+
+// A folder of made-up files, and this process in it.
+class Host {
+ public:
+  Host() {
+    char path[] = "/tmp/hvrun-facts-fuzz-XXXXXX";
+    HV_CHECK(::mkdtemp(path) != nullptr, "a folder");
+    path_ = path;
+    HV_CHECK(::chdir(path) == 0, "into it");
+    for (const Slot& slot : kFiles)
+      std::filesystem::create_directories(std::filesystem::path(slot.path).parent_path());
+  }
+  ~Host() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  void write(const Slot& slot, const std::string& text) const {
+    std::ofstream(slot.path, std::ios::binary | std::ios::trunc) << text;
+  }
+
+ private:
+  std::string path_;
+};
+
+void write_files(const Host& host, const std::string& text) {
+  std::string file;
+  std::vector<std::string> contents(std::size(kFiles));
+  std::size_t current = 0;
+  for (const std::string& line : split(text, '\n')) {
+    const auto* const slot =
+        std::find_if(std::begin(kFiles), std::end(kFiles),
+                     [&](const Slot& known) { return line == std::string("== ") + known.name; });
+    if (slot == std::end(kFiles)) {
+      contents[current] += line + "\n";
+    } else {
+      current = static_cast<std::size_t>(slot - std::begin(kFiles));
+    }
+  }
+  for (std::size_t i = 0; i < contents.size(); ++i) host.write(kFiles[i], contents[i]);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const Host host;
+  const std::string text(fuzz::view(data, size));
+  write_files(host, text);
+  const std::string root = ".";
+  const auto cores = quota_cores(root);
+  HV_CHECK(!cores || (*cores >= 1 && *cores <= 1u << 20), "a number of cores");
+  HV_CHECK(usable_cores(root) >= 1, "a core at least");
+  HV_CHECK(memory_bytes(root) <= std::uint64_t{INT64_MAX}, "a size of memory");
+  for (const char* controller : {"cpu", "memory"})
+    for (const std::string& folder : own_cgroup_folders(root, controller))
+      HV_CHECK(folder.compare(0, root.size(), root) == 0, "below the root");
+  HV_CHECK(read_gpus(root).size() <= 1, "no more than there are");
+  const auto limit = parse_cpu_max(text);
+  HV_CHECK(!limit || *limit > 0, "a limit is above nothing");
+  (void)parse_gpu("0000:3b:00.0", text);
+  return 0;
+}

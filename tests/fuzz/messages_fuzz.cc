@@ -1,0 +1,89 @@
+// Every message between hvrun and agent (first byte even) and between agent and rank (odd); the second its type.
+// SPDX-License-Identifier: Apache-2.0
+//
+// What decodes must encode to the same bytes: then no two inputs mean the same, and nothing is read by chance.
+#include "src/rendezvous/messages.h"
+#include "src/wire/frame.h"
+#include "src/wire/messages.h"
+#include "tests/fuzz/fuzz.h"
+
+using namespace hv;
+
+namespace {
+
+template <class Message>
+void check(std::uint8_t type, std::string_view payload) {
+  if (type != static_cast<std::uint8_t>(Message::kType)) return;
+  Message message;
+  if (decode(payload, &message)) HV_CHECK(encode(message) == payload, "one encoding");
+  Reader reader(payload);
+  message.fields(reader);
+  HV_CHECK(!reader.complete() || reader.ok(), "complete means well formed");
+}
+
+template <class... Messages>
+void check_each(std::uint8_t type, std::string_view payload) {
+  (check<Messages>(type, payload), ...);
+}
+
+template <class Message>
+std::string seed(char family, const Message& message) {
+  return std::string{family, static_cast<char>(Message::kType)} + encode(message);
+}
+
+}  // namespace
+
+namespace hv::fuzz {
+
+std::vector<std::string> seeds() {
+  wire::Hello hello;
+  hello.facts = {"node1", "x86_64", 8, {{"0000:3b:00.0", "H200", 1}}, {"10.0.0.1", "fd00::1"},
+                 1 << 30};
+  wire::Setup setup;
+  setup.job_id = "0123";
+  wire::Launch launch;
+  launch.argv = {"python3", "train.py"};
+  launch.environment = {"A=1", "B="};
+  launch.ranks = {{0, {{"RANK", "0"}}, wire::StdinMode::kForwarded}, {1, {}, {}}};
+  return {seed(0, hello),
+          seed(0, setup),
+          seed(0, launch),
+          seed(0, wire::SetUp{"@agent", 29500, 4000, true}),
+          seed(0, wire::ProbeRequest{{{1, 4000, {"10.0.0.1", "fd00::1"}}}, 2}),
+          seed(0, wire::ProbeReply{{{1, {"10.0.0.1"}, "refused"}}}),
+          seed(0, wire::Problem{"what", "hint"}),
+          seed(0, wire::Started{{12, 13}}),
+          seed(0, wire::Output{1, 2, false, 123456789, "text\n"}),
+          seed(0, wire::Exited{1, true, 9, false, true, 1, true}),
+          seed(0, wire::QueryReply{1, {0, 1}}),
+          seed(0, wire::FenceIn{0, 1, {{0, "key", "value"}}}),
+          seed(0, wire::FenceOut{0, 1, {{0, "key", "value"}, {1, "", ""}}}),
+          seed(0, wire::RankLost{0, 1, "silent"}),
+          seed(0, wire::Empty{{"pid 12 (x)"}}),
+          seed(0, wire::Ping{1}),
+          seed(1, rendezvous::Join{}),
+          seed(1, rendezvous::Welcome{}),
+          seed(1, rendezvous::Put{"key", "value"}),
+          seed(1, rendezvous::Value{true, "value"}),
+          seed(1, rendezvous::Event{1, "killed"})};
+}
+
+}  // namespace hv::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::Input input(fuzz::view(data, size));
+  const bool is_between_hosts = input.byte() % 2 == 0;
+  const std::uint8_t type = input.byte();
+  const std::string_view payload = input.rest();
+  if (is_between_hosts) {
+    using namespace hv::wire;
+    check_each<Hello, Setup, SetUp, ProbeRequest, ProbeReply, Launch, Ready, Problem, Go, Started,
+               Output, Credit, Exited, Signal, Pause, Stdin, End, Empty, Query, QueryReply, FenceIn,
+               FenceOut, RankLost, RankDied, Ping, Pong, Note>(type, payload);
+  } else {
+    using namespace hv::rendezvous;
+    check_each<Join, Welcome, Refused, Put, Fence, FenceDone, Get, Value, Lost, Goodbye, Event>(
+        type, payload);
+  }
+  return 0;
+}

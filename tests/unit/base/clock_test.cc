@@ -1,0 +1,35 @@
+// Tests of src/base/clock. SPDX-License-Identifier: Apache-2.0
+#include "src/base/clock.h"
+
+#include <doctest/doctest.h>
+
+#include <ctime>
+
+using namespace std::chrono_literals;
+
+TEST_CASE("wall_clock_ns counts nanoseconds since 1970") {
+  const auto before = static_cast<std::int64_t>(std::time(nullptr));
+  const std::int64_t stamp_ns = hv::wall_clock_ns();
+  const auto after = static_cast<std::int64_t>(std::time(nullptr));
+  // time() may lag the precise clock by a tick, and a stepped clock by more; a wrong unit is off by 1000.
+  CHECK(stamp_ns / 1'000'000'000 >= before - 10);
+  CHECK(stamp_ns / 1'000'000'000 <= after + 10);
+}
+
+TEST_CASE("now never goes back") {
+  hv::TimePoint last = hv::now();
+  for (int i = 0; i < 1000; ++i) {
+    const hv::TimePoint next = hv::now();
+    REQUIRE(next >= last);
+    last = next;
+  }
+}
+
+TEST_CASE("seconds_since counts in seconds, also towards the future") {
+  const double past_s = hv::seconds_since(hv::now() - 1500ms);
+  CHECK(past_s >= 1.5);
+  CHECK(past_s < 1000);
+  const double future_s = hv::seconds_since(hv::now() + 1h);
+  CHECK(future_s <= -2600);
+  CHECK(future_s > -3601);
+}

@@ -1,0 +1,52 @@
+// Tests of what is advised when a host cannot be reached. SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+
+#include "launcher/spawn/ssh_advice.h"
+#include "tests/unit/spawn/trial.h"
+
+using namespace hv::launcher;
+using namespace hv::launcher::trial;
+
+TEST_CASE("what the system's ssh says is answered with what mends it") {
+  const std::pair<const char*, const char*> cases[] = {
+      {"ssh: Could not resolve hostname w7: Name or service not known", "check the spelling of w7"},
+      {"ssh: connect to host w7 port 22: Connection refused", "sshd runs on w7"},
+      {"ssh: connect to host w7 port 22: No route to host", "has a route to it"},
+      {"ssh: connect to host w7 port 22: Network is unreachable", "has a route to it"},
+      {"ssh: connect to host w7 port 22: Connection timed out", "firewall"},
+      {"ada@w7: Permission denied (publickey,password).", "ssh -o BatchMode=yes w7 true"},
+      {"Host key verification failed.", "--ssh-accept-new"},
+      {"Received disconnect from w7: 2: Too many authentication failures", "-i"},
+  };
+  for (const auto& [words, advice] : cases) {
+    CAPTURE(words);
+    CHECK(contains(advice_for(words, "w7"), advice));
+  }
+}
+
+TEST_CASE("a changed key is never answered with the advice for an unknown one") {
+  const std::string words =
+      "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.";
+  const std::string advice = advice_for(words, "w7");
+  CHECK_FALSE(contains(advice, "--ssh-accept-new"));
+  CHECK(contains(advice, "ssh-keygen -R w7"));
+}
+
+TEST_CASE("words that are not known get no advice") {
+  CHECK(advice_for("", "w7") == "");
+  CHECK(advice_for("segmentation fault in the moon phase", "w7") == "");
+}
+
+TEST_CASE("a command that is advised survives a shell, whatever the host or file is called") {
+  const std::string advice = changed_key_advice("w7; rm -rf /", "/home/a b/known_hosts");
+  CHECK(contains(advice, "-R 'w7; rm -rf /'"));
+  CHECK(contains(advice, "-f '/home/a b/known_hosts'"));
+}
+
+TEST_CASE("a failed connect is advised on by its reason, any other by a trial") {
+  CHECK(contains(connect_advice(ECONNREFUSED, "w7"), "(-p)"));
+  CHECK(contains(connect_advice(EHOSTUNREACH, "w7"), "route"));
+  CHECK(contains(connect_advice(ENETUNREACH, "w7"), "route"));
+  CHECK(contains(connect_advice(ETIMEDOUT, "w7"), "firewall"));
+  CHECK(connect_advice(EIO, "w7") == "try 'ssh w7 true'");
+}

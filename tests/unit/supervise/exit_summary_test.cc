@@ -1,0 +1,146 @@
+// Tests of launcher/supervise/exit_summary. SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/exit_summary.h"
+
+#include <doctest/doctest.h>
+
+#include <boost/asio/io_context.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+
+using namespace hv::launcher;
+
+namespace {
+
+// A job of two ranks on each of two hosts, whose ranks have ended as a test says.
+struct EndedJob {
+  boost::asio::io_context io;
+  Job job{io.get_executor(), JobSpec{}};
+  std::map<int, std::vector<std::string>> words;
+  JobEnd end{1, "rank_failed", {}, "", 2.25};
+
+  EndedJob() {
+    for (int host = 0; host < 2; ++host) {
+      job.hosts.emplace_back().target.name = host == 0 ? "a" : "b";
+      job.hosts.back().ranks = {2 * host, 2 * host + 1};
+    }
+    for (int rank = 0; rank < 4; ++rank) {
+      job.plan.ranks.emplace_back();
+      job.plan.ranks.back().identity.rank = rank;
+      job.plan.ranks.back().host = rank / 2;
+    }
+    job.policy.emplace(4);
+  }
+  void ended(int rank, hv::ExitStatus status, bool by_hvrun = false) {
+    job.policy->rank_ended({rank, status, by_hvrun, rank}, hv::now());
+  }
+  std::string text() {
+    end.verdict = job.policy->verdict();
+    return summary_text(job, end, [this](int rank) { return words[rank]; });
+  }
+  nlohmann::json json() {
+    if (job.policy->failed()) end.verdict = job.policy->verdict();
+    return nlohmann::json::parse(summary_json(job, end, [this](int rank) { return words[rank]; }));
+  }
+};
+
+hv::ExitStatus exited(int code) { return {false, code}; }
+hv::ExitStatus killed(int signal) { return {true, signal}; }
+
+}  // namespace
+
+TEST_CASE("the summary names the rank, its host, how it ended and its last lines") {
+  EndedJob job;
+  job.words[1] = {"Traceback", "ValueError: \x1b[31mno"};
+  job.ended(1, killed(11));
+  CHECK(
+      job.text() ==
+      "hvrun: error: rank 1 on host a ended with signal SIGSEGV (Segmentation fault) after 2.2 s\n"
+      "hvrun: its last lines:\n"
+      "    Traceback\n"
+      "    ValueError: \\x1b[31mno\n");
+}
+
+TEST_CASE("only the last twenty lines of the cause are shown") {
+  EndedJob job;
+  for (int i = 0; i < 30; ++i) job.words[0].push_back("line " + std::to_string(i));
+  job.ended(0, exited(3));
+  const std::string text = job.text();
+  CHECK(text.find("    line 9\n") == std::string::npos);
+  CHECK(text.find("    line 10\n") != std::string::npos);
+  CHECK(text.find("    line 29\n") != std::string::npos);
+}
+
+TEST_CASE("ranks that ended with the same last lines are told in one line, not repeated") {
+  EndedJob job;
+  for (const int rank : {0, 2, 3}) job.words[rank] = {"ImportError: no torch"};
+  job.words[1] = {"something else"};
+  for (int rank = 0; rank < 4; ++rank) job.ended(rank, exited(1));
+  const std::string text = job.text();
+  CHECK(text.find("hvrun: ranks 2-3 said the same\n") != std::string::npos);
+  CHECK(text.find("hvrun: as a consequence also ended: ranks 1-3 with exit code 1\n") !=
+        std::string::npos);
+  CHECK(text.find("ImportError") == text.rfind("ImportError"));
+}
+
+TEST_CASE("silent ranks are not said to have said the same") {
+  EndedJob job;
+  for (int rank = 0; rank < 4; ++rank) job.ended(rank, exited(1));
+  CHECK(job.text().find("said the same") == std::string::npos);
+}
+
+TEST_CASE("what hvrun itself ended is no consequence worth a line") {
+  EndedJob job;
+  job.ended(0, exited(1));
+  job.ended(1, killed(15), true);
+  CHECK(job.text().find("as a consequence") == std::string::npos);
+}
+
+TEST_CASE("a lost host is named with its ranks and the reason") {
+  EndedJob job;
+  job.job.policy->host_lost(1, "the connection was reset", {2, 3}, hv::now());
+  const std::string text = job.text();
+  CHECK(text.find("host b with ranks 2-3 was lost: the connection was reset\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("a job that ended well says nothing and its JSON has every rank's code") {
+  EndedJob job;
+  for (int rank = 0; rank < 4; ++rank) job.ended(rank, exited(0));
+  job.end.state = "ok";
+  job.end.exit_code = 0;
+  const auto json = job.json();
+  CHECK(summary_text(job.job, job.end, [](int) { return std::vector<std::string>{"x"}; }) == "");
+  CHECK(json["state"] == "ok");
+  CHECK(json["cause"].is_null());
+  CHECK(json["size"] == 4);
+  REQUIRE(json["ranks"].size() == 4);
+  CHECK(json["ranks"][3]["host"] == "b");
+  CHECK(json["ranks"][3]["exit_code"] == 0);
+  CHECK(json["ranks"][3]["signal"].is_null());
+}
+
+TEST_CASE("the JSON names the cause and tells signals from codes, with words of any bytes") {
+  EndedJob job;
+  job.words[2] = {"bad \xff byte"};
+  job.ended(2, killed(9));
+  job.ended(0, exited(1));
+  const auto json = job.json();
+  CHECK(json["cause"]["rank"] == 2);
+  CHECK(json["cause"]["host"] == "b");
+  CHECK(json["cause"]["last_lines"][0] == "bad \\xff byte");
+  CHECK(json["ranks"][2]["signal"] == 9);
+  CHECK(json["ranks"][2]["exit_code"].is_null());
+  CHECK(json["ranks"][0]["exit_code"] == 1);
+  CHECK(json["ranks"][1]["exit_code"].is_null());
+}
+
+TEST_CASE("the JSON of a job that could not start holds the error") {
+  EndedJob job;
+  job.job.policy.reset();
+  job.end = {3, "not_started", {}, "host b: refused", 0.5};
+  const auto json = nlohmann::json::parse(
+      summary_json(job.job, job.end, [](int) { return std::vector<std::string>{}; }));
+  CHECK(json["error"] == "host b: refused");
+  CHECK(json["exit_code"] == 3);
+  CHECK(json["state"] == "not_started");
+}

@@ -1,0 +1,243 @@
+// Tests of the conversation with one agent. SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/host_link.h"
+
+#include <doctest/doctest.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstring>
+
+using namespace hv;
+using namespace hv::launcher;
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+
+namespace {
+
+// The agent's end of the stream, in the test's hands.
+struct Wire {
+  std::string to_hvrun;
+  bool is_broken = false;
+  bool is_closed = false;
+  bool refuses_writes = false;
+  std::string words;
+  std::vector<Frame> from_hvrun;
+  asio::steady_timer* waker = nullptr;
+
+  void wake() {
+    if (waker) waker->cancel();
+  }
+  void say(const std::string& bytes) {
+    to_hvrun += bytes;
+    wake();
+  }
+  template <class Message>
+  std::vector<Message> heard(wire::Type type) const {
+    std::vector<Message> messages;
+    for (const Frame& frame : from_hvrun) {
+      if (frame.type == static_cast<std::uint8_t>(type))
+        REQUIRE(decode(frame.payload, &messages.emplace_back()));
+    }
+    return messages;
+  }
+};
+
+class WireChannel : public AgentChannel {
+ public:
+  WireChannel(Wire& wire, asio::any_io_executor executor) : wire_(wire), timer_(executor) {
+    wire_.waker = &timer_;
+  }
+  ~WireChannel() override { wire_.waker = nullptr; }
+  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer) override {
+    while (wire_.to_hvrun.empty() && !wire_.is_broken && !wire_.is_closed) {
+      boost::system::error_code ignored;
+      timer_.expires_at(TimePoint::max());
+      co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    }
+    if (wire_.is_closed || wire_.to_hvrun.empty()) co_return 0;
+    const std::size_t size = std::min(buffer.size(), wire_.to_hvrun.size());
+    std::memcpy(buffer.data(), wire_.to_hvrun.data(), size);
+    wire_.to_hvrun.erase(0, size);
+    co_return size;
+  }
+  asio::awaitable<bool> write(asio::const_buffer buffer) override {
+    if (wire_.refuses_writes) co_return false;
+    CHECK(parser_.feed({static_cast<const char*>(buffer.data()), buffer.size()}));
+    for (Frame frame; parser_.next(&frame);) wire_.from_hvrun.push_back(frame);
+    co_return true;
+  }
+  void close() override {
+    wire_.is_closed = true;
+    wire_.wake();
+  }
+  std::string last_words() const override { return wire_.words; }
+
+ private:
+  Wire& wire_;
+  asio::steady_timer timer_;
+  FrameParser parser_{wire::kMaxAgentPayload};
+};
+
+struct Trial : LinkObserver {
+  asio::io_context io;
+  Wire wire;
+  std::vector<int> frames;  // their types
+  std::vector<std::string> ends;
+  std::shared_ptr<HostLink> link;
+
+  explicit Trial(Duration lost_after = 60s) {
+    link = std::make_shared<HostLink>(io.get_executor(), 7,
+                                      std::make_unique<WireChannel>(wire, io.get_executor()),
+                                      lost_after, *this);
+    link->start();
+    settle();
+  }
+  ~Trial() override {
+    link->close();
+    io.restart();
+    io.run();  // the loops end: none may hang on a closed link
+  }
+  void on_frame(int host, const Frame& frame) override {
+    CHECK(host == 7);
+    frames.push_back(frame.type);
+  }
+  void on_link_ended(int host, const std::string& reason) override {
+    CHECK(host == 7);
+    ends.push_back(reason);
+  }
+  // Runs what is ready to run.
+  void settle() {
+    io.restart();
+    while (io.poll_one() > 0) {
+    }
+  }
+  // Runs until the link has told its end.
+  void run_to_the_end() {
+    io.restart();
+    while (ends.empty() && io.run_one() > 0) {
+    }
+  }
+};
+
+constexpr int kEmpty = static_cast<int>(wire::Type::kEmpty);
+
+}  // namespace
+
+TEST_CASE("frames arrive whole and in order however the stream is cut") {
+  const std::string bytes = encode_frame_of(wire::Empty{}) + encode_frame_of(wire::Ready{}) +
+                            encode_frame_of(wire::Empty{});
+  for (std::size_t piece = 1; piece <= bytes.size(); piece += 3) {
+    CAPTURE(piece);
+    Trial trial;
+    for (std::size_t at = 0; at < bytes.size(); at += piece) {
+      trial.wire.say(bytes.substr(at, piece));
+      trial.settle();
+    }
+    CHECK(trial.frames == std::vector<int>{kEmpty, static_cast<int>(wire::Type::kReady), kEmpty});
+    CHECK(trial.ends.empty());
+  }
+}
+
+TEST_CASE("a ping is answered by the link itself, with both times") {
+  Trial trial;
+  trial.wire.say(encode_frame_of(wire::Ping{12345}));
+  trial.settle();
+  CHECK(trial.frames.empty());
+  const auto pongs = trial.wire.heard<wire::Pong>(wire::Type::kPong);
+  REQUIRE(pongs.size() == 1);
+  CHECK(pongs[0].sent_wall_clock_ns == 12345);
+  CHECK(std::abs(pongs[0].wall_clock_ns - wall_clock_ns()) < 60'000'000'000);
+}
+
+TEST_CASE("the shortest round trip sets the difference of the clocks") {
+  Trial trial;
+  const std::int64_t ahead = 5'000'000'000;
+  trial.link->note_clock(wall_clock_ns() + ahead, 1000);
+  const std::int64_t agent_time = wall_clock_ns() + ahead;
+  const auto is_near = [](std::int64_t a, std::int64_t b) { return std::abs(a - b) < 500'000'000; };
+  CHECK(is_near(trial.link->corrected(agent_time), wall_clock_ns()));
+  trial.link->note_clock(wall_clock_ns() - 3600 * ahead, 2000);  // a slower answer says less
+  CHECK(is_near(trial.link->corrected(agent_time), wall_clock_ns()));
+}
+
+TEST_CASE("a pong from the future or with nonsense inside does no harm") {
+  Trial trial;
+  trial.wire.say(encode_frame_of(wire::Pong{INT64_MAX, 0}));
+  trial.settle();
+  CHECK(trial.ends.empty());
+  trial.wire.say(encode_frame(static_cast<std::uint8_t>(wire::Type::kPong), "junk"));
+  trial.settle();
+  REQUIRE(trial.ends.size() == 1);
+  CHECK(trial.ends[0] == "its agent sent what is no message");
+}
+
+TEST_CASE("a stream that breaks ends the link once, with the channel's last words") {
+  Trial trial;
+  trial.wire.words = "ssh: connection reset\n\x1b[2J";
+  trial.wire.is_broken = true;
+  trial.wire.wake();
+  trial.run_to_the_end();
+  trial.settle();
+  REQUIRE(trial.ends.size() == 1);
+  CHECK(trial.ends[0].find("broke: ssh: connection reset") != std::string::npos);
+  CHECK(trial.ends[0].find('\x1b') == std::string::npos);
+  CHECK(trial.wire.is_closed);
+}
+
+TEST_CASE("what an agent said before its stream broke is still heard") {
+  Trial trial;
+  trial.wire.refuses_writes = true;
+  trial.link->send(wire::Ready{});
+  trial.settle();
+  CHECK(trial.ends.empty());
+  trial.wire.to_hvrun = encode_frame_of(wire::Empty{});
+  trial.wire.is_broken = true;
+  trial.wire.wake();
+  trial.run_to_the_end();
+  CHECK(trial.frames == std::vector<int>{kEmpty});
+  CHECK(trial.ends.size() == 1);
+}
+
+TEST_CASE("bytes that are no frame end the link") {
+  Trial trial;
+  trial.wire.say(std::string(1 << 16, '\xff'));
+  trial.settle();
+  CHECK(trial.ends == std::vector<std::string>{"its agent sent what is no message"});
+}
+
+TEST_CASE("a silent agent is lost after --lost-after, one that says anything is not") {
+  Trial silent(50ms);
+  silent.run_to_the_end();
+  CHECK(silent.ends == std::vector<std::string>{"it was silent for 0.05 s (--lost-after)"});
+  CHECK_FALSE(silent.wire.heard<wire::Ping>(wire::Type::kPing).empty());
+}
+
+TEST_CASE("an answering agent is never lost, however long the job") {
+  Trial trial(50ms);
+  const TimePoint end = now() + 300ms;
+  while (now() < end && trial.ends.empty()) {
+    trial.io.restart();
+    trial.io.run_one_for(10ms);
+    const auto pings = trial.wire.heard<wire::Ping>(wire::Type::kPing);
+    if (!pings.empty())
+      trial.wire.say(encode_frame_of(wire::Pong{pings.back().wall_clock_ns, wall_clock_ns()}));
+  }
+  CHECK(trial.ends.empty());
+}
+
+TEST_CASE("a link that was closed here tells nobody and sends nothing more") {
+  Trial trial;
+  trial.link->send(wire::Ready{});
+  trial.settle();
+  CHECK(trial.link->flushed());
+  const std::size_t sent = trial.wire.from_hvrun.size();
+  trial.link->close();
+  trial.link->send(wire::Empty{});
+  trial.settle();
+  CHECK(trial.link->ended());
+  CHECK(trial.wire.from_hvrun.size() == sent);
+  CHECK(trial.ends.empty());
+}

@@ -1,0 +1,118 @@
+// Tests of the hand-over of standard input to rank 0. SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/stdin_forwarder.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include "src/base/unique_fd.h"
+
+using namespace hv;
+using namespace hv::launcher;
+
+namespace {
+
+// Descriptor 0 is the reading end of a pipe for as long as this lives.
+class PipeAsStdin {
+ public:
+  PipeAsStdin() : kept_(::fcntl(0, F_DUPFD_CLOEXEC, 10)) {
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    REQUIRE(::dup2(ends[0], 0) == 0);
+    ::close(ends[0]);
+    writer_ = UniqueFd(ends[1]);
+  }
+  ~PipeAsStdin() {
+    writer_.reset();
+    if (kept_.get() >= 0)
+      ::dup2(kept_.get(), 0);
+    else
+      ::close(0);
+  }
+  void write(const std::string& text) {
+    REQUIRE(::write(writer_.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  }
+  void end() { writer_.reset(); }
+
+ private:
+  UniqueFd kept_, writer_;
+};
+
+// What was delivered; waits for it, never longer than the test's own timeout.
+class Receiver {
+ public:
+  std::function<void(std::string)> function() {
+    return [this](std::string bytes) {
+      const std::lock_guard lock(mutex_);
+      pieces_.push_back(std::move(bytes));
+      changed_.notify_all();
+    };
+  }
+  std::string wait_for_bytes(std::size_t size) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return all().size() >= size; });
+    return all();
+  }
+  void wait_for_end() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !pieces_.empty() && pieces_.back().empty(); });
+  }
+  std::size_t longest_piece() {
+    const std::lock_guard lock(mutex_);
+    std::size_t longest = 0;
+    for (const auto& piece : pieces_) longest = std::max(longest, piece.size());
+    return longest;
+  }
+
+ private:
+  std::string all() const {
+    std::string text;
+    for (const auto& piece : pieces_) text += piece;
+    return text;
+  }
+  std::mutex mutex_;  // guards pieces_
+  std::condition_variable changed_;
+  std::vector<std::string> pieces_;
+};
+
+}  // namespace
+
+TEST_CASE("input is handed on as it comes, and its end is an empty piece") {
+  PipeAsStdin input;
+  Receiver receiver;
+  StdinForwarder forwarder(1000, receiver.function());
+  input.write("one\n");
+  CHECK(receiver.wait_for_bytes(4) == "one\n");
+  input.write("two, no newline");
+  CHECK(receiver.wait_for_bytes(19) == "one\ntwo, no newline");
+  input.end();
+  receiver.wait_for_end();
+}
+
+TEST_CASE("no more is read than the window holds until the rank has taken some") {
+  PipeAsStdin input;
+  Receiver receiver;
+  StdinForwarder forwarder(10, receiver.function());
+  input.write("0123456789abcdefghij");
+  CHECK(receiver.wait_for_bytes(10) == "0123456789");
+  forwarder.accepted(3);
+  CHECK(receiver.wait_for_bytes(13) == "0123456789abc");
+  forwarder.accepted(100);
+  CHECK(receiver.wait_for_bytes(20) == "0123456789abcdefghij");
+  CHECK(receiver.longest_piece() <= 10);
+  input.end();
+  receiver.wait_for_end();
+}
+
+TEST_CASE("a forwarder that is gone delivers nothing more, though its thread still reads") {
+  PipeAsStdin input;
+  auto receiver = std::make_shared<Receiver>();
+  { StdinForwarder forwarder(1000, receiver->function()); }
+  input.write("late");
+  input.end();
+  CHECK(receiver->longest_piece() == 0);
+}
