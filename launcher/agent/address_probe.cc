@@ -113,8 +113,11 @@ void AddressProbe::check_answer(Attempt& attempt) {
   std::copy_n(attempt.received.begin(), server.size(), server.begin());
   std::copy_n(attempt.received.begin() + kNonceBytes, proof.size(), proof.begin());
   wire::ProbeResult& result = reply_.results[attempt.target];
-  if (equal_proofs(proof, server_proof(key_, probe_purpose(job_id_, result.host_index),
-                                       attempt.nonce, server))) {
+  const std::string purpose = probe_purpose(job_id_, result.host_index);
+  if (equal_proofs(proof, server_proof(key_, purpose, attempt.nonce, server))) {
+    // The way is proven; that ours is lost could only be for the other's having ended.
+    const Proof ours = client_proof(key_, purpose, attempt.nonce, server);
+    (void)::send(attempt.fd.get(), ours.data(), ours.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     result.reached.push_back(request_.targets[attempt.target].addresses[attempt.address]);
   } else {
     fail(attempt, "connect to " + attempt.where.text() +

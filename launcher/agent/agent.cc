@@ -105,6 +105,9 @@ bool Agent::handle(const Frame& frame) {
     default:
       break;
   }
+  // A signal for hvrun may come while it still waits for other hosts.
+  const auto type = static_cast<Type>(frame.type);
+  if (type == Type::kPause || type == Type::kSignal) return steer(frame);
   if (phase_ == Phase::kGreeted || phase_ == Phase::kSweeping) return false;
   return prepare(frame) || steer(frame);
 }
@@ -138,7 +141,8 @@ bool Agent::steer(const Frame& frame) {
     case Type::kQuery:
       return take<wire::Query>(frame, [&](const wire::Query& query) {
         reap();  // who can be reaped now has ended, and is told so first
-        link_.send(wire::QueryReply{query.number, ranks_.on_their_way_out()});
+        link_.send(
+            wire::QueryReply{query.number, ranks_.on_their_way_out(), host_.socket->absent()});
       });
     case Type::kFenceOut:
       return take<wire::FenceOut>(
@@ -165,7 +169,8 @@ bool Agent::set_up(const wire::Setup& setup) {
   }
   phase_ = Phase::kSetUp;
   RankSocketCallbacks callbacks{[this](wire::FenceIn fence) { link_.send(fence); },
-                                [this](const wire::RankLost& lost) { link_.send(lost); }};
+                                [this](const wire::RankLost& lost) { link_.send(lost); },
+                                [this] { link_.send(wire::FenceStalled{}); }};
   if (const auto problem = set_up_host(loop_, setup, std::move(callbacks), &host_)) {
     link_.send(*problem);
     return true;
@@ -247,8 +252,8 @@ void Agent::add_credit(const wire::Credit& credit) {
 }
 
 void Agent::forward_signal(int number) {
+  // Not noted as ours: a rank that dies of the user's signal has failed.
   if (number <= 0 || number >= NSIG) return;
-  ranks_.note_signal(number);
   for (const pid_t group : ranks_.groups()) ::kill(-group, number);
 }
 
@@ -302,11 +307,15 @@ void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
       status.by_signal && rank.signals_sent.test(static_cast<std::size_t>(status.code));
   exited.core_dumped = status.core_dumped;
   exited.wall_clock_ns = wall_clock_ns();
-  exited.left_unannounced = host_.socket->rank_ended(rank.rank);
+  const RankStanding standing = host_.socket->rank_ended(rank.rank);
+  exited.left_unannounced = standing == RankStanding::kJoined;
+  exited.never_joined = standing == RankStanding::kNeverJoined;
   link_.send(exited);
   // The others on this host need not wait for hvrun to hear of it.
-  if ((!status.clean() || exited.left_unannounced) && !exited.signal_was_ours) {
-    host_.socket->tell_loss(rank.rank, "ended with " + status.text());
+  if (!exited.signal_was_ours && (!status.clean() || standing != RankStanding::kLeft)) {
+    host_.socket->tell_loss(
+        rank.rank, "ended with " + status.text() +
+                       (exited.never_joined ? " and had not joined the job (hvrun_init)" : ""));
   }
   rank.look_at_streams();
 }

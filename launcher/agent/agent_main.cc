@@ -10,6 +10,7 @@
 #include "launcher/agent/agent.h"
 #include "launcher/agent/guard.h"
 #include "src/base/environment.h"
+#include "src/process/birth.h"
 
 namespace {
 
@@ -24,11 +25,13 @@ int explain_usage() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  hv::open_missing_streams();
   if (argc == 2 && std::strcmp(argv[1], "--version") == 0) {
     std::puts("hvrun-agent " HVRUN_VERSION_TEXT " " HVRUN_BUILD_ID);
     return 0;
   }
   if (argc != 1) return explain_usage();
+  hv::raise_open_file_limit();
   const hv::Environment environment = hv::Environment::of_process();
   hv::launcher::GuardBoard board;
   hv::UniqueFd guard_life = hv::launcher::split_off_guard(argc, argv, &board);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/host_setup.h"
 
+#include <algorithm>
+
 #include "src/net/socket.h"
 
 namespace hv::launcher {
@@ -17,7 +19,10 @@ wire::SetUp HostSetup::reply() const {
 std::optional<wire::Problem> set_up_host(EventLoop& loop, const wire::Setup& wanted,
                                          RankSocketCallbacks callbacks, HostSetup* setup) {
   setup->wanted = wanted;
-  setup->socket = std::make_unique<RankSocket>(loop, wanted.key, std::move(callbacks));
+  const double stall_s = wanted.stall_s > 0 ? std::min(wanted.stall_s, 1e6) : 0;  // a NaN is 0
+  setup->socket = std::make_unique<RankSocket>(
+      loop, wanted.key, std::move(callbacks),
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(stall_s)));
   if (const Status status = setup->socket->listen(wanted.job_id, wanted.host_index); !status.ok()) {
     return wire::Problem{status.message, "check that /tmp can be written there"};
   }

@@ -94,7 +94,14 @@ void HvrunLink::receive() {
   if (!parser_.feed({buffer_.data(), static_cast<std::size_t>(got)}))
     return give_up("hvrun sent what is no message");
   Frame frame;
-  while (!lost_ && parser_.next(&frame)) callbacks_.on_frame(frame);
+  while (!lost_ && parser_.next(&frame)) {
+    callbacks_.on_frame(frame);
+    if (frame.type != static_cast<std::uint8_t>(wire::Type::kSetup)) continue;
+    // It held the job's key.
+    wipe(&frame.payload);
+    wipe(buffer_.data(), static_cast<std::size_t>(got));
+    parser_.wipe_taken();
+  }
   if (!lost_ && parser_.broken()) give_up("hvrun sent what is no message");
 }
 

@@ -11,7 +11,12 @@ namespace hv::launcher {
 namespace {
 
 constexpr std::size_t kMostWaiting = 4 * wire::kStdinWindow;
-constexpr char kEndOfInput = 4;  // Ctrl-D: a terminal cannot be closed on one side
+// Ctrl-D: a terminal cannot be closed on one side.
+constexpr char kEndOfInput = 4;
+
+// A Ctrl-D behind these is read as the end; behind others the first one only hands over what the line
+// holds so far.
+bool ends_line(char byte) { return byte == '\n' || byte == '\r' || byte == kEndOfInput; }
 
 }  // namespace
 
@@ -28,6 +33,7 @@ bool InputPump::add(const std::string& bytes) {
     return true;
   }
   waiting_ += bytes;
+  if (!bytes.empty()) is_in_line_ = !ends_line(bytes.back());
   write_on();
   return true;
 }
@@ -35,7 +41,7 @@ bool InputPump::add(const std::string& bytes) {
 void InputPump::end() {
   if (!fd_ || end_wanted_) return;
   end_wanted_ = true;
-  if (is_terminal_) waiting_ += kEndOfInput;
+  if (is_terminal_) waiting_.append(is_in_line_ ? 2 : 1, kEndOfInput);
   write_on();
 }
 

@@ -34,6 +34,7 @@ class InputPump {
   std::function<void(std::uint32_t)> on_taken_;
   std::string waiting_;
   bool end_wanted_ = false;
+  bool is_in_line_ = false;  // what was added last did not end a line
 };
 
 }  // namespace hv::launcher

@@ -30,31 +30,44 @@ ProbeListener::~ProbeListener() {
 
 Status ProbeListener::listen() {
   if (Status status = listen_tcp(0, &listener_, &port_); !status.ok()) return status;
-  loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
+  await_guests();
   return Status::success();
 }
 
+void ProbeListener::await_guests() {
+  loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
+}
+
+// When the house is full the others wait in the kernel's queue.
 void ProbeListener::accept() {
-  for (;;) {
+  while (guests_.size() < kMostGuests) {
     UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) return;
-    if (guests_.size() >= kMostGuests) continue;
     const int number = fd.get();
     loop_.watch(number, EPOLLIN, [this, number](std::uint32_t) { receive(number); });
     const auto deadline = loop_.call_after(kTimeForGuest, [this, number] { drop(number); });
-    guests_.emplace(number, Guest{std::move(fd), {}, deadline});
+    Guest& guest = guests_[number];
+    guest.fd = std::move(fd);
+    guest.deadline = deadline;
   }
+  loop_.unwatch(listener_.get());
 }
 
+// Never takes more than the step's fixed size.
 void ProbeListener::receive(int fd) {
+  static_assert(kNonceBytes == kProofBytes);
   Guest& guest = guests_.at(fd);
   char bytes[kNonceBytes];
-  const ssize_t got = ::recv(
-      fd, bytes, sizeof bytes - std::min(guest.received.size(), sizeof bytes - 1), MSG_DONTWAIT);
+  const ssize_t got = ::recv(fd, bytes, sizeof bytes - guest.received.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return drop(fd);
   guest.received.append(bytes, static_cast<std::size_t>(got));
   if (guest.received.size() < kNonceBytes) return;
+  if (guest.is_answered) return judge(fd, guest);
+  answer(fd, guest);
+}
+
+void ProbeListener::answer(int fd, Guest& guest) {
   Nonce client;
   std::copy_n(guest.received.begin(), client.size(), client.begin());
   const Nonce server = random_nonce();
@@ -63,8 +76,15 @@ void ProbeListener::receive(int fd) {
   answer.append(proof.begin(), proof.end());
   // 64 bytes fit into any fresh connection's buffer; if not, the guest will time out.
   if (::send(fd, answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return drop(fd);
-  // The guest acts on nothing of ours but the proof, and we act on nothing of the guest's: no third
-  // step is needed.
+  guest.expected = client_proof(key_, purpose_, client, server);
+  guest.received.clear();
+  guest.is_answered = true;
+}
+
+void ProbeListener::judge(int fd, const Guest& guest) {
+  Proof proof;
+  std::copy_n(guest.received.begin(), proof.size(), proof.begin());
+  ++(equal_proofs(proof, guest.expected) ? proven_ : refused_);
   drop(fd);
 }
 
@@ -74,6 +94,7 @@ void ProbeListener::drop(int fd) {
   loop_.unwatch(fd);
   loop_.cancel(found->second.deadline);
   guests_.erase(found);
+  if (guests_.size() == kMostGuests - 1) await_guests();
 }
 
 }  // namespace hv::launcher

@@ -2,10 +2,11 @@
 // ranks are launched. SPDX-License-Identifier: Apache-2.0
 //
 // A stranger who connects learns nothing: the listener takes 32 bytes, answers with a nonce and a
-// proof that only a holder of the key can check, and closes. Connections are bounded in number and
-// time.
+// proof that only a holder of the key can check, takes the guest's proof, and closes. Nothing else is
+// heard. Connections are bounded in number and time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -31,15 +32,23 @@ class ProbeListener {
 
   Status listen();
   std::uint16_t port() const { return port_; }
+  // Guests that did and that did not prove that they hold the key.
+  std::size_t proven() const { return proven_; }
+  std::size_t refused() const { return refused_; }
 
  private:
   struct Guest {
     UniqueFd fd;
     std::string received;
     EventLoop::Timer deadline;
+    bool is_answered = false;
+    Proof expected{};  // once answered
   };
+  void await_guests();
   void accept();
   void receive(int fd);
+  void answer(int fd, Guest& guest);
+  void judge(int fd, const Guest& guest);
   void drop(int fd);
 
   EventLoop& loop_;
@@ -47,6 +56,8 @@ class ProbeListener {
   std::string purpose_;
   UniqueFd listener_;
   std::uint16_t port_ = 0;
+  std::size_t proven_ = 0;
+  std::size_t refused_ = 0;
   std::map<int, Guest> guests_;
 };
 

@@ -92,7 +92,8 @@ RankCommands rank_commands(const wire::Launch& launch, const Environment& own) {
         result.problem = missing_program(launch.argv[0], reason);
         return result;
       }
-      if (const std::string trouble = interpreter_problem(found); !trouble.empty()) {
+      if (const std::string trouble = interpreter_problem(found, launch.directory);
+          !trouble.empty()) {
         result.problem =
             wire::Problem{"execute " + printable(found, 1000) + ": " + trouble,
                           "install that interpreter on that host, or correct the line"};
@@ -105,12 +106,14 @@ RankCommands rank_commands(const wire::Launch& launch, const Environment& own) {
   return result;
 }
 
-std::string interpreter_problem(const std::string& program) {
+std::string interpreter_problem(const std::string& program, const std::string& directory) {
   const std::string start = read_file(program, kFirstLine).value_or("");
   if (start.compare(0, 2, "#!") != 0) return {};
   const std::string line(trim(std::string_view(start).substr(2, start.find('\n') - 2)));
   const std::string interpreter = line.substr(0, line.find_first_of(" \t"));
-  if (interpreter.empty() || ::access(interpreter.c_str(), X_OK) == 0) return {};
+  const bool is_relative = !interpreter.empty() && interpreter[0] != '/' && !directory.empty();
+  const std::string file = is_relative ? directory + "/" + interpreter : interpreter;
+  if (file.empty() || ::access(file.c_str(), X_OK) == 0) return {};
   return "its first line names the interpreter " + printable(interpreter) + ": " +
          errno_text(errno);
 }

@@ -25,8 +25,8 @@ struct RankCommands {
 };
 RankCommands rank_commands(const wire::Launch& launch, const Environment& own);
 
-// Why a file that is there and executable could not be executed: its interpreter, if that is the
-// reason.
-std::string interpreter_problem(const std::string& program);
+// Why a file that is there and executable could not be executed in that directory: its interpreter, if
+// that is the reason. The kernel looks for a relative one in the directory of the process.
+std::string interpreter_problem(const std::string& program, const std::string& directory);
 
 }  // namespace hv::launcher

@@ -25,6 +25,27 @@ bool RankMeeting::is_joined(std::uint32_t rank) const {
                      [rank](const auto& entry) { return entry.second.joined.count(rank) > 0; });
 }
 
+bool RankMeeting::has_ever_joined(std::uint32_t rank) const {
+  return std::any_of(epochs_.begin(), epochs_.end(),
+                     [rank](const auto& entry) { return entry.second.joins_of(rank) > 0; });
+}
+
+bool RankMeeting::is_anybody_waiting() const {
+  return std::any_of(epochs_.begin(), epochs_.end(),
+                     [](const auto& entry) { return !entry.second.waiting.empty(); });
+}
+
+std::vector<std::uint32_t> RankMeeting::absent() const {
+  std::vector<std::uint32_t> ranks;
+  for (const std::uint32_t rank : local_) {
+    const bool waits = std::any_of(epochs_.begin(), epochs_.end(), [rank](const auto& entry) {
+      return entry.second.waiting.count(rank) > 0;
+    });
+    if (!waits && !ended_.count(rank)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
 bool RankMeeting::put(std::uint32_t rank, std::uint32_t epoch, std::string key, std::string value) {
   Epoch& state = epochs_[epoch];
   state.put_bytes += key.size() + value.size() + 64;

@@ -33,6 +33,10 @@ class RankMeeting {
   void end(std::uint32_t rank) { ended_.insert(rank); }
   // The rank has joined some epoch and not said goodbye to it.
   bool is_joined(std::uint32_t rank) const;
+  bool has_ever_joined(std::uint32_t rank) const;
+  bool is_anybody_waiting() const;
+  // Local ranks that have not ended and wait at no fence.
+  std::vector<std::uint32_t> absent() const;
 
   // False when that is more than a job may put.
   [[nodiscard]] bool put(std::uint32_t rank, std::uint32_t epoch, std::string key,

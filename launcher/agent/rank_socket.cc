@@ -32,10 +32,12 @@ bool with(const Frame& frame, Act&& act) {
 
 }  // namespace
 
-RankSocket::RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks callbacks)
-    : loop_(loop), key_(key), callbacks_(std::move(callbacks)) {}
+RankSocket::RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks callbacks,
+                       Duration stall_limit)
+    : loop_(loop), key_(key), callbacks_(std::move(callbacks)), stall_limit_(stall_limit) {}
 
 RankSocket::~RankSocket() {
+  if (stall_) loop_.cancel(*stall_);
   for (const auto& [fd, client] : clients_) {
     loop_.unwatch(fd);
     loop_.cancel(client->deadline);
@@ -194,6 +196,22 @@ void RankSocket::leave(Client& client) {
 
 void RankSocket::check_fences() {
   for (wire::FenceIn& fence : meeting_.complete()) callbacks_.on_fence(std::move(fence));
+  watch_for_stall();
+}
+
+void RankSocket::watch_for_stall() {
+  const bool waits = stall_limit_ > Duration::zero() && meeting_.is_anybody_waiting();
+  if (waits == stall_.has_value()) return;
+  if (!waits) {
+    loop_.cancel(*stall_);
+    stall_.reset();
+    return;
+  }
+  stall_ = loop_.call_after(stall_limit_, [this] {
+    stall_.reset();
+    callbacks_.on_stall();
+    watch_for_stall();
+  });
 }
 
 void RankSocket::pass_fence(const wire::FenceOut& out) {
@@ -208,11 +226,13 @@ void RankSocket::pass_fence(const wire::FenceOut& out) {
   check_fences();
 }
 
-bool RankSocket::rank_ended(std::uint32_t rank) {
-  const bool was_joined = meeting_.is_joined(rank);
+RankStanding RankSocket::rank_ended(std::uint32_t rank) {
+  RankStanding standing = RankStanding::kLeft;
+  if (!meeting_.has_ever_joined(rank)) standing = RankStanding::kNeverJoined;
+  if (meeting_.is_joined(rank)) standing = RankStanding::kJoined;
   meeting_.end(rank);
   check_fences();
-  return was_joined;
+  return standing;
 }
 
 void RankSocket::tell_loss(std::uint32_t rank, const std::string& reason) {
@@ -227,7 +247,9 @@ void RankSocket::tell_loss(std::uint32_t rank, const std::string& reason) {
 template <class Message>
 void RankSocket::send(Client& client, const Message& message) {
   if (client.is_dropped) return;
-  client.outgoing += encode_frame_of(message);
+  std::string frame = encode_frame_of(message);
+  append_secret(&client.outgoing, frame);
+  if constexpr (SecretMessage<Message>) wipe(&frame);
   flush(client);
 }
 
@@ -238,7 +260,11 @@ void RankSocket::flush(Client& client) {
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0 && errno != EAGAIN) return drop(client);
     if (wrote < 0) break;
-    client.outgoing.erase(0, static_cast<std::size_t>(wrote));
+    if (static_cast<std::size_t>(wrote) == client.outgoing.size()) {
+      wipe(&client.outgoing);  // the job's key may have been in it
+    } else {
+      client.outgoing.erase(0, static_cast<std::size_t>(wrote));
+    }
   }
   if (client.outgoing.size() > kMostUnsent) return drop(client);
   const auto found = clients_.find(client.fd.get());

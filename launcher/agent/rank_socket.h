@@ -26,11 +26,18 @@ namespace hv::launcher {
 struct RankSocketCallbacks {
   std::function<void(wire::FenceIn)> on_fence;
   std::function<void(const wire::RankLost&)> on_lost;
+  std::function<void()>
+      on_stall;  // a rank has waited for stall_limit at a fence; again after as long
 };
+
+// What the others know of a rank that has ended.
+enum class RankStanding { kNeverJoined, kJoined, kLeft };
 
 class RankSocket {
  public:
-  RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks callbacks);
+  // stall_limit: 0 for none.
+  RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks callbacks,
+             Duration stall_limit = Duration::zero());
   ~RankSocket();
   RankSocket(const RankSocket&) = delete;
   RankSocket& operator=(const RankSocket&) = delete;
@@ -43,8 +50,10 @@ class RankSocket {
   void expect(std::set<std::uint32_t> ranks) { meeting_ = RankMeeting(std::move(ranks)); }
 
   void pass_fence(const wire::FenceOut& out);
-  // The rank's process was reaped. True when it had joined and said no goodbye.
-  bool rank_ended(std::uint32_t rank);
+  // The rank's process was reaped: how it stood then.
+  RankStanding rank_ended(std::uint32_t rank);
+  // Ranks that run and wait at no fence.
+  std::vector<std::uint32_t> absent() const { return meeting_.absent(); }
   // Tells every rank that joined or will join.
   void tell_loss(std::uint32_t rank, const std::string& reason);
 
@@ -81,6 +90,7 @@ class RankSocket {
   void flush(Client& client);
   void drop(Client& client);
   void check_fences();
+  void watch_for_stall();
 
   EventLoop& loop_;
   JobKey key_;
@@ -91,6 +101,8 @@ class RankSocket {
   RankMeeting meeting_{{}};
   std::map<int, ClientPointer> clients_;
   std::map<std::uint32_t, std::string> losses_;
+  const Duration stall_limit_;
+  std::optional<EventLoop::Timer> stall_;  // while somebody waits
 };
 
 }  // namespace hv::launcher

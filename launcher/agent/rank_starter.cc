@@ -89,7 +89,8 @@ SpawnResult spawn(const Command& command, const Streams& streams, const StartOpt
 }
 
 Status failure(const SpawnResult& result, const Command& command) {
-  const std::string more = result.error == ENOENT ? interpreter_problem(command.program) : "";
+  const std::string more =
+      result.error == ENOENT ? interpreter_problem(command.program, command.directory) : "";
   if (!more.empty()) return {StatusCode::kSystem, result.doing + ": " + more};
   return system_status(result.doing, result.error);
 }

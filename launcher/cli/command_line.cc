@@ -202,8 +202,21 @@ void check_dry_run(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
   spec->dry_run_offline = true;
 }
 
+// -H "$HOSTS" with HOSTS unset is a mistake, not this machine.
+void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_min() == 0) continue;
+    for (const std::string& value : option->results()) {
+      if (!value.empty()) continue;
+      throw Error(ErrorKind::kUsage, option->get_name(false, true) + " has an empty value",
+                  "give it one, or leave the option out; is a shell variable unset?");
+    }
+  }
+}
+
 JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::string> program,
                 const std::string& current_directory) {
+  refuse_empty_values(app);
   JobSpec spec;
   spec.program = std::move(program);
   if (!raw.np.empty()) spec.ranks = parse_number_in("-np", raw.np, 1, kMostRanks);

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -12,10 +13,12 @@
 #include "launcher/cli/env_command.h"
 #include "launcher/facts/facts.h"
 #include "launcher/plan/plan_text.h"
+#include "launcher/spawn/go_between.h"
 #include "launcher/supervise/supervisor.h"
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/process/birth.h"
 
 namespace hv::launcher {
 namespace {
@@ -68,6 +71,10 @@ int run(const std::vector<std::string>& words) {
 }  // namespace hv::launcher
 
 int main(int argc, char** argv) {
+  hv::open_missing_streams();
+  hv::raise_open_file_limit();
+  // Inherited as ignored it would take the status of children away.
+  std::signal(SIGCHLD, SIG_DFL);
   int code = 0;
   try {
     code = hv::launcher::run({argv + 1, argv + argc});
@@ -79,6 +86,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "hvrun: error: %s\n", error.what());
     code = static_cast<int>(hv::ErrorKind::kStart);
   }
+  hv::launcher::end_go_betweens();
   // A thread may be blocked for good in a read of stdin or a write to a reader that stands still.
   std::fflush(nullptr);
   ::_exit(code);

@@ -53,15 +53,15 @@ class Bootstrap {
 
   // Returns what has already come from the agent.
   asio::awaitable<std::string> run() {
-    const std::string script =
-        bootstrap_script({marker_, plan_.build_id, plan_.agent->content().size()});
+    const std::string script = bootstrap_script(
+        {marker_, plan_.build_id, plan_.agent->content().size(), plan_.agent->machine()});
     // A failed write shows as the end of the stream, with the reason.
     (void)co_await channel_.write(asio::buffer(script));
     for (;;) {
       const BootstrapReply reply = co_await next_reply();
       if (reply.kind == BootstrapReply::Kind::kRun) co_return parser_.take_rest();
       if (reply.kind == BootstrapReply::Kind::kFail) throw_no_folder(reply.reasons);
-      check_machine(reply.machine);
+      if (reply.kind == BootstrapReply::Kind::kOther) throw_other_machine(reply.machine);
       (void)co_await channel_.write(asio::buffer(plan_.agent->content()));
     }
   }
@@ -107,12 +107,10 @@ class Bootstrap {
                 "programs");
   }
 
-  void check_machine(const std::string& machine) const {
-    const std::string ours = plan_.agent->machine();
-    if (ours.empty() || machine == ours) return;
+  [[noreturn]] void throw_other_machine(const std::string& machine) const {
     throw Error(ErrorKind::kStart,
                 doing() + ": it is a " + printable(machine) +
-                    " machine, and this hvrun's agent is built for " + ours,
+                    " machine, and this hvrun's agent is built for " + plan_.agent->machine(),
                 "use hosts of one kind, or an hvrun that is built for " + printable(machine));
   }
 

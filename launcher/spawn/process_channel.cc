@@ -15,9 +15,10 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <cerrno>
-#include <csignal>
 #include <optional>
 
+#include "launcher/spawn/go_between.h"
+#include "launcher/spawn/ssh_advice.h"
 #include "src/base/text.h"
 #include "src/process/child.h"
 #include "src/process/exit_status.h"
@@ -38,6 +39,7 @@ struct ProcessChannel::Child {
   explicit Child(asio::any_io_executor executor)
       : errors(executor), exit(executor), ended(executor, TimePoint::max()) {}
   pid_t pid = -1;
+  bool is_go_between = false;
   std::string program;
   asio::posix::stream_descriptor errors;  // its stderr
   asio::posix::stream_descriptor exit;    // its pidfd
@@ -45,23 +47,30 @@ struct ProcessChannel::Child {
   std::string stderr_tail;
   std::optional<ExitStatus> status;
 
-  void reap() {
+  // A go-between is reaped later, once nothing of its group is left.
+  void look() {
     int raw = 0;
-    if (!status && ::waitpid(pid, &raw, WNOHANG) == pid) status = ExitStatus::from_wait(raw);
+    if (!status && is_go_between) {
+      status = look_at_go_between(pid);
+    } else if (!status && ::waitpid(pid, &raw, WNOHANG) == pid) {
+      status = ExitStatus::from_wait(raw);
+    }
     if (status) ended.cancel();
   }
 };
 
 ProcessChannel::ProcessChannel(asio::any_io_executor executor, const Command& command,
                                AtClose at_close, const std::string& doing)
-    : stream_(executor), child_(std::make_shared<Child>(executor)), at_close_(at_close) {
+    : stream_(executor), child_(std::make_shared<Child>(executor)) {
   int both[2], errors[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both) != 0) {
-    throw Error(ErrorKind::kStart, doing + ": make a socket: " + errno_text(errno));
+    throw Error(ErrorKind::kStart, doing + ": make a socket: " + errno_text(errno),
+                shortage_advice(errno));
   }
   UniqueFd ours(both[0]), theirs(both[1]);
   if (::pipe2(errors, O_CLOEXEC) != 0)
-    throw Error(ErrorKind::kStart, doing + ": make a pipe: " + errno_text(errno));
+    throw Error(ErrorKind::kStart, doing + ": make a pipe: " + errno_text(errno),
+                shortage_advice(errno));
   UniqueFd errors_read(errors[0]), errors_write(errors[1]);
 
   ChildOptions options;
@@ -70,10 +79,14 @@ ProcessChannel::ProcessChannel(asio::any_io_executor executor, const Command& co
   options.die_with_parent = at_close == AtClose::kTerminate;
   const SpawnResult spawned = spawn_child(command, options);
   if (spawned.pid < 0) {
-    throw Error(ErrorKind::kStart, doing + ": " + spawned.doing + ": " + errno_text(spawned.error),
-                "check that " + command.argv.at(0) + " is there and can be run");
+    const std::string advice = shortage_advice(spawned.error);
+    throw Error(
+        ErrorKind::kStart, doing + ": " + spawned.doing + ": " + errno_text(spawned.error),
+        advice.empty() ? "check that " + command.argv.at(0) + " is there and can be run" : advice);
   }
   child_->pid = spawned.pid;
+  child_->is_go_between = at_close == AtClose::kTerminate;
+  if (child_->is_go_between) list_go_between(spawned.pid);
   child_->program = command.argv[0].substr(command.argv[0].rfind('/') + 1);
   stream_.assign(asio::local::stream_protocol(), ours.release());
   child_->errors.assign(errors_read.release());
@@ -87,7 +100,7 @@ ProcessChannel::ProcessChannel(asio::any_io_executor executor, const Command& co
 ProcessChannel::~ProcessChannel() {
   close();
   boost::system::error_code ignored;
-  child_->reap();
+  child_->look();
   child_->errors.close(ignored);
   child_->exit.close(ignored);
 }
@@ -96,9 +109,9 @@ void ProcessChannel::close() {
   if (std::exchange(closed_, true)) return;
   boost::system::error_code ignored;
   stream_.close(ignored);
-  child_->reap();
+  child_->look();
   // Its own session: the whole group ends, a ProxyCommand of ssh too.
-  if (at_close_ == AtClose::kTerminate && !child_->status) ::kill(-child_->pid, SIGTERM);
+  if (child_->is_go_between) dismiss_go_between(child_->pid);
   child_->ended.cancel();
 }
 
@@ -120,14 +133,14 @@ asio::awaitable<void> ProcessChannel::await_exit(std::shared_ptr<Child> child) {
          !child->status) {  // an event may be meant for the descriptor that had this number before
     co_await child->exit.async_wait(asio::posix::descriptor_base::wait_read,
                                     asio::redirect_error(asio::use_awaitable, error));
-    if (!error) child->reap();
+    if (!error) child->look();
   }
 }
 
 // A stream that ends usually means that the program does, a moment later: its status is worth the wait.
 asio::awaitable<void> ProcessChannel::let_it_exit() {
   const auto child = child_;
-  child->reap();
+  child->look();
   if (child->status || closed_) co_return;
   boost::system::error_code ignored;
   child->ended.expires_after(kExitDelay);

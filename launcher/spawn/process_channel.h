@@ -15,8 +15,10 @@ namespace hv::launcher {
 
 // What becomes of the program when the channel closes.
 enum class AtClose {
-  kLeave,      // an agent: it sees the end of its stream and clears up by itself
-  kTerminate,  // a go-between: it and its children are told to end, and they die with hvrun
+  kLeave,  // an agent: it sees the end of its stream and clears up by itself
+  // A go-between: it and its children are told to end, and end_go_betweens() sees to it that none outlives hvrun. When
+  // hvrun is killed the kernel ends the command itself; its children see their streams close.
+  kTerminate,
 };
 
 class ProcessChannel : public AgentChannel {
@@ -40,7 +42,6 @@ class ProcessChannel : public AgentChannel {
 
   boost::asio::local::stream_protocol::socket stream_;
   std::shared_ptr<Child> child_;
-  AtClose at_close_;
   bool closed_ = false;
 };
 

@@ -17,6 +17,20 @@ std::string changed_key_advice(const std::string& host, const std::string& file)
          shell_quote(host) + (file.empty() ? "" : " -f " + shell_quote(file));
 }
 
+std::string shortage_advice(int errno_value) {
+  switch (errno_value) {
+    case EMFILE:
+      return "hvrun needs about three open files for each host: raise the hard limit (ulimit -n, "
+             "limits.conf), or use fewer hosts";
+    case ENFILE:
+      return "this machine is out of open files: end other programs, or raise fs.file-max";
+    case EAGAIN:
+      return "this user may start no more processes here: end some, or raise the limit (ulimit -u)";
+    default:
+      return "";
+  }
+}
+
 std::string connect_advice(int errno_value, const std::string& host) {
   switch (errno_value) {
     case ECONNREFUSED:
@@ -27,8 +41,10 @@ std::string connect_advice(int errno_value, const std::string& host) {
     case ETIMEDOUT:
       return "see that " + host + " is up and that no firewall drops its ssh port";
     default:
-      return "try 'ssh " + host + " true'";
+      break;
   }
+  const std::string advice = shortage_advice(errno_value);
+  return advice.empty() ? "try 'ssh " + host + " true'" : advice;
 }
 
 std::string advice_for(const std::string& words, const std::string& host) {

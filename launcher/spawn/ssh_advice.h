@@ -10,6 +10,8 @@ namespace hv::launcher {
 std::string advice_for(const std::string& words, const std::string& host);
 // For a failed connect(2).
 std::string connect_advice(int errno_value, const std::string& host);
+// When this machine lacks something; empty for another reason.
+std::string shortage_advice(int errno_value);
 std::string unknown_key_advice(const std::string& host);
 std::string changed_key_advice(const std::string& host, const std::string& file);
 

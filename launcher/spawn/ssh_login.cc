@@ -111,8 +111,10 @@ class Login {
     }
     for (const AgentKey& key : agent.keys)
       note("agent's " + key.type + " " + printable(key.comment, 60) + fingerprint(key));
-    result_ = co_await session_.until_done(
-        [this] { return ssh_userauth_agent(session_.raw(), nullptr); }, SSH_AUTH_AGAIN);
+    // The agent may ask its user before it signs, or wait for a touch.
+    result_ = co_await session_.until_done_in_thread(
+        "ask the ssh-agent for a signature for host " + host_,
+        [](ssh_session session) { return ssh_userauth_agent(session, nullptr); }, SSH_AUTH_AGAIN);
   }
 
   static std::string fingerprint(const AgentKey& key) {

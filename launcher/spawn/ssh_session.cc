@@ -2,12 +2,15 @@
 #include "launcher/spawn/ssh_session.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <boost/asio/redirect_error.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
 
+#include "launcher/spawn/ssh_advice.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -56,31 +59,24 @@ constexpr const char* kHostKeyTypes =
 
 SshSession::SshSession(asio::any_io_executor executor, UniqueFd socket, const SshConfig& config,
                        const std::vector<std::string>& first_types)
-    : session_(ssh_new()), ready_(executor), signal_(executor, TimePoint::max()) {
+    : session_(ssh_new(), ssh_free), ready_(executor), signal_(executor, TimePoint::max()) {
   UniqueFd copy(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 3));
   if (!session_ || !copy) {
-    ssh_free(session_);
-    throw Error(ErrorKind::kStart, "make an ssh session: " + errno_text(session_ ? errno : ENOMEM));
+    const int error = session_ ? errno : ENOMEM;
+    throw Error(ErrorKind::kStart, "make an ssh session: " + errno_text(error),
+                shortage_advice(error));
   }
   ready_.assign(copy.release());
-  try {
-    configure(config, first_types, socket.get());
-  } catch (...) {
-    ssh_free(session_);
-    throw;
-  }
+  configure(config, first_types, socket.get());
   socket.release();  // libssh's from here on
 }
 
-SshSession::~SshSession() {
-  close();
-  ssh_free(session_);
-}
+SshSession::~SshSession() { close(); }
 
 void SshSession::configure(const SshConfig& config, const std::vector<std::string>& first_types,
                            int socket) {
   const auto set = [this](ssh_options_e option, const void* value, const char* name) {
-    if (ssh_options_set(session_, option, value) < 0) {
+    if (ssh_options_set(raw(), option, value) < 0) {
       throw Error(ErrorKind::kStart,
                   std::string("use the ssh configuration's ") + name + ": " + error(),
                   "use --rsh ssh for hosts with this configuration");
@@ -109,11 +105,11 @@ void SshSession::configure(const SshConfig& config, const std::vector<std::strin
   if (config.least_rsa_bits > 0)
     set(SSH_OPTIONS_RSA_MIN_SIZE, &config.least_rsa_bits, "RequiredRSASize");
   set(SSH_OPTIONS_FD, &socket, "socket");
-  ssh_set_blocking(session_, 0);
+  ssh_set_blocking(raw(), 0);
 }
 
 std::string SshSession::error() const {
-  const char* text = ssh_get_error(session_);
+  const char* text = ssh_get_error(session_.get());
   return text && *text ? printable(text, 300) : "the connection was closed";
 }
 
@@ -131,7 +127,7 @@ asio::awaitable<void> SshSession::activity() {
   const auto self = shared_from_this();
   watch(asio::posix::descriptor_base::wait_read, &watching_read_);
   const bool unsent =
-      ((ssh_get_poll_flags(session_) | ssh_get_status(session_)) & SSH_WRITE_PENDING) != 0;
+      ((ssh_get_poll_flags(raw()) | ssh_get_status(raw())) & SSH_WRITE_PENDING) != 0;
   if (unsent) watch(asio::posix::descriptor_base::wait_write, &watching_write_);
   boost::system::error_code ignored;
   co_await signal_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
@@ -142,9 +138,33 @@ void SshSession::wake() { signal_.cancel(); }
 void SshSession::close() {
   if (std::exchange(closed_, true)) return;
   boost::system::error_code ignored;
+  if (in_thread_) {
+    in_thread_->abandon();
+    ::shutdown(ready_.native_handle(), SHUT_RDWR);  // the host need not wait for that thread
+  } else {
+    ssh_disconnect(raw());
+  }
   ready_.close(ignored);
-  ssh_disconnect(session_);
   wake();
+}
+
+asio::awaitable<int> SshSession::until_done_in_thread(std::string doing,
+                                                      std::function<int(ssh_session)> call,
+                                                      int again) {
+  const auto self = shared_from_this();
+  const auto executor = co_await asio::this_coro::executor;
+  const auto result = std::make_shared<int>(again);
+  while (!closed_) {
+    const auto blocking = std::make_shared<BlockingCall>(
+        executor, doing, [session = session_, call, result] { *result = call(session.get()); });
+    in_thread_ = blocking;
+    const bool is_through = co_await blocking->done();
+    in_thread_ = nullptr;
+    if (!is_through) co_return again;
+    if (*result != again) co_return *result;
+    co_await activity();
+  }
+  co_return again;
 }
 
 std::string fingerprint_of(ssh_key key) {

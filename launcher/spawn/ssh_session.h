@@ -13,9 +13,12 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "launcher/spawn/blocking_call.h"
 #include "launcher/spawn/ssh_config.h"
 #include "src/base/unique_fd.h"
 
@@ -30,7 +33,7 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   SshSession(const SshSession&) = delete;
   SshSession& operator=(const SshSession&) = delete;
 
-  ssh_session raw() { return session_; }
+  ssh_session raw() { return session_.get(); }
   bool is_closed() const { return closed_; }
   std::string error() const;  // libssh's words for the last failure
 
@@ -45,6 +48,12 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
     co_return result;
   }
 
+  // The same for a call that blocks by itself, each time in a thread of its own. The session is that thread's meanwhile:
+  // nobody else may use it. Closed meanwhile: again, at once, and the thread frees the session when it is through.
+  // doing: "ask the ssh-agent for a signature". Throws Error(kStart) when there is no thread to be had.
+  boost::asio::awaitable<int> until_done_in_thread(std::string doing,
+                                                   std::function<int(ssh_session)> call, int again);
+
   // Returns when the socket can do what libssh waits for, or after wake().
   boost::asio::awaitable<void> activity();
   void wake();
@@ -55,7 +64,8 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   void configure(const SshConfig& config, const std::vector<std::string>& first_types, int socket);
   void watch(boost::asio::posix::descriptor_base::wait_type what, bool* watching);
 
-  ssh_session session_;
+  std::shared_ptr<ssh_session_struct> session_;  // shared with the thread of a blocking call
+  std::shared_ptr<BlockingCall> in_thread_;      // while it runs
   boost::asio::posix::stream_descriptor ready_;  // a duplicate: libssh owns the socket itself
   boost::asio::steady_timer signal_;             // never expires; cancelled to wake
   bool watching_read_ = false;

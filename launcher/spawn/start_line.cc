@@ -15,17 +15,23 @@ constexpr std::size_t kNoiseKept = 4096;
 // - The file arrives under a name of its own (the marker) and is renamed when complete and proven to run: launches
 //   at the same time, from one machine or several with a shared home, never see half a file.
 // - The first cat may die of a full disk; the second drains the rest, so that the stream stays in step.
+// - A file that is there already is this build's by its name, and whole by its size: a disk that was full or a machine
+//   that lost power may have left part of one.
+// - A new copy makes old ones worthless: those that nobody has used for 30 days go, as far as find(1) knows how.
 // - Names begin with hv_, so that no variable of the host's that is exported changes. The umask is put back.
 constexpr const char* kScript[] = {
-    "hv_mark=@MARKER@; hv_file=agent-@BUILD@; hv_size=@SIZE@; hv_why=; hv_umask=$(umask); umask "
-    "077;",
+    "hv_mark=@MARKER@; hv_file=agent-@BUILD@; hv_size=@SIZE@; hv_want='@MACHINE@'; hv_why=; "
+    "hv_umask=$(umask); umask 077; hv_machine=$(uname -m);",
     "hv_say() { printf '%s %s\\n' \"$hv_mark\" \"$*\"; };",
     "hv_because() { hv_why=\"$hv_why$1: $2; \"; };",
     "hv_ours() { [ -d \"$1\" ] && [ ! -L \"$1\" ] && [ -O \"$1\" ]; };",
     "hv_go() { hv_say run; umask \"$hv_umask\"; exec \"$1/$hv_file\"; };",
     "hv_look() { hv_ours \"$1/$2\" && [ -f \"$1/$2/$hv_file\" ] && [ ! -L \"$1/$2/$hv_file\" ]",
-    "&& [ -O \"$1/$2/$hv_file\" ] && [ -s \"$1/$2/$hv_file\" ] && [ -x \"$1/$2/$hv_file\" ] && "
-    "hv_go \"$1/$2\"; };",
+    "&& [ -O \"$1/$2/$hv_file\" ] && [ -x \"$1/$2/$hv_file\" ]",
+    "&& [ \"$(wc -c <\"$1/$2/$hv_file\")\" -eq \"$hv_size\" ] && hv_go \"$1/$2\"; };",
+    "hv_tidy() { find \"$1\" -maxdepth 1 -type f '(' -name 'agent-*' -o -name '.agent-*' ')' ! "
+    "-name \"$hv_file\"",
+    "-atime +30 -exec rm -f '{}' + </dev/null >/dev/null 2>&1; };",
     "hv_folder() { hv_text=$({ mkdir -p \"$1\" && { [ -d \"$1/$2\" ] || mkdir \"$1/$2\"; }; } "
     "2>&1)",
     "|| hv_ours \"$1/$2\" || { hv_because \"$1/$2\" \"$hv_text\"; return 1; };",
@@ -36,7 +42,7 @@ constexpr const char* kScript[] = {
     "hv_text=$({ printf '#!/bin/sh\\nexit 0\\n' >\"$hv_new\" && chmod 700 \"$hv_new\" && "
     "\"$hv_new\"; } 2>&1)",
     "|| { hv_drop \"$1\" \"no program can be run there\"; return 1; };",
-    "hv_say need \"$(uname -m)\" \"$1\";",
+    "hv_say need \"$hv_machine\" \"$1\";",
     "hv_text=$({ head -c \"$hv_size\" | { cat >\"$hv_new\" || cat >/dev/null; }; } 2>&1);",
     "[ \"$(wc -c <\"$hv_new\")\" -eq \"$hv_size\" ] || { hv_drop \"$1\" \"the copy is "
     "incomplete\"; return 1; };",
@@ -46,12 +52,13 @@ constexpr const char* kScript[] = {
     "1;; esac;",
     "hv_text=$(mv -f \"$hv_new\" \"$1/$hv_file\" 2>&1) || { hv_drop \"$1\" \"the agent cannot be "
     "named\"; return 1; };",
-    "trap - 1 2 13 15; return 0; };",
+    "trap - 1 2 13 15; hv_tidy \"$1\"; return 0; };",
     "hv_make() { hv_folder \"$1\" \"$2\" && hv_put \"$1/$2\" && hv_go \"$1/$2\"; };",
     "hv_each() { case \"$XDG_CACHE_HOME\" in /*) \"$1\" \"$XDG_CACHE_HOME\" hvrun;; esac;",
     "case \"$HOME\" in /*) \"$1\" \"$HOME/.cache\" hvrun;; esac;",
     "case \"$XDG_RUNTIME_DIR\" in /*) \"$1\" \"$XDG_RUNTIME_DIR\" hvrun;; esac;",
     "\"$1\" \"${TMPDIR:-/tmp}\" \"hvrun-$(id -u)\"; };",
+    "case \"$hv_want\" in ''|\"$hv_machine\") ;; *) hv_say other \"$hv_machine\"; exit 1;; esac;",
     "hv_each hv_look; hv_each hv_make;",
     "hv_say fail \"$(printf '%s' \"$hv_why\" | tr '\\n' ' ')\"; exit 1",
 };
@@ -76,6 +83,9 @@ BootstrapReply parse_reply(std::string_view line) {
     reply.kind = BootstrapReply::Kind::kNeed;
     reply.machine = next_word(&line);
     reply.directory = line;
+  } else if (kind == "other") {
+    reply.kind = BootstrapReply::Kind::kOther;
+    reply.machine = line;
   } else {
     reply.reasons = kind == "fail" ? line : "it gave an answer that hvrun does not know";
     while (!reply.reasons.empty() && (reply.reasons.back() == ' ' || reply.reasons.back() == ';'))
@@ -94,6 +104,7 @@ std::string bootstrap_script(const BootstrapScript& script) {
   replace(&text, "@MARKER@", script.marker);
   replace(&text, "@BUILD@", script.build_id);
   replace(&text, "@SIZE@", std::to_string(script.agent_bytes));
+  replace(&text, "@MACHINE@", script.machine);
   text.back() = '\n';
   return text;
 }

@@ -5,8 +5,9 @@
 //   hvrun -> /bin/sh       bootstrap_script(), one line on stdin
 //   host  -> hvrun         "<marker> run"                    the next byte is the agent's
 //                          "<marker> need <machine> <dir>"   send the agent's file now, agent_bytes in all
+//                          "<marker> other <machine>"        its agent could not run here: another kind of machine
 //                          "<marker> fail <reasons>"         no folder can hold and run the agent
-// After "need" comes another answer. hvrun sends nothing but the file, and that only when asked, so nobody on the
+// After "need" comes another answer. What lies there already is run only if it has the agent's size. hvrun sends nothing but the file, and that only when asked, so nobody on the
 // host can read too far. The marker is random: what start-up files print before it is noise.
 #pragma once
 
@@ -24,15 +25,16 @@ struct BootstrapScript {
   std::string marker;    // letters and digits
   std::string build_id;  // names the agent's file; letters, digits, '.', '-', '_'
   std::size_t agent_bytes = 0;
+  std::string machine;  // what `uname -m` must say there; empty: anything
 };
 
 // One line for /bin/sh, with its newline.
 std::string bootstrap_script(const BootstrapScript& script);
 
 struct BootstrapReply {
-  enum class Kind { kRun, kNeed, kFail };
+  enum class Kind { kRun, kNeed, kOther, kFail };
   Kind kind = Kind::kFail;
-  std::string machine;    // kNeed: the host's uname -m
+  std::string machine;    // kNeed, kOther: the host's uname -m
   std::string directory;  // kNeed: where the file will lie
   std::string reasons;    // kFail: "folder: reason; folder: reason"
 };

@@ -36,6 +36,25 @@ std::vector<int> probe_partners(int host, int hosts) {
   return partners;
 }
 
+namespace {
+
+// For a host that nobody reached. An address that several hosts have (docker0) never leaves a host.
+std::string unproven_address(std::size_t host, const std::string& name,
+                             const std::vector<std::vector<std::string>>& candidates) {
+  const auto is_shared = [&](const std::string& address) {
+    for (std::size_t other = 0; other < candidates.size(); ++other) {
+      const auto& theirs = candidates[other];
+      if (other != host && std::find(theirs.begin(), theirs.end(), address) != theirs.end())
+        return true;
+    }
+    return false;
+  };
+  const auto own = std::find_if_not(candidates[host].begin(), candidates[host].end(), is_shared);
+  return own == candidates[host].end() ? name : *own;
+}
+
+}  // namespace
+
 AddressChoice choose_addresses(const std::vector<std::string>& names,
                                const std::vector<std::vector<std::string>>& candidates,
                                const std::vector<ProbeOutcome>& outcomes) {
@@ -51,8 +70,7 @@ AddressChoice choose_addresses(const std::vector<std::string>& names,
     for (const std::string& address : outcome.result.reached) ++reached[to][address];
   }
   for (std::size_t host = 0; host < names.size(); ++host) {
-    // The address that most probers reached; of equals the first in the host's own order.
-    std::string best = candidates[host].empty() ? names[host] : candidates[host].front();
+    std::string best;
     int most = 0;
     for (const std::string& address : candidates[host]) {
       const auto found = reached[host].find(address);
@@ -61,7 +79,7 @@ AddressChoice choose_addresses(const std::vector<std::string>& names,
         most = found->second;
       }
     }
-    choice.addresses.push_back(best);
+    choice.addresses.push_back(most > 0 ? best : unproven_address(host, names[host], candidates));
   }
   return choice;
 }

@@ -18,8 +18,9 @@ struct ProbeOutcome {
 };
 
 struct AddressChoice {
-  std::vector<std::string>
-      addresses;  // per host; the first of its own list that every prober reached
+  // Per host: the one that most probers reached, of equals the first in the host's own order. Where none was
+  // reached: the first that no other host has, too; else the host's name.
+  std::vector<std::string> addresses;
   std::vector<std::string> warnings;  // pairs that cannot talk, in words
 };
 

@@ -52,7 +52,7 @@ bool EventRouter::route_start(HostState& state, const Frame& frame) {
     case Type::kHello:
       return with<wire::Hello>(frame, [&](wire::Hello hello) {
         // One way only: the first Ping's round trip will tell better.
-        state.link->note_clock(hello.wall_clock_ns, INT64_MAX);
+        state.link->note_clock(hello.wall_clock_ns, HostLink::kUnknownRoundTrip);
         state.hello = std::move(hello);
       });
     case Type::kSetUp:
@@ -84,6 +84,7 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
     case Type::kOutput: {
       wire::Output output;
       if (!decode(frame.payload, &output) || !runs_on(output.rank, host)) return false;
+      if (output.stream != 1 && output.stream != 2) return false;
       output_arrived(output);
       return true;
     }
@@ -107,11 +108,15 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
       return with<wire::FenceIn>(frame, [&](wire::FenceIn in) {
         if (!job_.fences) return;
         if (const auto out = job_.fences->arrive(host, std::move(in))) job_.send_to_all(*out);
+        announce_strangers();
       });
     case Type::kRankLost:
       return with<wire::RankLost>(frame, [&](const wire::RankLost& lost) {
         if (lost.rank < job_.ranks.size()) job_.policy->named_lost(static_cast<int>(lost.rank));
       });
+    case Type::kFenceStalled:
+      return with<wire::FenceStalled>(frame,
+                                      [&](const wire::FenceStalled&) { sinks_.fence_stalled(); });
     case Type::kNote:
       return with<wire::Note>(frame, [&](const wire::Note& note) {
         sinks_.note("host " + state.target.name + ": " + printable(note.text, 2000));
@@ -146,10 +151,22 @@ void EventRouter::rank_exited(HostState& state, const wire::Exited& exited) {
   end.time_ns = state.link->corrected(exited.wall_clock_ns);
   job_.ranks[exited.rank].ended = true;
   job_.policy->rank_ended(end, now());
-  const bool is_loss = end.failed() || exited.left_unannounced;
-  if (is_loss && !end.signal_was_ours) {
-    announce_death(end.rank, job_.plan.ranks[exited.rank].host, "ended with " + end.status.text());
+  if (end.signal_was_ours) return;
+  const std::string words = "ended with " + end.status.text();
+  if (end.failed() || exited.left_unannounced) {
+    announce_death(end.rank, job_.plan.ranks[exited.rank].host, words);
+  } else if (exited.never_joined) {
+    strangers_.emplace_back(end.rank, words + " and had not joined the job (hvrun_init)");
+    announce_strangers();
   }
+}
+
+// A rank that ended well and never joined is nobody's loss in a job of plain programs. It is one as soon as
+// ranks of other hosts wait to meet it.
+void EventRouter::announce_strangers() {
+  if (!job_.fences || !job_.fences->is_any_open()) return;
+  for (const auto& [rank, words] : std::exchange(strangers_, {}))
+    announce_death(rank, job_.plan.ranks[static_cast<std::size_t>(rank)].host, words);
 }
 
 void EventRouter::announce_death(int rank, int from_host, const std::string& reason) {
@@ -162,6 +179,7 @@ void EventRouter::announce_death(int rank, int from_host, const std::string& rea
 void EventRouter::answered(HostState& state, const wire::QueryReply& reply) {
   state.query_answered = reply.number;
   state.exiting = reply.exiting;
+  state.absent = reply.absent;
 }
 
 void EventRouter::on_link_ended(int host, const std::string& reason) {

@@ -14,6 +14,7 @@ struct RouterSinks {
   std::function<void(const wire::Output&)> output;
   std::function<void(std::uint32_t bytes)> stdin_accepted;
   std::function<void(const std::string& text)> note;
+  std::function<void()> fence_stalled;
 };
 
 class EventRouter : public LinkObserver {
@@ -33,10 +34,12 @@ class EventRouter : public LinkObserver {
   void output_arrived(const wire::Output& output);
   void answered(HostState& state, const wire::QueryReply& reply);
   void announce_death(int rank, int from_host, const std::string& reason);
+  void announce_strangers();
   bool runs_on(std::uint32_t rank, int host) const;
 
   Job& job_;
   RouterSinks sinks_;
+  std::vector<std::pair<int, std::string>> strangers_;  // see announce_strangers
 };
 
 }  // namespace hv::launcher

@@ -92,6 +92,7 @@ std::string summary_json(const Job& job, const JobEnd& end, const LastLines& las
   json["exit_code"] = end.exit_code;
   json["seconds"] = end.seconds;
   json["size"] = job.plan.ranks.size();
+  json["lost_output_bytes"] = end.lost_output_bytes;
   if (!end.error.empty()) json["error"] = printable(end.error, 10000);
   json["cause"] = nullptr;
   if (end.verdict && end.verdict->host) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -12,11 +13,12 @@ namespace hv::launcher {
 
 struct JobEnd {
   int exit_code = 0;
-  std::string
-      state;  // "ok", "rank_failed", "host_lost", "timeout", "interrupted", "output_closed", "not_started"
+  // "ok", "rank_failed", "host_lost", "timeout", "interrupted", "output_closed", "output_failed" or "not_started".
+  std::string state;
   std::optional<Verdict> verdict;
-  std::string error;   // not_started: the error's text
-  double seconds = 0;  // since the launch began
+  std::string error;                    // not_started, timeout, output_failed: the error's text
+  double seconds = 0;                   // since the launch began
+  std::uint64_t lost_output_bytes = 0;  // that nobody read in time
 };
 
 // The rank's last lines, oldest first.

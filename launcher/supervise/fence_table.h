@@ -30,6 +30,9 @@ class FenceTable {
     return out;
   }
 
+  // Some hosts' ranks wait for those of others.
+  bool is_any_open() const { return !open_.empty(); }
+
  private:
   struct Entry {
     std::set<int> hosts;

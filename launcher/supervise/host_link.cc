@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -15,6 +14,16 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::size_t kReadBytes = 256 << 10;
+
+std::string words_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "an unknown error";
+  }
+}
 
 // An agent's clock may say anything: the difference wraps instead of being undefined.
 std::int64_t difference(std::int64_t a, std::int64_t b) {
@@ -38,12 +47,15 @@ HostLink::HostLink(asio::any_io_executor executor, int host, std::unique_ptr<Age
 void HostLink::start() {
   // Each loop keeps the link alive until it is through.
   const auto self = shared_from_this();
+  const auto ended = [self](std::exception_ptr error) {
+    if (error) self->end("hvrun could not go on with it: " + words_of(error));
+  };
   asio::co_spawn(
-      executor_, [self]() { return self->read_loop(); }, asio::detached);
+      executor_, [self]() { return self->read_loop(); }, ended);
   asio::co_spawn(
-      executor_, [self]() { return self->write_loop(); }, asio::detached);
+      executor_, [self]() { return self->write_loop(); }, ended);
   asio::co_spawn(
-      executor_, [self]() { return self->heartbeat_loop(); }, asio::detached);
+      executor_, [self]() { return self->heartbeat_loop(); }, ended);
 }
 
 void HostLink::queue(std::string frame) {
@@ -74,7 +86,8 @@ void HostLink::note_clock(std::int64_t agent_wall_clock_ns, std::int64_t round_t
   // The shortest round trip tells the difference best.
   if (round_trip_ns > best_round_trip_ns_) return;
   best_round_trip_ns_ = round_trip_ns;
-  clock_offset_ns_ = difference(agent_wall_clock_ns, wall_clock_ns() - round_trip_ns / 2);
+  const std::int64_t way_back_ns = round_trip_ns == kUnknownRoundTrip ? 0 : round_trip_ns / 2;
+  clock_offset_ns_ = difference(agent_wall_clock_ns, wall_clock_ns() - way_back_ns);
 }
 
 bool HostLink::take_frames() {
@@ -133,6 +146,8 @@ asio::awaitable<void> HostLink::write_loop() {
 }
 
 asio::awaitable<void> HostLink::heartbeat_loop() {
+  // At once, so that the difference of the clocks is known before anything can fail.
+  send(wire::Ping{wall_clock_ns()});
   const Duration beat = std::min<Duration>(lost_after_ / 5, std::chrono::seconds(3));
   TimePoint last_beat = now();
   while (!ended_) {

@@ -46,6 +46,8 @@ class HostLink : public std::enable_shared_from_this<HostLink> {
   bool flushed() const { return outgoing_.empty() && !writing_; }
   // A wall-clock time of the agent, on hvrun's clock.
   std::int64_t corrected(std::int64_t agent_wall_clock_ns) const;
+  // round_trip_ns: kUnknownRoundTrip for a time that came unasked.
+  static constexpr std::int64_t kUnknownRoundTrip = INT64_MAX;
   void note_clock(std::int64_t agent_wall_clock_ns, std::int64_t round_trip_ns);
   // Silence is allowed while hvrun itself is stopped.
   void pardon_silence() { last_heard_ = now(); }
@@ -72,7 +74,7 @@ class HostLink : public std::enable_shared_from_this<HostLink> {
   boost::asio::steady_timer work_;  // wakes write_loop
   boost::asio::steady_timer heartbeat_;
   std::int64_t clock_offset_ns_ = 0;
-  std::int64_t best_round_trip_ns_ = INT64_MAX;
+  std::int64_t best_round_trip_ns_ = kUnknownRoundTrip;
 };
 
 }  // namespace hv::launcher

@@ -11,8 +11,17 @@ namespace asio = boost::asio;
 
 asio::awaitable<void> Change::wait(TimePoint deadline) {
   boost::system::error_code ignored;
-  timer_.expires_at(deadline);
-  co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  asio::steady_timer timer(executor_, deadline);
+  const auto place = waiting_.insert(waiting_.end(), &timer);
+  co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  waiting_.erase(place);
+}
+
+void Job::request_stop(StopRequest request) {
+  if (stop) return;
+  stop = std::move(request);
+  stopped_at = now();
+  change.notify();
 }
 
 asio::awaitable<bool> Job::until(std::function<bool()> done, TimePoint deadline, bool heed_stop) {
@@ -21,6 +30,18 @@ asio::awaitable<bool> Job::until(std::function<bool()> done, TimePoint deadline,
     co_await change.wait(deadline);
   }
   co_return true;
+}
+
+asio::awaitable<bool> Job::query(TimePoint deadline) {
+  const std::uint32_t number = ++queries;
+  send_to_all(wire::Query{number});
+  co_return co_await until(
+      [this, number] {
+        return all_hosts([number](const HostState& host) {
+          return !host.is_there() || host.query_answered >= number;
+        });
+      },
+      deadline);
 }
 
 bool Job::all_hosts(const std::function<bool(const HostState&)>& holds) const {

@@ -6,6 +6,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +43,7 @@ struct HostState {
   std::vector<int> ranks;
   std::uint32_t query_answered = 0;
   std::vector<std::uint32_t> exiting;  // as of that answer
+  std::vector<std::uint32_t> absent;   // as of that answer
 
   bool is_there() const { return link && !lost && !empty; }
 };
@@ -52,15 +54,18 @@ struct RankState {
   int open_streams = 0;
 };
 
-// Wakes the one coroutine that waits for the job's state to change.
+// Wakes every coroutine that waits for the job's state to change.
 class Change {
  public:
-  explicit Change(boost::asio::any_io_executor executor) : timer_(std::move(executor)) {}
-  void notify() { timer_.cancel(); }
+  explicit Change(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+  void notify() {
+    for (boost::asio::steady_timer* timer : waiting_) timer->cancel();
+  }
   boost::asio::awaitable<void> wait(TimePoint deadline);
 
  private:
-  boost::asio::steady_timer timer_;
+  boost::asio::any_io_executor executor_;
+  std::list<boost::asio::steady_timer*> waiting_;  // each in its waiter's frame
 };
 
 // Why a job is to end before its ranks do.
@@ -79,19 +84,28 @@ struct Job {
   Change change;
   std::string id;
   JobKey key{};
+  Duration stall_limit{};  // ranks that wait so long to meet the others are told of; 0: never
   LaunchPlan plan;
   std::vector<HostState> hosts;
   std::vector<RankState> ranks;
   std::optional<FailurePolicy> policy;
   std::optional<FenceTable> fences;
   std::optional<StopRequest> stop;
-  bool ending = false;        // End has been sent
-  bool stop_at_once = false;  // asked twice
+  TimePoint stopped_at;        // when stop came
+  bool ranks_may_run = false;  // Go has been sent
+  bool ending = false;         // End has been sent
+  bool stop_at_once = false;   // asked twice
   TimePoint begun = now();
+  std::uint32_t queries = 0;  // sent
 
+  // The first request counts.
+  void request_stop(StopRequest request);
+  // done: captures nothing that has a destructor when written in the co_await itself: g++ 12 destroys it twice.
   // Waits until done() or the deadline or (unless the job is past caring) a request to stop.
   boost::asio::awaitable<bool> until(std::function<bool()> done, TimePoint deadline,
                                      bool heed_stop = true);
+  // Asks all agents for a QueryReply. False: not all had answered by then.
+  boost::asio::awaitable<bool> query(TimePoint deadline);
   template <class Message>
   void send_to_all(const Message& message) {
     for (HostState& host : hosts) {

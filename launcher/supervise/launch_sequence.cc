@@ -171,6 +171,7 @@ asio::awaitable<void> set_up_hosts(LaunchContext& context) {
     setup.host_index = static_cast<std::uint32_t>(i);
     setup.lost_after_s = std::chrono::duration<double>(job.spec.lost_after).count();
     setup.grace_s = std::chrono::duration<double>(job.spec.grace).count();
+    setup.stall_s = std::chrono::duration<double>(job.stall_limit).count();
     setup.hold_port = i == 0;
     setup.master_port = job.spec.master_port;
     setup.release_port = !job.spec.hold_port;
@@ -256,6 +257,7 @@ asio::awaitable<void> launch_ranks(LaunchContext& context, const AddressChoice& 
   co_await await_hosts(context, "check program and directory",
                        [](const HostState& host) { return host.ready; });
   for (RankState& rank : job.ranks) rank.open_streams = job.spec.pty ? 1 : 2;
+  job.ranks_may_run = true;
   job.send_to_all(wire::Go{});
   co_await await_hosts(context, "start the ranks",
                        [](const HostState& host) { return host.started; });

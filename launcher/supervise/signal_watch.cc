@@ -39,8 +39,8 @@ void SignalWatch::start() {
 }
 
 void SignalWatch::request_end(int signal) {
-  if (job_.stop) job_.stop_at_once = true;
-  if (!job_.stop) job_.stop = StopRequest{StopRequest::Kind::kSignal, signal, {}};
+  if (!job_.stop) return job_.request_stop({StopRequest::Kind::kSignal, signal, {}});
+  job_.stop_at_once = true;
   job_.change.notify();
 }
 

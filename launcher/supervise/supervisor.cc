@@ -1,26 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/supervisor.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <cstdio>
 
+#include "launcher/output/gather.h"
 #include "launcher/output/output_room.h"
+#include "launcher/plan/rank_environment.h"
+#include "launcher/supervise/absence_report.h"
 #include "launcher/supervise/agent_file.h"
 #include "launcher/supervise/event_router.h"
 #include "launcher/supervise/exit_summary.h"
+#include "launcher/supervise/host_sweep.h"
 #include "launcher/supervise/job.h"
 #include "launcher/supervise/launch_sequence.h"
+#include "launcher/supervise/output_ledger.h"
 #include "launcher/supervise/signal_watch.h"
 #include "launcher/supervise/stdin_forwarder.h"
+#include "launcher/supervise/summary_file.h"
+#include "src/base/knob.h"
+#include "src/base/log.h"
 #include "src/base/text.h"
-#include "src/base/unique_fd.h"
+#include "src/contract/runtime_knobs.h"
 
 namespace hv::launcher {
 namespace {
@@ -30,16 +40,14 @@ namespace asio = boost::asio;
 // Between two questions to the agents while the cause of a failure is looked for.
 constexpr auto kQueryInterval = std::chrono::milliseconds(50);
 constexpr auto kMostGraceAfterLoss = std::chrono::seconds(2);
-// How long the output of ranks that have ended waits for a reader once somebody wants to leave.
-constexpr auto kReaderPatience = std::chrono::milliseconds(500);
+// How long output waits for its reader once somebody wants to leave: with the grace, still within 5 s.
+constexpr auto kReaderPatience = std::chrono::seconds(3);
+constexpr auto kLeastReaderPatience = std::chrono::milliseconds(500);
 // More than a rank's streams can hold: what they still have comes, and is dropped here.
 constexpr std::uint32_t kDiscardCredit = 1u << 30;
 // What ending takes beyond the grace: the agents' last scan, and the way back.
 constexpr auto kEndMargin = std::chrono::milliseconds(1500);
-// A host that was lost with its network cannot be swept: its agent ends everything by itself.
-constexpr auto kSweepTime = std::chrono::seconds(3);
-// Credits are returned in lumps of at least this, so that a line does not cost a message.
-constexpr std::uint32_t kCreditLump = 64 << 10;
+constexpr double kLongestStall = 1e6;  // seconds; longer than anybody waits
 
 SpawnOptions spawn_options(const JobSpec& spec, const HostList& list,
                            const Environment& environment) {
@@ -65,27 +73,41 @@ OutputOptions output_options(const JobSpec& spec, const Environment& environment
   return options;
 }
 
+// The ranks' own knob, -x included: what they wait for before they have met, hvrun tells.
+Duration stall_limit(const JobSpec& spec, const Environment& environment) {
+  const auto ranks = Environment::from_entries(common_environment(spec, environment).entries);
+  const double seconds = KnobReader(runtime_knobs(), ranks).seconds("HVRUN_STALL_SECONDS");
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(std::min(seconds, kLongestStall)));
+}
+
 class Supervisor {
  public:
   Supervisor(const JobSpec& spec, const HostList& list, const Environment& environment,
              SupervisedParts parts)
       : environment_(environment),
         job_(io_.get_executor(), spec),
+        summary_(spec.summary_file),
         spawner_(std::move(parts.spawner)),
         room_(std::move(parts.output), written_callback(), broken_callback()),
         router_(job_, {[this](const wire::Output& output) { take_output(output); },
                        [this](std::uint32_t bytes) {
                          if (input_) input_->accepted(bytes);
                        },
-                       [this](const std::string& text) { say(text); }}),
+                       [this](const std::string& text) { say(text); },
+                       [this] { absence_.fence_stalled(); }}),
         signals_(job_),
+        absence_(job_, [this](const std::string& text) { say(text); }),
+        sweep_(job_, *spawner_, router_, [this](const std::string& text) { say(text); }),
         context_{job_,
                  list,
                  *spawner_,
                  router_,
                  environment_,
                  [this](const std::string& phase) { tell_phase(phase); },
-                 [this](const std::string& text) { say(text); }} {}
+                 [this](const std::string& text) { say(text); }} {
+    job_.stall_limit = stall_limit(job_.spec, environment);
+  }
 
   int run();
 
@@ -104,6 +126,9 @@ class Supervisor {
   void take_output(const wire::Output& output);
   void return_credit(std::uint32_t rank, std::size_t bytes);
   void output_broke(const std::string& what, int error, int stream);
+  // HV_LOG's lines go the way of all of hvrun's words; from any thread.
+  static void log_line(const std::string& line);
+  static inline std::atomic<Supervisor*> logging_{nullptr};
   void say(const std::string& text) { room_.note("hvrun: " + text); }
   void tell_phase(const std::string& phase);
   void start_stdin();
@@ -112,58 +137,53 @@ class Supervisor {
   asio::awaitable<JobEnd> launch_and_watch();
   asio::awaitable<void> watch_ranks();
   asio::awaitable<void> ask_who_is_exiting();
+  asio::awaitable<void> keep_time_limit();
+  bool is_settled() const;
+  asio::awaitable<bool> until_settled(TimePoint deadline, std::function<bool()> or_else);
   asio::awaitable<void> end_hosts(bool in_order);
-  asio::awaitable<void> sweep(std::size_t host);
-  void sweep_lost_hosts();
   void discard_output();
   Duration grace_of_end() const;
   JobEnd judge();
+  TimePoint reader_deadline() const;
   asio::awaitable<void> drain_output();
   asio::awaitable<void> finish(JobEnd end);
   bool ranks_ended() const;
-  void write_summary(const std::string& text);
 
   const Environment& environment_;
   asio::io_context io_{1};
   Job job_;
+  SummaryFile summary_;
   std::unique_ptr<Spawner> spawner_;
   OutputRoom room_;
   EventRouter router_;
   SignalWatch signals_;
+  AbsenceReport absence_;
+  HostSweep sweep_;
   LaunchContext context_;
   std::unique_ptr<StdinForwarder> input_;
-  std::vector<std::uint32_t> owed_credit_;
-  std::vector<bool> swept_;
-  int sweeps_under_way_ = 0;
-  TimePoint sweep_deadline_;  // of the last one begun
-  bool launched_ = false;
+  OutputLedger ledger_;
   bool discards_output_ = false;
-  std::uint32_t query_number_ = 0;
   int exit_code_ = 0;
 };
 
 void Supervisor::take_output(const wire::Output& output) {
+  ledger_.arrived(output.rank, output.bytes.size());
   if (discards_output_) return;
   room_.add({output.rank, output.stream, output.wall_clock_ns, output.bytes, output.end});
 }
 
 void Supervisor::return_credit(std::uint32_t rank, std::size_t bytes) {
   if (rank >= job_.ranks.size()) return;
-  owed_credit_.resize(job_.ranks.size());
-  std::uint32_t& owed = owed_credit_[rank];
-  owed += static_cast<std::uint32_t>(bytes);
+  const std::uint32_t credit = ledger_.written(rank, bytes);
   HostState& host = job_.hosts[static_cast<std::size_t>(job_.plan.ranks[rank].host)];
-  if (owed < kCreditLump / 2 || !host.is_there()) return;
-  host.link->send(wire::Credit{rank, std::exchange(owed, 0)});
+  if (credit > 0 && host.is_there()) host.link->send(wire::Credit{rank, credit});
 }
 
 void Supervisor::output_broke(const std::string& what, int error, int stream) {
-  if (job_.stop) return;
   const bool reader_left = error == EPIPE && stream != 0;
-  job_.stop =
-      StopRequest{reader_left ? StopRequest::Kind::kOutputClosed : StopRequest::Kind::kOutputFailed,
-                  SIGPIPE, what + ": " + errno_text(error)};
-  job_.change.notify();
+  job_.request_stop(
+      {reader_left ? StopRequest::Kind::kOutputClosed : StopRequest::Kind::kOutputFailed, SIGPIPE,
+       what + ": " + errno_text(error)});
 }
 
 void Supervisor::tell_phase(const std::string& phase) {
@@ -192,14 +212,7 @@ bool Supervisor::ranks_ended() const {
 // One round: every agent says which of its ranks are on their way out.
 asio::awaitable<void> Supervisor::ask_who_is_exiting() {
   const TimePoint sent = now();
-  const std::uint32_t number = ++query_number_;
-  job_.send_to_all(wire::Query{number});
-  const auto answered = [this, number] {
-    return job_.all_hosts([number](const HostState& host) {
-      return !host.is_there() || host.query_answered >= number;
-    });
-  };
-  if (!co_await job_.until(answered, sent + FailurePolicy::kMostCollection)) co_return;
+  if (!co_await job_.query(sent + FailurePolicy::kMostCollection)) co_return;
   std::set<int> exiting;
   for (const HostState& host : job_.hosts) {
     if (host.is_there()) exiting.insert(host.exiting.begin(), host.exiting.end());
@@ -207,59 +220,25 @@ asio::awaitable<void> Supervisor::ask_who_is_exiting() {
   job_.policy->exiting_ranks(exiting, sent);
 }
 
+// --timeout counts from the beginning, whatever the job is about.
+asio::awaitable<void> Supervisor::keep_time_limit() {
+  asio::steady_timer limit(io_, job_.begun + *job_.spec.timeout);
+  co_await limit.async_wait(asio::use_awaitable);
+  job_.request_stop({StopRequest::Kind::kTimeout, 0, {}});
+}
+
 // Until all ranks have ended well, or the cause of a failure is known, or somebody wants the job to stop.
 asio::awaitable<void> Supervisor::watch_ranks() {
-  const TimePoint limit = job_.spec.timeout ? job_.begun + *job_.spec.timeout : TimePoint::max();
   while (!job_.stop) {
-    sweep_lost_hosts();
-    if (now() >= limit) job_.stop = StopRequest{StopRequest::Kind::kTimeout, 0, {}};
-    if (job_.stop || (ranks_ended() && !job_.policy->failed()) || job_.policy->decided(now()))
-      co_return;
+    sweep_.look_for_lost_hosts();
+    if ((ranks_ended() && !job_.policy->failed()) || job_.policy->decided(now())) co_return;
     if (job_.policy->failed()) {
       co_await ask_who_is_exiting();
       if (job_.policy->decided(now())) co_return;
       co_await job_.change.wait(now() + kQueryInterval);
     } else {
-      co_await job_.change.wait(limit);
+      co_await job_.change.wait(TimePoint::max());
     }
-  }
-}
-
-// A fresh agent ends what an agent that went without goodbye may have left.
-asio::awaitable<void> Supervisor::sweep(std::size_t index) {
-  ++sweeps_under_way_;
-  sweep_deadline_ = now() + kSweepTime;
-  HostTarget target = job_.hosts[index].target;
-  try {
-    auto channel = co_await spawner_->start(target);
-    HostState& host = job_.hosts[index];
-    host.empty = false;
-    host.link = std::make_shared<HostLink>(job_.executor, static_cast<int>(index),
-                                           std::move(channel), job_.spec.lost_after, router_);
-    host.link->start();
-    wire::Setup setup;
-    setup.job_id = job_.id;
-    setup.key = job_.key;
-    setup.host_index = static_cast<std::uint32_t>(index);
-    setup.sweep = true;
-    host.link->send(setup);
-    co_await job_.until([&host] { return host.empty || host.link->ended(); }, now() + kSweepTime,
-                        false);
-  } catch (const Error& error) {
-    say("warning: what job " + job_.id + " may have left on host " + target.name +
-        " could not be swept: " + error.what());
-  }
-  --sweeps_under_way_;
-  job_.change.notify();
-}
-
-void Supervisor::sweep_lost_hosts() {
-  if (!launched_) return;
-  swept_.resize(job_.hosts.size());
-  for (std::size_t i = 0; i < job_.hosts.size(); ++i) {
-    if (!job_.hosts[i].lost || swept_[i]) continue;
-    swept_[i] = true;
-    asio::co_spawn(io_, sweep(i), asio::detached);
   }
 }
 
@@ -269,37 +248,44 @@ Duration Supervisor::grace_of_end() const {
   return is_whole ? job_.spec.grace : std::min<Duration>(job_.spec.grace, kMostGraceAfterLoss);
 }
 
-// Ends what runs, everywhere, and waits until every host is empty and all output is here.
+// Every host is empty and all output is here.
+bool Supervisor::is_settled() const {
+  return !sweep_.is_awaited() &&
+         job_.all_hosts([](const HostState& host) { return !host.is_there() || host.empty; }) &&
+         std::all_of(job_.ranks.begin(), job_.ranks.end(),
+                     [](const RankState& rank) { return rank.open_streams <= 0; });
+}
+
+// Hosts that are lost meanwhile are swept, and that is waited for. False: too late, or or_else holds.
+asio::awaitable<bool> Supervisor::until_settled(TimePoint deadline, std::function<bool()> or_else) {
+  for (;;) {
+    sweep_.look_for_lost_hosts();
+    if (is_settled()) co_return true;
+    const TimePoint limit = sweep_.is_awaited() ? std::max(deadline, sweep_.deadline()) : deadline;
+    if (now() >= limit || or_else()) co_return is_settled();
+    co_await job_.change.wait(sweep_.is_awaited() ? std::min(limit, sweep_.deadline()) : limit);
+  }
+}
+
+// Ends what runs, everywhere, and waits until all is settled.
 asio::awaitable<void> Supervisor::end_hosts(bool in_order) {
-  const auto settled = [this] {
-    return (sweeps_under_way_ == 0 || now() >= sweep_deadline_) &&
-           job_.all_hosts([](const HostState& host) { return !host.is_there() || host.empty; }) &&
-           std::all_of(job_.ranks.begin(), job_.ranks.end(),
-                       [](const RankState& rank) { return rank.open_streams <= 0; });
-  };
   const Duration grace = grace_of_end();
   job_.ending = true;
   job_.send_to_all(wire::End{std::chrono::duration<double>(grace).count()});
-  sweep_lost_hosts();
   // Output may wait for a slow reader as long as it likes, unless somebody wants to leave.
-  if (in_order && !job_.stop) {
-    while (!settled() && !job_.stop) {
-      co_await job_.change.wait(sweeps_under_way_ > 0 ? sweep_deadline_ : TimePoint::max());
-      sweep_lost_hosts();
-    }
-    if (settled()) co_return;
-  }
+  if (in_order && !job_.stop &&
+      co_await until_settled(TimePoint::max(), [this] { return job_.stop.has_value(); }))
+    co_return;
   const TimePoint deadline = now() + grace + kEndMargin;
-  co_await job_.until([&] { return settled() || ranks_ended() || job_.stop_at_once; }, deadline,
-                      false);
-  if (ranks_ended() &&
-      !co_await job_.until(settled, std::min(deadline, now() + kReaderPatience), false))
+  const auto at_once = [this] { return job_.stop_at_once; };
+  if (co_await until_settled(deadline, [this] { return ranks_ended() || job_.stop_at_once; }))
+    co_return;
+  if (ranks_ended() && !co_await until_settled(std::min(deadline, reader_deadline()), at_once))
     discard_output();
-  co_await job_.until([&] { return settled() || job_.stop_at_once; }, deadline, false);
-  if (!settled() && job_.stop_at_once) {
-    job_.send_to_all(wire::End{0});
-    co_await job_.until(settled, now() + kEndMargin, false);
-  }
+  if (co_await until_settled(deadline, at_once) || !job_.stop_at_once) co_return;
+  discard_output();
+  job_.send_to_all(wire::End{0});
+  co_await until_settled(now() + kEndMargin, [] { return false; });
 }
 
 // Nobody reads it any more, and it would hold the agents back.
@@ -357,7 +343,6 @@ asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
     failure = error;
   }
   if (failure) {
-    launched_ = false;
     co_await end_hosts(false);
     JobEnd end;
     end.state = "not_started";
@@ -367,7 +352,6 @@ asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
     co_return end;
   }
   if (!job_.stop) {
-    launched_ = true;
     start_stdin();
     co_await watch_ranks();
   }
@@ -377,17 +361,15 @@ asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
   co_return end;
 }
 
-void Supervisor::write_summary(const std::string& text) {
-  const std::string& path = job_.spec.summary_file;
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    say("warning: write --summary " + path + ": " + errno_text(errno));
-  }
+// When output no longer waits for its reader.
+TimePoint Supervisor::reader_deadline() const {
+  if (!job_.stop) return TimePoint::max();
+  if (job_.stop_at_once) return now();
+  return std::max(job_.stopped_at + kReaderPatience, now() + kLeastReaderPatience);
 }
 
-// Until everything has been written, however long a reader takes, unless somebody wants to leave.
+// Until everything has been written, or its reader has taken too long.
 asio::awaitable<void> Supervisor::drain_output() {
-  if (job_.stop) co_return;
   const auto drained = std::make_shared<bool>(false);
   room_.flush_then([this, drained] {
     asio::post(io_, [this, drained] {
@@ -395,7 +377,12 @@ asio::awaitable<void> Supervisor::drain_output() {
       job_.change.notify();
     });
   });
-  co_await job_.until([drained] { return *drained; }, TimePoint::max());
+  std::optional<TimePoint> deadline;
+  while (!*drained) {
+    if (job_.stop && !deadline) deadline = reader_deadline();
+    if (deadline && (now() >= *deadline || job_.stop_at_once)) co_return;
+    co_await job_.change.wait(deadline.value_or(TimePoint::max()));
+  }
 }
 
 asio::awaitable<void> Supervisor::finish(JobEnd end) {
@@ -404,17 +391,27 @@ asio::awaitable<void> Supervisor::finish(JobEnd end) {
     if (host.link) host.link->close();
   }
   co_await drain_output();
+  // The last bytes could not be written, or somebody lost patience: then the job has not ended well.
+  if (end.exit_code == 0 && job_.stop) end = judge();
+  end.lost_output_bytes = ledger_.lost_bytes();
+  if (end.lost_output_bytes > 0) {
+    say("warning: " + std::to_string(end.lost_output_bytes) + " bytes that " +
+        rank_words(ledger_.losers()) + " wrote are lost: nobody read them in time");
+  }
   const LastLines last_lines = [this](int rank) {
     return room_.last_lines(static_cast<std::uint32_t>(rank));
   };
   for (const std::string& line : split(summary_text(job_, end, last_lines), '\n')) {
     if (!line.empty()) room_.note(line);
   }
-  if (!job_.spec.summary_file.empty()) write_summary(summary_json(job_, end, last_lines));
+  if (const Status written = summary_.write(summary_json(job_, end, last_lines)); !written.ok())
+    say("warning: " + written.message);
   tell_phase("ended");
   co_await drain_output();
+  set_log_sink(nullptr);
+  logging_ = nullptr;
   if (job_.stop) {
-    room_.finish_within(std::chrono::milliseconds(500));
+    room_.finish_within(kLeastReaderPatience);
   } else {
     room_.finish();
   }
@@ -427,11 +424,19 @@ asio::awaitable<void> Supervisor::conduct() {
   io_.stop();
 }
 
+void Supervisor::log_line(const std::string& line) {
+  if (Supervisor* const job = logging_) asio::post(job->io_, [=] { job->room_.note(line); });
+}
+
 int Supervisor::run() {
+  logging_ = this;
+  set_log_sink(log_line);
   signals_.start();
-  asio::co_spawn(io_, conduct(), [](std::exception_ptr error) {
+  const auto rethrow = [](std::exception_ptr error) {
     if (error) std::rethrow_exception(error);
-  });
+  };
+  if (job_.spec.timeout) asio::co_spawn(io_, keep_time_limit(), rethrow);
+  asio::co_spawn(io_, conduct(), rethrow);
   io_.run();
   return exit_code_;
 }

@@ -16,6 +16,9 @@ namespace hv::runtime {
 namespace {
 
 constexpr std::chrono::seconds kAgentTimeout{30};
+// As good as for ever: a rank may prepare its data for hours before it joins. hvrun names who is missing after
+// HVRUN_STALL_SECONDS, and a rank that ends is told to those who wait.
+constexpr std::chrono::hours kMeetingTimeout{24 * 365};
 
 void set_up_log(const Environment& environment, const RankIdentity& identity) {
   LogLevel level = LogLevel::kWarn;
@@ -49,6 +52,7 @@ Status parts_of_process(ContextParts* parts) {
     be_alone(parts);
     return Status::success();
   }
+  parts->fabric.meeting_timeout = kMeetingTimeout;
   std::unique_ptr<AgentStore> store;
   const Status joined = AgentStore::join(contract.agent_socket, parts->identity.rank,
                                          parts->fabric.epoch, kAgentTimeout, &store);

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "runtime/backend/backend_list.h"
@@ -16,11 +17,7 @@ namespace hv::runtime {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
-// Peers answer a leaving rank within milliseconds unless they hang; then it goes without them.
-constexpr seconds kLeaveTimeout{10};
-constexpr milliseconds kCloseTimeout{2000};
 // After a failure nobody reads anybody's memory, and the survivors leave when they like.
 constexpr milliseconds kCloseTimeoutAfterFailure{100};
 constexpr const char* kSettingsKey = "engine.settings";
@@ -138,6 +135,7 @@ std::vector<Backend*> pointers(const std::vector<std::unique_ptr<Backend>>& back
 Context::Context(ContextParts parts, std::unique_ptr<Fabric> fabric,
                  std::vector<std::unique_ptr<Backend>> backends, const EngineConfig& config)
     : identity_(parts.identity),
+      leave_limit_(parts.leave_limit),
       keeps_(std::move(parts.keeps)),
       store_(std::move(parts.store)),
       fabric_(std::move(fabric)),
@@ -170,7 +168,8 @@ void Context::shutdown() {
   is_shut_down_ = true;
   engine_.request_leave();
   driver_.wake();
-  if (!driver_.wait_until_finished(now() + kLeaveTimeout)) {
+  const TimePoint deadline = now() + leave_limit_;
+  if (!driver_.wait_until_finished(deadline - kCloseTimeoutAfterFailure)) {
     engine_.request_abort();
     driver_.wake();
     driver_.wait_until_finished(TimePoint::max());
@@ -178,7 +177,9 @@ void Context::shutdown() {
   HV_LOG(kDebug, "runtime") << (engine_.has_failed() ? "left the job after a failure"
                                                      : "left the job");
   store_->report_goodbye();
-  fabric_->close(engine_.has_failed() ? kCloseTimeoutAfterFailure : kCloseTimeout);
+  const auto left = std::max(std::chrono::duration_cast<milliseconds>(deadline - now()),
+                             kCloseTimeoutAfterFailure);
+  fabric_->close(engine_.has_failed() ? kCloseTimeoutAfterFailure : left);
 }
 
 }  // namespace hv::runtime

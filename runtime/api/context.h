@@ -4,6 +4,7 @@
 // Any thread may call. Kept alive by everybody inside a call, so shutdown() may run beside a wait.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -27,6 +28,9 @@ struct ContextParts {
   std::unique_ptr<Store> store;
   Environment environment;  // for the knobs
   FabricConfig fabric;
+  // Peers answer a leaving rank within milliseconds unless they hang; then it goes without them.
+  // hvrun.h and hvrun(3) name it.
+  std::chrono::milliseconds leave_limit{5000};
 };
 
 class Context {
@@ -48,7 +52,7 @@ class Context {
   // kInProgress when the deadline passed first.
   Status wait(const Operation& operation, TimePoint deadline);
 
-  // Leaves the job; the first call does it, later ones wait for that.
+  // Leaves the job, within leave_limit; the first call does it, later ones wait for that.
   void shutdown();
 
  private:
@@ -56,6 +60,7 @@ class Context {
           std::vector<std::unique_ptr<Backend>> backends, const EngineConfig& config);
 
   const RankIdentity identity_;
+  const std::chrono::milliseconds leave_limit_;
   const std::shared_ptr<void> keeps_;
   const std::unique_ptr<Store> store_;
   const std::unique_ptr<Fabric> fabric_;

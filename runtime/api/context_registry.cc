@@ -10,13 +10,24 @@
 namespace hv::runtime {
 namespace {
 
-// Set while contexts exist; read in a forked child, which may lock nothing.
+// Contexts that exist, and turns at the default one; read in a forked child, which may lock nothing:
+// a lock that another thread held is never released there.
 std::atomic<int> live_contexts{0};
 std::atomic<bool> is_forked_child{false};
 
 void mark_child() {
   if (live_contexts.load() > 0) is_forked_child = true;
 }
+
+// A thread's turn at making or leaving the default context.
+class DefaultTurn {
+ public:
+  explicit DefaultTurn(std::mutex& mutex) : lock_((++live_contexts, mutex)) {}
+  ~DefaultTurn() { --live_contexts; }
+
+ private:
+  const std::lock_guard<std::mutex> lock_;
+};
 
 }  // namespace
 
@@ -62,17 +73,23 @@ hvrun_context* ContextRegistry::add(std::shared_ptr<Context> context) {
   return number;
 }
 
-bool ContextRegistry::has_default() const {
-  const std::shared_lock lock(mutex_);
-  return default_ != nullptr;
+Status ContextRegistry::make_default(const Make& make) {
+  const DefaultTurn turn(default_turn_);
+  {
+    const std::shared_lock lock(mutex_);
+    if (default_) return Status::success();
+  }
+  std::shared_ptr<Context> made;
+  if (Status status = make(&made); !status.ok()) return status;
+  const std::unique_lock lock(mutex_);
+  default_ = std::move(made);
+  ++live_contexts;
+  return Status::success();
 }
 
-bool ContextRegistry::add_default(std::shared_ptr<Context> context) {
-  const std::unique_lock lock(mutex_);
-  if (default_) return false;
-  default_ = std::move(context);
-  ++live_contexts;
-  return true;
+void ContextRegistry::leave_default() {
+  const DefaultTurn turn(default_turn_);
+  if (const std::shared_ptr<Context> left = remove(nullptr)) left->shutdown();
 }
 
 std::shared_ptr<Context> ContextRegistry::remove(const hvrun_context* context) {

@@ -5,6 +5,7 @@
 // destroyed: threads may outlive main.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,15 +25,19 @@ class ContextRegistry {
   // NULL: the default context. kShutdown when there is none such.
   Status find(const hvrun_context* context, std::shared_ptr<Context>* found) const;
   hvrun_context* add(std::shared_ptr<Context> context);
-  // False: there is one already.
-  bool add_default(std::shared_ptr<Context> context);
-  bool has_default() const;
   // Takes it out: later calls find nothing. nullptr when there is none such.
   std::shared_ptr<Context> remove(const hvrun_context* context);
+
+  // The default context is made and left by one thread at a time; the others wait, and find it done.
+  using Make = std::function<Status(std::shared_ptr<Context>*)>;
+  // Does nothing where there is one.
+  Status make_default(const Make& make);
+  void leave_default();
 
  private:
   ContextRegistry() = default;
 
+  std::mutex default_turn_;  // held while the default context is made or left; before mutex_
   mutable std::shared_mutex mutex_;  // guards contexts_, default_, next_
   std::map<const hvrun_context*, std::shared_ptr<Context>> contexts_;
   std::shared_ptr<Context> default_;

@@ -8,7 +8,9 @@
 #include "runtime/api/context_registry.h"
 #include "runtime/api/last_error.h"
 #include "runtime/api/request_reader.h"
+#include "runtime/api/sized_struct.h"
 #include "runtime/include/hvrun/hvrun.h"
+#include "src/base/text.h"
 
 namespace hv::runtime {
 namespace {
@@ -16,34 +18,38 @@ namespace {
 ContextRegistry& registry() { return ContextRegistry::instance(); }
 
 Status check_options(const hvrun_options* options) {
-  if (options == nullptr || options->struct_size == sizeof *options) return Status::success();
-  return {StatusCode::kArgument,
-          "hvrun_init: the options' struct_size is " + std::to_string(options->struct_size) +
-              ", not that of this version; begin them with HVRUN_OPTIONS_INIT"};
+  if (options == nullptr) return Status::success();
+  hvrun_options known;
+  return copy_sized({"hvrun_init", "HVRUN_OPTIONS_INIT"}, options, sizeof known, &known);
+}
+
+Status join(std::shared_ptr<Context>* made) {
+  ContextParts parts;
+  if (Status status = parts_of_process(&parts); !status.ok()) return status;
+  return Context::join(std::move(parts), made);
 }
 
 Status init(const hvrun_options* options, hvrun_context** context) {
   if (Status status = check_options(options); !status.ok()) return status;
   if (Status status = registry().check_process(); !status.ok()) return status;
-  if (context == nullptr && registry().has_default()) return Status::success();
-  ContextParts parts;
+  if (context == nullptr) return registry().make_default(join);
   std::shared_ptr<Context> made;
-  if (Status status = parts_of_process(&parts); !status.ok()) return status;
-  if (Status status = Context::join(std::move(parts), &made); !status.ok()) return status;
-  if (context != nullptr) {
-    *context = registry().add(std::move(made));
-    return Status::success();
-  }
-  if (registry().add_default(std::move(made))) return Status::success();
-  return {StatusCode::kArgument,
-          "hvrun_init: another thread made the default context at the same time"};
+  if (Status status = join(&made); !status.ok()) return status;
+  *context = registry().add(std::move(made));
+  return Status::success();
 }
 
 Status shut_down(hvrun_context* context) {
   if (Status status = registry().check_process(); !status.ok()) return status;
+  if (context == nullptr) {
+    registry().leave_default();
+    return Status::success();
+  }
   const std::shared_ptr<Context> found = registry().remove(context);
-  if (found) found->shutdown();
-  if (found || context == nullptr) return Status::success();
+  if (found) {
+    found->shutdown();
+    return Status::success();
+  }
   return {StatusCode::kShutdown,
           "hvrun_shutdown: this context is shut down already, or never was one"};
 }
@@ -145,8 +151,8 @@ Status run(hvrun_context* context, const hvrun_request& request) {
   if (Status status = read_request(&request, found->identity().size, &operation); !status.ok())
     return status;
   if (request.output == nullptr && operation->description.bytes() > 0) {
-    return {StatusCode::kArgument,
-            "tensor '" + operation->name + "': output is NULL; a blocking call needs one"};
+    return {StatusCode::kArgument, "tensor '" + printable(operation->name) +
+                                       "': output is NULL; a blocking call needs one"};
   }
   return found->run(std::move(operation));
 }

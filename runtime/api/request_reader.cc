@@ -8,13 +8,13 @@
 #include <functional>
 #include <utility>
 
+#include "runtime/api/sized_struct.h"
 #include "src/base/text.h"
 
 namespace hv::runtime {
 namespace {
 
 constexpr std::size_t kMaxNameBytes = 1023;
-constexpr std::size_t kMaxRequestBytes = 4096;  // far above any future struct: more is no size
 constexpr int kMaxDimensions = 64;
 // Keeps sums over ranks and products with the element size inside an int64.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
@@ -24,27 +24,6 @@ constexpr const char* kBarrierName = "hvrun.barrier";
 Status malformed(const std::string& what) { return {StatusCode::kArgument, "enqueue: " + what}; }
 Status malformed(const Operation& operation, const std::string& what) {
   return {StatusCode::kArgument, "enqueue tensor '" + printable(operation.name) + "': " + what};
-}
-
-// Missing fields are zero; fields that this build does not know must be.
-Status copy_request(const hvrun_request* request, hvrun_request* copy) {
-  if (request == nullptr) return malformed("the request is NULL");
-  const std::size_t given = request->struct_size;
-  if (given < sizeof request->struct_size || given > kMaxRequestBytes) {
-    return malformed("struct_size is " + std::to_string(given) +
-                     "; begin the request with HVRUN_REQUEST_INIT");
-  }
-  const auto* bytes = reinterpret_cast<const unsigned char*>(request);
-  for (std::size_t i = sizeof *copy; i < given; ++i) {
-    if (bytes[i] != 0) {
-      return malformed(
-          "the request sets a field that this libhvrun (" + std::to_string(HVRUN_VERSION_MAJOR) +
-          "." + std::to_string(HVRUN_VERSION_MINOR) + ") does not know; use a newer library");
-    }
-  }
-  std::memset(copy, 0, sizeof *copy);
-  std::memcpy(copy, request, std::min(given, sizeof *copy));
-  return Status::success();
 }
 
 Status read_name(const hvrun_request& request, Operation* operation) {
@@ -152,6 +131,7 @@ Status read_memory(const hvrun_request& request, Operation* operation) {
   const bool gathers = description.kind == CollectiveKind::kAllgather;
   const auto bytes =
       static_cast<std::size_t>(description.bytes() * (gathers ? operation->first_extent : 1));
+  if (operation->output != nullptr) operation->output_bytes = request.output_bytes;
   if (bytes == 0) return Status::success();
   // A broadcast's input counts on the root only, which may be this rank: the caller of the others
   // may give none.
@@ -161,9 +141,10 @@ Status read_memory(const hvrun_request& request, Operation* operation) {
   if (!gathers && overlap_partly(operation->input, operation->output, bytes)) {
     return malformed(*operation, "input and output overlap without being equal");
   }
-  if (gathers && operation->output != nullptr &&
-      overlap_partly(operation->input, operation->output, bytes)) {
-    return malformed(*operation, "the output of an allgather may not overlap its input");
+  if (operation->output_bytes != 0 && operation->output_bytes < bytes) {
+    return malformed(*operation, "output_bytes is " + std::to_string(operation->output_bytes) +
+                                     ", too small for " + (gathers ? "this rank's own " : "") +
+                                     std::to_string(bytes) + " bytes");
   }
   return Status::success();
 }
@@ -180,8 +161,12 @@ Status read_kind(const hvrun_request& request, Operation* operation) {
 }  // namespace
 
 Status read_request(const hvrun_request* given, int size, OperationPtr* result) {
+  if (given == nullptr) return malformed("the request is NULL");
   hvrun_request request;
-  if (Status status = copy_request(given, &request); !status.ok()) return status;
+  if (Status status =
+          copy_sized({"enqueue", "HVRUN_REQUEST_INIT"}, given, sizeof request, &request);
+      !status.ok())
+    return status;
   auto operation = std::make_shared<Operation>();
   if (Status status = read_kind(request, operation.get()); !status.ok()) return status;
   if (Status status = read_name(request, operation.get()); !status.ok()) return status;

@@ -10,8 +10,12 @@
 //   3. copy every rank's piece k from its carrier's slot to its place in the output; raise Done.
 // Ranks whose contribution has ended take part with empty pieces. Per rank: its contribution out to
 // H-1 hosts, what it carries in, the whole result copied once.
+//
+// The more contributions one rank carries, the smaller are the pieces: at the least a word. A rank
+// that carries more than its slot has words (16,384 of 128 KiB) makes the job's shape unsupported.
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "runtime/collective/allgather.h"
@@ -173,12 +177,34 @@ class AllgatherPieces : public RingCollective {
   std::uint64_t in_ = 0, ready_ = 0, out_ = 0, done_ = 0;  // pieces
 };
 
+// Whole cache lines while there are any; 0 when not even a word of each fits.
+std::size_t piece_bytes(std::size_t slot_bytes, int pieces) {
+  const std::size_t share = slot_bytes / static_cast<std::size_t>(pieces);
+  const std::size_t unit = share >= kCacheLine ? kCacheLine : kWordBytes;
+  return share / unit * unit;
+}
+
+// The outcome on every rank alike, since all know the topology.
+class TooUneven : public Collective {
+ public:
+  explicit TooUneven(int most) : most_(most) {}
+  Progress advance() override { return Progress::kFailed; }
+  Status status() const override {
+    return {StatusCode::kUnsupported,
+            "gather from hosts this uneven: one rank would carry the rows of " +
+                std::to_string(most_) + " ranks; start more ranks on the smallest host"};
+  }
+
+ private:
+  const int most_;
+};
+
 }  // namespace
 
 std::unique_ptr<Collective> allgather_pieces(CollectiveSetup setup) {
   Carriers carriers = plan_carriers(setup.plane.topology());
-  const std::size_t piece = setup.plane.host().slot_bytes() /
-                            static_cast<std::size_t>(carriers.most) / kCacheLine * kCacheLine;
+  const std::size_t piece = piece_bytes(setup.plane.host().slot_bytes(), carriers.most);
+  if (piece == 0) return std::make_unique<TooUneven>(carriers.most);
   std::size_t largest = 0, total = 0;
   for (const std::int64_t count : setup.request.counts_by_rank) {
     const std::size_t bytes = static_cast<std::size_t>(count) * element_size(setup.request.type);

@@ -106,7 +106,8 @@ class CrossScatter : public CrossStage {
       const std::size_t size = std::min(padded(part.size) - from.position, arrived.size());
       if (size == 0 && part.size > 0) continue;
       const std::size_t real = std::min(size, part.size - std::min(part.size, from.position));
-      std::memcpy(share(from.shares).at + part.begin + from.position, arrived.data(), real);
+      if (real > 0)
+        std::memcpy(share(from.shares).at + part.begin + from.position, arrived.data(), real);
       channel.consume(size);
       from.position += size;
       moved = true;

@@ -21,7 +21,7 @@ struct Algorithm {
   const char* restrictions;  // in words, for docs/algorithms.md
   bool (*fits)(const CollectiveRequest& request, const Topology& topology);
   std::unique_ptr<Collective> (*make)(CollectiveSetup setup);
-  // Taken by itself from this many bytes on, up to the next that fits.
+  // Taken up to this many bytes; beyond them a later one in the list is.
   std::size_t up_to_bytes;
 };
 

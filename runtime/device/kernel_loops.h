@@ -48,14 +48,14 @@ void reduce_two_scaled(T* to, const T* a, const T* b, std::size_t count, T facto
 }
 
 template <typename T, typename Operation>
-bool reduce_in_one_pass(T* to, const void* const* sources, int source_count, std::size_t count,
-                        const Finish& finish) {
+bool reduce_in_one_pass(T* to, const void* const* sources, int source_count, std::size_t offset,
+                        std::size_t count, const Finish& finish) {
   if constexpr (Traits<T>::kConverts) {
     return false;
   } else {
     if (source_count != 2 || finish.divisor != 1) return false;
-    const T* a = static_cast<const T*>(sources[0]);
-    const T* b = static_cast<const T*>(sources[1]);
+    const T* a = static_cast<const T*>(sources[0]) + offset;
+    const T* b = static_cast<const T*>(sources[1]) + offset;
     if (finish.factor == 1) {
       reduce_two<T, Operation>(to, a, b, count);
       return true;
@@ -68,34 +68,44 @@ bool reduce_in_one_pass(T* to, const void* const* sources, int source_count, std
   }
 }
 template <>
-bool reduce_in_one_pass<Bool, Sum>(Bool*, const void* const*, int, std::size_t, const Finish&) {
+bool reduce_in_one_pass<Bool, Sum>(Bool*, const void* const*, int, std::size_t, std::size_t,
+                                   const Finish&) {
   return false;
 }
 template <>
-bool reduce_in_one_pass<Bool, Product>(Bool*, const void* const*, int, std::size_t, const Finish&) {
+bool reduce_in_one_pass<Bool, Product>(Bool*, const void* const*, int, std::size_t, std::size_t,
+                                       const Finish&) {
   return false;
 }
 template <>
-bool reduce_in_one_pass<Bool, Min>(Bool*, const void* const*, int, std::size_t, const Finish&) {
+bool reduce_in_one_pass<Bool, Min>(Bool*, const void* const*, int, std::size_t, std::size_t,
+                                   const Finish&) {
   return false;
 }
 template <>
-bool reduce_in_one_pass<Bool, Max>(Bool*, const void* const*, int, std::size_t, const Finish&) {
+bool reduce_in_one_pass<Bool, Max>(Bool*, const void* const*, int, std::size_t, std::size_t,
+                                   const Finish&) {
   return false;
+}
+
+// The elements [offset, offset + count) of any number of sources, to the front of `to`.
+template <typename T, typename Operation>
+void reduce_range(T* to, const void* const* sources, int source_count, std::size_t offset,
+                  std::size_t count, const Finish& finish) {
+  if (reduce_in_one_pass<T, Operation>(to, sources, source_count, offset, count, finish)) return;
+  alignas(64) typename Traits<T>::Accumulator tile[kTile];
+  for (std::size_t done = 0; done < count; done += kTile) {
+    const std::size_t part = count - done < kTile ? count - done : kTile;
+    fold_tile<T, Operation>(tile, sources, source_count, offset + done, part);
+    finish_tile(tile, part, finish);
+    store_tile<T>(to + done, tile, part);
+  }
 }
 
 template <typename T, typename Operation>
 void reduce_loop(void* destination, const void* const* sources, int source_count, std::size_t count,
                  const Finish& finish) {
-  T* to = static_cast<T*>(destination);
-  if (reduce_in_one_pass<T, Operation>(to, sources, source_count, count, finish)) return;
-  alignas(64) typename Traits<T>::Accumulator tile[kTile];
-  for (std::size_t done = 0; done < count; done += kTile) {
-    const std::size_t part = count - done < kTile ? count - done : kTile;
-    fold_tile<T, Operation>(tile, sources, source_count, done, part);
-    finish_tile(tile, part, finish);
-    store_tile<T>(to + done, tile, part);
-  }
+  reduce_range<T, Operation>(static_cast<T*>(destination), sources, source_count, 0, count, finish);
 }
 
 // 128 bytes a turn of destination = a op b (times factor), and of the copy, interleaved.
@@ -128,16 +138,12 @@ std::size_t step_in_vectors(T* to, const T* a, const T* b, std::size_t count, T 
 template <typename T, typename Operation>
 void step_in_pieces(const ReduceStep& step, std::size_t begin, std::size_t end) {
   constexpr std::size_t kPiece = 512 / sizeof(T);
-  constexpr int kMaxShifted = 64;
   T* to = static_cast<T*>(step.destination);
   alignas(64) T piece[kPiece];
-  const void* shifted[kMaxShifted];
   for (std::size_t done = begin; done < end; done += kPiece) {
     const std::size_t part = end - done < kPiece ? end - done : kPiece;
-    for (int s = 0; s < step.source_count; ++s)
-      shifted[s] = static_cast<const T*>(step.sources[s]) + done;
-    reduce_loop<T, Operation>(step.is_streamed ? piece : to + done, shifted, step.source_count,
-                              part, step.finish);
+    reduce_range<T, Operation>(step.is_streamed ? piece : to + done, step.sources,
+                               step.source_count, done, part, step.finish);
     if (step.is_streamed) copy_past_caches(to + done, piece, part * sizeof(T));
     if (step.copy_to != nullptr)
       copy_through_caches(static_cast<T*>(step.copy_to) + done,

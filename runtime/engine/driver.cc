@@ -17,6 +17,29 @@ constexpr Duration kLongestPark = std::chrono::milliseconds(128);
 
 }  // namespace
 
+// Whoever makes it has taken the seat.
+class Driver::Seat {
+ public:
+  explicit Seat(Driver& driver) : driver_(driver) {}
+  ~Seat() { driver_.release_seat(); }
+  Seat(const Seat&) = delete;
+  Seat& operator=(const Seat&) = delete;
+
+ private:
+  Driver& driver_;
+};
+
+class Driver::Visit {
+ public:
+  explicit Visit(Driver& driver) : driver_(driver) { driver_.callers_.fetch_add(1); }
+  ~Visit() { driver_.leave(); }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+ private:
+  Driver& driver_;
+};
+
 Driver::Driver(Engine& engine, Doorbell& doorbell, const PatienceConfig& patience)
     : engine_(engine),
       doorbell_(doorbell),
@@ -83,27 +106,22 @@ void Driver::drive(Done done, TimePoint deadline) {
 bool Driver::wait(const std::atomic<bool>& done, TimePoint deadline) {
   const auto is_done = [&done] { return done.load(std::memory_order_acquire); };
   if (is_done()) return true;
-  callers_.fetch_add(1);
+  const Visit visit(*this);
   while (!is_done() && take_seat(done, deadline)) {
+    const Seat seat(*this);
     drive(is_done, deadline);
-    release_seat();
     if (now() >= deadline) break;
   }
-  leave();
   return is_done();
 }
 
 bool Driver::wait_until_finished(TimePoint deadline) {
-  callers_.fetch_add(1);
+  const Visit visit(*this);
   const std::atomic<bool> never{false};
-  bool is_finished = false;
-  if (take_seat(never, deadline)) {
-    drive([this] { return engine_.is_finished(); }, deadline);
-    is_finished = engine_.is_finished();
-    release_seat();
-  }
-  leave();
-  return is_finished;
+  if (!take_seat(never, deadline)) return false;
+  const Seat seat(*this);
+  drive([this] { return engine_.is_finished(); }, deadline);
+  return engine_.is_finished();
 }
 
 // The last caller to leave hands what is still in flight to the engine thread.
@@ -150,25 +168,34 @@ void Driver::park(Duration limit) {
   is_called_ = false;
 }
 
+// Steps as long as nobody waits and something moves. *seen: the bell before the last step; returns
+// when the next is due.
+TimePoint Driver::step_while_unvisited(std::uint32_t* seen) {
+  Patience patience({Duration::zero(), patience_.yield});
+  Engine::Step step{true, false};
+  TimePoint time = now();
+  while (!has_caller() && !is_stopping_ && (step.has_progressed || patience.linger(time))) {
+    *seen = doorbell_.value();
+    time = now();
+    step = engine_.step(time);
+    if (step.has_completed) tell_waiters();
+    if (step.has_progressed) patience.renew();
+  }
+  return std::min(engine_.next_look(), time + kIdleLook);
+}
+
 // Drives as long as nobody waits; goes to sleep at the bell without the seat.
 void Driver::serve() {
   if (has_caller() || is_seat_taken_.exchange(true)) {
     park(kShortestPark);
     return;
   }
-  Patience patience({Duration::zero(), patience_.yield});
-  Engine::Step step{true, false};
   std::uint32_t seen = doorbell_.value();
-  TimePoint time = now();
-  while (!has_caller() && !is_stopping_ && (step.has_progressed || patience.linger(time))) {
-    seen = doorbell_.value();
-    time = now();
-    step = engine_.step(time);
-    if (step.has_completed) tell_waiters();
-    if (step.has_progressed) patience.renew();
+  TimePoint next = now();
+  {
+    const Seat seat(*this);
+    next = step_while_unvisited(&seen);
   }
-  const TimePoint next = std::min(engine_.next_look(), time + kIdleLook);
-  release_seat();
   if (!has_caller() && !is_stopping_) doorbell_.wait(seen, next);
 }
 

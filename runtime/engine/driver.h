@@ -44,6 +44,10 @@ class Driver {
   void wake();
 
  private:
+  // Their ends give back the seat and count the caller out, however the driving ends.
+  class Seat;
+  class Visit;
+
   // done: what this thread waits for; true once the seat is ours, false when done or past the
   // deadline.
   bool take_seat(const std::atomic<bool>& done, TimePoint deadline);
@@ -56,6 +60,7 @@ class Driver {
   void run();
   bool has_caller() const { return callers_.load() > 0; }
   void serve();
+  TimePoint step_while_unvisited(std::uint32_t* seen);
   void park(Duration limit);
 
   Engine& engine_;

@@ -2,11 +2,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/engine.h"
 
+#include <exception>
+#include <new>
+
 #include "src/base/check.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 
 namespace hv::runtime {
+namespace {
+
+template <class Action>
+void attempt(Action action) {
+  try {
+    action();
+  } catch (const std::exception&) {
+    // On the way out of an engine that has failed: nobody is left to be told of this as well.
+  }
+}
+
+}  // namespace
 
 Engine::Engine(const EngineConfig& config, Fabric& fabric, std::vector<Backend*> backends)
     : fabric_(fabric),
@@ -16,8 +31,19 @@ Engine::Engine(const EngineConfig& config, Fabric& fabric, std::vector<Backend*>
       execution_({size_, config.deterministic}, std::move(backends)) {}
 
 Engine::Step Engine::step(TimePoint time) {
+  if (is_finished()) return {};
+  try {
+    return take_step(time);
+  } catch (const std::bad_alloc&) {
+    fail_by_exception(StatusCode::kMemory, "out of memory");
+  } catch (const std::exception& error) {
+    fail_by_exception(StatusCode::kSystem, error.what());
+  }
+  return {true, true};
+}
+
+Engine::Step Engine::take_step(TimePoint time) {
   Step result;
-  if (is_finished()) return result;
   fabric_.progress();
   if (is_ended_from_outside()) return {true, true};
   result.has_progressed = take_submissions(time);
@@ -128,8 +154,30 @@ bool Engine::complete_ended() {
   return !ended.empty();
 }
 
+// What memory is left may not be enough for words: whatever is tried by itself is left undone
+// then, and the rest goes on.
 void Engine::fail(const Status& reason) {
   // Collectives may be given up only once the fabric knows that it is broken.
+  attempt([&] { tell_peers(reason); });
+  state_ = State::kFailed;
+  queue_.close(reason);
+  attempt([&] {
+    execution_.abandon(reason);
+    complete_ended();
+  });
+  queue_.fail_all(reason);
+}
+
+void Engine::fail_by_exception(StatusCode code, const char* what) {
+  Status reason{code, {}};
+  attempt([&] {
+    reason.message = std::string("carrying out what was enqueued: ") + what;
+    if (code == StatusCode::kMemory) reason.message += "; give the ranks more, or fewer a host";
+  });
+  fail(reason);
+}
+
+void Engine::tell_peers(const Status& reason) {
   if (fabric_.health().ok()) {
     const bool is_theirs = reason.code == StatusCode::kPeerLost;
     const std::string words = is_theirs
@@ -140,14 +188,6 @@ void Engine::fail(const Status& reason) {
   negotiation_.tell_failure(fabric_.health().message);
   send_messages();
   fabric_.progress();
-  state_ = State::kFailed;
-  queue_.close(reason);
-  execution_.abandon(reason);
-  complete_ended();
-  for (const OperationPtr& operation : queue_.in_flight()) {
-    queue_.complete(
-        operation, {reason.code, "tensor '" + printable(operation->name) + "': " + reason.message});
-  }
 }
 
 void Engine::warn_of_stalls(TimePoint time) {

@@ -7,7 +7,7 @@
 // by any.
 //
 //   kOpen ──(this rank or a peer leaves)──► kClosing ──(what was started has ended)──► kClosed
-//     └───────────(a peer is lost, a collective or a message breaks)──────────────────► kFailed
+//     └───────(a peer is lost, a collective or a message breaks, memory is short)─────► kFailed
 #pragma once
 
 #include <atomic>
@@ -40,9 +40,12 @@ class Engine {
     bool has_progressed = false;  // something moved: worth another step at once
     bool has_completed = false;   // some operation is done now
   };
+  // An exception inside ends here: the engine fails (kMemory, kSystem), and the peers are told.
   Step step(TimePoint time);
-  // When step() should be called although no bell has rung.
-  TimePoint next_look() const { return negotiation_.next_look(); }
+  // When step() should be called although no bell has rung; never once it is finished.
+  TimePoint next_look() const {
+    return is_finished() ? TimePoint::max() : negotiation_.next_look();
+  }
   // Something is in flight here that needs driving.
   bool has_work() const { return !queue_.empty(); }
 
@@ -58,6 +61,8 @@ class Engine {
  private:
   enum class State { kOpen, kClosing, kClosed, kFailed };
 
+  Step take_step(TimePoint time);
+
   // The fabric's health, and what was requested. True: the engine has failed.
   bool is_ended_from_outside();
   bool take_submissions(TimePoint time);
@@ -67,7 +72,10 @@ class Engine {
   void start(const StartGroup& group);
   void close(int leaver);
   bool complete_ended();
+  // Ends everything here and tells the peers, as far as memory allows. Throws nothing.
   void fail(const Status& reason);
+  void fail_by_exception(StatusCode code, const char* what);
+  void tell_peers(const Status& reason);
   void warn_of_stalls(TimePoint time);
 
   Fabric& fabric_;

@@ -3,6 +3,8 @@
 #include "runtime/engine/execution.h"
 
 #include <algorithm>
+#include <cstring>
+#include <functional>
 #include <new>
 #include <optional>
 
@@ -44,22 +46,58 @@ Status size_result(Operation& operation, const std::vector<std::int64_t>& first_
   return Status::success();
 }
 
-// Memory for the result where the caller gave none. kMemory on this rank alone when there is none.
-Status make_room(Operation& operation) {
-  if (operation.output != nullptr || operation.result_bytes == 0) return Status::success();
-  // Not zeroed: every byte is written.
-  operation.owned.reset(new (std::nothrow) std::byte[operation.result_bytes]);
-  operation.output = operation.owned.get();
-  if (operation.output != nullptr) return Status::success();
-  return {StatusCode::kMemory, "making room for the " + std::to_string(operation.result_bytes) +
-                                   " bytes of the gathered result of tensor '" +
+std::int64_t own_elements(const Operation& operation) {
+  const bool gathers = operation.description.kind == CollectiveKind::kAllgather;
+  return operation.description.elements() * (gathers ? operation.first_extent : 1);
+}
+
+// Enqueue has refused all but an allgather whose other rows do not fit.
+bool is_output_too_small(const Operation& operation) {
+  return operation.output_bytes != 0 && operation.result_bytes > operation.output_bytes;
+}
+
+Status too_small(const Operation& operation) {
+  return {StatusCode::kArgument,
+          "the gathered result has " + std::to_string(operation.result_bytes) +
+              " bytes, and output_bytes is " + std::to_string(operation.output_bytes) +
+              "; give it more room, or none and take the library's"};
+}
+
+bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
+  const std::less<const std::byte*> before;
+  return before(a, b + b_bytes) && before(b, a + a_bytes);
+}
+
+// Not zeroed: every byte is written. kMemory on this rank alone when there is no such memory.
+Status own_bytes(Operation& operation, std::size_t bytes, const char* purpose) {
+  operation.owned.reset(new (std::nothrow) std::byte[bytes]);
+  if (operation.owned != nullptr) return Status::success();
+  return {StatusCode::kMemory, std::string("making room for the ") + std::to_string(bytes) +
+                                   " bytes of " + purpose + " of tensor '" +
                                    printable(operation.name) +
                                    "': out of memory; gather fewer rows at a time"};
 }
 
-std::int64_t own_elements(const Operation& operation) {
-  const bool gathers = operation.description.kind == CollectiveKind::kAllgather;
-  return operation.description.elements() * (gathers ? operation.first_extent : 1);
+// Memory for the result where the caller gave none, or too little: this rank has to take part,
+// whose peers know nothing of its output. And an allgather writes the ranks' rows in no order, so
+// an input that lies among them is copied aside.
+Status make_room(Operation& operation) {
+  if (operation.result_bytes == 0) return Status::success();
+  if (is_output_too_small(operation)) operation.output = nullptr;
+  if (operation.output == nullptr) {
+    Status status = own_bytes(operation, operation.result_bytes, "the gathered result");
+    operation.output = operation.owned.get();
+    return status;
+  }
+  const std::size_t bytes =
+      static_cast<std::size_t>(own_elements(operation)) * element_size(operation.description.type);
+  if (operation.description.kind != CollectiveKind::kAllgather || bytes == 0 ||
+      !overlap(operation.input, bytes, operation.output, operation.result_bytes))
+    return Status::success();
+  if (Status status = own_bytes(operation, bytes, "the input"); !status.ok()) return status;
+  std::memcpy(operation.owned.get(), operation.input, bytes);
+  operation.input = operation.owned.get();
+  return Status::success();
 }
 
 CollectiveRequest request_for(const std::vector<OperationPtr>& operations,
@@ -143,7 +181,7 @@ bool Execution::advance() {
 
 void Execution::end(const std::vector<OperationPtr>& operations, const Status& outcome) {
   for (const OperationPtr& operation : operations) {
-    Status own = outcome;
+    Status own = outcome.ok() && is_output_too_small(*operation) ? too_small(*operation) : outcome;
     if (!own.ok()) own.message = "tensor '" + printable(operation->name) + "': " + own.message;
     ended_.emplace_back(operation, std::move(own));
   }

@@ -22,11 +22,13 @@ struct Operation {
   TensorDescription description;
   std::int64_t first_extent = 0;  // allgather: this rank's own
   const std::byte* input = nullptr;
-  std::byte* output = nullptr;  // nullptr: the library makes room (owned) once the size is known
+  std::byte* output = nullptr;   // nullptr: the library makes room (owned) once the size is known
+  std::size_t output_bytes = 0;  // how large the caller says that its output is; 0: it does not say
 
   bool is_started = false;  // the engine's own note: a backend has it
   std::vector<std::int64_t> result_shape;
   std::size_t result_bytes = 0;
+  // The result, or an allgather's input that lay inside it; freed with the operation.
   std::unique_ptr<std::byte[]> owned;
   Status outcome;
   std::atomic<bool> is_done{false};

@@ -2,23 +2,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/tensor_queue.h"
 
+#include <new>
 #include <utility>
 
 #include "src/base/text.h"
 
 namespace hv::runtime {
+namespace {
+
+Status status_of(const Operation& operation, const Status& reason) {
+  return {reason.code, "tensor '" + printable(operation.name) + "': " + reason.message};
+}
+
+// The code alone where there is no memory for make()'s words.
+template <class Make>
+Status in_words_if_possible(StatusCode code, Make make) {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    return {code, {}};
+  }
+}
+
+}  // namespace
 
 Status TensorQueue::add(OperationPtr operation) {
   const std::lock_guard lock(mutex_);
-  if (!closed_.ok())
-    return {closed_.code, "tensor '" + printable(operation->name) + "': " + closed_.message};
+  if (!closed_.ok()) return status_of(*operation, closed_);
   const auto [place, is_new] = in_flight_.try_emplace(operation->name, operation);
   if (!is_new) {
     return {StatusCode::kDuplicate,
             "tensor '" + printable(operation->name) +
                 "' is in flight already: wait for it, or give this one another name"};
   }
-  new_.push_back(std::move(operation));
+  try {
+    new_.push_back(std::move(operation));
+  } catch (const std::bad_alloc&) {
+    in_flight_.erase(place);  // nobody would ever take it
+    throw;
+  }
   count_.fetch_add(1, std::memory_order_release);
   has_new_.store(true, std::memory_order_release);
   return Status::success();
@@ -49,7 +71,7 @@ void TensorQueue::complete(const OperationPtr& operation, Status outcome) {
 
 void TensorQueue::close(const Status& reason) {
   const std::lock_guard lock(mutex_);
-  if (closed_.ok()) closed_ = reason;
+  if (closed_.ok()) closed_ = in_words_if_possible(reason.code, [&] { return reason; });
 }
 
 std::vector<OperationPtr> TensorQueue::in_flight() const {
@@ -57,6 +79,19 @@ std::vector<OperationPtr> TensorQueue::in_flight() const {
   std::vector<OperationPtr> operations;
   for (const auto& [name, operation] : in_flight_) operations.push_back(operation);
   return operations;
+}
+
+void TensorQueue::fail_all(const Status& reason) {
+  std::unordered_map<std::string, OperationPtr> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(in_flight_);
+  }
+  for (const auto& [name, operation] : all) {
+    complete(operation, in_words_if_possible(reason.code, [&, &one = *operation] {
+               return status_of(one, reason);
+             }));
+  }
 }
 
 }  // namespace hv::runtime

@@ -25,10 +25,13 @@ class TensorQueue {
   OperationPtr find(const std::string& name) const;
   // Takes it out, then lets it be seen as done: its name may be used again by whoever sees that.
   void complete(const OperationPtr& operation, Status outcome);
-  // From now on add() answers with this reason. The first reason stays.
+  // From now on add() answers with this reason. The first reason stays. Short of memory for the
+  // words, with the code alone.
   void close(const Status& reason);
   // Everything in flight, in no order.
   std::vector<OperationPtr> in_flight() const;
+  // Completes everything in flight; where memory for the words is short, with the code alone.
+  void fail_all(const Status& reason);
   bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
  private:

@@ -37,8 +37,8 @@ void add(int epoll, int fd, std::uint32_t events, void* pointer) {
 
 IoThread::IoThread(std::function<void()> ring)
     : ring_(std::move(ring)),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      epoll_(UniqueFd(::epoll_create1(EPOLL_CLOEXEC))),
+      wake_(UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) {
   HV_CHECK(epoll_ && wake_, "an epoll and an eventfd can be made");
   add(epoll_.get(), wake_.get(), EPOLLIN | EPOLLET, nullptr);
 }

@@ -10,7 +10,7 @@
 #include <functional>
 #include <thread>
 
-#include "src/base/unique_fd.h"
+#include "src/base/fork_guarded_fd.h"
 
 namespace hv::runtime {
 
@@ -36,8 +36,8 @@ class IoThread {
   void run();
 
   std::function<void()> ring_;
-  UniqueFd epoll_;
-  UniqueFd wake_;
+  ForkGuardedFd epoll_;
+  ForkGuardedFd wake_;
   int armed_fd_ = -1;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ticking_{false};

@@ -77,7 +77,7 @@ void MeshFabric::look_for_suspects() {
   if (!remote_.transport) return;
   for (const int peer : remote_.transport->peers())
     if (remote_.transport->state(peer) == PeerState::kSuspect)
-      suspect(peer, "closed its connection");
+      suspect(peer, remote_.transport->suspicion(peer));
 }
 
 void MeshFabric::suspect(int rank, const std::string& words) {

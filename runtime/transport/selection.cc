@@ -80,7 +80,7 @@ HostGeometry Joining::geometry() const {
 
 Status Joining::publish_and_fence(const char* key, const std::string& value) {
   if (Status status = store_.put(keyed(key), value); !status.ok()) return status;
-  return store_.fence(config_.connect_timeout);
+  return store_.fence(config_.meeting_timeout);
 }
 
 Status Joining::exchange_cards() {

@@ -20,7 +20,9 @@ enum class LocalTransport {
 struct FabricConfig {
   LocalTransport local = LocalTransport::kShm;
   int epoch = 0;
-  std::chrono::milliseconds connect_timeout{30000};
+  std::chrono::milliseconds connect_timeout{30000};  // once all have met
+  // How long ranks that have not come are waited for.
+  std::chrono::milliseconds meeting_timeout{30000};
   std::size_t slot_bytes = 0;  // 0: the default; a multiple of 4096
   std::vector<std::string>
       addresses;  // where other hosts reach this one; empty: all its interfaces

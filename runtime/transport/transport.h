@@ -45,13 +45,14 @@ class Transport {
   virtual ~Transport() = default;
   virtual const char* name() const = 0;
   virtual const std::vector<int>& peers() const = 0;
-  virtual int lanes() const = 0;
   virtual Channel& channel(int peer, int lane) = 0;
   // Moves bytes between queues and the medium.
   virtual void progress() = 0;
   // A peer whose control lane has something to read; each is told once per arrival. False: nobody.
   virtual bool next_arrival(int* peer) = 0;
   virtual PeerState state(int peer) const = 0;
+  // Why that is kSuspect, to stand behind "rank N"; with the system's reason where there is one.
+  virtual std::string suspicion(int peer) const = 0;
   // Something that was written has not reached the medium yet.
   virtual bool has_unsent() const = 0;
   // Tells every peer that this rank leaves in order.

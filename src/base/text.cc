@@ -152,18 +152,20 @@ std::string errno_text(int errno_value) {
 std::string printable(std::string_view text, std::size_t limit) {
   std::string result;
   while (!text.empty()) {
-    if (result.size() >= limit) return result + "...";
-    const std::size_t length = utf8_length(text);
+    std::size_t length = utf8_length(text);
     const auto first = static_cast<unsigned char>(text[0]);
-    if (length == 0 || first < 0x20 || first == 0x7f) {
+    // U+0080 to U+009F are control characters as well: some terminals act on them.
+    const bool is_c1 = first == 0xc2 && length == 2 && static_cast<unsigned char>(text[1]) < 0xa0;
+    std::string piece(text.substr(0, length));
+    if (length == 0 || first < 0x20 || first == 0x7f || is_c1) {
       char escape[8];
       std::snprintf(escape, sizeof escape, "\\x%02x", first);
-      result += escape;
-      text.remove_prefix(1);
-    } else {
-      result += text.substr(0, length);
-      text.remove_prefix(length);
+      piece = escape;
+      length = 1;
     }
+    if (result.size() + piece.size() > limit) return result + "...";
+    result += piece;
+    text.remove_prefix(length);
   }
   return result;
 }
@@ -199,7 +201,8 @@ std::string format_bytes(std::uint64_t bytes) {
   const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(units)) {
+  // What "%.1f" would round up to 1024 is 1.0 of the next unit.
+  while (value >= 1023.95 && unit + 1 < std::size(units)) {
     value /= 1024;
     ++unit;
   }

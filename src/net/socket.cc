@@ -103,7 +103,7 @@ Status start_connect(const SocketAddress& address, UniqueFd* socket) {
 Status finish_connect(int socket, const SocketAddress& address) {
   int error = 0;
   socklen_t size = sizeof error;
-  ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
   if (error != 0) return system_status("connect to " + address.text(), error);
   return Status::success();
 }
@@ -171,20 +171,23 @@ Status receive_descriptor(int socket, UniqueFd* fd) {
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = sizeof control;
+  message.msg_controllen = CMSG_LEN(sizeof(int));  // the kernel drops any further descriptor
   ssize_t got = 0;
   while ((got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0) {
     if (errno != EINTR) return system_status("receive a descriptor", errno);
   }
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (got != 1 || !header || header->cmsg_type != SCM_RIGHTS ||
-      header->cmsg_len != CMSG_LEN(sizeof(int))) {
+  UniqueFd received;
+  if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int))) {
+    int number = -1;
+    std::memcpy(&number, CMSG_DATA(header), sizeof number);
+    received.reset(number);
+  }
+  if (got != 1 || !received || (message.msg_flags & MSG_CTRUNC)) {
     return {StatusCode::kSystem,
             "receive a descriptor: the other end closed or sent something else"};
   }
-  int received = -1;
-  std::memcpy(&received, CMSG_DATA(header), sizeof received);
-  fd->reset(received);
+  *fd = std::move(received);
   return Status::success();
 }
 

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <vector>
 
+#include "src/process/birth.h"
 #include "src/process/signals.h"
 
 namespace hv {
@@ -100,6 +101,7 @@ bool join_group(const std::string& procs_file) {
   if (options.controlling_terminal && ::ioctl(1, TIOCSCTTY, 0) != 0) fail(kSession);
   if (!command.directory.empty() && ::chdir(command.directory.c_str()) != 0) fail(kDirectory);
   close_others_at_exec();
+  restore_open_file_limit();
   reset_signals_for_exec();
   ::execve(prepared.program, prepared.argv.data(), prepared.environment.data());
   if (errno == ENOEXEC)
@@ -136,7 +138,7 @@ SpawnResult spawn_child(const Command& command, const ChildOptions& options) {
       if (entry.rfind("PATH=", 0) == 0) path = entry.substr(5);
     }
     program = find_program(command.argv.at(0), path, command.directory, &reason);
-    if (program.empty()) return {-1, ENOENT, "find program " + command.argv.at(0)};
+    if (program.empty()) return {-1, errno, "find program " + command.argv.at(0)};
   }
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return {-1, errno, "make a pipe"};

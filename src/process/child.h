@@ -28,6 +28,7 @@ struct SpawnResult {
 };
 
 // Forks and executes. Returns after exec has succeeded or failed (a failed child is reaped).
+// The child has the limit of open files that this process was started with (birth.h).
 // A file that is executable but no program the kernel knows is run by /bin/sh, as execvp does.
 SpawnResult spawn_child(const Command& command, const ChildOptions& options);
 

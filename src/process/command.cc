@@ -32,6 +32,7 @@ std::string find_program(const std::string& name, const std::string& path,
     const int error = why_not_executable(file);
     if (error == 0) return file;
     *reason = errno_text(error);
+    errno = error;
     return {};
   }
   int error = ENOENT;
@@ -43,6 +44,7 @@ std::string find_program(const std::string& name, const std::string& path,
   }
   *reason =
       error == ENOENT ? "not found in PATH (" + printable(path, 300) + ")" : errno_text(error);
+  errno = error;  // for spawn_child, which reports numbers
   return {};
 }
 

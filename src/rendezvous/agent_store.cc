@@ -29,14 +29,24 @@ void watch(int epoll, int fd) {
            "a descriptor is added to epoll once");
 }
 
+// An abstract name can be taken by anybody: who listens there must be this user's agent, or root's.
+Status check_owner(int socket) {
+  std::uint32_t user = 0;
+  std::int32_t pid = 0;
+  if (Status status = peer_user(socket, &user, &pid); !status.ok()) return status;
+  if (user == ::geteuid() || user == 0) return Status::success();
+  return {StatusCode::kContract, "it belongs to user " + std::to_string(user) + " (pid " +
+                                     std::to_string(pid) + "), not to this one"};
+}
+
 std::string name_of(int rank) { return "rank " + std::to_string(rank); }
 
 }  // namespace
 
 AgentStore::AgentStore(UniqueFd socket, std::string name, std::chrono::milliseconds timeout)
     : socket_(std::move(socket)),
-      kept_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      readiness_(::epoll_create1(EPOLL_CLOEXEC)),
+      kept_(UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
+      readiness_(UniqueFd(::epoll_create1(EPOLL_CLOEXEC))),
       name_(std::move(name)),
       timeout_(timeout) {
   HV_CHECK(kept_ && readiness_, "an epoll and an eventfd can be made");
@@ -52,6 +62,9 @@ Status AgentStore::join(const std::string& socket_name, int rank, int epoch,
     return {status.code, doing + ": " + status.message +
                              "; is the hvrun-agent that started this rank still there?"};
   }
+  if (Status status = check_owner(socket.get()); !status.ok())
+    return {status.code, doing + ": the agent's socket " + printable(socket_name) + ": " +
+                             status.message + "; start this rank by hvrun"};
   std::unique_ptr<AgentStore> made(new AgentStore(std::move(socket), socket_name, timeout));
   rendezvous::Join hello;
   hello.rank = static_cast<std::uint32_t>(rank);
@@ -80,12 +93,15 @@ Status AgentStore::await(Message* message, const std::string& doing, TimePoint d
                          bool loss_ends_it) {
   for (;;) {
     if (!replies_.empty()) {
-      const Frame frame = std::move(replies_.front());
+      Frame frame = std::move(replies_.front());
       replies_.pop_front();
-      if (frame.type == static_cast<std::uint8_t>(Message::kType) &&
-          decode(frame.payload, message)) {
-        return Status::success();
+      const bool is_it =
+          frame.type == static_cast<std::uint8_t>(Message::kType) && decode(frame.payload, message);
+      if (is_it && SecretMessage<Message>) {
+        wipe(&frame.payload);
+        parser_.wipe_taken();
       }
+      if (is_it) return Status::success();
       rendezvous::Refused refused;
       if (frame.type == static_cast<std::uint8_t>(Type::kRefused) &&
           decode(frame.payload, &refused)) {
@@ -121,8 +137,9 @@ void AgentStore::receive() {
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0)
       return break_off(got == 0 ? "the agent closed the connection" : errno_text(errno));
-    if (!parser_.feed({bytes, static_cast<std::size_t>(got)}))
-      return break_off("the agent sent a broken frame");
+    const bool is_whole = parser_.feed({bytes, static_cast<std::size_t>(got)});
+    wipe(bytes, static_cast<std::size_t>(got));  // the job's key may have been among them
+    if (!is_whole) return break_off("the agent sent a broken frame");
     keep_events();
   }
 }

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "src/base/clock.h"
-#include "src/base/unique_fd.h"
+#include "src/base/fork_guarded_fd.h"
 #include "src/rendezvous/messages.h"
 #include "src/rendezvous/store.h"
 #include "src/wire/frame.h"
@@ -51,9 +51,9 @@ class AgentStore : public Store {
   void break_off(const std::string& reason);
   Status broken(const std::string& doing) const;
 
-  UniqueFd socket_;
-  UniqueFd kept_;       // eventfd: readable while events_ holds something
-  UniqueFd readiness_;  // epoll over both: what event_fd() hands out
+  ForkGuardedFd socket_;
+  ForkGuardedFd kept_;       // eventfd: readable while events_ holds something
+  ForkGuardedFd readiness_;  // epoll over both: what event_fd() hands out
   const std::string name_;
   const std::chrono::milliseconds timeout_;
   FrameParser parser_{rendezvous::kMaxPayload};

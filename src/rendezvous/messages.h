@@ -55,7 +55,8 @@ struct Join {
 };
 struct Welcome {
   static constexpr Type kType = Type::kWelcome;
-  JobKey key{};
+  static constexpr bool kIsSecret = true;
+  JobKey key;
   template <class Archive>
   void fields(Archive& a) {
     a(key);

@@ -3,6 +3,8 @@
 
 #include <sodium.h>
 
+#include <cstring>
+
 #include "src/base/check.h"
 #include "src/base/text.h"
 
@@ -13,7 +15,7 @@ void need_sodium() { HV_CHECK(sodium_init() >= 0, "libsodium starts"); }
 
 Proof proof(const char* role, const JobKey& key, const std::string& purpose, const Nonce& first,
             const Nonce& second) {
-  static_assert(kProofBytes == crypto_auth_BYTES && sizeof(JobKey) == crypto_auth_KEYBYTES);
+  static_assert(kProofBytes == crypto_auth_BYTES && JobKey::kBytes == crypto_auth_KEYBYTES);
   need_sodium();
   std::string message = std::string("hvrun ") + role + '\0' + purpose + '\0';
   message.append(reinterpret_cast<const char*>(first.data()), first.size());
@@ -26,8 +28,25 @@ Proof proof(const char* role, const JobKey& key, const std::string& purpose, con
 
 }  // namespace
 
-JobKey random_key() {
+JobKey::JobKey() {
   need_sodium();
+  bytes_ = static_cast<unsigned char*>(sodium_malloc(kBytes));
+  HV_CHECK(bytes_ != nullptr, "there are two pages of memory for the job's key");
+  fill(0);
+}
+
+JobKey::JobKey(const JobKey& other) : JobKey() { *this = other; }
+
+JobKey& JobKey::operator=(const JobKey& other) {
+  std::memmove(bytes_, other.bytes_, kBytes);
+  return *this;
+}
+
+JobKey::~JobKey() { sodium_free(bytes_); }
+
+void JobKey::fill(unsigned char value) { std::memset(bytes_, value, kBytes); }
+
+JobKey random_key() {
   JobKey key;
   randombytes_buf(key.data(), key.size());
   return key;

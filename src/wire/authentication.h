@@ -14,7 +14,30 @@
 
 namespace hv {
 
-using JobKey = std::array<unsigned char, 32>;
+// 32 bytes in memory of their own that no core dump holds (sodium_malloc), overwritten when freed. All zero at first.
+class JobKey {
+ public:
+  static constexpr std::size_t kBytes = 32;
+  JobKey();
+  JobKey(const JobKey& other);
+  JobKey& operator=(const JobKey& other);
+  ~JobKey();
+
+  unsigned char* data() { return bytes_; }
+  const unsigned char* data() const { return bytes_; }
+  std::size_t size() const { return kBytes; }
+  unsigned char& operator[](std::size_t i) { return bytes_[i]; }
+  void fill(unsigned char value);
+  // A message that holds one has `kIsSecret = true`, so that no buffer keeps a copy (codec.h, frame.h).
+  template <class Archive>
+  void fields(Archive& archive) {
+    for (std::size_t i = 0; i < kBytes; ++i) archive(bytes_[i]);
+  }
+
+ private:
+  unsigned char* bytes_;
+};
+
 constexpr std::size_t kNonceBytes = 32;
 constexpr std::size_t kProofBytes = 32;
 using Nonce = std::array<unsigned char, kNonceBytes>;

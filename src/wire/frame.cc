@@ -32,7 +32,7 @@ bool FrameParser::feed(std::string_view bytes) {
     buffer_.erase(0, start_);
     start_ = 0;
   }
-  buffer_ += bytes;
+  append_secret(&buffer_, bytes);
   return header_fits();
 }
 
@@ -46,6 +46,15 @@ bool FrameParser::next(Frame* frame) {
   start_ += sizeof length + length;
   (void)header_fits();  // a bad next header is told by broken() before its bytes are awaited
   return true;
+}
+
+void FrameParser::wipe_taken() {
+  wipe(buffer_.data(), start_);
+  // Moving the rest to the front has left its end behind it.
+  const std::size_t size = buffer_.size();
+  buffer_.resize(buffer_.capacity());
+  wipe(buffer_.data() + size, buffer_.size() - size);
+  buffer_.resize(size);
 }
 
 }  // namespace hv

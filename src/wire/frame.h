@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "src/wire/codec.h"
+#include "src/wire/wipe.h"
 
 namespace hv {
 
@@ -23,7 +24,10 @@ std::string encode_frame(std::uint8_t type, std::string_view payload);
 
 template <class Message>
 std::string encode_frame_of(const Message& message) {
-  return encode_frame(static_cast<std::uint8_t>(Message::kType), encode(message));
+  std::string payload = encode(message);
+  std::string frame = encode_frame(static_cast<std::uint8_t>(Message::kType), payload);
+  if constexpr (SecretMessage<Message>) wipe(&payload);
+  return frame;
 }
 
 class FrameParser {
@@ -36,6 +40,8 @@ class FrameParser {
   // Takes the next whole frame.
   bool next(Frame* frame);
   bool broken() const { return broken_; }
+  // Overwrites what has been handed out: after a frame that held the job's key.
+  void wipe_taken();
   // Bytes of a frame that is not whole yet.
   std::size_t partial_bytes() const { return buffer_.size() - start_; }
 

@@ -59,6 +59,7 @@ enum class Type : std::uint8_t {
   kPing,
   kPong,
   kNote,
+  kFenceStalled,
 };
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -113,11 +114,13 @@ struct Hello {
 
 struct Setup {
   static constexpr Type kType = Type::kSetup;
+  static constexpr bool kIsSecret = true;
   std::string job_id;
-  JobKey key{};
+  JobKey key;
   std::uint32_t host_index = 0;
   double lost_after_s = 15;
   double grace_s = 3;
+  double stall_s = 60;           // a fence that waits so long is told; 0: never
   bool hold_port = false;        // reserve a master port (host of rank 0)
   std::int32_t master_port = 0;  // wanted; 0: any free one
   bool release_port = false;     // give it up again right before the ranks start (--no-hold-port)
@@ -130,6 +133,7 @@ struct Setup {
     a(host_index);
     a(lost_after_s);
     a(grace_s);
+    a(stall_s);
     a(hold_port);
     a(master_port);
     a(release_port);
@@ -303,6 +307,7 @@ struct Exited {
   bool core_dumped = false;
   std::int64_t wall_clock_ns = 0;
   bool left_unannounced = false;  // it had joined the others and ended without goodbye
+  bool never_joined = false;      // it ended without having joined the others at all
   template <class A>
   void fields(A& a) {
     a(rank);
@@ -312,6 +317,7 @@ struct Exited {
     a(core_dumped);
     a(wall_clock_ns);
     a(left_unannounced);
+    a(never_joined);
   }
 };
 
@@ -372,11 +378,13 @@ struct Query {
 struct QueryReply {
   static constexpr Type kType = Type::kQueryReply;
   std::uint32_t number = 0;
-  std::vector<std::uint32_t> exiting;
+  std::vector<std::uint32_t> exiting;  // on their way out
+  std::vector<std::uint32_t> absent;   // running, and waiting at no fence
   template <class A>
   void fields(A& a) {
     a(number);
     a(exiting);
+    a(absent);
   }
 };
 
@@ -415,6 +423,12 @@ struct FenceOut {
     a(number);
     a(puts);
   }
+};
+// agent -> hvrun: a rank of this host has waited for Setup's stall_s at a fence; again after as long.
+struct FenceStalled {
+  static constexpr Type kType = Type::kFenceStalled;
+  template <class A>
+  void fields(A&) {}
 };
 // A rank says that it lost another one.
 struct RankLost {

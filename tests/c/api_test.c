@@ -127,6 +127,8 @@ static void malformed_requests_are_refused(void) {
   REFUSED(shape, huge, HVRUN_ERROR_ARGUMENT);
   REFUSED(input, NULL, HVRUN_ERROR_ARGUMENT);
   REFUSED(input, data + 1, HVRUN_ERROR_ARGUMENT); /* overlaps the output */
+  REFUSED(output_bytes, 23, HVRUN_ERROR_ARGUMENT);
+  CHECK_SAYS("output_bytes is 23, too small for 24 bytes");
   REFUSED(prescale, NAN, HVRUN_ERROR_ARGUMENT);
   REFUSED(postscale, INFINITY, HVRUN_ERROR_ARGUMENT);
   REFUSED(flags, 1, HVRUN_ERROR_ARGUMENT);
@@ -143,6 +145,41 @@ static void malformed_requests_are_refused(void) {
   CHECK(hvrun_enqueue(NULL, &good, &handle) == HVRUN_OK);
   CHECK(hvrun_wait(NULL, handle, -1, NULL) == HVRUN_OK);
   CHECK(hvrun_release(NULL, handle) == HVRUN_OK);
+}
+
+/* The options as a program built with a later hvrun.h would pass them. */
+static void newer_options_are_understood(void) {
+  struct {
+    hvrun_options known;
+    uint64_t added[3];
+  } newer;
+  hvrun_context* context = NULL;
+  memset(&newer, 0, sizeof newer);
+  newer.known.struct_size = sizeof newer;
+  CHECK(hvrun_init(&newer.known, &context) == HVRUN_OK && hvrun_size(context) == 1);
+  CHECK(hvrun_shutdown(context) == HVRUN_OK);
+  newer.added[2] = 1;
+  CHECK(hvrun_init(&newer.known, &context) == HVRUN_ERROR_ARGUMENT);
+  CHECK_SAYS("hvrun_init: the struct sets a field that this libhvrun");
+  newer.known.struct_size = 0;
+  CHECK(hvrun_init(&newer.known, &context) == HVRUN_ERROR_ARGUMENT);
+  CHECK_SAYS("HVRUN_OPTIONS_INIT");
+}
+
+static void a_gathered_result_stays_within_the_room_that_was_stated(void) {
+  const int64_t shape[1] = {2};
+  const float input[2] = {1, 2};
+  float output[3] = {0, 0, 77};
+  hvrun_request gather = sum_of("room", shape, 1, input, output);
+  hvrun_handle handle;
+  gather.operation = HVRUN_ALLGATHER;
+  gather.output_bytes = 8;
+  CHECK(hvrun_enqueue(NULL, &gather, &handle) == HVRUN_OK);
+  CHECK(hvrun_wait(NULL, handle, -1, NULL) == HVRUN_OK && hvrun_release(NULL, handle) == HVRUN_OK);
+  CHECK(output[0] == 1 && output[1] == 2 && output[2] == 77);
+  gather.output_bytes = 7;
+  CHECK(hvrun_enqueue(NULL, &gather, &handle) == HVRUN_ERROR_ARGUMENT);
+  CHECK_SAYS("tensor 'room': output_bytes is 7");
 }
 
 /* A request as a program built with a later or an earlier hvrun.h would pass it. */
@@ -174,6 +211,13 @@ static void older_and_newer_requests_are_understood(void) {
   CHECK(small.ndim == 1 && small.data == data + 1 &&
         small.struct_size == offsetof(hvrun_result, data));
   CHECK(hvrun_release(NULL, handle) == HVRUN_OK);
+
+  /* Before output_bytes was there, which lies beyond what this program knows. */
+  hvrun_request first = sum_of("first", shape, 1, data, data);
+  first.struct_size = offsetof(hvrun_request, output_bytes);
+  first.output_bytes = 1;
+  CHECK(hvrun_enqueue(NULL, &first, &handle) == HVRUN_OK);
+  CHECK(hvrun_wait(NULL, handle, -1, NULL) == HVRUN_OK && hvrun_release(NULL, handle) == HVRUN_OK);
 }
 
 static void contexts_are_apart(void) {
@@ -237,7 +281,9 @@ int main(void) {
   every_operation_works_alone();
   a_gathered_result_belongs_to_the_library();
   malformed_requests_are_refused();
+  a_gathered_result_stays_within_the_room_that_was_stated();
   older_and_newer_requests_are_understood();
+  newer_options_are_understood();
   contexts_are_apart();
   a_forked_child_is_told_to_keep_off();
   CHECK(hvrun_shutdown(NULL) == HVRUN_OK);

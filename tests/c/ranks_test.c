@@ -1,6 +1,13 @@
 /* Tests of hvrun.h from C with several ranks: hvrun -np N ranks_test.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -63,6 +70,48 @@ static void gathering_joins_by_rank(int rank, int size) {
   free(input);
 }
 
+/* The input lies where its rows will be, as programs do that gather in place; and elsewhere. */
+static void a_gather_may_read_from_inside_its_output(int rank, int size) {
+  const int64_t rows = 400000; /* more than the slots of a ring hold */
+  int64_t* output = malloc((size_t)((size + 1) * rows) * sizeof *output);
+  for (int place = 0; place < 3; ++place) {
+    const int64_t start = place == 0 ? rank * rows : place == 1 ? 0 : (size - 1) * rows + 1;
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < rows; ++i) output[start + i] = rank * rows + i;
+    hvrun_request gather = sum_of("in place", &rows, 1, output + start, output);
+    gather.operation = HVRUN_ALLGATHER;
+    gather.type = HVRUN_INT64;
+    hvrun_handle handle;
+    CHECK(hvrun_enqueue(NULL, &gather, &handle) == HVRUN_OK);
+    CHECK(hvrun_wait(NULL, handle, -1, NULL) == HVRUN_OK);
+    for (int64_t i = 0; i < size * rows; ++i) wrong += output[i] != i;
+    CHECK(wrong == 0);
+    CHECK(hvrun_release(NULL, handle) == HVRUN_OK);
+  }
+  free(output);
+}
+
+/* Only the rank whose output is too small gets an error; nothing is written there. */
+static void a_gather_is_not_written_beyond_the_output(int rank, int size) {
+  if (size < 2) return;
+  const int64_t rows = 3;
+  const int32_t input[3] = {rank, rank, rank};
+  int32_t* output = calloc((size_t)(size * rows), sizeof *output);
+  const int is_small = rank == size - 1;
+  hvrun_request gather = sum_of("small", &rows, 1, input, output);
+  gather.operation = HVRUN_ALLGATHER;
+  gather.type = HVRUN_INT32;
+  gather.output_bytes = (size_t)(size * rows) * sizeof *output - (size_t)is_small;
+  hvrun_handle handle;
+  CHECK(hvrun_enqueue(NULL, &gather, &handle) == HVRUN_OK);
+  CHECK(hvrun_wait(NULL, handle, -1, NULL) == (is_small ? HVRUN_ERROR_ARGUMENT : HVRUN_OK));
+  if (is_small) CHECK_SAYS("output_bytes is");
+  CHECK(output[size * rows - 1] == (is_small ? 0 : size - 1));
+  CHECK(output[rows] == (is_small ? 0 : 1));
+  CHECK(hvrun_release(NULL, handle) == HVRUN_OK);
+  free(output);
+}
+
 static void everyone_has_the_roots_bytes(int rank, int size) {
   for (int root = 0; root < size; ++root) {
     double values[3] = {rank, rank, rank};
@@ -82,6 +131,79 @@ static void a_mismatch_says_who_said_what(int rank, int size) {
   CHECK(hvrun_allreduce(NULL, "m", data, data, 2, HVRUN_FLOAT32, HVRUN_SUM) == HVRUN_OK);
 }
 
+static int open_descriptors(void) {
+  int count = 0;
+  DIR* directory = opendir("/proc/self/fd");
+  while (readdir(directory) != NULL) ++count;
+  closedir(directory);
+  return count;
+}
+
+/* A DataLoader's worker must not hold the rank's sockets open when the rank has died. */
+static void a_forked_child_keeps_no_descriptor_of_ours(int before_init) {
+  int state = 0;
+  const pid_t child = fork();
+  if (child == 0) _exit(open_descriptors() == before_init ? 0 : 1);
+  CHECK(waitpid(child, &state, 0) == child && WIFEXITED(state) && WEXITSTATUS(state) == 0);
+}
+
+static long elapsed_ms(struct timespec since) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (now.tv_sec - since.tv_sec) * 1000 + (now.tv_nsec - since.tv_nsec) / 1000000;
+}
+
+static pthread_barrier_t together;
+
+static void* init_together(void* status) {
+  pthread_barrier_wait(&together);
+  *(hvrun_status*)status = hvrun_init(NULL, NULL);
+  return NULL;
+}
+
+static void* shut_down_together(void* milliseconds) {
+  struct timespec start;
+  pthread_barrier_wait(&together);
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  *(long*)milliseconds = hvrun_shutdown(NULL) == HVRUN_OK ? elapsed_ms(start) : -1;
+  return NULL;
+}
+
+/* One joins, one leaves; the other waits for that. Rank 0's peers take 300 ms to leave. */
+static void two_threads_join_and_leave_as_one(int rank, int size) {
+  pthread_t threads[2];
+  hvrun_status status[2];
+  long took_ms[2];
+  float value = 1;
+  pthread_barrier_init(&together, NULL, 2);
+  for (int i = 0; i < 2; ++i) CHECK(!pthread_create(&threads[i], NULL, init_together, &status[i]));
+  for (int i = 0; i < 2; ++i) CHECK(!pthread_join(threads[i], NULL) && status[i] == HVRUN_OK);
+  CHECK(hvrun_allreduce(NULL, "x", &value, &value, 1, HVRUN_FLOAT32, HVRUN_SUM) == HVRUN_OK);
+  CHECK(value == (float)size);
+  if (rank != 0) {
+    const struct timespec slow = {0, 300 * 1000000};
+    CHECK(hvrun_barrier(NULL) == HVRUN_ERROR_SHUTDOWN); /* as soon as rank 0 leaves */
+    nanosleep(&slow, NULL);
+    CHECK(hvrun_shutdown(NULL) == HVRUN_OK);
+    return;
+  }
+  for (int i = 0; i < 2; ++i)
+    CHECK(!pthread_create(&threads[i], NULL, shut_down_together, &took_ms[i]));
+  for (int i = 0; i < 2; ++i) CHECK(!pthread_join(threads[i], NULL));
+  for (int i = 0; i < 2; ++i) CHECK(took_ms[i] >= (size > 1 ? 250 : 0) && took_ms[i] < 4000);
+}
+
+static void do_nothing(int number) { (void)number; }
+
+/* A program's timers: their signals interrupt whatever it waits in. */
+static void ring_every(int microseconds) {
+  struct sigaction action;
+  const struct itimerval timer = {{0, microseconds}, {0, microseconds}};
+  memset(&action, 0, sizeof action);
+  action.sa_handler = do_nothing;
+  CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &timer, NULL) == 0);
+}
+
 /* Joining anew in the same process: another epoch of the same job. */
 static void it_can_begin_again(int rank, int size) {
   for (int round = 0; round < 20; ++round) {
@@ -94,6 +216,7 @@ static void it_can_begin_again(int rank, int size) {
 }
 
 int main(void) {
+  const int descriptors = open_descriptors();
   if (hvrun_init(NULL, NULL) != HVRUN_OK) {
     fprintf(stderr, "hvrun_init: %s\n", hvrun_last_error());
     return 1;
@@ -102,10 +225,15 @@ int main(void) {
   sums_are_right(size);
   order_does_not_matter(rank, size);
   gathering_joins_by_rank(rank, size);
+  a_gather_may_read_from_inside_its_output(rank, size);
+  a_gather_is_not_written_beyond_the_output(rank, size);
   everyone_has_the_roots_bytes(rank, size);
   a_mismatch_says_who_said_what(rank, size);
+  a_forked_child_keeps_no_descriptor_of_ours(descriptors);
   CHECK(hvrun_barrier(NULL) == HVRUN_OK);
   CHECK(hvrun_shutdown(NULL) == HVRUN_OK);
+  two_threads_join_and_leave_as_one(rank, size);
+  ring_every(1000);
   it_can_begin_again(rank, size);
   if (failures == 0) printf("ranks_test: rank %d of %d: all good\n", rank, size);
   return failures == 0 ? 0 : 1;

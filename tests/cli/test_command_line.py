@@ -115,3 +115,10 @@ def test_version_and_help_go_to_stdout(hvrun):
     help_text = run(hvrun, "--help").stdout
     assert b"Usage: hvrun" in help_text and b"--lost-after" in help_text
     assert run(hvrun).returncode == 2
+
+
+@pytest.mark.parametrize("option", ["-H", "--hostfile", "-np", "-x", "--output-dir", "--timeout", "--rsh", "--wdir"])
+def test_an_empty_value_is_a_mistake_not_a_default(hvrun, option):
+    result = run(hvrun, option, "", "true")
+    assert result.returncode == 2
+    assert b"has an empty value" in result.stderr

@@ -20,6 +20,11 @@ def alive(pid):
         return False
 
 
+def state_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        return stat.read().rsplit(")", 1)[1].split()[0]
+
+
 def wait_until(condition, seconds, what):
     deadline = time.monotonic() + seconds
     while not condition():
@@ -49,6 +54,39 @@ def test_the_exit_code_is_the_failing_ranks(hvrun, code):
     result = run(hvrun, "-np", "2", "sh", "-c", f'[ "$RANK" = 1 ] && exit {code}; exec tail -f /dev/null')
     assert result.returncode == code
     assert b"rank 1 on host localhost ended with exit code %d" % code in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_a_rank_that_dies_of_a_signal_that_the_user_sent_is_a_failure(hvrun, number):
+    process = start(hvrun, "-np", "2", "sh", "-c", "echo up; exec tail -f /dev/null")
+    for _ in range(2):
+        assert process.stdout.readline().endswith(b"up\n")
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    assert number.name.encode() in err
+
+
+def slow_rsh(tmp_path):
+    """An rsh for hosts of this machine, on which 'slow' takes long to log in."""
+    script = tmp_path / "rsh"
+    script.write_text('#!/bin/sh\nhost=$1; shift\n[ "$host" = slow ] && while [ ! -e "%s/go" ]; do sleep 0.05; done\n'
+                      'exec sh -c "$*"\n' % tmp_path)  # sleep-ok: a stand-in for a slow network
+    script.chmod(0o755)
+    return str(script)
+
+
+def test_signals_that_come_while_a_host_still_logs_in_do_no_harm(hvrun, tmp_path):
+    process = start(hvrun, "--rsh", slow_rsh(tmp_path), "-H", "fast:1,slow:1", "--verbose", "sh", "-c", "echo ran", HOME=str(tmp_path))
+    wait_until(lambda: any(path.is_file() for path in (tmp_path / ".cache").glob("**/*")), 20, "the fast host's agent")
+    for number in (signal.SIGUSR1, signal.SIGTSTP):
+        process.send_signal(number)
+        if number == signal.SIGTSTP:
+            wait_until(lambda: state_of(process.pid) == "T", 10, "the stop")
+            process.send_signal(signal.SIGCONT)
+    (tmp_path / "go").touch()
+    out, err = process.communicate(timeout=40)
+    assert (process.returncode, sorted(out.splitlines())) == (0, [b"[0] ran", b"[1] ran"]), err
 
 
 def test_a_signal_gives_128_plus_its_number_and_the_last_lines(hvrun):

@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import json
 import os
 import pty
 import select
@@ -113,6 +114,13 @@ def test_a_pty_makes_the_rank_see_a_terminal(hvrun):
     assert result.stderr == b""
 
 
+def wait_until_there(path):
+    deadline = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} never came"
+        select.select([], [], [], 0.02)
+
+
 def memory_of(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
@@ -195,3 +203,48 @@ def test_a_terminal_skips_fast_updates_and_shows_the_last(hvrun):
 def test_colour_only_on_a_terminal(hvrun):
     assert b"\x1b[" not in shell(hvrun, "echo x", ranks=2).stdout
     assert b"\x1b[" in on_terminal(hvrun, "-np", "2", "echo", "x")
+
+
+@pytest.mark.parametrize("stop", ["--timeout", "SIGTERM"])
+def test_a_reader_that_comes_within_3_s_of_the_end_still_gets_everything(hvrun, tmp_path, stop):
+    count = 400_000
+    options = ["--timeout", "1"] if stop == "--timeout" else []
+    process = start(hvrun, "-np", "1", *options, "--no-label", "sh", "-c",
+                    f"yes | head -c {count}; : >{tmp_path}/done; exec tail -f /dev/null")
+    wait_until_there(tmp_path / "done")
+    if stop == "SIGTERM":
+        process.send_signal(signal.SIGTERM)
+    select.select([], [], [], 1.5)  # the reader is busy elsewhere
+    out, err = process.communicate(timeout=20)
+    assert len(out) == count
+    assert b"are lost" not in err
+
+
+def test_output_that_nobody_reads_is_told_with_its_size(hvrun, tmp_path):
+    process = start(hvrun, "-np", "1", "--no-label", "--summary", str(tmp_path / "end.json"), "sh", "-c",
+                    f"yes | head -c 400000; : >{tmp_path}/done; exec tail -f /dev/null")
+    wait_until_there(tmp_path / "done")
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    assert process.wait(timeout=20) == 130
+    assert time.monotonic() - began < 5
+    lost = json.loads((tmp_path / "end.json").read_text())["lost_output_bytes"]
+    assert 0 < lost <= 400_000
+    assert b"warning: %d bytes that rank 0 wrote are lost" % lost in process.stderr.read()
+
+
+@pytest.mark.parametrize("options", [[], ["--output-dir"]])
+def test_a_full_disk_is_no_success_although_the_ranks_ended_well(hvrun, tmp_path, options, scaled):
+    for number in range(scaled(30)):
+        if options:
+            folder = tmp_path / str(number)
+            (folder / "rank.0").mkdir(parents=True)
+            (folder / "rank.0" / "stdout").symlink_to("/dev/full")
+            result = run(hvrun, "-np", "2", "--output-dir", str(folder), "echo", "hi")
+        else:
+            with open("/dev/full", "wb") as full:
+                process = start(hvrun, "-np", "2", "echo", "hi", stdout=full)
+                _, err = process.communicate(timeout=30)
+                result = subprocess.CompletedProcess([], process.returncode, b"", err)
+        assert result.returncode == 3
+        assert b"No space left" in result.stderr

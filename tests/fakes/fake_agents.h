@@ -35,18 +35,21 @@ class FakeAgent {
   std::vector<wire::RankDied> deaths;
   std::vector<int> signals;
   bool ended = false;  // End has come
+  bool answers_pings = true;
 
   // What a script may override.
   virtual void on_start() {
     wire::Hello hello;
     hello.build = HVRUN_BUILD_ID;
     hello.facts.usable_cores = 4;
+    hello.wall_clock_ns = clock_ns();
     hello.facts.addresses = {"10.0.0.1"};
     send(hello);
   }
   virtual void on_go() { finish_all(0); }
   virtual void on_end() { end_running_ranks(); }
   virtual std::vector<std::uint32_t> exiting_now() { return {}; }
+  virtual std::vector<std::uint32_t> absent_now() { return {}; }
   virtual void on_setup() {
     if (setup.sweep) return send(wire::Empty{});
     send(wire::SetUp{"@fake", 29500, 4000, false});
@@ -55,6 +58,9 @@ class FakeAgent {
     for (const auto& rank : launch.ranks) running_.insert(rank.rank);
     send(wire::Ready{});
   }
+
+  // This host's clock.
+  virtual std::int64_t clock_ns() { return wall_clock_ns(); }
 
   // What scripts do.
   template <class Message>
@@ -68,18 +74,18 @@ class FakeAgent {
   void exit_rank(std::uint32_t rank, wire::Exited exited) {
     running_.erase(rank);
     exited.rank = rank;
-    exited.wall_clock_ns = wall_clock_ns();
+    exited.wall_clock_ns = clock_ns();
     send(exited);
     for (const std::uint8_t stream : {1, 2}) send(wire::Output{rank, stream, true, 0, ""});
   }
   void finish_all(std::uint32_t code) {
     for (const std::uint32_t rank : std::set<std::uint32_t>(running_))
-      exit_rank(rank, {0, false, code, false, false, 0, false});
+      exit_rank(rank, {0, false, code, false, false, 0, false, false});
   }
   void end_running_ranks() {
     ended = true;
     for (const std::uint32_t rank : std::set<std::uint32_t>(running_))
-      exit_rank(rank, {0, true, SIGTERM, true, false, 0, false});
+      exit_rank(rank, {0, true, SIGTERM, true, false, 0, false, false});
     send(wire::Empty{});
   }
   // The connection breaks as when an agent is killed.
@@ -137,7 +143,7 @@ inline void FakeAgent::receive(const Frame& frame) {
     case Type::kQuery: {
       wire::Query query;
       (void)decode(frame.payload, &query);
-      return send(wire::QueryReply{query.number, exiting_now()});
+      return send(wire::QueryReply{query.number, exiting_now(), absent_now()});
     }
     case Type::kRankDied:
       (void)decode(frame.payload, &deaths.emplace_back());
@@ -146,6 +152,12 @@ inline void FakeAgent::receive(const Frame& frame) {
       wire::Signal signal;
       (void)decode(frame.payload, &signal);
       signals.push_back(signal.number);
+      return;
+    }
+    case Type::kPing: {
+      wire::Ping ping;
+      (void)decode(frame.payload, &ping);
+      if (answers_pings) send(wire::Pong{ping.wall_clock_ns, clock_ns()});
       return;
     }
     default:

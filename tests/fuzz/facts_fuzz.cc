@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "launcher/facts/cgroup_paths.h"
 #include "launcher/facts/cores.h"
@@ -37,10 +38,11 @@ constexpr Slot kFiles[] = {{"cgroup", "proc/self/cgroup"},
 class Host {
  public:
   Host() {
-    char path[] = "/tmp/hvrun-facts-fuzz-XXXXXX";
-    HV_CHECK(::mkdtemp(path) != nullptr, "a folder");
-    path_ = path;
-    HV_CHECK(::chdir(path) == 0, "into it");
+    // In memory where that can be had: thousands of files are written.
+    path_ = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    path_ += "/hvrun-facts-fuzz-XXXXXX";
+    HV_CHECK(::mkdtemp(path_.data()) != nullptr, "a folder");
+    HV_CHECK(::chdir(path_.c_str()) == 0, "into it");
     for (const Slot& slot : kFiles)
       std::filesystem::create_directories(std::filesystem::path(slot.path).parent_path());
   }
@@ -48,15 +50,20 @@ class Host {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
-  void write(const Slot& slot, const std::string& text) const {
+  // A mutation changes one file as a rule: the others stay.
+  void write(const Slot& slot, const std::string& text) {
+    const auto [known, is_new] = written_.emplace(slot.path, text);
+    if (!is_new && known->second == text) return;
+    known->second = text;
     std::ofstream(slot.path, std::ios::binary | std::ios::trunc) << text;
   }
 
  private:
+  std::map<std::string, std::string> written_;
   std::string path_;
 };
 
-void write_files(const Host& host, const std::string& text) {
+void write_files(Host& host, const std::string& text) {
   std::string file;
   std::vector<std::string> contents(std::size(kFiles));
   std::size_t current = 0;
@@ -76,7 +83,7 @@ void write_files(const Host& host, const std::string& text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const Host host;
+  static Host host;
   const std::string text(fuzz::view(data, size));
   write_files(host, text);
   const std::string root = ".";

@@ -17,7 +17,6 @@ class ScriptedTransport : public Transport, public Channel {
   ScriptedTransport(std::string_view bytes, std::size_t step) : rest_(bytes), step_(step) {}
   const char* name() const override { return "scripted"; }
   const std::vector<int>& peers() const override { return peers_; }
-  int lanes() const override { return 1; }
   Channel& channel(int, int) override { return *this; }
   void progress() override {}
   bool next_arrival(int* peer) override {
@@ -25,6 +24,7 @@ class ScriptedTransport : public Transport, public Channel {
     return std::exchange(has_arrival_, false);
   }
   PeerState state(int) const override { return PeerState::kPresent; }
+  std::string suspicion(int) const override { return {}; }
   bool has_unsent() const override { return false; }
   void say_goodbye() override {}
 

@@ -55,7 +55,7 @@ std::vector<std::string> seeds() {
           seed(0, wire::Started{{12, 13}}),
           seed(0, wire::Output{1, 2, false, 123456789, "text\n"}),
           seed(0, wire::Exited{1, true, 9, false, true, 1, true}),
-          seed(0, wire::QueryReply{1, {0, 1}}),
+          seed(0, wire::QueryReply{1, {0, 1}, {1}}),
           seed(0, wire::FenceIn{0, 1, {{0, "key", "value"}}}),
           seed(0, wire::FenceOut{0, 1, {{0, "key", "value"}, {1, "", ""}}}),
           seed(0, wire::RankLost{0, 1, "silent"}),
@@ -79,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using namespace hv::wire;
     check_each<Hello, Setup, SetUp, ProbeRequest, ProbeReply, Launch, Ready, Problem, Go, Started,
                Output, Credit, Exited, Signal, Pause, Stdin, End, Empty, Query, QueryReply, FenceIn,
-               FenceOut, RankLost, RankDied, Ping, Pong, Note>(type, payload);
+               FenceOut, RankLost, RankDied, Ping, Pong, Note, FenceStalled>(type, payload);
   } else {
     using namespace hv::rendezvous;
     check_each<Join, Welcome, Refused, Put, Fence, FenceDone, Get, Value, Lost, Goodbye, Event>(

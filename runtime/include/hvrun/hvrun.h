@@ -6,7 +6,8 @@
  *     the words for the calling thread's last failure: what was being done, where, the reason, what
  *     to try.
  *  2. Every struct begins with its size, set by its *_INIT macro: fields are only ever appended,
- *     and a zero or missing field means its documented default.
+ *     a zero or missing field means its documented default, and one that this library does not
+ *     know must be zero.
  *  3. A context of NULL is the process's default context, the one hvrun_init(NULL, NULL) made.
  *  4. Any thread may call any function. Enqueue and poll never block; wait and barrier do, and the
  *     waiting thread itself drives the runtime. No function calls back into the caller.
@@ -120,8 +121,8 @@ typedef struct hvrun_request {
   int32_t ndim;              /* 0: a scalar (one element; in an allgather a row); at most 64 */
   const int64_t* shape;      /* ndim extents, elements */
   const void* input;         /* broadcast: read on the root only, NULL elsewhere if you like */
-  void* output;              /* may equal input; an allgather's has room for all ranks' rows and
-                                lies apart. NULL: the library owns the result */
+  void* output;              /* may equal input; an allgather's has room for all ranks' rows, and an
+                                input inside it is copied first. NULL: the library owns the result */
   double prescale;           /* 0 means 1: multiplies the input before the reduction */
   double postscale;          /* 0 means 1: multiplies the result */
   int32_t device;            /* 0: host memory */
@@ -129,6 +130,9 @@ typedef struct hvrun_request {
   void* stream;              /* NULL with host memory */
   uint64_t group;            /* 0: none. Reserved: requests that complete or fail together */
   uint32_t group_size;       /* members of that group */
+  size_t output_bytes;       /* room at output; 0: not said, it must suffice. Too little is an
+                                HVRUN_ERROR_ARGUMENT: of the enqueue, or where only all ranks' rows
+                                are too many, of this rank's operation once the peers have theirs */
 } hvrun_request;
 #define HVRUN_REQUEST_INIT HVRUN_SIZED(hvrun_request)
 
@@ -145,15 +149,17 @@ typedef struct hvrun_result {
 
 /* Joins the job this process was born into (see hvrun-env(7)); alone, the process is rank 0 of 1.
  * options: NULL for defaults. context: NULL makes the default context, or does nothing where there
- * is one; else a new context is stored there, and every rank must make as many in the same order.
- * Blocks until every rank of the job has called it. A process forked from a rank gets
- * HVRUN_ERROR_CONTRACT from this and every other call: it is no rank. */
+ * is one; of several threads one joins and the others wait for it. Else a new context is stored
+ * there, and every rank must make as many in the same order. Blocks until every rank of the job has
+ * called it. A process forked from a rank gets HVRUN_ERROR_CONTRACT from this and every other call:
+ * it is no rank. */
 HVRUN_API hvrun_status hvrun_init(const hvrun_options* options, hvrun_context** context);
 
 /* Leaves the job. What is pending completes with HVRUN_ERROR_SHUTDOWN, here and on the peers, whose
- * later calls return that too; what had begun to move is finished first. Blocks for that, and until
- * every peer has left or 2 s have passed. The context, its handles and their results are gone
- * afterwards: a call with it returns HVRUN_ERROR_SHUTDOWN. NULL without a default context:
+ * later calls return that too; what had begun to move is finished first. Blocks for that and until
+ * every peer has left, at most 5 s in all: a peer that hangs is left behind. The context, its
+ * handles and their results are gone afterwards: a call with it returns HVRUN_ERROR_SHUTDOWN. NULL
+ * waits while another thread joins or leaves with the default context; where there is none, it is
  * HVRUN_OK. Call it before the process ends, else its end counts as a loss. */
 HVRUN_API hvrun_status hvrun_shutdown(hvrun_context* context);
 

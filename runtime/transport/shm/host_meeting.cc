@@ -32,8 +32,23 @@ UniqueFd open_pidfd(std::int32_t pid) {
 }
 
 // Ranks as threads of one process have nobody to watch but themselves.
-UniqueFd pidfd_of_other(std::int32_t pid) {
-  return pid == ::getpid() ? UniqueFd() : open_pidfd(pid);
+ForkGuardedFd pidfd_of_other(std::int32_t pid) {
+  return ForkGuardedFd(pid == ::getpid() ? UniqueFd() : open_pidfd(pid));
+}
+
+enum class Wait { kReadable, kTimedOut, kFailed };  // kFailed: errno tells
+
+// A signal's handler may run meanwhile; it neither ends nor lengthens the wait.
+Wait await_readable(int fd, TimePoint deadline) {
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now()).count();
+    if (left < 0) return Wait::kTimedOut;
+    pollfd entry{fd, POLLIN, 0};
+    const int ready = ::poll(&entry, 1, static_cast<int>(std::min<long long>(left + 1, 1 << 30)));
+    if (ready > 0) return Wait::kReadable;
+    if (ready < 0 && errno != EINTR) return Wait::kFailed;
+  }
 }
 
 std::string missing_ranks(const std::vector<int>& members,
@@ -79,11 +94,11 @@ Status HostMeeting::lead(const std::vector<int>& members, const HostGeometry& ge
 // Takes one connection. Strangers are refused with a line in the log; only time makes this fail.
 Status HostMeeting::admit_one(const std::vector<int>& members, int memfd, TimePoint deadline,
                               std::vector<WatchedPeer>* watched) {
-  pollfd entry{listener_.get(), POLLIN, 0};
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now()).count();
-  if (left <= 0 || ::poll(&entry, 1, static_cast<int>(left)) == 0)
-    return {StatusCode::kSystem,
-            "share memory on this host: nothing heard from " + missing_ranks(members, *watched)};
+  const std::string doing =
+      "share memory on this host: nothing heard from " + missing_ranks(members, *watched);
+  const Wait heard = await_readable(listener_.get(), deadline);
+  if (heard == Wait::kFailed) return system_status(doing, errno);
+  if (heard == Wait::kTimedOut) return {StatusCode::kSystem, doing};
   UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket) return Status::success();
   std::int32_t pid = 0;
@@ -115,13 +130,15 @@ Status HostMeeting::follow(int leader, const HostGeometry& geometry, MappedMemor
   hello.to = static_cast<std::uint32_t>(leader);
   hello.epoch = static_cast<std::uint32_t>(terms_.epoch);
   hello.use = kUseHostMemory;
+  const TimePoint deadline = now() + terms_.timeout;
   const std::string doing =
       "share memory with rank " + std::to_string(leader) + ", the first of this host: ";
   Status status = prove_as_client(leader_.get(), terms_.key, terms_.job_id, hello, terms_.timeout);
   if (!status.ok()) return {status.code, doing + status.message};
   UniqueFd memfd;
-  pollfd entry{leader_.get(), POLLIN, 0};
-  if (::poll(&entry, 1, static_cast<int>(terms_.timeout.count())) <= 0)
+  const Wait handed = await_readable(leader_.get(), deadline);
+  if (handed == Wait::kFailed) return system_status(doing + "wait for it", errno);
+  if (handed == Wait::kTimedOut)
     return {StatusCode::kSystem, doing + "it handed nothing over in time"};
   if (status = receive_descriptor(leader_.get(), &memfd); !status.ok())
     return {status.code, doing + status.message};

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/transport/fork_guard.h"
 #include "runtime/transport/shm/host_memory.h"
+#include "src/base/fork_guarded_fd.h"
 #include "src/base/status.h"
 #include "src/base/unique_fd.h"
 #include "src/contract/contract.h"
@@ -24,7 +24,7 @@ namespace hv::runtime {
 // A process of this host that can be watched: readable when it has ended.
 struct WatchedPeer {
   int rank = -1;
-  UniqueFd pidfd;        // where the kernel and the PID namespace allow
+  ForkGuardedFd pidfd;   // where the kernel and the PID namespace allow
   ForkGuardedFd socket;  // its end counts where there is no pidfd
 };
 

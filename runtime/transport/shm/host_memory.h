@@ -4,8 +4,8 @@
 // One mapping per host, laid out alike for every rank from (ranks, slot size); all offsets are
 // fixed. A rank writes only what is its own: its flags, its slots, the sending half of its pipes.
 // Flags count blocks upwards for ever and are never reset, so a reader can be late but never
-// confused. The memory comes from memory_source.h: a memfd between processes, plain memory between
-// threads.
+// confused. The memory comes from memfd_source.h between processes, and from
+// inproc/inproc_source.h, plain memory, between threads.
 #pragma once
 
 #include <atomic>
@@ -93,7 +93,7 @@ class HostMemory : public Doorbell {
   void publish_loss(int global_rank, const std::string& reason);
   bool read_loss(int* global_rank, std::string* reason) const;
 
-  // The sending half and the receiving half of a control pipe; see control_pipes.cc.
+  // The sending half and the receiving half of a control pipe; see shm_transport.cc.
   struct PipeState;
   PipeState& pipe(int from, int to) const;
   std::byte* pipe_bytes(int from, int to) const;

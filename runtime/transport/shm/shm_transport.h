@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/transport/shm/host_memory.h"
@@ -20,11 +21,11 @@ class ShmTransport : public Transport {
 
   const char* name() const override { return name_; }
   const std::vector<int>& peers() const override { return peers_; }
-  int lanes() const override { return 1; }
   Channel& channel(int peer, int lane) override;
   void progress() override {}
   bool next_arrival(int* peer) override;
   PeerState state(int peer) const override;
+  std::string suspicion(int) const override { return {}; }  // pidfds and sockets tell, not memory
   bool has_unsent() const override { return false; }
   void say_goodbye() override;
 

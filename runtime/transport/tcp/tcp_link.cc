@@ -12,6 +12,13 @@
 #include "src/base/text.h"
 
 namespace hv::runtime {
+namespace {
+
+std::string lost_by(const char* doing, int errno_value) {
+  return std::string("lost its connection (") + doing + ": " + errno_text(errno_value) + ")";
+}
+
+}  // namespace
 
 // Both directions of one lane. The ring exists once something has arrived.
 class TcpLink::Lane : public Channel {
@@ -91,8 +98,7 @@ void TcpLink::send_frame(Kind kind, int lane, const void* payload, std::uint32_t
     message.msg_iov = pieces;
     message.msg_iovlen = size > 0 ? 2 : 1;
     const ssize_t got = ::sendmsg(fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (got < 0 && errno != EAGAIN && errno != EINTR)
-      return break_off("send: " + errno_text(errno));
+    if (got < 0 && errno != EAGAIN && errno != EINTR) return break_off(lost_by("send", errno));
     sent = got > 0 ? static_cast<std::size_t>(got) : 0;
   }
   if (sent < sizeof header)
@@ -118,7 +124,7 @@ void TcpLink::flush() {
         ::send(fd(), out_.data() + out_sent_, out_.size() - out_sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
-    if (got < 0) return break_off("send: " + errno_text(errno));
+    if (got < 0) return break_off(lost_by("send", errno));
     out_sent_ += static_cast<std::size_t>(got);
   }
   out_.clear();
@@ -140,7 +146,7 @@ bool TcpLink::receive_once() {
   const ssize_t got = ::readv(fd(), places, count);
   if (got < 0) {
     if (errno == EAGAIN) return false;
-    if (errno != EINTR) break_off("receive: " + errno_text(errno));
+    if (errno != EINTR) break_off(lost_by("receive", errno));
     return errno == EINTR;
   }
   if (got == 0) {

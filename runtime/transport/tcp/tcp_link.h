@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/transport/fork_guard.h"
 #include "runtime/transport/transport.h"
+#include "src/base/fork_guarded_fd.h"
 
 namespace hv::runtime {
 
@@ -41,7 +41,7 @@ class TcpLink {
   bool has_unread_control() const;
   void say_goodbye();
   PeerState state() const { return state_; }
-  // Why state() is kSuspect.
+  // Why state() is kSuspect, to stand behind "rank N".
   const std::string& words() const { return words_; }
 
  private:

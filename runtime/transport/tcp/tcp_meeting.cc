@@ -49,15 +49,17 @@ std::string machine_name() {
   return boot + "/" + std::to_string(info.st_ino);
 }
 
-// A silent peer is noticed by the kernel within about 20 s even where no agent watches it.
+// A host that answers nothing is noticed by the kernel within about 20 s while nothing is under way
+// to it, even where no agent watches it. No TCP_USER_TIMEOUT: it counts as silent, too, the peer
+// that is stopped (Ctrl-Z) behind a full window, though its host answers every probe. A link that
+// dies with bytes under way is the agents' business (--lost-after).
 void tune(int socket) {
-  const int on = 1, idle = 10, interval = 5, count = 2, silent_ms = 20000;
+  const int on = 1, idle = 10, interval = 5, count = 2;
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent_ms, sizeof silent_ms);
 }
 
 // A few dozen bytes on a fresh socket: they fit into its buffer, or it is broken.
@@ -192,7 +194,7 @@ bool TcpMeeting::advance(Attempt* attempt) {
 bool TcpMeeting::advance_outgoing(Attempt* attempt) {
   if (attempt->is_connecting) {
     pollfd ready{attempt->socket.get(), POLLOUT, 0};
-    if (::poll(&ready, 1, 0) == 0) return true;
+    if (::poll(&ready, 1, 0) != 1) return true;  // a signal may cut even this short
     const Status status = finish_connect(attempt->socket.get(), attempt->address);
     if (!status.ok()) return give_up(*attempt, status.message);
     attempt->is_connecting = false;

@@ -65,6 +65,10 @@ PeerState TcpTransport::state(int peer) const {
   return by_rank_[static_cast<std::size_t>(peer)]->link.state();
 }
 
+std::string TcpTransport::suspicion(int peer) const {
+  return by_rank_[static_cast<std::size_t>(peer)]->link.words();
+}
+
 bool TcpTransport::has_unsent() const {
   return std::any_of(links_.begin(), links_.end(),
                      [](const auto& peer) { return peer->link.has_unsent(); });

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/transport/tcp/tcp_link.h"
@@ -20,11 +21,11 @@ class TcpTransport : public Transport {
 
   const char* name() const override { return "tcp"; }
   const std::vector<int>& peers() const override { return peers_; }
-  int lanes() const override { return kLanes; }
   Channel& channel(int peer, int lane) override;
   void progress() override;
   bool next_arrival(int* peer) override;
   PeerState state(int peer) const override;
+  std::string suspicion(int peer) const override;
   bool has_unsent() const override;
   void say_goodbye() override;
   // Readable when progress() has something to do.
@@ -35,7 +36,6 @@ class TcpTransport : public Transport {
     int rank;
     TcpLink link;
     bool waits_for_room = false;  // registered for EPOLLOUT too
-    bool is_watched = true;
   };
   void watch(Peer* peer);
 

@@ -21,6 +21,32 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+// Frees whoever waits for the flag, also when the test fails.
+struct SetOnExit {
+  std::atomic<bool>& flag;
+  ~SetOnExit() {
+    flag = true;
+    flag.notify_all();
+  }
+};
+
+// Throws if this process, both ranks of it, uses more than a thousandth of a core over 2 s.
+void expect_idle() {
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(200));  // sleep-ok: the engine threads go to their bells
+  const auto cpu = [] {
+    timespec used{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return used.tv_sec * 1000000L + used.tv_nsec / 1000;
+  };
+  const long before = cpu();
+  std::this_thread::sleep_for(
+      std::chrono::seconds(2));  // sleep-ok: what is measured, nothing is waited for
+  const long used = cpu() - before;
+  MESSAGE("idle: " << used << " us of CPU in 2 s, both ranks");
+  expect(used < 2 * 2000, std::to_string(used) + " us of CPU in 2 s");
+}
+
 }  // namespace
 
 TEST_CASE("a rank that leaves ends what others have pending, and names itself") {
@@ -135,20 +161,29 @@ TEST_CASE("an idle runtime uses less than a thousandth of a core") {
     float value = 1;
     expect(rank.run(allreduce_request("x", &one, &value, &value)).ok(), "allreduce");
     if (rank.rank == 1) return is_measured.wait(false);
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(200));  // sleep-ok: the engine threads go to their bells
-    const auto cpu = [] {
-      timespec used{};
-      ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-      return used.tv_sec * 1000000L + used.tv_nsec / 1000;
-    };
-    const long before = cpu();
-    std::this_thread::sleep_for(
-        std::chrono::seconds(2));  // sleep-ok: what is measured, nothing is waited for
-    const long used = cpu() - before;
-    is_measured = true;
-    is_measured.notify_all();
-    MESSAGE("idle: " << used << " us of CPU in 2 s, both ranks");
-    expect(used < 2 * 2000, std::to_string(used) + " us of CPU in 2 s");
+    const SetOnExit measured{is_measured};
+    expect_idle();
+  });
+}
+
+TEST_CASE("after a loss a runtime that nobody has shut down yet is as idle") {
+  std::atomic<bool> is_measured{false};
+  std::atomic<int> pending{0}, ended{0};
+  run_job(in_shape({3}), [&](Rank& rank) {
+    const std::int64_t one = 1;
+    float value = 1;
+    if (rank.rank == 2) {
+      while (pending < 2) std::this_thread::yield();
+      rank.hub.announce_loss(2, "ended with code 1");
+      return is_measured.wait(false);
+    }
+    ++pending;
+    const Status status = rank.run(allreduce_request("pending", &one, &value, &value));
+    ++ended;
+    if (rank.rank == 1) return is_measured.wait(false);
+    const SetOnExit measured{is_measured};
+    expect(status.code == StatusCode::kPeerLost, status.message);
+    while (ended < 2) std::this_thread::yield();
+    expect_idle();
   });
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 
 #include "src/rendezvous/forked_store.h"
@@ -19,7 +20,9 @@ namespace {
 
 // Each rank a child of this process; body's value is its exit code. The parent plays the agent.
 struct Processes {
-  Processes(const JobShape& shape, const std::function<int(Context&)>& body) : hub(size_of(shape)) {
+  Processes(const JobShape& shape, const std::function<int(Context&)>& body,
+            std::chrono::milliseconds leaves_within = ContextParts().leave_limit)
+      : hub(size_of(shape)), leave_limit(leaves_within) {
     const auto identities = identities_of(shape);
     std::fflush(nullptr);
     for (const RankIdentity& who : identities) {
@@ -39,6 +42,7 @@ struct Processes {
     parts.identity = who;
     parts.store = hub.store(who.rank);
     parts.fabric.addresses = {"127.0.0.1"};
+    parts.leave_limit = leave_limit;
     std::shared_ptr<Context> context;
     const Status joined = Context::join(std::move(parts), &context);
     if (!joined.ok()) {
@@ -58,7 +62,15 @@ struct Processes {
     return WIFEXITED(state) ? WEXITSTATUS(state) : 200 + WTERMSIG(state);
   }
 
+  void await_stopped(int rank) {
+    int state = 0;
+    const pid_t child = children[static_cast<std::size_t>(rank)];
+    REQUIRE(::waitpid(child, &state, WUNTRACED) == child);
+    REQUIRE(WIFSTOPPED(state));
+  }
+
   ForkedStoreHub hub;
+  std::chrono::milliseconds leave_limit;
   std::vector<pid_t> children;
 };
 
@@ -98,6 +110,11 @@ bool limit_memory(std::size_t further_bytes) {
   return ::setrlimit(RLIMIT_AS, &limit) == 0;
 }
 
+int open_descriptors() {
+  const std::filesystem::directory_iterator first("/proc/self/fd"), end;
+  return static_cast<int>(std::distance(first, end));
+}
+
 }  // namespace
 
 TEST_CASE("processes sum over shared memory and TCP") {
@@ -112,6 +129,19 @@ TEST_CASE("processes sum over shared memory and TCP") {
     });
     for (int rank = 0; rank < 3; ++rank) CHECK(job.exit_code(0) == 0);
   }
+}
+
+TEST_CASE("a child that a rank forks keeps none of the runtime's descriptors") {
+  const JobShape shape{2, 1};
+  const int of_parent = open_descriptors();
+  const int event_fds = size_of(shape);  // of the hub, which plays the agent
+  Processes job(shape, [=](Context&) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(open_descriptors() - of_parent - event_fds);
+    int state = 0;
+    return ::waitpid(child, &state, 0) == child && WIFEXITED(state) ? WEXITSTATUS(state) : 100;
+  });
+  for (int rank = 0; rank < 3; ++rank) CHECK(job.exit_code(0) == 0);
 }
 
 TEST_CASE("a rank without memory for a gathered result ends the job with words, and nobody hangs") {
@@ -131,6 +161,59 @@ TEST_CASE("a rank without memory for a gathered result ends the job with words, 
     Processes job(shape, body);
     for (int rank = 0; rank < 3; ++rank) CHECK(job.exit_code(0) == 0);
   }
+}
+
+// hvrun.h: "at most 5 s in all: a peer that hangs is left behind"; 300 ms here.
+TEST_CASE("leaving ends at its limit when a peer hangs, in one host and between two") {
+  CHECK(ContextParts().leave_limit == std::chrono::seconds(5));
+  for (const JobShape& shape : {JobShape{2}, JobShape{1, 1}}) {
+    CAPTURE(name_of(shape));
+    Processes job(
+        shape,
+        [](Context& context) {
+          if (context.identity().rank == 1) ::raise(SIGSTOP);
+          const TimePoint start = now();
+          context.shutdown();
+          const auto took = now() - start;
+          if (took < std::chrono::milliseconds(200)) return 1;
+          return took < std::chrono::milliseconds(1500) ? 0 : 2;
+        },
+        std::chrono::milliseconds(300));
+    job.await_stopped(1);
+    CHECK(job.exit_code(0) == 0);
+  }
+}
+
+// No agent tells anything here: the socket alone does. Rank 0 dies with rank 1's message unread.
+TEST_CASE("a connection that is reset is told with the system's reason") {
+  int go[2], sent[2];
+  REQUIRE(::pipe(go) == 0);
+  REQUIRE(::pipe(sent) == 0);
+  Processes job({1, 1}, [&](Context& context) {
+    if (context.identity().rank == 0) ::raise(SIGSTOP);
+    char byte = 'x';
+    if (::read(go[0], &byte, 1) != 1) return 1;
+    const std::int64_t count = 1;
+    float value = 1;
+    const hvrun_request request = allreduce_request("w", &count, &value, &value);
+    OperationPtr operation;
+    std::uint64_t handle = 0;
+    if (!read_request(&request, 2, &operation).ok()) return 2;
+    if (!context.enqueue(operation, &handle).ok()) return 3;
+    (void)context.wait(*operation, now() + std::chrono::milliseconds(100));
+    if (::write(sent[1], &byte, 1) != 1) return 4;
+    const Status status = context.wait(*operation, TimePoint::max());
+    if (status.code != StatusCode::kPeerLost) return 5;
+    const char* words = "rank 0 lost its connection (receive: Connection reset by peer)";
+    return status.message.find(words) == std::string::npos ? 6 : 0;
+  });
+  char byte = 'x';
+  job.await_stopped(0);
+  REQUIRE(::write(go[1], &byte, 1) == 1);
+  REQUIRE(::read(sent[0], &byte, 1) == 1);
+  ::kill(job.children[0], SIGKILL);
+  CHECK(job.exit_code(1) == 0);
+  for (const int fd : {go[0], go[1], sent[0], sent[1]}) ::close(fd);
 }
 
 // Killed in the middle of operations, told by the agent; each survivor names it within 2 s, whether

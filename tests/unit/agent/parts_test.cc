@@ -70,6 +70,13 @@ TEST_CASE("what is no stat line is none") {
   }
 }
 
+TEST_CASE("a pid that kill would take for a group or for everybody is none") {
+  const std::string rest = " (sh) S 1 8 9 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0";
+  CHECK(parse_stat("42" + rest));
+  for (const char* pid : {"0", "-1", "-42", "4294967295", "4294967338"})
+    CHECK(!parse_stat(pid + rest));
+}
+
 TEST_CASE("PF_EXITING, a zombie and a core dump under way are ways out") {
   CHECK(is_on_its_way_out(*parse_stat(stat_line("a", 'R', 0x400004)), ""));
   CHECK(is_on_its_way_out(*parse_stat(stat_line("a", 'Z')), ""));

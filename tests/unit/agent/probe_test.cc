@@ -1,7 +1,9 @@
 // Agents that look for each other over TCP, in this process and through real ones.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <sys/socket.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "launcher/agent/address_probe.h"
@@ -32,7 +34,7 @@ wire::ProbeReply probe(EventLoop& loop, const JobKey& key, wire::ProbeRequest re
 TEST_CASE(
     "a probe tells the right host from a wrong key, a wrong host, a closed port and silence") {
   EventLoop loop;
-  JobKey key{}, other{};
+  JobKey key, other;
   other.fill(1);
   ProbeListener right(loop, key, launcher::probe_purpose("job", 3));
   ProbeListener wrong_key(loop, other, launcher::probe_purpose("job", 3));
@@ -66,7 +68,7 @@ TEST_CASE(
 
 TEST_CASE("more addresses than are tried at once all get an answer") {
   EventLoop loop;
-  ProbeListener listener(loop, JobKey{}, launcher::probe_purpose("job", 0));
+  ProbeListener listener(loop, JobKey(), launcher::probe_purpose("job", 0));
   REQUIRE(listener.listen().ok());
   wire::ProbeRequest request;
   request.timeout_s = 10;
@@ -75,12 +77,12 @@ TEST_CASE("more addresses than are tried at once all get an answer") {
     request.targets[0].addresses.push_back("127.0.1." + std::to_string(i));
   for (int i = 1; i < 250; ++i)
     request.targets[0].addresses.push_back("127.0.2." + std::to_string(i));
-  CHECK(probe(loop, JobKey{}, request).results[0].reached == request.targets[0].addresses);
+  CHECK(probe(loop, JobKey(), request).results[0].reached == request.targets[0].addresses);
 }
 
 TEST_CASE("a probe listener outlives strangers that say nothing, much, or hang up") {
   EventLoop loop;
-  ProbeListener listener(loop, JobKey{}, launcher::probe_purpose("job", 0));
+  ProbeListener listener(loop, JobKey(), launcher::probe_purpose("job", 0));
   REQUIRE(listener.listen().ok());
   const auto address = *SocketAddress::parse("127.0.0.1", listener.port());
   std::vector<UniqueFd> strangers(20);
@@ -91,7 +93,51 @@ TEST_CASE("a probe listener outlives strangers that say nothing, much, or hang u
   strangers.resize(15);
   wire::ProbeRequest request;
   request.targets.push_back({0, listener.port(), {"127.0.0.1"}});
-  CHECK(probe(loop, JobKey{}, request).results[0].reached.size() == 1);
+  CHECK(probe(loop, JobKey(), request).results[0].reached.size() == 1);
+}
+
+TEST_CASE("a guest proves the key to the listener, too, which hears nothing else") {
+  EventLoop loop;
+  const JobKey key = random_key();
+  const std::string purpose = launcher::probe_purpose("job", 0);
+  ProbeListener listener(loop, key, purpose);
+  REQUIRE(listener.listen().ok());
+  const auto visit = [&](const JobKey& known, std::size_t cut) {
+    UniqueFd guest;
+    REQUIRE(start_connect(*SocketAddress::parse("127.0.0.1", listener.port()), &guest).ok());
+    const auto serve = [&] { loop.run_once(now() + 200ms); };
+    serve();
+    const Nonce mine = random_nonce();
+    REQUIRE(write_all(guest.get(), mine.data(), mine.size(), 1s).ok());
+    serve();
+    unsigned char answer[kNonceBytes + kProofBytes];
+    REQUIRE(read_exactly(guest.get(), answer, sizeof answer, 1s).ok());
+    Nonce its;
+    std::copy_n(answer, its.size(), its.begin());
+    char byte;
+    CHECK(::recv(guest.get(), &byte, 1, MSG_DONTWAIT) < 0);  // it waits for the guest's proof
+    const Proof proof = client_proof(known, purpose, mine, its);
+    REQUIRE(write_all(guest.get(), proof.data(), cut, 1s).ok());
+    if (cut < proof.size()) {
+      serve();
+      REQUIRE(write_all(guest.get(), proof.data() + cut, proof.size() - cut, 1s).ok());
+    }
+    serve();
+    CHECK(::recv(guest.get(), &byte, 1, MSG_DONTWAIT) == 0);  // closed
+  };
+  visit(key, kProofBytes);
+  visit(key, 5);
+  CHECK(listener.proven() == 2);
+  visit(random_key(), kProofBytes);
+  CHECK(listener.proven() == 2);
+  CHECK(listener.refused() == 1);
+
+  wire::ProbeRequest request;
+  request.targets.push_back({0, listener.port(), {"127.0.0.1"}});
+  CHECK(probe(loop, key, request).results[0].reached.size() == 1);
+  for (const TimePoint deadline = now() + 5s; listener.proven() < 3 && now() < deadline;)
+    loop.run_once(deadline);
+  CHECK(listener.proven() == 3);
 }
 
 TEST_CASE("two agents reach each other, until the ranks are launched") {

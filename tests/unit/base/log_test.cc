@@ -186,6 +186,10 @@ TEST_CASE("a line longer than a pipe arrives whole although signals cut its writ
       HV_LOG(kError, "area") << text;
       ::close(2);  // so that a line cut short ends the reading, too
     });
+    for (int i = 0; i < 1000; ++i) {  // it waits: nobody reads yet
+      ::pthread_kill(writer.native_handle(), SIGUSR1);
+      std::this_thread::yield();
+    }
     char buffer[4096];
     for (ssize_t got; (got = ::read(pipe.read_end.get(), buffer, sizeof buffer)) > 0;) {
       written.append(buffer, static_cast<std::size_t>(got));

@@ -181,6 +181,29 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a step folds as many sources as a host may have ranks, in their order") {
+  for (const Kernels* kernels : {&portable_kernels(), avx2_kernels()}) {
+    if (kernels == nullptr) continue;
+    for (int type = 1; type <= 10; ++type)
+      for (const int sources : {65, 200})
+        for (const bool streamed : {false, true}) {
+          const Case c{static_cast<ElementType>(type), Reduction::kSum, sources, 130, {}};
+          Bytes copied;
+          const Bytes step = step_with(*kernels, c, streamed, true, 0, &copied);
+          std::vector<Bytes> inputs;
+          for (int s = 0; s < sources; ++s)
+            inputs.push_back(
+                random_tensor(c.type, c.count, static_cast<std::uint64_t>(s) + c.count));
+          std::vector<const void*> pointers;
+          for (const Bytes& input : inputs) pointers.push_back(input.data());
+          Bytes plain(step.size());
+          kernels->reduce_for(c.type, c.reduction)(plain.data(), pointers.data(), sources, c.count,
+                                                   c.finish);
+          CHECK(difference(c.type, plain, step).empty());
+        }
+  }
+}
+
 TEST_CASE(
     "reducing into the first source or into the last gives what a separate destination gives") {
   for (int number = 1; number <= 10; ++number) {

@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
+#include <new>
+#include <stdexcept>
+
 #include "tests/fakes/fake_backend.h"
 #include "tests/fakes/fake_fabric.h"
 
@@ -11,10 +15,18 @@ using namespace hv::runtime;
 
 namespace {
 
+struct ThrowingBackend : FakeBackend {
+  std::unique_ptr<Collective> start(CollectiveRequest request) override {
+    if (throws) throws();
+    return FakeBackend::start(std::move(request));
+  }
+  std::function<void()> throws;
+};
+
 struct Pair {
   FakeWires wires{2};
   FakeFabric fabrics[2]{{wires, 0}, {wires, 1}};
-  FakeBackend backends[2];
+  ThrowingBackend backends[2];
   Engine engines[2]{{{}, fabrics[0], {&backends[0]}}, {{}, fabrics[1], {&backends[1]}}};
 
   void run() {
@@ -82,6 +94,48 @@ TEST_CASE("a failed collective ends the engine, and the fabric knows") {
   const Status later = pair.engines[1].enqueue(tensor("later"));
   CHECK(later.code == StatusCode::kPeerLost);
   CHECK(later.message.find("rank 0 gave up: the backend broke") != std::string::npos);
+}
+
+TEST_CASE(
+    "an exception under way ends the engine on every rank, with words, and waits for nobody") {
+  struct Case {
+    std::function<void()> thrown;
+    StatusCode code;
+    std::string words;
+  };
+  for (const Case& c : {Case{[] { throw std::bad_alloc(); }, StatusCode::kMemory, "out of memory"},
+                        Case{[] { throw std::runtime_error("no such lane"); }, StatusCode::kSystem,
+                             "no such lane"}}) {
+    Pair pair;
+    pair.backends[0].throws = c.thrown;
+    const OperationPtr own = tensor("w"), waiting = tensor("v"), other = tensor("w");
+    REQUIRE(pair.engines[0].enqueue(waiting).ok());
+    REQUIRE(pair.engines[0].enqueue(own).ok());
+    REQUIRE(pair.engines[1].enqueue(other).ok());
+    pair.run();
+    for (const OperationPtr& operation : {own, waiting}) {
+      CHECK(operation->is_done);
+      CHECK(operation->outcome.code == c.code);
+      CHECK(operation->outcome.message.find(c.words) != std::string::npos);
+    }
+    CHECK(pair.engines[0].has_failed());
+    CHECK_FALSE(pair.engines[0].has_work());
+    CHECK(pair.engines[0].enqueue(tensor("later")).code == c.code);
+    const Status later = pair.engines[1].enqueue(tensor("later"));
+    CHECK(later.code == StatusCode::kPeerLost);
+    CHECK(later.message.find("rank 0 gave up") != std::string::npos);
+    CHECK(later.message.find(c.words) != std::string::npos);
+  }
+}
+
+TEST_CASE("a failed engine need not be looked at, whatever waited when it failed") {
+  Pair pair;
+  REQUIRE(pair.engines[0].enqueue(tensor("w")).ok());
+  pair.run();
+  CHECK(pair.engines[0].next_look() < TimePoint::max());  // somebody might stall
+  pair.fabrics[0].mark_lost(1, {StatusCode::kPeerLost, "rank 1 is lost"});
+  pair.run();
+  CHECK(pair.engines[0].next_look() == TimePoint::max());
 }
 
 TEST_CASE("who learns of a loss first tells the others, in its words") {

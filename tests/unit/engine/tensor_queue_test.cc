@@ -59,6 +59,20 @@ TEST_CASE("a closed queue answers with the first reason and still knows what is 
   CHECK(queue.find("after") == nullptr);
 }
 
+TEST_CASE("failing all completes everything in flight, taken or not, with its name in the words") {
+  TensorQueue queue;
+  const OperationPtr taken = named("taken"), fresh = named("fresh");
+  REQUIRE(queue.add(taken).ok());
+  (void)queue.take_new();
+  REQUIRE(queue.add(fresh).ok());
+  queue.fail_all({StatusCode::kMemory, "out of memory"});
+  CHECK(queue.empty());
+  CHECK(queue.in_flight().empty());
+  CHECK(taken->outcome.message == "tensor 'taken': out of memory");
+  CHECK(fresh->outcome.code == StatusCode::kMemory);
+  CHECK(fresh->is_done);
+}
+
 TEST_CASE("whoever sees an operation done may use its name at once") {
   TensorQueue queue;
   std::thread completer([&] {

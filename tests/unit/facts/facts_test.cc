@@ -92,6 +92,16 @@ TEST_CASE("the smallest quota on the way up binds, rounded up") {
   CHECK(usable_cores(root.path()) == 1);
 }
 
+TEST_CASE("a quota beyond every machine and a mount without a slash do no harm") {
+  FakeRoot root;
+  root.file("/proc/self/cgroup", "0::/a\n");
+  root.file("/proc/self/mounts",
+            "cgroup2 cg cgroup2 rw 0 0\ncgroup2  cgroup2 rw 0 0\ncgroup2 /cg cgroup2 rw 0 0\n");
+  root.file("/cg/a/cpu.max", "9223372036854775807 1\n");
+  CHECK(*quota_cores(root.path()) == 1u << 20);
+  CHECK(parse_cgroup_mounts("x cg cgroup2 rw 0 0\nx  cgroup2 rw 0 0\n").empty());
+}
+
 TEST_CASE("quotas of v1 and of a mount with spaces in its name are found") {
   FakeRoot root;
   root.file("/proc/self/cgroup", "3:cpu,cpuacct:/job\n2:memory:/\n0::/\n");
@@ -135,6 +145,10 @@ TEST_CASE("memory is the machine's or the group's limit") {
   root.file("/cg/a/memory.max", "1000000\n");
   CHECK(memory_bytes(root.path()) == 1000000);
   CHECK(memory_bytes("/no/such/root") == 0);
+  for (const char* odd : {"-5", "9223372036854775807", "x"}) {
+    root.file("/proc/meminfo", std::string("MemTotal: ") + odd + " kB\n");
+    CHECK(memory_bytes(root.path()) == 0);
+  }
 }
 
 TEST_CASE("this host has facts") {

@@ -1,4 +1,4 @@
-// Tests of starting children. SPDX-License-Identifier: Apache-2.0
+// Tests of src/process/child. SPDX-License-Identifier: Apache-2.0
 #include "src/process/child.h"
 
 #include <doctest/doctest.h>
@@ -9,11 +9,57 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "src/process/exit_status.h"
 
 namespace {
+
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    read_end.reset(ends[0]);
+    write_end.reset(ends[1]);
+  }
+  std::string read_to_end() {
+    write_end.reset();
+    std::string result;
+    char buffer[4096];
+    for (ssize_t got; (got = ::read(read_end.get(), buffer, sizeof buffer)) > 0;)
+      result.append(buffer, static_cast<std::size_t>(got));
+    return result;
+  }
+  hv::UniqueFd read_end, write_end;
+};
+
+hv::ExitStatus wait_for(pid_t pid) {
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  return hv::ExitStatus::from_wait(status);
+}
+
+std::ptrdiff_t open_descriptors() {
+  const std::filesystem::directory_iterator folder("/proc/self/fd"), end;
+  return std::distance(folder, end);
+}
+
+std::string temporary_file(const std::string& content) {
+  char path[] = "/tmp/hvrun-child-test-XXXXXX";
+  const hv::UniqueFd fd(::mkstemp(path));
+  REQUIRE(fd);
+  REQUIRE(::write(fd.get(), content.data(), content.size()) ==
+          static_cast<ssize_t>(content.size()));
+  return path;
+}
+
+// The environment and folder matter little here: a shell, its script, a short PATH.
+hv::Command shell(const std::string& script) {
+  return {{"sh", "-c", script}, "/bin/sh", {"PATH=/usr/bin:/bin"}, {}};
+}
 
 struct Outcome {
   hv::SpawnResult spawned;
@@ -22,23 +68,13 @@ struct Outcome {
 };
 
 Outcome run(hv::Command command, hv::ChildOptions options = {}) {
-  int ends[2];
-  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-  hv::UniqueFd read_end(ends[0]), write_end(ends[1]);
-  options.stdout_fd = write_end.get();
+  Pipe pipe;
+  if (options.stdout_fd < 0) options.stdout_fd = pipe.write_end.get();
   if (command.environment.empty()) command.environment = {"PATH=/usr/bin:/bin"};
   Outcome outcome;
   outcome.spawned = hv::spawn_child(command, options);
-  write_end.reset();
-  char buffer[4096];
-  for (ssize_t got; (got = ::read(read_end.get(), buffer, sizeof buffer)) > 0;) {
-    outcome.output.append(buffer, static_cast<std::size_t>(got));
-  }
-  if (outcome.spawned.pid > 0) {
-    int status = 0;
-    REQUIRE(::waitpid(outcome.spawned.pid, &status, 0) == outcome.spawned.pid);
-    outcome.status = hv::ExitStatus::from_wait(status);
-  }
+  outcome.output = pipe.read_to_end();
+  if (outcome.spawned.pid > 0) outcome.status = wait_for(outcome.spawned.pid);
   return outcome;
 }
 
@@ -60,19 +96,19 @@ TEST_CASE("a child sees exactly descriptors 0, 1 and 2") {
   CHECK((outcome.output == "0\n1\n2\n3\n" || outcome.output == "0\n1\n2\n"));
 }
 
-TEST_CASE("a child has its own session, no blocked signal and no ignored one") {
+TEST_CASE("a child has no blocked signal and no ignored one") {
   ::signal(SIGUSR1, SIG_IGN);
+  // Without a shell between, as shells mend such things themselves.
   const Outcome outcome =
-      run({{"sh", "-c",
-            "cut -d' ' -f6 /proc/$$/stat; echo $$; exec grep -E 'SigBlk|SigIgn' /proc/self/status"},
-           "",
-           {},
-           {}});
+      run({{"grep", "-E", "SigBlk|SigIgn", "/proc/self/status"}, "/usr/bin/grep", {}, {}});
   ::signal(SIGUSR1, SIG_DFL);
-  const std::size_t line = outcome.output.find('\n');
-  CHECK(outcome.output.substr(0, line) == outcome.output.substr(line + 1, line));
-  CHECK(outcome.output.find("SigBlk:\t0000000000000000") != std::string::npos);
-  CHECK(outcome.output.find("SigIgn:\t0000000000000000") != std::string::npos);
+  CHECK(outcome.output == "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+}
+
+TEST_CASE("a child leads a session of its own") {
+  const Outcome outcome = run(shell("cut -d' ' -f6 /proc/$$/stat; echo $$"));
+  const std::size_t line = outcome.output.find('\n') + 1;
+  CHECK(outcome.output.substr(0, line) == outcome.output.substr(line));
 }
 
 TEST_CASE("a missing program, a folder and a file without the x bit are told apart") {
@@ -88,8 +124,7 @@ TEST_CASE("a missing program, a folder and a file without the x bit are told apa
 }
 
 TEST_CASE("a script without an interpreter line runs under sh, as with execvp") {
-  const std::string path = "/tmp/hvrun-child-test-" + std::to_string(::getpid());
-  std::ofstream(path) << "echo \"from sh: $1\"\n";
+  const std::string path = temporary_file("echo \"from sh: $1\"\n");
   ::chmod(path.c_str(), 0755);
   const Outcome outcome = run({{path, "x y"}, path, {}, {}});
   ::unlink(path.c_str());
@@ -103,12 +138,166 @@ TEST_CASE("the exit status tells codes and signals apart") {
   CHECK(killed.shell_code() == 137);
 }
 
-TEST_CASE("find_program searches PATH and says why it found nothing") {
-  std::string reason;
-  CHECK(hv::find_program("sh", "/nowhere:/bin", "/", &reason) == "/bin/sh");
-  CHECK(hv::find_program("./sh", "", "/bin", &reason) == "/bin/./sh");
-  CHECK(hv::find_program("no-such-program", "/usr/bin:/bin", "/", &reason).empty());
-  CHECK(reason.find("/usr/bin:/bin") != std::string::npos);
-  CHECK(hv::find_program("/etc/passwd", "", "/", &reason).empty());
-  CHECK(reason == "Permission denied");
+TEST_CASE("a child has the given environment and nothing of the caller's") {
+  ::setenv("HVRUN_UNIT_CALLER", "1", 1);
+  const Outcome outcome = run({{"env"}, "/usr/bin/env", {"B=2", "A=1=x", "EMPTY=", "C=\xff"}, {}});
+  ::unsetenv("HVRUN_UNIT_CALLER");
+  CHECK(outcome.output == "B=2\nA=1=x\nEMPTY=\nC=\xff\n");
+}
+
+TEST_CASE("a child sees argv[0] as given, whatever file is executed") {
+  CHECK(run({{"name in ps", "-c", "echo \"$0\""}, "/bin/sh", {}, {}}).output == "name in ps\n");
+}
+
+TEST_CASE("a child starts in its directory, and a relative program is found from there") {
+  char folder[] = "/tmp/hvrun-child-test-XXXXXX";
+  REQUIRE(::mkdtemp(folder) != nullptr);
+  const std::string tool = std::string(folder) + "/tool";
+  std::ofstream(tool) << "pwd -P\n";
+  ::chmod(tool.c_str(), 0755);
+  CHECK(run({{"./tool"}, "", {}, folder}).output ==
+        std::filesystem::canonical(folder).string() + "\n");
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("without an input a child reads the end of file, with one it reads that") {
+  CHECK(run({{"cat"}, "/usr/bin/cat", {}, {}}).output.empty());
+  Pipe input;
+  REQUIRE(::write(input.write_end.get(), "given", 5) == 5);
+  input.write_end.reset();
+  hv::ChildOptions options;
+  options.stdin_fd = input.read_end.get();
+  CHECK(run({{"cat"}, "/usr/bin/cat", {}, {}}, options).output == "given");
+}
+
+TEST_CASE("output and errors go to their own descriptors, or to one") {
+  Pipe errors;
+  hv::ChildOptions options;
+  options.stderr_fd = errors.write_end.get();
+  CHECK(run(shell("echo out; echo err >&2"), options).output == "out\n");
+  CHECK(errors.read_to_end() == "err\n");
+  Pipe both;
+  options.stdout_fd = options.stderr_fd = both.write_end.get();
+  CHECK(run(shell("echo out; echo err >&2"), options).status.clean());
+  CHECK(both.read_to_end() == "out\nerr\n");
+}
+
+TEST_CASE("the caller's own descriptors 1 and 2 can change places in the child") {
+  Pipe first, second;
+  const hv::UniqueFd out(::fcntl(1, F_DUPFD_CLOEXEC, 10)), err(::fcntl(2, F_DUPFD_CLOEXEC, 10));
+  hv::ChildOptions options;
+  options.stdout_fd = 2;
+  options.stderr_fd = 1;
+  std::fflush(stdout);
+  ::dup2(first.write_end.get(), 1);
+  ::dup2(second.write_end.get(), 2);
+  const hv::SpawnResult spawned = hv::spawn_child(shell("echo out; echo err >&2"), options);
+  ::dup2(out.get(), 1);
+  ::dup2(err.get(), 2);
+  REQUIRE(spawned.pid > 0);
+  wait_for(spawned.pid);
+  CHECK(first.read_to_end() == "err\n");
+  CHECK(second.read_to_end() == "out\n");
+}
+
+TEST_CASE("a descriptor that is not open is told, and so is a terminal that is none") {
+  hv::ChildOptions options;
+  options.stderr_fd = 9999;
+  const Outcome bad_descriptor = run({{"true"}, "/usr/bin/true", {}, {}}, options);
+  CHECK(bad_descriptor.spawned.error == EBADF);
+  CHECK(bad_descriptor.spawned.doing == "give /usr/bin/true its standard streams");
+  options = {};
+  options.controlling_terminal = true;  // of a pipe
+  const Outcome no_terminal = run({{"true"}, "/usr/bin/true", {}, {}}, options);
+  CHECK(no_terminal.spawned.error == ENOTTY);
+  CHECK(no_terminal.spawned.doing == "make a session for /usr/bin/true");
+}
+
+TEST_CASE("a child gets its terminal as the controlling one") {
+  const hv::UniqueFd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  REQUIRE(master);
+  REQUIRE(::grantpt(master.get()) == 0);
+  REQUIRE(::unlockpt(master.get()) == 0);
+  const hv::UniqueFd slave(::open(::ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  REQUIRE(slave);
+  hv::ChildOptions options;
+  options.stdout_fd = slave.get();
+  options.controlling_terminal = true;
+  CHECK(run(shell("echo x > /dev/tty"), options).status.clean());
+  // Without the option its new session has none.
+  options.controlling_terminal = false;
+  options.stderr_fd = slave.get();
+  CHECK_FALSE(run(shell("echo x > /dev/tty"), options).status.clean());
+}
+
+TEST_CASE("a child stays in the caller's session where that is asked") {
+  hv::ChildOptions options;
+  options.new_session = false;
+  CHECK(run(shell("cut -d' ' -f6 /proc/$$/stat"), options).output ==
+        std::to_string(::getsid(0)) + "\n");
+}
+
+TEST_CASE("a child joins its cgroup before it runs, or says that it cannot") {
+  const std::string procs = temporary_file("");
+  hv::ChildOptions options;
+  options.cgroup_procs_file = procs;
+  CHECK(run({{"cat", procs}, "/usr/bin/cat", {}, {}}, options).output == "0");
+  ::unlink(procs.c_str());
+  const Outcome missing = run({{"true"}, "/usr/bin/true", {}, {}}, options);
+  CHECK(missing.spawned.error == ENOENT);
+  CHECK(missing.spawned.doing == "put /usr/bin/true into its cgroup");
+}
+
+TEST_CASE("a child ends with the thread that started it, unless that is switched off") {
+  hv::SpawnResult tied, loose;
+  Pipe tied_input, loose_input, output;
+  std::thread([&] {
+    hv::ChildOptions options;
+    options.stdin_fd = tied_input.read_end.get();
+    tied = hv::spawn_child({{"cat"}, "/usr/bin/cat", {}, {}}, options);
+    options.stdin_fd = loose_input.read_end.get();
+    options.stdout_fd = output.write_end.get();
+    options.die_with_parent = false;
+    loose = hv::spawn_child({{"cat"}, "/usr/bin/cat", {}, {}}, options);
+  }).join();
+  REQUIRE(tied.pid > 0);
+  REQUIRE(loose.pid > 0);
+  CHECK(wait_for(tied.pid).text() == "SIGKILL (Killed)");
+  loose_input.read_end.reset();
+  CHECK(::write(loose_input.write_end.get(), "alive", 5) == 5);
+  loose_input.write_end.reset();
+  CHECK(output.read_to_end() == "alive");
+  CHECK(wait_for(loose.pid).clean());
+}
+
+TEST_CASE("a program that PATH holds without the x bit is denied, one that it lacks is missing") {
+  const std::string file = temporary_file("");
+  const std::string name = file.substr(file.rfind('/') + 1);
+  const Outcome denied = run({{name}, "", {"PATH=/usr/bin:/tmp"}, {}});
+  ::unlink(file.c_str());
+  CHECK(denied.spawned.pid == -1);
+  CHECK(denied.spawned.error == EACCES);
+  CHECK(denied.spawned.doing == "find program " + name);
+  CHECK(run({{name}, "", {"PATH=/usr/bin:/tmp"}, {}}).spawned.error == ENOENT);
+}
+
+TEST_CASE("an argument longer than the kernel takes is refused in words") {
+  const Outcome outcome = run({{"true", std::string(1 << 20, 'x')}, "/usr/bin/true", {}, {}});
+  CHECK(outcome.spawned.error == E2BIG);
+  CHECK(outcome.spawned.doing == "execute /usr/bin/true");
+}
+
+TEST_CASE("a failed start leaves no child, and none leaves a descriptor or a blocked signal") {
+  const std::ptrdiff_t before = open_descriptors();
+  for (int round = 0; round < 3; ++round) {
+    CHECK(run({{"x"}, "/no/such/program", {}, {}}).spawned.pid == -1);
+    CHECK(run({{"no-such-program"}, "", {}, {}}).spawned.pid == -1);
+    CHECK(run({{"true"}, "/usr/bin/true", {}, {}}).status.clean());
+  }
+  CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
+  CHECK(errno == ECHILD);
+  CHECK(open_descriptors() == before);
+  sigset_t blocked;
+  REQUIRE(::pthread_sigmask(SIG_SETMASK, nullptr, &blocked) == 0);
+  for (const int number : {SIGTERM, SIGINT, SIGCHLD}) CHECK_FALSE(::sigismember(&blocked, number));
 }

@@ -71,7 +71,7 @@ struct Listener {
 }  // namespace
 
 TEST_CASE("a name that is never answered delays no other, and times out alone") {
-  auto* service = new NameService;  // its thread may outlive the test
+  static auto* const service = new NameService;  // its thread may outlive the test
   asio::io_context io;
   std::vector<std::string> order;
   for (const std::string name : {"slow", "good", "dead", "10.0.0.7"}) {

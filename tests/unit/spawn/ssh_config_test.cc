@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 #include <sys/socket.h>
 
+#include <climits>
+
 #include "src/base/error.h"
 
 using namespace hv::launcher;
@@ -110,6 +112,11 @@ TEST_CASE("what changes trust or route and is beyond libssh is a reason for the 
   for (const std::string line :
        {"proxyjump none", "proxycommand none", "controlpath none", "revokedhostkeys none"})
     CHECK(reason(line + "\n") == "");
+}
+
+TEST_CASE("a demand for more RSA bits than an int holds is not taken for none") {
+  CHECK(config("requiredrsasize 4294967296\n").least_rsa_bits == INT_MAX);
+  CHECK(config("requiredrsasize -1\n").least_rsa_bits == 0);
 }
 
 TEST_CASE("output that names no host is an error") {

@@ -21,8 +21,12 @@ std::string line(const std::string& words) { return std::string(kMarker) + " " +
 
 TEST_CASE("the reply parser reads each answer") {
   ReplyParser parser(kMarker);
-  parser.feed(line("need x86_64 /home/a b/.cache/hvrun") + line("fail /a: full; /b: noexec; ") +
-              line("run") + "rest");
+  parser.feed(line("other aarch64") + line("need x86_64 /home/a b/.cache/hvrun") +
+              line("fail /a: full; /b: noexec; ") + line("run") + "rest");
+  const auto other = parser.next();
+  REQUIRE(other);
+  CHECK(other->kind == Kind::kOther);
+  CHECK(other->machine == "aarch64");
   const auto need = parser.next();
   REQUIRE(need);
   CHECK(need->kind == Kind::kNeed);
@@ -124,8 +128,9 @@ TEST_CASE("random bytes never make an answer of their own") {
 }
 
 TEST_CASE("the bootstrap script is one line that holds what it was given") {
-  const std::string script = hv::launcher::bootstrap_script({"hvmark", "0.1-abc", 12345});
+  const std::string script = hv::launcher::bootstrap_script({"hvmark", "0.1-abc", 12345, "x86_64"});
   CHECK(script.find('\n') == script.size() - 1);
   CHECK(script.find('@') == std::string::npos);
-  CHECK(script.find("hv_mark=hvmark; hv_file=agent-0.1-abc; hv_size=12345;") == 0);
+  CHECK(script.find("hv_mark=hvmark; hv_file=agent-0.1-abc; hv_size=12345; hv_want='x86_64';") ==
+        0);
 }

@@ -36,6 +36,14 @@ TEST_CASE("a pair that cannot talk is told with both names and the reason") {
   CHECK(choice.warnings[0].find("host a reaches no address of host b (refused)") == 0);
 }
 
+TEST_CASE("an address that several hosts have is not handed out when nobody was reached") {
+  const std::vector<std::vector<std::string>> candidates{{"172.17.0.1", "10.0.0.1"},
+                                                         {"172.17.0.1"}};
+  const AddressChoice choice = choose_addresses(
+      {"a", "b"}, candidates, {{0, {1, {}, "refused"}}, {1, {0, {}, "refused"}}});
+  CHECK(choice.addresses == std::vector<std::string>{"10.0.0.1", "b"});
+}
+
 TEST_CASE("an answer about a host that is none is ignored") {
   CHECK(choose_addresses({"a"}, {{"1"}}, {{0, {7, {"9"}, ""}}}).addresses ==
         std::vector<std::string>{"1"});

@@ -54,7 +54,7 @@ TEST_CASE("the summary names the rank, its host, how it ended and its last lines
   job.ended(1, killed(11));
   CHECK(
       job.text() ==
-      "hvrun: error: rank 1 on host a ended with signal SIGSEGV (Segmentation fault) after 2.2 s\n"
+      "hvrun: error: rank 1 on host a ended with SIGSEGV (Segmentation fault) after 2.2 s\n"
       "hvrun: its last lines:\n"
       "    Traceback\n"
       "    ValueError: \\x1b[31mno\n");

@@ -152,6 +152,15 @@ TEST_CASE("a ping is answered by the link itself, with both times") {
   CHECK(std::abs(pongs[0].wall_clock_ns - wall_clock_ns()) < 60'000'000'000);
 }
 
+TEST_CASE("an agent's clock may say anything") {
+  Trial trial;
+  for (const std::int64_t wild : {INT64_MIN, INT64_MAX}) {
+    trial.link->note_clock(wild, 0);
+    (void)trial.link->corrected(-1 - wild);
+    CHECK(std::abs(trial.link->corrected(wild) - wall_clock_ns()) < 60'000'000'000);
+  }
+}
+
 TEST_CASE("the shortest round trip sets the difference of the clocks") {
   Trial trial;
   const std::int64_t ahead = 5'000'000'000;
@@ -161,6 +170,14 @@ TEST_CASE("the shortest round trip sets the difference of the clocks") {
   CHECK(is_near(trial.link->corrected(agent_time), wall_clock_ns()));
   trial.link->note_clock(wall_clock_ns() - 3600 * ahead, 2000);  // a slower answer says less
   CHECK(is_near(trial.link->corrected(agent_time), wall_clock_ns()));
+}
+
+TEST_CASE("a time that came unasked sets the clock, and the first ping goes out at once") {
+  Trial trial;
+  CHECK(trial.wire.heard<wire::Ping>(wire::Type::kPing).size() == 1);
+  const std::int64_t ahead = 3'600'000'000'000;
+  trial.link->note_clock(wall_clock_ns() + ahead, HostLink::kUnknownRoundTrip);
+  CHECK(std::abs(trial.link->corrected(wall_clock_ns() + ahead) - wall_clock_ns()) < 500'000'000);
 }
 
 TEST_CASE("a pong from the future or with nonsense inside does no harm") {

@@ -5,11 +5,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
 
+#include "launcher/supervise/job.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 #include "tests/fakes/fake_agents.h"
@@ -97,7 +101,7 @@ TEST_CASE("a rank's exit code is the job's, its last lines are shown, and the ot
   struct Failing : FakeAgent {
     void on_go() override {
       output(0, "the reason\n");
-      exit_rank(0, {0, false, 7, false, false, 0, false});
+      exit_rank(0, {0, false, 7, false, false, 0, false, false});
     }
   } a;
   struct Waiting : FakeAgent {
@@ -112,6 +116,21 @@ TEST_CASE("a rank's exit code is the job's, its last lines are shown, and the ot
   CHECK(b.deaths[0].rank == 0);
 }
 
+TEST_CASE("an exit code that no process has is no message, and never a job that ended well") {
+  struct Lying : FakeAgent {
+    wire::Exited said;
+    void on_go() override { exit_rank(0, said); }
+  };
+  for (const std::uint32_t code : {256u, UINT32_MAX}) {
+    for (const bool by_signal : {false, true}) {
+      Lying a;
+      a.said.code = code;
+      a.said.by_signal = by_signal;
+      CHECK(supervise({{"a", &a}}, "a:1").code == 5);
+    }
+  }
+}
+
 TEST_CASE("the rank that was killed is named although a victim reported first") {
   // a's rank is killed and takes 400 ms to be reaped; b's exits with 1 at the first EOF.
   struct Killed : FakeAgent {
@@ -120,7 +139,7 @@ TEST_CASE("the rank that was killed is named although a victim reported first") 
       exiting = true;
       later(400ms, [this] {
         exiting = false;
-        exit_rank(0, {0, true, SIGKILL, false, false, 0, false});
+        exit_rank(0, {0, true, SIGKILL, false, false, 0, false, false});
       });
     }
     std::vector<std::uint32_t> exiting_now() override {
@@ -171,8 +190,8 @@ TEST_CASE("an agent that is told to end on its own host is a lost host, not a go
 
 TEST_CASE("a silent host is lost after --lost-after") {
   struct Silent : FakeAgent {
-    void on_go() override {}
-  } a;  // never says a word after Started; a real agent would answer pings
+    void on_go() override { answers_pings = false; }
+  } a;
   JobSpec spec;
   spec.lost_after = 600ms;
   const Outcome outcome = supervise({{"a", &a}}, "a:1", spec);
@@ -252,7 +271,7 @@ TEST_CASE("SIGINT ends the job with 130; SIGUSR1 goes to the ranks only") {
 
 TEST_CASE("the end of the job is written as JSON") {
   struct Failing : FakeAgent {
-    void on_go() override { exit_rank(0, {0, true, SIGSEGV, false, true, 0, false}); }
+    void on_go() override { exit_rank(0, {0, true, SIGSEGV, false, true, 0, false, false}); }
   } a;
   JobSpec spec;
   spec.summary_file = "/tmp/hvrun-summary-test-" + std::to_string(::getpid());
@@ -263,4 +282,132 @@ TEST_CASE("the end of the job is written as JSON") {
   CHECK(contains(text.str(), "\"state\": \"rank_failed\""));
   CHECK(contains(text.str(), "\"exit_code\": 139"));
   CHECK(contains(text.str(), "\"signal\": 11"));
+}
+
+TEST_CASE("output that cannot be written never ends in exit code 0, however late that shows") {
+  for (int round = 0; round < 20; ++round) {
+    struct Printing : FakeAgent {
+      void on_go() override {
+        output(0, "hi\n");
+        finish_all(0);
+      }
+    } a;
+    const hv::UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC)), err = scratch_file();
+    OutputOptions output;
+    output.stdout_fd = full.get();
+    output.stderr_fd = err.get();
+    JobSpec spec;
+    spec.program = {"train"};
+    const hv::Environment environment;
+    std::map<std::string, FakeAgent*> agents{{"a", &a}};
+    const int code = supervise_job(spec, parse_host_expression("a:1"), environment,
+                                   {std::make_unique<FakeSpawner>(std::move(agents)), output});
+    CHECK(code == 3);
+    CHECK(contains(content_of(err), "No space left on device"));
+  }
+}
+
+TEST_CASE("a host lost while the job is being ended is swept, too") {
+  struct Vanishing : FakeAgent {
+    int starts = 0;
+    void on_start() override {
+      ++starts;
+      FakeAgent::on_start();
+    }
+    void on_go() override {
+      later(10ms, [] { ::kill(::getpid(), SIGINT); });
+    }
+    void on_end() override { vanish(); }
+  } a;
+  const Outcome outcome = supervise({{"a", &a}}, "a:1");
+  CHECK(outcome.code == 130);
+  CHECK(a.starts == 2);
+  CHECK(a.setup.sweep);
+}
+
+TEST_CASE("--timeout counts while hosts are still connecting") {
+  struct Slow : FakeAgent {
+    void on_start() override {}  // never says hello
+  } a;
+  JobSpec spec;
+  spec.timeout = 100ms;
+  const Outcome outcome = supervise({{"a", &a}}, "a:1", spec);
+  CHECK(outcome.code == 4);
+  CHECK(a.launch.ranks.empty());
+}
+
+TEST_CASE("the exit that came first is the cause, although a host's clock is an hour off") {
+  struct First : FakeAgent {
+    void on_go() override { exit_rank(0, {0, false, 7, false, false, 0, false, false}); }
+  } a;
+  struct Second : FakeAgent {
+    void on_go() override {
+      later(100ms, [this] { exit_rank(1, {0, false, 9, false, false, 0, false, false}); });
+    }
+    std::int64_t clock_ns() override { return hv::wall_clock_ns() - 3'600'000'000'000; }
+  } b;
+  CHECK(supervise({{"a", &a}, {"b", &b}}, "a:1,b:1").code == 7);
+}
+
+TEST_CASE("ranks that wait to meet a rank that ended without joining are told, others are not") {
+  for (const bool somebody_waits : {true, false}) {
+    struct Waiting : FakeAgent {
+      bool waits = true;
+      void on_go() override {
+        if (waits) send(wire::FenceIn{0, 1, {}});
+        later(300ms, [this] { finish_all(0); });
+      }
+    } a;
+    a.waits = somebody_waits;
+    struct Stranger : FakeAgent {
+      void on_go() override {
+        wire::Exited exited;
+        exited.never_joined = true;
+        exit_rank(1, exited);
+      }
+    } b;
+    supervise({{"a", &a}, {"b", &b}}, "a:1,b:1");
+    REQUIRE(a.deaths.size() == (somebody_waits ? 1 : 0));
+    if (!somebody_waits) continue;
+    CHECK(a.deaths[0].rank == 1);
+    CHECK(a.deaths[0].reason == "ended with exit code 0 and had not joined the job (hvrun_init)");
+  }
+}
+
+TEST_CASE("who is missing from a meeting that stalls is told once, by rank and host") {
+  struct Waiting : FakeAgent {
+    void on_go() override {
+      send(wire::FenceStalled{});
+      send(wire::FenceStalled{});
+      later(200ms, [this] { finish_all(0); });
+    }
+  } a;
+  struct Late : FakeAgent {
+    void on_go() override {
+      later(200ms, [this] { finish_all(0); });
+    }
+    std::vector<std::uint32_t> absent_now() override { return {1, 2}; }
+  } b;
+  const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:2");
+  const std::string words =
+      "ranks have waited over 60 s to meet the others (hvrun_init); not there: ranks 1-2 on host b";
+  CHECK(contains(outcome.err, words));
+  CHECK(outcome.err.find(words) == outcome.err.rfind(words));
+}
+
+TEST_CASE("coroutines that wait for a change with different limits do not wake each other") {
+  boost::asio::io_context io;
+  Change change(io.get_executor());
+  int wakes = 0;
+  const auto wait = [&](hv::Duration limit) -> boost::asio::awaitable<void> {
+    const hv::TimePoint deadline = hv::now() + limit;
+    while (hv::now() < deadline) {
+      co_await change.wait(deadline);
+      ++wakes;
+    }
+  };
+  boost::asio::co_spawn(io, wait(30ms), boost::asio::detached);
+  boost::asio::co_spawn(io, wait(60ms), boost::asio::detached);
+  io.run();
+  CHECK(wakes == 2);
 }

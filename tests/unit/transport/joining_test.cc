@@ -2,21 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <fstream>
 #include <thread>
 
-#include "runtime/transport/fork_guard.h"
 #include "runtime/transport/handshake.h"
 #include "runtime/transport/io_thread.h"
 #include "runtime/transport/placement.h"
+#include "runtime/transport/shm/memfd_source.h"
 #include "runtime/transport/tcp/tcp_meeting.h"
 #include "src/net/socket.h"
 #include "src/wire/codec.h"
@@ -189,6 +191,108 @@ TEST_CASE("garbage, silence and hang-ups on the port do not keep the right peer 
   CHECK(peer == 1);
 }
 
+namespace {
+
+// Of this process, connected.
+std::vector<int> tcp_connections() {
+  std::vector<int> found;
+  for (int fd = 0; fd < 1024; ++fd) {
+    int protocol = 0;
+    socklen_t size = sizeof protocol;
+    sockaddr_storage peer{};
+    socklen_t peer_size = sizeof peer;
+    if (::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 &&
+        protocol == IPPROTO_TCP &&
+        ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0)
+      found.push_back(fd);
+  }
+  return found;
+}
+
+int option_of(int socket, int level, int name) {
+  int value = -1;
+  socklen_t size = sizeof value;
+  return ::getsockopt(socket, level, name, &value, &size) == 0 ? value : -1;
+}
+
+}  // namespace
+
+// TCP_USER_TIMEOUT gives up a peer that lives but reads nothing, after SIGSTOP.
+TEST_CASE("a connection outlives a peer that is stopped for long, and notices a silent host") {
+  const auto before = tcp_connections();
+  run_ranks({1, 1}, {}, [&](RankContext& context) {
+    if (context.rank != 0) return;
+    int connections = 0;
+    for (const int socket : tcp_connections()) {
+      if (std::find(before.begin(), before.end(), socket) != before.end()) continue;
+      ++connections;
+      require(option_of(socket, IPPROTO_TCP, TCP_USER_TIMEOUT) == 0, "no user timeout");
+      require(option_of(socket, SOL_SOCKET, SO_KEEPALIVE) == 1, "keepalive");
+    }
+    require(connections > 0, "a connection to look at");
+  });
+}
+
+namespace {
+
+std::atomic<int> handled{0};
+
+// Interrupts the threads that do not block SIGALRM, again and again.
+struct Alarms {
+  explicit Alarms(int microseconds) {
+    struct sigaction action {};
+    action.sa_handler = [](int) { ++handled; };
+    ::sigaction(SIGALRM, &action, &before);
+    const itimerval timer{{0, microseconds}, {0, microseconds}};
+    ::setitimer(ITIMER_REAL, &timer, nullptr);
+  }
+  ~Alarms() {
+    const itimerval none{};
+    ::setitimer(ITIMER_REAL, &none, nullptr);
+    ::sigaction(SIGALRM, &before, nullptr);
+  }
+  struct sigaction before {};
+};
+
+}  // namespace
+
+TEST_CASE("signals that a rank handles do not end its wait for the memory of its host") {
+  const HostGeometry geometry{2, 4096};
+  MeetingTerms terms;
+  terms.job_id = "job";
+  terms.rank = 1;
+  terms.timeout = milliseconds(20000);
+  UniqueFd listener, memfd;
+  const std::string name = "@hvrun-test-" + random_hex(8);
+  REQUIRE(listen_unix(name, &listener).ok());
+  REQUIRE(create_memfd(geometry.total_bytes(), &memfd).ok());
+  HostMeeting member(terms);
+  REQUIRE(member.reach(name));
+  // The leader hands the memory over only after some signals.
+  std::thread leader = start_quiet_thread([&] {
+    UniqueFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    Hello expected, hello;
+    expected.use = kUseHostMemory;
+    const bool proven = prove_as_server(socket.get(), terms.key, terms.job_id, expected, &hello,
+                                        milliseconds(20000))
+                            .ok();
+    const TimePoint deadline = now() + std::chrono::seconds(10);
+    for (const int so_far = handled; handled < so_far + 5 && now() < deadline;)
+      std::this_thread::yield();
+    if (proven) (void)send_descriptor(socket.get(), memfd.get());
+  });
+  MappedMemory memory;
+  std::vector<WatchedPeer> watched;
+  Status status;
+  {
+    const Alarms alarms(2000);
+    status = member.follow(0, geometry, &memory, &watched);
+  }
+  leader.join();
+  CHECK_MESSAGE(status.ok(), status.message);
+  CHECK(memory.size == geometry.total_bytes());
+}
+
 TEST_CASE("an address that nobody listens at is told with the reason, before the timeout") {
   MeetingTerms terms;
   terms.rank = 1;
@@ -214,20 +318,6 @@ TEST_CASE("a malformed card of addresses is refused") {
   TcpMeeting meeting(terms, make_topology(0, {0, 1}));
   CHECK(meeting.set_addresses(1, "nonsense").code == StatusCode::kContract);
   CHECK_FALSE(meeting.set_addresses(1, std::string(6, '\0') + std::string(4, '\0')).ok());
-}
-
-TEST_CASE("a guarded descriptor is closed in a forked child and open in its parent") {
-  int fds[2];
-  REQUIRE(::pipe2(fds, O_CLOEXEC) == 0);
-  const ForkGuardedFd reader{UniqueFd(fds[0])};
-  UniqueFd writer(fds[1]);
-  const int child = ::fork();
-  if (child == 0)
-    ::_exit(::fcntl(reader.get(), F_GETFD) == -1 && ::fcntl(writer.get(), F_GETFD) != -1 ? 0 : 1);
-  int result = 0;
-  REQUIRE(::waitpid(child, &result, 0) == child);
-  CHECK(WEXITSTATUS(result) == 0);
-  CHECK(::fcntl(reader.get(), F_GETFD) != -1);
 }
 
 TEST_CASE("our threads block every signal, and the caller's mask is as before") {

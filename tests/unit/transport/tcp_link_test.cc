@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -123,6 +124,18 @@ TEST_CASE("an end without goodbye makes the peer a suspect, one after a goodbye 
   peer.link.receive();
   CHECK(peer.link.state() == PeerState::kLeft);
   CHECK(peer.link.fd() == -1);
+}
+
+TEST_CASE("a connection that the system ends is told with the system's reason") {
+  Ends ends;
+  std::map<int, ForkGuardedFd> sockets;
+  sockets.emplace(4, guarded(ends.fds[0]));
+  TcpTransport transport(std::move(sockets));
+  transport.channel(4, 1).write("never read", 10);
+  ::close(ends.fds[1]);  // with bytes in it: a reset
+  transport.progress();
+  CHECK(transport.state(4) == PeerState::kSuspect);
+  CHECK(transport.suspicion(4) == "lost its connection (receive: Connection reset by peer)");
 }
 
 TEST_CASE("frames that break the protocol end the connection") {

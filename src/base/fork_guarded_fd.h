@@ -1,4 +1,4 @@
-// Closes this library's sockets in children that the program forks.
+// A file descriptor with one owner that children forked by the program do not keep.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A DataLoader's workers would otherwise hold our connections open for seconds after this rank has
@@ -7,7 +7,7 @@
 
 #include "src/base/unique_fd.h"
 
-namespace hv::runtime {
+namespace hv {
 
 // Owns a descriptor that forked children close at once.
 class ForkGuardedFd {
@@ -26,4 +26,4 @@ class ForkGuardedFd {
   UniqueFd fd_;
 };
 
-}  // namespace hv::runtime
+}  // namespace hv

@@ -1,5 +1,6 @@
+// The set of descriptors that forked children close, and its fork handler.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/transport/fork_guard.h"
+#include "src/base/fork_guarded_fd.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@
 
 #include "src/base/check.h"
 
-namespace hv::runtime {
+namespace hv {
 namespace {
 
 // One bit per descriptor: readable in a forked child without any lock. Higher numbers are not
@@ -57,4 +58,4 @@ void ForkGuardedFd::reset() {
   fd_.reset();
 }
 
-}  // namespace hv::runtime
+}  // namespace hv

@@ -1,0 +1,36 @@
+// AbsenceReport: who has not come, when ranks wait for long to meet the others (hvrun_init).
+// SPDX-License-Identifier: Apache-2.0
+//
+// An agent says that a rank of its own waits (FenceStalled); hvrun asks all agents which of their ranks run and
+// wait nowhere, and names them. io_context thread only.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "launcher/supervise/job.h"
+
+namespace hv::launcher {
+
+class AbsenceReport {
+ public:
+  // job outlives this.
+  AbsenceReport(Job& job, std::function<void(const std::string&)> warn)
+      : job_(job), warn_(std::move(warn)) {}
+
+  // Several agents tell of the same wait: it is looked into once.
+  void fence_stalled();
+
+ private:
+  boost::asio::awaitable<void> ask();
+
+  Job& job_;
+  std::function<void(const std::string&)> warn_;
+  bool is_asking_ = false;
+  TimePoint told_;
+};
+
+// "ranks 2-3 on host b, rank 5 on host c"; empty when nobody is absent. Pure.
+std::string absence_words(const Job& job);
+
+}  // namespace hv::launcher

@@ -1,0 +1,37 @@
+// OutputLedger: what each rank wrote, what of it has been written on, and what is owed for it. Pure.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The agent sends as much of a rank's output as it has credit for; credit comes back as its bytes are written.
+// What has come and was never written is lost, and is told at the end.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hv::launcher {
+
+class OutputLedger {
+ public:
+  // Credit goes back in lumps of at least this, so that a line does not cost a message.
+  static constexpr std::uint32_t kCreditLump = 32 << 10;
+
+  void arrived(std::uint32_t rank, std::size_t bytes) { at(rank).unwritten += bytes; }
+  // The credit to give back now; 0: not yet.
+  std::uint32_t written(std::uint32_t rank, std::size_t bytes);
+  std::uint64_t lost_bytes() const;
+  // Those with lost bytes, ascending.
+  std::vector<int> losers() const;
+
+ private:
+  struct Account {
+    std::uint64_t unwritten = 0;
+    std::uint32_t owed = 0;
+  };
+  Account& at(std::uint32_t rank);
+
+  std::vector<Account> accounts_;
+};
+
+}  // namespace hv::launcher

@@ -1,0 +1,87 @@
+"""hvrun under bad conditions: streams and limits that it was started with, go-betweens, terminals.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import os
+import resource
+import subprocess
+
+import pytest
+
+from launching import clean_environment, run
+from test_endings import alive, pids_in, wait_until
+
+
+def rsh_script(tmp_path, text):
+    """A stand-in for rsh: `script HOST LINE`; every host is this machine, with a home of its own."""
+    script = tmp_path / "rsh"
+    (tmp_path / "home").mkdir()
+    script.write_text(f"#!/bin/sh\nhost=$1; shift\nexport HOME={tmp_path}/home; unset XDG_CACHE_HOME XDG_RUNTIME_DIR\n{text}\n")
+    script.chmod(0o755)
+    return str(script)
+
+
+def run_with(hvrun, *words, preexec):
+    return subprocess.run([hvrun, *words], env=clean_environment(), preexec_fn=preexec, start_new_session=True,
+                          timeout=60, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("how", ["at once", "ignoring SIGTERM"])
+def test_children_of_a_go_between_end_with_hvrun(hvrun, tmp_path, how):
+    """Another host fails first, and hvrun leaves while the start still goes on."""
+    pids = tmp_path / "pids"
+    trap = "trap '' TERM;" if how == "ignoring SIGTERM" else ""
+    rsh = rsh_script(tmp_path, f'if [ "$host" = bad ]; then while [ ! -s {pids} ]; do sleep 0.05; done; exit 9; fi\n'
+                               f"{trap} sleep 47 & echo $! > {pids}; wait")
+    result = run(hvrun, "--rsh", rsh, "-H", "bad:1,dead:1", "true")
+    assert result.returncode == 3
+    child, = pids_in(pids, 1)
+    wait_until(lambda: not alive(child), 1, "the end of the go-between's child")
+
+
+@pytest.mark.parametrize("fd", [0, 1, 2])
+def test_a_closed_standard_stream_is_none_of_hvruns_own_files(hvrun, tmp_path, fd):
+    pids = tmp_path / "pids"
+    wait = f"echo $$ >> {pids}; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
+    process = subprocess.Popen([hvrun, "-np", "2", "sh", "-c", f"{wait}; echo hi; echo ho >&2"], env=clean_environment(),
+                               preexec_fn=lambda: os.close(fd), start_new_session=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pids_in(pids, 2)
+    stream = os.readlink(f"/proc/{process.pid}/fd/{fd}")
+    (tmp_path / "go").touch()
+    out, err = process.communicate(timeout=30)
+    assert stream == "/dev/null"
+    assert process.returncode == 0, err
+    assert out.count(b"hi\n") == (0 if fd == 1 else 2)
+    assert err.count(b"ho\n") == (0 if fd == 2 else 2)
+
+
+def low_limit():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+def test_many_hosts_need_more_open_files_than_the_soft_limit(hvrun, tmp_path):
+    rsh = rsh_script(tmp_path, 'exec sh -c "$1"')
+    hosts = ",".join(f"h{i}:1" for i in range(24))
+    result = run_with(hvrun, "--rsh", rsh, "-H", hosts, "sh", "-c", "ulimit -Sn", preexec=low_limit)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count(b"64\n") == 24  # the ranks have the limit that they would have had
+
+
+def test_too_few_open_files_are_told_with_what_to_do(hvrun, tmp_path):
+    rsh = rsh_script(tmp_path, 'exec sh -c "$1"')
+    hosts = ",".join(f"h{i}:1" for i in range(24))
+    result = run_with(hvrun, "--rsh", rsh, "-H", hosts, "true",
+                      preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
+    assert result.returncode == 3
+    assert b"Too many open files" in result.stderr
+    assert b"ulimit -n" in result.stderr
+
+
+@pytest.mark.parametrize("text", [b"abc", b"abc\n", b"", b"abc\nde"])
+def test_input_at_a_terminal_ends_wherever_its_last_line_does(hvrun, text):
+    result = run(hvrun, "-np", "1", "--pty", "--stdin", "sh", "-c", "stty -echo; echo ready; cat; echo end", stdin=text, timeout=20)
+    assert result.returncode == 0, result.stderr
+    assert b"end" in result.stdout
+    for word in text.split():
+        assert word in result.stdout

@@ -1,0 +1,44 @@
+// Programs whose first line names an interpreter. SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "launcher/agent/rank_command.h"
+#include "tests/unit/agent/agent_client.h"
+
+using namespace hv;
+using namespace hv::tests;
+using launcher::rank_commands;
+
+namespace {
+
+void write_program(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+  ::chmod(path.c_str(), 0755);
+}
+
+}  // namespace
+
+TEST_CASE("a relative interpreter is looked for in the working directory, as the kernel does") {
+  const Folder folder;
+  ::mkdir((folder / "bin").c_str(), 0755);
+  ::symlink("/bin/sh", (folder / "bin/shell").c_str());
+  write_program(folder / "program", "#!bin/shell\necho ran\n");
+  wire::Launch launch = launch_of({"./program"});
+  launch.directory = folder.path();
+  SUBCASE("found") {
+    CHECK_FALSE(rank_commands(launch, {}).problem.has_value());
+    AgentClient client;
+    client.set_up();
+    client.start(launch);
+    CHECK(client.output_of(0) == "ran\n");
+    CHECK(client.finish() == 0);
+  }
+  SUBCASE("missing there") {
+    write_program(folder / "program", "#! bin/other -x\n");
+    const auto problem = rank_commands(launch, {}).problem;
+    REQUIRE(problem);
+    CHECK(problem->what.find("interpreter bin/other: No such file") != std::string::npos);
+  }
+}

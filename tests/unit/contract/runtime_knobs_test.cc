@@ -1,0 +1,107 @@
+// Tests of src/contract/runtime_knobs. SPDX-License-Identifier: Apache-2.0
+#include "src/contract/runtime_knobs.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "src/base/text.h"
+
+namespace {
+
+hv::Environment with(const std::string& name, const std::string& value) {
+  hv::Environment environment;
+  environment.set(name, value);
+  return environment;
+}
+
+bool is_refused(const hv::Environment& environment) {
+  try {
+    hv::KnobReader(hv::runtime_knobs(), environment).check_all();
+  } catch (const hv::Error&) {
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("the runtime's defaults are well-formed and as documented") {
+  const hv::Environment empty;
+  const hv::KnobReader knobs(hv::runtime_knobs(), empty);
+  CHECK_NOTHROW(knobs.check_all());
+  CHECK(knobs.text("HVRUN_LOG_LEVEL") == "warn");
+  CHECK(knobs.integer("HVRUN_FUSION_THRESHOLD") == 64 << 20);
+  CHECK(knobs.integer("HVRUN_CACHE_CAPACITY") == 4096);
+  CHECK(knobs.seconds("HVRUN_STALL_SECONDS") == 60);
+  CHECK_FALSE(knobs.flag("HVRUN_DETERMINISTIC"));
+  CHECK(knobs.text("HVRUN_BACKEND").empty());
+}
+
+TEST_CASE("each runtime knob has one name of ours, at most one of Horovod's, and one sentence") {
+  std::set<std::string> names;
+  for (const hv::Knob& knob : hv::runtime_knobs()) {
+    const std::string name = knob.name, alias = knob.alias, summary = knob.summary;
+    CAPTURE(name);
+    CHECK(name.rfind("HVRUN_", 0) == 0);
+    CHECK(names.insert(name).second);
+    if (!alias.empty()) {
+      CHECK(alias.rfind("HOROVOD_", 0) == 0);
+      CHECK(names.insert(alias).second);
+    }
+    CHECK(summary.back() == '.');
+    CHECK(std::string(knob.choices).empty() == (knob.type != hv::KnobType::kChoice));
+  }
+}
+
+TEST_CASE("every log level that a user can write is one that the log knows") {
+  const auto& table = hv::runtime_knobs();
+  const auto knob = std::find_if(table.begin(), table.end(), [](const hv::Knob& each) {
+    return each.name == std::string("HVRUN_LOG_LEVEL");
+  });
+  REQUIRE(knob != table.end());
+  std::vector<std::string> words = hv::split(knob->choices, '|');
+  for (const std::string& spelling : hv::split(knob->spellings, '|'))
+    words.push_back(spelling.substr(0, spelling.find('=')));
+  CHECK(words.size() == 7);
+  for (const std::string& word : words) {
+    CAPTURE(word);
+    const hv::Environment environment = with("HVRUN_LOG_LEVEL", word);
+    hv::LogLevel level{};
+    CHECK(hv::parse_log_level(hv::KnobReader(table, environment).text("HVRUN_LOG_LEVEL"), &level));
+  }
+}
+
+TEST_CASE("Horovod's names are read, and ours go before them") {
+  hv::Environment environment = with("HOROVOD_FUSION_THRESHOLD", "33554432");
+  environment.set("HOROVOD_STALL_CHECK_TIME_SECONDS", "5");
+  environment.set("HOROVOD_LOG_LEVEL", "WARNING");
+  environment.set("HOROVOD_CACHE_CAPACITY", "0");
+  const hv::KnobReader knobs(hv::runtime_knobs(), environment);
+  CHECK(knobs.integer("HVRUN_FUSION_THRESHOLD") == 32 << 20);
+  CHECK(knobs.seconds("HVRUN_STALL_SECONDS") == 5);
+  CHECK(knobs.text("HVRUN_LOG_LEVEL") == "warn");
+  CHECK(knobs.integer("HVRUN_CACHE_CAPACITY") == 0);
+  environment.set("HVRUN_FUSION_THRESHOLD", "1K");
+  CHECK(knobs.integer("HVRUN_FUSION_THRESHOLD") == 1024);
+}
+
+TEST_CASE("the runtime's limits hold at their edges") {
+  const std::pair<const char*, const char*> good[] = {
+      {"HVRUN_CACHE_CAPACITY", "0"}, {"HVRUN_CACHE_CAPACITY", "1048576"},
+      {"HVRUN_STALL_SECONDS", "0"},  {"HVRUN_FUSION_THRESHOLD", "0"},
+      {"HVRUN_BACKEND", "native"},   {"HVRUN_DETERMINISTIC", "true"}};
+  for (const auto& [name, value] : good) CHECK_FALSE(is_refused(with(name, value)));
+  const std::pair<const char*, const char*> bad[] = {
+      {"HVRUN_CACHE_CAPACITY", "-1"}, {"HVRUN_CACHE_CAPACITY", "1048577"},
+      {"HVRUN_STALL_SECONDS", "-1"},  {"HVRUN_FUSION_THRESHOLD", "-1"},
+      {"HVRUN_BACKEND", "nccl2"},     {"HVRUN_DETERMINISTIC", "2"},
+      {"HVRUN_LOG_LEVEL", "loud"}};
+  for (const auto& [name, value] : bad) {
+    CAPTURE(name);
+    CHECK(is_refused(with(name, value)));
+  }
+}

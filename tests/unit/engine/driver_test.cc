@@ -1,0 +1,71 @@
+// The driver with an engine that breaks: nobody is left waiting for the seat.
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine/driver.h"
+
+#include <doctest/doctest.h>
+
+#include <new>
+
+#include "tests/fakes/fake_backend.h"
+#include "tests/fakes/fake_fabric.h"
+
+using namespace hv;
+using namespace hv::runtime;
+
+namespace {
+
+struct ThrowingBackend : FakeBackend {
+  std::unique_ptr<Collective> start(CollectiveRequest) override { throw std::bad_alloc(); }
+};
+
+// One rank alone.
+struct Job {
+  FakeWires wires{1};
+  FakeFabric fabric{wires, 0};
+  ThrowingBackend backend;
+  Engine engine{{}, fabric, {&backend}};
+  Driver driver{engine, fabric, {}};
+};
+
+std::byte memory[16];
+
+OperationPtr tensor(const std::string& name) {
+  auto operation = std::make_shared<Operation>();
+  operation->name = name;
+  operation->description.kind = CollectiveKind::kAllreduce;
+  operation->description.type = ElementType::kFloat32;
+  operation->description.shape = {4};
+  operation->input = operation->output = memory;
+  return operation;
+}
+
+}  // namespace
+
+TEST_CASE("an exception in the thread that drives ends every wait, and leaves the seat free") {
+  Job job;
+  const OperationPtr operations[] = {tensor("a"), tensor("b"), tensor("c")};
+  std::vector<std::thread> waiters;
+  std::atomic<int> memory_errors{0};
+  for (const OperationPtr& operation : operations) {
+    waiters.emplace_back([&job, &memory_errors, operation] {
+      const Status added = job.engine.enqueue(operation);
+      if (added.ok()) job.driver.wait(operation->is_done, now() + std::chrono::seconds(20));
+      const Status& outcome = added.ok() ? operation->outcome : added;
+      memory_errors += outcome.code == StatusCode::kMemory;
+    });
+  }
+  for (std::thread& waiter : waiters) waiter.join();
+  CHECK(memory_errors == 3);
+  CHECK(job.driver.wait_until_finished(now() + std::chrono::seconds(20)));
+}
+
+TEST_CASE("an exception in the engine thread ends what nobody waits for") {
+  Job job;
+  const OperationPtr operation = tensor("w");
+  REQUIRE(job.engine.enqueue(operation).ok());
+  job.driver.wake();
+  const TimePoint deadline = now() + std::chrono::seconds(20);
+  while (!operation->is_done && now() < deadline) std::this_thread::yield();
+  REQUIRE(operation->is_done);
+  CHECK(operation->outcome.code == StatusCode::kMemory);
+}
