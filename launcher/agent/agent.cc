@@ -11,6 +11,7 @@
 
 #include "hvrun_version.h"
 #include "launcher/agent/rank_command.h"
+#include "launcher/agent/rank_starter.h"
 #include "launcher/facts/facts.h"
 #include "src/base/check.h"
 #include "src/base/text.h"
@@ -225,8 +226,7 @@ bool Agent::go() {
   if (status.ok()) {
     link_.send(wire::Started{ranks_.pids()});
   } else {
-    link_.send(wire::Problem{"start the ranks: " + status.message,
-                             "run the program by hand on that host"});
+    link_.send(wire::Problem{"start the ranks: " + status.message, start_advice(status)});
     end_job(Duration::zero());
   }
   return true;

@@ -97,6 +97,19 @@ Status failure(const SpawnResult& result, const Command& command) {
 
 }  // namespace
 
+std::string start_advice(const Status& failure) {
+  const auto is_for = [&failure](int error) {
+    return failure.message.find(errno_text(error)) != std::string::npos;
+  };
+  if (is_for(EMFILE))
+    return "raise the limit of open files on that host (ulimit -n), or run fewer ranks there: each "
+           "takes "
+           "about three";
+  if (is_for(EAGAIN))
+    return "raise the limit of processes on that host (ulimit -u), or run fewer ranks there";
+  return "run the program by hand on that host";
+}
+
 std::size_t pipe_bytes_for(std::size_t ranks) {
   // Half of /proc/sys/fs/pipe-user-pages-soft's default; beyond that a user's new pipes shrink to a
   // page or two.

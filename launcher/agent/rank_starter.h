@@ -33,6 +33,9 @@ Status start_rank(PumpRoom& room, const Command& command, const wire::LaunchRank
                   const StartOptions& options, const StreamCallbacks& callbacks,
                   std::unique_ptr<RankProcess>* rank);
 
+// What to try after such a failure.
+std::string start_advice(const Status& failure);
+
 // A pipe size that is fast for few ranks and stays within what the kernel grants a user for many.
 std::size_t pipe_bytes_for(std::size_t ranks);
 

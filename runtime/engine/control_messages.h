@@ -56,6 +56,7 @@ struct PartialReport {
 
 struct Report {
   std::uint32_t epoch = 0;
+  std::uint64_t decisions = 0;         // that the sender has applied: so far it knows the cache
   std::vector<std::uint64_t> numbers;  // cached tensors that are ready in the whole subtree
   std::vector<FreshReport> fresh;
   std::vector<PartialReport> partial;
@@ -63,6 +64,7 @@ struct Report {
   template <class Archive>
   void fields(Archive& a) {
     a(epoch);
+    a(decisions);
     a(numbers);
     a(fresh);
     a(partial);

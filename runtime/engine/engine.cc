@@ -66,7 +66,7 @@ bool Engine::is_ended_from_outside() {
     negotiation_.leave();
   }
   Status health = fabric_.health();
-  if (health.ok()) health = told_failure_;
+  if (health.ok()) health = end_reason_;
   if (health.ok() && is_abort_requested_)
     health = {StatusCode::kShutdown, "this rank has shut down"};
   if (health.ok()) return false;
@@ -90,7 +90,7 @@ bool Engine::take_messages(TimePoint time) {
     any = true;
     const Status status = negotiation_.receive(from, message, time);
     if (status.code == StatusCode::kPeerLost) {
-      told_failure_ = status;
+      end_reason_ = status;
     } else if (!status.ok()) {
       // Whoever speaks another language cannot be worked with: it is as good as lost.
       fabric_.mark_lost(from, {StatusCode::kPeerLost, status.message});
@@ -103,7 +103,10 @@ bool Engine::send_messages() {
   const auto messages = negotiation_.take_messages();
   for (const auto& [rank, message] : messages) {
     const Status sent = fabric_.messenger().send(rank, message.data(), message.size());
-    if (!sent.ok()) {
+    if (sent.ok()) continue;
+    if (sent.code != StatusCode::kPeerLost) {
+      end_reason_ = sent;  // the peer would wait for it
+    } else {
       HV_LOG(kDebug, "engine") << sent.message;  // the fabric's health tells at the next step
     }
   }

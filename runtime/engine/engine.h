@@ -88,7 +88,7 @@ class Engine {
   std::atomic<bool> is_leave_requested_{false};
   std::atomic<bool> is_abort_requested_{false};
   bool is_leaving_ = false;
-  Status told_failure_;  // by a neighbour
+  Status end_reason_;  // a neighbour has told its failure, or a message could not be sent
 };
 
 }  // namespace hv::runtime

@@ -50,12 +50,13 @@ bool is_valid(const FreshReport& report, const std::vector<int>& subtree) {
 }
 
 bool is_valid(const Report& report, const std::vector<int>& subtree) {
-  return are_of(report.leaving, subtree) &&
+  return report.leaving.size() <= subtree.size() && are_of(report.leaving, subtree) &&
          std::all_of(report.fresh.begin(), report.fresh.end(),
                      [&](const FreshReport& fresh) { return is_valid(fresh, subtree); }) &&
          std::all_of(
-             report.partial.begin(), report.partial.end(),
-             [&](const PartialReport& partial) { return are_of(partial.missing, subtree); });
+             report.partial.begin(), report.partial.end(), [&](const PartialReport& partial) {
+               return partial.missing.size() <= subtree.size() && are_of(partial.missing, subtree);
+             });
 }
 
 // Allgather: each rank's own first extent, by rank.
@@ -94,20 +95,18 @@ void Negotiation::submit(Submission submission, TimePoint time) {
     is_cached =
         known->first_extents[static_cast<std::size_t>(tree_.self)] == submission.first_extent;
   }
+  if (is_cached) {
+    readiness_.add_number(tree_.self, known->number, time);
+  } else {
+    Variant own{submission.description, {static_cast<std::uint32_t>(tree_.self)}, {}};
+    if (own.description.kind == CollectiveKind::kAllgather)
+      own.first_extents = {submission.first_extent};
+    readiness_.add_fresh(tree_.self, {submission.name, {std::move(own)}}, time);
+  }
   const std::string name = submission.name;
-  const auto [place, is_new] = awaiting_.try_emplace(
-      name, Awaiting{std::move(submission), is_cached ? known->number : 0, submissions_++});
+  const bool is_new =
+      awaiting_.try_emplace(name, Awaiting{std::move(submission), submissions_++}).second;
   HV_CHECK(is_new, "a name in flight was refused before: " + name);
-  report_own(place->second, time);
-}
-
-void Negotiation::report_own(const Awaiting& tensor, TimePoint time) {
-  if (tensor.number != 0) return readiness_.add_number(tree_.self, tensor.number, time);
-  const Submission& submission = tensor.submission;
-  Variant own{submission.description, {static_cast<std::uint32_t>(tree_.self)}, {}};
-  if (own.description.kind == CollectiveKind::kAllgather)
-    own.first_extents = {submission.first_extent};
-  readiness_.add_fresh(tree_.self, {submission.name, {std::move(own)}}, time);
 }
 
 void Negotiation::leave() {
@@ -155,10 +154,15 @@ Status Negotiation::receive_report(const ControlTree::Child& child, std::string_
   if (!decode(bytes, &report) || report.epoch != config_.epoch)
     return bad_message(from, "a broken report");
   if (is_over_) return Status::success();  // it had not heard yet that somebody left
-  if (!is_valid(report, child.subtree)) return bad_message(from, "a report that cannot be");
-  for (const std::uint64_t number : report.numbers) readiness_.add_number(from, number, time);
+  if (!is_valid(report, child.subtree) || report.decisions > decisions_)
+    return bad_message(from, "a report that cannot be");
+  for (const std::uint64_t number : report.numbers) {
+    if (!readiness_.add_number(from, number, time))
+      return bad_message(from, "the number of a tensor that nobody knows");
+  }
   for (const FreshReport& fresh : report.fresh) readiness_.add_fresh(from, fresh, time);
   for (const PartialReport& partial : report.partial) readiness_.add_partial(from, partial, time);
+  readiness_.acknowledge(from, report.decisions);
   auto& leaving = tree_.is_root() ? leaving_ : report_.leaving;
   leaving.insert(leaving.end(), report.leaving.begin(), report.leaving.end());
   return Status::success();
@@ -177,10 +181,6 @@ Status Negotiation::receive_decision(std::string_view bytes) {
 
 void Negotiation::conclude(TimePoint time) {
   if (is_over_) return;
-  for (const std::string& name : std::exchange(to_report_again_, {})) {
-    if (const auto found = awaiting_.find(name); found != awaiting_.end())
-      report_own(found->second, time);
-  }
   if (!readiness_.empty() && stalls_inspector_.is_due(time)) look_for_stalls(time);
   if (tree_.is_root()) {
     decide();
@@ -194,22 +194,28 @@ TimePoint Negotiation::next_look() const {
 }
 
 void Negotiation::report_up() {
-  for (CompleteTensor& tensor : readiness_.take_complete()) {
-    if (tensor.number != 0) {
-      report_.numbers.push_back(tensor.number);
-    } else {
-      report_.fresh.push_back({std::move(tensor.name), std::move(tensor.variants)});
+  do {
+    for (CompleteTensor& tensor : readiness_.take_complete(config_.message_bytes)) {
+      if (tensor.number != 0) {
+        report_.numbers.push_back(tensor.number);
+      } else {
+        report_.fresh.push_back({std::move(tensor.name), std::move(tensor.variants)});
+      }
     }
-  }
-  if (report_.empty()) return;
+    if (!report_.empty()) send_report();
+  } while (readiness_.has_complete());
+}
+
+void Negotiation::send_report() {
   report_.epoch = config_.epoch;
+  report_.decisions = decisions_;
   messages_.emplace_back(tree_.parent, encode_control(ControlType::kReport, report_));
   report_ = {};
 }
 
 std::vector<Negotiation::Ready> Negotiation::collect_ready(Decision& decision) {
   std::vector<Ready> ready;
-  for (CompleteTensor& tensor : readiness_.take_complete()) {
+  for (CompleteTensor& tensor : readiness_.take_complete(config_.message_bytes)) {
     if (Status verdict = judge(tensor.name, tensor.variants); !verdict.ok()) {
       decision.refusals.push_back(
           {tensor.name, static_cast<std::uint32_t>(verdict.code), verdict.message});
@@ -228,6 +234,15 @@ std::vector<Negotiation::Ready> Negotiation::collect_ready(Decision& decision) {
 }
 
 void Negotiation::decide() {
+  do {
+    Decision decision = next_decision();
+    if (decision.empty()) return;
+    send_down(decision);
+    HV_CHECK(apply(decision), "the root decides on what it has itself");
+  } while (readiness_.has_complete());
+}
+
+Decision Negotiation::next_decision() {
   Decision decision;
   decision.epoch = config_.epoch;
   std::vector<Ready> ready = collect_ready(decision);
@@ -243,10 +258,10 @@ void Negotiation::decide() {
       }
     }
   }
-  if (!leaving_.empty()) decision.leaving = static_cast<std::int32_t>(leaving_.front());
-  if (decision.empty()) return;
-  send_down(decision);
-  HV_CHECK(apply(decision), "the root decides on what it has itself");
+  // Whoever leaves is the last word.
+  if (!leaving_.empty() && !readiness_.has_complete())
+    decision.leaving = static_cast<std::int32_t>(leaving_.front());
+  return decision;
 }
 
 void Negotiation::send_down(const Decision& decision) {
@@ -298,6 +313,7 @@ bool Negotiation::can_start(const StartGroup& start) const {
 bool Negotiation::apply(const Decision& decision) {
   std::vector<StartGroup> starts;
   if (!resolve(decision, &starts)) return false;
+  ++decisions_;
   std::vector<Submission> fresh;
   for (const Group& group : decision.groups) {
     for (const std::uint64_t number : group.numbers) {
@@ -330,27 +346,23 @@ void Negotiation::insert(const Decision& decision, const std::vector<Submission>
   std::size_t next = 0;
   for (const Group& group : decision.groups) {
     for (const FreshTensor& tensor : group.fresh) {
-      forget(cache_.insert(tensor.name, fresh[next++].description, tensor.first_extents));
+      readiness_.forget(cache_.insert(tensor.name, fresh[next++].description, tensor.first_extents),
+                        decisions_);
     }
   }
 }
 
-void Negotiation::forget(const std::vector<ResponseCache::Entry>& evicted) {
-  if (evicted.empty()) return;
-  readiness_.forget(evicted);
-  for (const ResponseCache::Entry& entry : evicted) {
-    const auto own = awaiting_.find(entry.name);
-    if (own == awaiting_.end() || own->second.number != entry.number) continue;
-    own->second.number = 0;
-    to_report_again_.push_back(entry.name);
-  }
-}
-
 void Negotiation::look_for_stalls(TimePoint time) {
+  std::size_t bytes = 0;
   for (Waiting& stall : stalls_inspector_.inspect(readiness_.waiting(), time)) {
     if (tree_.is_root()) {
       stalls_.push_back(std::move(stall));
       continue;
+    }
+    bytes += stall.name.size() + sizeof(std::uint32_t) * stall.missing.size();
+    if (bytes > config_.message_bytes && !report_.empty()) {
+      send_report();
+      bytes = 0;
     }
     const auto waited =
         std::chrono::duration_cast<std::chrono::milliseconds>(time - stall.since).count();

@@ -13,9 +13,15 @@
 //   (d) Every node passes the decision on, then applies it: starts the groups in order, fails what
 //   was
 //       refused, and updates its cache, which therefore is the same everywhere.
-//   (e) An entry that a decision evicts may have been reported by number just before: whoever did
-//   so reports
-//       it again in full, and whoever still receives the dead number ignores it.
+//   (e) An entry that a decision evicts may be under way as a number. Each node keeps what it has
+//   evicted
+//       until every child has applied the same decision (a report says how many the sender has
+//       applied, and edges keep their order): a number that arrives until then is turned into the
+//       description, and goes on as that. So a tensor is reported once per use, whatever happens to
+//       its entry; nobody takes back what he said.
+//   (f) What would be too much for one message goes in several. A later decision then takes what the
+//   earlier
+//       ones have left, in rank 0's order within each.
 // Cost of a cached tensor: 8 bytes per edge up, 8 down, and twice the depth of the tree in hops.
 // A rank that fails says so to its neighbours, with the reason, and they fail and pass it on:
 // whoever knows of a loss first tells all. A rank that leaves says so up the tree; the root's word
@@ -42,6 +48,7 @@ struct NegotiationConfig {
   std::int64_t fusion_threshold_bytes = 64 << 20;
   std::size_t cache_capacity = 1024;
   Duration stall_limit = std::chrono::seconds(60);
+  std::size_t message_bytes = 1 << 20;  // reports and decisions are cut near this
 };
 
 // One tensor that this rank has ready.
@@ -94,24 +101,23 @@ class Negotiation {
  private:
   struct Awaiting {
     Submission submission;
-    std::uint64_t number;  // 0: reported in full
-    std::uint64_t order;   // of submission here
+    std::uint64_t order;  // of submission here
   };
   struct Ready;
 
-  void report_own(const Awaiting& tensor, TimePoint time);
   Status receive_report(const ControlTree::Child& child, std::string_view bytes, TimePoint time);
   Status receive_decision(std::string_view bytes);
   Status receive_failure(int from, std::string_view bytes);
   void report_up();
+  void send_report();
   void decide();
+  Decision next_decision();
   std::vector<Ready> collect_ready(Decision& decision);
   void send_down(const Decision& decision);
   bool resolve(const Decision& decision, std::vector<StartGroup>* starts);
   bool can_start(const StartGroup& start) const;
   bool apply(const Decision& decision);
   void insert(const Decision& decision, const std::vector<Submission>& fresh);
-  void forget(const std::vector<ResponseCache::Entry>& evicted);
   void look_for_stalls(TimePoint time);
 
   const NegotiationConfig config_;
@@ -120,8 +126,8 @@ class Negotiation {
   ReadinessTable readiness_;
   StallInspector stalls_inspector_;
   std::unordered_map<std::string, Awaiting> awaiting_;  // this rank's own
-  std::vector<std::string> to_report_again_;            // evicted between report and decision
   std::uint64_t submissions_ = 0;
+  std::uint64_t decisions_ = 0;         // applied
   Report report_;                       // grows until conclude()
   std::vector<std::uint32_t> leaving_;  // root: who asked to
   std::vector<std::pair<int, std::string>> messages_;

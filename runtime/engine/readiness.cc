@@ -3,6 +3,8 @@
 #include "runtime/engine/readiness.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "src/base/check.h"
 
@@ -31,6 +33,18 @@ Variant variant_of(const ResponseCache::Entry& entry, const std::vector<int>& ra
   return variant;
 }
 
+// In a report; a decision on it is no larger, but for the words of a refusal.
+std::size_t bytes_of(const CompleteTensor& tensor) {
+  constexpr std::size_t kLengths = 64;  // what has a fixed size, generously
+  if (tensor.number != 0) return sizeof tensor.number;
+  std::size_t bytes = kLengths + tensor.name.size();
+  for (const Variant& variant : tensor.variants) {
+    bytes += kLengths + 8 * variant.description.shape.size() + 4 * variant.ranks.size() +
+             8 * variant.first_extents.size();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 int ReadinessTable::source_of(int rank) const {
@@ -45,6 +59,13 @@ int ReadinessTable::source_of(int rank) const {
 std::vector<int> ReadinessTable::ranks_of(int source) const {
   if (source == 0) return {tree_.self};
   return tree_.children[static_cast<std::size_t>(source) - 1].subtree;
+}
+
+std::vector<int> ReadinessTable::all_ranks() const {
+  std::vector<int> ranks{tree_.self};
+  for (const ControlTree::Child& child : tree_.children)
+    ranks.insert(ranks.end(), child.subtree.begin(), child.subtree.end());
+  return ranks;
 }
 
 ReadinessTable::Pending& ReadinessTable::pending(const std::string& name, TimePoint time) {
@@ -62,15 +83,21 @@ void ReadinessTable::mark_done(const std::string& name, Pending& tensor, int sou
   if (++tensor.done_count == tensor.done.size()) complete(name, tensor);
 }
 
-void ReadinessTable::add_number(int from, std::uint64_t number, TimePoint time) {
-  const ResponseCache::Entry* entry = cache_.find(number);
-  if (entry == nullptr) return;
+bool ReadinessTable::add_number(int from, std::uint64_t number, TimePoint time) {
   const int source = source_of(from);
+  const ResponseCache::Entry* entry = cache_.find(number);
+  if (entry == nullptr) {
+    const auto found = retired_.find(number);
+    if (found == retired_.end()) return false;
+    add_fresh(from, {found->second.name, {variant_of(found->second, ranks_of(source))}}, time);
+    return true;
+  }
   Pending& tensor = pending(entry->name, time);
-  if (tensor.done[static_cast<std::size_t>(source)]) return;
+  if (tensor.done[static_cast<std::size_t>(source)]) return true;
   tensor.number = number;
   tensor.number_sources.push_back(source);
   mark_done(entry->name, tensor, source);
+  return true;
 }
 
 void ReadinessTable::add_fresh(int from, const FreshReport& report, TimePoint time) {
@@ -91,36 +118,63 @@ void ReadinessTable::add_partial(int from, const PartialReport& report, TimePoin
   tensor.missing[source] = report.missing;
 }
 
-void ReadinessTable::forget(const std::vector<ResponseCache::Entry>& evicted) {
+void ReadinessTable::spell_out(Pending& tensor, const ResponseCache::Entry& entry) const {
+  for (const int source : std::exchange(tensor.number_sources, {}))
+    merge(tensor.variants, variant_of(entry, ranks_of(source)));
+  tensor.number = 0;
+}
+
+void ReadinessTable::forget(const std::vector<ResponseCache::Entry>& evicted,
+                            std::uint64_t decisions) {
   for (const ResponseCache::Entry& entry : evicted) {
     const auto found = pending_.find(entry.name);
-    if (found == pending_.end() || found->second.number != entry.number) continue;
-    Pending& tensor = found->second;
-    for (const int source : tensor.number_sources) {
-      tensor.done[static_cast<std::size_t>(source)] = false;
-      --tensor.done_count;
+    if (found != pending_.end() && found->second.number == entry.number)
+      spell_out(found->second, entry);
+    for (CompleteTensor& tensor : complete_) {
+      if (tensor.number != entry.number) continue;
+      tensor.variants = {variant_of(entry, all_ranks())};
+      tensor.number = 0;
     }
-    tensor.number_sources.clear();
-    tensor.number = 0;
-    if (tensor.done_count == 0 && tensor.missing.empty()) pending_.erase(found);
+    if (tree_.children.empty()) continue;
+    retired_.emplace(entry.number, entry);
+    retirements_.push_back({decisions, entry.number});
+  }
+}
+
+void ReadinessTable::acknowledge(int child, std::uint64_t decisions) {
+  acknowledged_[static_cast<std::size_t>(source_of(child)) - 1] = decisions;
+  if (retirements_.empty()) return;
+  const std::uint64_t everybody = *std::min_element(acknowledged_.begin(), acknowledged_.end());
+  while (!retirements_.empty() && retirements_.front().decisions <= everybody) {
+    retired_.erase(retirements_.front().number);
+    retirements_.pop_front();
   }
 }
 
 void ReadinessTable::complete(const std::string& name, Pending& tensor) {
-  CompleteTensor result{name, tensor.number, std::move(tensor.variants)};
-  if (!result.variants.empty() && result.number != 0) {
+  if (!tensor.variants.empty() && tensor.number != 0) {
     // Some gave the number, some a description: all in full, so that the root can compare.
-    const ResponseCache::Entry* entry = cache_.find(result.number);
+    const ResponseCache::Entry* entry = cache_.find(tensor.number);
     HV_CHECK(entry != nullptr, "numbers of evicted entries have been forgotten");
-    for (const int source : tensor.number_sources)
-      merge(result.variants, variant_of(*entry, ranks_of(source)));
-    result.number = 0;
+    spell_out(tensor, *entry);
   }
-  complete_.push_back(std::move(result));
+  complete_.push_back({name, tensor.number, std::move(tensor.variants)});
   pending_.erase(complete_.back().name);
 }
 
-std::vector<CompleteTensor> ReadinessTable::take_complete() { return std::exchange(complete_, {}); }
+std::vector<CompleteTensor> ReadinessTable::take_complete(std::size_t most_bytes) {
+  std::size_t count = 0, bytes = 0;
+  for (; count < complete_.size(); ++count) {
+    bytes += bytes_of(complete_[count]);
+    if (bytes > most_bytes && count > 0) break;
+  }
+  if (count == complete_.size()) return std::exchange(complete_, {});
+  const auto end = complete_.begin() + static_cast<std::ptrdiff_t>(count);
+  std::vector<CompleteTensor> taken(std::make_move_iterator(complete_.begin()),
+                                    std::make_move_iterator(end));
+  complete_.erase(complete_.begin(), end);
+  return taken;
+}
 
 std::vector<Waiting> ReadinessTable::waiting() const {
   std::vector<Waiting> result;

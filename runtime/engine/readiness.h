@@ -5,6 +5,8 @@
 // is complete when every source has said so; then it leaves the table. Pure; one thread.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -27,19 +29,27 @@ struct CompleteTensor {
 
 class ReadinessTable {
  public:
+  // Both outlive the table.
   ReadinessTable(const ControlTree& tree, const ResponseCache& cache)
-      : tree_(tree), cache_(cache) {}
+      : tree_(tree), cache_(cache), acknowledged_(tree.children.size()) {}
 
-  // from: a rank, this one or a child. An unknown number is one that was evicted while it was under
-  // way: its ranks will report the tensor in full when they hear of that, so it is ignored.
-  void add_number(int from, std::uint64_t number, TimePoint time);
+  // from: a rank, this one or a child. False: no number that this source can mean.
+  bool add_number(int from, std::uint64_t number, TimePoint time);
   void add_fresh(int from, const FreshReport& report, TimePoint time);
   void add_partial(int from, const PartialReport& report, TimePoint time);
-  // These entries have left the cache: what is known by their number alone will be reported anew.
-  void forget(const std::vector<ResponseCache::Entry>& evicted);
+  // These entries leave the cache with the decision that is the decisions-th. What is known by their
+  // number is spelled out; the number itself is understood, and spelled out at once, until all
+  // children have applied that decision too, and so can give it no more.
+  void forget(const std::vector<ResponseCache::Entry>& evicted, std::uint64_t decisions);
+  // A child has applied so many decisions.
+  void acknowledge(int child, std::uint64_t decisions);
 
-  // In the order in which they became complete.
-  std::vector<CompleteTensor> take_complete();
+  // In the order in which they became complete: the next ones, at least one if there is any, up to
+  // so many bytes of a message.
+  std::vector<CompleteTensor> take_complete(std::size_t most_bytes);
+  bool has_complete() const { return !complete_.empty(); }
+  // Evicted entries that are still understood.
+  std::size_t retired() const { return retired_.size(); }
   std::vector<Waiting> waiting() const;
   bool empty() const { return pending_.empty(); }
 
@@ -54,14 +64,25 @@ class ReadinessTable {
     std::map<int, std::vector<std::uint32_t>> missing;  // by source: what a partial report said
   };
 
+  struct Retirement {
+    std::uint64_t decisions = 0;
+    std::uint64_t number = 0;
+  };
+
   int source_of(int rank) const;
   std::vector<int> ranks_of(int source) const;
   Pending& pending(const std::string& name, TimePoint time);
   void mark_done(const std::string& name, Pending& tensor, int source);
   void complete(const std::string& name, Pending& tensor);
+  // Nobody speaks of this tensor by number any more.
+  void spell_out(Pending& tensor, const ResponseCache::Entry& entry) const;
+  std::vector<int> all_ranks() const;
 
   const ControlTree& tree_;
   const ResponseCache& cache_;
+  std::unordered_map<std::uint64_t, ResponseCache::Entry> retired_;  // by number
+  std::deque<Retirement> retirements_;                               // the oldest first
+  std::vector<std::uint64_t> acknowledged_;                          // decisions, by child
   std::unordered_map<std::string, Pending> pending_;
   std::vector<CompleteTensor> complete_;
 };

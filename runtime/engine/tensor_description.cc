@@ -23,6 +23,7 @@ bool TensorDescription::is_valid() const {
   const auto reduction_number = static_cast<int>(reduction);
   if (number < 1 || number > 4 || reduction_number < 1 || reduction_number > 5) return false;
   if (!is_element_type(static_cast<int>(type)) || root < 0) return false;
+  if (shape.size() > kMostDimensions) return false;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const bool may_vary = i == 0 && kind == CollectiveKind::kAllgather;
     if (shape[i] < (may_vary ? kVaries : 0)) return false;

@@ -14,6 +14,7 @@ namespace hv::runtime {
 // An allgather's first extent is each rank's own affair: here it stands as kVaries, beside it as a
 // number.
 constexpr std::int64_t kVaries = -1;
+constexpr std::size_t kMostDimensions = 64;
 
 struct TensorDescription {
   CollectiveKind kind = CollectiveKind::kBarrier;

@@ -31,7 +31,12 @@ void MessageRouter::add(Transport& transport) {
 }
 
 Status MessageRouter::send(int rank, const void* bytes, std::size_t size) {
-  HV_CHECK(size <= kMaxMessageBytes, "a control message is within its limit");
+  if (size > kMaxMessageBytes) {
+    return {StatusCode::kSystem, "send rank " + std::to_string(rank) + " a control message of " +
+                                     std::to_string(size) + " bytes: at most " +
+                                     std::to_string(kMaxMessageBytes) +
+                                     " go in one; enqueue fewer tensors at a time"};
+  }
   HV_CHECK(rank >= 0 && rank < static_cast<int>(peers_.size()),
            "a message goes to a rank of the job");
   if (rank == rank_) {

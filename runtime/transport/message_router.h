@@ -26,6 +26,7 @@ class MessageRouter : public Messenger {
   // Every peer must be reached by exactly one transport, added before the first message.
   void add(Transport& transport);
 
+  // Besides a lost peer's words: kSystem for more than kMaxMessageBytes, and nothing is sent.
   Status send(int rank, const void* bytes, std::size_t size) override;
   bool receive(int* rank, std::string* message) override;
 

@@ -70,21 +70,25 @@ static void gathering_joins_by_rank(int rank, int size) {
   free(input);
 }
 
-/* The input lies where its rows will be, as programs do that gather in place; and elsewhere. */
+/* The input lies where its rows will be, as programs do that gather in place; at the beginning; and
+ * elsewhere. Rows are many, so that some arrive before all are sent. */
 static void a_gather_may_read_from_inside_its_output(int rank, int size) {
-  const int64_t rows = 400000; /* more than the slots of a ring hold */
-  int64_t* output = malloc((size_t)((size + 1) * rows) * sizeof *output);
+  const int64_t few = 70000, many = 400000, total = few + (size - 1) * many;
+  const int64_t rows = rank == 0 ? few : many;
+  const int64_t first = rank == 0 ? 0 : few + (rank - 1) * many;
+  const int64_t starts[3] = {first, 0, total / 2};
+  int64_t* output = malloc((size_t)(total + many) * sizeof *output);
   for (int place = 0; place < 3; ++place) {
-    const int64_t start = place == 0 ? rank * rows : place == 1 ? 0 : (size - 1) * rows + 1;
+    int64_t* input = output + starts[place];
     int64_t wrong = 0;
-    for (int64_t i = 0; i < rows; ++i) output[start + i] = rank * rows + i;
-    hvrun_request gather = sum_of("in place", &rows, 1, output + start, output);
+    for (int64_t i = 0; i < rows; ++i) input[i] = first + i;
+    hvrun_request gather = sum_of("in place", &rows, 1, input, output);
     gather.operation = HVRUN_ALLGATHER;
     gather.type = HVRUN_INT64;
     hvrun_handle handle;
     CHECK(hvrun_enqueue(NULL, &gather, &handle) == HVRUN_OK);
     CHECK(hvrun_wait(NULL, handle, -1, NULL) == HVRUN_OK);
-    for (int64_t i = 0; i < size * rows; ++i) wrong += output[i] != i;
+    for (int64_t i = 0; i < total; ++i) wrong += output[i] != i;
     CHECK(wrong == 0);
     CHECK(hvrun_release(NULL, handle) == HVRUN_OK);
   }

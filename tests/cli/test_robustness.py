@@ -78,6 +78,13 @@ def test_too_few_open_files_are_told_with_what_to_do(hvrun, tmp_path):
     assert b"ulimit -n" in result.stderr
 
 
+def test_too_few_open_files_for_the_ranks_of_a_host_are_told_with_what_to_do(hvrun):
+    result = run_with(hvrun, "-np", "40", "true", preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
+    assert result.returncode == 3
+    assert b"Too many open files" in result.stderr
+    assert b"ulimit -n" in result.stderr
+
+
 @pytest.mark.parametrize("text", [b"abc", b"abc\n", b"", b"abc\nde"])
 def test_input_at_a_terminal_ends_wherever_its_last_line_does(hvrun, text):
     result = run(hvrun, "-np", "1", "--pty", "--stdin", "sh", "-c", "stty -echo; echo ready; cat; echo end", stdin=text, timeout=20)

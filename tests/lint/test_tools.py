@@ -16,29 +16,32 @@ def scripts():
 
 
 def shellcheck(*paths):
-    return run("shellcheck", "-x", *paths).stdout
+    return run("shellcheck", "-x", *paths)
 
 
-def layout_errors(*paths):
-    return run("clang-format-16", "--dry-run", "-Werror", "--style=file:" + str(tree.ROOT / ".clang-format"), *paths).stderr
+def layout(*paths):
+    return run("clang-format-16", "--dry-run", "-Werror", "--style=file:" + str(tree.ROOT / ".clang-format"), *paths)
 
 
 def test_shellcheck_is_content_with_every_script():
     assert "dev" in scripts() and ".ci/run" in scripts()
-    assert shellcheck(*scripts()) == ""
+    result = shellcheck(*scripts())
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_a_bad_script_is_red(tmp_path):
     (tmp_path / "x.sh").write_text("#!/bin/sh\nrm -r $1/*\n")
-    assert shellcheck(tmp_path / "x.sh") != ""
+    assert shellcheck(tmp_path / "x.sh").returncode == 1
 
 
 def test_every_source_is_laid_out_by_clang_format():
     paths = [path for path in tree.files() if path.endswith(tree.CXX)]
-    bad = sorted(set(re.findall(r"^(\S+):\d+:\d+: error", layout_errors(*paths), re.MULTILINE)))
+    result = layout(*paths)
+    bad = sorted(set(re.findall(r"^(\S+):\d+:\d+: error", result.stderr, re.MULTILINE)))
     assert bad == [], "'./dev format' mends this"
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_badly_laid_out_source_is_red(tmp_path):
     (tmp_path / "x.cc").write_text("int  f( ){return 1 ;}\n")
-    assert layout_errors(tmp_path / "x.cc") != ""
+    assert layout(tmp_path / "x.cc").returncode != 0

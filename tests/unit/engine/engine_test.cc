@@ -128,6 +128,27 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a message that the fabric refuses ends the engine in words") {
+  struct Refusing : FakeFabric {
+    using FakeFabric::FakeFabric;
+    Status send(int rank, const void* bytes, std::size_t size) override {
+      if (is_refusing) return {StatusCode::kSystem, "too large"};
+      return FakeFabric::send(rank, bytes, size);
+    }
+    bool is_refusing = true;
+  };
+  FakeWires wires{2};
+  Refusing fabric{wires, 1};
+  FakeBackend backend;
+  Engine engine{{}, fabric, {&backend}};
+  const OperationPtr pending = tensor("w");
+  REQUIRE(engine.enqueue(pending).ok());
+  for (int i = 0; i < 3; ++i) engine.step(now());
+  CHECK(pending->outcome.code == StatusCode::kSystem);
+  CHECK(pending->outcome.message == "tensor 'w': too large");
+  CHECK(engine.has_failed());
+}
+
 TEST_CASE("a failed engine need not be looked at, whatever waited when it failed") {
   Pair pair;
   REQUIRE(pair.engines[0].enqueue(tensor("w")).ok());

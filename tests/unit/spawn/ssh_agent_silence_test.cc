@@ -109,7 +109,6 @@ class SilentAgent {
 TEST_CASE("an ssh-agent that never signs delays its host only, which times out with words") {
   SshWorld world;
   const SilentAgent agent(world.folder, read_file(world.folder / "user_key.pub"));
-  world.configure("  IdentityFile " + world.folder / "no_such_key");
   SpawnOptions options = world.options();
   options.environment.set("SSH_AUTH_SOCK", agent.path);
   options.start_timeout = std::chrono::seconds(6);

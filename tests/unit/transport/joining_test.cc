@@ -221,6 +221,7 @@ int option_of(int socket, int level, int name) {
 TEST_CASE("a connection outlives a peer that is stopped for long, and notices a silent host") {
   const auto before = tcp_connections();
   run_ranks({1, 1}, {}, [&](RankContext& context) {
+    require(context.run({}).ok(), "a barrier: both ends are set up");
     if (context.rank != 0) return;
     int connections = 0;
     for (const int socket : tcp_connections()) {

@@ -1,0 +1,57 @@
+"""Ranks that do not come to the meeting of hvrun_init are named, and nobody waits for them in vain.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import pathlib
+import time
+
+import pytest
+
+from launching import run, start
+
+ONE_HOST = ["-np", "2"]
+
+
+def two_hosts(tmp_path):
+    """Two names for this machine, each with an agent of its own."""
+    script = tmp_path / "rsh"
+    script.write_text("#!/bin/sh\nshift; exec sh -c \"$*\"\n")
+    script.chmod(0o755)
+    return ["--rsh", str(script), "-H", "a:1,b:1"]
+
+
+def hello(hvrun):
+    return str(pathlib.Path(hvrun).parent / "examples" / "hello_ranks")
+
+
+@pytest.fixture(params=["one host", "two hosts"])
+def hosts(request, tmp_path):
+    return ONE_HOST if request.param == "one host" else two_hosts(tmp_path)
+
+
+def test_a_rank_that_ends_well_without_joining_is_told_to_those_who_wait(hvrun, hosts, tmp_path):
+    began = time.monotonic()
+    result = run(hvrun, *hosts, "sh", "-c", f'[ "$RANK" = 1 ] && exit 0; exec {hello(hvrun)}', HOME=str(tmp_path))
+    assert result.returncode != 0
+    assert time.monotonic() - began < 15
+    assert b"rank 1 ended with exit code 0 and had not joined the job (hvrun_init)" in result.stderr
+
+
+def test_a_rank_that_comes_late_is_waited_for_and_named_meanwhile(hvrun, hosts, tmp_path):
+    script = f'[ "$RANK" = 1 ] && while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; exec {hello(hvrun)}'  # sleep-ok: a rank that is busy
+    process = start(hvrun, *hosts, "sh", "-c", script, HOME=str(tmp_path), HVRUN_STALL_SECONDS="0.3")
+    words = b""
+    while b"not there: rank 1 on host" not in words:
+        line = process.stderr.readline()
+        assert line, words
+        words += line
+    assert b"ranks have waited over 0.3 s to meet the others (hvrun_init)" in words
+    (tmp_path / "go").touch()
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert b"[0] " in out and b"[1] " in out
+
+
+def test_plain_programs_that_end_at_different_times_are_no_loss(hvrun, hosts, tmp_path):
+    result = run(hvrun, *hosts, "sh", "-c", '[ "$RANK" = 1 ] && exit 0; sleep 0.3', HOME=str(tmp_path))  # sleep-ok: ends later
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
