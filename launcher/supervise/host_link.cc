@@ -7,6 +7,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "src/base/text.h"
+#include "src/wire/wipe.h"
 
 namespace hv::launcher {
 namespace {
@@ -60,7 +61,9 @@ void HostLink::start() {
 
 void HostLink::queue(std::string frame) {
   if (ended_) return;
-  outgoing_ += frame;
+  // It may hold the job's key.
+  append_secret(&outgoing_, frame);
+  wipe(&frame);
   work_.cancel();
 }
 
@@ -135,9 +138,10 @@ asio::awaitable<void> HostLink::write_loop() {
       continue;
     }
     writing_ = true;
-    const std::string bytes = std::exchange(outgoing_, {});
+    std::string bytes = std::exchange(outgoing_, {});
     const bool written = co_await channel_->write(asio::buffer(bytes));
     writing_ = false;
+    wipe(&bytes);
     if (!written && !ended_) {
       // What the agent still said before it went may wait in the channel: the reader meets the end itself.
       co_return;

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/api/context.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 
 #include "runtime/backend/backend_list.h"
+#include "runtime/collective/patience.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/contract/runtime_knobs.h"
@@ -73,18 +72,6 @@ EngineConfig engine_config(const SharedSettings& settings, int epoch) {
   return config;
 }
 
-int usable_cores() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-// A rank that is bound to its own core has that core for itself whatever its neighbours number.
-PatienceConfig patience_for(const RankIdentity& identity) {
-  PatienceConfig patience;
-  if (identity.local_size > usable_cores()) patience.spin = Duration::zero();
-  return patience;
-}
-
 // What an operator would ask first: who is here, over what, with which settings.
 void log_joined(const ContextParts& parts, const std::vector<std::unique_ptr<Backend>>& backends,
                 const SharedSettings& settings, TimePoint begun) {
@@ -141,7 +128,7 @@ Context::Context(ContextParts parts, std::unique_ptr<Fabric> fabric,
       fabric_(std::move(fabric)),
       backends_(std::move(backends)),
       engine_(config, *fabric_, pointers(backends_)),
-      driver_(engine_, fabric_->doorbell(), patience_for(identity_)) {}
+      driver_(engine_, fabric_->doorbell(), patience_for(identity_.local_size)) {}
 
 Context::~Context() { shutdown(); }
 

@@ -20,8 +20,8 @@
 #include <mutex>
 #include <thread>
 
+#include "runtime/collective/patience.h"
 #include "runtime/engine/engine.h"
-#include "runtime/engine/patience.h"
 #include "runtime/transport/fabric.h"
 
 namespace hv::runtime {

@@ -39,8 +39,8 @@ TEST_CASE("a pair that cannot talk is told with both names and the reason") {
 TEST_CASE("an address that several hosts have is not handed out when nobody was reached") {
   const std::vector<std::vector<std::string>> candidates{{"172.17.0.1", "10.0.0.1"},
                                                          {"172.17.0.1"}};
-  const AddressChoice choice = choose_addresses(
-      {"a", "b"}, candidates, {{0, {1, {}, "refused"}}, {1, {0, {}, "refused"}}});
+  const AddressChoice choice =
+      choose_addresses({"a", "b"}, candidates, {{0, {1, {}, "refused"}}, {1, {0, {}, "refused"}}});
   CHECK(choice.addresses == std::vector<std::string>{"10.0.0.1", "b"});
 }
 

@@ -52,12 +52,11 @@ TEST_CASE("the summary names the rank, its host, how it ended and its last lines
   EndedJob job;
   job.words[1] = {"Traceback", "ValueError: \x1b[31mno"};
   job.ended(1, killed(11));
-  CHECK(
-      job.text() ==
-      "hvrun: error: rank 1 on host a ended with SIGSEGV (Segmentation fault) after 2.2 s\n"
-      "hvrun: its last lines:\n"
-      "    Traceback\n"
-      "    ValueError: \\x1b[31mno\n");
+  CHECK(job.text() ==
+        "hvrun: error: rank 1 on host a ended with SIGSEGV (Segmentation fault) after 2.2 s\n"
+        "hvrun: its last lines:\n"
+        "    Traceback\n"
+        "    ValueError: \\x1b[31mno\n");
 }
 
 TEST_CASE("only the last twenty lines of the cause are shown") {

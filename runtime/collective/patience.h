@@ -19,6 +19,9 @@ struct PatienceConfig {
   Duration yield = std::chrono::microseconds(50);  // after that; then sleep
 };
 
+// Without the spin where a host has more ranks than this process may use cores: all may be busy.
+PatienceConfig patience_for(int ranks_here);
+
 class Patience {
  public:
   explicit Patience(const PatienceConfig& config) : config_(config) {}
@@ -35,6 +38,8 @@ class Patience {
     if (idle < config_.spin) {
 #if defined(__x86_64__)
       __builtin_ia32_pause();
+#elif defined(__aarch64__)
+      asm volatile("yield");
 #endif
       return true;
     }

@@ -1,5 +1,5 @@
 // Tests of spin, yield, sleep. SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/patience.h"
+#include "runtime/collective/patience.h"
 
 #include <doctest/doctest.h>
 
@@ -17,4 +17,10 @@ TEST_CASE("patience ends after spin and yield, and begins anew when something ha
   CHECK(patience.linger(start + microseconds(100)));
   CHECK(patience.linger(start + microseconds(159)));
   CHECK_FALSE(patience.linger(start + microseconds(160)));
+}
+
+TEST_CASE("with more ranks than cores nobody spins, and everybody still yields") {
+  CHECK(patience_for(1).spin > Duration::zero());
+  CHECK(patience_for(1 << 20).spin == Duration::zero());
+  CHECK(patience_for(1 << 20).yield == patience_for(1).yield);
 }
