@@ -16,8 +16,8 @@ namespace hv::runtime {
 namespace {
 
 constexpr std::chrono::seconds kAgentTimeout{30};
-// As good as for ever: a rank may prepare its data for hours before it joins. hvrun names who is missing after
-// HVRUN_STALL_SECONDS, and a rank that ends is told to those who wait.
+// As good as for ever: a rank may prepare its data for hours before it joins. hvrun names who is
+// missing after HVRUN_STALL_SECONDS, and a rank that ends is told to those who wait.
 constexpr std::chrono::hours kMeetingTimeout{24 * 365};
 
 void set_up_log(const Environment& environment, const RankIdentity& identity) {

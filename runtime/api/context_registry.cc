@@ -10,8 +10,8 @@
 namespace hv::runtime {
 namespace {
 
-// Contexts that exist, and turns at the default one; read in a forked child, which may lock nothing:
-// a lock that another thread held is never released there.
+// Contexts that exist, and turns at the default one; read in a forked child, which may lock
+// nothing: what another thread had locked is never unlocked there.
 std::atomic<int> live_contexts{0};
 std::atomic<bool> is_forked_child{false};
 

@@ -28,7 +28,7 @@ class ContextRegistry {
   // Takes it out: later calls find nothing. nullptr when there is none such.
   std::shared_ptr<Context> remove(const hvrun_context* context);
 
-  // The default context is made and left by one thread at a time; the others wait, and find it done.
+  // The default context is made and left by one thread at a time; others wait, and find it done.
   using Make = std::function<Status(std::shared_ptr<Context>*)>;
   // Does nothing where there is one.
   Status make_default(const Make& make);

@@ -3,25 +3,26 @@
 //
 // A pure state machine: inputs in, messages and verdicts out, time passed in; nothing blocks,
 // nothing is sent here. Each rank is a node of the control tree.
-//   (a) A rank submits a tensor. In the response cache, exactly as it is now: its number is enough.
-//   Else its
-//       whole description is reported.
-//   (b) A node waits until its whole subtree has the tensor ready, then reports it once to its
-//   parent. (c) The root, where everything is complete in the end, compares descriptions, orders
-//   what is ready as
-//       rank 0 submitted it, plans the fusion and sends one decision down the tree.
-//   (d) Every node passes the decision on, then applies it: starts the groups in order, fails what
-//   was
-//       refused, and updates its cache, which therefore is the same everywhere.
-//   (e) An entry that a decision evicts may be under way as a number. Each node keeps what it has
-//   evicted
-//       until every child has applied the same decision (a report says how many the sender has
-//       applied, and edges keep their order): a number that arrives until then is turned into the
-//       description, and goes on as that. So a tensor is reported once per use, whatever happens to
-//       its entry; nobody takes back what he said.
-//   (f) What would be too much for one message goes in several. A later decision then takes what the
-//   earlier
-//       ones have left, in rank 0's order within each.
+//
+// (a) A rank submits a tensor. In the response cache, exactly as it is now: its number is enough.
+// Else its whole description is reported.
+//
+// (b) A node waits until its whole subtree has the tensor ready, then reports it once to its parent.
+//
+// (c) The root, where everything is complete in the end, compares descriptions, orders what is ready
+// as rank 0 submitted it, plans the fusion and sends one decision down the tree.
+//
+// (d) Every node passes the decision on, then applies it: starts the groups in order, fails what was
+// refused, and updates its cache, which therefore is the same everywhere.
+//
+// (e) An entry that a decision evicts may be under way as a number. Each node keeps what it has
+// evicted until every child has applied the same decision (a report says how many the sender has
+// applied, and edges keep their order): a number that arrives until then is turned into the
+// description, and goes on as that. So a tensor is reported once per use, whatever happens to its
+// entry.
+//
+// (f) What would be too much for one message goes in several: rank 0's order holds within each.
+//
 // Cost of a cached tensor: 8 bytes per edge up, 8 down, and twice the depth of the tree in hops.
 // A rank that fails says so to its neighbours, with the reason, and they fail and pass it on:
 // whoever knows of a loss first tells all. A rank that leaves says so up the tree; the root's word

@@ -1,5 +1,5 @@
-/* Sums for ever, deaf to SIGTERM; tells when and how the loss of a peer ended that. For tests/cluster.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Sums for ever, deaf to SIGTERM; tells when and how the loss of a peer ended that. For tests of
+ * real hosts (tests/cluster). SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>

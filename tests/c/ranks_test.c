@@ -187,8 +187,7 @@ static void two_threads_join_and_leave_as_one(int rank, int size) {
   if (rank != 0) {
     const struct timespec slow = {0, 300 * 1000000};
     CHECK(hvrun_barrier(NULL) == HVRUN_ERROR_SHUTDOWN); /* as soon as rank 0 leaves */
-    nanosleep(&slow, NULL);
-        /* sleep-ok: a peer that leaves late is the point */ /* sleep-ok: a peer that is slow to leave */
+    nanosleep(&slow, NULL);                             /* sleep-ok: it leaves late */
     CHECK(hvrun_shutdown(NULL) == HVRUN_OK);
     return;
   }

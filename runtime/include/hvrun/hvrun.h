@@ -121,8 +121,9 @@ typedef struct hvrun_request {
   int32_t ndim;              /* 0: a scalar (one element; in an allgather a row); at most 64 */
   const int64_t* shape;      /* ndim extents, elements */
   const void* input;         /* broadcast: read on the root only, NULL elsewhere if you like */
-  void* output;              /* may equal input; an allgather's has room for all ranks' rows, and an
-                                input inside it is copied first. NULL: the library owns the result */
+  void* output;              /* may equal input; an allgather's has room for all ranks' rows, and
+                                an input inside it is copied first. NULL: the library owns the
+                                result */
   double prescale;           /* 0 means 1: multiplies the input before the reduction */
   double postscale;          /* 0 means 1: multiplies the result */
   int32_t device;            /* 0: host memory */
