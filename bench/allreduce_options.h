@@ -1,5 +1,6 @@
 // What the allreduce benchmarks, ours and OpenMPI's, share: options, repetitions, the form of a
-// result. SPDX-License-Identifier: Apache-2.0
+// result.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <sched.h>

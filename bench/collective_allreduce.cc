@@ -1,5 +1,6 @@
 // Times the collective layer alone: blocking allreduce of float32 between ranks of this host, over
-// shared memory. SPDX-License-Identifier: Apache-2.0
+// shared memory.
+// SPDX-License-Identifier: Apache-2.0
 //
 // One run is one round: the ranks are forked, connect, and time every size; rank 0 prints one line
 // per size

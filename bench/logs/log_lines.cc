@@ -1,7 +1,8 @@
 // bench_log_lines: a rank that writes numbered lines of 87 bytes to stdout as fast as it can.
 // SPDX-License-Identifier: Apache-2.0
 //
-// bench_log_lines LINES WRITE_BYTES: one write(2) for each WRITE_BYTES, wherever lines end; 0: one for each line.
+// bench_log_lines LINES WRITE_BYTES: one write(2) for each WRITE_BYTES, wherever lines end; 0: one
+// for each line.
 #include <unistd.h>
 
 #include <cerrno>

@@ -1,8 +1,10 @@
-// bench_output_room: how fast the output room alone takes, labels and writes lines; no ranks, no agent.
+// bench_output_room: how fast the output room alone takes, labels and writes lines; no ranks, no
+// agent.
 // SPDX-License-Identifier: Apache-2.0
 //
-// bench_output_room CHUNK_BYTES [--timestamp|--no-label]: 2 ranks x 1 million lines of 87 bytes to a file in memory.
-// Prints seconds, and beside them those of copying the same bytes into such a file with bare write(2).
+// bench_output_room CHUNK_BYTES [--timestamp|--no-label]: 2 ranks x 1 million lines of 87 bytes to
+// a file in memory. Prints seconds, and beside them those of copying the same bytes into such a
+// file with bare write(2).
 #include <sys/mman.h>
 #include <unistd.h>
 

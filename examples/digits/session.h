@@ -1,5 +1,6 @@
 // What the training says to the other ranks: a thin layer over hvrun.h in which every call is
-// checked. SPDX-License-Identifier: Apache-2.0
+// checked.
+// SPDX-License-Identifier: Apache-2.0
 //
 // A failed call throws std::runtime_error with hvrun's own words; there is nothing to retry, for a
 // rank that is lost does not come back.

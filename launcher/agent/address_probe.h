@@ -1,5 +1,6 @@
 // Which addresses of the other hosts can be reached from here? Asks all at once; a proof tells the
-// right host. SPDX-License-Identifier: Apache-2.0
+// right host.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // The agent: hvrun's hand on one host. Its conversation with hvrun (src/wire/messages.h), as a
-// state machine. SPDX-License-Identifier: Apache-2.0
+// state machine.
+// SPDX-License-Identifier: Apache-2.0
 //
 //   greeted -> set up -> ready -> running -> ending -> leaving
 //        \________\________\________________/    from anywhere: End, hvrun lost, a signal, the

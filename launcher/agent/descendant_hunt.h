@@ -1,5 +1,6 @@
 // Ending every descendant of this process, whatever it did to get away. Used by the agent and by
-// its guard. SPDX-License-Identifier: Apache-2.0
+// its guard.
+// SPDX-License-Identifier: Apache-2.0
 //
 // The process is a child subreaper: whoever loses its parent becomes its child, so that setsid and
 // double forks change nothing, and waitpid's ECHILD proves that nothing is left. Each pass signals

@@ -1,5 +1,6 @@
 // The agent's one loop: readiness of descriptors (epoll) and timers. Everything in the agent runs
-// on it. SPDX-License-Identifier: Apache-2.0
+// on it.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Not Asio: its descriptors become non-blocking as open files, which the agent's inherited streams
 // share with others, and the agent stays a third of the size. One thread only: PDEATHSIG of the

@@ -1,5 +1,6 @@
 // What an agent has ready on its host for one job: the ranks' socket, the master port, the probe
-// listener, the cgroup. SPDX-License-Identifier: Apache-2.0
+// listener, the cgroup.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>

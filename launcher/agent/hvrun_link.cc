@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::size_t kReadBytes = 64 << 10;
 constexpr int kPieces = 32;
-// What the kernel may hold for hvrun: each refill costs two context switches, which a busy machine makes dear.
+// What the kernel may hold for hvrun: each refill costs two context switches, which a busy machine
+// makes dear.
 constexpr int kKernelBytes = 1 << 20;
 // Frames that are written before the loop looks at other things again.
 constexpr int kWritesInARow = 16;

@@ -1,5 +1,6 @@
 // The agent's conversation with hvrun as a stream: frames in from fd 0, frames out to fd 1, on the
-// event loop. SPDX-License-Identifier: Apache-2.0
+// event loop.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Both descriptors are inherited: O_NONBLOCK is never set on them, because it belongs to the open
 // file that others (the login shell, sshd) share. A socket takes MSG_DONTWAIT; a pipe is opened

@@ -14,8 +14,8 @@ constexpr std::size_t kMostWaiting = 4 * wire::kStdinWindow;
 // Ctrl-D: a terminal cannot be closed on one side.
 constexpr char kEndOfInput = 4;
 
-// A Ctrl-D behind these is read as the end; behind others the first one only hands over what the line
-// holds so far.
+// A Ctrl-D behind these is read as the end; behind others the first one only hands over what the
+// line holds so far.
 bool ends_line(char byte) { return byte == '\n' || byte == '\r' || byte == kEndOfInput; }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What hvrun reads on its stdin, on its way into one rank. SPDX-License-Identifier: Apache-2.0
+// What hvrun reads on its stdin, on its way into one rank.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // The cgroup v2 leaf in which a host's ranks live, where one can be made: it lets the kernel end
-// them all at once. SPDX-License-Identifier: Apache-2.0
+// them all at once.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Everything here is an addition: where a cgroup cannot be made, moved into or killed, the search
 // for descendants (descendant_hunt.h) does the work alone.

@@ -1,5 +1,6 @@
 // How the job on this host is ended: SIGTERM to all, SIGKILL after the grace, until nothing is
-// left. SPDX-License-Identifier: Apache-2.0
+// left.
+// SPDX-License-Identifier: Apache-2.0
 //
 //   idle -> terminating (SIGTERM sent) -> killing (SIGKILL, again and again) -> over
 #pragma once

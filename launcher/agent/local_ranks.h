@@ -1,5 +1,6 @@
 // The ranks of this host: starting all or none, finding one by pid or number, signalling, what is
-// still open. SPDX-License-Identifier: Apache-2.0
+// still open.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // What the agent still has to send: control frames before output frames, each frame whole. Sans
-// I/O. SPDX-License-Identifier: Apache-2.0
+// I/O.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Output may fill up behind a slow link; an Exited, a Pong or a Problem must not wait for it. So
 // there are two lanes, and the control lane goes first as soon as the frame that is under way has

@@ -1,5 +1,6 @@
 // One stream of one rank: reads its pipe (or terminal) as it fills and sends it on, as far as
-// credit and room reach. SPDX-License-Identifier: Apache-2.0
+// credit and room reach.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Without credit, or while too much waits for hvrun, the pipe is left alone: it fills, and the rank
 // slows down. A writer of small pieces is read in lumps: after a small read the pump rests for a

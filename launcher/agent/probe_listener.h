@@ -1,9 +1,10 @@
 // Answers the other agents' probes: proves over TCP that this is that host of that job. Until the
-// ranks are launched. SPDX-License-Identifier: Apache-2.0
+// ranks are launched.
+// SPDX-License-Identifier: Apache-2.0
 //
 // A stranger who connects learns nothing: the listener takes 32 bytes, answers with a nonce and a
-// proof that only a holder of the key can check, takes the guest's proof, and closes. Nothing else is
-// heard. Connections are bounded in number and time.
+// proof that only a holder of the key can check, takes the guest's proof, and closes. Nothing else
+// is heard. Connections are bounded in number and time.
 #pragma once
 
 #include <cstddef>

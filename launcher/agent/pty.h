@@ -1,4 +1,5 @@
-// A pseudo-terminal for one rank. SPDX-License-Identifier: Apache-2.0
+// A pseudo-terminal for one rank.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // What each rank shall execute: its environment put together, its program found on this host. Pure
-// but for the checks. SPDX-License-Identifier: Apache-2.0
+// but for the checks.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>
@@ -25,8 +26,8 @@ struct RankCommands {
 };
 RankCommands rank_commands(const wire::Launch& launch, const Environment& own);
 
-// Why a file that is there and executable could not be executed in that directory: its interpreter, if
-// that is the reason. The kernel looks for a relative one in the directory of the process.
+// Why a file that is there and executable could not be executed in that directory: its interpreter,
+// if that is the reason. The kernel looks for a relative one in the directory of the process.
 std::string interpreter_problem(const std::string& program, const std::string& directory);
 
 }  // namespace hv::launcher

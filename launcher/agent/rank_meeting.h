@@ -1,5 +1,6 @@
 // What the ranks of this host put, and which fence they have all come to. Pure; rank_socket.h does
-// the I/O. SPDX-License-Identifier: Apache-2.0
+// the I/O.
+// SPDX-License-Identifier: Apache-2.0
 //
 // A fence ends when every rank of the job has come to it: each agent reports its own ranks
 // (FenceIn), hvrun answers with everybody's puts (FenceOut). A rank that has said goodbye or has

@@ -1,4 +1,5 @@
-// Starts one rank: pipes or a terminal, then the process. SPDX-License-Identifier: Apache-2.0
+// Starts one rank: pipes or a terminal, then the process.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

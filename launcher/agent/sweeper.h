@@ -1,5 +1,6 @@
 // Ends what a lost agent left on this host: every process of this user whose environment names the
-// job. SPDX-License-Identifier: Apache-2.0
+// job.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <set>

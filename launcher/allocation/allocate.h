@@ -8,8 +8,8 @@
 
 namespace hv::launcher {
 
-// hosts: -H as written; a word without comma, colon or bracket that is a readable file is that hostfile.
-// host_file: --hostfile. Both empty: this machine. Throws Error(kUsage).
+// hosts: -H as written; a word without comma, colon or bracket that is a readable file is that
+// hostfile. host_file: --hostfile. Both empty: this machine. Throws Error(kUsage).
 HostList allocate(const std::string& hosts, const std::string& host_file);
 
 }  // namespace hv::launcher

@@ -41,8 +41,8 @@ bool is_name_character(char c) {
          c == '.' || c == '_' || c == ':' || c == '%';
 }
 
-// Cuts "user@name" or "[v6]" out of text[begin, end); a name never begins with '-', so that it can never be
-// taken for an option by a remote shell.
+// Cuts "user@name" or "[v6]" out of text[begin, end); a name never begins with '-', so that it can
+// never be taken for an option by a remote shell.
 HostEntry parse_name(const Place& place, std::size_t begin, std::size_t end, bool allow_colon) {
   HostEntry entry;
   std::string_view text = place.text.substr(begin, end - begin);
@@ -84,7 +84,8 @@ int parse_slots(const Place& place, std::size_t begin, std::size_t end) {
   return static_cast<int>(*slots);
 }
 
-// Adds an entry or sums it up with an earlier one of the same host. A bare name that repeats counts its lines.
+// Adds an entry or sums it up with an earlier one of the same host. A bare name that repeats counts
+// its lines.
 class Collector {
  public:
   void add(HostEntry entry, const Place& place) {

@@ -31,8 +31,9 @@ constexpr std::size_t kMostHostfileBytes = 16u << 20;
 // "a:2,user@b:4,[fd00::1]:2,c"
 HostList parse_host_expression(std::string_view text);
 
-// A line per host: "name", "user@name", "name slots=4"; '#' starts a comment. A bare name that repeats has one
-// slot a line; a name with stated slots that repeats has their sum. source names the file in messages.
+// A line per host: "name", "user@name", "name slots=4"; '#' starts a comment. A bare name that
+// repeats has one slot a line; a name with stated slots that repeats has their sum. source names
+// the file in messages.
 HostList parse_hostfile(std::string_view content, const std::string& source);
 
 }  // namespace hv::launcher

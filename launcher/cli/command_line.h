@@ -1,8 +1,9 @@
 // The command line: options by group, the program and its arguments, the subcommands.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program is found before the option parser sees anything: it is the first word that is neither an option
-// nor an option's value, or what follows "--". Everything behind it belongs to the program.
+// The program is found before the option parser sees anything: it is the first word that is neither
+// an option nor an option's value, or what follows "--". Everything behind it belongs to the
+// program.
 #pragma once
 
 #include <string>

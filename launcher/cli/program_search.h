@@ -7,8 +7,8 @@
 
 namespace hv::launcher {
 
-// What the search knows of an option: its spellings ("--np", "-n") and whether the next word is its value.
-// An option with an optional value takes it only after '='.
+// What the search knows of an option: its spellings ("--np", "-n") and whether the next word is its
+// value. An option with an optional value takes it only after '='.
 struct OptionShape {
   std::vector<std::string> names;
   bool takes_value = false;

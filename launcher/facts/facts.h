@@ -1,5 +1,6 @@
 // What is in this host, for the agent's Hello: from /proc, /sys and device nodes only, in about a
-// millisecond. SPDX-License-Identifier: Apache-2.0
+// millisecond.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // The NVIDIA GPUs of this host that this user may open, as the kernel driver lists them. No driver
-// call is made. SPDX-License-Identifier: Apache-2.0
+// call is made.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

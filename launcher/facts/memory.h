@@ -1,4 +1,5 @@
-// How much memory the ranks of this host can have. SPDX-License-Identifier: Apache-2.0
+// How much memory the ranks of this host can have.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// How many columns of a terminal a text fills. Pure; an estimate good enough to keep updates in one row.
+// How many columns of a terminal a text fills. Pure; an estimate good enough to keep updates in one
+// row.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

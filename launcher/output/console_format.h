@@ -1,8 +1,10 @@
-// ConsoleFormat: from the ranks' bytes to the bytes of one console; one form for pipes and files, one for terminals.
+// ConsoleFormat: from the ranks' bytes to the bytes of one console; one form for pipes and files,
+// one for terminals.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pure: appends to `out` what shall be written next, and learns the time from its caller. Between two calls the
-// formats differ in what may stand unfinished on the console's last line; each says so in its own header.
+// Pure: appends to `out` what shall be written next, and learns the time from its caller. Between
+// two calls the formats differ in what may stand unfinished on the console's last line; each says
+// so in its own header.
 #pragma once
 
 #include <cstddef>

@@ -12,7 +12,8 @@
 namespace hv::launcher {
 namespace {
 
-// Large enough that a write's fixed cost vanishes, small enough to stay in the cache until the kernel copies it.
+// Large enough that a write's fixed cost vanishes, small enough to stay in the cache until the
+// kernel copies it.
 constexpr std::size_t kBatchBytes = 256 << 10;
 constexpr std::size_t kFallbackColumns = 80;
 

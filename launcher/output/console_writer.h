@@ -1,4 +1,5 @@
-// ConsoleWriter: one thread that turns chunks into lines and writes them to hvrun's stdout, stderr or both.
+// ConsoleWriter: one thread that turns chunks into lines and writes them to hvrun's stdout, stderr
+// or both.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +20,8 @@ struct ConsoleTarget {
   LabelStyle style;
 };
 
-// Do both lead to the same file, pipe or terminal? Then one thread must write both, or lines would be torn.
+// Do both lead to the same file, pipe or terminal? Then one thread must write both, or lines would
+// be torn.
 bool is_same_file(int fd, int other_fd);
 
 class ConsoleWriter {

@@ -16,7 +16,8 @@
 namespace hv::launcher {
 namespace {
 
-// Beyond this many, all are closed and opened again as they are needed: hvrun has other uses for descriptors.
+// Beyond this many, all are closed and opened again as they are needed: hvrun has other uses for
+// descriptors.
 constexpr std::size_t kOpenFiles = 128;
 
 struct RankFile {

@@ -1,8 +1,10 @@
-// FileWriter: one thread that writes rank.N/stdout and rank.N/stderr of an output directory, byte for byte.
+// FileWriter: one thread that writes rank.N/stdout and rank.N/stderr of an output directory, byte
+// for byte.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file that exists and is no regular file (a FIFO, a device) may block for ever, in open already: it gets a
-// FileWriter of its own, so that it holds up nobody but its own rank. Files of earlier jobs are overwritten.
+// A file that exists and is no regular file (a FIFO, a device) may block for ever, in open already:
+// it gets a FileWriter of its own, so that it holds up nobody but its own rank. Files of earlier
+// jobs are overwritten.
 #pragma once
 
 #include <memory>

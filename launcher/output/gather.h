@@ -1,4 +1,5 @@
-// Folds what many ranks said into one text for each thing that was said: "ranks 0-15: same trace". Pure.
+// Folds what many ranks said into one text for each thing that was said: "ranks 0-15: same trace".
+// Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,8 +14,8 @@ struct GatheredText {
   std::vector<std::string> lines;
 };
 
-// Ranks with equal lines become one group. Groups are in the order of their first rank; ranks without any line
-// are left out.
+// Ranks with equal lines become one group. Groups are in the order of their first rank; ranks
+// without any line are left out.
 std::vector<GatheredText> gather(
     const std::vector<std::pair<int, std::vector<std::string>>>& lines_by_rank);
 

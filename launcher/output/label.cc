@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 
-// Cyan, green, yellow, magenta, blue and red: readable on dark and light grounds; neighbours differ.
+// Cyan, green, yellow, magenta, blue and red: readable on dark and light grounds; neighbours
+// differ.
 constexpr std::array kColours = {"\x1b[36m", "\x1b[32m", "\x1b[33m",
                                  "\x1b[35m", "\x1b[34m", "\x1b[31m"};
 constexpr const char* kNoColour = "\x1b[0m";

@@ -14,7 +14,8 @@ struct LabelStyle {
   bool colour = false;  // escape sequences around "[rank]"
 };
 
-// "[3] ", "2026-11-21T04:40:48.123456Z " or both in this order. One for each console: it remembers texts.
+// "[3] ", "2026-11-21T04:40:48.123456Z " or both in this order. One for each console: it remembers
+// texts.
 class LabelMaker {
  public:
   explicit LabelMaker(LabelStyle style) : style_(style) {}

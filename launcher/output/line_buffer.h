@@ -1,8 +1,9 @@
 // LineBuffer: cuts one stream's bytes into lines, whatever pieces they arrive in. Pure.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Only '\n' ends a line. A line longer than the limit comes out in pieces of the limit; no byte is added,
-// dropped or looked at otherwise. What has no end yet is held back, never more than the limit.
+// Only '\n' ends a line. A line longer than the limit comes out in pieces of the limit; no byte is
+// added, dropped or looked at otherwise. What has no end yet is held back, never more than the
+// limit.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,8 @@ namespace hv::launcher {
 
 constexpr std::size_t kLongestLine = 1 << 20;
 
-// held, then text, are a line or a piece of one. Both point into memory that lasts until the sink returns.
+// held, then text, are a line or a piece of one. Both point into memory that lasts until the sink
+// returns.
 struct LinePiece {
   enum class Ending { kNewline, kCut, kEndOfStream };  // kNewline: text ends in it
   std::string_view held;

@@ -121,7 +121,8 @@ void OutputRoom::flush() {
 }
 
 void OutputRoom::flush_then(std::function<void()> done) {
-  // Points at something, so that it is told from no token; what counts is that its last owner lets go of it.
+  // Points at something, so that it is told from no token; what counts is that its last owner lets
+  // go of it.
   rooms_->put_token(Token(rooms_.get(), [call = std::move(done)](void*) { call(); }));
 }
 

@@ -1,16 +1,20 @@
-// OutputRoom: what ranks wrote goes in as chunks, whole labelled lines come out on the console and in files.
+// OutputRoom: what ranks wrote goes in as chunks, whole labelled lines come out on the console and
+// in files.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nothing else in hvrun writes to its stdout or stderr while a room exists. Flow control, end to end:
+// Nothing else in hvrun writes to its stdout or stderr while a room exists. Flow control, end to
+// end:
 //   agent --(at most its credits)--> io_context thread --add()--> writer threads --write(2)--> console, files
 //     ^---------- Credit message <------ on_written(rank, bytes) <-------'
-// A chunk is reported by on_written once every sink that wants it has written it (the beginning of a line whose
-// end has not come counts as written: at most kLongestLine a stream is held). So memory is bounded by the
-// credits, and a reader that stands still slows the ranks whose output it would read, and loses nothing.
+// A chunk is reported by on_written once every sink that wants it has written it (the beginning of
+// a line whose end has not come counts as written: at most kLongestLine a stream is held). So
+// memory is bounded by the credits, and a reader that stands still slows the ranks whose output it
+// would read, and loses nothing.
 //
-// Threads: one per console descriptor (one for both where they are the same file), one for all regular files of
-// the directory, one for each file there that is none (a FIFO may block for ever, in open already). Each does
-// blocking writes and may be left behind blocked; O_NONBLOCK is never set on anything.
+// Threads: one per console descriptor (one for both where they are the same file), one for all
+// regular files of the directory, one for each file there that is none (a FIFO may block for ever,
+// in open already). Each does blocking writes and may be left behind blocked; O_NONBLOCK is never
+// set on anything.
 #pragma once
 
 #include <chrono>
@@ -46,9 +50,10 @@ class OutputRoom {
  public:
   // So many bytes of the rank have been written. From a writer thread.
   using Written = std::function<void(std::uint32_t rank, std::size_t bytes)>;
-  // A sink cannot be written any more; told once for each, from a writer thread. what: "write to ...", without
-  // the system's reason. stream: 1 or 2 for the console, 0 for a file. What this sink gets from here on is
-  // dropped (and counts as written, so that nothing waits for it): the caller ends the job.
+  // A sink cannot be written any more; told once for each, from a writer thread. what: "write to
+  // ...", without the system's reason. stream: 1 or 2 for the console, 0 for a file. What this sink
+  // gets from here on is dropped (and counts as written, so that nothing waits for it): the caller
+  // ends the job.
   using Broken = std::function<void(const std::string& what, int errno_value, int stream)>;
 
   // Throws Error(kUsage) when the directory cannot be made.
@@ -60,19 +65,22 @@ class OutputRoom {
 
   // add, note and last_lines: all from one thread; they never block.
   void add(OutputChunk chunk);
-  // The launcher's own words, to stderr, on lines of their own; a newline is added where there is none.
+  // The launcher's own words, to stderr, on lines of their own; a newline is added where there is
+  // none.
   void note(std::string text);
   // The rank's last lines of both streams in order of arrival, oldest first, at most kRecentLines.
   std::vector<std::string> last_lines(std::uint32_t rank) const;
 
-  // Waits until all that came before has been written, however long a reader takes. flush_then calls done
-  // instead, from a writer thread: for threads that must stay awake meanwhile.
+  // Waits until all that came before has been written, however long a reader takes. flush_then
+  // calls done instead, from a writer thread: for threads that must stay awake meanwhile.
   void flush();
   void flush_then(std::function<void()> done);
 
-  // Writes what is left, beginnings of lines too, and ends the threads. Nothing may be added afterwards.
+  // Writes what is left, beginnings of lines too, and ends the threads. Nothing may be added
+  // afterwards.
   void finish();
-  // The same, but threads still blocked after the limit are left behind: false. No callback comes afterwards.
+  // The same, but threads still blocked after the limit are left behind: false. No callback comes
+  // afterwards.
   bool finish_within(std::chrono::milliseconds limit);
 
  private:

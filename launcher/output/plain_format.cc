@@ -1,10 +1,10 @@
 // The form for pipes and files: whole lines only, every byte kept. See ConsoleFormat.
 // SPDX-License-Identifier: Apache-2.0
 //
-// With a label each line begins one and ends in a newline: a last line that has none gets one, a piece of a line
-// longer than kLongestLine gets " [cont]" and one. Without label nothing is added as long as no other stream's
-// text follows, so that one rank's output goes through byte for byte: an unfinished line stays open, and whoever
-// writes next closes it.
+// With a label each line begins one and ends in a newline: a last line that has none gets one, a
+// piece of a line longer than kLongestLine gets " [cont]" and one. Without label nothing is added
+// as long as no other stream's text follows, so that one rank's output goes through byte for byte:
+// an unfinished line stays open, and whoever writes next closes it.
 #include <vector>
 
 #include "launcher/output/console_format.h"

@@ -14,12 +14,14 @@ namespace hv::launcher {
 constexpr std::size_t kRecentLines = 20;
 constexpr std::size_t kRecentBytes = 8 << 10;
 
-// Keeps the raw ends of what came, a copy of at most kRecentBytes a chunk, and looks for lines only when asked.
+// Keeps the raw ends of what came, a copy of at most kRecentBytes a chunk, and looks for lines only
+// when asked.
 class RecentLines {
  public:
   void add(int stream, std::string_view bytes);
-  // Both streams' lines in the order in which they ended, oldest first; a line whose beginning is gone starts
-  // with an ellipsis, and a last line without newline counts. Without newlines and '\r' before them.
+  // Both streams' lines in the order in which they ended, oldest first; a line whose beginning is
+  // gone starts with an ellipsis, and a last line without newline counts. Without newlines and '\r'
+  // before them.
   std::vector<std::string> lines() const;
 
  private:

@@ -1,7 +1,8 @@
 // Reports: what the writer threads tell the owner of the room: bytes written, sinks broken.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by all writer threads, which may outlive the room; after silence() its owner hears nothing any more.
+// Shared by all writer threads, which may outlive the room; after silence() its owner hears nothing
+// any more.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// The form for terminals: whole lines, progress updates at most 5/s a rank, and beginnings of lines after 1 s.
+// The form for terminals: whole lines, progress updates at most 5/s a rank, and beginnings of lines
+// after 1 s.
 // SPDX-License-Identifier: Apache-2.0
 //
 // The terminal's last row may stand open, showing one stream's unfinished line in one of two ways:
@@ -7,7 +8,8 @@
 //   update     text before or after a '\r': its program means to overwrite it. It is clipped to one row and drawn
 //              anew in place, also by another rank's update; another stream's whole line ends the row first, and
 //              the line is shown whole again when it ends.
-// '\r' replaces the row instead of moving the cursor, since the row begins with a label; "\r\n" ends a line.
+// '\r' replaces the row instead of moving the cursor, since the row begins with a label; "\r\n"
+// ends a line.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -146,8 +148,9 @@ void TerminalFormat::finish_line(StreamId id, std::string_view mark, std::string
   stream.begun_ns = begun_ns;
 }
 
-// Over the open row where that may be and can be done (a beginning may fill several rows), else below it.
-// Returns the columns of the row that are filled then, blanks over what was there before included.
+// Over the open row where that may be and can be done (a beginning may fill several rows), else
+// below it. Returns the columns of the row that are filled then, blanks over what was there before
+// included.
 std::size_t TerminalFormat::draw_over(bool may, std::string_view text, std::size_t columns,
                                       std::string& out) {
   std::size_t covered = 0;

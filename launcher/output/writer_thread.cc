@@ -9,7 +9,8 @@ namespace hv::launcher {
 WriterThread::WriterThread(std::function<void()> body) {
   std::promise<void> ended;
   ended_ = ended.get_future();
-  // A thread inherits the mask: blocking around its creation leaves no moment in which it could be hit.
+  // A thread inherits the mask: blocking around its creation leaves no moment in which it could be
+  // hit.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

@@ -13,8 +13,8 @@ namespace hv::launcher {
 
 class WriterThread {
  public:
-  // body owns, or shares in, everything it touches. It runs with all signals blocked: they are for the thread
-  // that handles them, and a closed pipe is an EPIPE instead of SIGPIPE.
+  // body owns, or shares in, everything it touches. It runs with all signals blocked: they are for
+  // the thread that handles them, and a closed pipe is an EPIPE instead of SIGPIPE.
   explicit WriterThread(std::function<void()> body);
   ~WriterThread();
   WriterThread(const WriterThread&) = delete;

@@ -1,4 +1,5 @@
-// LaunchPlan: which rank runs where. A pure function of (JobSpec, hosts, facts) makes it; a dry run prints it.
+// LaunchPlan: which rank runs where. A pure function of (JobSpec, hosts, facts) makes it; a dry run
+// prints it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -40,13 +41,15 @@ struct LaunchPlan {
   std::vector<std::string> warnings;
 };
 
-// facts: one per entry of the list (one in all for this machine), none where the host was not asked.
-// Ranks fill the first host's slots, then the next's. Throws Error(kUsage) when they do not fit.
+// facts: one per entry of the list (one in all for this machine), none where the host was not
+// asked. Ranks fill the first host's slots, then the next's. Throws Error(kUsage) when they do not
+// fit.
 LaunchPlan make_plan(const JobSpec& spec, const HostList& list,
                      const std::vector<std::optional<HostFacts>>& facts);
 
-// Upper bound on the hosts that ranks can be placed on before facts are known: hosts beyond it need no agent.
-// Hosts with stated slots fill first to last; a host without a stated number may have one slot at least.
+// Upper bound on the hosts that ranks can be placed on before facts are known: hosts beyond it need
+// no agent. Hosts with stated slots fill first to last; a host without a stated number may have one
+// slot at least.
 std::size_t hosts_needed(const JobSpec& spec, const HostList& list);
 
 constexpr int kMostRanks = 1 << 20;

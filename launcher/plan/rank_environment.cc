@@ -91,7 +91,8 @@ CommonEnvironment common_environment(const JobSpec& spec, const Environment& own
   for (const auto& [name, value] : entries) result.entries.push_back(name + "=" + value);
   result.host_variables = patterns;
   if (spec.clean_environment) result.host_variables.push_back("PATH");
-  // An exported name beats the host's own value; the agent lets common entries win over host variables.
+  // An exported name beats the host's own value; the agent lets common entries win over host
+  // variables.
   return result;
 }
 

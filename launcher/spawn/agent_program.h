@@ -1,4 +1,5 @@
-// AgentProgram: the agent's file on this machine, as what gets copied to hosts. Read once, when first needed.
+// AgentProgram: the agent's file on this machine, as what gets copied to hosts. Read once, when
+// first needed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,7 +22,8 @@ class AgentProgram {
   std::optional<std::string> content_;
 };
 
-// The machine in an ELF header as uname names it; empty when bytes begin no ELF file. A number for unknown ones.
+// The machine in an ELF header as uname names it; empty when bytes begin no ELF file. A number for
+// unknown ones.
 std::string elf_machine(const std::string& bytes);
 
 }  // namespace hv::launcher

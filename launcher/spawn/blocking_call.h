@@ -1,7 +1,9 @@
-// BlockingCall: something that can only be had by blocking, in a thread of its own that nobody has to wait for.
+// BlockingCall: something that can only be had by blocking, in a thread of its own that nobody has
+// to wait for.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The thread shares what the work has captured, touches neither the io_context nor its maker, and may outlive both.
+// The thread shares what the work has captured, touches neither the io_context nor its maker, and
+// may outlive both.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -19,8 +21,8 @@ class BlockingCall {
   BlockingCall(boost::asio::any_io_executor executor, const std::string& doing,
                std::function<void()> work);
 
-  // True once the work is through: what it has written can be read then. False after abandon(): it belongs to the
-  // thread alone.
+  // True once the work is through: what it has written can be read then. False after abandon(): it
+  // belongs to the thread alone.
   boost::asio::awaitable<bool> done();
   void abandon();
 

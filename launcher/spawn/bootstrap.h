@@ -1,4 +1,5 @@
-// The conversation that turns a fresh login into a running agent, over any channel. See start_line.h for its words.
+// The conversation that turns a fresh login into a running agent, over any channel. See
+// start_line.h for its words.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,8 +19,8 @@ struct BootstrapPlan {
   std::shared_ptr<AgentProgram> agent;
 };
 
-// channel: to a shell that start_line() has reached. Gives back a channel whose next byte is the agent's.
-// Throws Error(kStart), or kTimeout at the deadline.
+// channel: to a shell that start_line() has reached. Gives back a channel whose next byte is the
+// agent's. Throws Error(kStart), or kTimeout at the deadline.
 boost::asio::awaitable<std::unique_ptr<AgentChannel>> bootstrap_agent(
     std::unique_ptr<AgentChannel> channel, BootstrapPlan plan, StartDeadline& deadline);
 

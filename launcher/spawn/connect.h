@@ -1,7 +1,8 @@
 // One TCP connection to a host that has several addresses: the first that answers wins.
 // SPDX-License-Identifier: Apache-2.0
 //
-// In the given order, the next one 250 ms after the last without waiting for its fate (as RFC 8305 proposes).
+// In the given order, the next one 250 ms after the last without waiting for its fate (as RFC 8305
+// proposes).
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

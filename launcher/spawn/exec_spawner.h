@@ -1,4 +1,5 @@
-// Reaches hosts by a command: `CMD host <start line>`. For --rsh, and for the system's ssh where libssh does not suffice.
+// Reaches hosts by a command: `CMD host <start line>`. For --rsh, and for the system's ssh where
+// libssh does not suffice.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,10 +13,12 @@
 
 namespace hv::launcher {
 
-// Words of a command line as a shell would split them: blanks, '...', "...", backslash. Throws Error(kUsage).
+// Words of a command line as a shell would split them: blanks, '...', "...", backslash. Throws
+// Error(kUsage).
 std::vector<std::string> split_command(const std::string& text);
 
-// The system's ssh for one host: never asks, never forwards, runs one command, checks keys as hvrun does.
+// The system's ssh for one host: never asks, never forwards, runs one command, checks keys as hvrun
+// does.
 std::vector<std::string> system_ssh_command(const HostTarget& host, bool accept_new_host_keys,
                                             Duration timeout);
 
@@ -23,7 +26,8 @@ class ExecSpawner : public Spawner {
  public:
   ExecSpawner(const SpawnOptions& options, std::shared_ptr<AgentProgram> agent)
       : options_(options), agent_(std::move(agent)) {}
-  // By options.remote_shell; user, port and identity file are passed as ssh's -l, -p and -i when they are given.
+  // By options.remote_shell; user, port and identity file are passed as ssh's -l, -p and -i when
+  // they are given.
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override;
   // By these words, to which the start line is added.
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start_by(std::vector<std::string> words,

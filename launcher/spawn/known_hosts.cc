@@ -190,7 +190,8 @@ void append_known_host(const std::string& file, const std::string& name, const s
     throw_append(file, errno);
   const UniqueFd fd(::open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600));
   if (!fd) throw_append(file, errno);
-  // Appended in one write: several hosts, or several hvruns, never clash. The lock is held for that write only.
+  // Appended in one write: several hosts, or several hvruns, never clash. The lock is held for that
+  // write only.
   (void)::flock(fd.get(), LOCK_EX);
   const std::string line =
       (ends_in_line(fd.get()) ? "" : "\n") + name + " " + type + " " + base64 + "\n";

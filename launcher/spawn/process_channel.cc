@@ -137,7 +137,8 @@ asio::awaitable<void> ProcessChannel::await_exit(std::shared_ptr<Child> child) {
   }
 }
 
-// A stream that ends usually means that the program does, a moment later: its status is worth the wait.
+// A stream that ends usually means that the program does, a moment later: its status is worth the
+// wait.
 asio::awaitable<void> ProcessChannel::let_it_exit() {
   const auto child = child_;
   child->look();

@@ -1,7 +1,9 @@
-// ProcessChannel: an AgentChannel over a program that runs here: the agent itself, or a command that reaches a host.
+// ProcessChannel: an AgentChannel over a program that runs here: the agent itself, or a command
+// that reaches a host.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program's stdin and stdout are one socket, its stderr a pipe that is read all the time and kept to a bound.
+// The program's stdin and stdout are one socket, its stderr a pipe that is read all the time and
+// kept to a bound.
 #pragma once
 
 #include <boost/asio/local/stream_protocol.hpp>
@@ -16,8 +18,9 @@ namespace hv::launcher {
 // What becomes of the program when the channel closes.
 enum class AtClose {
   kLeave,  // an agent: it sees the end of its stream and clears up by itself
-  // A go-between: it and its children are told to end, and end_go_betweens() sees to it that none outlives hvrun. When
-  // hvrun is killed the kernel ends the command itself; its children see their streams close.
+  // A go-between: it and its children are told to end, and end_go_betweens() sees to it that none
+  // outlives hvrun. When hvrun is killed the kernel ends the command itself; its children see their
+  // streams close.
   kTerminate,
 };
 
@@ -51,7 +54,8 @@ struct CommandOutput {
   bool clean = false;  // exit code 0
   std::string words;   // how it ended and its stderr
 };
-// Runs it to its end, at most limit bytes of output. cancel: receives a function that breaks it off.
+// Runs it to its end, at most limit bytes of output. cancel: receives a function that breaks it
+// off.
 boost::asio::awaitable<CommandOutput> run_command(const Command& command, std::size_t limit,
                                                   const std::string& doing,
                                                   std::function<void()>* cancel);

@@ -1,7 +1,8 @@
 // Names to addresses, each in a thread of its own: a dead name delays no other host.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asio's resolver has one thread for all names, so ten seconds for a dead one would be ten seconds for all.
+// Asio's resolver has one thread for all names, so ten seconds for a dead one would be ten seconds
+// for all.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -20,7 +21,8 @@ struct Resolution {
   std::string reason;                    // why there are none, in the resolver's words
 };
 
-// Blocking; called in a thread that may outlive everybody who asked. family: AF_UNSPEC, AF_INET or AF_INET6.
+// Blocking; called in a thread that may outlive everybody who asked. family: AF_UNSPEC, AF_INET or
+// AF_INET6.
 using ResolveFunction =
     std::function<Resolution(const std::string& name, std::uint16_t port, int family)>;
 Resolution resolve_by_system(const std::string& name, std::uint16_t port, int family);

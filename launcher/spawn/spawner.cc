@@ -1,4 +1,5 @@
-// Which spawner starts which host. SPDX-License-Identifier: Apache-2.0
+// Which spawner starts which host.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/spawn/spawner.h"
 
 #include "launcher/spawn/exec_spawner.h"

@@ -1,8 +1,9 @@
-// Spawner: how an agent starts on a host. One interface; local, ssh (libssh) and exec (any rsh-like command).
+// Spawner: how an agent starts on a host. One interface; local, ssh (libssh) and exec (any rsh-like
+// command).
 // SPDX-License-Identifier: Apache-2.0
 //
-// The supervisor starts all hosts at once and sees only AgentChannels: a byte stream to an agent that runs.
-// Everything happens on one io_context thread, in coroutines; nothing here blocks it.
+// The supervisor starts all hosts at once and sees only AgentChannels: a byte stream to an agent
+// that runs. Everything happens on one io_context thread, in coroutines; nothing here blocks it.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -28,7 +29,8 @@ struct HostTarget {
   bool is_local = false;      // this machine, named by nobody, or by "localhost"
 };
 
-// The connected stream to one agent. Closing it (or destroying the object) makes the agent end everything.
+// The connected stream to one agent. Closing it (or destroying the object) makes the agent end
+// everything.
 class AgentChannel {
  public:
   virtual ~AgentChannel() = default;
@@ -37,8 +39,8 @@ class AgentChannel {
   // All of it; false when the stream is broken. One caller at a time.
   virtual boost::asio::awaitable<bool> write(boost::asio::const_buffer buffer) = 0;
   virtual void close() = 0;
-  // After the stream has ended: why, as far as known ("ssh: connection reset by peer"), and what the host
-  // printed on stderr; for messages. May be empty.
+  // After the stream has ended: why, as far as known ("ssh: connection reset by peer"), and what
+  // the host printed on stderr; for messages. May be empty.
   virtual std::string last_words() const = 0;
 };
 
@@ -55,14 +57,15 @@ struct SpawnOptions {
 class Spawner {
  public:
   virtual ~Spawner() = default;
-  // Starts the agent (copying it there first if that host lacks this build) and hands over its stream, whose
-  // first byte is the first byte of the agent's Hello frame. Throws Error(kStart or kTimeout) that names host,
-  // reason and mend; kTimeout once start_timeout has passed.
+  // Starts the agent (copying it there first if that host lacks this build) and hands over its
+  // stream, whose first byte is the first byte of the agent's Hello frame. Throws Error(kStart or
+  // kTimeout) that names host, reason and mend; kTimeout once start_timeout has passed.
   virtual boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) = 0;
 };
 
-// Picks per host: local hosts get the local spawner, others ssh, or exec where --rsh is given or where the
-// user's ssh configuration needs what libssh lacks. The reference must outlive every channel.
+// Picks per host: local hosts get the local spawner, others ssh, or exec where --rsh is given or
+// where the user's ssh configuration needs what libssh lacks. The reference must outlive every
+// channel.
 std::unique_ptr<Spawner> make_spawner(SpawnOptions options);
 
 }  // namespace hv::launcher

@@ -1,4 +1,5 @@
-// What to try, by what ssh or the system says. One place, so that libssh's way and the system's ssh advise alike.
+// What to try, by what ssh or the system says. One place, so that libssh's way and the system's ssh
+// advise alike.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,7 +7,8 @@
 
 namespace hv::launcher {
 
-// words: the stderr of an ssh-like command, or a system's reason. Empty when nothing in them is known.
+// words: the stderr of an ssh-like command, or a system's reason. Empty when nothing in them is
+// known.
 std::string advice_for(const std::string& words, const std::string& host);
 // For a failed connect(2).
 std::string connect_advice(int errno_value, const std::string& host);

@@ -1,7 +1,8 @@
 // A look at the user's ssh-agent (draft-miller-ssh-agent): which keys it holds, without blocking.
 // SPDX-License-Identifier: Apache-2.0
 //
-// libssh's own talk with the agent blocks. So the agent is asked here first; one that does not answer is left out.
+// libssh's own talk with the agent blocks. So the agent is asked here first; one that does not
+// answer is left out.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

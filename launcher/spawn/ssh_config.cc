@@ -67,7 +67,8 @@ std::string value_of(const SshWords& words, std::string_view key, std::string_vi
 
 bool is_on(const std::string& value) { return value == "yes" || value == "true"; }
 
-// Tilde and percent tokens of a file name (ssh_config(5), TOKENS). False: it holds one that is not known here.
+// Tilde and percent tokens of a file name (ssh_config(5), TOKENS). False: it holds one that is not
+// known here.
 bool expand(const SshWords& words, const SshSurroundings& surroundings, std::string* name) {
   const std::map<char, std::string> tokens{{'%', "%"},
                                            {'d', surroundings.home},

@@ -1,8 +1,9 @@
-// The user's ssh configuration for one host, from what `ssh -G` prints; and whether libssh can honour it. Pure.
+// The user's ssh configuration for one host, from what `ssh -G` prints; and whether libssh can
+// honour it. Pure.
 // SPDX-License-Identifier: Apache-2.0
 //
-// libssh ignores in silence what it does not know. So whatever changes trust or route and is beyond it is a reason
-// to leave the host to the system's ssh.
+// libssh ignores in silence what it does not know. So whatever changes trust or route and is beyond
+// it is a reason to leave the host to the system's ssh.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // Logging in by public key: ssh-agent and key files; nobody is ever asked for a password.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Order: key files that the user has named (a full agent must not use up the server's patience first), the agent's
-// keys, ssh's usual files.
+// Order: key files that the user has named (a full agent must not use up the server's patience
+// first), the agent's keys, ssh's usual files.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -21,7 +21,8 @@ struct LoginRefusal {
   bool gssapi_is_left = false;  // the server takes Kerberos, which the system's ssh could do
 };
 
-// agent_socket: SSH_AUTH_SOCK, or empty. Nothing: logged in. A session that was closed meanwhile counts as refused.
+// agent_socket: SSH_AUTH_SOCK, or empty. Nothing: logged in. A session that was closed meanwhile
+// counts as refused.
 boost::asio::awaitable<std::optional<LoginRefusal>> log_in(SshSession& session,
                                                            const SshConfig& config,
                                                            std::string host,

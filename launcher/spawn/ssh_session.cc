@@ -42,7 +42,8 @@ std::string ordered_types(const std::string& allowed, const std::vector<std::str
   return join(order, ",");
 }
 
-// AES-GCM first: every machine with GPUs computes it in hardware. Nothing is added to what is allowed.
+// AES-GCM first: every machine with GPUs computes it in hardware. Nothing is added to what is
+// allowed.
 std::string fast_ciphers_first(const std::string& allowed) {
   std::vector<std::string> ciphers = split(allowed, ',');
   std::stable_partition(ciphers.begin(), ciphers.end(), [](const std::string& name) {

@@ -1,10 +1,11 @@
 // SshSession: libssh over a connected socket, driven by the io_context instead of blocking.
 // SPDX-License-Identifier: Apache-2.0
 //
-// libssh in non-blocking mode answers "again"; then the caller awaits activity() and calls again. Several coroutines
-// (one that reads, one that writes) share a session: any libssh call may take packets that another one waits for, so
-// the channel's callbacks wake() all of them, and everybody looks again for what is theirs.
-// io_context thread only. Owned by shared_ptr: waits in flight keep it.
+// libssh in non-blocking mode answers "again"; then the caller awaits activity() and calls again.
+// Several coroutines (one that reads, one that writes) share a session: any libssh call may take
+// packets that another one waits for, so the channel's callbacks wake() all of them, and everybody
+// looks again for what is theirs. io_context thread only. Owned by shared_ptr: waits in flight keep
+// it.
 #pragma once
 
 #include <libssh/libssh.h>
@@ -26,7 +27,8 @@ namespace hv::launcher {
 
 class SshSession : public std::enable_shared_from_this<SshSession> {
  public:
-  // socket: connected, non-blocking. first_types: host key types to ask for first. Throws Error(kStart).
+  // socket: connected, non-blocking. first_types: host key types to ask for first. Throws
+  // Error(kStart).
   SshSession(boost::asio::any_io_executor executor, UniqueFd socket, const SshConfig& config,
              const std::vector<std::string>& first_types);
   ~SshSession();
@@ -37,7 +39,8 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   bool is_closed() const { return closed_; }
   std::string error() const;  // libssh's words for the last failure
 
-  // Repeats a libssh call until it says something else than again, or the session is closed (then: again).
+  // Repeats a libssh call until it says something else than again, or the session is closed (then:
+  // again).
   template <typename Call>
   boost::asio::awaitable<int> until_done(Call call, int again = SSH_AGAIN) {
     int result = call();
@@ -48,9 +51,10 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
     co_return result;
   }
 
-  // The same for a call that blocks by itself, each time in a thread of its own. The session is that thread's meanwhile:
-  // nobody else may use it. Closed meanwhile: again, at once, and the thread frees the session when it is through.
-  // doing: "ask the ssh-agent for a signature". Throws Error(kStart) when there is no thread to be had.
+  // The same for a call that blocks by itself, each time in a thread of its own. The session is
+  // that thread's meanwhile: nobody else may use it. Closed meanwhile: again, at once, and the
+  // thread frees the session when it is through. doing: "ask the ssh-agent for a signature". Throws
+  // Error(kStart) when there is no thread to be had.
   boost::asio::awaitable<int> until_done_in_thread(std::string doing,
                                                    std::function<int(ssh_session)> call, int again);
 

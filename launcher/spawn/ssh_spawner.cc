@@ -30,7 +30,8 @@ struct LeftToSystemSsh {
   std::string reason;
 };
 
-// ssh itself would pass over a file that is not there, and log in by another key than the user meant.
+// ssh itself would pass over a file that is not there, and log in by another key than the user
+// meant.
 void check_identity_file(const HostTarget& host) {
   if (host.identity_file.empty() || ::access(host.identity_file.c_str(), R_OK) == 0) return;
   throw Error(ErrorKind::kStart,

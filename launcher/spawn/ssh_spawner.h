@@ -1,4 +1,5 @@
-// The agent on another host over libssh, or by the system's ssh where the user's configuration needs that.
+// The agent on another host over libssh, or by the system's ssh where the user's configuration
+// needs that.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,8 +1,9 @@
 // StartDeadline: one host's --start-timeout, and what was being done when it passed.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every wait on the way to an agent belongs to a phase, and a phase says how its wait is broken off. Whoever comes
-// back from a wait with nothing asks throw_if_passed() first. io_context thread only.
+// Every wait on the way to an agent belongs to a phase, and a phase says how its wait is broken
+// off. Whoever comes back from a wait with nothing asks throw_if_passed() first. io_context thread
+// only.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::size_t kNoiseKept = 4096;
 
-// Functions first, then two walks over the candidate folders: one that looks for this build, one that installs it.
+// Functions first, then two walks over the candidate folders: one that looks for this build, one
+// that installs it.
 //
 // - A folder counts only if it belongs to this user and is no link, so nobody else can plant a program in /tmp.
 // - Before asking for megabytes, put() writes and runs a tiny script: full, read-only and noexec folders show there.

@@ -1,4 +1,5 @@
-// What hvrun says to a host so that an agent runs there, and how it reads the answers. Pure: no I/O.
+// What hvrun says to a host so that an agent runs there, and how it reads the answers. Pure: no
+// I/O.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   hvrun -> login shell   start_line(), as the remote command: turns any login shell into /bin/sh
@@ -7,8 +8,9 @@
 //                          "<marker> need <machine> <dir>"   send the agent's file now, agent_bytes in all
 //                          "<marker> other <machine>"        its agent could not run here: another kind of machine
 //                          "<marker> fail <reasons>"         no folder can hold and run the agent
-// After "need" comes another answer. What lies there already is run only if it has the agent's size. hvrun sends nothing but the file, and that only when asked, so nobody on the
-// host can read too far. The marker is random: what start-up files print before it is noise.
+// After "need" comes another answer. What lies there already is run only if it has the agent's
+// size. hvrun sends nothing but the file, and that only when asked, so nobody on the host can read
+// too far. The marker is random: what start-up files print before it is noise.
 #pragma once
 
 #include <cstddef>

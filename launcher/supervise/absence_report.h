@@ -1,8 +1,8 @@
 // AbsenceReport: who has not come, when ranks wait for long to meet the others (hvrun_init).
 // SPDX-License-Identifier: Apache-2.0
 //
-// An agent says that a rank of its own waits (FenceStalled); hvrun asks all agents which of their ranks run and
-// wait nowhere, and names them. io_context thread only.
+// An agent says that a rank of its own waits (FenceStalled); hvrun asks all agents which of their
+// ranks run and wait nowhere, and names them. io_context thread only.
 #pragma once
 
 #include <functional>

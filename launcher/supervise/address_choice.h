@@ -1,4 +1,5 @@
-// Which address of each host do the others use? Decided from what agents could reach and prove. Pure.
+// Which address of each host do the others use? Decided from what agents could reach and prove.
+// Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +10,8 @@
 
 namespace hv::launcher {
 
-// Hosts that `host` shall probe: all others up to 32 hosts; beyond, host 0 and the next 8 in a circle.
+// Hosts that `host` shall probe: all others up to 32 hosts; beyond, host 0 and the next 8 in a
+// circle.
 std::vector<int> probe_partners(int host, int hosts);
 
 struct ProbeOutcome {
@@ -18,8 +20,8 @@ struct ProbeOutcome {
 };
 
 struct AddressChoice {
-  // Per host: the one that most probers reached, of equals the first in the host's own order. Where none was
-  // reached: the first that no other host has, too; else the host's name.
+  // Per host: the one that most probers reached, of equals the first in the host's own order. Where
+  // none was reached: the first that no other host has, too; else the host's name.
   std::vector<std::string> addresses;
   std::vector<std::string> warnings;  // pairs that cannot talk, in words
 };

@@ -9,7 +9,8 @@ namespace hv::launcher {
 // Beside hvrun itself, else in ../libexec/hvrun. Throws Error(kStart) when it is in neither place.
 std::string find_agent_file();
 
-// Hex digest of the file's bytes: names its copies on other hosts. Throws Error(kStart) when it cannot be read.
+// Hex digest of the file's bytes: names its copies on other hosts. Throws Error(kStart) when it
+// cannot be read.
 std::string agent_digest(const std::string& file);
 
 }  // namespace hv::launcher

@@ -161,8 +161,8 @@ void EventRouter::rank_exited(HostState& state, const wire::Exited& exited) {
   }
 }
 
-// A rank that ended well and never joined is nobody's loss in a job of plain programs. It is one as soon as
-// ranks of other hosts wait to meet it.
+// A rank that ended well and never joined is nobody's loss in a job of plain programs. It is one as
+// soon as ranks of other hosts wait to meet it.
 void EventRouter::announce_strangers() {
   if (!job_.fences || !job_.fences->is_any_open()) return;
   for (const auto& [rank, words] : std::exchange(strangers_, {}))

@@ -13,7 +13,8 @@ namespace hv::launcher {
 
 struct JobEnd {
   int exit_code = 0;
-  // "ok", "rank_failed", "host_lost", "timeout", "interrupted", "output_closed", "output_failed" or "not_started".
+  // "ok", "rank_failed", "host_lost", "timeout", "interrupted", "output_closed", "output_failed" or
+  // "not_started".
   std::string state;
   std::optional<Verdict> verdict;
   std::string error;                    // not_started, timeout, output_failed: the error's text

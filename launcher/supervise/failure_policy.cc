@@ -7,7 +7,8 @@
 namespace hv::launcher {
 namespace {
 
-// Runtimes end a process by SIGABRT or SIGPIPE when they lose a peer: rather a consequence than a cause.
+// Runtimes end a process by SIGABRT or SIGPIPE when they lose a peer: rather a consequence than a
+// cause.
 bool is_self_inflicted(int signal) { return signal == SIGABRT || signal == SIGPIPE; }
 
 }  // namespace
@@ -55,7 +56,8 @@ bool FailurePolicy::decided(TimePoint now) const {
   if (ends_.size() + unreachable_.size() == static_cast<std::size_t>(ranks_)) return true;
   if (now >= *first_failure_ + kMostCollection) return true;
   if (now < *first_failure_ + kLeastCollection) return false;
-  // A process shows as exiting only once its signal has been delivered: an early answer proves nothing.
+  // A process shows as exiting only once its signal has been delivered: an early answer proves
+  // nothing.
   const bool asked_late_enough =
       last_query_ && *last_query_ >= *first_failure_ + kLeastCollection / 2;
   return asked_late_enough && exiting_.empty() && !waits_for_named_rank();

@@ -1,11 +1,12 @@
 // Which end was the cause? Policy for the first failure of a job; pure, time is passed in.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first report often names a victim: peers see EOF before a big process can be reaped. So after the first
-// failure everything that ends is collected: at least 250 ms, and until no rank is known to be on its way out
-// (asked from every agent) and every rank that survivors named as lost has ended; at most 5 s.
-// Then, in this order: a lost host; a rank ended by a signal that hvrun did not send; a rank that peers named
-// as lost; the earliest non-zero exit code by corrected time. Everything else is a consequence.
+// The first report often names a victim: peers see EOF before a big process can be reaped. So after
+// the first failure everything that ends is collected: at least 250 ms, and until no rank is known
+// to be on its way out (asked from every agent) and every rank that survivors named as lost has
+// ended; at most 5 s. Then, in this order: a lost host; a rank ended by a signal that hvrun did not
+// send; a rank that peers named as lost; the earliest non-zero exit code by corrected time.
+// Everything else is a consequence.
 #pragma once
 
 #include <map>
@@ -47,7 +48,8 @@ class FailurePolicy {
   void named_lost(int rank) { ++named_lost_[rank]; }
   // ranks: those on that host, which hvrun will hear nothing of any more.
   void host_lost(int host, const std::string& reason, const std::vector<int>& ranks, TimePoint now);
-  // Every agent that is there has answered a query sent at `sent`; exiting: ranks on their way out then.
+  // Every agent that is there has answered a query sent at `sent`; exiting: ranks on their way out
+  // then.
   void exiting_ranks(const std::set<int>& exiting, TimePoint sent);
 
   // A failure has happened, and its cause is being looked for.

@@ -17,7 +17,8 @@ class FenceTable {
  public:
   explicit FenceTable(std::size_t hosts) : hosts_(hosts) {}
 
-  // A host's ranks have all come to a fence. Returns the message for every host once the last one has.
+  // A host's ranks have all come to a fence. Returns the message for every host once the last one
+  // has.
   std::optional<wire::FenceOut> arrive(int host, wire::FenceIn in) {
     const auto key = std::pair(in.epoch, in.number);
     Entry& entry = open_[key];

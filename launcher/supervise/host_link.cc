@@ -143,7 +143,8 @@ asio::awaitable<void> HostLink::write_loop() {
     writing_ = false;
     wipe(&bytes);
     if (!written && !ended_) {
-      // What the agent still said before it went may wait in the channel: the reader meets the end itself.
+      // What the agent still said before it went may wait in the channel: the reader meets the end
+      // itself.
       co_return;
     }
   }
@@ -159,7 +160,8 @@ asio::awaitable<void> HostLink::heartbeat_loop() {
     heartbeat_.expires_after(beat);
     co_await heartbeat_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     if (ended_) break;
-    // A beat that comes far too late means that hvrun itself stood still: that is no silence of the host.
+    // A beat that comes far too late means that hvrun itself stood still: that is no silence of the
+    // host.
     if (now() - last_beat > 2 * beat) pardon_silence();
     last_beat = now();
     send(wire::Ping{wall_clock_ns()});

@@ -1,8 +1,9 @@
 // HostLink: the conversation with one agent: frames in and out, heartbeats, clock difference.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lives on the io_context thread. Output never holds control back: the agent queues by credits, and what
-// hvrun sends is small. Any received byte counts as a sign of life; silence beyond lost_after ends the link.
+// Lives on the io_context thread. Output never holds control back: the agent queues by credits, and
+// what hvrun sends is small. Any received byte counts as a sign of life; silence beyond lost_after
+// ends the link.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

@@ -1,4 +1,5 @@
-// HostSweep: a fresh agent on a host that was lost ends what the agent that went without goodbye may have left.
+// HostSweep: a fresh agent on a host that was lost ends what the agent that went without goodbye
+// may have left.
 // SPDX-License-Identifier: Apache-2.0
 //
 // io_context thread only.
@@ -24,8 +25,8 @@ class HostSweep {
 
   // Begins with hosts that have been lost since the last call, if ranks may run there.
   void look_for_lost_hosts();
-  // A host that was lost with its network cannot be swept, and is not waited for beyond deadline(): its own agent
-  // ends everything by itself.
+  // A host that was lost with its network cannot be swept, and is not waited for beyond deadline():
+  // its own agent ends everything by itself.
   bool is_awaited() const { return under_way_ > 0 && now() < deadline_; }
   TimePoint deadline() const { return deadline_; }
 

@@ -1,4 +1,5 @@
-// Job: everything hvrun knows of a running job, by host and by rank. Touched by the io_context thread only.
+// Job: everything hvrun knows of a running job, by host and by rank. Touched by the io_context
+// thread only.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -100,8 +101,9 @@ struct Job {
 
   // The first request counts.
   void request_stop(StopRequest request);
-  // done: captures nothing that has a destructor when written in the co_await itself: g++ 12 destroys it twice.
-  // Waits until done() or the deadline or (unless the job is past caring) a request to stop.
+  // done: captures nothing that has a destructor when written in the co_await itself: g++ 12
+  // destroys it twice. Waits until done() or the deadline or (unless the job is past caring) a
+  // request to stop.
   boost::asio::awaitable<bool> until(std::function<bool()> done, TimePoint deadline,
                                      bool heed_stop = true);
   // Asks all agents for a QueryReply. False: not all had answered by then.

@@ -51,7 +51,8 @@ asio::awaitable<void> connect_host(LaunchContext& context, std::size_t index) {
 
 bool has_failed(const HostState& host) { return host.error || host.lost || host.problem; }
 
-// All hosts that failed, each trouble once; throws. The first trouble is the Error, the rest are announced.
+// All hosts that failed, each trouble once; throws. The first trouble is the Error, the rest are
+// announced.
 [[noreturn]] void throw_failures(LaunchContext& context, const std::string& doing) {
   struct Trouble {
     std::vector<std::string> hosts;
@@ -92,7 +93,8 @@ bool has_failed(const HostState& host) { return host.error || host.lost || host.
   throw Error(troubles.at(0).second.kind, text(troubles[0]), troubles[0].second.hint);
 }
 
-// Waits until every host has done its part; a host that fails ends the launch, once the others had a moment.
+// Waits until every host has done its part; a host that fails ends the launch, once the others had
+// a moment.
 asio::awaitable<void> await_hosts(LaunchContext& context, const std::string& doing,
                                   std::function<bool(const HostState&)> done) {
   Job& job = context.job;

@@ -1,9 +1,10 @@
-// From a JobSpec to running ranks: connect, plan, set up, probe, launch, go. Coroutines over the Job.
+// From a JobSpec to running ranks: connect, plan, set up, probe, launch, go. Coroutines over the
+// Job.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nothing is started on any host before every host has said that it can. Each step throws Error for the first
-// thing that is wrong, with every host that has the same trouble named in it, or StopRequest's exception
-// Interrupted when the user ends the job meanwhile.
+// Nothing is started on any host before every host has said that it can. Each step throws Error for
+// the first thing that is wrong, with every host that has the same trouble named in it, or
+// StopRequest's exception Interrupted when the user ends the job meanwhile.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -34,7 +35,8 @@ struct LaunchContext {
   Announce warn;
 };
 
-// context must outlive the io_context's run: a host that is slow to connect may still use it after an Error.
+// context must outlive the io_context's run: a host that is slow to connect may still use it after
+// an Error.
 boost::asio::awaitable<void> launch_job(LaunchContext& context);
 
 // The hosts that get an agent, as targets.

@@ -1,8 +1,9 @@
-// OutputLedger: what each rank wrote, what of it has been written on, and what is owed for it. Pure.
+// OutputLedger: what each rank wrote, what of it has been written on, and what is owed for it.
+// Pure.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The agent sends as much of a rank's output as it has credit for; credit comes back as its bytes are written.
-// What has come and was never written is lost, and is told at the end.
+// The agent sends as much of a rank's output as it has credit for; credit comes back as its bytes
+// are written. What has come and was never written is lost, and is told at the end.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,8 @@ bool is_ignored(int signal) {
   return current.sa_handler == SIG_IGN;
 }
 
-// How long a stop waits for the agents to hear of it; over a slow link they notice the silence much later.
+// How long a stop waits for the agents to hear of it; over a slow link they notice the silence much
+// later.
 constexpr auto kTellAgents = std::chrono::milliseconds(300);
 
 }  // namespace

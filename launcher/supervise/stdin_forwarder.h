@@ -1,8 +1,9 @@
-// Hands hvrun's standard input to rank 0, never more than a window ahead of what that rank has taken.
+// Hands hvrun's standard input to rank 0, never more than a window ahead of what that rank has
+// taken.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread of its own does the blocking reads, so that nothing is changed on the descriptor that hvrun was
-// given. The thread is left behind, blocked in read, when the job ends first.
+// A thread of its own does the blocking reads, so that nothing is changed on the descriptor that
+// hvrun was given. The thread is left behind, blocked in read, when the job ends first.
 #pragma once
 
 #include <cstddef>

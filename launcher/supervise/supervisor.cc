@@ -40,7 +40,8 @@ namespace asio = boost::asio;
 // Between two questions to the agents while the cause of a failure is looked for.
 constexpr auto kQueryInterval = std::chrono::milliseconds(50);
 constexpr auto kMostGraceAfterLoss = std::chrono::seconds(2);
-// How long output waits for its reader once somebody wants to leave: with the grace, still within 5 s.
+// How long output waits for its reader once somebody wants to leave: with the grace, still within 5
+// s.
 constexpr auto kReaderPatience = std::chrono::seconds(3);
 constexpr auto kLeastReaderPatience = std::chrono::milliseconds(500);
 // More than a rank's streams can hold: what they still have comes, and is dropped here.
@@ -227,7 +228,8 @@ asio::awaitable<void> Supervisor::keep_time_limit() {
   job_.request_stop({StopRequest::Kind::kTimeout, 0, {}});
 }
 
-// Until all ranks have ended well, or the cause of a failure is known, or somebody wants the job to stop.
+// Until all ranks have ended well, or the cause of a failure is known, or somebody wants the job to
+// stop.
 asio::awaitable<void> Supervisor::watch_ranks() {
   while (!job_.stop) {
     sweep_.look_for_lost_hosts();
@@ -242,7 +244,8 @@ asio::awaitable<void> Supervisor::watch_ranks() {
   }
 }
 
-// With a host lost nothing may run 5 s later, anywhere, whatever --grace says (DESIGN §6, promise 1).
+// With a host lost nothing may run 5 s later, anywhere, whatever --grace says (DESIGN §6, promise
+// 1).
 Duration Supervisor::grace_of_end() const {
   const bool is_whole = job_.all_hosts([](const HostState& host) { return !host.lost; });
   return is_whole ? job_.spec.grace : std::min<Duration>(job_.spec.grace, kMostGraceAfterLoss);
@@ -256,7 +259,8 @@ bool Supervisor::is_settled() const {
                      [](const RankState& rank) { return rank.open_streams <= 0; });
 }
 
-// Hosts that are lost meanwhile are swept, and that is waited for. False: too late, or or_else holds.
+// Hosts that are lost meanwhile are swept, and that is waited for. False: too late, or or_else
+// holds.
 asio::awaitable<bool> Supervisor::until_settled(TimePoint deadline, std::function<bool()> or_else) {
   for (;;) {
     sweep_.look_for_lost_hosts();
@@ -391,7 +395,8 @@ asio::awaitable<void> Supervisor::finish(JobEnd end) {
     if (host.link) host.link->close();
   }
   co_await drain_output();
-  // The last bytes could not be written, or somebody lost patience: then the job has not ended well.
+  // The last bytes could not be written, or somebody lost patience: then the job has not ended
+  // well.
   if (end.exit_code == 0 && job_.stop) end = judge();
   end.lost_output_bytes = ledger_.lost_bytes();
   if (end.lost_output_bytes > 0) {

@@ -1,5 +1,6 @@
 // All live contexts of this process, so that a stale, foreign or forked hvrun_context* is an error,
-// not a crash. SPDX-License-Identifier: Apache-2.0
+// not a crash.
+// SPDX-License-Identifier: Apache-2.0
 //
 // An hvrun_context* is a number in disguise and never dereferenced. Any thread may call. Never
 // destroyed: threads may outlive main.

@@ -1,5 +1,6 @@
 // Handles: numbers that a caller holds for its operations. Never used twice in a process, by no
-// context. SPDX-License-Identifier: Apache-2.0
+// context.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Any thread may call. A released operation lives on until the engine has completed it.
 #pragma once

@@ -1,5 +1,6 @@
 // Reads a caller's request, of this or an older size, into an operation; every malformed field is
-// an error. SPDX-License-Identifier: Apache-2.0
+// an error.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "runtime/engine/operation.h"

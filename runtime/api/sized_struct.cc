@@ -1,4 +1,5 @@
-// The growth of the structs of hvrun.h. SPDX-License-Identifier: Apache-2.0
+// The growth of the structs of hvrun.h.
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/api/sized_struct.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // The backends of this build, in order of preference: the first that supports a request carries it
-// out. SPDX-License-Identifier: Apache-2.0
+// out.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>

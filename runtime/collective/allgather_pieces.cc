@@ -1,5 +1,6 @@
 // Allgather, contributions of any size: every rank's contribution goes through the slots piece by
-// piece. SPDX-License-Identifier: Apache-2.0
+// piece.
+// SPDX-License-Identifier: Apache-2.0
 //
 // On each host a rank's contribution is carried by one local rank: on its own host by itself, on
 // another by the rank with the same local number (modulo that host's ranks). A carrier's slot holds

@@ -1,11 +1,11 @@
 // Allreduce on one host, direct: every rank reads every other rank's input and computes the whole
-// result. SPDX-License-Identifier: Apache-2.0
+// result.
+// SPDX-License-Identifier: Apache-2.0
 //
 // For each block of the tensor, with n ranks:
 //   1. copy in: this rank's block into its slot; raise Ready.
 //   2. reduce: when all are Ready, fold the n blocks in rank order into the output (this rank's own
-//   block is
-//      read from the input, still in the cache); raise Done.
+//      block is read from the input, still in the cache); raise Done.
 // A slot is filled again once everybody is Done with it, so blocks overlap as far as the ring has
 // slots; the copy of a later block is carried along by the reduction of an earlier one. One step of
 // waiting; each rank copies B bytes and reads (n-1) * B from its peers. Best for two ranks at any

@@ -1,18 +1,17 @@
 // Allreduce by shares: each rank of a host reduces its own part of every block; hosts then combine
-// the parts. SPDX-License-Identifier: Apache-2.0
+// the parts.
+// SPDX-License-Identifier: Apache-2.0
 //
 // A block is cut into L shares, one for each lane; lane l is local rank l on every host, L the
 // smallest number of ranks that a host has (1 for small tensors: one message between hosts instead
 // of L). For each block:
 //   1. copy in: this rank's block into its slot, less its own share; raise Ready.
 //   2. reduce: when all are Ready, the share's owner folds that share over the host's ranks, in
-//   rank order,
-//      into its slot.
+//      rank order, into its slot.
 //   3. cross hosts (see cross_stage.h): the owner combines it with those of its lane on the other
-//   hosts, in
-//      host order; raise Reduced.
+//      hosts, in host order; raise Reduced.
 //   4. copy out: when all lanes are Reduced, every share from its owner's slot to the output; raise
-//   Done.
+//      Done.
 // Stages work on different blocks at once, as far as the ring has slots. Two steps inside the host;
 // per rank (L-1)/L * B copied in, about B read for the reduction, B copied out. Each element's fold
 // is: within each host in rank order, rounded to the type, then over hosts in host order; it

@@ -1,13 +1,13 @@
 // Broadcast: through the root's slots on its host, and between hosts along a binomial tree, one for
-// each lane. SPDX-License-Identifier: Apache-2.0
+// each lane.
+// SPDX-License-Identifier: Apache-2.0
 //
 // For each block:
 //   on the root's host  1. the root copies it into its slot, Ready. 2. lane l's rank sends share l
-//   of it to its
-//                       children in the tree of hosts. 3. everybody copies it out, Done.
+//                       of it to its children in the tree of hosts. 3. everybody copies it out,
+//                       Done.
 //   on another host     1. lane l's rank receives share l into its slot, Ready, and sends it on to
-//   its own
-//                       children. 2. when all lanes are Ready, everybody copies out, Done.
+//                       its own children. 2. when all lanes are Ready, everybody copies out, Done.
 // log2(H) steps between hosts; each host's lanes send at most log2(H) * B bytes together.
 #include <cstring>
 #include <vector>

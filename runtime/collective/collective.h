@@ -1,5 +1,6 @@
 // Collective: one whole operation among the ranks, described by a request and carried out step by
-// step. SPDX-License-Identifier: Apache-2.0
+// step.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Everything that all ranks must do alike is in the request, and equal on all of them. advance()
 // never blocks and is called by one thread at a time (whoever holds the engine's progress lock).

@@ -1,11 +1,12 @@
 // Between hosts, scatter and gather: each host folds one part of every share and sends the result
-// round. SPDX-License-Identifier: Apache-2.0
+// round.
+// SPDX-License-Identifier: Apache-2.0
 //
 // For each share, cut into H parts:
 //   1. scatter: part j goes to host j (lane phase 0);
 //   2. fold: this host's part with the H-1 that arrive, in host order;
 //   3. gather: the folded part goes to all others (phase 1), and theirs are written over the other
-//   parts.
+//      parts.
 // The phases have channels of their own, so that step 1 of a later share and step 3 of an earlier
 // one can be under way at once and each channel still carries shares in order.
 #include <algorithm>

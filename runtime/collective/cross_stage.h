@@ -1,11 +1,12 @@
 // CrossStage: combines what one lane's rank has reduced on its host with the same share on the
-// other hosts. SPDX-License-Identifier: Apache-2.0
+// other hosts.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Shares come in with add() and are completed in that order, in place. Two ways, one file each:
 //   exchange  every host sends its share to every other and folds all H of them itself: one step,
 //             (H-1) * S bytes out per lane. For two hosts, and for small shares.
 //   scatter   each host folds 1/H of the share and sends the result round: two steps, 2 * (H-1)/H *
-//   S bytes.
+//             S bytes.
 // Both fold in host order at every element, so they give the same bits.
 #pragma once
 

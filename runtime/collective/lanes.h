@@ -1,5 +1,6 @@
 // Lanes: how the ranks of several hosts pair up so that every local rank carries a share between
-// hosts. SPDX-License-Identifier: Apache-2.0
+// hosts.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // What all collectives on the slot rings share: their turn, their end, and what a loss does to
-// them. SPDX-License-Identifier: Apache-2.0
+// them.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // The loops behind the kernels, compiled once per instruction set (kernels_portable.cc,
-// kernels_avx2.cc). SPDX-License-Identifier: Apache-2.0
+// kernels_avx2.cc).
+// SPDX-License-Identifier: Apache-2.0
 //
 // Work goes in tiles that stay in the first-level cache: fold a tile over all sources into an
 // accumulator tile, finish it, store it. The including file defines, before including, what

@@ -1,5 +1,6 @@
 // What the kernels do to one element, one tile or one vector: types, operations, loading,
-// finishing, storing. SPDX-License-Identifier: Apache-2.0
+// finishing, storing.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Compiled once per instruction set, together with kernel_loops.h: everything is in an anonymous
 // namespace and uses no standard templates, so that the copy built for newer processors can never

@@ -1,5 +1,6 @@
 // What ranks tell each other to agree on which tensors are ready; reports go up the tree, decisions
-// down. SPDX-License-Identifier: Apache-2.0
+// down.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Both carry the job's epoch. A tensor seen before is its number in the response cache, which is
 // the same on every rank because every rank applies the same decisions in the same order.

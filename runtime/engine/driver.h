@@ -9,9 +9,8 @@
 // The engine thread's two places to sleep:
 //   at the bell   nobody has waited of late: any ring, from a peer or a caller, wakes it
 //   parked        callers wait again and again: it looks up after 1 ms, so that a ring is not
-//   answered by two
-//                 threads; while one waits for long it looks up less often, and is called when that
-//                 one leaves work in flight behind.
+//                 answered by two threads; while one waits for long it looks up less often, and is
+//                 called when that one leaves work in flight behind.
 // So what a caller enqueues right after a wait, and then does not wait for, starts up to 1 ms late.
 #pragma once
 

@@ -1,5 +1,6 @@
 // Execution: the groups that were decided on, carried out by a backend, in the order of the
-// decisions. SPDX-License-Identifier: Apache-2.0
+// decisions.
+// SPDX-License-Identifier: Apache-2.0
 //
 // One thread at a time (whoever holds the engine's progress). Nothing blocks.
 #pragma once
@@ -33,7 +34,8 @@ class Execution {
 
   // Operations that have ended since the last call, with their outcome.
   std::vector<std::pair<OperationPtr, Status>> take_ended() { return std::exchange(ended_, {}); }
-  // A collective failed, or memory was short here, so the ranks no longer agree on what has been done: nothing can go on.
+  // A collective failed, or memory was short here, so the ranks no longer agree on what has been
+  // done: nothing can go on.
   const Status& failure() const { return failure_; }
   // After a failure of the fabric: what runs is given up with this outcome.
   void abandon(const Status& reason);

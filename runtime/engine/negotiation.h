@@ -1,5 +1,6 @@
 // Negotiation: the ranks agree on which tensors are ready everywhere, and in which order they
-// travel. SPDX-License-Identifier: Apache-2.0
+// travel.
+// SPDX-License-Identifier: Apache-2.0
 //
 // A pure state machine: inputs in, messages and verdicts out, time passed in; nothing blocks,
 // nothing is sent here. Each rank is a node of the control tree.
@@ -7,13 +8,14 @@
 // (a) A rank submits a tensor. In the response cache, exactly as it is now: its number is enough.
 // Else its whole description is reported.
 //
-// (b) A node waits until its whole subtree has the tensor ready, then reports it once to its parent.
+// (b) A node waits until its whole subtree has the tensor ready, then reports it once to its
+// parent.
 //
-// (c) The root, where everything is complete in the end, compares descriptions, orders what is ready
-// as rank 0 submitted it, plans the fusion and sends one decision down the tree.
+// (c) The root, where everything is complete in the end, compares descriptions, orders what is
+// ready as rank 0 submitted it, plans the fusion and sends one decision down the tree.
 //
-// (d) Every node passes the decision on, then applies it: starts the groups in order, fails what was
-// refused, and updates its cache, which therefore is the same everywhere.
+// (d) Every node passes the decision on, then applies it: starts the groups in order, fails what
+// was refused, and updates its cache, which therefore is the same everywhere.
 //
 // (e) An entry that a decision evicts may be under way as a number. Each node keeps what it has
 // evicted until every child has applied the same decision (a report says how many the sender has

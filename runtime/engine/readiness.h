@@ -37,9 +37,9 @@ class ReadinessTable {
   bool add_number(int from, std::uint64_t number, TimePoint time);
   void add_fresh(int from, const FreshReport& report, TimePoint time);
   void add_partial(int from, const PartialReport& report, TimePoint time);
-  // These entries leave the cache with the decision that is the decisions-th. What is known by their
-  // number is spelled out; the number itself is understood, and spelled out at once, until all
-  // children have applied that decision too, and so can give it no more.
+  // These entries leave the cache with the decision that is the decisions-th. What is known by
+  // their number is spelled out; the number itself is understood, and spelled out at once, until
+  // all children have applied that decision too, and so can give it no more.
   void forget(const std::vector<ResponseCache::Entry>& evicted, std::uint64_t decisions);
   // A child has applied so many decisions.
   void acknowledge(int child, std::uint64_t decisions);

@@ -1,5 +1,6 @@
 // The I/O thread: sleeps in epoll for everybody and rings this rank's doorbell when something has
-// happened. SPDX-License-Identifier: Apache-2.0
+// happened.
+// SPDX-License-Identifier: Apache-2.0
 //
 // It moves no bytes itself: whoever drives the runtime does, woken by the bell. Descriptors are
 // watched edge-triggered, so an event nobody has looked at yet does not keep the thread busy. It

@@ -1,5 +1,6 @@
 // The fabric's Messenger: cuts messages into bytes for the control lanes and puts them together
-// again. SPDX-License-Identifier: Apache-2.0
+// again.
+// SPDX-License-Identifier: Apache-2.0
 //
 // On a channel a message is its length (4 bytes, this machine's order: all hosts of a job are
 // little-endian) and its bytes. What a channel does not take at once waits in an outbox until

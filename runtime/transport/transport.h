@@ -1,5 +1,6 @@
 // Transport: how bytes get from this rank to some of its peers. One folder per implementation
-// below. SPDX-License-Identifier: Apache-2.0
+// below.
+// SPDX-License-Identifier: Apache-2.0
 //
 // The nouns, from below: a Channel is an ordered pipe of bytes to one peer; a Transport owns the
 // channels to all the peers that it reaches; a DataPlane is what a collective sees of the whole

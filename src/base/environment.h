@@ -15,7 +15,8 @@ class Environment {
   Environment() = default;
   // Copies this process's environ. Call once, in main or when a context is made.
   static Environment of_process();
-  // From NAME=VALUE entries; of repeated names the first counts, as in getenv; entries without '=' are dropped.
+  // From NAME=VALUE entries; of repeated names the first counts, as in getenv; entries without '='
+  // are dropped.
   static Environment from_entries(const std::vector<std::string>& entries);
 
   std::optional<std::string> get(std::string_view name) const;

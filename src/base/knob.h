@@ -1,7 +1,8 @@
 // Knobs: environment variables declared once with type, default and one sentence.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program has one table (knobs.cc). A malformed value is an Error naming variable, value and accepted form.
+// A program has one table (knobs.cc). A malformed value is an Error naming variable, value and
+// accepted form.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,8 @@
 namespace hv {
 namespace {
 
-// Length of the UTF-8 sequence at the start of text, 0 if it is none (RFC 3629; overlong forms are none).
+// Length of the UTF-8 sequence at the start of text, 0 if it is none (RFC 3629; overlong forms are
+// none).
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);

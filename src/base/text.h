@@ -30,7 +30,8 @@ std::string printable(std::string_view text, std::size_t limit = 200);
 std::string shell_quote(std::string_view text);
 std::string hex(const void* bytes, std::size_t size);
 std::string format_bytes(std::uint64_t bytes);
-// The nearest candidate in edit distance, unless that is more than a third of the word: for "did you mean".
+// The nearest candidate in edit distance, unless that is more than a third of the word: for "did
+// you mean".
 std::optional<std::string> nearest(std::string_view word,
                                    const std::vector<std::string>& candidates);
 // "0-3,7" from {0,1,2,3,7}.

@@ -25,7 +25,8 @@ struct Launcher {
   const char* variable;
   const char* name;
 };
-// Set above 1 by launchers other than hvrun. SLURM_NTASKS is not among them: a batch script has it too.
+// Set above 1 by launchers other than hvrun. SLURM_NTASKS is not among them: a batch script has it
+// too.
 constexpr std::array<Launcher, 4> kLaunchers{{{"WORLD_SIZE", "torchrun or a like launcher"},
                                               {"PMI_SIZE", "an MPI launcher (PMI)"},
                                               {"OMPI_COMM_WORLD_SIZE", "OpenMPI's mpirun"},

@@ -1,4 +1,5 @@
-// The knobs of libhvrun. They are part of the contract: ranks read them, and `hvrun env` shows them.
+// The knobs of libhvrun. They are part of the contract: ranks read them, and `hvrun env` shows
+// them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

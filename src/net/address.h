@@ -34,8 +34,8 @@ class SocketAddress {
   socklen_t size_ = 0;
 };
 
-// Addresses of this host's interfaces that are up: no loopback, no link-local; IPv4 first, kernel order.
-// With loopback = true those come last.
+// Addresses of this host's interfaces that are up: no loopback, no link-local; IPv4 first, kernel
+// order. With loopback = true those come last.
 std::vector<std::string> interface_addresses(bool loopback = false);
 
 }  // namespace hv

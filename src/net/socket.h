@@ -12,9 +12,11 @@
 
 namespace hv {
 
-// A TCP listener, non-blocking, on every interface (IPv6 and IPv4 where the host has both); port 0: any free one.
+// A TCP listener, non-blocking, on every interface (IPv6 and IPv4 where the host has both); port 0:
+// any free one.
 Status listen_tcp(std::uint16_t port, UniqueFd* listener, std::uint16_t* bound_port);
-// A bound but not listening TCP socket with SO_REUSEADDR, so that a rank may bind the same port and listen.
+// A bound but not listening TCP socket with SO_REUSEADDR, so that a rank may bind the same port and
+// listen.
 Status hold_tcp_port(std::uint16_t port, UniqueFd* holder, std::uint16_t* bound_port);
 // Starts a connect; the socket is non-blocking and may still be connecting. TCP_NODELAY is set.
 Status start_connect(const SocketAddress& address, UniqueFd* socket);

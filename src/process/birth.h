@@ -4,12 +4,12 @@
 
 namespace hv {
 
-// /dev/null on those of the descriptors 0, 1 and 2 that are closed: else the next file, socket or epoll would get that
-// number, and be written to as a stream.
+// /dev/null on those of the descriptors 0, 1 and 2 that are closed: else the next file, socket or
+// epoll would get that number, and be written to as a stream.
 void open_missing_streams();
 
-// The soft limit of open files up to the hard one. Children that spawn_child() starts get the former one back: programs
-// that use select(2) rely on it. In main, before there are threads.
+// The soft limit of open files up to the hard one. Children that spawn_child() starts get the
+// former one back: programs that use select(2) rely on it. In main, before there are threads.
 void raise_open_file_limit();
 // In the child between fork and exec; nothing when it was not raised. Async-signal-safe.
 void restore_open_file_limit();

@@ -1,4 +1,5 @@
-// Fork and exec. Between them only async-signal-safe calls are made. SPDX-License-Identifier: Apache-2.0
+// Fork and exec. Between them only async-signal-safe calls are made.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/process/child.h"
 
 #include <fcntl.h>

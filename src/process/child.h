@@ -1,4 +1,5 @@
-// Starting a child process: own session, clean signals, only descriptors 0-2, and the reason when exec fails.
+// Starting a child process: own session, clean signals, only descriptors 0-2, and the reason when
+// exec fails.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,5 @@
-// Finding programs. SPDX-License-Identifier: Apache-2.0
+// Finding programs.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/process/command.h"
 
 #include <sys/stat.h>

@@ -14,8 +14,9 @@ struct Command {
   std::string directory;                 // empty: the caller's
 };
 
-// Where execvp would find it: name itself when it holds a '/', relative to directory, else along path
-// (value of PATH). Empty when there is nothing executable; *reason then says why in the system's words.
+// Where execvp would find it: name itself when it holds a '/', relative to directory, else along
+// path (value of PATH). Empty when there is nothing executable; *reason then says why in the
+// system's words.
 std::string find_program(const std::string& name, const std::string& path,
                          const std::string& directory, std::string* reason);
 

@@ -1,5 +1,6 @@
 // The store of a real rank: put, fence and get through its host's agent, over the agent's Unix
-// socket. SPDX-License-Identifier: Apache-2.0
+// socket.
+// SPDX-License-Identifier: Apache-2.0
 //
 // The frames are those of messages.h. The agent may send an Event at any moment: whoever reads
 // keeps it for next_event(). After the agent has gone every call fails with that reason; the

@@ -1,9 +1,9 @@
 // Store: where the ranks of a job find each other; a key/value exchange with fences.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each rank puts what others need (addresses, socket names) and fences; after the fence every rank can get
-// what any rank put before it. AgentStore talks to the host's agent; InprocStore serves ranks that are
-// threads of one process (tests). Calls may block; one thread at a time.
+// Each rank puts what others need (addresses, socket names) and fences; after the fence every rank
+// can get what any rank put before it. AgentStore talks to the host's agent; InprocStore serves
+// ranks that are threads of one process (tests). Calls may block; one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,8 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // Visible to others after the next fence. Keys are chosen by the runtime; at most 255 bytes; values 1 MiB.
+  // Visible to others after the next fence. Keys are chosen by the runtime; at most 255 bytes;
+  // values 1 MiB.
   virtual Status put(const std::string& key, const std::string& value) = 0;
   // Blocks until every rank has come here as often as this one, or a peer is lost, or timeout.
   virtual Status fence(std::chrono::milliseconds timeout) = 0;
@@ -33,7 +34,8 @@ class Store {
   virtual Status get(int rank, const std::string& key, std::string* value) = 0;
   // The job's key: proves connections between ranks. Never logged.
   virtual Status job_key(JobKey* key) = 0;
-  // Tells the job that this rank lost contact with another one, for the launcher's search of the cause.
+  // Tells the job that this rank lost contact with another one, for the launcher's search of the
+  // cause.
   virtual void report_lost(int rank, const std::string& reason) = 0;
   // This rank leaves in order: its end from here on is no loss to the others.
   virtual void report_goodbye() = 0;

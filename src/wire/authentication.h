@@ -1,11 +1,13 @@
 // Proves on a fresh connection that both ends hold the job's key, before a byte is acted on.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Four fixed-size steps, sans I/O (HMAC-SHA-512-256 over both nonces, role and purpose; libsodium crypto_auth):
+// Four fixed-size steps, sans I/O (HMAC-SHA-512-256 over both nonces, role and purpose; libsodium
+// crypto_auth):
 //   client -> server: nonce_c
 //   server -> client: nonce_s, MAC(key, "server" | purpose | nonce_c | nonce_s)
 //   client -> server: MAC(key, "client" | purpose | nonce_s | nonce_c)
-// purpose binds the connection to what it is for ("ranks 3>1 epoch 0"), so that a proof is no use elsewhere.
+// purpose binds the connection to what it is for ("ranks 3>1 epoch 0"), so that a proof is no use
+// elsewhere.
 #pragma once
 
 #include <array>
@@ -14,7 +16,8 @@
 
 namespace hv {
 
-// 32 bytes in memory of their own that no core dump holds (sodium_malloc), overwritten when freed. All zero at first.
+// 32 bytes in memory of their own that no core dump holds (sodium_malloc), overwritten when freed.
+// All zero at first.
 class JobKey {
  public:
   static constexpr std::size_t kBytes = 32;
@@ -28,7 +31,8 @@ class JobKey {
   std::size_t size() const { return kBytes; }
   unsigned char& operator[](std::size_t i) { return bytes_[i]; }
   void fill(unsigned char value);
-  // A message that holds one has `kIsSecret = true`, so that no buffer keeps a copy (codec.h, frame.h).
+  // A message that holds one has `kIsSecret = true`, so that no buffer keeps a copy (codec.h,
+  // frame.h).
   template <class Archive>
   void fields(Archive& archive) {
     for (std::size_t i = 0; i < kBytes; ++i) archive(bytes_[i]);

@@ -1,11 +1,12 @@
-// Codec: values to bytes and back, bounded, little-endian; a message lists its fields once for both ways.
+// Codec: values to bytes and back, bounded, little-endian; a message lists its fields once for both
+// ways.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   struct Exited { std::uint32_t rank; std::string why;
 //     template <class Archive> void fields(Archive& a) { a(rank); a(why); } };
 //
-// A Reader never trusts a length: it is checked against the bytes that are left before anything is allocated.
-// Bad input leaves ok() false and every later field at its default.
+// A Reader never trusts a length: it is checked against the bytes that are left before anything is
+// allocated. Bad input leaves ok() false and every later field at its default.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// Cutting frames out of a stream. SPDX-License-Identifier: Apache-2.0
+// Cutting frames out of a stream.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/wire/frame.h"
 
 #include <bit>

@@ -35,7 +35,8 @@ class FrameParser {
   // max_payload: bytes after the header that a frame may have.
   explicit FrameParser(std::size_t max_payload) : max_payload_(max_payload) {}
 
-  // Adds received bytes. False once the stream is broken (a frame over the limit); then it stays so.
+  // Adds received bytes. False once the stream is broken (a frame over the limit); then it stays
+  // so.
   [[nodiscard]] bool feed(std::string_view bytes);
   // Takes the next whole frame.
   bool next(Frame* frame);

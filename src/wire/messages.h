@@ -14,7 +14,8 @@
 //   <- Output, Exited, FenceIn, RankLost, Note ...       -> Credit, Signal, Pause, StdinBytes, FenceOut, RankDied ...
 //   -> End                         end what still runs; -> Query while the cause of a failure is looked for
 //   <- Empty                       nothing of the job is left on this host; then the agent leaves
-// Either side may send Ping at any time; the other answers Pong. Silence beyond lost_after means lost.
+// Either side may send Ping at any time; the other answers Pong. Silence beyond lost_after means
+// lost.
 #pragma once
 
 #include <cstdint>
@@ -217,7 +218,8 @@ struct Launch {
   std::vector<std::string> argv;
   std::string directory;
   std::vector<std::string> environment;  // NAME=VALUE for every rank, in order
-  // Names (or PREFIX_*) whose value is that of the agent's own login, unless environment names them too (-x).
+  // Names (or PREFIX_*) whose value is that of the agent's own login, unless environment names them
+  // too (-x).
   std::vector<std::string> host_variables;
   std::vector<LaunchRank> ranks;
   bool pty = false;
@@ -284,8 +286,8 @@ struct Output {
     a(bytes);
   }
 };
-// hvrun -> agent: the rank may send so many more bytes of output. agent -> hvrun: so many bytes of Stdin have
-// reached the rank; hvrun keeps at most kStdinWindow bytes on the way.
+// hvrun -> agent: the rank may send so many more bytes of output. agent -> hvrun: so many bytes of
+// Stdin have reached the rank; hvrun keeps at most kStdinWindow bytes on the way.
 constexpr std::uint32_t kStdinWindow = 256 << 10;
 struct Credit {
   static constexpr Type kType = Type::kCredit;
@@ -329,7 +331,8 @@ struct Signal {
     a(number);
   }
 };
-// hvrun itself is about to stop (Ctrl-Z) or goes on: ranks are stopped or continued, silence is allowed meanwhile.
+// hvrun itself is about to stop (Ctrl-Z) or goes on: ranks are stopped or continued, silence is
+// allowed meanwhile.
 struct Pause {
   static constexpr Type kType = Type::kPause;
   bool stopped = false;
@@ -424,7 +427,8 @@ struct FenceOut {
     a(puts);
   }
 };
-// agent -> hvrun: a rank of this host has waited for Setup's stall_s at a fence; again after as long.
+// agent -> hvrun: a rank of this host has waited for Setup's stall_s at a fence; again after as
+// long.
 struct FenceStalled {
   static constexpr Type kType = Type::kFenceStalled;
   template <class A>

@@ -1,8 +1,8 @@
 // Agents that behave by script, for tests of the supervisor: real messages, no host, no process.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A FakeAgent answers like a real one; a test overrides what it wants to go otherwise. Everything runs on the
-// supervisor's io_context thread.
+// A FakeAgent answers like a real one; a test overrides what it wants to go otherwise. Everything
+// runs on the supervisor's io_context thread.
 #pragma once
 
 #include <boost/asio/redirect_error.hpp>

@@ -1,4 +1,5 @@
-// hvrun's side of a running job, and an agent that sends any bytes. SPDX-License-Identifier: Apache-2.0
+// hvrun's side of a running job, and an agent that sends any bytes.
+// SPDX-License-Identifier: Apache-2.0
 #include <boost/asio/io_context.hpp>
 
 #include "launcher/supervise/event_router.h"

@@ -1,4 +1,5 @@
-// What a host prints on the way to a running agent. The marker is "mark"; the first byte says how the stream is cut.
+// What a host prints on the way to a running agent. The marker is "mark"; the first byte says how
+// the stream is cut.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -1,4 +1,5 @@
-// A rank's end of the agent's socket, and an agent that answers with any bytes. SPDX-License-Identifier: Apache-2.0
+// A rank's end of the agent's socket, and an agent that answers with any bytes.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/rendezvous/agent_store.h"
 
 #include <fcntl.h>

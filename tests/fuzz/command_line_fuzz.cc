@@ -1,4 +1,5 @@
-// hvrun's command line: a word a line; lines "NAME=VALUE" before the first empty one are the environment.
+// hvrun's command line: a word a line; lines "NAME=VALUE" before the first empty one are the
+// environment.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -4,9 +4,9 @@
 //   fuzz_x --corpus DIR     every file of DIR and every seed, then 20,000 x HVRUN_TEST_SCALE mutations
 //   fuzz_x FILE...          these inputs only: to repeat a failure
 //   fuzz_x --write DIR      the seeds that are made in code, as files, for libFuzzer
-// HVRUN_TEST_SEED repeats a run. Each input is in the file "<program>.input" of the current folder before it is
-// tried, so that one that crashes, hangs or takes too much memory is there afterwards; nothing is left when all is
-// well.
+// HVRUN_TEST_SEED repeats a run. Each input is in the file "<program>.input" of the current folder
+// before it is tried, so that one that crashes, hangs or takes too much memory is there afterwards;
+// nothing is left when all is well.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>

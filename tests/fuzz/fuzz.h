@@ -1,7 +1,9 @@
-// What every fuzz target has: its entry, seeds that no text file holds, and a reader of structured inputs.
+// What every fuzz target has: its entry, seeds that no text file holds, and a reader of structured
+// inputs.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A target asserts by HV_CHECK: what does not hold aborts, and the driver (or libFuzzer) keeps the input.
+// A target asserts by HV_CHECK: what does not hold aborts, and the driver (or libFuzzer) keeps the
+// input.
 #pragma once
 
 #include <cstddef>

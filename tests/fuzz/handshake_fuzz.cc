@@ -1,4 +1,5 @@
-// Proofs on fresh connections, whose other end says anything: 's' this end serves, else it is the client.
+// Proofs on fresh connections, whose other end says anything: 's' this end serves, else it is the
+// client.
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/handshake.h"
 

@@ -1,4 +1,5 @@
-// Hosts as a user writes them: -H (first byte 'H') and hostfiles. SPDX-License-Identifier: Apache-2.0
+// Hosts as a user writes them: -H (first byte 'H') and hostfiles.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <set>
 

@@ -1,7 +1,9 @@
-// Every message between hvrun and agent (first byte even) and between agent and rank (odd); the second its type.
+// Every message between hvrun and agent (first byte even) and between agent and rank (odd); the
+// second its type.
 // SPDX-License-Identifier: Apache-2.0
 //
-// What decodes must encode to the same bytes: then no two inputs mean the same, and nothing is read by chance.
+// What decodes must encode to the same bytes: then no two inputs mean the same, and nothing is read
+// by chance.
 #include "src/rendezvous/messages.h"
 #include "src/wire/frame.h"
 #include "src/wire/messages.h"

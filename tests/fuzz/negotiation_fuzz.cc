@@ -1,8 +1,9 @@
 // A rank's negotiation with peers that send any bytes, between submissions of its own.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first byte picks the node of a job of two hosts with two ranks each: '0' the root, '2' one with a parent and a
-// child, '3' a leaf. Then: s NAME KIND submit, r FROM PIECE receive, c conclude, t time passes, l leave, f fail.
+// The first byte picks the node of a job of two hosts with two ranks each: '0' the root, '2' one
+// with a parent and a child, '3' a leaf. Then: s NAME KIND submit, r FROM PIECE receive, c
+// conclude, t time passes, l leave, f fail.
 #include "runtime/engine/negotiation.h"
 
 #include <algorithm>

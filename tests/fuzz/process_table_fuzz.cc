@@ -1,4 +1,5 @@
-// /proc/PID/stat (the first line's place in the table), status and environ. SPDX-License-Identifier: Apache-2.0
+// /proc/PID/stat (the first line's place in the table), status and environ.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/process_table.h"
 
 #include <algorithm>

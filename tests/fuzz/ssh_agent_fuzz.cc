@@ -1,4 +1,5 @@
-// An ssh-agent's list of keys. SPDX-License-Identifier: Apache-2.0
+// An ssh-agent's list of keys.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/spawn/ssh_agent.h"
 
 #include "tests/fuzz/fuzz.h"

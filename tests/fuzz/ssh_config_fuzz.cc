@@ -1,4 +1,5 @@
-// What `ssh -G` prints. SPDX-License-Identifier: Apache-2.0
+// What `ssh -G` prints.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/spawn/ssh_config.h"
 
 #include <sys/socket.h>

@@ -1,5 +1,6 @@
 // Every collective on every job shape against the plain reference; several at once; seeded random
-// ones. SPDX-License-Identifier: Apache-2.0
+// ones.
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <sched.h>

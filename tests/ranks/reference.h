@@ -1,5 +1,6 @@
 // A plain reference for allreduce and friends: values as doubles and integers, one element at a
-// time. SPDX-License-Identifier: Apache-2.0
+// time.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Jobs whose hosts have very different numbers of ranks. SPDX-License-Identifier: Apache-2.0
+// Jobs whose hosts have very different numbers of ranks.
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include "tests/ranks/collective_checks.h"

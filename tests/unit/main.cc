@@ -1,4 +1,5 @@
-// The entry of every unit test program. SPDX-License-Identifier: Apache-2.0
+// The entry of every unit test program.
+// SPDX-License-Identifier: Apache-2.0
 // Some tests send real signals to this process: the handlers must be those of the code under test.
 #define DOCTEST_CONFIG_NO_POSIX_SIGNALS
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN

@@ -1,5 +1,6 @@
 // How ranks of different hosts connect: everybody listens, the higher rank of a pair connects to
-// the lower. SPDX-License-Identifier: Apache-2.0
+// the lower.
+// SPDX-License-Identifier: Apache-2.0
 //
 // A rank publishes all addresses of its host; the connecting side tries them at once, and the first
 // whose far end proves that it is the wanted rank of this job wins. So an address that several

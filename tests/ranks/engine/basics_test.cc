@@ -1,4 +1,5 @@
-// What every operation yields, ranks being threads. SPDX-License-Identifier: Apache-2.0
+// What every operation yields, ranks being threads.
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <cstring>

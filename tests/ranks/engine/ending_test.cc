@@ -1,5 +1,6 @@
 // How a job ends: in order, with work still pending, by the loss of a rank; and that it can begin
-// again. SPDX-License-Identifier: Apache-2.0
+// again.
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <time.h>

@@ -1,4 +1,5 @@
-// Whole runtimes as processes that can be killed. SPDX-License-Identifier: Apache-2.0
+// Whole runtimes as processes that can be killed.
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <signal.h>

@@ -1,5 +1,6 @@
 // A stand-in for hvrun: starts the real hvrun-agent over a socket pair (or pipes) and speaks frames
-// with it. SPDX-License-Identifier: Apache-2.0
+// with it.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Every wait has a deadline and says what it waited for. The agent's messages are kept until
 // somebody asks for them.

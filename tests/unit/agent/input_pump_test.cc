@@ -1,4 +1,5 @@
-// How input ends at a terminal. SPDX-License-Identifier: Apache-2.0
+// How input ends at a terminal.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/input_pump.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Programs whose first line names an interpreter. SPDX-License-Identifier: Apache-2.0
+// Programs whose first line names an interpreter.
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 

@@ -1,4 +1,5 @@
-// The agent keeps the job's key where no core dump would hold it. SPDX-License-Identifier: Apache-2.0
+// The agent keeps the job's key where no core dump would hold it.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/net/socket.h"
 #include "src/rendezvous/messages.h"
 #include "tests/unit/agent/agent_client.h"

@@ -1,4 +1,5 @@
-// The agent's pure parts: tables, queues, frames, timers. SPDX-License-Identifier: Apache-2.0
+// The agent's pure parts: tables, queues, frames, timers.
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <fcntl.h>

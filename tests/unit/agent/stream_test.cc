@@ -1,5 +1,6 @@
 // Output by credits, stdin, terminals: the real agent with ranks that write fast, late or not at
-// all. SPDX-License-Identifier: Apache-2.0
+// all.
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <csignal>

@@ -1,4 +1,5 @@
-// Tests of where the hosts come from. SPDX-License-Identifier: Apache-2.0
+// Tests of where the hosts come from.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/allocation/allocate.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of host expressions and hostfiles. SPDX-License-Identifier: Apache-2.0
+// Tests of host expressions and hostfiles.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/allocation/host_list.h"
 
 #include <doctest/doctest.h>

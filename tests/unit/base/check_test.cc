@@ -1,4 +1,5 @@
-// Tests of src/base/check. SPDX-License-Identifier: Apache-2.0
+// Tests of src/base/check.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/base/check.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of src/base/clock. SPDX-License-Identifier: Apache-2.0
+// Tests of src/base/clock.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/base/clock.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +12,8 @@ TEST_CASE("wall_clock_ns counts nanoseconds since 1970") {
   const auto before = static_cast<std::int64_t>(std::time(nullptr));
   const std::int64_t stamp_ns = hv::wall_clock_ns();
   const auto after = static_cast<std::int64_t>(std::time(nullptr));
-  // time() may lag the precise clock by a tick, and a stepped clock by more; a wrong unit is off by 1000.
+  // time() may lag the precise clock by a tick, and a stepped clock by more; a wrong unit is off by
+  // 1000.
   CHECK(stamp_ns / 1'000'000'000 >= before - 10);
   CHECK(stamp_ns / 1'000'000'000 <= after + 10);
 }

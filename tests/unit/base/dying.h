@@ -1,4 +1,5 @@
-// Runs code that shall end the process, in a child, and gives back how it ended and what it said last.
+// Runs code that shall end the process, in a child, and gives back how it ended and what it said
+// last.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,5 @@
-// Tests of src/base/environment. SPDX-License-Identifier: Apache-2.0
+// Tests of src/base/environment.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/base/environment.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of src/base/error. SPDX-License-Identifier: Apache-2.0
+// Tests of src/base/error.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/base/error.h"
 
 #include <doctest/doctest.h>

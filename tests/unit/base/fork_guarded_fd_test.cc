@@ -1,4 +1,5 @@
-// Tests of src/base/fork_guarded_fd. SPDX-License-Identifier: Apache-2.0
+// Tests of src/base/fork_guarded_fd.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/base/fork_guarded_fd.h"
 
 #include <doctest/doctest.h>

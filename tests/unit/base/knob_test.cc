@@ -1,4 +1,5 @@
-// Tests of src/base/knob. SPDX-License-Identifier: Apache-2.0
+// Tests of src/base/knob.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/base/knob.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +21,8 @@ const std::vector<hv::Knob> kTable{
 
 hv::Environment with(const std::string& entry) { return hv::Environment::from_entries({entry}); }
 
-// What and hint of the error that checking the table meets under this entry; empty when there is none.
+// What and hint of the error that checking the table meets under this entry; empty when there is
+// none.
 std::pair<std::string, std::string> complaint(const std::string& entry) {
   const auto environment = with(entry);
   try {

@@ -1,4 +1,5 @@
-// Tests of src/base/log. SPDX-License-Identifier: Apache-2.0
+// Tests of src/base/log.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/base/log.h"
 
 #include <doctest/doctest.h>

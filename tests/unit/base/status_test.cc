@@ -1,4 +1,5 @@
-// Tests of src/base/status. SPDX-License-Identifier: Apache-2.0
+// Tests of src/base/status.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/base/status.h"
 
 #include <doctest/doctest.h>

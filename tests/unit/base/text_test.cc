@@ -1,4 +1,5 @@
-// Tests of src/base/text. SPDX-License-Identifier: Apache-2.0
+// Tests of src/base/text.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/base/text.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of src/base/unique_fd. SPDX-License-Identifier: Apache-2.0
+// Tests of src/base/unique_fd.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/base/unique_fd.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of the command line, above all of where the program begins. SPDX-License-Identifier: Apache-2.0
+// Tests of the command line, above all of where the program begins.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/cli/command_line.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// What allgather's plan finds before a byte moves. SPDX-License-Identifier: Apache-2.0
+// What allgather's plan finds before a byte moves.
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/collective/allgather.h"
 
 #include <doctest/doctest.h>

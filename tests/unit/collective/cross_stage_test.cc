@@ -1,5 +1,6 @@
 // Combining shares between hosts, over channels that dribble: any split of the bytes gives the same
-// result. SPDX-License-Identifier: Apache-2.0
+// result.
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <memory>

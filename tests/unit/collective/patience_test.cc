@@ -1,4 +1,5 @@
-// Tests of spin, yield, sleep. SPDX-License-Identifier: Apache-2.0
+// Tests of spin, yield, sleep.
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/collective/patience.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,6 @@
 // The pure parts below the collectives: walks over segments, turns on rings, cuts, the choice of an
-// algorithm. SPDX-License-Identifier: Apache-2.0
+// algorithm.
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <cstring>

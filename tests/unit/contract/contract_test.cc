@@ -1,4 +1,5 @@
-// Tests of src/contract/contract. SPDX-License-Identifier: Apache-2.0
+// Tests of src/contract/contract.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/contract/contract.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of src/contract/runtime_knobs. SPDX-License-Identifier: Apache-2.0
+// Tests of src/contract/runtime_knobs.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/contract/runtime_knobs.h"
 
 #include <doctest/doctest.h>

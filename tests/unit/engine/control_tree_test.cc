@@ -1,4 +1,5 @@
-// Tests of who reports to whom. SPDX-License-Identifier: Apache-2.0
+// Tests of who reports to whom.
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/control_tree.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of the engine's step, two ranks in one thread. SPDX-License-Identifier: Apache-2.0
+// Tests of the engine's step, two ranks in one thread.
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/engine.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of how groups become backend requests and outcomes. SPDX-License-Identifier: Apache-2.0
+// Tests of how groups become backend requests and outcomes.
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/execution.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of which tensors travel together. SPDX-License-Identifier: Apache-2.0
+// Tests of which tensors travel together.
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/fusion_plan.h"
 
 #include <doctest/doctest.h>

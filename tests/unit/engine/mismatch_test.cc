@@ -1,4 +1,5 @@
-// Tests of the words of a mismatch. SPDX-License-Identifier: Apache-2.0
+// Tests of the words of a mismatch.
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/mismatch.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// What a node takes from no peer, well formed or not: it would start, fail or wait for what cannot be.
+// What a node takes from no peer, well formed or not: it would start, fail or wait for what cannot
+// be.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
@@ -44,8 +45,8 @@ std::string encoded(const std::vector<Group>& groups, const std::vector<Refusal>
   return encode_control(ControlType::kDecision, Decision{0, groups, refusals, -1});
 }
 
-// Does rank 2 take that decision? It has "w" (float32), "i" (int32), "g" (three rows) and, cached as
-// number 1, "c" ready.
+// Does rank 2 take that decision? It has "w" (float32), "i" (int32), "g" (three rows) and, cached
+// as number 1, "c" ready.
 bool takes(const std::vector<Group>& groups, const std::vector<Refusal>& refusals = {}) {
   Negotiation node({}, tree_of(2));
   node.submit(tensor("c"), kTime);

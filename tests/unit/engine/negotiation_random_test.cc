@@ -1,5 +1,6 @@
 // The negotiation under random programs: messages arrive in any order between edges, the cache is
-// small, and allgathers change their extents. SPDX-License-Identifier: Apache-2.0
+// small, and allgathers change their extents.
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include "tests/unit/engine/negotiation_network.h"

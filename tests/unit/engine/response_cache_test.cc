@@ -1,4 +1,5 @@
-// Tests of the response cache. SPDX-License-Identifier: Apache-2.0
+// Tests of the response cache.
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/response_cache.h"
 
 #include <doctest/doctest.h>

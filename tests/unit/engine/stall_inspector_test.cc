@@ -1,4 +1,5 @@
-// Tests of when stalls are told. SPDX-License-Identifier: Apache-2.0
+// Tests of when stalls are told.
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/stall_inspector.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of the tensor queue. SPDX-License-Identifier: Apache-2.0
+// Tests of the tensor queue.
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/tensor_queue.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of src/net/address. SPDX-License-Identifier: Apache-2.0
+// Tests of src/net/address.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/net/address.h"
 
 #include <doctest/doctest.h>

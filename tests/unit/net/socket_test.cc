@@ -1,4 +1,5 @@
-// Tests of src/net/socket. SPDX-License-Identifier: Apache-2.0
+// Tests of src/net/socket.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/net/socket.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of launcher/output/gather. SPDX-License-Identifier: Apache-2.0
+// Tests of launcher/output/gather.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/output/gather.h"
 
 #include <doctest/doctest.h>

@@ -190,8 +190,8 @@ TEST_CASE("finish_within leaves a blocked writer behind, and no callback comes a
     room.add(chunk(0, 1, std::string(1 << 20, 'x') + "\n"));
     CHECK_FALSE(room.finish_within(20ms));
   }
-  // The writer that was left behind gets EPIPE and ends. It may still look at its descriptor, as at hvrun's own
-  // stdout: that must not become somebody else's.
+  // The writer that was left behind gets EPIPE and ends. It may still look at its descriptor, as at
+  // hvrun's own stdout: that must not become somebody else's.
   out.writer.release();
   out.reader.reset();
   CHECK(owner.written_of(0) == 0);

@@ -17,7 +17,8 @@ using hv::launcher::stream_id;
 
 namespace {
 
-// A terminal of 40 columns with a clock of its own; text() gives what was put out since it was last asked.
+// A terminal of 40 columns with a clock of its own; text() gives what was put out since it was last
+// asked.
 struct Terminal {
   explicit Terminal(LabelStyle style = {true, false, false})
       : format(make_terminal_format(style, [] { return std::size_t{40}; })) {}

@@ -1,4 +1,5 @@
-// Tests of placement. SPDX-License-Identifier: Apache-2.0
+// Tests of placement.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/plan/launch_plan.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of what ranks inherit. SPDX-License-Identifier: Apache-2.0
+// Tests of what ranks inherit.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/plan/rank_environment.h"
 
 #include <doctest/doctest.h>

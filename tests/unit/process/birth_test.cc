@@ -1,4 +1,5 @@
-// What a program mends about the way it was started. SPDX-License-Identifier: Apache-2.0
+// What a program mends about the way it was started.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/process/birth.h"
 
 #include <doctest/doctest.h>

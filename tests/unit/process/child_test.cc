@@ -1,4 +1,5 @@
-// Tests of src/process/child. SPDX-License-Identifier: Apache-2.0
+// Tests of src/process/child.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/process/child.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of src/process/command. SPDX-License-Identifier: Apache-2.0
+// Tests of src/process/command.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/process/command.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of src/process/exit_status. SPDX-License-Identifier: Apache-2.0
+// Tests of src/process/exit_status.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/process/exit_status.h"
 
 #include <doctest/doctest.h>

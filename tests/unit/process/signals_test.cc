@@ -1,4 +1,5 @@
-// Tests of src/process/signals. SPDX-License-Identifier: Apache-2.0
+// Tests of src/process/signals.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/process/signals.h"
 
 #include <doctest/doctest.h>

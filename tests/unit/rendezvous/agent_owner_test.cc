@@ -1,4 +1,5 @@
-// A rank joins no agent of another user. SPDX-License-Identifier: Apache-2.0
+// A rank joins no agent of another user.
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/prctl.h>

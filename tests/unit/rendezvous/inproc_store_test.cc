@@ -1,4 +1,5 @@
-// Tests of the store of ranks that are threads. SPDX-License-Identifier: Apache-2.0
+// Tests of the store of ranks that are threads.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/rendezvous/inproc_store.h"
 
 #include <doctest/doctest.h>

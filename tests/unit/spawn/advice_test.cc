@@ -1,4 +1,5 @@
-// Tests of what is advised when a host cannot be reached. SPDX-License-Identifier: Apache-2.0
+// Tests of what is advised when a host cannot be reached.
+// SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
 
 #include "launcher/spawn/ssh_advice.h"

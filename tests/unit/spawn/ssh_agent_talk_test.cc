@@ -1,4 +1,5 @@
-// Tests of the talk with an ssh-agent that answers well, badly or not. SPDX-License-Identifier: Apache-2.0
+// Tests of the talk with an ssh-agent that answers well, badly or not.
+// SPDX-License-Identifier: Apache-2.0
 #include <sys/socket.h>
 #include <sys/un.h>
 

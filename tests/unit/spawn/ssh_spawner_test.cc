@@ -1,4 +1,5 @@
-// Agents over ssh to a real sshd: keys known, unknown and changed, logins, and what only the system's ssh can do.
+// Agents over ssh to a real sshd: keys known, unknown and changed, logins, and what only the
+// system's ssh can do.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/spawn/spawner.h"
 

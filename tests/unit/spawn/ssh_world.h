@@ -1,8 +1,10 @@
-// A real sshd on loopback for tests, with its own keys and configuration, and an ssh client that knows only those.
+// A real sshd on loopback for tests, with its own keys and configuration, and an ssh client that
+// knows only those.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The client's configuration is given to `ssh` by a wrapper that comes first in PATH, so that the user's own is never
-// read; everything lies in one temporary folder. The login is the user that runs the tests.
+// The client's configuration is given to `ssh` by a wrapper that comes first in PATH, so that the
+// user's own is never read; everything lies in one temporary folder. The login is the user that
+// runs the tests.
 #pragma once
 
 #include <netinet/in.h>
@@ -38,10 +40,12 @@ inline std::uint16_t free_port() {
   return port;
 }
 
-// A program that runs beside a test, until the end of its scope; by its process id, killed and reaped.
+// A program that runs beside a test, until the end of its scope; by its process id, killed and
+// reaped.
 class Beside {
  public:
-  // Returns when it has printed `ready` on the stream it is heard on, which is stdout and stderr in one.
+  // Returns when it has printed `ready` on the stream it is heard on, which is stdout and stderr in
+  // one.
   Beside(std::vector<std::string> argv, const std::string& ready) {
     int heard[2];
     REQUIRE(::pipe(heard) == 0);

@@ -1,4 +1,5 @@
-// Tests of a host's start deadline. SPDX-License-Identifier: Apache-2.0
+// Tests of a host's start deadline.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/spawn/start_deadline.h"
 
 #include <boost/asio/steady_timer.hpp>

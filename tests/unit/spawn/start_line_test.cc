@@ -1,4 +1,5 @@
-// The words of the bootstrap: the reply parser under every cut, and bounds on what a host may print.
+// The words of the bootstrap: the reply parser under every cut, and bounds on what a host may
+// print.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/spawn/start_line.h"
 

@@ -1,4 +1,5 @@
-// What the tests of spawners share: temporary folders, a stand-in agent, and running coroutines to their end.
+// What the tests of spawners share: temporary folders, a stand-in agent, and running coroutines to
+// their end.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,5 @@
-// Tests of choosing addresses, and of fences. SPDX-License-Identifier: Apache-2.0
+// Tests of choosing addresses, and of fences.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/address_choice.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of launcher/supervise/exit_summary. SPDX-License-Identifier: Apache-2.0
+// Tests of launcher/supervise/exit_summary.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/exit_summary.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of the search for the cause. SPDX-License-Identifier: Apache-2.0
+// Tests of the search for the cause.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/failure_policy.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of the conversation with one agent. SPDX-License-Identifier: Apache-2.0
+// Tests of the conversation with one agent.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/host_link.h"
 
 #include <doctest/doctest.h>

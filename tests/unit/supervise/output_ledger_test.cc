@@ -1,4 +1,5 @@
-// Tests of launcher/supervise/output_ledger. SPDX-License-Identifier: Apache-2.0
+// Tests of launcher/supervise/output_ledger.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/output_ledger.h"
 
 #include <doctest/doctest.h>

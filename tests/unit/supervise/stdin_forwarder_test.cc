@@ -1,4 +1,5 @@
-// Tests of the hand-over of standard input to rank 0. SPDX-License-Identifier: Apache-2.0
+// Tests of the hand-over of standard input to rank 0.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/stdin_forwarder.h"
 
 #include <doctest/doctest.h>

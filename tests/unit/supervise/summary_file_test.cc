@@ -1,4 +1,5 @@
-// Tests of launcher/supervise/summary_file. SPDX-License-Identifier: Apache-2.0
+// Tests of launcher/supervise/summary_file.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/summary_file.h"
 
 #include <doctest/doctest.h>

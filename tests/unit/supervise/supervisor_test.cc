@@ -1,4 +1,5 @@
-// Tests of a job's whole life over agents that behave by script. SPDX-License-Identifier: Apache-2.0
+// Tests of a job's whole life over agents that behave by script.
+// SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/supervisor.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// The fabric and what the job's store tells it. SPDX-License-Identifier: Apache-2.0
+// The fabric and what the job's store tells it.
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/mesh_fabric.h"
 
 #include <doctest/doctest.h>

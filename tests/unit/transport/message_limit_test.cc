@@ -1,4 +1,5 @@
-// A control message beyond the limit is refused in words: its size comes from what programs enqueue.
+// A control message beyond the limit is refused in words: its size comes from what programs
+// enqueue.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
-// Tests of src/wire/authentication. SPDX-License-Identifier: Apache-2.0
+// Tests of src/wire/authentication.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/wire/authentication.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Tests of src/wire/codec. SPDX-License-Identifier: Apache-2.0
+// Tests of src/wire/codec.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/wire/codec.h"
 
 #include <doctest/doctest.h>

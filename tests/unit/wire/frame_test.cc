@@ -1,4 +1,5 @@
-// Tests of src/wire/frame. SPDX-License-Identifier: Apache-2.0
+// Tests of src/wire/frame.
+// SPDX-License-Identifier: Apache-2.0
 #include "src/wire/frame.h"
 
 #include <doctest/doctest.h>

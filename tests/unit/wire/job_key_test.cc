@@ -1,4 +1,5 @@
-// The job's key lies in no memory that a core dump would hold. SPDX-License-Identifier: Apache-2.0
+// The job's key lies in no memory that a core dump would hold.
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/wire/key_search.h"
 
 #include "src/wire/frame.h"

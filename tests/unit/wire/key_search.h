@@ -1,4 +1,5 @@
-// Looks for the job's key in what a core dump of a process would hold: its memory less mappings marked 'dd'.
+// Looks for the job's key in what a core dump of a process would hold: its memory less mappings
+// marked 'dd'.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,7 +1,8 @@
-// Tests of src/wire/messages. SPDX-License-Identifier: Apache-2.0
+// Tests of src/wire/messages.
+// SPDX-License-Identifier: Apache-2.0
 //
-// The expected bytes are written out here by other means than the codec: a field that is left out, added, moved or
-// made wider changes the protocol and must be seen.
+// The expected bytes are written out here by other means than the codec: a field that is left out,
+// added, moved or made wider changes the protocol and must be seen.
 #include "src/wire/messages.h"
 
 #include <doctest/doctest.h>
