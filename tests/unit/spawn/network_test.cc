@@ -94,7 +94,7 @@ TEST_CASE("a name that is never answered delays no other, and times out alone") 
 }
 
 TEST_CASE("a look-up whose asker is gone ends quietly") {
-  auto* service = new NameService;
+  static auto* const service = new NameService;  // its thread may outlive the test
   {
     asio::io_context io;
     asio::co_spawn(io, look_up("slow", std::chrono::seconds(20), service->function()),
