@@ -99,10 +99,16 @@ asio::awaitable<void> SshChannel::await_exit_status() {
   if (!usable() || !trouble_.empty()) co_return;
   asio::steady_timer timer(co_await asio::this_coro::executor, kExitDelay);
   timer.async_wait([session = session_](const boost::system::error_code&) { session->wake(); });
-  while (usable() && exit_status_ < 0 && !ssh_channel_is_closed(channel_) &&
+  const auto is_connected = [this] {
+    return (ssh_get_status(session_->raw()) & (SSH_CLOSED | SSH_CLOSED_ERROR)) == 0;
+  };
+  while (usable() && is_connected() && exit_status_ < 0 && !ssh_channel_is_closed(channel_) &&
          timer.expiry() > now()) {
-    if (ssh_channel_poll(channel_, 0) == SSH_ERROR) break;
-    if (exit_status_ < 0) co_await session_->activity();
+    // ssh_channel_poll takes no packet behind the end of the stream; this does, and does not wait.
+    if (const int status = ssh_channel_get_exit_status(channel_); status >= 0)
+      exit_status_ = status;
+    else if (!ssh_channel_is_closed(channel_))
+      co_await session_->activity();
   }
 }
 
