@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "launcher/agent/probe_listener.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/text.h"
 #include "src/net/socket.h"
 
@@ -29,9 +30,9 @@ AddressProbe::AddressProbe(EventLoop& loop, const JobKey& key, std::string job_i
       request_(request) {
   for (const wire::ProbeTarget& target : request_.targets)
     reply_.results.push_back({target.host_index, {}, {}});
-  const double wanted = request.timeout_s > 0 ? std::min(request.timeout_s, 60.0) : 0;  // NaN: 0
-  const auto time = std::chrono::duration<double>(wanted);
-  deadline_ = loop_.call_after(std::chrono::duration_cast<Duration>(time), [this] { finish(); });
+  const Duration time =
+      std::min<Duration>(bounded_seconds(request.timeout_s), std::chrono::seconds(60));
+  deadline_ = loop_.call_after(time, [this] { finish(); });
   add_attempts(request_);
   start_more();
 }

@@ -13,6 +13,7 @@
 #include "launcher/agent/rank_command.h"
 #include "launcher/agent/rank_starter.h"
 #include "launcher/facts/facts.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/check.h"
 #include "src/base/text.h"
 #include "src/process/signals.h"
@@ -25,13 +26,6 @@ using wire::Type;
 constexpr auto kFirstSilence = std::chrono::seconds(60);  // before Setup tells --lost-after
 constexpr auto kMostGraceOfOrphans = std::chrono::seconds(2);
 constexpr auto kSweepPause = std::chrono::milliseconds(20);
-// Longer than anybody waits; keeps a wild number from overflowing the clock.
-constexpr double kLongestSeconds = 1e6;
-
-Duration seconds(double count) {
-  const double bounded = count > 0 ? std::min(count, kLongestSeconds) : 0;  // a NaN is 0
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(bounded));
-}
 
 template <class Message, class Act>
 bool with(const Frame& frame, Act&& act) {
@@ -85,7 +79,7 @@ int Agent::run() {
   return exit_code_;
 }
 
-Duration Agent::grace() const { return seconds(host_.wanted.grace_s); }
+Duration Agent::grace() const { return bounded_seconds(host_.wanted.grace_s); }
 
 bool Agent::handle(const Frame& frame) {
   switch (static_cast<Type>(frame.type)) {
@@ -98,7 +92,7 @@ bool Agent::handle(const Frame& frame) {
     case Type::kEnd:
       return take<wire::End>(frame, [&](const wire::End& end) {
         leaves_when_done_ = true;
-        end_job(seconds(end.grace_s));
+        end_job(bounded_seconds(end.grace_s));
       });
     case Type::kSetup:
       return phase_ == Phase::kGreeted &&
@@ -159,7 +153,8 @@ bool Agent::steer(const Frame& frame) {
 
 bool Agent::set_up(const wire::Setup& setup) {
   silence_ = SilenceWatch(
-      std::max<Duration>(seconds(setup.lost_after_s), std::chrono::milliseconds(100)), now());
+      std::max<Duration>(bounded_seconds(setup.lost_after_s), std::chrono::milliseconds(100)),
+      now());
   loop_.cancel(next_beat_);
   next_beat_ = loop_.call_after(silence_.interval(), [this] { beat(); });
   if (setup.sweep) {
@@ -313,9 +308,8 @@ void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
   link_.send(exited);
   // The others on this host need not wait for hvrun to hear of it.
   if (!exited.signal_was_ours && (!status.clean() || standing != RankStanding::kLeft)) {
-    host_.socket->tell_loss(
-        rank.rank, "ended with " + status.text() +
-                       (exited.never_joined ? " and had not joined the job (hvrun_init)" : ""));
+    host_.socket->tell_loss(rank.rank, "ended with " + status.text() +
+                                           (exited.never_joined ? wire::kHadNotJoined : ""));
   }
   rank.look_at_streams();
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/host_setup.h"
 
-#include <algorithm>
-
+#include "src/base/bounded_seconds.h"
 #include "src/net/socket.h"
 
 namespace hv::launcher {
@@ -19,10 +18,8 @@ wire::SetUp HostSetup::reply() const {
 std::optional<wire::Problem> set_up_host(EventLoop& loop, const wire::Setup& wanted,
                                          RankSocketCallbacks callbacks, HostSetup* setup) {
   setup->wanted = wanted;
-  const double stall_s = wanted.stall_s > 0 ? std::min(wanted.stall_s, 1e6) : 0;  // a NaN is 0
-  setup->socket = std::make_unique<RankSocket>(
-      loop, wanted.key, std::move(callbacks),
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(stall_s)));
+  setup->socket = std::make_unique<RankSocket>(loop, wanted.key, std::move(callbacks),
+                                               bounded_seconds(wanted.stall_s));
   if (const Status status = setup->socket->listen(wanted.job_id, wanted.host_index); !status.ok()) {
     return wire::Problem{status.message, "check that /tmp can be written there"};
   }

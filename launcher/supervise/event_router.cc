@@ -156,7 +156,7 @@ void EventRouter::rank_exited(HostState& state, const wire::Exited& exited) {
   if (end.failed() || exited.left_unannounced) {
     announce_death(end.rank, job_.plan.ranks[exited.rank].host, words);
   } else if (exited.never_joined) {
-    strangers_.emplace_back(end.rank, words + " and had not joined the job (hvrun_init)");
+    strangers_.emplace_back(end.rank, words + wire::kHadNotJoined);
     announce_strangers();
   }
 }

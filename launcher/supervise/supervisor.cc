@@ -12,6 +12,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstdio>
+#include <utility>
 
 #include "launcher/output/gather.h"
 #include "launcher/output/output_room.h"
@@ -27,6 +28,7 @@
 #include "launcher/supervise/signal_watch.h"
 #include "launcher/supervise/stdin_forwarder.h"
 #include "launcher/supervise/summary_file.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/knob.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
@@ -48,7 +50,6 @@ constexpr auto kLeastReaderPatience = std::chrono::milliseconds(500);
 constexpr std::uint32_t kDiscardCredit = 1u << 30;
 // What ending takes beyond the grace: the agents' last scan, and the way back.
 constexpr auto kEndMargin = std::chrono::milliseconds(1500);
-constexpr double kLongestStall = 1e6;  // seconds; longer than anybody waits
 
 SpawnOptions spawn_options(const JobSpec& spec, const HostList& list,
                            const Environment& environment) {
@@ -77,9 +78,7 @@ OutputOptions output_options(const JobSpec& spec, const Environment& environment
 // The ranks' own knob, -x included: what they wait for before they have met, hvrun tells.
 Duration stall_limit(const JobSpec& spec, const Environment& environment) {
   const auto ranks = Environment::from_entries(common_environment(spec, environment).entries);
-  const double seconds = KnobReader(runtime_knobs(), ranks).seconds("HVRUN_STALL_SECONDS");
-  return std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(std::min(seconds, kLongestStall)));
+  return bounded_seconds(KnobReader(runtime_knobs(), ranks).seconds("HVRUN_STALL_SECONDS"));
 }
 
 class Supervisor {
@@ -294,7 +293,7 @@ asio::awaitable<void> Supervisor::end_hosts(bool in_order) {
 
 // Nobody reads it any more, and it would hold the agents back.
 void Supervisor::discard_output() {
-  discards_output_ = true;
+  if (std::exchange(discards_output_, true)) return;
   for (std::size_t rank = 0; rank < job_.ranks.size(); ++rank) {
     HostState& host = job_.hosts[static_cast<std::size_t>(job_.plan.ranks[rank].host)];
     if (host.is_there())

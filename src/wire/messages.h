@@ -300,6 +300,9 @@ struct Credit {
   }
 };
 
+// How an end with Exited::never_joined is told: by its agent to that host's ranks, by hvrun to all.
+inline constexpr char kHadNotJoined[] = " and had not joined the job (hvrun_init)";
+
 struct Exited {
   static constexpr Type kType = Type::kExited;
   std::uint32_t rank = 0;

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from harness.waiting import wait_for
 from launching import run, start
 
 
@@ -25,16 +26,9 @@ def state_of(pid):
         return stat.read().rsplit(")", 1)[1].split()[0]
 
 
-def wait_until(condition, seconds, what):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
-        time.sleep(0.02)  # sleep-ok: polls a condition with a deadline
-
-
 def pids_in(path, count):
     """The pids that payloads wrote, one a line, once there are that many."""
-    wait_until(lambda: path.exists() and len(path.read_text().split()) >= count, 20, f"{count} pids in {path}")
+    wait_for(lambda: path.exists() and len(path.read_text().split()) >= count, 20, f"{count} pids in {path}")
     return [int(word) for word in path.read_text().split()]
 
 
@@ -78,11 +72,11 @@ def slow_rsh(tmp_path):
 
 def test_signals_that_come_while_a_host_still_logs_in_do_no_harm(hvrun, tmp_path):
     process = start(hvrun, "--rsh", slow_rsh(tmp_path), "-H", "fast:1,slow:1", "--verbose", "sh", "-c", "echo ran", HOME=str(tmp_path))
-    wait_until(lambda: any(path.is_file() for path in (tmp_path / ".cache").glob("**/*")), 20, "the fast host's agent")
+    wait_for(lambda: any(path.is_file() for path in (tmp_path / ".cache").glob("**/*")), 20, "the fast host's agent")
     for number in (signal.SIGUSR1, signal.SIGTSTP):
         process.send_signal(number)
         if number == signal.SIGTSTP:
-            wait_until(lambda: state_of(process.pid) == "T", 10, "the stop")
+            wait_for(lambda: state_of(process.pid) == "T", 10, "the stop")
             process.send_signal(signal.SIGCONT)
     (tmp_path / "go").touch()
     out, err = process.communicate(timeout=40)
@@ -165,19 +159,17 @@ def test_ctrl_z_stops_the_ranks_and_fg_continues_them(hvrun, tmp_path):
     process = start(hvrun, "-np", "2", "--lost-after", "1", "sh", "-c", f"echo $$ >> {pids}; read line < {tmp_path}/go; exit 0")
     ranks = pids_in(pids, 2)
     process.send_signal(signal.SIGTSTP)
-    wait_until(lambda: all(state_of(pid) == "T" for pid in [process.pid, *ranks]), 5, "all stopped")
+    wait_for(lambda: all(state_of(pid) == "T" for pid in [process.pid, *ranks]), 5, "all stopped")
     # Longer than --lost-after: the agent was told to wait.
     time.sleep(2.5)  # sleep-ok: the silence itself is under test
     assert all(state_of(pid) == "T" for pid in ranks)
     process.send_signal(signal.SIGCONT)
-    wait_until(lambda: all(state_of(pid) != "T" for pid in ranks), 5, "all continued")
-    for _ in ranks:
-        with open(tmp_path / "go", "w", encoding="ascii") as go:
-            go.write("on\n" * len(ranks))
-        wait_until(lambda: sum(map(alive, ranks)) < 2, 10, "a rank ended")
-        if not any(map(alive, ranks)):
-            break
+    wait_for(lambda: all(state_of(pid) != "T" for pid in ranks), 5, "all continued")
+    # Opened both ways, so that this never waits for a reader: a rank that has read its line is gone.
+    go = os.open(tmp_path / "go", os.O_RDWR)
+    os.write(go, b"\n" * len(ranks))
     process.communicate(timeout=20)
+    os.close(go)
     assert process.returncode == 0
 
 
@@ -202,4 +194,4 @@ def test_nothing_is_left_behind(hvrun, tmp_path, how):
     elif how == "SIGKILL of hvrun":
         process.kill()
     process.communicate(timeout=15)
-    wait_until(lambda: not any(map(alive, processes)), 5, "the end of every process")
+    wait_for(lambda: not any(map(alive, processes)), 5, "the end of every process")

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from harness.waiting import wait_for
 from launching import lines_by_rank, run, start
 
 PRINT = "/usr/bin/printf"
@@ -114,13 +115,6 @@ def test_a_pty_makes_the_rank_see_a_terminal(hvrun):
     assert result.stderr == b""
 
 
-def wait_until_there(path):
-    deadline = time.monotonic() + 20
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{path} never came"
-        select.select([], [], [], 0.02)
-
-
 def memory_of(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
@@ -211,7 +205,7 @@ def test_a_reader_that_comes_within_3_s_of_the_end_still_gets_everything(hvrun, 
     options = ["--timeout", "1"] if stop == "--timeout" else []
     process = start(hvrun, "-np", "1", *options, "--no-label", "sh", "-c",
                     f"yes | head -c {count}; : >{tmp_path}/done; exec tail -f /dev/null")
-    wait_until_there(tmp_path / "done")
+    wait_for((tmp_path / "done").exists, 20, "all that the rank writes")
     if stop == "SIGTERM":
         process.send_signal(signal.SIGTERM)
     select.select([], [], [], 1.5)  # the reader is busy elsewhere
@@ -223,7 +217,7 @@ def test_a_reader_that_comes_within_3_s_of_the_end_still_gets_everything(hvrun, 
 def test_output_that_nobody_reads_is_told_with_its_size(hvrun, tmp_path):
     process = start(hvrun, "-np", "1", "--no-label", "--summary", str(tmp_path / "end.json"), "sh", "-c",
                     f"yes | head -c 400000; : >{tmp_path}/done; exec tail -f /dev/null")
-    wait_until_there(tmp_path / "done")
+    wait_for((tmp_path / "done").exists, 20, "all that the rank writes")
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
     assert process.wait(timeout=20) == 130

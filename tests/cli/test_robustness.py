@@ -9,7 +9,8 @@ import subprocess
 import pytest
 
 from launching import clean_environment, run
-from test_endings import alive, pids_in, wait_until
+from harness.waiting import wait_for
+from test_endings import alive, pids_in
 
 
 def rsh_script(tmp_path, text):
@@ -36,7 +37,7 @@ def test_children_of_a_go_between_end_with_hvrun(hvrun, tmp_path, how):
     result = run(hvrun, "--rsh", rsh, "-H", "bad:1,dead:1", "true")
     assert result.returncode == 3
     child, = pids_in(pids, 1)
-    wait_until(lambda: not alive(child), 1, "the end of the go-between's child")
+    wait_for(lambda: not alive(child), 1, "the end of the go-between's child")
 
 
 @pytest.mark.parametrize("fd", [0, 1, 2])

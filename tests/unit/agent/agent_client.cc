@@ -234,24 +234,8 @@ wire::Launch launch_shell(const std::string& script, std::uint32_t ranks) {
   return launch_of({"/bin/sh", "-c", script}, ranks);
 }
 
-Folder::Folder() {
-  char path[] = "/tmp/hvrun-agent-test-XXXXXX";
-  if (!::mkdtemp(path)) throw std::runtime_error("mkdtemp");
-  path_ = path;
-}
-
-Folder::~Folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::string read_all(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 char state_of(pid_t pid) {
-  const std::string stat = read_all("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t end = stat.rfind(") ");
   return end == std::string::npos ? '\0' : stat[end + 2];
 }
@@ -274,7 +258,7 @@ std::vector<pid_t> pids_in(const std::string& path, std::size_t count) {
   std::vector<pid_t> pids;
   wait_until(
       [&] {
-        std::istringstream text(read_all(path));
+        std::istringstream text(read_file(path));
         pids.assign(std::istream_iterator<pid_t>(text), {});
         return pids.size() >= count;
       },

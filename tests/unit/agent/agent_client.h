@@ -21,6 +21,7 @@
 #include "src/base/unique_fd.h"
 #include "src/wire/frame.h"
 #include "src/wire/messages.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace hv::tests {
 
@@ -107,21 +108,8 @@ wire::Launch launch_of(std::vector<std::string> argv, std::uint32_t ranks = 1);
 // The same for a line of shell.
 wire::Launch launch_shell(const std::string& script, std::uint32_t ranks = 1);
 
-// A folder of its own, removed at the end.
-class Folder {
- public:
-  Folder();
-  ~Folder();
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 bool is_alive(pid_t pid);  // there, and no zombie
 char state_of(pid_t pid);  // 0 when it is gone
-std::string read_all(const std::string& path);
 // Polls until the condition holds; throws when it does not in time.
 void wait_until(const std::function<bool()>& holds, const std::string& what,
                 std::chrono::milliseconds within = std::chrono::seconds(20));

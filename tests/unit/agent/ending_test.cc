@@ -21,7 +21,7 @@ namespace {
 
 // A rank, a child of it, one in a session of its own and a double fork, all deaf to every polite
 // signal. Each writes its pid; four in all per rank.
-std::string orphan_maker(const Folder& folder) {
+std::string orphan_maker(const TemporaryFolder& folder) {
   return "import os,signal,sys\n"
          "for s in (1,2,3,10,12,15): signal.signal(s, signal.SIG_IGN)\n"
          "def sign(): f=open('" +
@@ -42,12 +42,12 @@ std::string orphan_maker(const Folder& folder) {
 }
 
 long lines_in(const std::string& path) {
-  const std::string text = read_all(path);
+  const std::string text = read_file(path);
   return std::count(text.begin(), text.end(), '\n');
 }
 
 struct OrphanJob {
-  Folder folder;
+  TemporaryFolder folder;
   AgentClient client;
   std::vector<pid_t> pids;
 
@@ -78,7 +78,7 @@ int count_fork_bomb(const std::string& mark) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") == std::string::npos && is_alive(std::stoi(name)) &&
-        read_all(entry.path() / "environ").find(mark) != std::string::npos) {
+        read_file(entry.path() / "environ").find(mark) != std::string::npos) {
       ++count;
     }
   }
@@ -197,7 +197,7 @@ TEST_CASE(
 TEST_CASE("names of agent and guard do not match each other") {
   AgentClient client;
   const auto words = [](pid_t pid, const char* file) {
-    return read_all("/proc/" + std::to_string(pid) + "/" + file);
+    return read_file("/proc/" + std::to_string(pid) + "/" + file);
   };
   CHECK(words(client.agent(), "comm") == "hvrun-agent\n");
   CHECK(words(client.guard(), "comm") == "hvrun-guard\n");

@@ -22,7 +22,7 @@ void write_program(const std::string& path, const std::string& text) {
 }  // namespace
 
 TEST_CASE("a relative interpreter is looked for in the working directory, as the kernel does") {
-  const Folder folder;
+  const TemporaryFolder folder;
   ::mkdir((folder / "bin").c_str(), 0755);
   ::symlink("/bin/sh", (folder / "bin/shell").c_str());
   write_program(folder / "program", "#!bin/shell\necho ran\n");

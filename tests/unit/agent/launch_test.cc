@@ -133,7 +133,7 @@ TEST_CASE("what a host lacks is told before anything starts, with path, reason a
 }
 
 TEST_CASE("a missing interpreter is named before anything starts") {
-  Folder folder;
+  TemporaryFolder folder;
   const std::string script = folder / "script";
   std::ofstream(script) << "#!/no/such/interpreter -x\n";
   std::filesystem::permissions(script, std::filesystem::perms::all);
@@ -143,7 +143,7 @@ TEST_CASE("a missing interpreter is named before anything starts") {
 }
 
 TEST_CASE("a program that goes away before Go is a problem, and no rank is left running") {
-  Folder folder;
+  TemporaryFolder folder;
   std::filesystem::copy("/usr/bin/env", folder / "mine");
   AgentClient client;
   client.set_up();
@@ -158,7 +158,7 @@ TEST_CASE("a program that goes away before Go is a problem, and no rank is left 
 }
 
 TEST_CASE("a program is looked for relative to the working directory") {
-  Folder folder;
+  TemporaryFolder folder;
   std::filesystem::create_directory(folder / "bin");
   std::filesystem::create_symlink("/usr/bin/env", folder / "bin/mine");
   AgentClient client;

@@ -16,7 +16,7 @@ namespace {
 
 std::size_t resident_kib(pid_t pid) {
   for (const std::string& line :
-       split(read_all("/proc/" + std::to_string(pid) + "/status"), '\n')) {
+       split(read_file("/proc/" + std::to_string(pid) + "/status"), '\n')) {
     if (line.rfind("VmRSS:", 0) == 0) return static_cast<std::size_t>(std::stoul(line.substr(6)));
   }
   return 0;
@@ -84,7 +84,7 @@ TEST_CASE("a rank without credit holds back neither control messages nor another
 TEST_CASE(
     "a background process that keeps the streams open is ended after the last rank, then the "
     "streams end") {
-  Folder folder;
+  TemporaryFolder folder;
   AgentClient client;
   client.set_up();
   client.start(launch_shell("sh -c 'echo $$ > " + (folder / "pids") +

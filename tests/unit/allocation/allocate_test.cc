@@ -5,10 +5,10 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
 
 #include "src/base/error.h"
+#include "tests/unit/temporary_folder.h"
 
 using namespace hv::launcher;
 
@@ -18,19 +18,13 @@ namespace {
 class InNewFolder {
  public:
   InNewFolder() {
-    char path[] = "/tmp/hvrun-allocate-XXXXXX";
-    REQUIRE(::mkdtemp(path));
-    folder_ = path;
     REQUIRE(::getcwd(before_, sizeof before_));
-    REQUIRE(::chdir(path) == 0);
+    REQUIRE(::chdir(folder_.path().c_str()) == 0);
   }
-  ~InNewFolder() {
-    (void)!::chdir(before_);
-    (void)!::system(("rm -rf " + folder_).c_str());
-  }
+  ~InNewFolder() { (void)!::chdir(before_); }
 
  private:
-  std::string folder_;
+  hv::tests::TemporaryFolder folder_;
   char before_[4096];
 };
 

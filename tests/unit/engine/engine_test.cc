@@ -10,6 +10,7 @@
 
 #include "tests/fakes/fake_backend.h"
 #include "tests/fakes/fake_fabric.h"
+#include "tests/unit/engine/tensor.h"
 
 using namespace hv;
 using namespace hv::runtime;
@@ -36,18 +37,6 @@ struct Pair {
     }
   }
 };
-
-std::byte memory[16];
-
-OperationPtr tensor(const std::string& name) {
-  auto operation = std::make_shared<Operation>();
-  operation->name = name;
-  operation->description.kind = CollectiveKind::kAllreduce;
-  operation->description.type = ElementType::kFloat32;
-  operation->description.shape = {4};
-  operation->input = operation->output = memory;
-  return operation;
-}
 
 }  // namespace
 

@@ -1,40 +1,23 @@
-// A file in the temporary directory that goes with its test.
+// A file in a folder of its own that goes with its test.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <stdlib.h>
-
-#include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <stdexcept>
 #include <string>
+
+#include "tests/unit/temporary_folder.h"
 
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::string& content) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "hvrun-test-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp " + pattern);
-    folder_ = pattern;
-    write(content);
-  }
-  ~TemporaryFile() {
-    std::error_code ignored;  // a destructor has nobody to tell
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  explicit TemporaryFile(const std::string& content) { write(content); }
 
-  std::string path() const { return folder_ + "/file"; }
-  std::string folder() const { return folder_; }
+  std::string path() const { return folder_ / "file"; }
+  const std::string& folder() const { return folder_.path(); }
   void write(const std::string& content) const {
     std::ofstream(path(), std::ios::binary) << content;
   }
-  std::string read() const {
-    std::ifstream stream(path(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
+  std::string read() const { return hv::tests::read_file(path()); }
 
  private:
-  std::string folder_;
+  hv::tests::TemporaryFolder folder_;
 };

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include "launcher/facts/gpus.h"
 #include "launcher/facts/memory.h"
 #include "launcher/facts/read_file.h"
+#include "tests/unit/temporary_folder.h"
 
 using namespace hv;
 using namespace hv::launcher;
@@ -22,23 +22,14 @@ namespace {
 
 class FakeRoot {
  public:
-  FakeRoot() {
-    char path[] = "/tmp/hvrun-facts-test-XXXXXX";
-    REQUIRE(::mkdtemp(path));
-    path_ = path;
-  }
-  ~FakeRoot() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
   void file(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories(std::filesystem::path(path_ + name).parent_path());
-    std::ofstream(path_ + name) << text;
+    std::filesystem::create_directories(std::filesystem::path(path() + name).parent_path());
+    std::ofstream(path() + name) << text;
   }
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path(); }
 
  private:
-  std::string path_;
+  tests::TemporaryFolder folder_;
 };
 
 void add_gpu(const FakeRoot& root, const std::string& address, int minor, bool has_node) {

@@ -20,7 +20,7 @@ TEST_CASE("the output directory holds raw bytes, unlabelled, beside the console"
   Folder folder;
   Owner owner;
   OutputOptions options = onto(out, errors);
-  options.directory = folder.path + "/made/for/this";
+  options.directory = folder.path() + "/made/for/this";
   {
     OutputRoom room(options, owner.written(), owner.broken());
     room.add(chunk(0, 1, "a\nb"));
@@ -61,7 +61,7 @@ TEST_CASE(
   Folder folder;
   Owner owner;
   OutputOptions options = onto(out, errors);
-  options.directory = folder.path;
+  options.directory = folder.path();
   const DescriptorLimit limit(250);
   for (const std::string word : {"first", "second"}) {
     OutputRoom room(options, owner.written(), owner.broken());
@@ -87,10 +87,10 @@ TEST_CASE("a FIFO without reader among the files holds up only its own rank") {
   Pipe out, errors;
   Folder folder;
   Owner owner;
-  REQUIRE(::mkdir((folder.path + "/rank.0").c_str(), 0777) == 0);
-  REQUIRE(::mkfifo((folder.path + "/rank.0/stdout").c_str(), 0666) == 0);
+  REQUIRE(::mkdir((folder.path() + "/rank.0").c_str(), 0777) == 0);
+  REQUIRE(::mkfifo((folder.path() + "/rank.0/stdout").c_str(), 0666) == 0);
   OutputOptions options = onto(out, errors);
-  options.directory = folder.path;
+  options.directory = folder.path();
   OutputRoom room(options, owner.written(), owner.broken());
   room.add(chunk(0, 1, "blocked\n"));
   room.add(chunk(0, 2, "not blocked\n"));
@@ -108,10 +108,10 @@ TEST_CASE("flush_then waits for a FIFO too") {
   Pipe out, errors;
   Folder folder;
   Owner owner;
-  REQUIRE(::mkdir((folder.path + "/rank.0").c_str(), 0777) == 0);
-  REQUIRE(::mkfifo((folder.path + "/rank.0/stdout").c_str(), 0666) == 0);
+  REQUIRE(::mkdir((folder.path() + "/rank.0").c_str(), 0777) == 0);
+  REQUIRE(::mkfifo((folder.path() + "/rank.0/stdout").c_str(), 0666) == 0);
   OutputOptions options = onto(out, errors);
-  options.directory = folder.path;
+  options.directory = folder.path();
   OutputRoom room(options, owner.written(), owner.broken());
   std::promise<void> written;
   auto is_written = written.get_future();
@@ -133,11 +133,11 @@ TEST_CASE("a FIFO with a reader gets every byte before finish returns") {
   Pipe out, errors;
   Folder folder;
   Owner owner;
-  const std::string fifo = folder.path + "/rank.0/stdout";
-  REQUIRE(::mkdir((folder.path + "/rank.0").c_str(), 0777) == 0);
+  const std::string fifo = folder.path() + "/rank.0/stdout";
+  REQUIRE(::mkdir((folder.path() + "/rank.0").c_str(), 0777) == 0);
   REQUIRE(::mkfifo(fifo.c_str(), 0666) == 0);
   OutputOptions options = onto(out, errors);
-  options.directory = folder.path;
+  options.directory = folder.path();
   std::string got;
   std::thread reader([&] { got = folder.text_of("rank.0/stdout"); });
   OutputRoom room(options, owner.written(), owner.broken());
@@ -153,16 +153,16 @@ TEST_CASE("a file that cannot be opened is told by name, and its rank's bytes ar
   Pipe out, errors;
   Folder folder;
   Owner owner;
-  std::filesystem::create_directories(folder.path +
+  std::filesystem::create_directories(folder.path() +
                                       "/rank.0/stdout");  // a directory in the file's place
   OutputOptions options = onto(out, errors);
-  options.directory = folder.path;
+  options.directory = folder.path();
   OutputRoom room(options, owner.written(), owner.broken());
   room.add(chunk(0, 1, "x\n"));
   const Owner::Breakage breakage = owner.wait_broken();
   CHECK(breakage.errno_value == EISDIR);
   CHECK(breakage.stream == 0);
-  CHECK(breakage.what == "write output to " + folder.path + "/rank.0/stdout");
+  CHECK(breakage.what == "write output to " + folder.path() + "/rank.0/stdout");
   owner.wait_written(0, 2);
 }
 

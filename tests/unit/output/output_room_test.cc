@@ -83,7 +83,7 @@ TEST_CASE("flush_then calls back when all that came before is written") {
   Folder folder;
   Owner owner;
   OutputOptions options = onto(out, errors);
-  options.directory = folder.path;
+  options.directory = folder.path();
   OutputRoom room(options, owner.written(), owner.broken());
   std::promise<std::size_t> written;
   room.add(chunk(0, 1, "a\n"));

@@ -7,10 +7,8 @@
 #include <unistd.h>
 
 #include <condition_variable>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -19,6 +17,7 @@
 
 #include "launcher/output/output_room.h"
 #include "src/base/unique_fd.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace hv::launcher {
 
@@ -98,19 +97,11 @@ class Owner {
   std::vector<Breakage> broken_;
 };
 
-struct Folder {
-  Folder() {
-    char name[] = "/tmp/hvrun-output-XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
+struct Folder : tests::TemporaryFolder {
   std::string text_of(const std::string& file) const {
-    std::ifstream stream(path + "/" + file, std::ios::binary);
-    REQUIRE(stream);
-    return {std::istreambuf_iterator<char>(stream), {}};
+    REQUIRE(std::filesystem::exists(*this / file));
+    return tests::read_file(*this / file);
   }
-  std::string path;
 };
 
 inline OutputOptions onto(const Pipe& out, const Pipe& errors) {

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "src/process/exit_status.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace {
 
@@ -151,14 +152,12 @@ TEST_CASE("a child sees argv[0] as given, whatever file is executed") {
 }
 
 TEST_CASE("a child starts in its directory, and a relative program is found from there") {
-  char folder[] = "/tmp/hvrun-child-test-XXXXXX";
-  REQUIRE(::mkdtemp(folder) != nullptr);
-  const std::string tool = std::string(folder) + "/tool";
+  const hv::tests::TemporaryFolder folder;
+  const std::string tool = folder / "tool";
   std::ofstream(tool) << "pwd -P\n";
   ::chmod(tool.c_str(), 0755);
-  CHECK(run({{"./tool"}, "", {}, folder}).output ==
-        std::filesystem::canonical(folder).string() + "\n");
-  std::filesystem::remove_all(folder);
+  CHECK(run({{"./tool"}, "", {}, folder.path()}).output ==
+        std::filesystem::canonical(folder.path()).string() + "\n");
 }
 
 TEST_CASE("without an input a child reads the end of file, with one it reads that") {

@@ -9,14 +9,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/unit/temporary_folder.h"
+
 namespace {
 
 // first/tool, second/tool and second/other can be run, first/plain cannot, first/other is a folder.
 struct Folders {
   Folders() {
-    char path[] = "/tmp/hvrun-command-test-XXXXXX";
-    REQUIRE(::mkdtemp(path) != nullptr);
-    root = path;
     std::filesystem::create_directories(root / "first" / "other");
     std::filesystem::create_directories(root / "second");
     for (const char* file : {"first/tool", "second/tool", "second/other", "first/plain"})
@@ -25,9 +24,9 @@ struct Folders {
       std::filesystem::permissions(root / file, std::filesystem::perms(0755));
     std::filesystem::permissions(root / "first/plain", std::filesystem::perms(0644));
   }
-  ~Folders() { std::filesystem::remove_all(root); }
   std::string operator/(const std::string& file) const { return root / file; }
-  std::filesystem::path root;
+  hv::tests::TemporaryFolder folder;
+  std::filesystem::path root = folder.path();
 };
 
 // The program found, or "" and the reason in words.

@@ -10,11 +10,9 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +20,7 @@
 
 #include "launcher/spawn/agent_program.h"
 #include "launcher/spawn/spawner.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace hv::launcher::trial {
 
@@ -32,33 +31,8 @@ inline void write_file(const std::string& path, const std::string& content, mode
   ::chmod(path.c_str(), mode);
 }
 
-inline std::string read_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    char name[] = "/tmp/hvrun-spawn-XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-  // A folder in it, with all above.
-  std::string folder(const std::string& name) const {
-    std::filesystem::create_directories(path_ + "/" + name);
-    return path_ + "/" + name;
-  }
-
- private:
-  std::string path_;
-};
+using tests::read_file;
+using tests::TemporaryFolder;
 
 // Says HELLO, then gives back what it is sent; says on stderr that it has ended.
 inline const char* kStandIn =

@@ -5,58 +5,38 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "src/base/error.h"
+#include "tests/unit/temporary_folder.h"
 
 using namespace hv;
 using namespace hv::launcher;
 
-namespace {
-
-struct Folder {
-  Folder() {
-    char name[] = "/tmp/hvrun-summary-XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string path;
-};
-
-std::string content(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
-
-}  // namespace
-
 TEST_CASE("a summary replaces what the file held, whole, and not before it is written") {
-  const Folder folder;
-  const std::string path = folder.path + "/end.json";
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path() + "/end.json";
   std::ofstream(path) << "an older and much longer summary";
   SummaryFile file(path);
-  CHECK(content(path) == "an older and much longer summary");
+  CHECK(tests::read_file(path) == "an older and much longer summary");
   CHECK(file.write("{}\n").ok());
-  CHECK(content(path) == "{}\n");
+  CHECK(tests::read_file(path) == "{}\n");
 }
 
 TEST_CASE("a path that cannot be opened is an error before the job") {
-  const Folder folder;
-  ::mkfifo((folder.path + "/fifo").c_str(), 0600);
+  const tests::TemporaryFolder folder;
+  ::mkfifo((folder.path() + "/fifo").c_str(), 0600);
   for (const char* name : {"/nowhere/end.json", "", "/fifo"}) {
     CAPTURE(name);
     std::string words;
     try {
-      const SummaryFile file(folder.path + name);
+      const SummaryFile file(folder.path() + name);
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::kUsage);
       words = error.what();
     }
-    CHECK(words.find("open --summary " + folder.path) == 0);
+    CHECK(words.find("open --summary " + folder.path()) == 0);
   }
 }
 
