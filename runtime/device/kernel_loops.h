@@ -4,8 +4,8 @@
 //
 // Work goes in tiles that stay in the first-level cache: fold a tile over all sources into an
 // accumulator tile, finish it, store it. The including file defines, before including, what
-// kernel_operations.h wants and copy_through_caches, copy_past_caches, store_vector_past_caches and
-// finish_streaming (the fence after those).
+// kernel_operations.h wants and copy_through_caches, copy_past_caches, store_vector_past_caches,
+// finish_streaming (the fence after those) and prefetch_to_write.
 #pragma once
 
 #include <cstddef>
@@ -109,6 +109,10 @@ void reduce_loop(void* destination, const void* const* sources, int source_count
   reduce_range<T, Operation>(static_cast<T*>(destination), sources, source_count, 0, count, finish);
 }
 
+// A slot's lines were last read by a peer: asked for this far ahead, they are this core's again when
+// they are written (measured: nothing lost where the cores share a cache, 5-15 % won where not).
+constexpr std::size_t kWriteAheadBytes = 256;
+
 // 128 bytes a turn of destination = a op b (times factor), and of the copy, interleaved.
 // destination is aligned to 32 bytes. Returns the elements done: all but less than a turn.
 template <typename T, typename Operation, bool kStreamed, bool kCopies>
@@ -117,6 +121,11 @@ std::size_t step_in_vectors(T* to, const T* a, const T* b, std::size_t count, T 
   constexpr std::size_t kLanes = 32 / sizeof(T);
   std::size_t i = 0;
   for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+    if constexpr (kCopies) {
+      const char* soon = reinterpret_cast<const char*>(copy_to + i) + kWriteAheadBytes;
+      prefetch_to_write(soon);
+      prefetch_to_write(soon + 64);
+    }
     for (std::size_t k = i; k < i + 4 * kLanes; k += kLanes) {
       Vector<T> result =
           apply_vector(Operation{}, load_vector<Vector<T>>(a + k), load_vector<Vector<T>>(b + k));

@@ -66,6 +66,9 @@ void store_vector_past_caches(void* to, const void* vector) {
   _mm256_stream_si256(static_cast<__m256i*>(to), *static_cast<const __m256i*>(vector));
 }
 
+// A processor without the instruction (Intel's before 2014) takes it for a no-op.
+void prefetch_to_write(const void* at) { __builtin_prefetch(at, 1); }
+
 // Makes streamed lines visible before whatever the caller publishes next.
 void finish_streaming() { _mm_sfence(); }
 

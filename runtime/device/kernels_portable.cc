@@ -27,6 +27,8 @@ void copy_past_caches(void* destination, const void* source, std::size_t bytes) 
 
 void store_vector_past_caches(void* to, const void* vector) { std::memcpy(to, vector, 32); }
 
+void prefetch_to_write(const void* at) { __builtin_prefetch(at, 1); }
+
 void finish_streaming() {}
 
 }  // namespace
