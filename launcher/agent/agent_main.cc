@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   }
   if (argc != 1) return explain_usage();
   hv::raise_open_file_limit();
+  hv::keep_freed_memory();
   const hv::Environment environment = hv::Environment::of_process();
   hv::launcher::GuardBoard board;
   hv::UniqueFd guard_life = hv::launcher::split_off_guard(argc, argv, &board);

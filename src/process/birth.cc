@@ -2,6 +2,7 @@
 #include "src/process/birth.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <optional>
@@ -33,6 +34,11 @@ void raise_open_file_limit() {
 
 void restore_open_file_limit() {
   if (limit_at_birth()) ::setrlimit(RLIMIT_NOFILE, &*limit_at_birth());
+}
+
+void keep_freed_memory() {
+  ::mallopt(M_MMAP_THRESHOLD, 4 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, 16 << 20);
 }
 
 }  // namespace hv

@@ -14,4 +14,8 @@ void raise_open_file_limit();
 // In the child between fork and exec; nothing when it was not raised. Async-signal-safe.
 void restore_open_file_limit();
 
+// Memory that was freed is kept for what comes next, up to 16 MiB: the ranks' output comes and goes
+// in pieces for which the allocator would ask the system anew each time, a page fault every 4 KiB.
+void keep_freed_memory();
+
 }  // namespace hv

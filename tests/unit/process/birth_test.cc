@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "src/base/unique_fd.h"
 #include "src/process/child.h"
@@ -86,3 +88,24 @@ TEST_CASE("the limit of open files is raised here, and not for children") {
           return answer_of_child("ulimit -Sn") == "70\n" ? 0 : 4;
         }) == 0);
 }
+
+// The sanitizers bring an allocator of their own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("memory that was freed is had again without a page fault") {
+  const auto faults = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+  };
+  CHECK(in_child([&faults] {
+          keep_freed_memory();
+          const auto use = [] {
+            std::vector<char>(256 << 10).swap(*std::make_unique<std::vector<char>>());
+          };
+          use();
+          const long before = faults();
+          for (int i = 0; i < 100; ++i) use();
+          return faults() - before < 64 ? 0 : 1;
+        }) == 0);
+}
+#endif
