@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
-#include <iterator>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -20,6 +19,7 @@ namespace hv::launcher {
 namespace {
 
 constexpr std::size_t kMaxLine = 32 << 10;
+constexpr std::size_t kMostFileBytes = 16 << 20;
 
 // '*' any run, '?' any one character; case does not count.
 bool matches(std::string_view pattern, std::string_view name) {
@@ -96,6 +96,23 @@ std::string folder_of(const std::string& file) {
               "make that file writable, or add the key there yourself");
 }
 
+// "" where there is none, or where it may not be read. Never a part of it: a revoked key may stand
+// behind the limit.
+std::string read_whole(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string text;
+  char piece[16 << 10];
+  while (text.size() <= kMostFileBytes && (stream.read(piece, sizeof piece), stream.gcount() > 0))
+    text.append(piece, static_cast<std::size_t>(stream.gcount()));
+  if (text.size() > kMostFileBytes)
+    throw Error(
+        ErrorKind::kStart,
+        "read known hosts from " + file + ": it is larger than " + format_bytes(kMostFileBytes),
+        "remove what is not needed from it, or name another by UserKnownHostsFile in "
+        "~/.ssh/config");
+  return text;
+}
+
 // A last line without its newline would swallow ours.
 bool ends_in_line(int fd) {
   struct stat info {};
@@ -154,9 +171,7 @@ KnownKeys find_known_keys(const std::vector<std::string>& files, const std::stri
                           std::uint16_t port) {
   KnownKeys known;
   for (const std::string& file : files) {
-    std::ifstream stream(file, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(stream),
-                           std::istreambuf_iterator<char>()};
+    const std::string text = read_whole(file);
     for (KnownKey& key : keys_in(text, known_hosts_name(host, port), file))
       known.keys.push_back(std::move(key));
     if (port == 22) continue;

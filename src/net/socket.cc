@@ -126,8 +126,10 @@ Status connect_unix(const std::string& name, UniqueFd* socket) {
   if (Status status = unix_address(name, &address); !status.ok()) return status;
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return system_status("make a Unix socket", errno);
-  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address.raw), address.size) != 0) {
-    return system_status("connect to Unix socket " + name, errno);
+  // It waits only for room among the listener's connections; cut short by a signal it has done
+  // nothing.
+  while (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address.raw), address.size) != 0) {
+    if (errno != EINTR) return system_status("connect to Unix socket " + name, errno);
   }
   *socket = std::move(fd);
   return Status::success();
