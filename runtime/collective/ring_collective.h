@@ -9,7 +9,7 @@
 #include "runtime/collective/collective.h"
 #include "runtime/collective/ring_queue.h"
 #include "runtime/device/kernels.h"
-#include "runtime/transport/shm/host_memory.h"
+#include "runtime/transport/shm/slot_rings.h"
 #include "runtime/transport/transport.h"
 
 namespace hv::runtime {
@@ -55,7 +55,7 @@ class RingCollective : public Collective {
   std::size_t element_bytes() const { return element_size(setup_.request.type); }
 
   CollectiveSetup setup_;
-  HostMemory& host_;
+  SlotRings& host_;
   const int me_;  // local index
 
  private:

@@ -9,12 +9,24 @@
 #include "src/base/log.h"
 
 namespace hv::runtime {
+namespace {
+
+// Every rank's first cell is for all ranks.
+std::vector<SlotRings::Place> first_cells(const Topology& topology) {
+  std::vector<SlotRings::Place> places;
+  for (int local = 0; local < static_cast<int>(topology.local_ranks.size()); ++local)
+    places.push_back({local, 0});
+  return places;
+}
+
+}  // namespace
 
 MeshFabric::MeshFabric(Topology topology, std::unique_ptr<HostMemory> memory,
                        const FabricConfig& config, Store& store, std::vector<WatchedPeer> watched,
                        RemoteTransport remote)
     : topology_(std::move(topology)),
       memory_(std::move(memory)),
+      rings_(*memory_, first_cells(topology_), local_index(topology_)),
       config_(config),
       store_(store),
       local_(

@@ -20,6 +20,7 @@
 #include "runtime/transport/shm/host_meeting.h"
 #include "runtime/transport/shm/host_memory.h"
 #include "runtime/transport/shm/shm_transport.h"
+#include "runtime/transport/shm/slot_rings.h"
 #include "runtime/transport/transport.h"
 
 namespace hv::runtime {
@@ -45,7 +46,7 @@ class MeshFabric : public Fabric, public DataPlane {
   void close(std::chrono::milliseconds timeout) override;
   DataPlane* data_plane() override { return this; }
 
-  HostMemory& host() override { return *memory_; }
+  SlotRings& host() override { return rings_; }
   Channel& channel(int rank, int lane) override { return remote_.transport->channel(rank, lane); }
   bool is_healthy() const override { return !is_lost_.load(std::memory_order_acquire); }
 
@@ -85,6 +86,7 @@ class MeshFabric : public Fabric, public DataPlane {
 
   const Topology topology_;
   const std::unique_ptr<HostMemory> memory_;
+  SlotRings rings_;
   const FabricConfig config_;
   Store& store_;
   std::unique_ptr<ShmTransport> local_;

@@ -17,7 +17,7 @@
 
 namespace hv::runtime {
 
-class HostMemory;
+class SlotRings;
 
 // Channels to one peer are numbered by lane; lanes are independent: a full one delays no other.
 constexpr int kControlLane = 0;
@@ -64,7 +64,8 @@ class DataPlane {
  public:
   virtual ~DataPlane() = default;
   virtual const Topology& topology() const = 0;
-  virtual HostMemory& host() = 0;
+  // Of the members on this host.
+  virtual SlotRings& host() = 0;
   // To a rank on another host.
   virtual Channel& channel(int rank, int lane) = 0;
   // kOk while an operation among all ranks can still complete.

@@ -69,7 +69,7 @@ class FlakyPlane : public DataPlane {
     topology_ = make_topology(rank, host_of);
   }
   const Topology& topology() const override { return topology_; }
-  HostMemory& host() override { throw std::logic_error("no shared memory here"); }
+  SlotRings& host() override { throw std::logic_error("no shared memory here"); }
   Channel& channel(int rank, int lane) override {
     auto& channel = channels_[{rank, lane}];
     if (!channel) channel = std::make_unique<FlakyChannel>(net_, topology_.rank, rank, lane);

@@ -19,12 +19,13 @@ constexpr std::size_t kPage = 4096;
 std::size_t up_to_page(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 struct Offsets {
-  std::size_t states, flags, pipes, pipe_bytes, slots, end;
+  std::size_t states, pipes, pipe_bytes, cells, end;
 };
 
-void at_flag_access() {
-  if (auto* hook = flag_access_hook.load(std::memory_order_relaxed)) [[unlikely]]
-    hook();
+constexpr std::size_t kFlagBytes = sizeof(FlagLine) * kRings * kFlags;
+
+std::size_t cell_bytes(const HostGeometry& geometry) {
+  return up_to_page(kFlagBytes) + up_to_page(kRings * kSlotsPerRing * geometry.slot_bytes);
 }
 
 }  // namespace
@@ -36,15 +37,14 @@ namespace {
 // Where each part begins; the loss record comes first. Sizes are whole pages so that no two parts
 // share one.
 Offsets offsets_of(const HostGeometry& geometry, std::size_t loss, std::size_t state,
-                   std::size_t flag_line, std::size_t pipe) {
+                   std::size_t pipe) {
   const auto ranks = static_cast<std::size_t>(geometry.ranks);
   Offsets at{};
   at.states = up_to_page(loss);
-  at.flags = at.states + up_to_page(ranks * state);
-  at.pipes = at.flags + up_to_page(ranks * kRings * kFlags * flag_line);
+  at.pipes = at.states + up_to_page(ranks * state);
   at.pipe_bytes = at.pipes + up_to_page(ranks * ranks * pipe);
-  at.slots = at.pipe_bytes + ranks * ranks * kPipeBytes;
-  at.end = at.slots + ranks * kRings * kSlotsPerRing * geometry.slot_bytes;
+  at.cells = at.pipe_bytes + ranks * ranks * kPipeBytes;
+  at.end = at.cells + ranks * static_cast<std::size_t>(geometry.cells) * cell_bytes(geometry);
   return at;
 }
 
@@ -52,40 +52,33 @@ Offsets offsets_of(const HostGeometry& geometry, std::size_t loss, std::size_t s
 
 std::size_t HostGeometry::total_bytes() const {
   return offsets_of(*this, sizeof(HostMemory::Loss), sizeof(HostMemory::RankState),
-                    sizeof(HostMemory::FlagLine), sizeof(HostMemory::PipeState))
+                    sizeof(HostMemory::PipeState))
       .end;
 }
 
 HostMemory::HostMemory(MappedMemory memory, HostGeometry geometry, int local_index)
     : memory_(std::move(memory)), geometry_(geometry), index_(local_index) {
   HV_CHECK(memory_.size == geometry_.total_bytes(), "shared memory has the agreed size");
-  const Offsets at =
-      offsets_of(geometry_, sizeof(Loss), sizeof(RankState), sizeof(FlagLine), sizeof(PipeState));
+  const Offsets at = offsets_of(geometry_, sizeof(Loss), sizeof(RankState), sizeof(PipeState));
   // Fresh shared memory is zero, and zero is the initial value of everything in it.
   loss_ = reinterpret_cast<Loss*>(memory_.bytes);
   states_ = reinterpret_cast<RankState*>(memory_.bytes + at.states);
-  flags_ = reinterpret_cast<FlagLine*>(memory_.bytes + at.flags);
   pipes_ = reinterpret_cast<PipeState*>(memory_.bytes + at.pipes);
   pipe_bytes_ = memory_.bytes + at.pipe_bytes;
-  slots_ = memory_.bytes + at.slots;
+  cells_ = memory_.bytes + at.cells;
 }
 
 HostMemory::~HostMemory() = default;
 
-std::uint64_t HostMemory::read_flag(const FlagLine& line) {
-  at_flag_access();
-  return line.blocks.load(std::memory_order_acquire);
+std::byte* HostMemory::cell_at(int local, int cell) const {
+  HV_CHECK(cell >= 0 && cell < geometry_.cells, "a rank has that many cells");
+  const auto number = static_cast<std::size_t>(local) * static_cast<std::size_t>(geometry_.cells) +
+                      static_cast<std::size_t>(cell);
+  return cells_ + number * cell_bytes(geometry_);
 }
 
-void HostMemory::write_flag(FlagLine& line, std::uint64_t blocks) {
-  at_flag_access();
-  line.blocks.store(blocks, std::memory_order_release);
-}
-
-bool HostMemory::all_reached(int ring, Flag flag, std::uint64_t blocks) const {
-  for (int local = 0; local < geometry_.ranks; ++local)
-    if (this->flag(local, ring, flag) < blocks) return false;
-  return true;
+std::byte* HostMemory::slots(int local, int cell) const {
+  return cell_at(local, cell) + up_to_page(kFlagBytes);
 }
 
 // Sleeping: the sleeper announces itself, then looks at the word once more; the ringer changes the

@@ -1,10 +1,11 @@
-// The memory that the ranks of one host share: doorbells, flags, slot rings and control pipes.
+// The memory that the ranks of one host share: doorbells, control pipes, and the cells of process
+// sets.
 // SPDX-License-Identifier: Apache-2.0
 //
-// One mapping per host, laid out alike for every rank from (ranks, slot size); all offsets are
-// fixed. A rank writes only what is its own: its flags, its slots, the sending half of its pipes.
-// Flags count blocks upwards for ever and are never reset, so a reader can be late but never
-// confused. The memory comes from memfd_source.h between processes, and from
+// One mapping per host, laid out alike for every rank from (ranks, slot size, cells); all offsets
+// are fixed. A rank writes only what is its own: its cells (slot_rings.h), the sending half of its
+// pipes. Pages that nobody has written cost nothing, so a rank has many more cells than it uses. The
+// memory comes from memfd_source.h between processes, and from
 // inproc/inproc_source.h, plain memory, between threads.
 #pragma once
 
@@ -26,22 +27,27 @@ constexpr int kSlotsPerRing = 4;
 constexpr std::size_t kDefaultSlotBytes = 128 << 10;
 constexpr std::size_t kPipeBytes = 32 << 10;
 
-// What a rank has done with the blocks of a ring's current and earlier collectives.
-enum class Flag {
-  kReady,    // copied in: its slot can be read
-  kReduced,  // its share of the result can be read
-  kDone,     // it will read nothing more of this block in others' slots
-};
-constexpr int kFlags = 3;
+constexpr int kFlags = 3;  // see slot_rings.h
+// Process sets of which a rank can be a member at the same time, all ranks among them.
+constexpr int kCells = 64;
 
 struct HostGeometry {
   int ranks = 1;
   std::size_t slot_bytes = kDefaultSlotBytes;
+  int cells = kCells;
   std::size_t total_bytes() const;
 };
 
 // Called before each access to a flag, if set: tests yield there to stir up the order of threads.
 extern std::atomic<void (*)()> flag_access_hook;
+inline void at_flag_access() {
+  if (auto* hook = flag_access_hook.load(std::memory_order_relaxed)) [[unlikely]]
+    hook();
+}
+
+struct alignas(kCacheLine) FlagLine {
+  std::atomic<std::uint64_t> blocks;
+};
 
 // A piece of memory with its way of being given back.
 struct MappedMemory {
@@ -59,23 +65,12 @@ class HostMemory : public Doorbell {
   int index() const { return index_; }
   std::size_t slot_bytes() const { return geometry_.slot_bytes; }
 
-  // Slot of block number `block` in a rank's ring. Local indexes everywhere here.
-  std::byte* slot(int local, int ring, std::uint64_t block) const {
-    return slots_ + ((static_cast<std::size_t>(local) * kRings + static_cast<std::size_t>(ring)) *
-                         kSlotsPerRing +
-                     block % kSlotsPerRing) *
-                        geometry_.slot_bytes;
+  // A rank's cell: kRings * kFlags lines, and as many slots as its rings have together. Local
+  // indexes everywhere here.
+  FlagLine* flags(int local, int cell) const {
+    return reinterpret_cast<FlagLine*>(cell_at(local, cell));
   }
-  std::uint64_t flag(int local, int ring, Flag flag) const {
-    return read_flag(*flag_at(local, ring, flag));
-  }
-  // Sets this rank's own flag. The others look at it when they next advance; ring them with
-  // ring_others().
-  void raise(int ring, Flag flag, std::uint64_t blocks) {
-    write_flag(*flag_at(index_, ring, flag), blocks);
-  }
-  // True when every rank's flag has reached `blocks`.
-  bool all_reached(int ring, Flag flag, std::uint64_t blocks) const;
+  std::byte* slots(int local, int cell) const;
 
   // This rank's own doorbell.
   std::uint32_t value() const override;
@@ -113,17 +108,8 @@ class HostMemory : public Doorbell {
     std::int32_t rank;
     char reason[480];
   };
-  struct alignas(kCacheLine) FlagLine {
-    std::atomic<std::uint64_t> blocks;
-  };
 
-  static std::uint64_t read_flag(const FlagLine& line);
-  static void write_flag(FlagLine& line, std::uint64_t blocks);
-  FlagLine* flag_at(int local, int ring, Flag flag) const {
-    return flags_ +
-           (static_cast<std::size_t>(local) * kRings + static_cast<std::size_t>(ring)) * kFlags +
-           static_cast<std::size_t>(flag);
-  }
+  std::byte* cell_at(int local, int cell) const;
   RankState& state_of(int local) const { return states_[local]; }
 
   friend struct HostGeometry;
@@ -132,10 +118,9 @@ class HostMemory : public Doorbell {
   int index_;
   Loss* loss_;
   RankState* states_;
-  FlagLine* flags_;
   PipeState* pipes_;
   std::byte* pipe_bytes_;
-  std::byte* slots_;
+  std::byte* cells_;
 };
 
 // Single producer, single consumer; counters run for ever, the difference is what lies in the pipe.

@@ -25,7 +25,7 @@ class UnevenPlane : public DataPlane {
     topology_ = make_topology(0, host_of);
   }
   const Topology& topology() const override { return topology_; }
-  HostMemory& host() override { return memory_; }
+  SlotRings& host() override { return rings_; }
   Channel& channel(int, int) override { throw std::logic_error("nothing is sent"); }
   Status health() const override { return Status::success(); }
   bool is_healthy() const override { return true; }
@@ -34,6 +34,7 @@ class UnevenPlane : public DataPlane {
   Topology topology_;
   const HostGeometry geometry_{1, kSlotBytes};
   HostMemory memory_{inproc_memory("allgather_test", geometry_.total_bytes()), geometry_, 0};
+  SlotRings rings_{memory_, {{0, 0}}, 0};
 };
 
 }  // namespace

@@ -30,31 +30,6 @@ struct Host {
 
 }  // namespace
 
-TEST_CASE("a flag that one rank raises is seen by the others, and only that flag") {
-  Host host(3);
-  host.of[1]->raise(2, Flag::kReady, 7);
-  CHECK(host.of[0]->flag(1, 2, Flag::kReady) == 7);
-  CHECK(host.of[0]->flag(1, 2, Flag::kDone) == 0);
-  CHECK(host.of[0]->flag(1, 1, Flag::kReady) == 0);
-  CHECK(host.of[0]->flag(2, 2, Flag::kReady) == 0);
-  CHECK_FALSE(host.of[2]->all_reached(2, Flag::kReady, 7));
-  host.of[0]->raise(2, Flag::kReady, 8);
-  host.of[2]->raise(2, Flag::kReady, 7);
-  CHECK(host.of[2]->all_reached(2, Flag::kReady, 7));
-}
-
-TEST_CASE("slots lie apart, one for each rank, ring and block of the ring") {
-  Host host(2);
-  std::vector<std::byte*> starts;
-  for (int local = 0; local < 2; ++local)
-    for (int ring = 0; ring < kRings; ++ring)
-      for (std::uint64_t block = 0; block < kSlotsPerRing; ++block)
-        starts.push_back(host.of[0]->slot(local, ring, block));
-  std::sort(starts.begin(), starts.end());
-  for (std::size_t i = 1; i < starts.size(); ++i) CHECK(starts[i] - starts[i - 1] == 4096);
-  CHECK(host.of[0]->slot(1, 0, 5) == host.of[0]->slot(1, 0, 5 + kSlotsPerRing));
-}
-
 TEST_CASE(
     "a wait returns at once when the bell has rung since its value was read, else at the "
     "deadline") {
