@@ -45,6 +45,23 @@ def test_another_release_of_debian_is_said_to_be_untested(tmp_path):
     assert done.returncode == 2 and "Boost" in done.stderr  # Debian 12's libboost-dev is too old
 
 
+def stand_in(name, body):
+    """A shell function in the command's place: ./dev puts the distribution's folders before any other PATH."""
+    return {f"BASH_FUNC_{name}%%": "() { " + body + "; }"}
+
+
+def test_package_lists_are_fetched_where_none_are(tmp_path):
+    (tmp_path / "os-release").write_text("ID=ubuntu\nVERSION_ID=24.04\nID_LIKE=debian\n")
+    lists = tmp_path / "lists"
+    commands = {**stand_in("dpkg-query", "return 1"),
+                **stand_in("sudo", '"$@"'),
+                **stand_in("apt-get", f'echo "$*" >>{lists}'),
+                **stand_in("apt-cache", f"[ ! -e {lists} ] || echo '  Candidate: 1.74.0.3'")}
+    done = dev("build", DEV_OS_RELEASE=str(tmp_path / "os-release"), **commands)
+    assert done.returncode == 2 and "libboost-dev here is 1.74.0.3" in done.stderr
+    assert lists.read_text() == "update -qq\n"
+
+
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root to become somebody else")
 def test_hosts_need_root_and_it_says_so(tmp_path):
     for part in ("dev", "packaging"):
