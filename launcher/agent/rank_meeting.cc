@@ -30,6 +30,10 @@ bool RankMeeting::has_ever_joined(std::uint32_t rank) const {
                      [rank](const auto& entry) { return entry.second.joins_of(rank) > 0; });
 }
 
+bool RankMeeting::has_ended_in_order(std::uint32_t rank) const {
+  return ended_.count(rank) > 0 && has_ever_joined(rank) && !is_joined(rank);
+}
+
 bool RankMeeting::is_anybody_waiting() const {
   return std::any_of(epochs_.begin(), epochs_.end(),
                      [](const auto& entry) { return !entry.second.waiting.empty(); });
@@ -59,12 +63,14 @@ void RankMeeting::come_to_fence(std::uint32_t rank, std::uint32_t epoch, std::ui
 }
 
 // round: the how-manieth join of the epoch the fence belongs to. A rank that has left that round is
-// not waited for; one that left an earlier round is, for its next program will come.
+// not waited for; one that left an earlier round is, for its next program will come, unless it has
+// ended. A rank that ended without a goodbye, or without having joined, is waited for until its loss
+// is told: were the fence to end, the others would ask for what it never put.
 bool RankMeeting::is_awaited(const Epoch& epoch, std::uint32_t rank, std::uint32_t round,
                              std::uint32_t fence) const {
-  if (ended_.count(rank)) return false;
   const std::uint32_t joins = epoch.joins_of(rank);
-  if (joins != round) return joins < round;
+  if (joins > round) return false;
+  if (joins < round) return !has_ended_in_order(rank);
   if (!epoch.joined.count(rank)) return false;
   const auto found = epoch.waiting.find(rank);
   return found == epoch.waiting.end() || found->second != fence;

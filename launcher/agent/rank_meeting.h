@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A fence ends when every rank of the job has come to it: each agent reports its own ranks
-// (FenceIn), hvrun answers with everybody's puts (FenceOut). A rank that has said goodbye or has
-// ended is not waited for.
+// (FenceIn), hvrun answers with everybody's puts (FenceOut). A rank that has said goodbye is not
+// waited for. One that ended without is never there: those who wait go on when its loss is told.
 #pragma once
 
 #include <cstddef>
@@ -66,6 +66,7 @@ class RankMeeting {
       return found == joins.end() ? 0 : found->second;
     }
   };
+  bool has_ended_in_order(std::uint32_t rank) const;
   bool is_awaited(const Epoch& epoch, std::uint32_t rank, std::uint32_t round,
                   std::uint32_t fence) const;
   std::optional<std::uint32_t> complete_fence(const Epoch& epoch) const;

@@ -208,7 +208,12 @@ Status AgentStore::get(int rank, const std::string& key, std::string* value) {
     break_off(status.message);  // a late answer would be taken for the next question's
     return status;
   }
-  if (!answer.found) return {StatusCode::kArgument, doing + ": nothing"};
+  if (!answer.found) {
+    // Asked after a fence, so that rank was not among those who came to it.
+    return {
+        StatusCode::kPeerLost,
+        doing + ": " + (loss_.empty() ? "nothing; it has ended, or runs another libhvrun" : loss_)};
+  }
   *value = std::move(answer.value);
   return Status::success();
 }

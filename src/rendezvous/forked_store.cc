@@ -103,7 +103,7 @@ class ForkedStore : public Store {
       *value = take_text(&at);
       if (found) return Status::success();
     }
-    return {StatusCode::kArgument, "rank " + std::to_string(rank) + " published no '" + key + "'"};
+    return {StatusCode::kPeerLost, "rank " + std::to_string(rank) + " published no '" + key + "'"};
   }
 
   Status job_key(JobKey* key) override {

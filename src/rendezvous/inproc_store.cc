@@ -39,7 +39,7 @@ class InprocStore : public Store {
     std::lock_guard lock(hub_.mutex_);
     const auto found = hub_.published_.find({rank, key});
     if (found == hub_.published_.end())
-      return {StatusCode::kArgument,
+      return {StatusCode::kPeerLost,
               "rank " + std::to_string(rank) + " published no '" + key + "'"};
     *value = found->second;
     return Status::success();

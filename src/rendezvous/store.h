@@ -30,7 +30,8 @@ class Store {
   virtual Status put(const std::string& key, const std::string& value) = 0;
   // Blocks until every rank has come here as often as this one, or a peer is lost, or timeout.
   virtual Status fence(std::chrono::milliseconds timeout) = 0;
-  // What rank put under key before the last fence; kArgument when there is none.
+  // What rank put under key before the last fence; kPeerLost when there is
+  // none: that rank was not there.
   virtual Status get(int rank, const std::string& key, std::string* value) = 0;
   // The job's key: proves connections between ranks. Never logged.
   virtual Status job_key(JobKey* key) = 0;

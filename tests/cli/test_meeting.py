@@ -12,12 +12,12 @@ from launching import run, start
 ONE_HOST = ["-np", "2"]
 
 
-def two_hosts(tmp_path):
+def two_hosts(tmp_path, slots=1):
     """Two names for this machine, each with an agent of its own."""
     script = tmp_path / "rsh"
     script.write_text("#!/bin/sh\nshift; exec sh -c \"$*\"\n")
     script.chmod(0o755)
-    return ["--rsh", str(script), "-H", "a:1,b:1"]
+    return ["--rsh", str(script), "-H", f"a:{slots},b:{slots}"]
 
 
 def hello(hvrun):
@@ -55,3 +55,21 @@ def test_a_rank_that_comes_late_is_waited_for_and_named_meanwhile(hvrun, hosts, 
 def test_plain_programs_that_end_at_different_times_are_no_loss(hvrun, hosts, tmp_path):
     result = run(hvrun, *hosts, "sh", "-c", '[ "$RANK" = 1 ] && exit 0; sleep 0.3', HOME=str(tmp_path))  # sleep-ok: ends later
     assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("end, words", [("kill -9 $$", b"SIGKILL"), ("exit 3", b"exit code 3"), ("exit 0", b"exit code 0")])
+@pytest.mark.parametrize("place", ["one host", "two hosts"])
+def test_everybody_who_waits_is_told_who_ended(hvrun, tmp_path, place, end, words):
+    hosts = ["-np", "4"] if place == "one host" else two_hosts(tmp_path, slots=2)
+    script = f'[ "$RANK" = 1 ] || exec {hello(hvrun)}; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; {end}'  # sleep-ok: a rank that is busy
+    process = start(hvrun, *hosts, "--grace", "10", "sh", "-c", script, HOME=str(tmp_path), HVRUN_STALL_SECONDS="0.2")
+    told = b""
+    while b"not there: rank 1 on host" not in told:  # so all others wait
+        line = process.stderr.readline()
+        assert line, told
+        told += line
+    (tmp_path / "go").touch()
+    _, err = process.communicate(timeout=30)
+    for rank in (0, 2, 3):
+        own = [line for line in err.splitlines() if line.startswith(b"[%d] hello_ranks:" % rank)]
+        assert len(own) == 1 and b"rank 1 ended with " + words in own[0], err.decode()

@@ -158,18 +158,53 @@ TEST_CASE("clients that break the protocol are dropped, the others do not notice
   CHECK(job.client.finish(0) == 0);
 }
 
-TEST_CASE("a fence waits for ranks that have not joined, not for those that left or ended") {
+TEST_CASE("a fence waits for ranks that have not joined, not for those that left") {
   RankMeeting meeting({0, 1, 2});
   meeting.join(0, 0);
   meeting.come_to_fence(0, 0, 1);
   CHECK(meeting.complete().empty());
-  meeting.join(1, 0);
-  meeting.leave(1, 0);
-  CHECK(meeting.complete().empty());
-  meeting.end(2);
+  for (const std::uint32_t rank : {1u, 2u}) {
+    CHECK(meeting.complete().empty());
+    meeting.join(rank, 0);
+    meeting.leave(rank, 0);
+    meeting.end(rank);
+  }
   CHECK(meeting.complete().size() == 1);
   CHECK(meeting.complete().empty());  // told once
   CHECK(meeting.pass({0, 1, {}}) == std::vector<std::uint32_t>{0});
+}
+
+TEST_CASE("a fence never ends without a rank that was lost before it came there") {
+  RankMeeting meeting({0, 1, 2});
+  for (const std::uint32_t rank : {0u, 1u}) meeting.join(rank, 0);
+  meeting.come_to_fence(0, 0, 1);
+  meeting.end(2);  // it had not joined
+  CHECK(meeting.complete().empty());
+  meeting.end(1);  // it had joined, and said no goodbye
+  CHECK(meeting.complete().empty());
+}
+
+TEST_CASE("a fence that a rank had come to before it was lost ends") {
+  RankMeeting meeting({0, 1});
+  for (const std::uint32_t rank : {0u, 1u}) meeting.join(rank, 0);
+  meeting.come_to_fence(1, 0, 1);
+  meeting.end(1);
+  CHECK(meeting.complete().empty());
+  meeting.come_to_fence(0, 0, 1);
+  CHECK(meeting.complete().size() == 1);
+}
+
+TEST_CASE("a second program does not wait for a rank whose first was its last") {
+  RankMeeting meeting({0, 1});
+  for (const std::uint32_t rank : {0u, 1u}) {
+    meeting.join(rank, 0);
+    meeting.leave(rank, 0);
+  }
+  meeting.join(0, 0);
+  meeting.come_to_fence(0, 0, 1);
+  CHECK(meeting.complete().empty());
+  meeting.end(1);
+  CHECK(meeting.complete().size() == 1);
 }
 
 TEST_CASE("a second program of the same ranks meets anew") {

@@ -156,7 +156,7 @@ TEST_CASE("put, fence and get talk as the protocol says") {
     std::string value;
     CHECK(store->get(7, "key", &value).ok());
     CHECK(value == std::string("a\0b", 3));
-    CHECK(store->get(7, "other", &value).code == StatusCode::kArgument);
+    CHECK(store->get(7, "other", &value).code == StatusCode::kPeerLost);
     store->report_lost(2, "silent");
     store->report_goodbye();
   }
