@@ -2,6 +2,7 @@
 """The agent on hosts that never saw it: whatever the login shell, its start-up files and the home are like."""
 
 import os
+import pathlib
 
 import pytest
 
@@ -15,10 +16,28 @@ TWO = ("node1", "node2")
 HOME = "/run/home/root"
 
 
+def own_files(root):
+    """The files of root's own file system: a checkout below /tmp is another one, which every host sees there."""
+    device = root.stat().st_dev
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if os.lstat(os.path.join(folder, name)).st_dev == device]
+        yield from (pathlib.Path(folder, name) for name in names)
+
+
 def agent_files(host):
     """The files that look like an agent's, anywhere that the host has for itself."""
     roots = [host.outside(place) for place in (HOME, "/tmp", "/run/user", "/dev/shm")]
-    return sorted(file for root in roots for file in root.rglob("*") if file.is_file() and file.stat().st_size > 100_000)
+    found = [file for root in roots if root.is_dir() for file in own_files(root)]
+    return sorted(file for file in found if file.is_file() and file.stat().st_size > 100_000)
+
+
+def test_an_agent_is_found_wherever_the_checkout_lies(cluster):
+    """Seen by every host, and no agent of it: the folder below is as a checkout in /tmp would be."""
+    node = cluster["node1"]
+    node.shell("mkdir -p /var/tmp/checkout /tmp/checkout; head -c 200000 /dev/zero >/var/tmp/checkout/hvrun-agent")
+    node.shell("mount --bind /var/tmp/checkout /tmp/checkout")
+    node.write_file("/tmp/hvrun-0/agent", "x" * 200_000)
+    assert [str(file).partition("/root/")[2] for file in agent_files(node)] == ["tmp/hvrun-0/agent"]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
