@@ -14,6 +14,29 @@
 namespace hv::runtime {
 namespace {
 
+// The casts below rest on these: a number means the same on both sides.
+static_assert(static_cast<int>(ElementType::kUint8) == HVRUN_UINT8);
+static_assert(static_cast<int>(ElementType::kInt8) == HVRUN_INT8);
+static_assert(static_cast<int>(ElementType::kInt16) == HVRUN_INT16);
+static_assert(static_cast<int>(ElementType::kInt32) == HVRUN_INT32);
+static_assert(static_cast<int>(ElementType::kInt64) == HVRUN_INT64);
+static_assert(static_cast<int>(ElementType::kFloat16) == HVRUN_FLOAT16);
+static_assert(static_cast<int>(ElementType::kBfloat16) == HVRUN_BFLOAT16);
+static_assert(static_cast<int>(ElementType::kFloat32) == HVRUN_FLOAT32);
+static_assert(static_cast<int>(ElementType::kFloat64) == HVRUN_FLOAT64);
+static_assert(static_cast<int>(ElementType::kBool) == HVRUN_BOOL);
+
+static_assert(static_cast<int>(CollectiveKind::kAllreduce) == HVRUN_ALLREDUCE);
+static_assert(static_cast<int>(CollectiveKind::kAllgather) == HVRUN_ALLGATHER);
+static_assert(static_cast<int>(CollectiveKind::kBroadcast) == HVRUN_BROADCAST);
+static_assert(static_cast<int>(CollectiveKind::kBarrier) == HVRUN_BARRIER);
+
+static_assert(static_cast<int>(Reduction::kSum) == HVRUN_SUM);
+static_assert(static_cast<int>(Reduction::kAverage) == HVRUN_AVERAGE);
+static_assert(static_cast<int>(Reduction::kMin) == HVRUN_MIN);
+static_assert(static_cast<int>(Reduction::kMax) == HVRUN_MAX);
+static_assert(static_cast<int>(Reduction::kProduct) == HVRUN_PRODUCT);
+
 constexpr std::size_t kMaxNameBytes = 1023;
 constexpr int kMaxDimensions = 64;
 // Keeps sums over ranks and products with the element size inside an int64.
