@@ -86,7 +86,10 @@ CommonEnvironment common_environment(const JobSpec& spec, const Environment& own
 
   std::map<std::string, std::string> exported;
   for (const std::string& word : spec.exports) apply_export(word, own, &exported);
-  for (const auto& [name, value] : exported) entries[name] = value;
+  for (const auto& [name, value] : exported) {
+    entries[name] = value;
+    result.exported.push_back(name);
+  }
 
   for (const auto& [name, value] : entries) result.entries.push_back(name + "=" + value);
   result.host_variables = patterns;

@@ -11,7 +11,8 @@
 namespace hv::launcher {
 
 struct CommonEnvironment {
-  std::vector<std::string> entries;  // NAME=VALUE, for every rank
+  std::vector<std::string> entries;   // NAME=VALUE, for every rank
+  std::vector<std::string> exported;  // names among them that -x gave
   std::vector<std::string>
       host_variables;  // names and PREFIX_* patterns that each host fills in from its login
 };

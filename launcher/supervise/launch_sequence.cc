@@ -11,6 +11,7 @@
 #include "hvrun_version.h"
 #include "launcher/plan/rank_environment.h"
 #include "launcher/supervise/address_choice.h"
+#include "launcher/supervise/launch_message.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -214,39 +215,6 @@ asio::awaitable<AddressChoice> probe_addresses(LaunchContext& context) {
   co_return choice;
 }
 
-std::uint32_t credit_for(std::size_t ranks) {
-  constexpr std::size_t kInAll = 64u << 20, kLeast = 64u << 10, kMost = 1u << 20;
-  return static_cast<std::uint32_t>(
-      std::clamp(kInAll / std::max<std::size_t>(ranks, 1), kLeast, kMost));
-}
-
-wire::Launch launch_for(const LaunchContext& context, std::size_t index,
-                        const ContractAddresses& common, const CommonEnvironment& environment) {
-  const Job& job = context.job;
-  const HostState& host = job.hosts[index];
-  wire::Launch launch;
-  launch.argv = job.spec.program;
-  launch.directory = job.spec.working_directory;
-  launch.environment = environment.entries;
-  launch.host_variables = environment.host_variables;
-  if (!host.hello->facts.gpus.empty()) launch.environment.push_back("CUDA_DEVICE_ORDER=PCI_BUS_ID");
-  launch.pty = job.spec.pty;
-  launch.credit_bytes = credit_for(job.ranks.size());
-  ContractAddresses addresses = common;
-  addresses.host_index = static_cast<int>(index);
-  for (const int rank : host.ranks) {
-    wire::LaunchRank entry;
-    entry.rank = static_cast<std::uint32_t>(rank);
-    const Contract contract{job.plan.ranks[static_cast<std::size_t>(rank)].identity,
-                            host.set_up->agent_socket};
-    entry.environment = contract_environment(contract, addresses);
-    entry.stdin_mode =
-        rank == 0 && job.spec.forward_stdin ? wire::StdinMode::kForwarded : wire::StdinMode::kNull;
-    launch.ranks.push_back(std::move(entry));
-  }
-  return launch;
-}
-
 asio::awaitable<void> launch_ranks(LaunchContext& context, const AddressChoice& choice) {
   Job& job = context.job;
   const CommonEnvironment environment = common_environment(job.spec, context.environment);
@@ -254,7 +222,7 @@ asio::awaitable<void> launch_ranks(LaunchContext& context, const AddressChoice& 
   addresses.master_address = choice.addresses.front();
   addresses.master_port = static_cast<int>(job.hosts[0].set_up->master_port);
   for (std::size_t i = 0; i < job.hosts.size(); ++i) {
-    job.hosts[i].link->send(launch_for(context, i, addresses, environment));
+    job.hosts[i].link->send(launch_message(job, i, addresses, environment));
   }
   co_await await_hosts(context, "check program and directory",
                        [](const HostState& host) { return host.ready; });

@@ -103,6 +103,12 @@ def test_more_ranks_than_cores_here_run_with_one_warning(hvrun):
     assert result.stderr.count(b"warning") == 1
 
 
+def test_ranks_that_no_agent_could_be_told_of_are_refused_at_once(hvrun):
+    result = run(hvrun, "-np", "1000000", "true", timeout=20)
+    assert result.returncode == 2
+    assert b"1000000 ranks on host localhost" in result.stderr and b"at most 64 MiB" in result.stderr
+
+
 def test_a_mistake_in_a_hostfile_is_shown_with_its_place(hvrun, tmp_path):
     (tmp_path / "hosts").write_text("a slots=2\nb slots=two\n")
     result = run(hvrun, "--hostfile", "hosts", "train", cwd=tmp_path)

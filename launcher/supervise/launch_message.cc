@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/launch_message.h"
+
+#include <algorithm>
+
+namespace hv::launcher {
+namespace {
+
+// The order of the devices decides which GPU a local rank's number means; -x may say otherwise.
+constexpr char kDeviceOrder[] = "CUDA_DEVICE_ORDER";
+
+std::uint32_t credit_for(std::size_t ranks) {
+  constexpr std::size_t kInAll = 64u << 20, kLeast = 64u << 10, kMost = 1u << 20;
+  return static_cast<std::uint32_t>(
+      std::clamp(kInAll / std::max<std::size_t>(ranks, 1), kLeast, kMost));
+}
+
+// Rounded up.
+std::string mebibytes(std::size_t bytes) {
+  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
+}
+
+// bytes: of the first `encoded` ranks and what comes before them. Told at the first rank that is
+// too many, without making the rest.
+[[noreturn]] void refuse_size(const HostState& host, std::size_t bytes, std::size_t encoded) {
+  const std::size_t ranks = host.ranks.size();
+  throw Error(ErrorKind::kUsage,
+              "start " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") + " on host " +
+                  host.target.name + ": who they are and their environment take about " +
+                  mebibytes(bytes + bytes / encoded * (ranks - encoded)) +
+                  ", and an agent takes at most " + mebibytes(wire::kMaxAgentPayload),
+              "use fewer ranks (-np), more hosts, or a smaller environment (--clean-env)");
+}
+
+}  // namespace
+
+wire::Launch launch_message(const Job& job, std::size_t index, const ContractAddresses& common,
+                            const CommonEnvironment& environment) {
+  const HostState& host = job.hosts[index];
+  wire::Launch launch;
+  launch.argv = job.spec.program;
+  launch.directory = job.spec.working_directory;
+  launch.environment = environment.entries;
+  launch.host_variables = environment.host_variables;
+  const bool is_chosen = std::find(environment.exported.begin(), environment.exported.end(),
+                                   kDeviceOrder) != environment.exported.end();
+  if (!host.hello->facts.gpus.empty() && !is_chosen)
+    launch.environment.push_back(std::string(kDeviceOrder) + "=PCI_BUS_ID");
+  launch.pty = job.spec.pty;
+  launch.credit_bytes = credit_for(job.ranks.size());
+  ContractAddresses addresses = common;
+  addresses.host_index = static_cast<int>(index);
+  std::size_t bytes = encode(launch).size();
+  for (const int rank : host.ranks) {
+    wire::LaunchRank entry;
+    entry.rank = static_cast<std::uint32_t>(rank);
+    const Contract contract{job.plan.ranks[static_cast<std::size_t>(rank)].identity,
+                            host.set_up->agent_socket};
+    entry.environment = contract_environment(contract, addresses);
+    entry.stdin_mode =
+        rank == 0 && job.spec.forward_stdin ? wire::StdinMode::kForwarded : wire::StdinMode::kNull;
+    bytes += encode(entry).size();
+    launch.ranks.push_back(std::move(entry));
+    if (bytes > wire::kMaxAgentPayload) refuse_size(host, bytes, launch.ranks.size());
+  }
+  return launch;
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,93 @@
+// Tests of launcher/supervise/launch_message.
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/launch_message.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+
+using namespace hv::launcher;
+namespace wire = hv::wire;
+
+namespace {
+
+// A job with one host, up to the moment when Launch is sent.
+struct SetUpJob {
+  explicit SetUpJob(int ranks, JobSpec spec = {}) : job(io.get_executor(), std::move(spec)) {
+    HostState& host = job.hosts.emplace_back();
+    host.target.name = "a";
+    host.hello.emplace();
+    host.set_up.emplace().agent_socket = "@fake";
+    for (int rank = 0; rank < ranks; ++rank) {
+      job.plan.ranks.emplace_back().identity.rank = rank;
+      host.ranks.push_back(rank);
+    }
+    job.ranks.resize(static_cast<std::size_t>(ranks));
+  }
+  wire::Launch message(const CommonEnvironment& environment = {}) const {
+    return launch_message(job, 0, {"127.0.0.1", 29500, 0}, environment);
+  }
+
+  boost::asio::io_context io;
+  Job job;
+};
+
+// With so much in every rank's environment the message has exactly this many bytes.
+CommonEnvironment filling(const SetUpJob& job, std::size_t bytes) {
+  const std::size_t length_field = 4;
+  return {{std::string(bytes - hv::encode(job.message()).size() - length_field, 'x')}, {}, {}};
+}
+
+std::vector<std::string> device_orders(const wire::Launch& launch) {
+  std::vector<std::string> found;
+  std::copy_if(launch.environment.begin(), launch.environment.end(), std::back_inserter(found),
+               [](const std::string& entry) { return entry.rfind("CUDA_DEVICE_ORDER=", 0) == 0; });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a message as large as an agent takes is made, a byte more is an error with its numbers") {
+  const SetUpJob job(3);
+  const wire::Launch most = job.message(filling(job, wire::kMaxAgentPayload));
+  CHECK(hv::encode(most).size() == wire::kMaxAgentPayload);
+  try {
+    job.message(filling(job, wire::kMaxAgentPayload + 1));
+    FAIL("it was made");
+  } catch (const hv::Error& error) {
+    const std::string text = error.what();
+    CAPTURE(text);
+    CHECK(error.kind() == hv::ErrorKind::kUsage);
+    CHECK(text.find("3 ranks on host a") != std::string::npos);
+    CHECK(text.find("about 65 MiB") != std::string::npos);
+    CHECK(text.find("at most 64 MiB") != std::string::npos);
+    CHECK(error.hint().find("-np") != std::string::npos);
+  }
+}
+
+TEST_CASE("the devices are in the order of the bus on a host with GPUs, unless -x says otherwise") {
+  SetUpJob job(1);
+  CHECK(device_orders(job.message()).empty());
+  job.job.hosts[0].hello->facts.gpus.resize(2);
+  using Orders = std::vector<std::string>;
+  CHECK(device_orders(job.message()) == Orders{"CUDA_DEVICE_ORDER=PCI_BUS_ID"});
+  JobSpec spec;
+  spec.exports = {"CUDA_DEVICE_ORDER=FASTEST_FIRST"};
+  CHECK(device_orders(job.message(common_environment(spec, {}))) ==
+        Orders{"CUDA_DEVICE_ORDER=FASTEST_FIRST"});
+}
+
+TEST_CASE("what hvrun's own environment says of the devices' order counts only where -x names it") {
+  SetUpJob job(1);
+  job.job.hosts[0].hello->facts.gpus.resize(2);
+  hv::Environment own;
+  own.set("CUDA_DEVICE_ORDER", "FASTEST_FIRST");
+  JobSpec spec;
+  CHECK(device_orders(job.message(common_environment(spec, own))).back() ==
+        "CUDA_DEVICE_ORDER=PCI_BUS_ID");
+  spec.exports = {"CUDA_*"};
+  CHECK(device_orders(job.message(common_environment(spec, own))).back() ==
+        "CUDA_DEVICE_ORDER=FASTEST_FIRST");
+}
