@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "tests/c/check.h"
 
 static void nothing_works_before_init(void) {
   float value = 1;

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "tests/c/check.h"
 
 enum { kCount = 100003 };
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "check.h"
-#include "elements.h"
+#include "tests/c/check.h"
+#include "tests/c/elements.h"
 
 enum { kMostRanks = 16, kMostCount = 1001 };
 

@@ -6,7 +6,12 @@ import re
 import tree
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
+DIRECTIVE = re.compile(r"^\s*#\s*include\w*.*$", re.MULTILINE)
 HOUSES = ("src", "launcher", "runtime")
+ROOTS = (*HOUSES, "bench", "examples", "tests")
+NOT_FROM_THE_ROOT = ("hvrun/hvrun.h", "hvrun_version.h")  # as users write it; made by the build
+BUILT_WITHOUT_THE_ROOT = "tests/payload/"  # by a bare cc, too, where nothing has been built yet
+PUBLIC = "runtime/include/"
 
 
 def parse_rules(text):
@@ -49,7 +54,7 @@ def own_includes(text):
         target = match.group(1) or match.group(2)
         if target.startswith("hvrun/"):
             target = "runtime/include/" + target
-        if target.split("/")[0] in (*HOUSES, "bench", "examples", "tests"):
+        if target.split("/")[0] in ROOTS:
             yield target
 
 
@@ -93,6 +98,22 @@ def wrap_errors(sources, wraps):
                     yield f"{path}: includes <{target}>; only {', '.join(folders)} may"
 
 
-def sources():
-    houses = tuple(name + "/" for name in (*HOUSES, "bench", "examples"))
+def form_errors(sources):
+    """Every include of ours is written from the root, so that the other rules see it; the public header stands alone."""
+    for path, text in sources.items():
+        for line in DIRECTIVE.findall(tree.without_comments(text)):
+            match = INCLUDE.fullmatch(line.rstrip())
+            if not match:
+                yield f"{path}: {line.strip()}: an include is '#include' with a name in quotes or angles"
+                continue
+            quoted, target = match.group(1), match.group(1) or match.group(2)
+            is_ours = target.split("/")[0] in ROOTS or target in NOT_FROM_THE_ROOT
+            if ".." in target.split("/") or quoted and not is_ours and not path.startswith(BUILT_WITHOUT_THE_ROOT):
+                yield f"{path}: includes {target}: not written from the project's root"
+            if path.startswith(PUBLIC) and (quoted or is_ours or target.startswith("hvrun")):
+                yield f"{path}: includes {target}: what users install includes nothing of ours"
+
+
+def sources(more=()):
+    houses = tuple(name + "/" for name in (*HOUSES, "bench", "examples", *more))
     return {path: tree.read(path) for path in tree.files() if path.startswith(houses) and path.endswith(tree.CXX)}

@@ -1,5 +1,7 @@
 """Includes go one way only. SPDX-License-Identifier: Apache-2.0"""
 
+import pytest
+
 import includes
 import tree
 
@@ -21,6 +23,10 @@ def test_no_two_folders_include_each_other():
 
 def test_foreign_headers_stay_where_they_are_wrapped():
     assert list(includes.wrap_errors(includes.sources(), WRAPS)) == []
+
+
+def test_every_include_is_written_from_the_root():
+    assert list(includes.form_errors(includes.sources(more=["tests"]))) == []
 
 
 def test_the_rules_allow_what_the_design_draws():
@@ -56,3 +62,26 @@ def test_mutual_includes_are_red():
 
 def test_a_stray_foreign_header_is_red():
     assert list(includes.wrap_errors({"launcher/cli/x.cc": "#include <libssh/libssh.h>\n"}, WRAPS)) != []
+
+
+@pytest.mark.parametrize("line", [
+    '#include "../engine/engine.h"', '#include "engine.h"', '#include "runtime/../launcher/plan/launch_plan.h"',
+    '#  include_next "runtime/engine/engine.h"', "#include_next <errno.h>", "#include ENGINE", "#include <../engine.h>",
+])
+def test_an_include_that_the_rules_would_not_see_is_red(line):
+    assert list(includes.form_errors({"runtime/engine/x.cc": f"int a;\n {line}  // because\n"})) != []
+
+
+@pytest.mark.parametrize("target", ['"src/base/text.h"', "<src/base/text.h>", '"hvrun_version.h"', "<hvrun/more.h>", '"more.h"'])
+def test_a_public_header_that_needs_ours_is_red(target):
+    assert list(includes.form_errors({"runtime/include/hvrun/hvrun.h": f"#include {target}\n"})) != []
+
+
+@pytest.mark.parametrize("path, line", [
+    ("runtime/include/hvrun/hvrun.h", "#include <stdint.h>"), ("launcher/cli/x.cc", '#include "hvrun_version.h"'),
+    ("examples/x.c", '#include "hvrun/hvrun.h"'), ("tests/c/x.c", "#include <hvrun/hvrun.h>"),
+    ("src/base/x.cc", '#include "src/base/text.h"  // why'), ("src/base/x.cc", '// #include "x.h"'),
+    ("tests/payload/x.c", '#include "roll_call.h"'),
+])
+def test_an_include_from_the_root_is_green(path, line):
+    assert list(includes.form_errors({path: line + "\n"})) == []

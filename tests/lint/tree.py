@@ -32,6 +32,11 @@ TOKEN = re.compile(
 )
 
 
+def without_comments(text):
+    """C or C++ with its comments blanked; every line and every literal stays where it was."""
+    return TOKEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]) if match[0][:2] in ("//", "/*") else match[0], text)
+
+
 def bare(text):
     """C or C++ with comments and literals blanked; every line stays where it was."""
     return TOKEN.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
