@@ -25,24 +25,46 @@ struct Launcher {
   const char* variable;
   const char* name;
 };
-// Set above 1 by launchers other than hvrun. SLURM_NTASKS is not among them: a batch script has it
+// Set to the number of processes by launchers other than hvrun. SLURM_NTASKS is not among them: a batch script has it
 // too.
 constexpr std::array<Launcher, 4> kLaunchers{{{"WORLD_SIZE", "torchrun or a like launcher"},
                                               {"PMI_SIZE", "an MPI launcher (PMI)"},
                                               {"OMPI_COMM_WORLD_SIZE", "OpenMPI's mpirun"},
                                               {"SLURM_STEP_NUM_TASKS", "Slurm's srun"}}};
 
-Status other_launcher(const Environment& environment) {
+// Whatever is not plainly alone is refused: several processes must never each believe to be alone.
+Status check_launcher(const Launcher& launcher, const std::string& value) {
+  if (value.empty() || value == "0" || value == "1") return Status::success();
+  const std::string setting =
+      std::string("join the job: ") + launcher.variable + "=" + printable(value);
+  const std::string otherwise = std::string(" (or unset ") + launcher.variable + " to run alone)";
+  if (parse_integer(value).value_or(0) > 1) {
+    return {StatusCode::kContract, setting + " says that " + launcher.name + " started " + value +
+                                       " processes, but they have no way to meet that libhvrun "
+                                       "can trust; start them with 'hvrun -np " +
+                                       value + " program ...' instead" + otherwise};
+  }
+  return {StatusCode::kContract,
+          setting + " (the way of " + launcher.name +
+              ") is no plain number of processes, so this one may be one of several; start them "
+              "with 'hvrun -np N program ...' instead" +
+              otherwise};
+}
+
+// Without HVRUN_RANK: alone, unless something says otherwise.
+Status check_alone(const Environment& environment) {
+  for (const NumberName& number : kNumbers) {
+    const auto value = environment.get(number.name);
+    if (!value) continue;
+    return {StatusCode::kContract, std::string("join the job: ") + number.name + " is '" +
+                                       printable(*value) +
+                                       "' although HVRUN_RANK is not set; start the program with "
+                                       "hvrun, which sets them all, or unset " +
+                                       number.name + " to run alone"};
+  }
   for (const Launcher& launcher : kLaunchers) {
-    const auto value = environment.get(launcher.variable);
-    const auto count = value ? parse_integer(*value) : std::nullopt;
-    if (!count || *count <= 1) continue;
-    return {StatusCode::kContract,
-            std::string("join the job: ") + launcher.variable + "=" + *value + " says that " +
-                launcher.name + " started " + *value +
-                " processes, but they have no way to meet that libhvrun can trust; "
-                "start them with 'hvrun -np " +
-                *value + " program ...' instead (or unset " + launcher.variable + " to run alone)"};
+    Status status = check_launcher(launcher, environment.get_or(launcher.variable, ""));
+    if (!status.ok()) return status;
   }
   return Status::success();
 }
@@ -99,7 +121,7 @@ std::vector<std::pair<std::string, std::string>> contract_environment(
 
 Status read_contract(const Environment& environment, Contract* contract) {
   *contract = Contract{};
-  if (!environment.has("HVRUN_RANK")) return other_launcher(environment);
+  if (!environment.has("HVRUN_RANK")) return check_alone(environment);
   RankIdentity who;
   for (const NumberName& number : kNumbers) {
     if (Status status = read_number(environment, number.name, &(who.*number.field)); !status.ok())

@@ -40,8 +40,8 @@ std::vector<std::pair<std::string, std::string>> contract_environment(
     const Contract& contract, const ContractAddresses& addresses);
 
 // Reads the contract. Without one: a single rank (size 1, empty agent_socket) when no launcher's
-// mark is there; kContract, naming the variable and what to do, under another launcher or when a
-// value is malformed.
+// mark is there, or one that says 0 or 1; kContract, naming the variable and what to do, under
+// another launcher, with a part of the contract only, or when a value is malformed.
 Status read_contract(const Environment& environment, Contract* contract);
 
 // The names that the launcher itself sets; -x may not override them.

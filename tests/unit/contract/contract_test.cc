@@ -78,14 +78,54 @@ TEST_CASE("a batch script's SLURM_NTASKS is no launcher's mark") {
   CHECK(hv::read_contract(environment, &read).ok());
 }
 
-TEST_CASE("another launcher's mark that is no number above 1 is none") {
-  for (const char* value : {"", "0", "1", "-4", "four", " 4", "99999999999999999999"}) {
+TEST_CASE("another launcher's mark that is empty or says 0 or 1 is none") {
+  for (const char* value : {"", "0", "1"}) {
     CAPTURE(value);
     hv::Environment environment;
     environment.set("WORLD_SIZE", value);
     hv::Contract read;
     CHECK(hv::read_contract(environment, &read).ok());
     CHECK(read.identity.size == 1);
+  }
+}
+
+TEST_CASE("another launcher's mark that is not understood is refused, with its value") {
+  for (const char* value :
+       {"+2", "2 ", " 2", " ", "abc", "999999999999999999999", "-4", "01", "1 ", "0x8"}) {
+    CAPTURE(value);
+    for (const char* name :
+         {"WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+      hv::Environment environment;
+      environment.set(name, value);
+      hv::Contract read;
+      const hv::Status status = hv::read_contract(environment, &read);
+      CHECK(status.code == hv::StatusCode::kContract);
+      CHECK(status.message.find(std::string(name) + "=" + value + " (") != std::string::npos);
+      CHECK(status.message.find(std::string("unset ") + name) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("another launcher's control bytes do not reach the message") {
+  hv::Environment environment;
+  environment.set("WORLD_SIZE", "\x1b[2J");
+  hv::Contract read;
+  CHECK(hv::read_contract(environment, &read).message.find("WORLD_SIZE=\\x1b[2J (") !=
+        std::string::npos);
+}
+
+TEST_CASE("a part of the contract without HVRUN_RANK is refused, naming it") {
+  for (const char* name : kNumbers) {
+    if (std::string(name) == "HVRUN_RANK") continue;
+    CAPTURE(name);
+    hv::Environment environment;
+    environment.set(name, "2");
+    environment.set("WORLD_SIZE", "1");
+    hv::Contract read;
+    const hv::Status status = hv::read_contract(environment, &read);
+    CHECK(status.code == hv::StatusCode::kContract);
+    CHECK(status.message.find(std::string(name) + " is '2'") != std::string::npos);
+    CHECK(status.message.find("HVRUN_RANK is not set") != std::string::npos);
   }
 }
 
