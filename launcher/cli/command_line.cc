@@ -256,7 +256,7 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
 }
 
 void check_limits(const RawOptions& raw, const JobSpec& spec) {
-  if (spec.lost_after < std::chrono::milliseconds(500)) {
+  if (spec.lost_after < std::chrono::duration<double>(kLeastLostAfterSeconds)) {
     throw Error(
         ErrorKind::kUsage,
         "--lost-after " + raw.lost_after + " is too short to tell a busy host from a lost one",

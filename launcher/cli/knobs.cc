@@ -12,7 +12,8 @@ const std::vector<Knob>& launcher_knobs() {
       {"HVRUN_GRACE", KnobType::kSeconds, "3",
        "Time between SIGTERM and SIGKILL at the end, as with --grace.", "", "", 0, 0},
       {"HVRUN_LOST_AFTER", KnobType::kSeconds, "15",
-       "Silence after which a host counts as lost, as with --lost-after.", "", "", 0, 0},
+       "Silence after which a host counts as lost, as with --lost-after.", "", "", 0, 0, "",
+       kLeastLostAfterSeconds},
   };
   return table;
 }

@@ -8,6 +8,9 @@
 
 namespace hv::launcher {
 
+// Less would not tell a busy host from a lost one.
+constexpr double kLeastLostAfterSeconds = 0.5;
+
 // An option on the command line beats its knob.
 const std::vector<Knob>& launcher_knobs();
 

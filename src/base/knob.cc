@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/base/knob.h"
 
+#include <cstdio>
 #include <cstring>
 #include <optional>
 
@@ -18,6 +19,13 @@ namespace {
           ", or unset it (default: " + (*knob.default_text ? knob.default_text : "unset") + ")");
 }
 
+std::string least_text(const Knob& knob) {
+  if (knob.least_seconds <= 0) return "";
+  char text[48];
+  std::snprintf(text, sizeof text, " of at least %g s", knob.least_seconds);
+  return text;
+}
+
 std::string accepted_form(const Knob& knob) {
   switch (knob.type) {
     case KnobType::kText:
@@ -25,7 +33,7 @@ std::string accepted_form(const Knob& knob) {
     case KnobType::kBool:
       return "0 or 1";
     case KnobType::kSeconds:
-      return "a time such as 60, 0.5s or 500ms";
+      return "a time such as 60, 0.5s or 500ms" + least_text(knob);
     case KnobType::kChoice:
       return std::string("one of ") + knob.choices;
     case KnobType::kInteger:
@@ -100,7 +108,7 @@ double KnobReader::seconds(const char* name) const {
   const Knob& knob = find(name);
   const KnobValue found = value(name);
   const auto parsed = parse_seconds(found.text);
-  if (!parsed) malformed(knob, found, accepted_form(knob));
+  if (!parsed || *parsed < knob.least_seconds) malformed(knob, found, accepted_form(knob));
   return *parsed;
 }
 

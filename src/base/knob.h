@@ -25,6 +25,7 @@ struct Knob {
   std::int64_t minimum = 0;  // kInteger and kBytes
   std::int64_t maximum = INT64_MAX;
   const char* spellings = "";  // kChoice, other words for a choice: "warning=warn|fatal=error"
+  double least_seconds = 0;    // kSeconds
 };
 
 struct KnobValue {

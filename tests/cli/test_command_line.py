@@ -46,6 +46,13 @@ def test_a_malformed_knob_is_an_error_that_names_it(hvrun):
     assert b"HVRUN_GRACE is 'soon'" in result.stderr
 
 
+@pytest.mark.parametrize("words", [("env",), ("true",)])
+def test_a_knob_below_its_least_value_is_an_error_that_names_it(hvrun, words):
+    result = run(hvrun, *words, HVRUN_LOST_AFTER="0.1")
+    assert result.returncode == 2
+    assert b"HVRUN_LOST_AFTER is '0.1'" in result.stderr and b"at least 0.5 s" in result.stderr
+
+
 def test_options_behind_the_program_belong_to_it(hvrun):
     result = run(hvrun, "--dry-run=offline", "--format", "json", "-H", "a:2", "train", "--np", "3")
     assert result.returncode == 0, result.stderr

@@ -16,6 +16,7 @@ const std::vector<hv::Knob> kTable{
     {"HVRUN_COUNT", hv::KnobType::kInteger, "3", "Count.", "", "", 1, 10},
     {"HVRUN_FLAG", hv::KnobType::kBool, "0", "Flag."},
     {"HVRUN_WAIT", hv::KnobType::kSeconds, "60", "Wait."},
+    {"HVRUN_PAUSE", hv::KnobType::kSeconds, "2", "Pause.", "", "", 0, 0, "", 0.5},
     {"HVRUN_KIND", hv::KnobType::kChoice, "", "Kind.", "", "a|b", 0, INT64_MAX, "first=a|second=b"},
 };
 
@@ -116,6 +117,19 @@ TEST_CASE("a time is read with its unit") {
     CAPTURE(written);
     const auto environment = with(std::string("HVRUN_WAIT=") + written);
     CHECK(hv::KnobReader(kTable, environment).seconds("HVRUN_WAIT") == meant_s);
+  }
+}
+
+TEST_CASE("a time's least value belongs to it") {
+  for (const char* written : {"0.5", "500ms", "1h"}) {
+    CAPTURE(written);
+    CHECK(complaint(std::string("HVRUN_PAUSE=") + written).first.empty());
+  }
+  for (const char* beyond : {"0", "0.1", "499ms", "-1"}) {
+    CAPTURE(beyond);
+    CHECK(complaint(std::string("HVRUN_PAUSE=") + beyond).first ==
+          std::string("HVRUN_PAUSE is '") + beyond +
+              "': not a time such as 60, 0.5s or 500ms of at least 0.5 s");
   }
 }
 
