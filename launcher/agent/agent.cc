@@ -293,7 +293,7 @@ void Agent::child_ended(pid_t pid, int status) {
 }
 
 void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
-  rank.ended = status;
+  rank.note_end(status);
   wire::Exited exited;
   exited.rank = rank.rank;
   exited.by_signal = status.by_signal;

@@ -47,7 +47,8 @@ OutputPump::Next OutputPump::read_once() {
   const ssize_t got = ::read(fd_.get(), room_.scratch.data(), static_cast<std::size_t>(most));
   if (got < 0 && errno == EINTR) return Next::kReadOn;
   if (got < 0 && errno == EAGAIN) return is_last_ ? Next::kEnded : Next::kAwaitBytes;
-  // A terminal says EIO once its other side is closed for good.
+  // A terminal says EIO once its other side is closed for good, which is after its rank's end: we
+  // hold it until then, and what is closed here earlier would hang up on the rank (SIGHUP).
   if (got <= 0) return Next::kEnded;
   if (discards_) return Next::kReadOn;
   *credit_ -= static_cast<std::uint64_t>(got);

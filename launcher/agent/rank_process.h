@@ -17,6 +17,7 @@
 
 #include "launcher/agent/input_pump.h"
 #include "launcher/agent/output_pump.h"
+#include "src/base/unique_fd.h"
 #include "src/process/exit_status.h"
 
 namespace hv::launcher {
@@ -29,8 +30,15 @@ struct RankProcess {
   std::uint64_t credit = 0;
   std::vector<std::unique_ptr<OutputPump>> outputs;
   std::unique_ptr<InputPump> input;
+  // The rank's side of its terminal, with --pty, held as long as the rank runs: a program that
+  // closes its streams may not be done, and would be hung up on.
+  UniqueFd held_terminal;
 
   bool is_running() const { return pid > 0 && !ended; }
+  void note_end(const ExitStatus& status) {
+    ended = status;
+    held_terminal.reset();
+  }
   bool has_open_streams() const {
     for (const auto& output : outputs) {
       if (!output->has_ended()) return true;

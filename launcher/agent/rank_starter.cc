@@ -22,6 +22,7 @@ namespace {
 struct Streams {
   UniqueFd rank_in, rank_out, rank_err;
   UniqueFd our_in, our_out, our_err;
+  UniqueFd held_terminal;
 };
 
 // ours_reads: which end is ours.
@@ -59,15 +60,17 @@ Status make_terminal(bool wants_input, const StartOptions& options, Streams* str
   const auto copy = [](const UniqueFd& fd) {
     return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
   };
+  streams->rank_out = copy(pty.slave);
   streams->rank_err = copy(pty.slave);
   if (wants_input) {
     streams->rank_in = copy(pty.slave);
     streams->our_in = copy(pty.master);
   }
-  if (!streams->rank_err || (wants_input && (!streams->rank_in || !streams->our_in))) {
+  if (!streams->rank_out || !streams->rank_err ||
+      (wants_input && (!streams->rank_in || !streams->our_in))) {
     return system_status("open a terminal for a rank", errno);
   }
-  streams->rank_out = std::move(pty.slave);
+  streams->held_terminal = std::move(pty.slave);
   streams->our_out = std::move(pty.master);
   return Status::success();
 }
@@ -132,6 +135,7 @@ Status start_rank(PumpRoom& room, const Command& command, const wire::LaunchRank
   made->rank = launch.rank;
   made->pid = spawned.pid;
   made->credit = options.credit_bytes;
+  made->held_terminal = std::move(streams.held_terminal);
   const auto pump = [&](UniqueFd fd, std::uint8_t stream) {
     made->outputs.push_back(std::make_unique<OutputPump>(room, std::move(fd), launch.rank, stream,
                                                          &made->credit, callbacks.on_stream_end));

@@ -115,6 +115,31 @@ def test_a_pty_makes_the_rank_see_a_terminal(hvrun):
     assert result.stderr == b""
 
 
+def test_a_program_that_closes_its_terminal_before_it_ends_ends_well(hvrun, scaled):
+    for _ in range(scaled(40)):
+        result = run(hvrun, "-np", "1", "--pty", "--no-label", "sh", "-c", "echo hi; exec >&- 2>&-; kill -0 $$")
+        assert (result.returncode, result.stdout, result.stderr) == (0, b"hi\r\n", b"")
+        result = run(hvrun, "-np", "1", "--pty", "--no-label", "date", "+%%")
+        assert (result.returncode, result.stdout, result.stderr) == (0, b"%\r\n", b"")
+
+
+@pytest.mark.parametrize("options", [[], ["--stdin"]])
+def test_a_program_that_lives_on_without_its_terminal_is_not_hung_up(hvrun, tmp_path, options):
+    """Its agent has heard of the streams' end before it hands the signal on."""
+    process = start(hvrun, "-np", "1", "--pty", *options, "sh", "-c",
+                    f"exec </dev/null >{tmp_path}/log 2>&1; trap 'echo fine; exit 0' USR1; : >{tmp_path}/ready; "
+                    "while :; do sleep 1; done")
+    wait_for(lambda: (tmp_path / "ready").exists() or process.poll() is not None, 20, "the rank")
+    process.send_signal(signal.SIGUSR1)
+    assert (*process.communicate(timeout=20), process.returncode) == (b"", b"", 0)
+    assert (tmp_path / "log").read_text().endswith("fine\n")
+
+
+def test_a_program_may_come_back_to_its_terminal(hvrun):
+    result = shell(hvrun, "exec >/dev/null 2>&1; echo back >/dev/tty", "--pty", "--no-label", ranks=2)
+    assert (result.returncode, result.stdout) == (0, b"back\r\n" * 2)
+
+
 def memory_of(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
