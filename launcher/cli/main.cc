@@ -73,6 +73,7 @@ int run(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   hv::open_missing_streams();
   hv::raise_open_file_limit();
+  hv::unblock_signals();
   hv::keep_freed_memory();
   // Inherited as ignored it would take the status of children away.
   std::signal(SIGCHLD, SIG_DFL);

@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
+#include <csignal>
 #include <optional>
 
 namespace hv {
@@ -34,6 +35,12 @@ void raise_open_file_limit() {
 
 void restore_open_file_limit() {
   if (limit_at_birth()) ::setrlimit(RLIMIT_NOFILE, &*limit_at_birth());
+}
+
+void unblock_signals() {
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
 void keep_freed_memory() {

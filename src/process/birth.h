@@ -14,6 +14,10 @@ void raise_open_file_limit();
 // In the child between fork and exec; nothing when it was not raised. Async-signal-safe.
 void restore_open_file_limit();
 
+// No signal is blocked any more: a parent that blocks some in the thread that starts programs would
+// have hvrun never hear of a Ctrl-C. In main, before there are threads, which inherit the mask.
+void unblock_signals();
+
 // Memory that was freed is kept for what comes next, up to 16 MiB: the ranks' output comes and goes
 // in pieces for which the allocator would ask the system anew each time, a page fault every 4 KiB.
 void keep_freed_memory();

@@ -4,6 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 import os
 import resource
+import signal
 import subprocess
 
 import pytest
@@ -84,6 +85,21 @@ def test_too_few_open_files_for_the_ranks_of_a_host_are_told_with_what_to_do(hvr
     assert result.returncode == 3
     assert b"Too many open files" in result.stderr
     assert b"ulimit -n" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_that_the_parent_blocks_still_end_the_job(hvrun, tmp_path, number):
+    pids = tmp_path / "pids"
+    process = subprocess.Popen([hvrun, "-np", "1", "sh", "-c", f"echo $$ > {pids}; exec tail -f /dev/null"],
+                               env=clean_environment(), start_new_session=True, stderr=subprocess.PIPE,
+                               preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()))
+    try:
+        pids_in(pids, 1)
+        process.send_signal(number)
+        process.communicate(timeout=10)
+    finally:
+        process.kill()
+    assert process.returncode == 128 + number
 
 
 @pytest.mark.parametrize("text", [b"abc", b"abc\n", b"", b"abc\nde"])

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -54,6 +55,26 @@ std::string answer_of_child(const std::string& question) {
 }
 
 }  // namespace
+
+TEST_CASE("signals that are blocked at birth come, those that have come too") {
+  CHECK(in_child([] {
+          sigset_t all, after;
+          sigfillset(&all);
+          ::sigprocmask(SIG_SETMASK, &all, nullptr);
+          unblock_signals();
+          ::sigprocmask(SIG_SETMASK, nullptr, &after);
+          return sigisemptyset(&after) ? 0 : 1;
+        }) == 0);
+  CHECK(in_child([] {
+          ::signal(SIGUSR1, [](int) { ::_exit(7); });
+          sigset_t all;
+          sigfillset(&all);
+          ::sigprocmask(SIG_SETMASK, &all, nullptr);
+          ::raise(SIGUSR1);
+          unblock_signals();
+          return 0;
+        }) == 7);
+}
 
 TEST_CASE("closed standard streams become /dev/null, open ones stay") {
   for (int closed = 0; closed < 8; ++closed) {
