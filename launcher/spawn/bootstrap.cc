@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "launcher/spawn/ssh_advice.h"
 #include "launcher/spawn/start_line.h"
 #include "src/base/text.h"
 #include "src/wire/authentication.h"
@@ -67,7 +66,7 @@ class Bootstrap {
   }
 
  private:
-  std::string doing() const { return "start the agent on host " + plan_.host; }
+  std::string doing() const { return "start the agent on host " + plan_.host.name; }
 
   asio::awaitable<BootstrapReply> next_reply() {
     std::string buffer(16 << 10, '\0');
@@ -126,7 +125,7 @@ class Bootstrap {
 asio::awaitable<std::unique_ptr<AgentChannel>> bootstrap_agent(
     std::unique_ptr<AgentChannel> channel, BootstrapPlan plan, StartDeadline& deadline) {
   const auto phase =
-      deadline.enter("start the agent on host " + plan.host,
+      deadline.enter("start the agent on host " + plan.host.name,
                      "log in there by ssh and see whether start-up files wait for something",
                      [raw = channel.get()] { raw->close(); });
   Bootstrap bootstrap(*channel, plan, deadline);

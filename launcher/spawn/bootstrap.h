@@ -9,12 +9,13 @@
 
 #include "launcher/spawn/agent_program.h"
 #include "launcher/spawn/spawner.h"
+#include "launcher/spawn/ssh_advice.h"
 #include "launcher/spawn/start_deadline.h"
 
 namespace hv::launcher {
 
 struct BootstrapPlan {
-  std::string host;  // for messages
+  ReachedHost host;  // for messages
   std::string build_id;
   std::shared_ptr<AgentProgram> agent;
 };

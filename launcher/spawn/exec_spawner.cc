@@ -7,6 +7,7 @@
 #include "launcher/spawn/bootstrap.h"
 #include "launcher/spawn/process_channel.h"
 #include "launcher/spawn/start_line.h"
+#include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
@@ -24,6 +25,15 @@ void add_login(std::vector<std::string>* words, const HostTarget& host) {
   if (!host.user.empty()) words->insert(words->end(), {"-l", host.user});
   if (host.port != 0) words->insert(words->end(), {"-p", std::to_string(host.port)});
   if (!host.identity_file.empty()) words->insert(words->end(), {"-i", host.identity_file});
+}
+
+bool is_ssh(const std::string& program) { return program.substr(program.rfind('/') + 1) == "ssh"; }
+
+[[noreturn]] void refuse_accept_new(const std::string& program) {
+  throw Error(ErrorKind::kUsage,
+              "--ssh-accept-new cannot be passed on: hosts are reached by '" + printable(program) +
+                  "' (--rsh), whose program is not named ssh",
+              "leave out --ssh-accept-new, and let that command accept new keys by itself");
 }
 
 }  // namespace
@@ -84,21 +94,28 @@ std::vector<std::string> system_ssh_command(const HostTarget& host, bool accept_
 boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start(HostTarget host) {
   check_name(host);
   std::vector<std::string> words = split_command(options_.remote_shell);
+  const bool by_ssh = is_ssh(words[0]);
+  if (options_.accept_new_host_keys) {
+    if (!by_ssh) refuse_accept_new(words[0]);
+    // Before the command's own options: ssh takes the first value that it is given.
+    words.insert(words.begin() + 1, {"-o", "StrictHostKeyChecking=accept-new"});
+  }
   add_login(&words, host);
   words.push_back(host.name);
   StartDeadline deadline(co_await boost::asio::this_coro::executor, options_.start_timeout);
-  co_return co_await start_by(std::move(words), host.name, deadline);
+  const ReachedHost reached{host.name, host.port, by_ssh};
+  co_return co_await start_by(std::move(words), reached, deadline);
 }
 
 boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start_by(
-    std::vector<std::string> words, std::string host, StartDeadline& deadline) {
+    std::vector<std::string> words, ReachedHost host, StartDeadline& deadline) {
   words.push_back(start_line());
   Command command;
   command.argv = std::move(words);
   command.environment = options_.environment.entries();
   auto channel =
       std::make_unique<ProcessChannel>(co_await boost::asio::this_coro::executor, command,
-                                       AtClose::kTerminate, "start the agent on host " + host);
+                                       AtClose::kTerminate, "start the agent on host " + host.name);
   BootstrapPlan plan{host, options_.build_id, agent_};
   co_return co_await bootstrap_agent(std::move(channel), std::move(plan), deadline);
 }

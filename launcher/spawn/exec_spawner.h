@@ -9,6 +9,7 @@
 
 #include "launcher/spawn/agent_program.h"
 #include "launcher/spawn/spawner.h"
+#include "launcher/spawn/ssh_advice.h"
 #include "launcher/spawn/start_deadline.h"
 
 namespace hv::launcher {
@@ -27,11 +28,12 @@ class ExecSpawner : public Spawner {
   ExecSpawner(const SpawnOptions& options, std::shared_ptr<AgentProgram> agent)
       : options_(options), agent_(std::move(agent)) {}
   // By options.remote_shell; user, port and identity file are passed as ssh's -l, -p and -i when
-  // they are given.
+  // they are given. Only a program named ssh can be told to accept new host keys: Error(kUsage) for
+  // another.
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override;
   // By these words, to which the start line is added.
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start_by(std::vector<std::string> words,
-                                                                 std::string host,
+                                                                 ReachedHost host,
                                                                  StartDeadline& deadline);
 
  private:

@@ -2,19 +2,41 @@
 #include "launcher/spawn/ssh_advice.h"
 
 #include <cerrno>
+#include <string_view>
 
 #include "src/base/text.h"
 
 namespace hv::launcher {
 
-std::string unknown_key_advice(const std::string& host) {
-  return "connect once by 'ssh " + host + "' and compare the fingerprint, or pass --ssh-accept-new";
+namespace {
+
+// What stands behind 'ssh' on a command line: "b", "-p 2222 b".
+std::string ssh_words(const ReachedHost& host) {
+  return (host.port == 0 ? "" : "-p " + std::to_string(host.port) + " ") + host.name;
 }
 
-std::string changed_key_advice(const std::string& host, const std::string& file) {
+// ssh itself says by which name a host stands in known_hosts: an alias, or "[b]:2222". text: ssh's
+// words.
+std::string known_name_in(const std::string& text, const std::string& otherwise) {
+  constexpr std::string_view kBefore = "Host key for ", kBehind = " has changed and you have";
+  const std::size_t behind = text.find(kBehind);
+  const std::size_t before = behind == std::string::npos ? behind : text.rfind(kBefore, behind);
+  if (before == std::string::npos) return otherwise;
+  const std::size_t name = before + kBefore.size();
+  return text.substr(name, behind - name);
+}
+
+}  // namespace
+
+std::string unknown_key_advice(const ReachedHost& host) {
+  return "connect once by 'ssh " + ssh_words(host) + "' and compare the fingerprint" +
+         (host.can_accept_new ? ", or pass --ssh-accept-new" : "");
+}
+
+std::string changed_key_advice(const std::string& name, const std::string& file) {
   return "ask the host's administrator for its fingerprint; only if the change is theirs: "
          "ssh-keygen -R " +
-         shell_quote(host) + (file.empty() ? "" : " -f " + shell_quote(file));
+         shell_quote(name) + (file.empty() ? "" : " -f " + shell_quote(file));
 }
 
 std::string shortage_advice(int errno_value) {
@@ -47,13 +69,15 @@ std::string connect_advice(int errno_value, const std::string& host) {
   return advice.empty() ? "try 'ssh " + host + " true'" : advice;
 }
 
-std::string advice_for(const std::string& words, const std::string& host) {
+std::string advice_for(const std::string& words, const ReachedHost& reached) {
+  const std::string& host = reached.name;
   const std::string text = lower(words);
   const auto says = [&text](const char* part) { return text.find(part) != std::string::npos; };
-  if (says("identification has changed")) return changed_key_advice(host, "");
-  if (says("host key verification failed")) return unknown_key_advice(host);
+  if (says("identification has changed")) return changed_key_advice(known_name_in(words, host), "");
+  if (says("host key verification failed")) return unknown_key_advice(reached);
   if (says("permission denied"))
-    return "see that 'ssh -o BatchMode=yes " + host + " true' works: user (-l), key (-i), ssh-add";
+    return "see that 'ssh -o BatchMode=yes " + ssh_words(reached) +
+           " true' works: user (-l), key (-i), ssh-add";
   if (says("could not resolve"))
     return "check the spelling of " + host + ", or name it in /etc/hosts or ~/.ssh/config";
   if (says("connection refused")) return connect_advice(ECONNREFUSED, host);

@@ -3,18 +3,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace hv::launcher {
 
+// How the user reaches a host, for the commands that are advised.
+struct ReachedHost {
+  std::string name;
+  std::uint16_t port = 0;      // as given by -p; 0: what ssh takes by itself
+  bool can_accept_new = true;  // --ssh-accept-new means something on this way
+};
+
 // words: the stderr of an ssh-like command, or a system's reason. Empty when nothing in them is
 // known.
-std::string advice_for(const std::string& words, const std::string& host);
+std::string advice_for(const std::string& words, const ReachedHost& host);
 // For a failed connect(2).
 std::string connect_advice(int errno_value, const std::string& host);
 // When this machine lacks something; empty for another reason.
 std::string shortage_advice(int errno_value);
-std::string unknown_key_advice(const std::string& host);
-std::string changed_key_advice(const std::string& host, const std::string& file);
+std::string unknown_key_advice(const ReachedHost& host);
+// name: in known_hosts, such as "b", "[b]:2222" or an alias. file: empty for ssh's own.
+std::string changed_key_advice(const std::string& name, const std::string& file);
 
 }  // namespace hv::launcher

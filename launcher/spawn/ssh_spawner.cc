@@ -69,7 +69,8 @@ asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_system_ssh(const HostT
   tell_system_ssh(co_await asio::this_coro::executor, host.name, reason);
   std::vector<std::string> words =
       system_ssh_command(host, accept_new_keys, options_.start_timeout);
-  co_return co_await exec_.start_by(std::move(words), host.name, deadline);
+  const ReachedHost reached{host.name, host.port};
+  co_return co_await exec_.start_by(std::move(words), reached, deadline);
 }
 
 asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_libssh(const HostTarget& host,
@@ -105,7 +106,7 @@ asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_libssh(const HostTarge
       throw Error(ErrorKind::kStart, "run a command on host " + host.name + ": " + why,
                   "try 'ssh " + host.name + " true'");
   }
-  BootstrapPlan plan{host.name, options_.build_id, agent_};
+  BootstrapPlan plan{{host.name, host.port}, options_.build_id, agent_};
   co_return co_await bootstrap_agent(std::move(channel), std::move(plan), deadline);
 }
 
@@ -159,7 +160,7 @@ void SshSpawner::check_host_key(SshSession& session, const HostTarget& host,
   if (!options_.accept_new_host_keys && !config.accepts_new_keys) {
     throw Error(ErrorKind::kStart,
                 "check the key of host " + host.name + ": it is not known here; it shows " + shown,
-                unknown_key_advice(host.name));
+                unknown_key_advice({host.name, host.port}));
   }
   append_known_host(config.known_hosts.front(), name, key.type, key.base64);
   HV_LOG(kInfo, "ssh") << "host " << host.name << " is new: its key " << shown << " is now in "

@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view stream = input.rest();
   HV_CHECK(read(stream, step) == read(stream, std::max<std::size_t>(1, stream.size())),
            "the pieces make no difference");
-  (void)advice_for(std::string(stream), "b");
+  (void)advice_for(std::string(stream), {"b"});
   (void)elf_machine(std::string(stream));
   return 0;
 }

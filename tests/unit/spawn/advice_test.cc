@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "launcher/spawn/ssh_advice.h"
+#include "src/base/text.h"
 #include "tests/unit/spawn/trial.h"
 
 using namespace hv::launcher;
@@ -21,21 +22,49 @@ TEST_CASE("what the system's ssh says is answered with what mends it") {
   };
   for (const auto& [words, advice] : cases) {
     CAPTURE(words);
-    CHECK(contains(advice_for(words, "w7"), advice));
+    CHECK(contains(advice_for(words, {"w7"}), advice));
   }
 }
 
 TEST_CASE("a changed key is never answered with the advice for an unknown one") {
   const std::string words =
       "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.";
-  const std::string advice = advice_for(words, "w7");
+  const std::string advice = advice_for(words, {"w7"});
   CHECK_FALSE(contains(advice, "--ssh-accept-new"));
   CHECK(contains(advice, "ssh-keygen -R w7"));
 }
 
+TEST_CASE(
+    "the advice for a changed key takes the name that ssh says, an alias or one with a port") {
+  for (const std::string name : {"[w7]:2222", "the-cluster"}) {
+    const std::string words =
+        "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\r\nOffending ED25519 key in /k:3\r\n"
+        "Host key for " +
+        name +
+        " has changed and you have requested strict checking.\r\n"
+        "Host key verification failed.\r\n";
+    const std::string advice = advice_for(words, {"w7", 2222});
+    CAPTURE(advice);
+    CHECK(contains(advice, "ssh-keygen -R " + hv::shell_quote(name)));
+  }
+}
+
+TEST_CASE("a port that was given is in the commands that are advised") {
+  const std::string unknown = advice_for("Host key verification failed.", {"w7", 2222});
+  CHECK(contains(unknown, "'ssh -p 2222 w7'"));
+  CHECK(contains(advice_for("Permission denied (publickey).", {"w7", 2222}), "-p 2222 w7 true"));
+  CHECK(contains(unknown_key_advice({"w7"}), "'ssh w7'"));
+}
+
+TEST_CASE("--ssh-accept-new is not advised where it would be refused") {
+  const std::string advice = advice_for("Host key verification failed.", {"w7", 0, false});
+  CHECK_FALSE(contains(advice, "--ssh-accept-new"));
+  CHECK(contains(advice, "'ssh w7'"));
+}
+
 TEST_CASE("words that are not known get no advice") {
-  CHECK(advice_for("", "w7") == "");
-  CHECK(advice_for("segmentation fault in the moon phase", "w7") == "");
+  CHECK(advice_for("", {"w7"}) == "");
+  CHECK(advice_for("segmentation fault in the moon phase", {"w7"}) == "");
 }
 
 TEST_CASE("a command that is advised survives a shell, whatever the host or file is called") {

@@ -151,12 +151,30 @@ TEST_CASE("--rsh gets the words of a shell, and user, port and key only when the
   CHECK(read_file(folder / "words").find("-o|a b|b|exec /bin/sh -c ") == 0);
   (void)start_error(io, *make_spawner(options), {"b", "me", 2222, "key", false});
   CHECK(read_file(folder / "words").find("-o|a b|-l|me|-p|2222|-i|key|b|exec ") == 0);
+  options.accept_new_host_keys = true;
+  const Error refused = start_error(io, *make_spawner(options), {"b", "", 0, "", false});
+  CHECK(refused.kind() == ErrorKind::kUsage);
+  CHECK(contains(refused.what(), "--ssh-accept-new"));
+  CHECK(contains(refused.what(), rsh));
   for (const std::string broken : {"'ssh", "  "}) {
     options.remote_shell = broken;
     CHECK(start_error(io, *make_spawner(options), {"b", "", 0, "", false}).kind() ==
           ErrorKind::kUsage);
   }
+  options.accept_new_host_keys = false;
   options.remote_shell = "ssh";
   CHECK(start_error(io, *make_spawner(options), {"-oProxyCommand=evil", "", 0, "", false}).kind() ==
         ErrorKind::kUsage);
+}
+
+TEST_CASE("--rsh with a program named ssh is told to accept new keys, before its own options") {
+  const TemporaryFolder folder;
+  const std::string ssh = folder / "ssh";
+  write_file(ssh, "#!/bin/sh\nprintf '%s|' \"$@\" >" + folder / "words" + "\n", 0755);
+  asio::io_context io;
+  SpawnOptions options = options_for(folder, ssh + " -J gate");
+  options.accept_new_host_keys = true;
+  (void)start_error(io, *make_spawner(options), {"b", "", 0, "", false});
+  CHECK(read_file(folder / "words")
+            .find("-o|StrictHostKeyChecking=accept-new|-J|gate|b|exec /bin/sh -c ") == 0);
 }

@@ -54,6 +54,7 @@ TEST_CASE("an unknown host key is refused with its fingerprint") {
   for (const char* part : {"host 127.0.0.1", "not known", "ssh-ed25519 SHA256:"})
     CHECK(contains(error.what(), part));
   CHECK(contains(error.hint(), "--ssh-accept-new"));
+  CHECK(contains(error.hint(), "'ssh -p " + std::to_string(world.port) + " 127.0.0.1'"));
   CHECK(read_file(world.folder / "known_hosts").empty());
 }
 
@@ -242,6 +243,24 @@ TEST_CASE("HostKeyAlias is honoured, by the system's ssh") {
   world.configure("  HostKeyAlias the-cluster");
   CHECK(hello(world.options(), world.target()) == "HELLO");
   CHECK(world.system_ssh_was_used());
+}
+
+TEST_CASE("a key that has changed is forgotten by the name that known_hosts has for it") {
+  SshWorld world;
+  const std::string key = other_key(world), port = std::to_string(world.port);
+  world.know_host(key);
+  CHECK(contains(failure(world.options(), world.target()).hint(),
+                 "ssh-keygen -R '[127.0.0.1]:" + port + "' -f "));
+  CHECK_FALSE(world.system_ssh_was_used());
+
+  world.configure("  IdentitiesOnly yes");
+  CHECK(contains(failure(world.options(), world.target()).hint(),
+                 "ssh-keygen -R '[127.0.0.1]:" + port + "'"));
+  CHECK(world.system_ssh_was_used());
+
+  write_file(world.folder / "known_hosts", "the-cluster " + key);
+  world.configure("  HostKeyAlias the-cluster");
+  CHECK(contains(failure(world.options(), world.target()).hint(), "ssh-keygen -R the-cluster"));
 }
 
 TEST_CASE("a configuration that ssh refuses is shown in its words") {
