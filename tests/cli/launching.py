@@ -34,6 +34,14 @@ def start(hvrun, *words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stder
         env=clean_environment(**environment), start_new_session=True)
 
 
+def two_hosts(tmp_path, slots=1):
+    """Two names for this machine, each with an agent of its own."""
+    script = tmp_path / "rsh"
+    script.write_text("#!/bin/sh\nshift; exec sh -c \"$*\"\n")
+    script.chmod(0o755)
+    return ["--rsh", str(script), "-H", f"a:{slots},b:{slots}"]
+
+
 def lines_by_rank(output):
     """{rank: [line, ...]} of labelled output; fails for a line without label."""
     result = {}

@@ -7,17 +7,9 @@ import time
 
 import pytest
 
-from launching import run, start
+from launching import run, start, two_hosts
 
 ONE_HOST = ["-np", "2"]
-
-
-def two_hosts(tmp_path, slots=1):
-    """Two names for this machine, each with an agent of its own."""
-    script = tmp_path / "rsh"
-    script.write_text("#!/bin/sh\nshift; exec sh -c \"$*\"\n")
-    script.chmod(0o755)
-    return ["--rsh", str(script), "-H", f"a:{slots},b:{slots}"]
 
 
 def hello(hvrun):
