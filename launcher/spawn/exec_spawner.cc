@@ -5,6 +5,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "launcher/spawn/bootstrap.h"
+#include "launcher/spawn/identity_file.h"
 #include "launcher/spawn/process_channel.h"
 #include "launcher/spawn/start_line.h"
 #include "src/base/text.h"
@@ -95,6 +96,7 @@ boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start(HostTar
   check_name(host);
   std::vector<std::string> words = split_command(options_.remote_shell);
   const bool by_ssh = is_ssh(words[0]);
+  if (by_ssh) check_identity_file(host);
   if (options_.accept_new_host_keys) {
     if (!by_ssh) refuse_accept_new(words[0]);
     // Before the command's own options: ssh takes the first value that it is given.

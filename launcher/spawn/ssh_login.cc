@@ -3,9 +3,9 @@
 
 #include <unistd.h>
 
-#include <memory>
 #include <vector>
 
+#include "launcher/spawn/identity_file.h"
 #include "launcher/spawn/ssh_agent.h"
 #include "src/base/text.h"
 
@@ -13,11 +13,6 @@ namespace hv::launcher {
 namespace {
 
 namespace asio = boost::asio;
-
-struct FreeKey {
-  void operator()(ssh_key key) const { ssh_key_free(key); }
-};
-using Key = std::unique_ptr<std::remove_pointer_t<ssh_key>, FreeKey>;
 
 std::string method_names(int methods) {
   std::vector<std::string> names;
@@ -72,31 +67,17 @@ class Login {
   }
 
   asio::awaitable<void> try_file(const std::string& file) {
-    const Key key = load(file);
-    if (!key) co_return;
-    note(file + " (" + fingerprint_of(key.get()) + ")");
-    result_ = co_await session_.until_done(
-        [&] { return ssh_userauth_publickey(session_.raw(), nullptr, key.get()); }, SSH_AUTH_AGAIN);
-  }
-
-  // Nobody is asked for the passphrase: such keys belong into the agent.
-  Key load(const std::string& file) {
-    bool encrypted = false;
-    const auto refuse = [](const char*, char*, std::size_t, int, int, void* flag) {
-      *static_cast<bool*>(flag) = true;
-      return -1;
-    };
-    ssh_key raw = nullptr;
-    if (ssh_pki_import_privkey_file(file.c_str(), nullptr, refuse, &encrypted, &raw) == SSH_OK)
-      return Key(raw);
-    if (encrypted) {
-      has_locked_key_ = true;
-      note(file + " (has a passphrase, so it was not tried)");
-    } else {
-      note(file + (::access(file.c_str(), R_OK) == 0 ? " (is no private key that libssh can read)"
-                                                     : " (cannot be read)"));
+    const LoadedKey loaded = load_private_key(file);
+    if (!loaded.key) {
+      // Such keys belong into the agent.
+      has_locked_key_ = has_locked_key_ || loaded.has_passphrase;
+      note(file + " (" + loaded.trouble + ")");
+      co_return;
     }
-    return nullptr;
+    const ssh_key key = loaded.key.get();
+    note(file + " (" + fingerprint_of(key) + ")");
+    result_ = co_await session_.until_done(
+        [&] { return ssh_userauth_publickey(session_.raw(), nullptr, key); }, SSH_AUTH_AGAIN);
   }
 
   asio::awaitable<void> try_agent() {
@@ -121,7 +102,7 @@ class Login {
     ssh_key raw = nullptr;
     const ssh_keytypes_e type = ssh_key_type_from_name(key.type.c_str());
     if (ssh_pki_import_pubkey_base64(base64(key.blob).c_str(), type, &raw) != SSH_OK) return "";
-    const Key owner(raw);
+    const SshKey owner(raw);
     return " (" + fingerprint_of(raw) + ")";
   }
 

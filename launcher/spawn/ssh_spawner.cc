@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/spawn/ssh_spawner.h"
 
-#include <unistd.h>
-
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <cerrno>
 
 #include "launcher/spawn/bootstrap.h"
 #include "launcher/spawn/connect.h"
+#include "launcher/spawn/identity_file.h"
 #include "launcher/spawn/resolve.h"
 #include "launcher/spawn/ssh_advice.h"
 #include "launcher/spawn/ssh_channel.h"
@@ -29,16 +27,6 @@ constexpr auto kTellTogether = std::chrono::milliseconds(150);
 struct LeftToSystemSsh {
   std::string reason;
 };
-
-// ssh itself would pass over a file that is not there, and log in by another key than the user
-// meant.
-void check_identity_file(const HostTarget& host) {
-  if (host.identity_file.empty() || ::access(host.identity_file.c_str(), R_OK) == 0) return;
-  throw Error(ErrorKind::kStart,
-              "log in to host " + host.name + ": read the key file " + host.identity_file + ": " +
-                  errno_text(errno),
-              "give the file of a private key with -i");
-}
 
 std::string where(const HostKeyVerdict& verdict) {
   return verdict.file + " line " + std::to_string(verdict.line);

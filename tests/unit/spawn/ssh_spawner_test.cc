@@ -2,6 +2,7 @@
 // system's ssh can do.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/spawn/spawner.h"
+#include "src/base/log.h"
 
 #include "tests/unit/spawn/ssh_world.h"
 
@@ -141,6 +142,39 @@ TEST_CASE("a key file that is named and not there is an error, though another ke
   const Error error = failure(world.options(), host);
   CHECK(contains(error.what(), "/no/such/key: No such file"));
   CHECK_FALSE(error.hint().empty());
+}
+
+TEST_CASE("a folder or a device in place of a key file is an error, by --rsh ssh too") {
+  SshWorld world;
+  HostTarget host = world.target();
+  for (const bool by_command : {false, true}) {
+    SpawnOptions options = world.options();
+    if (by_command) options.remote_shell = "ssh";
+    host.identity_file = "/tmp";
+    CHECK(contains(failure(options, host).what(), "/tmp: Is a directory"));
+    host.identity_file = "/dev/null";
+    CHECK(contains(failure(options, host).what(), "/dev/null: Not a regular file"));
+  }
+}
+
+TEST_CASE("a named file that holds no key is warned of once, one with a key never") {
+  static std::vector<std::string> lines;
+  lines.clear();
+  set_log_sink([](const std::string& line) { lines.push_back(line); });
+  SshWorld world;
+  other_key(world);
+  must_run("ssh-keygen -q -t ed25519 -N secret -f " + world.folder / "locked_key");
+  HostTarget host = world.target();
+  for (const char* good : {"user_key", "user_key.pub", "locked_key", "other_key"}) {
+    host.identity_file = world.folder / good;
+    CHECK(hello(world.options(), host) == "HELLO");
+  }
+  CHECK(lines.empty());
+  host.identity_file = world.folder / "sshd_config";
+  for (int i = 0; i < 2; ++i) CHECK(hello(world.options(), host) == "HELLO");
+  set_log_sink(nullptr);
+  REQUIRE(lines.size() == 1);
+  CHECK(contains(lines[0], "sshd_config is no private key that libssh can read"));
 }
 
 TEST_CASE("a key with a passphrase is not asked for, and ssh-add is named") {

@@ -1,0 +1,32 @@
+// Key files that the user has named: what is wrong with one is told, never passed over.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <libssh/libssh.h>
+
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "launcher/spawn/spawner.h"
+
+namespace hv::launcher {
+
+struct FreeKey {
+  void operator()(ssh_key key) const { ssh_key_free(key); }
+};
+using SshKey = std::unique_ptr<std::remove_pointer_t<ssh_key>, FreeKey>;
+
+struct LoadedKey {
+  SshKey key;           // none: see trouble
+  std::string trouble;  // "cannot be read"
+  bool has_passphrase = false;
+};
+// Nobody is asked for a passphrase.
+LoadedKey load_private_key(const std::string& file);
+
+// host.identity_file, which may be empty. Throws Error(kStart) unless it is a regular file that can
+// be read; warns, once in the process, of one that holds no key. io_context thread only.
+void check_identity_file(const HostTarget& host);
+
+}  // namespace hv::launcher
