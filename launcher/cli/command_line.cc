@@ -187,8 +187,10 @@ int parse_number_in(const std::string& option, const std::string& text, int lowe
   return need(std::optional<int>(), option, text, expected);
 }
 
-std::string absolute(const std::string& path, const std::string& current_directory) {
-  return path.empty() ? current_directory : path[0] == '/' ? path : current_directory + "/" + path;
+std::string absolute(const std::string& path,
+                     const std::function<std::string()>& current_directory) {
+  if (path.empty()) return current_directory();
+  return path[0] == '/' ? path : current_directory() + "/" + path;
 }
 
 void check_dry_run(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
@@ -215,7 +217,7 @@ void refuse_empty_values(const CLI::App& app) {
 }
 
 JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::string> program,
-                const std::string& current_directory) {
+                const std::function<std::string()>& current_directory) {
   refuse_empty_values(app);
   JobSpec spec;
   spec.program = std::move(program);
@@ -287,7 +289,7 @@ RawOptions defaults_from(const Environment& environment) {
 
 CommandLine parse_command_line(const std::vector<std::string>& words,
                                const Environment& environment,
-                               const std::string& current_directory) {
+                               const std::function<std::string()>& current_directory) {
   if (!words.empty() && words[0] == "env") {
     if (words.size() == 1) return EnvCommand{};
     throw Error(ErrorKind::kUsage, "'hvrun env' takes no arguments",

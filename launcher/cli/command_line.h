@@ -6,6 +6,7 @@
 // program.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -25,9 +26,10 @@ struct PrintCommand {
 };
 using CommandLine = std::variant<LaunchCommand, EnvCommand, PrintCommand>;
 
-// words: argv without argv[0]. Throws Error(kUsage), naming the nearest option for an unknown one.
+// words: argv without argv[0]. current_directory: asked only where the words lead there, for it may
+// be gone. Throws Error(kUsage), naming the nearest option for an unknown one.
 CommandLine parse_command_line(const std::vector<std::string>& words,
                                const Environment& environment,
-                               const std::string& current_directory);
+                               const std::function<std::string()>& current_directory);
 
 }  // namespace hv::launcher

@@ -27,7 +27,7 @@ std::string current_directory() {
   char path[PATH_MAX];
   if (!::getcwd(path, sizeof path)) {
     throw Error(ErrorKind::kUsage, "find the current directory: " + errno_text(errno),
-                "change to one that exists");
+                "change to one that exists, or name the ranks' with --wdir");
   }
   return path;
 }
@@ -35,7 +35,11 @@ std::string current_directory() {
 int print(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
     return 0;
-  throw Error(ErrorKind::kStart, "write to standard output: " + errno_text(errno));
+  const int error = errno;
+  throw Error(ErrorKind::kStart, "write to standard output: " + errno_text(error),
+              error == ENOSPC || error == EDQUOT
+                  ? "free some space, or send it elsewhere ('hvrun ... | less')"
+                  : "see where standard output leads, or send it elsewhere ('hvrun ... | less')");
 }
 
 // What of the plan is known without asking any host but this one.
@@ -61,7 +65,7 @@ int launch(const JobSpec& spec, const Environment& environment) {
 
 int run(const std::vector<std::string>& words) {
   const Environment environment = Environment::of_process();
-  const CommandLine command = parse_command_line(words, environment, current_directory());
+  const CommandLine command = parse_command_line(words, environment, current_directory);
   if (const auto* text = std::get_if<PrintCommand>(&command)) return print(text->text);
   if (std::holds_alternative<EnvCommand>(command)) return print(env_table(environment));
   return launch(std::get<LaunchCommand>(command).spec, environment);

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from launching import lines_by_rank, run
+from launching import lines_by_rank, run, start
 
 
 def variables(output, rank):
@@ -128,6 +128,35 @@ def test_version_and_help_go_to_stdout(hvrun):
     help_text = run(hvrun, "--help").stdout
     assert b"Usage: hvrun" in help_text and b"--lost-after" in help_text
     assert run(hvrun).returncode == 2
+
+
+@pytest.fixture
+def gone(tmp_path):
+    """A prefix that runs a command in a folder that is there no more."""
+    return ["/bin/sh", "-c", f'mkdir {tmp_path}/gone && cd {tmp_path}/gone && rmdir {tmp_path}/gone && exec "$@"', "sh"]
+
+
+@pytest.mark.parametrize("words", [("--version",), ("--help",), ("env",), ("--wdir", "/tmp", "--no-label", "-np", "1", "pwd")])
+def test_a_current_directory_that_is_gone_is_no_matter_where_it_is_not_needed(hvrun, gone, words):
+    result = run(gone[0], *gone[1:], hvrun, *words)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == b"/tmp\n" or "pwd" not in words
+
+
+@pytest.mark.parametrize("words", [("true",), ("--wdir", "here", "true")])
+def test_a_current_directory_that_is_gone_is_an_error_where_it_is_needed(hvrun, gone, words):
+    result = run(gone[0], *gone[1:], hvrun, *words)
+    assert result.returncode == 2
+    assert b"find the current directory" in result.stderr and b"--wdir" in result.stderr
+
+
+@pytest.mark.parametrize("words", [("--version",), ("--help",), ("env",), ("--dry-run=offline", "true")])
+def test_words_that_cannot_be_written_are_an_error_with_what_to_try(hvrun, words):
+    with open("/dev/full", "wb") as full:
+        process = start(hvrun, *words, stdout=full)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert b"write to standard output: No space left" in err and b"\n  try: " in err
 
 
 @pytest.mark.parametrize("option", ["-H", "--hostfile", "-np", "-x", "--output-dir", "--timeout", "--rsh", "--wdir"])

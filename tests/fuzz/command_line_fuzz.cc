@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::string& word : words) word = word.substr(0, word.find('\0'));
   const Environment environment = Environment::from_entries(split(text.substr(0, gap), '\n'));
   try {
-    const CommandLine line = parse_command_line(words, environment, "/here");
+    const CommandLine line = parse_command_line(words, environment, [] { return "/here"; });
     if (const auto* launch = std::get_if<LaunchCommand>(&line)) {
       check(launch->spec, words);
       plan(launch->spec, environment);

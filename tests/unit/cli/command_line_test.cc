@@ -12,7 +12,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-CommandLine parse(const Words& words) { return parse_command_line(words, {}, "/here"); }
+CommandLine parse(const Words& words) {
+  return parse_command_line(words, {}, [] { return "/here"; });
+}
 
 JobSpec spec_of(const Words& words) {
   const CommandLine command = parse(words);
