@@ -180,10 +180,11 @@ std::string fingerprint_of(ssh_key key) {
   return result;
 }
 
-HostKey host_key_of(SshSession& session) {
+HostKey host_key_of(SshSession& session, const std::string& host) {
   ssh_key key = nullptr;
   if (ssh_get_server_publickey(session.raw(), &key) != SSH_OK)
-    throw Error(ErrorKind::kStart, "read the host's key: " + session.error());
+    throw Error(ErrorKind::kStart, "read the key of host " + host + ": " + session.error(),
+                "see what 'ssh -v " + host + " true' says, or use --rsh ssh");
   const bool is_ecdsa = ssh_key_type(key) == SSH_KEYTYPE_ECDSA;
   const char* type =
       is_ecdsa ? ssh_pki_key_ecdsa_name(key) : ssh_key_type_to_char(ssh_key_type(key));

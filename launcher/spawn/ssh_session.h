@@ -81,7 +81,8 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
 struct HostKey {
   std::string type, base64, fingerprint;
 };
-HostKey host_key_of(SshSession& session);
+// host: for messages. Throws Error(kStart).
+HostKey host_key_of(SshSession& session, const std::string& host);
 std::string fingerprint_of(ssh_key key);
 
 }  // namespace hv::launcher

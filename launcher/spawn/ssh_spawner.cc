@@ -124,7 +124,7 @@ asio::awaitable<std::shared_ptr<SshSession>> SshSpawner::connect(const HostTarge
 void SshSpawner::check_host_key(SshSession& session, const HostTarget& host,
                                 const SshConfig& config, const KnownKeys& known) const {
   using Kind = HostKeyVerdict::Kind;
-  const HostKey key = host_key_of(session);
+  const HostKey key = host_key_of(session, host.name);
   const HostKeyVerdict verdict = judge_host_key(known, key.base64);
   const std::string name = known_hosts_name(config.host_name, config.port);
   const std::string shown = key.type + " " + key.fingerprint;

@@ -2,6 +2,7 @@
 // system's ssh can do.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/spawn/spawner.h"
+#include "launcher/spawn/ssh_session.h"
 #include "src/base/log.h"
 
 #include "tests/unit/spawn/ssh_world.h"
@@ -295,6 +296,25 @@ TEST_CASE("a key that has changed is forgotten by the name that known_hosts has 
   write_file(world.folder / "known_hosts", "the-cluster " + key);
   world.configure("  HostKeyAlias the-cluster");
   CHECK(contains(failure(world.options(), world.target()).hint(), "ssh-keygen -R the-cluster"));
+}
+
+TEST_CASE("a key that cannot be read is an error with its host and what to try") {
+  asio::io_context io;
+  int both[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both) == 0);
+  const UniqueFd theirs(both[1]);
+  SshConfig config;
+  config.host_name = "b";
+  config.user = "ada";
+  const auto session = std::make_shared<SshSession>(io.get_executor(), UniqueFd(both[0]), config,
+                                                    std::vector<std::string>{});
+  try {
+    (void)host_key_of(*session, "b");
+    FAIL("it has been read");
+  } catch (const Error& error) {
+    CHECK(contains(error.what(), "read the key of host b: "));
+    CHECK(contains(error.hint(), "ssh -v b"));
+  }
 }
 
 TEST_CASE("a configuration that ssh refuses is shown in its words") {
