@@ -1,4 +1,4 @@
-// The barrier.
+// The barrier: no rank leaves it before every rank has come.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,6 +1,5 @@
 /* CHECK for tests in C: says what failed where, and counts. SPDX-License-Identifier: Apache-2.0 */
-#ifndef HVRUN_TESTS_C_CHECK_H_
-#define HVRUN_TESTS_C_CHECK_H_
+#pragma once
 
 #include <stdio.h>
 #include <string.h>
@@ -32,5 +31,3 @@ static inline hvrun_request sum_of(const char* name, const int64_t* shape, int32
   request.output = output;
   return request;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Elements of every hvrun_type as numbers, and the outcome that an allreduce of them must have.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef HVRUN_TESTS_C_ELEMENTS_H_
-#define HVRUN_TESTS_C_ELEMENTS_H_
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -124,5 +123,3 @@ static inline double reduced(const hvrun_request* request, const double* values,
   result = as_held(request->type, result * after);
   return request->reduction == HVRUN_AVERAGE ? as_held(request->type, result / size) : result;
 }
-
-#endif

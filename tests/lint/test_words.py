@@ -21,6 +21,22 @@ def test_every_file_but_the_rules_keeps(rule):
     assert list(rule(NOT_LINT)) == []
 
 
+def stdout_errors(texts):
+    return words.stdout_errors(texts, {})
+
+
+def test_only_output_writes_to_stdout():
+    assert list(words.stdout_errors(ALL, words.excepted(tree.read("tests/lint/stdout_writers.txt")))) == []
+
+
+def test_an_exception_that_is_none_any_more_is_red():
+    listed = words.excepted("# who\nsrc/x.cc: it must\nsrc/y.cc:\n")
+    assert listed == {"src/x.cc": "it must", "src/y.cc:": ""}
+    assert list(words.stdout_errors({"src/x.cc": "puts(a);\n"}, {"src/x.cc": "it must"})) == []
+    assert list(words.stdout_errors({"src/x.cc": "f(a);\n"}, {"src/x.cc": "it must"})) != []
+    assert list(words.stdout_errors({"src/x.cc": "puts(a);\n"}, {"src/x.cc": ""})) != []
+
+
 BAD = [
     (words.spdx_errors, "src/x.cc", "int a;\n"),
     (words.spdx_errors, "go", "#!/bin/sh\necho\n"),
@@ -30,6 +46,14 @@ BAD = [
     (words.name_errors, "src/common/x.cc", ""),
     (words.name_errors, "src/net/utils.h", ""),
     (words.name_errors, "src/net/x.h", "class RankManager {\n"),
+    (words.name_errors, "src/net/x.h", "class RankManager final : public Base {\n"),
+    (words.name_errors, "src/net/x.h", "struct Impl final {\n"),
+    (words.name_errors, "src/net/rank_manager.h", ""),
+    (words.name_errors, "src/net/impl.cc", ""),
+    *[(stdout_errors, "launcher/supervise/x.cc", line) for line in (
+        "std::cout << a;", "  printf(\"%d\", a);", "std::puts(a);", "fputs(a, stdout);", "::write(1, a, 2);",
+        "write_all(STDOUT_FILENO, a);", "std::fwrite(a, 1, 2, stdout);", "std::print(a);")],
+    (stdout_errors, "runtime/engine/x.cc", "std::printf(a);"),
     (words.sleep_errors, "tests/unit/a/x_test.cc", "std::this_thread::sleep_for(1ms);\n"),
     (words.sleep_errors, "tests/cli/test_x.py", "    time.sleep(1)\n"),
     (words.sleep_errors, "tests/payload/x.c", "sleep(3);  // sleep-ok:\n"),
@@ -47,6 +71,12 @@ GOOD = [
     (words.sleep_errors, "tests/cli/test_x.py", "# sleep-ok: the payload must outlive the test\ntime.sleep(60)\n"),
     (words.sleep_errors, "tests/cli/test_x.py", 'run("sleep 30")\n'),
     (words.name_errors, "src/net/x.h", "struct DataType {\n"),
+    (words.name_errors, "src/net/x.h", "class RankManager;\n"),
+    (words.name_errors, "src/net/database.h", ""),
+    (words.name_errors, "examples/data/digits.txt", ""),
+    (stdout_errors, "launcher/output/x.cc", "write(1, a, 2); std::cout << a;"),
+    (stdout_errors, "launcher/cli/x.cc", "// std::cout\nstd::snprintf(a, 1, \"stdout\"); fprintf(stderr, a); write(fd, 1, 2);"),
+    (stdout_errors, "tests/x.cc", "std::cout << a;"),
     (words.spdx_errors, "src/x.cc", "// What.\n// SPDX-License-Identifier: Apache-2.0\n"),
 ]
 

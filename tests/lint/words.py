@@ -13,7 +13,13 @@ READS_THE_ENVIRONMENT = "src/base/environment."
 
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 VAGUE_NAMES = {"common", "misc", "util", "utils", "helper", "helpers", "stuff"}
-VAGUE_TYPES = re.compile(r"\b(?:class|struct)\s+(\w*(?:Manager|Helper|Util|Utils|Impl|Data))\b\s*[{:]")
+VAGUE_ENDS = ("Manager", "Helper", "Util", "Utils", "Impl", "Data")
+VAGUE_TYPES = re.compile(rf"\b(?:class|struct|union|enum)\s+(\w*(?:{'|'.join(VAGUE_ENDS)}))\b\s*(?:final\s*)?[{{:]")
+VAGUE_FILES = re.compile(rf"(?:.*_)?(?:{'|'.join(VAGUE_ENDS)})", re.IGNORECASE)
+
+STDOUT = re.compile(r"\bstd::cout\b|\bstd::print(?:ln)?\b|\b(?:printf|vprintf|puts|putchar)\s*\(|\bstdout\b|\bSTDOUT_FILENO\b"
+                    r"|\b(?:write|writev|write_all|dprintf|vdprintf|fdopen)\s*\(\s*1\b")
+WRITES_TO_STDOUT = "launcher/output/"
 
 SLEEP = re.compile(r"\b(time\.sleep|usleep|nanosleep|clock_nanosleep|sleep_for|sleep_until|asyncio\.sleep)\s*\(|(?<![\w.])sleep\s*\(")
 SLEEP_ALLOWED = re.compile(r"sleep-ok: \S+")
@@ -52,6 +58,29 @@ def name_errors(texts):
         if path.endswith(tree.CXX):
             for match in VAGUE_TYPES.finditer(tree.bare(text)):
                 yield f"{path}: type {match.group(1)} says nothing; name it after what it is"
+            if VAGUE_FILES.fullmatch(path.split("/")[-1].split(".")[0]):
+                yield f"{path}: the file's name says nothing; name it after what it holds"
+
+
+def excepted(text):
+    """{path: reason} of a list of exceptions."""
+    lines = (line.partition(": ") for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    return {path.strip(): reason.strip() for path, _, reason in lines}
+
+
+def stdout_errors(texts, exceptions):
+    """Ranks' output alone goes there: one writer labels it, and nothing else comes between its lines."""
+    writers = {}
+    for path, text in texts.items():
+        if not path.endswith(tree.CXX) or not path.startswith(("src/", "launcher/", "runtime/")):
+            continue
+        for number, line in enumerate(tree.bare(text).split("\n"), 1):
+            if not path.startswith(WRITES_TO_STDOUT) and (match := STDOUT.search(line)):
+                writers.setdefault(path, f"{path}:{number}: {match.group().strip('(')} outside {WRITES_TO_STDOUT}")
+    for path, reason in exceptions.items():
+        if not writers.pop(path, None) or not reason:
+            yield f"{path}: a listed exception writes nothing to stdout, or has no reason"
+    yield from writers.values()
 
 
 def sleep_errors(texts):

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
 // Memory that is really there, in pages as small as they come: the slowest kind to give back.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
 // The list of PIDs that payload processes write themselves, so that a test can count from outside
 // who still runs.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <fcntl.h>
