@@ -1,0 +1,35 @@
+"""The agent is one small file that needs nothing of the host that it is copied to. SPDX-License-Identifier: Apache-2.0"""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("HVRUN_BUILD_DIR", SOURCE / "build/dev"))
+MOST_BYTES = 4 << 20  # copied to every host
+
+
+@pytest.fixture(scope="module")
+def agent():
+    sanitizer = re.search(r"^HVRUN_SANITIZE:\w+=(\w+)$", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE)
+    if sanitizer:
+        pytest.skip(f"this build has the {sanitizer[1]} sanitizer, which cannot be linked statically")
+    return BUILD / "bin/hvrun-agent"
+
+
+def readelf(option, path):
+    return subprocess.run(["readelf", option, "--wide", str(path)], capture_output=True, text=True, check=True).stdout
+
+
+def test_it_asks_for_no_loader_and_no_library(agent):
+    segments = readelf("--program-headers", agent)
+    assert " LOAD " in segments and "INTERP" not in segments
+    assert "NEEDED" not in readelf("--dynamic", agent)
+
+
+def test_it_is_small_and_stripped(agent):
+    assert agent.stat().st_size <= MOST_BYTES
+    assert ".symtab" not in readelf("--sections", agent)
