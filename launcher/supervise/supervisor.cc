@@ -42,10 +42,15 @@ namespace asio = boost::asio;
 // Between two questions to the agents while the cause of a failure is looked for.
 constexpr auto kQueryInterval = std::chrono::milliseconds(50);
 constexpr auto kMostGraceAfterLoss = std::chrono::seconds(2);
-// How long output waits for its reader once somebody wants to leave: with the grace, still within 5
-// s.
-constexpr auto kReaderPatience = std::chrono::seconds(3);
+// How long output waits for its reader once somebody wants to leave. One that comes within 3 s gets
+// everything, so it has a little longer to read.
+constexpr auto kReaderPatience = std::chrono::milliseconds(3500);
+// The same from the end of the ranks, which --grace may put off.
 constexpr auto kLeastReaderPatience = std::chrono::milliseconds(500);
+// What the agents still hold for nobody is on its way for so long.
+constexpr auto kTimeToDiscard = std::chrono::milliseconds(500);
+// For hvrun's own last words.
+constexpr auto kFarewell = std::chrono::milliseconds(500);
 // More than a rank's streams can hold: what they still have comes, and is dropped here.
 constexpr std::uint32_t kDiscardCredit = 1u << 30;
 // What ending takes beyond the grace: the agents' last scan, and the way back.
@@ -163,6 +168,7 @@ class Supervisor {
   std::unique_ptr<StdinForwarder> input_;
   OutputLedger ledger_;
   bool discards_output_ = false;
+  TimePoint waits_for_reader_since_{};  // nothing but output was awaited from then on
   int exit_code_ = 0;
 };
 
@@ -279,12 +285,16 @@ asio::awaitable<void> Supervisor::end_hosts(bool in_order) {
   if (in_order && !job_.stop &&
       co_await until_settled(TimePoint::max(), [this] { return job_.stop.has_value(); }))
     co_return;
-  const TimePoint deadline = now() + grace + kEndMargin;
+  TimePoint deadline = now() + grace + kEndMargin;
   const auto at_once = [this] { return job_.stop_at_once; };
   if (co_await until_settled(deadline, [this] { return ranks_ended() || job_.stop_at_once; }))
     co_return;
-  if (ranks_ended() && !co_await until_settled(std::min(deadline, reader_deadline()), at_once))
+  if (ranks_ended()) {
+    waits_for_reader_since_ = now();
+    if (co_await until_settled(job_.stop ? reader_deadline() : deadline, at_once)) co_return;
     discard_output();
+    deadline = std::max<TimePoint>(deadline, now() + kTimeToDiscard);
+  }
   if (co_await until_settled(deadline, at_once) || !job_.stop_at_once) co_return;
   discard_output();
   job_.send_to_all(wire::End{0});
@@ -364,11 +374,13 @@ asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
   co_return end;
 }
 
-// When output no longer waits for its reader.
+// When output no longer waits for its reader: one moment for all that wait, so that waits do
+// not add up.
 TimePoint Supervisor::reader_deadline() const {
   if (!job_.stop) return TimePoint::max();
   if (job_.stop_at_once) return now();
-  return std::max(job_.stopped_at + kReaderPatience, now() + kLeastReaderPatience);
+  return std::max<TimePoint>(job_.stopped_at + kReaderPatience,
+                             waits_for_reader_since_ + kLeastReaderPatience);
 }
 
 // Until everything has been written, or its reader has taken too long.
@@ -393,6 +405,7 @@ asio::awaitable<void> Supervisor::finish(JobEnd end) {
   for (HostState& host : job_.hosts) {
     if (host.link) host.link->close();
   }
+  if (!discards_output_) waits_for_reader_since_ = now();
   co_await drain_output();
   // The last bytes could not be written, or somebody lost patience: then the job has not ended
   // well.
@@ -415,7 +428,7 @@ asio::awaitable<void> Supervisor::finish(JobEnd end) {
   set_log_sink(nullptr);
   logging_ = nullptr;
   if (job_.stop) {
-    room_.finish_within(kLeastReaderPatience);
+    room_.finish_within(kFarewell);
   } else {
     room_.finish();
   }
