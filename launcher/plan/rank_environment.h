@@ -17,7 +17,8 @@ struct CommonEnvironment {
       host_variables;  // names and PREFIX_* patterns that each host fills in from its login
 };
 
-// Names (or PREFIX_*) that describe a host or a login and so do not travel; documented in hvrun(1).
+// Names (or PREFIX_*) that describe a host or a login and so do not travel; documented in hvrun(1)
+// and docs/contract.md, which a lint test compares.
 const std::vector<std::string>& host_variable_patterns();
 
 // own: hvrun's environment. Throws Error(kUsage) for an -x that is malformed or names the contract.
