@@ -1,0 +1,76 @@
+"""What hvrun tells about itself: the phases of a start, the defaults, the help in groups.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import re
+
+import pytest
+
+from launching import run, two_hosts
+
+PHASES = ["agents answer", "hosts are set up", "addresses are chosen", "ranks run", "ended"]
+GROUPS = {
+    "Ranks and hosts": ["--np", "--hosts", "--hostfile"],
+    "Reaching hosts": ["--ssh-port", "--ssh-identity-file", "--ssh-user", "--ssh-accept-new", "--rsh", "--start-timeout"],
+    "What ranks are born with": ["-x", "--clean-env", "--wdir", "--master-port", "--no-hold-port"],
+    "Output and input": ["--no-label", "--timestamp", "--output-dir", "--stdin", "--pty"],
+    "Ending": ["--grace", "--lost-after", "--timeout"],
+    "Asking and telling": ["--dry-run", "--format", "--verbose", "--summary", "--version", "--help"],
+}
+
+
+def phases(err):
+    """[(seconds, phase)] of what --verbose says; everything on stderr must be that."""
+    lines = [re.fullmatch(r"hvrun: +(\d+\.\d{3}) s  (.*)", line) for line in err.decode().splitlines()]
+    assert all(lines), err
+    return [(float(line[1]), line[2]) for line in lines]
+
+
+@pytest.mark.parametrize("option", ["-v", "--verbose"])
+@pytest.mark.parametrize("hosts", ["one host", "two hosts"])
+def test_verbose_shows_each_phase_with_its_time(hvrun, tmp_path, hosts, option):
+    where = ["-np", "2"] if hosts == "one host" else two_hosts(tmp_path)
+    # The rank's own time is in the last phase alone.
+    result = run(hvrun, *where, option, "sh", "-c", "sleep 0.4; echo done", HOME=str(tmp_path))  # sleep-ok: a rank that works
+    assert (result.returncode, sorted(result.stdout.splitlines())) == (0, [b"[0] done", b"[1] done"])
+    told = phases(result.stderr)
+    assert [phase for _, phase in told] == PHASES
+    times = [seconds for seconds, _ in told]
+    assert times == sorted(times)
+    assert times[-1] - times[-2] > 0.3
+
+
+def test_verbose_goes_to_stderr_and_only_where_it_was_asked_for(hvrun):
+    assert run(hvrun, "-np", "1", "true").stderr == b""
+    assert run(hvrun, "-np", "1", "--verbose", "true").stdout == b""
+
+
+def test_verbose_shows_when_a_job_that_fails_ended(hvrun):
+    err = run(hvrun, "-np", "1", "--verbose", "false").stderr
+    assert phases(b"\n".join(line for line in err.splitlines() if b" s  " in line))[-1][1] == "ended"
+
+
+@pytest.mark.parametrize("knob, value", [("HVRUN_START_TIMEOUT", "30"), ("HVRUN_GRACE", "3"), ("HVRUN_LOST_AFTER", "15")])
+def test_the_defaults_that_the_manual_promises(hvrun, knob, value):
+    rows = {line.split()[0]: line.split() for line in run(hvrun, "env").stdout.decode().splitlines()}
+    assert rows[knob][1:3] == [value, "default"]
+
+
+def options_by_group(text):
+    """{heading: [names of each of its options]} of --help."""
+    groups = {}
+    for line in text.splitlines():
+        if re.fullmatch(r"[A-Z][\w ]+:", line):
+            groups[line[:-1]] = current = []
+        elif re.match(r"  -", line):
+            current.append(line.split()[0].split(","))
+    return groups
+
+
+def test_help_has_every_group_with_its_options(hvrun):
+    found = options_by_group(run(hvrun, "--help").stdout.decode())
+    assert found.pop("Examples") == []
+    assert list(found) == list(GROUPS)
+    for group, expected in GROUPS.items():
+        assert [names for names in found[group] if not set(names) & set(expected)] == []
+        assert len(found[group]) == len(expected)
