@@ -2,81 +2,188 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cmath>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <mutex>
 
+#include "runtime/device/half.h"
 #include "tests/ranks/collective_checks.h"
 
 namespace hv::runtime {
 namespace {
 
-// Floats whose sum depends on the order of adding.
-std::vector<float> delicate(std::size_t count, int rank) {
-  std::mt19937 random(static_cast<unsigned>(rank) * 7919 + 13);
-  std::vector<float> values(count);
-  for (float& value : values)
-    value = std::ldexp(static_cast<float>(static_cast<std::int32_t>(random())),
-                       static_cast<int>(random() % 40) - 50);
-  return values;
+// An allreduce whose bits depend on what is done to an element, and in which order.
+struct DelicateCase {
+  ElementType type;
+  Reduction reduction;  // kAverage: a sum with a divisor, as the engine asks for it
+  double prescale = 1, postscale = 1;
+};
+
+std::string name_of(const DelicateCase& delicate) {
+  return std::string(reduction_name(delicate.reduction)) + " of " +
+         element_type_name(delicate.type) + " scaled by " + std::to_string(delicate.prescale) +
+         " and " + std::to_string(delicate.postscale);
 }
 
-// The bytes of the sum over all ranks, reduced as one request per layout entry.
-Bytes reduce_in_layout(RankContext& context, const std::vector<float>& input,
-                       const std::vector<std::size_t>& pieces, bool fused) {
-  std::vector<float> output(input.size());
-  CollectiveRequest request = allreduce_of(ElementType::kFloat32, Reduction::kSum);
+std::vector<DelicateCase> delicate_cases() {
+  std::vector<DelicateCase> cases;
+  for (const ElementType type : {ElementType::kFloat16, ElementType::kBfloat16,
+                                 ElementType::kFloat32, ElementType::kFloat64}) {
+    for (const Reduction reduction : {Reduction::kSum, Reduction::kAverage, Reduction::kProduct,
+                                      Reduction::kMin, Reduction::kMax})
+      cases.push_back({type, reduction});
+    for (const Reduction reduction : {Reduction::kSum, Reduction::kAverage, Reduction::kMax})
+      cases.push_back({type, reduction, 1.0 / 3, 0.7});
+  }
+  return cases;
+}
+
+// The powers of two that values spread over: far for sums, while 8 factors must stay in range.
+int spread_of(const DelicateCase& delicate) {
+  if (delicate.reduction == Reduction::kProduct) return 2;
+  if (delicate.type == ElementType::kFloat64) return 70;
+  return delicate.type == ElementType::kFloat16 ? 20 : 40;
+}
+
+template <typename T>
+void append(Bytes* bytes, T value) {
+  const auto* first = reinterpret_cast<const std::byte*>(&value);
+  bytes->insert(bytes->end(), first, first + sizeof value);
+}
+
+// Finite numbers of both signs whose sums, or products, depend on the order.
+Bytes delicate(const DelicateCase& delicate, std::size_t count, int rank) {
+  std::mt19937_64 random(static_cast<unsigned>(rank) * 7919 + 13);
+  const int spread = spread_of(delicate);
+  Bytes bytes;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double significand =
+        (1 + static_cast<double>(random() >> 12) * 0x1p-52) * (random() % 2 == 0 ? 1 : -1);
+    const int exponent = static_cast<int>(random() % static_cast<unsigned>(spread)) - spread / 2;
+    const double value = std::ldexp(significand, exponent);
+    const auto single = static_cast<float>(value);
+    if (delicate.type == ElementType::kFloat16) append(&bytes, half_from_float(single));
+    if (delicate.type == ElementType::kBfloat16) append(&bytes, bfloat_from_float(single));
+    if (delicate.type == ElementType::kFloat32) append(&bytes, single);
+    if (delicate.type == ElementType::kFloat64) append(&bytes, value);
+  }
+  return bytes;
+}
+
+CollectiveRequest request_of(const DelicateCase& delicate, int size) {
+  const bool averages = delicate.reduction == Reduction::kAverage;
+  CollectiveRequest request =
+      allreduce_of(delicate.type, averages ? Reduction::kSum : delicate.reduction);
+  request.divisor = averages ? size : 1;
+  request.prescale = delicate.prescale;
+  request.postscale = delicate.postscale;
   request.deterministic = true;
+  return request;
+}
+
+struct Layout {
+  std::vector<std::size_t> pieces;  // elements
+  bool is_fused, is_in_place;
+};
+
+// The bytes of the result over all ranks, reduced as one request, or one for each piece.
+Bytes reduce_in_layout(RankContext& context, CollectiveRequest request, Bytes input,
+                       const Layout& layout) {
+  Bytes output(input.size());
+  Bytes& target = layout.is_in_place ? input : output;
   std::size_t at = 0;
-  for (const std::size_t piece : pieces) {
-    request.segments.push_back({reinterpret_cast<const std::byte*>(&input[at]),
-                                reinterpret_cast<std::byte*>(&output[at]),
-                                static_cast<std::int64_t>(piece)});
-    at += piece;
-    if (fused) continue;
+  for (const std::size_t piece : layout.pieces) {
+    request.segments.push_back({&input[at], &target[at], static_cast<std::int64_t>(piece)});
+    at += piece * element_size(request.type);
+    if (layout.is_fused) continue;
     require(context.run(request).ok(), "allreduce");
     request.segments.clear();
   }
-  if (fused) require(context.run(request).ok(), "fused allreduce");
-  Bytes bytes(output.size() * sizeof(float));
-  std::memcpy(bytes.data(), output.data(), bytes.size());
-  return bytes;
+  if (layout.is_fused) require(context.run(request).ok(), "fused allreduce");
+  return target;
+}
+
+// Holds the first result of each case, and every later one against it.
+class FirstBits {
+ public:
+  void check(const DelicateCase& delicate, const Bytes& result, int rank) {
+    std::lock_guard lock(mutex_);
+    const auto& first = results_.try_emplace(name_of(delicate), result).first->second;
+    require(result == first,
+            name_of(delicate) + ": the bits differ on rank " + std::to_string(rank));
+  }
+
+ private:
+  std::mutex mutex_;  // guards results_
+  std::map<std::string, Bytes> results_;
+};
+
+// Runs all cases in all layouts, with small slots and with large ones: the bits must be the same.
+void check_bits(const JobShape& shape, const std::vector<DelicateCase>& cases, std::size_t count,
+                const std::vector<Layout>& layouts) {
+  FirstBits bits;
+  for (const std::size_t slot : {4096, 131072}) {
+    RunOptions options;
+    options.config.slot_bytes = slot;
+    run_ranks(shape, options, [&](RankContext& context) {
+      for (const DelicateCase& each : cases) {
+        context.at(name_of(each));
+        const Bytes input = delicate(each, count, context.rank);
+        for (const Layout& layout : layouts)
+          bits.check(each, reduce_in_layout(context, request_of(each, context.size), input, layout),
+                     context.rank);
+      }
+    });
+  }
 }
 
 }  // namespace
 
-TEST_CASE("a reduction gives the same bits whatever the fusion, the slots, the order and the run") {
-  constexpr std::size_t kCount = 30000;
-  const std::vector<std::vector<std::size_t>> layouts = {
-      {30000}, {1, 29999}, {10000, 10000, 10000}, {3, 5, 7, 11000, 18985}, {29000, 1000}};
+TEST_CASE("a sum has the same bits whatever the fusion, the slots, the order and the run") {
+  std::vector<Layout> layouts;
+  for (const std::vector<std::size_t>& pieces : std::vector<std::vector<std::size_t>>{
+           {30000}, {1, 29999}, {10000, 10000, 10000}, {3, 5, 7, 11000, 18985}, {29000, 1000}}) {
+    layouts.push_back({pieces, true, false});
+    layouts.push_back({pieces, false, false});
+  }
   for (const JobShape& shape : {JobShape{2}, JobShape{3}, JobShape{5}, JobShape{8}, JobShape{3, 3},
                                 JobShape{2, 2, 2}, JobShape{1, 1, 1}}) {
     CAPTURE(name_of(shape));
-    std::mutex mutex;
-    Bytes first;
-    for (const std::size_t slot : {4096, 131072}) {
-      RunOptions options;
-      options.config.slot_bytes = slot;
-      run_ranks(shape, options, [&](RankContext& context) {
-        const std::vector<float> input = delicate(kCount, context.rank);
-        for (const auto& layout : layouts) {
-          for (const bool fused : {true, false}) {
-            const Bytes result = reduce_in_layout(context, input, layout, fused);
-            std::lock_guard lock(mutex);
-            if (first.empty()) first = result;
-            require(result == first, "the bits differ on rank " + std::to_string(context.rank));
-          }
-        }
-      });
-    }
+    check_bits(shape, {{ElementType::kFloat32, Reduction::kSum}}, 30000, layouts);
   }
 }
 
-TEST_CASE("the delicate floats are delicate: another order of adding gives other bits") {
-  const auto a = delicate(1000, 0), b = delicate(1000, 1), c = delicate(1000, 2);
-  int differences = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    differences += (a[i] + b[i]) + c[i] != a[i] + (b[i] + c[i]);
-  CHECK(differences > 100);
+TEST_CASE("every reduction of every float has the same bits whatever the fusion and the slots") {
+  const std::vector<Layout> layouts = {{{9001}, true, false},
+                                       {{9001}, true, true},
+                                       {{1, 4000, 5000}, true, false},
+                                       {{1, 4000, 5000}, false, true},
+                                       {{4097, 3, 4901}, false, false}};
+  for (const JobShape& shape : {JobShape{3}, JobShape{5}, JobShape{3, 3}, JobShape{1, 1, 1}}) {
+    CAPTURE(name_of(shape));
+    check_bits(shape, delicate_cases(), 9001, layouts);
+  }
+}
+
+TEST_CASE("the delicate numbers are delicate: another order gives other bits") {
+  const auto changed_by_order = [](const DelicateCase& given, auto fold) {
+    std::array<std::vector<float>, 3> of_rank;
+    for (int rank = 0; rank < 3; ++rank) {
+      const Bytes bytes = delicate(given, 1000, rank);
+      of_rank[static_cast<std::size_t>(rank)].resize(1000);
+      std::memcpy(of_rank[static_cast<std::size_t>(rank)].data(), bytes.data(), bytes.size());
+    }
+    const auto& [a, b, c] = of_rank;
+    int differences = 0;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      differences += fold(fold(a[i], b[i]), c[i]) != fold(a[i], fold(b[i], c[i]));
+    return differences;
+  };
+  CHECK(changed_by_order({ElementType::kFloat32, Reduction::kSum}, std::plus<>()) > 100);
+  CHECK(changed_by_order({ElementType::kFloat32, Reduction::kProduct}, std::multiplies<>()) > 100);
 }
 
 }  // namespace hv::runtime
