@@ -8,28 +8,28 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <csignal>
+#include <utility>
+
+#include "src/process/signals.h"
 
 namespace hv::launcher {
 namespace {
 
 namespace asio = boost::asio;
 
-bool is_ignored(int signal) {
-  struct sigaction current {};
-  ::sigaction(signal, nullptr, &current);
-  return current.sa_handler == SIG_IGN;
-}
-
 // How long a stop waits for the agents to hear of it; over a slow link they notice the silence much
 // later.
 constexpr auto kTellAgents = std::chrono::milliseconds(300);
 
+volatile std::sig_atomic_t has_continued = 0;  // SIGCONT has come
+
 }  // namespace
 
-SignalWatch::SignalWatch(Job& job) : job_(job), signals_(job.executor) {
+SignalWatch::SignalWatch(Job& job, std::function<void(bool)> on_input_stop)
+    : job_(job), on_input_stop_(std::move(on_input_stop)), signals_(job.executor) {
   ::signal(SIGPIPE, SIG_IGN);
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) signals_.add(signal);
-  for (const int signal : {SIGHUP, SIGTSTP}) {
+  for (const int signal : {SIGHUP, SIGTSTP, SIGTTIN}) {
     if (!is_ignored(signal)) signals_.add(signal);
   }
 }
@@ -45,7 +45,8 @@ void SignalWatch::request_end(int signal) {
   job_.change.notify();
 }
 
-asio::awaitable<void> SignalWatch::pause() {
+// Until hvrun goes on. False: it has not been stopped.
+asio::awaitable<bool> SignalWatch::pause(int signal) {
   job_.send_to_all(wire::Pause{true});
   co_await job_.until(
       [this] {
@@ -53,11 +54,32 @@ asio::awaitable<void> SignalWatch::pause() {
             [](const HostState& host) { return !host.is_there() || host.link->flushed(); });
       },
       now() + kTellAgents, false);
-  ::kill(::getpid(), SIGSTOP);  // returns when SIGCONT comes
+  // Both return when SIGCONT has come.
+  const bool was_stopped = signal == SIGTTIN ? stop_for_input() : ::kill(::getpid(), SIGSTOP) == 0;
   for (HostState& host : job_.hosts) {
     if (host.is_there()) host.link->pardon_silence();
   }
   job_.send_to_all(wire::Pause{false});
+  co_return was_stopped;
+}
+
+// The kernel's own stop, which it refuses where no shell is left that could let hvrun go on: false.
+bool SignalWatch::stop_for_input() {
+  has_continued = 0;
+  struct sigaction noting {};
+  struct sigaction before {};
+  noting.sa_handler = [](int) { has_continued = 1; };
+  ::sigaction(SIGCONT, &noting, &before);
+  signals_.remove(SIGTTIN);  // its default action
+  ::raise(SIGTTIN);
+  signals_.add(SIGTTIN);
+  ::sigaction(SIGCONT, &before, nullptr);
+  return has_continued != 0;
+}
+
+asio::awaitable<void> SignalWatch::pause_for_input() {
+  if (job_.stop || job_.ending) co_return;  // nobody wants input any more
+  on_input_stop_(co_await pause(SIGTTIN));
 }
 
 asio::awaitable<void> SignalWatch::loop() {
@@ -67,7 +89,9 @@ asio::awaitable<void> SignalWatch::loop() {
         co_await signals_.async_wait(asio::redirect_error(asio::use_awaitable, error));
     if (error) co_return;
     if (signal == SIGTSTP) {
-      co_await pause();
+      co_await pause(SIGTSTP);
+    } else if (signal == SIGTTIN) {
+      co_await pause_for_input();
     } else if (signal == SIGUSR1 || signal == SIGUSR2) {
       job_.send_to_all(wire::Signal{signal});
     } else {

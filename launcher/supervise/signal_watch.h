@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   SIGINT, SIGTERM, SIGHUP (unless ignored at start)   end the job; a second one ends it at once
-//   SIGTSTP                                             stop the ranks, tell the agents to wait, then stop
+//   SIGTSTP                                             stop ranks, tell agents to wait, then stop
+//   SIGTTIN (unless ignored at start)                   the same; comes of a read in the background
 //   SIGUSR1, SIGUSR2                                    to the ranks only
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <functional>
 
 #include "launcher/supervise/job.h"
 
@@ -15,15 +17,19 @@ namespace hv::launcher {
 
 class SignalWatch {
  public:
-  explicit SignalWatch(Job& job);
+  // on_input_stop: SIGTTIN has stopped hvrun, and it goes on; or it could not (false).
+  SignalWatch(Job& job, std::function<void(bool was_stopped)> on_input_stop);
   void start();
 
  private:
   boost::asio::awaitable<void> loop();
-  boost::asio::awaitable<void> pause();
+  boost::asio::awaitable<bool> pause(int signal);
+  boost::asio::awaitable<void> pause_for_input();
+  bool stop_for_input();
   void request_end(int signal);
 
   Job& job_;
+  std::function<void(bool)> on_input_stop_;
   boost::asio::signal_set signals_;
 };
 

@@ -4,6 +4,10 @@
 //
 // A thread of its own does the blocking reads, so that nothing is changed on the descriptor that
 // hvrun was given. The thread is left behind, blocked in read, when the job ends first.
+//
+// A terminal that another job of the shell has is waited for as by any program that reads there:
+// the thread sends SIGTTIN to the process group, and reads again once hvrun goes on. The kernel
+// does not do so by itself, because the thread has its signals blocked.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +18,20 @@
 
 namespace hv::launcher {
 
+// Called from the reading thread.
+struct StdinCallbacks {
+  std::function<void(std::string)> deliver;       // each piece; an empty one is the end of input
+  std::function<void(int errno_value)> on_error;  // a read failed; the end of input follows
+};
+
 class StdinForwarder {
  public:
-  // deliver is called from the reading thread with each piece; an empty one is the end of input.
-  StdinForwarder(std::size_t window, std::function<void(std::string)> deliver);
+  StdinForwarder(std::size_t window, StdinCallbacks callbacks);
   ~StdinForwarder();
   // So many bytes have reached the rank: as many more may be read.
   void accepted(std::uint32_t bytes);
+  // The SIGTTIN has been acted upon. False: hvrun cannot be stopped, so that there is no input.
+  void has_been_stopped(bool stopped);
 
  private:
   struct Shared;

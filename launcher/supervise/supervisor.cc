@@ -101,7 +101,10 @@ class Supervisor {
                        },
                        [this](const std::string& text) { say(text); },
                        [this] { absence_.fence_stalled(); }}),
-        signals_(job_),
+        signals_(job_,
+                 [this](bool was_stopped) {
+                   if (input_) input_->has_been_stopped(was_stopped);
+                 }),
         absence_(job_, [this](const std::string& text) { say(text); }),
         sweep_(job_, *spawner_, router_, [this](const std::string& text) { say(text); }),
         context_{job_,
@@ -201,13 +204,19 @@ void Supervisor::tell_phase(const std::string& phase) {
 
 void Supervisor::start_stdin() {
   if (!job_.spec.forward_stdin) return;
-  input_ = std::make_unique<StdinForwarder>(wire::kStdinWindow, [this](std::string bytes) {
+  const auto deliver = [this](std::string bytes) {
     asio::post(io_, [this, piece = std::move(bytes)]() mutable {
       HostState& host = job_.hosts.at(0);
       const bool end = piece.empty();
       if (host.is_there()) host.link->send(wire::Stdin{0, end, std::move(piece)});
     });
-  });
+  };
+  const auto on_error = [this](int error) {
+    asio::post(io_, [this, error] {
+      say("warning: read standard input: " + errno_text(error) + "; rank 0 gets no more of it");
+    });
+  };
+  input_ = std::make_unique<StdinForwarder>(wire::kStdinWindow, StdinCallbacks{deliver, on_error});
 }
 
 bool Supervisor::ranks_ended() const {

@@ -24,6 +24,12 @@ void reset_signals_for_exec() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+bool is_ignored(int number) {
+  struct sigaction current {};
+  ::sigaction(number, nullptr, &current);
+  return current.sa_handler == SIG_IGN;
+}
+
 std::string signal_text(int number) {
   const char* name = sigabbrev_np(number);
   if (!name) return "signal " + std::to_string(number);

@@ -22,6 +22,8 @@ class SignalBlock {
 // In the child between fork and exec: all dispositions default, nothing blocked. Async-signal-safe.
 void reset_signals_for_exec();
 
+bool is_ignored(int number);
+
 // "SIGKILL (Killed)"; "signal 99" when it has no name.
 std::string signal_text(int number);
 

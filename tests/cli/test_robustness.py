@@ -4,12 +4,13 @@ SPDX-License-Identifier: Apache-2.0
 """
 import os
 import resource
+import select
 import signal
 import subprocess
 
 import pytest
 
-from launching import clean_environment, run
+from launching import clean_environment, run, start
 from harness.waiting import wait_for
 from test_endings import alive, pids_in
 
@@ -109,3 +110,73 @@ def test_input_at_a_terminal_ends_wherever_its_last_line_does(hvrun, text):
     assert b"end" in result.stdout
     for word in text.split():
         assert word in result.stdout
+
+
+# A shell with job control, as far as it is needed: hvrun is in the background of its terminal until a line is typed.
+SHELL = """
+import fcntl, os, signal, subprocess, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+job = subprocess.Popen(sys.argv[1:], preexec_fn=lambda: os.setpgid(0, 0))
+status = os.waitpid(job.pid, os.WUNTRACED)[1]
+if os.WIFSTOPPED(status):
+    print("stopped by", os.WSTOPSIG(status), flush=True)
+    os.read(0, 100)
+    os.tcsetpgrp(0, job.pid)
+    os.killpg(job.pid, signal.SIGCONT)
+    status = os.waitpid(job.pid, 0)[1]
+print("ended with", os.waitstatus_to_exitcode(status), flush=True)
+"""
+# One that has left: nobody could let hvrun go on, whose process group is neither in the foreground nor a shell's job.
+NO_SHELL = """
+import fcntl, os, signal, subprocess, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+other = subprocess.Popen(["tail", "-f", "/dev/null"], preexec_fn=lambda: os.setpgid(0, 0))
+os.tcsetpgrp(0, other.pid)
+print("ended with", subprocess.Popen(sys.argv[1:]).wait(), flush=True)
+other.kill()
+"""
+
+
+class AtTerminal:
+    """A Python program with a terminal as its stdin. Leaving the 'with' hangs up, which ends what is left."""
+
+    def __init__(self, script, *words):
+        self.typing, follower = os.openpty()
+        self.process = subprocess.Popen(["/usr/bin/python3", "-c", script, *words], env=clean_environment(), stdin=follower,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        os.close(follower)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.typing)
+        self.process.kill()
+        self.process.communicate()
+
+
+def test_input_from_a_terminal_waits_for_the_foreground(hvrun):
+    with AtTerminal(SHELL, hvrun, "-np", "1", "--stdin", "--lost-after", "0.5", "cat") as shell:
+        assert shell.process.stdout.readline() == b"stopped by %d\n" % signal.SIGTTIN
+        select.select([], [], [], 1)  # stopped for longer than --lost-after
+        os.write(shell.typing, b"fg\n")
+        os.write(shell.typing, b"typed\n\4")
+        out, err = shell.process.communicate(timeout=20)
+    assert (out, err) == (b"[0] typed\nended with 0\n", b"")
+
+
+def test_input_from_a_terminal_that_hvrun_will_never_have_is_told(hvrun):
+    with AtTerminal(NO_SHELL, hvrun, "-np", "1", "--stdin", "cat") as shell:
+        out, err = shell.process.communicate(timeout=20)
+    assert out == b"ended with 0\n"
+    assert err == b"hvrun: warning: read standard input: Input/output error; rank 0 gets no more of it\n"
+
+
+def test_input_that_cannot_be_read_is_told(hvrun, tmp_path):
+    folder = os.open(tmp_path, os.O_RDONLY)
+    process = start(hvrun, "-np", "1", "--stdin", "cat", stdin=folder)
+    os.close(folder)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (0, b"")
+    assert err == b"hvrun: warning: read standard input: Is a directory; rank 0 gets no more of it\n"

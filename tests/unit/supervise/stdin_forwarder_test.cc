@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <condition_variable>
 #include <mutex>
 #include <vector>
@@ -20,9 +21,9 @@ namespace {
 // Descriptor 0 is the reading end of a pipe for as long as this lives.
 class PipeAsStdin {
  public:
-  PipeAsStdin() : kept_(::fcntl(0, F_DUPFD_CLOEXEC, 10)) {
+  explicit PipeAsStdin(int flags = 0) : kept_(::fcntl(0, F_DUPFD_CLOEXEC, 10)) {
     int ends[2];
-    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    REQUIRE(::pipe2(ends, O_CLOEXEC | flags) == 0);
     REQUIRE(::dup2(ends[0], 0) == 0);
     ::close(ends[0]);
     writer_ = UniqueFd(ends[1]);
@@ -46,12 +47,16 @@ class PipeAsStdin {
 // What was delivered; waits for it, never longer than the test's own timeout.
 class Receiver {
  public:
-  std::function<void(std::string)> function() {
-    return [this](std::string bytes) {
-      const std::lock_guard lock(mutex_);
-      pieces_.push_back(std::move(bytes));
-      changed_.notify_all();
-    };
+  StdinCallbacks callbacks() {
+    return {[this](std::string bytes) {
+              const std::lock_guard lock(mutex_);
+              pieces_.push_back(std::move(bytes));
+              changed_.notify_all();
+            },
+            [this](int error) {
+              const std::lock_guard lock(mutex_);
+              error_ = error;
+            }};
   }
   std::string wait_for_bytes(std::size_t size) {
     std::unique_lock lock(mutex_);
@@ -61,6 +66,10 @@ class Receiver {
   void wait_for_end() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !pieces_.empty() && pieces_.back().empty(); });
+  }
+  int error() {
+    const std::lock_guard lock(mutex_);
+    return error_;
   }
   std::size_t longest_piece() {
     const std::lock_guard lock(mutex_);
@@ -75,9 +84,10 @@ class Receiver {
     for (const auto& piece : pieces_) text += piece;
     return text;
   }
-  std::mutex mutex_;  // guards pieces_
+  std::mutex mutex_;  // guards pieces_ and error_
   std::condition_variable changed_;
   std::vector<std::string> pieces_;
+  int error_ = 0;
 };
 
 }  // namespace
@@ -85,7 +95,7 @@ class Receiver {
 TEST_CASE("input is handed on as it comes, and its end is an empty piece") {
   PipeAsStdin input;
   Receiver receiver;
-  StdinForwarder forwarder(1000, receiver.function());
+  StdinForwarder forwarder(1000, receiver.callbacks());
   input.write("one\n");
   CHECK(receiver.wait_for_bytes(4) == "one\n");
   input.write("two, no newline");
@@ -97,7 +107,7 @@ TEST_CASE("input is handed on as it comes, and its end is an empty piece") {
 TEST_CASE("no more is read than the window holds until the rank has taken some") {
   PipeAsStdin input;
   Receiver receiver;
-  StdinForwarder forwarder(10, receiver.function());
+  StdinForwarder forwarder(10, receiver.callbacks());
   input.write("0123456789abcdefghij");
   CHECK(receiver.wait_for_bytes(10) == "0123456789");
   forwarder.accepted(3);
@@ -112,8 +122,31 @@ TEST_CASE("no more is read than the window holds until the rank has taken some")
 TEST_CASE("a forwarder that is gone delivers nothing more, though its thread still reads") {
   PipeAsStdin input;
   auto receiver = std::make_shared<Receiver>();
-  { StdinForwarder forwarder(1000, receiver->function()); }
+  { StdinForwarder forwarder(1000, receiver->callbacks()); }
   input.write("late");
   input.end();
   CHECK(receiver->longest_piece() == 0);
+}
+
+TEST_CASE("input that somebody has made non-blocking is waited for") {
+  PipeAsStdin input(O_NONBLOCK);
+  Receiver receiver;
+  StdinForwarder forwarder(1000, receiver.callbacks());
+  input.write("one\n");
+  CHECK(receiver.wait_for_bytes(4) == "one\n");
+  input.write("two\n");  // at the latest now nothing was there
+  CHECK(receiver.wait_for_bytes(8) == "one\ntwo\n");
+  input.end();
+  receiver.wait_for_end();
+  CHECK(receiver.error() == 0);
+}
+
+TEST_CASE("input that cannot be read ends, with the reason") {
+  PipeAsStdin input;
+  const UniqueFd folder(::open("/", O_RDONLY | O_CLOEXEC));
+  REQUIRE(::dup2(folder.get(), 0) == 0);
+  Receiver receiver;
+  StdinForwarder forwarder(1000, receiver.callbacks());
+  receiver.wait_for_end();
+  CHECK(receiver.error() == EISDIR);
 }
