@@ -309,7 +309,8 @@ void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
   // The others on this host need not wait for hvrun to hear of it.
   if (!exited.signal_was_ours && (!status.clean() || standing != RankStanding::kLeft)) {
     host_.socket->tell_loss(rank.rank, "ended with " + status.text() +
-                                           (exited.never_joined ? wire::kHadNotJoined : ""));
+                                           (exited.never_joined ? wire::kHadNotJoined : "") +
+                                           ", on this host");
   }
   rank.look_at_streams();
 }

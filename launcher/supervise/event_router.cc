@@ -154,7 +154,7 @@ void EventRouter::rank_exited(HostState& state, const wire::Exited& exited) {
   if (end.signal_was_ours) return;
   const std::string words = "ended with " + end.status.text();
   if (end.failed() || exited.left_unannounced) {
-    announce_death(end.rank, job_.plan.ranks[exited.rank].host, words);
+    announce_end(end.rank, words);
   } else if (exited.never_joined) {
     strangers_.emplace_back(end.rank, words + wire::kHadNotJoined);
     announce_strangers();
@@ -165,8 +165,13 @@ void EventRouter::rank_exited(HostState& state, const wire::Exited& exited) {
 // soon as ranks of other hosts wait to meet it.
 void EventRouter::announce_strangers() {
   if (!job_.fences || !job_.fences->is_any_open()) return;
-  for (const auto& [rank, words] : std::exchange(strangers_, {}))
-    announce_death(rank, job_.plan.ranks[static_cast<std::size_t>(rank)].host, words);
+  for (const auto& [rank, words] : std::exchange(strangers_, {})) announce_end(rank, words);
+}
+
+void EventRouter::announce_end(int rank, const std::string& words) {
+  const int host = job_.plan.ranks[static_cast<std::size_t>(rank)].host;
+  const std::string& name = job_.hosts[static_cast<std::size_t>(host)].target.name;
+  announce_death(rank, host, words + ", on host " + name);
 }
 
 void EventRouter::announce_death(int rank, int from_host, const std::string& reason) {

@@ -33,6 +33,7 @@ class EventRouter : public LinkObserver {
   void rank_exited(HostState& state, const wire::Exited& exited);
   void output_arrived(const wire::Output& output);
   void answered(HostState& state, const wire::QueryReply& reply);
+  void announce_end(int rank, const std::string& words);
   void announce_death(int rank, int from_host, const std::string& reason);
   void announce_strangers();
   bool runs_on(std::uint32_t rank, int host) const;

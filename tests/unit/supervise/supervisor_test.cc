@@ -371,7 +371,8 @@ TEST_CASE("ranks that wait to meet a rank that ended without joining are told, o
     REQUIRE(a.deaths.size() == (somebody_waits ? 1 : 0));
     if (!somebody_waits) continue;
     CHECK(a.deaths[0].rank == 1);
-    CHECK(a.deaths[0].reason == "ended with exit code 0 and had not joined the job (hvrun_init)");
+    CHECK(a.deaths[0].reason ==
+          "ended with exit code 0 and had not joined the job (hvrun_init), on host b");
   }
 }
 
