@@ -15,7 +15,7 @@
 
 namespace hv::runtime {
 
-enum class ControlType : std::uint8_t { kReport = 1, kDecision = 2, kFailure = 3 };
+enum class ControlType : std::uint8_t { kReport = 1, kDecision = 2, kFailure = 3, kAlive = 4 };
 
 // Some ranks say the same of one tensor.
 struct Variant {
@@ -47,11 +47,13 @@ struct PartialReport {
   std::string name;
   std::uint64_t waited_ms = 0;
   std::vector<std::uint32_t> missing;
+  std::vector<std::uint32_t> silent;  // see Waiting
   template <class Archive>
   void fields(Archive& a) {
     a(name);
     a(waited_ms);
     a(missing);
+    a(silent);
   }
 };
 
@@ -134,6 +136,15 @@ struct Failure {
   void fields(Archive& a) {
     a(epoch);
     a(words);
+  }
+};
+
+// Down the tree, now and then while something is open: the sender still runs.
+struct Alive {
+  std::uint32_t epoch = 0;
+  template <class Archive>
+  void fields(Archive& a) {
+    a(epoch);
   }
 };
 

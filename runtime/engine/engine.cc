@@ -197,6 +197,9 @@ void Engine::warn_of_stalls(TimePoint time) {
   for (const Waiting& stall : negotiation_.take_stalls()) {
     HV_LOG(kWarn, "engine") << stall_words(stall, size_, time);
   }
+  if (const auto silence = negotiation_.take_silence()) {
+    HV_LOG(kWarn, "engine") << silence_words(*silence);
+  }
 }
 
 }  // namespace hv::runtime

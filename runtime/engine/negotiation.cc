@@ -53,10 +53,12 @@ bool is_valid(const Report& report, const std::vector<int>& subtree) {
   return report.leaving.size() <= subtree.size() && are_of(report.leaving, subtree) &&
          std::all_of(report.fresh.begin(), report.fresh.end(),
                      [&](const FreshReport& fresh) { return is_valid(fresh, subtree); }) &&
-         std::all_of(
-             report.partial.begin(), report.partial.end(), [&](const PartialReport& partial) {
-               return partial.missing.size() <= subtree.size() && are_of(partial.missing, subtree);
-             });
+         std::all_of(report.partial.begin(), report.partial.end(),
+                     [&](const PartialReport& partial) {
+                       return partial.missing.size() <= subtree.size() &&
+                              partial.silent.size() <= subtree.size() &&
+                              are_of(partial.missing, subtree) && are_of(partial.silent, subtree);
+                     });
 }
 
 // Allgather: each rank's own first extent, by rank.
@@ -85,7 +87,8 @@ Negotiation::Negotiation(const NegotiationConfig& config, ControlTree tree)
       readiness_(tree_, cache_),
       // Below the root a stall is passed on earlier, so that the root can name every rank when it
       // speaks.
-      stalls_inspector_(tree_.is_root() ? config.stall_limit : config.stall_limit / 2) {}
+      stalls_inspector_(tree_.is_root() ? config.stall_limit : config.stall_limit / 2),
+      parent_watch_(config.stall_limit) {}
 
 void Negotiation::submit(Submission submission, TimePoint time) {
   if (is_over_) return;
@@ -105,7 +108,7 @@ void Negotiation::submit(Submission submission, TimePoint time) {
   }
   const std::string name = submission.name;
   const bool is_new =
-      awaiting_.try_emplace(name, Awaiting{std::move(submission), submissions_++}).second;
+      awaiting_.try_emplace(name, Awaiting{std::move(submission), submissions_++, time}).second;
   HV_CHECK(is_new, "a name in flight was refused before: " + name);
 }
 
@@ -123,8 +126,10 @@ Status Negotiation::receive(int from, std::string_view message, TimePoint time) 
                    [from](const ControlTree::Child& one) { return one.rank == from; });
   const bool is_child = child != tree_.children.end();
   const bool is_parent = !tree_.is_root() && from == tree_.parent;
+  if (is_parent) parent_watch_.heard(time);
   if (type == ControlType::kReport && is_child) return receive_report(*child, message, time);
   if (type == ControlType::kDecision && is_parent) return receive_decision(message);
+  if (type == ControlType::kAlive && is_parent) return receive_sign_of_life(message);
   if (type == ControlType::kFailure && (is_child || is_parent)) {
     return receive_failure(from, message);
   }
@@ -179,9 +184,15 @@ Status Negotiation::receive_decision(std::string_view bytes) {
                          : bad_message(tree_.parent, "a decision on what was not reported");
 }
 
+Status Negotiation::receive_sign_of_life(std::string_view bytes) {
+  Alive alive;
+  if (decode(bytes, &alive) && alive.epoch == config_.epoch) return Status::success();
+  return bad_message(tree_.parent, "a broken sign of life");
+}
+
 void Negotiation::conclude(TimePoint time) {
   if (is_over_) return;
-  if (!readiness_.empty() && stalls_inspector_.is_due(time)) look_for_stalls(time);
+  if (is_open() && stalls_inspector_.is_due(time)) look_round(time);
   if (tree_.is_root()) {
     decide();
   } else {
@@ -190,7 +201,7 @@ void Negotiation::conclude(TimePoint time) {
 }
 
 TimePoint Negotiation::next_look() const {
-  return readiness_.empty() || is_over_ ? TimePoint::max() : stalls_inspector_.next_look();
+  return is_open() && !is_over_ ? stalls_inspector_.next_look() : TimePoint::max();
 }
 
 void Negotiation::report_up() {
@@ -352,6 +363,23 @@ void Negotiation::insert(const Decision& decision, const std::vector<Submission>
   }
 }
 
+void Negotiation::look_round(TimePoint time) {
+  look_for_stalls(time);
+  if (!tree_.is_root()) look_at_parent(time);
+  for (const ControlTree::Child& child : tree_.children)
+    messages_.emplace_back(child.rank, encode_control(ControlType::kAlive, Alive{config_.epoch}));
+}
+
+void Negotiation::look_at_parent(TimePoint time) {
+  const auto oldest = std::min_element(
+      awaiting_.begin(), awaiting_.end(),
+      [](const auto& a, const auto& b) { return a.second.order < b.second.order; });
+  if (oldest == awaiting_.end()) return;
+  const TimePoint since = oldest->second.since;
+  if (const auto silent = parent_watch_.inspect(since, time))
+    silence_ = Silence{tree_.parent, oldest->first, time - since, *silent};
+}
+
 void Negotiation::look_for_stalls(TimePoint time) {
   std::size_t bytes = 0;
   for (Waiting& stall : stalls_inspector_.inspect(readiness_.waiting(), time)) {
@@ -359,15 +387,16 @@ void Negotiation::look_for_stalls(TimePoint time) {
       stalls_.push_back(std::move(stall));
       continue;
     }
-    bytes += stall.name.size() + sizeof(std::uint32_t) * stall.missing.size();
+    bytes +=
+        stall.name.size() + sizeof(std::uint32_t) * (stall.missing.size() + stall.silent.size());
     if (bytes > config_.message_bytes && !report_.empty()) {
       send_report();
       bytes = 0;
     }
     const auto waited =
         std::chrono::duration_cast<std::chrono::milliseconds>(time - stall.since).count();
-    report_.partial.push_back(
-        {stall.name, static_cast<std::uint64_t>(waited), std::move(stall.missing)});
+    report_.partial.push_back({stall.name, static_cast<std::uint64_t>(waited),
+                               std::move(stall.missing), std::move(stall.silent)});
   }
 }
 

@@ -27,10 +27,12 @@
 //
 // Cost of a cached tensor: 8 bytes per edge up, 8 down, and twice the depth of the tree in hops.
 // A rank that fails says so to its neighbours, with the reason, and they fail and pass it on:
-// whoever knows of a loss first tells all. A rank that leaves says so up the tree; the root's word
+// whoever knows of a loss first tells all. While something is open a node gives its children signs
+// of life, so that they can tell a parent that has stopped. A rank that leaves says so up the tree; the root's word
 // of it is the last decision of this epoch.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -96,6 +98,8 @@ class Negotiation {
   std::vector<Verdict> take_verdicts() { return std::exchange(verdicts_, {}); }
   // At the root: stalls to warn of.
   std::vector<Waiting> take_stalls() { return std::exchange(stalls_, {}); }
+  // Below the root: the parent, when it is silent.
+  std::optional<Silence> take_silence() { return std::exchange(silence_, std::nullopt); }
   // When conclude() has something to do although nothing came in.
   TimePoint next_look() const;
   // After a rank has left nothing is decided any more.
@@ -105,11 +109,13 @@ class Negotiation {
   struct Awaiting {
     Submission submission;
     std::uint64_t order;  // of submission here
+    TimePoint since;
   };
   struct Ready;
 
   Status receive_report(const ControlTree::Child& child, std::string_view bytes, TimePoint time);
   Status receive_decision(std::string_view bytes);
+  Status receive_sign_of_life(std::string_view bytes);
   Status receive_failure(int from, std::string_view bytes);
   void report_up();
   void send_report();
@@ -121,13 +127,18 @@ class Negotiation {
   bool can_start(const StartGroup& start) const;
   bool apply(const Decision& decision);
   void insert(const Decision& decision, const std::vector<Submission>& fresh);
+  // Somebody of this subtree waits for something.
+  bool is_open() const { return !readiness_.empty() || !awaiting_.empty(); }
+  void look_round(TimePoint time);
   void look_for_stalls(TimePoint time);
+  void look_at_parent(TimePoint time);
 
   const NegotiationConfig config_;
   const ControlTree tree_;
   ResponseCache cache_;
   ReadinessTable readiness_;
   StallInspector stalls_inspector_;
+  ParentWatch parent_watch_;
   std::unordered_map<std::string, Awaiting> awaiting_;  // this rank's own
   std::uint64_t submissions_ = 0;
   std::uint64_t decisions_ = 0;         // applied
@@ -136,6 +147,7 @@ class Negotiation {
   std::vector<std::pair<int, std::string>> messages_;
   std::vector<Verdict> verdicts_;
   std::vector<Waiting> stalls_;
+  std::optional<Silence> silence_;
   bool is_over_ = false;
 };
 

@@ -22,6 +22,11 @@ void merge(std::vector<Variant>& variants, const Variant& more) {
   variants.push_back(more);
 }
 
+template <class Rank>
+void append(std::vector<std::uint32_t>* ranks, const std::vector<Rank>& more) {
+  for (const Rank rank : more) ranks->push_back(static_cast<std::uint32_t>(rank));
+}
+
 Variant variant_of(const ResponseCache::Entry& entry, const std::vector<int>& ranks) {
   Variant variant{entry.description, {}, {}};
   for (const int rank : ranks) {
@@ -78,7 +83,7 @@ ReadinessTable::Pending& ReadinessTable::pending(const std::string& name, TimePo
 }
 
 void ReadinessTable::mark_done(const std::string& name, Pending& tensor, int source) {
-  tensor.missing.erase(source);
+  tensor.told.erase(source);
   tensor.done[static_cast<std::size_t>(source)] = true;
   if (++tensor.done_count == tensor.done.size()) complete(name, tensor);
 }
@@ -115,7 +120,7 @@ void ReadinessTable::add_partial(int from, const PartialReport& report, TimePoin
   Pending& tensor = pending(report.name, time);
   if (tensor.done[static_cast<std::size_t>(source)]) return;
   tensor.since = std::min(tensor.since, time - waited);
-  tensor.missing[source] = report.missing;
+  tensor.told[source] = {report.missing, report.silent};
 }
 
 void ReadinessTable::spell_out(Pending& tensor, const ResponseCache::Entry& entry) const {
@@ -179,19 +184,22 @@ std::vector<CompleteTensor> ReadinessTable::take_complete(std::size_t most_bytes
 std::vector<Waiting> ReadinessTable::waiting() const {
   std::vector<Waiting> result;
   for (const auto& [name, tensor] : pending_) {
-    Waiting waiting{name, tensor.since, {}};
+    Waiting waiting{name, tensor.since, {}, {}};
     for (std::size_t source = 0; source < tensor.done.size(); ++source) {
       if (tensor.done[source]) continue;
-      const auto told = tensor.missing.find(static_cast<int>(source));
-      if (told != tensor.missing.end()) {
-        waiting.missing.insert(waiting.missing.end(), told->second.begin(), told->second.end());
+      const auto told = tensor.told.find(static_cast<int>(source));
+      if (told != tensor.told.end()) {
+        append(&waiting.missing, told->second.missing);
+        append(&waiting.silent, told->second.silent);
         continue;
       }
-      for (const int rank : ranks_of(static_cast<int>(source))) {
-        waiting.missing.push_back(static_cast<std::uint32_t>(rank));
-      }
+      const std::vector<int> ranks = ranks_of(static_cast<int>(source));
+      append(&waiting.missing, ranks);
+      if (ranks.size() > 1)
+        waiting.silent.push_back(static_cast<std::uint32_t>(tree_.children[source - 1].rank));
     }
     std::sort(waiting.missing.begin(), waiting.missing.end());
+    std::sort(waiting.silent.begin(), waiting.silent.end());
     result.push_back(std::move(waiting));
   }
   return result;

@@ -61,7 +61,10 @@ class ReadinessTable {
     std::uint64_t number = 0;
     std::vector<int> number_sources;  // who gave the number instead of the description
     std::vector<Variant> variants;
-    std::map<int, std::vector<std::uint32_t>> missing;  // by source: what a partial report said
+    struct Told {
+      std::vector<std::uint32_t> missing, silent;
+    };
+    std::map<int, Told> told;  // by source: what a partial report said
   };
 
   struct Retirement {

@@ -2,10 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/stall_inspector.h"
 
+#include <algorithm>
+
 #include "runtime/engine/mismatch.h"
 #include "src/base/text.h"
 
 namespace hv::runtime {
+namespace {
+
+std::string seconds_text(Duration time) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
+}
+
+}  // namespace
 
 std::vector<Waiting> StallInspector::inspect(const std::vector<Waiting>& waiting, TimePoint time) {
   std::vector<Waiting> due;
@@ -24,13 +33,33 @@ std::vector<Waiting> StallInspector::inspect(const std::vector<Waiting>& waiting
   return due;
 }
 
+std::optional<Duration> ParentWatch::inspect(TimePoint waits_since, TimePoint time) {
+  const Duration first = limit_ + limit_ / 2;
+  const Duration silent = time - std::max(waits_since, last_heard_);
+  if (limit_ == Duration::zero() || silent < std::max(first, next_)) return std::nullopt;
+  next_ = 2 * silent;
+  return silent;
+}
+
 std::string stall_words(const Waiting& stall, int size, TimePoint time) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time - stall.since).count();
-  return "tensor '" + printable(stall.name) + "' has waited " + std::to_string(seconds) +
-         " s for " + ranks_text(stall.missing) + "; it is ready on the other " +
+  std::string words = "tensor '" + printable(stall.name) + "' has waited " +
+                      seconds_text(time - stall.since) + " for " + ranks_text(stall.missing);
+  if (!stall.silent.empty()) {
+    words += ", some of which may have it: nothing was heard of it from " +
+             ranks_text(stall.silent) + ", which speaks for others of its host, too";
+  }
+  return words + "; it is ready on the other " +
          std::to_string(static_cast<std::size_t>(size) - stall.missing.size()) + " of " +
          std::to_string(size) +
          " ranks. Those that miss it may be slow, or take another path through the program";
+}
+
+std::string silence_words(const Silence& silence) {
+  return "tensor '" + printable(silence.name) + "' has waited " + seconds_text(silence.waited) +
+         ": nothing was heard for " + seconds_text(silence.silent) + " from rank " +
+         std::to_string(silence.rank) +
+         ", on whose word this rank waits. Its process may be stopped, its host overloaded or out "
+         "of reach";
 }
 
 }  // namespace hv::runtime

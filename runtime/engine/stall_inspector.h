@@ -1,7 +1,9 @@
-// Stalls: which tensors have waited for some ranks for too long, told with a growing pause.
+// Stalls: which tensors have waited for some ranks for too long, told with a growing pause; and who
+// that others depend on has fallen silent.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -15,6 +17,17 @@ struct Waiting {
   std::string name;
   TimePoint since;
   std::vector<std::uint32_t> missing;
+  // Ranks that speak for others, too, and have said nothing of this tensor: it may be ready on some
+  // of those.
+  std::vector<std::uint32_t> silent;
+};
+
+// Nothing was heard from the rank on whose word this one waits.
+struct Silence {
+  int rank = 0;
+  std::string name;  // of the oldest tensor that waits
+  Duration waited{};
+  Duration silent{};
 };
 
 // Pure but for its memory of what it has told. Told at limit, 2 x limit, 4 x limit, ...
@@ -35,7 +48,29 @@ class StallInspector {
   std::unordered_map<std::string, Duration> told_;  // the age at which it is told next
 };
 
+// When a rank that waits must say that its parent in the control tree is silent. A parent that runs
+// gives signs of life four times within the limit, from when it knows that somebody waits, which is
+// half the limit after that began. Told at 1.5 x limit, 3 x limit, 6 x limit, ...
+class ParentWatch {
+ public:
+  explicit ParentWatch(Duration limit) : limit_(limit) {}
+
+  void heard(TimePoint time) {
+    last_heard_ = time;
+    next_ = {};
+  }
+  // waits_since: of the oldest tensor. How long the parent has been silent, when that must be told.
+  std::optional<Duration> inspect(TimePoint waits_since, TimePoint time);
+
+ private:
+  const Duration limit_;
+  TimePoint last_heard_{};
+  Duration next_{};  // the silence at which it is told next; zero: 1.5 x limit
+};
+
 // "tensor 'w' has waited 61 s for ranks 3,5-7 ..."
 std::string stall_words(const Waiting& stall, int size, TimePoint time);
+// "tensor 'w' has waited 90 s: nothing was heard for 90 s from rank 0 ..."
+std::string silence_words(const Silence& silence);
 
 }  // namespace hv::runtime

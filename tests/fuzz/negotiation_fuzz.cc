@@ -154,7 +154,7 @@ std::vector<std::string> seeds() {
   }
   Report rest = report_of('w', 'a', {2, 3});
   rest.numbers = {1, 2};
-  rest.partial.push_back({"late", 40000, {3}});
+  rest.partial.push_back({"late", 40000, {3}, {}});
   const std::string again = root + "saasgg" +
                             received('1', encode_control(ControlType::kReport, rest)) +
                             received('2', encode_control(ControlType::kReport, rest)) + "cttc";

@@ -100,7 +100,7 @@ TEST_CASE("a refusal fails what waits, and never as a success") {
 TEST_CASE("a report speaks for the ranks below its sender, for each once") {
   CHECK(takes_report([](Report&) {}));
   CHECK(takes_report([](Report& said) { said.leaving = {2}; }));
-  CHECK(takes_report([](Report& said) { said.partial.push_back({"w", 1, {1, 2}}); }));
+  CHECK(takes_report([](Report& said) { said.partial.push_back({"w", 1, {1, 2}, {1}}); }));
   CHECK_FALSE(takes_report([](Report& said) { said.fresh[0].variants[0].ranks = {0, 2}; }));
   CHECK_FALSE(takes_report([](Report& said) { said.fresh[0].variants[0].ranks = {2, 2}; }));
   CHECK_FALSE(takes_report([](Report& said) {
@@ -109,5 +109,7 @@ TEST_CASE("a report speaks for the ranks below its sender, for each once") {
   }));
   CHECK_FALSE(takes_report([](Report& said) { said.leaving = {0}; }));
   CHECK_FALSE(takes_report([](Report& said) { said.leaving = {UINT32_MAX}; }));
-  CHECK_FALSE(takes_report([](Report& said) { said.partial.push_back({"w", 1, {INT32_MAX}}); }));
+  CHECK_FALSE(takes_report([](Report& said) {
+    said.partial.push_back({"w", 1, {INT32_MAX}, {}});
+  }));
 }

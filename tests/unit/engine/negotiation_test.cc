@@ -159,6 +159,54 @@ TEST_CASE("the root is told which ranks of other hosts miss a tensor") {
   for (const auto& verdicts : network.verdicts) CHECK(words_of(verdicts) == "w");
 }
 
+TEST_CASE("a rank whose parent stands still says so") {
+  NegotiationConfig config;
+  config.stall_limit = milliseconds(1000);
+  Network network({1, 2}, config);
+  Negotiation& waits = *network.nodes[2];
+  waits.submit(tensor("w"), network.time);
+  std::vector<int> told;
+  for (int tick = 0; tick <= 12; ++tick) {
+    waits.conclude(network.time);  // nobody else does anything
+    waits.take_messages();
+    if (const auto silence = waits.take_silence()) {
+      CHECK(silence->rank == 1);
+      CHECK(silence->name == "w");
+      told.push_back(tick * 250);
+    }
+    network.time += milliseconds(250);
+  }
+  CHECK(told == std::vector<int>{1500, 3000});
+}
+
+TEST_CASE("nobody calls a parent silent that waits for others itself") {
+  NegotiationConfig config;
+  config.stall_limit = milliseconds(1000);
+  Network network({1, 2, 2}, config);
+  for (const std::size_t rank : {1u, 2u, 4u})
+    network.nodes[rank]->submit(tensor("w"), network.time);
+  for (int tick = 0; tick < 40; ++tick) {
+    network.settle();
+    for (auto& node : network.nodes) CHECK_FALSE(node->take_silence());
+    network.time += milliseconds(250);
+  }
+  CHECK(network.stalls.size() >= 3);
+}
+
+TEST_CASE("a leader that has said nothing is named beside the ranks that it speaks for") {
+  NegotiationConfig config;
+  config.stall_limit = milliseconds(1000);
+  Network network({1, 2}, config);
+  network.nodes[0]->submit(tensor("w"), network.time);
+  for (int tick = 0; tick < 6; ++tick) {
+    network.settle();
+    network.time += milliseconds(250);
+  }
+  REQUIRE(network.stalls.size() == 1);
+  CHECK(network.stalls[0].missing == std::vector<std::uint32_t>{1, 2});
+  CHECK(network.stalls[0].silent == std::vector<std::uint32_t>{1});
+}
+
 TEST_CASE("a tensor that rank 0 itself misses is told as well") {
   NegotiationConfig config;
   config.stall_limit = milliseconds(1000);

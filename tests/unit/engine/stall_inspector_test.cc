@@ -18,7 +18,7 @@ TEST_CASE("a stall is told at the limit, then at twice, four times, eight times 
   StallInspector inspector{seconds(60)};
   std::vector<int> told;
   for (int second = 0; second <= 500; second += 5) {
-    if (!inspector.inspect({{"w", kStart, {1}}}, kStart + seconds(second)).empty())
+    if (!inspector.inspect({{"w", kStart, {1}, {}}}, kStart + seconds(second)).empty())
       told.push_back(second);
   }
   CHECK(told == std::vector<int>{60, 120, 240, 480});
@@ -26,17 +26,17 @@ TEST_CASE("a stall is told at the limit, then at twice, four times, eight times 
 
 TEST_CASE("a tensor that completed and stalls again is told at the limit again") {
   StallInspector inspector{seconds(10)};
-  CHECK(inspector.inspect({{"w", kStart, {1}}}, kStart + seconds(10)).size() == 1);
+  CHECK(inspector.inspect({{"w", kStart, {1}, {}}}, kStart + seconds(10)).size() == 1);
   CHECK(inspector.inspect({}, kStart + seconds(11)).empty());
   const TimePoint later = kStart + seconds(12);
-  CHECK(inspector.inspect({{"w", later, {1}}}, later + seconds(9)).empty());
-  CHECK(inspector.inspect({{"w", later, {1}}}, later + seconds(10)).size() == 1);
+  CHECK(inspector.inspect({{"w", later, {1}, {}}}, later + seconds(9)).empty());
+  CHECK(inspector.inspect({{"w", later, {1}, {}}}, later + seconds(10)).size() == 1);
 }
 
 TEST_CASE("only those that wait too long are told") {
   StallInspector inspector{seconds(10)};
-  const auto due = inspector.inspect({{"old", kStart, {1}}, {"new", kStart + seconds(5), {2}}},
-                                     kStart + seconds(12));
+  const auto due = inspector.inspect(
+      {{"old", kStart, {1}, {}}, {"new", kStart + seconds(5), {2}, {}}}, kStart + seconds(12));
   REQUIRE(due.size() == 1);
   CHECK(due[0].name == "old");
 }
@@ -53,8 +53,29 @@ TEST_CASE("it looks four times within the limit, and never with a limit of zero"
 }
 
 TEST_CASE("the words name tensor, time and ranks") {
-  const std::string words = stall_words({"w", kStart, {3, 5, 6, 7}}, 8, kStart + seconds(61));
+  const std::string words = stall_words({"w", kStart, {3, 5, 6, 7}, {}}, 8, kStart + seconds(61));
   CHECK(words.find(
             "tensor 'w' has waited 61 s for ranks 3,5-7; it is ready on the other 4 of 8 ranks") ==
         0);
+}
+
+TEST_CASE("the words tell who has not said which of its ranks are ready") {
+  const std::string words = stall_words({"w", kStart, {2, 3}, {2}}, 8, kStart + seconds(61));
+  CHECK(
+      words.find("for ranks 2-3, some of which may have it: nothing was heard of it from rank 2") !=
+      std::string::npos);
+}
+
+TEST_CASE("a silent parent is told at 1.5, 3 and 6 times the limit, and again after a word") {
+  ParentWatch watch{seconds(10)};
+  watch.heard(kStart - seconds(100));  // before anybody waited
+  std::vector<int> told;
+  for (int second = 0; second <= 60; ++second) {
+    if (watch.inspect(kStart, kStart + seconds(second))) told.push_back(second);
+  }
+  CHECK(told == std::vector<int>{15, 30, 60});
+  watch.heard(kStart + seconds(61));
+  CHECK_FALSE(watch.inspect(kStart, kStart + seconds(75)));
+  CHECK(watch.inspect(kStart, kStart + seconds(76)) == seconds(15));
+  CHECK_FALSE(ParentWatch{Duration::zero()}.inspect(kStart, kStart + seconds(1000)));
 }
