@@ -24,6 +24,19 @@ void Job::request_stop(StopRequest request) {
   change.notify();
 }
 
+std::string Job::running_ranks() const {
+  constexpr int kNamed = 4;
+  std::string words;
+  int running = 0;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].ended || ++running > kNamed) continue;
+    words += (words.empty() ? "rank " : ", rank ") + std::to_string(rank) + " on host " +
+             host_of(static_cast<int>(rank));
+  }
+  if (running > kNamed) words += " and " + std::to_string(running - kNamed) + " more";
+  return words;
+}
+
 asio::awaitable<bool> Job::until(std::function<bool()> done, TimePoint deadline, bool heed_stop) {
   while (!done()) {
     if (now() >= deadline || (heed_stop && stop)) co_return false;

@@ -119,6 +119,8 @@ struct Job {
     return hosts[static_cast<std::size_t>(plan.ranks[static_cast<std::size_t>(rank)].host)]
         .target.name;
   }
+  // "rank 0 on host a, rank 1 on host b and 3 more"; "" when none runs.
+  std::string running_ranks() const;
 };
 
 }  // namespace hv::launcher

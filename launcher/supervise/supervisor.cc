@@ -133,6 +133,7 @@ class Supervisor {
   }
   void take_output(const wire::Output& output);
   void return_credit(std::uint32_t rank, std::size_t bytes);
+  std::string too_long() const;
   void output_broke(const std::string& what, int error, int stream);
   // HV_LOG's lines go the way of all of hvrun's words; from any thread.
   static void log_line(const std::string& line);
@@ -193,6 +194,15 @@ void Supervisor::output_broke(const std::string& what, int error, int stream) {
   job_.request_stop(
       {reader_left ? StopRequest::Kind::kOutputClosed : StopRequest::Kind::kOutputFailed, SIGPIPE,
        what + ": " + errno_text(error)});
+}
+
+std::string Supervisor::too_long() const {
+  char limit[32];
+  std::snprintf(limit, sizeof limit, "%.6g s",
+                std::chrono::duration<double>(*job_.spec.timeout).count());
+  const std::string running = job_.running_ranks();
+  return std::string("the job ran longer than --timeout ") + limit +
+         (running.empty() ? "" : "; still running: " + running);
 }
 
 void Supervisor::tell_phase(const std::string& phase) {
@@ -333,8 +343,10 @@ JobEnd Supervisor::judge() {
       case StopRequest::Kind::kTimeout:
         end.state = "timeout";
         end.exit_code = static_cast<int>(ErrorKind::kTimeout);
-        end.error = "the job ran longer than --timeout";
-        say("error: " + end.error);
+        end.error = too_long();
+        say("error: " + end.error +
+            "\n  try: a longer --timeout, or see what they wait for (--verbose, "
+            "HVRUN_STALL_SECONDS)");
         break;
       case StopRequest::Kind::kOutputClosed:
         end.state = "output_closed";
@@ -344,7 +356,8 @@ JobEnd Supervisor::judge() {
         end.state = "output_failed";
         end.exit_code = static_cast<int>(ErrorKind::kStart);
         end.error = job_.stop->what;
-        say("error: " + end.error + "; the job was ended so that no output is lost unseen");
+        say("error: " + end.error + "; the job was ended so that no output is lost unseen\n" +
+            "  try: make room there, or send the output elsewhere");
         break;
     }
   } else if (job_.policy && job_.policy->failed()) {
@@ -370,6 +383,7 @@ asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
     end.state = "not_started";
     end.exit_code = static_cast<int>(failure->kind());
     end.error = failure->what();
+    end.seconds = seconds_since(job_.begun);
     say("error: " + end.error + (failure->hint().empty() ? "" : "\n  try: " + failure->hint()));
     co_return end;
   }

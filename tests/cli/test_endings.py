@@ -178,6 +178,8 @@ def test_timeout_ends_the_job_with_code_4(hvrun):
     result = run(hvrun, "-np", "2", "--timeout", "0.5", "tail", "-f", "/dev/null")
     assert result.returncode == 4
     assert time.monotonic() - began < 10
+    assert (b"the job ran longer than --timeout 0.5 s; still running: rank 0 on host localhost, rank 1 on host localhost\n"
+            b"  try: a longer --timeout") in result.stderr
 
 
 @pytest.mark.parametrize("how", ["normal end", "rank fails", "SIGINT", "SIGKILL of hvrun"])
