@@ -7,6 +7,7 @@
 
 #include "runtime/backend/backend_list.h"
 #include "runtime/collective/patience.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/contract/runtime_knobs.h"
@@ -66,8 +67,7 @@ EngineConfig engine_config(const SharedSettings& settings, int epoch) {
   config.negotiation.epoch = static_cast<std::uint32_t>(epoch);
   config.negotiation.cache_capacity = static_cast<std::size_t>(settings.cache_capacity);
   config.negotiation.fusion_threshold_bytes = settings.fusion_threshold_bytes;
-  config.negotiation.stall_limit =
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(settings.stall_seconds));
+  config.negotiation.stall_limit = bounded_seconds(settings.stall_seconds);
   config.deterministic = settings.is_deterministic;
   return config;
 }

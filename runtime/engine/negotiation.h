@@ -28,8 +28,8 @@
 // Cost of a cached tensor: 8 bytes per edge up, 8 down, and twice the depth of the tree in hops.
 // A rank that fails says so to its neighbours, with the reason, and they fail and pass it on:
 // whoever knows of a loss first tells all. While something is open a node gives its children signs
-// of life, so that they can tell a parent that has stopped. A rank that leaves says so up the tree; the root's word
-// of it is the last decision of this epoch.
+// of life, so that they can tell a parent that has stopped. A rank that leaves says so up the tree;
+// the root's word of it is the last decision of this epoch.
 #pragma once
 
 #include <optional>
