@@ -40,12 +40,12 @@ void fold_tile(typename Traits<T>::Accumulator* accumulator, const void* const* 
 template <typename T, typename Operation>
 void reduce_two(T* to, const T* a, const T* b, std::size_t count) {
 #pragma GCC ivdep
-  for (std::size_t i = 0; i < count; ++i) to[i] = Operation::apply(a[i], b[i]);
+  for (std::size_t i = 0; i < count; ++i) to[i] = canonical(Operation::apply(a[i], b[i]));
 }
 template <typename T, typename Operation>
 void reduce_two_scaled(T* to, const T* a, const T* b, std::size_t count, T factor) {
 #pragma GCC ivdep
-  for (std::size_t i = 0; i < count; ++i) to[i] = Operation::apply(a[i], b[i]) * factor;
+  for (std::size_t i = 0; i < count; ++i) to[i] = canonical(Operation::apply(a[i], b[i]) * factor);
 }
 
 template <typename T, typename Operation>
@@ -127,9 +127,12 @@ std::size_t step_in_vectors(T* to, const T* a, const T* b, std::size_t count, T 
       prefetch_to_write(soon + 64);
     }
     for (std::size_t k = i; k < i + 4 * kLanes; k += kLanes) {
-      Vector<T> result =
-          apply_vector(Operation{}, load_vector<Vector<T>>(a + k), load_vector<Vector<T>>(b + k));
-      if constexpr (!kIsInteger<T>) result *= factor;
+      Vector<T> result = apply_vector<T>(Operation{}, load_vector<Vector<T>>(a + k),
+                                         load_vector<Vector<T>>(b + k));
+      if constexpr (!kIsInteger<T>) {
+        result *= factor;
+        result = result == result ? result : Vector<T>{} + kQuietNan<T>;
+      }
       if constexpr (kCopies) {
         const auto copied = load_vector<Vector<T>>(copy_from + k);
         std::memcpy(copy_to + k, &copied, sizeof copied);

@@ -88,17 +88,39 @@ struct Product {
     return {static_cast<std::uint8_t>((a.value != 0) & (b.value != 0))};
   }
 };
+// Whether a float's sign bit is set: tells the zeros apart.
+inline bool is_negative(float value) {
+  std::int32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits < 0;
+}
+inline bool is_negative(double value) {
+  std::int64_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits < 0;
+}
+
+// Of floats, IEEE 754's minimum and maximum: a NaN wins, and -0 is less than +0. Then the bits do
+// not depend on which operand came first.
 struct Min {
   template <typename A>
   static A apply(A a, A b) {
-    return b < a ? b : a;
+    if constexpr (kIsInteger<A>) {
+      return b < a ? b : a;
+    } else {
+      return (b < a) | ((b == a) & is_negative(b)) | (b != b) ? b : a;
+    }
   }
   static Bool apply(Bool a, Bool b) { return Product::apply(a, b); }
 };
 struct Max {
   template <typename A>
   static A apply(A a, A b) {
-    return a < b ? b : a;
+    if constexpr (kIsInteger<A>) {
+      return a < b ? b : a;
+    } else {
+      return (a < b) | ((b == a) & !is_negative(b)) | (b != b) ? b : a;
+    }
   }
   static Bool apply(Bool a, Bool b) { return Sum::apply(a, b); }
 };
@@ -136,7 +158,20 @@ inline std::int64_t saturated(double value) {
   return value == value ? static_cast<std::int64_t>(value) : 0;
 }
 
-// value * factor / divisor in place.
+// Every NaN becomes the same one: which payload and sign survive an operation depends on the order
+// of its operands, and so on where an element lies and what it was fused with.
+template <typename A>
+constexpr A kQuietNan = static_cast<A>(__builtin_nan(""));
+template <typename A>
+A canonical(A value) {
+  if constexpr (kIsInteger<A>) {
+    return value;
+  } else {
+    return value == value ? value : kQuietNan<A>;
+  }
+}
+
+// value * factor / divisor in place, canonical.
 template <typename A>
 void finish_tile(A* tile, std::size_t count, const Finish& finish) {
   if constexpr (kIsInteger<A>) {
@@ -158,6 +193,7 @@ void finish_tile(A* tile, std::size_t count, const Finish& finish) {
       const A divisor = static_cast<A>(finish.divisor);
       for (std::size_t i = 0; i < count; ++i) tile[i] /= divisor;
     }
+    for (std::size_t i = 0; i < count; ++i) tile[i] = canonical(tile[i]);
   }
 }
 void finish_tile(Bool*, std::size_t, const Finish&) {}
@@ -179,21 +215,31 @@ V load_vector(const void* from) {
 
 // Operation::apply, lane by lane. Vectors of integers wrap by themselves (the library is built with
 // -fwrapv for them).
-template <typename V>
-V apply_vector(Sum, V a, V b) {
+template <typename T>
+Vector<T> apply_vector(Sum, Vector<T> a, Vector<T> b) {
   return a + b;
 }
-template <typename V>
-V apply_vector(Product, V a, V b) {
+template <typename T>
+Vector<T> apply_vector(Product, Vector<T> a, Vector<T> b) {
   return a * b;
 }
-template <typename V>
-V apply_vector(Min, V a, V b) {
-  return b < a ? b : a;
+template <typename T>
+Vector<T> apply_vector(Min, Vector<T> a, Vector<T> b) {
+  if constexpr (kIsInteger<T>) {
+    return b < a ? b : a;
+  } else {
+    using Bits = decltype(b < a);
+    return (b < a) | ((b == a) & ((Bits)b < 0)) | (b != b) ? b : a;
+  }
 }
-template <typename V>
-V apply_vector(Max, V a, V b) {
-  return a < b ? b : a;
+template <typename T>
+Vector<T> apply_vector(Max, Vector<T> a, Vector<T> b) {
+  if constexpr (kIsInteger<T>) {
+    return a < b ? b : a;
+  } else {
+    using Bits = decltype(a < b);
+    return (a < b) | ((b == a) & ((Bits)b >= 0)) | (b != b) ? b : a;
+  }
 }
 
 // Types whose steps go in vectors: no conversion, and no meaning of their own for the operations.
