@@ -128,12 +128,18 @@ bool moves_nothing(const std::vector<OperationPtr>& operations) {
                      [](const OperationPtr& operation) { return operation->result_bytes == 0; });
 }
 
-Status unsupported(const TensorDescription& description) {
+// Asked of the request, not of a backend: one rank refuses what many would.
+bool is_meaningless(const TensorDescription& description) {
+  return description.type == ElementType::kBool &&
+         (description.reduction == Reduction::kAverage || description.prescale != 1 ||
+          description.postscale != 1);
+}
+
+Status unsupported(const TensorDescription& description, const char* advice) {
   return {StatusCode::kUnsupported,
           std::string("no backend carries out ") + collective_name(description.kind) + " (" +
               reduction_name(description.reduction) + ") of " +
-              element_type_name(description.type) +
-              " with these scales; bool takes neither average nor scales"};
+              element_type_name(description.type) + " with these scales" + advice};
 }
 
 }  // namespace
@@ -143,6 +149,12 @@ void Execution::start(std::vector<OperationPtr> operations,
   for (const OperationPtr& operation : operations) {
     const Status sized = size_result(*operation, first_extents);
     if (!sized.ok()) return end(operations, sized);
+  }
+  const TensorDescription& description = operations.front()->description;
+  if (is_meaningless(description)) {
+    return end(operations, unsupported(description,
+                                       "; bool takes neither average nor scales: "
+                                       "reduce it as uint8, or by sum, min or max"));
   }
   for (const OperationPtr& operation : operations) {
     // The peers begin without this rank and would wait: only the end of all frees them.
@@ -161,7 +173,7 @@ void Execution::start(std::vector<OperationPtr> operations,
     running_.push_back({std::move(operations), backend->start(std::move(request))});
     return;
   }
-  end(operations, unsupported(operations.front()->description));
+  end(operations, unsupported(operations.front()->description, ""));
 }
 
 bool Execution::advance() {

@@ -55,8 +55,7 @@ static int count_wrong(const hvrun_request* request, double tolerance, size_t co
 
 static void one_allreduce(const element* held, hvrun_request request, size_t count, int size) {
   const int is_scaled = request.prescale != 0, is_in_place = request.input == request.output;
-  /* bool takes neither; the average of one rank is that rank's value. */
-  const int averages = request.reduction == HVRUN_AVERAGE && size > 1;
+  const int averages = request.reduction == HVRUN_AVERAGE;
   const int has_meaning = held->type != HVRUN_BOOL || !(is_scaled || averages);
   char name[80];
   snprintf(name, sizeof name, "%s reduction %d%s%s, %zu", held->name, (int)request.reduction,
