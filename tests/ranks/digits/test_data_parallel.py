@@ -77,8 +77,22 @@ def gradient_operations(**extra):
     return [int(count) for count in started]
 
 
+def operations_of_steps(counts):
+    """How many operations carried each step's gradients; no operation carries those of two steps."""
+    steps, carried = [0], 0
+    for count in counts:
+        if carried == GRADIENTS:
+            steps.append(0)
+            carried = 0
+        steps[-1] += 1
+        carried += count
+        assert carried <= GRADIENTS
+    return steps
+
+
 def test_gradients_travel_fused():
-    """Those of a step become ready close together: most steps need fewer operations than gradients."""
+    """A layer's two become ready together: most steps need fewer operations than gradients, on slow machines too."""
     together, apart = gradient_operations(), gradient_operations(HVRUN_FUSION_THRESHOLD="0")
     assert sum(together) == sum(apart) == len(apart) and sum(apart) % GRADIENTS == 0
-    assert len(together) < len(apart) / 2
+    steps = operations_of_steps(together)
+    assert sum(operations < GRADIENTS for operations in steps) > len(steps) / 2
