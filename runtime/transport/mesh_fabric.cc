@@ -29,9 +29,7 @@ MeshFabric::MeshFabric(Topology topology, std::unique_ptr<HostMemory> memory,
       rings_(*memory_, first_cells(topology_), local_index(topology_)),
       config_(config),
       store_(store),
-      local_(
-          std::make_unique<ShmTransport>(config.local == LocalTransport::kInproc ? "inproc" : "shm",
-                                         *memory_, topology_.local_ranks)),
+      local_(std::make_unique<ShmTransport>(*memory_, topology_.local_ranks)),
       remote_(std::move(remote)),
       router_(
           topology_.rank, topology_.size,

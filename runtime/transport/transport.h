@@ -44,7 +44,6 @@ enum class PeerState {
 class Transport {
  public:
   virtual ~Transport() = default;
-  virtual const char* name() const = 0;
   virtual const std::vector<int>& peers() const = 0;
   virtual Channel& channel(int peer, int lane) = 0;
   // Moves bytes between queues and the medium.

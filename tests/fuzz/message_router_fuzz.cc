@@ -15,7 +15,6 @@ namespace {
 class ScriptedTransport : public Transport, public Channel {
  public:
   ScriptedTransport(std::string_view bytes, std::size_t step) : rest_(bytes), step_(step) {}
-  const char* name() const override { return "scripted"; }
   const std::vector<int>& peers() const override { return peers_; }
   Channel& channel(int, int) override { return *this; }
   void progress() override {}

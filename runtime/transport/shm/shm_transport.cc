@@ -60,9 +60,8 @@ class ShmTransport::Pipe : public Channel {
   std::byte* in_bytes_;
 };
 
-ShmTransport::ShmTransport(const char* name, HostMemory& memory,
-                           const std::vector<int>& local_ranks)
-    : name_(name), memory_(memory), local_ranks_(local_ranks), pipes_(local_ranks.size()) {
+ShmTransport::ShmTransport(HostMemory& memory, const std::vector<int>& local_ranks)
+    : memory_(memory), local_ranks_(local_ranks), pipes_(local_ranks.size()) {
   for (int local = 0; local < memory.ranks(); ++local) {
     if (local == memory.index()) continue;
     peers_.push_back(local_ranks_[static_cast<std::size_t>(local)]);

@@ -16,10 +16,9 @@ namespace hv::runtime {
 class ShmTransport : public Transport {
  public:
   // name: "shm" or "inproc", by where the memory comes from. memory outlives the transport.
-  ShmTransport(const char* name, HostMemory& memory, const std::vector<int>& local_ranks);
+  ShmTransport(HostMemory& memory, const std::vector<int>& local_ranks);
   ~ShmTransport() override;
 
-  const char* name() const override { return name_; }
   const std::vector<int>& peers() const override { return peers_; }
   Channel& channel(int peer, int lane) override;
   void progress() override {}
@@ -33,7 +32,6 @@ class ShmTransport : public Transport {
   class Pipe;
   int local_index_of(int rank) const;
 
-  const char* name_;
   HostMemory& memory_;
   std::vector<int> local_ranks_;
   std::vector<int> peers_;

@@ -19,7 +19,6 @@ class TcpTransport : public Transport {
   // sockets: connected, proven and non-blocking, by rank.
   explicit TcpTransport(std::map<int, ForkGuardedFd> sockets);
 
-  const char* name() const override { return "tcp"; }
   const std::vector<int>& peers() const override { return peers_; }
   Channel& channel(int peer, int lane) override;
   void progress() override;

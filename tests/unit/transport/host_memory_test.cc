@@ -79,7 +79,7 @@ TEST_CASE("the first loss is the one that all ranks of the host read") {
 
 TEST_CASE("a control pipe keeps order and content over many turns of its ring") {
   Host host(2);
-  ShmTransport left("inproc", *host.of[0], {3, 5}), right("inproc", *host.of[1], {3, 5});
+  ShmTransport left(*host.of[0], {3, 5}), right(*host.of[1], {3, 5});
   CHECK(left.peers() == std::vector<int>{5});
   Channel& out = left.channel(5, kControlLane);
   Channel& in = right.channel(3, kControlLane);
@@ -104,7 +104,7 @@ TEST_CASE("a control pipe keeps order and content over many turns of its ring") 
 
 TEST_CASE("a full pipe takes no more, and an arrival is told once") {
   Host host(2);
-  ShmTransport left("inproc", *host.of[0], {0, 1}), right("inproc", *host.of[1], {0, 1});
+  ShmTransport left(*host.of[0], {0, 1}), right(*host.of[1], {0, 1});
   const std::vector<std::byte> bytes(kPipeBytes);
   left.channel(1, kControlLane).write(bytes.data(), bytes.size());
   CHECK(left.channel(1, kControlLane).writable() == 0);
@@ -118,7 +118,7 @@ TEST_CASE("a full pipe takes no more, and an arrival is told once") {
 
 TEST_CASE("a goodbye is seen by every rank of the host") {
   Host host(3);
-  ShmTransport one("inproc", *host.of[0], {0, 1, 2}), two("inproc", *host.of[1], {0, 1, 2});
+  ShmTransport one(*host.of[0], {0, 1, 2}), two(*host.of[1], {0, 1, 2});
   CHECK(two.state(0) == PeerState::kPresent);
   one.say_goodbye();
   CHECK(two.state(0) == PeerState::kLeft);

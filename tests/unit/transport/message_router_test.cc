@@ -21,7 +21,7 @@ struct Pair {
     for (int r = 0; r < 2; ++r) {
       memory[r] = std::make_unique<HostMemory>(inproc_memory("router", geometry.total_bytes()),
                                                geometry, r);
-      transport[r] = std::make_unique<ShmTransport>("inproc", *memory[r], std::vector<int>{0, 1});
+      transport[r] = std::make_unique<ShmTransport>(*memory[r], std::vector<int>{0, 1});
       router[r] = std::make_unique<MessageRouter>(r, 2, [this](int rank, const std::string& what) {
         garbage = std::to_string(rank) + " " + what;
       });
