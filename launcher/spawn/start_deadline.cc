@@ -2,7 +2,6 @@
 #include "launcher/spawn/start_deadline.h"
 
 #include <boost/asio/steady_timer.hpp>
-#include <cstdio>
 
 #include "src/base/error.h"
 
@@ -47,11 +46,10 @@ bool StartDeadline::passed() const { return state_->passed; }
 
 void StartDeadline::throw_if_passed() const {
   if (!state_->passed) return;
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.3g s",
-                std::chrono::duration<double>(state_->timeout).count());
-  throw Error(ErrorKind::kTimeout,
-              state_->doing + ": not done within " + seconds + " (--start-timeout)", state_->hint);
+  throw Error(
+      ErrorKind::kTimeout,
+      state_->doing + ": not done within " + seconds_text(state_->timeout) + " (--start-timeout)",
+      state_->hint);
 }
 
 }  // namespace hv::launcher

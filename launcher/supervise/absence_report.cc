@@ -3,7 +3,6 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <cstdio>
 
 #include "launcher/output/gather.h"
 #include "src/base/text.h"
@@ -40,10 +39,7 @@ boost::asio::awaitable<void> AbsenceReport::ask() {
   const std::string absent = absence_words(job_);
   if (absent.empty()) co_return;
   told_ = now();
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.3g s",
-                std::chrono::duration<double>(job_.stall_limit).count());
-  warn_("warning: ranks have waited over " + std::string(seconds) +
+  warn_("warning: ranks have waited over " + seconds_text(job_.stall_limit) +
         " to meet the others (hvrun_init); not there: " + absent +
         "\n  try: look what those ranks do; HVRUN_STALL_SECONDS sets when this is told");
 }

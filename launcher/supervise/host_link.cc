@@ -166,10 +166,7 @@ asio::awaitable<void> HostLink::heartbeat_loop() {
     last_beat = now();
     send(wire::Ping{wall_clock_ns()});
     if (now() - last_heard_ > lost_after_) {
-      const auto seconds = std::chrono::duration<double>(lost_after_).count();
-      char text[96];
-      std::snprintf(text, sizeof text, "it was silent for %.3g s (--lost-after)", seconds);
-      end(text);
+      end("it was silent for " + seconds_text(lost_after_) + " (--lost-after)");
     }
   }
 }

@@ -57,6 +57,10 @@ asio::awaitable<bool> Job::query(TimePoint deadline) {
       deadline);
 }
 
+bool Job::ranks_ended() const {
+  return std::all_of(ranks.begin(), ranks.end(), [](const RankState& rank) { return rank.ended; });
+}
+
 bool Job::all_hosts(const std::function<bool(const HostState&)>& holds) const {
   return std::all_of(hosts.begin(), hosts.end(), holds);
 }

@@ -114,6 +114,7 @@ struct Job {
       if (host.is_there()) host.link->send(message);
     }
   }
+  bool ranks_ended() const;
   bool all_hosts(const std::function<bool(const HostState&)>& holds) const;
   const std::string& host_of(int rank) const {
     return hosts[static_cast<std::size_t>(plan.ranks[static_cast<std::size_t>(rank)].host)]

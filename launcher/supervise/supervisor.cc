@@ -19,6 +19,7 @@
 #include "launcher/plan/rank_environment.h"
 #include "launcher/supervise/absence_report.h"
 #include "launcher/supervise/agent_file.h"
+#include "launcher/supervise/ending.h"
 #include "launcher/supervise/event_router.h"
 #include "launcher/supervise/exit_summary.h"
 #include "launcher/supervise/host_sweep.h"
@@ -41,21 +42,8 @@ namespace asio = boost::asio;
 
 // Between two questions to the agents while the cause of a failure is looked for.
 constexpr auto kQueryInterval = std::chrono::milliseconds(50);
-constexpr auto kMostGraceAfterLoss = std::chrono::seconds(2);
-// How long output waits for its reader once somebody wants to leave. One that comes within 3 s gets
-// everything, so it has a little longer to read.
-constexpr auto kReaderPatience = std::chrono::milliseconds(3500);
-// The same from the end of the ranks, which --grace may put off.
-constexpr auto kLeastReaderPatience = std::chrono::milliseconds(500);
-// What the agents still hold for nobody is on its way for so long.
-constexpr auto kTimeToDiscard = std::chrono::milliseconds(500);
 // For hvrun's own last words.
 constexpr auto kFarewell = std::chrono::milliseconds(500);
-// More than a rank's streams can hold: what they still have comes, and is dropped here.
-constexpr std::uint32_t kDiscardCredit = 1u << 30;
-// What ending takes beyond the grace: the agents' last scan, and the way back.
-constexpr auto kEndMargin = std::chrono::milliseconds(1500);
-
 SpawnOptions spawn_options(const JobSpec& spec, const HostList& list,
                            const Environment& environment) {
   SpawnOptions options;
@@ -107,6 +95,7 @@ class Supervisor {
                  }),
         absence_(job_, [this](const std::string& text) { say(text); }),
         sweep_(job_, *spawner_, router_, [this](const std::string& text) { say(text); }),
+        ending_(job_, sweep_),
         context_{job_,
                  list,
                  *spawner_,
@@ -139,6 +128,9 @@ class Supervisor {
   static void log_line(const std::string& line);
   static inline std::atomic<Supervisor*> logging_{nullptr};
   void say(const std::string& text) { room_.note("hvrun: " + text); }
+  void say_error(const std::string& what, const std::string& advice) {
+    say("error: " + what + (advice.empty() ? "" : "\n  try: " + advice));
+  }
   void tell_phase(const std::string& phase);
   void start_stdin();
 
@@ -147,16 +139,8 @@ class Supervisor {
   asio::awaitable<void> watch_ranks();
   asio::awaitable<void> ask_who_is_exiting();
   asio::awaitable<void> keep_time_limit();
-  bool is_settled() const;
-  asio::awaitable<bool> until_settled(TimePoint deadline, std::function<bool()> or_else);
-  asio::awaitable<void> end_hosts(bool in_order);
-  void discard_output();
-  Duration grace_of_end() const;
   JobEnd judge();
-  TimePoint reader_deadline() const;
-  asio::awaitable<void> drain_output();
   asio::awaitable<void> finish(JobEnd end);
-  bool ranks_ended() const;
 
   const Environment& environment_;
   asio::io_context io_{1};
@@ -168,17 +152,16 @@ class Supervisor {
   SignalWatch signals_;
   AbsenceReport absence_;
   HostSweep sweep_;
+  Ending ending_;
   LaunchContext context_;
   std::unique_ptr<StdinForwarder> input_;
   OutputLedger ledger_;
-  bool discards_output_ = false;
-  TimePoint waits_for_reader_since_{};  // nothing but output was awaited from then on
   int exit_code_ = 0;
 };
 
 void Supervisor::take_output(const wire::Output& output) {
   ledger_.arrived(output.rank, output.bytes.size());
-  if (discards_output_) return;
+  if (ending_.discards_output()) return;
   room_.add({output.rank, output.stream, output.wall_clock_ns, output.bytes, output.end});
 }
 
@@ -197,11 +180,8 @@ void Supervisor::output_broke(const std::string& what, int error, int stream) {
 }
 
 std::string Supervisor::too_long() const {
-  char limit[32];
-  std::snprintf(limit, sizeof limit, "%.6g s",
-                std::chrono::duration<double>(*job_.spec.timeout).count());
   const std::string running = job_.running_ranks();
-  return std::string("the job ran longer than --timeout ") + limit +
+  return "the job ran longer than --timeout " + seconds_text(*job_.spec.timeout) +
          (running.empty() ? "" : "; still running: " + running);
 }
 
@@ -229,11 +209,6 @@ void Supervisor::start_stdin() {
   input_ = std::make_unique<StdinForwarder>(wire::kStdinWindow, StdinCallbacks{deliver, on_error});
 }
 
-bool Supervisor::ranks_ended() const {
-  return std::all_of(job_.ranks.begin(), job_.ranks.end(),
-                     [](const RankState& rank) { return rank.ended; });
-}
-
 // One round: every agent says which of its ranks are on their way out.
 asio::awaitable<void> Supervisor::ask_who_is_exiting() {
   const TimePoint sent = now();
@@ -257,7 +232,7 @@ asio::awaitable<void> Supervisor::keep_time_limit() {
 asio::awaitable<void> Supervisor::watch_ranks() {
   while (!job_.stop) {
     sweep_.look_for_lost_hosts();
-    if ((ranks_ended() && !job_.policy->failed()) || job_.policy->decided(now())) co_return;
+    if ((job_.ranks_ended() && !job_.policy->failed()) || job_.policy->decided(now())) co_return;
     if (job_.policy->failed()) {
       co_await ask_who_is_exiting();
       if (job_.policy->decided(now())) co_return;
@@ -265,68 +240,6 @@ asio::awaitable<void> Supervisor::watch_ranks() {
     } else {
       co_await job_.change.wait(TimePoint::max());
     }
-  }
-}
-
-// With a host lost nothing may run 5 s later, anywhere, whatever --grace says (DESIGN §6, promise
-// 1).
-Duration Supervisor::grace_of_end() const {
-  const bool is_whole = job_.all_hosts([](const HostState& host) { return !host.lost; });
-  return is_whole ? job_.spec.grace : std::min<Duration>(job_.spec.grace, kMostGraceAfterLoss);
-}
-
-// Every host is empty and all output is here.
-bool Supervisor::is_settled() const {
-  return !sweep_.is_awaited() &&
-         job_.all_hosts([](const HostState& host) { return !host.is_there() || host.empty; }) &&
-         std::all_of(job_.ranks.begin(), job_.ranks.end(),
-                     [](const RankState& rank) { return rank.open_streams <= 0; });
-}
-
-// Hosts that are lost meanwhile are swept, and that is waited for. False: too late, or or_else
-// holds.
-asio::awaitable<bool> Supervisor::until_settled(TimePoint deadline, std::function<bool()> or_else) {
-  for (;;) {
-    sweep_.look_for_lost_hosts();
-    if (is_settled()) co_return true;
-    const TimePoint limit = sweep_.is_awaited() ? std::max(deadline, sweep_.deadline()) : deadline;
-    if (now() >= limit || or_else()) co_return is_settled();
-    co_await job_.change.wait(sweep_.is_awaited() ? std::min(limit, sweep_.deadline()) : limit);
-  }
-}
-
-// Ends what runs, everywhere, and waits until all is settled.
-asio::awaitable<void> Supervisor::end_hosts(bool in_order) {
-  const Duration grace = grace_of_end();
-  job_.ending = true;
-  job_.send_to_all(wire::End{std::chrono::duration<double>(grace).count()});
-  // Output may wait for a slow reader as long as it likes, unless somebody wants to leave.
-  if (in_order && !job_.stop &&
-      co_await until_settled(TimePoint::max(), [this] { return job_.stop.has_value(); }))
-    co_return;
-  TimePoint deadline = now() + grace + kEndMargin;
-  const auto at_once = [this] { return job_.stop_at_once; };
-  if (co_await until_settled(deadline, [this] { return ranks_ended() || job_.stop_at_once; }))
-    co_return;
-  if (ranks_ended()) {
-    waits_for_reader_since_ = now();
-    if (co_await until_settled(job_.stop ? reader_deadline() : deadline, at_once)) co_return;
-    discard_output();
-    deadline = std::max<TimePoint>(deadline, now() + kTimeToDiscard);
-  }
-  if (co_await until_settled(deadline, at_once) || !job_.stop_at_once) co_return;
-  discard_output();
-  job_.send_to_all(wire::End{0});
-  co_await until_settled(now() + kEndMargin, [] { return false; });
-}
-
-// Nobody reads it any more, and it would hold the agents back.
-void Supervisor::discard_output() {
-  if (std::exchange(discards_output_, true)) return;
-  for (std::size_t rank = 0; rank < job_.ranks.size(); ++rank) {
-    HostState& host = job_.hosts[static_cast<std::size_t>(job_.plan.ranks[rank].host)];
-    if (host.is_there())
-      host.link->send(wire::Credit{static_cast<std::uint32_t>(rank), kDiscardCredit});
   }
 }
 
@@ -344,9 +257,8 @@ JobEnd Supervisor::judge() {
         end.state = "timeout";
         end.exit_code = static_cast<int>(ErrorKind::kTimeout);
         end.error = too_long();
-        say("error: " + end.error +
-            "\n  try: a longer --timeout, or see what they wait for (--verbose, "
-            "HVRUN_STALL_SECONDS)");
+        say_error(end.error,
+                  "a longer --timeout, or see what they wait for (--verbose, HVRUN_STALL_SECONDS)");
         break;
       case StopRequest::Kind::kOutputClosed:
         end.state = "output_closed";
@@ -356,8 +268,8 @@ JobEnd Supervisor::judge() {
         end.state = "output_failed";
         end.exit_code = static_cast<int>(ErrorKind::kStart);
         end.error = job_.stop->what;
-        say("error: " + end.error + "; the job was ended so that no output is lost unseen\n" +
-            "  try: make room there, or send the output elsewhere");
+        say_error(end.error + "; the job was ended so that no output is lost unseen",
+                  "make room there, or send the output elsewhere");
         break;
     }
   } else if (job_.policy && job_.policy->failed()) {
@@ -378,13 +290,13 @@ asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
     failure = error;
   }
   if (failure) {
-    co_await end_hosts(false);
+    co_await ending_.end_hosts(false);
     JobEnd end;
     end.state = "not_started";
     end.exit_code = static_cast<int>(failure->kind());
     end.error = failure->what();
     end.seconds = seconds_since(job_.begun);
-    say("error: " + end.error + (failure->hint().empty() ? "" : "\n  try: " + failure->hint()));
+    say_error(end.error, failure->hint());
     co_return end;
   }
   if (!job_.stop) {
@@ -393,34 +305,8 @@ asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
   }
   // Judged before the ranks that still run are ended by us.
   JobEnd end = judge();
-  co_await end_hosts(true);
+  co_await ending_.end_hosts(true);
   co_return end;
-}
-
-// When output no longer waits for its reader: one moment for all that wait, so that waits do
-// not add up.
-TimePoint Supervisor::reader_deadline() const {
-  if (!job_.stop) return TimePoint::max();
-  if (job_.stop_at_once) return now();
-  return std::max<TimePoint>(job_.stopped_at + kReaderPatience,
-                             waits_for_reader_since_ + kLeastReaderPatience);
-}
-
-// Until everything has been written, or its reader has taken too long.
-asio::awaitable<void> Supervisor::drain_output() {
-  const auto drained = std::make_shared<bool>(false);
-  room_.flush_then([this, drained] {
-    asio::post(io_, [this, drained] {
-      *drained = true;
-      job_.change.notify();
-    });
-  });
-  std::optional<TimePoint> deadline;
-  while (!*drained) {
-    if (job_.stop && !deadline) deadline = reader_deadline();
-    if (deadline && (now() >= *deadline || job_.stop_at_once)) co_return;
-    co_await job_.change.wait(deadline.value_or(TimePoint::max()));
-  }
 }
 
 asio::awaitable<void> Supervisor::finish(JobEnd end) {
@@ -428,8 +314,8 @@ asio::awaitable<void> Supervisor::finish(JobEnd end) {
   for (HostState& host : job_.hosts) {
     if (host.link) host.link->close();
   }
-  if (!discards_output_) waits_for_reader_since_ = now();
-  co_await drain_output();
+  ending_.only_output_waits();
+  co_await ending_.drain(room_);
   // The last bytes could not be written, or somebody lost patience: then the job has not ended
   // well.
   if (end.exit_code == 0 && job_.stop) end = judge();
@@ -447,7 +333,7 @@ asio::awaitable<void> Supervisor::finish(JobEnd end) {
   if (const Status written = summary_.write(summary_json(job_, end, last_lines)); !written.ok())
     say("warning: " + written.message);
   tell_phase("ended");
-  co_await drain_output();
+  co_await ending_.drain(room_);
   set_log_sink(nullptr);
   logging_ = nullptr;
   if (job_.stop) {

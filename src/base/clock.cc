@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/base/clock.h"
 
+#include <cstdio>
+
 namespace hv {
 
 std::int64_t wall_clock_ns() {
@@ -11,6 +13,12 @@ std::int64_t wall_clock_ns() {
 
 double seconds_since(TimePoint start) {
   return std::chrono::duration<double>(now() - start).count();
+}
+
+std::string seconds_text(Duration duration) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g s", std::chrono::duration<double>(duration).count());
+  return text;
 }
 
 }  // namespace hv

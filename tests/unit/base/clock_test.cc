@@ -35,3 +35,10 @@ TEST_CASE("seconds_since counts in seconds, also towards the future") {
   CHECK(future_s <= -2600);
   CHECK(future_s > -3601);
 }
+
+TEST_CASE("seconds_text writes seconds as people do") {
+  CHECK(hv::seconds_text(30s) == "30 s");
+  CHECK(hv::seconds_text(500ms) == "0.5 s");
+  CHECK(hv::seconds_text(0s) == "0 s");
+  CHECK(hv::seconds_text(100000s) == "100000 s");
+}

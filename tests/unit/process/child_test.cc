@@ -49,15 +49,6 @@ std::ptrdiff_t open_descriptors() {
   return std::distance(folder, end);
 }
 
-std::string temporary_file(const std::string& content) {
-  char path[] = "/tmp/hvrun-child-test-XXXXXX";
-  const hv::UniqueFd fd(::mkstemp(path));
-  REQUIRE(fd);
-  REQUIRE(::write(fd.get(), content.data(), content.size()) ==
-          static_cast<ssize_t>(content.size()));
-  return path;
-}
-
 // The environment and folder matter little here: a shell, its script, a short PATH.
 hv::Command shell(const std::string& script) {
   return {{"sh", "-c", script}, "/bin/sh", {"PATH=/usr/bin:/bin"}, {}};
@@ -126,10 +117,11 @@ TEST_CASE("a missing program, a folder and a file without the x bit are told apa
 }
 
 TEST_CASE("a script without an interpreter line runs under sh, as with execvp") {
-  const std::string path = temporary_file("echo \"from sh: $1\"\n");
+  const hv::tests::TemporaryFolder folder;
+  const std::string path = folder / "script";
+  std::ofstream(path) << "echo \"from sh: $1\"\n";
   ::chmod(path.c_str(), 0755);
   const Outcome outcome = run({{path, "x y"}, path, {}, {}});
-  ::unlink(path.c_str());
   CHECK(outcome.output == "from sh: x y\n");
 }
 
@@ -238,11 +230,13 @@ TEST_CASE("a child stays in the caller's session where that is asked") {
 }
 
 TEST_CASE("a child joins its cgroup before it runs, or says that it cannot") {
-  const std::string procs = temporary_file("");
+  const hv::tests::TemporaryFolder folder;
+  const std::string procs = folder / "procs";
+  std::ofstream{procs};
   hv::ChildOptions options;
   options.cgroup_procs_file = procs;
   CHECK(run({{"cat", procs}, "/usr/bin/cat", {}, {}}, options).output == "0");
-  ::unlink(procs.c_str());
+  std::filesystem::remove(procs);
   const Outcome missing = run({{"true"}, "/usr/bin/true", {}, {}}, options);
   CHECK(missing.spawned.error == ENOENT);
   CHECK(missing.spawned.doing == "put /usr/bin/true into its cgroup");
@@ -271,10 +265,10 @@ TEST_CASE("a child ends with the thread that started it, unless that is switched
 }
 
 TEST_CASE("a program that PATH holds without the x bit is denied, one that it lacks is missing") {
-  const std::string file = temporary_file("");
-  const std::string name = file.substr(file.rfind('/') + 1);
-  const Outcome denied = run({{name}, "", {"PATH=/usr/bin:/tmp"}, {}});
-  ::unlink(file.c_str());
+  const hv::tests::TemporaryFolder folder;
+  const std::string name = "no-x-bit";
+  std::ofstream{folder / name};
+  const Outcome denied = run({{name}, "", {"PATH=/usr/bin:" + folder.path()}, {}});
   CHECK(denied.spawned.pid == -1);
   CHECK(denied.spawned.error == EACCES);
   CHECK(denied.spawned.doing == "find program " + name);
