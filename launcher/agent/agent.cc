@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "hvrun_version.h"
+#include "launcher/agent/output_frame.h"
 #include "launcher/agent/rank_command.h"
 #include "launcher/agent/rank_starter.h"
 #include "launcher/facts/facts.h"
@@ -26,6 +27,7 @@ using wire::Type;
 constexpr auto kFirstSilence = std::chrono::seconds(60);  // before Setup tells --lost-after
 constexpr auto kMostGraceOfOrphans = std::chrono::seconds(2);
 constexpr auto kSweepPause = std::chrono::milliseconds(20);
+constexpr auto kStartTurn = std::chrono::milliseconds(5);
 
 template <class Message, class Act>
 bool with(const Frame& frame, Act&& act) {
@@ -62,6 +64,7 @@ Agent::Agent(const Environment& environment, UniqueFd guard_life, GuardBoard& bo
              }}),
       room_{loop_, link_},
       silence_(kFirstSilence, now()),
+      ranks_(loop_, kStartTurn),
       ending_(loop_, ranks_, pause_, [this] { job_is_over(); }) {
   watch_signals();
   loop_.watch(guard_life_.get(), EPOLLIN, [this](std::uint32_t) { guard_lost(); });
@@ -190,13 +193,13 @@ bool Agent::probe(const wire::ProbeRequest& request) {
 bool Agent::launch(wire::Launch launch) {
   if (phase_ != Phase::kSetUp) return false;
   host_.probe.reset();
-  RankCommands found = rank_commands(launch, environment_);
+  RankPrograms found = rank_programs(launch, environment_);
   if (found.problem) {
     link_.send(*found.problem);
     return true;
   }
   launch_ = std::move(launch);
-  commands_ = std::move(found.commands);
+  programs_ = std::move(found.paths);
   phase_ = Phase::kReady;
   link_.send(wire::Ready{});
   return true;
@@ -204,7 +207,7 @@ bool Agent::launch(wire::Launch launch) {
 
 bool Agent::go() {
   if (phase_ != Phase::kReady) return false;
-  phase_ = Phase::kRunning;
+  phase_ = Phase::kStarting;
   if (leaves_when_done_) return true;  // an End or a signal was faster: nothing starts any more
   std::set<std::uint32_t> numbers;
   for (const wire::LaunchRank& rank : launch_.ranks) numbers.insert(rank.rank);
@@ -215,16 +218,31 @@ bool Agent::go() {
                                 [this](std::uint32_t rank, std::uint32_t bytes) {
                                   link_.send(wire::Credit{rank, bytes});
                                 }};
-  const Status status =
-      ranks_.start(room_, launch_, commands_, host_.cgroup.procs_file(), callbacks);
-  commands_.clear();
-  if (status.ok()) {
-    link_.send(wire::Started{ranks_.pids()});
-  } else {
-    link_.send(wire::Problem{"start the ranks: " + status.message, start_advice(status)});
-    end_job(Duration::zero());
-  }
+  const auto command_of = [this](std::size_t i) {
+    return rank_command(launch_, launch_.ranks[i], environment_, programs_[i]);
+  };
+  ranks_.start(room_, launch_, command_of, host_.cgroup.procs_file(), callbacks,
+               [this](const Status& status) { start_is_over(status); });
   return true;
+}
+
+void Agent::start_is_over(const Status& status) {
+  if (!status.ok()) {
+    link_.send(wire::Problem{"start the ranks: " + status.message, start_advice(status)});
+    return end_job(Duration::zero());
+  }
+  phase_ = Phase::kRunning;
+  link_.send(wire::Started{ranks_.pids()});
+  for (const int number : std::exchange(signals_for_all_, {})) forward_signal(number);
+}
+
+// hvrun waits for the end of every stream.
+void Agent::start_no_more() {
+  const std::uint8_t streams = launch_.pty ? 1 : 2;
+  for (const std::uint32_t rank : ranks_.give_up_unstarted()) {
+    for (std::uint8_t stream = 1; stream <= streams; ++stream)
+      link_.send_output(output_end_frame(rank, stream, wall_clock_ns()));
+  }
 }
 
 bool Agent::take_input(const wire::Stdin& input) {
@@ -249,6 +267,10 @@ void Agent::add_credit(const wire::Credit& credit) {
 void Agent::forward_signal(int number) {
   // Not noted as ours: a rank that dies of the user's signal has failed.
   if (number <= 0 || number >= NSIG) return;
+  if (phase_ == Phase::kStarting) {
+    signals_for_all_.insert(number);
+    return;
+  }
   for (const pid_t group : ranks_.groups()) ::kill(-group, number);
 }
 
@@ -256,9 +278,11 @@ void Agent::pause(bool stopped) {
   silence_.pause(stopped, now());
   if (ending_.has_begun()) return;
   if (stopped) {
+    ranks_.hold_start();
     pause_.stop();
   } else {
     pause_.go_on();
+    ranks_.go_on_with_start();
   }
 }
 
@@ -279,12 +303,21 @@ void Agent::take_signal() {
     if (number == SIGCHLD) {
       child_has_ended = true;
     } else if (!std::exchange(leaves_when_done_, true)) {
-      link_.send(
-          wire::Note{"its agent was ended by " + signal_text(number) + " and ends the job there"});
-      end_job(grace());
+      told_to_end(number);
     }
   }
   if (child_has_ended) reap();
+}
+
+void Agent::told_to_end(int signal) {
+  const std::string words = "its agent was ended by " + signal_text(signal);
+  if (phase_ == Phase::kRunning || phase_ == Phase::kSweeping) {
+    link_.send(wire::Note{words + " and ends the job there"});
+  } else {
+    // hvrun waits for an answer that will not come any more.
+    link_.send(wire::Problem{words, "find out what ends processes on that host"});
+  }
+  end_job(grace());
 }
 
 void Agent::child_ended(pid_t pid, int status) {
@@ -317,7 +350,8 @@ void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
 
 void Agent::reap() {
   if (!has_children_) return;
-  has_children_ = reap_children([this](pid_t pid, int status) { child_ended(pid, status); });
+  const bool has_any = reap_children([this](pid_t pid, int status) { child_ended(pid, status); });
+  has_children_ = has_any || ranks_.is_starting();
   if (!has_children_) {
     ending_.nothing_left();
     ranks_.finish_streams();
@@ -356,6 +390,7 @@ void Agent::beat() {
 }
 
 void Agent::end_job(Duration grace) {
+  start_no_more();
   if (has_children_) {
     ending_.begin(grace);
     reap();

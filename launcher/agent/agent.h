@@ -2,8 +2,8 @@
 // state machine.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   greeted -> set up -> ready -> running -> ending -> leaving
-//        \________\________\________________/    from anywhere: End, hvrun lost, a signal, the
+//   greeted -> set up -> ready -> starting -> running -> ending -> leaving
+//        \________\________\________\____________/    from anywhere: End, hvrun lost, a signal, the
 //        guard lost
 //   greeted -> sweeping -> leaving               a fresh agent that only clears up after a lost one
 // Ending in order leaves with Empty once nothing runs and all output is out. When hvrun is lost
@@ -30,7 +30,6 @@
 #include "launcher/agent/sweeper.h"
 #include "src/base/environment.h"
 #include "src/base/unique_fd.h"
-#include "src/process/command.h"
 #include "src/wire/messages.h"
 
 namespace hv::launcher {
@@ -45,7 +44,7 @@ class Agent {
   int run();
 
  private:
-  enum class Phase { kGreeted, kSetUp, kReady, kRunning, kSweeping };
+  enum class Phase { kGreeted, kSetUp, kReady, kStarting, kRunning, kSweeping };
 
   // Messages of hvrun. False: not now, or not well formed.
   bool handle(const Frame& frame);
@@ -55,6 +54,8 @@ class Agent {
   bool probe(const wire::ProbeRequest& request);
   bool launch(wire::Launch launch);
   bool go();
+  void start_is_over(const Status& status);
+  void start_no_more();
   bool take_input(const wire::Stdin& input);
   void add_credit(const wire::Credit& credit);
   void forward_signal(int number);
@@ -63,6 +64,7 @@ class Agent {
   // What happens on this host.
   void watch_signals();
   void take_signal();
+  void told_to_end(int signal);
   void child_ended(pid_t pid, int status);
   void rank_ended(RankProcess& rank, const ExitStatus& status);
   void guard_lost();
@@ -90,8 +92,9 @@ class Agent {
   HostSetup host_;
   std::unique_ptr<AddressProbe> probe_;
   wire::Launch launch_;
-  std::vector<Command> commands_;
+  std::vector<std::string> programs_;  // by rank, in launch_'s order
   LocalRanks ranks_;
+  std::set<int> signals_for_all_;  // that came while ranks were being started
   DescendantPause pause_;
   JobEnding ending_;
   std::optional<Sweeper> sweeper_;

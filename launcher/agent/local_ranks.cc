@@ -2,33 +2,43 @@
 #include "launcher/agent/local_ranks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "launcher/agent/process_table.h"
 #include "launcher/facts/read_file.h"
 
 namespace hv::launcher {
 
-Status LocalRanks::start(PumpRoom& room, const wire::Launch& launch,
-                         const std::vector<Command>& commands, const std::string& cgroup_procs_file,
-                         const RankCallbacks& callbacks) {
+void LocalRanks::start(PumpRoom& room, const wire::Launch& launch, CommandOf command_of,
+                       const std::string& cgroup_procs_file, const RankCallbacks& callbacks,
+                       StartTurns::OnOver on_over) {
   StartOptions options;
   options.pty = launch.pty;
   options.pty_columns = launch.pty_columns;
   options.pty_rows = launch.pty_rows;
   options.credit_bytes = launch.credit_bytes;
-  options.pipe_bytes = pipe_bytes_for(commands.size());
+  options.pipe_bytes = pipe_bytes_for(launch.ranks.size());
   options.cgroup_procs_file = cgroup_procs_file;
-  for (std::size_t i = 0; i < commands.size(); ++i) {
+  for (const wire::LaunchRank& rank : launch.ranks) unstarted_.insert(rank.rank);
+  const auto start_one = [this, &room, &launch, command_of = std::move(command_of), options,
+                          callbacks](std::size_t i) {
     std::unique_ptr<RankProcess> rank;
     const std::uint32_t number = launch.ranks[i].rank;
     const StreamCallbacks streams{
         callbacks.on_stream_end,
         [taken = callbacks.on_input_taken, number](std::uint32_t bytes) { taken(number, bytes); }};
-    const Status status = start_rank(room, commands[i], launch.ranks[i], options, streams, &rank);
+    Status status = start_rank(room, command_of(i), launch.ranks[i], options, streams, &rank);
     if (!status.ok()) return status;
     ranks_.push_back(std::move(rank));
-  }
-  return Status::success();
+    unstarted_.erase(number);
+    return status;
+  };
+  turns_.begin(launch.ranks.size(), start_one, std::move(on_over));
+}
+
+std::set<std::uint32_t> LocalRanks::give_up_unstarted() {
+  turns_.break_off();
+  return std::exchange(unstarted_, {});
 }
 
 RankProcess* LocalRanks::by_number(std::uint32_t rank) const {
@@ -46,8 +56,8 @@ RankProcess* LocalRanks::by_pid(pid_t pid) const {
 }
 
 bool LocalRanks::any_running() const {
-  return std::any_of(ranks_.begin(), ranks_.end(),
-                     [](const auto& rank) { return rank->is_running(); });
+  return is_starting() || std::any_of(ranks_.begin(), ranks_.end(),
+                                      [](const auto& rank) { return rank->is_running(); });
 }
 
 bool LocalRanks::any_open_stream() const {

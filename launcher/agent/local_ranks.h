@@ -1,5 +1,5 @@
-// The ranks of this host: starting all or none, finding one by pid or number, signalling, what is
-// still open.
+// The ranks of this host: starting all or none, turn by turn; finding one by pid or number,
+// signalling, what is still open.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "launcher/agent/rank_process.h"
 #include "launcher/agent/rank_starter.h"
+#include "launcher/agent/start_turns.h"
 #include "src/base/status.h"
 #include "src/wire/messages.h"
 
@@ -22,16 +23,29 @@ struct RankCallbacks {
   std::function<void(std::uint32_t rank, std::uint32_t bytes)> on_input_taken;
 };
 
+using CommandOf = std::function<Command(std::size_t index)>;
+
 class LocalRanks {
  public:
-  // On failure those that were started already still run: the caller ends them.
-  Status start(PumpRoom& room, const wire::Launch& launch, const std::vector<Command>& commands,
-               const std::string& cgroup_procs_file, const RankCallbacks& callbacks);
+  // turn: how long starting may keep the loop from other things.
+  LocalRanks(EventLoop& loop, Duration turn) : turns_(loop, turn) {}
+
+  // room and launch must stay until on_over, which comes unless give_up_unstarted() does first. On
+  // failure those that were started already still run: the caller ends them.
+  void start(PumpRoom& room, const wire::Launch& launch, CommandOf command_of,
+             const std::string& cgroup_procs_file, const RankCallbacks& callbacks,
+             StartTurns::OnOver on_over);
+  void hold_start() { turns_.hold(); }
+  void go_on_with_start() { turns_.go_on(); }
+  bool is_starting() const { return turns_.is_under_way(); }
+  // No more is started; these ranks never were. Told once.
+  std::set<std::uint32_t> give_up_unstarted();
 
   RankProcess* by_number(std::uint32_t rank) const;
   RankProcess* by_pid(pid_t pid) const;
   const std::vector<std::unique_ptr<RankProcess>>& all() const { return ranks_; }
 
+  // Or still to be started.
   bool any_running() const;
   bool any_open_stream() const;
   std::vector<std::uint32_t> pids() const;
@@ -48,6 +62,8 @@ class LocalRanks {
 
  private:
   std::vector<std::unique_ptr<RankProcess>> ranks_;
+  std::set<std::uint32_t> unstarted_;
+  StartTurns turns_;
 };
 
 }  // namespace hv::launcher

@@ -68,8 +68,8 @@ std::vector<std::string> environment_of_rank(const wire::Launch& launch,
   return result.entries();
 }
 
-RankCommands rank_commands(const wire::Launch& launch, const Environment& own) {
-  RankCommands result;
+RankPrograms rank_programs(const wire::Launch& launch, const Environment& own) {
+  RankPrograms result;
   if (launch.argv.empty() || launch.argv[0].empty()) {
     result.problem = wire::Problem{"find the program: its name is empty",
                                    "name the program after hvrun's options"};
@@ -78,12 +78,8 @@ RankCommands rank_commands(const wire::Launch& launch, const Environment& own) {
   if ((result.problem = check_directory(launch.directory))) return result;
   std::string found, found_along;  // the search is done once for all ranks with the same PATH
   for (const wire::LaunchRank& rank : launch.ranks) {
-    Command command;
-    command.argv = launch.argv;
-    command.directory = launch.directory;
-    command.environment = environment_of_rank(launch, rank, own);
-    const std::string path =
-        Environment::from_entries(command.environment).get_or("PATH", kDefaultPath);
+    const std::string path = Environment::from_entries(environment_of_rank(launch, rank, own))
+                                 .get_or("PATH", kDefaultPath);
     if (found.empty() || path != found_along) {
       std::string reason;
       found = find_program(launch.argv[0], path, launch.directory, &reason);
@@ -100,10 +96,19 @@ RankCommands rank_commands(const wire::Launch& launch, const Environment& own) {
         return result;
       }
     }
-    command.program = found;
-    result.commands.push_back(std::move(command));
+    result.paths.push_back(found);
   }
   return result;
+}
+
+Command rank_command(const wire::Launch& launch, const wire::LaunchRank& rank,
+                     const Environment& own, const std::string& program) {
+  Command command;
+  command.argv = launch.argv;
+  command.directory = launch.directory;
+  command.environment = environment_of_rank(launch, rank, own);
+  command.program = program;
+  return command;
 }
 
 std::string interpreter_problem(const std::string& program, const std::string& directory) {

@@ -19,12 +19,17 @@ namespace hv::launcher {
 std::vector<std::string> environment_of_rank(const wire::Launch& launch,
                                              const wire::LaunchRank& rank, const Environment& own);
 
-// One command per rank with its program found; or what this host lacks, and what to try.
-struct RankCommands {
-  std::vector<Command> commands;
+// The program of every rank, found on this host; or what this host lacks, and what to try.
+struct RankPrograms {
+  std::vector<std::string> paths;
   std::optional<wire::Problem> problem;
 };
-RankCommands rank_commands(const wire::Launch& launch, const Environment& own);
+RankPrograms rank_programs(const wire::Launch& launch, const Environment& own);
+
+// Put together when the rank is started, not before: the environments of thousands of ranks would
+// make the agent big, and every fork of it slow.
+Command rank_command(const wire::Launch& launch, const wire::LaunchRank& rank,
+                     const Environment& own, const std::string& program);
 
 // Why a file that is there and executable could not be executed in that directory: its interpreter,
 // if that is the reason. The kernel looks for a relative one in the directory of the process.

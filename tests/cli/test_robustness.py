@@ -82,7 +82,9 @@ def test_too_few_open_files_are_told_with_what_to_do(hvrun, tmp_path):
 
 
 def test_too_few_open_files_for_the_ranks_of_a_host_are_told_with_what_to_do(hvrun):
-    result = run_with(hvrun, "-np", "40", "true", preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
+    # Ranks that stay: one that has ended gives its files back while the next ones are being started.
+    result = run_with(hvrun, "-np", "40", "tail", "-f", "/dev/null",
+                      preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
     assert result.returncode == 3
     assert b"Too many open files" in result.stderr
     assert b"ulimit -n" in result.stderr

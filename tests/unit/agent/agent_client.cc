@@ -112,6 +112,7 @@ std::string AgentClient::told() const {
 void AgentClient::sort(Frame frame) {
   const auto type = static_cast<wire::Type>(frame.type);
   if (type == wire::Type::kPong || type == wire::Type::kPing) {
+    if (type == wire::Type::kPong) ++pongs;
     if (type == wire::Type::kPing && !silent_) send(wire::Pong{});
   } else if (type == wire::Type::kNote) {
     wire::Note note;
@@ -163,11 +164,15 @@ wire::SetUp AgentClient::set_up(wire::Setup setup) {
   return expect<wire::SetUp>();
 }
 
-wire::Started AgentClient::start(const wire::Launch& launch) {
+void AgentClient::prepare(const wire::Launch& launch) {
   wire::Launch named = launch;
   for (wire::LaunchRank& rank : named.ranks) rank.environment.emplace_back("HVRUN_JOB_ID", job_id_);
   send(named);
   (void)expect<wire::Ready>();
+}
+
+wire::Started AgentClient::start(const wire::Launch& launch) {
+  prepare(launch);
   send(wire::Go{});
   return expect<wire::Started>();
 }

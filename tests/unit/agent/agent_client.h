@@ -57,8 +57,9 @@ class AgentClient {
     return await(static_cast<std::uint8_t>(Message::kType), now() + within).has_value();
   }
 
-  // Setup to SetUp; Launch to Ready; Go to Started.
+  // Setup to SetUp; Launch to Ready; the same and Go to Started.
   wire::SetUp set_up(wire::Setup setup = {});
+  void prepare(const wire::Launch& launch);
   wire::Started start(const wire::Launch& launch);
   // Credit is given back for every byte that comes, unless this was called.
   void withhold_credit() { refill_ = false; }
@@ -81,6 +82,7 @@ class AgentClient {
   const std::string& job_id() const { return job_id_; }
   wire::Hello hello;
   std::vector<std::string> notes;
+  int pongs = 0;  // that have come
 
  private:
   std::optional<Frame> await(std::uint8_t type, TimePoint deadline);

@@ -10,7 +10,7 @@
 
 using namespace hv;
 using namespace hv::tests;
-using launcher::rank_commands;
+using launcher::rank_programs;
 
 namespace {
 
@@ -29,7 +29,7 @@ TEST_CASE("a relative interpreter is looked for in the working directory, as the
   wire::Launch launch = launch_of({"./program"});
   launch.directory = folder.path();
   SUBCASE("found") {
-    CHECK_FALSE(rank_commands(launch, {}).problem.has_value());
+    CHECK_FALSE(rank_programs(launch, {}).problem.has_value());
     AgentClient client;
     client.set_up();
     client.start(launch);
@@ -38,7 +38,7 @@ TEST_CASE("a relative interpreter is looked for in the working directory, as the
   }
   SUBCASE("missing there") {
     write_program(folder / "program", "#! bin/other -x\n");
-    const auto problem = rank_commands(launch, {}).problem;
+    const auto problem = rank_programs(launch, {}).problem;
     REQUIRE(problem);
     CHECK(problem->what.find("interpreter bin/other: No such file") != std::string::npos);
   }

@@ -1,0 +1,58 @@
+// Starting many ranks without keeping the event loop from its other work: turn by turn, a few
+// milliseconds each.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   idle -> under way <-> held (Ctrl-Z) -> over     all started, one failed, or broken off
+//
+// A host's ranks may take a minute to start, and hvrun takes an agent that is silent for long for
+// lost. Whatever comes between two turns finds some ranks running and others not.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+
+#include "launcher/agent/event_loop.h"
+#include "src/base/clock.h"
+#include "src/base/status.h"
+
+namespace hv::launcher {
+
+class StartTurns {
+ public:
+  using StartOne = std::function<Status(std::size_t index)>;
+  using OnOver = std::function<void(const Status& status)>;
+
+  StartTurns(EventLoop& loop, Duration turn) : loop_(loop), turn_(turn) {}
+  ~StartTurns() { stop_timer(); }
+  StartTurns(const StartTurns&) = delete;
+  StartTurns& operator=(const StartTurns&) = delete;
+
+  // Once; the first turn is taken at once. on_over: all have been started, or one has failed and
+  // those behind it never will be; not called after break_off().
+  void begin(std::size_t count, StartOne start_one, OnOver on_over);
+  void hold();
+  void go_on();
+  // What has not been started never will be.
+  void break_off();
+
+  bool is_under_way() const { return under_way_; }
+  std::size_t started() const { return next_; }
+
+ private:
+  void take_turn();
+  void end(const Status& status);
+  void stop_timer();
+
+  EventLoop& loop_;
+  Duration turn_;
+  std::size_t count_ = 0;
+  std::size_t next_ = 0;
+  StartOne start_one_;
+  OnOver on_over_;
+  bool under_way_ = false;
+  bool held_ = false;
+  std::optional<EventLoop::Timer> next_turn_;
+};
+
+}  // namespace hv::launcher

@@ -1,0 +1,214 @@
+// Ranks are started turn by turn: what may come between two turns, and what it finds.
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/start_turns.h"
+
+#include <doctest/doctest.h>
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <optional>
+
+#include "src/base/text.h"
+#include "tests/unit/agent/agent_client.h"
+
+using namespace hv;
+using namespace hv::launcher;
+using namespace hv::tests;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Some that take no time to start, one a turn.
+struct FakeStart {
+  EventLoop loop;
+  StartTurns turns{loop, Duration::zero()};
+  std::size_t fails_at = SIZE_MAX;
+  std::optional<Status> over;
+
+  void begin(std::size_t count) {
+    turns.begin(
+        count,
+        [this](std::size_t i) {
+          return i == fails_at ? Status{StatusCode::kSystem, "no"} : Status::success();
+        },
+        [this](const Status& status) { over = status; });
+  }
+  void rounds(int count) {
+    for (int i = 0; i < count; ++i) loop.run_once(now());
+  }
+};
+
+// More than can be started in one turn.
+constexpr std::uint32_t kMany = 150;
+
+// An agent that has been told to start many, and to stop for a while before it had started all.
+struct HalfStarted {
+  AgentClient client;
+
+  explicit HalfStarted(std::vector<std::string> argv = {"sleep", "1000"}) {
+    client.set_up();
+    client.prepare(launch_of(std::move(argv), kMany));
+    client.send_bytes(encode_frame_of(wire::Go{}) + encode_frame_of(wire::Pause{true}));
+    round_trip();
+  }
+  // The agent has done what it was told so far, and gone round its loop.
+  void round_trip() {
+    const int seen = client.pongs;
+    client.send(wire::Ping{});
+    client.until([&] { return client.pongs > seen; }, "a Pong");
+  }
+  std::vector<pid_t> children() const {
+    const std::string pid = std::to_string(client.agent());
+    std::vector<pid_t> pids;
+    for (const std::string& word :
+         split(read_file("/proc/" + pid + "/task/" + pid + "/children"), ' ')) {
+      if (!word.empty()) pids.push_back(std::stoi(word));
+    }
+    return pids;
+  }
+  // Of those that were never started, too.
+  void expect_end_of_every_stream() {
+    for (std::uint32_t rank = 0; rank < kMany; ++rank) {
+      CHECK(client.output_of(rank) == "");
+      CHECK(client.output_of(rank, 2) == "");
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("each turn starts at least one, and the loop goes round in between") {
+  FakeStart start;
+  start.begin(3);
+  CHECK(start.turns.started() == 1);
+  start.rounds(1);
+  CHECK(start.turns.started() == 2);
+  CHECK(start.turns.is_under_way());
+  CHECK(!start.over);
+  start.rounds(1);
+  REQUIRE(start.over);
+  CHECK(start.over->ok());
+  CHECK(!start.turns.is_under_way());
+}
+
+TEST_CASE("one that fails is the last that is tried") {
+  FakeStart start;
+  start.fails_at = 1;
+  start.begin(4);
+  start.rounds(10);
+  REQUIRE(start.over);
+  CHECK(start.over->message == "no");
+  CHECK(start.turns.started() == 1);
+  CHECK(!start.turns.is_under_way());
+}
+
+TEST_CASE("a start that is held goes on where it was, and one that is broken off never does") {
+  FakeStart start;
+  start.begin(9);
+  start.turns.hold();
+  start.rounds(5);
+  CHECK(start.turns.started() == 1);
+  start.turns.go_on();
+  start.rounds(1);
+  CHECK(start.turns.started() == 3);
+  start.turns.break_off();
+  start.turns.go_on();
+  start.rounds(5);
+  CHECK(start.turns.started() == 3);
+  CHECK(!start.over);
+}
+
+TEST_CASE("a Ping is answered while ranks are being started") {
+  AgentClient client;
+  client.set_up();
+  client.prepare(launch_of({"true"}, kMany));
+  client.send_bytes(encode_frame_of(wire::Go{}) + encode_frame_of(wire::Ping{}));
+  client.until([&] { return client.pongs == 1; }, "a Pong");
+  CHECK(!client.comes<wire::Started>(0ms));
+  CHECK(client.expect<wire::Started>().pids.size() == kMany);
+  for (std::uint32_t i = 0; i < kMany; ++i) REQUIRE(client.expect<wire::Exited>().code == 0);
+  CHECK(client.finish() == 0);
+}
+
+TEST_CASE("ranks that end before the last has been started end the job no earlier") {
+  HalfStarted half({"true"});
+  const auto before = half.children().size();
+  half.client.send(wire::Pause{false});
+  CHECK(half.client.expect<wire::Started>().pids.size() == kMany);
+  CHECK(before < kMany);
+  for (std::uint32_t i = 0; i < kMany; ++i) REQUIRE(half.client.expect<wire::Exited>().code == 0);
+  CHECK(half.client.finish() == 0);
+}
+
+TEST_CASE(
+    "a job that is stopped while its ranks are being started starts no more until it goes on") {
+  HalfStarted half;
+  const auto pids = half.children();
+  CHECK(pids.size() >= 1);
+  CHECK(pids.size() < kMany);
+  for (int i = 0; i < 5; ++i) half.round_trip();
+  CHECK(half.children() == pids);
+  half.client.send(wire::Pause{false});
+  CHECK(half.client.expect<wire::Started>().pids.size() == kMany);
+  CHECK(half.client.finish(0) == 0);
+}
+
+TEST_CASE(
+    "End while ranks are being started ends those, starts no more and tells every stream's end") {
+  HalfStarted half;
+  const auto pids = half.children();
+  half.client.send(wire::End{20});
+  (void)half.client.expect<wire::Empty>();
+  half.expect_end_of_every_stream();
+  expect_gone(pids, 0ms);
+  for (std::size_t i = 0; i < pids.size(); ++i)
+    REQUIRE(half.client.expect<wire::Exited>().by_signal);
+  CHECK(!half.client.comes<wire::Exited>(0ms));
+  CHECK(!half.client.comes<wire::Started>(0ms));
+  CHECK(half.client.wait_for_exit() == 0);
+}
+
+TEST_CASE("hvrun lost while ranks are being started: nothing runs 5 s later") {
+  HalfStarted half;
+  const auto pids = half.children();
+  half.client.close_streams();
+  expect_gone(pids, 5000ms);
+  CHECK(half.client.wait_for_exit() == 1);
+}
+
+TEST_CASE(
+    "an agent that is told to end before its ranks run says so as the answer that is awaited") {
+  HalfStarted half;
+  REQUIRE(::kill(half.client.agent(), SIGTERM) == 0);
+  CHECK(half.client.expect<wire::Problem>().what == "its agent was ended by SIGTERM (Terminated)");
+  (void)half.client.expect<wire::Empty>();
+  half.expect_end_of_every_stream();
+  CHECK(half.client.wait_for_exit() == 0);
+}
+
+TEST_CASE("a signal for all ranks waits for the last to be started") {
+  HalfStarted half;
+  half.client.send(wire::Signal{SIGUSR1});
+  half.client.send(wire::Pause{false});
+  CHECK(half.client.expect<wire::Started>().pids.size() == kMany);
+  for (std::uint32_t i = 0; i < kMany; ++i)
+    REQUIRE(half.client.expect<wire::Exited>().code == SIGUSR1);
+  CHECK(half.client.finish() == 0);
+}
+
+TEST_CASE("a rank that cannot be started ends those before it, and every stream") {
+  HalfStarted half;
+  const auto pids = half.children();
+  rlimit files{};
+  REQUIRE(::prlimit(half.client.agent(), RLIMIT_NOFILE, nullptr, &files) == 0);
+  files.rlim_cur = 2 * pids.size() + 40;
+  REQUIRE(::prlimit(half.client.agent(), RLIMIT_NOFILE, &files, nullptr) == 0);
+  half.client.send(wire::Pause{false});
+  const auto problem = half.client.expect<wire::Problem>();
+  CHECK(problem.what.find("Too many open files") != std::string::npos);
+  CHECK(problem.hint.find("ulimit -n") != std::string::npos);
+  half.expect_end_of_every_stream();
+  CHECK(half.client.finish() == 0);
+  expect_gone(pids, 0ms);
+}
