@@ -20,8 +20,9 @@ constexpr auto kLeastReaderPatience = std::chrono::milliseconds(500);
 constexpr auto kTimeToDiscard = std::chrono::milliseconds(500);
 // More than a rank's streams can hold: what they still have comes, and is dropped here.
 constexpr std::uint32_t kDiscardCredit = 1u << 30;
-// What ending takes beyond the grace: the agents' last scan, and the way back.
-constexpr auto kEndMargin = std::chrono::milliseconds(1500);
+// What ending takes beyond the grace: the agents look 2 s for what SIGKILL does not end, and then
+// name it.
+constexpr auto kEndMargin = std::chrono::milliseconds(3000);
 
 }  // namespace
 

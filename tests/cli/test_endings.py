@@ -4,6 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 import json
 import os
+import pathlib
 import signal
 import time
 
@@ -171,6 +172,47 @@ def test_ctrl_z_stops_the_ranks_and_fg_continues_them(hvrun, tmp_path):
     process.communicate(timeout=20)
     os.close(go)
     assert process.returncode == 0
+
+
+FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")  # of cgroup v1: what it freezes is in state D and heeds no signal
+
+
+@pytest.fixture
+def freezer():
+    """A group whose processes can be frozen; all thawed at the end, so that what was killed dies."""
+    group = FREEZER / f"hvrun-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no cgroup v1 freezer: {error}")
+    yield group
+    (group / "freezer.state").write_text("THAWED")
+    wait_for(lambda: not (group / "tasks").read_text(), 10, "the end of what was frozen")
+    group.rmdir()
+
+
+@pytest.mark.parametrize("why, code", [("another rank fails", 7), ("hvrun is told to end", 128 + signal.SIGTERM)])
+def test_a_rank_in_state_d_is_named_and_not_waited_for(hvrun, tmp_path, freezer, why, code):
+    process = start(hvrun, "-np", "2", "--grace", "1", "sh", "-c",
+                    f"echo $$ >> {tmp_path}/pids; until [ -e {tmp_path}/go-$HVRUN_RANK ]; do sleep 0.01; done; exit 7")
+    ranks = {int(pid): dict(word.split("=", 1) for word in open(f"/proc/{pid}/environ").read().split("\0") if "=" in word)
+             for pid in pids_in(tmp_path / "pids", 2)}
+    stuck = next(pid for pid, environment in ranks.items() if environment["HVRUN_RANK"] == "1")
+    (freezer / "tasks").write_text(str(stuck))
+    (freezer / "freezer.state").write_text("FROZEN")
+    wait_for(lambda: state_of(stuck) == "D", 5, "state D")
+    began = time.monotonic()
+    if why == "another rank fails":
+        (tmp_path / "go-0").touch()
+    else:
+        process.terminate()
+    _, err = process.communicate(timeout=30)
+    # The cause is looked for up to 5 s; then the grace, and 2 s for what cannot be killed.
+    assert time.monotonic() - began < 10
+    assert process.returncode == code
+    assert state_of(stuck) == "D"
+    assert (f"warning: on host localhost pid {stuck} (sh) is stuck in the kernel (state D) and was not waited for"
+            in err.decode())
 
 
 def test_timeout_ends_the_job_with_code_4(hvrun):
