@@ -25,6 +25,14 @@ struct RawOptions {
   bool forward_stdin = false, pty = false, verbose = false, help = false, version = false;
 };
 
+// The knob's value is what holds where the option is not given.
+std::string with_default(const std::string& text, std::string_view knob) {
+  for (const Knob& each : launcher_knobs()) {
+    if (each.name == knob) return text + " (default: " + each.default_text + ")";
+  }
+  return text;
+}
+
 void add_placement_options(CLI::App& app, RawOptions& raw) {
   const char* group = "Ranks and hosts";
   app.add_option("-n,--np,--num-proc", raw.np,
@@ -57,7 +65,8 @@ void add_ssh_options(CLI::App& app, RawOptions& raw) {
                  "reach hosts by 'CMD host command' instead, such as 'ssh -J gate'")
       ->group(group)
       ->type_name("CMD");
-  app.add_option("--start-timeout", raw.start_timeout, "seconds a host has to answer")
+  app.add_option("--start-timeout", raw.start_timeout,
+                 with_default("seconds a host has to answer", "HVRUN_START_TIMEOUT"))
       ->group(group)
       ->type_name("SECONDS");
 }
@@ -100,14 +109,16 @@ void add_output_options(CLI::App& app, RawOptions& raw) {
 
 void add_ending_options(CLI::App& app, RawOptions& raw) {
   const char* group = "Ending";
-  app.add_option("--grace", raw.grace, "seconds between SIGTERM and SIGKILL")
+  app.add_option("--grace", raw.grace,
+                 with_default("seconds between SIGTERM and SIGKILL", "HVRUN_GRACE"))
       ->group(group)
       ->type_name("SECONDS");
-  app.add_option("--lost-after", raw.lost_after,
-                 "seconds of silence after which a host counts as lost")
+  app.add_option(
+         "--lost-after", raw.lost_after,
+         with_default("seconds of silence after which a host counts as lost", "HVRUN_LOST_AFTER"))
       ->group(group)
       ->type_name("SECONDS");
-  app.add_option("--timeout", raw.timeout, "seconds the job may run")
+  app.add_option("--timeout", raw.timeout, "seconds the job may run (default: no limit)")
       ->group(group)
       ->type_name("SECONDS");
 }
@@ -153,10 +164,12 @@ std::vector<OptionShape> shapes_of(CLI::App& app) {
 
 std::string help_text(const CLI::App& app) {
   const auto formatter = std::dynamic_pointer_cast<CLI::Formatter>(app.get_formatter());
+  std::string groups = formatter->make_groups(&app, CLI::AppFormatMode::Normal);
+  for (std::size_t at; (at = groups.find("\n\n\n")) != std::string::npos;) groups.erase(at, 1);
   return "hvrun: start one process per GPU on one or many hosts, and end them all together\n\n"
          "Usage: hvrun [options] [--] program [arguments]\n"
          "       hvrun env                    every knob, its value and where that came from\n" +
-         formatter->make_groups(&app, CLI::AppFormatMode::Normal) +
+         groups +
          "\nExamples:\n"
          "  hvrun -np 4 ./train                     four ranks on this machine\n"
          "  hvrun -np 4 -H node1:2,node2:2 ./train  two hosts, over SSH\n"
