@@ -1,12 +1,12 @@
-/* Sums for ever, deaf to SIGTERM; tells when and how the loss of a peer ended that. For tests of
- * real hosts (tests/cluster). SPDX-License-Identifier: Apache-2.0 */
+/* Sums for ever, deaf to SIGTERM; tells now and then that it does, and when and how the loss of a
+ * peer ended that. For tests of real hosts (tests/cluster). SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
 
 #include <hvrun/hvrun.h>
 
-enum { kCount = 1 << 18 };
+enum { kCount = 1 << 18, kRoundsBetweenWords = 50 };
 
 static float data[kCount];
 
@@ -31,7 +31,7 @@ int main(void) {
   }
   hvrun_status status = HVRUN_OK;
   for (int round = 0; status == HVRUN_OK; ++round) {
-    if (round == 10) tell("ready", status);
+    if (round % kRoundsBetweenWords == 10) tell("ready", status);
     status = sum("pending");
   }
   tell("pending", status);

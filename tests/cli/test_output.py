@@ -2,8 +2,10 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import datetime
 import json
 import os
+import pathlib
 import pty
 import select
 import signal
@@ -66,6 +68,25 @@ def test_timestamps_are_those_of_the_source(hvrun):
     label, stamp, text = result.stdout.split(b" ", 1)[0], *result.stdout.split(b" ", 1)[1].rsplit(b" ", 1)
     assert label == b"[0]" and text == b"x\n"
     assert any(c.isdigit() for c in stamp.decode())
+
+
+def test_a_timestamp_is_of_when_the_rank_wrote_not_of_when_hvrun_heard_it(hvrun, tmp_path):
+    """hvrun is stopped while the rank writes: only the agent can know when that was."""
+    go, done = tmp_path / "go", tmp_path / "done"
+    process = start(hvrun, "-np", "1", "--timestamp", "sh", "-c",
+                    f"echo $$ > {tmp_path}/pid; until [ -e {go} ]; do sleep 0.01; done; date +%s.%N; : > {done}")
+    wait_for((tmp_path / "pid").exists, 10, "the rank")
+    process.send_signal(signal.SIGSTOP)
+    wait_for(lambda: " T " in pathlib.Path(f"/proc/{process.pid}/stat").read_text(), 5, "hvrun stopped")
+    go.touch()
+    wait_for(done.exists, 10, "the rank has written")
+    written = time.time()
+    wait_for(lambda: time.time() > written + 2, 10, "two seconds")
+    process.send_signal(signal.SIGCONT)
+    out, _ = process.communicate(timeout=20)
+    _, stamp, told = out.decode().split()
+    shown = datetime.datetime.fromisoformat(stamp)
+    assert abs(shown.timestamp() - float(told)) < 1
 
 
 def test_an_output_directory_holds_raw_streams_beside_the_console(hvrun, tmp_path):

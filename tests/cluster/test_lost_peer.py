@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank dies: through the real agents, every other rank's pending call returns an error that names it within 2 s."""
+"""A rank dies: through the real agents, every other rank's pending call returns an error that names it within 2 s.
+
+One that only stands still is waited for.
+"""
 
 import re
+import signal
 import time
 
 import pytest
@@ -51,3 +55,23 @@ def test_a_killed_rank_ends_every_pending_call_with_its_name_within_two_seconds(
             status, at, words = said[what]
             assert status == PEER_LOST and "rank 1" in words, f"rank {rank}, {what}: {words}"
             assert at - killed < WITHIN, f"rank {rank}, {what}: {at - killed:.2f} s after the death"
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_rank_that_stands_still_is_not_lost(cluster, lost_peer, scaled, shape):
+    """For over 20 s under --full: no timer of TCP's takes a peer that reads nothing for a dead one."""
+    with cluster.start([*SHAPES[shape], lost_peer]) as running:
+        def times_told():
+            return [sum(rank == told for told, *_ in TOLD.findall(running.out)) for rank in "012"]
+
+        wait_for(lambda: min(times_told()) >= 1, 60, lambda: f"three ranks sum: {running.out}")
+        victim = rank_process(cluster, 1)
+        victim.kill(signal.SIGSTOP)
+        time.sleep(scaled(25))  # sleep-ok: the silence itself is under test
+        before = times_told()
+        victim.kill(signal.SIGCONT)
+        wait_for(lambda: min(times_told()) > max(before), 60, lambda: f"three ranks go on: {running.out}")
+        assert not running.ended
+        victim.kill()
+        result = running.wait(30)
+    assert result.code == 137, str(result)

@@ -218,6 +218,22 @@ TEST_CASE("a job of no ranks is refused, one of the most is not") {
   }
 }
 
+// docs/contract.md, "Without hvrun": only the six numbers and other launchers' marks speak of
+// several processes.
+TEST_CASE("the agent's socket or the job's name without any number leaves a process alone") {
+  for (const char* name : {"HVRUN_AGENT", "HVRUN_JOB_ID"}) {
+    CAPTURE(name);
+    hv::Environment environment;
+    environment.set(name, "@hvrun-of-another");
+    hv::Contract read = sample();
+    REQUIRE(hv::read_contract(environment, &read).ok());
+    CHECK(read.identity.rank == 0);
+    CHECK(read.identity.size == 1);
+    CHECK(read.agent_socket.empty());
+    CHECK(read.identity.job_id.empty());
+  }
+}
+
 TEST_CASE("a single rank of hvrun's needs no meeting place and no job's name") {
   hv::Environment environment = environment_of({{0, 1, 0, 1, 0, 1, ""}, ""});
   hv::Contract read = sample();

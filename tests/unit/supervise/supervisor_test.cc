@@ -13,8 +13,10 @@
 #include <cstdio>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "launcher/supervise/job.h"
+#include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 #include "tests/fakes/fake_agents.h"
@@ -43,13 +45,14 @@ std::string content_of(const hv::UniqueFd& fd) {
 }
 
 Outcome supervise(std::map<std::string, FakeAgent*> agents, const std::string& hosts,
-                  JobSpec spec = {}) {
+                  JobSpec spec = {}, const hv::UniqueFd* both = nullptr) {
   spec.program = {"train"};
   spec.working_directory = "/";
   const hv::UniqueFd out = scratch_file(), err = scratch_file();
   OutputOptions output;
   output.stdout_fd = out.get();
   output.stderr_fd = err.get();
+  if (both) output.stdout_fd = output.stderr_fd = both->get();
   Outcome outcome;
   const hv::Environment environment;
   outcome.code = supervise_job(spec, parse_host_expression(hosts), environment,
@@ -395,6 +398,41 @@ TEST_CASE("who is missing from a meeting that stalls is told once, by rank and h
       "ranks have waited over 60 s to meet the others (hvrun_init); not there: ranks 1-2 on host b";
   CHECK(contains(outcome.err, words));
   CHECK(outcome.err.find(words) == outcome.err.rfind(words));
+}
+
+TEST_CASE("log lines and ranks' lines on one stream are each whole, whatever thread logs") {
+  constexpr int kLines = 200;
+  struct Agent : FakeAgent {
+    std::thread logger;
+    int sent = 0;
+    void on_go() override {
+      logger = std::thread([] {
+        for (int i = 0; i < kLines; ++i) HV_LOG(kWarn, "test") << "log " << i << " end";
+      });
+      in_halves();
+    }
+    // The second half of each line comes only after others have spoken.
+    void in_halves() {
+      if (sent == 2 * kLines) {
+        logger.join();
+        return finish_all(0);
+      }
+      const std::string number = std::to_string(sent / 2);
+      output(0, sent++ % 2 == 0 ? "rank " + number : " end\n");
+      later(0ms, [this] { in_halves(); });
+    }
+  } a;
+  const hv::UniqueFd both = scratch_file();
+  const Outcome outcome = supervise({{"a", &a}}, "a:1", {}, &both);
+  CHECK(outcome.code == 0);
+  int logged = 0, written = 0;
+  for (const std::string& line : hv::split(content_of(both), '\n')) {
+    if (line == "[0] rank " + std::to_string(written) + " end") ++written;
+    const std::string log = " warn hvrun test: log " + std::to_string(logged) + " end";
+    if (line.size() == 12 + log.size() && line.compare(12, log.size(), log) == 0) ++logged;
+  }
+  CHECK(written == kLines);
+  CHECK(logged == kLines);
 }
 
 TEST_CASE("coroutines that wait for a change with different limits do not wake each other") {
