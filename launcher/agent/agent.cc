@@ -139,8 +139,7 @@ bool Agent::steer(const Frame& frame) {
     case Type::kQuery:
       return take<wire::Query>(frame, [&](const wire::Query& query) {
         reap();  // who can be reaped now has ended, and is told so first
-        link_.send(
-            wire::QueryReply{query.number, ranks_.on_their_way_out(), host_.socket->absent()});
+        link_.send(wire::QueryReply{query.number, ranks_.on_their_way_out(), absent_ranks()});
       });
     case Type::kFenceOut:
       return take<wire::FenceOut>(
@@ -200,6 +199,9 @@ bool Agent::launch(wire::Launch launch) {
   }
   launch_ = std::move(launch);
   programs_ = std::move(found.paths);
+  std::set<std::uint32_t> numbers;
+  for (const wire::LaunchRank& rank : launch_.ranks) numbers.insert(rank.rank);
+  ranks_.expect(std::move(numbers));
   phase_ = Phase::kReady;
   link_.send(wire::Ready{});
   return true;
@@ -209,9 +211,7 @@ bool Agent::go() {
   if (phase_ != Phase::kReady) return false;
   phase_ = Phase::kStarting;
   if (leaves_when_done_) return true;  // an End or a signal was faster: nothing starts any more
-  std::set<std::uint32_t> numbers;
-  for (const wire::LaunchRank& rank : launch_.ranks) numbers.insert(rank.rank);
-  host_.socket->expect(std::move(numbers));
+  host_.socket->expect(ranks_.unstarted());
   if (host_.wanted.release_port) host_.held_port.reset();
   has_children_ = true;
   const RankCallbacks callbacks{[this] { leave_if_done(); },
@@ -245,6 +245,13 @@ void Agent::start_no_more() {
   }
 }
 
+// Who has yet to be started is nobody to look for.
+std::vector<std::uint32_t> Agent::absent_ranks() const {
+  std::vector<std::uint32_t> absent = host_.socket->absent();
+  std::erase_if(absent, [this](std::uint32_t rank) { return ranks_.unstarted().count(rank) > 0; });
+  return absent;
+}
+
 bool Agent::take_input(const wire::Stdin& input) {
   RankProcess* const rank = ranks_.by_number(input.rank);
   if (!rank || !rank->input) {
@@ -267,7 +274,7 @@ void Agent::add_credit(const wire::Credit& credit) {
 void Agent::forward_signal(int number) {
   // Not noted as ours: a rank that dies of the user's signal has failed.
   if (number <= 0 || number >= NSIG) return;
-  if (phase_ == Phase::kStarting) {
+  if (ranks_.is_starting()) {
     signals_for_all_.insert(number);
     return;
   }

@@ -56,6 +56,7 @@ class Agent {
   bool go();
   void start_is_over(const Status& status);
   void start_no_more();
+  std::vector<std::uint32_t> absent_ranks() const;
   bool take_input(const wire::Stdin& input);
   void add_credit(const wire::Credit& credit);
   void forward_signal(int number);
@@ -94,7 +95,8 @@ class Agent {
   wire::Launch launch_;
   std::vector<std::string> programs_;  // by rank, in launch_'s order
   LocalRanks ranks_;
-  std::set<int> signals_for_all_;  // that came while ranks were being started
+  std::set<int>
+      signals_for_all_;  // that came while ranks were being started; sent once each, by number
   DescendantPause pause_;
   JobEnding ending_;
   std::optional<Sweeper> sweeper_;

@@ -19,7 +19,6 @@ void LocalRanks::start(PumpRoom& room, const wire::Launch& launch, CommandOf com
   options.credit_bytes = launch.credit_bytes;
   options.pipe_bytes = pipe_bytes_for(launch.ranks.size());
   options.cgroup_procs_file = cgroup_procs_file;
-  for (const wire::LaunchRank& rank : launch.ranks) unstarted_.insert(rank.rank);
   const auto start_one = [this, &room, &launch, command_of = std::move(command_of), options,
                           callbacks](std::size_t i) {
     std::unique_ptr<RankProcess> rank;

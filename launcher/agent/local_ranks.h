@@ -30,6 +30,8 @@ class LocalRanks {
   // turn: how long starting may keep the loop from other things.
   LocalRanks(EventLoop& loop, Duration turn) : turns_(loop, turn) {}
 
+  // Before start(): those that are to be started.
+  void expect(std::set<std::uint32_t> ranks) { unstarted_ = std::move(ranks); }
   // room and launch must stay until on_over, which comes unless give_up_unstarted() does first. On
   // failure those that were started already still run: the caller ends them.
   void start(PumpRoom& room, const wire::Launch& launch, CommandOf command_of,
@@ -38,6 +40,7 @@ class LocalRanks {
   void hold_start() { turns_.hold(); }
   void go_on_with_start() { turns_.go_on(); }
   bool is_starting() const { return turns_.is_under_way(); }
+  const std::set<std::uint32_t>& unstarted() const { return unstarted_; }
   // No more is started; these ranks never were. Told once.
   std::set<std::uint32_t> give_up_unstarted();
 

@@ -1,4 +1,4 @@
-// Ending: how a job comes to its end: every rank, every host and all output, each with its deadline.
+// Ending: how a job ends: every rank, every host and all output, each with its deadline.
 // SPDX-License-Identifier: Apache-2.0
 //
 // io_context thread only.

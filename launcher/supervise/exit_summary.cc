@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kShownLines = 20;
 
-std::string seconds_text(double seconds) {
+std::string tenths_text(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", seconds);
   return text;
@@ -29,7 +29,7 @@ std::string rank_failure(const Job& job, int rank, const JobEnd& end, const Last
   const RankEnd* how = end_of(job, rank);
   std::string text = "hvrun: error: rank " + std::to_string(rank) + " on host " +
                      job.host_of(rank) + " ended with " + (how ? how->status.text() : "no report") +
-                     " after " + seconds_text(end.seconds) + "\n";
+                     " after " + tenths_text(end.seconds) + "\n";
   std::vector<std::string> lines = last_lines(rank);
   if (lines.size() > kShownLines) lines.erase(lines.begin(), lines.end() - kShownLines);
   if (!lines.empty()) text += "hvrun: its last lines:\n";

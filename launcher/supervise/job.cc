@@ -58,7 +58,13 @@ asio::awaitable<bool> Job::query(TimePoint deadline) {
 }
 
 bool Job::ranks_ended() const {
-  return std::all_of(ranks.begin(), ranks.end(), [](const RankState& rank) { return rank.ended; });
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const HostState& host = hosts[static_cast<std::size_t>(plan.ranks[rank].host)];
+    const bool was_never_started = ranks_may_run && !host.started &&
+                                   ranks[rank].open_streams <= 0;  // its streams are told off
+    if (!ranks[rank].ended && !was_never_started) return false;
+  }
+  return true;
 }
 
 bool Job::all_hosts(const std::function<bool(const HostState&)>& holds) const {

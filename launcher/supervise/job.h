@@ -114,6 +114,7 @@ struct Job {
       if (host.is_there()) host.link->send(message);
     }
   }
+  // Or, given up by their agent, will never begin.
   bool ranks_ended() const;
   bool all_hosts(const std::function<bool(const HostState&)>& holds) const;
   const std::string& host_of(int rank) const {

@@ -97,9 +97,8 @@ bool has_failed(const HostState& host) { return host.error || host.lost || host.
 // Waits until every host has done its part; a host that fails ends the launch, once the others had
 // a moment.
 asio::awaitable<void> await_hosts(LaunchContext& context, const std::string& doing,
-                                  std::function<bool(const HostState&)> done) {
+                                  std::function<bool(const HostState&)> done, TimePoint deadline) {
   Job& job = context.job;
-  const TimePoint deadline = now() + job.spec.start_timeout + std::chrono::seconds(1);
   const auto any_failed = [&job] {
     return std::any_of(job.hosts.begin(), job.hosts.end(), has_failed);
   };
@@ -123,13 +122,18 @@ asio::awaitable<void> await_hosts(LaunchContext& context, const std::string& doi
               "raise --start-timeout, or look what keeps those hosts busy");
 }
 
+TimePoint answer_deadline(const Job& job) {
+  return now() + job.spec.start_timeout + std::chrono::seconds(1);
+}
+
 asio::awaitable<void> connect_hosts(LaunchContext& context) {
   Job& job = context.job;
   for (std::size_t i = 0; i < job.hosts.size(); ++i) {
     asio::co_spawn(job.executor, connect_host(context, i), asio::detached);
   }
-  co_await await_hosts(context, "start the agent",
-                       [](const HostState& host) { return host.hello.has_value(); });
+  co_await await_hosts(
+      context, "start the agent", [](const HostState& host) { return host.hello.has_value(); },
+      answer_deadline(job));
   for (HostState& host : job.hosts) {
     const wire::Hello& hello = *host.hello;
     if (hello.protocol == wire::kAgentProtocol && hello.build == HVRUN_BUILD_ID) continue;
@@ -181,8 +185,9 @@ asio::awaitable<void> set_up_hosts(LaunchContext& context) {
     setup.probe = job.hosts.size() > 1;
     job.hosts[i].link->send(setup);
   }
-  co_await await_hosts(context, "prepare the job",
-                       [](const HostState& host) { return host.set_up.has_value(); });
+  co_await await_hosts(
+      context, "prepare the job", [](const HostState& host) { return host.set_up.has_value(); },
+      answer_deadline(job));
 }
 
 asio::awaitable<AddressChoice> probe_addresses(LaunchContext& context) {
@@ -199,8 +204,9 @@ asio::awaitable<AddressChoice> probe_addresses(LaunchContext& context) {
     }
     job.hosts[static_cast<std::size_t>(from)].link->send(request);
   }
-  co_await await_hosts(context, "try the hosts' addresses",
-                       [](const HostState& host) { return host.probe.has_value(); });
+  co_await await_hosts(
+      context, "try the hosts' addresses",
+      [](const HostState& host) { return host.probe.has_value(); }, answer_deadline(job));
   std::vector<std::string> names;
   std::vector<std::vector<std::string>> candidates;
   std::vector<ProbeOutcome> outcomes;
@@ -224,13 +230,18 @@ asio::awaitable<void> launch_ranks(LaunchContext& context, const AddressChoice& 
   for (std::size_t i = 0; i < job.hosts.size(); ++i) {
     job.hosts[i].link->send(launch_message(job, i, addresses, environment));
   }
-  co_await await_hosts(context, "check program and directory",
-                       [](const HostState& host) { return host.ready; });
+  co_await await_hosts(
+      context, "check program and directory", [](const HostState& host) { return host.ready; },
+      answer_deadline(job));
   for (RankState& rank : job.ranks) rank.open_streams = job.spec.pty ? 1 : 2;
   job.ranks_may_run = true;
   job.send_to_all(wire::Go{});
-  co_await await_hosts(context, "start the ranks",
-                       [](const HostState& host) { return host.started; });
+  // Many ranks take their time; that a host still lives, its heartbeat tells. A rank that has failed
+  // meanwhile is the cause, whether or not the others have been started.
+  const std::function<bool(const HostState&)> started = [&job](const HostState& host) {
+    return host.started || job.policy->failed();
+  };
+  co_await await_hosts(context, "start the ranks", started, TimePoint::max());
 }
 
 }  // namespace

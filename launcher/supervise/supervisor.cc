@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -44,6 +43,7 @@ namespace asio = boost::asio;
 constexpr auto kQueryInterval = std::chrono::milliseconds(50);
 // For hvrun's own last words.
 constexpr auto kFarewell = std::chrono::milliseconds(500);
+
 SpawnOptions spawn_options(const JobSpec& spec, const HostList& list,
                            const Environment& environment) {
   SpawnOptions options;

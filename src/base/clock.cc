@@ -17,7 +17,7 @@ double seconds_since(TimePoint start) {
 
 std::string seconds_text(Duration duration) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.6g s", std::chrono::duration<double>(duration).count());
+  std::snprintf(text, sizeof text, "%.10g s", std::chrono::duration<double>(duration).count());
   return text;
 }
 

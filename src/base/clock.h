@@ -15,7 +15,7 @@ using Duration = SteadyClock::duration;
 inline TimePoint now() { return SteadyClock::now(); }
 std::int64_t wall_clock_ns();
 double seconds_since(TimePoint start);
-// "30 s", "0.5 s": at most six digits.
+// "30 s", "0.5 s".
 std::string seconds_text(Duration duration);
 
 }  // namespace hv

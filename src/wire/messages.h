@@ -10,8 +10,9 @@
 //   -> Launch                      ranks, program, environment; the agent checks directory and program
 //   <- Ready | Problem             nothing has been started yet
 //   -> Go
-//   <- Started | Problem
+//   <- Started | Problem           all run, or no more are started; the first ranks' words may come before
 //   <- Output, Exited, FenceIn, RankLost, Note ...       -> Credit, Signal, Pause, StdinBytes, FenceOut, RankDied ...
+//   <- Problem                     instead of any answer: the agent is being ended on its host
 //   -> End                         end what still runs; -> Query while the cause of a failure is looked for
 //   <- Empty                       nothing of the job is left on this host; then the agent leaves
 // Either side may send Ping at any time; the other answers Pong. Silence beyond lost_after means

@@ -36,6 +36,7 @@ class FakeAgent {
   std::vector<int> signals;
   bool ended = false;  // End has come
   bool answers_pings = true;
+  bool tells_started = true;  // at Go
 
   // What a script may override.
   virtual void on_start() {
@@ -67,6 +68,12 @@ class FakeAgent {
   void send(const Message& message) {
     inbox_ += encode_frame_of(message);
     wake();
+  }
+  void send_started() {
+    wire::Started started;
+    for (std::size_t i = 0; i < launch.ranks.size(); ++i)
+      started.pids.push_back(static_cast<std::uint32_t>(1000 + i));
+    send(started);
   }
   void output(std::uint32_t rank, const std::string& bytes) {
     send(wire::Output{rank, 1, false, 0, bytes});
@@ -131,13 +138,9 @@ inline void FakeAgent::receive(const Frame& frame) {
     case Type::kLaunch:
       (void)decode(frame.payload, &launch);
       return on_launch();
-    case Type::kGo: {
-      wire::Started started;
-      for (std::size_t i = 0; i < launch.ranks.size(); ++i)
-        started.pids.push_back(static_cast<std::uint32_t>(1000 + i));
-      send(started);
+    case Type::kGo:
+      if (tells_started) send_started();
       return on_go();
-    }
     case Type::kEnd:
       return on_end();
     case Type::kQuery: {

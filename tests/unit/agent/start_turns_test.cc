@@ -119,14 +119,19 @@ TEST_CASE("a start that is held goes on where it was, and one that is broken off
   CHECK(!start.over);
 }
 
-TEST_CASE("a Ping is answered while ranks are being started") {
+TEST_CASE("Pings are answered while ranks are being started") {
   AgentClient client;
   client.set_up();
   client.prepare(launch_of({"true"}, kMany));
-  client.send_bytes(encode_frame_of(wire::Go{}) + encode_frame_of(wire::Ping{}));
-  client.until([&] { return client.pongs == 1; }, "a Pong");
-  CHECK(!client.comes<wire::Started>(0ms));
-  CHECK(client.expect<wire::Started>().pids.size() == kMany);
+  client.send(wire::Go{});
+  int answered = 0;  // before the last had been started
+  for (bool started = false; !started;) {
+    client.send(wire::Ping{});
+    client.until([&] { return client.pongs > answered; }, "a Pong");
+    started = client.comes<wire::Started>(0ms);
+    answered = client.pongs;
+  }
+  CHECK(answered >= 3);
   for (std::uint32_t i = 0; i < kMany; ++i) REQUIRE(client.expect<wire::Exited>().code == 0);
   CHECK(client.finish() == 0);
 }
@@ -185,6 +190,27 @@ TEST_CASE(
   (void)half.client.expect<wire::Empty>();
   half.expect_end_of_every_stream();
   CHECK(half.client.wait_for_exit() == 0);
+}
+
+TEST_CASE("an agent that is told to end before Go tells the ends of streams that never were") {
+  AgentClient client;
+  client.set_up();
+  client.prepare(launch_of({"true"}, 2));
+  REQUIRE(::kill(client.agent(), SIGTERM) == 0);
+  CHECK(client.expect<wire::Problem>().what == "its agent was ended by SIGTERM (Terminated)");
+  for (const std::uint32_t rank : {0u, 1u})
+    for (const std::uint8_t stream : {1, 2}) CHECK(client.output_of(rank, stream) == "");
+  CHECK(client.wait_for_exit() == 0);
+}
+
+TEST_CASE("ranks that have yet to be started are nobody to look for") {
+  HalfStarted half({"sleep", "1000"});
+  half.client.send(wire::Query{1});
+  const auto running = half.children().size();
+  const auto absent = half.client.expect<wire::QueryReply>().absent;
+  CHECK(absent.size() >= 1);
+  CHECK(absent.size() <= running);
+  CHECK(half.client.finish(0) == 0);
 }
 
 TEST_CASE("a signal for all ranks waits for the last to be started") {

@@ -40,5 +40,5 @@ TEST_CASE("seconds_text writes seconds as people do") {
   CHECK(hv::seconds_text(30s) == "30 s");
   CHECK(hv::seconds_text(500ms) == "0.5 s");
   CHECK(hv::seconds_text(0s) == "0 s");
-  CHECK(hv::seconds_text(100000s) == "100000 s");
+  CHECK(hv::seconds_text(1000000s) == "1000000 s");
 }

@@ -192,6 +192,73 @@ TEST_CASE("an agent that is told to end on its own host is a lost host, not a go
   CHECK(contains(outcome.err, "its agent was told to end there"));
 }
 
+// Tells Started when the test says so, as one with many ranks.
+struct SlowStarter : FakeAgent {
+  SlowStarter() { tells_started = false; }
+};
+
+TEST_CASE("ranks may take longer to start than a host to answer") {
+  struct Slow : SlowStarter {
+    void on_go() override {
+      later(1500ms, [this] {
+        send_started();
+        finish_all(0);
+      });
+    }
+  } a;
+  JobSpec spec;
+  spec.start_timeout = 100ms;  // and a second
+  const Outcome outcome = supervise({{"a", &a}}, "a:2", spec);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err == "");
+}
+
+TEST_CASE("a rank that fails before the last has been started is the cause") {
+  struct Failing : SlowStarter {
+    void on_go() override { exit_rank(0, {0, false, 7, false, false, 0, false, false}); }
+  } a;
+  const Outcome outcome = supervise({{"a", &a}}, "a:2");
+  CHECK(outcome.code == 7);
+  CHECK(contains(outcome.err, "rank 0 on host a ended with exit code 7"));
+  CHECK(a.ended);
+}
+
+TEST_CASE("ranks have ended when all have, or were given up before they began") {
+  boost::asio::io_context io;
+  Job job(io.get_executor(), JobSpec{});
+  job.hosts.resize(1);
+  job.plan.ranks.resize(2);
+  job.ranks.resize(2);
+  CHECK(!job.ranks_ended());  // none may run yet
+  job.ranks_may_run = true;
+  job.ranks[1].open_streams = 1;
+  job.ranks[0].ended = true;
+  CHECK(!job.ranks_ended());
+  job.ranks[1].open_streams = 0;  // told off by an agent that starts no more
+  CHECK(job.ranks_ended());
+  job.hosts[0].started = true;  // then it runs without streams
+  CHECK(!job.ranks_ended());
+  job.ranks[1].ended = true;
+  CHECK(job.ranks_ended());
+}
+
+TEST_CASE("a process that SIGKILL does not end is named, even when the job was told to end") {
+  struct Stuck : FakeAgent {
+    void on_go() override {
+      later(10ms, [] { ::kill(::getpid(), SIGTERM); });
+    }
+    void on_end() override {
+      exit_rank(0, {0, true, SIGTERM, true, false, 0, false, false});
+      later(2200ms, [this] { send(wire::Empty{{"pid 12 (train)"}}); });  // as an agent looks for it
+    }
+  } a;
+  JobSpec spec;
+  spec.grace = 100ms;
+  const Outcome outcome = supervise({{"a", &a}}, "a:2", spec);
+  CHECK(outcome.code == 143);
+  CHECK(contains(outcome.err, "on host a pid 12 (train) is stuck in the kernel (state D)"));
+}
+
 TEST_CASE("a silent host is lost after --lost-after") {
   struct Silent : FakeAgent {
     void on_go() override { answers_pings = false; }
