@@ -8,6 +8,7 @@
 #include "launcher/cli/knobs.h"
 #include "launcher/cli/program_search.h"
 #include "launcher/plan/launch_plan.h"
+#include "src/base/check.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
@@ -27,10 +28,11 @@ struct RawOptions {
 
 // The knob's value is what holds where the option is not given.
 std::string with_default(const std::string& text, std::string_view knob) {
-  for (const Knob& each : launcher_knobs()) {
-    if (each.name == knob) return text + " (default: " + each.default_text + ")";
-  }
-  return text;
+  const std::vector<Knob>& table = launcher_knobs();
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [knob](const Knob& each) { return each.name == knob; });
+  HV_CHECK(found != table.end(), "a knob of that name");
+  return text + " (default: " + found->default_text + ")";
 }
 
 void add_placement_options(CLI::App& app, RawOptions& raw) {
@@ -125,7 +127,7 @@ void add_ending_options(CLI::App& app, RawOptions& raw) {
 
 void add_telling_options(CLI::App& app, RawOptions& raw) {
   const char* group = "Asking and telling";
-  app.add_option("--dry-run", raw.dry_run, "--dry-run=offline: print the plan, connect to nothing")
+  app.add_option("--dry-run", raw.dry_run, "print the plan, connect to nothing")
       ->group(group)
       ->type_name("=offline")
       ->expected(0, 1);

@@ -135,11 +135,16 @@ bool is_meaningless(const TensorDescription& description) {
           description.postscale != 1);
 }
 
-Status unsupported(const TensorDescription& description, const char* advice) {
+Status meaningless() {
   return {StatusCode::kUnsupported,
-          std::string("no backend carries out ") + collective_name(description.kind) + " (" +
-              reduction_name(description.reduction) + ") of " +
-              element_type_name(description.type) + " with these scales" + advice};
+          "bool takes neither average nor scales; reduce it as uint8, or by sum, min or max"};
+}
+
+Status unsupported(const TensorDescription& description) {
+  return {StatusCode::kUnsupported, std::string("no backend carries out ") +
+                                        collective_name(description.kind) + " (" +
+                                        reduction_name(description.reduction) + ") of " +
+                                        element_type_name(description.type) + " with these scales"};
 }
 
 }  // namespace
@@ -151,11 +156,7 @@ void Execution::start(std::vector<OperationPtr> operations,
     if (!sized.ok()) return end(operations, sized);
   }
   const TensorDescription& description = operations.front()->description;
-  if (is_meaningless(description)) {
-    return end(operations, unsupported(description,
-                                       "; bool takes neither average nor scales: "
-                                       "reduce it as uint8, or by sum, min or max"));
-  }
+  if (is_meaningless(description)) return end(operations, meaningless());
   for (const OperationPtr& operation : operations) {
     // The peers begin without this rank and would wait: only the end of all frees them.
     if (failure_.ok()) failure_ = make_room(*operation);
@@ -173,7 +174,7 @@ void Execution::start(std::vector<OperationPtr> operations,
     running_.push_back({std::move(operations), backend->start(std::move(request))});
     return;
   }
-  end(operations, unsupported(operations.front()->description, ""));
+  end(operations, unsupported(description));
 }
 
 bool Execution::advance() {

@@ -15,7 +15,7 @@ namespace hv::runtime {
 
 class ShmTransport : public Transport {
  public:
-  // name: "shm" or "inproc", by where the memory comes from. memory outlives the transport.
+  // memory outlives the transport.
   ShmTransport(HostMemory& memory, const std::vector<int>& local_ranks);
   ~ShmTransport() override;
 
