@@ -43,11 +43,14 @@ std::optional<wire::Problem> check_directory(const std::string& directory) {
       "create it on that host, or name another one with --wdir"};
 }
 
-wire::Problem missing_program(const std::string& name, const std::string& reason) {
+wire::Problem missing_program(const std::string& name, const std::string& directory,
+                              const std::string& reason) {
   const bool is_path = name.find('/') != std::string::npos;
-  return {"find the program " + printable(name, 1000) + ": " + reason,
+  const std::string where =
+      is_path && name[0] != '/' ? " in " + printable(directory, 1000) : std::string();
+  return {"find the program " + printable(name, 1000) + where + ": " + reason,
           is_path
-              ? "check that it lies at that path on that host, too, and is executable"
+              ? "check that it lies at that path on that host, too, and is executable (chmod +x)"
               : "install it on that host, name it by its path, or set its PATH with -x PATH=..."};
 }
 
@@ -85,7 +88,7 @@ RankPrograms rank_programs(const wire::Launch& launch, const Environment& own) {
       found = find_program(launch.argv[0], path, launch.directory, &reason);
       found_along = path;
       if (found.empty()) {
-        result.problem = missing_program(launch.argv[0], reason);
+        result.problem = missing_program(launch.argv[0], launch.directory, reason);
         return result;
       }
       if (const std::string trouble = interpreter_problem(found, launch.directory);

@@ -180,6 +180,16 @@ std::string help_text(const CLI::App& app) {
          "\nMore: man hvrun, man hvrun-env\n";
 }
 
+// What is wrong with an option that takes one value and has several.
+std::optional<std::string> repeated_option(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 1 && option->count() > 1)
+      return option->get_name(false, true) + " is given " + std::to_string(option->count()) +
+             " times";
+  }
+  return std::nullopt;
+}
+
 template <class T>
 T need(const std::optional<T>& value, const std::string& option, const std::string& text,
        const std::string& expected) {
@@ -265,6 +275,10 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
     throw Error(ErrorKind::kUsage, "--format '" + printable(raw.format) + "' is not understood",
                 "expected text or json");
   }
+  if (app.count("--format") > 0 && app.count("--dry-run") == 0) {
+    throw Error(ErrorKind::kUsage, "--format is of the plan, which nothing prints here",
+                "add --dry-run=offline, or leave --format out");
+  }
   spec.format = raw.format == "json" ? PlanFormat::kJson : PlanFormat::kText;
   spec.verbose = raw.verbose;
   spec.summary_file = raw.summary_file;
@@ -316,6 +330,9 @@ CommandLine parse_command_line(const std::vector<std::string>& words,
   SplitWords split = split_at_program(words, shapes_of(app));
   try {
     app.parse(std::vector<std::string>(split.options.rbegin(), split.options.rend()));
+  } catch (const CLI::ArgumentMismatch& error) {
+    throw Error(ErrorKind::kUsage, repeated_option(app).value_or(error.what()),
+                "'hvrun --help' lists the options");
   } catch (const CLI::Error& error) {
     throw Error(ErrorKind::kUsage, error.what(), "'hvrun --help' lists the options");
   }

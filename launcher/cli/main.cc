@@ -11,6 +11,7 @@
 #include "launcher/allocation/allocate.h"
 #include "launcher/cli/command_line.h"
 #include "launcher/cli/env_command.h"
+#include "launcher/cli/knobs.h"
 #include "launcher/facts/facts.h"
 #include "launcher/plan/plan_text.h"
 #include "launcher/spawn/go_between.h"
@@ -18,6 +19,7 @@
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/contract/runtime_knobs.h"
 #include "src/process/birth.h"
 
 namespace hv::launcher {
@@ -58,6 +60,8 @@ int print_offline_plan(const JobSpec& spec, const HostList& list) {
 
 int launch(const JobSpec& spec, const Environment& environment) {
   const HostList list = allocate(spec.hosts, spec.host_file);
+  for (const std::string& line : misspelt_knobs({launcher_knobs(), runtime_knobs()}, environment))
+    std::fprintf(stderr, "hvrun: warning: %s\n", line.c_str());
   if (spec.dry_run_offline) return print_offline_plan(spec, list);
   configure_log(spec.verbose ? LogLevel::kInfo : LogLevel::kWarn, "hvrun");
   return supervise_job(spec, list, environment);

@@ -30,8 +30,10 @@ const OptionShape* find_option(const std::string& name, const std::vector<Option
 
 // "-np" is everybody's habit, but a short option has one letter: it is rewritten.
 std::string normalised(const std::string& word) {
-  if (word == "-np" || word.rfind("-np=", 0) == 0) return "-" + word;
-  return word;
+  if (word.rfind("-np", 0) != 0) return word;
+  const std::string rest = word.substr(3);
+  if (rest.empty() || rest[0] == '=') return "-" + word;
+  return rest.find_first_not_of("0123456789") == std::string::npos ? "--np=" + rest : word;
 }
 
 // The option's name in "--name=value", "--name", "-nvalue", "-n".

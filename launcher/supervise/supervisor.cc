@@ -71,7 +71,9 @@ OutputOptions output_options(const JobSpec& spec, const Environment& environment
 // The ranks' own knob, -x included: what they wait for before they have met, hvrun tells.
 Duration stall_limit(const JobSpec& spec, const Environment& environment) {
   const auto ranks = Environment::from_entries(common_environment(spec, environment).entries);
-  return bounded_seconds(KnobReader(runtime_knobs(), ranks).seconds("HVRUN_STALL_SECONDS"));
+  const KnobReader knobs(runtime_knobs(), ranks);
+  knobs.check_all();  // told once and before the start, not by every rank
+  return bounded_seconds(knobs.seconds("HVRUN_STALL_SECONDS"));
 }
 
 class Supervisor {

@@ -35,7 +35,8 @@ std::string accepted_form(const Knob& knob) {
     case KnobType::kSeconds:
       return "a time such as 60, 0.5s or 500ms" + least_text(knob);
     case KnobType::kChoice:
-      return std::string("one of ") + knob.choices;
+      return (std::strchr(knob.choices, '|') ? "one of " : "") +
+             join(split(knob.choices, '|'), ", ");
     case KnobType::kInteger:
     case KnobType::kBytes:
       break;
@@ -43,6 +44,7 @@ std::string accepted_form(const Knob& knob) {
   const std::string unit = knob.type == KnobType::kBytes
                                ? "a number of bytes such as 65536, 64K or 1G"
                                : "a whole number";
+  if (knob.maximum == INT64_MAX && knob.minimum == 0) return unit;
   if (knob.maximum == INT64_MAX) return unit + " of at least " + std::to_string(knob.minimum);
   return unit + " from " + std::to_string(knob.minimum) + " to " + std::to_string(knob.maximum);
 }
@@ -132,6 +134,25 @@ void KnobReader::check_all() const {
         break;
     }
   }
+}
+
+std::vector<std::string> misspelt_knobs(const std::vector<std::vector<Knob>>& tables,
+                                        const Environment& environment) {
+  // Without it: what all names have in common makes none of them alike.
+  constexpr std::string_view kPrefix = "HVRUN_";
+  std::vector<std::string> names;
+  for (const std::vector<Knob>& table : tables)
+    for (const Knob& knob : table) names.push_back(knob.name + kPrefix.size());
+  std::vector<std::string> lines;
+  for (const auto& [variable, value] : environment.all()) {
+    if (variable.rfind(kPrefix, 0) != 0) continue;
+    const std::string name = variable.substr(kPrefix.size());
+    const auto guess = nearest(name, names);
+    if (!guess || *guess == name) continue;
+    lines.push_back(printable(variable) + " sets nothing; did you mean " + std::string(kPrefix) +
+                    *guess + "?");
+  }
+  return lines;
 }
 
 const char* knob_type_name(KnobType type) {

@@ -54,6 +54,10 @@ class KnobReader {
   const Environment& environment_;
 };
 
+// A line for each HVRUN_ variable that is no knob of theirs but looks like one: what is set in vain.
+std::vector<std::string> misspelt_knobs(const std::vector<std::vector<Knob>>& tables,
+                                        const Environment& environment);
+
 const char* knob_type_name(KnobType type);
 
 }  // namespace hv

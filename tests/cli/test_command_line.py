@@ -53,6 +53,22 @@ def test_a_knob_below_its_least_value_is_an_error_that_names_it(hvrun, words):
     assert b"HVRUN_LOST_AFTER is '0.1'" in result.stderr and b"at least 0.5 s" in result.stderr
 
 
+def test_a_malformed_knob_of_the_ranks_is_told_once_and_before_the_start(hvrun, tmp_path):
+    result = run(hvrun, "-np", "2", "-x", "HVRUN_FUSION_THRESHOLD=64X", "touch", tmp_path / "started")
+    assert result.returncode == 2
+    assert result.stderr.count(b"HVRUN_FUSION_THRESHOLD is '64X'") == 1
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize("words", [("env",), ("true",), ("--dry-run=offline", "true")])
+def test_a_variable_that_looks_like_a_knob_is_told(hvrun, words):
+    result = run(hvrun, *words, HVRUN_STAL_SECONDS="5", HVRUN_BIN_DIR="/tmp")
+    assert result.returncode == 0
+    said = (result.stdout + result.stderr).decode()
+    assert "HVRUN_STAL_SECONDS sets nothing; did you mean HVRUN_STALL_SECONDS?" in said
+    assert "HVRUN_BIN_DIR" not in said
+
+
 def test_options_behind_the_program_belong_to_it(hvrun):
     result = run(hvrun, "--dry-run=offline", "--format", "json", "-H", "a:2", "train", "--np", "3")
     assert result.returncode == 0, result.stderr

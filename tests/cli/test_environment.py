@@ -87,6 +87,7 @@ def test_a_program_that_cannot_run_is_an_error_naming_it_and_the_host(hvrun, pro
     assert result.returncode == 3
     assert program.encode() in result.stderr and b"localhost" in result.stderr
     assert b"try:" in result.stderr
+    assert (f" in {os.getcwd()}: ".encode() in result.stderr) == program.startswith(".")
 
 
 def test_a_rank_sees_exactly_three_descriptors(hvrun):

@@ -153,16 +153,14 @@ TEST_CASE("each type's error says what it accepts and what holds without the var
     const char* what;
     const char* hint;
   } const cases[] = {
-      {"HVRUN_BUFFER=-1",
-       "HVRUN_BUFFER is '-1': not a number of bytes such as 65536, 64K or 1G of at least 0",
-       "set it to a number of bytes such as 65536, 64K or 1G of at least 0, or unset it (default: "
-       "64M)"},
+      {"HVRUN_BUFFER=-1", "HVRUN_BUFFER is '-1': not a number of bytes such as 65536, 64K or 1G",
+       "set it to a number of bytes such as 65536, 64K or 1G, or unset it (default: 64M)"},
       {"HVRUN_FLAG=maybe", "HVRUN_FLAG is 'maybe': not 0 or 1",
        "set it to 0 or 1, or unset it (default: 0)"},
       {"HVRUN_WAIT=soon", "HVRUN_WAIT is 'soon': not a time such as 60, 0.5s or 500ms",
        "set it to a time such as 60, 0.5s or 500ms, or unset it (default: 60)"},
-      {"HVRUN_KIND=c", "HVRUN_KIND is 'c': not one of a|b",
-       "set it to one of a|b, or unset it (default: unset)"},
+      {"HVRUN_KIND=c", "HVRUN_KIND is 'c': not one of a, b",
+       "set it to one of a, b, or unset it (default: unset)"},
       {"HVRUN_COUNT=\x1b[2J", "HVRUN_COUNT is '\\x1b[2J': not a whole number from 1 to 10",
        "set it to a whole number from 1 to 10, or unset it (default: 3)"},
   };
@@ -171,6 +169,21 @@ TEST_CASE("each type's error says what it accepts and what holds without the var
     CHECK(said == what);
     CHECK(hinted == hint);
   }
+}
+
+TEST_CASE("a variable that looks like a knob and is none is told with the knob's name") {
+  const std::vector<hv::Knob> table{
+      {"HVRUN_STALL_SECONDS", hv::KnobType::kSeconds, "60", "How long."},
+      {"HVRUN_RSH", hv::KnobType::kText, "", "By what."}};
+  const auto lines_for = [&](const std::vector<std::string>& entries) {
+    return hv::misspelt_knobs({table}, hv::Environment::from_entries(entries));
+  };
+  CHECK(lines_for({"HVRUN_STAL_SECONDS=5"}) ==
+        std::vector<std::string>{
+            "HVRUN_STAL_SECONDS sets nothing; did you mean HVRUN_STALL_SECONDS?"});
+  CHECK(lines_for({"HVRUN_STALL_SECONDS=5", "HVRUN_RSH=ssh", "HVRUN_RANK=0", "HVRUN_SIZE=1",
+                   "HVRUN_MINE=1", "OTHER_STAL_SECONDS=5", "HVRUN_=1"})
+            .empty());
 }
 
 TEST_CASE("a malformed alias is told by the name the user wrote") {

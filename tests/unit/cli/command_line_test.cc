@@ -66,9 +66,9 @@ TEST_CASE("an unknown option is an error with the nearest name") {
 }
 
 TEST_CASE("every spelling of -np counts") {
-  for (const Words& words :
-       {Words{"-np", "3", "t"}, Words{"-n", "3", "t"}, Words{"-n3", "t"}, Words{"--np", "3", "t"},
-        Words{"--np=3", "t"}, Words{"-np=3", "t"}, Words{"--num-proc=3", "t"}}) {
+  for (const Words& words : {Words{"-np", "3", "t"}, Words{"-n", "3", "t"}, Words{"-n3", "t"},
+                             Words{"--np", "3", "t"}, Words{"--np=3", "t"}, Words{"-np=3", "t"},
+                             Words{"-np3", "t"}, Words{"--num-proc=3", "t"}}) {
     CAPTURE(words[0]);
     CHECK(spec_of(words).ranks == 3);
     CHECK(spec_of(words).program == Words{"t"});
@@ -117,6 +117,7 @@ TEST_CASE("every option lands in its field") {
                                 "2",
                                 "--timeout",
                                 "60",
+                                "--dry-run=offline",
                                 "--format",
                                 "json",
                                 "-v",
@@ -140,6 +141,7 @@ TEST_CASE("every option lands in its field") {
   CHECK(spec.grace == 500ms);
   CHECK(spec.lost_after == 2s);
   CHECK(spec.timeout == std::optional<hv::Duration>(60s));
+  CHECK(spec.dry_run_offline);
   CHECK(spec.format == PlanFormat::kJson);
   CHECK(spec.verbose);
   CHECK(spec.summary_file == "s.json");
@@ -154,6 +156,8 @@ TEST_CASE("values that make no sense are errors naming option and value") {
       {{"--format", "xml", "t"}, "'xml'"},
       {{"--lost-after", "0", "t"}, "--lost-after"},
       {{"-np"}, "-np needs a value"},
+      {{"-np", "2", "-np", "3", "t"}, "--np,--num-proc is given 2 times"},
+      {{"--format", "json", "t"}, "add --dry-run=offline"},
       {{}, "no program"},
       {{"-np", "2"}, "no program"},
       {{"-H", "a", "--hostfile", "b", "t"}, "-H and --hostfile"}};
