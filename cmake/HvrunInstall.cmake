@@ -1,4 +1,4 @@
-# cmake --install: programs, library, header, CMake package, pkg-config file, man pages.
+# cmake --install: programs, library, header, CMake package, pkg-config file, man pages, docs.
 # SPDX-License-Identifier: Apache-2.0
 #
 # The whole prefix can be moved afterwards: hvrun looks for hvrun-agent beside itself, the CMake package and the
@@ -29,4 +29,12 @@ foreach(_section 1 3 7)
   file(GLOB _pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/man/*.${_section})
   install(FILES ${_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${_section})
 endforeach()
+
+# The pages keep their links: to each other, and by a symbolic link beside them to the installed examples.
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        FILES_MATCHING PATTERN "*.md" PATTERN "plan-*.md" EXCLUDE)
+file(RELATIVE_PATH _examples_from_docs /prefix/${CMAKE_INSTALL_DOCDIR} /prefix/${CMAKE_INSTALL_DATADIR}/hvrun/examples)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/doc)
+file(CREATE_LINK ${_examples_from_docs} ${PROJECT_BINARY_DIR}/doc/examples SYMBOLIC)
+install(FILES ${PROJECT_BINARY_DIR}/doc/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})

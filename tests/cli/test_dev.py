@@ -28,8 +28,57 @@ def test_an_unknown_word_is_an_error_with_the_nearest_name(word, nearest):
     assert done.returncode == 2 and word in done.stderr and nearest in done.stderr
 
 
-def test_test_refuses_what_it_does_not_know():
-    assert dev("test", "--fulll").returncode == 2
+@pytest.fixture
+def copy(tmp_path):
+    """copy(words...) runs a copy of ./dev in a folder without sources, where nothing can be spoilt."""
+    for part in ("dev", "packaging"):
+        (shutil.copytree if (ROOT / part).is_dir() else shutil.copy)(ROOT / part, tmp_path / part)
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == os.geteuid() and str(folder).startswith("/tmp/"):
+            folder.chmod(0o755)
+
+    def run(*words, prefix=(), **environment):
+        return subprocess.run([*prefix, tmp_path / "dev", *words], env={**os.environ, **environment}, capture_output=True,
+                              text=True, stdin=subprocess.DEVNULL, timeout=60)
+
+    return run
+
+
+@pytest.mark.parametrize("words, said", [
+    (["build", "--foo"], "build takes no argument, not '--foo'"),
+    (["lint", "src"], "lint takes no argument, not 'src'"),
+    (["format", "src"], "format takes no argument, not 'src'"),
+    (["clean", "dev"], "clean takes no argument, not 'dev'"),
+    (["help", "me"], "help takes no argument, not 'me'"),
+    (["test", "--fulll"], "test knows only --full, not '--fulll'"),
+    (["test", "--full", "unit"], "test knows only --full, not 'unit'"),
+    (["demo", "3"], "demo knows only --hosts N, not '3'"),
+    (["demo", "--hosts"], "--hosts needs a number"),
+    (["demo", "--hosts", "0"], "--hosts takes a number from 1 to 99, not '0'"),
+    (["demo", "--hosts", "x"], "--hosts takes a number from 1 to 99, not 'x'"),
+    (["demo", "--hosts=100"], "--hosts takes a number from 1 to 99, not '100'"),
+    (["demo", "--hosts", "3", "4"], "demo knows only --hosts N, not '4'"),
+])
+def test_what_a_command_does_not_know_is_refused_before_anything_is_done(copy, tmp_path, words, said):
+    (tmp_path / "build").mkdir()
+    done = copy(*words)
+    assert (done.returncode, done.stdout) == (2, "") and f"dev: {said}\n" in done.stderr
+    assert list((tmp_path / "build").iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["build", "test", "demo", "lint", "format", "bench", "clean", "help"])
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_every_command_shows_the_help_and_does_nothing_else(copy, tmp_path, command, option):
+    (tmp_path / "build").mkdir()
+    done = copy(command, option)
+    assert done.returncode == 0 and "./dev clean " in done.stdout
+    assert (tmp_path / "build").is_dir()
+
+
+def test_clean_removes_what_was_built(copy, tmp_path):
+    (tmp_path / "build" / "release").mkdir(parents=True)
+    assert copy("clean").returncode == 0
+    assert not (tmp_path / "build").exists() and (tmp_path / "dev").exists()
 
 
 def test_another_system_gets_the_list_of_packages(tmp_path):
@@ -62,13 +111,44 @@ def test_package_lists_are_fetched_where_none_are(tmp_path):
     assert lists.read_text() == "update -qq\n"
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root to become somebody else")
-def test_hosts_need_root_and_it_says_so(tmp_path):
-    for part in ("dev", "packaging"):
-        (shutil.copytree if (ROOT / part).is_dir() else shutil.copy)(ROOT / part, tmp_path / part)
-    nobody = ["setpriv", "--reuid", "65534", "--clear-groups"]
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == 0 and str(folder).startswith("/tmp/"):
-            folder.chmod(0o755)
-    done = subprocess.run([*nobody, tmp_path / "dev", "demo", "--hosts", "3"], capture_output=True, text=True, timeout=60)
+needs_root = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root to become somebody else")
+NOBODY = 65534
+BECOME_NOBODY = ["setpriv", "--reuid", str(NOBODY), "--clear-groups"]
+
+
+@needs_root
+@pytest.mark.parametrize("hosts", [["--hosts", "3"], ["--hosts=3"]])
+def test_hosts_need_root_and_it_says_so(copy, hosts):
+    done = copy("demo", *hosts, prefix=BECOME_NOBODY)
     assert done.returncode == 2 and "root" in done.stderr and "sudo ./dev demo --hosts 3" in done.stderr
+
+
+@needs_root
+@pytest.mark.parametrize("command", ["build", "demo", "clean"])
+def test_a_build_folder_of_somebody_else_is_named_before_anything_is_done(copy, tmp_path, command):
+    (tmp_path / "build" / "release").mkdir(parents=True)
+    os.chown(tmp_path / "build", NOBODY, NOBODY)
+    done = copy(command, prefix=BECOME_NOBODY, **stand_in("dpkg-query", "printf installed"))
+    assert done.returncode == 2 and "dev: build/release belongs to root\n" in done.stderr
+    assert 'sudo chown -R "$USER" build' in done.stderr
+    assert (tmp_path / "build" / "release").exists()
+
+
+@needs_root
+def test_what_sudo_builds_belongs_to_who_called_sudo(copy, tmp_path):
+    built = {**stand_in("dpkg-query", "printf installed"), **stand_in("cmake", "mkdir -p build/release/bin")}
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "link").symlink_to("nowhere")
+    for _ in range(2):  # the second finds what the first gave away
+        done = copy("build", SUDO_UID=str(NOBODY), SUDO_GID=str(NOBODY), **built)
+        assert done.returncode == 0, done.stderr
+    for path in (tmp_path / "build", tmp_path / "build" / "release" / "bin"):
+        assert (path.stat().st_uid, path.stat().st_gid) == (NOBODY, NOBODY)
+    assert (tmp_path / "dev").stat().st_uid == 0
+
+
+def test_a_build_with_nothing_to_do_says_only_where_it_lies(copy):
+    silent = {**stand_in("dpkg-query", "printf installed"),
+              **stand_in("cmake", "[ $1 = --preset ] || printf '[0/2] Re-checking globbed directories...\\nninja: no work to do.\\n'")}
+    done = copy("build", **silent)
+    assert (done.returncode, done.stderr) == (0, "dev: built build/release/bin/hvrun\n")
