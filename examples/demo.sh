@@ -21,7 +21,19 @@ fail() {
   exit 1
 }
 
-show() { echo "\$ $*"; }
+# Shows a command and runs it; its standard output also goes into the log.
+show_and_run() { # words
+  echo "\$ $*"
+  env "$@" | tee "$log" || fail "$(ending "${PIPESTATUS[0]}")"
+}
+
+ending() { # exit code; hvrun passes on a signal that ended a rank as a shell does
+  if [ "$1" -gt 128 ]; then
+    echo "hvrun or one of its ranks was killed by signal $(($1 - 128)) (exit code $1)"
+  else
+    echo "hvrun ended with exit code $1, see above"
+  fi
+}
 
 # Reads a job's log; succeeds when it shows a trained model and `ranks` equal hashes.
 judge() { # ranks where
@@ -40,24 +52,22 @@ judge() { # ranks where
 }
 
 on_this_machine() {
-  show hvrun -np "$RANKS_A_HOST" train_digits
-  "$bin/hvrun" -np "$RANKS_A_HOST" "$bin/examples/train_digits" | tee "$log" || fail "hvrun failed, see above"
+  show_and_run "$bin/hvrun" -np "$RANKS_A_HOST" "$bin/examples/train_digits"
   judge "$RANKS_A_HOST" "this machine"
 }
 
 # Two ranks on each of node1 .. nodeN. hosts.py gives hvrun a login host with SSH keys and takes all away again.
 on_hosts() { # number
-  local hosts
-  hosts=$(seq -f "node%.0f:$RANKS_A_HOST" -s , "$1")
-  show hvrun -H "$hosts" train_digits
-  HVRUN_BIN_DIR=$bin python3 "$root/tests/cluster/hosts.py" run --hosts "$1" -- \
-    hvrun -H "$hosts" "$bin/examples/train_digits" | tee "$log" || fail "hvrun failed, see above"
+  show_and_run "HVRUN_BIN_DIR=$bin" python3 -B tests/cluster/hosts.py run --hosts "$1" -- \
+    hvrun -H "$(seq -f "node%.0f:$RANKS_A_HOST" -s , "$1")" "$(realpath "$bin")/examples/train_digits"
   judge "$(($1 * RANKS_A_HOST))" "$1 hosts"
 }
 
 main() {
   [ -x "$bin/hvrun" ] || fail "there is no $bin/hvrun; './dev build' builds it, HVRUN_BIN_DIR names another place"
   bin=$(cd "$bin" && pwd)
+  bin=${bin#"$root/"} # so that what is shown can be typed in the clone
+  cd "$root"
   case "${1:-}" in
     '') on_this_machine ;;
     --hosts)

@@ -9,33 +9,66 @@
 // digits/session.cc (the calls) and digits/trainer.cc (where in a training they belong).
 #include <CLI/CLI.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <sstream>
+#include <string>
 
 #include "examples/digits/trainer.h"
 
 namespace {
 
+// An option "--name N" with its limits, and its default at the end of its text.
+template <typename Number>
+void add_number(CLI::App* app, const char* name, Number* value, Number low, Number high,
+                const char* text) {
+  std::ostringstream whole;
+  whole << text << " (default: " << *value << ")";
+  app->add_option(name, *value, whole.str())
+      ->check(CLI::Range(low, high).description(""))
+      ->type_name("N");
+}
+
 void add_options(CLI::App* app, digits::TrainingOptions* options) {
-  app->add_option("--epochs", options->epochs, "Times that every training image is seen")
-      ->check(CLI::Range(0, 1'000'000))
-      ->capture_default_str();
-  app->add_option("--batch-size", options->batch_size, "Images per rank and step")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  app->add_option("--learning-rate", options->learning_rate,
-                  "Of one rank; multiplied by the number of ranks")
-      ->check(CLI::Range(0.0, 10.0))
-      ->capture_default_str();
-  app->add_option("--seed", options->seed, "For the initial weights and the order of the images")
-      ->capture_default_str();
+  add_number(app, "--epochs", &options->epochs, 0, 1'000'000,
+             "Times that every training image is seen");
+  add_number(app, "--batch-size", &options->batch_size, 1, 1024, "Images per rank and step");
+  add_number(app, "--learning-rate", &options->learning_rate, 0.0, 10.0,
+             "Of one rank; multiplied by the number of ranks");
+  add_number(app, "--seed", &options->seed, uint64_t{0}, uint64_t{INT64_MAX},
+             "For the initial weights and the order of the images");
   app->add_option("--data", options->data,
-                  "The file digits.txt; found by itself in a build or installation");
+                  "The file digits.txt; found by itself in a build or installation")
+      ->type_name("FILE");
   auto* checkpoint = app->add_option("--checkpoint", options->checkpoint,
-                                     "Rank 0 keeps the state here after every epoch");
+                                     "Rank 0 keeps the state here after every epoch")
+                         ->type_name("FILE");
   app->add_flag("--resume", options->resume,
                 "Go on from the checkpoint; start afresh if there is none")
       ->needs(checkpoint);
+}
+
+size_t equal_beginning(const std::string& a, const std::string& b) {
+  size_t length = 0;
+  while (length < a.size() && length < b.size() && a[length] == b[length]) ++length;
+  return length;
+}
+
+// What the command line has too much, and the option that begins most like it.
+std::string complaint(const CLI::App& app, const std::string& unknown) {
+  std::string text = "unknown argument '" + unknown + "'";
+  std::string nearest;
+  size_t best = 2;  // more than the dashes
+  for (const CLI::Option* option : app.get_options()) {
+    const size_t equal = equal_beginning(option->get_name(), unknown);
+    if (equal <= best) continue;
+    best = equal;
+    nearest = option->get_name();
+  }
+  if (!nearest.empty()) text += "; the nearest is " + nearest;
+  return text + "; --help lists all options";
 }
 
 }  // namespace
@@ -46,6 +79,9 @@ int main(int argc, char** argv) {
   add_options(&app, &options);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    std::fprintf(stderr, "train_digits: %s\n", complaint(app, app.remaining().front()).c_str());
+    return 2;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

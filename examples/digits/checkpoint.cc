@@ -70,6 +70,12 @@ Bytes encode(const Network& network, const Progress& progress) {
   return bytes;
 }
 
+int open_temporary(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) fail("writing", path, system_reason());
+  return fd;
+}
+
 void write_whole(int fd, const Bytes& bytes, const std::string& path) {
   size_t written = 0;
   while (written < bytes.size()) {
@@ -129,11 +135,18 @@ void sync_folder(const std::string& path) {
 
 }  // namespace
 
+void require_writable(const std::string& path) {
+  std::error_code ignored;  // opening tells what else is wrong with it
+  if (std::filesystem::is_directory(path, ignored)) fail("writing", path, std::strerror(EISDIR));
+  const std::string temporary = path + ".tmp";
+  const File file{open_temporary(temporary)};
+  ::unlink(temporary.c_str());
+}
+
 void save_checkpoint(const std::string& path, const Network& network, const Progress& progress) {
   const std::string temporary = path + ".tmp";
   {
-    const File file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
-    if (file.fd < 0) fail("writing", temporary, system_reason());
+    const File file{open_temporary(temporary)};
     write_whole(file.fd, encode(network, progress), temporary);
     if (::fsync(file.fd) != 0) fail("writing", temporary, system_reason());
   }

@@ -18,6 +18,10 @@ struct Progress {
   int64_t epochs_done = 0;
 };
 
+// Throws std::runtime_error when a checkpoint could not be written here: better before hours of
+// training than after.
+void require_writable(const std::string& path);
+
 // Replaces `path` by way of a temporary file beside it, so that a kill at any instant leaves the
 // old state or the new one. Throws std::runtime_error naming the file and the system's reason.
 void save_checkpoint(const std::string& path, const Network& network, const Progress& progress);

@@ -3,7 +3,9 @@
 #include "examples/digits/dataset.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -74,7 +76,9 @@ std::filesystem::path program_folder() {
 
 Dataset load_dataset(const std::string& path) {
   std::ifstream stream(path);
-  if (!stream) throw std::runtime_error("reading the digits: cannot open " + path);
+  if (!stream)
+    throw std::runtime_error("reading the digits: cannot open " + path + ": " +
+                             std::strerror(errno));
   std::string line;
   const size_t limit = 2 + kPixels;
   if (!read_line(stream, limit, &line)) refuse(path, 1, "the file is empty");

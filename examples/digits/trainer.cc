@@ -71,6 +71,7 @@ void Trainer::run() {
 // Only rank 0 draws weights or reads a file; what it holds then is what every rank starts from.
 void Trainer::agree_on_start() {
   if (session_.rank() == 0) {
+    if (!options_.checkpoint.empty()) require_writable(options_.checkpoint);
     if (options_.resume && load_checkpoint(options_.checkpoint, &network_, &progress_))
       std::printf("resuming %s after epoch %" PRId64 "\n", options_.checkpoint.c_str(),
                   progress_.epochs_done);

@@ -37,7 +37,7 @@ def test_the_demo_makes_three_hosts_trains_and_is_content(needs_hosts):
     result = run([programs.SOURCE / "examples" / "demo.sh", "--hosts", "3"], timeout=SECONDS,
                  env={**os.environ, "HVRUN_BIN_DIR": str(programs.hvrun_folder())})
     assert result.code == 0, str(result)
-    assert f"$ hvrun -H {HOSTS} train_digits\n" in result.out
+    assert f"-- hvrun -H {HOSTS} {programs.hvrun_folder()}/examples/train_digits\n" in result.out
     assert re.search(r"^demo: OK: 6 ranks on 3 hosts trained to a test accuracy of 0\.9[5-9]\d\d ", result.out, re.MULTILINE)
 
 

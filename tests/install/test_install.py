@@ -92,14 +92,22 @@ def test_a_program_builds_and_runs_with_find_package(prefix, user):
     check_two_ranks(prefix, user / "build/user", user)
 
 
+def test_every_link_of_the_installed_pages_leads_to_an_installed_file(prefix):
+    pages = sorted((prefix / "share/doc/hvrun").rglob("*.md"))
+    assert {"README.md", "getting-started.md", "003-ssh-in-process.md"} <= {page.name for page in pages}
+    assert not [page.name for page in pages if page.name.startswith("plan-")]
+    links = [(page, target) for page in pages for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())]
+    assert links and [f"{page.name}: {target}" for page, target in links if not (page.parent / target).exists()] == []
+
+
 def test_the_program_in_the_readme_does_what_the_readme_shows(prefix, user):
     readme = (SOURCE / "README.md").read_text()
     (user / "hello.c").write_text(re.search(r"```c\n(.*?)```", readme, re.DOTALL).group(1))
     command = re.search(r"^\$ (cc hello\.c .*)$", readme, re.MULTILINE).group(1)
-    library = found(prefix, "libhvrun.so").parent
-    run("sh", "-c", command, cwd=user, env={**os.environ, "PKG_CONFIG_PATH": str(library / "pkgconfig")})
-    out = run(prefix / "bin/hvrun", "-np", "4", "-x", f"LD_LIBRARY_PATH={library}", "./hello", cwd=user)
-    assert sorted(out.splitlines()) == [f"[{rank}] rank {rank} of 4: average 1.5" for rank in range(4)]
+    shown = re.search(r"^\$ hvrun -np 2 ./hello\n(.*?)```", readme, re.MULTILINE | re.DOTALL).group(1)
+    run("sh", "-c", command, cwd=user, env={**os.environ, "PKG_CONFIG_PATH": str(found(prefix, "hvrun.pc").parent)})
+    out = run(prefix / "bin/hvrun", "-np", "2", "./hello", cwd=user)
+    assert sorted(out.splitlines()) == shown.splitlines()
 
 
 def test_no_path_of_the_build_is_left_in_what_is_installed(prefix):

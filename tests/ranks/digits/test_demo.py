@@ -1,7 +1,9 @@
 """examples/demo.sh judges what hvrun printed; hvrun is a stand-in here. SPDX-License-Identifier: Apache-2.0"""
 
 import os
+import pathlib
 import subprocess
+import tempfile
 
 import pytest
 from harness import programs
@@ -27,7 +29,7 @@ def test_a_trained_model_is_a_success_in_one_line(demo, tmp_path):
     result = demo(GOOD)
     assert result.returncode == 0
     lines = result.stdout.splitlines()
-    assert lines[0] == "$ hvrun -np 2 train_digits"
+    assert lines[0] == f"$ {tmp_path}/hvrun -np 2 {tmp_path}/examples/train_digits"
     assert lines[1:4] == GOOD
     assert lines[4] == "demo: OK: 2 ranks on this machine trained to a test accuracy of 0.9732 and hold the same weights"
     assert (tmp_path / "arguments").read_text() == f"-np 2 {tmp_path}/examples/train_digits\n"
@@ -50,10 +52,25 @@ def test_anything_less_is_a_failure_that_says_why(demo, lines, fault):
     assert result.stdout.splitlines()[-1] == f"demo: FAILED: {fault}"
 
 
-def test_a_failing_hvrun_is_a_failure_whatever_it_printed(demo):
-    result = demo(GOOD, code=3)
+def test_it_shows_a_command_that_can_be_typed_in_the_clone():
+    programs.BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=programs.BUILD) as folder:
+        hvrun = pathlib.Path(folder, "hvrun")
+        hvrun.write_text("#!/bin/sh\n")
+        hvrun.chmod(0o755)
+        result = subprocess.run([DEMO], cwd="/", env={**os.environ, "HVRUN_BIN_DIR": folder}, capture_output=True, text=True)
+        shown = hvrun.parent.relative_to(programs.SOURCE)
+    assert result.stdout.splitlines()[0] == f"$ {shown}/hvrun -np 2 {shown}/examples/train_digits"
+
+
+@pytest.mark.parametrize("code, words", [
+    (3, "hvrun ended with exit code 3, see above"),
+    (137, "hvrun or one of its ranks was killed by signal 9 (exit code 137)"),
+])
+def test_a_failing_hvrun_is_a_failure_whatever_it_printed(demo, code, words):
+    result = demo(GOOD, code=code)
     assert result.returncode == 1
-    assert result.stderr == "demo: hvrun failed, see above\n"
+    assert result.stderr == f"demo: {words}\n"
 
 
 @pytest.mark.parametrize("arguments", [["--hosts"], ["--hosts", "0"], ["--hosts", "many"], ["--host", "3"], ["--hosts", "3", "4"]])

@@ -174,12 +174,48 @@ def test_a_damaged_checkpoint_is_refused_by_name_and_ends_the_job(tmp_path):
 def test_a_missing_data_file_is_named(tmp_path):
     result = run(command(2, "--data", tmp_path / "none"))
     assert result.code == 1
-    assert f"train_digits: reading the digits: cannot open {tmp_path}/none" in result.err
+    assert f"train_digits: reading the digits: cannot open {tmp_path}/none: No such file or directory\n" in result.err
 
 
-def test_a_wrong_option_is_a_usage_error():
-    assert run(command(2, "--epochs", "many")).code == 2
-    assert run(command(2, "--resume")).code == 2
+@pytest.mark.parametrize("place, reason", [("none/x", "No such file or directory"), (".", "Is a directory")])
+def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_training(tmp_path, place, reason):
+    result = run(command(2, "--checkpoint", tmp_path / place))
+    assert result.code == 1
+    assert f"writing the checkpoint {tmp_path / place}" in result.err and f": {reason}\n" in result.err
+    assert "epoch" not in result.out
+
+
+def test_a_training_of_no_epochs_leaves_its_checkpoint_as_it_was(tmp_path):
+    (tmp_path / "checkpoint").write_text("something else")
+    train(2, "--epochs", 0, "--checkpoint", tmp_path / "checkpoint")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("checkpoint", "something else")]
+
+
+def alone(*arguments):
+    return run([str(TRAIN), *arguments])
+
+
+@pytest.mark.parametrize("arguments", [["--epochs", "many"], ["--epochs", "-1"], ["--seed", "-1"], ["--resume"]])
+def test_a_wrong_value_is_a_usage_error(arguments):
+    result = alone(*arguments)
+    assert result.code == 2 and arguments[0] in result.err
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--epoch", "3"], "'--epoch'; the nearest is --epochs"),
+    (["--batchsize=3", "--epoch", "3"], "'--batchsize=3'; the nearest is --batch-size"),
+    (["--xyz"], "'--xyz'"),
+    (["3"], "'3'"),
+])
+def test_an_unknown_option_is_named_with_the_nearest(arguments, words):
+    result = alone(*arguments)
+    assert (result.code, result.err) == (2, f"train_digits: unknown argument {words}; --help lists all options\n")
+
+
+def test_the_help_shows_each_option_plainly_with_its_default():
+    text = " ".join(alone("--help").out.split())
+    assert "--epochs N Times that every training image is seen (default: 20)" in text
+    assert "(default: 0.02)" in text and "--data FILE" in text
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
