@@ -10,21 +10,14 @@ import time
 
 import pytest
 
+from harness.processes import look_at
 from harness.waiting import wait_for
 from launching import run, start
 
 
 def alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def state_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-        return stat.read().rsplit(")", 1)[1].split()[0]
+    process = look_at(pid)
+    return process is not None and process.state != "Z"
 
 
 def pids_in(path, count):
@@ -77,7 +70,7 @@ def test_signals_that_come_while_a_host_still_logs_in_do_no_harm(hvrun, tmp_path
     for number in (signal.SIGUSR1, signal.SIGTSTP):
         process.send_signal(number)
         if number == signal.SIGTSTP:
-            wait_for(lambda: state_of(process.pid) == "T", 10, "the stop")
+            wait_for(lambda: look_at(process.pid).state == "T", 10, "the stop")
             process.send_signal(signal.SIGCONT)
     (tmp_path / "go").touch()
     out, err = process.communicate(timeout=40)
@@ -149,23 +142,18 @@ def test_user_signals_go_to_the_ranks_only(hvrun, tmp_path):
     assert process.returncode == 5
 
 
-def state_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-        return stat.read().rsplit(")", 1)[1].split()[0]
-
-
 def test_ctrl_z_stops_the_ranks_and_fg_continues_them(hvrun, tmp_path):
     pids = tmp_path / "pids"
     os.mkfifo(tmp_path / "go")
     process = start(hvrun, "-np", "2", "--lost-after", "1", "sh", "-c", f"echo $$ >> {pids}; read line < {tmp_path}/go; exit 0")
     ranks = pids_in(pids, 2)
     process.send_signal(signal.SIGTSTP)
-    wait_for(lambda: all(state_of(pid) == "T" for pid in [process.pid, *ranks]), 5, "all stopped")
+    wait_for(lambda: all(look_at(pid).state == "T" for pid in [process.pid, *ranks]), 5, "all stopped")
     # Longer than --lost-after: the agent was told to wait.
     time.sleep(2.5)  # sleep-ok: the silence itself is under test
-    assert all(state_of(pid) == "T" for pid in ranks)
+    assert all(look_at(pid).state == "T" for pid in ranks)
     process.send_signal(signal.SIGCONT)
-    wait_for(lambda: all(state_of(pid) != "T" for pid in ranks), 5, "all continued")
+    wait_for(lambda: all(look_at(pid).state != "T" for pid in ranks), 5, "all continued")
     # Opened both ways, so that this never waits for a reader: a rank that has read its line is gone.
     go = os.open(tmp_path / "go", os.O_RDWR)
     os.write(go, b"\n" * len(ranks))
@@ -195,12 +183,10 @@ def freezer():
 def test_a_rank_in_state_d_is_named_and_not_waited_for(hvrun, tmp_path, freezer, why, code):
     process = start(hvrun, "-np", "2", "--grace", "1", "sh", "-c",
                     f"echo $$ >> {tmp_path}/pids; until [ -e {tmp_path}/go-$HVRUN_RANK ]; do sleep 0.01; done; exit 7")
-    ranks = {int(pid): dict(word.split("=", 1) for word in open(f"/proc/{pid}/environ").read().split("\0") if "=" in word)
-             for pid in pids_in(tmp_path / "pids", 2)}
-    stuck = next(pid for pid, environment in ranks.items() if environment["HVRUN_RANK"] == "1")
+    stuck = next(pid for pid in pids_in(tmp_path / "pids", 2) if look_at(pid).environment["HVRUN_RANK"] == "1")
     (freezer / "tasks").write_text(str(stuck))
     (freezer / "freezer.state").write_text("FROZEN")
-    wait_for(lambda: state_of(stuck) == "D", 5, "state D")
+    wait_for(lambda: look_at(stuck).state == "D", 5, "state D")
     began = time.monotonic()
     if why == "another rank fails":
         (tmp_path / "go-0").touch()
@@ -210,7 +196,7 @@ def test_a_rank_in_state_d_is_named_and_not_waited_for(hvrun, tmp_path, freezer,
     # The cause is looked for up to 5 s; then the grace, and 2 s for what cannot be killed.
     assert time.monotonic() - began < 10
     assert process.returncode == code
-    assert state_of(stuck) == "D"
+    assert look_at(stuck).state == "D"
     assert (f"warning: on host localhost pid {stuck} (sh) is stuck in the kernel (state D) and was not waited for"
             in err.decode())
 

@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0
 import datetime
 import json
 import os
-import pathlib
 import pty
 import select
 import signal
@@ -14,6 +13,7 @@ import time
 
 import pytest
 
+from harness.processes import look_at
 from harness.waiting import wait_for
 from launching import lines_by_rank, run, start
 
@@ -77,7 +77,7 @@ def test_a_timestamp_is_of_when_the_rank_wrote_not_of_when_hvrun_heard_it(hvrun,
                     f"echo $$ > {tmp_path}/pid; until [ -e {go} ]; do sleep 0.01; done; date +%s.%N; : > {done}")
     wait_for((tmp_path / "pid").exists, 10, "the rank")
     process.send_signal(signal.SIGSTOP)
-    wait_for(lambda: " T " in pathlib.Path(f"/proc/{process.pid}/stat").read_text(), 5, "hvrun stopped")
+    wait_for(lambda: look_at(process.pid).state == "T", 5, "hvrun stopped")
     go.touch()
     wait_for(done.exists, 10, "the rank has written")
     written = time.time()
