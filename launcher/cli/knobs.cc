@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/cli/knobs.h"
 
+#include "src/contract/runtime_knobs.h"
+
 namespace hv::launcher {
 
 const std::vector<Knob>& launcher_knobs() {
@@ -16,6 +18,10 @@ const std::vector<Knob>& launcher_knobs() {
        kLeastLostAfterSeconds},
   };
   return table;
+}
+
+std::vector<std::string> misspelt_variables(const Environment& environment) {
+  return misspelt_knobs({launcher_knobs(), runtime_knobs()}, environment);
 }
 
 }  // namespace hv::launcher

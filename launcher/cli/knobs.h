@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "src/base/knob.h"
@@ -13,5 +14,8 @@ constexpr double kLeastLostAfterSeconds = 0.5;
 
 // An option on the command line beats its knob.
 const std::vector<Knob>& launcher_knobs();
+
+// A line for each variable that looks like a knob of hvrun's or the ranks' and is none.
+std::vector<std::string> misspelt_variables(const Environment& environment);
 
 }  // namespace hv::launcher

@@ -19,7 +19,6 @@
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
-#include "src/contract/runtime_knobs.h"
 #include "src/process/birth.h"
 
 namespace hv::launcher {
@@ -60,7 +59,7 @@ int print_offline_plan(const JobSpec& spec, const HostList& list) {
 
 int launch(const JobSpec& spec, const Environment& environment) {
   const HostList list = allocate(spec.hosts, spec.host_file);
-  for (const std::string& line : misspelt_knobs({launcher_knobs(), runtime_knobs()}, environment))
+  for (const std::string& line : misspelt_variables(environment))
     std::fprintf(stderr, "hvrun: warning: %s\n", line.c_str());
   if (spec.dry_run_offline) return print_offline_plan(spec, list);
   configure_log(spec.verbose ? LogLevel::kInfo : LogLevel::kWarn, "hvrun");

@@ -10,8 +10,8 @@
 namespace hv::runtime {
 namespace {
 
-std::string seconds_text(Duration time) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
+std::string whole_seconds_text(Duration time) {
+  return seconds_text(std::chrono::duration_cast<std::chrono::seconds>(time));
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ std::optional<Duration> ParentWatch::inspect(TimePoint waits_since, TimePoint ti
 
 std::string stall_words(const Waiting& stall, int size, TimePoint time) {
   std::string words = "tensor '" + printable(stall.name) + "' has waited " +
-                      seconds_text(time - stall.since) + " for " + ranks_text(stall.missing);
+                      whole_seconds_text(time - stall.since) + " for " + ranks_text(stall.missing);
   if (!stall.silent.empty()) {
     words += ", some of which may have it: nothing was heard of it from " +
              ranks_text(stall.silent) + ", which speaks for others of its host, too";
@@ -55,9 +55,9 @@ std::string stall_words(const Waiting& stall, int size, TimePoint time) {
 }
 
 std::string silence_words(const Silence& silence) {
-  return "tensor '" + printable(silence.name) + "' has waited " + seconds_text(silence.waited) +
-         ": nothing was heard for " + seconds_text(silence.silent) + " from rank " +
-         std::to_string(silence.rank) +
+  return "tensor '" + printable(silence.name) + "' has waited " +
+         whole_seconds_text(silence.waited) + ": nothing was heard for " +
+         whole_seconds_text(silence.silent) + " from rank " + std::to_string(silence.rank) +
          ", on whose word this rank waits. Its process may be stopped, its host overloaded or out "
          "of reach";
 }
