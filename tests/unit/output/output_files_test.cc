@@ -164,6 +164,7 @@ TEST_CASE("a file that cannot be opened is told by name, and its rank's bytes ar
   CHECK(breakage.stream == 0);
   CHECK(breakage.what == "write output to " + folder.path() + "/rank.0/stdout");
   owner.wait_written(0, 2);
+  room.finish();
 }
 
 TEST_CASE("an output directory that cannot be made is an error before anything starts") {

@@ -113,6 +113,7 @@ TEST_CASE("flush_then does not call back before the last byte is written") {
   CHECK(is_written.wait_for(0s) == std::future_status::timeout);
   CHECK(out.read(line.size() + 4).size() == line.size() + 4);
   is_written.get();
+  room.finish();
 }
 
 TEST_CASE("a stream's end brings out its last line, while the room goes on") {
@@ -154,6 +155,7 @@ TEST_CASE("a full device is told with the system's reason") {
   OutputRoom room(options, owner.written(), owner.broken());
   room.add(chunk(0, 1, "x\n"));
   CHECK(owner.wait_broken().errno_value == ENOSPC);
+  room.finish();
 }
 
 TEST_CASE(
@@ -180,6 +182,7 @@ TEST_CASE("the room sets O_NONBLOCK on nothing") {
   room.flush();
   CHECK((::fcntl(out.writer.get(), F_GETFL) & O_NONBLOCK) == 0);
   CHECK((::fcntl(errors.writer.get(), F_GETFL) & O_NONBLOCK) == 0);
+  room.finish();
 }
 
 TEST_CASE("finish_within leaves a blocked writer behind, and no callback comes afterwards") {
@@ -238,4 +241,5 @@ TEST_CASE("the room knows each rank's last lines") {
   room.add(chunk(0, 2, "b"));
   CHECK(room.last_lines(0) == std::vector<std::string>{"a", "b"});
   CHECK(room.last_lines(1).empty());
+  room.finish();
 }
