@@ -71,8 +71,12 @@ TEST_CASE("a rank that leaves ends what others have pending, and names itself") 
 }
 
 TEST_CASE("a shutdown beside a wait ends that wait") {
-  run_job(in_shape({2}), [](Rank& rank) {
-    if (rank.rank == 1) return;
+  std::atomic<bool> is_ended{false};
+  run_job(in_shape({2}), [&is_ended](Rank& rank) {
+    if (rank.rank == 1) {  // stays: its leaving would end the operation too, or refuse it
+      while (!is_ended) std::this_thread::yield();
+      return;
+    }
     const std::int64_t one = 1;
     float value = 1;
     std::uint64_t handle = 0;
@@ -81,6 +85,7 @@ TEST_CASE("a shutdown beside a wait ends that wait") {
     std::thread waiter([&] { outcome = rank.wait(handle); });
     rank.context.shutdown();
     waiter.join();
+    is_ended = true;
     expect(outcome.code == StatusCode::kShutdown, outcome.message);
   });
 }
