@@ -12,6 +12,7 @@ set(HVRUN_PYTEST_TIMEOUT_cli 1800)
 set(HVRUN_PYTEST_TIMEOUT_lint 600)
 set(HVRUN_PYTEST_TIMEOUT_c 600)
 set(HVRUN_PYTEST_TIMEOUT_ranks 1200)
+set(HVRUN_PYTEST_TIMEOUT_python 900)
 
 function(hvrun_pytest label)
   foreach(_file ${ARGN})
@@ -24,7 +25,8 @@ function(hvrun_pytest label)
     set_tests_properties(${_name} PROPERTIES LABELS ${label} TIMEOUT ${HVRUN_PYTEST_TIMEOUT_${label}} ENVIRONMENT
                          "HVRUN_BUILD_DIR=${PROJECT_BINARY_DIR};HVRUN_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
     if(label STREQUAL "cluster")
-      set_tests_properties(${_name} PROPERTIES RESOURCE_LOCK cluster)  # hosts share bridge names and both cores
+      # Hosts share bridge names and both cores. One after the other they are the longest way to the end: begun first.
+      set_tests_properties(${_name} PROPERTIES RESOURCE_LOCK cluster COST 1000)
     endif()
   endforeach()
 endfunction()

@@ -61,8 +61,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (const auto* launch = std::get_if<LaunchCommand>(&line)) {
       check(launch->spec, words);
       plan(launch->spec, environment);
-    } else if (std::holds_alternative<EnvCommand>(line)) {
-      HV_CHECK(!env_table(environment).empty(), "a table");
+    } else if (const auto* env = std::get_if<EnvCommand>(&line)) {
+      const bool shows = env->shows_algorithms;
+      HV_CHECK(!(shows ? env_algorithms : env_table)(environment).empty(), "a table");
     } else {
       HV_CHECK(!std::get<PrintCommand>(line).text.empty(), "words");
     }

@@ -1,7 +1,8 @@
 // main() of a fuzz target without libFuzzer: its corpus, then seeded mutations of it.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   fuzz_x --corpus DIR     every file of DIR and every seed, then 20,000 x HVRUN_TEST_SCALE mutations
+//   fuzz_x --corpus DIR     every file of DIR and every seed, then 20,000 x HVRUN_TEST_SCALE
+//                           mutations
 //   fuzz_x FILE...          these inputs only: to repeat a failure
 //   fuzz_x --write DIR      the seeds that are made in code, as files, for libFuzzer
 // HVRUN_TEST_SEED repeats a run. Each input is in the file "<program>.input" of the current folder

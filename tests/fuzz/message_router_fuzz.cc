@@ -33,6 +33,7 @@ class ScriptedTransport : public Transport, public Channel {
     return std::as_bytes(std::span(rest_.data(), std::min(step_, rest_.size())));
   }
   void consume(std::size_t size) override { rest_.remove_prefix(size); }
+  void shrink() override {}
 
  private:
   std::string_view rest_;

@@ -67,7 +67,8 @@ std::vector<std::string> seeds() {
           seed(1, rendezvous::Welcome{}),
           seed(1, rendezvous::Put{"key", "value"}),
           seed(1, rendezvous::Value{true, "value"}),
-          seed(1, rendezvous::Event{1, "killed"})};
+          seed(1, rendezvous::Event{1, "killed"}),
+          seed(1, rendezvous::Silence{true})};
 }
 
 }  // namespace hv::fuzz
@@ -81,11 +82,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using namespace hv::wire;
     check_each<Hello, Setup, SetUp, ProbeRequest, ProbeReply, Launch, Ready, Problem, Go, Started,
                Output, Credit, Exited, Signal, Pause, Stdin, End, Empty, Query, QueryReply, FenceIn,
-               FenceOut, RankLost, RankDied, Ping, Pong, Note, FenceStalled>(type, payload);
+               FenceOut, RankLost, RankDied, Ping, Pong, Note, FenceStalled, Silence, SilenceNoted>(
+        type, payload);
   } else {
     using namespace hv::rendezvous;
-    check_each<Join, Welcome, Refused, Put, Fence, FenceDone, Get, Value, Lost, Goodbye, Event>(
-        type, payload);
+    check_each<Join, Welcome, Refused, Put, Fence, FenceDone, Get, Value, Lost, Goodbye, Event,
+               Silence>(type, payload);
   }
   return 0;
 }

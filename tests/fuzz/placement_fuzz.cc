@@ -44,12 +44,16 @@ void place(fuzz::Input& input) {
 struct Card {
   std::uint16_t port = 0;
   std::string machine;
+  std::string host;
   std::vector<std::string> addresses;
+  std::vector<std::uint8_t> kinds;
   template <class Archive>
   void fields(Archive& archive) {
     archive(port);
     archive(machine);
+    archive(host);
     archive(addresses);
+    archive(kinds);
   }
 };
 
@@ -67,10 +71,11 @@ void take_addresses(std::string_view card) {
 namespace hv::fuzz {
 
 std::vector<std::string> seeds() {
-  return {"a" + encode(Card{4000, "boot/1", {"10.0.0.1", "fd00::1", "127.0.0.1"}}),
-          "a" + encode(Card{1, "", std::vector<std::string>(17, "10.0.0.1")}),
-          std::string("p\x00\x02\x00\x01\x02\x00\x00\x01\x01", 10),
-          std::string("p\x00\x02\x00\x00\x02\x01\x01\x02\x00\x01\x02\x01", 13)};
+  return {
+      "a" + encode(Card{4000, "boot/1", "node1", {"10.0.0.1", "fe80::1", "127.0.0.1"}, {0, 2, 3}}),
+      "a" + encode(Card{1, "", "", std::vector<std::string>(17, "10.0.0.1"), {}}),
+      std::string("p\x00\x02\x00\x01\x02\x00\x00\x01\x01", 10),
+      std::string("p\x00\x02\x00\x00\x02\x01\x01\x02\x00\x01\x02\x01", 13)};
 }
 
 }  // namespace hv::fuzz

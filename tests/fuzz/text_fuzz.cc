@@ -5,6 +5,8 @@
 
 #include "src/base/text.h"
 #include "src/net/address.h"
+#include "src/net/interfaces.h"
+#include "src/net/port_range.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace hv;
@@ -44,7 +46,24 @@ void check_address(std::string_view text) {
   if (!address) return;
   HV_CHECK(text.find('\0') == text.npos, "nothing is hidden behind a zero byte");
   const auto again = SocketAddress::parse(address->ip(), 22);
-  HV_CHECK(again && again->text() == address->text(), "an address is what it prints as");
+  const bool has_scope = text.find('%') != text.npos;  // it is told in text(), not in ip()
+  HV_CHECK(again && again->ip() == address->ip(), "an address is what it prints as");
+  HV_CHECK(has_scope || again->text() == address->text(), "and with its port");
+}
+
+void check_network_knobs(std::string_view text) {
+  if (const auto range = parse_port_range(text)) {
+    HV_CHECK(range->is_any() || (range->first >= 1 && range->count() >= 1), "ports in order");
+    const auto again = parse_port_range(range->is_any() ? "" : range->text());
+    HV_CHECK(again && again->text() == range->text(), "a range is what it prints as");
+  }
+  const auto filter = InterfaceFilter::parse(text);
+  if (!filter) return;
+  const std::vector<InterfaceAddress> all = {{"eth0", "10.1.2.3"},
+                                             {"docker0", "172.17.0.1", AddressKind::kInsideHost},
+                                             {"eth0", "fe80::1", AddressKind::kLinkLocal}};
+  for (const InterfaceAddress& chosen : choose_addresses(all, *filter))
+    HV_CHECK(filter->allows(chosen), "only what is allowed is chosen");
 }
 
 }  // namespace
@@ -54,5 +73,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_numbers(text);
   check_words(text);
   check_address(text);
+  check_network_knobs(text);
   return 0;
 }
