@@ -1,59 +1,66 @@
-"""Rows of the collective layer: blocking allreduce of float32 beside MPI_Allreduce. SPDX-License-Identifier: Apache-2.0
+"""Rows of the collective layer, beside OpenMPI's collectives. SPDX-License-Identifier: Apache-2.0
 
-One run of either program is one round. The peer's configuration is chosen per size among those below; both sides
-are pinned, or neither is, as that configuration has it.
+The peer's configuration is chosen per size among those below; both sides are pinned, or neither is, as it has it.
 """
 
-import json
-import shlex
-
 import programs
-from rounds import NotRun, Rounds, fastest, interleave
+from rounds import Rounds, interleave
+from sweep import Program, Sweep
 
-KIB, MIB = 1 << 10, 1 << 20
-# mpirun's options, and whether they pin each rank to a core.
+BUDGET_S = 0.15  # of one operation and size in a run, about
+NO_COPY = ["--mca", "btl_vader_single_copy_mechanism", "none"]
+CMA = ["--mca", "btl_vader_single_copy_mechanism", "cma"]
+EAGER = "btl_vader_eager_limit"
+# mpirun's options, and whether they pin each rank to a core. More ranks than cores: never pinned.
 PEERS = [
     (["--bind-to", "core"], True),
     (["--bind-to", "none"], False),
-    (["--bind-to", "core", "--mca", "btl_vader_single_copy_mechanism", "none"], True),
-    (["--bind-to", "core", "--mca", "btl_vader_eager_limit", "65536"], True),
-    (["--bind-to", "core", "--mca", "btl_vader_single_copy_mechanism", "cma", "--mca", "btl_vader_eager_limit", "16384"], True),
+    (["--bind-to", "core", *NO_COPY], True),
+    (["--bind-to", "core", "--mca", EAGER, "65536"], True),
+    (["--bind-to", "core", *CMA, "--mca", EAGER, "16384"], True),
+]
+CROWDED_PEERS = [
+    (["--bind-to", "none"], False),
+    (["--bind-to", "none", *NO_COPY], False),
+    (["--bind-to", "none", "--mca", EAGER, "65536"], False),
 ]
 
 
-def median_us(words):
-    """The figure that either benchmark program prints for its one size."""
-    lines = programs.run(words).splitlines()
-    try:
-        return json.loads(lines[-1])["median_us"]
-    except (IndexError, ValueError, KeyError) as error:
-        raise NotRun(f"{shlex.join(map(str, words))}: printed no result") from error
-
-
-def own_command(bench, ranks, size, pinned, *more):
-    words = [bench.program("bench_collective_allreduce"), "--ranks", ranks, "--sizes", size, "--json", *more]
+def own_words(bench, ranks, pinned, *more):
+    words = [bench.program("bench_collective"), "--ranks", str(ranks), "--json", "--budget", str(BUDGET_S), *more]
     return words + (["--pin"] if pinned else [])
 
 
-def peer_command(bench, ranks, size, options):
-    return [programs.need_program("mpirun"), "-np", str(ranks), *options, bench.program("bench_mpi_allreduce"),
-            "--sizes", str(size), "--json"]
+def ours(bench, ranks, pinned):
+    return Program(lambda operations, sizes: own_words(bench, ranks, pinned, "--op", operations, "--sizes", sizes))
 
 
-def beside_mpi(size, ranks=2):
-    def measure(bench):
-        options, pinned = fastest(PEERS, lambda peer: median_us(peer_command(bench, ranks, size, peer[0])), tries=3)
-        ours, peer = own_command(bench, ranks, size, pinned), peer_command(bench, ranks, size, options)
-        return Rounds("us", interleave(lambda: median_us(ours), lambda: median_us(peer), bench.rounds), shlex.join(map(str, peer)))
+def peer(bench, ranks, options):
+    start = [programs.need_program("mpirun"), "-np", str(ranks), *options]
+    if not ranks_fit(ranks):
+        start.append("--oversubscribe")
+    return Program(lambda operations, sizes: [*start, bench.program("bench_mpi"), "--op", operations, "--sizes", sizes,
+                                              "--json", "--budget", str(BUDGET_S)])
 
-    return measure
+
+def ranks_fit(ranks):
+    return ranks <= programs.usable_cores()
+
+
+def beside_mpi(operation, ranks):
+    """The sweep over an operation's sizes inside this host."""
+    def candidates(bench):
+        return [(ours(bench, ranks, pinned), peer(bench, ranks, options))
+                for options, pinned in (PEERS if ranks_fit(ranks) else CROWDED_PEERS)]
+
+    return Sweep(f"collective layer, {operation}, {ranks} ranks", "OpenMPI", candidates)
 
 
 def beside_copies(size, ranks=2):
     """All ranks copying that many bytes at the same time."""
     def measure(bench):
-        ours, copies = own_command(bench, ranks, size, True), own_command(bench, ranks, size, True, "--copy")
-        return Rounds("us", interleave(lambda: median_us(ours), lambda: median_us(copies), bench.rounds),
-                      shlex.join(map(str, copies)))
+        own, copies = own_words(bench, ranks, True, "--sizes", str(size)), own_words(bench, ranks, True, "--copy", "--sizes", str(size))
+        return Rounds("us", interleave(lambda: programs.median_us(own), lambda: programs.median_us(copies), bench.rounds),
+                      programs.shown(copies), programs.shown(own))
 
     return measure

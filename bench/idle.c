@@ -1,4 +1,5 @@
-/* What an initialised runtime costs while its program does nothing: prints the share of a core that this rank used.
+/* What an initialised runtime costs while its program does nothing: prints the share of a core
+ * that this rank used.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <hvrun/hvrun.h>
 #include <stdio.h>

@@ -23,7 +23,7 @@ def local(bench):
     programs.seconds(ours)
     pairs = interleave(lambda: programs.seconds(ours, STARTS_A_ROUND), lambda: programs.seconds(peer, STARTS_A_ROUND),
                        bench.rounds)
-    return Rounds("s", pairs, shlex.join(peer))
+    return Rounds("s", pairs, shlex.join(peer), programs.shown(ours))
 
 
 def over_ssh(bench):
@@ -34,4 +34,5 @@ def over_ssh(bench):
              sys.executable, programs.SOURCE / "bench/ssh_rounds.py", "--hvrun", bench.hvrun, "--hosts", ",".join(HOSTS),
              "--rounds", str(bench.rounds)]
     pairs = json.loads(programs.run(words, more_environment={"HVRUN_BIN_DIR": str(bench.hvrun.parent)}).splitlines()[-1])
-    return Rounds("s", pairs, "; ".join(f"ssh {name} true" for name in HOSTS) + " (at once)")
+    return Rounds("s", pairs, "; ".join(f"ssh {name} true" for name in HOSTS) + " (at once)",
+                  programs.shown([bench.hvrun, "-H", ",".join(name + ":1" for name in HOSTS), "true"]))

@@ -99,7 +99,7 @@ def beside_mpirun(bench):
         seconds_into(own_file, ours)
         check_lines(own_file)
         pairs = interleave(lambda: seconds_into(own_file, ours), lambda: seconds_into(peer_file, peer), bench.rounds)
-    return Rounds("s", pairs, shlex.join(map(str, peer)))
+    return Rounds("s", pairs, programs.shown(peer), programs.shown(ours))
 
 
 def beside_bare_pipes(bench):
@@ -108,4 +108,4 @@ def beside_bare_pipes(bench):
         seconds_into(own_file, ours)
         check_lines(own_file)
         pairs = interleave(lambda: seconds_into(own_file, ours), lambda: seconds_of_pipes((one, two), writer), bench.rounds)
-    return Rounds("s", pairs, " & ".join([shlex.join(map(str, writer)) + " | cat"] * RANKS))
+    return Rounds("s", pairs, " & ".join([programs.shown(writer) + " | cat"] * RANKS), programs.shown(ours))

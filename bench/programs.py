@@ -1,5 +1,6 @@
 """The programs that are measured, and how one run is timed. SPDX-License-Identifier: Apache-2.0"""
 
+import json
 import os
 import pathlib
 import shlex
@@ -20,6 +21,11 @@ LONGEST_RUN_S = 300
 def environment():
     kept = {name: value for name, value in os.environ.items() if not name.startswith(LEFT_OUT)}
     return {**kept, **PEER_ENVIRONMENT}
+
+
+def shown(words):
+    """A command line that can be pasted; programs of this tree by their place in it."""
+    return shlex.join(str(word) for word in words).replace(f"{SOURCE}/", "")
 
 
 def need_program(name):
@@ -51,8 +57,28 @@ def seconds(words, times=1):
     return (time.perf_counter() - begun) / times
 
 
+def json_lines(text, words):
+    """What a measuring program printed, one object a line."""
+    try:
+        return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    except ValueError as error:
+        raise NotRun(f"{shown(words)}: printed no result: {error}") from error
+
+
 def first_line(words):
     try:
         return run(words).splitlines()[0]
     except (NotRun, IndexError):
         return "absent"
+
+
+def median_us(words):
+    """The figure of a program that measures one thing."""
+    results = json_lines(run(words), words)
+    if not results:
+        raise NotRun(f"{shown(words)}: printed no result")
+    return results[-1]["median_us"]
+
+
+def usable_cores():
+    return len(os.sched_getaffinity(0))

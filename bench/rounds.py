@@ -7,6 +7,7 @@ from round to round, and only figures of the same round are compared.
 """
 
 import dataclasses
+import math
 import statistics
 
 LEAST_ROUNDS = 7
@@ -45,6 +46,17 @@ def at_most_more(limit, unit):
     return Rule(f"<= peer + {limit:g} {unit}", limit, False, lambda ours, peer: ours - peer, unit)
 
 
+def at_most_larger_of(limit, unit, times):
+    """We take at most so much more than the peer, or so many times as long: whichever is larger."""
+    return Rule(f"<= peer + {limit:g} {unit} or {times:g} x", 1, False,
+                lambda ours, peer: ours / max(peer + limit, times * peer), "of that")
+
+
+def reported(unit="x"):
+    """No limit: the figure is told, for information."""
+    return Rule("for information", math.inf, False, lambda ours, peer: ours / peer if peer else ours, unit)
+
+
 def at_most(limit, unit):
     """An absolute limit, for what has no peer."""
     return Rule(f"<= {limit:g} {unit}", limit, False, lambda ours, peer: ours, unit)
@@ -57,6 +69,9 @@ class Rounds:
     unit: str
     pairs: list
     peer_command: str = ""
+    own_command: str = ""
+    note: str = ""  # what else was seen while it was measured
+    is_counted: bool = False  # the figures are the same in every run: one round is as good as many
 
     def judge(self, rule):
         figures = [rule.figure(ours, peer) for ours, peer in self.pairs]
@@ -64,7 +79,8 @@ class Rounds:
         has_peer = self.pairs[0][1] is not None
         return Judgement(rule.holds(median), median, min(figures), max(figures), len(figures),
                          statistics.median(ours for ours, _ in self.pairs),
-                         statistics.median(peer for _, peer in self.pairs) if has_peer else None)
+                         statistics.median(peer for _, peer in self.pairs) if has_peer else None,
+                         self.is_counted or len(figures) >= LEAST_ROUNDS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,12 +92,13 @@ class Judgement:
     rounds: int
     ours: float
     peer: float | None
+    is_final: bool  # rounds enough for a verdict
 
 
-def interleave(ours, peer, rounds):
+def interleave(ours, peer, rounds, first=0):
     """Calls ours() and peer() in turn, each round in the other order; gives the pairs of what they returned."""
     pairs = []
-    for number in range(rounds):
+    for number in range(first, first + rounds):
         if number % 2:
             theirs, own = peer(), ours()
         else:

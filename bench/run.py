@@ -4,38 +4,43 @@ SPDX-License-Identifier: Apache-2.0
 
 Every budget is a row with target, measured figure and PASS or MISS. A row that could not be measured is NOT RUN and
 counts as a miss; rows of work that is still to come are listed and count for nothing. Exit status 1 if any missed.
+With fewer than 7 rounds it is a trial: every verdict says so, and the exit status is 1.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import json
+import math
 import pathlib
+import signal
 import sys
+import time
 
-import collective
-import idle
-import launch
-import logs
+import gloo
 import programs
-from rounds import LEAST_ROUNDS, NotRun, Rule, at_least_times_faster, at_most, at_most_more, at_most_times
+from rounds import LEAST_ROUNDS, NotRun
+from table import ROWS, chosen
 
-KIB, MIB = 1 << 10, 1 << 20
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    name: str
-    what: str
-    rule: Rule
-    measure: callable = None  # None: of later work
+TRIAL = "TRIAL"
+NO_TIME = "no time was left (--minutes)"
+FIGURES = programs.SOURCE / "docs/figures"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Bench:
-    """What rows measure with."""
+    """What rows measure with. What they keep running between rounds ends with the 'with'."""
 
     build: pathlib.Path
     rounds: int
+    resources: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
+    kept: dict = dataclasses.field(default_factory=dict)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return self.resources.__exit__(*error)
 
     @property
     def hvrun(self):
@@ -47,96 +52,142 @@ class Bench:
             raise NotRun(f"{path} is not built")
         return path
 
+    def keep(self, key, make):
+        """What make() gives, entered once and left at the end; asked for again by its key."""
+        if key not in self.kept:
+            self.kept[key] = self.resources.enter_context(make())
+        return self.kept[key]
 
-def collective_rows():
-    for size in (4, KIB, 16 * KIB):
-        yield Row(f"allreduce-{size}", f"collective layer, {size} B, 2 ranks, beside MPI_Allreduce", at_most_more(3, "us"),
-                  collective.beside_mpi(size))
-    for mib, faster in ((1, 2), (4, 2), (16, 2), (64, 2.5)):
-        yield Row(f"allreduce-{mib}m", f"collective layer, {mib} MiB, 2 ranks, beside MPI_Allreduce",
-                  at_least_times_faster(faster), collective.beside_mpi(mib * MIB))
-    yield Row("allreduce-copy", "collective layer, 64 MiB, beside both ranks copying 64 MiB", at_least_times_faster(0.9),
-              collective.beside_copies(64 * MIB))
+    def gloo(self, ranks, pinned):
+        return self.keep(("gloo", ranks, pinned), lambda: gloo.here(ranks, pinned))
 
 
-ROWS = [
-    Row("launch", "hvrun -np 2 true, beside mpirun", at_most_times(0.5), launch.local),
-    Row("ssh", "the same over SSH on 3 hosts, beside three ssh at once", at_most_times(1.2), launch.over_ssh),
-    Row("logs-large", "2 x 1 million labelled lines to a file, 32 KiB writes, beside mpirun --tag-output",
-        at_least_times_faster(4), logs.beside_mpirun),
-    Row("logs-lines", "the same, one write a line, beside two bare pipes into cat", at_most_times(1.2), logs.beside_bare_pipes),
-    *collective_rows(),
-    Row("idle", "CPU of an initialised, idle runtime", at_most(0.1, "% of a core"), idle.share_of_a_core),
-    Row("agents-1024", "1,024 agents on this machine, through the tree", at_most(15, "s")),
-    Row("engine-4", "one 4-byte allreduce through the engine, 2 ranks, beside PyTorch's Gloo", at_most_times(0.05)),
-    Row("engine-4-4", "the same with 4 ranks", at_most_times(0.06)),
-    Row("resnet50", "one ResNet-50 step, 2 ranks, beside PyTorch's DDP over Gloo", at_most_times(0.25)),
-    Row("allreduce-4-ranks", "collective layer, 4 ranks on 2 cores, beside MPI_Allreduce", at_most_times(1.3)),
-]
+def verdict_of(row, judged):
+    verdict = "INFO" if row.rule.limit == math.inf else "PASS" if judged.holds else "MISS"
+    return verdict if judged.is_final else f"{TRIAL} {verdict}"
+
+
+def described(row):
+    """What a result says of its row, measured or not."""
+    result = {"row": row.name, "what": row.what, "target": row.rule.text, "unit": row.rule.unit, "recorded": row.recorded}
+    if row.sweep:
+        result.update(series=row.sweep.title, peer_name=row.sweep.peer, op=row.point[0], bytes=row.point[1])
+    return result
+
+
+def unmeasured(row, reason):
+    return {**described(row), "verdict": "NOT RUN", "reason": reason, "counts": row.is_there()}
 
 
 def measure(row, bench):
     """The row's result as a JSON-ready dict."""
-    result = {"row": row.name, "what": row.what, "target": row.rule.text, "unit": row.rule.unit}
-    if row.measure is None:
-        return {**result, "verdict": "NOT RUN", "reason": "of later work", "counts": False}
+    if not row.is_there():
+        return unmeasured(row, "of later work")
     try:
-        rounds = row.measure(bench)
+        rounds = row.rounds(bench)
     except NotRun as reason:
-        return {**result, "verdict": "NOT RUN", "reason": str(reason), "counts": True}
+        return unmeasured(row, str(reason))
     judged = rounds.judge(row.rule)
-    return {**result, "verdict": "PASS" if judged.holds else "MISS", "counts": True, "measured": judged.median,
+    return {**described(row), "verdict": verdict_of(row, judged), "counts": True, "measured": judged.median,
             "lowest": judged.lowest, "highest": judged.highest, "rounds": judged.rounds, "ours": judged.ours,
-            "peer": judged.peer, "absolute_unit": rounds.unit, "peer_command": rounds.peer_command}
+            "peer": judged.peer, "absolute_unit": rounds.unit, "peer_command": rounds.peer_command,
+            "own_command": rounds.own_command, "note": rounds.note}
 
 
 def is_missed(result):
-    return result["counts"] and result["verdict"] != "PASS"
+    return result["counts"] and result["verdict"] not in ("PASS", "INFO")
 
 
 def as_text(result):
-    """One line for the verdict, one for the absolute figures."""
+    """One line for the verdict, one for the absolute figures, one for each command, others for what else is known."""
     head = f"{result['verdict']:7}  {result['row']:17} {result['target']:24}"
     if "measured" not in result:
         return f"{head} {result['reason']}\n         {result['what']}"
     figures = f"{result['measured']:.3g} {result['unit']} ({result['lowest']:.3g} .. {result['highest']:.3g}, {result['rounds']} rounds)"
     absolute = f"hvrun {result['ours']:.4g} {result['absolute_unit']}"
     if result["peer"] is not None:
-        absolute += f", peer {result['peer']:.4g} {result['absolute_unit']}: {result['peer_command']}"
-    return f"{head} {figures}\n         {result['what']}; {absolute}"
+        absolute += f", {result.get('peer_name', 'peer')} {result['peer']:.4g} {result['absolute_unit']}"
+    commands = [f"{who}: {command}" for who, command in (("hvrun", result["own_command"]), ("peer ", result["peer_command"])) if command]
+    more = [text for text in (result["recorded"], result["note"]) if text]
+    return "\n         ".join([f"{head} {figures}", f"{result['what']}; {absolute}", *commands, *more])
+
+
+def summary(results, seconds):
+    took = f"{len(results)} rows in {seconds / 60:.0f} min"
+    if any(result["verdict"].startswith(TRIAL) for result in results):
+        return f"{took}; a trial: verdicts take {LEAST_ROUNDS} rounds"
+    missed = [result["row"] for result in results if is_missed(result)]
+    return f"{took}, {len(missed)} missed" + (": " + ", ".join(missed) if missed else "")
+
+
+def list_of(rows):
+    return "\n".join(f"{row.group:14} {row.name:34} {row.rule.text:26} {row.what}" for row in rows)
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=programs.SOURCE / "build/release", help="build folder")
     parser.add_argument("--json", action="store_true", help="one object per row, after one that names the machine")
-    parser.add_argument("--rounds", type=int, default=11, help=f"at least {LEAST_ROUNDS}")
-    parser.add_argument("row", nargs="*", help="names of rows, or their beginnings; default: all")
+    parser.add_argument("--list", action="store_true", help="only say which rows there are: group, name, target, what")
+    parser.add_argument("--plot", action="store_true", help=f"draw what was measured into {programs.shown([FIGURES])}")
+    parser.add_argument("--plot-from", type=pathlib.Path, metavar="FILE",
+                        help="draw what an earlier run wrote by --json; measure nothing")
+    parser.add_argument("--rounds", type=int, default=11, help=f"fewer than {LEAST_ROUNDS} make it a trial (default 11)")
+    parser.add_argument("--minutes", type=float, default=120, help="after that no further row is begun (default 120)")
+    parser.add_argument("row", nargs="*", help="names of rows or groups, or their beginnings; default: all")
     arguments = parser.parse_args()
-    if arguments.rounds < LEAST_ROUNDS:
-        parser.error(f"--rounds: at least {LEAST_ROUNDS}")
-    for name in arguments.row:
-        if not any(row.name.startswith(name) for row in ROWS):
-            parser.error(f"no row '{name}'; there are: {', '.join(row.name for row in ROWS)}")
+    if arguments.rounds < 1:
+        parser.error("--rounds: at least 1")
+    try:
+        arguments.rows = chosen(arguments.row)
+    except ValueError as word:
+        parser.error(f"no row or group '{word}'; groups: {', '.join(dict.fromkeys(row.group for row in ROWS))} (--list has the rows)")
     return arguments
+
+
+def run(arguments):
+    results, end = [], time.monotonic() + 60 * arguments.minutes
+    with Bench(arguments.build.resolve(), arguments.rounds) as bench:
+        for row in arguments.rows:
+            if row.sweep:
+                row.sweep.want(row.point)
+        for row in arguments.rows:
+            results.append(measure(row, bench) if time.monotonic() < end else unmeasured(row, NO_TIME))
+            print(json.dumps(results[-1]) if arguments.json else as_text(results[-1]), flush=True)
+    return results
+
+
+def machine(build):
+    return {"hvrun": programs.first_line([build / "bin/hvrun", "--version"]), "mpirun": programs.first_line(["mpirun", "--version"]),
+            "ssh": programs.first_line(["sh", "-c", "ssh -V 2>&1"]), "torch": gloo.version(), "cores": str(programs.usable_cores())}
+
+
+def draw(results):
+    import plot  # only where it is asked for: matplotlib is large
+
+    for path in plot.draw(results, FIGURES):
+        print(f"drew {programs.shown([path])}", file=sys.stderr)
 
 
 def main():
     arguments = parse_arguments()
-    bench = Bench(arguments.build.resolve(), arguments.rounds)
-    peer = {"hvrun": programs.first_line([bench.build / "bin/hvrun", "--version"]), "mpirun": programs.first_line(["mpirun", "--version"]),
-            "ssh": programs.first_line(["sh", "-c", "ssh -V 2>&1"])}
-    print(json.dumps(peer) if arguments.json else ", ".join(f"{name}: {version}" for name, version in peer.items()), flush=True)
-    results = []
-    for row in ROWS:
-        if arguments.row and not any(row.name.startswith(name) for name in arguments.row):
-            continue
-        results.append(measure(row, bench))
-        print(json.dumps(results[-1]) if arguments.json else as_text(results[-1]), flush=True)
-    missed = [result["row"] for result in results if is_missed(result)]
+    if arguments.list:
+        print(list_of(arguments.rows))
+        return 0
+    if arguments.plot_from:
+        with open(arguments.plot_from) as lines:
+            draw([result for result in map(json.loads, lines) if "row" in result])
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # hosts, ranks and folders go, as by Ctrl-C
+    peers = machine(arguments.build.resolve())
+    print(json.dumps(peers) if arguments.json else ", ".join(f"{name}: {version}" for name, version in peers.items()), flush=True)
+    begun = time.monotonic()
+    results = run(arguments)
     if not arguments.json:
-        print(f"{len(results)} rows, {len(missed)} missed" + (": " + ", ".join(missed) if missed else ""))
-    return 1 if missed else 0
+        print(summary(results, time.monotonic() - begun))
+    if arguments.plot:
+        draw(results)
+    return 1 if any(is_missed(result) for result in results) else 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 
 import rounds  # noqa: E402
 import run  # noqa: E402
+import table  # noqa: E402
 from rounds import NotRun, Rounds  # noqa: E402
 
 
@@ -25,7 +26,9 @@ def test_ratios_of_the_same_round_count_and_not_those_of_the_medians():
 @pytest.mark.parametrize("rule, holds", [
     (rounds.at_most_times(0.5), True), (rounds.at_most_times(0.4), False),
     (rounds.at_least_times_faster(2), True), (rounds.at_least_times_faster(2.5), False),
-    (rounds.at_most_more(-1, "us"), True), (rounds.at_most_more(-2, "us"), False)])
+    (rounds.at_most_more(-1, "us"), True), (rounds.at_most_more(-2, "us"), False),
+    (rounds.at_most_larger_of(-1, "us", 0.4), True), (rounds.at_most_larger_of(-1.5, "us", 0.5), True),
+    (rounds.at_most_larger_of(-1.5, "us", 0.4), False)])
 def test_each_rule_passes_at_its_limit_and_misses_beyond(rule, holds):
     assert judged([(1, 2)] * 7, rule).holds is holds
 
@@ -53,7 +56,7 @@ def test_the_peer_runs_in_its_fastest_configuration_that_works():
 
 
 def row(measure):
-    return run.Row("r", "a row", rounds.at_most_times(0.5), measure)
+    return table.Row("r", "a row", rounds.at_most_times(0.5), measure)
 
 
 def not_run(bench):
@@ -72,8 +75,54 @@ def test_a_row_of_later_work_counts_for_nothing():
 
 
 def test_a_measured_row_prints_target_figure_spread_and_absolutes():
-    result = run.measure(row(lambda bench: Rounds("s", [(1, 4), (2, 4), (4, 4)], "mpirun true")), None)
+    result = run.measure(row(lambda bench: Rounds("s", [(1, 4), (2, 4), (4, 4)] * 3, "mpirun true", "hvrun true")), None)
     text = run.as_text(result)
     assert result["verdict"] == "PASS" and not run.is_missed(result)
-    for part in ("PASS", "<= 0.5 x peer", "0.5 x", "0.25 .. 1", "3 rounds", "hvrun 2 s", "peer 4 s", "mpirun true"):
+    for part in ("PASS", "<= 0.5 x peer", "0.5 x", "0.25 .. 1", "9 rounds", "hvrun 2 s", "peer 4 s", "peer : mpirun true",
+                 "hvrun: hvrun true"):
         assert part in text
+
+
+def test_with_few_rounds_a_verdict_is_a_trial_and_no_pass():
+    result = run.measure(row(lambda bench: Rounds("s", [(1, 4)] * 6)), None)
+    assert result["verdict"] == "TRIAL PASS" and run.is_missed(result)
+    assert "a trial" in run.summary([result], 60)
+
+
+def test_a_figure_for_information_is_never_missed():
+    result = run.measure(table.Row("r", "a row", rounds.reported(), lambda bench: Rounds("s", [(9, 1)] * 7)), None)
+    assert result["verdict"] == "INFO" and result["measured"] == 9 and not run.is_missed(result)
+
+
+def test_rows_after_the_time_limit_are_not_run_and_missed():
+    arguments = run.argparse.Namespace(build=run.pathlib.Path(), rounds=7, minutes=-1, json=True, rows=[row(not_run)])
+    (result,) = run.run(arguments)
+    assert result["reason"] == run.NO_TIME and run.is_missed(result)
+
+
+def test_summary_names_what_was_missed():
+    results = [run.measure(row(lambda bench, ours=ours: Rounds("s", [(ours, 4)] * 7)), None) for ours in (1, 3)]
+    assert run.summary(results, 120) == "2 rows in 2 min, 1 missed: r"
+
+
+@pytest.mark.parametrize("ours, verdict", [(2, "PASS"), (3, "MISS")])
+def test_a_figure_that_is_counted_needs_one_round(ours, verdict):
+    assert run.measure(row(lambda bench: Rounds("B", [(ours, 4)], is_counted=True)), None)["verdict"] == verdict
+
+
+@pytest.mark.parametrize("growth, verdict", [(0, "PASS"), (1, "MISS")])
+def test_the_busiest_leader_of_many_ranks_is_held_against_that_of_few(tmp_path, growth, verdict):
+    program = tmp_path / "bench_negotiation"
+    program.write_text(f"""#!/bin/sh
+for level in rank "leader 1" root; do
+  bytes=$(case $level in rank) echo 99 ;; root) echo 5 ;; *) echo $((7 + {growth} * ($1 > 512))) ;; esac)
+  echo "{{\\"step\\": \\"known\\", \\"level\\": \\"$level\\", \\"most_bytes\\": $bytes, \\"us\\": 1500}}"
+done
+""")
+    program.chmod(0o755)
+    (of_known,) = [one for one in table.ROWS if one.name == "negotiation-known"]
+    with run.Bench(tmp_path, 1) as bench:
+        bench.program = lambda name: tmp_path / name
+        result = run.measure(of_known, bench)
+    assert (result["verdict"], result["ours"], result["peer"]) == (verdict, 7 + growth, 7)
+    assert "root 1.5 ms, leader 1 1.5 ms" in result["note"]

@@ -1,0 +1,158 @@
+"""All rows: what is measured, beside whom, and what it must hold. SPDX-License-Identifier: Apache-2.0"""
+
+import dataclasses
+import functools
+
+import collective
+import engine
+import idle
+import launch
+import logs
+import negotiation
+import network
+import recorded
+from rounds import (Rule, at_least_times_faster, at_most, at_most_larger_of, at_most_more, at_most_times, reported)
+from sweep import Sweep
+
+KIB, MIB = 1 << 10, 1 << 20
+OPERATIONS = ("allreduce", "allgather", "broadcast", "alltoall", "reducescatter")
+LAYER_SIZES = (4, KIB, 16 * KIB, 64 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB)
+GLOO_SIZES = (4, KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB)
+MODELS = {"resnet50": "ResNet-50 (161 gradients, 102 MB)", "gpt2": "GPT-2 (148, 498 MB)", "bert-large": "BERT-large (391, 1.3 GB)"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """measure(bench) gives Rounds or raises NotRun; a row of a sweep has its point instead; neither: of later work."""
+
+    name: str
+    what: str
+    rule: Rule
+    measure: callable = None
+    group: str = ""
+    sweep: Sweep = None
+    point: tuple = None
+    recorded: str = ""  # figures of other days, for information
+
+    def is_there(self):
+        return self.measure is not None or self.sweep is not None
+
+    def rounds(self, bench):
+        return self.measure(bench) if self.measure else self.sweep.measure(bench, self.point)
+
+
+def size_name(size):
+    for unit, letter in ((MIB, "m"), (KIB, "k")):
+        if size >= unit:
+            return f"{size // unit}{letter}"
+    return str(size)
+
+
+def layer_rule(operation, size, ranks, in_host=True):
+    """What the collective layer must hold beside OpenMPI."""
+    if size < 64 * KIB:
+        is_first = operation == "allreduce" and ranks == 2 and in_host
+        return at_most_more(3, "us") if is_first else at_most_larger_of(3, "us", 1.3)
+    if operation == "allreduce" and in_host and size >= MIB:
+        if ranks > 2:
+            return at_most_times(1)
+        return at_least_times_faster(2.5 if size == 64 * MIB else 2)
+    return at_most_times(1.3 if ranks == 4 else 1.1)
+
+
+def layer_rows():
+    for ranks in (2, 4):
+        more = "" if ranks == 2 else f"-{ranks}-ranks"
+        for operation in OPERATIONS:
+            sweep = collective.beside_mpi(operation, ranks)
+            for size in LAYER_SIZES:
+                yield Row(f"{operation}{more}-{size_name(size)}", f"collective layer, {operation} of {size} B, {ranks} ranks",
+                          layer_rule(operation, size, ranks), group=f"collective-{ranks}", sweep=sweep, point=(operation, size))
+    yield Row("allreduce-copy", "collective layer, 64 MiB, beside both ranks copying 64 MiB", at_least_times_faster(0.9),
+              collective.beside_copies(64 * MIB), "collective-2")
+
+
+@functools.cache
+def gloo_sweep(operation, ranks):
+    return engine.beside_gloo(operation, ranks)
+
+
+def engine_rows():
+    for ranks, name, times in ((2, "engine-4", 0.05), (4, "engine-4-4", 0.06)):
+        yield Row(name, f"one 4-byte allreduce through the engine, {ranks} ranks, beside PyTorch's Gloo", at_most_times(times),
+                  group="engine", sweep=gloo_sweep("allreduce", ranks), point=("allreduce", 4),
+                  recorded=recorded.allreduce(ranks, 4))
+    for model, text in MODELS.items():
+        yield Row(model, f"one step of {text} through the engine, 2 ranks, beside DDP's exchange over Gloo",
+                  at_most_times(0.25 if model == "resnet50" else 1), group="engine", sweep=engine.step_beside_ddp(model),
+                  point=engine.STEP, recorded=recorded.step(model, 2))
+        yield Row(f"{model}-flat", f"the same step of {text}, beside one call of the collective layer on as many bytes",
+                  at_most_times(1.5) if model == "resnet50" else reported(), engine.step_beside_one_buffer(model), "engine")
+        yield Row(f"{model}-shared", f"the same step of {text} in memory from hvrun_alloc, beside memory of the program's own",
+                  at_most_times(1), engine.step_in_shared_memory(model), "engine")
+    yield Row("stalled-set", "4-byte allreduce in one process set while one of its ranks waits in another, beside that before",
+              at_most_times(1.1), engine.beside_stalled_set, "engine")
+    yield Row("init", "hvrun_init beside MPI_Init, 2 ranks", reported(), engine.init, "engine")
+    yield Row("idle", "CPU of an initialised, idle runtime", at_most(0.1, "% of a core"), idle.share_of_a_core, "engine")
+
+
+def gloo_rows():
+    for ranks in (2, 4):
+        more = "" if ranks == 2 else f"-{ranks}-ranks"
+        for operation in OPERATIONS:
+            for size in GLOO_SIZES:
+                yield Row(f"gloo-{operation}{more}-{size_name(size)}",
+                          f"{operation} of {size} B through negotiation, {ranks} ranks, beside PyTorch's Gloo", at_most_times(1),
+                          group=f"gloo-{ranks}", sweep=gloo_sweep(operation, ranks), point=(operation, size),
+                          recorded=recorded.allreduce(ranks, size) if operation == "allreduce" else "")
+
+
+def network_rows():
+    for net in network.NETS:
+        for peer, beside in (("mpi", network.beside_mpi), ("gloo", network.beside_gloo)):
+            for operation in OPERATIONS:
+                sweep = beside(net, operation)
+                for size in net.sizes:
+                    rule = layer_rule(operation, size, net.ranks, in_host=False) if peer == "mpi" else at_most_times(1)
+                    yield Row(f"{net.name}-{peer}-{operation}-{size_name(size)}", f"{operation} of {size} B, {net.text}",
+                              rule, group=net.name, sweep=sweep, point=(operation, size))
+
+
+def negotiation_rows():
+    for step, what in (("known", "known by number"), ("bucket", "known as one bucket")):
+        yield Row(f"negotiation-{step}",
+                  f"bytes of the busiest leader in a step of tensors {what}, {negotiation.MANY_RANKS} ranks beside {negotiation.FEW_RANKS}",
+                  at_most_times(1), negotiation.bytes_of_a_leader(step), "simulation")
+
+
+ROWS = [
+    Row("launch-2", "hvrun -np 2 true, beside mpirun", at_most_times(0.5), launch.local, "launch"),
+    Row("ssh", "the same over SSH on 3 hosts, beside three ssh at once", at_most_times(1.2), launch.over_ssh, "launch"),
+    Row("logs-large", "2 x 1 million labelled lines to a file, 32 KiB writes, beside mpirun --tag-output",
+        at_least_times_faster(4), logs.beside_mpirun, "logs"),
+    Row("logs-lines", "the same, one write a line, beside two bare pipes into cat", at_most_times(1.2), logs.beside_bare_pipes, "logs"),
+    Row("agents-1024", "1,024 agents on this machine, through the tree", at_most(15, "s"), group="launch"),
+    *engine_rows(),
+    *negotiation_rows(),
+    *layer_rows(),
+    *gloo_rows(),
+    *network_rows(),
+]
+
+
+def chosen(words, rows=None):
+    """The rows that words name. ValueError: none does.
+
+    A word is a group's name, else a row's, else the beginning of either: 'engine' is the whole group.
+    """
+    rows = ROWS if rows is None else rows
+    if not words:
+        return list(rows)
+    names = set()
+    for word in words:
+        some = ([row.name for row in rows if row.group == word] or [row.name for row in rows if row.name == word]
+                or [row.name for row in rows if row.name.startswith(word) or row.group.startswith(word)])
+        if not some:
+            raise ValueError(word)
+        names.update(some)
+    return [row for row in rows if row.name in names]
