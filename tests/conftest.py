@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from harness import programs  # noqa: E402
+from harness import programs, started  # noqa: E402
 
 SEED = int(os.environ.get("HVRUN_TEST_SEED") or random.SystemRandom().randrange(2**32))
 SCALE = float(os.environ.get("HVRUN_TEST_SCALE") or 1.0)
@@ -49,3 +49,6 @@ def pytest_runtest_makereport(item):
         report.sections.append(("repeat with", f"HVRUN_TEST_SEED={SEED} HVRUN_TEST_SCALE={SCALE:g}"))
         if "cluster" in item.funcargs and report.when == "call":
             report.sections.append(("processes of the hosts", item.funcargs["cluster"].report()))
+        report.sections.extend(("what was started", words) for words in started.tell_all())
+    elif report.when == "teardown":
+        started.tell_all()

@@ -105,7 +105,7 @@ bool Agent::handle(const Frame& frame) {
   }
   // A signal for hvrun may come while it still waits for other hosts.
   const auto type = static_cast<Type>(frame.type);
-  if (type == Type::kPause || type == Type::kSignal) return steer(frame);
+  if (type == Type::kPause || type == Type::kSignal || type == Type::kSilence) return steer(frame);
   if (phase_ == Phase::kGreeted || phase_ == Phase::kSweeping) return false;
   return prepare(frame) || steer(frame);
 }
@@ -134,6 +134,9 @@ bool Agent::steer(const Frame& frame) {
                                 [&](const wire::Signal& wanted) { forward_signal(wanted.number); });
     case Type::kPause:
       return take<wire::Pause>(frame, [&](const wire::Pause& wanted) { pause(wanted.stopped); });
+    case Type::kSilence:
+      return take<wire::Silence>(frame,
+                                 [&](const wire::Silence& silence) { tell_silence(silence); });
     case Type::kStdin:
       return with<wire::Stdin>(frame, [&](const wire::Stdin& input) { return take_input(input); });
     case Type::kQuery:
@@ -291,6 +294,12 @@ void Agent::pause(bool stopped) {
     pause_.go_on();
     ranks_.go_on_with_start();
   }
+}
+
+// Without a socket no rank runs here that could be told.
+void Agent::tell_silence(const wire::Silence& silence) {
+  if (host_.socket) host_.socket->tell_silence(silence.allowed);
+  link_.send(wire::SilenceNoted{silence.number});
 }
 
 void Agent::watch_signals() {

@@ -61,6 +61,7 @@ class Agent {
   void add_credit(const wire::Credit& credit);
   void forward_signal(int number);
   void pause(bool stopped);
+  void tell_silence(const wire::Silence& silence);
 
   // What happens on this host.
   void watch_signals();

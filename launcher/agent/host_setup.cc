@@ -2,9 +2,26 @@
 #include "launcher/agent/host_setup.h"
 
 #include "src/base/bounded_seconds.h"
+#include "src/base/text.h"
 #include "src/net/socket.h"
 
 namespace hv::launcher {
+namespace {
+
+constexpr const char* kMorePorts =
+    "give HVRUN_PORT_RANGE two more ports than ranks run on one host";
+
+Status hold_master_port(const wire::Setup& wanted, const PortRange& ports, HostSetup* setup) {
+  if (wanted.master_port == 0)
+    return hold_tcp_port_in(ports, &setup->held_port, &setup->master_port);
+  if (wanted.master_port < 0 || wanted.master_port > 65535)
+    return {StatusCode::kArgument,
+            "master port " + std::to_string(wanted.master_port) + " is no port"};
+  return hold_tcp_port(static_cast<std::uint16_t>(wanted.master_port), &setup->held_port,
+                       &setup->master_port);
+}
+
+}  // namespace
 
 wire::SetUp HostSetup::reply() const {
   wire::SetUp reply;
@@ -23,24 +40,25 @@ std::optional<wire::Problem> set_up_host(EventLoop& loop, const wire::Setup& wan
   if (const Status status = setup->socket->listen(wanted.job_id, wanted.host_index); !status.ok()) {
     return wire::Problem{status.message, "check that /tmp can be written there"};
   }
+  const auto ports = parse_port_range(wanted.port_range);
+  if (!ports)
+    return wire::Problem{"take ports: '" + printable(wanted.port_range) + "' is no range of ports",
+                         "give HVRUN_PORT_RANGE one such as 20000-20099"};
   if (wanted.hold_port) {
-    const bool is_port = wanted.master_port >= 0 && wanted.master_port <= 65535;
-    const Status status =
-        is_port ? hold_tcp_port(static_cast<std::uint16_t>(wanted.master_port), &setup->held_port,
-                                &setup->master_port)
-                : Status{StatusCode::kArgument,
-                         "master port " + std::to_string(wanted.master_port) + " is no port"};
-    if (!status.ok()) {
-      return wire::Problem{
-          "reserve the ranks' meeting port: " + status.message,
-          "choose another one with --master-port, or none: then a free one is taken"};
+    if (const Status status = hold_master_port(wanted, *ports, setup); !status.ok()) {
+      return wire::Problem{"reserve the ranks' meeting port: " + status.message,
+                           wanted.master_port == 0 && !ports->is_any()
+                               ? kMorePorts
+                               : "choose another one with --master-port, or none: then a free one "
+                                 "is taken"};
     }
   }
   if (wanted.probe) {
     setup->probe = std::make_unique<ProbeListener>(loop, wanted.key,
                                                    probe_purpose(wanted.job_id, wanted.host_index));
-    if (const Status status = setup->probe->listen(); !status.ok()) {
-      return wire::Problem{"listen for the other hosts' agents: " + status.message, ""};
+    if (const Status status = setup->probe->listen(*ports); !status.ok()) {
+      return wire::Problem{"listen for the other hosts' agents: " + status.message,
+                           ports->is_any() ? "" : kMorePorts};
     }
   }
   setup->cgroup = JobCgroup::create(wanted.job_id, wanted.host_index);

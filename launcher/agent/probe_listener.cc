@@ -28,8 +28,10 @@ ProbeListener::~ProbeListener() {
   if (listener_) loop_.unwatch(listener_.get());
 }
 
-Status ProbeListener::listen() {
-  if (Status status = listen_tcp(0, &listener_, &port_); !status.ok()) return status;
+Status ProbeListener::listen(const PortRange& range) {
+  const auto before_last = static_cast<std::uint32_t>(std::max(range.count() - 2, 0));
+  if (Status status = listen_tcp_in(range, before_last, &listener_, &port_); !status.ok())
+    return status;
   await_guests();
   return Status::success();
 }

@@ -16,6 +16,7 @@
 #include "launcher/agent/event_loop.h"
 #include "src/base/status.h"
 #include "src/base/unique_fd.h"
+#include "src/net/port_range.h"
 #include "src/wire/authentication.h"
 
 namespace hv::launcher {
@@ -31,7 +32,8 @@ class ProbeListener {
   ProbeListener(const ProbeListener&) = delete;
   ProbeListener& operator=(const ProbeListener&) = delete;
 
-  Status listen();
+  // On a port of that range, the last but one if it is free: the last is for MASTER_PORT.
+  Status listen(const PortRange& range = {});
   std::uint16_t port() const { return port_; }
   // Guests that did and that did not prove that they hold the key.
   std::size_t proven() const { return proven_; }

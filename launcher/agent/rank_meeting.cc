@@ -64,8 +64,8 @@ void RankMeeting::come_to_fence(std::uint32_t rank, std::uint32_t epoch, std::ui
 
 // round: the how-manieth join of the epoch the fence belongs to. A rank that has left that round is
 // not waited for; one that left an earlier round is, for its next program will come, unless it has
-// ended. A rank that ended without a goodbye, or without having joined, is waited for until its loss
-// is told: were the fence to end, the others would ask for what it never put.
+// ended. A rank that ended without a goodbye, or without having joined, is waited for until its
+// loss is told: were the fence to end, the others would ask for what it never put.
 bool RankMeeting::is_awaited(const Epoch& epoch, std::uint32_t rank, std::uint32_t round,
                              std::uint32_t fence) const {
   const std::uint32_t joins = epoch.joins_of(rank);

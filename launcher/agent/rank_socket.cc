@@ -176,6 +176,7 @@ void RankSocket::join(Client& client, const rendezvous::Join& wanted) {
   meeting_.join(wanted.rank, wanted.epoch);
   send(client, rendezvous::Welcome{key_});
   for (const auto& [rank, why] : losses_) send(client, rendezvous::Event{rank, why});
+  if (is_silence_allowed_) send(client, rendezvous::Silence{true});
 }
 
 bool RankSocket::put(Client& client, rendezvous::Put put) {
@@ -241,6 +242,14 @@ void RankSocket::tell_loss(std::uint32_t rank, const std::string& reason) {
   for (const auto& [fd, client] : clients) {
     if (client->has_joined && !client->has_left && client->rank != rank)
       send(*client, rendezvous::Event{rank, reason});
+  }
+}
+
+void RankSocket::tell_silence(bool is_allowed) {
+  if (std::exchange(is_silence_allowed_, is_allowed) == is_allowed) return;
+  const std::map<int, ClientPointer> clients = clients_;
+  for (const auto& [fd, client] : clients) {
+    if (client->has_joined && !client->has_left) send(*client, rendezvous::Silence{is_allowed});
   }
 }
 

@@ -56,6 +56,8 @@ class RankSocket {
   std::vector<std::uint32_t> absent() const { return meeting_.absent(); }
   // Tells every rank that joined or will join.
   void tell_loss(std::uint32_t rank, const std::string& reason);
+  // Tells every rank that joined, or will join while it is allowed: see wire::Silence.
+  void tell_silence(bool is_allowed);
 
  private:
   struct Client {
@@ -101,6 +103,7 @@ class RankSocket {
   RankMeeting meeting_{{}};
   std::map<int, ClientPointer> clients_;
   std::map<std::uint32_t, std::string> losses_;
+  bool is_silence_allowed_ = false;
   const Duration stall_limit_;
   std::optional<EventLoop::Timer> stall_;  // while somebody waits
 };

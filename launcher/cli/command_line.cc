@@ -170,7 +170,8 @@ std::string help_text(const CLI::App& app) {
   for (std::size_t at; (at = groups.find("\n\n\n")) != std::string::npos;) groups.erase(at, 1);
   return "hvrun: start one process per GPU on one or many hosts, and end them all together\n\n"
          "Usage: hvrun [options] [--] program [arguments]\n"
-         "       hvrun env                    every knob, its value and where that came from\n" +
+         "       hvrun env                    every knob, its value and where that came from\n"
+         "       hvrun env --algorithms       which algorithm carries out which collective\n" +
          groups +
          "\nExamples:\n"
          "  hvrun -np 4 ./train                     four ranks on this machine\n"
@@ -321,7 +322,8 @@ CommandLine parse_command_line(const std::vector<std::string>& words,
                                const std::function<std::string()>& current_directory) {
   if (!words.empty() && words[0] == "env") {
     if (words.size() == 1) return EnvCommand{};
-    throw Error(ErrorKind::kUsage, "'hvrun env' takes no arguments",
+    if (words.size() == 2 && words[1] == "--algorithms") return EnvCommand{true};
+    throw Error(ErrorKind::kUsage, "'hvrun env' takes no arguments but --algorithms",
                 "to run the program env: hvrun -- env " + words[1]);
   }
   CLI::App app;

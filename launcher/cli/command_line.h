@@ -19,7 +19,9 @@ namespace hv::launcher {
 struct LaunchCommand {
   JobSpec spec;
 };
-struct EnvCommand {};  // hvrun env
+struct EnvCommand {  // hvrun env
+  bool shows_algorithms = false;
+};
 // Text for stdout, exit 0: --help, --version.
 struct PrintCommand {
   std::string text;

@@ -5,6 +5,7 @@
 
 #include "launcher/cli/knobs.h"
 #include "src/base/text.h"
+#include "src/contract/algorithms.h"
 #include "src/contract/runtime_knobs.h"
 
 namespace hv::launcher {
@@ -23,12 +24,22 @@ void add_rows(const std::vector<Knob>& table, const Environment& environment,
   }
 }
 
+// Those that are set.
+void add_vain_rows(const Environment& environment, std::vector<Row>* rows) {
+  for (const VainVariable& variable : vain_horovod_variables()) {
+    const std::string value = environment.get_or(variable.name, "");
+    if (!value.empty()) rows->push_back({variable.name, printable(value), "unused", variable.why});
+  }
+}
+
 }  // namespace
 
 std::string env_table(const Environment& environment) {
   std::vector<Row> rows{{"KNOB", "VALUE", "ORIGIN", "WHAT IT IS"}};
   add_rows(launcher_knobs(), environment, &rows);
   add_rows(runtime_knobs(), environment, &rows);
+  add_vain_rows(environment, &rows);
+  parse_algorithms(KnobReader(runtime_knobs(), environment).text("HVRUN_ALGORITHM"));
   std::string text;
   std::size_t widths[3] = {};
   for (const Row& row : rows) {
@@ -41,6 +52,11 @@ std::string env_table(const Environment& environment) {
   }
   for (const std::string& line : misspelt_variables(environment)) text += line + "\n";
   return text;
+}
+
+std::string env_algorithms(const Environment& environment) {
+  const KnobReader reader(runtime_knobs(), environment);
+  return algorithms_text(parse_algorithms(reader.text("HVRUN_ALGORITHM")));
 }
 
 }  // namespace hv::launcher

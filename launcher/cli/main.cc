@@ -70,7 +70,8 @@ int run(const std::vector<std::string>& words) {
   const Environment environment = Environment::of_process();
   const CommandLine command = parse_command_line(words, environment, current_directory);
   if (const auto* text = std::get_if<PrintCommand>(&command)) return print(text->text);
-  if (std::holds_alternative<EnvCommand>(command)) return print(env_table(environment));
+  if (const auto* env = std::get_if<EnvCommand>(&command))
+    return print(env->shows_algorithms ? env_algorithms(environment) : env_table(environment));
   return launch(std::get<LaunchCommand>(command).spec, environment);
 }
 

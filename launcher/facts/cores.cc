@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/facts/cores.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "launcher/facts/cgroup_paths.h"
 #include "launcher/facts/read_file.h"
+#include "src/base/core_mask.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
-
-unsigned affinity_cores() {
-  // The mask must be as large as the kernel's, which a fixed cpu_set_t is not beyond 1,024 cores.
-  for (std::size_t cores = 1024; cores <= 1u << 20; cores *= 2) {
-    std::vector<unsigned long> mask(cores / (8 * sizeof(unsigned long)));
-    auto* set = reinterpret_cast<cpu_set_t*>(mask.data());
-    const std::size_t size = mask.size() * sizeof(unsigned long);
-    if (::sched_getaffinity(0, size, set) == 0)
-      return static_cast<unsigned>(CPU_COUNT_S(size, set));
-  }
-  return 1;
-}
 
 std::optional<double> quota_of_v1(const std::string& folder) {
   const auto quota = parse_integer(trim(read_file(folder + "/cpu.cfs_quota_us").value_or("")));
@@ -60,7 +47,7 @@ std::optional<unsigned> quota_cores(const std::string& root) {
 }
 
 unsigned usable_cores(const std::string& root) {
-  const unsigned allowed = affinity_cores();
+  const auto allowed = static_cast<unsigned>(std::max(1, count_cores(own_cores())));
   return std::max(1u, std::min(allowed, quota_cores(root).value_or(allowed)));
 }
 

@@ -6,7 +6,7 @@
 #include "launcher/facts/cores.h"
 #include "launcher/facts/gpus.h"
 #include "launcher/facts/memory.h"
-#include "src/net/address.h"
+#include "src/net/interfaces.h"
 
 namespace hv::launcher {
 

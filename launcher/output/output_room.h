@@ -4,7 +4,8 @@
 //
 // Nothing else in hvrun writes to its stdout or stderr while a room exists. Flow control, end to
 // end:
-//   agent --(at most its credits)--> io_context thread --add()--> writer threads --write(2)--> console, files
+//   agent --(at most its credits)--> io_context thread --add()--> writer threads
+//         --write(2)--> console, files
 //     ^---------- Credit message <------ on_written(rank, bytes) <-------'
 // A chunk is reported by on_written once every sink that wants it has written it (the beginning of
 // a line whose end has not come counts as written: at most kLongestLine a stream is held). So

@@ -3,11 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The terminal's last row may stand open, showing one stream's unfinished line in one of two ways:
-//   beginning  text that waited 1 s for its end ("Name? "). More of it is appended. Another stream's line first
-//              ends the row; the rest then comes with the label and an ellipsis.
-//   update     text before or after a '\r': its program means to overwrite it. It is clipped to one row and drawn
-//              anew in place, also by another rank's update; another stream's whole line ends the row first, and
-//              the line is shown whole again when it ends.
+//   beginning  text that waited 1 s for its end ("Name? "). More of it is appended. Another
+//              stream's line first ends the row; the rest then comes with the label and an
+//              ellipsis.
+//   update     text before or after a '\r': its program means to overwrite it. It is clipped to one
+//              row and drawn anew in place, also by another rank's update; another stream's whole
+//              line ends the row first, and the line is shown whole again when it ends.
 // '\r' replaces the row instead of moving the cursor, since the row begins with a label; "\r\n"
 // ends a line.
 #include <algorithm>

@@ -2,6 +2,8 @@
 #include "launcher/plan/rank_environment.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <map>
 
 #include "src/base/error.h"
@@ -84,12 +86,21 @@ CommonEnvironment common_environment(const JobSpec& spec, const Environment& own
   // A contract that hvrun itself was born with (hvrun inside a rank) is not the ranks'.
   for (const std::string& name : contract_names()) entries.erase(name);
 
+  // What --lost-after says is what ranks go by, too, unless HVRUN_PEER_TIMEOUT says otherwise.
+  char lost_after[48];
+  std::snprintf(lost_after, sizeof lost_after, "%.12g",
+                std::chrono::duration<double>(spec.lost_after).count());
+  entries[kJobLostAfter] = lost_after;
+
   std::map<std::string, std::string> exported;
   for (const std::string& word : spec.exports) apply_export(word, own, &exported);
   for (const auto& [name, value] : exported) {
     entries[name] = value;
     result.exported.push_back(name);
   }
+
+  // Who asks hvrun to tell more is told by the ranks, too, for whom they wait.
+  if (spec.verbose && entries[kStragglerSeconds].empty()) entries[kStragglerSeconds] = "60";
 
   for (const auto& [name, value] : entries) result.entries.push_back(name + "=" + value);
   result.host_variables = patterns;

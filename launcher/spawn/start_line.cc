@@ -11,15 +11,21 @@ constexpr std::size_t kNoiseKept = 4096;
 // Functions first, then two walks over the candidate folders: one that looks for this build, one
 // that installs it.
 //
-// - A folder counts only if it belongs to this user and is no link, so nobody else can plant a program in /tmp.
-// - Before asking for megabytes, put() writes and runs a tiny script: full, read-only and noexec folders show there.
-// - The file arrives under a name of its own (the marker) and is renamed when complete and proven to run: launches
-//   at the same time, from one machine or several with a shared home, never see half a file.
-// - The first cat may die of a full disk; the second drains the rest, so that the stream stays in step.
-// - A file that is there already is this build's by its name, and whole by its size: a disk that was full or a machine
-//   that lost power may have left part of one.
-// - A new copy makes old ones worthless: those that nobody has used for 30 days go, as far as find(1) knows how.
-// - Names begin with hv_, so that no variable of the host's that is exported changes. The umask is put back.
+// - A folder counts only if it belongs to this user and is no link, so nobody else can plant a
+//   program in /tmp.
+// - Before asking for megabytes, put() writes and runs a tiny script: full, read-only and noexec
+//   folders show there.
+// - The file arrives under a name of its own (the marker) and is renamed when complete and proven
+//   to run: launches at the same time, from one machine or several with a shared home, never see
+//   half a file.
+// - The first cat may die of a full disk; the second drains the rest, so that the stream stays in
+//   step.
+// - A file that is there already is this build's by its name, and whole by its size: a disk that
+//   was full or a machine that lost power may have left part of one.
+// - A new copy makes old ones worthless: those that nobody has used for 30 days go, as far as
+//   find(1) knows how.
+// - Names begin with hv_, so that no variable of the host's that is exported changes. The umask is
+//   put back.
 constexpr const char* kScript[] = {
     "hv_mark=@MARKER@; hv_file=agent-@BUILD@; hv_size=@SIZE@; hv_want='@MACHINE@'; hv_why=; "
     "hv_umask=$(umask); umask 077; hv_machine=$(uname -m);",

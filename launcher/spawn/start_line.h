@@ -5,8 +5,10 @@
 //   hvrun -> login shell   start_line(), as the remote command: turns any login shell into /bin/sh
 //   hvrun -> /bin/sh       bootstrap_script(), one line on stdin
 //   host  -> hvrun         "<marker> run"                    the next byte is the agent's
-//                          "<marker> need <machine> <dir>"   send the agent's file now, agent_bytes in all
-//                          "<marker> other <machine>"        its agent could not run here: another kind of machine
+//                          "<marker> need <machine> <dir>"   send the agent's file now, agent_bytes
+//                                                            in all
+//                          "<marker> other <machine>"        its agent could not run here: another
+//                                                            kind of machine
 //                          "<marker> fail <reasons>"         no folder can hold and run the agent
 // After "need" comes another answer. What lies there already is run only if it has the agent's
 // size. hvrun sends nothing but the file, and that only when asked, so nobody on the host can read

@@ -117,6 +117,9 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
     case Type::kFenceStalled:
       return with<wire::FenceStalled>(frame,
                                       [&](const wire::FenceStalled&) { sinks_.fence_stalled(); });
+    case Type::kSilenceNoted:
+      return with<wire::SilenceNoted>(
+          frame, [&](const wire::SilenceNoted& noted) { state.silence_noted = noted.number; });
     case Type::kNote:
       return with<wire::Note>(frame, [&](const wire::Note& note) {
         sinks_.note("host " + state.target.name + ": " + printable(note.text, 2000));

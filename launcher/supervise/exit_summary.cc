@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/exit_summary.h"
 
+#include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -30,6 +31,10 @@ std::string rank_failure(const Job& job, int rank, const JobEnd& end, const Last
   std::string text = "hvrun: error: rank " + std::to_string(rank) + " on host " +
                      job.host_of(rank) + " ended with " + (how ? how->status.text() : "no report") +
                      " after " + tenths_text(end.seconds) + "\n";
+  if (how && how->status.by_signal && how->status.code == SIGKILL)
+    text +=
+        "hvrun: SIGKILL comes from a person or, where memory is short, from the kernel: dmesg on " +
+        job.host_of(rank) + " tells which\n";
   std::vector<std::string> lines = last_lines(rank);
   if (lines.size() > kShownLines) lines.erase(lines.begin(), lines.end() - kShownLines);
   if (!lines.empty()) text += "hvrun: its last lines:\n";

@@ -45,6 +45,7 @@ struct HostState {
   std::uint32_t query_answered = 0;
   std::vector<std::uint32_t> exiting;  // as of that answer
   std::vector<std::uint32_t> absent;   // as of that answer
+  std::uint32_t silence_noted = 0;     // the last wire::Silence that its agent has noted
 
   bool is_there() const { return link && !lost && !empty; }
 };
@@ -85,6 +86,7 @@ struct Job {
   Change change;
   std::string id;
   JobKey key{};
+  std::string port_range;  // the ranks' HVRUN_PORT_RANGE
   Duration stall_limit{};  // ranks that wait so long to meet the others are told of; 0: never
   LaunchPlan plan;
   std::vector<HostState> hosts;

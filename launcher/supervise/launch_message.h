@@ -1,4 +1,5 @@
-// The Launch message for one host: program, environment, and the contract of each of its ranks. Pure.
+// The Launch message for one host: program, environment, and the contract of each of its ranks.
+// Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -182,6 +182,7 @@ asio::awaitable<void> set_up_hosts(LaunchContext& context) {
     setup.hold_port = i == 0;
     setup.master_port = job.spec.master_port;
     setup.release_port = !job.spec.hold_port;
+    setup.port_range = job.port_range;
     setup.probe = job.hosts.size() > 1;
     job.hosts[i].link->send(setup);
   }
@@ -236,8 +237,8 @@ asio::awaitable<void> launch_ranks(LaunchContext& context, const AddressChoice& 
   for (RankState& rank : job.ranks) rank.open_streams = job.spec.pty ? 1 : 2;
   job.ranks_may_run = true;
   job.send_to_all(wire::Go{});
-  // Many ranks take their time; that a host still lives, its heartbeat tells. A rank that has failed
-  // meanwhile is the cause, whether or not the others have been started.
+  // Many ranks take their time; that a host still lives, its heartbeat tells. A rank that has
+  // failed meanwhile is the cause, whether or not the others have been started.
   const std::function<bool(const HostState&)> started = [&job](const HostState& host) {
     return host.started || job.policy->failed();
   };

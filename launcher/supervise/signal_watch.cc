@@ -45,8 +45,29 @@ void SignalWatch::request_end(int signal) {
   job_.change.notify();
 }
 
+std::uint32_t SignalWatch::send_silence(bool is_allowed) {
+  job_.send_to_all(wire::Silence{++silences_, is_allowed});
+  return silences_;
+}
+
+bool SignalWatch::has_everybody_noted(std::uint32_t number) const {
+  return job_.all_hosts(
+      [number](const HostState& host) { return !host.is_there() || host.silence_noted >= number; });
+}
+
+// As long as some host may not go on yet, ranks of others must not count its silence. A later pause
+// sees to that itself.
+asio::awaitable<void> SignalWatch::end_silence(std::uint32_t number) {
+  co_await job_.until([this, number] { return silences_ != number || has_everybody_noted(number); },
+                      TimePoint::max(), false);
+  if (silences_ == number) send_silence(false);
+}
+
 // Until hvrun goes on. False: it has not been stopped.
 asio::awaitable<bool> SignalWatch::pause(int signal) {
+  const std::uint32_t announced = send_silence(true);
+  co_await job_.until([this, announced] { return has_everybody_noted(announced); },
+                      now() + kTellAgents, false);
   job_.send_to_all(wire::Pause{true});
   co_await job_.until(
       [this] {
@@ -60,6 +81,9 @@ asio::awaitable<bool> SignalWatch::pause(int signal) {
     if (host.is_there()) host.link->pardon_silence();
   }
   job_.send_to_all(wire::Pause{false});
+  const std::uint32_t behind = send_silence(true);  // noted once the ranks go on
+  asio::co_spawn(
+      job_.executor, [this, behind] { return end_silence(behind); }, asio::detached);
   co_return was_stopped;
 }
 

@@ -32,6 +32,7 @@
 #include "src/base/knob.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/contract/algorithms.h"
 #include "src/contract/runtime_knobs.h"
 
 namespace hv::launcher {
@@ -68,12 +69,15 @@ OutputOptions output_options(const JobSpec& spec, const Environment& environment
   return options;
 }
 
-// The ranks' own knob, -x included: what they wait for before they have met, hvrun tells.
-Duration stall_limit(const JobSpec& spec, const Environment& environment) {
+// The ranks' own knobs, -x included: what they wait for before they have met, hvrun tells, and a
+// firewall that lets their ports pass is one for hvrun's own, too.
+void take_knobs_of_ranks(const JobSpec& spec, const Environment& environment, Job* job) {
   const auto ranks = Environment::from_entries(common_environment(spec, environment).entries);
   const KnobReader knobs(runtime_knobs(), ranks);
   knobs.check_all();  // told once and before the start, not by every rank
-  return bounded_seconds(knobs.seconds("HVRUN_STALL_SECONDS"));
+  parse_algorithms(knobs.text("HVRUN_ALGORITHM"));
+  job->stall_limit = bounded_seconds(knobs.seconds("HVRUN_STALL_SECONDS"));
+  job->port_range = knobs.text("HVRUN_PORT_RANGE");
 }
 
 class Supervisor {
@@ -105,7 +109,7 @@ class Supervisor {
                  environment_,
                  [this](const std::string& phase) { tell_phase(phase); },
                  [this](const std::string& text) { say(text); }} {
-    job_.stall_limit = stall_limit(job_.spec, environment);
+    take_knobs_of_ranks(job_.spec, environment, &job_);
   }
 
   int run();

@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "runtime/transport/shm/host_memory.h"
 #include "src/base/knob.h"
 #include "src/base/log.h"
 #include "src/contract/runtime_knobs.h"
@@ -53,6 +54,7 @@ Status parts_of_process(ContextParts* parts) {
     return Status::success();
   }
   parts->fabric.meeting_timeout = kMeetingTimeout;
+  parts->fabric.heap_bytes = kHeapBytes;
   std::unique_ptr<AgentStore> store;
   const Status joined = AgentStore::join(contract.agent_socket, parts->identity.rank,
                                          parts->fabric.epoch, kAgentTimeout, &store);

@@ -7,9 +7,14 @@
 
 #include "runtime/backend/backend_list.h"
 #include "runtime/collective/patience.h"
+#include "runtime/collective/registry.h"
+#include "runtime/transport/set_plane.h"
+#include "runtime/transport/shm/slot_rings.h"
+#include "runtime/transport/transport.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/contract/contract.h"
 #include "src/contract/runtime_knobs.h"
 #include "src/wire/codec.h"
 
@@ -26,16 +31,24 @@ constexpr const char* kSettingsKey = "engine.settings";
 struct SharedSettings {
   std::uint64_t cache_capacity = 0;
   std::int64_t fusion_threshold_bytes = 0;
+  std::int64_t bucket_bytes = 0;
   double stall_seconds = 0;
+  double stall_shutdown_seconds = 0;
+  double straggler_seconds = 0;
   bool is_deterministic = false;
   std::string backend;
+  std::string algorithms;
   template <class Archive>
   void fields(Archive& a) {
     a(cache_capacity);
     a(fusion_threshold_bytes);
+    a(bucket_bytes);
     a(stall_seconds);
+    a(stall_shutdown_seconds);
+    a(straggler_seconds);
     a(is_deterministic);
     a(backend);
+    a(algorithms);
   }
 };
 
@@ -45,10 +58,37 @@ SharedSettings read_settings(const Environment& environment) {
   SharedSettings settings;
   settings.cache_capacity = static_cast<std::uint64_t>(knobs.integer("HVRUN_CACHE_CAPACITY"));
   settings.fusion_threshold_bytes = knobs.integer("HVRUN_FUSION_THRESHOLD");
+  settings.bucket_bytes = knobs.integer("HVRUN_BUCKET_BYTES");
   settings.stall_seconds = knobs.seconds("HVRUN_STALL_SECONDS");
+  settings.stall_shutdown_seconds = knobs.seconds("HVRUN_STALL_SHUTDOWN_SECONDS");
+  settings.straggler_seconds = knobs.seconds(kStragglerSeconds);
   settings.is_deterministic = knobs.flag("HVRUN_DETERMINISTIC");
   settings.backend = knobs.text("HVRUN_BACKEND");
+  settings.algorithms = knobs.text("HVRUN_ALGORITHM");
   return settings;
+}
+
+// This rank's own environment says whether and where.
+Status begin_timeline(const ContextParts& parts, Observation& observation) {
+  const KnobReader knobs(runtime_knobs(), parts.environment);
+  auto path = timeline_path(knobs.text("HVRUN_TIMELINE"), parts.identity.rank);
+  // Of several contexts of a process, each writes its own.
+  if (path && parts.fabric.epoch > 0) *path += "." + std::to_string(parts.fabric.epoch);
+  return path ? observation.timeline.start(*path, parts.identity.rank) : Status::success();
+}
+
+// The ranks' connections. Of streams and peer_timeout rank 0's count, the rest is each host's own.
+void read_network(const Environment& environment, FabricConfig* fabric) {
+  const KnobReader knobs(runtime_knobs(), environment);
+  fabric->ports = parse_port_range(knobs.text("HVRUN_PORT_RANGE")).value_or(PortRange{});
+  // The program's own rendezvous may listen there later.
+  fabric->ports.kept_for_others = static_cast<std::uint16_t>(
+      parse_integer(environment.get("MASTER_PORT").value_or("")).value_or(0));
+  fabric->streams = static_cast<int>(knobs.integer("HVRUN_STREAMS"));
+  fabric->peer_timeout =
+      std::chrono::ceil<milliseconds>(bounded_seconds(knobs.seconds("HVRUN_PEER_TIMEOUT")));
+  fabric->interfaces =
+      InterfaceFilter::parse(knobs.text("HVRUN_INTERFACES")).value_or(InterfaceFilter{});
 }
 
 // After a fence. A rank that is alone never fences and asks nobody.
@@ -62,30 +102,60 @@ Status fetch_settings(Store& store, int size, SharedSettings* settings) {
           "libhvrun?"};
 }
 
-EngineConfig engine_config(const SharedSettings& settings, int epoch) {
+EngineConfig engine_config(const SharedSettings& settings, int epoch, ObservationPtr observation) {
   EngineConfig config;
+  config.negotiation.observation = std::move(observation);
   config.negotiation.epoch = static_cast<std::uint32_t>(epoch);
   config.negotiation.cache_capacity = static_cast<std::size_t>(settings.cache_capacity);
   config.negotiation.fusion_threshold_bytes = settings.fusion_threshold_bytes;
+  config.negotiation.bucket_bytes = settings.bucket_bytes;
   config.negotiation.stall_limit = bounded_seconds(settings.stall_seconds);
+  config.negotiation.stall_end = bounded_seconds(settings.stall_shutdown_seconds);
+  config.straggler_period = bounded_seconds(settings.straggler_seconds);
   config.deterministic = settings.is_deterministic;
   return config;
 }
 
+// kernels: each rank's own, as all give the same bits.
+BackendSettings backend_settings(const SharedSettings& settings, const std::string& kernels) {
+  return {settings.backend, settings.algorithms, kernels, settings.is_deterministic};
+}
+
+// What a set's session works with, over that plane.
+Status make_parts(DataPlane* plane, const BackendSettings& settings, const Topology& job,
+                  SetParts* parts) {
+  auto backends = std::make_shared<std::vector<std::unique_ptr<Backend>>>();
+  if (Status status = make_backends(plane, settings, extent_of(job), backends.get()); !status.ok())
+    return status;
+  for (const auto& backend : *backends) parts->backends.push_back(backend.get());
+  parts->keeps = std::move(backends);
+  return Status::success();
+}
+
+SetMaker set_maker(Fabric& fabric, const BackendSettings& settings) {
+  return [&fabric, settings](const ProcessSet& set, SetParts* parts) {
+    parts->plane = std::make_shared<SetPlane>(*fabric.data_plane(), set.place);
+    return make_parts(parts->plane.get(), settings, fabric.topology(), parts);
+  };
+}
+
 // What an operator would ask first: who is here, over what, with which settings.
-void log_joined(const ContextParts& parts, const std::vector<std::unique_ptr<Backend>>& backends,
+void log_joined(const ContextParts& parts, const std::vector<Backend*>& backends,
                 const SharedSettings& settings, TimePoint begun) {
   if (!log_enabled(LogLevel::kInfo)) return;
   const RankIdentity& who = parts.identity;
   std::vector<std::string> names;
-  for (const auto& backend : backends) names.emplace_back(backend->name());
+  for (const Backend* backend : backends) names.emplace_back(backend->name());
   HV_LOG(kInfo, "runtime") << "joined the job: id=" << who.job_id << " epoch=" << parts.fabric.epoch
                            << " rank=" << who.rank << " size=" << who.size
                            << " local_size=" << who.local_size << " hosts=" << who.cross_size
                            << " backends=" << join(names, ",")
                            << " fusion_threshold=" << settings.fusion_threshold_bytes
+                           << " bucket_bytes=" << settings.bucket_bytes
                            << " cache_capacity=" << settings.cache_capacity
+                           << " algorithms=" << settings.algorithms
                            << " stall_seconds=" << settings.stall_seconds
+                           << " stall_shutdown_seconds=" << settings.stall_shutdown_seconds
                            << " deterministic=" << settings.is_deterministic
                            << " took_ms=" << 1000 * seconds_since(begun);
 }
@@ -95,40 +165,37 @@ void log_joined(const ContextParts& parts, const std::vector<std::unique_ptr<Bac
 Status Context::join(ContextParts parts, std::shared_ptr<Context>* context) {
   const TimePoint begun = now();
   SharedSettings settings = read_settings(parts.environment);
+  auto observation = std::make_shared<Observation>();
+  if (Status status = begin_timeline(parts, *observation); !status.ok()) return status;
+  read_network(parts.environment, &parts.fabric);
+  parts.fabric.moved = observation->moved;
   if (Status status = parts.store->put(kSettingsKey, encode(settings)); !status.ok()) return status;
   Status status;
   auto fabric = connect_fabric(parts.identity, *parts.store, parts.fabric, &status);  // fences
   if (fabric == nullptr) return status;
   if (status = fetch_settings(*parts.store, parts.identity.size, &settings); !status.ok())
     return status;
-  std::vector<std::unique_ptr<Backend>> backends;
-  if (status = make_backends(*fabric, settings.backend, &backends); !status.ok()) return status;
-  log_joined(parts, backends, settings, begun);
-  const EngineConfig config = engine_config(settings, parts.fabric.epoch);
-  context->reset(new Context(std::move(parts), std::move(fabric), std::move(backends), config));
+  const KnobReader knobs(runtime_knobs(), parts.environment);
+  const BackendSettings choice = backend_settings(settings, knobs.text("HVRUN_KERNELS"));
+  SetParts all;
+  if (status = make_parts(fabric->data_plane(), choice, fabric->topology(), &all); !status.ok())
+    return status;
+  log_joined(parts, all.backends, settings, begun);
+  const EngineConfig config = engine_config(settings, parts.fabric.epoch, std::move(observation));
+  context->reset(new Context(std::move(parts), std::move(fabric), std::move(all), config, choice));
   return Status::success();
 }
 
-namespace {
-
-std::vector<Backend*> pointers(const std::vector<std::unique_ptr<Backend>>& backends) {
-  std::vector<Backend*> result;
-  for (const auto& backend : backends) result.push_back(backend.get());
-  return result;
-}
-
-}  // namespace
-
-Context::Context(ContextParts parts, std::unique_ptr<Fabric> fabric,
-                 std::vector<std::unique_ptr<Backend>> backends, const EngineConfig& config)
+Context::Context(ContextParts parts, std::unique_ptr<Fabric> fabric, SetParts all,
+                 const EngineConfig& config, const BackendSettings& backends)
     : identity_(parts.identity),
       leave_limit_(parts.leave_limit),
       keeps_(std::move(parts.keeps)),
       store_(std::move(parts.store)),
       fabric_(std::move(fabric)),
-      backends_(std::move(backends)),
-      engine_(config, *fabric_, pointers(backends_)),
-      driver_(engine_, fabric_->doorbell(), patience_for(identity_.local_size)) {}
+      observation_(config.negotiation.observation),
+      engine_(config, *fabric_, std::move(all), set_maker(*fabric_, backends)),
+      driver_(engine_, fabric_->doorbell(), patience_for(fabric_->topology())) {}
 
 Context::~Context() { shutdown(); }
 
@@ -145,8 +212,61 @@ Status Context::run(OperationPtr operation) {
 }
 
 Status Context::wait(const Operation& operation, TimePoint deadline) {
-  if (!driver_.wait(operation.is_done, deadline)) return {StatusCode::kInProgress, {}};
-  return operation.outcome;
+  if (operation.is_done.load(std::memory_order_acquire)) return operation.outcome;
+  await(operation);
+  const TimePoint begun = now();
+  const bool is_done = driver_.wait(operation.is_done, deadline);
+  Counters& counters = observation_->counters;
+  ++counters.waits;
+  counters.wait_nanoseconds.add(static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now() - begun).count()));
+  return is_done ? operation.outcome : Status{StatusCode::kInProgress, {}};
+}
+
+Status Context::start_timeline(const std::string& pattern) {
+  const std::lock_guard lock(shutdown_mutex_);
+  if (is_shut_down_) return {StatusCode::kShutdown, "start a timeline: this context is shut down"};
+  const auto path = timeline_path(pattern, identity_.rank);
+  return path ? observation_->timeline.start(*path, identity_.rank) : Status::success();
+}
+
+void Context::await(const Operation& operation) {
+  if (operation.is_done.load(std::memory_order_acquire)) return;
+  if (engine_.await(operation) && !operation.is_done) driver_.wake();
+}
+
+Status Context::change_sets(const OperationPtr& change) {
+  const std::lock_guard lock(change_mutex_);
+  change->name = kChangeName;
+  return run(change);
+}
+
+Status Context::add_process_set(std::vector<std::int32_t> ranks, std::uint32_t* set) {
+  std::sort(ranks.begin(), ranks.end());
+  // One more than there are is enough to be refused by every rank.
+  ranks.resize(std::min(ranks.size(), static_cast<std::size_t>(identity_.size) + 1));
+  const auto change = std::make_shared<Operation>();
+  change->description.kind = CollectiveKind::kAddSet;
+  change->description.ranks = std::move(ranks);
+  Status status = change_sets(change);
+  if (status.ok()) *set = change->new_set;
+  return status;
+}
+
+Status Context::remove_process_set(std::uint32_t set) {
+  if (set > INT32_MAX)
+    return {StatusCode::kArgument, "there is no process set " + std::to_string(set)};
+  const auto change = std::make_shared<Operation>();
+  change->description.kind = CollectiveKind::kRemoveSet;
+  change->description.root = static_cast<std::int32_t>(set);
+  return change_sets(change);
+}
+
+// None after a failure: a peer that has not seen it yet may still write to what was freed.
+std::shared_ptr<SharedHeap> Context::heap() const {
+  DataPlane* const plane = fabric_->data_plane();
+  if (plane == nullptr || engine_.has_failed()) return nullptr;
+  return plane->host().memory().own_heap();
 }
 
 void Context::shutdown() {
@@ -163,6 +283,8 @@ void Context::shutdown() {
   }
   HV_LOG(kDebug, "runtime") << (engine_.has_failed() ? "left the job after a failure"
                                                      : "left the job");
+  // What cannot be written has been told by the thread that writes.
+  (void)observation_->timeline.stop();
   store_->report_goodbye();
   const auto left = std::max(std::chrono::duration_cast<milliseconds>(deadline - now()),
                              kCloseTimeoutAfterFailure);

@@ -7,14 +7,18 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "runtime/api/handle_table.h"
 #include "runtime/backend/backend.h"
+#include "runtime/backend/backend_list.h"
 #include "runtime/engine/driver.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/observation.h"
 #include "runtime/transport/fabric.h"
 #include "runtime/transport/selection.h"
+#include "runtime/transport/shm/shared_heap.h"
 #include "src/base/environment.h"
 #include "src/contract/contract.h"
 #include "src/rendezvous/store.h"
@@ -49,25 +53,43 @@ class Context {
   Status run(OperationPtr operation);
   OperationPtr find(std::uint64_t handle) const { return handles_.find(handle); }
   bool release(std::uint64_t handle) { return handles_.release(handle); }
+  // A caller asks for it, and may ask again.
+  void await(const Operation& operation);
   // kInProgress when the deadline passed first.
   Status wait(const Operation& operation, TimePoint deadline);
+
+  // Both wait until every rank of the job has done the same, in the same order.
+  Status add_process_set(std::vector<std::int32_t> ranks, std::uint32_t* set);
+  Status remove_process_set(std::uint32_t set);
+  std::vector<ProcessSet> process_sets() const { return engine_.process_sets(); }
+
+  // Memory that all ranks of this host reach; nullptr: there is none.
+  std::shared_ptr<SharedHeap> heap() const;
+
+  // As hvrun_timeline_start and hvrun_timeline_stop.
+  Status start_timeline(const std::string& pattern);
+  Status stop_timeline() { return observation_->timeline.stop(); }
+  const Observation& observation() const { return *observation_; }
 
   // Leaves the job, within leave_limit; the first call does it, later ones wait for that.
   void shutdown();
 
  private:
-  Context(ContextParts parts, std::unique_ptr<Fabric> fabric,
-          std::vector<std::unique_ptr<Backend>> backends, const EngineConfig& config);
+  Context(ContextParts parts, std::unique_ptr<Fabric> fabric, SetParts all,
+          const EngineConfig& config, const BackendSettings& backends);
+
+  Status change_sets(const OperationPtr& change);
 
   const RankIdentity identity_;
   const std::chrono::milliseconds leave_limit_;
   const std::shared_ptr<void> keeps_;
   const std::unique_ptr<Store> store_;
   const std::unique_ptr<Fabric> fabric_;
-  const std::vector<std::unique_ptr<Backend>> backends_;
+  const ObservationPtr observation_;
   Engine engine_;
   Driver driver_;
   HandleTable handles_;
+  std::mutex change_mutex_;    // held through a change of sets: they go one after the other
   std::mutex shutdown_mutex_;  // guards is_shut_down_
   bool is_shut_down_ = false;
 };

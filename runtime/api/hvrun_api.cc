@@ -6,6 +6,7 @@
 
 #include "runtime/api/birth.h"
 #include "runtime/api/context_registry.h"
+#include "runtime/api/first_sets.h"
 #include "runtime/api/last_error.h"
 #include "runtime/api/request_reader.h"
 #include "runtime/api/sized_struct.h"
@@ -17,24 +18,32 @@ namespace {
 
 ContextRegistry& registry() { return ContextRegistry::instance(); }
 
-Status check_options(const hvrun_options* options) {
-  if (options == nullptr) return Status::success();
-  hvrun_options known;
-  return copy_sized({"hvrun_init", "HVRUN_OPTIONS_INIT"}, options, sizeof known, &known);
+Status read_options(const hvrun_options* given, hvrun_options* options) {
+  *options = {};
+  if (given == nullptr) return Status::success();
+  Status status = copy_sized({"hvrun_init", "HVRUN_OPTIONS_INIT"}, given, sizeof *options, options);
+  return status.ok() ? check_first_sets(*options) : status;
 }
 
-Status join(std::shared_ptr<Context>* made) {
+Status join(const hvrun_options& options, std::shared_ptr<Context>* made) {
   ContextParts parts;
   if (Status status = parts_of_process(&parts); !status.ok()) return status;
-  return Context::join(std::move(parts), made);
+  std::shared_ptr<Context> joined;
+  if (Status status = Context::join(std::move(parts), &joined); !status.ok()) return status;
+  if (Status status = add_first_sets(options, *joined); !status.ok()) return status;
+  *made = std::move(joined);
+  return Status::success();
 }
 
-Status init(const hvrun_options* options, hvrun_context** context) {
-  if (Status status = check_options(options); !status.ok()) return status;
+Status init(const hvrun_options* given, hvrun_context** context) {
+  hvrun_options options;
+  if (Status status = read_options(given, &options); !status.ok()) return status;
   if (Status status = registry().check_process(); !status.ok()) return status;
-  if (context == nullptr) return registry().make_default(join);
+  if (context == nullptr)
+    return registry().make_default(
+        [&](std::shared_ptr<Context>* made) { return join(options, made); });
   std::shared_ptr<Context> made;
-  if (Status status = join(&made); !status.ok()) return status;
+  if (Status status = join(options, &made); !status.ok()) return status;
   *context = registry().add(std::move(made));
   return Status::success();
 }
@@ -89,6 +98,7 @@ Status poll(hvrun_context* context, hvrun_handle handle) {
   std::shared_ptr<Context> found;
   OperationPtr operation;
   if (Status status = find(context, handle, &found, &operation); !status.ok()) return status;
+  found->await(*operation);
   if (!operation->is_done.load(std::memory_order_acquire)) return {StatusCode::kInProgress, {}};
   return operation->outcome;
 }
@@ -121,6 +131,13 @@ void write_result(const Operation& operation, hvrun_result* result) {
   full.shape = operation.result_shape.data();
   full.data = operation.output;
   full.bytes = operation.result_bytes;
+  full.received_splits = operation.received.empty() ? nullptr : operation.received.data();
+  full.received_split_count = operation.received.size();
+  full.last_joined = operation.last_joined;
+  if (operation.owned_indices != nullptr) {
+    full.indices = operation.owned_indices.get();
+    full.index_type = static_cast<hvrun_type>(operation.description.index_type);
+  }
   std::memcpy(result, &full, std::min(result->struct_size, sizeof full));
 }
 
@@ -155,6 +172,19 @@ Status run(hvrun_context* context, const hvrun_request& request) {
                                        "': output is NULL; a blocking call needs one"};
   }
   return found->run(std::move(operation));
+}
+
+Status join_all(hvrun_context* context, int32_t* last_joined) {
+  hvrun_request request = HVRUN_REQUEST_INIT;
+  request.operation = HVRUN_JOIN;
+  std::shared_ptr<Context> found;
+  if (Status status = registry().find(context, &found); !status.ok()) return status;
+  OperationPtr operation;
+  if (Status status = read_request(&request, found->identity().size, &operation); !status.ok())
+    return status;
+  Status status = found->run(operation);
+  if (status.ok() && last_joined != nullptr) *last_joined = operation->last_joined;
+  return status;
 }
 
 }  // namespace
@@ -240,6 +270,10 @@ hvrun_status hvrun_barrier(hvrun_context* context) {
   hvrun_request request = HVRUN_REQUEST_INIT;
   request.operation = HVRUN_BARRIER;
   return api::guarded([&] { return api::run(context, request); });
+}
+
+hvrun_status hvrun_join(hvrun_context* context, int32_t* last_joined) {
+  return api::guarded([&] { return api::join_all(context, last_joined); });
 }
 
 const char* hvrun_last_error(void) { return api::last_error(); }

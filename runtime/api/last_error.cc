@@ -19,6 +19,7 @@ static_assert(static_cast<int>(StatusCode::kMemory) == HVRUN_ERROR_MEMORY);
 static_assert(static_cast<int>(StatusCode::kUnsupported) == HVRUN_ERROR_UNSUPPORTED);
 static_assert(static_cast<int>(StatusCode::kContract) == HVRUN_ERROR_CONTRACT);
 static_assert(static_cast<int>(StatusCode::kHandle) == HVRUN_ERROR_HANDLE);
+static_assert(static_cast<int>(StatusCode::kStalled) == HVRUN_ERROR_STALLED);
 
 std::string& text() {
   thread_local std::string words;

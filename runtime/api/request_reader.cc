@@ -30,19 +30,26 @@ static_assert(static_cast<int>(CollectiveKind::kAllreduce) == HVRUN_ALLREDUCE);
 static_assert(static_cast<int>(CollectiveKind::kAllgather) == HVRUN_ALLGATHER);
 static_assert(static_cast<int>(CollectiveKind::kBroadcast) == HVRUN_BROADCAST);
 static_assert(static_cast<int>(CollectiveKind::kBarrier) == HVRUN_BARRIER);
+static_assert(static_cast<int>(CollectiveKind::kReducescatter) == HVRUN_REDUCESCATTER);
+static_assert(static_cast<int>(CollectiveKind::kAlltoall) == HVRUN_ALLTOALL);
+static_assert(static_cast<int>(CollectiveKind::kJoin) == HVRUN_JOIN);
+static_assert(static_cast<int>(CollectiveKind::kSend) == HVRUN_SEND);
+static_assert(static_cast<int>(CollectiveKind::kReceive) == HVRUN_RECEIVE);
+static_assert(static_cast<int>(CollectiveKind::kSparseAllreduce) == HVRUN_SPARSE_ALLREDUCE);
+static_assert(static_cast<int>(Compression::kNone) == HVRUN_COMPRESSION_NONE);
+static_assert(static_cast<int>(Compression::kFloat16) == HVRUN_COMPRESSION_FP16);
+static_assert(static_cast<int>(Compression::kBfloat16) == HVRUN_COMPRESSION_BF16);
 
 static_assert(static_cast<int>(Reduction::kSum) == HVRUN_SUM);
 static_assert(static_cast<int>(Reduction::kAverage) == HVRUN_AVERAGE);
 static_assert(static_cast<int>(Reduction::kMin) == HVRUN_MIN);
 static_assert(static_cast<int>(Reduction::kMax) == HVRUN_MAX);
 static_assert(static_cast<int>(Reduction::kProduct) == HVRUN_PRODUCT);
+static_assert(static_cast<int>(Reduction::kAdasum) == HVRUN_ADASUM);
 
 constexpr std::size_t kMaxNameBytes = 1023;
 constexpr int kMaxDimensions = 64;
 // Keeps sums over ranks and products with the element size inside an int64.
-constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
-// Every barrier without a name is the same one.
-constexpr const char* kBarrierName = "hvrun.barrier";
 
 Status malformed(const std::string& what) { return {StatusCode::kArgument, "enqueue: " + what}; }
 Status malformed(const Operation& operation, const std::string& what) {
@@ -50,6 +57,10 @@ Status malformed(const Operation& operation, const std::string& what) {
 }
 
 Status read_name(const hvrun_request& request, Operation* operation) {
+  if (request.operation == HVRUN_JOIN) {
+    operation->name = kJoinName;
+    return Status::success();
+  }
   if (request.name == nullptr || *request.name == '\0') {
     if (request.operation != HVRUN_BARRIER) return malformed("the tensor has no name");
     operation->name = kBarrierName;
@@ -58,21 +69,49 @@ Status read_name(const hvrun_request& request, Operation* operation) {
   const std::size_t length = ::strnlen(request.name, kMaxNameBytes + 1);
   if (length > kMaxNameBytes) return malformed("the name is longer than 1023 bytes");
   operation->name.assign(request.name, length);
+  if (operation->name.starts_with(kOwnPrefix))
+    return malformed("the name '" + printable(operation->name) +
+                     "' begins with hvrun:, as only the library's own do");
   return Status::success();
 }
 
 Status check_reserved(const hvrun_request& request, const Operation& operation) {
-  if (request.flags != 0) return malformed(operation, "flags must be 0");
+  const bool averages =
+      allows_absence(operation.description.kind) && request.reduction == HVRUN_AVERAGE;
+  if ((request.flags & ~static_cast<std::uint32_t>(HVRUN_AVERAGE_PRESENT)) != 0)
+    return malformed(operation, "flags has bits that mean nothing");
+  if (request.flags != 0 && !averages)
+    return malformed(operation, "HVRUN_AVERAGE_PRESENT is for an allreduce's average");
+  if (request.split_count != 0 && operation.description.kind != CollectiveKind::kAlltoall)
+    return malformed(operation, "only an alltoall has splits");
+  const bool is_sparse = operation.description.kind == CollectiveKind::kSparseAllreduce;
+  if (!is_sparse && (request.indices != nullptr || request.index_type != 0))
+    return malformed(operation, "only a sparse allreduce has indices");
+  if (request.compression != 0 && !has_reduction(operation.description.kind))
+    return malformed(operation, "compression is for allreduce");
   const auto not_yet = [&](const char* what) {
     return Status{StatusCode::kUnsupported,
                   "enqueue tensor '" + printable(operation.name) + "': " + what};
   };
-  if (request.process_set != 0)
-    return not_yet("process sets other than 0 (all ranks) are not there yet");
   if (request.device != 0) return not_yet("only host memory (device 0) is supported");
   if (request.stream != nullptr)
     return not_yet("streams come with device memory, which is not supported");
-  if (request.group != 0 || request.group_size != 0) return not_yet("groups are not there yet");
+  return Status::success();
+}
+
+Status read_group(const hvrun_request& request, Operation* operation) {
+  TensorDescription& description = operation->description;
+  if ((request.group == 0) != (request.group_size == 0))
+    return malformed(*operation, "group and group_size are both 0, or neither");
+  if (request.group_size > kMostGrouped)
+    return malformed(*operation, "a group has at most 1,048,576 tensors");
+  if (request.group != 0 &&
+      (description.kind == CollectiveKind::kBarrier ||
+       (description.kind >= CollectiveKind::kJoin && description.kind <= CollectiveKind::kReceive)))
+    return malformed(*operation,
+                     std::string(collective_name(description.kind)) + " is in no group");
+  description.group = request.group;
+  description.group_size = request.group_size;
   return Status::success();
 }
 
@@ -96,19 +135,18 @@ Status read_shape(const hvrun_request& request, Operation* operation) {
     return malformed(*operation, "ndim is " + std::to_string(request.ndim) + ", not 0 to 64");
   }
   if (request.ndim > 0 && request.shape == nullptr) return malformed(*operation, "shape is NULL");
-  std::int64_t elements = 1;
   for (int i = 0; i < request.ndim; ++i) {
     const std::int64_t extent = request.shape[i];
     if (extent < 0)
       return malformed(*operation, "extent " + std::to_string(i) + " is " + std::to_string(extent));
-    if (extent > kMaxElements || (elements *= std::max<std::int64_t>(extent, 1)) > kMaxElements) {
-      return malformed(*operation, "the shape has more than 2^48 elements");
-    }
     description.shape.push_back(extent);
   }
-  if (description.kind != CollectiveKind::kAllgather) return Status::success();
+  if (!is_countable(description.shape))
+    return malformed(*operation, "the shape has more than 2^48 elements");
+  const bool varies = has_own_extents(description.kind);
+  if (!varies && description.kind != CollectiveKind::kReducescatter) return Status::success();
   if (description.shape.empty()) description.shape = {1};  // a scalar is a row of its own
-  operation->first_extent = std::exchange(description.shape[0], kVaries);
+  if (varies) operation->first_extent = std::exchange(description.shape[0], kVaries);
   return Status::success();
 }
 
@@ -118,18 +156,61 @@ Status read_scale(double given, const char* what, const Operation& operation, do
   return Status::success();
 }
 
-Status read_allreduce(const hvrun_request& request, Operation* operation) {
+// How many there must be, the set tells.
+Status read_splits(const hvrun_request& request, Operation* operation) {
+  if (request.split_count == 0) return Status::success();
+  if (request.splits == nullptr)
+    return malformed(*operation, "splits is NULL, split_count is not 0");
+  std::int64_t rows = 0;
+  for (std::size_t i = 0; i < request.split_count; ++i) {
+    const std::int64_t split = request.splits[i];
+    if (split < 0)
+      return malformed(*operation, "split " + std::to_string(i) + " is " + std::to_string(split));
+    if (split > operation->first_extent - rows)
+      return malformed(*operation, "the splits have more than the input's " +
+                                       std::to_string(operation->first_extent) + " rows");
+    rows += split;
+    operation->splits.push_back(split);
+  }
+  if (rows == operation->first_extent) return Status::success();
+  return malformed(*operation, "the splits have " + std::to_string(rows) + " rows, the input " +
+                                   std::to_string(operation->first_extent));
+}
+
+Status read_reduction(const hvrun_request& request, Operation* operation) {
   const int reduction = request.reduction == 0 ? HVRUN_SUM : static_cast<int>(request.reduction);
-  if (reduction < HVRUN_SUM || reduction > HVRUN_PRODUCT) {
+  if (reduction < HVRUN_SUM || reduction > HVRUN_ADASUM) {
     return malformed(*operation,
                      "reduction " + std::to_string(reduction) + " is no hvrun_reduction");
   }
   TensorDescription& description = operation->description;
   description.reduction = static_cast<Reduction>(reduction);
+  description.divides_by_present = (request.flags & HVRUN_AVERAGE_PRESENT) != 0;
+  const int compression = static_cast<int>(request.compression);
+  if (!is_compression(compression)) {
+    return malformed(*operation,
+                     "compression " + std::to_string(compression) + " is no hvrun_compression");
+  }
+  description.compression = static_cast<Compression>(compression);
   if (Status s = read_scale(request.prescale, "prescale", *operation, &description.prescale);
       !s.ok())
     return s;
   return read_scale(request.postscale, "postscale", *operation, &description.postscale);
+}
+
+Status read_indices(const hvrun_request& request, Operation* operation) {
+  const auto type = static_cast<ElementType>(request.index_type);
+  if (!is_element_type(static_cast<int>(request.index_type)) || !is_index_type(type))
+    return malformed(*operation, "index_type is " + std::to_string(request.index_type) +
+                                     ", neither HVRUN_INT32 nor HVRUN_INT64");
+  if (request.indices == nullptr && operation->first_extent > 0)
+    return malformed(*operation, "indices is NULL");
+  if (request.output != nullptr)
+    return malformed(*operation,
+                     "output is not NULL: the library owns the result of a sparse allreduce");
+  operation->description.index_type = type;
+  operation->indices = static_cast<const std::byte*>(request.indices);
+  return Status::success();
 }
 
 Status read_root(const hvrun_request& request, int size, Operation* operation) {
@@ -152,15 +233,21 @@ Status read_memory(const hvrun_request& request, Operation* operation) {
   operation->output = static_cast<std::byte*>(request.output);
   const TensorDescription& description = operation->description;
   const bool gathers = description.kind == CollectiveKind::kAllgather;
+  const bool varies = has_own_extents(description.kind);
   const auto bytes =
-      static_cast<std::size_t>(description.bytes() * (gathers ? operation->first_extent : 1));
+      static_cast<std::size_t>(description.bytes() * (varies ? operation->first_extent : 1));
   if (operation->output != nullptr) operation->output_bytes = request.output_bytes;
   if (bytes == 0) return Status::success();
   // A broadcast's input counts on the root only, which may be this rank: the caller of the others
   // may give none.
-  if (operation->input == nullptr && description.kind != CollectiveKind::kBroadcast) {
+  if (operation->input == nullptr && description.kind != CollectiveKind::kBroadcast &&
+      description.kind != CollectiveKind::kReceive) {
     return malformed(*operation, "input is NULL");
   }
+  // The result of these has its own size: where it would be in the way, it waits aside.
+  if (description.kind == CollectiveKind::kAlltoall ||
+      description.kind == CollectiveKind::kReducescatter)
+    return Status::success();
   if (!gathers && overlap_partly(operation->input, operation->output, bytes)) {
     return malformed(*operation, "input and output overlap without being equal");
   }
@@ -174,7 +261,7 @@ Status read_memory(const hvrun_request& request, Operation* operation) {
 
 Status read_kind(const hvrun_request& request, Operation* operation) {
   const int number = static_cast<int>(request.operation);
-  if (number < HVRUN_ALLREDUCE || number > HVRUN_BARRIER) {
+  if (number < HVRUN_ALLREDUCE || number > HVRUN_SPARSE_ALLREDUCE) {
     return malformed("operation " + std::to_string(number) + " is no hvrun_operation");
   }
   operation->description.kind = static_cast<CollectiveKind>(number);
@@ -191,16 +278,23 @@ Status read_request(const hvrun_request* given, int size, OperationPtr* result) 
       !status.ok())
     return status;
   auto operation = std::make_shared<Operation>();
+  operation->set = request.process_set;
   if (Status status = read_kind(request, operation.get()); !status.ok()) return status;
   if (Status status = read_name(request, operation.get()); !status.ok()) return status;
   if (Status status = check_reserved(request, *operation); !status.ok()) return status;
+  if (Status status = read_group(request, operation.get()); !status.ok()) return status;
   const CollectiveKind kind = operation->description.kind;
   Status status;
-  if (kind != CollectiveKind::kBarrier) {
+  if (kind != CollectiveKind::kBarrier && kind != CollectiveKind::kJoin) {
     if (status = read_type(request, operation.get()); !status.ok()) return status;
     if (status = read_shape(request, operation.get()); !status.ok()) return status;
-    if (kind == CollectiveKind::kAllreduce) status = read_allreduce(request, operation.get());
-    if (kind == CollectiveKind::kBroadcast) status = read_root(request, size, operation.get());
+    if (has_reduction(kind)) status = read_reduction(request, operation.get());
+    if (!status.ok()) return status;
+    if (kind == CollectiveKind::kSparseAllreduce) status = read_indices(request, operation.get());
+    if (kind == CollectiveKind::kAlltoall) status = read_splits(request, operation.get());
+    const bool names_rank = kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kSend ||
+                            kind == CollectiveKind::kReceive;
+    if (names_rank) status = read_root(request, size, operation.get());
     if (!status.ok()) return status;
     if (status = read_memory(request, operation.get()); !status.ok()) return status;
   }

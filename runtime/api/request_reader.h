@@ -9,7 +9,7 @@
 
 namespace hv::runtime {
 
-// size: ranks of the job, for the bounds of root. Pure.
+// size: ranks of the job, for the bounds of root; the set has its own (session.h). Pure.
 Status read_request(const hvrun_request* request, int size, OperationPtr* operation);
 
 }  // namespace hv::runtime

@@ -8,7 +8,8 @@
 //   1. copy the own piece into the slot and send it to its carriers on the other hosts;
 //   2. receive the pieces that this rank carries for others into the slot; when all are there,
 //   raise Ready;
-//   3. copy every rank's piece k from its carrier's slot to its place in the output; raise Done.
+//   3. copy every rank's piece k from its carrier's slot to its place in the output, where this
+//   rank has one (who has joined wants no result); raise Done.
 // Ranks whose contribution has ended take part with empty pieces. Per rank: its contribution out to
 // H-1 hosts, what it carries in, the whole result copied once.
 //
@@ -20,44 +21,12 @@
 #include <vector>
 
 #include "runtime/collective/allgather.h"
+#include "runtime/collective/carriers.h"
 #include "runtime/collective/cross_stage.h"
 #include "runtime/collective/lanes.h"
-#include "runtime/transport/placement.h"
 
 namespace hv::runtime {
 namespace {
-
-// Who carries what; equal on every rank.
-struct Carriers {
-  std::vector<int> carrier_of;       // here: local index that carries rank r's contribution
-  std::vector<int> place_of;         // which piece of that carrier's slot
-  std::vector<int> remote_carriers;  // of this rank's contribution, on the other hosts
-  int most = 1;                      // pieces in the fullest slot of the job
-};
-
-Carriers plan_carriers(const Topology& topology) {
-  Carriers plan;
-  plan.carrier_of.resize(static_cast<std::size_t>(topology.size));
-  plan.place_of.resize(static_cast<std::size_t>(topology.size));
-  for (int host = 0; host < static_cast<int>(topology.leaders.size()); ++host) {
-    const std::vector<int> members = ranks_of_host(topology, host);
-    std::vector<int> load(members.size(), 0);
-    std::vector<int> local_of_host(topology.leaders.size(), 0);
-    for (int rank = 0; rank < topology.size; ++rank) {
-      const auto home = static_cast<std::size_t>(topology.host_of[static_cast<std::size_t>(rank)]);
-      const auto carrier = static_cast<std::size_t>(local_of_host[home]++) % members.size();
-      const int place = load[carrier]++;
-      plan.most = std::max(plan.most, place + 1);
-      if (host == host_index(topology)) {
-        plan.carrier_of[static_cast<std::size_t>(rank)] = static_cast<int>(carrier);
-        plan.place_of[static_cast<std::size_t>(rank)] = place;
-      } else if (rank == topology.rank) {
-        plan.remote_carriers.push_back(members[carrier]);
-      }
-    }
-  }
-  return plan;
-}
 
 class AllgatherPieces : public RingCollective {
  public:
@@ -73,6 +42,7 @@ class AllgatherPieces : public RingCollective {
       start += static_cast<std::size_t>(count) * element_bytes();
     }
     starts_.push_back(start);
+    copy_out_ = result_copy(start);
     for (int rank = 0; rank < topology.size; ++rank) {
       if (carriers_.carrier_of[static_cast<std::size_t>(rank)] != me_ || rank == topology.rank)
         continue;
@@ -116,7 +86,9 @@ class AllgatherPieces : public RingCollective {
     if (in_ == blocks() || !is_slot_free(in_)) return false;
     const Range mine = piece(rank(), in_);
     if (mine.size > 0)
-      std::memcpy(place(rank(), in_), setup_.request.segments[0].input + mine.begin, mine.size);
+      setup_.kernels.copy(place(rank(), in_), setup_.request.segments[0].input + mine.begin,
+                          mine.size);
+    count_copied(mine.size);
     for (Sender& sender : senders_) sender.add(place(rank(), in_), padded(mine.size));
     ++in_;
     return true;
@@ -136,6 +108,7 @@ class AllgatherPieces : public RingCollective {
     }
     if (from->received < padded(range.size)) return true;
     from->received = 0;
+    count_copied(range.size);
     ++from->pieces;
     return true;
   }
@@ -151,11 +124,11 @@ class AllgatherPieces : public RingCollective {
   bool copy_out_next() {
     if (out_ == blocks() || !have_all_reached(Flag::kReady, out_ + 1)) return false;
     std::byte* output = setup_.request.segments[0].output;
-    for (int from = 0; from < setup_.plane.topology().size; ++from) {
+    for (int from = 0; from < setup_.plane.topology().size && output != nullptr; ++from) {
       const Range range = piece(from, out_);
       if (range.size > 0)
-        std::memcpy(output + starts_[static_cast<std::size_t>(from)] + range.begin,
-                    place(from, out_), range.size);
+        copy_out_(output + starts_[static_cast<std::size_t>(from)] + range.begin, place(from, out_),
+                  range.size);
     }
     ++out_;
     return true;
@@ -173,31 +146,10 @@ class AllgatherPieces : public RingCollective {
   const Carriers carriers_;
   std::vector<std::size_t>
       starts_;  // byte of the output where each rank's contribution begins, and the end
+  CopyKernel copy_out_ = nullptr;
   std::vector<Carried> carried_;
   std::vector<Sender> senders_;
   std::uint64_t in_ = 0, ready_ = 0, out_ = 0, done_ = 0;  // pieces
-};
-
-// Whole cache lines while there are any; 0 when not even a word of each fits.
-std::size_t piece_bytes(std::size_t slot_bytes, int pieces) {
-  const std::size_t share = slot_bytes / static_cast<std::size_t>(pieces);
-  const std::size_t unit = share >= kCacheLine ? kCacheLine : kWordBytes;
-  return share / unit * unit;
-}
-
-// The outcome on every rank alike, since all know the topology.
-class TooUneven : public Collective {
- public:
-  explicit TooUneven(int most) : most_(most) {}
-  Progress advance() override { return Progress::kFailed; }
-  Status status() const override {
-    return {StatusCode::kUnsupported,
-            "gather from hosts this uneven: one rank would carry the rows of " +
-                std::to_string(most_) + " ranks; start more ranks on the smallest host"};
-  }
-
- private:
-  const int most_;
 };
 
 }  // namespace
@@ -205,7 +157,9 @@ class TooUneven : public Collective {
 std::unique_ptr<Collective> allgather_pieces(CollectiveSetup setup) {
   Carriers carriers = plan_carriers(setup.plane.topology());
   const std::size_t piece = piece_bytes(setup.plane.host().slot_bytes(), carriers.most);
-  if (piece == 0) return std::make_unique<TooUneven>(carriers.most);
+  if (piece == 0)
+    return refused("gather from hosts this uneven: one rank would carry the rows of " +
+                   std::to_string(carriers.most) + " ranks; start more ranks on the smallest host");
   std::size_t largest = 0, total = 0;
   for (const std::int64_t count : setup.request.counts_by_rank) {
     const std::size_t bytes = static_cast<std::size_t>(count) * element_size(setup.request.type);

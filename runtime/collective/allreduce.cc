@@ -1,27 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/collective/allreduce.h"
 
-#include <bit>
+#include "runtime/collective/finish.h"
 
 namespace hv::runtime {
 namespace {
-
-// From here on results go past the caches: nothing of them would still be there when the caller
-// looks.
-constexpr std::size_t kStreamFromBytes = 16 << 20;
-
-// Dividing by a power of two is multiplying by its inverse, bit for bit, and cheaper; 16-bit floats
-// are multiplied in float32, where the inverse's error is far below their rounding.
-Finish finish_of(const CollectiveRequest& request) {
-  Finish finish{request.postscale, static_cast<double>(request.divisor)};
-  const bool is_half =
-      request.type == ElementType::kFloat16 || request.type == ElementType::kBfloat16;
-  const bool is_float =
-      is_half || request.type == ElementType::kFloat32 || request.type == ElementType::kFloat64;
-  const bool is_power = std::has_single_bit(static_cast<std::uint64_t>(request.divisor));
-  if (is_half || (is_float && is_power)) return {finish.factor / finish.divisor, 1};
-  return finish;
-}
 
 bool is_in_place(const CollectiveRequest& request) {
   for (const Segment& segment : request.segments)
@@ -32,7 +15,7 @@ bool is_in_place(const CollectiveRequest& request) {
 }  // namespace
 
 BlockPlan plan_blocks(const CollectiveRequest& request, std::size_t slot_bytes) {
-  const std::size_t element = element_size(request.type);
+  const std::size_t element = element_size(wire_type(request.type, request.compression));
   BlockPlan plan;
   plan.total_bytes = total_elements(request.segments) * element;
   plan.block_bytes = slot_bytes / element * element;
@@ -43,32 +26,45 @@ BlockPlan plan_blocks(const CollectiveRequest& request, std::size_t slot_bytes) 
 Allreduce::Allreduce(CollectiveSetup setup, int ring, const BlockPlan& plan)
     : RingCollective(std::move(setup), ring, plan.blocks),
       plan_(plan),
+      wire_type_(wire_type(setup_.request.type, setup_.request.compression)),
       finish_(finish_of(setup_.request)),
-      reduce_(setup_.kernels.reduce_for(setup_.request.type, setup_.request.reduction)),
+      reduce_(setup_.kernels.reduce_for(wire_type_, setup_.request.reduction)),
       is_streamed_(plan.total_bytes >= kStreamFromBytes && !is_in_place(setup_.request)) {}
 
 void Allreduce::copy_in(SegmentWalk* walk, std::size_t from, std::size_t bytes, std::byte* to) {
-  const ScaleKernel scale = setup_.kernels.scale[static_cast<int>(setup_.request.type)];
-  walk->visit(from, bytes, [&](const std::byte* input, std::byte*, std::size_t size) {
-    if (is_prescaled()) {
-      scale(to, input, size / element_bytes(), setup_.request.prescale);
-    } else {
-      setup_.kernels.copy(to, input, size);
-    }
-    to += size;
-  });
+  const int type = static_cast<int>(setup_.request.type);
+  const ScaleKernel scale =
+      is_compressed() ? setup_.kernels.pack[type][static_cast<int>(setup_.request.compression)]
+                      : setup_.kernels.scale[type];
+  const std::size_t ratio = element_bytes() / wire_bytes();
+  count_copied(bytes);
+  walk->visit(from * ratio, bytes * ratio,
+              [&](const std::byte* input, std::byte*, std::size_t size) {
+                if (is_own_input()) {
+                  setup_.kernels.copy(to, input, size);
+                } else {
+                  scale(to, input, size / element_bytes(), setup_.request.prescale);
+                }
+                to += size / ratio;
+              });
 }
 
 void Allreduce::copy_out(SegmentWalk* walk, std::size_t from, std::size_t bytes,
                          const std::byte* from_slot) {
-  walk->visit(from, bytes, [&](const std::byte*, std::byte* output, std::size_t size) {
-    if (is_streamed()) {
-      setup_.kernels.stream_copy(output, from_slot, size);
-    } else {
-      setup_.kernels.copy(output, from_slot, size);
-    }
-    from_slot += size;
-  });
+  const UnpackKernel unpack = setup_.kernels.unpack[static_cast<int>(setup_.request.type)]
+                                                   [static_cast<int>(setup_.request.compression)];
+  const std::size_t ratio = element_bytes() / wire_bytes();
+  walk->visit(from * ratio, bytes * ratio,
+              [&](const std::byte*, std::byte* output, std::size_t size) {
+                if (is_compressed()) {
+                  unpack(output, from_slot, size / element_bytes());
+                } else if (is_streamed()) {
+                  setup_.kernels.stream_copy(output, from_slot, size);
+                } else {
+                  setup_.kernels.copy(output, from_slot, size);
+                }
+                from_slot += size / ratio;
+              });
 }
 
 }  // namespace hv::runtime

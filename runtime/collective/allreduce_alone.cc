@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The two scalings round to the type one after the other, as they would with peers.
+#include <algorithm>
+
 #include "runtime/collective/allreduce.h"
 
 namespace hv::runtime {
@@ -9,28 +11,32 @@ namespace {
 
 class AllreduceAlone : public Allreduce {
  public:
-  explicit AllreduceAlone(CollectiveSetup setup) : Allreduce(std::move(setup), 0, BlockPlan{}) {}
+  explicit AllreduceAlone(CollectiveSetup setup)
+      : Allreduce(std::move(setup), 0, BlockPlan{}),
+        walk_(setup_.request.segments, element_bytes()),
+        bytes_(total_elements(setup_.request.segments) * element_bytes()) {}
 
  private:
   bool step() override {
-    if (is_done_) return false;
-    const std::size_t element = element_bytes();
-    for (const Segment& segment : setup_.request.segments) {
-      const auto count = static_cast<std::size_t>(segment.count);
-      const void* source = segment.input;
-      if (is_prescaled()) {
-        setup_.kernels.scale[static_cast<int>(setup_.request.type)](segment.output, source, count,
-                                                                    setup_.request.prescale);
-        source = segment.output;
-      }
-      const bool has_work = source != segment.output || finish_.factor != 1 || finish_.divisor != 1;
-      if (has_work && count * element > 0) reduce_(segment.output, &source, 1, count, finish_);
+    if (is_complete()) return false;
+    const auto piece = walk_.piece(at_, std::min(kPassBytes, bytes_ - at_));
+    const std::size_t count = piece.bytes / element_bytes();
+    const void* source = piece.input;
+    if (is_prescaled()) {
+      setup_.kernels.scale[static_cast<int>(setup_.request.type)](piece.output, source, count,
+                                                                  setup_.request.prescale);
+      source = piece.output;
     }
-    return is_done_ = true;
+    const bool has_work = source != piece.output || finish_.factor != 1 || finish_.divisor != 1;
+    if (has_work) reduce_(piece.output, &source, 1, count, finish_);
+    at_ += piece.bytes;
+    return true;
   }
-  bool is_complete() const override { return is_done_; }
+  bool is_complete() const override { return at_ == bytes_; }
 
-  bool is_done_ = false;
+  SegmentWalk walk_;
+  const std::size_t bytes_;  // of all segments
+  std::size_t at_ = 0;
 };
 
 }  // namespace

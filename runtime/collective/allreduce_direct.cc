@@ -60,6 +60,7 @@ class AllreduceDirect : public Allreduce {
       done += step.count * element_bytes();
     }
     if (copies) {
+      count_copied(copied);
       copy_in(&in_walk_, plan_.begin(in_) + copied, plan_.size(in_) - copied,
               slot(me_, in_) + copied);
       raise(Flag::kReady, ++in_);

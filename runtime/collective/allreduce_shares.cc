@@ -2,9 +2,15 @@
 // the parts.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block is cut into L shares, one for each lane; lane l is local rank l on every host, L the
-// smallest number of ranks that a host has (1 for small tensors: one message between hosts instead
-// of L). For each block:
+// A block is cut into L shares, one for each lane; lane l is local rank l on every host. Three
+// algorithms of the registry are this one with another L:
+//   shares        on one host: L is the number of ranks.
+//   torus         on several: L is the smallest number of ranks that a host has. Reduce-scatter in
+//                 the host, every local rank carries its share between hosts, allgather in the
+//                 host.
+//   hierarchical  on several: L is 1. The first rank of each host reduces and carries everything:
+//                 for small tensors, one message between hosts instead of L.
+// For each block:
 //   1. copy in: this rank's block into its slot, less its own share; raise Ready.
 //   2. reduce: when all are Ready, the share's owner folds that share over the host's ranks, in
 //      rank order, into its slot.
@@ -21,11 +27,10 @@
 #include "runtime/collective/allreduce.h"
 #include "runtime/collective/cross_stage.h"
 #include "runtime/collective/lanes.h"
+#include "runtime/collective/registry.h"
 
 namespace hv::runtime {
 namespace {
-
-constexpr std::size_t kOneLaneUpToBytes = 8 << 10;
 
 class AllreduceShares : public Allreduce {
  public:
@@ -37,9 +42,8 @@ class AllreduceShares : public Allreduce {
         out_walk_(setup_.request.segments, element_bytes()),
         sources_(static_cast<std::size_t>(host_.ranks())) {
     if (is_owner() && setup_.plane.topology().leaders.size() > 1)
-      cross_ =
-          make_cross_stage({setup_.plane, this->ring(), me_, setup_.request.type, reduce_, finish_},
-                           plan_.total_bytes / static_cast<std::size_t>(lanes_));
+      cross_ = start_cross_stage({setup_.plane, this->ring(), me_, wire_type_, reduce_, finish_},
+                                 setup_, plan_.total_bytes / static_cast<std::size_t>(lanes_));
   }
 
  private:
@@ -55,8 +59,8 @@ class AllreduceShares : public Allreduce {
   bool copy_in_next() {
     if (in_ == blocks() || !is_slot_free(in_)) return false;
     const std::size_t start = plan_.begin(in_), size = plan_.size(in_);
-    // Its own share is read from the input, unless prescaling rounds it.
-    const Range own = is_owner() && !is_prescaled() ? share(in_, me_) : Range{size, 0};
+    // Its own share is read from the input, unless it is rounded on its way.
+    const Range own = is_owner() && is_own_input() ? share(in_, me_) : Range{size, 0};
     const std::size_t after = own.begin + own.size;
     copy_in(&in_walk_, start, own.begin, slot(me_, in_));
     copy_in(&in_walk_, start + after, size - after, slot(me_, in_) + after);
@@ -68,16 +72,23 @@ class AllreduceShares : public Allreduce {
     if (!is_owner() || own_ == in_ || !have_all_reached(Flag::kReady, own_ + 1)) return false;
     const Range range = share(own_, me_);
     std::size_t offset = range.begin;
-    own_walk_.visit(plan_.begin(own_) + range.begin, range.size,
-                    [&](const std::byte* input, std::byte*, std::size_t size) {
-                      for (int r = 0; r < host_.ranks(); ++r)
-                        sources_[static_cast<std::size_t>(r)] = slot(r, own_) + offset;
-                      if (!is_prescaled()) sources_[static_cast<std::size_t>(me_)] = input;
-                      // Between hosts the finish comes last.
-                      reduce_(slot(me_, own_) + offset, sources_.data(), host_.ranks(),
-                              size / element_bytes(), cross_ ? Finish{} : finish_);
-                      offset += size;
-                    });
+    const auto reduce_piece = [&](const std::byte* own, std::size_t size) {
+      for (int r = 0; r < host_.ranks(); ++r)
+        sources_[static_cast<std::size_t>(r)] = slot(r, own_) + offset;
+      if (own != nullptr) sources_[static_cast<std::size_t>(me_)] = own;
+      // Between hosts the finish comes last.
+      reduce_(slot(me_, own_) + offset, sources_.data(), host_.ranks(), size / wire_bytes(),
+              cross_ ? Finish{} : finish_);
+      offset += size;
+    };
+    if (is_own_input()) {
+      own_walk_.visit(
+          plan_.begin(own_) + range.begin, range.size,
+          [&](const std::byte* input, std::byte*, std::size_t size) { reduce_piece(input, size); });
+    } else {
+      reduce_piece(nullptr, range.size);
+    }
+    count_copied(range.size);
     if (cross_) {
       cross_->add(slot(me_, own_) + range.begin, range.size);
     } else {
@@ -120,13 +131,31 @@ class AllreduceShares : public Allreduce {
   std::uint64_t out_ = 0;      // blocks copied out
 };
 
+std::unique_ptr<Collective> make_shares(CollectiveSetup setup, int lanes) {
+  const BlockPlan plan = plan_blocks(setup.request, setup.plane.host().slot_bytes());
+  const int ring = setup.rings.choose(plan.total_bytes);
+  return std::make_unique<AllreduceShares>(std::move(setup), ring, plan, lanes);
+}
+
 }  // namespace
 
 std::unique_ptr<Collective> allreduce_shares(CollectiveSetup setup) {
-  const BlockPlan plan = plan_blocks(setup.request, setup.plane.host().slot_bytes());
-  const int ring = setup.rings.choose(plan.total_bytes);
-  const int lanes = plan.total_bytes <= kOneLaneUpToBytes ? 1 : lanes_of(setup.plane.topology());
-  return std::make_unique<AllreduceShares>(std::move(setup), ring, plan, lanes);
+  const int lanes = setup.plane.topology().size;
+  return make_shares(std::move(setup), lanes);
+}
+
+std::unique_ptr<Collective> allreduce_through_slots(CollectiveSetup setup) {
+  const bool is_pair = setup.plane.host().ranks() == 2;
+  return is_pair ? allreduce_direct(std::move(setup)) : allreduce_shares(std::move(setup));
+}
+
+std::unique_ptr<Collective> allreduce_torus(CollectiveSetup setup) {
+  const int lanes = lanes_of(setup.plane.topology());
+  return make_shares(std::move(setup), lanes);
+}
+
+std::unique_ptr<Collective> allreduce_hierarchical(CollectiveSetup setup) {
+  return make_shares(std::move(setup), 1);
 }
 
 }  // namespace hv::runtime

@@ -12,20 +12,23 @@ constexpr std::chrono::seconds kLongSleep{1};
 }  // namespace
 
 Status run_blocking(Collective& collective, Fabric& fabric) {
-  Patience patience(patience_for(static_cast<int>(fabric.topology().local_ranks.size())));
+  Patience patience(patience_for(fabric.topology()));
   const bool has_sockets = fabric.topology().leaders.size() > 1;
   Doorbell& bell = fabric.doorbell();
   for (;;) {
     Progress progress = collective.advance();
     if (progress == Progress::kPending) {
       if (has_sockets) fabric.progress();
-      if (patience.linger(now())) continue;
+      const TimePoint time = now();
+      patience.look(time);
+      if (patience.linger(time)) continue;
       const std::uint32_t seen = bell.value();
       fabric.progress();
       progress = collective.advance();
       if (progress == Progress::kPending) bell.wait(seen, now() + kLongSleep);
       patience.renew();
     }
+    if (progress == Progress::kPaused) fabric.progress();  // signs of life
     if (progress == Progress::kDone) return Status::success();
     if (progress == Progress::kFailed) return collective.status();
   }

@@ -30,7 +30,8 @@ class BroadcastTree : public RingCollective {
         plan_(plan),
         lanes_(lanes),
         in_walk_(setup_.request.segments, element_bytes()),
-        out_walk_(setup_.request.segments, element_bytes()) {
+        out_walk_(setup_.request.segments, element_bytes()),
+        copy_out_(result_copy(plan_.total_bytes)) {
     const Topology& topology = setup_.plane.topology();
     hosts_ = static_cast<int>(topology.leaders.size());
     const int root_host = topology.host_of[static_cast<std::size_t>(setup_.request.root)];
@@ -79,9 +80,10 @@ class BroadcastTree : public RingCollective {
     std::byte* to = slot(me_, filled_);
     in_walk_.visit(plan_.begin(filled_), plan_.size(filled_),
                    [&](const std::byte* input, std::byte*, std::size_t size) {
-                     std::memcpy(to, input, size);
+                     setup_.kernels.copy(to, input, size);
                      to += size;
                    });
+    count_copied(plan_.size(filled_));
     raise(Flag::kReady, ++filled_);
     return true;
   }
@@ -100,6 +102,7 @@ class BroadcastTree : public RingCollective {
     }
     if (received_ < padded(range.size)) return true;
     received_ = 0;
+    count_copied(range.size);
     raise(Flag::kReady, ++filled_);
     return true;
   }
@@ -132,7 +135,7 @@ class BroadcastTree : public RingCollective {
       const std::byte* from = slot(is_root_host() ? root_index_ : lane, out_) + range.begin;
       out_walk_.visit(plan_.begin(out_) + range.begin, range.size,
                       [&](const std::byte* input, std::byte* output, std::size_t size) {
-                        if (!is_root() || input != output) std::memcpy(output, from, size);
+                        if (!is_root() || input != output) copy_out_(output, from, size);
                         from += size;
                       });
     }
@@ -153,6 +156,7 @@ class BroadcastTree : public RingCollective {
   const BlockPlan plan_;
   const int lanes_;
   SegmentWalk in_walk_, out_walk_;
+  const CopyKernel copy_out_;
   int hosts_ = 1;
   int place_ = 0;
   int root_index_ = -1;

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "runtime/device/element_type.h"
@@ -19,8 +20,38 @@ enum class CollectiveKind : std::uint8_t {
   kAllreduce = 1,
   kAllgather = 2,
   kBroadcast = 3,
-  kBarrier = 4
+  kBarrier = 4,
+  kReducescatter = 5,
+  kAlltoall = 6,
+  // The next three are carried out by the engine itself, as those of sets (process_sets.h): no
+  // backend ever sees them, and these are no tensors to negotiate on.
+  kJoin = 7,
+  kSend = 8,
+  kReceive = 9,
+  kSparseAllreduce = 10,
+  kAddSet = 32,
+  kRemoveSet = 33,
+  kSetMade = 34,
+  kSetGone = 35
 };
+constexpr bool is_set_change(CollectiveKind kind) { return kind >= CollectiveKind::kAddSet; }
+// Ranks may differ in the first extent.
+constexpr bool has_own_extents(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllgather || kind == CollectiveKind::kAlltoall ||
+         kind == CollectiveKind::kSparseAllreduce;
+}
+// Folds what ranks have at the same place.
+constexpr bool reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kReducescatter;
+}
+// Has a reduction and scales.
+constexpr bool has_reduction(CollectiveKind kind) {
+  return reduces(kind) || kind == CollectiveKind::kSparseAllreduce;
+}
+// Goes on without the ranks that have joined.
+constexpr bool allows_absence(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kSparseAllreduce;
+}
 
 // A piece of memory that takes part; a fused operation has many. count is in elements of the
 // request's type.
@@ -37,13 +68,40 @@ struct CollectiveRequest {
   int root = 0;
   double prescale = 1;
   double postscale = 1;
-  std::int64_t divisor = 1;       // average: the set's size; integers truncate towards zero
-  bool deterministic = false;     // the same bits whatever the fusion and the order of arrival
-  std::vector<Segment> segments;  // allgather: one; output is the whole result
-  std::vector<std::int64_t> counts_by_rank;  // allgather: elements that each rank contributes
+  std::int64_t divisor = 1;    // average: the set's size; integers truncate towards zero
+  bool deterministic = false;  // the same bits whatever the fusion and the order of arrival
+  // allreduce of float32 and float64: what moves between ranks, and what the result is rounded to.
+  Compression compression = Compression::kNone;
+  ElementType index_type = ElementType::kInt64;  // sparse allreduce
+  // allgather: one; output is the whole result, nullptr where nobody wants it. reducescatter:
+  // output is this rank's share. alltoall: one, without output. sparse allreduce: indices, of
+  // index_type, and values.
+  std::vector<Segment> segments;
+  // What each rank contributes: allgather: elements; sparse allreduce: rows; alltoall: rows, to
+  // all together.
+  std::vector<std::int64_t> counts_by_rank{};
+  // reducescatter, alltoall: elements of a row, by segment; rows are never cut. sparse allreduce:
+  // of a row of values.
+  std::vector<std::int64_t> row_counts{};
+  // alltoall: rows of this rank's input that go to each rank, one after the other.
+  std::vector<std::int64_t> splits{};
+  // alltoall: called once, when this rank has learnt how many rows come from each rank; returns
+  // room for all of them, by rank, or nullptr: there is nothing to come, or no such memory here.
+  std::function<std::byte*(const std::vector<std::int64_t>& received)> make_room{};
 };
 
-enum class Progress { kDone, kPending, kFailed };
+// Part `index` of `rows` rows that are shared out to `parts`: the first ones get one more.
+struct RowRange {
+  std::int64_t begin;
+  std::int64_t count;
+};
+constexpr RowRange rows_of(std::int64_t rows, int parts, int index) {
+  const std::int64_t each = rows / parts, more = rows % parts;
+  return {each * index + (index < more ? index : more), each + (index < more ? 1 : 0)};
+}
+
+// kPaused: more can be done at once; it is the turn of others first.
+enum class Progress { kDone, kPending, kPaused, kFailed };
 
 // A collective under way. Destroying it before it is done is allowed only after a failure of the
 // fabric.
@@ -54,6 +112,8 @@ class Collective {
   virtual Progress advance() = 0;
   // After kFailed.
   virtual Status status() const = 0;
+  // False while those before it keep the data path from it.
+  virtual bool has_begun() const { return true; }
 };
 
 }  // namespace hv::runtime

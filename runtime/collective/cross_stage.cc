@@ -6,16 +6,6 @@
 #include "runtime/collective/lanes.h"
 
 namespace hv::runtime {
-namespace {
-// Up to here one step's latency is worth more than the bytes saved by two.
-constexpr std::size_t kExchangeUpToBytes = 8 << 10;
-}  // namespace
-
-std::unique_ptr<CrossStage> make_cross_stage(const CrossTerms& terms, std::size_t share_bytes) {
-  const bool is_small = share_bytes <= kExchangeUpToBytes;
-  return terms.plane.topology().leaders.size() == 2 || is_small ? cross_exchange(terms)
-                                                                : cross_scatter(terms);
-}
 
 bool Sender::step() {
   bool moved = false;

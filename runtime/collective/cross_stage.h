@@ -2,12 +2,16 @@
 // other hosts.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shares come in with add() and are completed in that order, in place. Two ways, one file each:
+// Shares come in with add() and are completed in that order, in place. One file for each way:
 //   exchange  every host sends its share to every other and folds all H of them itself: one step,
 //             (H-1) * S bytes out per lane. For two hosts, and for small shares.
 //   scatter   each host folds 1/H of the share and sends the result round: two steps, 2 * (H-1)/H *
 //             S bytes.
-// Both fold in host order at every element, so they give the same bits.
+// Both fold in host order at every element, so they give the same bits. Those of a schedule
+// (cross_schedule.h) fold two shares at a time, and round to the type each time:
+//   ring      to the next host only: 2 (H-1) steps, the fewest bytes; bits depend on the place.
+//   halving, doubling, tree  recursive halving and doubling, recursive doubling, a binomial tree:
+//             the same bits, wherever an element lies.
 #pragma once
 
 #include <cstddef>
@@ -41,11 +45,12 @@ class CrossStage {
   virtual std::uint64_t completed() const = 0;
 };
 
-// share_bytes: of a whole block, to choose by.
-std::unique_ptr<CrossStage> make_cross_stage(const CrossTerms& terms, std::size_t share_bytes);
-
 std::unique_ptr<CrossStage> cross_exchange(const CrossTerms& terms);
 std::unique_ptr<CrossStage> cross_scatter(const CrossTerms& terms);
+std::unique_ptr<CrossStage> cross_ring(const CrossTerms& terms);
+std::unique_ptr<CrossStage> cross_halving(const CrossTerms& terms);
+std::unique_ptr<CrossStage> cross_doubling(const CrossTerms& terms);
+std::unique_ptr<CrossStage> cross_tree(const CrossTerms& terms);
 
 // Sends ranges of memory through a channel, as far as it has room.
 class Sender {

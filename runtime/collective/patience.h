@@ -3,11 +3,14 @@
 //
 // Spinning answers in well under a microsecond but takes a core that a peer may need to answer at
 // all: where there are more ranks than cores nobody spins, and everybody yields for 50 µs, then
-// sleeps.
+// sleeps. Where others compute on the same cores, a yield hands them the core for milliseconds,
+// while a sleeper gets it as soon as it is woken: after a yield that took long nobody yields for a
+// while.
 #pragma once
 
 #include <sched.h>
 
+#include "runtime/transport/fabric.h"
 #include "src/base/clock.h"
 
 namespace hv::runtime {
@@ -19,13 +22,19 @@ struct PatienceConfig {
   Duration yield = std::chrono::microseconds(50);  // after that; then sleep
 };
 
-// Without the spin where a host has more ranks than this process may use cores: all may be busy.
-PatienceConfig patience_for(int ranks_here);
+// Without the spin where a host has more ranks than its ranks may use cores, all together: all may
+// be busy.
+PatienceConfig patience_for(const Topology& topology);
 
 class Patience {
  public:
   explicit Patience(const PatienceConfig& config) : config_(config) {}
 
+  // The time now, before anything else is asked.
+  void look(TimePoint time) {
+    if (has_yielded_ && time - yielded_ > kLongYield) crowded_until_ = time + kCrowdedFor;
+    has_yielded_ = false;
+  }
   // Something happened.
   void renew() { is_counting_ = false; }
   // Spins or yields once; false when it is time to sleep.
@@ -43,15 +52,24 @@ class Patience {
 #endif
       return true;
     }
-    if (idle >= config_.spin + config_.yield) return false;
+    if (idle >= config_.spin + config_.yield || time < crowded_until_) return false;
     ::sched_yield();
+    yielded_ = time;
+    has_yielded_ = true;
     return true;
   }
 
  private:
+  // Longer than ranks that share cores take turns in; shorter than a time slice.
+  static constexpr Duration kLongYield = std::chrono::microseconds(500);
+  static constexpr Duration kCrowdedFor = std::chrono::milliseconds(20);
+
   const PatienceConfig config_;
   bool is_counting_ = false;
+  bool has_yielded_ = false;  // at yielded_, and nobody has looked since
   TimePoint since_{};
+  TimePoint yielded_{};
+  TimePoint crowded_until_{};
 };
 
 }  // namespace hv::runtime

@@ -1,68 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/collective/registry.h"
 
-#include <cstdint>
 #include <cstring>
 
 #include "runtime/collective/allgather.h"
 #include "runtime/collective/allreduce.h"
+#include "runtime/collective/alltoall.h"
 #include "runtime/collective/barrier.h"
 #include "runtime/collective/broadcast.h"
+#include "runtime/collective/reducescatter.h"
 #include "src/base/check.h"
 
 namespace hv::runtime {
 namespace {
 
-bool always(const CollectiveRequest&, const Topology&) { return true; }
-bool is_alone(const CollectiveRequest&, const Topology& topology) { return topology.size == 1; }
-bool is_pair(const CollectiveRequest&, const Topology& topology) {
-  return topology.size == 2 && topology.leaders.size() == 1;
-}
-bool is_one_host(const CollectiveRequest&, const Topology& topology) {
-  return topology.leaders.size() == 1;
-}
-
-std::size_t bytes_of(const CollectiveRequest& request) {
-  std::int64_t count = 0;
-  for (const Segment& segment : request.segments) count += segment.count;
-  return static_cast<std::size_t>(count) * element_size(request.type);
+AlgorithmQuestion question_of(const CollectiveSetup& setup, const char* collective) {
+  const CollectiveRequest& request = setup.request;
+  AlgorithmQuestion question{collective, extent_of(setup.plane.topology())};
+  for (const Segment& segment : request.segments) question.bytes += segment.count;
+  question.bytes *= static_cast<std::int64_t>(element_size(request.type));
+  question.deterministic = request.deterministic;
+  return question;
 }
 
 }  // namespace
 
 const std::vector<Algorithm>& algorithms() {
   static const std::vector<Algorithm> list = {
-      {"alone", CollectiveKind::kAllreduce, "one rank", is_alone, allreduce_alone, SIZE_MAX},
-      {"direct", CollectiveKind::kAllreduce, "two ranks on one host", is_pair, allreduce_direct,
-       SIZE_MAX},
-      {"direct", CollectiveKind::kAllreduce, "one host", is_one_host, allreduce_direct, 16 << 10},
-      {"shares", CollectiveKind::kAllreduce, "none", always, allreduce_shares, SIZE_MAX},
-      {"pieces", CollectiveKind::kAllgather, "none", always, allgather_pieces, SIZE_MAX},
-      {"tree", CollectiveKind::kBroadcast, "none", always, broadcast_tree, SIZE_MAX},
-      {"byte", CollectiveKind::kBarrier, "none", always, barrier, SIZE_MAX},
+      {CollectiveKind::kAllreduce, "allreduce", "alone", allreduce_alone},
+      {CollectiveKind::kAllreduce, "allreduce", "direct", allreduce_direct},
+      {CollectiveKind::kAllreduce, "allreduce", "shares", allreduce_shares},
+      {CollectiveKind::kAllreduce, "allreduce", "inplace", allreduce_in_place},
+      {CollectiveKind::kAllreduce, "allreduce", "hierarchical", allreduce_hierarchical},
+      {CollectiveKind::kAllreduce, "allreduce", "torus", allreduce_torus},
+      {CollectiveKind::kAllreduce, "compressed", "shares", allreduce_shares},
+      {CollectiveKind::kAllreduce, "compressed", "torus", allreduce_torus},
+      {CollectiveKind::kAllreduce, "adasum", "pairs", allreduce_adasum},
+      {CollectiveKind::kSparseAllreduce, "sparseallreduce", "gather", allreduce_sparse},
+      {CollectiveKind::kAllgather, "allgather", "pieces", allgather_pieces},
+      {CollectiveKind::kBroadcast, "broadcast", "tree", broadcast_tree},
+      {CollectiveKind::kReducescatter, "reducescatter", "pieces", reducescatter_pieces},
+      {CollectiveKind::kAlltoall, "alltoall", "streams", alltoall_streams},
+      {CollectiveKind::kBarrier, "barrier", "byte", barrier},
   };
   return list;
 }
 
-const Algorithm* find_algorithm(const char* name) {
+const std::vector<CrossAlgorithm>& cross_algorithms() {
+  static const std::vector<CrossAlgorithm> list = {
+      {"exchange", cross_exchange}, {"scatter", cross_scatter},   {"ring", cross_ring},
+      {"halving", cross_halving},   {"doubling", cross_doubling}, {"tree", cross_tree},
+  };
+  return list;
+}
+
+// What is reduced in another way than by adding up has algorithms of its own.
+const char* contract_name(const CollectiveRequest& request) {
+  if (request.kind == CollectiveKind::kAllreduce) {
+    if (request.reduction == Reduction::kAdasum) return "adasum";
+    if (request.compression != Compression::kNone) return "compressed";
+  }
   for (const Algorithm& algorithm : algorithms())
-    if (std::strcmp(algorithm.name, name) == 0) return &algorithm;
+    if (algorithm.kind == request.kind) return algorithm.collective;
   return nullptr;
 }
 
-const Algorithm& choose_algorithm(const CollectiveRequest& request, const Topology& topology) {
-  const std::size_t bytes = bytes_of(request);
-  for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.kind == request.kind && bytes <= algorithm.up_to_bytes &&
-        algorithm.fits(request, topology))
-      return algorithm;
-  }
-  HV_CHECK(false, "every kind of collective has an algorithm without restrictions");
+JobExtent extent_of(const Topology& topology) {
+  return {topology.size, static_cast<int>(topology.leaders.size())};
 }
 
 std::unique_ptr<Collective> start_collective(CollectiveSetup setup) {
-  const Algorithm& algorithm = choose_algorithm(setup.request, setup.plane.topology());
-  return algorithm.make(std::move(setup));
+  const char* const collective = contract_name(setup.request);
+  HV_CHECK(collective != nullptr, "a backend is given collectives only");
+  const AlgorithmRow& row = choose_algorithm(*setup.wishes, question_of(setup, collective));
+  for (const Algorithm& algorithm : algorithms())
+    if (std::strcmp(algorithm.collective, collective) == 0 &&
+        std::strcmp(algorithm.name, row.name) == 0)
+      return algorithm.make(std::move(setup));
+  HV_CHECK(false, "every algorithm of the table is in the registry");
+}
+
+std::unique_ptr<CrossStage> start_cross_stage(const CrossTerms& terms, const CollectiveSetup& setup,
+                                              std::size_t share_bytes) {
+  AlgorithmQuestion question = question_of(setup, "cross");
+  question.bytes = static_cast<std::int64_t>(share_bytes);
+  const AlgorithmRow& row = choose_algorithm(*setup.wishes, question);
+  for (const CrossAlgorithm& algorithm : cross_algorithms())
+    if (std::strcmp(algorithm.name, row.name) == 0) return algorithm.make(terms);
+  HV_CHECK(false, "every way between hosts of the table is in the registry");
 }
 
 }  // namespace hv::runtime

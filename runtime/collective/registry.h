@@ -1,34 +1,41 @@
-// The list of algorithms: for each collective the first that fits is taken.
+// The list of algorithms, and how one of them comes to carry out a request.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choice depends only on what is equal on all ranks: request, topology. Every algorithm here
-// folds in the same order at every element (see allreduce_shares.cc), so `deterministic` needs no
-// other choice; one that does not, a ring say, must refuse deterministic requests.
+// Which one is taken stands in src/contract/algorithms.h; it depends only on what is equal on all
+// ranks: the request, where the ranks lie, and rank 0's wishes.
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <vector>
 
 #include "runtime/collective/collective.h"
+#include "runtime/collective/cross_stage.h"
 #include "runtime/collective/ring_collective.h"
+#include "src/contract/algorithms.h"
 
 namespace hv::runtime {
 
 struct Algorithm {
-  const char* name;
   CollectiveKind kind;
-  const char* restrictions;  // in words, for docs/algorithms.md
-  bool (*fits)(const CollectiveRequest& request, const Topology& topology);
+  const char* collective;  // that name and the next are those of the contract's table
+  const char* name;
   std::unique_ptr<Collective> (*make)(CollectiveSetup setup);
-  // Taken up to this many bytes; beyond them a later one in the list is.
-  std::size_t up_to_bytes;
 };
-
 const std::vector<Algorithm>& algorithms();
-// nullptr: none of that name, or it does not fit.
-const Algorithm* find_algorithm(const char* name);
-const Algorithm& choose_algorithm(const CollectiveRequest& request, const Topology& topology);
+
+// What an allreduce does between hosts.
+struct CrossAlgorithm {
+  const char* name;
+  std::unique_ptr<CrossStage> (*make)(const CrossTerms& terms);
+};
+const std::vector<CrossAlgorithm>& cross_algorithms();
+
+// The name in the contract's table; nullptr for what no backend carries out.
+const char* contract_name(const CollectiveRequest& request);
+JobExtent extent_of(const Topology& topology);
 std::unique_ptr<Collective> start_collective(CollectiveSetup setup);
+// share_bytes: of a lane's share of the whole tensor, to choose by.
+std::unique_ptr<CrossStage> start_cross_stage(const CrossTerms& terms, const CollectiveSetup& setup,
+                                              std::size_t share_bytes);
 
 }  // namespace hv::runtime

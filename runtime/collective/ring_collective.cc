@@ -6,6 +6,13 @@
 #include "runtime/transport/placement.h"
 
 namespace hv::runtime {
+namespace {
+
+// Then it is the turn of others: a rank that has much to do without waiting for anybody gives signs
+// of life all the same, and sees whether its peers live.
+constexpr int kStepsATurn = 16;
+
+}  // namespace
 
 RingCollective::RingCollective(CollectiveSetup setup, int ring, std::uint64_t blocks)
     : setup_(std::move(setup)),
@@ -22,18 +29,22 @@ bool RingCollective::is_slot_free(std::uint64_t block) const {
 
 Progress RingCollective::advance() {
   if (is_finished_) return status_.ok() ? Progress::kDone : Progress::kFailed;
+  int steps = 0;
   if (setup_.rings.is_up(turn_)) {
-    while (step()) {
+    while (steps < kStepsATurn && step()) {
+      ++steps;
       // Sleepers are woken block by block: the last block of a pass may be far away.
       if (std::exchange(is_bell_due_, false)) host_.ring_others();
     }
+    if (!status_.ok()) return fail(std::move(status_));
     if (is_complete()) {
       is_finished_ = true;
       setup_.rings.finish(turn_);
       return Progress::kDone;
     }
   }
-  return setup_.plane.is_healthy() ? Progress::kPending : fail(setup_.plane.health());
+  if (!setup_.plane.is_healthy()) return fail(setup_.plane.health());
+  return steps == kStepsATurn ? Progress::kPaused : Progress::kPending;
 }
 
 // The ring stays blocked: after a loss nothing on this fabric can complete any more.

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "runtime/transport/transport.h"
 
@@ -22,10 +23,17 @@ struct RingTurn {
 
 class RingQueue {
  public:
+  RingQueue() = default;
+  // For what an operation carries out inside its own turn: the blocks of its ring from `block` on.
+  RingQueue(int ring, std::uint64_t block) : only_ring_(ring) {
+    rings_[static_cast<std::size_t>(ring)].blocks = block;
+  }
+
   // The ring for an operation of that size: large ones share one, whose slots then stay in the
   // cache; small ones take turns on the others, so that none waits for a large one.
   int choose(std::size_t bytes) {
     constexpr std::size_t kLargeFromBytes = 64 << 10;
+    if (only_ring_) return *only_ring_;
     if (bytes >= kLargeFromBytes) return 0;
     return 1 + static_cast<int>(small_operations_++ % (kRings - 1));
   }
@@ -46,6 +54,7 @@ class RingQueue {
     std::uint64_t finished = 0;
     std::uint64_t blocks = 0;
   };
+  std::optional<int> only_ring_;
   std::array<Ring, kRings> rings_;
   std::uint64_t small_operations_ = 0;
 };

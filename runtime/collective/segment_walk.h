@@ -22,6 +22,8 @@ class SegmentWalk {
     const std::byte* input;
     std::byte* output;
     std::size_t bytes;
+    std::size_t segment;  // which one
+    std::size_t offset;   // in it, bytes
   };
   Piece piece(std::size_t from, std::size_t bytes) {
     for (;;) {
@@ -29,7 +31,8 @@ class SegmentWalk {
       const std::size_t size = static_cast<std::size_t>(segment.count) * element_bytes_;
       if (from < start_ + size) {
         const std::size_t offset = from - start_;
-        return {segment.input + offset, segment.output + offset, std::min(bytes, size - offset)};
+        return {segment.input + offset, segment.output + offset, std::min(bytes, size - offset),
+                index_, offset};
       }
       start_ += size;
       ++index_;

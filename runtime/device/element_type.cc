@@ -42,6 +42,8 @@ const char* reduction_name(Reduction reduction) {
       return "max";
     case Reduction::kProduct:
       return "product";
+    case Reduction::kAdasum:
+      return "adasum";
   }
   return "unknown reduction";
 }

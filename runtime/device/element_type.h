@@ -20,9 +20,20 @@ enum class ElementType : std::uint8_t {
   kBool = 10,
 };
 
-enum class Reduction : std::uint8_t { kSum = 1, kAverage = 2, kMin = 3, kMax = 4, kProduct = 5 };
+enum class Reduction : std::uint8_t {
+  kSum = 1,
+  kAverage = 2,
+  kMin = 3,
+  kMax = 4,
+  kProduct = 5,
+  kAdasum = 6,  // of whole tensors: no fold of elements
+};
 
 constexpr bool is_element_type(int number) { return number >= 1 && number <= 10; }
+constexpr bool is_reduction(int number) { return number >= 1 && number <= 6; }
+constexpr bool is_floating(ElementType type) {
+  return type >= ElementType::kFloat16 && type <= ElementType::kFloat64;
+}
 
 constexpr std::size_t element_size(ElementType type) {
   switch (type) {
@@ -42,6 +53,22 @@ constexpr std::size_t element_size(ElementType type) {
       return 8;
   }
   return 0;
+}
+
+// What a tensor is made smaller to on its way; numbers equal those in hvrun.h.
+enum class Compression : std::uint8_t { kNone = 0, kFloat16 = 1, kBfloat16 = 2 };
+constexpr bool is_compression(int number) { return number >= 0 && number <= 2; }
+// The type that moves.
+constexpr ElementType wire_type(ElementType type, Compression compression) {
+  switch (compression) {
+    case Compression::kFloat16:
+      return ElementType::kFloat16;
+    case Compression::kBfloat16:
+      return ElementType::kBfloat16;
+    case Compression::kNone:
+      break;
+  }
+  return type;
 }
 
 // "float32", as in messages.

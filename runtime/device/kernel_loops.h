@@ -1,11 +1,11 @@
 // The loops behind the kernels, compiled once per instruction set (kernels_portable.cc,
-// kernels_avx2.cc).
+// kernels_avx2.cc, kernels_avx512.cc, kernels_neon.cc).
 // SPDX-License-Identifier: Apache-2.0
 //
 // Work goes in tiles that stay in the first-level cache: fold a tile over all sources into an
 // accumulator tile, finish it, store it. The including file defines, before including, what
-// kernel_operations.h wants and copy_through_caches, copy_past_caches, store_vector_past_caches,
-// finish_streaming (the fence after those) and prefetch_to_write.
+// kernel_operations.h wants and copy_through_caches, copy_past_caches, store_vector_past_caches (of
+// kVectorBytes, to an address aligned to them) and finish_streaming (the fence after those).
 #pragma once
 
 #include <cstddef>
@@ -89,10 +89,46 @@ bool reduce_in_one_pass<Bool, Max>(Bool*, const void* const*, int, std::size_t, 
   return false;
 }
 
+template <typename T>
+bool is_misaligned(const void* at) {
+  return reinterpret_cast<std::uintptr_t>(at) % alignof(T) != 0;
+}
+template <typename T>
+bool is_any_misaligned(const void* to, const void* const* sources, int source_count) {
+  bool is_any = is_misaligned<T>(to);
+  for (int s = 0; s < source_count; ++s) is_any |= is_misaligned<T>(sources[s]);
+  return is_any;
+}
+
+// Where a tensor does not lie at a multiple of its element's alignment every tile goes through
+// aligned memory.
+template <typename T, typename Operation>
+void reduce_misaligned(void* to, const void* const* sources, int source_count, std::size_t offset,
+                       std::size_t count, const Finish& finish) {
+  using A = typename Traits<T>::Accumulator;
+  alignas(64) A folded[kTile], next[kTile];
+  alignas(64) T raw[kTile];
+  for (std::size_t done = 0; done < count; done += kTile) {
+    const std::size_t part = count - done < kTile ? count - done : kTile;
+    for (int s = 0; s < source_count; ++s) {
+      const char* source = static_cast<const char*>(sources[s]) + (offset + done) * sizeof(T);
+      std::memcpy(raw, source, part * sizeof(T));
+      load_tile<T>(s == 0 ? folded : next, raw, part);
+      for (std::size_t i = 0; s > 0 && i < part; ++i)
+        folded[i] = Operation::apply(folded[i], next[i]);
+    }
+    finish_tile(folded, part, finish);
+    store_tile<T>(raw, folded, part);
+    std::memcpy(static_cast<char*>(to) + done * sizeof(T), raw, part * sizeof(T));
+  }
+}
+
 // The elements [offset, offset + count) of any number of sources, to the front of `to`.
 template <typename T, typename Operation>
 void reduce_range(T* to, const void* const* sources, int source_count, std::size_t offset,
                   std::size_t count, const Finish& finish) {
+  if (is_any_misaligned<T>(to, sources, source_count))
+    return reduce_misaligned<T, Operation>(to, sources, source_count, offset, count, finish);
   if (reduce_in_one_pass<T, Operation>(to, sources, source_count, offset, count, finish)) return;
   alignas(64) typename Traits<T>::Accumulator tile[kTile];
   for (std::size_t done = 0; done < count; done += kTile) {
@@ -109,24 +145,27 @@ void reduce_loop(void* destination, const void* const* sources, int source_count
   reduce_range<T, Operation>(static_cast<T*>(destination), sources, source_count, 0, count, finish);
 }
 
-// A slot's lines were last read by a peer: asked for this far ahead, they are this core's again when
-// they are written (measured: nothing lost where the cores share a cache, 5-15 % won where not).
+// A slot's lines were last read by a peer: asked for this far ahead, they are this core's again
+// when they are written (measured: nothing lost where the cores share a cache, 5-15 % won where
+// not).
 constexpr std::size_t kWriteAheadBytes = 256;
+// A processor without the instruction (Intel's before 2014) takes it for a no-op.
+void prefetch_to_write(const void* at) { __builtin_prefetch(at, 1); }
 
 // 128 bytes a turn of destination = a op b (times factor), and of the copy, interleaved.
-// destination is aligned to 32 bytes. Returns the elements done: all but less than a turn.
+// destination is aligned to a cache line. Returns the elements done: all but less than a turn.
 template <typename T, typename Operation, bool kStreamed, bool kCopies>
 std::size_t step_in_vectors(T* to, const T* a, const T* b, std::size_t count, T factor, T* copy_to,
                             const T* copy_from) {
-  constexpr std::size_t kLanes = 32 / sizeof(T);
+  constexpr std::size_t kLanes = kVectorBytes / sizeof(T), kTurn = 128 / sizeof(T);
   std::size_t i = 0;
-  for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+  for (; i + kTurn <= count; i += kTurn) {
     if constexpr (kCopies) {
       const char* soon = reinterpret_cast<const char*>(copy_to + i) + kWriteAheadBytes;
       prefetch_to_write(soon);
       prefetch_to_write(soon + 64);
     }
-    for (std::size_t k = i; k < i + 4 * kLanes; k += kLanes) {
+    for (std::size_t k = i; k < i + kTurn; k += kLanes) {
       Vector<T> result = apply_vector<T>(Operation{}, load_vector<Vector<T>>(a + k),
                                          load_vector<Vector<T>>(b + k));
       if constexpr (!kIsInteger<T>) {
@@ -192,7 +231,7 @@ void reduce_step_loop(const ReduceStep& step) {
   if constexpr (kIsPlain<T>) {
     const bool has_simple_finish =
         step.finish.divisor == 1 && (!kIsInteger<T> || step.finish.factor == 1);
-    if (step.source_count == 2 && has_simple_finish) {
+    if (step.source_count == 2 && has_simple_finish && !is_misaligned<T>(step.destination)) {
       const std::size_t ahead =
           (64 - reinterpret_cast<std::uintptr_t>(step.destination) % 64) % 64 / sizeof(T);
       const std::size_t head = ahead < step.count ? ahead : step.count;
@@ -210,6 +249,70 @@ void scale_loop(void* destination, const void* source, std::size_t count, double
   reduce_loop<T, Sum>(destination, sources, 1, count, Finish{factor, 1});
 }
 
+// load_tile and store_tile at any address: elements [offset, offset + count) from `from`, or to
+// `to`.
+template <typename T>
+void load_tile_anywhere(typename Traits<T>::Accumulator* tile, const void* from, std::size_t offset,
+                        std::size_t count) {
+  if (!is_misaligned<T>(from))
+    return load_tile<T>(tile, static_cast<const T*>(from) + offset, count);
+  alignas(64) T raw[kTile];
+  std::memcpy(raw, static_cast<const char*>(from) + offset * sizeof(T), count * sizeof(T));
+  load_tile<T>(tile, raw, count);
+}
+template <typename T>
+void store_tile_anywhere(void* to, std::size_t offset, const typename Traits<T>::Accumulator* tile,
+                         std::size_t count) {
+  if (!is_misaligned<T>(to)) return store_tile<T>(static_cast<T*>(to) + offset, tile, count);
+  alignas(64) T raw[kTile];
+  store_tile<T>(raw, tile, count);
+  std::memcpy(static_cast<char*>(to) + offset * sizeof(T), raw, count * sizeof(T));
+}
+
+template <typename T>
+void dot_loop(const void* a, const void* b, std::size_t count, DotSums* sums) {
+  using A = typename Traits<T>::Accumulator;
+  alignas(64) A a_tile[kTile];
+  alignas(64) A b_tile[kTile];
+  DotSums local = *sums;
+  for (std::size_t done = 0; done < count; done += kTile) {
+    const std::size_t part = count - done < kTile ? count - done : kTile;
+    load_tile_anywhere<T>(a_tile, a, done, part);
+    load_tile_anywhere<T>(b_tile, b, done, part);
+    const std::size_t rest = part % kDotLanes;
+    // What is missing of the last lanes adds zeros.
+    for (std::size_t i = part; rest != 0 && i < part - rest + kDotLanes; ++i)
+      a_tile[i] = b_tile[i] = 0;
+    for (std::size_t i = 0; i < part; i += kDotLanes) {
+      for (std::size_t lane = 0; lane < kDotLanes; ++lane) {
+        const double x = static_cast<double>(a_tile[i + lane]);
+        const double y = static_cast<double>(b_tile[i + lane]);
+        local.ab[lane] += x * y;
+        local.aa[lane] += x * x;
+        local.bb[lane] += y * y;
+      }
+    }
+  }
+  *sums = local;
+}
+
+template <typename T>
+void blend_loop(void* destination, const void* a, const void* b, std::size_t count, double a_factor,
+                double b_factor) {
+  using A = typename Traits<T>::Accumulator;
+  alignas(64) A a_tile[kTile];
+  alignas(64) A b_tile[kTile];
+  for (std::size_t done = 0; done < count; done += kTile) {
+    const std::size_t part = count - done < kTile ? count - done : kTile;
+    load_tile_anywhere<T>(a_tile, a, done, part);
+    load_tile_anywhere<T>(b_tile, b, done, part);
+    for (std::size_t i = 0; i < part; ++i)
+      a_tile[i] = canonical(static_cast<A>(static_cast<double>(a_tile[i]) * a_factor +
+                                           static_cast<double>(b_tile[i]) * b_factor));
+    store_tile_anywhere<T>(destination, done, a_tile, part);
+  }
+}
+
 template <typename T>
 void fill_row(Kernels* kernels, ElementType type) {
   const int row = static_cast<int>(type);
@@ -225,6 +328,48 @@ void fill_row(Kernels* kernels, ElementType type) {
   kernels->scale[row] = scale_loop<T>;
 }
 
+template <typename T>
+void fill_floating_row(Kernels* kernels, ElementType type) {
+  fill_row<T>(kernels, type);
+  kernels->dot[static_cast<int>(type)] = dot_loop<T>;
+  kernels->blend[static_cast<int>(type)] = blend_loop<T>;
+}
+
+template <typename T, typename Wire>
+void pack_loop(void* destination, const void* source, std::size_t count, double factor) {
+  alignas(64) float tile[kTile];
+  const T scale = static_cast<T>(factor);
+  for (std::size_t done = 0; done < count; done += kTile) {
+    const std::size_t part = count - done < kTile ? count - done : kTile;
+    alignas(64) T values[kTile];
+    load_tile_anywhere<T>(values, source, done, part);
+    for (std::size_t i = 0; i < part; ++i) tile[i] = static_cast<float>(values[i] * scale);
+    store_tile_anywhere<Wire>(destination, done, tile, part);
+  }
+}
+
+template <typename T, typename Wire>
+void unpack_loop(void* destination, const void* source, std::size_t count) {
+  alignas(64) float tile[kTile];
+  alignas(64) T values[kTile];
+  for (std::size_t done = 0; done < count; done += kTile) {
+    const std::size_t part = count - done < kTile ? count - done : kTile;
+    load_tile_anywhere<Wire>(tile, source, done, part);
+    for (std::size_t i = 0; i < part; ++i) values[i] = static_cast<T>(tile[i]);
+    store_tile_anywhere<T>(destination, done, values, part);
+  }
+}
+
+template <typename T>
+void fill_wire_row(Kernels* kernels, ElementType type) {
+  const auto set = [&](Compression compression, ScaleKernel pack, UnpackKernel unpack) {
+    kernels->pack[static_cast<int>(type)][static_cast<int>(compression)] = pack;
+    kernels->unpack[static_cast<int>(type)][static_cast<int>(compression)] = unpack;
+  };
+  set(Compression::kFloat16, pack_loop<T, Half>, unpack_loop<T, Half>);
+  set(Compression::kBfloat16, pack_loop<T, Bfloat>, unpack_loop<T, Bfloat>);
+}
+
 void stream_copy(void* destination, const void* source, std::size_t bytes) {
   copy_past_caches(destination, source, bytes);
   finish_streaming();
@@ -238,11 +383,13 @@ Kernels make_kernels(const char* name) {
   fill_row<std::int16_t>(&kernels, ElementType::kInt16);
   fill_row<std::int32_t>(&kernels, ElementType::kInt32);
   fill_row<std::int64_t>(&kernels, ElementType::kInt64);
-  fill_row<Half>(&kernels, ElementType::kFloat16);
-  fill_row<Bfloat>(&kernels, ElementType::kBfloat16);
-  fill_row<float>(&kernels, ElementType::kFloat32);
-  fill_row<double>(&kernels, ElementType::kFloat64);
+  fill_floating_row<Half>(&kernels, ElementType::kFloat16);
+  fill_floating_row<Bfloat>(&kernels, ElementType::kBfloat16);
+  fill_floating_row<float>(&kernels, ElementType::kFloat32);
+  fill_floating_row<double>(&kernels, ElementType::kFloat64);
   fill_row<Bool>(&kernels, ElementType::kBool);
+  fill_wire_row<float>(&kernels, ElementType::kFloat32);
+  fill_wire_row<double>(&kernels, ElementType::kFloat64);
   kernels.copy = copy_through_caches;
   kernels.stream_copy = stream_copy;
   return kernels;

@@ -5,7 +5,7 @@
 // Compiled once per instruction set, together with kernel_loops.h: everything is in an anonymous
 // namespace and uses no standard templates, so that the copy built for newer processors can never
 // be linked into the portable path. The including file defines widen_half and narrow_half (tiles of
-// float16) before.
+// float16) and kVectorBytes (32 or 64) before.
 #pragma once
 
 #include <cstddef>
@@ -108,7 +108,7 @@ struct Min {
     if constexpr (kIsInteger<A>) {
       return b < a ? b : a;
     } else {
-      return (b < a) | ((b == a) & is_negative(b)) | (b != b) ? b : a;
+      return ((b < a) | ((b == a) & is_negative(b)) | (b != b)) ? b : a;
     }
   }
   static Bool apply(Bool a, Bool b) { return Product::apply(a, b); }
@@ -119,7 +119,7 @@ struct Max {
     if constexpr (kIsInteger<A>) {
       return a < b ? b : a;
     } else {
-      return (a < b) | ((b == a) & !is_negative(b)) | (b != b) ? b : a;
+      return ((a < b) | ((b == a) & !is_negative(b)) | (b != b)) ? b : a;
     }
   }
   static Bool apply(Bool a, Bool b) { return Sum::apply(a, b); }
@@ -198,10 +198,10 @@ void finish_tile(A* tile, std::size_t count, const Finish& finish) {
 }
 void finish_tile(Bool*, std::size_t, const Finish&) {}
 
-// Vectors of the compiler: 32 bytes of T, whatever the instruction set makes of them.
+// Vectors of the compiler: kVectorBytes of T, whatever the instruction set makes of them.
 template <typename T>
 struct VectorOf {
-  typedef T Type __attribute__((vector_size(32)));
+  typedef T Type __attribute__((vector_size(kVectorBytes)));
 };
 template <typename T>
 using Vector = typename VectorOf<T>::Type;
@@ -229,7 +229,7 @@ Vector<T> apply_vector(Min, Vector<T> a, Vector<T> b) {
     return b < a ? b : a;
   } else {
     using Bits = decltype(b < a);
-    return (b < a) | ((b == a) & ((Bits)b < 0)) | (b != b) ? b : a;
+    return ((b < a) | ((b == a) & ((Bits)b < 0)) | (b != b)) ? b : a;
   }
 }
 template <typename T>
@@ -238,7 +238,7 @@ Vector<T> apply_vector(Max, Vector<T> a, Vector<T> b) {
     return a < b ? b : a;
   } else {
     using Bits = decltype(a < b);
-    return (a < b) | ((b == a) & ((Bits)b >= 0)) | (b != b) ? b : a;
+    return ((a < b) | ((b == a) & ((Bits)b >= 0)) | (b != b)) ? b : a;
   }
 }
 

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <vector>
 
 #include "runtime/device/element_type.h"
 
@@ -40,14 +42,37 @@ using ReduceStepKernel = void (*)(const ReduceStep& step);
 // destination[i] = source[i] * factor, rounded to the type; destination may be source.
 using ScaleKernel = void (*)(void* destination, const void* source, std::size_t count,
                              double factor);
+// Sums of products of two vectors' elements, as they are added up: in float64, element i to the sum
+// i modulo kDotLanes, so that every processor adds in the same order.
+constexpr std::size_t kDotLanes = 8;
+struct DotSums {
+  double ab[kDotLanes] = {};
+  double aa[kDotLanes] = {};
+  double bb[kDotLanes] = {};
+};
+// Adds what `count` more elements of a and b give. All calls for two vectors but the last: a
+// multiple of kDotLanes.
+using DotKernel = void (*)(const void* a, const void* b, std::size_t count, DotSums* sums);
+// destination[i] = a[i] * a_factor + b[i] * b_factor, computed in float64 and rounded to the type
+// once; destination may be a or b.
+using BlendKernel = void (*)(void* destination, const void* a, const void* b, std::size_t count,
+                             double a_factor, double b_factor);
+// destination[i] = source[i] from a wire type, as wide as the tensor's.
+using UnpackKernel = void (*)(void* destination, const void* source, std::size_t count);
 // The regions must not overlap.
 using CopyKernel = void (*)(void* destination, const void* source, std::size_t bytes);
 
 struct Kernels {
   const char* name;
-  ReduceKernel reduce[11][6];  // [ElementType][Reduction]; kAverage folds as kSum
-  ReduceStepKernel reduce_step[11][6];
+  ReduceKernel reduce[11][7];  // [ElementType][Reduction]; kAverage folds as kSum, kAdasum not
+  ReduceStepKernel reduce_step[11][7];
   ScaleKernel scale[11];
+  DotKernel dot[11];  // of floating types, as the next
+  BlendKernel blend[11];
+  // [ElementType][Compression], of kFloat32 and kFloat64: to the wire type, scaled before it is
+  // rounded (through float32); and back.
+  ScaleKernel pack[11][3];
+  UnpackKernel unpack[11][3];
   // Through the caches. (memcpy takes `rep movsb` for these sizes, which crawls on some processors,
   // AMD's Zen 3 for one, when destination and source lie alike within their pages.)
   CopyKernel copy;
@@ -62,10 +87,22 @@ struct Kernels {
   }
 };
 
+// One for each set of instructions; nullptr where this build lacks it. Called only where processor
+// and operating system have it: these files use its instructions anywhere, here too.
+const Kernels* avx2_table();
+const Kernels* avx512_table();
+const Kernels* neon_table();
+
+// The same, nullptr where the processor or the operating system lacks it, too.
 const Kernels& portable_kernels();
-// nullptr where the processor lacks AVX2 or F16C.
-const Kernels* avx2_kernels();
-// The best of those; the choice is made once.
+const Kernels* avx2_kernels();    // with F16C
+const Kernels* avx512_kernels();  // F, BW, DQ and VL
+const Kernels* neon_kernels();
+
+// Those that work here, the best first; the portable ones are always there.
+const std::vector<const Kernels*>& usable_kernels();
 const Kernels& best_kernels();
+// One of those by its name; nullptr: unknown, or not usable here.
+const Kernels* find_kernels(const std::string& name);
 
 }  // namespace hv::runtime

@@ -3,7 +3,6 @@
 #include "runtime/device/kernels.h"
 
 #if defined(__AVX2__) && defined(__F16C__)
-#include <cpuid.h>
 #include <immintrin.h>
 
 #include <cstring>
@@ -12,6 +11,8 @@
 
 namespace hv::runtime {
 namespace {
+
+constexpr std::size_t kVectorBytes = 32;
 
 void widen_half(float* to, const std::uint16_t* from, std::size_t count) {
   std::size_t i = 0;
@@ -67,15 +68,6 @@ void store_vector_past_caches(void* to, const void* vector) {
   _mm256_stream_si256(static_cast<__m256i*>(to), *static_cast<const __m256i*>(vector));
 }
 
-// Not __builtin_cpu_supports: clang knows no such feature there.
-bool has_f16c() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
-}
-
-// A processor without the instruction (Intel's before 2014) takes it for a no-op.
-void prefetch_to_write(const void* at) { __builtin_prefetch(at, 1); }
-
 // Makes streamed lines visible before whatever the caller publishes next.
 void finish_streaming() { _mm_sfence(); }
 
@@ -86,9 +78,7 @@ void finish_streaming() { _mm_sfence(); }
 
 namespace hv::runtime {
 
-const Kernels* avx2_kernels() {
-  static const bool usable = __builtin_cpu_supports("avx2") && has_f16c();
-  if (!usable) return nullptr;
+const Kernels* avx2_table() {
   static const Kernels kernels = make_kernels("avx2");
   return &kernels;
 }
@@ -96,6 +86,6 @@ const Kernels* avx2_kernels() {
 }  // namespace hv::runtime
 #else
 namespace hv::runtime {
-const Kernels* avx2_kernels() { return nullptr; }
+const Kernels* avx2_table() { return nullptr; }
 }  // namespace hv::runtime
 #endif

@@ -1,4 +1,4 @@
-// The kernels in plain C++, for any processor; and the choice among all forms.
+// The kernels in plain C++, for any processor.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +8,8 @@
 
 namespace hv::runtime {
 namespace {
+
+constexpr std::size_t kVectorBytes = 32;
 
 void widen_half(float* to, const std::uint16_t* from, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) to[i] = float_from_half(from[i]);
@@ -25,9 +27,9 @@ void copy_past_caches(void* destination, const void* source, std::size_t bytes) 
   std::memcpy(destination, source, bytes);
 }
 
-void store_vector_past_caches(void* to, const void* vector) { std::memcpy(to, vector, 32); }
-
-void prefetch_to_write(const void* at) { __builtin_prefetch(at, 1); }
+void store_vector_past_caches(void* to, const void* vector) {
+  std::memcpy(to, vector, kVectorBytes);
+}
 
 void finish_streaming() {}
 
@@ -41,11 +43,6 @@ namespace hv::runtime {
 const Kernels& portable_kernels() {
   static const Kernels kernels = make_kernels("portable");
   return kernels;
-}
-
-const Kernels& best_kernels() {
-  static const Kernels& best = avx2_kernels() != nullptr ? *avx2_kernels() : portable_kernels();
-  return best;
 }
 
 }  // namespace hv::runtime

@@ -10,19 +10,28 @@
 #include <string>
 #include <vector>
 
+#include "runtime/engine/bucket_planner.h"
+#include "runtime/engine/number_bits.h"
 #include "runtime/engine/tensor_description.h"
 #include "src/wire/codec.h"
 
 namespace hv::runtime {
 
-enum class ControlType : std::uint8_t { kReport = 1, kDecision = 2, kFailure = 3, kAlive = 4 };
+enum class ControlType : std::uint8_t {
+  kReport = 1,
+  kDecision = 2,
+  kFailure = 3,
+  kAlive = 4,
+  kStallQuestion = 16,
+  kStallAnswer = 17
+};
 
 // Some ranks say the same of one tensor.
 struct Variant {
   TensorDescription description;
-  std::vector<std::uint32_t> ranks;
+  std::vector<std::uint32_t> ranks;  // in a report none: the sender's whole subtree, ascending
   std::vector<std::int64_t>
-      first_extents;  // allgather: those ranks' own, in their order; else empty
+      first_extents;  // where they vary: those ranks' own, in their order; else empty
   template <class Archive>
   void fields(Archive& a) {
     a(description);
@@ -57,43 +66,73 @@ struct PartialReport {
   }
 };
 
+// The longest wait that a report is about (straggler.h).
+struct LatestArrival {
+  std::uint64_t waited_us = 0;  // since the first rank of the sender's subtree had the tensor
+  std::uint32_t rank = 0;       // had it last
+  template <class Archive>
+  void fields(Archive& a) {
+    a(waited_us);
+    a(rank);
+  }
+};
+
 struct Report {
   std::uint32_t epoch = 0;
   std::uint64_t decisions = 0;         // that the sender has applied: so far it knows the cache
-  std::vector<std::uint64_t> numbers;  // cached tensors that are ready in the whole subtree
+  std::vector<NumberBits> numbers;     // cached tensors that are ready in the whole subtree
+  std::vector<std::uint64_t> buckets;  // whose tensors are all ready in the whole subtree
+  std::uint64_t deviates = 0;  // a rank of it cannot keep to this plan (prediction.h); 0: all can
   std::vector<FreshReport> fresh;
   std::vector<PartialReport> partial;
   std::vector<std::uint32_t> leaving;  // ranks that want to shut down
+  std::vector<std::uint32_t> joined;   // ranks that have run out of data since the last report
+  std::string ending;                  // a stall ends the job, in these words
+  LatestArrival latest{};
   template <class Archive>
   void fields(Archive& a) {
     a(epoch);
     a(decisions);
     a(numbers);
+    a(buckets);
+    a(deviates);
     a(fresh);
     a(partial);
     a(leaving);
+    a(joined);
+    a(ending);
+    a(latest);
   }
   bool empty() const {
-    return numbers.empty() && fresh.empty() && partial.empty() && leaving.empty();
+    return numbers.empty() && buckets.empty() && deviates == 0 && fresh.empty() &&
+           partial.empty() && leaving.empty() && joined.empty() && ending.empty();
   }
 };
 
 struct FreshTensor {
   std::string name;
-  std::vector<std::int64_t> first_extents;  // allgather: by rank
+  std::vector<std::int64_t> first_extents;  // where they vary: by rank
+  // Of how many ranks it is, when others have joined: those learn here what it is. Else 0 and none.
+  std::uint32_t present = 0;
+  std::vector<TensorDescription> description{};
   template <class Archive>
   void fields(Archive& a) {
     a(name);
     a(first_extents);
+    a(present);
+    a(description);
   }
 };
 
-// Tensors that travel together, in this order: the cached ones, then the fresh ones.
+// Tensors that travel together, in this order: the cached ones, then the fresh ones; or those of a
+// bucket and nothing else.
 struct Group {
-  std::vector<std::uint64_t> numbers;
-  std::vector<FreshTensor> fresh;
+  std::vector<std::uint64_t> numbers{};
+  std::vector<FreshTensor> fresh{};
+  std::uint64_t bucket = 0;
   template <class Archive>
   void fields(Archive& a) {
+    a(bucket);
     a(numbers);
     a(fresh);
   }
@@ -114,17 +153,28 @@ struct Refusal {
 
 struct Decision {
   std::uint32_t epoch = 0;
-  std::vector<Group> groups;
-  std::vector<Refusal> refusals;
-  std::int32_t leaving = -1;  // this rank has shut down; nothing is decided after it
+  std::vector<Group> groups{};
+  std::vector<Refusal> refusals{};
+  bool gives_up = false;                 // all buckets, after the groups above
+  std::vector<BucketNumbers> buckets{};  // from now on these are known by bucket, too
+  std::int32_t last_joined = -1;         // all ranks have joined, this one last: they work again
+  std::int32_t leaving = -1;             // this rank has shut down; nothing is decided after it
+  std::string ending{};                  // a stall ends the job, in these words; nor after this
   template <class Archive>
   void fields(Archive& a) {
     a(epoch);
     a(groups);
     a(refusals);
+    a(gives_up);
+    a(buckets);
+    a(last_joined);
     a(leaving);
+    a(ending);
   }
-  bool empty() const { return groups.empty() && refusals.empty() && leaving < 0; }
+  bool empty() const {
+    return groups.empty() && refusals.empty() && !gives_up && buckets.empty() && last_joined < 0 &&
+           leaving < 0 && ending.empty();
+  }
 };
 
 // The sender can go on no more, and neither can anybody else: passed on in every direction of the
@@ -145,6 +195,34 @@ struct Alive {
   template <class Archive>
   void fields(Archive& a) {
     a(epoch);
+  }
+};
+
+// Down the tree: where do these ranks stand? A later question has a larger number.
+struct StallQuestion {
+  std::uint32_t epoch = 0;
+  std::uint32_t number = 0;
+  std::vector<std::uint32_t> ranks;
+  template <class Archive>
+  void fields(Archive& a) {
+    a(epoch);
+    a(number);
+    a(ranks);
+  }
+};
+
+// Up the tree: what one of them says.
+struct StallAnswer {
+  std::uint32_t epoch = 0;
+  std::uint32_t number = 0;
+  std::uint32_t rank = 0;
+  std::string words;
+  template <class Archive>
+  void fields(Archive& a) {
+    a(epoch);
+    a(number);
+    a(rank);
+    a(words);
   }
 };
 

@@ -49,4 +49,10 @@ ControlTree make_control_tree(const Topology& topology, int fanout) {
   return tree;
 }
 
+std::size_t subtree_size(const ControlTree& tree) {
+  std::size_t size = 1;
+  for (const ControlTree::Child& child : tree.children) size += child.subtree.size();
+  return size;
+}
+
 }  // namespace hv::runtime

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "runtime/transport/fabric.h"
@@ -20,6 +21,9 @@ struct ControlTree {
 
   bool is_root() const { return parent < 0; }
 };
+
+// Of how many ranks this one speaks.
+std::size_t subtree_size(const ControlTree& tree);
 
 // fanout: how many leaders report to one leader. 16 keeps 256 hosts within two hops.
 constexpr int kLeaderFanout = 16;

@@ -44,6 +44,7 @@ Driver::Driver(Engine& engine, Doorbell& doorbell, const PatienceConfig& patienc
     : engine_(engine),
       doorbell_(doorbell),
       patience_(patience),
+      serving_patience_({Duration::zero(), patience.yield}),
       thread_(start_quiet_thread([this] { run(); })) {}
 
 Driver::~Driver() {
@@ -88,16 +89,17 @@ void Driver::tell_waiters() {
 
 template <class Done>
 void Driver::drive(Done done, TimePoint deadline) {
-  Patience patience(patience_);
+  patience_.renew();
   for (;;) {
     const std::uint32_t seen = doorbell_.value();
     const TimePoint time = now();
+    patience_.look(time);
     const Engine::Step step = engine_.step(time);
     if (step.has_completed) tell_waiters();
     if (done() || time >= deadline) return;
     if (step.has_progressed) {
-      patience.renew();
-    } else if (!patience.linger(time)) {
+      patience_.renew();
+    } else if (!patience_.linger(time)) {
       doorbell_.wait(seen, std::min({deadline, engine_.next_look(), time + kIdleLook}));
     }
   }
@@ -171,15 +173,17 @@ void Driver::park(Duration limit) {
 // Steps as long as nobody waits and something moves. *seen: the bell before the last step; returns
 // when the next is due.
 TimePoint Driver::step_while_unvisited(std::uint32_t* seen) {
-  Patience patience({Duration::zero(), patience_.yield});
+  serving_patience_.renew();
   Engine::Step step{true, false};
   TimePoint time = now();
-  while (!has_caller() && !is_stopping_ && (step.has_progressed || patience.linger(time))) {
+  while (!has_caller() && !is_stopping_ &&
+         (step.has_progressed || serving_patience_.linger(time))) {
     *seen = doorbell_.value();
     time = now();
+    serving_patience_.look(time);
     step = engine_.step(time);
     if (step.has_completed) tell_waiters();
-    if (step.has_progressed) patience.renew();
+    if (step.has_progressed) serving_patience_.renew();
   }
   return std::min(engine_.next_look(), time + kIdleLook);
 }

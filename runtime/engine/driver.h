@@ -64,7 +64,8 @@ class Driver {
 
   Engine& engine_;
   Doorbell& doorbell_;
-  const PatienceConfig patience_;
+  Patience patience_;          // of whoever has the seat and waits
+  Patience serving_patience_;  // of the driver's own thread
 
   std::atomic<bool> is_seat_taken_{false};
   std::atomic<int> seat_waiters_{0};

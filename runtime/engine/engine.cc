@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/engine.h"
 
+#include <algorithm>
 #include <exception>
 #include <new>
+#include <utility>
 
+#include "runtime/engine/attempt.h"
 #include "src/base/check.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
@@ -12,23 +15,38 @@
 namespace hv::runtime {
 namespace {
 
-template <class Action>
-void attempt(Action action) {
-  try {
-    action();
-  } catch (const std::exception&) {
-    // On the way out of an engine that has failed: nobody is left to be told of this as well.
-  }
+EngineConfig with(EngineConfig config, const ObservationPtr& observation) {
+  config.negotiation.observation = observation;
+  return config;
 }
 
 }  // namespace
 
-Engine::Engine(const EngineConfig& config, Fabric& fabric, std::vector<Backend*> backends)
+Engine::Engine(const EngineConfig& config, Fabric& fabric, SetParts all, SetMaker make)
     : fabric_(fabric),
       rank_(fabric.topology().rank),
-      size_(fabric.topology().size),
-      negotiation_(config.negotiation, make_control_tree(fabric.topology())),
-      execution_({size_, config.deterministic}, std::move(backends)) {}
+      observation_(or_own(config.negotiation.observation)),
+      sets_(with(config, observation_), fabric.topology(), std::move(all), std::move(make)),
+      pairs_(fabric.data_plane(), config.negotiation.stall_limit, config.negotiation.stall_end) {}
+
+Status Engine::enqueue(OperationPtr operation) {
+  operation->phase = waits_;
+  return sets_.enqueue(std::move(operation));
+}
+
+// A waiter writes waits_ before it reads is_holding_, a step the other way round: one of them sees
+// the other.
+bool Engine::await(const Operation& operation) {
+  operation.is_awaited = true;
+  ++waits_;
+  return is_holding_;
+}
+
+TimePoint Engine::next_look() const {
+  if (is_finished()) return TimePoint::max();
+  if (is_holding_ && waits_ != seen_waits_) return TimePoint{};
+  return running_time_.clock_time(std::min(sets_.next_look(), pairs_.next_look()));
+}
 
 Engine::Step Engine::step(TimePoint time) {
   if (is_finished()) return {};
@@ -42,29 +60,75 @@ Engine::Step Engine::step(TimePoint time) {
   return {true, true};
 }
 
-Engine::Step Engine::take_step(TimePoint time) {
+Engine::Step Engine::take_step(TimePoint clock_time) {
+  const TimePoint time = running_time_.at(clock_time);
   Step result;
   fabric_.progress();
   if (is_ended_from_outside()) return {true, true};
-  result.has_progressed = take_submissions(time);
+  const std::uint64_t waits = waits_;  // before what those callers had enqueued is taken
+  take_submissions(time, &result);
+  if (std::exchange(seen_waits_, waits) != waits)
+    sets_.for_each([](Session& set) { set.note_waits(); });
   result.has_progressed |= take_messages(time);
-  negotiation_.conclude(time);
+  sets_.for_each([&](Session& set) { set.conclude(time, last_enqueued_); });
   result.has_progressed |= send_messages();
-  result.has_completed = carry_out(negotiation_.take_verdicts());
-  execution_.advance();
-  result.has_completed |= complete_ended();
+  Status trouble;
+  sets_.for_each([&](Session& set) {
+    result.has_completed |= set.carry_out(time);
+    result.has_progressed |= set.advance();
+    result.has_completed |= set.complete_ended();
+    if (trouble.ok()) trouble = set.failure();
+    observation_->counters.stalls.add(set.warn_of_stalls(time));
+    set.tell_stragglers(time);
+    if (const auto words = set.take_stall_end()) result.has_progressed |= end_by_stall(*words);
+  });
+  bool is_holding = false;
+  sets_.for_each([&](Session& set) { is_holding |= set.is_holding(); });
+  if (is_holding != is_holding_) is_holding_ = is_holding;
+  advance_pairs(time, &result);
+  if (trouble.ok()) trouble = sets_.apply_changes();
   result.has_progressed |= result.has_completed;
-  if (!execution_.failure().ok()) fail(execution_.failure());
-  warn_of_stalls(time);
-  if (state_ == State::kClosing && execution_.is_idle()) state_ = State::kClosed;
+  if (result.has_progressed) ++observation_->counters.steps;
+  if (!trouble.ok()) fail(trouble);
+  if (sets_.all().is_closing()) sets_.leave(sets_.all().stall());
+  if (state_ == State::kOpen && sets_.are_closed()) state_ = State::kClosed;
   return result;
 }
 
-bool Engine::is_ended_from_outside() {
-  if (is_leave_requested_ && !is_leaving_ && state_ == State::kOpen) {
-    is_leaving_ = true;
-    negotiation_.leave();
+// The root of set 0 tells every rank, in the course of its decisions.
+bool Engine::end_by_stall(const std::string& words) {
+  HV_LOG(kError, "engine") << words;
+  sets_.all().end(words);
+  return true;
+}
+
+void Engine::take_submissions(TimePoint time, Step* result) {
+  sets_.for_each([&](Session& set) {
+    result->has_progressed |= set.take_submissions(time, &last_enqueued_);
+    for (const auto& [operation, peer] : set.take_pair_operations())
+      pairs_.submit(operation, peer, time);
+  });
+}
+
+void Engine::advance_pairs(TimePoint time, Step* result) {
+  sets_.for_each([&](Session& set) {
+    if (set.is_closing()) pairs_.drop(set.set());
+  });
+  int culprit = 0;
+  const Status status = pairs_.advance(&culprit, &result->has_progressed);
+  if (!status.ok()) fabric_.mark_lost(culprit, {StatusCode::kPeerLost, status.message});
+  for (auto& [operation, outcome] : pairs_.take_ended()) {
+    sets_.find(operation->set)->complete_pair(operation, std::move(outcome));
+    result->has_completed = true;
   }
+  const std::vector<std::string> stalls = pairs_.take_stalls(time);
+  observation_->counters.stalls.add(stalls.size());
+  tell_stalls(stalls);
+  if (const auto words = pairs_.take_stall_end()) result->has_progressed |= end_by_stall(*words);
+}
+
+bool Engine::is_ended_from_outside() {
+  if (is_leave_requested_) sets_.leave();
   Status health = fabric_.health();
   if (health.ok()) health = end_reason_;
   if (health.ok() && is_abort_requested_)
@@ -74,21 +138,13 @@ bool Engine::is_ended_from_outside() {
   return true;
 }
 
-bool Engine::take_submissions(TimePoint time) {
-  const auto operations = queue_.take_new();
-  for (const OperationPtr& operation : operations) {
-    negotiation_.submit({operation->name, operation->description, operation->first_extent}, time);
-  }
-  return !operations.empty();
-}
-
 bool Engine::take_messages(TimePoint time) {
   bool any = false;
   int from = 0;
   std::string message;
   while (fabric_.messenger().receive(&from, &message)) {
     any = true;
-    const Status status = negotiation_.receive(from, message, time);
+    const Status status = deliver(from, message, time);
     if (status.code == StatusCode::kPeerLost) {
       end_reason_ = status;
     } else if (!status.ok()) {
@@ -99,8 +155,37 @@ bool Engine::take_messages(TimePoint time) {
   return any;
 }
 
+Status Engine::deliver(int from, std::string_view message, TimePoint time) {
+  std::uint32_t set = 0;
+  const bool is_whole = take_set_number(&message, &set);
+  if (is_whole && set == kPairMessages) return deliver_pair(from, message);
+  if (Session* const session = is_whole ? sets_.find(set) : nullptr)
+    return session->receive(from, message, time);
+  if (is_whole && sets_.is_past(set)) return Status::success();  // removed meanwhile
+  return {StatusCode::kSystem, "rank " + std::to_string(from) +
+                                   " sent a message of a process set that is unknown here; do all "
+                                   "ranks run the same libhvrun?"};
+}
+
+// What comes for a set that is closing or gone came late.
+Status Engine::deliver_pair(int from, std::string_view message) {
+  std::uint32_t set = 0;
+  const bool is_whole = PairTransfers::read_set(message, &set);
+  const Session* const session = is_whole ? sets_.find(set) : nullptr;
+  if (session == nullptr && is_whole && sets_.is_past(set)) return Status::success();
+  if (session == nullptr || !session->has_member(from)) {
+    return {StatusCode::kSystem, "rank " + std::to_string(from) +
+                                     " sends to a process set that it or this rank is not in"};
+  }
+  return session->is_closing() ? Status::success() : pairs_.receive(from, message);
+}
+
 bool Engine::send_messages() {
-  const auto messages = negotiation_.take_messages();
+  std::vector<std::pair<int, std::string>> messages;
+  sets_.for_each([&](Session& set) {
+    for (auto& message : set.take_messages()) messages.push_back(std::move(message));
+  });
+  for (auto& message : pairs_.take_messages()) messages.push_back(std::move(message));
   for (const auto& [rank, message] : messages) {
     const Status sent = fabric_.messenger().send(rank, message.data(), message.size());
     if (sent.ok()) continue;
@@ -113,62 +198,11 @@ bool Engine::send_messages() {
   return !messages.empty();
 }
 
-bool Engine::carry_out(std::vector<Verdict> verdicts) {
-  for (const Verdict& verdict : verdicts) {
-    if (const auto* group = std::get_if<StartGroup>(&verdict)) {
-      start(*group);
-    } else if (const auto* refused = std::get_if<FailTensor>(&verdict)) {
-      if (const OperationPtr operation = queue_.find(refused->name))
-        queue_.complete(operation, refused->status);
-    } else {
-      close(std::get<RankLeft>(verdict).rank);
-    }
-  }
-  return !verdicts.empty();
-}
-
-void Engine::start(const StartGroup& group) {
-  std::vector<OperationPtr> operations;
-  for (const FreshTensor& tensor : group.tensors) {
-    operations.push_back(queue_.find(tensor.name));
-    HV_CHECK(operations.back() != nullptr, "what is decided on is in flight here: " + tensor.name);
-    operations.back()->is_started = true;
-  }
-  execution_.start(std::move(operations), group.tensors.front().first_extents);
-}
-
-void Engine::close(int leaver) {
-  state_ = State::kClosing;
-  const std::string who =
-      leaver == rank_ ? "this rank has shut down"
-                      : "rank " + std::to_string(leaver) + " has shut down (hvrun_shutdown)";
-  const Status reason{StatusCode::kShutdown, who};
-  queue_.close(reason);
-  for (const OperationPtr& operation : queue_.in_flight()) {
-    if (operation->is_started) continue;
-    queue_.complete(operation,
-                    {reason.code, "tensor '" + printable(operation->name) + "': " + who});
-  }
-}
-
-bool Engine::complete_ended() {
-  const auto ended = execution_.take_ended();
-  for (const auto& [operation, outcome] : ended) queue_.complete(operation, outcome);
-  return !ended.empty();
-}
-
-// What memory is left may not be enough for words: whatever is tried by itself is left undone
-// then, and the rest goes on.
 void Engine::fail(const Status& reason) {
   // Collectives may be given up only once the fabric knows that it is broken.
   attempt([&] { tell_peers(reason); });
   state_ = State::kFailed;
-  queue_.close(reason);
-  attempt([&] {
-    execution_.abandon(reason);
-    complete_ended();
-  });
-  queue_.fail_all(reason);
+  sets_.for_each([&](Session& set) { set.give_up(reason); });
 }
 
 void Engine::fail_by_exception(StatusCode code, const char* what) {
@@ -188,18 +222,9 @@ void Engine::tell_peers(const Status& reason) {
                                   : "rank " + std::to_string(rank_) + " gave up: " + reason.message;
     fabric_.mark_lost(rank_, {StatusCode::kPeerLost, words});
   }
-  negotiation_.tell_failure(fabric_.health().message);
+  sets_.all().tell_failure(fabric_.health().message);
   send_messages();
   fabric_.progress();
-}
-
-void Engine::warn_of_stalls(TimePoint time) {
-  for (const Waiting& stall : negotiation_.take_stalls()) {
-    HV_LOG(kWarn, "engine") << stall_words(stall, size_, time);
-  }
-  if (const auto silence = negotiation_.take_silence()) {
-    HV_LOG(kWarn, "engine") << silence_words(*silence);
-  }
 }
 
 }  // namespace hv::runtime

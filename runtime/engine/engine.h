@@ -6,35 +6,34 @@
 // one thread that holds the progress right; enqueue(), the requests and the questions may be called
 // by any.
 //
-//   kOpen ──(this rank or a peer leaves)──► kClosing ──(what was started has ended)──► kClosed
-//     └───────(a peer is lost, a collective or a message breaks, memory is short)─────► kFailed
+//   kOpen ──(this rank or a peer has left, and what was started has ended)──► kClosed
+//     └─────(a peer is lost, a collective or a message breaks, memory is short)──────► kFailed
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <vector>
 
-#include "runtime/engine/execution.h"
-#include "runtime/engine/negotiation.h"
-#include "runtime/engine/tensor_queue.h"
+#include "runtime/engine/pair_transfers.h"
+#include "runtime/engine/process_sets.h"
+#include "runtime/engine/running_time.h"
 #include "runtime/transport/fabric.h"
 
 namespace hv::runtime {
 
-struct EngineConfig {
-  NegotiationConfig negotiation;
-  bool deterministic = false;
-};
-
 class Engine {
  public:
-  // fabric and backends outlive the engine.
-  Engine(const EngineConfig& config, Fabric& fabric, std::vector<Backend*> backends);
+  // fabric, and what all's backends are, outlive the engine. all: for set 0; make: for others.
+  Engine(const EngineConfig& config, Fabric& fabric, SetParts all, SetMaker make = nullptr);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   // Any thread. The operation completes later; is_done tells.
-  Status enqueue(OperationPtr operation) { return queue_.add(std::move(operation)); }
+  Status enqueue(OperationPtr operation);
+  // Any thread. A caller wants this one done. True: whoever drives should look at that now.
+  bool await(const Operation& operation);
+  // Any thread.
+  std::vector<ProcessSet> process_sets() const { return sets_.list(); }
 
   struct Step {
     bool has_progressed = false;  // something moved: worth another step at once
@@ -43,11 +42,9 @@ class Engine {
   // An exception inside ends here: the engine fails (kMemory, kSystem), and the peers are told.
   Step step(TimePoint time);
   // When step() should be called although no bell has rung; never once it is finished.
-  TimePoint next_look() const {
-    return is_finished() ? TimePoint::max() : negotiation_.next_look();
-  }
+  TimePoint next_look() const;
   // Something is in flight here that needs driving.
-  bool has_work() const { return !queue_.empty(); }
+  bool has_work() const { return sets_.has_work(); }
 
   // This rank wants to shut down: what has not been started completes with kShutdown, here and on
   // the peers.
@@ -59,35 +56,37 @@ class Engine {
   bool has_failed() const { return state_ == State::kFailed; }
 
  private:
-  enum class State { kOpen, kClosing, kClosed, kFailed };
+  enum class State { kOpen, kClosed, kFailed };
 
-  Step take_step(TimePoint time);
+  Step take_step(TimePoint clock_time);
 
   // The fabric's health, and what was requested. True: the engine has failed.
   bool is_ended_from_outside();
-  bool take_submissions(TimePoint time);
   bool take_messages(TimePoint time);
+  Status deliver(int from, std::string_view message, TimePoint time);
+  Status deliver_pair(int from, std::string_view message);
+  bool end_by_stall(const std::string& words);
+  void take_submissions(TimePoint time, Step* result);
+  void advance_pairs(TimePoint time, Step* result);
   bool send_messages();
-  bool carry_out(std::vector<Verdict> verdicts);
-  void start(const StartGroup& group);
-  void close(int leaver);
-  bool complete_ended();
   // Ends everything here and tells the peers, as far as memory allows. Throws nothing.
   void fail(const Status& reason);
   void fail_by_exception(StatusCode code, const char* what);
   void tell_peers(const Status& reason);
-  void warn_of_stalls(TimePoint time);
 
   Fabric& fabric_;
   const int rank_;
-  const int size_;
-  Negotiation negotiation_;
-  Execution execution_;
-  TensorQueue queue_;
+  const ObservationPtr observation_;
+  ProcessSets sets_;
+  PairTransfers pairs_;
+  RunningTime running_time_;             // what the parts take for time
+  std::atomic<std::uint64_t> waits_{0};  // of all callers so far
+  std::uint64_t seen_waits_ = 0;
+  std::atomic<bool> is_holding_{false};  // something back, as Negotiation::await says
+  LastEnqueued last_enqueued_;
   std::atomic<State> state_{State::kOpen};
   std::atomic<bool> is_leave_requested_{false};
   std::atomic<bool> is_abort_requested_{false};
-  bool is_leaving_ = false;
   Status end_reason_;  // a neighbour has told its failure, or a message could not be sent
 };
 

@@ -3,101 +3,23 @@
 #include "runtime/engine/execution.h"
 
 #include <algorithm>
-#include <cstring>
-#include <functional>
-#include <new>
-#include <optional>
 
+#include "runtime/engine/result_room.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 
 namespace hv::runtime {
 namespace {
 
-// The sum of the extents; none when it, or the bytes of so many rows, is beyond any memory. All
-// ranks know these numbers, so all of them find the same.
-std::optional<std::int64_t> gathered_extent(const std::vector<std::int64_t>& first_extents,
-                                            std::int64_t row_bytes) {
-  std::int64_t sum = 0, bytes = 0;
-  for (const std::int64_t extent : first_extents) {
-    if (__builtin_add_overflow(sum, extent, &sum)) return std::nullopt;
-  }
-  if (__builtin_mul_overflow(sum, row_bytes, &bytes)) return std::nullopt;
-  return sum;
+bool goes_by_rows(CollectiveKind kind) {
+  return kind == CollectiveKind::kReducescatter || kind == CollectiveKind::kAlltoall ||
+         kind == CollectiveKind::kSparseAllreduce;
 }
 
-Status too_large() {
-  return {StatusCode::kArgument,
-          "the gathered result would be over 8 EiB; gather fewer rows at a time"};
-}
-
-// The shape of the result. kArgument on every rank alike when it is too large to be counted.
-Status size_result(Operation& operation, const std::vector<std::int64_t>& first_extents) {
-  const TensorDescription& description = operation.description;
-  operation.result_shape = description.shape;
-  std::int64_t bytes = description.bytes();
-  if (description.kind == CollectiveKind::kAllgather) {
-    const auto rows = gathered_extent(first_extents, bytes);
-    if (!rows) return too_large();
-    operation.result_shape[0] = *rows;
-    bytes *= *rows;
-  }
-  operation.result_bytes = static_cast<std::size_t>(bytes);
-  return Status::success();
-}
-
-std::int64_t own_elements(const Operation& operation) {
-  const bool gathers = operation.description.kind == CollectiveKind::kAllgather;
-  return operation.description.elements() * (gathers ? operation.first_extent : 1);
-}
-
-// Enqueue has refused all but an allgather whose other rows do not fit.
-bool is_output_too_small(const Operation& operation) {
-  return operation.output_bytes != 0 && operation.result_bytes > operation.output_bytes;
-}
-
-Status too_small(const Operation& operation) {
-  return {StatusCode::kArgument,
-          "the gathered result has " + std::to_string(operation.result_bytes) +
-              " bytes, and output_bytes is " + std::to_string(operation.output_bytes) +
-              "; give it more room, or none and take the library's"};
-}
-
-bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
-  const std::less<const std::byte*> before;
-  return before(a, b + b_bytes) && before(b, a + a_bytes);
-}
-
-// Not zeroed: every byte is written. kMemory on this rank alone when there is no such memory.
-Status own_bytes(Operation& operation, std::size_t bytes, const char* purpose) {
-  operation.owned.reset(new (std::nothrow) std::byte[bytes]);
-  if (operation.owned != nullptr) return Status::success();
-  return {StatusCode::kMemory, std::string("making room for the ") + std::to_string(bytes) +
-                                   " bytes of " + purpose + " of tensor '" +
-                                   printable(operation.name) +
-                                   "': out of memory; gather fewer rows at a time"};
-}
-
-// Memory for the result where the caller gave none, or too little: this rank has to take part,
-// whose peers know nothing of its output. And an allgather writes the ranks' rows in no order, so
-// an input that lies among them is copied aside.
-Status make_room(Operation& operation) {
-  if (operation.result_bytes == 0) return Status::success();
-  if (is_output_too_small(operation)) operation.output = nullptr;
-  if (operation.output == nullptr) {
-    Status status = own_bytes(operation, operation.result_bytes, "the gathered result");
-    operation.output = operation.owned.get();
-    return status;
-  }
-  const std::size_t bytes =
-      static_cast<std::size_t>(own_elements(operation)) * element_size(operation.description.type);
-  if (operation.description.kind != CollectiveKind::kAllgather || bytes == 0 ||
-      !overlap(operation.input, bytes, operation.output, operation.result_bytes))
-    return Status::success();
-  if (Status status = own_bytes(operation, bytes, "the input"); !status.ok()) return status;
-  std::memcpy(operation.owned.get(), operation.input, bytes);
-  operation.input = operation.owned.get();
-  return Status::success();
+std::int64_t row_elements(const TensorDescription& description) {
+  if (description.kind != CollectiveKind::kReducescatter || description.shape[0] == 0)
+    return description.elements();
+  return description.elements() / description.shape[0];
 }
 
 CollectiveRequest request_for(const std::vector<OperationPtr>& operations,
@@ -109,35 +31,34 @@ CollectiveRequest request_for(const std::vector<OperationPtr>& operations,
   request.type = description.type;
   const bool averages = description.reduction == Reduction::kAverage;
   request.reduction = averages ? Reduction::kSum : description.reduction;
-  request.divisor = averages ? config.size : 1;
+  const std::uint32_t present = operations.front()->present;
+  const bool leaves_out = description.divides_by_present && present > 0;
+  request.divisor = !averages ? 1 : leaves_out ? present : config.place.size;
   request.root = description.root;
   request.prescale = description.prescale;
   request.postscale = description.postscale;
   request.deterministic = config.deterministic;
+  request.compression = description.compression;
+  request.index_type = description.index_type;
   for (const OperationPtr& operation : operations) {
-    request.segments.push_back({operation->input, operation->output, own_elements(*operation)});
+    if (description.kind == CollectiveKind::kSparseAllreduce)
+      request.segments.push_back(
+          {operation->indices, operation->owned_indices.get(), operation->first_extent});
+    request.segments.push_back(
+        {operation->input, destination(*operation), own_elements(*operation)});
+    if (goes_by_rows(description.kind))
+      request.row_counts.push_back(row_elements(operation->description));
   }
+  const bool gathers = description.kind == CollectiveKind::kAllgather;
   for (const std::int64_t extent : first_extents) {
-    request.counts_by_rank.push_back(extent * description.elements());
+    request.counts_by_rank.push_back(gathers ? extent * description.elements() : extent);
   }
+  if (description.kind != CollectiveKind::kAlltoall) return request;
+  request.splits = operations.front()->splits;
+  request.make_room = [operation = operations.front()](const std::vector<std::int64_t>& received) {
+    return make_room_for(*operation, received);
+  };
   return request;
-}
-
-bool moves_nothing(const std::vector<OperationPtr>& operations) {
-  return std::all_of(operations.begin(), operations.end(),
-                     [](const OperationPtr& operation) { return operation->result_bytes == 0; });
-}
-
-// Asked of the request, not of a backend: one rank refuses what many would.
-bool is_meaningless(const TensorDescription& description) {
-  return description.type == ElementType::kBool &&
-         (description.reduction == Reduction::kAverage || description.prescale != 1 ||
-          description.postscale != 1);
-}
-
-Status meaningless() {
-  return {StatusCode::kUnsupported,
-          "bool takes neither average nor scales; reduce it as uint8, or by sum, min or max"};
 }
 
 Status unsupported(const TensorDescription& description) {
@@ -151,12 +72,13 @@ Status unsupported(const TensorDescription& description) {
 
 void Execution::start(std::vector<OperationPtr> operations,
                       const std::vector<std::int64_t>& first_extents) {
+  tell_decided(operations);
   for (const OperationPtr& operation : operations) {
-    const Status sized = size_result(*operation, first_extents);
+    const Status sized = size_result(*operation, first_extents, config_.place);
     if (!sized.ok()) return end(operations, sized);
   }
   const TensorDescription& description = operations.front()->description;
-  if (is_meaningless(description)) return end(operations, meaningless());
+  if (const Status meant = check_meaning(description); !meant.ok()) return end(operations, meant);
   for (const OperationPtr& operation : operations) {
     // The peers begin without this rank and would wait: only the end of all frees them.
     if (failure_.ok()) failure_ = make_room(*operation);
@@ -164,7 +86,10 @@ void Execution::start(std::vector<OperationPtr> operations,
   if (!failure_.ok()) return end(operations, failure_);
   // All ranks know the sizes, so all of them skip the same. A barrier is done once all ranks have
   // asked for it.
-  if (moves_nothing(operations)) return end(operations, Status::success());
+  if (std::all_of(operations.begin(), operations.end(), [&](const OperationPtr& operation) {
+        return moves_nothing(*operation, first_extents);
+      }))
+    return end_empty(operations);
   CollectiveRequest request = request_for(operations, first_extents, config_);
   for (Backend* backend : backends_) {
     if (!backend->supports(request)) continue;
@@ -177,24 +102,65 @@ void Execution::start(std::vector<OperationPtr> operations,
   end(operations, unsupported(description));
 }
 
+void Execution::tell_decided(const std::vector<OperationPtr>& operations) {
+  Counters& counters = observation_->counters;
+  ++buckets_;
+  ++counters.buckets;
+  if (operations.size() > 1) {
+    ++counters.fused_buckets;
+    counters.fused_tensors.add(operations.size());
+  }
+  for (const OperationPtr& operation : operations) operation->bucket = buckets_;
+  Timeline& timeline = observation_->timeline;
+  if (!timeline.is_on()) return;
+  std::int64_t bytes = 0;
+  for (const OperationPtr& operation : operations) {
+    bytes += operation->description.bytes();
+    if (!operation->is_absent) timeline.decided(*operation, operations.size());
+  }
+  if (operations.size() > 1) timeline.bucket_begun(*operations.front(), operations.size(), bytes);
+}
+
+void Execution::tell_begun(Running& group) {
+  if (group.has_begun || !observation_->timeline.is_on()) return;
+  group.has_begun = group.collective->has_begun();
+  if (!group.has_begun) return;
+  for (const OperationPtr& operation : group.operations)
+    if (!operation->is_absent) observation_->timeline.begun(*operation);
+}
+
 bool Execution::advance() {
   const std::size_t before = running_.size();
-  std::erase_if(running_, [this](Running& group) {
+  bool has_paused = false;
+  std::erase_if(running_, [&](Running& group) {
     if (!failure_.ok()) return false;
+    tell_begun(group);
     const Progress progress = group.collective->advance();
-    if (progress == Progress::kPending) return false;
+    has_paused |= progress == Progress::kPaused;
+    if (progress == Progress::kPending || progress == Progress::kPaused) return false;
     const Status outcome =
         progress == Progress::kDone ? Status::success() : group.collective->status();
-    if (progress == Progress::kFailed) failure_ = outcome;
+    // What no rank can do all of them know alike; anything else leaves them apart.
+    if (progress == Progress::kFailed && outcome.code != StatusCode::kUnsupported)
+      failure_ = outcome;
     end(group.operations, outcome);
     return true;
   });
-  return running_.size() != before;
+  return has_paused || running_.size() != before;
+}
+
+void Execution::end_empty(const std::vector<OperationPtr>& operations) {
+  for (const OperationPtr& operation : operations) {
+    if (operation->description.kind == CollectiveKind::kAlltoall)
+      operation->received.assign(static_cast<std::size_t>(config_.place.size), 0);
+  }
+  end(operations, Status::success());
 }
 
 void Execution::end(const std::vector<OperationPtr>& operations, const Status& outcome) {
+  if (operations.size() > 1) observation_->timeline.bucket_ended(*operations.front());
   for (const OperationPtr& operation : operations) {
-    Status own = outcome.ok() && is_output_too_small(*operation) ? too_small(*operation) : outcome;
+    Status own = outcome.ok() ? hand_over(*operation) : outcome;
     if (!own.ok()) own.message = "tensor '" + printable(operation->name) + "': " + own.message;
     ended_.emplace_back(operation, std::move(own));
   }

@@ -10,25 +10,29 @@
 #include <vector>
 
 #include "runtime/backend/backend.h"
+#include "runtime/engine/observation.h"
 #include "runtime/engine/operation.h"
+#include "runtime/engine/result_room.h"
 
 namespace hv::runtime {
 
 struct ExecutionConfig {
-  int size = 1;
+  Place place;
   bool deterministic = false;
+  ObservationPtr observation{};
 };
 
 class Execution {
  public:
   // backends: in order of preference; they outlive this.
   Execution(const ExecutionConfig& config, std::vector<Backend*> backends)
-      : config_(config), backends_(std::move(backends)) {}
+      : config_(config), observation_(or_own(config.observation)), backends_(std::move(backends)) {}
 
-  // operations: one group, alike in everything that fusion asks for. first_extents: allgather, by
-  // rank.
+  // operations: one group, alike in everything that fusion asks for. first_extents: where they
+  // vary, by rank.
   void start(std::vector<OperationPtr> operations, const std::vector<std::int64_t>& first_extents);
-  // Does what can be done without waiting. True: something was completed.
+  // Does what can be done without waiting. True: something was completed, or more can be done at
+  // once.
   bool advance();
   bool is_idle() const { return running_.empty(); }
 
@@ -44,11 +48,18 @@ class Execution {
   struct Running {
     std::vector<OperationPtr> operations;
     std::unique_ptr<Collective> collective;
+    bool has_begun = false;  // as the timeline knows
   };
 
+  void tell_decided(const std::vector<OperationPtr>& operations);
+  void tell_begun(Running& group);
+
+  void end_empty(const std::vector<OperationPtr>& operations);
   void end(const std::vector<OperationPtr>& operations, const Status& outcome);
 
   const ExecutionConfig config_;
+  const ObservationPtr observation_;
+  std::uint64_t buckets_ = 0;
   const std::vector<Backend*> backends_;
   std::vector<Running> running_;
   std::vector<std::pair<OperationPtr, Status>> ended_;

@@ -13,11 +13,17 @@ struct OpenGroup {
   std::int64_t bytes;
 };
 
+// The dot products of Adasum are those of one tensor.
+bool can_fuse(const TensorDescription& tensor) {
+  return reduces(tensor.kind) && tensor.reduction != Reduction::kAdasum;
+}
+
 }  // namespace
 
 bool can_share(const TensorDescription& a, const TensorDescription& b) {
-  return a.kind == CollectiveKind::kAllreduce && b.kind == a.kind && a.type == b.type &&
-         a.reduction == b.reduction && a.prescale == b.prescale && a.postscale == b.postscale;
+  return can_fuse(a) && b.kind == a.kind && a.type == b.type && a.reduction == b.reduction &&
+         a.divides_by_present == b.divides_by_present && a.compression == b.compression &&
+         a.prescale == b.prescale && a.postscale == b.postscale;
 }
 
 std::vector<std::vector<std::size_t>> plan_fusion(
@@ -27,7 +33,7 @@ std::vector<std::vector<std::size_t>> plan_fusion(
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const TensorDescription& tensor = *tensors[i];
     const std::int64_t bytes = tensor.bytes();
-    if (tensor.kind != CollectiveKind::kAllreduce || bytes > threshold_bytes) {
+    if (!can_fuse(tensor) || bytes > threshold_bytes) {
       groups.push_back({i});
       continue;
     }

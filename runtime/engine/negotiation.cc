@@ -7,6 +7,8 @@
 
 #include "runtime/engine/fusion_plan.h"
 #include "runtime/engine/mismatch.h"
+#include "runtime/engine/report_check.h"
+#include "runtime/engine/report_ranks.h"
 #include "src/base/check.h"
 #include "src/base/text.h"
 
@@ -15,80 +17,25 @@ namespace {
 
 constexpr std::size_t kMostFailureBytes = 2000;
 
-Status bad_message(int from, const char* what) {
-  return {StatusCode::kSystem,
-          "rank " + std::to_string(from) + " sent " + what +
-              " while ranks agreed on what is ready; do all ranks run the same libhvrun?"};
-}
-
-bool are_of(const std::vector<std::uint32_t>& ranks, const std::vector<int>& subtree) {
-  return std::all_of(ranks.begin(), ranks.end(), [&](std::uint32_t rank) {
-    return rank <= INT32_MAX &&
-           std::binary_search(subtree.begin(), subtree.end(), static_cast<int>(rank));
-  });
-}
-
-// A tensor is reported once every rank of the sender's subtree has it: each of them stands in one
-// variant, once, and nobody else does.
-bool is_valid(const FreshReport& report, const std::vector<int>& subtree) {
-  std::vector<std::uint32_t> speakers;
-  for (const Variant& variant : report.variants) {
-    const bool gathers = variant.description.kind == CollectiveKind::kAllgather;
-    if (!variant.description.is_valid() ||
-        variant.first_extents.size() != (gathers ? variant.ranks.size() : 0)) {
-      return false;
-    }
-    for (const std::int64_t extent : variant.first_extents) {
-      if (extent < 0) return false;
-    }
-    if (speakers.size() + variant.ranks.size() > subtree.size()) return false;
-    speakers.insert(speakers.end(), variant.ranks.begin(), variant.ranks.end());
-  }
-  std::sort(speakers.begin(), speakers.end());
-  return std::equal(speakers.begin(), speakers.end(), subtree.begin(), subtree.end(),
-                    [](std::uint32_t a, int b) { return a == static_cast<std::uint32_t>(b); });
-}
-
-bool is_valid(const Report& report, const std::vector<int>& subtree) {
-  return report.leaving.size() <= subtree.size() && are_of(report.leaving, subtree) &&
-         std::all_of(report.fresh.begin(), report.fresh.end(),
-                     [&](const FreshReport& fresh) { return is_valid(fresh, subtree); }) &&
-         std::all_of(report.partial.begin(), report.partial.end(),
-                     [&](const PartialReport& partial) {
-                       return partial.missing.size() <= subtree.size() &&
-                              partial.silent.size() <= subtree.size() &&
-                              are_of(partial.missing, subtree) && are_of(partial.silent, subtree);
-                     });
-}
-
-// Allgather: each rank's own first extent, by rank.
-std::vector<std::int64_t> extents_by_rank(const Variant& variant, int size) {
-  if (variant.first_extents.empty()) return {};
-  std::vector<std::int64_t> extents(static_cast<std::size_t>(size));
-  for (std::size_t i = 0; i < variant.ranks.size(); ++i)
-    extents[variant.ranks[i]] = variant.first_extents[i];
-  return extents;
-}
-
 }  // namespace
-
-// A tensor that the root may start.
-struct Negotiation::Ready {
-  std::uint64_t order = 0;  // of submission on rank 0
-  std::uint64_t number = 0;
-  FreshTensor fresh;
-  TensorDescription description;
-};
 
 Negotiation::Negotiation(const NegotiationConfig& config, ControlTree tree)
     : config_(config),
+      observation_(or_own(config.observation)),
       tree_(std::move(tree)),
       cache_(config.cache_capacity),
       readiness_(tree_, cache_),
+      prediction_(tree_, readiness_.arrivals()),
+      planner_(tree_.size > 1 ? std::min(config.bucket_bytes, config.fusion_threshold_bytes) : 0),
       // Below the root a stall is passed on earlier, so that the root can name every rank when it
       // speaks.
-      stalls_inspector_(tree_.is_root() ? config.stall_limit : config.stall_limit / 2),
-      parent_watch_(config.stall_limit) {}
+      stalls_inspector_(
+          tree_.is_root()
+              ? StallInspector(config.stall_limit, config.stall_end)
+              : StallInspector(shorter_limit(config.stall_limit, config.stall_end) / 2)),
+      groups_inspector_(config.stall_limit),
+      parent_watch_(config.stall_limit),
+      questions_(config.epoch, tree_, shorter_limit(config.stall_limit, config.stall_end) / 4) {}
 
 void Negotiation::submit(Submission submission, TimePoint time) {
   if (is_over_) return;
@@ -98,12 +45,19 @@ void Negotiation::submit(Submission submission, TimePoint time) {
     is_cached =
         known->first_extents[static_cast<std::size_t>(tree_.self)] == submission.first_extent;
   }
-  if (is_cached) {
+  Counters& counters = observation_->counters;
+  ++(is_cached ? counters.cache_hits : counters.cache_misses);
+  if (tree_.is_root() && observation_->timeline.is_on())
+    observation_->timeline.heard_of(config_.set, submission.name, words_for_mark({tree_.self}));
+  const bool is_predicted = known != nullptr && prediction_.covers(known->number);
+  if (is_cached && is_predicted) {
+    prediction_.hold(known->number, time);
+  } else if (is_cached) {
     readiness_.add_number(tree_.self, known->number, time);
   } else {
+    if (is_predicted) deviate();  // another shape than before, say
     Variant own{submission.description, {static_cast<std::uint32_t>(tree_.self)}, {}};
-    if (own.description.kind == CollectiveKind::kAllgather)
-      own.first_extents = {submission.first_extent};
+    if (has_own_extents(own.description.kind)) own.first_extents = {submission.first_extent};
     readiness_.add_fresh(tree_.self, {submission.name, {std::move(own)}}, time);
   }
   const std::string name = submission.name;
@@ -112,9 +66,33 @@ void Negotiation::submit(Submission submission, TimePoint time) {
   HV_CHECK(is_new, "a name in flight was refused before: " + name);
 }
 
+void Negotiation::join(TimePoint time) {
+  const auto self = static_cast<std::uint32_t>(tree_.self);
+  has_joined_ = true;
+  joined_since_ = time;
+  note_joined(self);
+  join_readiness(tree_.self);
+  deviate();
+}
+
+void Negotiation::note_joined(std::uint32_t rank) {
+  joined_.add(rank);
+  if (!tree_.is_root()) newly_joined_.push_back(rank);
+}
+
 void Negotiation::leave() {
   const auto self = static_cast<std::uint32_t>(tree_.self);
   (tree_.is_root() ? leaving_ : report_.leaving).push_back(self);
+}
+
+void Negotiation::end(const std::string& words) {
+  (tree_.is_root() ? ending_ : report_.ending) = words.substr(0, kMostFailureBytes);
+}
+
+Status Negotiation::bad_message(int from, const char* what) const {
+  return {StatusCode::kSystem,
+          "rank " + std::to_string(job_rank(config_.members, from)) + " sent " + what +
+              " while ranks agreed on what is ready; do all ranks run the same libhvrun?"};
 }
 
 Status Negotiation::receive(int from, std::string_view message, TimePoint time) {
@@ -130,6 +108,16 @@ Status Negotiation::receive(int from, std::string_view message, TimePoint time) 
   if (type == ControlType::kReport && is_child) return receive_report(*child, message, time);
   if (type == ControlType::kDecision && is_parent) return receive_decision(message);
   if (type == ControlType::kAlive && is_parent) return receive_sign_of_life(message);
+  if (type == ControlType::kStallQuestion && is_parent) {
+    return questions_.receive_question(message, &messages_)
+               ? Status::success()
+               : bad_message(from, "a broken question");
+  }
+  if (type == ControlType::kStallAnswer && is_child) {
+    return questions_.receive_answer(*child, message, &messages_)
+               ? Status::success()
+               : bad_message(from, "a broken answer");
+  }
   if (type == ControlType::kFailure && (is_child || is_parent)) {
     return receive_failure(from, message);
   }
@@ -141,6 +129,7 @@ Status Negotiation::receive_failure(int from, std::string_view bytes) {
   if (!decode(bytes, &failure) || failure.epoch != config_.epoch) {
     return bad_message(from, "a broken word of failure");
   }
+  if (failure.words.empty()) return bad_message(from, "a word of failure without words");
   return {StatusCode::kPeerLost, printable(failure.words, kMostFailureBytes)};
 }
 
@@ -159,24 +148,38 @@ Status Negotiation::receive_report(const ControlTree::Child& child, std::string_
   if (!decode(bytes, &report) || report.epoch != config_.epoch)
     return bad_message(from, "a broken report");
   if (is_over_) return Status::success();  // it had not heard yet that somebody left
-  if (!is_valid(report, child.subtree) || report.decisions > decisions_)
+  spell_out_ranks(report, child.subtree);
+  if (!is_valid(report, child.subtree, joined_) || report.decisions > decisions_)
     return bad_message(from, "a report that cannot be");
-  for (const std::uint64_t number : report.numbers) {
+  readiness_.arrivals().child_says(from, report.latest);
+  std::vector<std::uint64_t> numbers;
+  if (!unpack_numbers(report.numbers, cache_.size() + readiness_.retired(), &numbers))
+    return bad_message(from, "more numbers of tensors than there are");
+  mark_ready(child, report, numbers);
+  for (const std::uint64_t number : numbers) {
+    if (prediction_.covers(number)) deviate();
     if (!readiness_.add_number(from, number, time))
       return bad_message(from, "the number of a tensor that nobody knows");
   }
+  if (!take_buckets(report, from, time))
+    return bad_message(from, "the number of a bucket that nobody knows");
   for (const FreshReport& fresh : report.fresh) readiness_.add_fresh(from, fresh, time);
   for (const PartialReport& partial : report.partial) readiness_.add_partial(from, partial, time);
   readiness_.acknowledge(from, report.decisions);
+  prediction_.acknowledge(readiness_.acknowledged());
+  for (const std::uint32_t rank : report.joined) note_joined(rank);
+  if (!report.joined.empty()) deviate();
+  if (!report.joined.empty() && joined_.covers(child.subtree)) join_readiness(from);
   auto& leaving = tree_.is_root() ? leaving_ : report_.leaving;
   leaving.insert(leaving.end(), report.leaving.begin(), report.leaving.end());
+  if (!report.ending.empty()) end(printable(report.ending, kMostFailureBytes));
   return Status::success();
 }
 
 Status Negotiation::receive_decision(std::string_view bytes) {
   Decision decision;
   if (!decode(bytes, &decision) || decision.epoch != config_.epoch ||
-      decision.leaving >= tree_.size) {
+      decision.leaving >= tree_.size || decision.last_joined >= tree_.size) {
     return bad_message(tree_.parent, "a broken decision");
   }
   send_down(decision);
@@ -192,27 +195,36 @@ Status Negotiation::receive_sign_of_life(std::string_view bytes) {
 
 void Negotiation::conclude(TimePoint time) {
   if (is_over_) return;
+  if (questions_.is_holding()) tell_answered(time);
   if (is_open() && stalls_inspector_.is_due(time)) look_round(time);
+  if (prediction_.is_open() && time >= patience_ends()) deviate();
   if (tree_.is_root()) {
-    decide();
+    decide(time);
   } else {
     report_up();
   }
 }
 
 TimePoint Negotiation::next_look() const {
-  return is_open() && !is_over_ ? stalls_inspector_.next_look() : TimePoint::max();
+  if (!is_open() || is_over_) return TimePoint::max();
+  return std::min({stalls_inspector_.next_look(), questions_.next_look(), patience_ends()});
 }
 
 void Negotiation::report_up() {
+  report_.buckets = prediction_.take_whole();
   do {
+    std::vector<std::uint64_t> numbers;
     for (CompleteTensor& tensor : readiness_.take_complete(config_.message_bytes)) {
       if (tensor.number != 0) {
-        report_.numbers.push_back(tensor.number);
+        numbers.push_back(tensor.number);
       } else {
         report_.fresh.push_back({std::move(tensor.name), std::move(tensor.variants)});
+        leave_out_ranks(report_.fresh.back(), subtree_size(tree_));
       }
     }
+    report_.numbers = pack_numbers(std::move(numbers));
+    // With the last part: what the ranks gave before they joined counts.
+    if (!readiness_.has_complete()) report_.joined = std::exchange(newly_joined_, {});
     if (!report_.empty()) send_report();
   } while (readiness_.has_complete());
 }
@@ -220,59 +232,9 @@ void Negotiation::report_up() {
 void Negotiation::send_report() {
   report_.epoch = config_.epoch;
   report_.decisions = decisions_;
+  report_.latest = readiness_.arrivals().take_latest();
   messages_.emplace_back(tree_.parent, encode_control(ControlType::kReport, report_));
   report_ = {};
-}
-
-std::vector<Negotiation::Ready> Negotiation::collect_ready(Decision& decision) {
-  std::vector<Ready> ready;
-  for (CompleteTensor& tensor : readiness_.take_complete(config_.message_bytes)) {
-    if (Status verdict = judge(tensor.name, tensor.variants); !verdict.ok()) {
-      decision.refusals.push_back(
-          {tensor.name, static_cast<std::uint32_t>(verdict.code), verdict.message});
-      continue;
-    }
-    const auto own = awaiting_.find(tensor.name);
-    HV_CHECK(own != awaiting_.end(), "the root itself has what is complete: " + tensor.name);
-    Ready next{own->second.order, tensor.number, {}, own->second.submission.description};
-    if (tensor.number == 0)
-      next.fresh = {tensor.name, extents_by_rank(tensor.variants.front(), tree_.size)};
-    ready.push_back(std::move(next));
-  }
-  std::sort(ready.begin(), ready.end(),
-            [](const Ready& a, const Ready& b) { return a.order < b.order; });
-  return ready;
-}
-
-void Negotiation::decide() {
-  do {
-    Decision decision = next_decision();
-    if (decision.empty()) return;
-    send_down(decision);
-    HV_CHECK(apply(decision), "the root decides on what it has itself");
-  } while (readiness_.has_complete());
-}
-
-Decision Negotiation::next_decision() {
-  Decision decision;
-  decision.epoch = config_.epoch;
-  std::vector<Ready> ready = collect_ready(decision);
-  std::vector<const TensorDescription*> tensors;
-  for (const Ready& tensor : ready) tensors.push_back(&tensor.description);
-  for (const auto& members : plan_fusion(tensors, config_.fusion_threshold_bytes)) {
-    Group& group = decision.groups.emplace_back();
-    for (const std::size_t i : members) {
-      if (ready[i].number != 0) {
-        group.numbers.push_back(ready[i].number);
-      } else {
-        group.fresh.push_back(std::move(ready[i].fresh));
-      }
-    }
-  }
-  // Whoever leaves is the last word.
-  if (!leaving_.empty() && !readiness_.has_complete())
-    decision.leaving = static_cast<std::int32_t>(leaving_.front());
-  return decision;
 }
 
 void Negotiation::send_down(const Decision& decision) {
@@ -282,14 +244,22 @@ void Negotiation::send_down(const Decision& decision) {
     messages_.emplace_back(child.rank, message);
 }
 
+// nullptr: of a bucket that is none, or one with other tensors beside it.
+const std::vector<std::uint64_t>* Negotiation::numbers_of(const Group& group) const {
+  if (group.bucket == 0) return &group.numbers;
+  return group.numbers.empty() && group.fresh.empty() ? prediction_.find(group.bucket) : nullptr;
+}
+
 // Every number is looked up before anything is inserted: an insertion may evict an entry that this
 // same decision uses. False when the decision speaks of something that this rank has not reported.
 bool Negotiation::resolve(const Decision& decision, std::vector<StartGroup>* starts) {
   for (const Group& group : decision.groups) {
     StartGroup& start = starts->emplace_back();
-    for (const std::uint64_t number : group.numbers) {
+    const std::vector<std::uint64_t>* numbers = numbers_of(group);
+    if (numbers == nullptr) return false;
+    for (const std::uint64_t number : *numbers) {
       const ResponseCache::Entry* entry = cache_.find(number);
-      if (entry == nullptr) return false;
+      if (entry == nullptr || prediction_.is_held(number)) return false;
       start.tensors.push_back({entry->name, entry->first_extents});
     }
     start.tensors.insert(start.tensors.end(), group.fresh.begin(), group.fresh.end());
@@ -303,17 +273,21 @@ bool Negotiation::can_start(const StartGroup& start) const {
   const TensorDescription* first = nullptr;
   for (const FreshTensor& tensor : start.tensors) {
     const auto found = awaiting_.find(tensor.name);
-    if (found == awaiting_.end()) return false;
-    const Submission& own = found->second.submission;
-    if (first != nullptr && !can_share(*first, own.description)) return false;
-    first = &own.description;
+    if (found == awaiting_.end() && !is_absent_from(tensor)) return false;
+    const TensorDescription& description = found == awaiting_.end()
+                                               ? tensor.description.front()
+                                               : found->second.submission.description;
+    if (first != nullptr && !can_share(*first, description)) return false;
+    first = &description;
     const std::vector<std::int64_t>& extents = tensor.first_extents;
-    if (own.description.kind != CollectiveKind::kAllgather) {
+    if (!has_own_extents(description.kind)) {
       if (!extents.empty()) return false;
       continue;
     }
+    const std::int64_t own_extent =
+        found == awaiting_.end() ? 0 : found->second.submission.first_extent;
     if (extents.size() != static_cast<std::size_t>(tree_.size) ||
-        extents[static_cast<std::size_t>(tree_.self)] != own.first_extent ||
+        extents[static_cast<std::size_t>(tree_.self)] != own_extent ||
         *std::min_element(extents.begin(), extents.end()) < 0) {
       return false;
     }
@@ -321,35 +295,78 @@ bool Negotiation::can_start(const StartGroup& start) const {
   return !start.tensors.empty();
 }
 
+// This rank has joined, and the decision says what it is.
+bool Negotiation::is_absent_from(const FreshTensor& tensor) const {
+  return has_joined_ && tensor.present > 0 && tensor.description.size() == 1 &&
+         tensor.description[0].is_valid() && allows_absence(tensor.description[0].kind);
+}
+
 bool Negotiation::apply(const Decision& decision) {
   std::vector<StartGroup> starts;
   if (!resolve(decision, &starts)) return false;
   ++decisions_;
+  ++observation_->counters.decisions;
   std::vector<Submission> fresh;
   for (const Group& group : decision.groups) {
-    for (const std::uint64_t number : group.numbers) {
+    if (group.bucket != 0) ++observation_->counters.kept_buckets;
+    for (const std::uint64_t number : *numbers_of(group)) {
       cache_.touch(number);
       if (awaiting_.erase(cache_.find(number)->name) == 0) return false;  // named twice
     }
     for (const FreshTensor& tensor : group.fresh) {
       auto own = awaiting_.extract(tensor.name);
-      if (own.empty()) return false;  // named twice
-      fresh.push_back(std::move(own.mapped().submission));
+      if (!own.empty()) {
+        fresh.push_back(std::move(own.mapped().submission));
+      } else if (is_absent_from(tensor)) {
+        fresh.push_back({tensor.name, tensor.description.front()});
+      } else {
+        return false;  // named twice
+      }
     }
   }
+  if (decision.gives_up || evicts(decision)) give_up_buckets();
   insert(decision, fresh);
+  if (!announce(decision.buckets)) return false;
   for (StartGroup& start : starts) verdicts_.push_back(std::move(start));
   for (const Refusal& refusal : decision.refusals) {
     // What has started may not fail by the way, and no refusal is a success.
-    if (refusal.code != static_cast<std::uint32_t>(StatusCode::kMismatch)) return false;
-    if (awaiting_.erase(refusal.name) == 0) return false;
-    verdicts_.push_back(FailTensor{refusal.name, {StatusCode::kMismatch, refusal.words}});
+    const auto code = static_cast<StatusCode>(refusal.code);
+    if (code != StatusCode::kMismatch && code != StatusCode::kUnsupported) return false;
+    if (awaiting_.erase(refusal.name) == 1) {
+      verdicts_.push_back(FailTensor{refusal.name, {code, refusal.words}});
+    } else if (!has_joined_) {
+      return false;
+    }
   }
-  if (decision.leaving < 0) return true;
+  if (decision.last_joined >= 0) {
+    if (!std::exchange(has_joined_, false)) return false;
+    joined_.clear();
+    readiness_.all_joined();
+    verdicts_.push_back(AllJoined{decision.last_joined});
+  }
+  if (decision.leaving < 0 && decision.ending.empty()) return true;
   is_over_ = true;
   awaiting_.clear();
-  verdicts_.push_back(RankLeft{decision.leaving});
+  if (decision.leaving >= 0) {
+    verdicts_.push_back(RankLeft{decision.leaving});
+  } else {
+    verdicts_.push_back(StallEnded{printable(decision.ending, kMostFailureBytes)});
+  }
   return true;
+}
+
+// Something may go from the cache, and a bucket with it.
+bool Negotiation::evicts(const Decision& decision) const {
+  if (!prediction_.is_live()) return false;
+  std::size_t more = 0;
+  for (const Group& group : decision.groups) {
+    for (const FreshTensor& tensor : group.fresh) {
+      const ResponseCache::Entry* known = cache_.find(tensor.name);
+      if (known != nullptr && prediction_.covers(known->number)) return true;
+      more += known == nullptr;
+    }
+  }
+  return cache_.size() + more > config_.cache_capacity;
 }
 
 // fresh: this rank's own, in the order in which the decision names them.
@@ -357,46 +374,11 @@ void Negotiation::insert(const Decision& decision, const std::vector<Submission>
   std::size_t next = 0;
   for (const Group& group : decision.groups) {
     for (const FreshTensor& tensor : group.fresh) {
-      readiness_.forget(cache_.insert(tensor.name, fresh[next++].description, tensor.first_extents),
-                        decisions_);
+      const auto evicted =
+          cache_.insert(tensor.name, fresh[next++].description, tensor.first_extents);
+      groups_.spell_out(evicted);
+      readiness_.forget(evicted, decisions_);
     }
-  }
-}
-
-void Negotiation::look_round(TimePoint time) {
-  look_for_stalls(time);
-  if (!tree_.is_root()) look_at_parent(time);
-  for (const ControlTree::Child& child : tree_.children)
-    messages_.emplace_back(child.rank, encode_control(ControlType::kAlive, Alive{config_.epoch}));
-}
-
-void Negotiation::look_at_parent(TimePoint time) {
-  const auto oldest = std::min_element(
-      awaiting_.begin(), awaiting_.end(),
-      [](const auto& a, const auto& b) { return a.second.order < b.second.order; });
-  if (oldest == awaiting_.end()) return;
-  const TimePoint since = oldest->second.since;
-  if (const auto silent = parent_watch_.inspect(since, time))
-    silence_ = Silence{tree_.parent, oldest->first, time - since, *silent};
-}
-
-void Negotiation::look_for_stalls(TimePoint time) {
-  std::size_t bytes = 0;
-  for (Waiting& stall : stalls_inspector_.inspect(readiness_.waiting(), time)) {
-    if (tree_.is_root()) {
-      stalls_.push_back(std::move(stall));
-      continue;
-    }
-    bytes +=
-        stall.name.size() + sizeof(std::uint32_t) * (stall.missing.size() + stall.silent.size());
-    if (bytes > config_.message_bytes && !report_.empty()) {
-      send_report();
-      bytes = 0;
-    }
-    const auto waited =
-        std::chrono::duration_cast<std::chrono::milliseconds>(time - stall.since).count();
-    report_.partial.push_back({stall.name, static_cast<std::uint64_t>(waited),
-                               std::move(stall.missing), std::move(stall.silent)});
   }
 }
 

@@ -19,17 +19,32 @@ namespace hv::runtime {
 
 struct Operation {
   std::string name;
+  std::string tag;        // kSend, kReceive: the name as both ranks give it
+  std::uint32_t set = 0;  // the process set it is of
   TensorDescription description;
-  std::int64_t first_extent = 0;  // allgather: this rank's own
+  std::int64_t first_extent = 0;  // where it varies: this rank's own
   const std::byte* input = nullptr;
   std::byte* output = nullptr;   // nullptr: the library makes room (owned) once the size is known
   std::size_t output_bytes = 0;  // how large the caller says that its output is; 0: it does not say
+  const std::byte* indices = nullptr;  // sparse allreduce: one for each of this rank's rows
+  std::vector<std::int64_t> splits;    // alltoall: rows of the input for each rank of the set
 
-  bool is_started = false;  // the engine's own note: a backend has it
+  std::uint64_t phase = 0;  // see BucketPlanner::observe
+  // By a caller: nothing is held back for the sake of others then.
+  mutable std::atomic<bool> is_awaited{false};
+  bool is_started = false;    // the engine's own note: a backend has it
+  bool is_absent = false;     // made by the engine: zeros of a rank that has joined
+  std::uint64_t bucket = 0;   // that it travels in; this rank's own number
+  std::uint32_t present = 0;  // so many ranks have it, others have joined; 0: all have it
+  int last_joined = -1;       // kJoin: the rank of the set that joined last
+  std::uint32_t new_set = 0;  // kAddSet: the number that the set got
   std::vector<std::int64_t> result_shape;
   std::size_t result_bytes = 0;
+  std::vector<std::int64_t> received;  // alltoall: rows of the result from each rank
   // The result, or an allgather's input that lay inside it; freed with the operation.
   std::unique_ptr<std::byte[]> owned;
+  std::unique_ptr<std::byte[]> owned_indices;  // sparse allreduce: of the result's rows
+  bool is_staged = false;  // the result comes into `owned` first: the output lies in the input
   Status outcome;
   std::atomic<bool> is_done{false};
 };

@@ -77,7 +77,10 @@ ReadinessTable::Pending& ReadinessTable::pending(const std::string& name, TimePo
   const auto [found, is_new] = pending_.try_emplace(name);
   if (is_new) {
     found->second.since = time;
-    found->second.done.resize(tree_.children.size() + 1);
+    found->second.done = joined_;
+    found->second.done_count =
+        static_cast<std::size_t>(std::count(joined_.begin(), joined_.end(), true));
+    found->second.has_absent = found->second.done_count > 0;
   }
   return found->second;
 }
@@ -88,8 +91,15 @@ void ReadinessTable::mark_done(const std::string& name, Pending& tensor, int sou
   if (++tensor.done_count == tensor.done.size()) complete(name, tensor);
 }
 
+void ReadinessTable::arrive(const std::string& name, Pending& tensor, int source, int rank,
+                            TimePoint time) {
+  if (tensor.done_count + 1 == tensor.done.size()) arrivals_.completed(rank, tensor.since, time);
+  mark_done(name, tensor, source);
+}
+
 bool ReadinessTable::add_number(int from, std::uint64_t number, TimePoint time) {
   const int source = source_of(from);
+  if (joined_[static_cast<std::size_t>(source)]) return true;
   const ResponseCache::Entry* entry = cache_.find(number);
   if (entry == nullptr) {
     const auto found = retired_.find(number);
@@ -101,20 +111,22 @@ bool ReadinessTable::add_number(int from, std::uint64_t number, TimePoint time) 
   if (tensor.done[static_cast<std::size_t>(source)]) return true;
   tensor.number = number;
   tensor.number_sources.push_back(source);
-  mark_done(entry->name, tensor, source);
+  arrive(entry->name, tensor, source, from, time);
   return true;
 }
 
 void ReadinessTable::add_fresh(int from, const FreshReport& report, TimePoint time) {
   const int source = source_of(from);
+  if (joined_[static_cast<std::size_t>(source)]) return;
   Pending& tensor = pending(report.name, time);
   if (tensor.done[static_cast<std::size_t>(source)]) return;
   for (const Variant& variant : report.variants) merge(tensor.variants, variant);
-  mark_done(report.name, tensor, source);
+  arrive(report.name, tensor, source, from, time);
 }
 
 void ReadinessTable::add_partial(int from, const PartialReport& report, TimePoint time) {
   const int source = source_of(from);
+  if (joined_[static_cast<std::size_t>(source)]) return;
   const auto waited =
       std::chrono::milliseconds(std::min<std::uint64_t>(report.waited_ms, 1u << 30));
   Pending& tensor = pending(report.name, time);
@@ -122,6 +134,22 @@ void ReadinessTable::add_partial(int from, const PartialReport& report, TimePoin
   tensor.since = std::min(tensor.since, time - waited);
   tensor.told[source] = {report.missing, report.silent};
 }
+
+void ReadinessTable::join(int from) {
+  const int source = source_of(from);
+  joined_[static_cast<std::size_t>(source)] = true;
+  std::vector<std::string> names;  // completing takes a tensor out of the table
+  for (const auto& [name, tensor] : pending_)
+    if (!tensor.done[static_cast<std::size_t>(source)]) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    Pending& tensor = pending_.at(name);
+    tensor.has_absent = true;
+    mark_done(name, tensor, source);
+  }
+}
+
+void ReadinessTable::all_joined() { joined_.assign(joined_.size(), false); }
 
 void ReadinessTable::spell_out(Pending& tensor, const ResponseCache::Entry& entry) const {
   for (const int source : std::exchange(tensor.number_sources, {}))
@@ -146,10 +174,15 @@ void ReadinessTable::forget(const std::vector<ResponseCache::Entry>& evicted,
   }
 }
 
+std::uint64_t ReadinessTable::acknowledged() const {
+  const auto least = std::min_element(acknowledged_.begin(), acknowledged_.end());
+  return least == acknowledged_.end() ? UINT64_MAX : *least;
+}
+
 void ReadinessTable::acknowledge(int child, std::uint64_t decisions) {
   acknowledged_[static_cast<std::size_t>(source_of(child)) - 1] = decisions;
   if (retirements_.empty()) return;
-  const std::uint64_t everybody = *std::min_element(acknowledged_.begin(), acknowledged_.end());
+  const std::uint64_t everybody = acknowledged();
   while (!retirements_.empty() && retirements_.front().decisions <= everybody) {
     retired_.erase(retirements_.front().number);
     retirements_.pop_front();
@@ -157,14 +190,18 @@ void ReadinessTable::acknowledge(int child, std::uint64_t decisions) {
 }
 
 void ReadinessTable::complete(const std::string& name, Pending& tensor) {
-  if (!tensor.variants.empty() && tensor.number != 0) {
-    // Some gave the number, some a description: all in full, so that the root can compare.
+  if ((!tensor.variants.empty() || tensor.has_absent) && tensor.number != 0) {
+    // Some gave the number, some a description or nothing: all in full, so that the root can
+    // compare.
     const ResponseCache::Entry* entry = cache_.find(tensor.number);
     HV_CHECK(entry != nullptr, "numbers of evicted entries have been forgotten");
     spell_out(tensor, *entry);
   }
-  complete_.push_back({name, tensor.number, std::move(tensor.variants)});
-  pending_.erase(complete_.back().name);
+  // Neither: only partial reports spoke of it, of ranks that have joined since.
+  const std::string own_name = name;  // may be the entry's own
+  if (tensor.number != 0 || !tensor.variants.empty())
+    complete_.push_back({own_name, tensor.number, std::move(tensor.variants)});
+  pending_.erase(own_name);
 }
 
 std::vector<CompleteTensor> ReadinessTable::take_complete(std::size_t most_bytes) {

@@ -22,7 +22,7 @@ class ResponseCache {
     std::uint64_t number = 0;
     std::string name;
     TensorDescription description;
-    std::vector<std::int64_t> first_extents;  // allgather: by rank
+    std::vector<std::int64_t> first_extents;  // where they vary: by rank
   };
 
   explicit ResponseCache(std::size_t capacity) : capacity_(capacity) {}

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -12,6 +14,12 @@
 
 namespace hv::runtime {
 
+// Where a rank stands, as it says itself: behind "rank 3 ".
+struct Standing {
+  std::uint32_t rank = 0;
+  std::string words;
+};
+
 // A tensor that some ranks have ready and others not.
 struct Waiting {
   std::string name;
@@ -20,6 +28,16 @@ struct Waiting {
   // Ranks that speak for others, too, and have said nothing of this tensor: it may be ready on some
   // of those.
   std::vector<std::uint32_t> silent;
+  std::vector<Standing> standing{};  // of some that miss it
+};
+
+// A send or receive whose other rank has not asked for its part.
+struct PairStall {
+  std::string name;  // as both ranks give it
+  std::uint32_t set = 0;
+  int peer = 0;  // the other rank, of the job
+  bool sends = false;
+  TimePoint since;
 };
 
 // Nothing was heard from the rank on whose word this one waits.
@@ -30,20 +48,28 @@ struct Silence {
   Duration silent{};
 };
 
+// Of two limits of which zero means never.
+Duration shorter_limit(Duration one, Duration other);
+
 // Pure but for its memory of what it has told. Told at limit, 2 x limit, 4 x limit, ...
 class StallInspector {
  public:
-  // limit zero: never tells.
-  explicit StallInspector(Duration limit) : limit_(limit) {}
+  // limit zero: never tells. other: somebody else looks at the same time, with that limit; zero:
+  // nobody.
+  explicit StallInspector(Duration limit, Duration other = Duration::zero())
+      : limit_(limit), shortest_(shorter_limit(limit, other)) {}
 
   // When inspect() should be called next, at the earliest; also once nothing is due.
-  bool is_due(TimePoint time) const { return limit_ > Duration::zero() && time >= next_look_; }
-  TimePoint next_look() const { return limit_ > Duration::zero() ? next_look_ : TimePoint::max(); }
+  bool is_due(TimePoint time) const { return shortest_ > Duration::zero() && time >= next_look_; }
+  TimePoint next_look() const {
+    return shortest_ > Duration::zero() ? next_look_ : TimePoint::max();
+  }
   // All that waits now; returns what must be told.
   std::vector<Waiting> inspect(const std::vector<Waiting>& waiting, TimePoint time);
 
  private:
   const Duration limit_;
+  const Duration shortest_;  // of the limits
   TimePoint next_look_{};
   std::unordered_map<std::string, Duration> told_;  // the age at which it is told next
 };
@@ -68,9 +94,18 @@ class ParentWatch {
   Duration next_{};  // the silence at which it is told next; zero: 1.5 x limit
 };
 
-// "tensor 'w' has waited 61 s for ranks 3,5-7 ..."
-std::string stall_words(const Waiting& stall, int size, TimePoint time);
+// members: the job's rank of each member of the set that waits, none: the same; ranks: how many it
+// has. "tensor 'w' has waited 61 s for ranks 3,5-7 ..."
+std::string stall_words(const Waiting& stall, const std::vector<int>& members, int ranks,
+                        TimePoint time);
+// "tensor 'w' has waited 61 s for rank 3 to receive it ..."
+std::string stall_words(const PairStall& stall, TimePoint time);
+// Warns of the first eight in a line each, of the rest in one.
+void tell_stalls(const std::vector<std::string>& words);
+// Why a stall of these words ends the job.
+constexpr std::size_t kMostEndingBytes = 1500;
+std::string ending_words(const std::string& stall, Duration limit);
 // "tensor 'w' has waited 90 s: nothing was heard for 90 s from rank 0 ..."
-std::string silence_words(const Silence& silence);
+std::string silence_words(const Silence& silence, const std::vector<int>& members);
 
 }  // namespace hv::runtime

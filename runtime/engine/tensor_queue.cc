@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "runtime/engine/attempt.h"
 #include "src/base/text.h"
 
 namespace hv::runtime {
@@ -65,8 +66,30 @@ void TensorQueue::complete(const OperationPtr& operation, Status outcome) {
     in_flight_.erase(operation->name);
   }
   count_.fetch_sub(1, std::memory_order_release);
+  attempt([&] { observation_->timeline.completed(*operation); });  // memory may be short
+  count(*operation, outcome.ok());
   operation->outcome = std::move(outcome);
   operation->is_done.store(true, std::memory_order_release);
+}
+
+void TensorQueue::count(const Operation& operation, bool is_success) {
+  Counters& counters = observation_->counters;
+  ++(is_success ? counters.completed : counters.failed);
+  if (!is_success || is_set_change(operation.description.kind)) return;
+  const TensorDescription& description = operation.description;
+  const bool varies = has_own_extents(description.kind);
+  const std::int64_t given = description.bytes() * (varies ? operation.first_extent : 1);
+  if (operation.input != nullptr) counters.input_bytes.add(static_cast<std::uint64_t>(given));
+  counters.result_bytes.add(operation.result_bytes);
+  if (description.kind != CollectiveKind::kSparseAllreduce) return;
+  const std::size_t index = element_size(description.index_type);
+  counters.input_bytes.add(static_cast<std::uint64_t>(operation.first_extent) * index);
+  counters.result_bytes.add(static_cast<std::uint64_t>(operation.result_shape[0]) * index);
+}
+
+Status TensorQueue::closed(const Operation& operation) const {
+  const std::lock_guard lock(mutex_);
+  return closed_.ok() ? Status::success() : status_of(operation, closed_);
 }
 
 void TensorQueue::close(const Status& reason) {

@@ -8,14 +8,19 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "runtime/engine/observation.h"
 #include "runtime/engine/operation.h"
 
 namespace hv::runtime {
 
 class TensorQueue {
  public:
+  explicit TensorQueue(ObservationPtr observation = nullptr)
+      : observation_(or_own(std::move(observation))) {}
+
   // kDuplicate for a name in flight; the reason of close() after it.
   Status add(OperationPtr operation);
   // What was added since the last call, in order.
@@ -25,6 +30,8 @@ class TensorQueue {
   OperationPtr find(const std::string& name) const;
   // Takes it out, then lets it be seen as done: its name may be used again by whoever sees that.
   void complete(const OperationPtr& operation, Status outcome);
+  // What add() would answer after close(), for this operation; success before.
+  Status closed(const Operation& operation) const;
   // From now on add() answers with this reason. The first reason stays. Short of memory for the
   // words, with the code alone.
   void close(const Status& reason);
@@ -35,6 +42,9 @@ class TensorQueue {
   bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
  private:
+  void count(const Operation& operation, bool is_success);
+
+  const ObservationPtr observation_;
   mutable std::mutex mutex_;  // guards in_flight_, new_, closed_
   std::unordered_map<std::string, OperationPtr> in_flight_;
   std::vector<OperationPtr> new_;

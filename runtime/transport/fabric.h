@@ -49,6 +49,7 @@ struct Topology {
   std::vector<int> host_of;
   std::vector<int> local_ranks;  // ranks on this host, ascending
   std::vector<int> leaders;      // first rank of each host
+  int usable_cores = 1;          // of this host, by any of its ranks
 };
 
 class DataPlane;

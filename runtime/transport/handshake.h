@@ -36,6 +36,14 @@ static_assert(sizeof(ServerAnswer) == 64);
 
 constexpr std::uint32_t kUseHostMemory = 1;
 constexpr std::uint32_t kUseData = 2;
+// One of several connections for data is told apart by what stands above the use: its number.
+constexpr std::uint32_t use_of_stream(int stream) {
+  return kUseData | static_cast<std::uint32_t>(stream) << 8;
+}
+// -1: the use is another one.
+constexpr int stream_of_use(std::uint32_t use) {
+  return (use & 0xff) == kUseData ? static_cast<int>(use >> 8) : -1;
+}
 
 std::string purpose_of(const std::string& job_id, const Hello& hello);
 

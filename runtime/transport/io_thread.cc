@@ -7,7 +7,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <system_error>
 
 #include "src/base/check.h"
 
@@ -24,13 +26,18 @@ std::thread start_quiet_thread(std::function<void()> body) {
 
 namespace {
 
+constexpr const char* kWatching = "watch sockets and processes of other ranks";
+
+[[noreturn]] void fail(const char* doing) {
+  throw std::system_error(errno, std::generic_category(), doing);
+}
+
 // data.ptr of an event: the flag to set, or null.
 void add(int epoll, int fd, std::uint32_t events, void* pointer) {
   epoll_event event{};
   event.events = events;
   event.data.ptr = pointer;
-  HV_CHECK(::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0,
-           "a descriptor is added to epoll once");
+  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) fail(kWatching);
 }
 
 }  // namespace
@@ -39,7 +46,7 @@ IoThread::IoThread(std::function<void()> ring)
     : ring_(std::move(ring)),
       epoll_(UniqueFd(::epoll_create1(EPOLL_CLOEXEC))),
       wake_(UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) {
-  HV_CHECK(epoll_ && wake_, "an epoll and an eventfd can be made");
+  if (!epoll_ || !wake_) fail(kWatching);
   add(epoll_.get(), wake_.get(), EPOLLIN | EPOLLET, nullptr);
 }
 
@@ -75,11 +82,29 @@ void IoThread::set_ticking(bool on) {
   HV_CHECK(::write(wake_.get(), &one, sizeof one) == sizeof one, "an eventfd counts");
 }
 
+void IoThread::beat_every(std::chrono::milliseconds interval, std::atomic<bool>* due) {
+  beat_ = interval;
+  beat_due_ = due;
+}
+
+int IoThread::time_to_next() const {
+  const int tick = ticking_ ? 100 : -1;
+  if (beat_.count() == 0) return tick;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_beat_ - now()).count();
+  const int beat = static_cast<int>(std::max<std::int64_t>(left, 0));
+  return tick < 0 ? beat : std::min(tick, beat);
+}
+
 void IoThread::run() {
   epoll_event events[16];
+  next_beat_ = now() + beat_;
   while (!stopping_) {
-    const int count = ::epoll_wait(epoll_.get(), events, 16, ticking_ ? 100 : -1);
+    const int count = ::epoll_wait(epoll_.get(), events, 16, time_to_next());
     if (count < 0 && errno != EINTR) return;
+    if (beat_.count() > 0 && now() >= next_beat_) {
+      *beat_due_ = true;
+      next_beat_ = now() + beat_;
+    }
     for (int i = 0; i < count; ++i)
       if (auto* happened = static_cast<std::atomic<bool>*>(events[i].data.ptr)) *happened = true;
     ring_();

@@ -8,9 +8,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <thread>
 
+#include "src/base/clock.h"
 #include "src/base/fork_guarded_fd.h"
 
 namespace hv::runtime {
@@ -18,6 +20,7 @@ namespace hv::runtime {
 class IoThread {
  public:
   // ring is called in the I/O thread; it must be safe there and cheap.
+  // Throws std::system_error where the system gives no descriptors; so do watch() and start().
   explicit IoThread(std::function<void()> ring);
   ~IoThread();
   IoThread(const IoThread&) = delete;
@@ -32,9 +35,13 @@ class IoThread {
   void start();
   // Rings every 100 ms as long as it is on: for what must be noticed by time alone.
   void set_ticking(bool on);
+  // Rings at every interval from start() on; due is set first. Before start() only. However late a
+  // beat comes (this process was stopped), there is one, not as many as were missed.
+  void beat_every(std::chrono::milliseconds interval, std::atomic<bool>* due);
 
  private:
   void run();
+  int time_to_next() const;  // in ms; -1: for ever
 
   std::function<void()> ring_;
   ForkGuardedFd epoll_;
@@ -42,6 +49,9 @@ class IoThread {
   int armed_fd_ = -1;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ticking_{false};
+  std::chrono::milliseconds beat_{0};  // zero: none
+  std::atomic<bool>* beat_due_ = nullptr;
+  TimePoint next_beat_{};
   std::thread thread_;
 };
 

@@ -28,6 +28,7 @@ MeshFabric::MeshFabric(Topology topology, std::unique_ptr<HostMemory> memory,
       memory_(std::move(memory)),
       rings_(*memory_, first_cells(topology_), local_index(topology_)),
       config_(config),
+      moved_(config.moved ? config.moved : std::make_shared<MovedBytes>()),
       store_(store),
       local_(std::make_unique<ShmTransport>(*memory_, topology_.local_ranks)),
       remote_(std::move(remote)),
@@ -37,9 +38,11 @@ MeshFabric::MeshFabric(Topology topology, std::unique_ptr<HostMemory> memory,
             mark_lost(rank, {StatusCode::kPeerLost, "rank " + std::to_string(rank) + " " + what});
           }),
       is_suspect_(static_cast<std::size_t>(topology_.size)),
+      peer_watch_(topology_, config.peer_timeout, config.connect_timeout),
       lost_ranks_(static_cast<std::size_t>(topology_.size)),
       io_([this] { memory_->ring(); }),
       doorbell_(*memory_, io_) {
+  memory_->count_into(moved_);
   router_.add(*local_);
   if (remote_.transport) router_.add(*remote_.transport);
   if (remote_.poll_fd >= 0) io_.watch_when_armed(remote_.poll_fd);
@@ -50,6 +53,8 @@ MeshFabric::MeshFabric(Topology topology, std::unique_ptr<HostMemory> memory,
     const WatchedPeer& kept = watches_.back()->peer;
     io_.watch(kept.pidfd ? kept.pidfd.get() : kept.socket.get(), &watches_.back()->ended);
   }
+  if (peer_watch_.beat().count() > 0) io_.beat_every(peer_watch_.beat(), &is_beat_due_);
+  peer_watch_.speak(*local_, remote_.pulse);
   if (topology_.size > 1) io_.start();
 }
 
@@ -59,9 +64,20 @@ void MeshFabric::progress() {
   if (remote_.transport) remote_.transport->progress();
   router_.progress();
   if (has_store_event_.load(std::memory_order_relaxed)) take_store_events();
+  if (is_beat_due_.load(std::memory_order_relaxed)) look_for_silence();
   look_for_suspects();
   if (!suspects_.empty()) judge_suspects();
   if (is_healthy()) adopt_loss_of_host();
+}
+
+Channel& MeshFabric::channel(int rank, int lane) {
+  const auto& here = topology_.local_ranks;
+  const bool is_local = lane == kPairLane && std::binary_search(here.begin(), here.end(), rank);
+  auto& bytes = is_local ? moved_->shared_memory : moved_->tcp;
+  CountedChannel& channel = channels_.try_emplace({rank, lane}, bytes).first->second;
+  channel.stand_for(is_local ? local_->channel(rank, lane)
+                             : remote_.transport->channel(rank, lane));
+  return channel;
 }
 
 void MeshFabric::take_store_events() {
@@ -69,6 +85,10 @@ void MeshFabric::take_store_events() {
   has_store_event_ = false;
   PeerEvent event;
   while (store_.next_event(&event)) {
+    if (event.kind != PeerEvent::Kind::kLost) {
+      peer_watch_.allow_silence(event.kind == PeerEvent::Kind::kSilenceAllowed);
+      continue;
+    }
     if (event.rank < 0 || event.rank >= topology_.size) {
       HV_LOG(kWarn, "transport") << "the agent tells the loss of rank " << event.rank
                                  << ", which this job does not have";
@@ -109,6 +129,17 @@ void MeshFabric::judge_suspects() {
     return true;
   });
   if (suspects_.empty()) io_.set_ticking(false);
+}
+
+// Sockets were read before: what came while this process was stopped is heard first.
+void MeshFabric::look_for_silence() {
+  is_beat_due_ = false;
+  for (const int rank : peer_watch_.tick(*local_, remote_.pulse)) {
+    if (has_left(rank) || is_closing_) continue;
+    const std::string words = peer_watch_.words();
+    mark_lost(rank, {StatusCode::kPeerLost, "rank " + std::to_string(rank) + " " + words});
+    store_.report_lost(rank, words);
+  }
 }
 
 void MeshFabric::adopt_loss_of_host() {

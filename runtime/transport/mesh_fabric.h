@@ -3,19 +3,24 @@
 //
 // Built by selection.cc from parts that are connected already. Who may be lost, and who is: a peer
 // whose connection or process ended without a goodbye is a suspect; the agent's word (a store
-// event) or suspect_grace makes it lost. Ranks of one host tell each other through their shared
+// event) or suspect_grace makes it lost. A peer that gives no sign of life for peer_timeout
+// (peer_watch.h) is lost, too. Ranks of one host tell each other through their shared
 // memory.
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "runtime/transport/counted_channel.h"
 #include "runtime/transport/fabric.h"
 #include "runtime/transport/io_thread.h"
 #include "runtime/transport/message_router.h"
+#include "runtime/transport/peer_watch.h"
 #include "runtime/transport/selection.h"
 #include "runtime/transport/shm/host_meeting.h"
 #include "runtime/transport/shm/host_memory.h"
@@ -28,7 +33,8 @@ namespace hv::runtime {
 // A transport between hosts, and what of it the I/O thread watches.
 struct RemoteTransport {
   std::unique_ptr<Transport> transport;
-  int poll_fd = -1;  // readable when progress() has something to do
+  Pulse* pulse = nullptr;  // the same object
+  int poll_fd = -1;        // readable when progress() has something to do
 };
 
 class MeshFabric : public Fabric, public DataPlane {
@@ -47,7 +53,7 @@ class MeshFabric : public Fabric, public DataPlane {
   DataPlane* data_plane() override { return this; }
 
   SlotRings& host() override { return rings_; }
-  Channel& channel(int rank, int lane) override { return remote_.transport->channel(rank, lane); }
+  Channel& channel(int rank, int lane) override;
   bool is_healthy() const override { return !is_lost_.load(std::memory_order_acquire); }
 
  private:
@@ -80,6 +86,7 @@ class MeshFabric : public Fabric, public DataPlane {
   void look_for_suspects();
   void suspect(int rank, const std::string& words);
   void judge_suspects();
+  void look_for_silence();
   void adopt_loss_of_host();
   bool has_left(int rank) const;
   bool is_everybody_gone() const;
@@ -88,6 +95,7 @@ class MeshFabric : public Fabric, public DataPlane {
   const std::unique_ptr<HostMemory> memory_;
   SlotRings rings_;
   const FabricConfig config_;
+  const std::shared_ptr<MovedBytes> moved_;
   Store& store_;
   std::unique_ptr<ShmTransport> local_;
   RemoteTransport remote_;
@@ -95,14 +103,16 @@ class MeshFabric : public Fabric, public DataPlane {
   std::vector<std::unique_ptr<Watch>> watches_;
   std::vector<Suspect> suspects_;
   std::vector<bool> is_suspect_;
+  PeerWatch peer_watch_;
   bool is_closing_ = false;
+  std::map<std::pair<int, int>, CountedChannel> channels_;  // that were asked for, by rank and lane
 
   mutable std::mutex loss_mutex_;  // guards loss_ and lost_ranks_
   Status loss_;
   std::vector<bool> lost_ranks_;
   std::atomic<bool> is_lost_{false};
   std::atomic<bool> has_store_event_{false};
-  std::atomic<bool> has_ended_watch_{false};
+  std::atomic<bool> is_beat_due_{false};
 
   IoThread io_;  // last: stops before what it rings goes away
   SleepingBell doorbell_;

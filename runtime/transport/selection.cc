@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/selection.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <system_error>
 
 #include "runtime/transport/inproc/inproc_source.h"
 #include "runtime/transport/mesh_fabric.h"
 #include "runtime/transport/placement.h"
 #include "runtime/transport/shm/host_meeting.h"
 #include "runtime/transport/shm/host_memory.h"
+#include "runtime/transport/shm/pages.h"
 #include "runtime/transport/tcp/tcp_meeting.h"
+#include "src/base/core_mask.h"
 #include "src/wire/codec.h"
 
 namespace hv::runtime {
@@ -21,16 +26,40 @@ struct Card {
   std::int32_t local_size = 0;
   std::int32_t cross_rank = 0;
   std::uint64_t slot_bytes = 0;
-  std::string memory_name;  // leaders only
+  std::uint32_t streams = 1;          // rank 0's counts
+  std::uint64_t peer_timeout_ms = 0;  // rank 0's counts
+  std::uint64_t heap_bytes = 0;       // the least of a host counts
+  std::string memory_name;            // leaders only
+  CoreMask cores;                     // that it may use
   template <class Archive>
   void fields(Archive& archive) {
     archive(local_rank);
     archive(local_size);
     archive(cross_rank);
     archive(slot_bytes);
+    archive(streams);
+    archive(peer_timeout_ms);
+    archive(heap_bytes);
     archive(memory_name);
+    archive(cores);
   }
 };
+
+// Heaps are large before anything of them is used: too large under a limit on sizes.
+bool is_memory_limited() {
+  for (const auto kind : {RLIMIT_AS, RLIMIT_FSIZE}) {
+    rlimit limit{};
+    if (::getrlimit(kind, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) return true;
+  }
+  return false;
+}
+
+// How many any of those ranks may use; at least 1.
+int count_cores_of(const std::vector<int>& ranks, const std::vector<Card>& cards) {
+  CoreMask all;
+  for (const int rank : ranks) unite(&all, cards[static_cast<std::size_t>(rank)].cores);
+  return std::max(1, count_cores(all));
+}
 
 class Joining {
  public:
@@ -42,6 +71,7 @@ class Joining {
  private:
   MeetingTerms terms() const;
   Status exchange_cards();
+  Status adopt_settings();
   Status find_hosts();
   Status share_memory(MappedMemory* memory);
   Status connect_hosts(RemoteTransport* remote);
@@ -53,7 +83,7 @@ class Joining {
 
   const RankIdentity& identity_;
   Store& store_;
-  const FabricConfig& config_;
+  FabricConfig config_;
   JobKey key_{};
   HostMeeting meeting_;
   std::vector<Card> cards_;
@@ -75,6 +105,12 @@ HostGeometry Joining::geometry() const {
   HostGeometry geometry;
   geometry.ranks = static_cast<int>(topology_.local_ranks.size());
   if (config_.slot_bytes != 0) geometry.slot_bytes = config_.slot_bytes;
+  if (geometry.ranks == 1) return geometry;  // nobody else would look there
+  geometry.heap_bytes = kHeapBytes;
+  for (const int rank : topology_.local_ranks)
+    geometry.heap_bytes = std::min<std::size_t>(
+        geometry.heap_bytes,
+        cards_[static_cast<std::size_t>(rank)].heap_bytes / kPageBytes * kPageBytes);
   return geometry;
 }
 
@@ -84,8 +120,15 @@ Status Joining::publish_and_fence(const char* key, const std::string& value) {
 }
 
 Status Joining::exchange_cards() {
-  Card card{
-      identity_.local_rank, identity_.local_size, identity_.cross_rank, config_.slot_bytes, {}};
+  Card card;
+  card.local_rank = identity_.local_rank;
+  card.local_size = identity_.local_size;
+  card.cross_rank = identity_.cross_rank;
+  card.slot_bytes = config_.slot_bytes;
+  card.streams = static_cast<std::uint32_t>(config_.streams);
+  card.peer_timeout_ms = static_cast<std::uint64_t>(config_.peer_timeout.count());
+  card.cores = own_cores();
+  if (!is_memory_limited()) card.heap_bytes = config_.heap_bytes;
   const bool shares = config_.local == LocalTransport::kShm && identity_.local_size > 1;
   if (shares && identity_.local_rank == 0)
     if (Status status = meeting_.listen(&card.memory_name); !status.ok()) return status;
@@ -99,6 +142,19 @@ Status Joining::exchange_cards() {
               "join the job: rank " + std::to_string(rank) +
                   " runs another version of libhvrun, or with other settings"};
   }
+  return adopt_settings();
+}
+
+// What both ends of a connection must do alike is what rank 0 does.
+Status Joining::adopt_settings() {
+  const Card& zero = cards_.front();
+  if (zero.streams < 1 || zero.streams > static_cast<std::uint32_t>(kMostStreams) ||
+      zero.peer_timeout_ms > static_cast<std::uint64_t>(INT32_MAX))
+    return {StatusCode::kContract, "join the job: rank 0 asks for " + std::to_string(zero.streams) +
+                                       " streams and a peer timeout of " +
+                                       std::to_string(zero.peer_timeout_ms) + " ms"};
+  config_.streams = static_cast<int>(zero.streams);
+  config_.peer_timeout = std::chrono::milliseconds(zero.peer_timeout_ms);
   return Status::success();
 }
 
@@ -153,9 +209,10 @@ Status Joining::share_memory(MappedMemory* memory) {
 
 Status Joining::connect_hosts(RemoteTransport* remote) {
   if (topology_.leaders.size() == 1) return Status::success();
-  TcpMeeting tcp(terms(), topology_);
+  TcpMeeting tcp(terms(), topology_,
+                 {config_.addresses, config_.ports, config_.interfaces, config_.streams});
   std::string mine;
-  if (Status status = tcp.listen(config_.addresses, &mine); !status.ok()) return status;
+  if (Status status = tcp.listen(&mine); !status.ok()) return status;
   if (Status status = publish_and_fence("addresses", mine); !status.ok()) return status;
   for (int rank = 0; rank < identity_.size; ++rank) {
     std::string text;
@@ -173,6 +230,7 @@ std::unique_ptr<Fabric> Joining::run(Status* status) {
     meeting_ = HostMeeting(terms());
     if (*status = exchange_cards(); !status->ok()) return nullptr;
     if (*status = find_hosts(); !status->ok()) return nullptr;
+    topology_.usable_cores = count_cores_of(topology_.local_ranks, cards_);
   } else {
     topology_ = make_topology(0, {0});
   }
@@ -187,7 +245,12 @@ std::unique_ptr<Fabric> Joining::run(Status* status) {
 
 std::unique_ptr<Fabric> connect_fabric(const RankIdentity& identity, Store& store,
                                        const FabricConfig& config, Status* status) {
-  return Joining(identity, store, config).run(status);
+  try {
+    return Joining(identity, store, config).run(status);
+  } catch (const std::system_error& error) {  // no more descriptors or threads
+    *status = system_status("join the job: begin to watch the other ranks", error.code().value());
+    return nullptr;
+  }
 }
 
 }  // namespace hv::runtime

@@ -33,6 +33,8 @@ class Channel {
   // The next bytes that have arrived, as far as they lie in one piece; stays valid until consume().
   virtual std::span<const std::byte> readable() const = 0;
   virtual void consume(std::size_t size) = 0;
+  // Nobody uses the channel for now: gives back memory that holds nothing. It goes on as before.
+  virtual void shrink() = 0;
 };
 
 enum class PeerState {
@@ -45,6 +47,8 @@ class Transport {
  public:
   virtual ~Transport() = default;
   virtual const std::vector<int>& peers() const = 0;
+  // The first call opens the lane on this side: bytes that arrive before break the protocol, except
+  // on the control lane and those of set 0, which are open from the start.
   virtual Channel& channel(int peer, int lane) = 0;
   // Moves bytes between queues and the medium.
   virtual void progress() = 0;
@@ -65,7 +69,7 @@ class DataPlane {
   virtual const Topology& topology() const = 0;
   // Of the members on this host.
   virtual SlotRings& host() = 0;
-  // To a rank on another host.
+  // To a rank on another host; on kPairLane to any other rank.
   virtual Channel& channel(int rank, int lane) = 0;
   // kOk while an operation among all ranks can still complete.
   virtual Status health() const = 0;
@@ -73,11 +77,16 @@ class DataPlane {
   virtual bool is_healthy() const = 0;
 };
 
-// Collectives under way at once use different lanes between hosts: two for each of the host's slot
-// rings.
+// Collectives of a process set that are under way at once use different lanes between hosts: two
+// for each of the host's slot rings. Sets have their blocks of lanes one after the other, behind
+// the control lane; a set's own plane (set_plane.h) counts from its block's beginning.
 constexpr int kRings = 4;
 constexpr int kLanesPerRing = 2;
-constexpr int kLanes = 1 + kRings * kLanesPerRing;
+constexpr int kLanesPerSet = kRings * kLanesPerRing;
 constexpr int data_lane(int ring, int phase) { return 1 + ring * kLanesPerRing + phase; }
+// At once in a job: what a frame's 16 bits for the lane have room for.
+constexpr int kMostSets = 4096;
+// What two ranks send each other outside of collectives, for all sets.
+constexpr int kPairLane = kMostSets * kLanesPerSet + 1;
 
 }  // namespace hv::runtime

@@ -29,10 +29,11 @@ std::string least_text(const Knob& knob) {
 std::string accepted_form(const Knob& knob) {
   switch (knob.type) {
     case KnobType::kText:
-      return "a text";
+      return *knob.form ? knob.form : "a text";
     case KnobType::kBool:
       return "0 or 1";
     case KnobType::kSeconds:
+      if (*knob.form) return knob.form;
       return "a time such as 60, 0.5s or 500ms" + least_text(knob);
     case KnobType::kChoice:
       return (std::strchr(knob.choices, '|') ? "one of " : "") +
@@ -47,6 +48,14 @@ std::string accepted_form(const Knob& knob) {
   if (knob.maximum == INT64_MAX && knob.minimum == 0) return unit;
   if (knob.maximum == INT64_MAX) return unit + " of at least " + std::to_string(knob.minimum);
   return unit + " from " + std::to_string(knob.minimum) + " to " + std::to_string(knob.maximum);
+}
+
+// nullopt: neither yes nor no.
+std::optional<bool> parse_flag(const std::string& written) {
+  const std::string text = lower(written);
+  if (text == "1" || text == "true" || text == "yes" || text == "on") return true;
+  if (text == "0" || text == "false" || text == "no" || text == "off" || text.empty()) return false;
+  return std::nullopt;
 }
 
 // The choice that the user's word stands for.
@@ -70,18 +79,25 @@ const Knob& KnobReader::find(const char* name) const {
 
 KnobValue KnobReader::value(const char* name) const {
   const Knob& knob = find(name);
-  for (const char* variable : {knob.name, knob.alias}) {
-    if (!*variable) continue;
-    const auto found = environment_.get(variable);
-    if (found && !found->empty()) return {*found, variable};
+  const auto set = [this](const char* variable) {
+    return *variable ? environment_.get_or(variable, "") : std::string();
+  };
+  if (const std::string own = set(knob.name); !own.empty()) return {own, knob.name};
+  if (const std::string off = set(knob.off_switch); !off.empty()) {
+    const auto is_off = parse_flag(off);
+    if (!is_off) malformed(knob, {off, knob.off_switch}, "0 or 1");
+    if (*is_off) return {"0", knob.off_switch};
   }
+  if (const std::string other = set(knob.alias); !other.empty()) return {other, knob.alias};
   return {knob.default_text, "default"};
 }
 
 std::string KnobReader::text(const char* name) const {
   const Knob& knob = find(name);
   const KnobValue found = value(name);
-  if (knob.type != KnobType::kChoice || found.text.empty()) return found.text;
+  if (found.text.empty()) return found.text;
+  if (knob.accepts && !knob.accepts(found.text)) malformed(knob, found, accepted_form(knob));
+  if (knob.type != KnobType::kChoice) return found.text;
   const auto choice = choice_of(knob, found.text);
   if (!choice) malformed(knob, found, accepted_form(knob));
   return *choice;
@@ -90,9 +106,7 @@ std::string KnobReader::text(const char* name) const {
 bool KnobReader::flag(const char* name) const {
   const Knob& knob = find(name);
   const KnobValue found = value(name);
-  const std::string text = lower(found.text);
-  if (text == "1" || text == "true" || text == "yes" || text == "on") return true;
-  if (text == "0" || text == "false" || text == "no" || text == "off" || text.empty()) return false;
+  if (const auto parsed = parse_flag(found.text)) return *parsed;
   malformed(knob, found, accepted_form(knob));
 }
 
@@ -110,7 +124,9 @@ double KnobReader::seconds(const char* name) const {
   const Knob& knob = find(name);
   const KnobValue found = value(name);
   const auto parsed = parse_seconds(found.text);
-  if (!parsed || *parsed < knob.least_seconds) malformed(knob, found, accepted_form(knob));
+  const bool is_accepted = !knob.accepts || knob.accepts(found.text);
+  if (!parsed || *parsed < knob.least_seconds || !is_accepted)
+    malformed(knob, found, accepted_form(knob));
   return *parsed;
 }
 

@@ -26,6 +26,12 @@ struct Knob {
   std::int64_t maximum = INT64_MAX;
   const char* spellings = "";  // kChoice, other words for a choice: "warning=warn|fatal=error"
   double least_seconds = 0;    // kSeconds
+  // kText, kSeconds: which words are accepted, and that in words: "a range of ports such as
+  // 20000-20099".
+  bool (*accepts)(const std::string&) = nullptr;
+  const char* form = "";
+  // "HOROVOD_STALL_CHECK_DISABLE": where that says yes and name is unset, the value is 0.
+  const char* off_switch = "";
 };
 
 struct KnobValue {
@@ -39,6 +45,7 @@ class KnobReader {
   KnobReader(const std::vector<Knob>& table, const Environment& environment)
       : table_(table), environment_(environment) {}
 
+  // Throws Error(kUsage) for an off_switch that is neither yes nor no.
   KnobValue value(const char* name) const;
   // A kChoice's value comes in its own spelling, whatever case or other word the user wrote.
   std::string text(const char* name) const;
@@ -54,7 +61,8 @@ class KnobReader {
   const Environment& environment_;
 };
 
-// A line for each HVRUN_ variable that is no knob of theirs but looks like one: what is set in vain.
+// A line for each HVRUN_ variable that is no knob of theirs but looks like one: what is set in
+// vain.
 std::vector<std::string> misspelt_knobs(const std::vector<std::vector<Knob>>& tables,
                                         const Environment& environment);
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/base/status.h"
 
+#include <cerrno>
+
 #include "src/base/text.h"
 
 namespace hv {
 
 Status system_status(const std::string& doing, int errno_value) {
-  return {StatusCode::kSystem, doing + ": " + errno_text(errno_value)};
+  const char* hint = errno_value == EMFILE ? "; raise the limit on open files (ulimit -n)" : "";
+  return {StatusCode::kSystem, doing + ": " + errno_text(errno_value) + hint};
 }
 
 const char* status_name(StatusCode code) {
@@ -35,6 +38,8 @@ const char* status_name(StatusCode code) {
       return "bad rank environment";
     case StatusCode::kHandle:
       return "unknown handle";
+    case StatusCode::kStalled:
+      return "stalled";
   }
   return "unknown status";
 }

@@ -21,6 +21,7 @@ enum class StatusCode : std::uint32_t {
   kUnsupported = 9,
   kContract = 10,
   kHandle = 11,
+  kStalled = 12,
 };
 
 struct [[nodiscard]] Status {

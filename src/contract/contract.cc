@@ -25,8 +25,8 @@ struct Launcher {
   const char* variable;
   const char* name;
 };
-// Set to the number of processes by launchers other than hvrun. SLURM_NTASKS is not among them: a batch script has it
-// too.
+// Set to the number of processes by launchers other than hvrun. SLURM_NTASKS is not among them: a
+// batch script has it too.
 constexpr std::array<Launcher, 4> kLaunchers{{{"WORLD_SIZE", "torchrun or a like launcher"},
                                               {"PMI_SIZE", "an MPI launcher (PMI)"},
                                               {"OMPI_COMM_WORLD_SIZE", "OpenMPI's mpirun"},
@@ -143,6 +143,7 @@ const std::vector<std::string>& contract_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;
     for (const auto& [name, value] : contract_environment({}, {})) result.push_back(name);
+    result.insert(result.begin(), kJobLostAfter);  // ours stand first
     return result;
   }();
   return names;

@@ -44,6 +44,12 @@ std::vector<std::pair<std::string, std::string>> contract_environment(
 // another launcher, with a part of the contract only, or when a value is malformed.
 Status read_contract(const Environment& environment, Contract* contract);
 
+// What --lost-after says, in seconds: the ranks' HVRUN_PEER_TIMEOUT unless that is set. Not by the
+// option's own variable, which an hvrun inside a rank would take for its own.
+inline constexpr char kJobLostAfter[] = "HVRUN_JOB_LOST_AFTER";
+// The knob by which ranks, too, tell more when hvrun does.
+inline constexpr char kStragglerSeconds[] = "HVRUN_STRAGGLER_SECONDS";
+
 // The names that the launcher itself sets; -x may not override them.
 const std::vector<std::string>& contract_names();
 

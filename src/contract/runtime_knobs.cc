@@ -1,7 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/contract/runtime_knobs.h"
 
+#include "src/base/text.h"
+#include "src/contract/contract.h"
+#include "src/net/interfaces.h"
+#include "src/net/port_range.h"
+
 namespace hv {
+
+namespace {
+
+bool is_port_range(const std::string& text) { return parse_port_range(text).has_value(); }
+// A shorter one would take a busy host for a lost one.
+bool is_peer_timeout(const std::string& text) {
+  constexpr double kLeast = 0.5, kMost = 1e9;  // as --lost-after
+  const auto seconds = parse_seconds(text);
+  return seconds && (*seconds == 0 || (*seconds >= kLeast && *seconds <= kMost));
+}
+bool is_interface_list(const std::string& text) { return InterfaceFilter::parse(text).has_value(); }
+
+}  // namespace
 
 const std::vector<Knob>& runtime_knobs() {
   static const std::vector<Knob> table{
@@ -10,16 +28,68 @@ const std::vector<Knob>& runtime_knobs() {
        "warning=warn|fatal=error"},
       {"HVRUN_FUSION_THRESHOLD", KnobType::kBytes, "64M",
        "Tensors are fused into buckets of at most so many bytes.", "HOROVOD_FUSION_THRESHOLD"},
+      {"HVRUN_BUCKET_BYTES", KnobType::kBytes, "25M",
+       "Tensors that come together step after step travel in buckets of at most so many bytes; 0: "
+       "no "
+       "buckets."},
       {"HVRUN_CACHE_CAPACITY", KnobType::kInteger, "4096",
-       "Tensors known by number, so that ranks agree by 8 bytes each.", "HOROVOD_CACHE_CAPACITY",
-       "", 0, 1 << 20},
+       "Tensors known by number, so that ranks agree by a bit each.", "HOROVOD_CACHE_CAPACITY", "",
+       0, 1 << 20},
       {"HVRUN_STALL_SECONDS", KnobType::kSeconds, "60",
        "A tensor that some ranks miss for so long is warned about; 0: never.",
-       "HOROVOD_STALL_CHECK_TIME_SECONDS"},
+       "HOROVOD_STALL_CHECK_TIME_SECONDS", "", 0, INT64_MAX, "", 0, nullptr, "",
+       "HOROVOD_STALL_CHECK_DISABLE"},
+      {"HVRUN_STALL_SHUTDOWN_SECONDS", KnobType::kSeconds, "0",
+       "A tensor that some ranks miss for so long ends the job; 0: never.",
+       "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"},
+      {kStragglerSeconds, KnobType::kSeconds, "0",
+       "So often rank 0 says for whom the others waited; 0: at the end, if it is worth a word."},
+      {"HVRUN_TIMELINE", KnobType::kText, "",
+       "File for rank 0's timeline; with %r in its name one for each rank.", "HOROVOD_TIMELINE"},
       {"HVRUN_DETERMINISTIC", KnobType::kBool, "0",
        "The same bits in every run, whatever the fusion and the order of arrival."},
       {"HVRUN_BACKEND", KnobType::kChoice, "",
        "Who carries out collectives; unset: the first that can.", "", "native"},
+      {"HVRUN_ALGORITHM", KnobType::kText, "",
+       "Algorithms to take before those of the table, such as allreduce:torus,cross:ring@1M."},
+      {"HVRUN_KERNELS", KnobType::kChoice, "",
+       "The instructions that reductions use; unset: the best that the processor has.", "",
+       "portable|avx2|avx512|neon"},
+      {"HVRUN_PORT_RANGE", KnobType::kText, "",
+       "TCP ports that ranks and hvrun listen on for other hosts; unset: any.", "", "", 0,
+       INT64_MAX, "", 0, is_port_range, "a range of ports such as 20000-20099"},
+      {"HVRUN_INTERFACES", KnobType::kText, "",
+       "Interfaces and subnets that ranks of other hosts reach this one by; unset: all.", "", "", 0,
+       INT64_MAX, "", 0, is_interface_list,
+       "a list of interfaces and subnets such as eth0,ib*,10.1.0.0/16 or ^docker0,lo"},
+      {"HVRUN_STREAMS", KnobType::kInteger, "1",
+       "TCP connections between two ranks of different hosts.", "", "", 1, 16},
+      {"HVRUN_PEER_TIMEOUT", KnobType::kSeconds, "15",
+       "A rank that gives no sign of life for so long counts as lost; 0: never.", kJobLostAfter, "",
+       0, INT64_MAX, "", 0, is_peer_timeout, "a time of at least 0.5 s such as 15 or 2m, or 0"},
+  };
+  return table;
+}
+
+const std::vector<VainVariable>& vain_horovod_variables() {
+  static const std::vector<VainVariable> table{
+      {"HOROVOD_CYCLE_TIME", "There are no cycles: what is ready goes at once."},
+      {"HOROVOD_TIMELINE_MARK_CYCLES", "There are no cycles to mark."},
+      {"HOROVOD_HIERARCHICAL_ALLREDUCE", "Hosts reduce inside first, whenever there are several."},
+      {"HOROVOD_HIERARCHICAL_ALLGATHER", "Hosts gather inside first, whenever there are several."},
+      {"HOROVOD_TORUS_ALLREDUCE",
+       "Local ranks carry shares of large tensors anyway; see HVRUN_ALGORITHM."},
+      {"HOROVOD_BATCH_D2D_MEMCOPIES", "Fused tensors are streamed: no buffer to copy them into."},
+      {"HOROVOD_DISABLE_GROUP_FUSION", "A group completes as one, fused or not."},
+      {"HOROVOD_DYNAMIC_PROCESS_SETS", "Process sets can always be added and removed."},
+      {"HOROVOD_CPU_OPERATIONS", "HVRUN_BACKEND chooses who carries out collectives."},
+      {"HOROVOD_CONTROLLER", "Ranks always meet through hvrun and talk over their own tree."},
+      {"HOROVOD_THREAD_AFFINITY", "hvrun binds ranks to cores, and their threads with them."},
+      {"HOROVOD_MPI_THREADS_DISABLE", "No MPI is called."},
+      {"HOROVOD_AUTOTUNE", "Nothing is tuned while the job runs."},
+      {"HOROVOD_AUTOTUNE_LOG", "Nothing is tuned while the job runs."},
+      {"HOROVOD_LOG_HIDE_TIME", "Lines of the log always have their time."},
+      {"HOROVOD_LOG_TIMESTAMP", "Lines of the log always have their time."},
   };
   return table;
 }

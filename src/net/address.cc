@@ -2,7 +2,6 @@
 #include "src/net/address.h"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
 
@@ -66,7 +65,12 @@ std::string SocketAddress::ip() const {
 
 std::string SocketAddress::text() const {
   const std::string port_text = ":" + std::to_string(port());
-  return family() == AF_INET6 ? "[" + ip() + "]" + port_text : ip() + port_text;
+  if (family() != AF_INET6) return ip() + port_text;
+  char name[IF_NAMESIZE];
+  const unsigned scope = reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_scope_id;
+  if (scope == 0) return "[" + ip() + "]" + port_text;
+  return "[" + ip() + "%" + (::if_indextoname(scope, name) ? name : std::to_string(scope)) + "]" +
+         port_text;
 }
 
 bool SocketAddress::is_loopback() const {
@@ -84,28 +88,6 @@ bool SocketAddress::is_link_local() const {
   }
   return family() == AF_INET6 &&
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr);
-}
-
-std::vector<std::string> interface_addresses(bool loopback) {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return {};
-  std::vector<std::string> four, six, local;
-  for (const ifaddrs* entry = list; entry; entry = entry->ifa_next) {
-    if (!entry->ifa_addr || !(entry->ifa_flags & IFF_UP)) continue;
-    const int family = entry->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    const auto address = SocketAddress::from_raw(
-        entry->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-    if (address.is_loopback()) {
-      local.push_back(address.ip());
-    } else if (!address.is_link_local()) {
-      (family == AF_INET ? four : six).push_back(address.ip());
-    }
-  }
-  ::freeifaddrs(list);
-  four.insert(four.end(), six.begin(), six.end());
-  if (loopback) four.insert(four.end(), local.begin(), local.end());
-  return four;
 }
 
 }  // namespace hv

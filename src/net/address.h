@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace hv {
 
@@ -25,7 +24,7 @@ class SocketAddress {
   int family() const { return storage_.ss_family; }
   std::uint16_t port() const;
   std::string ip() const;    // "10.0.0.1"
-  std::string text() const;  // "10.0.0.1:22", "[fd00::1]:22"
+  std::string text() const;  // "10.0.0.1:22", "[fd00::1]:22", "[fe80::1%eth0]:22"
   bool is_loopback() const;
   bool is_link_local() const;
 
@@ -33,9 +32,5 @@ class SocketAddress {
   sockaddr_storage storage_{};
   socklen_t size_ = 0;
 };
-
-// Addresses of this host's interfaces that are up: no loopback, no link-local; IPv4 first, kernel
-// order. With loopback = true those come last.
-std::vector<std::string> interface_addresses(bool loopback = false);
 
 }  // namespace hv

@@ -24,16 +24,21 @@ std::uint16_t local_port(int socket) {
   return SocketAddress::from_raw(reinterpret_cast<sockaddr*>(&raw), size).port();
 }
 
+// kShared: a port that others have bound the same way and nobody listens on may be bound, too.
+// kAlone: it may not; from then on those who share may bind it.
+enum class Binding { kShared, kAlone };
+
 // Binds on "::" for both families where IPv6 exists, else on 0.0.0.0.
-Status bind_everywhere(std::uint16_t port, UniqueFd* socket) {
+Status bind_everywhere(std::uint16_t port, UniqueFd* socket, Binding how = Binding::kShared) {
   for (const int family : {AF_INET6, AF_INET}) {
     UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd) continue;
     const int on = 1, off = 0;
-    ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (how == Binding::kShared) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (family == AF_INET6) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     const SocketAddress any = SocketAddress::any(family, port);
     if (::bind(fd.get(), any.raw(), any.size()) == 0) {
+      ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
       *socket = std::move(fd);
       return Status::success();
     }
@@ -73,19 +78,64 @@ Status wait_for(int fd, short events, TimePoint deadline, const char* doing) {
   }
 }
 
-}  // namespace
-
-Status listen_tcp(std::uint16_t port, UniqueFd* listener, std::uint16_t* bound_port) {
-  if (Status status = bind_everywhere(port, listener); !status.ok()) return status;
-  if (::listen(listener->get(), 1024) != 0) return system_status("listen on TCP port", errno);
-  *bound_port = local_port(listener->get());
+Status listen_on(std::uint16_t port, Binding how, UniqueFd* listener, std::uint16_t* bound_port) {
+  UniqueFd made;
+  if (Status status = bind_everywhere(port, &made, how); !status.ok()) return status;
+  // Two may have bound the same port (SO_REUSEADDR); only one of them comes to listen there.
+  if (::listen(made.get(), 1024) != 0)
+    return system_status("listen on TCP port " + std::to_string(local_port(made.get())), errno);
+  *bound_port = local_port(made.get());
+  *listener = std::move(made);
   return Status::success();
 }
 
-Status hold_tcp_port(std::uint16_t port, UniqueFd* holder, std::uint16_t* bound_port) {
-  if (Status status = bind_everywhere(port, holder); !status.ok()) return status;
+Status hold_on(std::uint16_t port, Binding how, UniqueFd* holder, std::uint16_t* bound_port) {
+  if (Status status = bind_everywhere(port, holder, how); !status.ok()) return status;
   *bound_port = local_port(holder->get());
   return Status::success();
+}
+
+// take(port, how) for each port of the range, until one is good.
+template <typename Take>
+Status take_one_of(const PortRange& range, std::uint32_t start, Take take) {
+  const auto count = static_cast<std::uint32_t>(range.count());
+  Status last{StatusCode::kSystem, "it is kept for MASTER_PORT"};
+  for (const Binding how : {Binding::kAlone, Binding::kShared}) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto port = static_cast<std::uint16_t>(range.first + (start % count + i) % count);
+      if (port == range.kept_for_others) continue;
+      last = take(port, how);
+      if (last.ok()) return last;
+    }
+  }
+  return {last.code, "no port of " + range.text() + " is free (" + std::to_string(count) +
+                         " tried; the last: " + last.message + ")"};
+}
+
+}  // namespace
+
+Status listen_tcp(std::uint16_t port, UniqueFd* listener, std::uint16_t* bound_port) {
+  return listen_on(port, Binding::kShared, listener, bound_port);
+}
+
+Status listen_tcp_in(const PortRange& range, std::uint32_t start, UniqueFd* listener,
+                     std::uint16_t* bound_port) {
+  if (range.is_any()) return listen_tcp(0, listener, bound_port);
+  return take_one_of(range, start, [&](std::uint16_t port, Binding how) {
+    return listen_on(port, how, listener, bound_port);
+  });
+}
+
+Status hold_tcp_port(std::uint16_t port, UniqueFd* holder, std::uint16_t* bound_port) {
+  return hold_on(port, Binding::kShared, holder, bound_port);
+}
+
+Status hold_tcp_port_in(const PortRange& range, UniqueFd* holder, std::uint16_t* bound_port) {
+  if (range.is_any()) return hold_tcp_port(0, holder, bound_port);
+  const auto last = static_cast<std::uint32_t>(range.count() - 1);
+  return take_one_of(range, last, [&](std::uint16_t port, Binding how) {
+    return hold_on(port, how, holder, bound_port);
+  });
 }
 
 Status start_connect(const SocketAddress& address, UniqueFd* socket) {
@@ -184,6 +234,11 @@ Status receive_descriptor(int socket, UniqueFd* fd) {
     int number = -1;
     std::memcpy(&number, CMSG_DATA(header), sizeof number);
     received.reset(number);
+  }
+  if (got == 1 && !received && (message.msg_flags & MSG_CTRUNC)) {
+    return {StatusCode::kSystem,
+            "receive a descriptor: there was no room for it; does this process have as many files "
+            "open as it may (ulimit -n)?"};
   }
   if (got != 1 || !received || (message.msg_flags & MSG_CTRUNC)) {
     return {StatusCode::kSystem,

@@ -9,15 +9,23 @@
 #include "src/base/status.h"
 #include "src/base/unique_fd.h"
 #include "src/net/address.h"
+#include "src/net/port_range.h"
 
 namespace hv {
 
 // A TCP listener, non-blocking, on every interface (IPv6 and IPv4 where the host has both); port 0:
 // any free one.
 Status listen_tcp(std::uint16_t port, UniqueFd* listener, std::uint16_t* bound_port);
+// The same on a free port of that range. They are tried in a circle from a place that depends on
+// `start`, so that many processes that listen at once do not all try the same one first. Ports that
+// somebody holds (below), or that old connections still have, are the last resort.
+Status listen_tcp_in(const PortRange& range, std::uint32_t start, UniqueFd* listener,
+                     std::uint16_t* bound_port);
 // A bound but not listening TCP socket with SO_REUSEADDR, so that a rank may bind the same port and
 // listen.
 Status hold_tcp_port(std::uint16_t port, UniqueFd* holder, std::uint16_t* bound_port);
+// The same of that range: its last one, or the nearest in the circle that is free.
+Status hold_tcp_port_in(const PortRange& range, UniqueFd* holder, std::uint16_t* bound_port);
 // Starts a connect; the socket is non-blocking and may still be connecting. TCP_NODELAY is set.
 Status start_connect(const SocketAddress& address, UniqueFd* socket);
 // After the socket has become writable: did it connect?

@@ -21,12 +21,11 @@ namespace {
 
 using rendezvous::Type;
 
-void watch(int epoll, int fd) {
+bool watch(int epoll, int fd) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = fd;
-  HV_CHECK(::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0,
-           "a descriptor is added to epoll once");
+  return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 // An abstract name can be taken by anybody: who listens there must be this user's agent, or root's.
@@ -48,10 +47,13 @@ AgentStore::AgentStore(UniqueFd socket, std::string name, std::chrono::milliseco
       kept_(UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
       readiness_(UniqueFd(::epoll_create1(EPOLL_CLOEXEC))),
       name_(std::move(name)),
-      timeout_(timeout) {
-  HV_CHECK(kept_ && readiness_, "an epoll and an eventfd can be made");
-  watch(readiness_.get(), socket_.get());
-  watch(readiness_.get(), kept_.get());
+      timeout_(timeout) {}
+
+Status AgentStore::watch_events() {
+  if (kept_ && readiness_ && watch(readiness_.get(), socket_.get()) &&
+      watch(readiness_.get(), kept_.get()))
+    return Status::success();
+  return system_status("watch the agent's socket", errno);
 }
 
 Status AgentStore::join(const std::string& socket_name, int rank, int epoch,
@@ -66,6 +68,8 @@ Status AgentStore::join(const std::string& socket_name, int rank, int epoch,
     return {status.code, doing + ": the agent's socket " + printable(socket_name) + ": " +
                              status.message + "; start this rank by hvrun"};
   std::unique_ptr<AgentStore> made(new AgentStore(std::move(socket), socket_name, timeout));
+  if (Status status = made->watch_events(); !status.ok())
+    return {status.code, doing + ": " + status.message};
   rendezvous::Join hello;
   hello.rank = static_cast<std::uint32_t>(rank);
   hello.epoch = static_cast<std::uint32_t>(epoch);
@@ -147,20 +151,34 @@ void AgentStore::receive() {
 void AgentStore::keep_events() {
   Frame frame;
   while (parser_.next(&frame)) {
-    rendezvous::Event event;
-    if (frame.type != static_cast<std::uint8_t>(Type::kEvent)) {
+    const auto type = static_cast<Type>(frame.type);
+    if (type != Type::kEvent && type != Type::kSilence) {
       replies_.push_back(std::move(frame));
-    } else if (decode(frame.payload, &event)) {
-      keep(event);
-    } else {
+    } else if (!take_event(frame)) {
       return break_off("the agent sent a broken event");
     }
   }
 }
 
-void AgentStore::keep(const rendezvous::Event& event) {
-  events_.push_back({static_cast<int>(event.rank), printable(event.reason)});
-  if (loss_.empty()) loss_ = name_of(events_.back().rank) + " " + events_.back().reason;
+bool AgentStore::take_event(const Frame& frame) {
+  rendezvous::Event lost;
+  rendezvous::Silence silence;
+  if (frame.type == static_cast<std::uint8_t>(Type::kSilence)) {
+    if (!decode(frame.payload, &silence)) return false;
+    keep({-1,
+          {},
+          silence.allowed ? PeerEvent::Kind::kSilenceAllowed : PeerEvent::Kind::kSilenceOver});
+    return true;
+  }
+  if (!decode(frame.payload, &lost)) return false;
+  PeerEvent event{static_cast<int>(lost.rank), printable(lost.reason)};
+  if (loss_.empty()) loss_ = name_of(event.rank) + " " + event.reason;
+  keep(std::move(event));
+  return true;
+}
+
+void AgentStore::keep(PeerEvent event) {
+  events_.push_back(std::move(event));
   const std::uint64_t one = 1;
   HV_CHECK(::write(kept_.get(), &one, sizeof one) == sizeof one, "an eventfd counts");
 }

@@ -2,8 +2,8 @@
 // socket.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The frames are those of messages.h. The agent may send an Event at any moment: whoever reads
-// keeps it for next_event(). After the agent has gone every call fails with that reason; the
+// The frames are those of messages.h. The agent may send an Event or Silence at any moment: whoever
+// reads keeps it for next_event(). After the agent has gone every call fails with that reason; the
 // launcher ends the rank anyway.
 #pragma once
 
@@ -38,6 +38,7 @@ class AgentStore : public Store {
 
  private:
   AgentStore(UniqueFd socket, std::string name, std::chrono::milliseconds timeout);
+  Status watch_events();
 
   template <class Message>
   Status send(const Message& message, const std::string& doing);
@@ -48,7 +49,8 @@ class AgentStore : public Store {
   // Takes what the socket holds now, without blocking.
   void receive();
   void keep_events();
-  void keep(const rendezvous::Event& event);
+  bool take_event(const Frame& frame);
+  void keep(PeerEvent event);
   void break_off(const std::string& reason);
   Status broken(const std::string& doing) const;
 

@@ -10,7 +10,7 @@
 //   -> Get   <- Value              of what was put before the last fence; one Get at a time
 //   -> Lost                        this rank lost contact with another one
 //   -> Goodbye                     this rank leaves in order: its end is no loss
-//   <- Event                       at any time after Welcome, also between a Get and its Value
+//   <- Event, Silence              at any time after Welcome, also between a Get and its Value
 // Frames as in wire/frame.h: u32 length of the rest, u8 type, payload.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace hv::rendezvous {
 
-constexpr std::uint32_t kRankProtocol = 1;
+constexpr std::uint32_t kRankProtocol = 2;
 constexpr std::size_t kMaxPayload = 2u << 20;
 constexpr std::size_t kMaxKeyBytes = 255;
 constexpr std::size_t kMaxValueBytes = 1u << 20;
@@ -38,7 +38,8 @@ enum class Type : std::uint8_t {
   kRefused,
   kFenceDone,
   kValue,
-  kEvent,  // agent to rank
+  kEvent,
+  kSilence,  // agent to rank
 };
 
 struct Join {
@@ -143,6 +144,16 @@ struct Event {
   void fields(Archive& a) {
     a(rank);
     a(reason);
+  }
+};
+// The job is being stopped as a whole (Ctrl-Z), so peers' silence tells nothing from now on; or it
+// has gone on everywhere.
+struct Silence {
+  static constexpr Type kType = Type::kSilence;
+  bool allowed = false;
+  template <class Archive>
+  void fields(Archive& a) {
+    a(allowed);
   }
 };
 

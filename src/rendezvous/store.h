@@ -17,8 +17,14 @@ namespace hv {
 
 // What a rank hears about its peers while it runs.
 struct PeerEvent {
-  int rank = -1;
-  std::string reason;  // "ended by signal 9 (Killed)", in words, for messages
+  enum class Kind {
+    kLost,
+    kSilenceAllowed,  // of all: the job is being stopped as a whole
+    kSilenceOver      // it has gone on everywhere
+  };
+  int rank = -1;       // kLost
+  std::string reason;  // kLost: "ended by signal 9 (Killed)", in words, for messages
+  Kind kind = Kind::kLost;
 };
 
 class Store {

@@ -3,17 +3,23 @@
 //
 // hvrun                          agent
 //   <- Hello                       after its start; says what it is and what its host has
-//   -> Setup                       the job; the agent opens its rank socket, a probe listener, the master port
+//   -> Setup                       the job; the agent opens its rank socket, a probe listener, the
+//                                  master port
 //   <- SetUp
 //   -> ProbeRequest                several hosts only: which addresses of the others can you reach?
 //   <- ProbeReply
-//   -> Launch                      ranks, program, environment; the agent checks directory and program
+//   -> Launch                      ranks, program, environment; the agent checks directory and
+//                                  program
 //   <- Ready | Problem             nothing has been started yet
 //   -> Go
-//   <- Started | Problem           all run, or no more are started; the first ranks' words may come before
-//   <- Output, Exited, FenceIn, RankLost, Note ...       -> Credit, Signal, Pause, StdinBytes, FenceOut, RankDied ...
+//   <- Started | Problem           all run, or no more are started; the first ranks' words may come
+//                                  before
+//   <- Output, Exited, FenceIn, RankLost, Note ...       -> Credit, Signal, Pause, StdinBytes,
+//                                                        FenceOut, RankDied ...
+//   <- SilenceNoted                -> Silence, before and after a Pause
 //   <- Problem                     instead of any answer: the agent is being ended on its host
-//   -> End                         end what still runs; -> Query while the cause of a failure is looked for
+//   -> End                         end what still runs; -> Query while the cause of a failure is
+//                                  looked for
 //   <- Empty                       nothing of the job is left on this host; then the agent leaves
 // Either side may send Ping at any time; the other answers Pong. Silence beyond lost_after means
 // lost.
@@ -62,6 +68,8 @@ enum class Type : std::uint8_t {
   kPong,
   kNote,
   kFenceStalled,
+  kSilence,
+  kSilenceNoted,
 };
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -126,6 +134,7 @@ struct Setup {
   bool hold_port = false;        // reserve a master port (host of rank 0)
   std::int32_t master_port = 0;  // wanted; 0: any free one
   bool release_port = false;     // give it up again right before the ranks start (--no-hold-port)
+  std::string port_range;        // that any free one, and the probes' port, is taken of; "": any
   bool probe = false;            // listen for the other agents' probes
   bool sweep = false;            // only end what an earlier agent of this job left, then say Empty
   template <class A>
@@ -139,6 +148,7 @@ struct Setup {
     a(hold_port);
     a(master_port);
     a(release_port);
+    a(port_range);
     a(probe);
     a(sweep);
   }
@@ -343,6 +353,28 @@ struct Pause {
   template <class A>
   void fields(A& a) {
     a(stopped);
+  }
+};
+// To every host, around a Pause: its ranks may be silent from now on (allowed), or no more. So a
+// rank that is stopped later, or goes on earlier, than one on another host does not take that for
+// lost.
+struct Silence {
+  static constexpr Type kType = Type::kSilence;
+  std::uint32_t number = 0;
+  bool allowed = false;
+  template <class A>
+  void fields(A& a) {
+    a(number);
+    a(allowed);
+  }
+};
+// The ranks have been told, and what came before it is done.
+struct SilenceNoted {
+  static constexpr Type kType = Type::kSilenceNoted;
+  std::uint32_t number = 0;
+  template <class A>
+  void fields(A& a) {
+    a(number);
   }
 };
 struct Stdin {

@@ -132,10 +132,12 @@ static void malformed_requests_are_refused(void) {
   REFUSED(prescale, NAN, HVRUN_ERROR_ARGUMENT);
   REFUSED(postscale, INFINITY, HVRUN_ERROR_ARGUMENT);
   REFUSED(flags, 1, HVRUN_ERROR_ARGUMENT);
-  REFUSED(process_set, 1, HVRUN_ERROR_UNSUPPORTED);
+  REFUSED(process_set, 1, HVRUN_ERROR_ARGUMENT);
   REFUSED(device, 1, HVRUN_ERROR_UNSUPPORTED);
   REFUSED(stream, data, HVRUN_ERROR_UNSUPPORTED);
-  REFUSED(group, 1, HVRUN_ERROR_UNSUPPORTED);
+  REFUSED(group, 1, HVRUN_ERROR_ARGUMENT);
+  REFUSED(group_size, 1, HVRUN_ERROR_ARGUMENT);
+  REFUSED(split_count, 1, HVRUN_ERROR_ARGUMENT);
   CHECK(hvrun_broadcast(NULL, "b", data, 1, HVRUN_FLOAT32, 1) == HVRUN_ERROR_ARGUMENT);
   CHECK_SAYS("root 1");
   CHECK(hvrun_allreduce(NULL, "x", data, NULL, 1, HVRUN_FLOAT32, HVRUN_SUM) ==

@@ -1,8 +1,14 @@
 /* Sums for ever, deaf to SIGTERM; tells now and then that it does, and when and how the loss of a
  * peer ended that. For tests of real hosts (tests/cluster). SPDX-License-Identifier: Apache-2.0 */
+/* With "fork" or "clone" idle children live beside it, which inherit whatever they inherit; with
+ * "fail" the loss is its own failure, too; with "grow" rank 1 takes more and more memory. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <hvrun/hvrun.h>
 
@@ -23,18 +29,41 @@ static void tell(const char* what, hvrun_status status) {
   fflush(stdout);
 }
 
-int main(void) {
+/* As a data loader's workers: alive, and doing nothing. */
+static void make_children(const char* how) {
+  for (int i = 0; i < 3; ++i) {
+    const long child = strcmp(how, "clone") == 0 ? syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
+    if (child != 0) continue;
+    for (;;) pause();
+  }
+}
+
+/* Until the system ends it. */
+static void grow(void) {
+  enum { kBytes = 1 << 20 };
+  static char* volatile last; /* whose bytes anybody may read, as far as the compiler knows */
+  last = malloc(kBytes);
+  tell("grown", HVRUN_OK);
+  if (last) memset(last, 1, kBytes);
+}
+
+int main(int argc, char** argv) {
   signal(SIGTERM, SIG_IGN);
   if (hvrun_init(NULL, NULL) != HVRUN_OK) {
     fprintf(stderr, "hvrun_init: %s\n", hvrun_last_error());
     return 1;
   }
+  const char* how = argc > 1 ? argv[1] : "";
+  const int fails = strcmp(how, "fail") == 0;
+  const int grows = strcmp(how, "grow") == 0;
+  if (*how && !fails && !grows) make_children(how);
   hvrun_status status = HVRUN_OK;
   for (int round = 0; status == HVRUN_OK; ++round) {
     if (round % kRoundsBetweenWords == 10) tell("ready", status);
+    if (grows && hvrun_rank(NULL) == 1) grow();
     status = sum("pending");
   }
   tell("pending", status);
   tell("later", sum("later"));
-  return hvrun_shutdown(NULL) == HVRUN_OK ? 0 : 1;
+  return hvrun_shutdown(NULL) == HVRUN_OK && !fails ? 0 : 1;
 }

@@ -1,4 +1,7 @@
 #!/bin/sh
-# Cuts the first literal example out of a man page: manual_example.sh PAGE OUTPUT
+# Cuts the literal example of that number out of a man page: manual_example.sh PAGE NUMBER OUTPUT
 # SPDX-License-Identifier: Apache-2.0
-sed -n '/^\.Bd -literal/,/^\.Ed/{/^\./d;s/\\e/\\/g;p;}' "$1" > "$2"
+awk -v wanted="$2" '
+  /^\.Bd -literal/ { inside = ++number == wanted; next }
+  /^\.Ed/ { inside = 0 }
+  inside { gsub(/\\e/, "\\"); print }' "$1" > "$3"

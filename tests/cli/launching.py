@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 
+from harness import started
+
 DEADLINE = 60  # seconds; a run that takes longer hangs
 
 
@@ -29,9 +31,12 @@ def run(hvrun, *words, stdin=b"", cwd=None, timeout=DEADLINE, **environment):
 
 
 def start(hvrun, *words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=None, **environment):
-    return subprocess.Popen(
+    """Ends with the test at the latest; where the test fails before it has read what hvrun wrote, that is told."""
+    process = subprocess.Popen(
         [hvrun, *words], stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd,
         env=clean_environment(**environment), start_new_session=True)
+    started.remember(started.OverPipes(process))
+    return process
 
 
 def two_hosts(tmp_path, slots=1):

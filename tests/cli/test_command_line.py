@@ -40,6 +40,41 @@ def test_env_alone_is_the_subcommand(hvrun):
     assert rows["HVRUN_LOST_AFTER"][2] == "default"
 
 
+def test_an_hvrun_inside_a_rank_does_not_take_the_outer_ones_option_for_its_own(hvrun):
+    result = run(hvrun, "--lost-after", "7", "-np", "1", "--no-label", hvrun, "env")
+    assert result.returncode == 0, result.stderr
+    rows = {line.split()[0]: line.split() for line in result.stdout.decode().splitlines()}
+    assert rows["HVRUN_LOST_AFTER"][1:3] == ["15", "default"]
+    assert rows["HVRUN_PEER_TIMEOUT"][1:3] == ["7", "HVRUN_JOB_LOST_AFTER"]  # which is the rank's
+
+
+def test_env_says_which_of_horovods_variables_change_nothing_and_why(hvrun):
+    result = run(hvrun, "env", HOROVOD_CYCLE_TIME="5", HOROVOD_STALL_CHECK_DISABLE="1")
+    assert result.returncode == 0, result.stderr
+    rows = {line.split()[0]: line.split(maxsplit=3) for line in result.stdout.decode().splitlines()}
+    assert rows["HOROVOD_CYCLE_TIME"][1:3] == ["5", "unused"] and "no cycles" in rows["HOROVOD_CYCLE_TIME"][3]
+    assert rows["HVRUN_STALL_SECONDS"][1:3] == ["0", "HOROVOD_STALL_CHECK_DISABLE"]
+    assert "HOROVOD_AUTOTUNE" not in rows  # not set
+
+
+def test_env_prints_the_table_of_algorithms(hvrun):
+    result = run(hvrun, "env", "--algorithms", HVRUN_ALGORITHM="cross:ring@1M")
+    assert result.returncode == 0, result.stderr
+    rows = [line.split() for line in result.stdout.decode().splitlines()]
+    assert rows[0][:2] == ["COLLECTIVE", "ALGORITHM"]
+    assert rows[1] == ["cross", "ring", "HVRUN_ALGORITHM", "1", "MiB"]
+    assert ["allreduce", "inplace", "one", "host", "any", "size"] in rows
+    assert ["cross", "ring", "several", "hosts", "only", "by", "HVRUN_ALGORITHM"] in rows
+
+
+@pytest.mark.parametrize("words", [("env",), ("env", "--algorithms"), ("-np", "2", "true")])
+def test_algorithms_that_do_not_exist_are_an_error_that_names_those_that_do(hvrun, words):
+    result = run(hvrun, *words, HVRUN_ALGORITHM="allreduce:spiral")
+    assert result.returncode == 2
+    assert result.stderr.count(b"'allreduce:spiral' names no algorithm") == 1
+    assert b"cross:ring" in result.stderr
+
+
 def test_a_malformed_knob_is_an_error_that_names_it(hvrun):
     result = run(hvrun, "true", HVRUN_GRACE="soon")
     assert result.returncode == 2

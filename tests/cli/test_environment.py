@@ -4,9 +4,11 @@ SPDX-License-Identifier: Apache-2.0
 """
 import ast
 import os
+import socket
 
 import pytest
 
+from harness.waiting import wait_for
 from launching import clean_environment, lines_by_rank, run, start
 
 DUMP = "import os,sys; sys.stdout.buffer.write(repr((list(map(os.fsencode,sys.argv[1:])),dict(os.environb))).encode())"
@@ -112,3 +114,33 @@ def test_the_environment_has_no_key(hvrun):
     _, environment = dump(hvrun, [], [])
     names = set(environment) - {name.encode() for name in clean_environment()}
     assert not [name for name in names if b"KEY" in name or b"SECRET" in name]
+
+
+def test_master_port_is_of_the_port_range_and_no_two_jobs_have_the_same(hvrun, tmp_path):
+    # sleep-ok: a rank that is busy
+    script = f'echo "$MASTER_PORT" && : > {tmp_path}/"$MASTER_PORT" && while [ ! -e {tmp_path}/go ]; do sleep 0.05; done'
+    jobs = [start(hvrun, "-np", "1", "--no-label", "sh", "-c", script, HVRUN_PORT_RANGE="23456-23475") for _ in range(3)]
+    wait_for(lambda: len(list(tmp_path.glob("23*"))) == 3, 30, "each job has a port of its own")
+    (tmp_path / "go").touch()
+    ports = set()
+    for job in jobs:
+        out, err = job.communicate(timeout=30)
+        assert (job.returncode, err) == (0, b"")
+        ports.add(int(out))
+    assert len(ports) == 3 and ports <= set(range(23456, 23476)), ports
+
+
+def test_an_exported_port_range_counts_and_master_port_may_lie_outside(hvrun):
+    _, environment = dump(hvrun, ["-x", "HVRUN_PORT_RANGE=23476-23495"], [])
+    assert 23476 <= int(environment[b"MASTER_PORT"]) <= 23495
+    _, environment = dump(hvrun, ["--master-port", "23499"], [], HVRUN_PORT_RANGE="23476-23495")
+    assert environment[b"MASTER_PORT"] == b"23499"
+
+
+def test_a_port_range_that_is_taken_is_told_with_what_to_try(hvrun):
+    with socket.create_server(("", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result = run(hvrun, "-np", "1", "true", HVRUN_PORT_RANGE=port)
+    told = result.stderr.decode()
+    assert result.returncode == 3, told
+    assert f"no port of {port} is free" in told and "give HVRUN_PORT_RANGE two more ports" in told, told

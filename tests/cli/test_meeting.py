@@ -53,7 +53,8 @@ def test_plain_programs_that_end_at_different_times_are_no_loss(hvrun, hosts, tm
 @pytest.mark.parametrize("place", ["one host", "two hosts"])
 def test_everybody_who_waits_is_told_who_ended(hvrun, tmp_path, place, end, words):
     hosts = ["-np", "4"] if place == "one host" else two_hosts(tmp_path, slots=2)
-    script = f'[ "$RANK" = 1 ] || exec {hello(hvrun)}; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; {end}'  # sleep-ok: a rank that is busy
+    busy = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"  # sleep-ok: a rank that is busy
+    script = f'[ "$RANK" = 1 ] || exec {hello(hvrun)}; {busy}; {end}'
     process = start(hvrun, *hosts, "--grace", "10", "sh", "-c", script, HOME=str(tmp_path), HVRUN_STALL_SECONDS="0.2")
     told = b""
     while b"not there: rank 1 on host" not in told:  # so all others wait

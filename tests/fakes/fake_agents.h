@@ -34,7 +34,9 @@ class FakeAgent {
   wire::Launch launch;
   std::vector<wire::RankDied> deaths;
   std::vector<int> signals;
-  bool ended = false;  // End has come
+  std::vector<wire::Pause> pauses;
+  std::function<void(const wire::Silence&)> on_silence;  // unset: it is noted
+  bool ended = false;                                    // End has come
   bool answers_pings = true;
   bool tells_started = true;  // at Go
 
@@ -156,6 +158,14 @@ inline void FakeAgent::receive(const Frame& frame) {
       (void)decode(frame.payload, &signal);
       signals.push_back(signal.number);
       return;
+    }
+    case Type::kPause:
+      (void)decode(frame.payload, &pauses.emplace_back());
+      return;
+    case Type::kSilence: {
+      wire::Silence silence;
+      (void)decode(frame.payload, &silence);
+      return on_silence ? on_silence(silence) : send(wire::SilenceNoted{silence.number});
     }
     case Type::kPing: {
       wire::Ping ping;

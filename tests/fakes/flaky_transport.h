@@ -53,6 +53,7 @@ class FlakyChannel : public Channel {
     auto& in = net_.queue(peer_, me_, lane_);
     in.erase(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(size));
   }
+  void shrink() override {}
 
  private:
   FlakyNet& net_;

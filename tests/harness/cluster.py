@@ -51,11 +51,14 @@ def why_not(*more_tools):
 
 
 class Cluster:
-    def __init__(self, plans=("node1", "node2", "node3"), *, cgroup=False, follow=True, visible=()):
-        """plans: names or HostPlans. cgroup: every host gets a cgroup v2 subtree. visible: folders all hosts see."""
+    def __init__(self, plans=("node1", "node2", "node3"), *, cgroup=False, follow=True, visible=(), ipv6=False):
+        """plans: names or HostPlans. cgroup: every host gets a cgroup v2 subtree. visible: folders all hosts see.
+
+        ipv6: their nets have IPv6 addresses only."""
         self.plans = [plan if isinstance(plan, HostPlan) else HostPlan(plan) for plan in plans]
         self.follow = follow
         self.with_cgroup = cgroup
+        self.ipv6 = ipv6
         self.folder = self.switch = None
         self.hosts = {}
         self.holders = []
@@ -179,7 +182,9 @@ class Cluster:
         self.hosts[plan.name] = made
         self.holders.append(holder)
         made.switch = self.switch
-        made.addresses = {net: network.address(net, number) for net in plan.nets}
+        if self.ipv6:
+            network.use_link_local_at_once(made)
+        made.addresses = {net: network.address(net, number, self.ipv6) for net in plan.nets}
         sshd.set_up(made, plan.key_kinds)
 
     def _settle(self, one):

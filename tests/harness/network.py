@@ -8,11 +8,16 @@ from harness import syscalls
 from harness.running import run
 
 BRIDGE_END = 254  # the bridge's own last byte of address
-NETS = ("lan", "inner", "third")  # names of bridges, 10.77.N.0/24 each
+NETS = ("lan", "inner", "third")  # names of bridges, 10.77.N.0/24 or fd77:N::/64 each
 
 
-def address(net, number):
-    return f"10.77.{NETS.index(net)}.{number}"
+def address(net, number, ipv6=False):
+    return f"fd77:{NETS.index(net) + 1}::{number:x}" if ipv6 else f"10.77.{NETS.index(net)}.{number}"
+
+
+def with_prefix(own):
+    """As 'ip addr add' wants it; no address of a test need be probed for."""
+    return f"{own}/64 nodad" if ":" in own else f"{own}/24"
 
 
 def in_network_of(host, arguments, input=None):
@@ -46,7 +51,20 @@ def plug_in(switch, hosts):
     )])
     for host, addresses in hosts:
         ip_batch(host, ["link set lo up"] + [line for net, own in addresses.items() for line in (
-            f"addr add {own}/24 dev eth-{net}", f"link set eth-{net} up")])
+            f"addr add {with_prefix(own)} dev eth-{net}", f"link set eth-{net} up")])
+
+
+def use_link_local_at_once(host):
+    """Link-local addresses of interfaces made from now on need no second to be probed for."""
+    for which in ("all", "default"):
+        in_network_of(host, ["sh", "-c", f"echo 0 > /proc/sys/net/ipv6/conf/{which}/accept_dad"])
+
+
+def shape(host, net, rate):
+    """Both directions of a host's wire carry no more than that ('1gbit')."""
+    limit = f"root tbf rate {rate} burst 256kb latency 50ms"
+    in_network_of(host, ["sh", "-c", f"tc qdisc replace dev eth-{net} {limit}"])
+    in_network_of(host.switch, ["sh", "-c", f"tc qdisc replace dev {wire(host, net)} {limit}"])
 
 
 def wire(host, net):
@@ -78,9 +96,9 @@ class Firewall:
         self._add("incoming", f"tcp dport {port} reject with tcp reset")
         self._apply()
 
-    def lose(self, percent):
-        """Loses so many of the packets that arrive, by chance."""
-        self._add("incoming", f"numgen random mod 100 < {percent} drop")
+    def only(self, ports):
+        """Lets new connections come to these ports only ("22, 20000-20009"), and drops the rest silently."""
+        self._add("incoming", f"tcp flags & (syn|ack) == syn tcp dport != {{ {ports} }} drop")
         self._apply()
 
     def clear(self):

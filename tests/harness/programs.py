@@ -36,6 +36,11 @@ def payload(name):
     return str(_program(PAYLOAD_SOURCE / f"{name}.c"))
 
 
+def relay():
+    """The path of the bad links between hosts that bench/relay.c is."""
+    return str(_program(SOURCE / "bench" / "relay.c"))
+
+
 def host_init():
     return str(_program(HARNESS_SOURCE / "host_init.c"))
 

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import processes
+from harness import processes, started
 from harness.waiting import TooLate, wait_for
 
 LONGEST_TAIL = 4000
@@ -51,6 +51,7 @@ class Running:
 
     def __init__(self, arguments, *, stdin=None, input=None, stdout=None, stderr=None, env=None, **popen):
         self.arguments = list(arguments)
+        self._is_told = False
         self._out = stdout if stdout is not None else tempfile.TemporaryFile()
         self._err = stderr if stderr is not None else tempfile.TemporaryFile()
         if input is not None:
@@ -61,6 +62,7 @@ class Running:
         self.started = time.monotonic()
         self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL if stdin is None else stdin,
                                         stdout=self._out, stderr=self._err, env=env, **popen)
+        started.remember(self)
 
     pid = property(lambda self: self.process.pid)
     raw_out = property(lambda self: _contents(self._out))
@@ -84,6 +86,8 @@ class Running:
             self.kill()
             self.process.wait()
             raise TooLate(f"not ended within {timeout:g} s: {self.result()}\n-- its children\n{children}") from None
+        finally:
+            self._is_told = True
         return self.result()
 
     def wait_for_output(self, text, timeout):
@@ -94,6 +98,14 @@ class Running:
 
         if wait_for(said, timeout, lambda: f"{text!r} from {self.result()}") is TooLate:
             raise TooLate(f"{text!r} never came from {self.result()}")
+
+    def words(self):
+        """For started.tell_all(); what wait() gave is the test's own to tell."""
+        if self._is_told:
+            return ""
+        self.kill()
+        self.process.wait()
+        return str(self.result())
 
     def kill(self, number=signal.SIGKILL):
         if not self.ended:

@@ -32,6 +32,24 @@ def test_hello_ranks_builds_and_runs(built):
     assert sorted(out.splitlines()) == [f"I am rank {rank} of 2; all our numbers add up to 1" for rank in range(2)]
 
 
+def test_process_sets_builds_and_runs(built):
+    prefix, build = built
+    assert run(prefix / "bin/hvrun", "-np", "3", build / "process_sets", cwd="/").count("our numbers add up to") == 3
+
+
+def test_pipeline_builds_and_runs(built):
+    prefix, build = built
+    out = run(prefix / "bin/hvrun", "-np", "3", "--no-label", build / "pipeline", cwd="/")
+    assert sorted(out.splitlines()) == [f"I am layer {rank} of 3: the gradient of my weight is {gradient}"
+                                        for rank, gradient in enumerate(("252000", "168000", "126000"))]
+
+
+def test_fused_allreduce_builds_and_runs(built):
+    prefix, build = built
+    out = run(prefix / "bin/hvrun", "-np", "2", "--no-label", build / "fused_allreduce", cwd="/")
+    assert sorted(out.splitlines()) == [f"rank {rank} of 2: 64 gradients of 176000 elements are averaged" for rank in range(2)]
+
+
 def test_train_digits_builds_and_finds_its_installed_data(built):
     prefix, build = built
     assert str(SOURCE) not in run("strings", build / "train_digits")

@@ -7,6 +7,7 @@ import tree
 MOST_LINES_OF_A_FILE = 600
 MANY_LINES_OF_A_FILE = 400
 MOST_LINES_OF_A_FUNCTION = 60
+MOST_COLUMNS = {".cc": 100, ".h": 100, ".c": 100, ".py": 140}  # clang-format lets comments grow by a few
 
 CONTAINER = re.compile(r'\b(namespace|class|struct|union|enum|extern)\b')
 
@@ -16,6 +17,14 @@ def file_errors(texts, limit=MOST_LINES_OF_A_FILE):
         lines = text.count("\n")
         if lines > limit:
             yield f"{path}: {lines} lines, at most {limit}"
+
+
+def column_errors(texts, limits=MOST_COLUMNS):
+    for path, text in texts.items():
+        limit = next((most for ending, most in limits.items() if path.endswith(ending)), None)
+        for number, line in enumerate(text.split("\n"), 1):
+            if limit and len(line) > limit:
+                yield f"{path}:{number}: {len(line)} columns, at most {limit}"
 
 
 def functions(text):

@@ -19,6 +19,16 @@ def test_no_function_is_too_long():
     assert list(sizes.function_errors(CXX)) == []
 
 
+def test_no_line_is_too_long():
+    assert list(sizes.column_errors(CODE)) == []
+
+
+def test_a_long_line_is_red_in_each_language():
+    for path, most in (("x.cc", 100), ("x.h", 100), ("x.c", 100), ("x.py", 140)):
+        assert list(sizes.column_errors({path: "a\n" + "é" * most})) == []
+        assert list(sizes.column_errors({path: "a\n" + "b" * (most + 1)})) == [f"{path}:2: {most + 1} columns, at most {most}"]
+
+
 def test_a_long_file_is_red():
     assert list(sizes.file_errors({"x.cc": "\n" * 601})) != []
     assert list(sizes.file_errors({"x.cc": "\n" * 600})) == []

@@ -11,7 +11,8 @@ ALL = {p: tree.read(p) for p in tree.files() if p.endswith(TEXT) or p in ("dev",
 NOT_LINT = {path: text for path, text in ALL.items() if not path.startswith("tests/lint/")}
 
 
-@pytest.mark.parametrize("rule", [words.spdx_errors, words.environment_errors, words.name_errors])
+@pytest.mark.parametrize("rule", [words.spdx_errors, words.environment_errors, words.name_errors,
+                                  words.test_name_errors])
 def test_every_file_keeps(rule):
     assert list(rule(ALL)) == []
 
@@ -43,6 +44,7 @@ BAD = [
     (words.environment_errors, "src/net/x.cc", 'auto a = std::getenv("A");\n'),
     (words.environment_errors, "launcher/x.cc", "extern char** environ;\n"),
     (words.unfinished_errors, "README.md", "TODO: write\n"),
+    (words.test_name_errors, "tests/unit/a/x_test.cc", 'TEST_CASE(\n    "it works; "\n    "then not") {\n'),
     (words.name_errors, "src/common/x.cc", ""),
     (words.name_errors, "src/net/utils.h", ""),
     (words.name_errors, "src/net/x.h", "class RankManager {\n"),
@@ -66,6 +68,7 @@ def test_a_bad_sample_is_red(rule, path, text):
 
 
 GOOD = [
+    (words.test_name_errors, "tests/unit/a/x_test.cc", 'TEST_CASE("it works") { CHECK(f(";").ok()); }\n'),
     (words.environment_errors, "src/base/environment.cc", "extern char** environ;\n"),
     (words.environment_errors, "src/net/x.cc", '// getenv is elsewhere\nauto a = "/proc/1/environ";\n'),
     (words.sleep_errors, "tests/cli/test_x.py", "# sleep-ok: the payload must outlive the test\ntime.sleep(60)\n"),

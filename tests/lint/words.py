@@ -43,6 +43,19 @@ def environment_errors(texts):
                 yield f"{path}:{number}: {match.group()} outside src/base/environment"
 
 
+TEST_NAME = re.compile(r'TEST_CASE\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
+
+
+def test_name_errors(texts):
+    """ctest would run its halves, which are no tests, and call them passed."""
+    for path, text in texts.items():
+        if not path.endswith(tree.CXX):
+            continue
+        for match in TEST_NAME.finditer(text):
+            if ";" in match.group(1):
+                yield f"{path}: a test's name with ';': {match.group(1).strip()}"
+
+
 def unfinished_errors(texts):
     for path, text in texts.items():
         for number, line in enumerate(text.split("\n"), 1):

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ranks/collective_checks.h"
 
+#include <sched.h>
+
 #include <numeric>
 #include <stdexcept>
 
@@ -39,6 +41,14 @@ void require(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error(what);
 }
 
+void SharedResults::add(const std::string& what, const Bytes& result) {
+  const std::lock_guard lock(mutex_);
+  auto& [first, count] = of_[what];
+  if (count++ == 0) first = result;
+  require(first == result, what + ": all ranks have the same bits");
+  if (count == ranks_) of_.erase(what);
+}
+
 CollectiveRequest allreduce_of(ElementType type, Reduction reduction) {
   CollectiveRequest request;
   request.kind = CollectiveKind::kAllreduce;
@@ -48,6 +58,7 @@ CollectiveRequest allreduce_of(ElementType type, Reduction reduction) {
 }
 
 void CheckedOperation::verify(const Status& status) const {
+  if (bring_back) bring_back();
   require(status.ok(), what + ": " + status.message);
   const std::string difference = first_difference(request.type, expected, result(), ulps);
   require(difference.empty(), what + ": " + difference);
@@ -111,12 +122,94 @@ std::unique_ptr<CheckedOperation> make_allgather(const RankContext& context, Ele
   return operation;
 }
 
+// The allreduce's result, cut by rows: of every segment the part that is this rank's.
+std::unique_ptr<CheckedOperation> make_reducescatter(const RankContext& context,
+                                                     CollectiveRequest request,
+                                                     const std::vector<std::size_t>& pieces,
+                                                     std::size_t row, std::uint64_t seed) {
+  std::vector<std::size_t> elements;
+  for (const std::size_t rows : pieces) elements.push_back(rows * row);
+  request.kind = CollectiveKind::kAllreduce;
+  auto operation = make_allreduce(context, std::move(request), elements, false, seed);
+  operation->what = "reducescatter by rows of " + std::to_string(row) + ", as " + operation->what;
+  operation->request.kind = CollectiveKind::kReducescatter;
+  const std::size_t element = element_size(operation->request.type);
+  Bytes expected;
+  std::size_t whole_begin = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const RowRange mine = rows_of(static_cast<std::int64_t>(pieces[i]), context.size, context.rank);
+    const std::size_t begin = whole_begin + static_cast<std::size_t>(mine.begin) * row * element;
+    const std::size_t bytes = static_cast<std::size_t>(mine.count) * row * element;
+    operation->request.segments[i].output = operation->output.data() + expected.size();
+    operation->request.row_counts.push_back(static_cast<std::int64_t>(row));
+    const auto from = operation->expected.begin() + static_cast<std::ptrdiff_t>(begin);
+    expected.insert(expected.end(), from, from + static_cast<std::ptrdiff_t>(bytes));
+    whole_begin += elements[i] * element;
+  }
+  operation->expected = std::move(expected);
+  operation->output.resize(operation->expected.size());
+  return operation;
+}
+
+std::unique_ptr<CheckedOperation> make_alltoall(const RankContext& context, ElementType type,
+                                                const Splits& splits, std::size_t row,
+                                                std::uint64_t seed) {
+  auto operation = std::make_unique<CheckedOperation>();
+  CollectiveRequest& request = operation->request;
+  request.kind = CollectiveKind::kAlltoall;
+  request.type = type;
+  request.row_counts = {static_cast<std::int64_t>(row)};
+  const auto self = static_cast<std::size_t>(context.rank);
+  const auto row_bytes = static_cast<std::ptrdiff_t>(row * element_size(type));
+  std::vector<std::int64_t> incoming;
+  for (std::size_t from = 0; from < splits.size(); ++from) {
+    const std::vector<std::int64_t>& counts = splits[from];
+    const auto rows_before = [&](std::size_t to) {
+      return std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(to),
+                             std::int64_t{0});
+    };
+    const std::int64_t total = rows_before(counts.size());
+    request.counts_by_rank.push_back(total);
+    const Bytes whole = random_elements(type, static_cast<std::size_t>(total) * row,
+                                        seed_of(seed, static_cast<int>(from)));
+    if (from == self) operation->input = whole;
+    const auto begin = whole.begin() + row_bytes * rows_before(self);
+    operation->expected.insert(operation->expected.end(), begin, begin + row_bytes * counts[self]);
+    incoming.push_back(counts[self]);
+  }
+  request.splits = splits[self];
+  request.segments.push_back({operation->input.data(), nullptr,
+                              request.counts_by_rank[self] * static_cast<std::int64_t>(row)});
+  operation->what = describe("alltoall", type, operation->expected.size() / element_size(type),
+                             splits.size(), seed);
+  CheckedOperation* const made = operation.get();
+  request.make_room = [made, incoming](const std::vector<std::int64_t>& received) {
+    require(received == incoming, made->what + ": it is told what comes from whom");
+    require(made->output.empty(), made->what + ": it asks for room once");
+    made->output.resize(made->expected.size());
+    return made->output.data();
+  };
+  return operation;
+}
+
+Splits random_splits(int size, std::int64_t most, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Splits splits(static_cast<std::size_t>(size),
+                std::vector<std::int64_t>(static_cast<std::size_t>(size)));
+  for (auto& row : splits)
+    for (auto& count : row)
+      count = random() % 3 == 0
+                  ? 0
+                  : static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most + 1));
+  return splits;
+}
+
 std::unique_ptr<CheckedOperation> make_random(const RankContext& context, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const ElementType type = all_types()[random() % all_types().size()];
   std::vector<std::size_t> pieces(1 + random() % 6);
   for (std::size_t& piece : pieces) piece = random() % 3 == 0 ? random() % 9 : random() % 6000;
-  switch (random() % 4) {
+  switch (random() % 6) {
     case 0:
       return make_broadcast(context, type,
                             static_cast<int>(random() % static_cast<std::uint64_t>(context.size)),
@@ -127,12 +220,17 @@ std::unique_ptr<CheckedOperation> make_random(const RankContext& context, std::u
         count = static_cast<std::int64_t>(random() % 4 == 0 ? 0 : random() % 5000);
       return make_allgather(context, type, counts, seed);
     }
+    case 2:
+      return make_alltoall(context, type, random_splits(context.size, 1500, seed), random() % 4,
+                           seed);
     default: {
+      const bool scatters = random() % 3 == 0;
       CollectiveRequest request =
           allreduce_of(type, all_reductions()[random() % all_reductions().size()]);
       if (type != ElementType::kBool && random() % 3 == 0) request.divisor = context.size;
       if (type != ElementType::kBool && random() % 4 == 0) request.prescale = 0.5;
       if (type != ElementType::kBool && random() % 4 == 0) request.postscale = 2;
+      if (scatters) return make_reducescatter(context, request, pieces, 1 + random() % 4, seed);
       return make_allreduce(context, request, pieces, random() % 2 == 0, seed);
     }
   }
@@ -141,6 +239,30 @@ std::unique_ptr<CheckedOperation> make_random(const RankContext& context, std::u
 void run_and_verify(RankContext& context, std::unique_ptr<CheckedOperation> operation) {
   context.at(operation->what);
   operation->verify(context.run(operation->request));
+}
+
+void run_together(RankContext& context, std::vector<std::unique_ptr<CheckedOperation>> operations,
+                  std::uint64_t seed) {
+  std::mt19937_64 random(seed + static_cast<std::uint64_t>(context.rank));
+  std::vector<std::unique_ptr<Collective>> running;
+  for (const auto& operation : operations)
+    running.push_back(context.backend.start(operation->request));
+  std::size_t left = running.size();
+  while (left > 0) {
+    const std::size_t pick = random() % running.size();
+    if (!running[pick]) continue;
+    context.at(std::to_string(left) + " left, at " + operations[pick]->what);
+    const Progress progress = running[pick]->advance();
+    if (progress == Progress::kPending || progress == Progress::kPaused) {
+      context.fabric.progress();
+      ::sched_yield();
+      continue;
+    }
+    operations[pick]->verify(progress == Progress::kDone ? Status::success()
+                                                         : running[pick]->status());
+    running[pick].reset();
+    --left;
+  }
 }
 
 const std::vector<JobShape>& all_shapes() {

@@ -6,13 +6,31 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/ranks/reference.h"
 #include "tests/ranks/run_ranks.h"
 
 namespace hv::runtime {
+
+// What every rank got, so that each can compare with the others.
+class SharedResults {
+ public:
+  explicit SharedResults(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
+  // Throws unless all ranks add the same bits under that name.
+  void add(const std::string& what, const Bytes& result);
+
+ private:
+  const std::size_t ranks_;
+  std::mutex mutex_;  // guards of_
+  std::map<std::string, std::pair<Bytes, std::size_t>> of_;
+};
 
 void require(bool condition, const std::string& what);
 
@@ -25,6 +43,7 @@ struct CheckedOperation {
   Bytes input, output, expected;
   bool is_in_place = false;
   int ulps = 0;
+  std::function<void()> bring_back{};  // if set: puts the result where it is looked at
 
   const Bytes& result() const { return is_in_place ? input : output; }
   void verify(const Status& status) const;
@@ -42,10 +61,25 @@ std::unique_ptr<CheckedOperation> make_broadcast(const RankContext& context, Ele
 std::unique_ptr<CheckedOperation> make_allgather(const RankContext& context, ElementType type,
                                                  const std::vector<std::int64_t>& counts,
                                                  std::uint64_t seed);
+// pieces: lengths of the segments, in rows of `row` elements each.
+std::unique_ptr<CheckedOperation> make_reducescatter(const RankContext& context,
+                                                     CollectiveRequest request,
+                                                     const std::vector<std::size_t>& pieces,
+                                                     std::size_t row, std::uint64_t seed);
+// splits[from][to]: rows of `row` elements.
+using Splits = std::vector<std::vector<std::int64_t>>;
+std::unique_ptr<CheckedOperation> make_alltoall(const RankContext& context, ElementType type,
+                                                const Splits& splits, std::size_t row,
+                                                std::uint64_t seed);
+Splits random_splits(int size, std::int64_t most, std::uint64_t seed);
 // Any of them, at random; all ranks with the same seed make the same.
 std::unique_ptr<CheckedOperation> make_random(const RankContext& context, std::uint64_t seed);
 
 void run_and_verify(RankContext& context, std::unique_ptr<CheckedOperation> operation);
+
+// Starts all, then advances them in this rank's own order until all are done.
+void run_together(RankContext& context, std::vector<std::unique_ptr<CheckedOperation>> operations,
+                  std::uint64_t seed);
 
 // The shapes that every collective is tested on: 1, 2, 3, 5, 8 ranks; one host, two, three, uneven
 // ones.

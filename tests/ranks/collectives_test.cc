@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <sched.h>
+
 #include <cstdlib>
 
 #include "runtime/transport/shm/host_memory.h"
@@ -36,31 +37,6 @@ struct SeededYields {
   SeededYields() { flag_access_hook = yield_by_seed; }
   ~SeededYields() { flag_access_hook = nullptr; }
 };
-
-// Starts all, then advances them in this rank's own order until all are done.
-void run_together(RankContext& context, std::vector<std::unique_ptr<CheckedOperation>> operations,
-                  std::uint64_t seed) {
-  std::mt19937_64 random(seed + static_cast<std::uint64_t>(context.rank));
-  std::vector<std::unique_ptr<Collective>> running;
-  for (const auto& operation : operations)
-    running.push_back(context.backend.start(operation->request));
-  std::size_t left = running.size();
-  while (left > 0) {
-    const std::size_t pick = random() % running.size();
-    if (!running[pick]) continue;
-    context.at(std::to_string(left) + " left, at " + operations[pick]->what);
-    const Progress progress = running[pick]->advance();
-    if (progress == Progress::kPending) {
-      context.fabric.progress();
-      ::sched_yield();
-      continue;
-    }
-    operations[pick]->verify(progress == Progress::kDone ? Status::success()
-                                                         : running[pick]->status());
-    running[pick].reset();
-    --left;
-  }
-}
 
 }  // namespace
 
@@ -133,6 +109,93 @@ TEST_CASE("allgather joins contributions of different sizes, empty ones too") {
       run_and_verify(context, make_allgather(context, ElementType::kInt64, counts, 2));
       counts.back() = 20011;
       run_and_verify(context, make_allgather(context, ElementType::kUint8, counts, 3));
+    });
+  }
+}
+
+TEST_CASE(
+    "reducescatter gives every rank its rows of the allreduce, for every shape, type and "
+    "reduction") {
+  for (const JobShape& shape : all_shapes()) {
+    CAPTURE(name_of(shape));
+    run_ranks(shape, many_blocks(), [](RankContext& context) {
+      std::uint64_t seed = 1;
+      for (const ElementType type : all_types())
+        for (const Reduction reduction : all_reductions())
+          for (const std::size_t rows : {0, 1, 7, 4099}) {
+            ++seed;
+            run_and_verify(context, make_reducescatter(context, allreduce_of(type, reduction),
+                                                       {rows}, 1 + seed % 5, seed));
+          }
+    });
+  }
+}
+
+TEST_CASE("a fused, scaled reducescatter of uneven segments equals the reference") {
+  for (const JobShape& shape : all_shapes()) {
+    CAPTURE(name_of(shape));
+    run_ranks(shape, many_blocks(), [](RankContext& context) {
+      for (const ElementType type : all_types()) {
+        CollectiveRequest request = allreduce_of(type, Reduction::kSum);
+        const std::vector<std::size_t> pieces = {1, 500, 0, 3, 1024, 1023, 1, 1, 2000, 0};
+        run_and_verify(context, make_reducescatter(context, request, pieces, 3, 7));
+        if (type == ElementType::kBool) continue;
+        request.divisor = context.size;
+        request.prescale = 0.5;
+        request.postscale = 4;
+        run_and_verify(context, make_reducescatter(context, request, pieces, 3, 8));
+      }
+    });
+  }
+}
+
+// The engine's ranks agree on how much each has; what a head says beyond that is refused.
+TEST_CASE("alltoall refuses to take more from a rank than it has") {
+  RunOptions options;
+  options.closes = false;  // nobody gets through
+  for (const JobShape& shape : {JobShape{3}, JobShape{1, 1, 1}, JobShape{2, 1}}) {
+    CAPTURE(name_of(shape));
+    run_ranks(shape, options, [](RankContext& context) {
+      const Splits splits(static_cast<std::size_t>(context.size), {0, 5, 3});
+      const auto operation = make_alltoall(context, ElementType::kInt32, splits, 1, 1);
+      for (int rank = 0; rank < context.size; ++rank)
+        if (rank != context.rank)
+          operation->request.counts_by_rank[static_cast<std::size_t>(rank)] =
+              splits[0][static_cast<std::size_t>(context.rank)] - 1;
+      bool has_made_room = false;
+      operation->request.make_room = [&](const std::vector<std::int64_t>&) {
+        has_made_room = true;
+        return nullptr;
+      };
+      const Status status = context.run(std::move(operation->request));
+      require(status.code == StatusCode::kSystem && !has_made_room, "refused: " + status.message);
+      const std::string first = context.rank == 0 ? "rank 1" : "rank 0";
+      require(status.message.find(first + " of the set sends ") != std::string::npos,
+              status.message);
+    });
+  }
+}
+
+TEST_CASE("alltoall hands every part to its rank, whatever the splits") {
+  for (const JobShape& shape : all_shapes()) {
+    CAPTURE(name_of(shape));
+    run_ranks(shape, many_blocks(), [](RankContext& context) {
+      const auto size = static_cast<std::size_t>(context.size);
+      Splits even(size, std::vector<std::int64_t>(size, 1000));
+      run_and_verify(context, make_alltoall(context, ElementType::kInt32, even, 1, 1));
+      Splits none(size, std::vector<std::int64_t>(size, 0));
+      run_and_verify(context, make_alltoall(context, ElementType::kInt32, none, 1, 2));
+      Splits all_to_last = none;
+      for (auto& row : all_to_last) row.back() = 10007;
+      run_and_verify(context, make_alltoall(context, ElementType::kUint8, all_to_last, 1, 3));
+      Splits first_to_all = none;
+      for (auto& count : first_to_all.front()) count = 9001;
+      run_and_verify(context, make_alltoall(context, ElementType::kFloat64, first_to_all, 1, 4));
+      for (std::uint64_t seed = 5; seed < 25; ++seed)
+        run_and_verify(
+            context,
+            make_alltoall(context, all_types()[seed % all_types().size()],
+                          random_splits(context.size, seed % 2 ? 20 : 3000, seed), seed % 4, seed));
     });
   }
 }

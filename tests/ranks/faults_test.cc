@@ -74,20 +74,26 @@ TEST_CASE("a killed rank is named to every other rank even if no agent says a wo
 }
 
 TEST_CASE("a forked child that lives on does not hide its parent's death") {
-  ForkedJob job({1, 1});
-  job.start([](RankContext& context) {
-    if (context.rank == 1 && ::fork() == 0) {
-      ::sleep(30);  // sleep-ok: holds whatever was not closed in it
-      ::_exit(0);
-    }
-    return reduce_until_loss(context, "rank 1");
-  });
-  for (int rank = 0; rank < 2; ++rank) job.await_position(rank, "under way");
-  const TimePoint killed = now();
-  job.kill_rank(1, false);
-  const auto results = job.wait();
-  CHECK(seconds_since(killed) < 4);
-  CHECK(WEXITSTATUS(results[0]) == kAsExpected);
+  int life[2];  // the child's: it ends when nobody can write any more
+  REQUIRE(::pipe(life) == 0);
+  {
+    ForkedJob job({1, 1});
+    job.start([&life](RankContext& context) {
+      if (context.rank == 1 && ::fork() == 0) {
+        ::close(life[1]);
+        char byte;
+        ::_exit(static_cast<int>(::read(life[0], &byte, 1)));
+      }
+      return reduce_until_loss(context, "rank 1");
+    });
+    for (int rank = 0; rank < 2; ++rank) job.await_position(rank, "under way");
+    const TimePoint killed = now();
+    job.kill_rank(1, false);
+    const auto results = job.wait();
+    CHECK(seconds_since(killed) < 4);
+    CHECK(WEXITSTATUS(results[0]) == kAsExpected);
+  }
+  for (const int fd : life) ::close(fd);
 }
 
 TEST_CASE("ranks with different keys refuse each other and say so") {

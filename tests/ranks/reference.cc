@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ranks/reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <random>
 
 #include "runtime/device/half.h"
 
 namespace hv::runtime {
 namespace {
-
-bool is_half(ElementType type) {
-  return type == ElementType::kFloat16 || type == ElementType::kBfloat16;
-}
-bool is_floating(ElementType type) {
-  return is_half(type) || type == ElementType::kFloat32 || type == ElementType::kFloat64;
-}
 
 template <typename T>
 T read(const std::byte* at) {
@@ -156,7 +151,41 @@ std::int64_t ordinal(ElementType type, const std::byte* at) {
   return bits & sign ? -(bits & (sign - 1)) : bits;
 }
 
+std::vector<double> scaled(std::vector<double> numbers, double factor) {
+  for (double& number : numbers) number *= factor;
+  return numbers;
+}
+
+std::vector<double> adasum_of_two(const std::vector<double>& a, const std::vector<double>& b) {
+  const double ab = std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+  const double aa = std::inner_product(a.begin(), a.end(), a.begin(), 0.0);
+  const double bb = std::inner_product(b.begin(), b.end(), b.begin(), 0.0);
+  std::vector<double> result;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    result.push_back(a[i] * (aa == 0 ? 1 : 1 - ab / (2 * aa)) +
+                     b[i] * (bb == 0 ? 1 : 1 - ab / (2 * bb)));
+  return result;
+}
+
 }  // namespace
+
+std::vector<double> numbers_of(ElementType type, const Bytes& bytes) {
+  std::vector<double> numbers;
+  for (std::size_t at = 0; at < bytes.size(); at += element_size(type))
+    numbers.push_back(read_number(type, &bytes[at]));
+  return numbers;
+}
+
+Bytes bytes_of(ElementType type, const std::vector<double>& numbers) {
+  Bytes bytes(numbers.size() * element_size(type));
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    write_number(type, &bytes[i * element_size(type)], numbers[i]);
+  return bytes;
+}
+
+std::vector<double> rounded(ElementType type, const std::vector<double>& numbers) {
+  return numbers_of(type, bytes_of(type, numbers));
+}
 
 const std::vector<ElementType>& all_types() {
   static const std::vector<ElementType> types = {
@@ -200,6 +229,37 @@ Bytes reference_allreduce(const CollectiveRequest& request, const std::vector<By
     }
   }
   return result;
+}
+
+Bytes reference_adasum(const CollectiveRequest& request, const std::vector<Bytes>& inputs) {
+  const std::size_t ranks = inputs.size();
+  std::vector<std::vector<double>> vectors;
+  for (const Bytes& input : inputs)
+    vectors.push_back(
+        rounded(request.type, scaled(numbers_of(request.type, input), request.prescale)));
+  std::size_t paired = 1;
+  while (paired * 2 <= ranks) paired *= 2;
+  for (std::size_t rank = paired; rank < ranks; ++rank)
+    vectors[rank - paired] =
+        rounded(request.type, adasum_of_two(vectors[rank - paired], vectors[rank]));
+  for (std::size_t distance = 1; distance < paired; distance *= 2)
+    for (std::size_t rank = 0; rank < paired; rank += 2 * distance)
+      vectors[rank] = rounded(request.type, adasum_of_two(vectors[rank], vectors[rank + distance]));
+  return bytes_of(request.type, scaled(std::move(vectors[0]), request.postscale));
+}
+
+std::string first_distance(ElementType type, const Bytes& expected, const Bytes& actual,
+                           double tolerance, double at_least) {
+  if (expected.size() != actual.size()) return "sizes differ";
+  const std::vector<double> due = numbers_of(type, expected), got = numbers_of(type, actual);
+  double largest = at_least;
+  for (const double value : due) largest = std::max(largest, std::abs(value));
+  for (std::size_t i = 0; i < due.size(); ++i) {
+    if (!(std::abs(due[i] - got[i]) <= tolerance * largest))
+      return "element " + std::to_string(i) + " of " + std::to_string(due.size()) + " is " +
+             std::to_string(got[i]) + ", not " + std::to_string(due[i]);
+  }
+  return {};
 }
 
 std::string first_difference(ElementType type, const Bytes& expected, const Bytes& actual,

@@ -80,14 +80,15 @@ FabricConfig config_of(const RunOptions& options) {
   return config;
 }
 
-void run_rank(const RankIdentity& who, Store& store, const FabricConfig& config, bool closes,
+void run_rank(const RankIdentity& who, Store& store, const FabricConfig& config,
+              const std::string& algorithms, bool closes,
               std::function<void(const std::string&)> at,
               const std::function<void(RankContext&)>& body) {
   at("connecting");
   Status status;
   const auto fabric = connect_fabric(who, store, config, &status);
   if (!fabric) throw std::runtime_error("connect: " + status.message);
-  NativeBackend backend(*fabric->data_plane());
+  NativeBackend backend(*fabric->data_plane(), {.wishes = parse_algorithms(algorithms)});
   RankContext context{who.rank, who.size, *fabric, backend, store, at};
   at("connected");
   body(context);
@@ -104,7 +105,7 @@ void run_thread(const RankIdentity& who, Store& store, const RunOptions& options
   };
   std::string failure;
   try {
-    run_rank(who, store, config_of(options), options.closes, at, body);
+    run_rank(who, store, config_of(options), options.algorithms, options.closes, at, body);
   } catch (const std::exception& error) {
     failure = "rank " + std::to_string(who.rank) + ": " + error.what();
   }
@@ -182,7 +183,8 @@ void ForkedJob::start(const std::function<int(RankContext&)>& body) {
     int code = 120;
     try {
       const auto store = hub_.store(who.rank);
-      run_rank(who, *store, config_, true, at, [&](RankContext& context) { code = body(context); });
+      run_rank(who, *store, config_, {}, true, at,
+               [&](RankContext& context) { code = body(context); });
     } catch (const std::exception& error) {
       std::fprintf(stderr, "rank %d: %s\n", who.rank, error.what());
       code = 121;
@@ -194,6 +196,10 @@ void ForkedJob::start(const std::function<int(RankContext&)>& body) {
 void ForkedJob::kill_rank(int rank, bool announce) {
   ::kill(children_[static_cast<std::size_t>(rank)], SIGKILL);
   if (announce) hub_.announce_loss(rank, "ended by signal 9 (Killed)");
+}
+
+void ForkedJob::signal_rank(int rank, int signal) {
+  ::kill(children_[static_cast<std::size_t>(rank)], signal);
 }
 
 void ForkedJob::await_position(int rank, const std::string& position) {

@@ -46,6 +46,7 @@ struct RankContext {
 struct RunOptions {
   RankKind kind = RankKind::kThreadsOneMapping;
   FabricConfig config;
+  std::string algorithms{};  // as HVRUN_ALGORITHM
   std::chrono::seconds deadline{60};
   bool closes = true;  // leave in order at the end
 };
@@ -63,6 +64,7 @@ struct ForkedJob {
   void start(const std::function<int(RankContext&)>& body);
   // SIGKILLs a rank, and tells the others as an agent would if announce is set.
   void kill_rank(int rank, bool announce);
+  void signal_rank(int rank, int signal);
   // Waits until a rank has called at() with that text.
   void await_position(int rank, const std::string& position);
   std::vector<int> wait(std::chrono::seconds deadline = std::chrono::seconds(60));

@@ -2,17 +2,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "runtime/backend/backend.h"
 #include "runtime/collective/ring_queue.h"
+#include "runtime/device/kernels.h"
 #include "runtime/transport/transport.h"
+#include "src/contract/algorithms.h"
 
 namespace hv::runtime {
 
-// Host memory only; every type and reduction, but no scaling or averaging of bool. The plane
-// outlives it.
+struct NativeSettings {
+  std::vector<AlgorithmWish> wishes{};  // alike on all ranks
+  const Kernels* kernels = &best_kernels();
+};
+
+// Host memory only; every type and reduction, but no scaling or averaging of bool, and Adasum only
+// as an allreduce of one floating tensor. The plane outlives it.
 class NativeBackend : public Backend {
  public:
-  explicit NativeBackend(DataPlane& plane) : plane_(plane) {}
+  explicit NativeBackend(DataPlane& plane, NativeSettings settings = {})
+      : plane_(plane), settings_(std::move(settings)) {}
 
   const char* name() const override { return "native"; }
   bool supports(const CollectiveRequest& request) const override;
@@ -20,6 +31,7 @@ class NativeBackend : public Backend {
 
  private:
   DataPlane& plane_;
+  const NativeSettings settings_;
   RingQueue rings_;
 };
 

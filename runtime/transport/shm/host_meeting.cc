@@ -100,7 +100,11 @@ Status HostMeeting::admit_one(const std::vector<int>& members, int memfd, TimePo
   if (heard == Wait::kFailed) return system_status(doing, errno);
   if (heard == Wait::kTimedOut) return {StatusCode::kSystem, doing};
   UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!socket) return Status::success();
+  if (!socket) {
+    if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
+      return Status::success();
+    return system_status("share memory on this host: take a rank's connection", errno);
+  }
   std::int32_t pid = 0;
   Hello expected, hello;
   expected.to = static_cast<std::uint32_t>(terms_.rank);

@@ -9,17 +9,14 @@
 #include <climits>
 #include <cstring>
 
+#include "runtime/transport/shm/pages.h"
 #include "src/base/check.h"
 
 namespace hv::runtime {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
-std::size_t up_to_page(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
-
 struct Offsets {
-  std::size_t states, pipes, pipe_bytes, cells, end;
+  std::size_t states, pipes[2], pipe_bytes[2], cells, heaps, end;  // pipes by kind
 };
 
 constexpr std::size_t kFlagBytes = sizeof(FlagLine) * kRings * kFlags;
@@ -41,10 +38,16 @@ Offsets offsets_of(const HostGeometry& geometry, std::size_t loss, std::size_t s
   const auto ranks = static_cast<std::size_t>(geometry.ranks);
   Offsets at{};
   at.states = up_to_page(loss);
-  at.pipes = at.states + up_to_page(ranks * state);
-  at.pipe_bytes = at.pipes + up_to_page(ranks * ranks * pipe);
-  at.cells = at.pipe_bytes + ranks * ranks * kPipeBytes;
-  at.end = at.cells + ranks * static_cast<std::size_t>(geometry.cells) * cell_bytes(geometry);
+  std::size_t next = at.states + up_to_page(ranks * state);
+  for (const PipeKind kind : {PipeKind::kControl, PipeKind::kPair}) {
+    const auto index = static_cast<std::size_t>(kind);
+    at.pipes[index] = next;
+    at.pipe_bytes[index] = next + up_to_page(ranks * ranks * pipe);
+    next = at.pipe_bytes[index] + ranks * ranks * pipe_capacity(kind);
+  }
+  at.cells = next;
+  at.heaps = at.cells + ranks * static_cast<std::size_t>(geometry.cells) * cell_bytes(geometry);
+  at.end = at.heaps + ranks * geometry.heap_bytes;
   return at;
 }
 
@@ -63,9 +66,13 @@ HostMemory::HostMemory(MappedMemory memory, HostGeometry geometry, int local_ind
   // Fresh shared memory is zero, and zero is the initial value of everything in it.
   loss_ = reinterpret_cast<Loss*>(memory_.bytes);
   states_ = reinterpret_cast<RankState*>(memory_.bytes + at.states);
-  pipes_ = reinterpret_cast<PipeState*>(memory_.bytes + at.pipes);
-  pipe_bytes_ = memory_.bytes + at.pipe_bytes;
+  for (int kind = 0; kind < 2; ++kind) {
+    pipes_[kind] = reinterpret_cast<PipeState*>(memory_.bytes + at.pipes[kind]);
+    pipe_bytes_[kind] = memory_.bytes + at.pipe_bytes[kind];
+  }
   cells_ = memory_.bytes + at.cells;
+  heaps_ = memory_.bytes + at.heaps;
+  own_heap_ = std::make_shared<SharedHeap>(heap(index_), geometry_.heap_bytes, memory_.owner);
 }
 
 HostMemory::~HostMemory() = default;
@@ -135,15 +142,17 @@ bool HostMemory::read_loss(int* global_rank, std::string* reason) const {
   return true;
 }
 
-HostMemory::PipeState& HostMemory::pipe(int from, int to) const {
-  return pipes_[static_cast<std::size_t>(from) * static_cast<std::size_t>(geometry_.ranks) +
-                static_cast<std::size_t>(to)];
+std::size_t HostMemory::pair_number(int from, int to) const {
+  return static_cast<std::size_t>(from) * static_cast<std::size_t>(geometry_.ranks) +
+         static_cast<std::size_t>(to);
 }
 
-std::byte* HostMemory::pipe_bytes(int from, int to) const {
-  return pipe_bytes_ + (static_cast<std::size_t>(from) * static_cast<std::size_t>(geometry_.ranks) +
-                        static_cast<std::size_t>(to)) *
-                           kPipeBytes;
+HostMemory::PipeState& HostMemory::pipe(PipeKind kind, int from, int to) const {
+  return pipes_[static_cast<int>(kind)][pair_number(from, to)];
+}
+
+std::byte* HostMemory::pipe_bytes(PipeKind kind, int from, int to) const {
+  return pipe_bytes_[static_cast<int>(kind)] + pair_number(from, to) * pipe_capacity(kind);
 }
 
 void HostMemory::mark_arrival(int to, int from) {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,14 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 }
 
 Status create_memfd(std::size_t bytes, UniqueFd* fd) {
+  // Beyond it ftruncate would not fail but send SIGXFSZ, which ends the program.
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+    return {StatusCode::kMemory, "size shared memory to " + format_bytes(bytes) +
+                                     ": the limit on the size of files is " +
+                                     format_bytes(limit.rlim_cur) +
+                                     ", and the ranks' shared memory counts as one; raise it "
+                                     "(ulimit -f unlimited)"};
   UniqueFd made(::memfd_create("hvrun", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!made) return system_status("make shared memory for the ranks of this host", errno);
   if (::ftruncate(made.get(), static_cast<off_t>(bytes)) != 0)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "src/base/check.h"
 
@@ -11,49 +12,59 @@ namespace hv::runtime {
 // Two one-way pipes. Each counter is written by one side only.
 class ShmTransport::Pipe : public Channel {
  public:
-  Pipe(HostMemory& memory, int peer)
+  Pipe(HostMemory& memory, PipeKind kind, int peer)
       : memory_(memory),
         peer_(peer),
-        out_(memory.pipe(memory.index(), peer)),
-        out_bytes_(memory.pipe_bytes(memory.index(), peer)),
-        in_(memory.pipe(peer, memory.index())),
-        in_bytes_(memory.pipe_bytes(peer, memory.index())) {}
+        is_control_(kind == PipeKind::kControl),
+        capacity_(pipe_capacity(kind)),
+        out_(memory.pipe(kind, memory.index(), peer)),
+        out_bytes_(memory.pipe_bytes(kind, memory.index(), peer)),
+        in_(memory.pipe(kind, peer, memory.index())),
+        in_bytes_(memory.pipe_bytes(kind, peer, memory.index())) {}
 
   std::size_t writable() const override {
     const auto used = out_.written.load(std::memory_order_relaxed) -
                       out_.consumed.load(std::memory_order_acquire);
-    return kPipeBytes - std::min<std::size_t>(used, kPipeBytes);
+    return capacity_ - std::min<std::size_t>(used, capacity_);
   }
 
   void write(const void* bytes, std::size_t size) override {
     HV_CHECK(size <= writable(), "a pipe is written no further than its room");
     const std::uint64_t written = out_.written.load(std::memory_order_relaxed);
-    const std::size_t at = written % kPipeBytes;
-    const std::size_t first = std::min(size, kPipeBytes - at);
+    const std::size_t at = written % capacity_;
+    const std::size_t first = std::min(size, capacity_ - at);
     std::memcpy(out_bytes_ + at, bytes, first);
     std::memcpy(out_bytes_, static_cast<const std::byte*>(bytes) + first, size - first);
     out_.written.store(written + size, std::memory_order_release);
-    memory_.mark_arrival(peer_, memory_.index());
+    if (is_control_) {
+      memory_.mark_arrival(peer_, memory_.index());
+    } else {
+      memory_.ring(peer_);
+    }
   }
 
   std::span<const std::byte> readable() const override {
     const std::uint64_t consumed = in_.consumed.load(std::memory_order_relaxed);
     const std::size_t waiting = in_.written.load(std::memory_order_acquire) - consumed;
-    const std::size_t at = consumed % kPipeBytes;
-    return {in_bytes_ + at, std::min(waiting, kPipeBytes - at)};
+    const std::size_t at = consumed % capacity_;
+    return {in_bytes_ + at, std::min(waiting, capacity_ - at)};
   }
 
   // The writer may be asleep with more to send.
   void consume(std::size_t size) override {
     const std::uint64_t consumed = in_.consumed.load(std::memory_order_relaxed);
-    const bool was_full = in_.written.load(std::memory_order_acquire) - consumed > kPipeBytes / 2;
+    const bool was_full = in_.written.load(std::memory_order_acquire) - consumed > capacity_ / 2;
     in_.consumed.store(consumed + size, std::memory_order_release);
     if (was_full) memory_.ring(peer_);
   }
 
+  void shrink() override {}  // its bytes are the host's memory
+
  private:
   HostMemory& memory_;
-  int peer_;
+  const int peer_;
+  const bool is_control_;
+  const std::size_t capacity_;
   HostMemory::PipeState& out_;
   std::byte* out_bytes_;
   HostMemory::PipeState& in_;
@@ -61,11 +72,17 @@ class ShmTransport::Pipe : public Channel {
 };
 
 ShmTransport::ShmTransport(HostMemory& memory, const std::vector<int>& local_ranks)
-    : memory_(memory), local_ranks_(local_ranks), pipes_(local_ranks.size()) {
+    : memory_(memory),
+      local_ranks_(local_ranks),
+      beats_seen_(local_ranks.size()),
+      pipes_(local_ranks.size()),
+      pair_pipes_(local_ranks.size()) {
   for (int local = 0; local < memory.ranks(); ++local) {
     if (local == memory.index()) continue;
     peers_.push_back(local_ranks_[static_cast<std::size_t>(local)]);
-    pipes_[static_cast<std::size_t>(local)] = std::make_unique<Pipe>(memory, local);
+    const auto index = static_cast<std::size_t>(local);
+    pipes_[index] = std::make_unique<Pipe>(memory, PipeKind::kControl, local);
+    pair_pipes_[index] = std::make_unique<Pipe>(memory, PipeKind::kPair, local);
   }
 }
 
@@ -78,8 +95,9 @@ int ShmTransport::local_index_of(int rank) const {
 }
 
 Channel& ShmTransport::channel(int peer, int lane) {
-  HV_CHECK(lane == kControlLane, "shared memory has one lane");
-  return *pipes_[static_cast<std::size_t>(local_index_of(peer))];
+  HV_CHECK(lane == kControlLane || lane == kPairLane, "shared memory has two lanes");
+  const auto index = static_cast<std::size_t>(local_index_of(peer));
+  return lane == kControlLane ? *pipes_[index] : *pair_pipes_[index];
 }
 
 bool ShmTransport::next_arrival(int* peer) {
@@ -91,6 +109,13 @@ bool ShmTransport::next_arrival(int* peer) {
 
 PeerState ShmTransport::state(int peer) const {
   return memory_.has_left(local_index_of(peer)) ? PeerState::kLeft : PeerState::kPresent;
+}
+
+bool ShmTransport::take_heard(int peer) {
+  const int local = local_index_of(peer);
+  std::uint32_t& seen = beats_seen_[static_cast<std::size_t>(local)];
+  const std::uint32_t beats = memory_.beats_of(local);
+  return std::exchange(seen, beats) != beats;
 }
 
 void ShmTransport::say_goodbye() {

@@ -35,7 +35,11 @@ class SlotRings {
   // Members are counted from 0 here, this host's only.
   int ranks() const { return static_cast<int>(cells_.size()); }
   int index() const { return index_; }
+  // A member's local index in the host's memory.
+  int local_of(int member) const { return places_[static_cast<std::size_t>(member)].local; }
   std::size_t slot_bytes() const { return slot_bytes_; }
+  // What all sets of this host lie in.
+  HostMemory& memory() const { return memory_; }
 
   // Slot of block number `block` in a member's ring.
   std::byte* slot(int member, int ring, std::uint64_t block) const {

@@ -8,17 +8,26 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/transport/tcp/arrival_window.h"
 #include "src/base/check.h"
 #include "src/base/text.h"
 
 namespace hv::runtime {
 namespace {
 
+// A written piece of more is cut into frames of so much where there are several streams.
+constexpr std::size_t kShareBytes = 64 << 10;
+// So often a stream is read in one turn: beats and empty frames need no credit, so that a peer
+// could send them as fast as they are read.
+constexpr int kReadsPerTurn = 16;
+
 std::string lost_by(const char* doing, int errno_value) {
   return std::string("lost its connection (") + doing + ": " + errno_text(errno_value) + ")";
 }
 
 }  // namespace
+
+static_assert(ArrivalWindow::kSpan == kWindowBytes);
 
 // Both directions of one lane. The ring exists once something has arrived.
 class TcpLink::Lane : public Channel {
@@ -34,149 +43,233 @@ class TcpLink::Lane : public Channel {
     if (link_.state_ != PeerState::kPresent) return;
     HV_CHECK(size <= credit_, "a lane is written no further than its credit");
     credit_ -= size;
-    link_.send_frame(Kind::kData, number_, bytes, static_cast<std::uint32_t>(size));
+    link_.send_data(number_, bytes, size, sent_);
+    sent_ += size;
   }
 
   std::span<const std::byte> readable() const override {
-    if (written_ == consumed_) return {};
+    const std::uint64_t ready = window_.ready();
+    if (ready == consumed_) return {};
     const std::size_t at = consumed_ % kWindowBytes;
-    return {ring_.get() + at, std::min<std::size_t>(written_ - consumed_, kWindowBytes - at)};
+    return {ring_.get() + at, std::min<std::size_t>(ready - consumed_, kWindowBytes - at)};
   }
 
   void consume(std::size_t size) override {
     consumed_ += size;
     owed_ += size;
     if (owed_ < kWindowBytes / 4 || link_.state_ != PeerState::kPresent) return;
-    link_.send_frame(Kind::kCredit, number_, nullptr, static_cast<std::uint32_t>(owed_));
+    const auto owed = static_cast<std::uint32_t>(owed_);
+    link_.send_frame(&link_.idlest_stream(),
+                     {Kind::kCredit, 0, static_cast<std::uint16_t>(number_), owed, 0}, nullptr);
     owed_ = 0;
   }
 
-  std::size_t room() const { return kWindowBytes - static_cast<std::size_t>(written_ - consumed_); }
+  // Frames that are still under way find a new ring.
+  void shrink() override {
+    if (window_.ready() != consumed_ || !window_.is_whole()) return;
+    ring_.reset();
+    window_.shrink();
+  }
+
   void add_credit(std::size_t bytes) { credit_ += bytes; }
   std::size_t credit() const { return credit_; }
 
-  // Where the next `size` arriving bytes go, in at most two pieces.
-  int places(std::size_t size, iovec* places) {
+  // Whether a frame may lie there: not before what is whole already, not behind the window.
+  bool has_room_for(std::uint64_t position, std::size_t size) const {
+    return position >= window_.ready() && position <= consumed_ + kWindowBytes &&
+           size <= consumed_ + kWindowBytes - position;
+  }
+  // Where `size` arriving bytes go, in at most two pieces.
+  int places(std::uint64_t position, std::size_t size, iovec* places) {
     if (!ring_) ring_.reset(new std::byte[kWindowBytes]);
-    const std::size_t at = written_ % kWindowBytes;
+    const std::size_t at = position % kWindowBytes;
     const std::size_t first = std::min(size, kWindowBytes - at);
     places[0] = {ring_.get() + at, first};
     if (first == size) return 1;
     places[1] = {ring_.get(), size - first};
     return 2;
   }
-  void arrived(std::size_t size) { written_ += size; }
+  void arrived(std::uint64_t position, std::size_t size) { window_.add(position, position + size); }
 
  private:
   TcpLink& link_;
   const int number_;
   std::size_t credit_ = kWindowBytes;
+  std::uint64_t sent_ = 0;
   std::unique_ptr<std::byte[]> ring_;
-  std::uint64_t written_ = 0, consumed_ = 0;
+  ArrivalWindow window_;
+  std::uint64_t consumed_ = 0;
   std::size_t owed_ = 0;  // consumed and not yet given back
 };
 
-TcpLink::TcpLink(ForkGuardedFd socket) : socket_(std::move(socket)) {
-  for (int lane = 0; lane < kLanes; ++lane)
-    lanes_[static_cast<std::size_t>(lane)] = std::make_unique<Lane>(*this, lane);
+TcpLink::TcpLink(std::vector<ForkGuardedFd> streams)
+    : pair_lane_(std::make_unique<Lane>(*this, kPairLane)) {
+  HV_CHECK(!streams.empty(), "a peer has a connection");
+  for (ForkGuardedFd& socket : streams) {
+    streams_.emplace_back();
+    streams_.back().socket = std::move(socket);
+  }
+  for (int lane = 0; lane <= kLanesPerSet; ++lane) channel(lane);
 }
 
 TcpLink::~TcpLink() = default;
 
-Channel& TcpLink::channel(int lane) { return *lanes_[static_cast<std::size_t>(lane)]; }
+int TcpLink::fd(int stream) const {
+  return streams_[static_cast<std::size_t>(stream)].socket.get();
+}
+
+Channel& TcpLink::channel(int lane) {
+  if (lane == kPairLane) return *pair_lane_;
+  HV_CHECK(lane >= 0 && lane <= kMostSets * kLanesPerSet, "a lane's number fits its field");
+  const auto number = static_cast<std::size_t>(lane);
+  if (number >= lanes_.size()) lanes_.resize(number + 1);
+  if (!lanes_[number]) lanes_[number] = std::make_unique<Lane>(*this, lane);
+  return *lanes_[number];
+}
+
+TcpLink::Lane* TcpLink::open_lane(int number) {
+  if (number == kPairLane) return pair_lane_.get();
+  const auto index = static_cast<std::size_t>(number);
+  return index < lanes_.size() ? lanes_[index].get() : nullptr;
+}
 
 bool TcpLink::has_unread_control() const { return !lanes_[kControlLane]->readable().empty(); }
 
+bool TcpLink::has_unsent(int stream) const {
+  return streams_[static_cast<std::size_t>(stream)].unsent() > 0;
+}
+
+bool TcpLink::has_unsent() const {
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [](const Stream& stream) { return stream.unsent() > 0; });
+}
+
+// The first, from the one whose turn it is, that has the least unsent.
+TcpLink::Stream& TcpLink::idlest_stream() {
+  std::size_t best = turn_;
+  for (std::size_t i = 1; i < streams_.size() && streams_[best].unsent() > 0; ++i) {
+    const std::size_t other = (turn_ + i) % streams_.size();
+    if (streams_[other].unsent() < streams_[best].unsent()) best = other;
+  }
+  return streams_[best];
+}
+
+void TcpLink::send_data(int lane, const void* bytes, std::size_t size, std::uint64_t position) {
+  const auto* from = static_cast<const std::byte*>(bytes);
+  const std::size_t share = streams_.size() > 1 ? kShareBytes : kWindowBytes;
+  while (size > 0 && state_ == PeerState::kPresent) {
+    const std::size_t part = std::min(size, share);
+    send_frame(&idlest_stream(),
+               {Kind::kData, 0, static_cast<std::uint16_t>(lane), static_cast<std::uint32_t>(part),
+                position},
+               from);
+    if (part == kShareBytes) turn_ = (turn_ + 1) % streams_.size();
+    from += part;
+    position += part;
+    size -= part;
+  }
+}
+
 // Straight to the socket while nothing waits; what it does not take is queued.
-void TcpLink::send_frame(Kind kind, int lane, const void* payload, std::uint32_t length) {
-  Header header{kind, static_cast<std::uint8_t>(lane), 0, length};
-  const std::size_t size = kind == Kind::kData ? length : 0;
+void TcpLink::send_frame(Stream* stream, const Header& header, const void* payload) {
+  const std::size_t size = header.kind == Kind::kData ? header.length : 0;
   std::size_t sent = 0;
-  if (out_.empty()) {
-    iovec pieces[2] = {{&header, sizeof header}, {const_cast<void*>(payload), size}};
+  if (stream->unsent() == 0) {
+    iovec pieces[2] = {{const_cast<Header*>(&header), sizeof header},
+                       {const_cast<void*>(payload), size}};
     msghdr message{};
     message.msg_iov = pieces;
     message.msg_iovlen = size > 0 ? 2 : 1;
-    const ssize_t got = ::sendmsg(fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (got < 0 && errno != EAGAIN && errno != EINTR) return break_off(lost_by("send", errno));
+    const ssize_t got = ::sendmsg(stream->socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (got < 0 && errno != EAGAIN && errno != EINTR) return lose(stream, lost_by("send", errno));
     sent = got > 0 ? static_cast<std::size_t>(got) : 0;
   }
   if (sent < sizeof header)
-    queue(reinterpret_cast<const std::byte*>(&header) + sent, sizeof header - sent);
+    queue(stream, reinterpret_cast<const std::byte*>(&header) + sent, sizeof header - sent);
   const std::size_t of_payload = sent > sizeof header ? sent - sizeof header : 0;
   if (of_payload < size)
-    queue(static_cast<const std::byte*>(payload) + of_payload, size - of_payload);
+    queue(stream, static_cast<const std::byte*>(payload) + of_payload, size - of_payload);
 }
 
-void TcpLink::queue(const void* bytes, std::size_t size) {
+void TcpLink::queue(Stream* stream, const void* bytes, std::size_t size) {
   const auto* from = static_cast<const std::byte*>(bytes);
   // What is sent already may not pile up in front of a queue that never runs empty.
-  if (out_sent_ > kWindowBytes) {
-    out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(out_sent_));
-    out_sent_ = 0;
+  if (stream->out_sent > kWindowBytes) {
+    stream->out.erase(stream->out.begin(),
+                      stream->out.begin() + static_cast<std::ptrdiff_t>(stream->out_sent));
+    stream->out_sent = 0;
   }
-  out_.insert(out_.end(), from, from + size);
+  stream->out.insert(stream->out.end(), from, from + size);
 }
 
-void TcpLink::flush() {
-  while (out_sent_ < out_.size() && socket_) {
-    const ssize_t got =
-        ::send(fd(), out_.data() + out_sent_, out_.size() - out_sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+void TcpLink::flush(int number) {
+  Stream& stream = streams_[static_cast<std::size_t>(number)];
+  while (stream.unsent() > 0 && stream.socket) {
+    const ssize_t got = ::send(stream.socket.get(), stream.out.data() + stream.out_sent,
+                               stream.unsent(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
-    if (got < 0) return break_off(lost_by("send", errno));
-    out_sent_ += static_cast<std::size_t>(got);
+    if (got < 0) return lose(&stream, lost_by("send", errno));
+    stream.out_sent += static_cast<std::size_t>(got);
   }
-  out_.clear();
-  out_sent_ = 0;
+  stream.out.clear();
+  stream.out_sent = 0;
 }
 
-void TcpLink::receive() {
-  while (socket_ && receive_once()) {
+void TcpLink::receive(int number) {
+  Stream& stream = streams_[static_cast<std::size_t>(number)];
+  int reads = 0;
+  while (stream.socket && reads++ < kReadsPerTurn && receive_once(&stream)) {
   }
 }
 
 // Payload goes from the socket to its ring; whatever follows it comes along through a small buffer.
-bool TcpLink::receive_once() {
+bool TcpLink::receive_once(Stream* stream) {
   std::byte extra[8192];
   iovec places[3];
   int count = 0;
-  if (payload_left_ > 0) count = lanes_[header_.lane]->places(payload_left_, places);
+  if (stream->payload_left > 0)
+    count = open_lane(stream->header.lane)->places(stream->position, stream->payload_left, places);
   places[count++] = {extra, sizeof extra};
-  const ssize_t got = ::readv(fd(), places, count);
+  const ssize_t got = ::readv(stream->socket.get(), places, count);
   if (got < 0) {
     if (errno == EAGAIN) return false;
-    if (errno != EINTR) break_off(lost_by("receive", errno));
+    if (errno != EINTR) lose(stream, lost_by("receive", errno));
     return errno == EINTR;
   }
   if (got == 0) {
-    break_off("closed its connection");
+    lose(stream, "closed its connection");
     return false;
   }
-  const std::size_t direct = std::min(static_cast<std::size_t>(got), payload_left_);
+  has_heard_ = true;
+  const std::size_t direct = std::min(static_cast<std::size_t>(got), stream->payload_left);
   if (direct > 0) {
-    lanes_[header_.lane]->arrived(direct);
-    payload_left_ -= direct;
+    open_lane(stream->header.lane)->arrived(stream->position, direct);
+    stream->position += direct;
+    stream->payload_left -= direct;
   }
-  return feed(extra, static_cast<std::size_t>(got) - direct);
+  return feed(stream, extra, static_cast<std::size_t>(got) - direct);
 }
 
-bool TcpLink::feed(const std::byte* bytes, std::size_t size) {
+bool TcpLink::feed(Stream* stream, const std::byte* bytes, std::size_t size) {
   while (size > 0) {
     std::size_t part = 0;
-    if (payload_left_ > 0) {
-      part = std::min(size, payload_left_);
+    if (stream->payload_left > 0) {
+      part = std::min(size, stream->payload_left);
+      Lane* const lane = open_lane(stream->header.lane);
       iovec places[2];
-      const int count = lanes_[header_.lane]->places(part, places);
+      const int count = lane->places(stream->position, part, places);
       std::memcpy(places[0].iov_base, bytes, places[0].iov_len);
       if (count == 2) std::memcpy(places[1].iov_base, bytes + places[0].iov_len, places[1].iov_len);
-      lanes_[header_.lane]->arrived(part);
-      payload_left_ -= part;
+      lane->arrived(stream->position, part);
+      stream->position += part;
+      stream->payload_left -= part;
     } else {
-      part = std::min(size, sizeof header_ - header_bytes_);
-      std::memcpy(reinterpret_cast<std::byte*>(&header_) + header_bytes_, bytes, part);
-      header_bytes_ += part;
-      if (header_bytes_ == sizeof header_ && !take_header()) return false;
+      part = std::min(size, sizeof stream->header - stream->header_bytes);
+      std::memcpy(reinterpret_cast<std::byte*>(&stream->header) + stream->header_bytes, bytes,
+                  part);
+      stream->header_bytes += part;
+      if (stream->header_bytes == sizeof stream->header && !take_header(stream)) return false;
     }
     bytes += part;
     size -= part;
@@ -185,36 +278,67 @@ bool TcpLink::feed(const std::byte* bytes, std::size_t size) {
 }
 
 // Acts on a whole header; false, and the link is broken off, when it breaks the rules.
-bool TcpLink::take_header() {
-  header_bytes_ = 0;
-  const bool is_lane = header_.lane < kLanes;
-  if (header_.kind == Kind::kData && is_lane && header_.length <= lanes_[header_.lane]->room()) {
-    payload_left_ = header_.length;
+bool TcpLink::take_header(Stream* stream) {
+  const Header& header = stream->header;
+  stream->header_bytes = 0;
+  Lane* const lane = open_lane(header.lane);
+  if (header.kind == Kind::kData && lane && lane->has_room_for(header.position, header.length)) {
+    stream->payload_left = header.length;
+    stream->position = header.position;
     return true;
   }
-  if (header_.kind == Kind::kCredit && is_lane &&
-      header_.length <= kWindowBytes - lanes_[header_.lane]->credit()) {
-    lanes_[header_.lane]->add_credit(header_.length);
+  if (header.kind == Kind::kCredit && lane && header.length <= kWindowBytes - lane->credit()) {
+    lane->add_credit(header.length);
     return true;
   }
-  if (header_.kind == Kind::kGoodbye) {
-    has_peer_left_ = true;
-    state_ = PeerState::kLeft;
+  if (header.kind == Kind::kGoodbye) {
+    take_goodbye(stream);
     return true;
   }
+  if (header.kind == Kind::kBeat) return true;
   break_off("sent a frame that breaks the protocol");
   return false;
 }
 
+// The peer has left once it has said so on every stream: then nothing of it is under way any more.
+void TcpLink::take_goodbye(Stream* stream) {
+  stream->has_said_goodbye = true;
+  if (std::all_of(streams_.begin(), streams_.end(),
+                  [](const Stream& each) { return each.has_said_goodbye; }))
+    state_ = PeerState::kLeft;
+}
+
+void TcpLink::send_beat() {
+  if (state_ == PeerState::kPresent && !has_unsent())
+    send_frame(&streams_.front(), {Kind::kBeat, 0, 0, 0, 0}, nullptr);
+}
+
+bool TcpLink::take_heard() {
+  const bool heard = has_heard_;
+  has_heard_ = false;
+  return heard;
+}
+
 void TcpLink::say_goodbye() {
-  if (socket_) send_frame(Kind::kGoodbye, 0, nullptr, 0);
+  for (Stream& stream : streams_)
+    if (stream.socket) send_frame(&stream, {Kind::kGoodbye, 0, 0, 0, 0}, nullptr);
+}
+
+// An end after a goodbye is no loss.
+void TcpLink::lose(Stream* stream, const std::string& words) {
+  if (!stream->has_said_goodbye) return break_off(words);
+  stream->socket.reset();
+  stream->out.clear();
+  stream->out_sent = 0;
 }
 
 void TcpLink::break_off(const std::string& words) {
-  socket_.reset();
-  out_.clear();
-  out_sent_ = 0;
-  if (has_peer_left_) return;
+  for (Stream& stream : streams_) {
+    stream.socket.reset();
+    stream.out.clear();
+    stream.out_sent = 0;
+  }
+  if (state_ == PeerState::kLeft) return;
   state_ = PeerState::kSuspect;
   words_ = words;
 }

@@ -1,18 +1,21 @@
-// One TCP connection to one peer, proven already, carrying all lanes.
+// The connections to one peer, proven already, carrying all lanes.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A frame is 8 bytes (kind, lane, zero, length) and, for data, `length` bytes. Each lane has a
-// window: the sender may have that many bytes under way that the receiver has not consumed, the
-// receiver keeps a ring of that size, and gives room back in credit frames. So data that nobody has
-// asked for yet never holds up another lane, and a peer can make this rank keep no more than kLanes
-// windows.
+// A frame is 16 bytes (kind, zero, lane, length, position) and, for data, `length` bytes. Each lane
+// has a window: the sender may have that many bytes under way that the receiver has not consumed,
+// the receiver keeps a ring of that size, and gives room back in credit frames. So data that nobody
+// has asked for yet never holds up another lane, and a peer can make this rank keep no more than a
+// window for each lane that is open here, and an eighth of that for what it sends out of order.
+//
+// With several streams (HVRUN_STREAMS) each frame goes over one of them, the one with the least
+// unsent; what is written in large pieces is cut, so that all have a share. The position tells
+// where in its lane a frame's first byte lies: frames of different streams may overtake each other,
+// and a lane becomes readable as far as nothing is missing.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -25,51 +28,75 @@ constexpr std::size_t kWindowBytes = 1 << 20;
 
 class TcpLink {
  public:
-  explicit TcpLink(ForkGuardedFd socket);
+  // streams: at least one, connected and non-blocking.
+  explicit TcpLink(std::vector<ForkGuardedFd> streams);
   ~TcpLink();
   TcpLink(const TcpLink&) = delete;
   TcpLink& operator=(const TcpLink&) = delete;
 
-  // -1 once the connection has ended.
-  int fd() const { return socket_.get(); }
+  int streams() const { return static_cast<int>(streams_.size()); }
+  // -1 once that connection has ended.
+  int fd(int stream) const;
+  // Opens the lane if it is not.
   Channel& channel(int lane);
-  // Takes in all that has arrived; a broken connection changes state().
-  void receive();
+  // Takes in what has arrived, or as much of it as one turn may take, so that no peer keeps this
+  // rank in here; the socket stays readable then. A broken connection changes state().
+  void receive(int stream);
   // Sends what waits in the queue.
-  void flush();
-  bool has_unsent() const { return !out_.empty(); }
+  void flush(int stream);
+  bool has_unsent(int stream) const;
+  bool has_unsent() const;
   bool has_unread_control() const;
+  // A sign of life, unless bytes wait to be sent anyway.
+  void send_beat();
+  // Whether anything has come from the peer since the last call.
+  bool take_heard();
   void say_goodbye();
   PeerState state() const { return state_; }
   // Why state() is kSuspect, to stand behind "rank N".
   const std::string& words() const { return words_; }
 
  private:
-  enum class Kind : std::uint8_t { kData = 1, kCredit = 2, kGoodbye = 3 };
+  enum class Kind : std::uint8_t { kData = 1, kCredit = 2, kGoodbye = 3, kBeat = 4 };
   struct Header {
     Kind kind;
-    std::uint8_t lane;
-    std::uint16_t zero;
+    std::uint8_t zero;
+    std::uint16_t lane;
     std::uint32_t length;
+    std::uint64_t position;
   };
-  static_assert(sizeof(Header) == 8);
+  static_assert(sizeof(Header) == 16);
   class Lane;
+  // One connection: what waits to be sent, and the frame that is arriving.
+  struct Stream {
+    ForkGuardedFd socket{};
+    std::vector<std::byte> out{};
+    std::size_t out_sent = 0;
+    Header header{};
+    std::size_t header_bytes = 0;  // of the header that is arriving
+    std::size_t payload_left = 0;  // of the frame that is arriving
+    std::uint64_t position = 0;    // in the lane, of the payload's next byte
+    bool has_said_goodbye = false;
+    std::size_t unsent() const { return out.size() - out_sent; }
+  };
 
-  void send_frame(Kind kind, int lane, const void* payload, std::uint32_t length);
-  void queue(const void* bytes, std::size_t size);
-  bool receive_once();
-  bool feed(const std::byte* bytes, std::size_t size);
-  bool take_header();
+  void send_data(int lane, const void* bytes, std::size_t size, std::uint64_t position);
+  void send_frame(Stream* stream, const Header& header, const void* payload);
+  void queue(Stream* stream, const void* bytes, std::size_t size);
+  Stream& idlest_stream();
+  bool receive_once(Stream* stream);
+  bool feed(Stream* stream, const std::byte* bytes, std::size_t size);
+  bool take_header(Stream* stream);
+  void take_goodbye(Stream* stream);
+  Lane* open_lane(int number);  // nullptr: it is not open here
+  void lose(Stream* stream, const std::string& words);
   void break_off(const std::string& words);
 
-  ForkGuardedFd socket_;
-  std::array<std::unique_ptr<Lane>, kLanes> lanes_;
-  std::vector<std::byte> out_;
-  std::size_t out_sent_ = 0;
-  Header header_{};
-  std::size_t header_bytes_ = 0;  // of the header that is arriving
-  std::size_t payload_left_ = 0;  // of the frame that is arriving
-  bool has_peer_left_ = false;
+  std::vector<Stream> streams_;
+  std::size_t turn_ = 0;                      // the stream that is asked first
+  std::vector<std::unique_ptr<Lane>> lanes_;  // by number
+  std::unique_ptr<Lane> pair_lane_;           // kPairLane
+  bool has_heard_ = false;
   PeerState state_ = PeerState::kPresent;
   std::string words_;
 };

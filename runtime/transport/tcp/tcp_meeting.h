@@ -2,22 +2,31 @@
 // the lower.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank publishes all addresses of its host; the connecting side tries them at once, and the first
-// whose far end proves that it is the wanted rank of this job wins. So an address that several
-// hosts share (docker0) merely fails its proof. Loopback addresses are tried only inside one
-// network namespace.
+// A rank publishes all addresses of its host that HVRUN_INTERFACES allows, the likeliest kind
+// first. The connecting side tries those of one kind at once, those of the next a moment later or
+// when all before have failed (as RFC 8305 does), and the first whose far end proves that it is the
+// wanted rank of this job wins. So an address that several hosts share (docker0) is no temptation,
+// and merely fails its proof. Further streams go to the address that won. A link-local address is
+// tried over each interface that has one itself, loopback addresses only inside one network
+// namespace.
+//
+// Whoever connects and says nothing holds a descriptor. When there are no more of them the longest
+// silent one is dropped for the next that comes; where nobody is silent, those who come wait.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <list>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/transport/handshake.h"
 #include "runtime/transport/mesh_fabric.h"
 #include "runtime/transport/shm/host_meeting.h"
+#include "runtime/transport/tcp/tcp_settings.h"
 #include "src/base/unique_fd.h"
 #include "src/net/address.h"
 
@@ -25,11 +34,10 @@ namespace hv::runtime {
 
 class TcpMeeting {
  public:
-  TcpMeeting(const MeetingTerms& terms, const Topology& topology);
+  TcpMeeting(const MeetingTerms& terms, const Topology& topology, TcpSettings settings = {});
 
-  // Opens this rank's port. addresses: how other hosts reach it; empty: all interfaces. *card: to
-  // publish.
-  Status listen(const std::vector<std::string>& addresses, std::string* card);
+  // Opens this rank's port. *card: to publish.
+  Status listen(std::string* card);
   // What another rank published.
   Status set_addresses(int rank, const std::string& card);
   // Blocks until every rank of another host is connected and proven.
@@ -39,6 +47,7 @@ class TcpMeeting {
   // A connection on its way to being proven; each waits for a fixed number of bytes.
   struct Attempt {
     int peer = -1;  // -1: came in, and has not said who it is
+    int stream = 0;
     SocketAddress address;
     UniqueFd socket;
     bool is_connecting = false;
@@ -49,15 +58,38 @@ class TcpMeeting {
     std::size_t got = 0;
     TimePoint deadline;
   };
+  struct Candidate {
+    SocketAddress address;
+    AddressKind kind = AddressKind::kNetwork;
+    std::string failure{};  // the last one's reason
+  };
   struct Peer {
-    std::vector<SocketAddress> addresses;
-    int tries = 0;
-    TimePoint next_try{};
-    std::string last_failure;
+    std::string host{};                   // its host's name, for words
+    std::vector<Candidate> candidates{};  // by kind
+    std::size_t next_candidate = 0;       // of this round
+    int rounds = 0;                       // begun
+    TimePoint next_step{};
+    std::vector<ForkGuardedFd> streams{};    // by number; proven, or not there yet
+    std::optional<SocketAddress> address{};  // that the first stream came to; the others follow it
+    bool has(int stream) const {
+      return static_cast<bool>(streams[static_cast<std::size_t>(stream)]);
+    }
+    bool is_whole() const {
+      return std::all_of(streams.begin(), streams.end(), [](const auto& s) { return !!s; });
+    }
   };
 
+  Status choose_own_addresses(std::vector<InterfaceAddress>* chosen) const;
+  void add_candidates(const std::string& ip, AddressKind kind, std::uint16_t port,
+                      Peer* peer) const;
   void start_attempts();
+  void start_next_kind(int rank, Peer* peer);
+  void start_further_streams(int rank, Peer* peer);
+  Status start(int rank, int stream, const SocketAddress& address);
+  bool has_descriptor();
+  bool is_everybody_here() const;
   void accept_some();
+  bool drop_oldest_stranger();
   // Moves one attempt on; false: it is over, well or badly.
   bool advance(Attempt* attempt);
   bool advance_outgoing(Attempt* attempt);
@@ -67,16 +99,20 @@ class TcpMeeting {
   bool keep(Attempt* attempt);
   bool is_expected(const Hello& hello) const;
   bool wait_for_sockets(TimePoint deadline);
+  bool is_tried(int rank) const;
   Status find_hopeless() const;
+  std::string tried_addresses(int rank, const Peer& peer) const;
   Status time_out() const;
   std::string name_of(int rank) const;
 
   const MeetingTerms terms_;
   const Topology topology_;
+  const TcpSettings settings_;
   UniqueFd listener_;
-  std::map<int, Peer> peers_;  // every rank of another host
-  std::map<int, ForkGuardedFd> connected_;
-  std::list<Attempt> attempts_;
+  std::uint16_t port_ = 0;
+  std::map<int, Peer> peers_;    // every rank of another host
+  std::list<Attempt> attempts_;  // in the order in which they were begun
+  Status shortage_;              // not kOk: why no connection can be taken or made for now
 };
 
 }  // namespace hv::runtime

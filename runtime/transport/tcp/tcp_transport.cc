@@ -4,27 +4,44 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
-
-#include "src/base/check.h"
+#include <cerrno>
 
 namespace hv::runtime {
+namespace {
+constexpr const char* kWatching = "watch the connections to ranks of other hosts";
+}
 
-TcpTransport::TcpTransport(std::map<int, ForkGuardedFd> sockets)
-    : epoll_(UniqueFd(::epoll_create1(EPOLL_CLOEXEC))) {
-  HV_CHECK(static_cast<bool>(epoll_), "an epoll can be made");
-  for (auto& [rank, socket] : sockets) {
-    links_.push_back(std::unique_ptr<Peer>(new Peer{rank, TcpLink(std::move(socket))}));
-    Peer* peer = links_.back().get();
-    peers_.push_back(rank);
-    if (by_rank_.size() <= static_cast<std::size_t>(rank))
-      by_rank_.resize(static_cast<std::size_t>(rank) + 1);
-    by_rank_[static_cast<std::size_t>(rank)] = peer;
+std::unique_ptr<TcpTransport> TcpTransport::make(std::map<int, std::vector<ForkGuardedFd>> sockets,
+                                                 Status* status) {
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) {
+    *status = system_status(kWatching, errno);
+    return nullptr;
+  }
+  std::unique_ptr<TcpTransport> made(new TcpTransport(std::move(epoll)));
+  for (auto& [rank, streams] : sockets)
+    if (*status = made->add(rank, std::move(streams)); !status->ok()) return nullptr;
+  *status = Status::success();
+  return made;
+}
+
+Status TcpTransport::add(int rank, std::vector<ForkGuardedFd> sockets) {
+  links_.push_back(std::unique_ptr<Peer>(new Peer{rank, TcpLink(std::move(sockets))}));
+  Peer* peer = links_.back().get();
+  peers_.push_back(rank);
+  if (by_rank_.size() <= static_cast<std::size_t>(rank))
+    by_rank_.resize(static_cast<std::size_t>(rank) + 1);
+  by_rank_[static_cast<std::size_t>(rank)] = peer;
+  for (int number = 0; number < peer->link.streams(); ++number)
+    peer->streams.push_back({peer, number});
+  for (Stream& stream : peer->streams) {
     epoll_event event{};
     event.events = EPOLLIN | EPOLLRDHUP;
-    event.data.ptr = peer;
-    HV_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, peer->link.fd(), &event) == 0,
-             "a socket is watched");
+    event.data.ptr = &stream;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, peer->link.fd(stream.number), &event) != 0)
+      return system_status(kWatching, errno);
   }
+  return Status::success();
 }
 
 Channel& TcpTransport::channel(int peer, int lane) {
@@ -32,25 +49,28 @@ Channel& TcpTransport::channel(int peer, int lane) {
 }
 
 // EPOLLOUT only while something waits: a socket with room is always writable.
-void TcpTransport::watch(Peer* peer) {
-  const bool wants = peer->link.has_unsent();
-  if (wants == peer->waits_for_room || peer->link.fd() < 0) return;
-  peer->waits_for_room = wants;
+void TcpTransport::watch(Stream* stream) {
+  const TcpLink& link = stream->peer->link;
+  const bool wants = link.has_unsent(stream->number);
+  if (wants == stream->waits_for_room || link.fd(stream->number) < 0) return;
+  stream->waits_for_room = wants;
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP | (wants ? EPOLLOUT : 0u);
-  event.data.ptr = peer;
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, peer->link.fd(), &event);
+  event.data.ptr = stream;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, link.fd(stream->number), &event);
 }
 
 void TcpTransport::progress() {
-  for (const auto& peer : links_) watch(peer.get());
+  for (const auto& peer : links_)
+    for (Stream& stream : peer->streams) watch(&stream);
   epoll_event events[64];
   const int count = ::epoll_wait(epoll_.get(), events, 64, 0);
   for (int i = 0; i < count; ++i) {
-    auto* peer = static_cast<Peer*>(events[i].data.ptr);
-    if (events[i].events & EPOLLOUT) peer->link.flush();
-    if (events[i].events & ~static_cast<std::uint32_t>(EPOLLOUT)) peer->link.receive();
-    if (peer->link.has_unread_control()) arrivals_.push_back(peer->rank);
+    const Stream& stream = *static_cast<Stream*>(events[i].data.ptr);
+    TcpLink& link = stream.peer->link;
+    if (events[i].events & EPOLLOUT) link.flush(stream.number);
+    if (events[i].events & ~static_cast<std::uint32_t>(EPOLLOUT)) link.receive(stream.number);
+    if (link.has_unread_control()) arrivals_.push_back(stream.peer->rank);
   }
 }
 
@@ -72,6 +92,14 @@ std::string TcpTransport::suspicion(int peer) const {
 bool TcpTransport::has_unsent() const {
   return std::any_of(links_.begin(), links_.end(),
                      [](const auto& peer) { return peer->link.has_unsent(); });
+}
+
+void TcpTransport::send_beat(int peer) {
+  by_rank_[static_cast<std::size_t>(peer)]->link.send_beat();
+}
+
+bool TcpTransport::take_heard(int peer) {
+  return by_rank_[static_cast<std::size_t>(peer)]->link.take_heard();
 }
 
 void TcpTransport::say_goodbye() {

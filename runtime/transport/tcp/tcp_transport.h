@@ -1,4 +1,4 @@
-// Channels to ranks of other hosts: one proven TCP connection to each.
+// Channels to ranks of other hosts, over one or more proven TCP connections to each.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,16 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "runtime/transport/pulse.h"
 #include "runtime/transport/tcp/tcp_link.h"
 #include "runtime/transport/transport.h"
 #include "src/base/unique_fd.h"
 
 namespace hv::runtime {
 
-class TcpTransport : public Transport {
+class TcpTransport : public Transport, public Pulse {
  public:
-  // sockets: connected, proven and non-blocking, by rank.
-  explicit TcpTransport(std::map<int, ForkGuardedFd> sockets);
+  // sockets: connected, proven and non-blocking, by rank. nullptr, and *status says why, when the
+  // system gives no descriptor to watch them with.
+  static std::unique_ptr<TcpTransport> make(std::map<int, std::vector<ForkGuardedFd>> sockets,
+                                            Status* status);
 
   const std::vector<int>& peers() const override { return peers_; }
   Channel& channel(int peer, int lane) override;
@@ -27,16 +30,26 @@ class TcpTransport : public Transport {
   std::string suspicion(int peer) const override;
   bool has_unsent() const override;
   void say_goodbye() override;
+  void send_beat(int peer) override;
+  bool take_heard(int peer) override;
   // Readable when progress() has something to do.
   int poll_fd() const { return epoll_.get(); }
 
  private:
+  struct Peer;
+  struct Stream {
+    Peer* peer;
+    int number;
+    bool waits_for_room = false;  // registered for EPOLLOUT too
+  };
   struct Peer {
     int rank;
     TcpLink link;
-    bool waits_for_room = false;  // registered for EPOLLOUT too
+    std::vector<Stream> streams{};
   };
-  void watch(Peer* peer);
+  explicit TcpTransport(UniqueFd epoll) : epoll_(std::move(epoll)) {}
+  Status add(int rank, std::vector<ForkGuardedFd> sockets);
+  void watch(Stream* stream);
 
   ForkGuardedFd epoll_;
   std::vector<std::unique_ptr<Peer>> links_;

@@ -227,6 +227,17 @@ def test_hello_ranks_adds_up(ranks):
     ]
 
 
+def test_process_sets_adds_up_by_team():
+    result = run([str(BIN / "hvrun"), "-np", "5", "--no-label", str(BIN / "examples" / "process_sets")])
+    assert result.code == 0, result.err
+    assert sorted(result.out.splitlines()) == [
+        f"I am rank {rank}, among the {team} ones: our numbers add up to {total}"
+        for rank, team, total in ((0, "even", 6), (1, "odd", 4), (2, "even", 6), (3, "odd", 4), (4, "even", 6))
+    ]
+    alone = run([str(BIN / "examples" / "process_sets")])
+    assert (alone.code, alone.out) == (2, "") and "try: hvrun -np 4" in alone.err
+
+
 def test_a_rank_says_in_its_log_what_it_joined_what_it_started_and_that_it_left():
     result = train(2, "--epochs", "1", extra={"HOROVOD_LOG_LEVEL": "TRACE"})
     for rank in (0, 1):

@@ -39,7 +39,7 @@ TEST_CASE("an allreduce sums over all ranks, in place and not") {
   }
 }
 
-TEST_CASE("average, minimum, maximum and product do what they say; integers truncate") {
+TEST_CASE("average, minimum, maximum and product do what they say, integers truncate") {
   run_job(in_shape({3}), [](Rank& rank) {
     const std::int64_t one = 1;
     const auto reduce = [&](hvrun_reduction reduction, std::int32_t value) {
@@ -169,13 +169,11 @@ TEST_CASE("empty tensors travel with full ones") {
 TEST_CASE("no rank leaves a barrier before the last has come") {
   std::atomic<int> came{0};
   run_job(in_shape({2, 2}), [&](Rank& rank) {
-    hvrun_request request = HVRUN_REQUEST_INIT;
-    request.operation = HVRUN_BARRIER;
     for (int round = 1; round <= 50; ++round) {
       ++came;
-      expect(rank.run(request).ok(), "barrier");
+      expect(rank.run(barrier_request()).ok(), "barrier");
       expect(came >= round * rank.size, "left early");
-      expect(rank.run(request).ok(), "second barrier");
+      expect(rank.run(barrier_request()).ok(), "second barrier");
     }
   });
 }

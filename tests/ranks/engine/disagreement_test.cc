@@ -128,8 +128,7 @@ TEST_CASE("a name in flight is refused, and may be used again once it is complet
       expect(twice.code == StatusCode::kDuplicate && contains(twice.message, "'x' is in flight"),
              twice.message);
     }
-    hvrun_request barrier = HVRUN_REQUEST_INIT;
-    barrier.operation = HVRUN_BARRIER;
+    const hvrun_request barrier = barrier_request();
     expect(rank.run(barrier).ok(), "barrier");
     if (rank.rank == 0)
       expect(rank.enqueue(allreduce_request("x", &one, &value, &value), &handle).ok(), "enqueue");
@@ -148,8 +147,8 @@ TEST_CASE(
   run_job(options, [&named](Rank& rank) {
     const std::int64_t one = 1;
     float value = 1;
-    // The late ranks wait for the warning itself, so no time is guessed: for the one that names just
-    // them, since on a slow machine the first may come before the others are heard of.
+    // The late ranks wait for the warning itself, so no time is guessed: for the one that names
+    // just them, since on a slow machine the first may come before the others are heard of.
     if (rank.rank == 1 || rank.rank == 3)
       expect(LogKeeper::await(named), "no warning of these ranks came");
     const Status status = rank.run(allreduce_request("late", &one, &value, &value));
@@ -206,8 +205,7 @@ TEST_CASE("a wait whose time has passed says so, and the operation goes on") {
     const std::int64_t one = 1;
     float value = 1;
     std::uint64_t handle = 0;
-    hvrun_request barrier = HVRUN_REQUEST_INIT;
-    barrier.operation = HVRUN_BARRIER;
+    const hvrun_request barrier = barrier_request();
     if (rank.rank == 0) {
       expect(rank.enqueue(allreduce_request("x", &one, &value, &value), &handle).ok(), "enqueue");
       const Status status =

@@ -5,6 +5,8 @@
 
 #include <time.h>
 
+#include <utility>
+
 #include "tests/ranks/engine/job.h"
 
 using namespace hv;
@@ -29,6 +31,20 @@ struct SetOnExit {
     flag = true;
     flag.notify_all();
   }
+};
+
+// One more of those that have come so far: by come(), or, also when the test fails, at the end.
+class Milestone {
+ public:
+  explicit Milestone(std::atomic<int>& count) : count_(count) {}
+  ~Milestone() { come(); }
+  void come() {
+    if (!std::exchange(has_come_, true)) ++count_;
+  }
+
+ private:
+  std::atomic<int>& count_;
+  bool has_come_ = false;
 };
 
 // Throws if this process, both ranks of it, uses more than a thousandth of a core over 2 s.
@@ -79,13 +95,13 @@ TEST_CASE("a shutdown beside a wait ends that wait") {
     }
     const std::int64_t one = 1;
     float value = 1;
+    const SetOnExit ended{is_ended};
     std::uint64_t handle = 0;
     expect(rank.enqueue(allreduce_request("never", &one, &value, &value), &handle).ok(), "enqueue");
     Status outcome;
     std::thread waiter([&] { outcome = rank.wait(handle); });
     rank.context.shutdown();
     waiter.join();
-    is_ended = true;
     expect(outcome.code == StatusCode::kShutdown, outcome.message);
   });
 }
@@ -106,11 +122,13 @@ TEST_CASE(
         while (ended < rank.size - 1) std::this_thread::yield();  // the dead say no goodbye
         return;
       }
+      const Milestone end(ended);
+      Milestone enqueued(pending);
       std::uint64_t handle = 0;
       expect(rank.enqueue(allreduce_request("pending", &one, &value, &value), &handle).ok(),
              "enqueue");
       const TimePoint start = now();
-      ++pending;
+      enqueued.come();
       const Status status = rank.wait(handle);
       expect(now() - start < std::chrono::seconds(2), "too late");
       expect(status.code == StatusCode::kPeerLost, status.message);
@@ -119,7 +137,6 @@ TEST_CASE(
              status.message);
       const Status later = rank.run(allreduce_request("later", &one, &value, &value));
       expect(later.code == StatusCode::kPeerLost && contains(later.message, name), later.message);
-      ++ended;
     });
   }
 }
@@ -135,14 +152,15 @@ TEST_CASE("a loss is noticed although nobody waits") {
     }
     const std::int64_t one = 1;
     float value = 1;
+    const Milestone end(ended);
+    Milestone is_enqueued(enqueued);
     std::uint64_t handle = 0;
     expect(rank.enqueue(allreduce_request("pending", &one, &value, &value), &handle).ok(),
            "enqueue");
-    ++enqueued;
+    is_enqueued.come();
     const OperationPtr operation = rank.context.find(handle);
     while (!operation->is_done) std::this_thread::yield();
     expect(operation->outcome.code == StatusCode::kPeerLost, operation->outcome.message);
-    ++ended;
   });
 }
 

@@ -46,6 +46,10 @@ void run_rank(const RankIdentity& who, InprocStoreHub& hub, const JobOptions& op
     Rank rank{who.rank, who.size, *context, hub, at};
     at("joined");
     body(rank);
+    // Together, as far as that is still possible: whoever has less to do would end what the others
+    // have in flight.
+    at("waiting for the others' end");
+    if (options.shuts_down) (void)rank.run(barrier_request());
     at("shutting down");
     if (options.shuts_down) context->shutdown();
   } catch (const std::exception& error) {
@@ -106,6 +110,12 @@ void run_job(const JobOptions& options, const std::function<void(Rank&)>& body) 
 
 void expect(bool condition, const std::string& words) {
   if (!condition) throw std::runtime_error(words);
+}
+
+hvrun_request barrier_request() {
+  hvrun_request request = HVRUN_REQUEST_INIT;
+  request.operation = HVRUN_BARRIER;
+  return request;
 }
 
 hvrun_request allreduce_request(const char* name, const std::int64_t* count, const void* input,

@@ -37,7 +37,7 @@ struct JobOptions {
   Environment environment;
   RankKind kind = RankKind::kThreadsOneMapping;
   std::chrono::seconds deadline{120};
-  bool shuts_down = true;  // false: body does
+  bool shuts_down = true;  // after a barrier; false: body does
   int epoch = 0;
 };
 
@@ -48,6 +48,7 @@ void run_job(const JobOptions& options, const std::function<void(Rank&)>& body);
 void expect(bool condition, const std::string& words);
 
 // Requests as a C program would write them; shape must live until the request was read.
+hvrun_request barrier_request();
 hvrun_request allreduce_request(const char* name, const std::int64_t* count, const void* input,
                                 void* output, hvrun_type type = HVRUN_FLOAT32,
                                 hvrun_reduction reduction = HVRUN_SUM);

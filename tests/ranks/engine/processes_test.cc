@@ -11,92 +11,32 @@
 #include <filesystem>
 #include <functional>
 
-#include "src/rendezvous/forked_store.h"
-#include "tests/ranks/engine/job.h"
+#include "tests/ranks/engine/processes.h"
 
 using namespace hv;
 using namespace hv::runtime;
 
 namespace {
 
-// Each rank a child of this process; body's value is its exit code. The parent plays the agent.
-struct Processes {
-  Processes(const JobShape& shape, const std::function<int(Context&)>& body,
-            std::chrono::milliseconds leaves_within = ContextParts().leave_limit)
-      : hub(size_of(shape)), leave_limit(leaves_within) {
-    const auto identities = identities_of(shape);
-    std::fflush(nullptr);
-    for (const RankIdentity& who : identities) {
-      const pid_t child = ::fork();
-      REQUIRE(child >= 0);
-      if (child == 0) ::_exit(run(who, body));
-      children.push_back(child);
-    }
-  }
-  ~Processes() {
-    for (const pid_t child : children) ::kill(child, SIGKILL);
-    for (const pid_t child : children) ::waitpid(child, nullptr, 0);
-  }
-
-  int run(const RankIdentity& who, const std::function<int(Context&)>& body) {
-    ContextParts parts;
-    parts.identity = who;
-    parts.store = hub.store(who.rank);
-    parts.fabric.addresses = {"127.0.0.1"};
-    parts.leave_limit = leave_limit;
-    std::shared_ptr<Context> context;
-    const Status joined = Context::join(std::move(parts), &context);
-    if (!joined.ok()) {
-      std::fprintf(stderr, "rank %d: %s\n", who.rank, joined.message.c_str());
-      return 100;
-    }
-    const int code = body(*context);
-    context->shutdown();
-    return code;
-  }
-
-  int exit_code(int rank) {
-    int state = 0;
-    const auto index = static_cast<std::size_t>(rank);
-    if (::waitpid(children[index], &state, 0) != children[index]) return -1;
-    children.erase(children.begin() + rank);
-    return WIFEXITED(state) ? WEXITSTATUS(state) : 200 + WTERMSIG(state);
-  }
-
-  void await_stopped(int rank) {
-    int state = 0;
-    const pid_t child = children[static_cast<std::size_t>(rank)];
-    REQUIRE(::waitpid(child, &state, WUNTRACED) == child);
-    REQUIRE(WIFSTOPPED(state));
-  }
-
-  ForkedStoreHub hub;
-  std::chrono::milliseconds leave_limit;
-  std::vector<pid_t> children;
-};
-
 Status allreduce(Context& context, const char* name, std::vector<float>& data) {
   const auto count = static_cast<std::int64_t>(data.size());
-  const hvrun_request request = allreduce_request(name, &count, data.data(), data.data());
-  OperationPtr operation;
-  if (Status status = read_request(&request, context.identity().size, &operation); !status.ok())
-    return status;
-  return context.run(std::move(operation));
+  return run_in(context, allreduce_request(name, &count, data.data(), data.data()));
 }
 
-Status allgather(Context& context, const std::vector<std::byte>& data) {
+// An allgather of bytes or, with splits, an alltoall.
+Status exchange(Context& context, const std::vector<std::byte>& data,
+                const std::vector<std::int64_t>& splits) {
   const auto count = static_cast<std::int64_t>(data.size());
   hvrun_request request = HVRUN_REQUEST_INIT;
-  request.operation = HVRUN_ALLGATHER;
+  request.operation = splits.empty() ? HVRUN_ALLGATHER : HVRUN_ALLTOALL;
   request.name = "rows";
   request.type = HVRUN_UINT8;
   request.ndim = 1;
   request.shape = &count;
   request.input = data.data();
-  OperationPtr operation;
-  if (Status status = read_request(&request, context.identity().size, &operation); !status.ok())
-    return status;
-  return context.run(std::move(operation));
+  request.splits = splits.data();
+  request.split_count = splits.size();
+  return run_in(context, request);
 }
 
 // From now on this process gets no more than so many further bytes.
@@ -145,22 +85,28 @@ TEST_CASE("a child that a rank forks keeps none of the runtime's descriptors") {
   for (int rank = 0; rank < 3; ++rank) CHECK(job.exit_code(0) == 0);
 }
 
-TEST_CASE("a rank without memory for a gathered result ends the job with words, and nobody hangs") {
-  const std::function<int(Context&)> body = [](Context& context) {
-    const std::vector<std::byte> data(std::size_t{64} << 20);
-    const bool is_poor = context.identity().rank == 1;
-    if (is_poor && !limit_memory(std::size_t{100} << 20)) return 1;
-    const Status status = allgather(context, data);
-    if (status.message.find("out of memory") == std::string::npos) return 2;
-    if (status.message.find("tensor 'rows'") == std::string::npos) return 3;
-    if (is_poor) return status.code == StatusCode::kMemory ? 0 : 4;
-    if (status.code != StatusCode::kPeerLost) return 5;
-    return status.message.find("rank 1 gave up") == std::string::npos ? 6 : 0;
-  };
-  for (const JobShape& shape : {JobShape{3}, JobShape{2, 1}}) {
-    CAPTURE(name_of(shape));
-    Processes job(shape, body);
-    for (int rank = 0; rank < 3; ++rank) CHECK(job.exit_code(0) == 0);
+// Rank 1 gets 128 MiB or more and has 100 for it.
+TEST_CASE("a rank without memory for what it gets ends the job with words, and nobody hangs") {
+  constexpr std::int64_t kBytes = std::int64_t{64} << 20;
+  for (const auto& splits :
+       {std::vector<std::int64_t>{}, std::vector<std::int64_t>{0, kBytes, 0}}) {
+    const std::function<int(Context&)> body = [&](Context& context) {
+      const std::vector<std::byte> data(kBytes);
+      const bool is_poor = context.identity().rank == 1;
+      if (is_poor && !limit_memory(std::size_t{100} << 20)) return 1;
+      const Status status = exchange(context, data, splits);
+      if (status.message.find("out of memory") == std::string::npos) return 2;
+      if (status.message.find("tensor 'rows'") == std::string::npos) return 3;
+      if (is_poor) return status.code == StatusCode::kMemory ? 0 : 4;
+      if (status.code != StatusCode::kPeerLost) return 5;
+      return status.message.find("rank 1 gave up") == std::string::npos ? 6 : 0;
+    };
+    for (const JobShape& shape : {JobShape{3}, JobShape{2, 1}}) {
+      CAPTURE(name_of(shape));
+      CAPTURE(splits.empty());
+      Processes job(shape, body);
+      for (int rank = 0; rank < 3; ++rank) CHECK(job.exit_code(0) == 0);
+    }
   }
 }
 

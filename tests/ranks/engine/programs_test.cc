@@ -1,4 +1,5 @@
-// Random programs: many tensors in another order on each rank, against a plain reference.
+// Random programs: operations of every kind in overlapping process sets that come and go, in
+// another order on each rank, against a plain reference.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
@@ -6,179 +7,297 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <random>
+#include <thread>
 
-#include "tests/ranks/engine/job.h"
-#include "tests/ranks/reference.h"
+#include "tests/ranks/engine/processes.h"
+#include "tests/ranks/engine/random_program.h"
 
 using namespace hv;
 using namespace hv::runtime;
 
 namespace {
 
-// One operation of the program; the same on every rank.
-struct Planned {
-  std::string name;
-  CollectiveKind kind;
-  ElementType type;
-  Reduction reduction;
-  int root;
-  std::vector<std::int64_t> extents;  // elements by rank; all equal unless it gathers
-  std::uint64_t seed;
+// A rank of a program, be it a thread or a process.
+struct Player {
+  Context& context;
+  int rank;
+  int size;
+  std::function<void(const std::string&)> at;
 };
-
-double test_scale() {
-  const Environment environment = Environment::of_process();
-  return std::atof(environment.get_or("HVRUN_TEST_SCALE", "1").c_str());
-}
-
-// Names come again from one window to the next, so that the cache is hit, missed and evicted.
-std::vector<Planned> plan_window(std::mt19937_64& random, int size, int window) {
-  std::vector<Planned> plan;
-  const int count = 1 + static_cast<int>(random() % 20);
-  for (int i = 0; i < count; ++i) {
-    const bool repeats = random() % 4 != 0;
-    Planned next;
-    next.name = "t" + std::to_string(i) + (repeats ? "" : "." + std::to_string(window));
-    next.kind = static_cast<CollectiveKind>(1 + (repeats ? i % 3 : static_cast<int>(random() % 4)));
-    next.type = all_types()[repeats ? static_cast<std::size_t>(i) % all_types().size()
-                                    : random() % all_types().size()];
-    next.reduction = all_reductions()[random() % all_reductions().size()];
-    if (next.type == ElementType::kBool && next.reduction == Reduction::kAverage)
-      next.reduction = Reduction::kMax;
-    next.root = static_cast<int>(random() % static_cast<std::uint64_t>(size));
-    const std::int64_t elements =
-        static_cast<std::int64_t>(random() % (random() % 8 == 0 ? 60000 : 300));
-    for (int rank = 0; rank < size; ++rank) {
-      const bool gathers = next.kind == CollectiveKind::kAllgather;
-      next.extents.push_back(gathers ? static_cast<std::int64_t>(random() % 100) : elements);
-    }
-    next.seed = random();
-    plan.push_back(std::move(next));
-  }
-  return plan;
-}
-
-Bytes input_of(const Planned& planned, int rank) {
-  return random_elements(planned.type,
-                         static_cast<std::size_t>(planned.extents[static_cast<std::size_t>(rank)]),
-                         planned.seed + static_cast<std::uint64_t>(rank));
-}
-
-Bytes expected_of(const Planned& planned, int size) {
-  std::vector<Bytes> inputs;
-  for (int rank = 0; rank < size; ++rank) inputs.push_back(input_of(planned, rank));
-  switch (planned.kind) {
-    case CollectiveKind::kBroadcast:
-      return inputs[static_cast<std::size_t>(planned.root)];
-    case CollectiveKind::kBarrier:
-      return {};
-    case CollectiveKind::kAllgather: {
-      Bytes all;
-      for (const Bytes& input : inputs) all.insert(all.end(), input.begin(), input.end());
-      return all;
-    }
-    case CollectiveKind::kAllreduce:
-      break;
-  }
-  CollectiveRequest request;
-  request.kind = CollectiveKind::kAllreduce;
-  request.type = planned.type;
-  const bool averages = planned.reduction == Reduction::kAverage;
-  request.reduction = averages ? Reduction::kSum : planned.reduction;
-  request.divisor = averages ? size : 1;
-  return reference_allreduce(request, inputs);
-}
 
 struct Running {
   const Planned* planned;
-  Bytes input;
-  Bytes output;
-  std::uint64_t handle;
+  int place;
+  Bytes input{};
+  Bytes output{};
+  std::vector<std::int64_t> splits{};
+  std::vector<std::int64_t> shape{};
+  std::vector<std::int64_t> long_indices{};
+  std::vector<std::int32_t> short_indices{};
+  std::uint64_t handle = 0;
 };
 
-hvrun_request request_of(const Planned& planned, Running& running, const std::int64_t* extent,
-                         bool in_place) {
+enum class Output { kInPlace, kApart, kOfLibrary };
+
+void add_indices(const Planned& planned, Running& running, hvrun_request* request) {
+  running.long_indices = indices_of(planned, running.place);
+  running.short_indices.assign(running.long_indices.begin(), running.long_indices.end());
+  running.shape.push_back(kSparseColumns);
+  request->shape = running.shape.data();
+  request->ndim = 2;
+  request->index_type = planned.has_long_indices ? HVRUN_INT64 : HVRUN_INT32;
+  request->indices = running.short_indices.data();
+  if (planned.has_long_indices) request->indices = running.long_indices.data();
+}
+
+hvrun_request request_of(const Planned& planned, Running& running, Output output) {
   hvrun_request request = HVRUN_REQUEST_INIT;
   request.operation = static_cast<hvrun_operation>(planned.kind);
   request.name = planned.name.c_str();
+  request.process_set = planned.members.set;
   if (planned.kind == CollectiveKind::kBarrier) return request;
   request.type = static_cast<hvrun_type>(planned.type);
-  if (planned.kind == CollectiveKind::kAllreduce)
+  request.group = planned.group;
+  request.group_size = planned.group_size;
+  request.compression = static_cast<hvrun_compression>(planned.compression);
+  if (has_reduction(planned.kind))
     request.reduction = static_cast<hvrun_reduction>(planned.reduction);
   request.root = planned.root;
+  running.shape = {planned.extents[static_cast<std::size_t>(running.place)]};
   request.ndim = 1;
-  request.shape = extent;
+  request.shape = running.shape.data();
   request.input = running.input.data();
-  if (planned.kind == CollectiveKind::kAllgather) return request;  // the library owns the result
-  if (!in_place) running.output.resize(running.input.size());
-  request.output = in_place ? running.input.data() : running.output.data();
+  const bool sends = planned.kind == CollectiveKind::kSend && running.place == planned.root;
+  if (sends) request.root = planned.receiver;
+  if (planned.kind == CollectiveKind::kSend && !sends) request.operation = HVRUN_RECEIVE;
+  if (planned.kind == CollectiveKind::kAlltoall) {
+    running.splits = splits_of(planned, running.place);
+    request.splits = running.splits.data();
+    request.split_count = running.splits.size();
+  }
+  if (planned.is_sparse()) add_indices(planned, running, &request);
+  const bool is_of_library = output == Output::kOfLibrary && planned.kind != CollectiveKind::kSend;
+  if (planned.kind == CollectiveKind::kAllgather || planned.is_sparse() || is_of_library || sends)
+    return request;
+  // The result may be larger than the input it lies in.
+  Bytes& target = output == Output::kInPlace ? running.input : running.output;
+  target.resize(std::max(target.size(), result_bytes(planned, running.place)));
+  request.input = request.operation == HVRUN_RECEIVE ? nullptr : running.input.data();
+  request.output = target.data();
   return request;
 }
 
-void check(const Rank& rank, const Running& running) {
+std::vector<std::int64_t> indices_in(const Operation& result, const Planned& planned,
+                                     std::size_t count) {
+  const void* const indices = result.owned_indices.get();
+  if (planned.has_long_indices) {
+    const auto* const begin = static_cast<const std::int64_t*>(indices);
+    return {begin, begin + count};
+  }
+  const auto* const begin = static_cast<const std::int32_t*>(indices);
+  return {begin, begin + count};
+}
+
+void check(const Player& player, const Running& running) {
   const Planned& planned = *running.planned;
-  const OperationPtr operation = rank.context.find(running.handle);
+  if (planned.kind == CollectiveKind::kSend && running.place == planned.root) return;
+  const OperationPtr operation = player.context.find(running.handle);
   Bytes actual(operation->result_bytes);
   if (!actual.empty()) std::memcpy(actual.data(), operation->output, actual.size());
-  const int ulps =
-      planned.reduction == Reduction::kProduct || planned.reduction == Reduction::kAverage ? 4 : 0;
-  const std::string difference =
-      first_difference(planned.type, expected_of(planned, rank.size), actual, ulps);
-  expect(difference.empty(), planned.name + " (" + collective_name(planned.kind) + " of " +
-                                 element_type_name(planned.type) + "): " + difference);
+  const std::string what = planned.name + " of set " + std::to_string(planned.members.set) + " (" +
+                           collective_name(planned.kind) + " of " +
+                           element_type_name(planned.type) + "): ";
+  const std::string mistake = first_mistake(planned, running.place, actual);
+  expect(mistake.empty(), what + mistake);
+  if (!planned.is_sparse()) return;
+  const std::vector<std::int64_t> expected = expected_indices(planned);
+  expect(indices_in(*operation, planned, expected.size()) == expected, what + "other indices");
+}
+
+void enqueue(const Player& player, const hvrun_request& request, int members,
+             std::uint64_t* handle) {
+  OperationPtr operation;
+  Status status = read_request(&request, members, &operation);
+  if (status.ok()) status = player.context.enqueue(std::move(operation), handle);
+  expect(status.ok(), status.message);
 }
 
 // Enqueues a window in this rank's own order, waits in another one, now and then by polling.
-void run_window(Rank& rank, const std::vector<Planned>& plan, std::mt19937_64& own) {
+void run_window(const Player& player, const std::vector<Planned>& plan, std::mt19937_64& own) {
   std::vector<std::unique_ptr<Running>> all;
   for (const Planned& planned : plan) {
-    all.push_back(
-        std::make_unique<Running>(Running{&planned, input_of(planned, rank.rank), {}, 0}));
+    const int place = planned.members.place_of(player.rank);
+    if (!planned.takes_part(place)) continue;
+    all.push_back(std::make_unique<Running>(Running{&planned, place}));
+    const bool receives = planned.kind == CollectiveKind::kSend && place == planned.receiver;
+    if (!receives) all.back()->input = input_of(planned, place);
   }
   std::shuffle(all.begin(), all.end(), own);
-  for (auto& running : all) {
-    const std::int64_t extent = running->planned->extents[static_cast<std::size_t>(rank.rank)];
-    const hvrun_request request = request_of(*running->planned, *running, &extent, own() % 2 == 0);
-    const Status status = rank.enqueue(request, &running->handle);
-    expect(status.ok(), status.message);
-  }
+  for (auto& running : all)
+    enqueue(player, request_of(*running->planned, *running, static_cast<Output>(own() % 3)),
+            player.size, &running->handle);
   std::shuffle(all.begin(), all.end(), own);
   for (auto& running : all) {
-    rank.at("waiting for " + running->planned->name);
-    while (own() % 3 == 0 && !rank.context.find(running->handle)->is_done)
-      std::this_thread::yield();
-    const Status status = rank.wait(running->handle);
+    player.at("waiting for " + running->planned->name);
+    const OperationPtr operation = player.context.find(running->handle);
+    while (own() % 3 == 0 && !operation->is_done) std::this_thread::yield();
+    const Status status = player.context.wait(*operation, TimePoint::max());
     expect(status.ok(), status.message);
-    check(rank, *running);
-    expect(rank.context.release(running->handle), "release");
+    check(player, *running);
+    expect(player.context.release(running->handle), "release");
   }
 }
 
-void run_program(std::uint64_t seed, const JobOptions& options) {
+// The members of a set run out of data one after the other: sums of those that still have some.
+void run_to_join(const Player& player, const Members& members, std::mt19937_64& shared) {
+  std::vector<int> steps;
+  for (int member = 0; member < members.size(); ++member)
+    steps.push_back(static_cast<int>(shared() % 4));
+  const int longest = *std::max_element(steps.begin(), steps.end());
+  const auto count = static_cast<std::int64_t>(shared() % 3000);
+  const int place = members.place_of(player.rank);
+  if (place < 0) return;
+  for (int step = 0; step < steps[static_cast<std::size_t>(place)]; ++step) {
+    player.at("step " + std::to_string(step) + " before its join");
+    std::vector<std::int32_t> data(static_cast<std::size_t>(count), 1 << place);
+    std::int32_t expected = 0;
+    for (int member = 0; member < members.size(); ++member)
+      if (steps[static_cast<std::size_t>(member)] > step) expected += 1 << member;
+    hvrun_request request =
+        allreduce_request("before the join", &count, data.data(), data.data(), HVRUN_INT32);
+    request.process_set = members.set;
+    const Status status = run_in(player.context, request);
+    expect(status.ok(), status.message);
+    expect(data == std::vector<std::int32_t>(data.size(), expected), "a sum before the join");
+  }
+  player.at("joining");
+  hvrun_request request = HVRUN_REQUEST_INIT;
+  request.operation = HVRUN_JOIN;
+  request.process_set = members.set;
+  OperationPtr join;
+  expect(read_request(&request, player.size, &join).ok(), "a join");
+  const Status status = player.context.run(join);
+  expect(status.ok(), status.message);
+  const bool is_member = join->last_joined >= 0 && join->last_joined < members.size();
+  expect(is_member, "who joined last");
+  // Whoever has a step more than all others joins after they have.
+  if (std::count(steps.begin(), steps.end(), longest) == 1)
+    expect(steps[static_cast<std::size_t>(join->last_joined)] == longest, "who joined last");
+}
+
+Members every_rank(int size) {
+  Members all;
+  for (int rank = 0; rank < size; ++rank) all.ranks.push_back(rank);
+  return all;
+}
+
+// Adds a set of some ranks, if there is none of just those.
+void add_set(const Player& player, std::mt19937_64& shared, std::vector<Members>* sets) {
+  Members next;
+  for (int other = 0; other < player.size; ++other)
+    if (shared() % 2 == 0) next.ranks.push_back(other);
+  const bool is_there = std::any_of(
+      sets->begin(), sets->end(), [&](const Members& known) { return known.ranks == next.ranks; });
+  if (next.ranks.empty() || is_there) return;
+  player.at("adding a set");
+  const Status status =
+      player.context.add_process_set({next.ranks.begin(), next.ranks.end()}, &next.set);
+  expect(status.ok(), status.message);
+  sets->push_back(std::move(next));
+}
+
+void remove_set(const Player& player, std::mt19937_64& shared, std::vector<Members>* sets) {
+  if (sets->size() == 1) return;
+  const auto victim =
+      sets->begin() + 1 + static_cast<std::ptrdiff_t>(shared() % (sets->size() - 1));
+  player.at("removing set " + std::to_string(victim->set));
+  const Status status = player.context.remove_process_set(victim->set);
+  expect(status.ok(), status.message);
+  sets->erase(victim);
+}
+
+void play(const Player& player, std::uint64_t seed) {
+  std::mt19937_64 shared(seed), own(seed * 1000 + static_cast<std::uint64_t>(player.rank));
+  std::vector<Members> sets{every_rank(player.size)};
+  for (int window = 0; window < 4; ++window) {
+    if (shared() % 3 == 0) remove_set(player, shared, &sets);
+    if (shared() % 3 != 0) add_set(player, shared, &sets);
+    run_window(player, plan_window(shared, sets, window), own);
+    if (shared() % 3 == 0) run_to_join(player, sets[shared() % sets.size()], shared);
+  }
+}
+
+// A cache of 5 evicts all the time; a threshold of 2 KiB splits what could be fused.
+Environment knobs_of(std::uint64_t seed) {
+  Environment knobs;
+  if (seed % 3 == 0) knobs.set("HVRUN_CACHE_CAPACITY", seed % 2 == 0 ? "0" : "5");
+  if (seed % 4 == 0) knobs.set("HVRUN_FUSION_THRESHOLD", seed % 8 == 0 ? "0" : "2K");
+  if (seed % 5 == 0) knobs.set("HVRUN_DETERMINISTIC", "1");
+  return knobs;
+}
+
+void play_as_threads(const JobShape& shape, std::uint64_t seed) {
+  JobOptions options;
+  options.shape = shape;
+  options.kind = seed % 2 == 0 ? RankKind::kThreadsOneMapping : RankKind::kThreadsMemfd;
+  options.environment = knobs_of(seed);
   run_job(options, [seed](Rank& rank) {
-    std::mt19937_64 shared(seed), own(seed * 1000 + static_cast<std::uint64_t>(rank.rank));
-    for (int window = 0; window < 6; ++window)
-      run_window(rank, plan_window(shared, rank.size, window), own);
+    play(Player{rank.context, rank.rank, rank.size, rank.at}, seed);
   });
+}
+
+void play_as_processes(const JobShape& shape, std::uint64_t seed) {
+  Processes job(shape, [seed](Context& context) {
+    const RankIdentity& who = context.identity();
+    std::string position;
+    try {
+      const auto at = [&](const std::string& where) { position = where; };
+      play(Player{context, who.rank, who.size, at}, seed);
+      hvrun_request barrier = HVRUN_REQUEST_INIT;
+      barrier.operation = HVRUN_BARRIER;  // nobody leaves before all are through
+      return run_in(context, barrier).ok() ? 0 : 1;
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "rank %d, %s: %s\n", who.rank, position.c_str(), error.what());
+      return 2;
+    }
+  });
+  for (int rank = 0; rank < size_of(shape); ++rank) CHECK(job.exit_code(0) == 0);
+}
+
+// of_full: so many of the 10,000 programs under --full; a quick run has far fewer.
+void play_programs(int of_full, const std::vector<JobShape>& shapes, std::uint64_t first_seed,
+                   void (*how)(const JobShape&, std::uint64_t)) {
+  const Environment environment = Environment::of_process();
+  const double scale = std::atof(environment.get_or("HVRUN_TEST_SCALE", "1").c_str());
+  const double share = scale >= 1 ? scale : 0.3 * scale;
+  const int programs = std::max(static_cast<int>(shapes.size()), static_cast<int>(of_full * share));
+  for (int i = 0; i < programs; ++i) {
+    const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(i);
+    const JobShape& shape = shapes[static_cast<std::size_t>(i) % shapes.size()];
+    CAPTURE(seed);
+    CAPTURE(name_of(shape));
+    how(shape, seed);
+  }
 }
 
 }  // namespace
 
-TEST_CASE("random programs yield what a plain reference yields, whatever the order on each rank") {
-  const std::vector<JobShape> shapes{{2}, {3}, {4}, {8}, {2, 2}, {1, 2, 3}, {1, 1, 1}};
-  const int programs = std::max(7, static_cast<int>(70 * test_scale()));
-  for (int i = 0; i < programs; ++i) {
-    const auto seed = static_cast<std::uint64_t>(20261121 + i);
-    JobOptions options;
-    options.shape = shapes[static_cast<std::size_t>(i) % shapes.size()];
-    options.kind = i % 2 == 0 ? RankKind::kThreadsOneMapping : RankKind::kThreadsMemfd;
-    // A cache of 5 evicts all the time; a threshold of 2 KiB splits what could be fused.
-    if (i % 3 == 0) options.environment.set("HVRUN_CACHE_CAPACITY", std::to_string(i % 2 * 5));
-    if (i % 4 == 0) options.environment.set("HVRUN_FUSION_THRESHOLD", i % 8 == 0 ? "0" : "2K");
-    if (i % 5 == 0) options.environment.set("HVRUN_DETERMINISTIC", "1");
-    CAPTURE(seed);
-    CAPTURE(name_of(options.shape));
-    run_program(seed, options);
-  }
+TEST_CASE("random programs yield what a reference yields, up to five ranks of a host") {
+  play_programs(2500, {{2}, {3}, {4}, {5}}, 20261121, play_as_threads);
+}
+
+TEST_CASE("random programs yield what a reference yields, up to eight ranks of a host") {
+  play_programs(1500, {{6}, {7}, {8}}, 20271121, play_as_threads);
+}
+
+TEST_CASE("random programs yield what a reference yields, two hosts") {
+  play_programs(2500, {{1, 1}, {2, 2}, {1, 3}, {2, 1}}, 20281121, play_as_threads);
+}
+
+TEST_CASE("random programs yield what a reference yields, three hosts and more") {
+  play_programs(2000, {{1, 1, 1}, {1, 2, 3}, {2, 1, 1, 2}}, 20291121, play_as_threads);
+}
+
+TEST_CASE("random programs yield what a reference yields, processes") {
+  play_programs(1500, {{3}, {2, 1}, {1, 2, 2}, {4}}, 20301121, play_as_processes);
 }

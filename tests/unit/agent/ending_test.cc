@@ -11,6 +11,7 @@
 #include "launcher/facts/cgroup_paths.h"
 #include "launcher/facts/read_file.h"
 #include "src/base/text.h"
+#include "src/rendezvous/messages.h"
 #include "tests/unit/agent/agent_client.h"
 
 using namespace hv;
@@ -200,7 +201,8 @@ TEST_CASE("names of agent and guard do not match each other") {
     return read_file("/proc/" + std::to_string(pid) + "/" + file);
   };
   CHECK(words(client.agent(), "comm") == "hvrun-agent\n");
-  CHECK(words(client.guard(), "comm") == "hvrun-guard\n");
+  // The guard is forked first and takes its name then.
+  wait_until([&] { return words(client.guard(), "comm") == "hvrun-guard\n"; }, "the guard's name");
   CHECK(words(client.guard(), "cmdline").find("agent") == std::string::npos);
   CHECK(client.finish() == 0);
 }
@@ -347,11 +349,12 @@ TEST_CASE("a query tells who is on the way out") {
 TEST_CASE("the end of a rank that had joined without goodbye is told as such") {
   AgentClient client;
   const wire::SetUp reply = client.set_up();
-  wire::Launch launch =
-      launch_of({"/usr/bin/python3", "-c",
-                 "import socket,struct,os\ns=socket.socket(socket.AF_UNIX)\n"
-                 "s.connect('\\0'+os.environ['SOCKET'][1:])\n"
-                 "s.sendall(struct.pack('<IBIII',13,1,1,0,0))\nassert len(s.recv(100))==37"});
+  wire::Launch launch = launch_of({"/usr/bin/python3", "-c",
+                                   "import socket,struct,os\ns=socket.socket(socket.AF_UNIX)\n"
+                                   "s.connect('\\0'+os.environ['SOCKET'][1:])\n"
+                                   "s.sendall(struct.pack('<IBIII',13,1," +
+                                       std::to_string(rendezvous::kRankProtocol) +
+                                       ",0,0))\nassert len(s.recv(100))==37"});
   launch.environment.push_back("SOCKET=" + reply.agent_socket);
   client.start(launch);
   const auto exited = client.expect<wire::Exited>();

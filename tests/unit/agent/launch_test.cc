@@ -215,3 +215,14 @@ TEST_CASE("the master port is held and can still be bound by a rank") {
   second.send(setup);
   CHECK(second.expect<wire::Problem>().what.find("70000") != std::string::npos);
 }
+
+TEST_CASE("a range of ports that is none is refused by the agent") {
+  AgentClient client;
+  wire::Setup setup;
+  setup.hold_port = true;
+  setup.port_range = "9-8";
+  setup.job_id = client.job_id();
+  client.send(setup);
+  CHECK(client.expect<wire::Problem>().what.find("'9-8' is no range of ports") !=
+        std::string::npos);
+}

@@ -249,3 +249,24 @@ TEST_CASE("what ranks put between fences is bounded") {
   while (meeting.put(0, 0, "k", value)) REQUIRE(++accepted < 100);
   CHECK(accepted == 31);
 }
+
+TEST_CASE(
+    "ranks are told that a stop of the whole job begins and ends, also those that come later") {
+  MeetingJob job(2);
+  RawRank zero(job.socket);
+  zero.join(0);
+  zero.expect<rendezvous::Welcome>();
+  job.client.send(wire::Silence{1, true});
+  CHECK(job.client.expect<wire::SilenceNoted>().number == 1);
+  CHECK(zero.expect<rendezvous::Silence>().allowed);
+  RawRank one(job.socket);
+  one.join(1);
+  one.expect<rendezvous::Welcome>();
+  CHECK(one.expect<rendezvous::Silence>().allowed);
+  job.client.send(wire::Silence{2, true});  // known already
+  job.client.send(wire::Silence{3, false});
+  CHECK(job.client.expect<wire::SilenceNoted>().number == 2);
+  CHECK(job.client.expect<wire::SilenceNoted>().number == 3);
+  CHECK(!zero.expect<rendezvous::Silence>().allowed);
+  CHECK(!one.expect<rendezvous::Silence>().allowed);
+}

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "runtime/backend/backend_list.h"
+#include "runtime/device/kernels.h"
 #include "tests/ranks/collective_checks.h"
 
 namespace hv::runtime {
@@ -12,7 +13,8 @@ TEST_CASE("the native backend is always listed and made by name or by default") 
   run_ranks({1}, {}, [](RankContext& context) {
     for (const char* wanted : {"", "native"}) {
       std::vector<std::unique_ptr<Backend>> backends;
-      require(make_backends(context.fabric, wanted, &backends).ok(), "a backend is made");
+      require(make_backends(context.fabric.data_plane(), {wanted}, {}, &backends).ok(),
+              "a backend is made");
       require(backends.size() == 1 && std::string(backends[0]->name()) == "native",
               "it is the native one");
     }
@@ -22,10 +24,33 @@ TEST_CASE("the native backend is always listed and made by name or by default") 
 TEST_CASE("an unknown backend is refused with the names there are") {
   run_ranks({1}, {}, [](RankContext& context) {
     std::vector<std::unique_ptr<Backend>> backends;
-    const Status status = make_backends(context.fabric, "carrier-pigeon", &backends);
+    const Status status =
+        make_backends(context.fabric.data_plane(), {"carrier-pigeon"}, {}, &backends);
     require(status.code == StatusCode::kUnsupported, "refused");
     require(status.message.find("native") != std::string::npos, status.message);
     require(status.message.find("carrier-pigeon") != std::string::npos, status.message);
+  });
+}
+
+TEST_CASE("algorithms and kernels that cannot work here are refused in words") {
+  run_ranks({1}, {}, [](RankContext& context) {
+    const auto refusal = [&](const BackendSettings& settings, const JobExtent& job) {
+      std::vector<std::unique_ptr<Backend>> backends;
+      const Status status = make_backends(context.fabric.data_plane(), settings, job, &backends);
+      require(status.ok() == status.message.empty(), status.message);
+      return status.message;
+    };
+    const auto require_words = [](const std::string& message, const std::string& words) {
+      require(message.find(words) != std::string::npos, "'" + words + "' in: " + message);
+    };
+    require_words(refusal({.algorithms = "allreduce:rings"}, {4, 2}), "allreduce:shares");
+    require_words(refusal({.algorithms = "cross:ring"}, {4, 1}), "this job has 4 ranks on 1 host");
+    require_words(refusal({.algorithms = "cross:ring", .deterministic = true}, {4, 2}),
+                  "HVRUN_DETERMINISTIC");
+    require(refusal({.algorithms = "cross:ring"}, {4, 2}).empty(), "a ring on two hosts");
+    require_words(refusal({.kernels = "mmx"}, {1, 1}), "portable");
+    for (const Kernels* kernels : usable_kernels())
+      require(refusal({.kernels = kernels->name}, {1, 1}).empty(), kernels->name);
   });
 }
 

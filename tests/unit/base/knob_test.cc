@@ -17,6 +17,8 @@ const std::vector<hv::Knob> kTable{
     {"HVRUN_FLAG", hv::KnobType::kBool, "0", "Flag."},
     {"HVRUN_WAIT", hv::KnobType::kSeconds, "60", "Wait."},
     {"HVRUN_PAUSE", hv::KnobType::kSeconds, "2", "Pause.", "", "", 0, 0, "", 0.5},
+    {"HVRUN_WATCH", hv::KnobType::kSeconds, "60", "Watch.", "HOROVOD_WATCH", "", 0, INT64_MAX, "",
+     0, nullptr, "", "HOROVOD_NO_WATCH"},
     {"HVRUN_KIND", hv::KnobType::kChoice, "", "Kind.", "", "a|b", 0, INT64_MAX, "first=a|second=b"},
 };
 
@@ -47,6 +49,20 @@ TEST_CASE("a knob's value comes from its name, then its alias, then its default"
   const hv::Environment empty;
   CHECK(hv::KnobReader(kTable, empty).integer("HVRUN_BUFFER") == 64 << 20);
   CHECK(hv::KnobReader(kTable, empty).value("HVRUN_BUFFER").origin == "default");
+}
+
+TEST_CASE("a switch-off goes before the alias and behind the knob's own name") {
+  const auto watch = [](const std::vector<std::string>& entries) {
+    const auto environment = hv::Environment::from_entries(entries);
+    const hv::KnobReader knobs(kTable, environment);
+    return std::to_string(static_cast<int>(knobs.seconds("HVRUN_WATCH"))) + " by " +
+           knobs.value("HVRUN_WATCH").origin;
+  };
+  CHECK(watch({"HOROVOD_NO_WATCH=1", "HOROVOD_WATCH=5"}) == "0 by HOROVOD_NO_WATCH");
+  CHECK(watch({"HOROVOD_NO_WATCH=0", "HOROVOD_WATCH=5"}) == "5 by HOROVOD_WATCH");
+  CHECK(watch({"HOROVOD_NO_WATCH=1", "HVRUN_WATCH=7"}) == "7 by HVRUN_WATCH");
+  CHECK(watch({"HOROVOD_NO_WATCH=", "HVRUN_WATCH="}) == "60 by default");
+  CHECK(complaint("HOROVOD_NO_WATCH=perhaps").first == "HOROVOD_NO_WATCH is 'perhaps': not 0 or 1");
 }
 
 TEST_CASE("a malformed knob is an error that names variable, value and accepted form") {

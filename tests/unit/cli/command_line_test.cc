@@ -48,6 +48,7 @@ TEST_CASE("what follows -- is the program, whatever it looks like") {
 
 TEST_CASE("env as the first word is the subcommand") {
   CHECK(std::holds_alternative<EnvCommand>(parse({"env"})));
+  CHECK(std::get<EnvCommand>(parse({"env", "--algorithms"})).shows_algorithms);
   CHECK(error_of({"env", "X=1"}).find("hvrun -- env") != std::string::npos);
 }
 

@@ -5,9 +5,11 @@
 
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "runtime/collective/cross_stage.h"
+#include "runtime/collective/registry.h"
 #include "runtime/transport/placement.h"
 #include "tests/fakes/flaky_transport.h"
 
@@ -60,20 +62,18 @@ float expected(int hosts, std::size_t i) {
 
 }  // namespace
 
-TEST_CASE("both ways between hosts give the sum on every host, whatever the channels do") {
-  for (const int hosts : {2, 3, 5}) {
-    for (const std::size_t count : {1, 2, 17, 1000, 5001}) {
-      for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-        const auto exchanged = combine(hosts, 3, count, seed, cross_exchange);
-        const auto scattered = combine(hosts, 3, count, seed, cross_scatter);
-        const std::size_t stride = (count + 3) / 2 * 2;
-        for (int host = 0; host < hosts; ++host) {
-          for (std::size_t share = 0; share < 3; ++share) {
-            for (std::size_t i = share * stride; i < share * stride + count; ++i) {
-              REQUIRE(exchanged[static_cast<std::size_t>(host)][i] == expected(hosts, i));
-              REQUIRE(scattered[static_cast<std::size_t>(host)][i] == expected(hosts, i));
-            }
-          }
+TEST_CASE("every way between hosts gives the sum on every host, whatever the channels do") {
+  for (const CrossAlgorithm& way : cross_algorithms()) {
+    CAPTURE(std::string(way.name));
+    for (const int hosts : {2, 3, 5, 8}) {
+      for (const std::size_t count : {1, 2, 17, 1000, 5001}) {
+        for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+          const auto combined = combine(hosts, 3, count, seed, way.make);
+          const std::size_t stride = (count + 3) / 2 * 2;
+          for (int host = 0; host < hosts; ++host)
+            for (std::size_t share = 0; share < 3; ++share)
+              for (std::size_t i = share * stride; i < share * stride + count; ++i)
+                REQUIRE(combined[static_cast<std::size_t>(host)][i] == expected(hosts, i));
         }
       }
     }
@@ -81,8 +81,8 @@ TEST_CASE("both ways between hosts give the sum on every host, whatever the chan
 }
 
 TEST_CASE("an empty share completes in its turn") {
-  for (const auto& result : combine(3, 2, 0, 1, cross_exchange)) CHECK(result.size() == 4);
-  for (const auto& result : combine(3, 2, 0, 1, cross_scatter)) CHECK(result.size() == 4);
+  for (const CrossAlgorithm& way : cross_algorithms())
+    for (const auto& result : combine(3, 2, 0, 1, way.make)) CHECK(result.size() == 4);
 }
 
 }  // namespace hv::runtime

@@ -20,8 +20,51 @@ TEST_CASE("patience ends after spin and yield, and begins anew when something ha
   CHECK_FALSE(patience.linger(start + microseconds(160)));
 }
 
+TEST_CASE("after a yield that took long nobody yields for a while, and then again") {
+  Patience patience({microseconds(10), microseconds(5000)});
+  TimePoint time = now();
+  const auto linger_at = [&](microseconds later) {
+    time += later;
+    patience.look(time);
+    return patience.linger(time);
+  };
+  CHECK(linger_at(microseconds(0)));
+  CHECK(linger_at(microseconds(20)));   // yields
+  CHECK(linger_at(microseconds(400)));  // that took its time, but not more; yields
+  CHECK_FALSE(linger_at(microseconds(600)));
+  patience.renew();
+  CHECK(linger_at(microseconds(10000)));  // spins
+  CHECK_FALSE(linger_at(microseconds(20)));
+  patience.renew();
+  CHECK(linger_at(microseconds(10000)));
+  CHECK(linger_at(microseconds(20)));  // 20 ms have passed: yields
+}
+
+TEST_CASE(
+    "a long yield counts too when what was waited for has come meanwhile, and only a yield does") {
+  Patience patience({microseconds(10), microseconds(50)});
+  const TimePoint start = now();
+  CHECK(patience.linger(start));
+  CHECK(patience.linger(start + microseconds(20)));  // yields
+  patience.look(start + microseconds(1000));
+  patience.renew();
+  CHECK(patience.linger(start + microseconds(1010)));
+  CHECK_FALSE(patience.linger(start + microseconds(1030)));
+  Patience other({microseconds(10), microseconds(50)});
+  CHECK(other.linger(start));
+  other.look(start + microseconds(1000));
+  other.renew();
+  CHECK(other.linger(start + microseconds(1000)));
+  CHECK(other.linger(start + microseconds(1020)));
+}
+
 TEST_CASE("with more ranks than cores nobody spins, and everybody still yields") {
-  CHECK(patience_for(1).spin > Duration::zero());
-  CHECK(patience_for(1 << 20).spin == Duration::zero());
-  CHECK(patience_for(1 << 20).yield == patience_for(1).yield);
+  Topology topology;
+  topology.local_ranks = {0, 1, 2};
+  topology.usable_cores = 3;
+  CHECK(patience_for(topology).spin > Duration::zero());
+  const Duration yield = patience_for(topology).yield;
+  topology.usable_cores = 2;
+  CHECK(patience_for(topology).spin == Duration::zero());
+  CHECK(patience_for(topology).yield == yield);
 }

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <set>
 #include <string>
 
 #include "runtime/collective/allreduce.h"
@@ -22,10 +23,6 @@ CollectiveRequest request_of(CollectiveKind kind, std::int64_t count) {
   request.kind = kind;
   request.segments = {{nullptr, nullptr, count}};
   return request;
-}
-
-std::string chosen(CollectiveKind kind, std::int64_t count, const std::vector<int>& host_of) {
-  return choose_algorithm(request_of(kind, count), make_topology(0, host_of)).name;
 }
 
 }  // namespace
@@ -99,29 +96,29 @@ TEST_CASE("lanes are as many as the smallest host has ranks, and join equal loca
   CHECK(host_index(topology) == 1);
 }
 
-TEST_CASE("the algorithm is chosen by what is equal on all ranks: size and shape of the job") {
-  CHECK(chosen(CollectiveKind::kAllreduce, 1 << 20, {0}) == "alone");
-  CHECK(chosen(CollectiveKind::kAllreduce, 1 << 24, {0, 0}) == "direct");
-  CHECK(chosen(CollectiveKind::kAllreduce, 100, {0, 0, 0}) == "direct");
-  CHECK(chosen(CollectiveKind::kAllreduce, 1 << 20, {0, 0, 0}) == "shares");
-  CHECK(chosen(CollectiveKind::kAllreduce, 1, {0, 1}) == "shares");
-  CHECK(chosen(CollectiveKind::kBroadcast, 1, {0, 1}) == "tree");
-  CHECK(chosen(CollectiveKind::kAllgather, 1, {0, 0}) == "pieces");
-  CHECK(chosen(CollectiveKind::kBarrier, 0, {0}) == "byte");
-}
-
-TEST_CASE("every kind of collective has an algorithm without restrictions, listed last") {
-  for (const CollectiveKind kind : {CollectiveKind::kAllreduce, CollectiveKind::kAllgather,
-                                    CollectiveKind::kBroadcast, CollectiveKind::kBarrier}) {
-    const Algorithm* last = nullptr;
-    for (const Algorithm& algorithm : algorithms())
-      if (algorithm.kind == kind) last = &algorithm;
-    REQUIRE(last != nullptr);
-    CHECK(std::string(last->restrictions) == "none");
-    CHECK(last->up_to_bytes == SIZE_MAX);
-  }
-  CHECK(find_algorithm("shares") != nullptr);
-  CHECK(find_algorithm("no such") == nullptr);
+TEST_CASE("registry and contract's table name the same algorithms") {
+  std::set<std::string> registered, in_table;
+  for (const Algorithm& each : algorithms())
+    registered.insert(std::string(each.collective) + ":" + each.name);
+  for (const CrossAlgorithm& each : cross_algorithms())
+    registered.insert(std::string("cross:") + each.name);
+  for (const AlgorithmRow& row : algorithm_table())
+    in_table.insert(std::string(row.collective) + ":" + row.name);
+  CHECK(registered == in_table);
+  CollectiveRequest request;
+  request.kind = CollectiveKind::kAlltoall;
+  CHECK(std::string(contract_name(request)) == "alltoall");
+  request.kind = CollectiveKind::kJoin;
+  CHECK(contract_name(request) == nullptr);
+  request.kind = CollectiveKind::kAllreduce;
+  CHECK(std::string(contract_name(request)) == "allreduce");
+  request.compression = Compression::kFloat16;
+  CHECK(std::string(contract_name(request)) == "compressed");
+  request.compression = Compression::kNone;
+  request.reduction = Reduction::kAdasum;
+  CHECK(std::string(contract_name(request)) == "adasum");
+  CHECK(extent_of(make_topology(0, {0, 0, 1})).ranks == 3);
+  CHECK(extent_of(make_topology(0, {0, 0, 1})).hosts == 2);
 }
 
 }  // namespace hv::runtime

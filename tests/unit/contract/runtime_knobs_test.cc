@@ -10,6 +10,7 @@
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/contract/contract.h"
 
 namespace {
 
@@ -40,9 +41,15 @@ TEST_CASE("the runtime's defaults are well-formed and as documented") {
   CHECK(knobs.seconds("HVRUN_STALL_SECONDS") == 60);
   CHECK_FALSE(knobs.flag("HVRUN_DETERMINISTIC"));
   CHECK(knobs.text("HVRUN_BACKEND").empty());
+  CHECK(knobs.text("HVRUN_ALGORITHM").empty());
+  CHECK(knobs.text("HVRUN_KERNELS").empty());
+  CHECK(knobs.text("HVRUN_PORT_RANGE").empty());
+  CHECK(knobs.text("HVRUN_INTERFACES").empty());
+  CHECK(knobs.integer("HVRUN_STREAMS") == 1);
+  CHECK(knobs.seconds("HVRUN_PEER_TIMEOUT") == 15);
 }
 
-TEST_CASE("each runtime knob has one name of ours, at most one of Horovod's, and one sentence") {
+TEST_CASE("each runtime knob has one name of ours, at most one other, and one sentence") {
   std::set<std::string> names;
   for (const hv::Knob& knob : hv::runtime_knobs()) {
     const std::string name = knob.name, alias = knob.alias, summary = knob.summary;
@@ -50,11 +57,22 @@ TEST_CASE("each runtime knob has one name of ours, at most one of Horovod's, and
     CHECK(name.rfind("HVRUN_", 0) == 0);
     CHECK(names.insert(name).second);
     if (!alias.empty()) {
-      CHECK(alias.rfind("HOROVOD_", 0) == 0);
+      CHECK((alias.rfind("HOROVOD_", 0) == 0 || alias == hv::kJobLostAfter));  // --lost-after's
       CHECK(names.insert(alias).second);
     }
     CHECK(summary.back() == '.');
     CHECK(std::string(knob.choices).empty() == (knob.type != hv::KnobType::kChoice));
+  }
+}
+
+TEST_CASE("what of Horovod's has no meaning here is no alias, and says why") {
+  std::set<std::string> aliases;
+  for (const hv::Knob& knob : hv::runtime_knobs()) aliases.insert({knob.alias, knob.off_switch});
+  for (const hv::VainVariable& variable : hv::vain_horovod_variables()) {
+    CAPTURE(variable.name);
+    CHECK(std::string(variable.name).rfind("HOROVOD_", 0) == 0);
+    CHECK(aliases.count(variable.name) == 0);
+    CHECK(std::string(variable.why).back() == '.');
   }
 }
 
@@ -86,21 +104,37 @@ TEST_CASE("Horovod's names are read, and ours go before them") {
   CHECK(knobs.seconds("HVRUN_STALL_SECONDS") == 5);
   CHECK(knobs.text("HVRUN_LOG_LEVEL") == "warn");
   CHECK(knobs.integer("HVRUN_CACHE_CAPACITY") == 0);
+  environment.set("HOROVOD_STALL_CHECK_DISABLE", "1");
+  CHECK(knobs.seconds("HVRUN_STALL_SECONDS") == 0);
   environment.set("HVRUN_FUSION_THRESHOLD", "1K");
   CHECK(knobs.integer("HVRUN_FUSION_THRESHOLD") == 1024);
 }
 
 TEST_CASE("the runtime's limits hold at their edges") {
   const std::pair<const char*, const char*> good[] = {
-      {"HVRUN_CACHE_CAPACITY", "0"}, {"HVRUN_CACHE_CAPACITY", "1048576"},
-      {"HVRUN_STALL_SECONDS", "0"},  {"HVRUN_FUSION_THRESHOLD", "0"},
-      {"HVRUN_BACKEND", "native"},   {"HVRUN_DETERMINISTIC", "true"}};
+      {"HVRUN_CACHE_CAPACITY", "0"},   {"HVRUN_CACHE_CAPACITY", "1048576"},
+      {"HVRUN_STALL_SECONDS", "0"},    {"HVRUN_FUSION_THRESHOLD", "0"},
+      {"HVRUN_BACKEND", "native"},     {"HVRUN_DETERMINISTIC", "true"},
+      {"HVRUN_PORT_RANGE", "1-65535"}, {"HVRUN_STREAMS", "16"},
+      {"HVRUN_PEER_TIMEOUT", "0"},     {"HVRUN_PEER_TIMEOUT", "500ms"},
+      {hv::kJobLostAfter, "0.5"},      {hv::kJobLostAfter, "1080000.000"},
+      {"HVRUN_KERNELS", "avx2"},       {"HVRUN_INTERFACES", "^docker0,10.0.0.0/8"}};
   for (const auto& [name, value] : good) CHECK_FALSE(is_refused(with(name, value)));
-  const std::pair<const char*, const char*> bad[] = {
-      {"HVRUN_CACHE_CAPACITY", "-1"}, {"HVRUN_CACHE_CAPACITY", "1048577"},
-      {"HVRUN_STALL_SECONDS", "-1"},  {"HVRUN_FUSION_THRESHOLD", "-1"},
-      {"HVRUN_BACKEND", "nccl2"},     {"HVRUN_DETERMINISTIC", "2"},
-      {"HVRUN_LOG_LEVEL", "loud"}};
+  const std::pair<const char*, const char*> bad[] = {{"HVRUN_CACHE_CAPACITY", "-1"},
+                                                     {"HVRUN_CACHE_CAPACITY", "1048577"},
+                                                     {"HVRUN_STALL_SECONDS", "-1"},
+                                                     {"HVRUN_FUSION_THRESHOLD", "-1"},
+                                                     {"HVRUN_BACKEND", "nccl2"},
+                                                     {"HVRUN_DETERMINISTIC", "2"},
+                                                     {"HVRUN_LOG_LEVEL", "loud"},
+                                                     {"HVRUN_KERNELS", "mmx"},
+                                                     {"HVRUN_PORT_RANGE", "2-1"},
+                                                     {"HVRUN_INTERFACES", "10.0.0.0/33"},
+                                                     {"HVRUN_STREAMS", "0"},
+                                                     {"HVRUN_STREAMS", "17"},
+                                                     {"HVRUN_PEER_TIMEOUT", "0.4"},
+                                                     {"HVRUN_PEER_TIMEOUT", "-1"},
+                                                     {"HVRUN_PEER_TIMEOUT", "2000000000"}};
   for (const auto& [name, value] : bad) {
     CAPTURE(name);
     CHECK(is_refused(with(name, value)));

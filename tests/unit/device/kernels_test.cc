@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -99,12 +100,18 @@ Bytes step_with(const Kernels& kernels, const Case& c, bool streamed, bool copie
   return Bytes(result.begin() + static_cast<std::ptrdiff_t>(shift), result.end());
 }
 
+// Shorter than a wide step; with wide and narrow ones and a rest. Emulated: no long ones.
+std::vector<std::size_t> counts() {
+  return std::getenv("HVRUN_TEST_EMULATED") ? std::vector<std::size_t>{7, 130}
+                                            : std::vector<std::size_t>{1, 7, 33, 1000, 5003};
+}
+
 template <typename Visit>
 void for_each_case(Visit&& visit) {
   for (int type = 1; type <= 10; ++type)
     for (const Reduction reduction : kReductions)
       for (const int sources : {1, 2, 3, 5})
-        for (const std::size_t count : {1, 7, 33, 1000, 5003})
+        for (const std::size_t count : counts())
           for (const Finish finish : {Finish{}, Finish{0.5, 1}, Finish{1, 3}})
             visit(Case{static_cast<ElementType>(type), reduction, sources, count, finish});
 }
@@ -122,23 +129,110 @@ std::vector<T> reduce_values(ElementType type, Reduction reduction,
 
 }  // namespace
 
-TEST_CASE("portable and AVX2 kernels reduce to the same bits") {
-  if (avx2_kernels() == nullptr) {
-    MESSAGE("skipped: this processor has no AVX2");
-    return;
+TEST_CASE("all forms of the kernels reduce to the same bits") {
+  for (const Kernels* kernels : usable_kernels()) {
+    CAPTURE(kernels->name);
+    for_each_case([&](const Case& c) {
+      const std::string wrong =
+          difference(c.type, reduce_with(portable_kernels(), c), reduce_with(*kernels, c));
+      CHECK_MESSAGE(wrong.empty(), wrong << " in " << reduction_name(c.reduction) << " of "
+                                         << c.sources << " x " << c.count);
+    });
   }
-  for_each_case([](const Case& c) {
-    const std::string wrong =
-        difference(c.type, reduce_with(portable_kernels(), c), reduce_with(*avx2_kernels(), c));
-    CHECK_MESSAGE(wrong.empty(), wrong << " in " << reduction_name(c.reduction) << " of "
-                                       << c.sources << " x " << c.count);
-  });
+}
+
+// Zeros, infinities, NaNs and the least, the largest and some middling denormals, between random
+// bits.
+template <typename T, typename Bits>
+void sow(Bytes* tensor, std::initializer_list<Bits> specials, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (std::size_t at = 0; at + sizeof(T) <= tensor->size(); at += sizeof(T)) {
+    if (random() % 3 != 0) continue;
+    Bits bits = *(specials.begin() + random() % specials.size());
+    if (random() % 2 == 0) bits = static_cast<Bits>(bits | Bits{1} << (8 * sizeof(Bits) - 1));
+    std::memcpy(&(*tensor)[at], &bits, sizeof bits);
+  }
+}
+
+Bytes tensor_with_specials(ElementType type, std::size_t count, std::uint64_t seed) {
+  Bytes tensor = random_tensor(type, count, seed);
+  if (type == ElementType::kFloat16)
+    sow<std::uint16_t, std::uint16_t>(
+        &tensor, {0, 1, 0x3ff, 0x155, 0x400, 0x7c00, 0x7c01, 0x7e00, 0x7bff}, seed);
+  if (type == ElementType::kBfloat16)
+    sow<std::uint16_t, std::uint16_t>(
+        &tensor, {0, 1, 0x7f, 0x2a, 0x80, 0x7f80, 0x7f81, 0x7fc0, 0x7f7f}, seed);
+  if (type == ElementType::kFloat32)
+    sow<float, std::uint32_t>(
+        &tensor,
+        {0, 1, 0x7fffff, 0x2aaaaa, 0x800000, 0x7f800000, 0x7f800001, 0x7fc00000, 0x7f7fffff}, seed);
+  if (type == ElementType::kFloat64)
+    sow<double, std::uint64_t>(
+        &tensor,
+        {0, 1, 0xfffffffffffff, 0x5555555555555, 0x10000000000000, 0x7ff0000000000000,
+         0x7ff0000000000001, 0x7ff8000000000000, 0x7fefffffffffffff},
+        seed);
+  return tensor;
+}
+
+TEST_CASE("all forms agree at every length and misalignment, also of NaNs and denormals") {
+  for (int number = 1; number <= 10; ++number)
+    for (const Reduction reduction : kReductions)
+      for (std::size_t count = 0; count <= 140; ++count) {
+        const auto type = static_cast<ElementType>(number);
+        const std::size_t element = element_size(type), size = count * element;
+        // Pointers need not even be multiples of an element's size.
+        const std::size_t shift = count * 7 % 65;
+        std::vector<Bytes> inputs;
+        std::vector<const void*> sources;
+        for (const std::uint64_t s : {1, 2, 3}) {
+          Bytes input(shift * s % 64);
+          const Bytes values = tensor_with_specials(type, count, s * 1000 + count);
+          input.insert(input.end(), values.begin(), values.end());
+          inputs.push_back(std::move(input));
+          sources.push_back(inputs.back().data() + (inputs.back().size() - size));
+        }
+        const int source_count = 2 + static_cast<int>(count % 2);
+        const auto reduced = [&](const Kernels& kernels, bool steps) {
+          Bytes result(shift + size + 64, std::byte{0x5a});
+          ReduceStep step;
+          step.destination = result.data() + shift;
+          step.sources = sources.data();
+          step.source_count = source_count;
+          step.count = count;
+          step.is_streamed = count % 5 < 3;
+          if (steps) {
+            kernels.reduce_step_for(type, reduction)(step);
+          } else {
+            kernels.reduce_for(type, reduction)(step.destination, sources.data(), source_count,
+                                                count, {});
+          }
+          return result;
+        };
+        const Bytes expected = reduced(portable_kernels(), false);
+        for (const Kernels* kernels : usable_kernels())
+          for (const bool steps : {false, true}) {
+            const bool is_same = reduced(*kernels, steps) == expected;
+            CHECK_MESSAGE(is_same, kernels->name << ": " << reduction_name(reduction) << " of "
+                                                 << count << " " << element_type_name(type));
+          }
+      }
+}
+
+TEST_CASE("the forms that this processor runs are listed best first, and found by name") {
+  REQUIRE_FALSE(usable_kernels().empty());
+  CHECK(usable_kernels().back() == &portable_kernels());
+  CHECK(usable_kernels().front() == &best_kernels());
+  for (const Kernels* kernels : usable_kernels()) CHECK(find_kernels(kernels->name) == kernels);
+  CHECK(find_kernels("mmx") == nullptr);
+  std::string names;
+  for (const Kernels* kernels : usable_kernels()) names += std::string(" ") + kernels->name;
+  MESSAGE("kernels here:" << names);
 }
 
 TEST_CASE(
     "a step gives the bits of the plain reduction, streamed or not, and copies what it is given") {
-  for (const Kernels* kernels : {&portable_kernels(), avx2_kernels()}) {
-    if (kernels == nullptr) continue;
+  for (const Kernels* kernels : usable_kernels()) {
     for_each_case([&](const Case& c) {
       Case aligned = c;
       for (const bool streamed : {false, true}) {
@@ -162,8 +256,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a step folds as many sources as a host may have ranks, in their order") {
-  for (const Kernels* kernels : {&portable_kernels(), avx2_kernels()}) {
-    if (kernels == nullptr) continue;
+  for (const Kernels* kernels : usable_kernels()) {
     for (int type = 1; type <= 10; ++type)
       for (const int sources : {65, 200})
         for (const bool streamed : {false, true}) {
@@ -202,7 +295,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("halves survive the way to float32 and back, and both forms agree on every one") {
+TEST_CASE("halves survive the way to float32 and back, and all forms agree on every one") {
   std::vector<std::uint16_t> halves(65536);
   for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
   for (const std::uint16_t half : halves) {
@@ -210,8 +303,7 @@ TEST_CASE("halves survive the way to float32 and back, and both forms agree on e
     CHECK(half_from_float(float_from_half(half)) == (is_nan ? half | 0x200 : half));
   }
   const void* source = halves.data();
-  for (const Kernels* kernels : {&portable_kernels(), avx2_kernels()}) {
-    if (kernels == nullptr) continue;
+  for (const Kernels* kernels : usable_kernels()) {
     std::vector<std::uint16_t> same(halves.size());
     kernels->reduce_for(ElementType::kFloat16, Reduction::kSum)(same.data(), &source, 1,
                                                                 halves.size(), {});
@@ -234,8 +326,7 @@ TEST_CASE("float32 rounds to half as the processor does, ties to even, overflow 
   CHECK(std::isnan(float_from_bfloat(bfloat_from_float(std::numeric_limits<float>::quiet_NaN()))));
 }
 
-TEST_CASE("random float32 become the same halves in both forms") {
-  if (avx2_kernels() == nullptr) return;
+TEST_CASE("random float32 become the same halves in all forms") {
   std::mt19937 random(5);
   std::vector<std::uint16_t> a(4096), b(4096), first(4096), second(4096);
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -243,15 +334,13 @@ TEST_CASE("random float32 become the same halves in both forms") {
     b[i] = static_cast<std::uint16_t>(random());
   }
   const void* sources[] = {a.data(), b.data()};
-  for (const Reduction reduction : {Reduction::kSum, Reduction::kProduct}) {
-    portable_kernels().reduce_for(ElementType::kFloat16, reduction)(first.data(), sources, 2, 4096,
-                                                                    {});
-    avx2_kernels()->reduce_for(ElementType::kFloat16, reduction)(second.data(), sources, 2, 4096,
-                                                                 {});
-    for (std::size_t i = 0; i < first.size(); ++i) {
-      CHECK(first[i] == second[i]);
+  for (const Kernels* kernels : usable_kernels())
+    for (const Reduction reduction : {Reduction::kSum, Reduction::kProduct}) {
+      portable_kernels().reduce_for(ElementType::kFloat16, reduction)(first.data(), sources, 2,
+                                                                      4096, {});
+      kernels->reduce_for(ElementType::kFloat16, reduction)(second.data(), sources, 2, 4096, {});
+      CHECK(first == second);
     }
-  }
 }
 
 template <typename T>
@@ -270,8 +359,7 @@ void check_orders(ElementType type, const std::vector<T>& values) {
       a.push_back(first);
       b.push_back(second);
     }
-  for (const Kernels* kernels : {&portable_kernels(), avx2_kernels()}) {
-    if (kernels == nullptr) continue;
+  for (const Kernels* kernels : usable_kernels()) {
     for (const Reduction reduction : kReductions)
       for (const Finish finish : {Finish{}, Finish{0.0, 1}, Finish{1, 3}}) {
         const void* orders[2][2] = {{a.data(), b.data()}, {b.data(), a.data()}};
@@ -387,8 +475,7 @@ TEST_CASE("scaling rounds to the type, in place or not") {
 
 TEST_CASE("copies are whole at any offset and length") {
   const Bytes from = random_bytes(5000, 3);
-  for (const Kernels* kernels : {&portable_kernels(), avx2_kernels()}) {
-    if (kernels == nullptr) continue;
+  for (const Kernels* kernels : usable_kernels()) {
     for (const std::size_t offset : {0, 1, 31, 63}) {
       for (const std::size_t size : {0, 1, 63, 64, 127, 129, 4000}) {
         for (const CopyKernel copy : {kernels->copy, kernels->stream_copy}) {
@@ -402,11 +489,112 @@ TEST_CASE("copies are whole at any offset and length") {
   }
 }
 
-TEST_CASE("every type and reduction has a name") {
-  for (int number = 1; number <= 10; ++number)
-    CHECK(std::string(element_type_name(static_cast<ElementType>(number))) != "unknown type");
-  for (const Reduction reduction : kReductions)
-    CHECK(std::string(reduction_name(reduction)) != "unknown reduction");
+namespace {
+
+DotSums dots_with(const Kernels& kernels, ElementType type, const Bytes& a, const Bytes& b,
+                  std::size_t first) {
+  const std::size_t size = element_size(type), count = a.size() / size;
+  DotSums sums;
+  const DotKernel dot = kernels.dot[static_cast<int>(type)];
+  if (first > 0) dot(a.data(), b.data(), first, &sums);
+  dot(a.data() + first * size, b.data() + first * size, count - first, &sums);
+  return sums;
+}
+
+bool are_same(const DotSums& a, const DotSums& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+}  // namespace
+
+TEST_CASE("dot products and blends have the same bits in portable and AVX2, however they are cut") {
+  const Kernels* const fast = avx2_kernels() ? avx2_kernels() : &portable_kernels();
+  for (const ElementType type : {ElementType::kFloat16, ElementType::kBfloat16,
+                                 ElementType::kFloat32, ElementType::kFloat64}) {
+    for (const std::size_t count : {1, 7, 8, 513, 5003}) {
+      CAPTURE(element_type_name(type));
+      CAPTURE(count);
+      Bytes a = random_tensor(type, count, 1), b = random_tensor(type, count, 2);
+      // No NaNs here: which payload survives a sum is no promise of the dot products.
+      for (Bytes* bytes : {&a, &b})
+        for (std::size_t at = element_size(type) - 1; at < bytes->size(); at += element_size(type))
+          (*bytes)[at] &= std::byte{0xbb};
+      const DotSums whole = dots_with(portable_kernels(), type, a, b, 0);
+      CHECK(are_same(whole, dots_with(*fast, type, a, b, 0)));
+      CHECK(are_same(whole, dots_with(*fast, type, a, b, count / 2 / kDotLanes * kDotLanes)));
+      Bytes blended[2] = {Bytes(a.size()), a};
+      portable_kernels().blend[static_cast<int>(type)](blended[0].data(), a.data(), b.data(), count,
+                                                       0.3, -0.7);
+      fast->blend[static_cast<int>(type)](blended[1].data(), blended[1].data(), b.data(), count,
+                                          0.3, -0.7);
+      CHECK(blended[0] == blended[1]);
+    }
+  }
+}
+
+TEST_CASE("dot products and blends have the same bits at any address") {
+  for (const ElementType type : {ElementType::kFloat16, ElementType::kBfloat16,
+                                 ElementType::kFloat32, ElementType::kFloat64}) {
+    const std::size_t count = 1203, bytes = count * element_size(type),
+                      row = static_cast<std::size_t>(type);
+    const Bytes a(bytes + 1, std::byte{0x31}), b(bytes + 1, std::byte{0x32});  // alike everywhere
+    Bytes even(bytes), odd(bytes + 1);
+    for (const Kernels* kernels : usable_kernels()) {
+      DotSums even_sums, odd_sums;
+      kernels->dot[row](a.data(), b.data(), count, &even_sums);
+      kernels->dot[row](a.data() + 1, b.data() + 1, count, &odd_sums);
+      CHECK(are_same(even_sums, odd_sums));
+      kernels->blend[row](even.data(), a.data(), b.data(), count, 0.3, -0.7);
+      kernels->blend[row](odd.data() + 1, a.data() + 1, b.data() + 1, count, 0.3, -0.7);
+      CHECK(std::memcmp(odd.data() + 1, even.data(), bytes) == 0);
+    }
+  }
+}
+
+TEST_CASE("dot products are summed in float64, and a blend rounds once") {
+  const std::vector<float> a = {1e10f, 1.0f, 2.0f}, b = {1e10f, 3.0f, 0.5f};
+  DotSums sums;
+  best_kernels().dot[static_cast<int>(ElementType::kFloat32)](a.data(), b.data(), 3, &sums);
+  CHECK(sums.ab[0] + sums.ab[1] + sums.ab[2] == 1e20 + 3.0 + 1.0);
+  CHECK(sums.ab[1] == 3.0);
+  CHECK(sums.aa[2] == 4.0);
+  CHECK(sums.bb[2] == 0.25);
+  std::vector<float> blended(3);
+  best_kernels().blend[static_cast<int>(ElementType::kFloat32)](blended.data(), a.data(), b.data(),
+                                                                3, 0.5, 2.0);
+  CHECK(blended == std::vector<float>{2.5e10f, 6.5f, 2.0f});
+}
+
+TEST_CASE(
+    "packing for the wire has the same bits in portable and AVX2, and rounds what it scaled") {
+  const Kernels* const fast = avx2_kernels() ? avx2_kernels() : &portable_kernels();
+  for (const ElementType type : {ElementType::kFloat32, ElementType::kFloat64}) {
+    for (const Compression compression : {Compression::kFloat16, Compression::kBfloat16}) {
+      for (const double factor : {1.0, 1.0 / 3}) {
+        const std::size_t count = 5003;
+        const int row = static_cast<int>(type), column = static_cast<int>(compression);
+        const Bytes values = random_tensor(type, count, 7);
+        Bytes packed[2], unpacked[2];
+        for (const Kernels* kernels : {&portable_kernels(), fast}) {
+          const int which = kernels == fast ? 1 : 0;
+          packed[which].resize(2 * count);
+          unpacked[which].resize(values.size());
+          kernels->pack[row][column](packed[which].data(), values.data(), count, factor);
+          kernels->unpack[row][column](unpacked[which].data(), packed[which].data(), count);
+        }
+        if (fast == &portable_kernels()) packed[0] = packed[1], unpacked[0] = unpacked[1];
+        CHECK(packed[0] == packed[1]);
+        CHECK(unpacked[0] == unpacked[1]);
+      }
+    }
+  }
+  const float given[3] = {1.0f, 3e5f, -0.1f};
+  std::uint16_t half[3];
+  float back[3];
+  const int row = static_cast<int>(ElementType::kFloat32);
+  best_kernels().pack[row][static_cast<int>(Compression::kFloat16)](half, given, 3, 0.5);
+  best_kernels().unpack[row][static_cast<int>(Compression::kFloat16)](back, half, 3);
+  CHECK(back[0] == 0.5f);
+  CHECK(std::isinf(back[1]));
+  CHECK(back[2] == float_from_half(half_from_float(-0.05f)));
 }
 
 }  // namespace hv::runtime

@@ -24,7 +24,7 @@ struct Job {
   FakeWires wires{1};
   FakeFabric fabric{wires, 0};
   ThrowingBackend backend;
-  Engine engine{{}, fabric, {&backend}};
+  Engine engine{{}, fabric, {{&backend}}};
   Driver driver{engine, fabric, {}};
 };
 

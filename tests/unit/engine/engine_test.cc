@@ -29,7 +29,7 @@ struct Pair {
   FakeWires wires{2};
   FakeFabric fabrics[2]{{wires, 0}, {wires, 1}};
   ThrowingBackend backends[2];
-  Engine engines[2]{{{}, fabrics[0], {&backends[0]}}, {{}, fabrics[1], {&backends[1]}}};
+  Engine engines[2]{{{}, fabrics[0], {{&backends[0]}}}, {{}, fabrics[1], {{&backends[1]}}}};
 
   void run() {
     for (int i = 0; i < 10; ++i) {
@@ -130,7 +130,7 @@ TEST_CASE("a message that the fabric refuses ends the engine in words") {
   FakeWires wires{2};
   Refusing fabric{wires, 1};
   FakeBackend backend;
-  Engine engine{{}, fabric, {&backend}};
+  Engine engine{{}, fabric, {{&backend}}};
   const OperationPtr pending = tensor("w");
   REQUIRE(engine.enqueue(pending).ok());
   for (int i = 0; i < 3; ++i) engine.step(now());
@@ -203,4 +203,29 @@ TEST_CASE("an abort ends what runs") {
   CHECK(started[0]->outcome.code == StatusCode::kShutdown);
   CHECK(pair.engines[0].is_finished());
   CHECK(pair.backends[0].under_way == 0);
+}
+
+TEST_CASE("a stop of the process is no stall, however long, but the time in which it runs may be") {
+  using std::chrono::seconds;
+  EngineConfig config;
+  config.negotiation.stall_end = seconds(60);
+  FakeWires wires{2};
+  FakeFabric fabric{wires, 0};
+  FakeBackend backend;
+  Engine engine{config, fabric, {{&backend}}};
+  const OperationPtr receive = tensor("ours");
+  receive->description.kind = CollectiveKind::kReceive;
+  receive->tag = "ours";
+  receive->description.root = 1;
+  const OperationPtr waits = tensor("w");
+  for (const OperationPtr& operation : {receive, waits}) {
+    REQUIRE(engine.enqueue(operation).ok());
+    TimePoint time = now();
+    for (int i = 0; i < 10; ++i) engine.step(time += std::chrono::minutes(2));
+    CHECK_FALSE(operation->is_done);
+  }
+  TimePoint time = now() + std::chrono::hours(1);
+  for (int i = 0; i < 70; ++i) engine.step(time += seconds(1));
+  CHECK(receive->outcome.code == StatusCode::kStalled);
+  CHECK(waits->outcome.code == StatusCode::kStalled);
 }

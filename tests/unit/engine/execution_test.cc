@@ -25,9 +25,9 @@ OperationPtr allreduce(std::int64_t count, std::byte* data) {
 }  // namespace
 
 TEST_CASE(
-    "a group becomes one request with a segment per tensor; average becomes sum and divisor") {
+    "a group becomes one request with a segment per tensor, average becomes sum and divisor") {
   FakeBackend backend;
-  Execution execution({3, true}, {&backend});
+  Execution execution({{0, 3}, true}, {&backend});
   std::byte memory[64];
   std::vector<OperationPtr> group{allreduce(4, memory), allreduce(0, nullptr),
                                   allreduce(8, memory + 16)};
@@ -54,7 +54,7 @@ TEST_CASE(
     "an allgather's result is sized by all ranks' extents and made here if the caller gave no "
     "memory") {
   FakeBackend backend;
-  Execution execution({3, false}, {&backend});
+  Execution execution({{0, 3}, false}, {&backend});
   const std::byte memory[8]{};
   auto operation = std::make_shared<Operation>();
   operation->description.kind = CollectiveKind::kAllgather;
@@ -89,7 +89,7 @@ OperationPtr gathering(std::int64_t extent, const std::byte* data) {
 
 TEST_CASE("a gathered result that memory has no room for is a failure of the whole, with words") {
   FakeBackend backend;
-  Execution execution({2, false}, {&backend});
+  Execution execution({{0, 2}, false}, {&backend});
   const std::byte memory[4]{};
   execution.start({gathering(1, memory)}, {1, std::int64_t{1} << 58});
   CHECK(backend.requests.empty());
@@ -104,7 +104,7 @@ TEST_CASE("a gathered result beyond what can be counted is that tensor's error o
   const std::int64_t most = INT64_MAX;
   for (const auto& extents : {std::vector<std::int64_t>{most, most}, {1, most / 2}}) {
     FakeBackend backend;
-    Execution execution({2, false}, {&backend});
+    Execution execution({{0, 2}, false}, {&backend});
     const std::byte memory[4]{};
     execution.start({gathering(1, memory)}, extents);
     CHECK(backend.requests.empty());
@@ -117,7 +117,7 @@ TEST_CASE("a gathered result beyond what can be counted is that tensor's error o
 
 TEST_CASE("what moves no bytes is complete without a backend") {
   FakeBackend backend;
-  Execution execution({2, false}, {&backend});
+  Execution execution({{0, 2}, false}, {&backend});
   auto barrier = std::make_shared<Operation>();
   execution.start({barrier}, {});
   execution.start({allreduce(0, nullptr)}, {});
@@ -125,7 +125,7 @@ TEST_CASE("what moves no bytes is complete without a backend") {
   CHECK(execution.take_ended().size() == 2);
 }
 
-TEST_CASE("the first backend that supports a request gets it; without any it is unsupported") {
+TEST_CASE("the first backend that supports a request gets it, without any it is unsupported") {
   FakeBackend picky, willing;
   picky.refused_type = ElementType::kFloat32;
   std::byte memory[16];
@@ -141,9 +141,39 @@ TEST_CASE("the first backend that supports a request gets it; without any it is 
   CHECK(ended[0].second.message.find("tensor 'w4'") == 0);
 }
 
+TEST_CASE("a collective that only pauses is advanced again at once") {
+  FakeBackend backend;
+  Execution execution({{0, 2}, false}, {&backend});
+  std::byte memory[64];
+  backend.progress = Progress::kPaused;
+  execution.start({allreduce(16, memory)}, {});
+  CHECK(execution.advance());
+  CHECK(execution.take_ended().empty());
+  CHECK_FALSE(execution.is_idle());
+  backend.progress = Progress::kPending;
+  CHECK_FALSE(execution.advance());
+}
+
+TEST_CASE("a rank that has joined makes no room for a sparse result") {
+  for (const bool is_absent : {false, true}) {
+    FakeBackend backend;
+    Execution execution({{0, 2}, false}, {&backend});
+    auto operation = std::make_shared<Operation>();
+    operation->description.kind = CollectiveKind::kSparseAllreduce;
+    operation->description.type = ElementType::kFloat32;
+    operation->description.shape = {0, 3};
+    operation->is_absent = is_absent;
+    execution.start({operation}, {0, 5});
+    REQUIRE(backend.requests.size() == 1);
+    for (const Segment& segment : backend.requests[0].segments)
+      CHECK((segment.output == nullptr) == is_absent);
+    CHECK((operation->owned == nullptr) == is_absent);
+  }
+}
+
 TEST_CASE("a failed collective gives its tensors its status and stops the rest") {
   FakeBackend backend;
-  Execution execution({2, false}, {&backend});
+  Execution execution({{0, 2}, false}, {&backend});
   std::byte memory[64];
   execution.start({allreduce(4, memory)}, {});
   execution.start({allreduce(8, memory)}, {});

@@ -95,3 +95,9 @@ TEST_CASE("every tensor is in one group, groups hold one kind, in order and with
     CHECK(std::count(seen.begin(), seen.end(), false) == 0);
   }
 }
+
+TEST_CASE("adasum tensors travel alone: their dot products are their own") {
+  const TensorDescription adasum = allreduce(kSingle, 1, Reduction::kAdasum);
+  CHECK(plan({adasum, allreduce(kSingle, 1), adasum, allreduce(kSingle, 1)}, 1000) ==
+        Groups{{0}, {1, 3}, {2}});
+}

@@ -42,7 +42,7 @@ Submission gather(const std::string& name, std::int64_t rows) {
 }
 
 std::string encoded(const std::vector<Group>& groups, const std::vector<Refusal>& refusals = {}) {
-  return encode_control(ControlType::kDecision, Decision{0, groups, refusals, -1});
+  return encode_control(ControlType::kDecision, Decision{.groups = groups, .refusals = refusals});
 }
 
 // Does rank 2 take that decision? It has "w" (float32), "i" (int32), "g" (three rows) and, cached

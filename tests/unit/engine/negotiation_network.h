@@ -60,8 +60,15 @@ struct Network {
   void conclude(int rank) {
     Negotiation& node = *nodes[static_cast<std::size_t>(rank)];
     node.conclude(time);
+    if (node.is_asked()) {
+      node.answer("is rank " + std::to_string(rank) + " of the test");
+      node.conclude(time);
+    }
+    if (auto words = node.take_stall_end()) stall_ends.push_back({rank, *std::move(words)});
     for (auto& [to, message] : node.take_messages()) {
       bytes_sent += message.size();
+      bytes_of[rank] += message.size();
+      bytes_of[to] += message.size();
       largest_message = std::max(largest_message, message.size());
       edges[{rank, to}].push_back(std::move(message));
     }
@@ -86,8 +93,8 @@ struct Network {
     return true;
   }
 
-  void settle() {
-    std::mt19937_64 random(1);
+  void settle(std::uint64_t seed = 1) {
+    std::mt19937_64 random(seed);
     do {
       for (std::size_t rank = 0; rank < nodes.size(); ++rank) conclude(static_cast<int>(rank));
     } while (deliver(random));
@@ -101,12 +108,15 @@ struct Network {
   std::map<std::pair<int, int>, std::deque<std::string>> edges;
   std::vector<std::vector<Verdict>> verdicts;
   std::vector<Waiting> stalls;
+  std::vector<std::pair<int, std::string>> stall_ends;  // (the rank that found it, words)
   std::size_t bytes_sent = 0;
+  std::map<int, std::size_t> bytes_of;  // by rank: sent and received
   std::size_t largest_message = 0;
   TimePoint time = TimePoint{} + std::chrono::hours(1);
 };
 
-// "a+b|c|!d|<2": groups, a failure, a rank that left.
+// "a+b|c|!d|>1|<2", "#": groups, a failure, all have joined (rank 1 last), a rank that left; a
+// stall has ended the job.
 inline std::string words_of(const std::vector<Verdict>& verdicts) {
   std::string words;
   for (const Verdict& verdict : verdicts) {
@@ -116,6 +126,10 @@ inline std::string words_of(const std::vector<Verdict>& verdicts) {
         words += (i ? "+" : "") + group->tensors[i].name;
     } else if (const auto* failure = std::get_if<FailTensor>(&verdict)) {
       words += "!" + failure->name;
+    } else if (const auto* joined = std::get_if<AllJoined>(&verdict)) {
+      words += ">" + std::to_string(joined->last);
+    } else if (std::holds_alternative<StallEnded>(verdict)) {
+      words += "#";
     } else {
       words += "<" + std::to_string(std::get<RankLeft>(verdict).rank);
     }

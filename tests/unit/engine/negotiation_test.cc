@@ -49,12 +49,12 @@ TEST_CASE("a tensor seen before costs few bytes") {
     costs.push_back(network.bytes_sent);
   }
   CHECK(costs[0] > 1000);
-  CHECK(costs[1] < 100);
+  CHECK(costs[1] < 140);
   CHECK(costs[2] == costs[1]);
 }
 
 TEST_CASE(
-    "a cached tensor in another shape on one rank is a mismatch everywhere; agreed on, it goes "
+    "a cached tensor in another shape on one rank is a mismatch everywhere, agreed on, it goes "
     "again") {
   Network network({2, 2}, {});
   network.submit_everywhere(tensor("w", 4));

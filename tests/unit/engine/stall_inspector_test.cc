@@ -11,6 +11,8 @@ using std::chrono::seconds;
 namespace {
 
 const TimePoint kStart = TimePoint{} + std::chrono::hours(1);
+const std::vector<int> kMembers = {0, 1, 2, 3, 4, 5, 6, 7};
+constexpr int kRanks = 8;
 
 }  // namespace
 
@@ -53,14 +55,16 @@ TEST_CASE("it looks four times within the limit, and never with a limit of zero"
 }
 
 TEST_CASE("the words name tensor, time and ranks") {
-  const std::string words = stall_words({"w", kStart, {3, 5, 6, 7}, {}}, 8, kStart + seconds(61));
+  const std::string words =
+      stall_words({"w", kStart, {3, 5, 6, 7}, {}}, kMembers, kRanks, kStart + seconds(61));
   CHECK(words.find(
             "tensor 'w' has waited 61 s for ranks 3,5-7; it is ready on the other 4 of 8 ranks") ==
         0);
 }
 
 TEST_CASE("the words tell who has not said which of its ranks are ready") {
-  const std::string words = stall_words({"w", kStart, {2, 3}, {2}}, 8, kStart + seconds(61));
+  const std::string words =
+      stall_words({"w", kStart, {2, 3}, {2}}, kMembers, kRanks, kStart + seconds(61));
   CHECK(
       words.find("for ranks 2-3, some of which may have it: nothing was heard of it from rank 2") !=
       std::string::npos);

@@ -1,6 +1,7 @@
 // Tests of src/net/socket.
 // SPDX-License-Identifier: Apache-2.0
 #include "src/net/socket.h"
+#include "src/net/interfaces.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

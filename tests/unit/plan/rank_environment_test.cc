@@ -47,6 +47,17 @@ TEST_CASE("a contract that hvrun itself was born with does not travel") {
   CHECK_FALSE(has(environment, "RANK=7"));
 }
 
+TEST_CASE(
+    "who asks hvrun to tell more is told by the ranks, too, unless they have their own time") {
+  JobSpec spec = exporting({});
+  CHECK_FALSE(has(common_environment(spec, kOwn), "HVRUN_STRAGGLER_SECONDS=60"));
+  spec.verbose = true;
+  CHECK(has(common_environment(spec, kOwn), "HVRUN_STRAGGLER_SECONDS=60"));
+  spec.exports = {"HVRUN_STRAGGLER_SECONDS=5"};
+  CHECK(has(common_environment(spec, kOwn), "HVRUN_STRAGGLER_SECONDS=5"));
+  CHECK_FALSE(has(common_environment(spec, kOwn), "HVRUN_STRAGGLER_SECONDS=60"));
+}
+
 TEST_CASE("-x overrides the list, sets values and takes patterns") {
   const CommonEnvironment environment =
       common_environment(exporting({"HOME", "FOO=9", "NEW=a=b", "EMPTY="}), kOwn);
@@ -58,7 +69,8 @@ TEST_CASE("-x overrides the list, sets values and takes patterns") {
 
 TEST_CASE("a clean environment holds what -x names and nothing else of hvrun's") {
   const CommonEnvironment environment = common_environment(exporting({"FOO_*"}, true), kOwn);
-  CHECK(environment.entries == std::vector<std::string>{"FOO_A=2", "FOO_B=3"});
+  CHECK(environment.entries ==
+        std::vector<std::string>{"FOO_A=2", "FOO_B=3", "HVRUN_JOB_LOST_AFTER=15"});
   CHECK(std::count(environment.host_variables.begin(), environment.host_variables.end(), "PATH") ==
         1);
 }
@@ -75,4 +87,17 @@ TEST_CASE("patterns match beginnings only") {
   CHECK_FALSE(matches_pattern("MY_SSH_TTY", "SSH_*"));
   CHECK(matches_pattern("HOME", "HOME"));
   CHECK_FALSE(matches_pattern("HOMER", "HOME"));
+}
+
+TEST_CASE("ranks are told --lost-after by a name that no hvrun inside them takes for its own") {
+  JobSpec spec = exporting({});
+  spec.lost_after = std::chrono::milliseconds(2500);
+  hv::Environment own = kOwn;
+  own.set("HVRUN_LOST_AFTER", "9");  // the option has gone before it already
+  CHECK(has(common_environment(spec, own), "HVRUN_JOB_LOST_AFTER=2.5"));
+  spec.lost_after = std::chrono::hours(300);
+  CHECK(has(common_environment(spec, own), "HVRUN_JOB_LOST_AFTER=1080000"));
+  CHECK(has(common_environment(spec, own), "HVRUN_LOST_AFTER=9"));  // the user's word, as ever
+  own.set("HVRUN_JOB_LOST_AFTER", "3");                             // of a job around this one
+  CHECK_FALSE(has(common_environment(spec, own), "HVRUN_JOB_LOST_AFTER=3"));
 }

@@ -210,6 +210,29 @@ TEST_CASE("an event that comes by itself is taken without blocking") {
   store->report_goodbye();
 }
 
+TEST_CASE("a stop of the whole job comes as events, between others, and ends no fence") {
+  Agent agent([](Agent& self) {
+    self.welcome();
+    self.expect<Fence>();
+    self.send(Silence{true});
+    self.send(FenceDone{1});
+    self.expect<Put>();
+    self.send_bytes(encode_frame_of(Event{5, "ended"}) + encode_frame_of(Silence{false}));
+    self.expect<Goodbye>();
+  });
+  const auto store = join(agent);
+  CHECK(store->fence(kLimit).ok());
+  PeerEvent event;
+  REQUIRE(store->next_event(&event));
+  CHECK(event.kind == PeerEvent::Kind::kSilenceAllowed);
+  CHECK(store->put("k", "v").ok());
+  while (!store->next_event(&event)) CHECK(is_readable(store->event_fd()));
+  CHECK(event.kind == PeerEvent::Kind::kLost);
+  while (!store->next_event(&event)) CHECK(is_readable(store->event_fd()));
+  CHECK(event.kind == PeerEvent::Kind::kSilenceOver);
+  store->report_goodbye();
+}
+
 TEST_CASE("a fence ends with the loss of a rank, which is named and told once more as an event") {
   Agent agent([](Agent& self) {
     self.welcome();
@@ -229,7 +252,8 @@ TEST_CASE("a fence ends with the loss of a rank, which is named and told once mo
 TEST_CASE(
     "an agent that goes, or sends rubbish, ends every call with that reason, not with a hang") {
   for (const std::string& bytes : {std::string(), std::string(5, '\0'), encode_frame(200, "what"),
-                                   encode_frame(static_cast<std::uint8_t>(Type::kEvent), "x")}) {
+                                   encode_frame(static_cast<std::uint8_t>(Type::kEvent), "x"),
+                                   encode_frame(static_cast<std::uint8_t>(Type::kSilence), "")}) {
     Agent agent([&bytes](Agent& self) {
       self.welcome();
       self.expect<Fence>();

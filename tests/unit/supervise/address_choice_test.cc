@@ -11,7 +11,7 @@
 using namespace hv::launcher;
 
 TEST_CASE(
-    "the first address that all others reached is taken; one that several hosts share never "
+    "the first address that all others reached is taken, one that several hosts share never "
     "proves") {
   // 172.17.0.1 is docker0 on every host: whoever answers there is not the host that was meant.
   const std::vector<std::vector<std::string>> candidates{{"172.17.0.1", "10.0.0.1"},
@@ -50,7 +50,7 @@ TEST_CASE("an answer about a host that is none is ignored") {
         std::vector<std::string>{"1"});
 }
 
-TEST_CASE("few hosts probe everybody; many probe host 0 and their neighbours") {
+TEST_CASE("few hosts probe everybody, many probe host 0 and their neighbours") {
   CHECK(probe_partners(1, 3) == std::vector<int>{0, 2});
   const std::vector<int> partners = probe_partners(100, 1000);
   CHECK(partners.size() == 9);

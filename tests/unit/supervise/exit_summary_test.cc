@@ -60,6 +60,15 @@ TEST_CASE("the summary names the rank, its host, how it ended and its last lines
         "    ValueError: \\x1b[31mno\n");
 }
 
+TEST_CASE("a rank that was killed may have been so by the kernel, which the summary says") {
+  EndedJob job;
+  job.ended(1, killed(9));
+  CHECK(job.text() ==
+        "hvrun: error: rank 1 on host a ended with SIGKILL (Killed) after 2.2 s\n"
+        "hvrun: SIGKILL comes from a person or, where memory is short, from the kernel: dmesg on a "
+        "tells which\n");
+}
+
 TEST_CASE("only the last twenty lines of the cause are shown") {
   EndedJob job;
   for (int i = 0; i < 30; ++i) job.words[0].push_back("line " + std::to_string(i));

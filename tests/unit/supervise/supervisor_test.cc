@@ -327,7 +327,7 @@ TEST_CASE("--timeout ends the job with code 4") {
   CHECK(a.ended);
 }
 
-TEST_CASE("SIGINT ends the job with 130; SIGUSR1 goes to the ranks only") {
+TEST_CASE("SIGINT ends the job with 130, SIGUSR1 goes to the ranks only") {
   struct Waiting : FakeAgent {
     void on_go() override {
       ::kill(::getpid(), SIGUSR1);
@@ -338,6 +338,63 @@ TEST_CASE("SIGINT ends the job with 130; SIGUSR1 goes to the ranks only") {
   CHECK(outcome.code == 130);
   CHECK(a.signals == std::vector<int>{SIGUSR1});
   CHECK(a.ended);
+}
+
+namespace {
+
+// Lets this process go on as soon as it has been stopped.
+void go_on_when_stopped() {
+  const pid_t stopped = ::getpid();
+  if (::fork() != 0) return;
+  const std::string file = "/proc/" + std::to_string(stopped) + "/stat";
+  for (std::string stat;; std::this_thread::yield()) {
+    std::getline(std::ifstream(file), stat);
+    const std::size_t name_ends = stat.rfind(')');
+    if (name_ends != std::string::npos && stat.compare(name_ends, 3, ") T") == 0) break;
+    if (::getppid() != stopped) ::_exit(1);
+  }
+  ::kill(stopped, SIGCONT);
+  ::_exit(0);
+}
+
+}  // namespace
+
+TEST_CASE("Ctrl-Z tells all ranks before it stops any, and again once the last host has gone on") {
+  struct Stopped : FakeAgent {
+    std::vector<std::string> heard;
+    bool is_late = false, goes_on = false;
+    void on_go() override {
+      if (is_late) return;
+      go_on_when_stopped();
+      ::kill(::getpid(), SIGTSTP);
+    }
+    void hear(const wire::Silence& silence) {
+      heard.push_back((silence.allowed ? "allowed after " : "over after ") +
+                      std::to_string(pauses.size()));
+      const auto note = [this, number = silence.number] {
+        goes_on = pauses.size() == 2;
+        send(wire::SilenceNoted{number});
+      };
+      is_late&& pauses.size() == 2 ? later(50ms, note) : note();
+      if (!silence.allowed) finish_all(0);
+    }
+  } prompt, late;
+  late.is_late = true;
+  bool had_late_gone_on = false;
+  prompt.on_silence = [&](const wire::Silence& silence) {
+    if (!silence.allowed) had_late_gone_on = late.goes_on;
+    prompt.hear(silence);
+  };
+  late.on_silence = [&](const wire::Silence& silence) { late.hear(silence); };
+  const Outcome outcome = supervise({{"a", &prompt}, {"b", &late}}, "a:1,b:1");
+  CHECK(outcome.code == 0);
+  const std::vector<std::string> due{"allowed after 0", "allowed after 2", "over after 2"};
+  CHECK(prompt.heard == due);
+  CHECK(late.heard == due);
+  CHECK(had_late_gone_on);
+  REQUIRE(late.pauses.size() == 2);
+  CHECK(late.pauses[0].stopped);
+  CHECK_FALSE(late.pauses[1].stopped);
 }
 
 TEST_CASE("the end of the job is written as JSON") {

@@ -86,7 +86,7 @@ TEST_CASE("a control pipe keeps order and content over many turns of its ring") 
   std::mt19937 random(11);
   unsigned char next_out = 0, next_in = 0;
   std::size_t moved = 0;
-  while (moved < 10 * kPipeBytes) {
+  while (moved < 10 * pipe_capacity(PipeKind::kControl)) {
     std::vector<unsigned char> bytes(std::min<std::size_t>(random() % 9000, out.writable()));
     for (unsigned char& byte : bytes) byte = next_out++;
     out.write(bytes.data(), bytes.size());
@@ -105,7 +105,7 @@ TEST_CASE("a control pipe keeps order and content over many turns of its ring") 
 TEST_CASE("a full pipe takes no more, and an arrival is told once") {
   Host host(2);
   ShmTransport left(*host.of[0], {0, 1}), right(*host.of[1], {0, 1});
-  const std::vector<std::byte> bytes(kPipeBytes);
+  const std::vector<std::byte> bytes(pipe_capacity(PipeKind::kControl));
   left.channel(1, kControlLane).write(bytes.data(), bytes.size());
   CHECK(left.channel(1, kControlLane).writable() == 0);
   int peer = -1;

@@ -1,0 +1,88 @@
+// The functions of hvrun.h through which a program looks at its runtime.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/api/context_registry.h"
+#include "runtime/api/last_error.h"
+#include "runtime/include/hvrun/hvrun.h"
+
+namespace hv::runtime {
+namespace {
+
+hvrun_counters values_of(const Observation& observation) {
+  const Counters& from = observation.counters;
+  hvrun_counters to = HVRUN_COUNTERS_INIT;
+  to.operations_enqueued = from.enqueued.value();
+  to.operations_completed = from.completed.value();
+  to.operations_failed = from.failed.value();
+  to.input_bytes = from.input_bytes.value();
+  to.result_bytes = from.result_bytes.value();
+  to.steps = from.steps.value();
+  to.decisions = from.decisions.value();
+  to.cache_hits = from.cache_hits.value();
+  to.cache_misses = from.cache_misses.value();
+  to.buckets = from.buckets.value();
+  to.fused_buckets = from.fused_buckets.value();
+  to.fused_tensors = from.fused_tensors.value();
+  to.stalls = from.stalls.value();
+  to.waits = from.waits.value();
+  to.wait_nanoseconds = from.wait_nanoseconds.value();
+  to.straggler_nanoseconds = from.straggler_nanoseconds.value();
+  to.worst_rank_nanoseconds = from.worst_rank_nanoseconds.value();
+  to.worst_rank = from.worst_rank.load(std::memory_order_relaxed);
+  to.timeline_dropped = observation.timeline.dropped();
+  to.kept_buckets = from.kept_buckets.value();
+  to.given_up_buckets = from.given_up_buckets.value();
+  to.shared_memory_bytes = observation.moved->shared_memory.load(std::memory_order_relaxed);
+  to.tcp_bytes = observation.moved->tcp.load(std::memory_order_relaxed);
+  return to;
+}
+
+// As much of it as the caller's version knows; its struct_size stays.
+Status read_counters(hvrun_context* context, hvrun_counters* counters) {
+  if (counters == nullptr || counters->struct_size < sizeof counters->struct_size) {
+    return {StatusCode::kArgument,
+            "hvrun_counters_read: begin the counters with HVRUN_COUNTERS_INIT"};
+  }
+  std::shared_ptr<Context> found;
+  if (Status status = ContextRegistry::instance().find(context, &found); !status.ok())
+    return status;
+  hvrun_counters values = values_of(found->observation());
+  values.struct_size = counters->struct_size;
+  std::memcpy(counters, &values, std::min(values.struct_size, sizeof values));
+  return Status::success();
+}
+
+Status start_timeline(hvrun_context* context, const char* path) {
+  std::shared_ptr<Context> found;
+  if (Status status = ContextRegistry::instance().find(context, &found); !status.ok())
+    return status;
+  if (path == nullptr || *path == '\0')
+    return {StatusCode::kArgument, "hvrun_timeline_start: path is empty; name a file"};
+  return found->start_timeline(path);
+}
+
+Status stop_timeline(hvrun_context* context) {
+  std::shared_ptr<Context> found;
+  if (Status status = ContextRegistry::instance().find(context, &found); !status.ok())
+    return status;
+  return found->stop_timeline();
+}
+
+}  // namespace
+}  // namespace hv::runtime
+
+namespace api = hv::runtime;
+
+hvrun_status hvrun_counters_read(hvrun_context* context, hvrun_counters* counters) {
+  return api::guarded([&] { return api::read_counters(context, counters); });
+}
+
+hvrun_status hvrun_timeline_start(hvrun_context* context, const char* path) {
+  return api::guarded([&] { return api::start_timeline(context, path); });
+}
+
+hvrun_status hvrun_timeline_stop(hvrun_context* context) {
+  return api::guarded([&] { return api::stop_timeline(context); });
+}

@@ -1,0 +1,13 @@
+// The alltoall algorithms.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "runtime/collective/ring_collective.h"
+
+namespace hv::runtime {
+
+std::unique_ptr<Collective> alltoall_streams(CollectiveSetup setup);
+
+}  // namespace hv::runtime

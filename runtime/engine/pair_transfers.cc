@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine/pair_transfers.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "runtime/engine/result_room.h"
+#include "src/base/text.h"
+#include "src/wire/codec.h"
+
+namespace hv::runtime {
+namespace {
+
+// A rank offers no more than this to one peer before it has answers; so the peer keeps no more.
+constexpr std::size_t kMostOffers = 16384;
+constexpr std::size_t kMostChunkBytes = 64 << 10;
+
+enum class PairMessage : std::uint8_t { kOffer = 1, kAnswer = 2 };
+
+struct OfferMessage {
+  std::uint32_t set = 0;
+  std::uint64_t number = 0;
+  std::string name;
+  TensorDescription description;
+  template <class Archive>
+  void fields(Archive& a) {
+    a(set);
+    a(number);
+    a(name);
+    a(description);
+  }
+};
+
+// code 0: the bytes may come; else they are not wanted, for that reason.
+struct AnswerMessage {
+  std::uint32_t set = 0;
+  std::uint64_t number = 0;
+  std::uint32_t code = 0;
+  std::string words;
+  template <class Archive>
+  void fields(Archive& a) {
+    a(set);
+    a(number);
+    a(code);
+    a(words);
+  }
+};
+
+template <class Message>
+std::string encode_pair(PairMessage type, const Message& message) {
+  std::string bytes(reinterpret_cast<const char*>(&kPairMessages), sizeof kPairMessages);
+  bytes += static_cast<char>(type);
+  return bytes + encode(message);
+}
+
+Status broken(int from) {
+  return {StatusCode::kSystem, "rank " + std::to_string(from) +
+                                   " sent a broken message of a send or receive; do all ranks run "
+                                   "the same libhvrun?"};
+}
+
+std::string words_for(const TensorDescription& description) {
+  return std::string(element_type_name(description.type)) + " " + shape_text(description.shape);
+}
+
+// "": they fit.
+std::string difference(const TensorDescription& sent, const TensorDescription& expected) {
+  if (sent.type == expected.type && sent.shape == expected.shape) return {};
+  return "the sender has " + words_for(sent) + ", the receiver expects " + words_for(expected) +
+         "; both must name the same type and shape";
+}
+
+}  // namespace
+
+void PairTransfers::submit(const OperationPtr& operation, int peer, TimePoint time) {
+  if (operation->description.kind == CollectiveKind::kSend) {
+    offer({operation, peer, next_number_++, time});
+    return;
+  }
+  const Key key{operation->set, peer, operation->tag};
+  posted_[key] = {operation, time};
+  match(key);
+}
+
+void PairTransfers::offer(Sending sending) {
+  const int peer = sending.peer;
+  if (unanswered_[peer] >= kMostOffers) {
+    waiting_[peer].push_back(std::move(sending));
+    return;
+  }
+  ++unanswered_[peer];
+  const Operation& operation = *sending.operation;
+  messages_.emplace_back(
+      peer, encode_pair(PairMessage::kOffer, OfferMessage{operation.set, sending.number,
+                                                          operation.tag, operation.description}));
+  offered_.emplace(sending.number, std::move(sending));
+}
+
+void PairTransfers::offer_waiting(int peer) {
+  std::deque<Sending>& waiting = waiting_[peer];
+  while (!waiting.empty() && unanswered_[peer] < kMostOffers) {
+    Sending next = std::move(waiting.front());
+    waiting.pop_front();
+    offer(std::move(next));
+  }
+}
+
+bool PairTransfers::read_set(std::string_view message, std::uint32_t* set) {
+  if (message.size() < 1 + sizeof *set) return false;
+  std::memcpy(set, message.data() + 1, sizeof *set);  // both messages begin with it
+  return true;
+}
+
+Status PairTransfers::receive(int from, std::string_view message) {
+  if (message.empty()) return broken(from);
+  const auto type = static_cast<PairMessage>(message.front());
+  message.remove_prefix(1);
+  if (type == PairMessage::kOffer) return take_offer(from, message);
+  if (type == PairMessage::kAnswer) return take_answer(from, message);
+  return broken(from);
+}
+
+Status PairTransfers::take_offer(int from, std::string_view bytes) {
+  OfferMessage offer;
+  if (!decode(bytes, &offer) || !offer.description.is_valid() ||
+      offer.description.kind != CollectiveKind::kSend)
+    return broken(from);
+  // Twice: those of a set that only the sender has closed yet are counted here alone.
+  if (++known_offers_[from] > 2 * kMostOffers) return broken(from);
+  const Key key{offer.set, from, offer.name};
+  // The name is in flight there until this one is answered.
+  if (!offers_.emplace(key, Offer{offer.number, std::move(offer.description)}).second)
+    return broken(from);
+  match(key);
+  return Status::success();
+}
+
+void PairTransfers::match(const Key& key) {
+  const auto offer = offers_.find(key);
+  const auto posted = posted_.find(key);
+  if (offer == offers_.end() || posted == posted_.end()) return;
+  const int peer = std::get<1>(key);
+  const OperationPtr operation = posted->second.operation;
+  const std::uint64_t number = offer->second.number;
+  const std::string words = difference(offer->second.description, operation->description);
+  offers_.erase(offer);
+  posted_.erase(posted);
+  --known_offers_[peer];
+  Status status{words.empty() ? StatusCode::kOk : StatusCode::kMismatch, words};
+  if (status.ok()) status = size_result(*operation, {}, {});
+  if (status.ok()) status = make_room(*operation);
+  answer(key, number, status);
+  if (!status.ok() || operation->result_bytes == 0) return end(operation, status);
+  inlets_[peer].transfers.emplace(number, Receiving{operation});
+}
+
+void PairTransfers::answer(const Key& key, std::uint64_t number, const Status& status) {
+  const AnswerMessage message{std::get<0>(key), number, static_cast<std::uint32_t>(status.code),
+                              status.message};
+  messages_.emplace_back(std::get<1>(key), encode_pair(PairMessage::kAnswer, message));
+}
+
+Status PairTransfers::take_answer(int from, std::string_view bytes) {
+  AnswerMessage answer;
+  if (!decode(bytes, &answer)) return broken(from);
+  const auto found = offered_.find(answer.number);
+  if (found == offered_.end()) return Status::success();  // its set has closed here
+  if (found->second.peer != from) return broken(from);
+  Sending sending = std::move(found->second);
+  offered_.erase(found);
+  --unanswered_[from];
+  offer_waiting(from);
+  if (answer.code != 0) {
+    const bool disagrees = answer.code == static_cast<std::uint32_t>(StatusCode::kMismatch);
+    end(sending.operation, {disagrees ? StatusCode::kMismatch : StatusCode::kSystem,
+                            "the receiver refused it: " + printable(answer.words, 1000)});
+  } else if (sending.operation->description.bytes() == 0) {
+    end(sending.operation, Status::success());
+  } else {
+    accepted_[from].push_back(std::move(sending));
+  }
+  return Status::success();
+}
+
+Status PairTransfers::advance(int* culprit, bool* has_moved) {
+  for (auto& [peer, queue] : accepted_) *has_moved |= send_some(peer, &queue);
+  Status trouble;
+  for (auto& [peer, inlet] : inlets_) {
+    if (inlet.transfers.empty() && inlet.chunk.bytes == 0 && inlet.header.empty()) continue;
+    *has_moved |= receive_some(peer, &inlet, &trouble);
+    if (trouble.ok()) continue;
+    *culprit = peer;
+    return trouble;
+  }
+  return Status::success();
+}
+
+// A chunk is written whole or not at all.
+bool PairTransfers::send_some(int peer, std::deque<Sending>* queue) {
+  bool moved = false;
+  while (!queue->empty()) {
+    Channel& channel = plane_->channel(peer, kPairLane);
+    Sending& sending = queue->front();
+    const auto total = static_cast<std::size_t>(sending.operation->description.bytes());
+    const std::size_t room = channel.writable();
+    if (room <= sizeof(ChunkHeader)) return moved;
+    const std::size_t bytes =
+        std::min({total - sending.sent, room - sizeof(ChunkHeader), kMostChunkBytes});
+    const ChunkHeader header{sending.number, bytes};
+    channel.write(&header, sizeof header);
+    channel.write(sending.operation->input + sending.sent, bytes);
+    sending.sent += bytes;
+    moved = true;
+    if (sending.sent < total) continue;
+    end(sending.operation, Status::success());
+    queue->pop_front();
+  }
+  return moved;
+}
+
+bool PairTransfers::read_header(Channel& channel, Inlet* inlet) {
+  while (inlet->header.size() < sizeof(ChunkHeader)) {
+    const auto arrived = channel.readable();
+    if (arrived.empty()) return false;
+    const std::size_t part = std::min(sizeof(ChunkHeader) - inlet->header.size(), arrived.size());
+    inlet->header.append(reinterpret_cast<const char*>(arrived.data()), part);
+    channel.consume(part);
+  }
+  std::memcpy(&inlet->chunk, inlet->header.data(), sizeof inlet->chunk);
+  inlet->header.clear();
+  return true;
+}
+
+bool PairTransfers::receive_some(int peer, Inlet* inlet, Status* trouble) {
+  Channel& channel = plane_->channel(peer, kPairLane);
+  bool moved = false;
+  for (;;) {
+    if (inlet->chunk.bytes == 0) {
+      if (inlet->transfers.empty() && inlet->header.empty()) return moved;
+      if (!read_header(channel, inlet)) return moved;
+      moved = true;
+    }
+    const auto found = inlet->transfers.find(inlet->chunk.number);
+    const bool is_wanted = found != inlet->transfers.end();  // else given up meanwhile
+    if (is_wanted &&
+        inlet->chunk.bytes > found->second.operation->result_bytes - found->second.received) {
+      *trouble = broken(peer);
+      return moved;
+    }
+    const auto arrived = channel.readable();
+    const std::size_t part = std::min<std::size_t>(inlet->chunk.bytes, arrived.size());
+    if (part == 0 && inlet->chunk.bytes > 0) return moved;
+    if (is_wanted)
+      std::memcpy(found->second.operation->output + found->second.received, arrived.data(), part);
+    channel.consume(part);
+    inlet->chunk.bytes -= part;
+    moved = true;
+    if (!is_wanted) continue;
+    found->second.received += part;
+    if (found->second.received < found->second.operation->result_bytes) continue;
+    end(found->second.operation, Status::success());
+    inlet->transfers.erase(found);
+  }
+}
+
+void PairTransfers::end(const OperationPtr& operation, const Status& outcome) {
+  Status own = outcome.ok() ? hand_over(*operation) : outcome;
+  if (!own.ok()) own.message = "tensor '" + printable(operation->name) + "': " + own.message;
+  ended_.emplace_back(operation, std::move(own));
+}
+
+void PairTransfers::drop(std::uint32_t set) {
+  const auto is_of_set = [set](const Operation& operation) { return operation.set == set; };
+  std::erase_if(offers_, [&](const auto& entry) {
+    if (std::get<0>(entry.first) != set) return false;
+    --known_offers_[std::get<1>(entry.first)];
+    return true;
+  });
+  std::erase_if(posted_, [&](const auto& entry) { return std::get<0>(entry.first) == set; });
+  std::erase_if(offered_, [&](const auto& entry) {
+    if (!is_of_set(*entry.second.operation)) return false;
+    --unanswered_[entry.second.peer];
+    return true;
+  });
+  for (auto* queues : {&waiting_, &accepted_})
+    for (auto& [peer, queue] : *queues)
+      std::erase_if(queue, [&](const Sending& one) { return is_of_set(*one.operation); });
+  for (auto& [peer, inlet] : inlets_)
+    std::erase_if(inlet.transfers,
+                  [&](const auto& entry) { return is_of_set(*entry.second.operation); });
+  std::erase_if(ended_, [&](const auto& entry) { return is_of_set(*entry.first); });
+  for (auto& [peer, queue] : waiting_) offer_waiting(peer);
+}
+
+TimePoint PairTransfers::next_look() const {
+  return posted_.empty() && offered_.empty() ? TimePoint::max() : stalls_.next_look();
+}
+
+// Those that must wait until they may be offered are younger than one that is offered to that peer.
+std::vector<PairStall> PairTransfers::unanswered() const {
+  std::vector<PairStall> all;
+  const auto add = [&all](const Operation& operation, int peer, TimePoint since) {
+    const bool sends = operation.description.kind == CollectiveKind::kSend;
+    all.push_back({operation.tag, operation.set, peer, sends, since});
+  };
+  for (const auto& [key, posted] : posted_) add(*posted.operation, std::get<1>(key), posted.since);
+  for (const auto& [number, sending] : offered_)
+    add(*sending.operation, sending.peer, sending.since);
+  return all;
+}
+
+std::vector<std::string> PairTransfers::take_stalls(TimePoint time) {
+  if (!stalls_.is_due(time)) return {};
+  const std::vector<PairStall> all = unanswered();
+  look_for_end(all, time);
+  std::vector<Waiting> waiting;
+  std::unordered_map<std::string, const PairStall*> by_name;
+  for (const PairStall& one : all) {
+    const std::string name = std::to_string(one.set) + (one.sends ? " to " : " from ") +
+                             std::to_string(one.peer) + " " + one.name;
+    waiting.push_back({name, one.since, {}, {}});
+    by_name[name] = &one;
+  }
+  std::vector<std::string> words;
+  for (const Waiting& stall : stalls_.inspect(waiting, time))
+    words.push_back(stall_words(*by_name.at(stall.name), time));
+  return words;
+}
+
+void PairTransfers::look_for_end(const std::vector<PairStall>& waiting, TimePoint time) {
+  if (stall_end_after_ == Duration::zero() || has_ended_) return;
+  for (const PairStall& one : waiting) {
+    if (time - one.since < stall_end_after_) continue;
+    has_ended_ = true;
+    stall_end_ = ending_words(stall_words(one, time), stall_end_after_);
+    return;
+  }
+}
+
+}  // namespace hv::runtime

@@ -1,0 +1,122 @@
+// Sends and receives between two ranks: who offers what to whom, and the bytes that then move.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Not negotiated: a sender offers its tensor to the receiver, who answers when its own request is
+// there and fits. Then the bytes go through the pair's lane in chunks, each with the number of its
+// transfer in front, so that one that is given up in the middle harms no other. All ranks here are
+// the job's, for all process sets. One thread at a time (whoever holds the engine's progress).
+// Nothing blocks.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "runtime/engine/operation.h"
+#include "runtime/engine/stall_inspector.h"
+#include "runtime/transport/transport.h"
+
+namespace hv::runtime {
+
+// The number in front of these messages, where others have their process set's.
+constexpr std::uint32_t kPairMessages = UINT32_MAX;
+
+class PairTransfers {
+ public:
+  // plane: that of all ranks; it outlives this. nullptr where nothing is ever sent.
+  // stall_limit, stall_end: as NegotiationConfig's.
+  PairTransfers(DataPlane* plane, Duration stall_limit, Duration stall_end = {})
+      : plane_(plane), stalls_(stall_limit, stall_end), stall_end_after_(stall_end) {}
+
+  // A kSend to or kReceive from peer.
+  void submit(const OperationPtr& operation, int peer, TimePoint time);
+  // Without the number in front. set: what the message is about, for the caller's own check before
+  // receive(). False: no message of this kind.
+  static bool read_set(std::string_view message, std::uint32_t* set);
+  // Not kOk: none that a rank of this build sends.
+  Status receive(int from, std::string_view message);
+  // (rank, bytes), kPairMessages in front.
+  std::vector<std::pair<int, std::string>> take_messages() { return std::exchange(messages_, {}); }
+  // Moves what can be moved. Not kOk: that rank sends what cannot be.
+  Status advance(int* culprit, bool* has_moved);
+  // Operations that have ended since the last call.
+  std::vector<std::pair<OperationPtr, Status>> take_ended() { return std::exchange(ended_, {}); }
+  // The set closes: its operations are no concern of this any more.
+  void drop(std::uint32_t set);
+  // What to warn of now, in words. Call once in a while, when next_look() says.
+  std::vector<std::string> take_stalls(TimePoint time);
+  // Once: a stall has lasted for stall_end; whoever takes its words ends the job.
+  std::optional<std::string> take_stall_end() { return std::exchange(stall_end_, std::nullopt); }
+  TimePoint next_look() const;
+
+ private:
+  // Which send a receive is meant for. peer: the other rank.
+  using Key = std::tuple<std::uint32_t, int, std::string>;
+  struct Offer {
+    std::uint64_t number;
+    TensorDescription description;
+  };
+  struct Sending {
+    OperationPtr operation;
+    int peer;
+    std::uint64_t number;
+    TimePoint since;
+    std::size_t sent = 0;
+  };
+  struct Receiving {
+    OperationPtr operation;
+    std::size_t received = 0;
+  };
+  struct Posted {
+    OperationPtr operation;
+    TimePoint since;
+  };
+  struct ChunkHeader {
+    std::uint64_t number;
+    std::uint64_t bytes;
+  };
+  // What arrives on one pair's lane.
+  struct Inlet {
+    std::string header;                            // as far as it has arrived
+    ChunkHeader chunk{0, 0};                       // bytes: still to come
+    std::map<std::uint64_t, Receiving> transfers;  // by the sender's number
+  };
+
+  void offer(Sending sending);
+  void offer_waiting(int peer);
+  void match(const Key& key);
+  void answer(const Key& key, std::uint64_t number, const Status& status);
+  Status take_offer(int from, std::string_view bytes);
+  Status take_answer(int from, std::string_view bytes);
+  bool send_some(int peer, std::deque<Sending>* queue);
+  bool receive_some(int peer, Inlet* inlet, Status* trouble);
+  bool read_header(Channel& channel, Inlet* inlet);
+  void end(const OperationPtr& operation, const Status& outcome);
+  std::vector<PairStall> unanswered() const;
+  void look_for_end(const std::vector<PairStall>& waiting, TimePoint time);
+
+  DataPlane* const plane_;
+  std::uint64_t next_number_ = 1;
+  std::map<Key, Offer> offers_;                  // to this rank, without a receive yet
+  std::map<Key, Posted> posted_;                 // receives without an offer yet
+  std::map<std::uint64_t, Sending> offered_;     // without an answer yet
+  std::map<int, std::size_t> unanswered_;        // of those, by peer
+  std::map<int, std::deque<Sending>> waiting_;   // that cannot be offered yet, by peer
+  std::map<int, std::deque<Sending>> accepted_;  // by peer, in the order of their answers
+  std::map<int, Inlet> inlets_;                  // by peer
+  std::map<int, std::size_t> known_offers_;      // in offers_, by peer
+  std::vector<std::pair<int, std::string>> messages_;
+  std::vector<std::pair<OperationPtr, Status>> ended_;
+  StallInspector stalls_;
+  const Duration stall_end_after_;  // zero: never
+  bool has_ended_ = false;          // the job, for a stall
+  std::optional<std::string> stall_end_;
+};
+
+}  // namespace hv::runtime

@@ -1,0 +1,159 @@
+// Session: what one process set has of the engine: its negotiation, what its members' callers have
+// enqueued, and what of that runs.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Inside a session its members are numbered from 0; the outside speaks of the job's ranks. Sessions
+// know nothing of each other, so a set that waits holds up no other. enqueue() and has_work() from
+// any thread; the rest belongs to whoever holds the engine's progress right.
+//
+//   open ──(a member leaves: the last thing that is decided)──► closing
+//        ──(what runs has ended)──► closed
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/engine/execution.h"
+#include "runtime/engine/last_enqueued.h"
+#include "runtime/engine/negotiation.h"
+#include "runtime/engine/tensor_groups.h"
+#include "runtime/engine/tensor_queue.h"
+#include "runtime/transport/transport.h"
+
+namespace hv::runtime {
+
+struct SessionConfig {
+  std::uint32_t set = 0;  // its number, the same on every rank
+  NegotiationConfig negotiation;
+  bool deterministic = false;
+  Duration straggler_period{};  // so often it is told whom the others wait for; zero: at the end
+};
+
+// What a session works with.
+struct SetParts {
+  std::vector<Backend*> backends;      // in order of preference
+  std::shared_ptr<DataPlane> plane{};  // of a set other than 0: what those move data over
+  std::shared_ptr<void> keeps{};       // what backends point to
+};
+
+class Session {
+ public:
+  // members: ranks of the job, ascending; topology: of the members, numbered by their place there.
+  Session(const SessionConfig& config, std::vector<int> members, const Topology& topology,
+          SetParts parts);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  std::uint32_t set() const { return set_; }
+  // kArgument for a root that is no member; else as TensorQueue::add.
+  Status enqueue(OperationPtr operation);
+  bool has_work() const { return !queue_.empty(); }
+  TimePoint next_look() const { return negotiation_.next_look(); }
+
+  // Each true when something moved.
+  bool take_submissions(TimePoint time, LastEnqueued* last);
+  // Callers have begun to wait: what they wait for is not held back.
+  void note_waits();
+  bool is_holding() const { return negotiation_.is_holding(); }
+  bool carry_out(TimePoint time);
+  bool complete_ended();
+  // from: a rank of the job. As Negotiation::receive; also not kOk when that is no member.
+  Status receive(int from, std::string_view message, TimePoint time);
+  // last: what this rank has to say when others wait for it.
+  void conclude(TimePoint time, const LastEnqueued& last);
+  bool advance() { return execution_.advance(); }
+  // (rank of the job, bytes), the set's number in front.
+  std::vector<std::pair<int, std::string>> take_messages();
+  // How many it has warned of.
+  std::size_t warn_of_stalls(TimePoint time);
+  // When this rank is the root: whom the others waited for, if it is time to say that.
+  void tell_stragglers(TimePoint time);
+  // This rank has found a stall that ends the job: the words.
+  std::optional<std::string> take_stall_end() { return negotiation_.take_stall_end(); }
+  // A stall ends the set, in these words, which every member learns; the first call counts.
+  void end(const std::string& words);
+
+  // Sends and receives that were enqueued since the last call, each with the job's rank it is with:
+  // whoever takes them completes them with complete_pair(), unless the session has closed.
+  std::vector<std::pair<OperationPtr, int>> take_pair_operations() {
+    return std::exchange(pair_operations_, {});
+  }
+  void complete_pair(const OperationPtr& operation, Status outcome) {
+    queue_.complete(operation, std::move(outcome));
+  }
+  bool has_member(int rank) const { return place_of(rank) >= 0; }
+
+  // Changes of sets that were started since the last call, in order: whoever takes them completes
+  // them.
+  std::vector<OperationPtr> take_changes() { return std::exchange(changes_, {}); }
+  void complete(const OperationPtr& operation, Status outcome) {
+    --changes_in_flight_;
+    queue_.complete(operation, std::move(outcome));
+  }
+
+  // This rank leaves; the first call counts. why: what callers are told whose operations have not
+  // started by the end; "": who has shut down.
+  void leave(const std::string& why = {});
+  // Instead, for a set that not all members have made: nobody has spoken in it.
+  void close_unmade() { is_closing_ = true; }
+  // A member has left: nothing is decided any more.
+  bool is_closing() const { return is_closing_; }
+  // When that is because of a stall; else kOk.
+  const Status& stall() const { return stall_; }
+  // And what was started has ended.
+  bool is_closed() const { return is_closing_ && execution_.is_idle(); }
+  // Closed by every member: leaves this rank's part of the memory as it was.
+  void clear_memory();
+  // Not kOk: the ranks no longer agree on what has been done.
+  const Status& failure() const { return execution_.failure(); }
+  void tell_failure(const std::string& words) { negotiation_.tell_failure(words); }
+  // Nothing goes on: completes everything with this reason. Throws nothing.
+  void give_up(const Status& reason);
+
+ private:
+  int place_of(int rank) const;  // -1: no member
+  Status check_pair(Operation& operation) const;
+  Status add(OperationPtr operation);
+  void start(const StartGroup& group);
+  void join_when_settled(TimePoint time);
+  void end_join(int last);
+  Status closing_reason(int leaver) const;
+  void say_stragglers(const std::string& words) const;
+  void close(const Status& reason, TimePoint time);
+
+  const std::uint32_t set_;
+  const std::vector<int> members_;
+  const int self_;  // this rank's place
+  const SetParts parts_;
+  const ObservationPtr observation_;
+  StragglerReport stragglers_;
+  Negotiation negotiation_;
+  Execution execution_;
+  TensorQueue queue_;
+  GroupOutcomes group_outcomes_;
+  std::vector<std::pair<OperationPtr, int>> pair_operations_;
+  std::vector<OperationPtr> changes_;
+  int changes_in_flight_ = 0;  // of this rank; it joins between two
+  std::mutex
+      enqueue_mutex_;  // guards has_joined_, and keeps what is enqueued before a join before it
+  bool has_joined_ = false;  // by its caller, who enqueues nothing until all have
+  OperationPtr join_;
+  bool is_joining_ = false;    // the negotiation knows
+  std::optional<int> leaver_;  // a member has left, and this session closes next
+  std::string why_closing_;
+  Status stall_;
+  bool is_leaving_ = false;
+  bool is_ending_ = false;
+  bool is_closing_ = false;
+};
+
+// The set's number in front of a message, which loses it; false when the message is too short.
+bool take_set_number(std::string_view* message, std::uint32_t* set);
+
+}  // namespace hv::runtime

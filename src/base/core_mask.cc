@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/base/core_mask.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace hv {
+
+CoreMask own_cores() {
+  // The mask must be as large as the kernel's, which a fixed cpu_set_t is not beyond 1,024 cores.
+  for (std::size_t cores = 1024; cores <= 1u << 20; cores *= 2) {
+    CoreMask mask(cores / 64);
+    if (::sched_getaffinity(0, cores / 8, reinterpret_cast<cpu_set_t*>(mask.data())) == 0)
+      return mask;
+  }
+  return {};
+}
+
+int count_cores(const CoreMask& mask) {
+  int count = 0;
+  for (const std::uint64_t word : mask) count += std::popcount(word);
+  return count;
+}
+
+void unite(CoreMask* mask, const CoreMask& more) {
+  mask->resize(std::max(mask->size(), more.size()));
+  for (std::size_t i = 0; i < more.size(); ++i) (*mask)[i] |= more[i];
+}
+
+}  // namespace hv

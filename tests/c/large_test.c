@@ -1,0 +1,108 @@
+/* Tensors over 4 GiB, in place: hvrun -np 2 large_test. Needs 16 GiB of memory.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "tests/c/check.h"
+
+/* Beyond 2^32 bytes of one byte each, and ending between words. */
+static const int64_t kBytes = ((int64_t)1 << 32) + 4099;
+static const int64_t kFew = 4099; /* rows that the last rank adds */
+
+/* Differs from what lies 2^32 places before. */
+static inline uint8_t byte_at(int64_t i, int rank) {
+  return (uint8_t)(i ^ i >> 8 ^ i >> 16 ^ i >> 24 ^ (i >> 32) * 13 ^ rank * 85);
+}
+static inline float float_at(int64_t i, int rank) {
+  return (float)((i ^ i >> 10 ^ i >> 20 ^ (i >> 30) * 37) & 1023) + (float)rank;
+}
+
+static void* memory_of(int64_t bytes) {
+  void* memory = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory != MAP_FAILED) return memory;
+  perror("large_test: mmap");
+  exit(1);
+}
+
+static void fill(uint8_t* bytes, int64_t count, int rank) {
+  for (int64_t i = 0; i < count; ++i) bytes[i] = byte_at(i, rank);
+}
+
+/* The first place that is not as it should be; count when all are. */
+static int64_t first_wrong(const uint8_t* bytes, int64_t count, int rank) {
+  for (int64_t i = 0; i < count; ++i)
+    if (bytes[i] != byte_at(i, rank)) return i;
+  return count;
+}
+
+static hvrun_status run(hvrun_operation operation, hvrun_type type, int64_t count, void* memory,
+                        const void* input) {
+  hvrun_request request = HVRUN_REQUEST_INIT;
+  hvrun_handle handle;
+  request.operation = operation;
+  request.type = type;
+  request.name = "large";
+  request.root = operation == HVRUN_BROADCAST ? 1 : 0;
+  request.ndim = 1;
+  request.shape = &count;
+  request.input = input;
+  request.output = memory;
+  hvrun_status status = hvrun_enqueue(NULL, &request, &handle);
+  if (status != HVRUN_OK) return status;
+  status = hvrun_wait(NULL, handle, -1, NULL);
+  hvrun_release(NULL, handle);
+  return status;
+}
+
+static void bytes_are_summed(uint8_t* bytes, int rank) {
+  fill(bytes, kBytes, rank);
+  CHECK(run(HVRUN_ALLREDUCE, HVRUN_UINT8, kBytes, bytes, bytes) == HVRUN_OK);
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < kBytes; ++i)
+    wrong += bytes[i] != (uint8_t)(byte_at(i, 0) + byte_at(i, 1));
+  CHECK(wrong == 0);
+}
+
+static void floats_are_summed(float* floats, int rank) {
+  const int64_t count = kBytes / (int64_t)sizeof *floats;
+  for (int64_t i = 0; i < count; ++i) floats[i] = float_at(i, rank);
+  CHECK(run(HVRUN_ALLREDUCE, HVRUN_FLOAT32, count, floats, floats) == HVRUN_OK);
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < count; ++i) wrong += floats[i] != float_at(i, 0) + float_at(i, 1);
+  CHECK(wrong == 0);
+}
+
+static void bytes_are_broadcast(uint8_t* bytes, int rank) {
+  fill(bytes, kBytes, rank);
+  CHECK(run(HVRUN_BROADCAST, HVRUN_UINT8, kBytes, bytes, bytes) == HVRUN_OK);
+  CHECK(first_wrong(bytes, kBytes, 1) == kBytes);
+}
+
+/* The first rank gives more than 2^32 rows, so the other's begin beyond them. */
+static void rows_are_gathered(uint8_t* bytes, int rank) {
+  const int64_t mine = rank == 0 ? kBytes : kFew;
+  uint8_t* const place = rank == 0 ? bytes : bytes + kBytes;
+  fill(place, mine, rank);
+  CHECK(run(HVRUN_ALLGATHER, HVRUN_UINT8, mine, bytes, place) == HVRUN_OK);
+  CHECK(first_wrong(bytes, kBytes, 0) == kBytes);
+  CHECK(first_wrong(bytes + kBytes, kFew, 1) == kFew);
+}
+
+int main(void) {
+  if (hvrun_init(NULL, NULL) != HVRUN_OK) {
+    fprintf(stderr, "%s\n", hvrun_last_error());
+    return 1;
+  }
+  const int rank = hvrun_rank(NULL);
+  CHECK(hvrun_size(NULL) == 2);
+  uint8_t* const memory = memory_of(kBytes + kFew);
+  bytes_are_summed(memory, rank);
+  floats_are_summed((float*)(void*)memory, rank);
+  bytes_are_broadcast(memory, rank);
+  rows_are_gathered(memory, rank);
+  munmap(memory, (size_t)(kBytes + kFew));
+  CHECK(hvrun_shutdown(NULL) == HVRUN_OK);
+  if (failures == 0) printf("rank %d: all is as it should be\n", rank);
+  return failures > 0;
+}

@@ -1,0 +1,91 @@
+"""What libhvrun asks of its machine and does not get, and many jobs at once: words, never a hang, nothing left behind.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import os
+import signal
+
+import pytest
+
+from harness import programs
+from harness.processes import below
+from harness.waiting import wait_for
+from launching import run, start, two_hosts
+
+SUMS = str(programs.hvrun_folder() / "c_ranks_test")
+LOST_PEER = str(programs.hvrun_folder() / "c_lost_peer")
+ABORTED = 128 + signal.SIGABRT
+FEW = 9  # descriptors: a rank needs more
+
+
+def limited(limit):
+    """A rank's program under that limit of the shell."""
+    return ["sh", "-c", f"{limit} && exec {SUMS}"]
+
+
+def is_enough(result, *words):
+    """Whether all went well; else it is an error of libhvrun that says these."""
+    told = result.stderr.decode()
+    assert result.returncode != ABORTED and "hvrun: bug" not in told, told
+    assert result.returncode == 0 or all(word in told for word in words), told
+    return result.returncode == 0
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_a_rank_without_descriptors_says_so(hvrun, tmp_path, hosts):
+    """From hardly any to enough: whatever libhvrun opens is the one that fails once."""
+    where = [] if hosts == 1 else two_hosts(tmp_path, slots=2)
+    count = ["-np", "2"] if hosts == 1 else []
+    enough = [is_enough(run(hvrun, *count, *where, *limited(f"ulimit -n {descriptors}")), "Too many open files", "ulimit -n")
+              for descriptors in range(4, 24)]
+    assert enough == sorted(enough), f"fewer descriptors did where more did not: {enough}"
+    assert not any(enough[:FEW - 4]) and enough[-1], enough
+
+
+def test_one_rank_without_descriptors_ends_the_job(hvrun):
+    """The others learn of it; nobody waits for ever."""
+    for descriptors in (5, 7, FEW, 64):
+        few = f'if [ "$HVRUN_RANK" = 1 ]; then ulimit -n {descriptors}; fi'
+        result = run(hvrun, "-np", "3", *limited(few))
+        assert is_enough(result, "ulimit -n") == (descriptors > FEW), descriptors
+
+
+def test_a_limit_on_the_size_of_files_is_told_and_kills_nobody(hvrun):
+    """A memfd counts as a file: SIGXFSZ would end the program."""
+    result = run(hvrun, "-np", "2", *limited("ulimit -f 64"))
+    told = result.stderr.decode()
+    assert result.returncode not in (0, 128 + signal.SIGXFSZ), told
+    assert "limit on the size of files" in told and "ulimit -f" in told, told
+
+
+def maps_of(pid):
+    """What a process maps; nothing once it has ended."""
+    try:
+        with open(f"/proc/{pid}/maps") as maps:
+            return maps.read()
+    except OSError:
+        return ""
+
+
+def sharing(pids):
+    """Those of these processes that map the ranks' shared memory."""
+    return {pid for pid in pids if "memfd:hvrun" in maps_of(pid)}
+
+
+def test_no_shared_memory_is_left_after_kill_9(hvrun):
+    job = start(hvrun, "-np", "3", LOST_PEER)
+    ranks = wait_for(lambda: (found := sharing(process.pid for process in below(job.pid))) and len(found) == 3 and found,
+                     60, "three ranks share memory")
+    named = [line for rank in ranks for line in maps_of(rank).splitlines() if "/dev/shm" in line]
+    assert not named, "memory that has a name outlives its processes"
+    os.kill(job.pid, signal.SIGKILL)
+    job.communicate(timeout=30)
+    wait_for(lambda: not sharing(ranks), 10, lambda: f"nobody maps the memory any more: {sharing(ranks)}")
+
+
+def test_many_jobs_at_once(hvrun, scaled):
+    """All on one host, 100 of them under --full."""
+    jobs = [start(hvrun, "-np", "2", SUMS) for _ in range(scaled(100))]
+    for job in jobs:
+        out, err = job.communicate(timeout=300)
+        assert job.returncode == 0, err

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks of different hosts find a way to each other: ports, several networks, IPv6."""
+
+import subprocess
+
+import pytest
+
+from harness import programs
+from harness.cluster import HostPlan
+from harness.jobs import on
+from harness.network import address, in_network_of, ip_batch
+from harness.waiting import wait_for
+
+pytestmark = pytest.mark.usefixtures("hvrun")
+
+TWO_NETS = [HostPlan("node1", ("lan", "inner")), HostPlan("node2", ("lan", "inner"))]
+
+
+@pytest.fixture(scope="module")
+def sums():
+    """A program that checks sums of every kind among its ranks."""
+    program = programs.hvrun_folder() / "c_ranks_test"
+    assert program.exists(), f"{program} is not built"
+    return str(program)
+
+
+def expect_good(result):
+    assert result.code == 0, str(result)
+    return result
+
+
+def expect_words(result, *parts):
+    assert result.code != 0, str(result)
+    missing = [part for part in parts if part not in result.err]
+    assert not missing, f"{missing} not told: {result}"
+
+
+def test_ranks_listen_on_the_ports_that_a_firewall_lets_pass(cluster, sums):
+    for node in cluster.nodes:
+        node.firewall.only("22, 20100-20107")
+    job = [*on("node1", "node2", ranks_per_host=2), sums]
+    expect_good(cluster.run(job, env={"HVRUN_PORT_RANGE": "20100-20107"}, timeout=60))
+
+
+def test_hvrun_itself_keeps_to_those_ports(cluster):
+    """Its look at which hosts reach each other passes the firewall, or it would warn; MASTER_PORT is one of them, too."""
+    for node in cluster.nodes:
+        node.firewall.only("22, 20100-20107")
+    job = [*on("node1", "node2"), "--no-label", "sh", "-c", "echo $MASTER_ADDR $MASTER_PORT"]
+    result = expect_good(cluster.run(job, env={"HVRUN_PORT_RANGE": "20100-20107"}, timeout=60))
+    assert result.err == "", str(result)
+    assert set(result.out.splitlines()) == {f"{cluster['node1'].address} 20107"}, str(result)
+
+
+def test_a_range_whose_ports_are_all_taken_is_told(cluster, sums):
+    taken = "import socket; s = socket.create_server(('', 20100)); print('there', flush=True); input()"
+    with cluster["node2"].start(["python3", "-c", taken], stdin=subprocess.PIPE) as holder:
+        holder.wait_for_output("there", 10)
+        result = cluster.run([*on("node1", "node2"), sums], env={"HVRUN_PORT_RANGE": "20100"}, timeout=60)
+    expect_words(result, "no port of 20100 is free", "HVRUN_PORT_RANGE")
+
+
+@pytest.mark.parametrize("knob", [("HVRUN_PORT_RANGE", "9-8"), ("HVRUN_INTERFACES", "10.0.0.0/40")])
+def test_a_bad_value_is_told_before_anything_starts(cluster, sums, knob):
+    result = cluster.run([*on("node1", "node2"), sums], env=dict([knob]), timeout=60)
+    assert result.code == 2, str(result)
+    expect_words(result, *knob, "such as")
+
+
+def test_a_dead_network_is_passed_over(make_cluster, sums):
+    """The first address of each host answers nothing; nobody waits for it."""
+    hosts = make_cluster(TWO_NETS)
+    for node in hosts.nodes:
+        for other in hosts.nodes:
+            node.firewall.drop(peer=other.addresses["lan"])
+    expect_good(hosts.run([*on("node1", "node2", ranks_per_host=2), sums], timeout=60))
+
+
+def test_interfaces_choose_the_network(make_cluster, sums):
+    hosts = make_cluster(TWO_NETS)
+    for node in hosts.nodes:
+        node.firewall.drop(peer=hosts["node1"].addresses["lan"])
+        node.firewall.drop(peer=hosts["node2"].addresses["lan"])
+    job = [*on("node1", "node2"), sums]
+    for good in ("eth-inner", "10.77.1.0/24", "^eth-lan,lo", "eth-*,!10.77.0.0/24"):
+        expect_good(hosts.run(job, env={"HVRUN_INTERFACES": good}, timeout=60))
+    expect_words(hosts.run(job, env={"HVRUN_INTERFACES": "eth-third"}, timeout=60),
+                 "HVRUN_INTERFACES allows none", "eth-lan 10.77.0.", "eth-inner 10.77.1.")
+
+
+def test_an_error_lists_each_address_with_its_reason(make_cluster, sums):
+    """One address refuses; the other is that of a stranger which several hosts have."""
+    hosts = make_cluster(TWO_NETS)
+    for node in hosts.nodes:
+        node.firewall.refuse("20100-20107")
+    result = hosts.run([*on("node1", "node2"), sums], env={"HVRUN_PORT_RANGE": "20100-20107"}, timeout=60)
+    number = hosts["node1"].number
+    expect_words(result, "rank 0 on node1", f"{address('lan', number)}:2010", f"{address('inner', number)}:2010",
+                 "Connection refused", "HVRUN_INTERFACES")
+
+
+def test_an_address_that_several_hosts_have_is_no_way_between_them(cluster, sums):
+    for node in cluster.nodes:
+        ip_batch(node, ["link add docker0 type bridge", "addr add 172.17.0.1/16 dev docker0", "link set docker0 up"])
+    expect_good(cluster.run([*on("node1", "node2"), sums], timeout=60))
+
+
+@pytest.mark.parametrize("only", [None, "fe80::/10", "fd00::/8"])
+def test_hosts_with_ipv6_only(make_cluster, sums, only):
+    hosts = make_cluster(ipv6=True)
+    job = [*on("node1", "node2", "node3"), sums]
+    expect_good(hosts.run(job, env={"HVRUN_INTERFACES": only}, timeout=60))
+
+
+def test_an_ipv6_address_is_told_in_brackets(make_cluster, sums):
+    hosts = make_cluster(["node1", "node2"], ipv6=True)
+    for node in hosts.nodes:
+        node.firewall.refuse("20100-20107")
+    result = hosts.run([*on("node1", "node2"), sums], env={"HVRUN_PORT_RANGE": "20100-20107"}, timeout=60)
+    expect_words(result, f"[{hosts['node1'].address}]:2010", "[fe80::", "%eth-lan]:2010", "Connection refused")
+
+
+@pytest.mark.parametrize("streams", [1, 3, 16])
+def test_streams(cluster, sums, streams):
+    expect_good(cluster.run([*on("node1", "node2"), sums], env={"HVRUN_STREAMS": str(streams)}, timeout=60))
+
+
+def test_connections_are_as_many_as_streams(cluster):
+    """Counted on the host, while the ranks are in the middle."""
+    lost_peer = str(programs.hvrun_folder() / "c_lost_peer")
+    with cluster.start([*on("node1", "node2"), lost_peer], env={"HVRUN_STREAMS": "5", "HVRUN_PORT_RANGE": "20100-20107"}) as job:
+        wait_for(lambda: job.out.count("ready") >= 2, 60, lambda: f"two ranks sum: {job.out}")
+        lines = in_network_of(cluster["node1"], ["ss", "-Htn", "state", "established", "sport >= 20100 and sport <= 20107"])
+    assert len(lines.splitlines()) == 5, lines

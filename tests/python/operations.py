@@ -1,0 +1,232 @@
+"""What every rank of test_numpy.py does: all operations on NumPy arrays beside plain NumPy. SPDX-License-Identifier: Apache-2.0"""
+
+import sys
+
+import numpy as np
+from numpy_binding import (ADASUM, ALLGATHER, ALLREDUCE, ALLTOALL, AVERAGE, AVERAGE_PRESENT, BARRIER, BF16, BROADCAST, FP16, JOIN,
+                           MAX, MIN, PRODUCT, RECEIVE, REDUCESCATTER, SEND, SPARSE_ALLREDUCE, SUM, TYPES, Error, Job)
+
+job = Job(sys.argv[1])
+RANKS = range(job.size)
+
+
+def array_of(rank, kind, shape):
+    """The same on every rank that asks for that rank's."""
+    generator = np.random.default_rng([rank, np.dtype(kind).num, *shape])
+    return generator.integers(0, 2 if kind == np.dtype(bool) else 5, shape).astype(kind)
+
+
+def same(actual, expected):
+    assert actual.dtype == expected.dtype and actual.shape == expected.shape, (actual.dtype, actual.shape, expected.shape)
+    np.testing.assert_array_equal(actual, expected)
+
+
+def reduced(arrays, reduction, kind):
+    fold = {SUM: np.add, MIN: np.minimum, MAX: np.maximum, PRODUCT: np.multiply}[reduction]
+    if kind == np.dtype(bool):
+        fold = np.logical_or if reduction in (SUM, MAX) else np.logical_and
+    return fold.reduce(arrays, axis=0, dtype=kind)
+
+
+def check_reductions():
+    for kind in TYPES:
+        for reduction in (SUM, MIN, MAX, PRODUCT):
+            for shape in ((), (0,), (7, 3), (1001,)):
+                arrays = [array_of(rank, kind, shape) for rank in RANKS]
+                expected = reduced(arrays, reduction, kind)
+                mine = arrays[job.rank]
+                same(job.run(ALLREDUCE, "r", mine, reduction=reduction).array, expected)
+                if shape:
+                    share = np.array_split(expected, job.size)[job.rank]
+                    same(job.run(REDUCESCATTER, "s", mine, reduction=reduction).array, share)
+                job.run(ALLREDUCE, "in place", mine, mine, reduction=reduction)
+                same(mine, expected)
+
+
+def check_averages_and_scales():
+    arrays = [array_of(rank, "float64", (40,)) for rank in RANKS]
+    mean = job.run(ALLREDUCE, "mean", arrays[job.rank], reduction=AVERAGE, prescale=2.0, postscale=0.5).array
+    np.testing.assert_allclose(mean, np.mean(arrays, axis=0))
+    whole = np.full(3, -1 if job.rank == 0 else 0, np.int32)
+    same(job.run(ALLREDUCE, "integers truncate", whole, reduction=AVERAGE).array, np.full(3, -1 if job.size == 1 else 0, np.int32))
+
+
+def adasum_of_two(a, b):
+    ab, aa, bb = np.vdot(a, b), np.vdot(a, a), np.vdot(b, b)
+    return a * (1 - ab / (2 * aa) if aa else 1) + b * (1 - ab / (2 * bb) if bb else 1)
+
+
+def adasum(vectors):
+    paired = 1 << (len(vectors).bit_length() - 1)
+    for rank in range(paired, len(vectors)):
+        vectors[rank - paired] = adasum_of_two(vectors[rank - paired], vectors[rank])
+    vectors = vectors[:paired]
+    while len(vectors) > 1:
+        vectors = [adasum_of_two(a, b) for a, b in zip(vectors[::2], vectors[1::2])]
+    return vectors[0]
+
+
+def check_adasum():
+    for kind, tolerance in (("float16", 5e-3), ("float32", 1e-6), ("float64", 1e-14)):
+        for shape in ((), (0,), (7, 3), (1001,)):
+            arrays = [array_of(rank, kind, shape) for rank in RANKS]
+            result = job.run(ALLREDUCE, "adasum", arrays[job.rank], reduction=ADASUM, prescale=0.5, postscale=3.0).array
+            expected = 3 * np.asarray(adasum([array.astype("float64") / 2 for array in arrays]))
+            assert result.dtype == np.dtype(kind) and result.shape == shape
+            np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance * np.max(np.abs(expected), initial=1))
+            everybody = job.run(ALLGATHER, "bits", result.reshape(1, -1)).array
+            assert all(row.tobytes() == everybody[0].tobytes() for row in everybody)
+    fails("unsupported", "adasum combines floating-point tensors, not int64", ALLREDUCE, "whole", np.ones(1, "int64"), reduction=ADASUM)
+
+
+def check_compression():
+    for kind in ("float32", "float64"):
+        for compression, tolerance in ((FP16, 4e-3), (BF16, 3e-2)):
+            for reduction in (SUM, AVERAGE, MIN, MAX, PRODUCT):
+                arrays = [np.random.default_rng([rank, reduction]).uniform(-2, 2, (1001,)).astype(kind) for rank in RANKS]
+                expected = np.mean(arrays, axis=0) if reduction == AVERAGE else reduced(arrays, reduction, kind)
+                result = job.run(ALLREDUCE, "small", arrays[job.rank], reduction=reduction, compression=compression).array
+                np.testing.assert_allclose(result, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+                if compression == FP16:
+                    same(result.astype("float16").astype(kind), result)
+                assert not np.array_equal(result, expected)
+                everybody = job.run(ALLGATHER, "bits", result.reshape(1, -1)).array
+                assert all(row.tobytes() == everybody[0].tobytes() for row in everybody)
+    fails("unsupported", "compression is for float32 and float64", ALLREDUCE, "whole", np.ones(1, "int64"), compression=FP16)
+
+
+def check_sparse():
+    for kind in ("float16", "float32", "float64", "int32", "bool"):
+        for index_kind in ("int32", "int64"):
+            for most in (0, 1, 2000):
+                rows = [array_of(rank, kind, (most * (rank % 3), 2)) for rank in RANKS]
+                indices = [np.random.default_rng(rank).integers(0, 9, len(rows[rank])).astype(index_kind) for rank in RANKS]
+                result = job.run(SPARSE_ALLREDUCE, "sparse", rows[job.rank], indices=indices[job.rank])
+                same(result.array, np.concatenate(rows))
+                same(result.indices, np.concatenate(indices))
+    rows = [np.full((rank + 1, 2), 3.0 * job.size) for rank in RANKS]
+    result = job.run(SPARSE_ALLREDUCE, "mean", rows[job.rank], indices=np.zeros(job.rank + 1, np.int64), reduction=AVERAGE)
+    same(result.array, np.full((sum(RANKS) + job.size, 2), 3.0))
+    dense = np.zeros((1, 2))
+    np.add.at(dense, result.indices, result.array)  # how duplicates are meant
+    np.testing.assert_allclose(dense, np.mean([[row.sum(axis=0)] for row in rows], axis=0))
+
+
+def check_moves():
+    for kind in TYPES:
+        rows = [array_of(rank, kind, (rank + 1, 2)) for rank in RANKS]
+        same(job.run(ALLGATHER, "g", rows[job.rank]).array, np.concatenate(rows))
+        root = job.size - 1
+        same(job.run(BROADCAST, "b", rows[job.rank][:1].copy(), root=root).array, rows[root][:1])
+        tables = [array_of(rank, kind, (sum(rank + to for to in RANKS), 2)) for rank in RANKS]
+        parts = [np.split(table, np.cumsum([rank + to for to in RANKS])[:-1]) for rank, table in enumerate(tables)]
+        result = job.run(ALLTOALL, "a", tables[job.rank], splits=[job.rank + to for to in RANKS])
+        same(result.array, np.concatenate([parts[rank][job.rank] for rank in RANKS]))
+        assert result.splits == [rank + job.rank for rank in RANKS]
+    job.run(BARRIER, "")
+
+
+def check_many_in_flight():
+    arrays = {f"t{i}": np.full(i % 50 + 1, job.rank + i, np.int64) for i in range(1000)}
+    names = np.random.default_rng(job.rank).permutation(list(arrays))
+    lent = {name: job.start(ALLREDUCE, name, arrays[name], arrays[name]) for name in names}
+    for name in reversed(names):
+        job.wait(lent[name])
+    for i in range(1000):
+        assert (arrays[f"t{i}"] == job.size * i + sum(RANKS)).all()
+
+
+def check_groups():
+    values = [np.full(3, i + job.rank, np.int64) for i in range(4)]
+    lent = [job.start(ALLREDUCE, f"of group {i}", value, group=5, group_size=4) for i, value in enumerate(values[:3])]
+    job.run(ALLREDUCE, "past it", np.ones(1))
+    assert not any(job.is_done(one) for one in lent)
+    job.run(ALLREDUCE, "all have looked", np.ones(1))
+    lent.append(job.start(ALLREDUCE, "of group 3", values[3], group=5, group_size=4))
+    for i, one in enumerate(lent):
+        same(job.wait(one).array, np.full(3, job.size * i + sum(RANKS), np.int64))
+
+
+def check_sets():
+    if job.size < 3:
+        return
+    ends = job.add_set([0, job.size - 1])
+    if job.rank in (0, job.size - 1):
+        same(job.run(ALLREDUCE, "ends", np.array([job.rank + 1]), process_set=ends).array, np.array([job.size + 1]))
+    else:
+        fails("invalid argument", "is not in process set", ALLREDUCE, "ends", np.ones(1), process_set=ends)
+    job.remove_set(ends)
+    fails("invalid argument", "any more", ALLREDUCE, "ends", np.ones(1), process_set=ends)
+
+
+def check_join():
+    for flags in (0, AVERAGE_PRESENT):
+        for step in range(job.rank + 1):
+            present = job.size - step
+            mean = job.run(ALLREDUCE, "mean", np.full(5, 6.0), reduction=AVERAGE, flags=flags).array
+            np.testing.assert_allclose(mean, 6.0 if flags else 6.0 * present / job.size)
+        assert job.run(JOIN, "").last_joined == job.size - 1
+
+
+def check_shared_memory():
+    for count in (7, 1 << 20):
+        array = job.empty(count, np.float32)
+        array[:] = np.arange(count) % 5 + job.rank
+        job.run(ALLREDUCE, "shared", array, output=array)
+        same(array, (np.arange(count) % 5 * job.size + sum(RANKS)).astype(np.float32))
+
+
+def check_pairs():
+    if job.size == 1:
+        return
+    following, before = (job.rank + 1) % job.size, (job.rank - 1) % job.size
+    for kind in TYPES:
+        for shape in ((), (0, 3), (1000, 7)):
+            sent = job.start(SEND, "round", array_of(job.rank, kind, shape), root=following)
+            got = job.run(RECEIVE, "round", np.zeros(shape, kind), root=before).array
+            same(got, array_of(before, kind, shape))
+            job.wait(sent)
+
+
+def fails(status, words, *arguments, **fields):
+    try:
+        job.run(*arguments, **fields)
+    except Error as error:
+        assert error.status == status and words in str(error), f"{error.status}: {error}"
+    else:
+        raise AssertionError(f"no error where {status} was due")
+
+
+def check_errors():
+    fails("invalid argument", "the splits have 0 rows", ALLTOALL, "e", np.ones(job.size), splits=np.zeros(job.size))
+    if job.size > 1:
+        fails("mismatch between ranks", "rank 0 has float64 [1]", ALLREDUCE, "e", np.ones(1 if job.rank == 0 else 2))
+    lent = job.start(ALLREDUCE, "late", np.ones(1)) if job.rank == 0 else None
+    if lent and job.size > 1:
+        try:
+            job.wait(lent, 0.01)
+            raise AssertionError("nobody else has it")
+        except TimeoutError:
+            pass
+    job.run(BARRIER, "")
+    job.wait(lent or job.start(ALLREDUCE, "late", np.ones(1)))
+
+
+def check_counters():
+    before = job.counters()
+    job.run(ALLREDUCE, "counted", np.ones(1000, np.float32))
+    after = job.counters()
+    grown = {name: getattr(after, name) - getattr(before, name) for name, kind in after._fields_[1:]}
+    assert grown["operations_completed"] == 1 and grown["operations_failed"] == 0
+    assert grown["input_bytes"] == grown["result_bytes"] == 4000
+    assert (grown["shared_memory_bytes"] > 0) == (job.local_size > 1)
+    if job.local_rank == 0:
+        assert (grown["tcp_bytes"] > 0) == (job.size > job.local_size)
+
+
+for check in (check_reductions, check_averages_and_scales, check_adasum, check_compression, check_sparse, check_moves,
+              check_many_in_flight, check_groups, check_sets, check_join, check_shared_memory, check_pairs, check_errors,
+              check_counters):
+    check()
+job.shutdown()
+print(f"rank {job.rank} of {job.size}: all is as NumPy has it")

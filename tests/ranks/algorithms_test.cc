@@ -1,0 +1,93 @@
+// Every algorithm, asked for by name, on every shape that it works for, against the plain
+// reference.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "runtime/collective/registry.h"
+#include "tests/ranks/collective_checks.h"
+
+namespace hv::runtime {
+namespace {
+
+struct Forced {
+  std::string words;  // as HVRUN_ALGORITHM
+  std::vector<JobShape> shapes;
+};
+
+std::vector<Forced> forced_algorithms() {
+  const std::vector<JobShape> on_one = {{2}, {4}, {5}};
+  const std::vector<JobShape> on_several = {{1, 1}, {1, 1, 1}, {2, 2}, {3, 1, 2}, {1, 1, 1, 1, 1}};
+  std::vector<Forced> all = {{"allreduce:direct", on_one}, {"allreduce:shares", on_one}};
+  for (const CrossAlgorithm& way : cross_algorithms())
+    all.push_back({std::string("allreduce:torus,cross:") + way.name, on_several});
+  all.push_back({"allreduce:hierarchical,cross:ring", {{2, 2}, {3, 1, 2}}});
+  all.push_back({"allreduce:hierarchical,cross:halving", {{2, 2}, {3, 1, 2}}});
+  // Any of several, by size.
+  all.push_back({"cross:tree@2K,cross:doubling@8K,cross:halving@20K,cross:ring", {{2, 1, 2}}});
+  return all;
+}
+
+// Small slots: a tensor has many blocks, and several are under way at once.
+RunOptions options_for(const Forced& forced) {
+  RunOptions options;
+  options.config.slot_bytes = 4096;
+  options.algorithms = forced.words;
+  return options;
+}
+
+template <typename Body>
+void for_each_forced(Body&& body) {
+  for (const Forced& forced : forced_algorithms())
+    for (const JobShape& shape : forced.shapes) {
+      INFO(forced.words);
+      INFO(name_of(shape));
+      for (const AlgorithmWish& wish : parse_algorithms(forced.words))
+        REQUIRE(impossible_wish({wish}, {size_of(shape), static_cast<int>(shape.size())}, false)
+                    .empty());
+      run_ranks(shape, options_for(forced), body);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("every algorithm gives the reference's result for every type, reduction and odd count") {
+  for_each_forced([](RankContext& context) {
+    std::uint64_t seed = 1;
+    for (const ElementType type : all_types())
+      for (const Reduction reduction : all_reductions())
+        for (const std::size_t count : {0, 1, 17, 5003}) {
+          ++seed;
+          run_and_verify(context, make_allreduce(context, allreduce_of(type, reduction), {count},
+                                                 seed % 2 == 0, seed));
+        }
+  });
+}
+
+TEST_CASE("every algorithm scales, averages and takes fused segments") {
+  for_each_forced([](RankContext& context) {
+    for (const ElementType type : all_types()) {
+      if (type == ElementType::kBool) continue;
+      CollectiveRequest request = allreduce_of(type, Reduction::kSum);
+      request.divisor = context.size;
+      run_and_verify(context, make_allreduce(context, request, {3001, 0, 77}, false, 3));
+      request.prescale = 0.5;
+      request.postscale = 4;
+      run_and_verify(context, make_allreduce(context, request, {1, 5000, 0, 1024}, true, 4));
+    }
+  });
+}
+
+TEST_CASE("every algorithm runs between other collectives, several at once, in each rank's order") {
+  for_each_forced([](RankContext& context) {
+    for (std::uint64_t round = 0; round < 4; ++round) {
+      std::vector<std::unique_ptr<CheckedOperation>> operations;
+      for (std::uint64_t i = 0; i < 8; ++i)
+        operations.push_back(make_random(context, round * 100 + i));
+      run_together(context, std::move(operations), round);
+    }
+  });
+}
+
+}  // namespace hv::runtime

@@ -1,0 +1,143 @@
+// Groups in whole jobs. SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "tests/ranks/engine/job.h"
+
+using namespace hv;
+using namespace hv::runtime;
+
+namespace {
+
+const std::int64_t kOne = 1;
+
+hvrun_request in_group(const char* name, std::int32_t* value, std::uint64_t group,
+                       std::uint32_t size) {
+  hvrun_request request = allreduce_request(name, &kOne, value, value, HVRUN_INT32);
+  request.group = group;
+  request.group_size = size;
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("no tensor of a group starts before the last of them is ready on every rank") {
+  for (const JobShape& shape : {JobShape{1}, JobShape{3}, JobShape{2, 1}}) {
+    CAPTURE(name_of(shape));
+    JobOptions options;
+    options.shape = shape;
+    run_job(options, [](Rank& rank) {
+      for (int round = 0; round < 4; ++round) {  // fresh, then by numbers
+        std::int32_t values[3] = {1, 2, 3}, alone = 4;
+        std::uint64_t handles[3] = {};
+        const char* const names[3] = {"a", "b", "c"};
+        for (int i = 0; i < 2; ++i)
+          expect(rank.enqueue(in_group(names[i], &values[i], 9, 3), &handles[i]).ok(), "enqueue");
+        // Another tensor goes past them, on all ranks: what could have started has.
+        expect(rank.run(allreduce_request("alone", &kOne, &alone, &alone, HVRUN_INT32)).ok(),
+               "run");
+        expect(!rank.context.find(handles[0])->is_done, "a waits for its group");
+        expect(values[0] == 1, "nothing of it has moved");
+        // Nobody's last one until all have looked.
+        expect(rank.run(allreduce_request("looked", &kOne, &alone, &alone, HVRUN_INT32)).ok(),
+               "run");
+        expect(rank.enqueue(in_group(names[2], &values[2], 9, 3), &handles[2]).ok(), "enqueue");
+        for (int i = 0; i < 3; ++i) {
+          const Status status = rank.wait(handles[i]);
+          expect(status.ok(), status.message);
+          expect(values[i] == (i + 1) * rank.size, "sum");
+          expect(rank.context.find(handles[2 - i])->is_done, "all of it is complete");
+          if (i == 2)
+            for (const std::uint64_t handle : handles) rank.context.release(handle);
+        }
+      }
+    });
+  }
+}
+
+TEST_CASE(
+    "a disagreement on one tensor of a group is the outcome of all, on every rank, then it works") {
+  JobOptions options;
+  options.shape = {2, 1};
+  run_job(options, [](Rank& rank) {
+    std::int32_t values[6] = {1, 2, 3, 4, 5, 6};
+    std::uint64_t handles[3] = {};
+    const char* const names[3] = {"a", "b", "c"};
+    const std::int64_t wrong = rank.rank == 1 ? 2 : 1;
+    for (int i = 0; i < 3; ++i) {
+      hvrun_request request = in_group(names[i], &values[2 * i], 9, 3);
+      if (i == 1) request.shape = &wrong;
+      expect(rank.enqueue(request, &handles[i]).ok(), "enqueue");
+    }
+    for (int i = 0; i < 3; ++i) {
+      const Status status = rank.wait(handles[i]);
+      expect(status.code == StatusCode::kMismatch, "kMismatch, not: " + status.message);
+      const std::string part = i == 1 ? "rank 1 has int32 [2]" : "its group 9 fails as one";
+      expect(status.message.find(part) != std::string::npos, status.message);
+      rank.context.release(handles[i]);
+    }
+    expect(values[0] == 1 && values[4] == 5, "nothing was changed");
+    expect(rank.enqueue(in_group("a", &values[0], 9, 2), &handles[0]).ok(), "enqueue");
+    expect(rank.enqueue(in_group("c", &values[4], 9, 2), &handles[1]).ok(), "enqueue");
+    for (int i = 0; i < 2; ++i) expect(rank.wait(handles[i]).ok(), "the number can be used again");
+    expect(values[0] == 3 && values[4] == 15, "sums");
+  });
+}
+
+TEST_CASE("ranks that count a tensor among different groups are told") {
+  JobOptions options;
+  options.shape = {2};
+  run_job(options, [](Rank& rank) {
+    std::int32_t value = 1;
+    const Status status = rank.run(in_group("a", &value, rank.rank == 0 ? 4 : 5, 1));
+    expect(status.code == StatusCode::kMismatch, status.message);
+    expect(status.message.find(
+               "rank 0 has int32 [1] in group 4 of 1, rank 1 has int32 [1] in group 5 of 1") !=
+               std::string::npos,
+           status.message);
+  });
+}
+
+TEST_CASE(
+    "groups of all kinds of operations, in a cache that evicts all the time, yield what they "
+    "should") {
+  JobOptions options;
+  options.shape = {2, 2};
+  options.environment.set("HVRUN_CACHE_CAPACITY", "3");
+  run_job(options, [](Rank& rank) {
+    for (int round = 0; round < 20; ++round) {
+      std::int64_t sum = 1, rows[4] = {0, 1, 2, 3}, row = rank.rank;
+      const std::int64_t four = 4;
+      hvrun_request requests[3];
+      requests[0] = allreduce_request("sum", &kOne, &sum, &sum, HVRUN_INT64);
+      requests[1] = allreduce_request("share", &four, rows, nullptr, HVRUN_INT64);
+      requests[1].operation = HVRUN_REDUCESCATTER;
+      requests[2] = allreduce_request("rows", &kOne, &row, nullptr, HVRUN_INT64);
+      requests[2].operation = HVRUN_ALLGATHER;
+      std::uint64_t handles[3] = {};
+      for (int i = 0; i < 3; ++i) {
+        const int which = (i + rank.rank) % 3;
+        requests[which].group = 11;
+        requests[which].group_size = 3;
+        std::int64_t filler = 1;
+        if (i == 1)
+          expect(rank.run(allreduce_request(("filler" + std::to_string(round % 7)).c_str(), &kOne,
+                                            &filler, &filler, HVRUN_INT64))
+                     .ok(),
+                 "filler");
+        expect(rank.enqueue(requests[which], &handles[which]).ok(), "enqueue");
+      }
+      for (const std::uint64_t handle : handles) {
+        const Status status = rank.wait(handle);
+        expect(status.ok(), status.message);
+      }
+      expect(sum == 4, "sum");
+      const OperationPtr share = rank.context.find(handles[1]), all = rank.context.find(handles[2]);
+      expect(*reinterpret_cast<std::int64_t*>(share->output) == 4 * rank.rank, "share");
+      for (int from = 0; from < 4; ++from)
+        expect(reinterpret_cast<std::int64_t*>(all->output)[from] == from, "rows");
+      for (const std::uint64_t handle : handles) rank.context.release(handle);
+    }
+  });
+}

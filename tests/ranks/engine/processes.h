@@ -1,0 +1,83 @@
+// A job of whole runtimes as processes that can be killed; the test itself plays their agents.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <functional>
+
+#include "src/rendezvous/forked_store.h"
+#include "tests/ranks/engine/job.h"
+
+namespace hv::runtime {
+
+// Each rank a child of this process; body's value is its exit code. The parent plays the agent.
+struct Processes {
+  Processes(const JobShape& shape, const std::function<int(Context&)>& body,
+            std::chrono::milliseconds leaves_within = ContextParts().leave_limit)
+      : hub(size_of(shape)), leave_limit(leaves_within) {
+    const auto identities = identities_of(shape);
+    std::fflush(nullptr);
+    for (const RankIdentity& who : identities) {
+      const pid_t child = ::fork();
+      REQUIRE(child >= 0);
+      if (child == 0) ::_exit(run(who, body));
+      children.push_back(child);
+    }
+  }
+  ~Processes() {
+    for (const pid_t child : children) ::kill(child, SIGKILL);
+    for (const pid_t child : children) ::waitpid(child, nullptr, 0);
+  }
+
+  int run(const RankIdentity& who, const std::function<int(Context&)>& body) {
+    ContextParts parts;
+    parts.identity = who;
+    parts.store = hub.store(who.rank);
+    parts.fabric.addresses = {"127.0.0.1"};
+    parts.leave_limit = leave_limit;
+    std::shared_ptr<Context> context;
+    const Status joined = Context::join(std::move(parts), &context);
+    if (!joined.ok()) {
+      std::fprintf(stderr, "rank %d: %s\n", who.rank, joined.message.c_str());
+      return 100;
+    }
+    const int code = body(*context);
+    context->shutdown();
+    return code;
+  }
+
+  int exit_code(int rank) {
+    int state = 0;
+    const auto index = static_cast<std::size_t>(rank);
+    if (::waitpid(children[index], &state, 0) != children[index]) return -1;
+    children.erase(children.begin() + rank);
+    return WIFEXITED(state) ? WEXITSTATUS(state) : 200 + WTERMSIG(state);
+  }
+
+  void await_stopped(int rank) {
+    int state = 0;
+    const pid_t child = children[static_cast<std::size_t>(rank)];
+    REQUIRE(::waitpid(child, &state, WUNTRACED) == child);
+    REQUIRE(WIFSTOPPED(state));
+  }
+
+  ForkedStoreHub hub;
+  std::chrono::milliseconds leave_limit;
+  std::vector<pid_t> children;
+};
+
+// Enqueues and waits.
+inline Status run_in(Context& context, const hvrun_request& request) {
+  OperationPtr operation;
+  if (Status status = read_request(&request, context.identity().size, &operation); !status.ok())
+    return status;
+  return context.run(std::move(operation));
+}
+
+}  // namespace hv::runtime

@@ -1,0 +1,34 @@
+#!/bin/sh
+# The kernels' unit test for 64-bit ARM: compiled by the distribution's cross compiler, run by qemu.
+# SPDX-License-Identifier: Apache-2.0
+#
+# usage: neon_under_qemu.sh SOURCE_FOLDER SCRATCH_FOLDER. Exit code 77: skipped, the reason is printed.
+set -eu
+source=$1 scratch=$2
+compiler=aarch64-linux-gnu-g++ emulator=qemu-aarch64-static
+for program in $compiler $emulator; do
+  command -v "$program" >/dev/null && continue
+  echo "skipped: there is no $program here (Debian: g++-aarch64-linux-gnu, qemu-user-static)"
+  exit 77
+done
+mkdir -p "$scratch"
+cd "$scratch"
+compile() { # NAME SOURCE OPTIONS...: NAME.o; through ccache, where there is one
+  name=$1 file=$2
+  shift 2
+  $(command -v ccache || true) $compiler -std=c++20 -I"$source" "$@" -c "$source/$file" -o "$name.o"
+}
+# As runtime/device/CMakeLists.txt compiles them; what is only compared with may be slow.
+compile neon runtime/device/kernels_neon.cc -O3 -ffp-contract=off -fwrapv -Wno-psabi
+for form in portable avx2 avx512; do
+  compile $form runtime/device/kernels_$form.cc -O1 -ffp-contract=off -fwrapv -Wno-psabi
+done
+for part in kernel_list element_type; do compile $part runtime/device/$part.cc -O1; done
+compile main tests/unit/main.cc -O0
+# The cross compiler does not look where Debian puts doctest.
+ln -sfn /usr/include/doctest doctest
+compile test tests/unit/device/kernels_test.cc -O0 -I"$scratch"
+$compiler -static ./*.o -o kernels_test
+# Fewer sizes than on this processor itself.
+HVRUN_TEST_EMULATED=1 $emulator ./kernels_test
+$emulator ./kernels_test --test-case='*listed best first*' --success | grep 'kernels here: neon portable'

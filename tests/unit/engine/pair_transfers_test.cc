@@ -1,0 +1,222 @@
+// Tests of sends and receives: two ends whose messages and bytes go through this test's hands.
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine/pair_transfers.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <stdexcept>
+
+#include "runtime/transport/shm/slot_rings.h"
+
+using namespace hv;
+using namespace hv::runtime;
+
+namespace {
+
+const TimePoint kStart{std::chrono::seconds(1000)};
+
+// One direction of a lane with little room, so that chunks and headers are cut everywhere.
+struct Stream {
+  std::string bytes;
+  std::size_t room = 100;
+};
+
+class EndOfLane : public Channel {
+ public:
+  EndOfLane(Stream& out, Stream& in) : out_(out), in_(in) {}
+  std::size_t writable() const override {
+    return out_.room - std::min(out_.room, out_.bytes.size());
+  }
+  void write(const void* bytes, std::size_t size) override {
+    REQUIRE(size <= writable());
+    out_.bytes.append(static_cast<const char*>(bytes), size);
+  }
+  std::span<const std::byte> readable() const override {  // never more than 7 at once
+    return {reinterpret_cast<const std::byte*>(in_.bytes.data()),
+            std::min<std::size_t>(7, in_.bytes.size())};
+  }
+  void consume(std::size_t size) override { in_.bytes.erase(0, size); }
+  void shrink() override {}
+
+ private:
+  Stream& out_;
+  Stream& in_;
+};
+
+class LanePlane : public DataPlane {
+ public:
+  LanePlane(Stream& out, Stream& in) : end_(out, in) {}
+  const Topology& topology() const override { throw std::logic_error("not asked"); }
+  SlotRings& host() override { throw std::logic_error("not asked"); }
+  Channel& channel(int, int lane) override {
+    REQUIRE(lane == kPairLane);
+    return end_;
+  }
+  Status health() const override { return Status::success(); }
+  bool is_healthy() const override { return true; }
+
+ private:
+  EndOfLane end_;
+};
+
+OperationPtr operation_of(CollectiveKind kind, const std::string& name, void* data,
+                          std::int64_t count, std::uint32_t set = 0) {
+  auto operation = std::make_shared<Operation>();
+  operation->name = name + (kind == CollectiveKind::kSend ? " (to rank 1)" : " (from rank 0)");
+  operation->tag = name;
+  operation->set = set;
+  operation->description.kind = kind;
+  operation->description.type = ElementType::kUint8;
+  operation->description.shape = {count};
+  if (kind == CollectiveKind::kSend) operation->input = static_cast<std::byte*>(data);
+  if (kind == CollectiveKind::kReceive) operation->output = static_cast<std::byte*>(data);
+  return operation;
+}
+
+// Rank 0 and rank 1.
+struct Pair {
+  Stream there, back;
+  LanePlane planes[2] = {{there, back}, {back, there}};
+  PairTransfers ends[2] = {{&planes[0], std::chrono::seconds(60)},
+                           {&planes[1], std::chrono::seconds(60)}};
+  std::vector<std::pair<OperationPtr, Status>> ended[2];
+
+  void exchange_messages() {
+    for (const int from : {0, 1}) {
+      for (auto& [to, message] : ends[from].take_messages()) {
+        CHECK(to == 1 - from);
+        const Status status =
+            ends[to].receive(from, std::string_view(message).substr(sizeof kPairMessages));
+        CHECK_MESSAGE(status.ok(), status.message);
+      }
+    }
+  }
+  void settle() {
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      exchange_messages();
+      exchange_messages();
+      for (const int end : {0, 1}) {
+        int culprit = -1;
+        CHECK(ends[end].advance(&culprit, &moved).ok());
+        for (auto& one : ends[end].take_ended()) ended[end].push_back(std::move(one));
+      }
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("bytes arrive whole through a lane of little room, whoever asks first") {
+  for (const bool receiver_first : {false, true}) {
+    Pair pair;
+    std::string sent[3] = {std::string(1000, 'a'), "", std::string(333, 'c')}, received[3];
+    const auto submit = [&](bool receives) {
+      for (int i = 0; i < 3; ++i) {
+        received[i].resize(sent[i].size());
+        const std::string name = "t" + std::to_string(i);
+        const auto count = static_cast<std::int64_t>(sent[i].size());
+        if (receives) {
+          pair.ends[1].submit(
+              operation_of(CollectiveKind::kReceive, name, received[i].data(), count), 0, kStart);
+        } else {
+          pair.ends[0].submit(operation_of(CollectiveKind::kSend, name, sent[i].data(), count), 1,
+                              kStart);
+        }
+      }
+    };
+    submit(receiver_first);
+    pair.settle();
+    CHECK(pair.ended[0].empty());
+    CHECK(pair.there.bytes.empty());  // nothing moves that was not asked for
+    submit(!receiver_first);
+    pair.settle();
+    for (const int end : {0, 1}) {
+      REQUIRE(pair.ended[end].size() == 3);
+      for (const auto& [operation, status] : pair.ended[end]) CHECK(status.ok());
+    }
+    for (int i = 0; i < 3; ++i) CHECK(received[i] == sent[i]);
+  }
+}
+
+TEST_CASE("a transfer that one end drops in the middle harms no other") {
+  Pair pair;
+  std::string first(1000, 'a'), second(1000, 'b'), got_first(1000, ' '), got_second(1000, ' ');
+  pair.ends[0].submit(operation_of(CollectiveKind::kSend, "t", first.data(), 1000, 5), 1, kStart);
+  pair.ends[1].submit(operation_of(CollectiveKind::kReceive, "t", got_first.data(), 1000, 5), 0,
+                      kStart);
+  pair.ends[0].submit(operation_of(CollectiveKind::kSend, "t", second.data(), 1000), 1, kStart);
+  pair.ends[1].submit(operation_of(CollectiveKind::kReceive, "t", got_second.data(), 1000), 0,
+                      kStart);
+  pair.exchange_messages();
+  pair.exchange_messages();
+  int culprit = -1;
+  bool moved = false;
+  CHECK(pair.ends[0].advance(&culprit, &moved).ok());  // a chunk of the first is in the lane
+  CHECK(pair.there.bytes.size() == 100);
+  pair.ends[1].drop(5);
+  std::fill(got_first.begin(), got_first.end(), '!');
+  CHECK(pair.ends[0].advance(&culprit, &moved).ok());
+  pair.settle();
+  pair.ends[0].drop(5);
+  pair.settle();
+  CHECK(got_first == std::string(1000, '!'));
+  CHECK(got_second == second);
+}
+
+TEST_CASE("what another build would send is no message, more than was agreed on is a breach") {
+  Pair pair;
+  CHECK(pair.ends[1].receive(0, "").code == StatusCode::kSystem);
+  CHECK(pair.ends[1].receive(0, std::string(30, '\x7f')).code == StatusCode::kSystem);
+  std::string received(10, ' ');
+  std::string sent(10, 's');
+  pair.ends[0].submit(operation_of(CollectiveKind::kSend, "t", sent.data(), 10), 1, kStart);
+  pair.ends[1].submit(operation_of(CollectiveKind::kReceive, "t", received.data(), 10), 0, kStart);
+  pair.exchange_messages();
+  const std::uint64_t lie[2] = {1, 11};  // transfer 1 has ten bytes
+  pair.there.bytes.assign(reinterpret_cast<const char*>(lie), sizeof lie);
+  pair.there.bytes += std::string(11, 'z');
+  int culprit = -1;
+  bool moved = false;
+  CHECK(pair.ends[1].advance(&culprit, &moved).code == StatusCode::kSystem);
+  CHECK(culprit == 0);
+  CHECK(received == std::string(10, ' '));
+}
+
+TEST_CASE("what waits is told with its name, again after twice the time") {
+  Pair pair;
+  char byte = 0;
+  CHECK(pair.ends[1].next_look() == TimePoint::max());
+  pair.ends[1].submit(operation_of(CollectiveKind::kReceive, "late", &byte, 1), 0, kStart);
+  CHECK(pair.ends[1].take_stalls(kStart).empty());
+  const auto words = pair.ends[1].take_stalls(kStart + std::chrono::seconds(61));
+  REQUIRE(words.size() == 1);
+  CHECK(words[0].find("tensor 'late' has waited 61 s for rank 0 to send it; ") == 0);
+  CHECK_FALSE(pair.ends[1].take_stall_end());
+  CHECK(pair.ends[1].take_stalls(kStart + std::chrono::seconds(62)).empty());
+  CHECK(pair.ends[1].take_stalls(kStart + std::chrono::seconds(125)).size() == 1);
+}
+
+TEST_CASE("a send that nobody receives ends the job once it has waited for long enough") {
+  PairTransfers sender{nullptr, Duration::zero(), std::chrono::seconds(20)};  // no warnings
+  char byte = 0;
+  sender.submit(operation_of(CollectiveKind::kSend, "alone", &byte, 1, 3), 1, kStart);
+  for (const int after : {0, 19}) {
+    CHECK(sender.take_stalls(kStart + std::chrono::seconds(after)).empty());
+    CHECK_FALSE(sender.take_stall_end());
+  }
+  CHECK(sender.next_look() <= kStart + std::chrono::seconds(25));
+  CHECK(sender.take_stalls(kStart + std::chrono::seconds(25)).empty());
+  const auto words = sender.take_stall_end();
+  REQUIRE(words);
+  CHECK(words->find("tensor 'alone' has waited 25 s for rank 1 to receive it in process set 3; ") ==
+        0);
+  CHECK(words->find("That ends the job: HVRUN_STALL_SHUTDOWN_SECONDS is 20 s") !=
+        std::string::npos);
+  CHECK(sender.take_stalls(kStart + std::chrono::seconds(50)).empty());
+  CHECK_FALSE(sender.take_stall_end());  // once
+}

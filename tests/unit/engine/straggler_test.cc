@@ -1,0 +1,111 @@
+// Tests of who is charged for how much waiting.
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine/straggler.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/unit/engine/negotiation_network.h"
+
+using namespace hv;
+using namespace hv::runtime;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+const TimePoint kStart = TimePoint{} + std::chrono::hours(1);
+
+}  // namespace
+
+TEST_CASE("waits that overlap count once, for the rank that ended them") {
+  WaitLedger ledger;
+  ledger.charge(3, kStart, kStart + seconds(10));
+  ledger.charge(3, kStart + seconds(1), kStart + seconds(10));  // with it
+  ledger.charge(5, kStart + seconds(8), kStart + seconds(12));  // two of it are charged already
+  ledger.charge(5, kStart + seconds(20), kStart + seconds(20));
+  CHECK(ledger.total() == seconds(12));
+  CHECK(ledger.by_rank().at(3).waited == seconds(10));
+  CHECK(ledger.by_rank().at(3).times == 1);
+  CHECK(ledger.by_rank().at(5).waited == seconds(2));
+}
+
+TEST_CASE("the latest rank of any level is charged at the root") {
+  for (const int late : {0, 1, 2, 4, 5}) {
+    CAPTURE(late);
+    Network network({2, 3, 1}, {});
+    for (int round = 0; round < 3; ++round) {  // described, then by number
+      for (int rank = 0; rank < 6; ++rank)
+        if (rank != late)
+          network.nodes[static_cast<std::size_t>(rank)]->submit(tensor("w"), network.time);
+      network.settle();
+      network.time += milliseconds(500);
+      network.nodes[static_cast<std::size_t>(late)]->submit(tensor("w"), network.time);
+      network.settle();
+    }
+    const WaitLedger& ledger = network.nodes[0]->waits();
+    CHECK(ledger.total() == milliseconds(1500));
+    REQUIRE(ledger.by_rank().size() == 1);
+    CHECK(ledger.by_rank().begin()->first == static_cast<std::uint32_t>(late));
+    CHECK(ledger.by_rank().begin()->second.times == 3);
+  }
+}
+
+TEST_CASE("a wait inside another host counts although the others came after its first rank") {
+  Network network({1, 2}, {});
+  network.nodes[1]->submit(tensor("w"), network.time);  // rank 2 of the same host is late
+  network.settle();
+  network.time += milliseconds(300);
+  network.nodes[0]->submit(tensor("w"), network.time);
+  network.settle();
+  network.time += milliseconds(100);
+  network.nodes[2]->submit(tensor("w"), network.time);
+  network.settle();
+  CHECK(network.nodes[0]->waits().total() == milliseconds(400));
+  CHECK(network.nodes[0]->waits().by_rank().at(2).waited == milliseconds(400));
+}
+
+TEST_CASE("who has joined is nobody that others wait for") {
+  Network network({3}, {});
+  network.nodes[1]->submit(tensor("w"), network.time);
+  network.nodes[0]->submit(tensor("w"), network.time);
+  network.settle();
+  network.time += seconds(5);
+  network.nodes[2]->join(network.time);
+  network.settle();
+  CHECK(network.nodes[0]->waits().total() == seconds(0));
+}
+
+TEST_CASE("a peer's wait is bounded") {
+  Arrivals arrivals(0);
+  arrivals.child_says(1, {UINT64_MAX, 1});
+  arrivals.completed(1, kStart, kStart);
+  CHECK(arrivals.ledger().total() <= seconds(1'000'000));
+}
+
+TEST_CASE("it is told each period what came in it, and at the end what is worth it") {
+  const std::vector<int> members{10, 11, 12, 13, 14};
+  WaitLedger ledger;
+  StragglerReport report{seconds(60)};
+  CHECK(report.periodic(ledger, members, kStart).empty());
+  ledger.charge(3, kStart, kStart + seconds(30));
+  CHECK(report.periodic(ledger, members, kStart + seconds(59)).empty());
+  CHECK(report.periodic(ledger, members, kStart + seconds(60)) ==
+        "tensors waited 30.0 s of 60.0 s for the last rank to have them: rank 13 30.0 s (1 time)");
+  CHECK(report.periodic(ledger, members, kStart + seconds(120)).empty());  // nobody was late
+  for (std::uint32_t rank = 0; rank < 5; ++rank) {
+    const TimePoint begin = kStart + seconds(130 + 10 * rank);
+    ledger.charge(rank, begin, begin + seconds(1 + rank));
+  }
+  CHECK(report.periodic(ledger, members, kStart + seconds(180)) ==
+        "tensors waited 15.0 s of 60.0 s for the last rank to have them: rank 14 5.0 s (1 time), "
+        "rank 13 4.0 s (1 time), rank 12 3.0 s (1 time), others 3.0 s");
+  CHECK(report.final(ledger, members, kStart + seconds(200))
+            .find("tensors waited 45.0 s of 200.0 s") == 0);
+  CHECK(report.final(ledger, members, kStart + seconds(1000)).empty());
+  StragglerReport never{Duration::zero()};
+  never.periodic(ledger, members, kStart);
+  CHECK(never.periodic(ledger, members, kStart + seconds(1000)).empty());
+  WaitLedger short_one;
+  short_one.charge(1, kStart, kStart + seconds(4));
+  CHECK(never.final(short_one, members, kStart + seconds(5)).empty());
+}
