@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -108,7 +109,9 @@ int run_rank(const RankIdentity& who, Store& store, FabricConfig config,
     std::fprintf(stderr, "rank %d: %s\n", who.rank, status.message.c_str());
     return 1;
   }
-  NativeBackend backend(*fabric->data_plane());
+  const char* const wishes = std::getenv("HVRUN_ALGORITHM");
+  NativeBackend backend(*fabric->data_plane(),
+                        {.wishes = parse_algorithms(wishes != nullptr ? wishes : "")});
   Rank rank{*fabric, backend};
   bench::time_all(calls_of(rank, options), options, "hvrun", who.size, who.rank);
   store.report_goodbye();

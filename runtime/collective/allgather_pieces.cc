@@ -10,7 +10,8 @@
 //   raise Ready;
 //   3. copy every rank's piece k from its carrier's slot to its place in the output, where this
 //   rank has one (who has joined wants no result); raise Done.
-// Ranks whose contribution has ended take part with empty pieces. Per rank: its contribution out to
+// A rank that is alone on its host needs no slots: it sends from its input and receives into its
+// output. Ranks whose contribution has ended take part with empty pieces. Per rank: its contribution out to
 // H-1 hosts, what it carries in, the whole result copied once.
 //
 // The more contributions one rank carries, the smaller are the pieces: at the least a word. A rank
@@ -28,6 +29,9 @@
 namespace hv::runtime {
 namespace {
 
+// Without slots: of everybody's.
+constexpr std::uint64_t kPiecesAhead = 16;
+
 class AllgatherPieces : public RingCollective {
  public:
   AllgatherPieces(CollectiveSetup setup, int ring, std::uint64_t pieces, std::size_t piece_bytes,
@@ -43,6 +47,7 @@ class AllgatherPieces : public RingCollective {
     }
     starts_.push_back(start);
     copy_out_ = result_copy(start);
+    needs_slots_ = host_.ranks() > 1 || setup_.request.segments[0].output == nullptr;
     for (int rank = 0; rank < topology.size; ++rank) {
       if (carriers_.carrier_of[static_cast<std::size_t>(rank)] != me_ || rank == topology.rank)
         continue;
@@ -82,14 +87,25 @@ class AllgatherPieces : public RingCollective {
            static_cast<std::size_t>(carriers_.place_of[index]) * piece_bytes_;
   }
 
+  std::byte* output_of(int of_rank, std::uint64_t number) const {
+    return setup_.request.segments[0].output + starts_[static_cast<std::size_t>(of_rank)] +
+           piece(of_rank, number).begin;
+  }
+
   bool copy_in_next() {
-    if (in_ == blocks() || !is_slot_free(in_)) return false;
+    if (in_ == blocks()) return false;
     const Range mine = piece(rank(), in_);
-    if (mine.size > 0)
-      setup_.kernels.copy(place(rank(), in_), setup_.request.segments[0].input + mine.begin,
-                          mine.size);
-    count_copied(mine.size);
-    for (Sender& sender : senders_) sender.add(place(rank(), in_), padded(mine.size));
+    const std::byte* from = setup_.request.segments[0].input + mine.begin;
+    // Channels carry whole words.
+    if (needs_slots_ || mine.size % kWordBytes != 0) {
+      if (!is_slot_free(in_)) return false;
+      if (mine.size > 0) setup_.kernels.copy(place(rank(), in_), from, mine.size);
+      count_copied(mine.size);
+      from = place(rank(), in_);
+    } else if (in_ == done_ + kPiecesAhead) {
+      return false;
+    }
+    for (Sender& sender : senders_) sender.add(from, padded(mine.size));
     ++in_;
     return true;
   }
@@ -101,11 +117,13 @@ class AllgatherPieces : public RingCollective {
     const auto arrived = from->channel->readable();
     const std::size_t size = std::min(padded(range.size) - from->received, arrived.size());
     if (size == 0 && range.size > 0) return false;
-    if (size > 0) {
-      std::memcpy(place(from->rank, from->pieces) + from->received, arrived.data(), size);
-      from->channel->consume(size);
-      from->received += size;
-    }
+    const std::size_t real = std::min(size, range.size - std::min(range.size, from->received));
+    if (real > 0 && needs_slots_)
+      std::memcpy(place(from->rank, from->pieces) + from->received, arrived.data(), real);
+    if (real > 0 && !needs_slots_)
+      copy_out_(output_of(from->rank, from->pieces) + from->received, arrived.data(), real);
+    if (size > 0) from->channel->consume(size);
+    from->received += size;
     if (from->received < padded(range.size)) return true;
     from->received = 0;
     count_copied(range.size);
@@ -123,15 +141,19 @@ class AllgatherPieces : public RingCollective {
 
   bool copy_out_next() {
     if (out_ == blocks() || !have_all_reached(Flag::kReady, out_ + 1)) return false;
-    std::byte* output = setup_.request.segments[0].output;
-    for (int from = 0; from < setup_.plane.topology().size && output != nullptr; ++from) {
-      const Range range = piece(from, out_);
-      if (range.size > 0)
-        copy_out_(output + starts_[static_cast<std::size_t>(from)] + range.begin, place(from, out_),
-                  range.size);
+    if (!needs_slots_) {
+      copy_out(rank(), setup_.request.segments[0].input + piece(rank(), out_).begin);
+    } else if (setup_.request.segments[0].output != nullptr) {
+      for (int from = 0; from < setup_.plane.topology().size; ++from)
+        copy_out(from, place(from, out_));
     }
     ++out_;
     return true;
+  }
+
+  void copy_out(int of_rank, const std::byte* from) {
+    const std::size_t size = piece(of_rank, out_).size;
+    if (size > 0) copy_out_(output_of(of_rank, out_), from, size);
   }
 
   bool raise_done() {
@@ -147,6 +169,7 @@ class AllgatherPieces : public RingCollective {
   std::vector<std::size_t>
       starts_;  // byte of the output where each rank's contribution begins, and the end
   CopyKernel copy_out_ = nullptr;
+  bool needs_slots_ = true;
   std::vector<Carried> carried_;
   std::vector<Sender> senders_;
   std::uint64_t in_ = 0, ready_ = 0, out_ = 0, done_ = 0;  // pieces

@@ -18,10 +18,13 @@
 //      hosts, in host order; raise Reduced.
 //   4. copy out: when all lanes are Reduced, every share from its owner's slot to the output; raise
 //      Done.
+// A rank that is alone on its host needs no slots: what it contributes is combined with the other
+// hosts' in its output.
 // Stages work on different blocks at once, as far as the ring has slots. Two steps inside the host;
 // per rank (L-1)/L * B copied in, about B read for the reduction, B copied out. Each element's fold
 // is: within each host in rank order, rounded to the type, then over hosts in host order; it
 // depends on nothing else.
+#include <optional>
 #include <vector>
 
 #include "runtime/collective/allreduce.h"
@@ -31,6 +34,9 @@
 
 namespace hv::runtime {
 namespace {
+
+// Without slots: as much as a lane's window takes, while it is still in the cache.
+constexpr std::uint64_t kBlocksAhead = 8;
 
 class AllreduceShares : public Allreduce {
  public:
@@ -56,8 +62,30 @@ class AllreduceShares : public Allreduce {
   // A lane's share of a block, relative to the block.
   Range share(std::uint64_t block, int lane) const { return cut(plan_.size(block), lanes_, lane); }
 
+  std::optional<SegmentWalk::Piece> block_without_slot(SegmentWalk* walk, std::uint64_t block) {
+    if (!cross_ || is_compressed()) return std::nullopt;
+    return without_slot(walk, plan_.begin(block), plan_.size(block));
+  }
+
+  // Steps 1 and 2 for a block that needs no slot.
+  bool contribute(const SegmentWalk::Piece& block) {
+    if (own_ < in_ || in_ == out_ + kBlocksAhead) return false;
+    if (is_prescaled()) {
+      setup_.kernels.scale[static_cast<int>(setup_.request.type)](
+          block.output, block.input, block.bytes / element_bytes(), setup_.request.prescale);
+    } else if (block.input != block.output) {
+      setup_.kernels.copy(block.output, block.input, block.bytes);
+    }
+    cross_->add(block.output, block.bytes);
+    raise(Flag::kReady, ++in_);
+    own_ = in_;
+    return true;
+  }
+
   bool copy_in_next() {
-    if (in_ == blocks() || !is_slot_free(in_)) return false;
+    if (in_ == blocks()) return false;
+    if (const auto block = block_without_slot(&in_walk_, in_)) return contribute(*block);
+    if (!is_slot_free(in_)) return false;
     const std::size_t start = plan_.begin(in_), size = plan_.size(in_);
     // Its own share is read from the input, unless it is rounded on its way.
     const Range own = is_owner() && is_own_input() ? share(in_, me_) : Range{size, 0};
@@ -112,7 +140,7 @@ class AllreduceShares : public Allreduce {
 
   bool copy_out_next() {
     if (out_ == in_ || !are_lanes_reduced(out_ + 1)) return false;
-    for (int lane = 0; lane < lanes_; ++lane) {
+    for (int lane = 0; lane < lanes_ && !block_without_slot(&out_walk_, out_); ++lane) {
       const Range range = share(out_, lane);
       copy_out(&out_walk_, plan_.begin(out_) + range.begin, range.size,
                slot(lane, out_) + range.begin);

@@ -8,8 +8,8 @@
 //   2. inside the host: a rank's blocks hold what it has for its local peers, one after the other,
 //      beginning with the next local rank, so that not all read or write the same rank's part at
 //      once. Each copies its part of every block out; raise Done.
-//   3. between hosts: straight from the input into the peer's channel, and from there to the
-//   output.
+//   3. between hosts: the first bytes together with the head, the others straight from the input
+//   into the peer's channel, and from there to the output.
 //   4. what a rank has for itself it copies once.
 // Per rank: what is for the host copied in and out, what is for elsewhere sent once. Blocks are
 // counted for the longest stream that may be; the end of what is really there raises all of them at
@@ -25,6 +25,10 @@
 
 namespace hv::runtime {
 namespace {
+
+// So many bytes, whole words, go to another host in one message with the head: a copy costs less
+// than a message.
+constexpr std::size_t kTogetherBytes = 32 << 10;
 
 // Where each rank's part begins, in bytes.
 std::vector<std::size_t> starts_of(const std::vector<std::int64_t>& counts, std::size_t row_bytes) {
@@ -69,8 +73,8 @@ class AlltoallStreams : public RingCollective {
     int rank;
     Channel* channel;
     Sender sender;
-    std::int64_t head = 0;            // sent: rows
-    std::byte tail[kWordBytes] = {};  // the last bytes sent, up to a whole word
+    std::vector<std::byte> first{};   // sent: the head, how many rows, and the first bytes
+    std::byte tail[kWordBytes] = {};  // sent: the last bytes, up to a whole word
     std::uint64_t ranges = 0;
     bool is_head_read = false;
     std::size_t bytes_read = 0;
@@ -128,12 +132,18 @@ class AlltoallStreams : public RingCollective {
   void begin() {
     has_begun_ = true;
     for (Remote& remote : remotes_) {
-      const std::size_t bytes = bytes_to(remote.rank), tail = bytes % kWordBytes;
+      const std::size_t bytes = bytes_to(remote.rank);
+      const std::size_t together = std::min(bytes, kTogetherBytes), tail = bytes % kWordBytes;
       const std::byte* const from = input_for(remote.rank);
-      remote.head = split(remote.rank);
+      remote.first.resize(kWordBytes + padded(together));
+      const std::int64_t rows = split(remote.rank);
+      std::memcpy(remote.first.data(), &rows, kWordBytes);
+      if (together > 0) std::memcpy(remote.first.data() + kWordBytes, from, together);
+      remote.sender.add(remote.first.data(), remote.first.size());
+      remote.ranges = 1;
+      if (together == bytes) continue;
       if (tail > 0) std::memcpy(remote.tail, from + (bytes - tail), tail);
-      remote.sender.add(reinterpret_cast<const std::byte*>(&remote.head), kWordBytes);
-      remote.sender.add(from, bytes - tail);
+      remote.sender.add(from + together, bytes - together - tail);
       remote.sender.add(remote.tail, padded(tail));
       remote.ranges = 3;
     }

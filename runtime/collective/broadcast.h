@@ -9,5 +9,6 @@
 namespace hv::runtime {
 
 std::unique_ptr<Collective> broadcast_tree(CollectiveSetup setup);
+std::unique_ptr<Collective> broadcast_chain(CollectiveSetup setup);
 
 }  // namespace hv::runtime

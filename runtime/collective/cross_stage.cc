@@ -6,20 +6,38 @@
 #include "runtime/collective/lanes.h"
 
 namespace hv::runtime {
+namespace {
+
+// What a socket does not take at once is copied.
+constexpr std::size_t kMostAtOnce = 256 << 10;
+
+}  // namespace
+
+// Ranges that lie one behind the other go out together.
+std::size_t Sender::run_length() const {
+  std::size_t length = ranges_.front().left;
+  for (std::size_t i = 1; i < ranges_.size() && length < kMostAtOnce; ++i) {
+    if (ranges_[i].from != ranges_.front().from + length) break;
+    length += ranges_[i].left;
+  }
+  return std::min(length, kMostAtOnce);
+}
 
 bool Sender::step() {
   bool moved = false;
   while (!ranges_.empty()) {
-    Piece& piece = ranges_.front();
-    const std::size_t part = std::min(piece.left, channel_->writable() / kWordBytes * kWordBytes);
-    if (part == 0 && piece.left > 0) return moved;
-    if (part > 0) channel_->write(piece.from, part);
-    piece.from += part;
-    piece.left -= part;
+    std::size_t part = std::min(run_length(), channel_->writable() / kWordBytes * kWordBytes);
+    if (part == 0 && ranges_.front().left > 0) return moved;
+    if (part > 0) channel_->write(ranges_.front().from, part);
     moved = true;
-    if (piece.left > 0) continue;
-    ranges_.pop_front();
-    ++sent_;
+    while (!ranges_.empty() && ranges_.front().left <= part) {
+      part -= ranges_.front().left;
+      ranges_.pop_front();
+      ++sent_;
+    }
+    if (part == 0) continue;
+    ranges_.front().from += part;
+    ranges_.front().left -= part;
   }
   return moved;
 }

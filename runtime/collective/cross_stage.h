@@ -65,6 +65,8 @@ class Sender {
     const std::byte* from;
     std::size_t left;
   };
+  std::size_t run_length() const;
+
   Channel* channel_;
   std::deque<Piece> ranges_;
   std::uint64_t sent_ = 0;

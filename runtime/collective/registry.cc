@@ -39,6 +39,7 @@ const std::vector<Algorithm>& algorithms() {
       {CollectiveKind::kSparseAllreduce, "sparseallreduce", "gather", allreduce_sparse},
       {CollectiveKind::kAllgather, "allgather", "pieces", allgather_pieces},
       {CollectiveKind::kBroadcast, "broadcast", "tree", broadcast_tree},
+      {CollectiveKind::kBroadcast, "broadcast", "chain", broadcast_chain},
       {CollectiveKind::kReducescatter, "reducescatter", "pieces", reducescatter_pieces},
       {CollectiveKind::kAlltoall, "alltoall", "streams", alltoall_streams},
       {CollectiveKind::kBarrier, "barrier", "byte", barrier},

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "runtime/collective/lanes.h"
 #include "runtime/transport/placement.h"
 
 namespace hv::runtime {
@@ -25,6 +26,14 @@ bool RingCollective::is_slot_free(std::uint64_t block) const {
   const std::uint64_t number = turn_.first_block + block;
   return number < kSlotsPerRing ||
          host_.all_reached(turn_.ring, Flag::kDone, number + 1 - kSlotsPerRing);
+}
+
+std::optional<SegmentWalk::Piece> RingCollective::without_slot(SegmentWalk* walk, std::size_t from,
+                                                               std::size_t bytes) const {
+  if (host_.ranks() > 1 || bytes % kWordBytes != 0) return std::nullopt;
+  const SegmentWalk::Piece piece = walk->piece(from, bytes);
+  if (piece.bytes < bytes) return std::nullopt;
+  return piece;
 }
 
 Progress RingCollective::advance() {

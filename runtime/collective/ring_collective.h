@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/collective/collective.h"
 #include "runtime/collective/ring_queue.h"
+#include "runtime/collective/segment_walk.h"
 #include "runtime/device/kernels.h"
 #include "runtime/transport/shm/slot_rings.h"
 #include "runtime/transport/transport.h"
@@ -74,6 +76,10 @@ class RingCollective : public Collective {
   // This rank may fill its slot for `block`: everybody is done with what it held.
   bool is_slot_free(std::uint64_t block) const;
   std::uint64_t blocks() const { return blocks_; }
+  // Bytes [from, from + bytes) of the tensors, where they can go to other hosts from where they lie
+  // and arrive there: this rank is alone on its host, and they are whole words in one piece.
+  std::optional<SegmentWalk::Piece> without_slot(SegmentWalk* walk, std::size_t from,
+                                                 std::size_t bytes) const;
   // To where nobody reads, for a result of so many bytes in all.
   CopyKernel result_copy(std::size_t bytes) const {
     return bytes >= kStreamFromBytes ? setup_.kernels.stream_copy : setup_.kernels.copy;

@@ -16,9 +16,10 @@ struct Forced {
   std::vector<JobShape> shapes;
 };
 
-std::vector<Forced> forced_algorithms() {
+const std::vector<JobShape> on_several = {{1, 1}, {1, 1, 1}, {2, 2}, {3, 1, 2}, {1, 1, 1, 1, 1}};
+
+std::vector<Forced> forced_allreduces() {
   const std::vector<JobShape> on_one = {{2}, {4}, {5}};
-  const std::vector<JobShape> on_several = {{1, 1}, {1, 1, 1}, {2, 2}, {3, 1, 2}, {1, 1, 1, 1, 1}};
   std::vector<Forced> all = {{"allreduce:direct", on_one}, {"allreduce:shares", on_one}};
   for (const CrossAlgorithm& way : cross_algorithms())
     all.push_back({std::string("allreduce:torus,cross:") + way.name, on_several});
@@ -38,8 +39,8 @@ RunOptions options_for(const Forced& forced) {
 }
 
 template <typename Body>
-void for_each_forced(Body&& body) {
-  for (const Forced& forced : forced_algorithms())
+void for_each_of(const std::vector<Forced>& all, Body&& body) {
+  for (const Forced& forced : all)
     for (const JobShape& shape : forced.shapes) {
       INFO(forced.words);
       INFO(name_of(shape));
@@ -52,8 +53,8 @@ void for_each_forced(Body&& body) {
 
 }  // namespace
 
-TEST_CASE("every algorithm gives the reference's result for every type, reduction and odd count") {
-  for_each_forced([](RankContext& context) {
+TEST_CASE("every allreduce gives the reference's result for every type, reduction and odd count") {
+  for_each_of(forced_allreduces(), [](RankContext& context) {
     std::uint64_t seed = 1;
     for (const ElementType type : all_types())
       for (const Reduction reduction : all_reductions())
@@ -65,8 +66,8 @@ TEST_CASE("every algorithm gives the reference's result for every type, reductio
   });
 }
 
-TEST_CASE("every algorithm scales, averages and takes fused segments") {
-  for_each_forced([](RankContext& context) {
+TEST_CASE("every allreduce scales, averages and takes fused segments") {
+  for_each_of(forced_allreduces(), [](RankContext& context) {
     for (const ElementType type : all_types()) {
       if (type == ElementType::kBool) continue;
       CollectiveRequest request = allreduce_of(type, Reduction::kSum);
@@ -79,8 +80,20 @@ TEST_CASE("every algorithm scales, averages and takes fused segments") {
   });
 }
 
+TEST_CASE(
+    "every broadcast hands the root's bytes to everybody, from input to output and in place") {
+  for_each_of({{"broadcast:tree", on_several}, {"broadcast:chain", on_several}},
+              [](RankContext& context) {
+                for (int root = 0; root < context.size; ++root)
+                  for (const std::uint64_t seed : {2, 3})
+                    for (const std::size_t count : {0, 1, 2048, 30011})
+                      run_and_verify(context, make_broadcast(context, ElementType::kInt16, root,
+                                                             {count, 5, 6144}, seed));
+              });
+}
+
 TEST_CASE("every algorithm runs between other collectives, several at once, in each rank's order") {
-  for_each_forced([](RankContext& context) {
+  for_each_of(forced_allreduces(), [](RankContext& context) {
     for (std::uint64_t round = 0; round < 4; ++round) {
       std::vector<std::unique_ptr<CheckedOperation>> operations;
       for (std::uint64_t i = 0; i < 8; ++i)

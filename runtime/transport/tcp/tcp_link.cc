@@ -34,9 +34,12 @@ class TcpLink::Lane : public Channel {
  public:
   Lane(TcpLink& link, int number) : link_(link), number_(number) {}
 
-  // To a peer that is gone everything is "sent": whoever waits for its answer learns of the loss.
+  // Nothing while a socket is full: what waits then is better kept where it lies than copied into a
+  // queue. To a peer that is gone everything is "sent": whoever waits for its answer learns of the
+  // loss.
   std::size_t writable() const override {
-    return link_.state_ == PeerState::kPresent ? credit_ : kWindowBytes;
+    if (link_.state_ != PeerState::kPresent) return kWindowBytes;
+    return link_.idlest_stream().unsent() == 0 ? credit_ : 0;
   }
 
   void write(const void* bytes, std::size_t size) override {
@@ -50,7 +53,7 @@ class TcpLink::Lane : public Channel {
   std::span<const std::byte> readable() const override {
     const std::uint64_t ready = window_.ready();
     if (ready == consumed_) return {};
-    const std::size_t at = consumed_ % kWindowBytes;
+    const std::size_t at = place_of(consumed_);
     return {ring_.get() + at, std::min<std::size_t>(ready - consumed_, kWindowBytes - at)};
   }
 
@@ -66,7 +69,7 @@ class TcpLink::Lane : public Channel {
 
   // Frames that are still under way find a new ring.
   void shrink() override {
-    if (window_.ready() != consumed_ || !window_.is_whole()) return;
+    if (!is_empty()) return;
     ring_.reset();
     window_.shrink();
   }
@@ -82,7 +85,8 @@ class TcpLink::Lane : public Channel {
   // Where `size` arriving bytes go, in at most two pieces.
   int places(std::uint64_t position, std::size_t size, iovec* places) {
     if (!ring_) ring_.reset(new std::byte[kWindowBytes]);
-    const std::size_t at = position % kWindowBytes;
+    if (is_empty()) begin_ = consumed_;
+    const std::size_t at = place_of(position);
     const std::size_t first = std::min(size, kWindowBytes - at);
     places[0] = {ring_.get() + at, first};
     if (first == size) return 1;
@@ -92,11 +96,19 @@ class TcpLink::Lane : public Channel {
   void arrived(std::uint64_t position, std::size_t size) { window_.add(position, position + size); }
 
  private:
+  bool is_empty() const { return window_.ready() == consumed_ && window_.is_whole(); }
+  std::size_t place_of(std::uint64_t position) const {
+    return static_cast<std::size_t>(position - begin_) % kWindowBytes;
+  }
+
   TcpLink& link_;
   const int number_;
   std::size_t credit_ = kWindowBytes;
   std::uint64_t sent_ = 0;
   std::unique_ptr<std::byte[]> ring_;
+  // The position that lies at the ring's beginning: an empty ring begins anew, so that what is small
+  // always comes into the same, cached memory.
+  std::uint64_t begin_ = 0;
   ArrivalWindow window_;
   std::uint64_t consumed_ = 0;
   std::size_t owed_ = 0;  // consumed and not yet given back
@@ -224,6 +236,7 @@ void TcpLink::receive(int number) {
 }
 
 // Payload goes from the socket to its ring; whatever follows it comes along through a small buffer.
+// False when there is no more: the end of a frame, and of what had come so far.
 bool TcpLink::receive_once(Stream* stream) {
   std::byte extra[8192];
   iovec places[3];
@@ -231,6 +244,8 @@ bool TcpLink::receive_once(Stream* stream) {
   if (stream->payload_left > 0)
     count = open_lane(stream->header.lane)->places(stream->position, stream->payload_left, places);
   places[count++] = {extra, sizeof extra};
+  std::size_t room = 0;
+  for (int i = 0; i < count; ++i) room += places[i].iov_len;
   const ssize_t got = ::readv(stream->socket.get(), places, count);
   if (got < 0) {
     if (errno == EAGAIN) return false;
@@ -248,7 +263,9 @@ bool TcpLink::receive_once(Stream* stream) {
     stream->position += direct;
     stream->payload_left -= direct;
   }
-  return feed(stream, extra, static_cast<std::size_t>(got) - direct);
+  const bool is_fed = feed(stream, extra, static_cast<std::size_t>(got) - direct);
+  const bool is_between_frames = stream->payload_left == 0 && stream->header_bytes == 0;
+  return is_fed && (static_cast<std::size_t>(got) == room || !is_between_frames);
 }
 
 bool TcpLink::feed(Stream* stream, const std::byte* bytes, std::size_t size) {

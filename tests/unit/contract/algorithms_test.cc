@@ -44,7 +44,13 @@ TEST_CASE("an algorithm is chosen by size and by where the ranks lie") {
   CHECK(chosen("cross", 1 << 20, {2, 2}) == "exchange");
   CHECK(chosen("cross", 1 << 20, {3, 3}) == "scatter");
   CHECK(chosen("cross", 64 << 10, {3, 3}) == "exchange");
-  CHECK(chosen("broadcast", 1, {2, 2}) == "tree");
+  CHECK(chosen("broadcast", 64 << 20, {4, 1}) == "tree");
+  CHECK(chosen("broadcast", 512 << 10, {8, 8}) == "tree");
+  CHECK(chosen("broadcast", (512 << 10) + 1, {16, 8}) == "chain");
+  CHECK(chosen("broadcast", 4 << 20, {9, 9}) == "tree");
+  CHECK(chosen("broadcast", (4 << 20) + 1, {64, 64}) == "chain");
+  CHECK(chosen("broadcast", 64 << 20, {65, 65}) == "tree");
+  CHECK(chosen("broadcast", (64 << 20) + 1, {65, 65}) == "chain");
   CHECK(chosen("allgather", 1, {2, 1}) == "pieces");
   CHECK(chosen("reducescatter", 1, {2, 2}) == "pieces");
   CHECK(chosen("alltoall", 1, {2, 1}) == "streams");
