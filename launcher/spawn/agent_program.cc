@@ -6,7 +6,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <sstream>
+#include <utility>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -16,12 +17,12 @@ namespace hv::launcher {
 const std::string& AgentProgram::content() {
   if (content_) return *content_;
   std::ifstream stream(file_, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (!stream || bytes.empty()) {
-    throw Error(ErrorKind::kStart, "read " + file_ + " to copy it: " + errno_text(errno),
+  std::ostringstream bytes;  // an iterator over the file would throw for a folder, in its own words
+  if (!stream || !(bytes << stream.rdbuf())) {
+    throw Error(ErrorKind::kStart, "read the agent from " + file_ + ": " + errno_text(errno),
                 "reinstall hvrun");
   }
-  return content_.emplace(std::move(bytes));
+  return content_.emplace(std::move(bytes).str());
 }
 
 std::string AgentProgram::machine() { return elf_machine(content()); }

@@ -3,12 +3,8 @@
 
 #include <unistd.h>
 
-#include <cerrno>
-#include <fstream>
-#include <iterator>
-
+#include "launcher/spawn/agent_program.h"
 #include "src/base/error.h"
-#include "src/base/text.h"
 #include "src/wire/authentication.h"
 
 namespace hv::launcher {
@@ -36,12 +32,7 @@ std::string find_agent_file() {
 }
 
 std::string agent_digest(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  const std::string content{std::istreambuf_iterator<char>(stream),
-                            std::istreambuf_iterator<char>()};
-  if (!stream || content.empty())
-    throw Error(ErrorKind::kStart, "read " + file + ": " + errno_text(errno), "reinstall hvrun");
-  return content_digest(content);
+  return content_digest(AgentProgram(file).content());
 }
 
 }  // namespace hv::launcher

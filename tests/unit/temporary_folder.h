@@ -6,7 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -38,10 +38,11 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// Whole content; "" when it cannot be read.
+// Whole content; "" when it cannot be read, as a file of /proc whose process has just ended.
 inline std::string read_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
 }
 
 }  // namespace hv::tests
