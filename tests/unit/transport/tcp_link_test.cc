@@ -198,6 +198,38 @@ TEST_CASE("lanes carry bytes in order, independent of each other, and stop at th
   CHECK(ends.left.channel(1).writable() > kWindowBytes * 3 / 4);  // given back by the quarter
 }
 
+TEST_CASE(
+    "while its socket is full a lane takes nothing, and its credit again once there is room") {
+  RawPeer peer;
+  Channel& lane = peer.link.channel(1);
+  const std::vector<unsigned char> half(kWindowBytes / 2);
+  lane.write(half.data(), half.size());
+  REQUIRE(peer.link.has_unsent());
+  CHECK(lane.writable() == 0);
+  std::vector<unsigned char> taken(1 << 20);
+  while (peer.link.has_unsent()) {
+    REQUIRE(::read(peer.fds[1], taken.data(), taken.size()) > 0);
+    peer.link.flush(0);
+  }
+  CHECK(lane.writable() == kWindowBytes - half.size());
+}
+
+TEST_CASE("what comes to an empty lane lies where the last lay, behind what is unread otherwise") {
+  RawPeer peer;
+  Channel& lane = peer.link.channel(2);
+  peer.say_on_lane_2(0, "one word");
+  const std::byte* const begin = lane.readable().data();
+  lane.consume(8);
+  peer.say_on_lane_2(8, "8 bytes.");
+  CHECK(lane.readable().data() == begin);
+  peer.say_on_lane_2(16, "8 more..");
+  CHECK(std::memcmp(lane.readable().data(), "8 bytes.8 more..", 16) == 0);
+  lane.consume(8);
+  peer.say_on_lane_2(24, "the last");
+  CHECK(lane.readable().data() == begin + 8);
+  CHECK(std::memcmp(lane.readable().data(), "8 more..the last", 16) == 0);
+}
+
 TEST_CASE("a lane that nobody reads holds up no other") {
   Linked ends;
   const std::vector<std::byte> full(kWindowBytes);
