@@ -86,12 +86,14 @@ def step_beside_one_buffer(model, ranks=2):
     return measure
 
 
-def step_in_shared_memory(model, ranks=2):
-    """The gradients in memory from hvrun_alloc, beside the same step with memory of the program's own."""
+def step_beside_itself(model, options=(), settings=(), ranks=2):
+    """The same step with more options of the program, or with more variables, beside that without."""
     def measure(bench):
         own = words(bench, ranks, "--gradients", GRADIENTS / f"{model}.txt", "--budget", str(STEP_BUDGET_S))
-        pairs = interleave(lambda: programs.median_us([*own, "--shared"]), lambda: programs.median_us(own), min(bench.rounds, SLOW_ROUNDS))
-        return Rounds("us", pairs, programs.shown(own), programs.shown([*own, "--shared"]))
+        place = own.index("--no-label")
+        changed = [*own[:place], *(word for setting in settings for word in ("-x", setting)), *own[place:], *options]
+        pairs = interleave(lambda: programs.median_us(changed), lambda: programs.median_us(own), min(bench.rounds, SLOW_ROUNDS))
+        return Rounds("us", pairs, programs.shown(own), programs.shown(changed))
 
     return measure
 

@@ -89,7 +89,9 @@ def engine_rows():
         yield Row(f"{model}-flat", f"the same step of {text}, beside one call of the collective layer on as many bytes",
                   at_most_times(1.5) if model == "resnet50" else reported(), engine.step_beside_one_buffer(model), "engine")
         yield Row(f"{model}-shared", f"the same step of {text} in memory from hvrun_alloc, beside memory of the program's own",
-                  at_most_times(1), engine.step_in_shared_memory(model), "engine")
+                  at_most_times(1), engine.step_beside_itself(model, options=["--shared"]), "engine")
+    yield Row("resnet50-deterministic", f"one step of {MODELS['resnet50']} with HVRUN_DETERMINISTIC=1, beside that without",
+              reported(), engine.step_beside_itself("resnet50", settings=["HVRUN_DETERMINISTIC=1"]), "engine")
     yield Row("stalled-set", "4-byte allreduce in one process set while one of its ranks waits in another, beside that before",
               at_most_times(1.1), engine.beside_stalled_set, "engine")
     yield Row("init", "hvrun_init beside MPI_Init, 2 ranks", reported(), engine.init, "engine")

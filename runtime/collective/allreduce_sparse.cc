@@ -64,8 +64,8 @@ class AllreduceSparse : public Collective {
       : scaled_(std::move(scaled)), gathers_(std::move(gathers)), is_scaled_(scaled_ == nullptr) {}
 
   Progress advance() override {
-    if (!is_scaled_ && !(is_scaled_ = scaled_->advance())) return Progress::kPaused;
-    bool is_done = true, is_paused = false;
+    if (!is_scaled_ && !(is_scaled_ = scaled_->advance())) return Progress::kAdvanced;
+    bool is_done = true, has_advanced = false;
     for (auto& gather : gathers_) {
       const Progress progress = gather->advance();
       if (progress == Progress::kFailed) {
@@ -73,9 +73,9 @@ class AllreduceSparse : public Collective {
         return progress;
       }
       is_done &= progress == Progress::kDone;
-      is_paused |= progress == Progress::kPaused;
+      has_advanced |= progress == Progress::kAdvanced;
     }
-    if (is_paused) return Progress::kPaused;
+    if (has_advanced) return Progress::kAdvanced;
     return is_done ? Progress::kDone : Progress::kPending;
   }
   Status status() const override { return status_; }

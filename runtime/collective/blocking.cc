@@ -8,6 +8,8 @@ namespace {
 
 // Sleep ends by the bell; the limit only bounds the harm of a bug in somebody's ringing.
 constexpr std::chrono::seconds kLongSleep{1};
+// Without sockets only signs of life need the fabric: that often is soon enough.
+constexpr unsigned kTurnsASign = 16;
 
 }  // namespace
 
@@ -15,6 +17,7 @@ Status run_blocking(Collective& collective, Fabric& fabric) {
   Patience patience(patience_for(fabric.topology()));
   const bool has_sockets = fabric.topology().leaders.size() > 1;
   Doorbell& bell = fabric.doorbell();
+  unsigned turns = 0;
   for (;;) {
     Progress progress = collective.advance();
     if (progress == Progress::kPending) {
@@ -28,7 +31,10 @@ Status run_blocking(Collective& collective, Fabric& fabric) {
       if (progress == Progress::kPending) bell.wait(seen, now() + kLongSleep);
       patience.renew();
     }
-    if (progress == Progress::kPaused) fabric.progress();  // signs of life
+    if (progress == Progress::kAdvanced) {
+      patience.renew();
+      if (has_sockets || ++turns % kTurnsASign == 0) fabric.progress();
+    }
     if (progress == Progress::kDone) return Status::success();
     if (progress == Progress::kFailed) return collective.status();
   }

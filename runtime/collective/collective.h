@@ -100,8 +100,9 @@ constexpr RowRange rows_of(std::int64_t rows, int parts, int index) {
   return {each * index + (index < more ? index : more), each + (index < more ? 1 : 0)};
 }
 
-// kPaused: more can be done at once; it is the turn of others first.
-enum class Progress { kDone, kPending, kPaused, kFailed };
+// kPending: nothing could be done. kAdvanced: something was, and more may be at once; it is the turn
+// of others first.
+enum class Progress { kDone, kPending, kAdvanced, kFailed };
 
 // A collective under way. Destroying it before it is done is allowed only after a failure of the
 // fabric.

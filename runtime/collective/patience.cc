@@ -2,10 +2,19 @@
 #include "runtime/collective/patience.h"
 
 namespace hv::runtime {
+namespace {
+
+// An answer over TCP takes about as long as waking a sleeper by the I/O thread: who slept in each
+// operation would make each one longer, and so have the others sleep.
+constexpr Duration kYieldBetweenHosts = std::chrono::microseconds(200);
+
+}  // namespace
+
 PatienceConfig patience_for(const Topology& topology) {
   PatienceConfig patience;
   if (static_cast<int>(topology.local_ranks.size()) > topology.usable_cores)
     patience.spin = Duration::zero();
+  if (topology.leaders.size() > 1) patience.yield = kYieldBetweenHosts;
   return patience;
 }
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Spinning answers in well under a microsecond but takes a core that a peer may need to answer at
-// all: where there are more ranks than cores nobody spins, and everybody yields for 50 µs, then
-// sleeps. Where others compute on the same cores, a yield hands them the core for milliseconds,
+// all: where there are more ranks than cores nobody spins, and everybody yields for 50 µs, 200
+// between hosts, then sleeps. Where others compute on the same cores, a yield hands them the core for milliseconds,
 // while a sleeper gets it as soon as it is woken: after a yield that took long nobody yields for a
 // while.
 #pragma once
@@ -23,7 +23,7 @@ struct PatienceConfig {
 };
 
 // Without the spin where a host has more ranks than its ranks may use cores, all together: all may
-// be busy.
+// be busy. With more yields in a job of several hosts.
 PatienceConfig patience_for(const Topology& topology);
 
 class Patience {
@@ -60,8 +60,9 @@ class Patience {
   }
 
  private:
-  // Longer than ranks that share cores take turns in; shorter than a time slice.
-  static constexpr Duration kLongYield = std::chrono::microseconds(500);
+  // Longer than ranks that share cores take turns in, and the system its own; shorter than a time
+  // slice.
+  static constexpr Duration kLongYield = std::chrono::microseconds(1500);
   static constexpr Duration kCrowdedFor = std::chrono::milliseconds(20);
 
   const PatienceConfig config_;

@@ -53,7 +53,7 @@ Progress RingCollective::advance() {
     }
   }
   if (!setup_.plane.is_healthy()) return fail(setup_.plane.health());
-  return steps == kStepsATurn ? Progress::kPaused : Progress::kPending;
+  return steps > 0 ? Progress::kAdvanced : Progress::kPending;
 }
 
 // The ring stays blocked: after a loss nothing on this fabric can complete any more.

@@ -131,13 +131,13 @@ void Execution::tell_begun(Running& group) {
 
 bool Execution::advance() {
   const std::size_t before = running_.size();
-  bool has_paused = false;
+  bool has_advanced = false;
   std::erase_if(running_, [&](Running& group) {
     if (!failure_.ok()) return false;
     tell_begun(group);
     const Progress progress = group.collective->advance();
-    has_paused |= progress == Progress::kPaused;
-    if (progress == Progress::kPending || progress == Progress::kPaused) return false;
+    has_advanced |= progress == Progress::kAdvanced;
+    if (progress == Progress::kPending || progress == Progress::kAdvanced) return false;
     const Status outcome =
         progress == Progress::kDone ? Status::success() : group.collective->status();
     // What no rank can do all of them know alike; anything else leaves them apart.
@@ -146,7 +146,7 @@ bool Execution::advance() {
     end(group.operations, outcome);
     return true;
   });
-  return has_paused || running_.size() != before;
+  return has_advanced || running_.size() != before;
 }
 
 void Execution::end_empty(const std::vector<OperationPtr>& operations) {

@@ -23,7 +23,7 @@ def test_every_row_has_a_name_of_its_own_and_a_group():
 @pytest.mark.parametrize("words, names", [
     (["engine-4"], ["engine-4"]),  # and not engine-4-4
     (["resnet50", "launch-2"], ["launch-2", "resnet50"]),
-    (["resnet50-"], ["resnet50-flat", "resnet50-shared"])])
+    (["resnet50-"], ["resnet50-flat", "resnet50-shared", "resnet50-deterministic"])])
 def test_a_whole_name_is_one_row_and_a_beginning_several(words, names):
     assert {row.name for row in table.chosen(words)} == set(names)
 

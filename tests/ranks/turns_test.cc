@@ -28,7 +28,7 @@ int pauses_of(RankContext& context, CollectiveRequest request) {
   for (Progress progress = Progress::kPending; progress != Progress::kDone;) {
     progress = collective->advance();
     require(progress != Progress::kFailed, collective->status().message);
-    if (progress == Progress::kPaused) ++pauses;
+    if (progress == Progress::kAdvanced) ++pauses;
     context.fabric.progress();
   }
   return pauses;

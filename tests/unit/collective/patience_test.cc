@@ -29,9 +29,9 @@ TEST_CASE("after a yield that took long nobody yields for a while, and then agai
     return patience.linger(time);
   };
   CHECK(linger_at(microseconds(0)));
-  CHECK(linger_at(microseconds(20)));   // yields
-  CHECK(linger_at(microseconds(400)));  // that took its time, but not more; yields
-  CHECK_FALSE(linger_at(microseconds(600)));
+  CHECK(linger_at(microseconds(20)));    // yields
+  CHECK(linger_at(microseconds(1400)));  // that took its time, but not more; yields
+  CHECK_FALSE(linger_at(microseconds(1600)));
   patience.renew();
   CHECK(linger_at(microseconds(10000)));  // spins
   CHECK_FALSE(linger_at(microseconds(20)));
@@ -46,16 +46,16 @@ TEST_CASE(
   const TimePoint start = now();
   CHECK(patience.linger(start));
   CHECK(patience.linger(start + microseconds(20)));  // yields
-  patience.look(start + microseconds(1000));
+  patience.look(start + microseconds(2000));
   patience.renew();
-  CHECK(patience.linger(start + microseconds(1010)));
-  CHECK_FALSE(patience.linger(start + microseconds(1030)));
+  CHECK(patience.linger(start + microseconds(2010)));
+  CHECK_FALSE(patience.linger(start + microseconds(2030)));
   Patience other({microseconds(10), microseconds(50)});
   CHECK(other.linger(start));
-  other.look(start + microseconds(1000));
+  other.look(start + microseconds(2000));
   other.renew();
-  CHECK(other.linger(start + microseconds(1000)));
-  CHECK(other.linger(start + microseconds(1020)));
+  CHECK(other.linger(start + microseconds(2000)));
+  CHECK(other.linger(start + microseconds(2020)));
 }
 
 TEST_CASE("with more ranks than cores nobody spins, and everybody still yields") {
@@ -67,4 +67,6 @@ TEST_CASE("with more ranks than cores nobody spins, and everybody still yields")
   topology.usable_cores = 2;
   CHECK(patience_for(topology).spin == Duration::zero());
   CHECK(patience_for(topology).yield == yield);
+  topology.leaders = {0, 3};
+  CHECK(patience_for(topology).yield > yield);
 }

@@ -145,7 +145,7 @@ TEST_CASE("a collective that only pauses is advanced again at once") {
   FakeBackend backend;
   Execution execution({{0, 2}, false}, {&backend});
   std::byte memory[64];
-  backend.progress = Progress::kPaused;
+  backend.progress = Progress::kAdvanced;
   execution.start({allreduce(16, memory)}, {});
   CHECK(execution.advance());
   CHECK(execution.take_ended().empty());
