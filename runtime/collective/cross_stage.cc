@@ -6,27 +6,21 @@
 #include "runtime/collective/lanes.h"
 
 namespace hv::runtime {
-namespace {
-
-// What a socket does not take at once is copied.
-constexpr std::size_t kMostAtOnce = 256 << 10;
-
-}  // namespace
 
 // Ranges that lie one behind the other go out together.
-std::size_t Sender::run_length() const {
+std::size_t Sender::run_length(std::size_t most) const {
   std::size_t length = ranges_.front().left;
-  for (std::size_t i = 1; i < ranges_.size() && length < kMostAtOnce; ++i) {
+  for (std::size_t i = 1; i < ranges_.size() && length < most; ++i) {
     if (ranges_[i].from != ranges_.front().from + length) break;
     length += ranges_[i].left;
   }
-  return std::min(length, kMostAtOnce);
+  return std::min(length, most);
 }
 
 bool Sender::step() {
   bool moved = false;
   while (!ranges_.empty()) {
-    std::size_t part = std::min(run_length(), channel_->writable() / kWordBytes * kWordBytes);
+    std::size_t part = run_length(channel_->writable() / kWordBytes * kWordBytes);
     if (part == 0 && ranges_.front().left > 0) return moved;
     if (part > 0) channel_->write(ranges_.front().from, part);
     moved = true;

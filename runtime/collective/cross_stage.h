@@ -65,7 +65,7 @@ class Sender {
     const std::byte* from;
     std::size_t left;
   };
-  std::size_t run_length() const;
+  std::size_t run_length(std::size_t most) const;
 
   Channel* channel_;
   std::deque<Piece> ranges_;
