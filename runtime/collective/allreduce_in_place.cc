@@ -153,7 +153,7 @@ class AllreduceInPlace : public RingCollective {
     const Progress progress = through_slots_->advance();
     if (progress == Progress::kDone) stage_ = Stage::kDone;
     if (progress == Progress::kFailed) give_up(through_slots_->status());
-    return progress == Progress::kDone || progress == Progress::kAdvanced;
+    return progress == Progress::kDone || has_advanced(progress);
   }
 
   // Of a segment in a rank's heap.

@@ -64,8 +64,8 @@ class AllreduceSparse : public Collective {
       : scaled_(std::move(scaled)), gathers_(std::move(gathers)), is_scaled_(scaled_ == nullptr) {}
 
   Progress advance() override {
-    if (!is_scaled_ && !(is_scaled_ = scaled_->advance())) return Progress::kAdvanced;
-    bool is_done = true, has_advanced = false;
+    if (!is_scaled_ && !(is_scaled_ = scaled_->advance())) return Progress::kPaused;
+    bool is_done = true, has_moved = false;
     for (auto& gather : gathers_) {
       const Progress progress = gather->advance();
       if (progress == Progress::kFailed) {
@@ -73,9 +73,9 @@ class AllreduceSparse : public Collective {
         return progress;
       }
       is_done &= progress == Progress::kDone;
-      has_advanced |= progress == Progress::kAdvanced;
+      has_moved |= has_advanced(progress);
     }
-    if (has_advanced) return Progress::kAdvanced;
+    if (has_moved) return Progress::kAdvanced;
     return is_done ? Progress::kDone : Progress::kPending;
   }
   Status status() const override { return status_; }

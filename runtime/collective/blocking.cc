@@ -31,7 +31,7 @@ Status run_blocking(Collective& collective, Fabric& fabric) {
       if (progress == Progress::kPending) bell.wait(seen, now() + kLongSleep);
       patience.renew();
     }
-    if (progress == Progress::kAdvanced) {
+    if (has_advanced(progress)) {
       patience.renew();
       if (has_sockets || ++turns % kTurnsASign == 0) fabric.progress();
     }

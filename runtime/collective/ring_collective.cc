@@ -53,6 +53,7 @@ Progress RingCollective::advance() {
     }
   }
   if (!setup_.plane.is_healthy()) return fail(setup_.plane.health());
+  if (steps == kStepsATurn) return Progress::kPaused;
   return steps > 0 ? Progress::kAdvanced : Progress::kPending;
 }
 

@@ -131,13 +131,13 @@ void Execution::tell_begun(Running& group) {
 
 bool Execution::advance() {
   const std::size_t before = running_.size();
-  bool has_advanced = false;
+  bool has_moved = false;
   std::erase_if(running_, [&](Running& group) {
     if (!failure_.ok()) return false;
     tell_begun(group);
     const Progress progress = group.collective->advance();
-    has_advanced |= progress == Progress::kAdvanced;
-    if (progress == Progress::kPending || progress == Progress::kAdvanced) return false;
+    has_moved |= has_advanced(progress);
+    if (progress == Progress::kPending || has_advanced(progress)) return false;
     const Status outcome =
         progress == Progress::kDone ? Status::success() : group.collective->status();
     // What no rank can do all of them know alike; anything else leaves them apart.
@@ -146,7 +146,7 @@ bool Execution::advance() {
     end(group.operations, outcome);
     return true;
   });
-  return has_advanced || running_.size() != before;
+  return has_moved || running_.size() != before;
 }
 
 void Execution::end_empty(const std::vector<OperationPtr>& operations) {

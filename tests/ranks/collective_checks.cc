@@ -253,7 +253,7 @@ void run_together(RankContext& context, std::vector<std::unique_ptr<CheckedOpera
     if (!running[pick]) continue;
     context.at(std::to_string(left) + " left, at " + operations[pick]->what);
     const Progress progress = running[pick]->advance();
-    if (progress == Progress::kPending || progress == Progress::kAdvanced) {
+    if (progress == Progress::kPending || has_advanced(progress)) {
       context.fabric.progress();
       ::sched_yield();
       continue;

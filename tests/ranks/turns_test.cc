@@ -4,10 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "runtime/collective/blocking.h"
 #include "runtime/transport/shm/slot_rings.h"
 #include "runtime/transport/transport.h"
 #include "tests/ranks/collective_checks.h"
@@ -28,7 +31,7 @@ int pauses_of(RankContext& context, CollectiveRequest request) {
   for (Progress progress = Progress::kPending; progress != Progress::kDone;) {
     progress = collective->advance();
     require(progress != Progress::kFailed, collective->status().message);
-    if (progress == Progress::kAdvanced) ++pauses;
+    if (progress == Progress::kPaused) ++pauses;
     context.fabric.progress();
   }
   return pauses;
@@ -106,6 +109,60 @@ TEST_CASE("an average of sparse values pauses while it scales them") {
     require(all[kCount] == 1 && all.back() == 1, "the second half of the result");
     require(indices == std::vector<std::int64_t>{0, 1}, "the indices");
   });
+}
+
+namespace {
+
+// One of each; rank 0 needs all others for each of them.
+std::vector<std::unique_ptr<CheckedOperation>> one_of_each(const RankContext& context) {
+  std::vector<std::unique_ptr<CheckedOperation>> all;
+  const CollectiveRequest sum = allreduce_of(ElementType::kFloat32, Reduction::kSum);
+  const std::vector<std::int64_t> counts(static_cast<std::size_t>(context.size), 5000);
+  all.push_back(make_allreduce(context, sum, {20000, 3}, true, 1));
+  all.push_back(make_broadcast(context, ElementType::kInt16, context.size - 1, {20000, 3}, 2));
+  all.push_back(make_allgather(context, ElementType::kInt32, counts, 3));
+  all.push_back(make_reducescatter(context, sum, {20000, 3}, 1, 4));
+  all.push_back(
+      make_alltoall(context, ElementType::kInt32, random_splits(context.size, 5000, 5), 1, 5));
+  return all;
+}
+
+// Advances until nothing could be done for a while.
+void require_idleness(RankContext& context, Collective& collective, const std::string& what) {
+  int idle = 0;
+  for (int calls = 0; calls < 100'000 && idle < 100; ++calls) {
+    const Progress progress = collective.advance();
+    require(progress != Progress::kDone && progress != Progress::kFailed, what + " waits");
+    idle = progress == Progress::kPending ? idle + 1 : 0;
+    context.fabric.progress();
+  }
+  require(idle == 100, what + " says that it advances while its peers are late");
+}
+
+}  // namespace
+
+// Else whoever drives it would not sleep.
+TEST_CASE("a collective whose peers are late does not say that it advances") {
+  for (const JobShape& shape : {JobShape{2}, {4}, {1, 1, 1}, {2, 2}, {1, 2}}) {
+    CAPTURE(name_of(shape));
+    std::atomic<std::size_t> begun{0};  // operations that the others may begin
+    run_ranks(shape, {}, [&](RankContext& context) {
+      const auto operations = one_of_each(context);
+      for (std::size_t i = 0; i < operations.size(); ++i) {
+        context.at(operations[i]->what);
+        while (context.rank != 0 && begun <= i) {
+          context.fabric.progress();
+          std::this_thread::yield();
+        }
+        const auto collective = context.backend.start(operations[i]->request);
+        if (context.rank == 0) {
+          require_idleness(context, *collective, operations[i]->what);
+          begun = i + 1;
+        }
+        operations[i]->verify(run_blocking(*collective, context.fabric));
+      }
+    });
+  }
 }
 
 }  // namespace hv::runtime
