@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -109,9 +108,7 @@ int run_rank(const RankIdentity& who, Store& store, FabricConfig config,
     std::fprintf(stderr, "rank %d: %s\n", who.rank, status.message.c_str());
     return 1;
   }
-  const char* const wishes = std::getenv("HVRUN_ALGORITHM");
-  NativeBackend backend(*fabric->data_plane(),
-                        {.wishes = parse_algorithms(wishes != nullptr ? wishes : "")});
+  NativeBackend backend(*fabric->data_plane(), {.wishes = parse_algorithms(options.algorithms)});
   Rank rank{*fabric, backend};
   bench::time_all(calls_of(rank, options), options, "hvrun", who.size, who.rank);
   store.report_goodbye();

@@ -24,8 +24,9 @@ struct Options {
   bool copy = false;
   bool shared = false;  // tensors lie in memory from hvrun_alloc
   bool init = false;
-  std::string gradients;  // file with a list of them
-  double stalled = 0;     // seconds that another process set stands still
+  std::string algorithms;  // as HVRUN_ALGORITHM, for the collective layer alone
+  std::string gradients;   // file with a list of them
+  double stalled = 0;      // seconds that another process set stands still
   std::size_t slot_bytes = 0;
   double budget_seconds = 0.25;  // of each size, about
 };
@@ -44,7 +45,7 @@ inline std::vector<std::string> words_of(const std::string& list) {
   std::fprintf(stderr,
                "usage: %s [--ranks N] [--op NAME,...] [--sizes B,...] [--json] [--pin] "
                "[--in-place] [--shared] [--copy] [--init] [--gradients FILE] [--stalled SECONDS] "
-               "[--slot BYTES] [--budget SECONDS]\n",
+               "[--slot BYTES] [--budget SECONDS] [--algorithms WORDS]\n",
                program);
   std::exit(2);
 }
@@ -73,6 +74,8 @@ inline Options parse(int argc, char** argv) {
       options.init = true;
     else if (word == "--gradients")
       options.gradients = value();
+    else if (word == "--algorithms")
+      options.algorithms = value();
     else if (word == "--stalled")
       options.stalled = std::atof(value().c_str());
     else if (word == "--slot")

@@ -11,8 +11,8 @@
 //   3. copy every rank's piece k from its carrier's slot to its place in the output, where this
 //   rank has one (who has joined wants no result); raise Done.
 // A rank that is alone on its host needs no slots: it sends from its input and receives into its
-// output. Ranks whose contribution has ended take part with empty pieces. Per rank: its contribution out to
-// H-1 hosts, what it carries in, the whole result copied once.
+// output. Ranks whose contribution has ended take part with empty pieces. Per rank: its
+// contribution out to H-1 hosts, what it carries in, the whole result copied once.
 //
 // The more contributions one rank carries, the smaller are the pieces: at the least a word. A rank
 // that carries more than its slot has words (16,384 of 128 KiB) makes the job's shape unsupported.

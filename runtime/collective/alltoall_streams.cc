@@ -27,8 +27,8 @@ namespace hv::runtime {
 namespace {
 
 // So many bytes, whole words, go to another host in one message with the head: a copy costs less
-// than a message.
-constexpr std::size_t kTogetherBytes = 32 << 10;
+// than a message. All of them are copied in one step.
+constexpr std::size_t kTogetherBytes = 32 << 10, kAllTogetherBytes = 256 << 10;
 
 // Where each rank's part begins, in bytes.
 std::vector<std::size_t> starts_of(const std::vector<std::int64_t>& counts, std::size_t row_bytes) {
@@ -132,8 +132,10 @@ class AlltoallStreams : public RingCollective {
   void begin() {
     has_begun_ = true;
     for (Remote& remote : remotes_) {
+      const std::size_t most =
+          std::min(kTogetherBytes, kAllTogetherBytes / remotes_.size() / kWordBytes * kWordBytes);
       const std::size_t bytes = bytes_to(remote.rank);
-      const std::size_t together = std::min(bytes, kTogetherBytes), tail = bytes % kWordBytes;
+      const std::size_t together = std::min(bytes, most), tail = bytes % kWordBytes;
       const std::byte* const from = input_for(remote.rank);
       remote.first.resize(kWordBytes + padded(together));
       const std::int64_t rows = split(remote.rank);

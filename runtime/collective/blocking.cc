@@ -24,7 +24,10 @@ Status run_blocking(Collective& collective, Fabric& fabric) {
       if (has_sockets) fabric.progress();
       const TimePoint time = now();
       patience.look(time);
-      if (patience.linger(time)) continue;
+      if (patience.linger(time)) {
+        patience.look(now());  // what is advanced now is no part of a yield
+        continue;
+      }
       const std::uint32_t seen = bell.value();
       fabric.progress();
       progress = collective.advance();

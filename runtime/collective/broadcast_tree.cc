@@ -28,6 +28,8 @@ namespace hv::runtime {
 namespace {
 
 constexpr std::size_t kOneLaneUpToBytes = 8 << 10;
+// Without slots: what a lane takes at once, and as much behind it.
+constexpr std::uint64_t kBlocksAhead = 16;
 
 // Hosts are counted from the root's.
 struct TreePlace {
@@ -77,7 +79,7 @@ class BroadcastTree : public RingCollective {
 
  private:
   bool step() override {
-    bool moved = fill_next() || receive_some() || forward_next();
+    bool moved = forward_next() || fill_next() || receive_some();
     for (Sender& child : children_) moved |= child.step();
     return copy_out_next() || raise_done() || moved;
   }
@@ -110,7 +112,9 @@ class BroadcastTree : public RingCollective {
 
   bool fill_next() {
     if (!is_root() || filled_ == blocks()) return false;
-    if (!block_without_slot(&in_walk_, filled_)) {
+    if (block_without_slot(&in_walk_, filled_)) {
+      if (filled_ == done_ + kBlocksAhead) return false;
+    } else {
       if (!is_slot_free(filled_)) return false;
       std::byte* to = slot(me_, filled_);
       in_walk_.visit(plan_.begin(filled_), plan_.size(filled_),

@@ -100,8 +100,8 @@ constexpr RowRange rows_of(std::int64_t rows, int parts, int index) {
   return {each * index + (index < more ? index : more), each + (index < more ? 1 : 0)};
 }
 
-// kPending: nothing could be done. kAdvanced: something was. kPaused: the same, and more can be done
-// at once; it is the turn of others first.
+// kPending: nothing could be done. kAdvanced: something was. kPaused: the same, and more can be
+// done at once; it is the turn of others first.
 enum class Progress { kDone, kPending, kAdvanced, kPaused, kFailed };
 constexpr bool has_advanced(Progress progress) {
   return progress == Progress::kAdvanced || progress == Progress::kPaused;

@@ -37,8 +37,8 @@ struct CrossTerms {
 class CrossStage {
  public:
   virtual ~CrossStage() = default;
-  // The share stays where it is until it is completed. It lies in a slot: the few bytes up to a
-  // whole word after its end can be read.
+  // The share stays where it is until it is completed. It is whole words, or lies in a slot, where
+  // the few bytes up to a whole word after its end can be read.
   virtual void add(std::byte* share, std::size_t bytes) = 0;
   // Moves something on; false when nothing can be done now.
   virtual bool step() = 0;

@@ -31,8 +31,7 @@ class Execution {
   // operations: one group, alike in everything that fusion asks for. first_extents: where they
   // vary, by rank.
   void start(std::vector<OperationPtr> operations, const std::vector<std::int64_t>& first_extents);
-  // Does what can be done without waiting. True: something was completed, or more can be done at
-  // once.
+  // Does what can be done without waiting. True: something was done.
   bool advance();
   bool is_idle() const { return running_.empty(); }
 

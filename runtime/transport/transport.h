@@ -19,18 +19,21 @@ namespace hv::runtime {
 
 class SlotRings;
 
-// Channels to one peer are numbered by lane; lanes are independent: a full one delays no other.
+// Channels to one peer are numbered by lane; lanes are independent: a full one delays no other, but
+// for the few bytes that each may queue while the connection itself is full.
 constexpr int kControlLane = 0;
 
 class Channel {
  public:
   virtual ~Channel() = default;
-  // Bytes that write() takes now; the peer's reading makes room.
+  // Bytes that write() takes now; the peer's reading makes room, and the connection's.
   virtual std::size_t writable() const = 0;
   // size <= writable(). The bytes may still lie in a queue here when it returns; progress() moves
   // them on.
   virtual void write(const void* bytes, std::size_t size) = 0;
   // The next bytes that have arrived, as far as they lie in one piece; stays valid until consume().
+  // A piece ends inside a word (8 bytes, counted from the channel's first) only where nothing more
+  // has arrived.
   virtual std::span<const std::byte> readable() const = 0;
   virtual void consume(std::size_t size) = 0;
   // Nobody uses the channel for now: gives back memory that holds nothing. It goes on as before.

@@ -252,13 +252,45 @@ TEST_CASE("random operations equal the reference while threads yield at flags") 
 TEST_CASE("large tensors with slots of the usual size equal the reference, past the caches too") {
   const auto large =
       static_cast<std::size_t>(std::max(400011, scaled(4400011)));  // 17.6 MB: streamed
-  for (const JobShape& shape : {JobShape{2}, JobShape{3}, JobShape{2, 2}}) {
+  for (const JobShape& shape : {JobShape{2}, {3}, {2, 2}, {1, 1}, {1, 1, 1}}) {
     CAPTURE(name_of(shape));
     run_ranks(shape, {}, [&](RankContext& context) {
-      for (const bool in_place : {false, true})
+      const std::vector<std::size_t> pieces = {large, 3, 100000};
+      const std::vector<std::int64_t> counts(static_cast<std::size_t>(context.size),
+                                             static_cast<std::int64_t>(large));
+      for (const bool in_place : {false, true}) {
         run_and_verify(context,
                        make_allreduce(context, allreduce_of(ElementType::kFloat32, Reduction::kSum),
-                                      {large, 3, 100000}, in_place, 9));
+                                      pieces, in_place, 9));
+        run_and_verify(context, make_broadcast(context, ElementType::kFloat32, context.size - 1,
+                                               pieces, in_place ? 2 : 3));
+      }
+      run_and_verify(context, make_allgather(context, ElementType::kInt16, counts, 10));
+    });
+  }
+}
+
+// What is in flight is more than a connection holds, and each waits behind the one before.
+TEST_CASE("large operations of every kind are in flight together, small ones beside them") {
+  for (const JobShape& shape : {JobShape{1, 1}, {1, 1, 1}, {2, 2}, {1, 2}}) {
+    CAPTURE(name_of(shape));
+    run_ranks(shape, {}, [](RankContext& context) {
+      const CollectiveRequest sum = allreduce_of(ElementType::kFloat32, Reduction::kSum);
+      const std::vector<std::int64_t> counts(static_cast<std::size_t>(context.size), 600'001);
+      for (std::uint64_t round = 0; round < 2; ++round) {
+        std::vector<std::unique_ptr<CheckedOperation>> all;
+        for (int twice = 0; twice < 2; ++twice) {
+          all.push_back(make_broadcast(context, ElementType::kInt16, 0, {1'500'001}, 2 + round));
+          all.push_back(make_allreduce(context, sum, {1'000'003}, round == 0, 3));
+          all.push_back(make_alltoall(context, ElementType::kInt16,
+                                      random_splits(context.size, 900'000, 4), 1, 4));
+          all.push_back(make_allgather(context, ElementType::kInt32, counts, 5));
+          all.push_back(make_reducescatter(context, sum, {1'000'003}, 1, 6));
+          all.push_back(make_allreduce(context, sum, {7}, true, 7));
+          all.push_back(make_broadcast(context, ElementType::kInt16, 0, {7}, 8));
+        }
+        run_together(context, std::move(all), round);
+      }
     });
   }
 }

@@ -17,6 +17,9 @@ namespace {
 
 // A written piece of more is cut into frames of so much where there are several streams.
 constexpr std::size_t kShareBytes = 64 << 10;
+// What a lane queues while all sockets are full.
+constexpr std::size_t kQueuedBytes = 64 << 10;
+constexpr std::size_t kCacheLineBytes = 64;
 // So often a stream is read in one turn: beats and empty frames need no credit, so that a peer
 // could send them as fast as they are read.
 constexpr int kReadsPerTurn = 16;
@@ -34,12 +37,13 @@ class TcpLink::Lane : public Channel {
  public:
   Lane(TcpLink& link, int number) : link_(link), number_(number) {}
 
-  // Nothing while a socket is full: what waits then is better kept where it lies than copied into a
-  // queue. To a peer that is gone everything is "sent": whoever waits for its answer learns of the
-  // loss.
+  // While the sockets are full each lane queues a little, once, so that none waits for another;
+  // more is better kept where it lies than copied. To a peer that is gone everything is "sent":
+  // whoever waits for its answer learns of the loss.
   std::size_t writable() const override {
     if (link_.state_ != PeerState::kPresent) return kWindowBytes;
-    return link_.idlest_stream().unsent() == 0 ? credit_ : 0;
+    if (!link_.is_full()) return credit_;
+    return queued_in_ == link_.times_full_ ? 0 : std::min(credit_, kQueuedBytes);
   }
 
   void write(const void* bytes, std::size_t size) override {
@@ -48,6 +52,7 @@ class TcpLink::Lane : public Channel {
     credit_ -= size;
     link_.send_data(number_, bytes, size, sent_);
     sent_ += size;
+    if (link_.is_full()) queued_in_ = link_.times_full_;
   }
 
   std::span<const std::byte> readable() const override {
@@ -85,7 +90,7 @@ class TcpLink::Lane : public Channel {
   // Where `size` arriving bytes go, in at most two pieces.
   int places(std::uint64_t position, std::size_t size, iovec* places) {
     if (!ring_) ring_.reset(new std::byte[kWindowBytes]);
-    if (is_empty()) begin_ = consumed_;
+    if (is_empty()) begin_ = consumed_ / kCacheLineBytes * kCacheLineBytes;
     const std::size_t at = place_of(position);
     const std::size_t first = std::min(size, kWindowBytes - at);
     places[0] = {ring_.get() + at, first};
@@ -105,9 +110,11 @@ class TcpLink::Lane : public Channel {
   const int number_;
   std::size_t credit_ = kWindowBytes;
   std::uint64_t sent_ = 0;
+  std::uint64_t queued_in_ = 0;  // of link_.times_full_: when this lane last queued something
   std::unique_ptr<std::byte[]> ring_;
-  // The position that lies at the ring's beginning: an empty ring begins anew, so that what is small
-  // always comes into the same, cached memory.
+  // The position that lies at the ring's beginning: an empty ring begins anew, so that what is
+  // small always comes into the same, cached memory. Of whole cache lines: the ring's end cuts no
+  // word, and elements lie in memory as they do in the lane.
   std::uint64_t begin_ = 0;
   ArrivalWindow window_;
   std::uint64_t consumed_ = 0;
@@ -201,6 +208,14 @@ void TcpLink::send_frame(Stream* stream, const Header& header, const void* paylo
   const std::size_t of_payload = sent > sizeof header ? sent - sizeof header : 0;
   if (of_payload < size)
     queue(stream, static_cast<const std::byte*>(payload) + of_payload, size - of_payload);
+  look_whether_full();
+}
+
+void TcpLink::look_whether_full() {
+  const bool was_full = is_full_;
+  is_full_ = std::all_of(streams_.begin(), streams_.end(),
+                         [](const Stream& stream) { return stream.unsent() > 0; });
+  if (is_full_ && !was_full) ++times_full_;
 }
 
 void TcpLink::queue(Stream* stream, const void* bytes, std::size_t size) {
@@ -226,6 +241,7 @@ void TcpLink::flush(int number) {
   }
   stream.out.clear();
   stream.out_sent = 0;
+  look_whether_full();
 }
 
 void TcpLink::receive(int number) {

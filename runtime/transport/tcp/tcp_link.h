@@ -84,6 +84,9 @@ class TcpLink {
   void send_frame(Stream* stream, const Header& header, const void* payload);
   void queue(Stream* stream, const void* bytes, std::size_t size);
   Stream& idlest_stream();
+  // Something waits for each of the sockets.
+  bool is_full() const { return is_full_; }
+  void look_whether_full();
   bool receive_once(Stream* stream);
   bool feed(Stream* stream, const std::byte* bytes, std::size_t size);
   bool take_header(Stream* stream);
@@ -93,7 +96,9 @@ class TcpLink {
   void break_off(const std::string& words);
 
   std::vector<Stream> streams_;
-  std::size_t turn_ = 0;                      // the stream that is asked first
+  std::size_t turn_ = 0;  // the stream that is asked first
+  bool is_full_ = false;
+  std::uint64_t times_full_ = 0;              // counts from 1
   std::vector<std::unique_ptr<Lane>> lanes_;  // by number
   std::unique_ptr<Lane> pair_lane_;           // kPairLane
   bool has_heard_ = false;
