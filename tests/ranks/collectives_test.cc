@@ -272,25 +272,23 @@ TEST_CASE("large tensors with slots of the usual size equal the reference, past 
 
 // What is in flight is more than a connection holds, and each waits behind the one before.
 TEST_CASE("large operations of every kind are in flight together, small ones beside them") {
-  for (const JobShape& shape : {JobShape{1, 1}, {1, 1, 1}, {2, 2}, {1, 2}}) {
+  for (const JobShape& shape : {JobShape{1, 1}, {1, 1, 1}, {1, 2}}) {
     CAPTURE(name_of(shape));
     run_ranks(shape, {}, [](RankContext& context) {
       const CollectiveRequest sum = allreduce_of(ElementType::kFloat32, Reduction::kSum);
-      const std::vector<std::int64_t> counts(static_cast<std::size_t>(context.size), 600'001);
-      for (std::uint64_t round = 0; round < 2; ++round) {
-        std::vector<std::unique_ptr<CheckedOperation>> all;
-        for (int twice = 0; twice < 2; ++twice) {
-          all.push_back(make_broadcast(context, ElementType::kInt16, 0, {1'500'001}, 2 + round));
-          all.push_back(make_allreduce(context, sum, {1'000'003}, round == 0, 3));
-          all.push_back(make_alltoall(context, ElementType::kInt16,
-                                      random_splits(context.size, 900'000, 4), 1, 4));
-          all.push_back(make_allgather(context, ElementType::kInt32, counts, 5));
-          all.push_back(make_reducescatter(context, sum, {1'000'003}, 1, 6));
-          all.push_back(make_allreduce(context, sum, {7}, true, 7));
-          all.push_back(make_broadcast(context, ElementType::kInt16, 0, {7}, 8));
-        }
-        run_together(context, std::move(all), round);
+      const std::vector<std::int64_t> counts(static_cast<std::size_t>(context.size), 300'001);
+      std::vector<std::unique_ptr<CheckedOperation>> all;
+      for (const std::uint64_t seed : {2, 3}) {
+        all.push_back(make_broadcast(context, ElementType::kInt16, 0, {700'001}, seed));
+        all.push_back(make_allreduce(context, sum, {350'003}, seed == 2, seed));
+        all.push_back(make_alltoall(context, ElementType::kInt16,
+                                    random_splits(context.size, 400'000, seed), 1, seed));
+        all.push_back(make_allgather(context, ElementType::kInt32, counts, seed));
+        all.push_back(make_reducescatter(context, sum, {350'003}, 1, seed));
+        all.push_back(make_allreduce(context, sum, {7}, true, seed));
+        all.push_back(make_broadcast(context, ElementType::kInt16, 0, {7}, seed));
       }
+      run_together(context, std::move(all), 1);
     });
   }
 }
