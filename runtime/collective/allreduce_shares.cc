@@ -70,12 +70,8 @@ class AllreduceShares : public Allreduce {
   // Steps 1 and 2 for a block that needs no slot.
   bool contribute(const SegmentWalk::Piece& block) {
     if (own_ < in_ || in_ == out_ + kBlocksAhead) return false;
-    if (is_prescaled()) {
-      setup_.kernels.scale[static_cast<int>(setup_.request.type)](
-          block.output, block.input, block.bytes / element_bytes(), setup_.request.prescale);
-    } else if (block.input != block.output) {
-      setup_.kernels.copy(block.output, block.input, block.bytes);
-    }
+    if (is_prescaled() || block.input != block.output)
+      copy_in(&in_walk_, plan_.begin(in_), block.bytes, block.output);
     cross_->add(block.output, block.bytes);
     raise(Flag::kReady, ++in_);
     own_ = in_;
