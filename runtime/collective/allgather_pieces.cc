@@ -117,7 +117,7 @@ class AllgatherPieces : public RingCollective {
     const auto arrived = from->channel->readable();
     const std::size_t size = std::min(padded(range.size) - from->received, arrived.size());
     if (size == 0 && range.size > 0) return false;
-    const std::size_t real = std::min(size, range.size - std::min(range.size, from->received));
+    const std::size_t real = unpadded(size, range.size, from->received);
     if (real > 0 && needs_slots_)
       std::memcpy(place(from->rank, from->pieces) + from->received, arrived.data(), real);
     if (real > 0 && !needs_slots_)

@@ -243,7 +243,7 @@ class AlltoallStreams : public RingCollective {
     const auto arrived = remote->channel->readable();
     const std::size_t size = std::min(padded(bytes) - remote->bytes_read, arrived.size());
     if (size == 0) return false;
-    const std::size_t real = std::min(size, bytes - std::min(bytes, remote->bytes_read));
+    const std::size_t real = unpadded(size, bytes, remote->bytes_read);
     if (real > 0) std::memcpy(output_from(remote->rank) + remote->bytes_read, arrived.data(), real);
     remote->channel->consume(size);
     remote->bytes_read += size;

@@ -138,7 +138,7 @@ class BroadcastTree : public RingCollective {
     if (size == 0 && range.size > 0) return false;
     if (size > 0) {
       std::byte* const to = place ? place->output : slot(me_, filled_) + range.begin;
-      const std::size_t real = std::min(size, range.size - std::min(range.size, received_));
+      const std::size_t real = unpadded(size, range.size, received_);
       if (real > 0) std::memcpy(to + received_, arrived.data(), real);
       parent_->consume(size);
       received_ += size;

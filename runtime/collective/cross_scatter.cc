@@ -106,7 +106,7 @@ class CrossScatter : public CrossStage {
       const auto arrived = channel.readable();
       const std::size_t size = std::min(padded(part.size) - from.position, arrived.size());
       if (size == 0 && part.size > 0) continue;
-      const std::size_t real = std::min(size, part.size - std::min(part.size, from.position));
+      const std::size_t real = unpadded(size, part.size, from.position);
       if (real > 0)
         std::memcpy(share(from.shares).at + part.begin + from.position, arrived.data(), real);
       channel.consume(size);
