@@ -121,8 +121,8 @@ class TcpLink::Lane : public Channel {
   std::size_t owed_ = 0;  // consumed and not yet given back
 };
 
-TcpLink::TcpLink(std::vector<ForkGuardedFd> streams)
-    : pair_lane_(std::make_unique<Lane>(*this, kPairLane)) {
+TcpLink::TcpLink(std::vector<ForkGuardedFd> streams, std::function<void(int)> on_waiting)
+    : on_waiting_(std::move(on_waiting)), pair_lane_(std::make_unique<Lane>(*this, kPairLane)) {
   HV_CHECK(!streams.empty(), "a peer has a connection");
   for (ForkGuardedFd& socket : streams) {
     streams_.emplace_back();
@@ -220,6 +220,7 @@ void TcpLink::look_whether_full() {
 
 void TcpLink::queue(Stream* stream, const void* bytes, std::size_t size) {
   const auto* from = static_cast<const std::byte*>(bytes);
+  const bool begins = stream->unsent() == 0;
   // What is sent already may not pile up in front of a queue that never runs empty.
   if (stream->out_sent > kWindowBytes) {
     stream->out.erase(stream->out.begin(),
@@ -227,6 +228,7 @@ void TcpLink::queue(Stream* stream, const void* bytes, std::size_t size) {
     stream->out_sent = 0;
   }
   stream->out.insert(stream->out.end(), from, from + size);
+  if (begins && on_waiting_) on_waiting_(static_cast<int>(stream - streams_.data()));
 }
 
 void TcpLink::flush(int number) {

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,8 +29,9 @@ constexpr std::size_t kWindowBytes = 1 << 20;
 
 class TcpLink {
  public:
-  // streams: at least one, connected and non-blocking.
-  explicit TcpLink(std::vector<ForkGuardedFd> streams);
+  // streams: at least one, connected and non-blocking. on_waiting: called with a stream's number
+  // whenever bytes begin to wait for room in its socket.
+  explicit TcpLink(std::vector<ForkGuardedFd> streams, std::function<void(int)> on_waiting = {});
   ~TcpLink();
   TcpLink(const TcpLink&) = delete;
   TcpLink& operator=(const TcpLink&) = delete;
@@ -96,6 +98,7 @@ class TcpLink {
   void break_off(const std::string& words);
 
   std::vector<Stream> streams_;
+  const std::function<void(int)> on_waiting_;
   std::size_t turn_ = 0;  // the stream that is asked first
   bool is_full_ = false;
   std::uint64_t times_full_ = 0;              // counts from 1

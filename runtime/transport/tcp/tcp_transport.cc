@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace hv::runtime {
 namespace {
@@ -26,7 +27,10 @@ std::unique_ptr<TcpTransport> TcpTransport::make(std::map<int, std::vector<ForkG
 }
 
 Status TcpTransport::add(int rank, std::vector<ForkGuardedFd> sockets) {
-  links_.push_back(std::unique_ptr<Peer>(new Peer{rank, TcpLink(std::move(sockets))}));
+  const auto on_waiting = [this, rank](int stream) {
+    watch(&by_rank_[static_cast<std::size_t>(rank)]->streams[static_cast<std::size_t>(stream)]);
+  };
+  links_.push_back(std::unique_ptr<Peer>(new Peer{rank, TcpLink(std::move(sockets), on_waiting)}));
   Peer* peer = links_.back().get();
   peers_.push_back(rank);
   if (by_rank_.size() <= static_cast<std::size_t>(rank))
@@ -48,12 +52,12 @@ Channel& TcpTransport::channel(int peer, int lane) {
   return by_rank_[static_cast<std::size_t>(peer)]->link.channel(lane);
 }
 
-// EPOLLOUT only while something waits: a socket with room is always writable.
-void TcpTransport::watch(Stream* stream) {
+// EPOLLOUT only while something waits: a socket with room is always writable. From the moment it
+// waits: whoever queued it may go to sleep next.
+void TcpTransport::watch(Stream* stream) const {
   const TcpLink& link = stream->peer->link;
+  if (link.fd(stream->number) < 0) return;
   const bool wants = link.has_unsent(stream->number);
-  if (wants == stream->waits_for_room || link.fd(stream->number) < 0) return;
-  stream->waits_for_room = wants;
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP | (wants ? EPOLLOUT : 0u);
   event.data.ptr = stream;
@@ -61,14 +65,15 @@ void TcpTransport::watch(Stream* stream) {
 }
 
 void TcpTransport::progress() {
-  for (const auto& peer : links_)
-    for (Stream& stream : peer->streams) watch(&stream);
   epoll_event events[64];
   const int count = ::epoll_wait(epoll_.get(), events, 64, 0);
   for (int i = 0; i < count; ++i) {
-    const Stream& stream = *static_cast<Stream*>(events[i].data.ptr);
+    Stream& stream = *static_cast<Stream*>(events[i].data.ptr);
     TcpLink& link = stream.peer->link;
-    if (events[i].events & EPOLLOUT) link.flush(stream.number);
+    if (events[i].events & EPOLLOUT) {
+      link.flush(stream.number);
+      if (!link.has_unsent(stream.number)) watch(&stream);
+    }
     if (events[i].events & ~static_cast<std::uint32_t>(EPOLLOUT)) link.receive(stream.number);
     if (link.has_unread_control()) arrivals_.push_back(stream.peer->rank);
   }

@@ -40,7 +40,6 @@ class TcpTransport : public Transport, public Pulse {
   struct Stream {
     Peer* peer;
     int number;
-    bool waits_for_room = false;  // registered for EPOLLOUT too
   };
   struct Peer {
     int rank;
@@ -49,7 +48,7 @@ class TcpTransport : public Transport, public Pulse {
   };
   explicit TcpTransport(UniqueFd epoll) : epoll_(std::move(epoll)) {}
   Status add(int rank, std::vector<ForkGuardedFd> sockets);
-  void watch(Stream* stream);
+  void watch(Stream* stream) const;
 
   ForkGuardedFd epoll_;
   std::vector<std::unique_ptr<Peer>> links_;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <malloc.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -520,6 +521,31 @@ TEST_CASE("a transport tells of control bytes and of nothing else") {
   left.say_goodbye();
   right.progress();
   CHECK(right.state(0) == PeerState::kLeft);
+}
+
+TEST_CASE("a transport's descriptor tells of room as soon as something waits for it, not before") {
+  Ends ends;
+  Status status;
+  const auto made = TcpTransport::make(to_rank(1, ends.fds[0]), &status);
+  REQUIRE(made);
+  pollfd watched{made->poll_fd(), POLLIN, 0};
+  made->progress();
+  CHECK(::poll(&watched, 1, 0) == 0);
+  Channel& lane = made->channel(1, 2);
+  const std::vector<char> bytes(64 << 10, 'x');
+  while (!made->has_unsent()) lane.write(bytes.data(), std::min(bytes.size(), lane.writable()));
+  CHECK(::poll(&watched, 1, 0) == 0);
+  std::vector<char> taken(kWindowBytes);
+  const auto take_all = [&] {
+    while (::recv(ends.fds[1], taken.data(), taken.size(), 0) > 0) {
+    }
+  };
+  take_all();
+  CHECK(::poll(&watched, 1, 0) == 1);  // though nobody has looked since it was queued
+  made->progress();
+  CHECK_FALSE(made->has_unsent());
+  CHECK(::poll(&watched, 1, 0) == 0);
+  ::close(ends.fds[1]);
 }
 
 }  // namespace hv::runtime
