@@ -20,6 +20,8 @@ AlgorithmQuestion question_of(const CollectiveSetup& setup, const char* collecti
   for (const Segment& segment : request.segments) question.bytes += segment.count;
   question.bytes *= static_cast<std::int64_t>(element_size(request.type));
   question.deterministic = request.deterministic;
+  question.half_precision =
+      request.compression != Compression::kNone || is_half_precision(request.type);
   return question;
 }
 

@@ -34,6 +34,9 @@ constexpr bool is_reduction(int number) { return number >= 1 && number <= 6; }
 constexpr bool is_floating(ElementType type) {
   return type >= ElementType::kFloat16 && type <= ElementType::kFloat64;
 }
+constexpr bool is_half_precision(ElementType type) {
+  return type == ElementType::kFloat16 || type == ElementType::kBfloat16;
+}
 
 constexpr std::size_t element_size(ElementType type) {
   switch (type) {

@@ -32,6 +32,11 @@ bool keeps_bits(const AlgorithmRow& row, std::int64_t wished_up_to) {
   return row.order != FoldOrder::kPlace;
 }
 
+// Whether the table, unasked, may choose that row for it.
+bool suits(const AlgorithmRow& row, const AlgorithmQuestion& question) {
+  return row.order != FoldOrder::kTree || !(question.deterministic || question.half_precision);
+}
+
 bool is_row_of(const AlgorithmRow& row, const AlgorithmWish& wish) {
   return row.collective == wish.collective && row.name == wish.name;
 }
@@ -92,7 +97,11 @@ const std::vector<AlgorithmRow>& algorithm_table() {
       {"allreduce", "hierarchical", "several hosts", kTwoHosts, kMost, 32 << 10, FoldOrder::kRank},
       {"allreduce", "torus", "several hosts", kTwoHosts, kMost, kAnySize, FoldOrder::kRank},
       {"cross", "exchange", "two hosts", kTwoHosts, {INT_MAX, 2}, kAnySize, FoldOrder::kRank},
-      {"cross", "exchange", "several hosts", kTwoHosts, kMost, 64 << 10, FoldOrder::kRank},
+      {"cross", "exchange", "3 or 4 hosts", kTwoHosts, {INT_MAX, 4}, 16 << 10, FoldOrder::kRank},
+      {"cross", "doubling", "5 to 16 hosts *", {5, 5}, {INT_MAX, 16}, 16 << 10, FoldOrder::kTree},
+      {"cross", "doubling", "more hosts *", {17, 17}, kMost, 64 << 10, FoldOrder::kTree},
+      {"cross", "halving", "65 hosts or more *", {65, 65}, kMost, kAnySize, FoldOrder::kTree},
+      {"cross", "exchange", "several hosts", kTwoHosts, kMost, 4 << 10, FoldOrder::kRank},
       {"cross", "scatter", "several hosts", kTwoHosts, kMost, kAnySize, FoldOrder::kRank},
       {"cross", "ring", "several hosts", kTwoHosts, kMost, kOnRequest, FoldOrder::kPlace},
       {"cross", "halving", "several hosts", kTwoHosts, kMost, kOnRequest, FoldOrder::kTree},
@@ -172,7 +181,7 @@ const AlgorithmRow& choose_algorithm(const std::vector<AlgorithmWish>& wishes,
         return row;
   }
   for (const AlgorithmRow& row : table)
-    if (answers(row) && question.bytes <= row.up_to_bytes) return row;
+    if (answers(row) && question.bytes <= row.up_to_bytes && suits(row, question)) return row;
   HV_CHECK(false, "every collective has an algorithm for every job");
 }
 
@@ -201,7 +210,8 @@ std::string algorithms_text(const std::vector<AlgorithmWish>& wishes) {
   }
   return text +
          "\nThe first line that fits a collective is taken. cross: what an allreduce does between "
-         "hosts, by the bytes of a lane's share.\n";
+         "hosts, by the bytes of a lane's share.\n* Neither of 16-bit floats nor with "
+         "HVRUN_DETERMINISTIC=1, unless HVRUN_ALGORITHM asks for it.\n";
 }
 
 }  // namespace hv

@@ -58,9 +58,11 @@ struct AlgorithmQuestion {
   JobExtent extent;
   std::int64_t bytes = 0;
   bool deterministic = false;
+  bool half_precision = false;  // 16-bit floats travel, which a tree rounds at each of its hosts
 };
 // The first wish that fits, else the table's choice. A wish that does not fit (a set on one host in
-// a job on several, say) is passed over.
+// a job on several, say) is passed over. The table offers trees of hosts neither to what is
+// deterministic nor to half precision.
 const AlgorithmRow& choose_algorithm(const std::vector<AlgorithmWish>& wishes,
                                      const AlgorithmQuestion& question);
 

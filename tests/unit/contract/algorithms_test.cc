@@ -43,7 +43,13 @@ TEST_CASE("an algorithm is chosen by size and by where the ranks lie") {
   CHECK(chosen("allreduce", 1 << 20, {4, 2}) == "torus");
   CHECK(chosen("cross", 1 << 20, {2, 2}) == "exchange");
   CHECK(chosen("cross", 1 << 20, {3, 3}) == "scatter");
-  CHECK(chosen("cross", 64 << 10, {3, 3}) == "exchange");
+  CHECK(chosen("cross", 16 << 10, {4, 4}) == "exchange");
+  CHECK(chosen("cross", (16 << 10) + 1, {4, 4}) == "scatter");
+  CHECK(chosen("cross", 16 << 10, {10, 5}) == "doubling");
+  CHECK(chosen("cross", (16 << 10) + 1, {16, 16}) == "scatter");
+  CHECK(chosen("cross", 64 << 10, {17, 17}) == "doubling");
+  CHECK(chosen("cross", (64 << 10) + 1, {64, 64}) == "scatter");
+  CHECK(chosen("cross", (64 << 10) + 1, {65, 65}) == "halving");
   CHECK(chosen("broadcast", 64 << 20, {4, 1}) == "tree");
   CHECK(chosen("broadcast", 512 << 10, {8, 8}) == "tree");
   CHECK(chosen("broadcast", (512 << 10) + 1, {16, 8}) == "chain");
@@ -63,7 +69,7 @@ TEST_CASE("every collective has an algorithm for every extent and size, determin
   CHECK(collectives.size() == 10);
   for (const std::string& collective : collectives)
     for (const JobExtent extent :
-         {JobExtent{1, 1}, {2, 1}, {9, 1}, {2, 2}, {3, 2}, {7, 7}, {64, 8}})
+         {JobExtent{1, 1}, {2, 1}, {9, 1}, {2, 2}, {3, 2}, {7, 7}, {64, 8}, {65, 65}})
       for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{65537}, INT64_MAX})
         for (const bool deterministic : {false, true}) {
           if (collective == "cross" && extent.hosts == 1) continue;  // nobody asks
@@ -82,23 +88,30 @@ TEST_CASE("a wish goes before the table, up to its size and where it can work") 
   CHECK(chosen("allreduce", 8 << 20, {3, 1}, "allreduce:direct") == "direct");
 }
 
-// So neither fusion nor 16-bit floats, which would be rounded at every host, need a second look.
-TEST_CASE("nothing is taken by itself whose bits depend on place or size, or that rounds often") {
+TEST_CASE("nothing is taken by itself whose bits depend on place") {
   for (const hv::AlgorithmRow& row : hv::algorithm_table())
-    if (row.order == hv::FoldOrder::kPlace || row.order == hv::FoldOrder::kTree)
-      CHECK(row.up_to_bytes < 0);
+    if (row.order == hv::FoldOrder::kPlace) CHECK(row.up_to_bytes < 0);
+}
+
+TEST_CASE("neither what is deterministic nor half precision gets a tree without asking for it") {
+  for (const int hosts : {2, 3, 5, 16, 17, 64, 65, 1000})
+    for (const std::int64_t bytes : {1, 4 << 10, 16 << 10, 64 << 10, 1 << 26})
+      for (const bool deterministic : {false, true}) {
+        const hv::AlgorithmQuestion question{
+            "cross", {hosts, hosts}, bytes, deterministic, !deterministic};
+        CHECK(hv::choose_algorithm({}, question).order == hv::FoldOrder::kRank);
+      }
+  hv::AlgorithmQuestion half{"cross", {65, 65}, 4 << 10, false, true};
+  CHECK(hv::choose_algorithm({}, half).name == std::string("exchange"));
+  ++half.bytes;
+  CHECK(hv::choose_algorithm({}, half).name == std::string("scatter"));
+  CHECK(hv::choose_algorithm(hv::parse_algorithms("cross:tree"), half).name == std::string("tree"));
 }
 
 TEST_CASE("what is deterministic never gets an algorithm whose bits depend on place or fusion") {
   CHECK(chosen("cross", 1 << 20, {4, 4}, "cross:ring", true) == "scatter");
   CHECK(chosen("cross", 1 << 20, {4, 4}, "cross:halving@2M", true) == "scatter");
   CHECK(chosen("cross", 1 << 20, {4, 4}, "cross:halving", true) == "halving");
-  for (const bool deterministic : {false, true})
-    for (const std::int64_t bytes : {4, 1 << 14, 1 << 26}) {
-      const hv::AlgorithmRow& row =
-          hv::choose_algorithm({}, {"cross", {8, 8}, bytes, deterministic});
-      CHECK(row.order == hv::FoldOrder::kRank);
-    }
 }
 
 TEST_CASE("wishes are read word by word, and refused with the words there are") {
