@@ -4,8 +4,9 @@
 namespace hv::runtime {
 namespace {
 
-// An answer over TCP takes about as long as waking a sleeper by the I/O thread: who slept in each
-// operation would make each one longer, and so have the others sleep.
+// Of ranks that share a host. An answer over TCP takes about as long as waking a sleeper by the I/O
+// thread: who slept in each operation would make each one longer, and so have the others sleep. A
+// rank that is alone on its host wakes by itself (SocketBell).
 constexpr Duration kYieldBetweenHosts = std::chrono::microseconds(200);
 
 }  // namespace
@@ -14,7 +15,8 @@ PatienceConfig patience_for(const Topology& topology) {
   PatienceConfig patience;
   if (static_cast<int>(topology.local_ranks.size()) > topology.usable_cores)
     patience.spin = Duration::zero();
-  if (topology.leaders.size() > 1) patience.yield = kYieldBetweenHosts;
+  if (topology.leaders.size() > 1 && topology.local_ranks.size() > 1)
+    patience.yield = kYieldBetweenHosts;
   return patience;
 }
 

@@ -3,9 +3,9 @@
 //
 // Spinning answers in well under a microsecond but takes a core that a peer may need to answer at
 // all: where there are more ranks than cores nobody spins, and everybody yields for 50 µs, 200
-// between hosts, then sleeps. Where others compute on the same cores, a yield hands them the core
-// for milliseconds, while a sleeper gets it as soon as it is woken: after a yield that took long
-// nobody yields for a while.
+// where ranks that share a host wait for other hosts, then sleeps. Where others compute on the same
+// cores, a yield hands them the core for milliseconds, while a sleeper gets it as soon as it is
+// woken: after a yield that took long nobody yields for a while.
 #pragma once
 
 #include <sched.h>
@@ -23,7 +23,7 @@ struct PatienceConfig {
 };
 
 // Without the spin where a host has more ranks than its ranks may use cores, all together: all may
-// be busy. With more yields in a job of several hosts.
+// be busy. With more yields for ranks that share a host in a job of several.
 PatienceConfig patience_for(const Topology& topology);
 
 class Patience {

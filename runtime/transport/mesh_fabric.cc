@@ -40,8 +40,8 @@ MeshFabric::MeshFabric(Topology topology, std::unique_ptr<HostMemory> memory,
       is_suspect_(static_cast<std::size_t>(topology_.size)),
       peer_watch_(topology_, config.peer_timeout, config.connect_timeout),
       lost_ranks_(static_cast<std::size_t>(topology_.size)),
-      io_([this] { memory_->ring(); }),
-      doorbell_(*memory_, io_) {
+      doorbell_(*memory_, io_, remote_.poll_fd),
+      io_([this] { doorbell_.ring(); }) {
   memory_->count_into(moved_);
   router_.add(*local_);
   if (remote_.transport) router_.add(*remote_.transport);
@@ -158,7 +158,7 @@ void MeshFabric::mark_lost(int rank, const Status& reason) {
   is_lost_.store(true, std::memory_order_release);
   router_.cut_off(rank, {StatusCode::kPeerLost, reason.message});
   memory_->publish_loss(rank, reason.message);
-  memory_->ring();
+  doorbell_.ring();
 }
 
 Status MeshFabric::health() const {

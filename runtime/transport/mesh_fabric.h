@@ -26,6 +26,7 @@
 #include "runtime/transport/shm/host_memory.h"
 #include "runtime/transport/shm/shm_transport.h"
 #include "runtime/transport/shm/slot_rings.h"
+#include "runtime/transport/socket_bell.h"
 #include "runtime/transport/transport.h"
 
 namespace hv::runtime {
@@ -57,21 +58,6 @@ class MeshFabric : public Fabric, public DataPlane {
   bool is_healthy() const override { return !is_lost_.load(std::memory_order_acquire); }
 
  private:
-  // Arms the I/O thread before it sleeps, so that sockets are watched exactly while nobody drives.
-  class SleepingBell : public Doorbell {
-   public:
-    SleepingBell(HostMemory& memory, IoThread& io) : memory_(memory), io_(io) {}
-    std::uint32_t value() const override { return memory_.value(); }
-    void wait(std::uint32_t seen, TimePoint deadline) override {
-      io_.arm();
-      memory_.wait(seen, deadline);
-    }
-    void ring() override { memory_.ring(); }
-
-   private:
-    HostMemory& memory_;
-    IoThread& io_;
-  };
   struct Watch {
     WatchedPeer peer;
     std::atomic<bool> ended{false};
@@ -114,8 +100,8 @@ class MeshFabric : public Fabric, public DataPlane {
   std::atomic<bool> has_store_event_{false};
   std::atomic<bool> is_beat_due_{false};
 
+  SocketBell doorbell_;
   IoThread io_;  // last: stops before what it rings goes away
-  SleepingBell doorbell_;
 };
 
 }  // namespace hv::runtime

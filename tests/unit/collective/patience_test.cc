@@ -69,4 +69,6 @@ TEST_CASE("with more ranks than cores nobody spins, and everybody still yields")
   CHECK(patience_for(topology).yield == yield);
   topology.leaders = {0, 3};
   CHECK(patience_for(topology).yield > yield);
+  topology.local_ranks = {0};
+  CHECK(patience_for(topology).yield == yield);
 }
