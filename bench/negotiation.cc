@@ -5,7 +5,9 @@
 //
 // The engine and its step are the ones of production; nothing is reduced, so what is counted is
 // the negotiation alone. One JSON object a line, for each kind of step (fresh: never seen before;
-// known: by number; bucket: by bucket) and level (root, leaders by their distance from it, ranks).
+// known: by number; bucket: by bucket; late: by bucket, and one rank of every 512 comes a second
+// after the others, each a little later than the one before) and level (root, leaders by their
+// distance from it, ranks). The last line tells whom the root took for the latest.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -21,13 +23,13 @@
 #include "runtime/backend/backend.h"
 #include "runtime/engine/control_tree.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/observation.h"
 
 using namespace hv;
 using namespace hv::runtime;
 
 namespace {
 
-constexpr TimePoint kTime = TimePoint{} + std::chrono::hours(1);
 constexpr int kBucketStep = 6;  // the first that is known by bucket (bucket_planner.h)
 
 struct Cost {
@@ -121,35 +123,33 @@ class Simulation {
     wires_.inboxes.resize(topology.host_of.size());
     wires_.traffic.resize(topology.host_of.size());
     seconds_.resize(topology.host_of.size());
+    EngineConfig config;
+    config.negotiation.observation = observation_;
     for (int rank = 0; rank < ranks; ++rank) {
       topology.rank = rank;
       wires_.parents.push_back(make_control_tree(topology).parent);
       fabrics_.push_back(std::make_unique<SimulatedFabric>(wires_, rank));
-      engines_.push_back(
-          std::make_unique<Engine>(EngineConfig{}, *fabrics_.back(), SetParts{{&backend_}}));
+      engines_.push_back(std::make_unique<Engine>(config, *fabrics_.back(), SetParts{{&backend_}}));
+      config.negotiation.observation = nullptr;  // the root's was for the first
     }
     for (int rank = 0; rank < ranks; ++rank) levels_.push_back(level_of(rank));
   }
 
-  // Every rank has all tensors ready; until all are reduced.
-  void step() {
+  // Every rank has all tensors ready, some of them perhaps late; until all are reduced.
+  void step(bool some_are_late) {
     wires_.traffic.assign(wires_.traffic.size(), {});
     seconds_.assign(seconds_.size(), 0);
     std::vector<OperationPtr> operations;
-    for (const auto& engine : engines_) {
-      for (int i = 0; i < tensors_; ++i) {
-        operations.push_back(gradient(i));
-        if (!engine->enqueue(operations.back()).ok()) std::abort();
-      }
-    }
-    for (std::size_t rank = 0; rank < engines_.size(); ++rank) advance(rank);
-    for (bool any = true; any;) {
-      any = false;
-      for (std::size_t rank = engines_.size(); rank-- > 0;) {
-        if (wires_.inboxes[rank].empty()) continue;
-        any = true;
-        advance(rank);
-      }
+    const auto is_late = [&](std::size_t rank) { return some_are_late && rank % 512 == 511; };
+    for (std::size_t rank = 0; rank < engines_.size(); ++rank)
+      if (!is_late(rank)) submit(rank, &operations);
+    exchange();
+    time_ += std::chrono::seconds(1);
+    for (std::size_t rank = 0; rank < engines_.size(); ++rank) {
+      if (!is_late(rank)) continue;
+      time_ += std::chrono::milliseconds(1);
+      submit(rank, &operations);
+      exchange();
     }
     for (const OperationPtr& operation : operations) {
       if (operation->is_done && operation->outcome.ok()) continue;
@@ -184,6 +184,13 @@ class Simulation {
     }
   }
 
+  void print_latest() const {
+    const Counters& root = observation_->counters;
+    std::printf("{\"ranks\": %d, \"worst_rank\": %d, \"worst_rank_seconds\": %.3f}\n",
+                wires_.topology.size, root.worst_rank.load(),
+                1e-9 * static_cast<double>(root.worst_rank_nanoseconds.value()));
+  }
+
  private:
   std::string level_of(int rank) const {
     const Topology& topology = wires_.topology;
@@ -205,21 +212,43 @@ class Simulation {
     return operation;
   }
 
+  void submit(std::size_t rank, std::vector<OperationPtr>* operations) {
+    for (int i = 0; i < tensors_; ++i) {
+      operations->push_back(gradient(i));
+      if (!engines_[rank]->enqueue(operations->back()).ok()) std::abort();
+    }
+    advance(rank);
+  }
+
+  // Until nobody has anything to say.
+  void exchange() {
+    for (bool any = true; any;) {
+      any = false;
+      for (std::size_t rank = engines_.size(); rank-- > 0;) {
+        if (wires_.inboxes[rank].empty()) continue;
+        any = true;
+        advance(rank);
+      }
+    }
+  }
+
   void advance(std::size_t rank) {
     const TimePoint begun = now();
-    // No time passes for them: nothing is late, and bytes are the same in every run.
-    while (engines_[rank]->step(kTime).has_progressed) {
+    // Time passes for them only where somebody is late: bytes are the same in every run.
+    while (engines_[rank]->step(time_).has_progressed) {
     }
     seconds_[rank] += seconds_since(begun);
   }
 
   const int tensors_;
+  TimePoint time_ = TimePoint{} + std::chrono::hours(1);
   Wires wires_;
   NoBackend backend_;
   std::vector<std::unique_ptr<SimulatedFabric>> fabrics_;
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<std::string> levels_;
   std::vector<double> seconds_;
+  const ObservationPtr observation_ = std::make_shared<Observation>();  // the root's
 };
 
 }  // namespace
@@ -234,9 +263,12 @@ int main(int argc, char** argv) {
   }
   Simulation simulation(ranks, ranks_per_host, tensors);
   for (int step = 1; step <= kBucketStep; ++step) {
-    simulation.step();
+    simulation.step(false);
     if (step == 1) simulation.print("fresh");
     if (step == 2) simulation.print("known");
     if (step == kBucketStep) simulation.print("bucket");
   }
+  simulation.step(true);
+  simulation.print("late");
+  simulation.print_latest();
 }
