@@ -45,3 +45,11 @@ def test_every_source_is_laid_out_by_clang_format():
 def test_a_badly_laid_out_source_is_red(tmp_path):
     (tmp_path / "x.cc").write_text("int  f( ){return 1 ;}\n")
     assert layout(tmp_path / "x.cc").returncode != 0
+
+
+def test_every_module_that_a_test_can_do_without_is_installed_for_the_tests():
+    """As root and in CI a skipped test counts as a failure, so "./dev test" must not depend on what else was installed."""
+    tests = [path for path in tree.files() if path.startswith("tests/") and path.endswith(".py")]
+    modules = {module for path in tests for module in re.findall(r'\bimportorskip\("([^"]+)"', tree.read(path))}
+    assert "matplotlib" in modules
+    assert {f"python3-{module}" for module in modules} <= set(tree.read("packaging/test.list").split())
