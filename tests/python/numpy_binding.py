@@ -10,11 +10,20 @@ ALLREDUCE, ALLGATHER, BROADCAST, BARRIER, REDUCESCATTER, ALLTOALL, JOIN, SEND, R
 SUM, AVERAGE, MIN, MAX, PRODUCT, ADASUM = range(1, 7)
 FP16, BF16 = 1, 2
 AVERAGE_PRESENT = 1
+BFLOAT16 = 7  # has no dtype in NumPy: its bits lie in uint16
 TYPES = {np.dtype(name): number for name, number in (
     ("uint8", 1), ("int8", 2), ("int16", 3), ("int32", 4), ("int64", 5), ("float16", 6), ("float32", 8), ("float64", 9),
     ("bool", 10))}
 Result = namedtuple("Result", "array splits last_joined indices", defaults=(None,))
 Lent = namedtuple("Lent", "handle arrays request")  # what must stay as it is until the operation is complete
+
+
+class RankList(c.Structure):
+    _fields_ = [("ranks", c.c_void_p), ("count", c.c_size_t)]
+
+
+class Options(c.Structure):
+    _fields_ = [("struct_size", c.c_size_t), ("process_sets", c.POINTER(RankList)), ("process_set_count", c.c_size_t)]
 
 
 class Request(c.Structure):
@@ -51,12 +60,15 @@ class Error(RuntimeError):
 class Job:
     """The default context. Operations start with start() and end with wait(); run() is both."""
 
-    def __init__(self, library):
+    def __init__(self, library, sets=()):
+        """sets: lists of ranks, the process sets to begin with."""
         self._lib = c.CDLL(library)
         self._lib.hvrun_last_error.restype = self._lib.hvrun_status_name.restype = c.c_char_p
         self._lib.hvrun_wait.argtypes = [c.c_void_p, c.c_uint64, c.c_double, c.c_void_p]
         self._lib.hvrun_release.argtypes = self._lib.hvrun_poll.argtypes = [c.c_void_p, c.c_uint64]
-        self._check(self._lib.hvrun_init(None, None))
+        members = [np.array(ranks, np.int32) for ranks in sets]
+        lists = (RankList * max(1, len(members)))(*((ranks.ctypes.data, ranks.size) for ranks in members))
+        self._check(self._lib.hvrun_init(c.byref(Options(c.sizeof(Options), lists, len(members))), None))
         self.rank, self.size = self._lib.hvrun_rank(None), self._lib.hvrun_size(None)
         self.local_rank, self.local_size = self._lib.hvrun_local_rank(None), self._lib.hvrun_local_size(None)
 
@@ -70,7 +82,8 @@ class Job:
         shape = np.array(() if array is None else array.shape, np.int64)
         if array is not None:
             assert array.flags.c_contiguous and (output is None or output.flags.c_contiguous)
-            request.type, request.ndim, request.input = TYPES[array.dtype], array.ndim, array.ctypes.data
+            request.type = fields.get("type") or TYPES[array.dtype]
+            request.ndim, request.input = array.ndim, array.ctypes.data
             request.shape = shape.ctypes.data_as(c.POINTER(c.c_int64))
         if output is not None:
             request.output, request.output_bytes = output.ctypes.data, output.nbytes
@@ -87,8 +100,11 @@ class Job:
     def is_done(self, lent):
         return self._lib.hvrun_poll(None, lent.handle) != 1
 
-    def wait(self, lent, seconds=-1.0):
-        """A copy of the result, with the splits received and who joined last."""
+    def release(self, lent):
+        self._check(self._lib.hvrun_release(None, lent.handle))
+
+    def wait(self, lent, seconds=-1.0, is_kept=False):
+        """A copy of the result, with the splits received and who joined last. is_kept: it can be waited for again."""
         raw = RawResult(struct_size=c.sizeof(RawResult))
         status = self._lib.hvrun_wait(None, lent.handle, seconds, c.byref(raw))
         if status == 1:
@@ -98,9 +114,9 @@ class Job:
             if lent.arrays[0] is None:  # a barrier, a join
                 return Result(None, [], raw.last_joined)
             shape = tuple(raw.shape[i] for i in range(raw.ndim))
-            kind = next((kind for kind, number in TYPES.items() if number == raw.type), np.dtype("uint8"))
             if lent.request.operation == SEND:
                 return Result(None, [], raw.last_joined)
+            kind = np.dtype("uint16") if raw.type == BFLOAT16 else next(kind for kind, number in TYPES.items() if number == raw.type)
             array = np.frombuffer(c.string_at(raw.data, raw.bytes) if raw.bytes else b"", kind).reshape(shape)
             splits = [raw.received_splits[i] for i in range(raw.received_split_count)]
             indices = None
@@ -109,7 +125,8 @@ class Job:
                 indices = np.frombuffer(c.string_at(raw.indices, shape[0] * kind.itemsize), kind)
             return Result(array, splits, raw.last_joined, indices)
         finally:
-            self._lib.hvrun_release(None, lent.handle)
+            if not is_kept:
+                self._lib.hvrun_release(None, lent.handle)
 
     def run(self, *arguments, **fields):
         return self.wait(self.start(*arguments, **fields))
@@ -123,6 +140,18 @@ class Job:
         number, members = c.c_uint32(), np.array(ranks, np.int32)
         self._check(self._lib.hvrun_process_set_add(None, c.c_void_p(members.ctypes.data), members.size, c.byref(number)))
         return number.value
+
+    def sets(self):
+        """{number: the ranks of that set, in the job}."""
+        return {int(number): self._list_of(self._lib.hvrun_process_set_ranks, c.c_int32, c.c_uint32(number))
+                for number in self._list_of(self._lib.hvrun_process_set_list, c.c_uint32)}
+
+    def _list_of(self, function, kind, *arguments):
+        count = c.c_int32()
+        self._check(function(None, *arguments, None, 0, c.byref(count)))
+        room = (kind * count.value)()
+        self._check(function(None, *arguments, room, count, c.byref(count)))
+        return list(room)
 
     def remove_set(self, number):
         self._check(self._lib.hvrun_process_set_remove(None, number))

@@ -1,12 +1,14 @@
 """What every rank of test_numpy.py does: all operations on NumPy arrays beside plain NumPy. SPDX-License-Identifier: Apache-2.0"""
 
+import os
 import sys
 
 import numpy as np
-from numpy_binding import (ADASUM, ALLGATHER, ALLREDUCE, ALLTOALL, AVERAGE, AVERAGE_PRESENT, BARRIER, BF16, BROADCAST, FP16, JOIN,
-                           MAX, MIN, PRODUCT, RECEIVE, REDUCESCATTER, SEND, SPARSE_ALLREDUCE, SUM, TYPES, Error, Job)
+from numpy_binding import (ADASUM, ALLGATHER, ALLREDUCE, ALLTOALL, AVERAGE, AVERAGE_PRESENT, BARRIER, BF16, BFLOAT16, BROADCAST, FP16,
+                           JOIN, MAX, MIN, PRODUCT, RECEIVE, REDUCESCATTER, SEND, SPARSE_ALLREDUCE, SUM, TYPES, Error, Job)
 
-job = Job(sys.argv[1])
+WORLD = int(os.environ.get("WORLD_SIZE", "1"))  # known before the job is joined
+job = Job(sys.argv[1], sets=[[0], list(range(WORLD))[::-1][:-1]] if WORLD > 2 else [])
 RANKS = range(job.size)
 
 
@@ -112,6 +114,36 @@ def check_sparse():
     np.testing.assert_allclose(dense, np.mean([[row.sum(axis=0)] for row in rows], axis=0))
 
 
+def bfloat16_of(values):
+    """The bits of numbers that bfloat16 holds exactly."""
+    bits = np.asarray(values, np.float32).view(np.uint32)
+    assert not (bits & 0xFFFF).any()
+    return (bits >> 16).astype(np.uint16)
+
+
+def check_bfloat16():
+    arrays = [array_of(rank, "float32", (1001,)) for rank in RANKS]
+    mine = bfloat16_of(arrays[job.rank])
+    for reduction in (SUM, MIN, MAX, PRODUCT):
+        expected = bfloat16_of(reduced(arrays, reduction, "float32"))
+        same(job.run(ALLREDUCE, "r", mine, reduction=reduction, type=BFLOAT16).array, expected)
+        share = np.array_split(expected, job.size)[job.rank]
+        same(job.run(REDUCESCATTER, "s", mine, reduction=reduction, type=BFLOAT16).array, share)
+    same(job.run(ALLGATHER, "g", mine, type=BFLOAT16).array, bfloat16_of(np.concatenate(arrays)))
+
+
+def check_unaligned():
+    """Arrays that begin in the middle of an element, as fields of a packed record and views of a file do."""
+    for kind in TYPES:
+        arrays = [array_of(rank, kind, (1001,)) for rank in RANKS]
+        for offset in (1, 3, 7):
+            mine, room = (np.empty(arrays[0].nbytes + 16, np.uint8)[offset:][:arrays[0].nbytes].view(kind) for _ in range(2))
+            mine[:] = arrays[job.rank]
+            same(job.run(ALLREDUCE, "odd", mine, room, reduction=MAX).array, reduced(arrays, MAX, kind))
+            same(room, reduced(arrays, MAX, kind))
+            same(job.run(ALLGATHER, "odd gather", mine).array, np.concatenate(arrays))
+
+
 def check_moves():
     for kind in TYPES:
         rows = [array_of(rank, kind, (rank + 1, 2)) for rank in RANKS]
@@ -127,13 +159,38 @@ def check_moves():
 
 
 def check_many_in_flight():
-    arrays = {f"t{i}": np.full(i % 50 + 1, job.rank + i, np.int64) for i in range(1000)}
+    """10,000 at once: the last rank has none before the others have all."""
+    arrays = {f"t{i}": np.full(i % 50 + 1, job.rank + i, np.int64) for i in range(10000)}
     names = np.random.default_rng(job.rank).permutation(list(arrays))
-    lent = {name: job.start(ALLREDUCE, name, arrays[name], arrays[name]) for name in names}
+    is_last = job.rank == job.size - 1
+    lent = {} if is_last else {name: job.start(ALLREDUCE, name, arrays[name], arrays[name]) for name in names}
+    job.run(BARRIER, "")
+    assert not any(job.is_done(one) for one in lent.values())
+    job.run(BARRIER, "")
+    lent = lent or {name: job.start(ALLREDUCE, name, arrays[name], arrays[name]) for name in names}
     for name in reversed(names):
         job.wait(lent[name])
-    for i in range(1000):
+    for i in range(10000):
         assert (arrays[f"t{i}"] == job.size * i + sum(RANKS)).all()
+
+
+def check_handles():
+    """What rank 0 alone has cannot be complete, before the others have it too."""
+    early = job.start(ALLREDUCE, "handles", np.ones(1)) if job.rank == 0 and job.size > 1 else None
+    freed = job.start(ALLREDUCE, "freed", np.ones(1)) if early else None
+    if early:
+        fails("duplicate name", "'handles' is in flight already", ALLREDUCE, "handles", np.ones(1))
+        job.release(freed)
+        refused("unknown handle", lambda: job.release(freed))
+        refused("unknown handle", lambda: job.wait(freed, 0.0))
+    job.run(BARRIER, "")
+    if freed is None:
+        same(job.run(ALLREDUCE, "freed", np.ones(1)).array, np.full(1, float(job.size)))
+    lent = early or job.start(ALLREDUCE, "handles", np.ones(1))
+    for _ in range(2):
+        same(job.wait(lent, is_kept=True).array, np.full(1, float(job.size)))
+    job.release(lent)
+    job.run(BARRIER, "")  # what was freed early was read by now
 
 
 def check_groups():
@@ -145,17 +202,30 @@ def check_groups():
     lent.append(job.start(ALLREDUCE, "of group 3", values[3], group=5, group_size=4))
     for i, one in enumerate(lent):
         same(job.wait(one).array, np.full(3, job.size * i + sum(RANKS), np.int64))
+    for operation in (ALLGATHER, REDUCESCATTER):
+        arrays = [array_of(rank, "int64", (5, 2)) for rank in RANKS]
+        expected = np.concatenate(arrays) if operation == ALLGATHER else np.array_split(np.sum(arrays, axis=0), job.size)[job.rank]
+        lent = [job.start(operation, f"grouped {i}", arrays[job.rank] * i, group=6, group_size=3) for i in range(3)]
+        for i, one in enumerate(lent):
+            same(job.wait(one).array, expected * i)
 
 
 def check_sets():
     if job.size < 3:
+        assert job.sets() == {0: list(RANKS)}
         return
+    at_start = {0: list(RANKS), 1: [0], 2: list(RANKS)[1:]}
+    assert job.sets() == at_start
+    own = 1 if job.rank == 0 else 2
+    same(job.run(ALLREDUCE, "own", np.array([job.rank + 1]), process_set=own).array, np.array([sum(at_start[own]) + len(at_start[own])]))
     ends = job.add_set([0, job.size - 1])
+    assert job.sets() == {**at_start, ends: [0, job.size - 1]}
     if job.rank in (0, job.size - 1):
         same(job.run(ALLREDUCE, "ends", np.array([job.rank + 1]), process_set=ends).array, np.array([job.size + 1]))
     else:
         fails("invalid argument", "is not in process set", ALLREDUCE, "ends", np.ones(1), process_set=ends)
     job.remove_set(ends)
+    assert job.sets() == at_start
     fails("invalid argument", "any more", ALLREDUCE, "ends", np.ones(1), process_set=ends)
 
 
@@ -189,12 +259,17 @@ def check_pairs():
 
 
 def fails(status, words, *arguments, **fields):
+    assert words in refused(status, lambda: job.run(*arguments, **fields))
+
+
+def refused(status, call):
+    """The words of the error that is due."""
     try:
-        job.run(*arguments, **fields)
+        call()
     except Error as error:
-        assert error.status == status and words in str(error), f"{error.status}: {error}"
-    else:
-        raise AssertionError(f"no error where {status} was due")
+        assert error.status == status, f"{error.status}: {error}"
+        return str(error)
+    raise AssertionError(f"no error where {status} was due")
 
 
 def check_errors():
@@ -224,9 +299,13 @@ def check_counters():
         assert (grown["tcp_bytes"] > 0) == (job.size > job.local_size)
 
 
-for check in (check_reductions, check_averages_and_scales, check_adasum, check_compression, check_sparse, check_moves,
-              check_many_in_flight, check_groups, check_sets, check_join, check_shared_memory, check_pairs, check_errors,
-              check_counters):
+for check in (check_reductions, check_averages_and_scales, check_adasum, check_compression, check_sparse,
+              check_bfloat16, check_unaligned, check_moves, check_many_in_flight, check_handles, check_groups,
+              check_sets, check_join, check_shared_memory, check_pairs, check_errors, check_counters):
     check()
+left = job.start(ALLREDUCE, "last", np.ones(1))
+job.wait(left, is_kept=True)
 job.shutdown()
+for late in (lambda: job.wait(left), lambda: job.release(left), lambda: job.run(ALLREDUCE, "late", np.ones(1))):
+    assert "hvrun_init" in refused("shut down", late)
 print(f"rank {job.rank} of {job.size}: all is as NumPy has it")
