@@ -19,7 +19,7 @@ sys.path.insert(0, {here!r})
 from numpy_binding import ALLREDUCE, BARRIER, Job
 job = Job({library!r})
 for step in range(20):
-    lent = [job.start(ALLREDUCE, f"grad.{{i}}", np.ones(1000, np.float32)) for i in range(10)]
+    lent = [job.start(ALLREDUCE, f"grad.{{i}}", np.ones(1000, np.float32), group=1, group_size=10) for i in range(10)]
     [job.wait(one) for one in lent]
 {last}
 """
@@ -81,7 +81,7 @@ def test_horovods_variable_makes_rank_0_write_all_that_happens(tmp_path):
     fused = [event["args"]["fused"] for event in events if event["ph"] == "B" and "fused" in event.get("args", {})]
     begun = [event["id"] for event in events if event["ph"] == "b"]
     assert sorted(begun) == sorted(event["id"] for event in events if event["ph"] == "e")
-    assert bool(fused) == bool(begun)
+    assert fused == [10] * 200 and len(begun) == len(set(begun)) == 20  # each step's ten are a group, and so one bucket
 
 
 def test_a_killed_job_leaves_a_timeline_that_loads(tmp_path):
