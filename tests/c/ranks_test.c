@@ -208,15 +208,20 @@ static void ring_every(int microseconds) {
   CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &timer, NULL) == 0);
 }
 
-/* Joining anew in the same process: another epoch of the same job. */
-static void it_can_begin_again(int rank, int size) {
-  for (int round = 0; round < 20; ++round) {
+/* Joining anew in the same process: another epoch of the same job, of which nothing stays. */
+static void it_can_begin_again(int rank, int size, int before_init) {
+  enum { kRounds = 100, kSettled = 20, kBound = 1 << 20 };
+  long settled = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    if (round == kSettled) settled = resident_bytes();
     float value = (float)rank;
     CHECK(hvrun_init(NULL, NULL) == HVRUN_OK);
     CHECK(hvrun_allreduce(NULL, "x", &value, &value, 1, HVRUN_FLOAT32, HVRUN_SUM) == HVRUN_OK);
     CHECK(value == (float)(size * (size - 1) / 2));
     CHECK(hvrun_shutdown(NULL) == HVRUN_OK);
+    CHECK(open_descriptors() == before_init);
   }
+  CHECK(resident_bytes() - settled < kBound);
 }
 
 int main(void) {
@@ -238,7 +243,7 @@ int main(void) {
   CHECK(hvrun_shutdown(NULL) == HVRUN_OK);
   two_threads_join_and_leave_as_one(rank, size);
   ring_every(1000);
-  it_can_begin_again(rank, size);
+  it_can_begin_again(rank, size, descriptors);
   if (failures == 0) printf("ranks_test: rank %d of %d: all good\n", rank, size);
   return failures == 0 ? 0 : 1;
 }
