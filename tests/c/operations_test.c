@@ -228,6 +228,45 @@ static void large_ones_come_through(int rank, int size) {
   free(table);
 }
 
+static int32_t joined_by_request(void) {
+  hvrun_request request = HVRUN_REQUEST_INIT;
+  hvrun_result result = HVRUN_RESULT_INIT;
+  hvrun_handle handle;
+  request.operation = HVRUN_JOIN;
+  CHECK(hvrun_enqueue(NULL, &request, &handle) == HVRUN_OK);
+  CHECK(hvrun_wait(NULL, handle, -1, &result) == HVRUN_OK);
+  const int32_t last_joined = result.last_joined;
+  CHECK(hvrun_release(NULL, handle) == HVRUN_OK);
+  return last_joined;
+}
+
+static int32_t joined_by_call(void) {
+  int32_t last_joined = -7;
+  CHECK(hvrun_join(NULL, &last_joined) == HVRUN_OK);
+  return last_joined;
+}
+
+/* A sum that one rank alone asks for is complete when all others have joined: so it is the last,
+ * whichever rank it is. */
+static void all_learn_who_joined_last(int rank, int size) {
+  for (int last = 0; last < size; ++last) {
+    for (int round = 0; round < 2; ++round) {
+      float value = 3;
+      const hvrun_request request = sum_of("alone", NULL, 0, &value, &value);
+      hvrun_handle handle;
+      hvrun_result result = HVRUN_RESULT_INIT;
+      if (rank == last) {
+        CHECK(hvrun_enqueue(NULL, &request, &handle) == HVRUN_OK);
+        CHECK(hvrun_wait(NULL, handle, -1, &result) == HVRUN_OK);
+        CHECK(value == 3 && result.last_joined == -1);
+        CHECK(hvrun_release(NULL, handle) == HVRUN_OK);
+      }
+      CHECK((round == 0 ? joined_by_call() : joined_by_request()) == last);
+    }
+  }
+  CHECK(hvrun_join(NULL, NULL) == HVRUN_OK);
+}
+
 int main(void) {
   if (hvrun_init(NULL, NULL) != HVRUN_OK) {
     fprintf(stderr, "%s\n", hvrun_last_error());
@@ -242,6 +281,7 @@ int main(void) {
   too_little_room_is_told_to_who_gave_it(rank, size);
   empty_rows_are_counted(rank, size);
   wrong_splits_are_refused_at_once(size);
+  all_learn_who_joined_last(rank, size);
   large_ones_come_through(rank, size);
   CHECK(hvrun_shutdown(NULL) == HVRUN_OK);
   if (failures == 0) printf("rank %d: all is as it should be\n", rank);
