@@ -110,6 +110,42 @@ TEST_CASE("Horovod's names are read, and ours go before them") {
   CHECK(knobs.integer("HVRUN_FUSION_THRESHOLD") == 1024);
 }
 
+// The value is said in our knob's own words, or the reason why there is nothing to set.
+TEST_CASE("each of Horovod's common variables leads to what it says") {
+  struct Row {
+    const char *variable, *value, *knob, *means;
+  };
+  const Row rows[] = {
+      {"HOROVOD_FUSION_THRESHOLD", "33554432", "HVRUN_FUSION_THRESHOLD", "33554432"},
+      {"HOROVOD_CACHE_CAPACITY", "17", "HVRUN_CACHE_CAPACITY", "17"},
+      {"HOROVOD_TIMELINE", "/tmp/t.json", "HVRUN_TIMELINE", "/tmp/t.json"},
+      {"HOROVOD_STALL_CHECK_TIME_SECONDS", "5", "HVRUN_STALL_SECONDS", "5"},
+      {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "7", "HVRUN_STALL_SHUTDOWN_SECONDS", "7"},
+      {"HOROVOD_LOG_LEVEL", "DEBUG", "HVRUN_LOG_LEVEL", "debug"},
+      {"HOROVOD_CYCLE_TIME", "2.5", nullptr, "There are no cycles"},
+      {"HOROVOD_HIERARCHICAL_ALLREDUCE", "1", nullptr, "Hosts reduce inside first"}};
+  for (const Row& row : rows) {
+    CAPTURE(row.variable);
+    const hv::Environment environment = with(row.variable, row.value);
+    const hv::KnobReader knobs(hv::runtime_knobs(), environment);
+    CHECK_NOTHROW(knobs.check_all());
+    if (row.knob != nullptr) {
+      CHECK(knobs.text(row.knob) == row.means);
+      CHECK(knobs.value(row.knob).origin == row.variable);
+      continue;
+    }
+    const auto& vain = hv::vain_horovod_variables();
+    const auto found = std::find_if(vain.begin(), vain.end(), [&row](const auto& each) {
+      return each.name == std::string(row.variable);
+    });
+    REQUIRE(found != vain.end());
+    CHECK(std::string(found->why).rfind(row.means, 0) == 0);
+  }
+  const hv::Environment environment = with("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "7");
+  CHECK(hv::KnobReader(hv::runtime_knobs(), environment).seconds("HVRUN_STALL_SHUTDOWN_SECONDS") ==
+        7);
+}
+
 TEST_CASE("the runtime's limits hold at their edges") {
   const std::pair<const char*, const char*> good[] = {
       {"HVRUN_CACHE_CAPACITY", "0"},   {"HVRUN_CACHE_CAPACITY", "1048576"},
