@@ -43,7 +43,8 @@ static hvrun_status run(hvrun_operation operation, hvrun_type type, int64_t coun
   request.operation = operation;
   request.type = type;
   request.name = "large";
-  request.root = operation == HVRUN_BROADCAST ? 1 : 0;
+  if (operation == HVRUN_BROADCAST) request.root = 1;
+  if (operation == HVRUN_SEND || operation == HVRUN_RECEIVE) request.root = 1 - hvrun_rank(NULL);
   request.ndim = 1;
   request.shape = &count;
   request.input = input;
@@ -79,6 +80,26 @@ static void bytes_are_broadcast(uint8_t* bytes, int rank) {
   CHECK(first_wrong(bytes, kBytes, 1) == kBytes);
 }
 
+/* Rank 0 to rank 1, whose memory held something else. */
+static void bytes_are_sent(uint8_t* bytes, int rank) {
+  fill(bytes, kBytes, rank == 0 ? 0 : 2);
+  const hvrun_operation operation = rank == 0 ? HVRUN_SEND : HVRUN_RECEIVE;
+  CHECK(run(operation, HVRUN_UINT8, kBytes, rank == 0 ? NULL : bytes, bytes) == HVRUN_OK);
+  CHECK(first_wrong(bytes, kBytes, 0) == kBytes);
+}
+
+/* In place: the share, of which the second begins in the middle, comes to the front. */
+static void sums_are_shared_out(uint8_t* bytes, int rank) {
+  const int64_t half = kBytes / 2 + kBytes % 2, first = rank == 0 ? 0 : half;
+  const int64_t mine = rank == 0 ? half : kBytes - half;
+  fill(bytes, kBytes, rank);
+  CHECK(run(HVRUN_REDUCESCATTER, HVRUN_UINT8, kBytes, bytes, bytes) == HVRUN_OK);
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < mine; ++i)
+    wrong += bytes[i] != (uint8_t)(byte_at(first + i, 0) + byte_at(first + i, 1));
+  CHECK(wrong == 0);
+}
+
 /* The first rank gives more than 2^32 rows, so the other's begin beyond them. */
 static void rows_are_gathered(uint8_t* bytes, int rank) {
   const int64_t mine = rank == 0 ? kBytes : kFew;
@@ -100,6 +121,8 @@ int main(void) {
   bytes_are_summed(memory, rank);
   floats_are_summed((float*)(void*)memory, rank);
   bytes_are_broadcast(memory, rank);
+  bytes_are_sent(memory, rank);
+  sums_are_shared_out(memory, rank);
   rows_are_gathered(memory, rank);
   munmap(memory, (size_t)(kBytes + kFew));
   CHECK(hvrun_shutdown(NULL) == HVRUN_OK);
