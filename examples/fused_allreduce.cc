@@ -1,9 +1,11 @@
-// Many small gradients, averaged over all ranks: each is enqueued as soon as it is ready, and
-// libhvrun moves those that are ready together as one.
-// SPDX-License-Identifier: Apache-2.0
-//
-//   c++ -std=c++20 fused_allreduce.cc -o fused_allreduce $(pkg-config --cflags --libs hvrun)
-//   hvrun -np 4 ./fused_allreduce
+/* Many small gradients, averaged over all ranks: each is enqueued as soon as it is ready, and
+ * libhvrun moves those that are ready together as one.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *   c++ -std=c++20 fused_allreduce.cc -o fused_allreduce $(pkg-config --cflags --libs hvrun) \
+ *     -Wl,-rpath,$(pkg-config --variable=libdir hvrun)
+ *   hvrun -np 4 ./fused_allreduce
+ */
 #include <hvrun/hvrun.h>
 
 #include <cmath>

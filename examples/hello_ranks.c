@@ -1,7 +1,8 @@
 /* The smallest program that uses hvrun: every rank contributes its number, every rank gets the sum.
  * SPDX-License-Identifier: Apache-2.0
  *
- *   cc hello_ranks.c -o hello_ranks $(pkg-config --cflags --libs hvrun)
+ *   cc hello_ranks.c -o hello_ranks $(pkg-config --cflags --libs hvrun) \
+ *     -Wl,-rpath,$(pkg-config --variable=libdir hvrun)
  *   hvrun -np 4 ./hello_ranks
  */
 #include <hvrun/hvrun.h>

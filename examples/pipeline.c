@@ -2,7 +2,8 @@
  * rank, gradients come back, and ranks work on different micro-batches at once.
  * SPDX-License-Identifier: Apache-2.0
  *
- *   cc pipeline.c -o pipeline $(pkg-config --cflags --libs hvrun)
+ *   cc pipeline.c -o pipeline $(pkg-config --cflags --libs hvrun) \
+ *     -Wl,-rpath,$(pkg-config --variable=libdir hvrun)
  *   hvrun -np 3 ./pipeline
  *
  * The layer of rank r multiplies by r + 2, and the loss is the sum of what the last layer yields,

@@ -1,7 +1,8 @@
 /* Two teams that work side by side: the even ranks and the odd ones, each with a sum of its own.
  * SPDX-License-Identifier: Apache-2.0
  *
- *   cc process_sets.c -o process_sets $(pkg-config --cflags --libs hvrun)
+ *   cc process_sets.c -o process_sets $(pkg-config --cflags --libs hvrun) \
+ *     -Wl,-rpath,$(pkg-config --variable=libdir hvrun)
  *   hvrun -np 4 ./process_sets
  *
  * Every rank names every set, those too that it is not in; operations are the members' own affair.

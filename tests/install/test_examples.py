@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -48,6 +49,21 @@ def test_fused_allreduce_builds_and_runs(built):
     prefix, build = built
     out = run(prefix / "bin/hvrun", "-np", "2", "--no-label", build / "fused_allreduce", cwd="/")
     assert sorted(out.splitlines()) == [f"rank {rank} of 2: 64 gradients of 176000 elements are averaged" for rank in range(2)]
+
+
+@pytest.mark.parametrize("source", ["hello_ranks.c", "pipeline.c", "process_sets.c", "fused_allreduce.cc"])
+def test_each_builds_and_runs_by_the_lines_at_its_top(built, tmp_path, source):
+    """With a library that no system folder holds and no variable names, as after an install into ~/.local."""
+    prefix, _ = built
+    path = prefix / "share/hvrun/examples" / source
+    head = re.sub(r"^ \*", "", path.read_text().partition("*/")[0], flags=re.MULTILINE)
+    compile_words, start = re.search(r"^   ((?:cc|c\+\+) .*?[^\\])\n   (hvrun -np \d \./\w+)$", head, re.MULTILINE | re.DOTALL).groups()
+    (tmp_path / source).write_text(path.read_text())
+    (found,) = prefix.rglob("hvrun.pc")
+    environment = {"PATH": f"{prefix}/bin:/usr/bin:/bin", "PKG_CONFIG_PATH": str(found.parent), "HOME": str(tmp_path)}
+    run("sh", "-c", compile_words, cwd=tmp_path, env=environment)
+    del environment["PKG_CONFIG_PATH"]
+    assert run("sh", "-c", re.sub(r"-np \d", "-np 2", start), cwd=tmp_path, env=environment).count("\n") == 2
 
 
 def test_train_digits_builds_and_finds_its_installed_data(built):
