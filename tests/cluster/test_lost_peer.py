@@ -115,7 +115,7 @@ def test_a_silent_link_is_a_loss_after_the_peer_timeout(cluster, lost_peer):
         victim.firewall.drop(to_port="20100-20107")
         result = running.wait(30)
     for rank in (0, 2):
-        expect_told(result, rank, "gave no sign of life for 1 s", cut, 1 + WITHIN)
+        expect_told(result, rank, "rank 1 gave no sign of life for 1 s", cut, 1 + WITHIN)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
