@@ -51,6 +51,15 @@ constexpr std::size_t kMaxNameBytes = 1023;
 constexpr int kMaxDimensions = 64;
 // Keeps sums over ranks and products with the element size inside an int64.
 
+// A program in C may have left any number there, of which C++ would let an enum hold some only.
+template <class Enum>
+int number_of(const Enum& field) {
+  static_assert(sizeof(Enum) == sizeof(int));
+  int number = 0;
+  std::memcpy(&number, &field, sizeof number);
+  return number;
+}
+
 Status malformed(const std::string& what) { return {StatusCode::kArgument, "enqueue: " + what}; }
 Status malformed(const Operation& operation, const std::string& what) {
   return {StatusCode::kArgument, "enqueue tensor '" + printable(operation.name) + "': " + what};
@@ -77,7 +86,7 @@ Status read_name(const hvrun_request& request, Operation* operation) {
 
 Status check_reserved(const hvrun_request& request, const Operation& operation) {
   const bool averages =
-      allows_absence(operation.description.kind) && request.reduction == HVRUN_AVERAGE;
+      allows_absence(operation.description.kind) && number_of(request.reduction) == HVRUN_AVERAGE;
   if ((request.flags & ~static_cast<std::uint32_t>(HVRUN_AVERAGE_PRESENT)) != 0)
     return malformed(operation, "flags has bits that mean nothing");
   if (request.flags != 0 && !averages)
@@ -85,9 +94,9 @@ Status check_reserved(const hvrun_request& request, const Operation& operation) 
   if (request.split_count != 0 && operation.description.kind != CollectiveKind::kAlltoall)
     return malformed(operation, "only an alltoall has splits");
   const bool is_sparse = operation.description.kind == CollectiveKind::kSparseAllreduce;
-  if (!is_sparse && (request.indices != nullptr || request.index_type != 0))
+  if (!is_sparse && (request.indices != nullptr || number_of(request.index_type) != 0))
     return malformed(operation, "only a sparse allreduce has indices");
-  if (request.compression != 0 && !has_reduction(operation.description.kind))
+  if (number_of(request.compression) != 0 && !has_reduction(operation.description.kind))
     return malformed(operation, "compression is for allreduce");
   const auto not_yet = [&](const char* what) {
     return Status{StatusCode::kUnsupported,
@@ -116,7 +125,7 @@ Status read_group(const hvrun_request& request, Operation* operation) {
 }
 
 Status read_type(const hvrun_request& request, Operation* operation) {
-  const int number = static_cast<int>(request.type);
+  const int number = number_of(request.type);
   if (is_element_type(number)) {
     operation->description.type = static_cast<ElementType>(number);
     return Status::success();
@@ -178,7 +187,7 @@ Status read_splits(const hvrun_request& request, Operation* operation) {
 }
 
 Status read_reduction(const hvrun_request& request, Operation* operation) {
-  const int reduction = request.reduction == 0 ? HVRUN_SUM : static_cast<int>(request.reduction);
+  const int given = number_of(request.reduction), reduction = given == 0 ? HVRUN_SUM : given;
   if (reduction < HVRUN_SUM || reduction > HVRUN_ADASUM) {
     return malformed(*operation,
                      "reduction " + std::to_string(reduction) + " is no hvrun_reduction");
@@ -186,7 +195,7 @@ Status read_reduction(const hvrun_request& request, Operation* operation) {
   TensorDescription& description = operation->description;
   description.reduction = static_cast<Reduction>(reduction);
   description.divides_by_present = (request.flags & HVRUN_AVERAGE_PRESENT) != 0;
-  const int compression = static_cast<int>(request.compression);
+  const int compression = number_of(request.compression);
   if (!is_compression(compression)) {
     return malformed(*operation,
                      "compression " + std::to_string(compression) + " is no hvrun_compression");
@@ -199,9 +208,10 @@ Status read_reduction(const hvrun_request& request, Operation* operation) {
 }
 
 Status read_indices(const hvrun_request& request, Operation* operation) {
-  const auto type = static_cast<ElementType>(request.index_type);
-  if (!is_element_type(static_cast<int>(request.index_type)) || !is_index_type(type))
-    return malformed(*operation, "index_type is " + std::to_string(request.index_type) +
+  const int number = number_of(request.index_type);
+  const auto type = static_cast<ElementType>(number);
+  if (!is_element_type(number) || !is_index_type(type))
+    return malformed(*operation, "index_type is " + std::to_string(number) +
                                      ", neither HVRUN_INT32 nor HVRUN_INT64");
   if (request.indices == nullptr && operation->first_extent > 0)
     return malformed(*operation, "indices is NULL");
@@ -260,7 +270,7 @@ Status read_memory(const hvrun_request& request, Operation* operation) {
 }
 
 Status read_kind(const hvrun_request& request, Operation* operation) {
-  const int number = static_cast<int>(request.operation);
+  const int number = number_of(request.operation);
   if (number < HVRUN_ALLREDUCE || number > HVRUN_SPARSE_ALLREDUCE) {
     return malformed("operation " + std::to_string(number) + " is no hvrun_operation");
   }
