@@ -20,7 +20,20 @@ static int failures = 0;
 
 #define CHECK_SAYS(part) CHECK(strstr(hvrun_last_error(), part) != NULL)
 
-/* What of this process lies in memory. 0 with a sanitizer, which keeps for a while what was freed. */
+/* How a sanitizer, where there is one, goes on in this program; it takes no notice of what is not
+ * its own. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZER_OPTIONS(words) OPTIONS_BY(__asan_default_options, words)
+#elif defined(__SANITIZE_THREAD__)
+#define SANITIZER_OPTIONS(words) OPTIONS_BY(__tsan_default_options, words)
+#else
+#define SANITIZER_OPTIONS(words)
+#endif
+#define OPTIONS_BY(function, words)                                  \
+  __attribute__((visibility("default"))) const char* function(void); \
+  const char* function(void) { return words; }
+
+/* What of this process lies in memory; 0 with a sanitizer, which keeps what was freed a while. */
 static inline long resident_bytes(void) {
   long all = 0, resident = 0;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -7,6 +7,8 @@
 
 #include "tests/c/check.h"
 
+SANITIZER_OPTIONS("allocator_may_return_null=1") /* as malloc does where there is not so much */
+
 enum { COUNT = 1 << 20 }; /* 4 MiB: carried out in place */
 
 static float* floats(size_t count) {
