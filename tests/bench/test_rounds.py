@@ -127,7 +127,7 @@ echo "{{\\"worst_rank\\": $(($1 - {latest}))}}"
         result = run.measure(of_known, bench)
     assert result["verdict"] == verdict
     if verdict == "NOT RUN":
-        assert "takes rank 510 for the latest, which was rank 511" in result["note"]
+        assert "takes rank 510 for the latest, which was rank 511" in result["reason"]
     else:
         assert (result["ours"], result["peer"]) == (7 + growth, 7)
         assert "root 3, 1.5 ms, leader 1 3, 1.5 ms" in result["note"]
