@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 
 #include "runtime/backend/backend_list.h"
 #include "runtime/collective/patience.h"
 #include "runtime/collective/registry.h"
+#include "runtime/transport/io_thread.h"
 #include "runtime/transport/set_plane.h"
 #include "runtime/transport/shm/slot_rings.h"
 #include "runtime/transport/transport.h"
@@ -182,7 +184,12 @@ Status Context::join(ContextParts parts, std::shared_ptr<Context>* context) {
     return status;
   log_joined(parts, all.backends, settings, begun);
   const EngineConfig config = engine_config(settings, parts.fabric.epoch, std::move(observation));
-  context->reset(new Context(std::move(parts), std::move(fabric), std::move(all), config, choice));
+  try {
+    context->reset(
+        new Context(std::move(parts), std::move(fabric), std::move(all), config, choice));
+  } catch (const std::system_error& error) {
+    return io_trouble("join the job: start the engine", error);
+  }
   return Status::success();
 }
 

@@ -94,8 +94,7 @@ Status TimelineFile::open(const std::string& path, int rank, std::unique_ptr<Tim
   try {
     file->reset(new TimelineFile(path, std::move(fd), rank, write ? std::move(write) : ::write));
   } catch (const std::system_error& error) {  // no thread
-    return {StatusCode::kSystem,
-            "start the thread that writes the timeline '" + printable(path) + "': " + error.what()};
+    return io_trouble("begin to write the timeline '" + printable(path) + "'", error);
   }
   return Status::success();
 }

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "src/base/check.h"
+#include "src/base/text.h"
 
 namespace hv::runtime {
 
@@ -19,9 +20,24 @@ std::thread start_quiet_thread(std::function<void()> body) {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
+  std::thread thread;
+  std::error_code trouble;
+  try {
+    thread = std::thread(std::move(body));
+  } catch (const std::system_error& error) {
+    trouble = error.code();
+  }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (trouble) throw std::system_error(trouble, "start a thread");
   return thread;
+}
+
+Status io_trouble(const std::string& doing, const std::system_error& error) {
+  const int number = error.code().value();
+  if (number != EAGAIN) return system_status(doing, number);
+  return {StatusCode::kSystem, doing + ": start a thread: " + errno_text(number) +
+                                   "; try a higher limit on processes and threads (ulimit -u) or "
+                                   "on memory (ulimit -v), or fewer ranks a host"};
 }
 
 namespace {

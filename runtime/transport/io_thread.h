@@ -10,10 +10,13 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <string>
+#include <system_error>
 #include <thread>
 
 #include "src/base/clock.h"
 #include "src/base/fork_guarded_fd.h"
+#include "src/base/status.h"
 
 namespace hv::runtime {
 
@@ -56,6 +59,9 @@ class IoThread {
 };
 
 // Starts a thread that blocks every signal, so that handlers run in the program's own threads.
+// std::system_error if there can be none.
 std::thread start_quiet_thread(std::function<void()> body);
+// What was being done when a thread could not be started or a descriptor not be watched.
+Status io_trouble(const std::string& doing, const std::system_error& error);
 
 }  // namespace hv::runtime

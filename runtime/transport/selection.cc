@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "runtime/transport/inproc/inproc_source.h"
+#include "runtime/transport/io_thread.h"
 #include "runtime/transport/mesh_fabric.h"
 #include "runtime/transport/placement.h"
 #include "runtime/transport/shm/host_meeting.h"
@@ -248,7 +249,7 @@ std::unique_ptr<Fabric> connect_fabric(const RankIdentity& identity, Store& stor
   try {
     return Joining(identity, store, config).run(status);
   } catch (const std::system_error& error) {  // no more descriptors or threads
-    *status = system_status("join the job: begin to watch the other ranks", error.code().value());
+    *status = io_trouble("join the job: begin to watch the other ranks", error);
     return nullptr;
   }
 }

@@ -58,6 +58,19 @@ def test_a_limit_on_the_size_of_files_is_told_and_kills_nobody(hvrun):
     assert "limit on the size of files" in told and "ulimit -f" in told, told
 
 
+def test_a_rank_without_memory_says_so(hvrun):
+    """From too little for the ranks' shared memory, over too little for one thread or the other, to enough."""
+    hello = str(programs.hvrun_folder() / "examples" / "hello_ranks")
+    enough, words = [], []
+    for kibibytes in range(250_000, 330_000, 5_000):
+        result = run(hvrun, "-np", "2", "sh", "-c", f"ulimit -v {kibibytes} && exec {hello}")
+        enough.append(is_enough(result, "hello_ranks: ", ": ", "; try "))
+        words.append(result.stderr.decode())
+    assert not enough[0] and enough[-1], words
+    assert any("start a thread" in one and "ulimit -v" in one for one in words), words
+    assert any("shared memory" in one and "ulimit -v" in one for one in words), words
+
+
 def maps_of(pid):
     """What a process maps; nothing once it has ended."""
     try:

@@ -45,8 +45,13 @@ Status map_memfd(int fd, std::size_t bytes, MappedMemory* memory) {
                 format_bytes(static_cast<std::uint64_t>(info.st_size)) + ", wanted " +
                 format_bytes(bytes) + "); do all ranks run the same version of libhvrun?"};
   void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (at == MAP_FAILED)
-    return system_status("map " + format_bytes(bytes) + " of shared memory", errno);
+  if (at == MAP_FAILED) {
+    const int reason = errno;
+    Status status = system_status("map " + format_bytes(bytes) + " of shared memory", reason);
+    if (reason == ENOMEM)
+      status.message += "; try a higher limit on the memory of a process (ulimit -v unlimited)";
+    return status;
+  }
   ::madvise(at, bytes, MADV_DONTFORK);
   memory->bytes = static_cast<std::byte*>(at);
   memory->size = bytes;
