@@ -2,6 +2,7 @@
 #include "runtime/transport/shm/host_meeting.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,8 +17,9 @@
 namespace hv::runtime {
 namespace {
 
-// One stranger on the socket may hold up the others for no longer than this.
+// Whoever has said a whole hello may hold up the others for no longer than this.
 constexpr std::chrono::milliseconds kOneHandshake{5000};
+constexpr const char* kRefused = "refused a connection to this host's shared memory: ";
 
 bool is_same_user(int socket, std::int32_t* pid) {
   std::uint32_t uid = 0;
@@ -38,17 +40,28 @@ ForkGuardedFd pidfd_of_other(std::int32_t pid) {
 
 enum class Wait { kReadable, kTimedOut, kFailed };  // kFailed: errno tells
 
-// A signal's handler may run meanwhile; it neither ends nor lengthens the wait.
-Wait await_readable(int fd, TimePoint deadline) {
+// For any of them. A signal's handler may run meanwhile; it neither ends nor lengthens the wait.
+Wait await_readable(std::vector<pollfd>& entries, TimePoint deadline) {
   for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now()).count();
     if (left < 0) return Wait::kTimedOut;
-    pollfd entry{fd, POLLIN, 0};
-    const int ready = ::poll(&entry, 1, static_cast<int>(std::min<long long>(left + 1, 1 << 30)));
+    const int ready = ::poll(entries.data(), entries.size(),
+                             static_cast<int>(std::min<long long>(left + 1, 1 << 30)));
     if (ready > 0) return Wait::kReadable;
     if (ready < 0 && errno != EINTR) return Wait::kFailed;
   }
+}
+
+Wait await_readable(int fd, TimePoint deadline) {
+  std::vector<pollfd> entries{{fd, POLLIN, 0}};
+  return await_readable(entries, deadline);
+}
+
+// A rank's hello comes in one piece: with less of it nobody is waited for.
+bool has_whole_hello(int socket) {
+  Hello hello;
+  return ::recv(socket, &hello, sizeof hello, MSG_PEEK | MSG_DONTWAIT) == sizeof hello;
 }
 
 std::string missing_ranks(const std::vector<int>& members,
@@ -84,21 +97,37 @@ Status HostMeeting::lead(const std::vector<int>& members, const HostGeometry& ge
   if (Status status = map_memfd(memfd.get(), geometry.total_bytes(), memory); !status.ok())
     return status;
   const TimePoint deadline = now() + terms_.timeout;
+  std::vector<Guest> guests;
   while (watched->size() < members.size())
-    if (Status status = admit_one(members, memfd.get(), deadline, watched); !status.ok())
+    if (Status status = hear(members, memfd.get(), deadline, &guests, watched); !status.ok())
       return status;
   listener_.reset();
   return Status::success();
 }
 
-// Takes one connection. Strangers are refused with a line in the log; only time makes this fail.
-Status HostMeeting::admit_one(const std::vector<int>& members, int memfd, TimePoint deadline,
-                              std::vector<WatchedPeer>* watched) {
+// Waits for a word or a connection. Whoever connects and says nothing holds up nobody.
+Status HostMeeting::hear(const std::vector<int>& members, int memfd, TimePoint deadline,
+                         std::vector<Guest>* guests, std::vector<WatchedPeer>* watched) {
   const std::string doing =
       "share memory on this host: nothing heard from " + missing_ranks(members, *watched);
-  const Wait heard = await_readable(listener_.get(), deadline);
+  std::vector<pollfd> entries{{listener_.get(), POLLIN, 0}};
+  for (const Guest& guest : *guests) entries.push_back({guest.socket.get(), POLLIN, 0});
+  const Wait heard = await_readable(entries, deadline);
   if (heard == Wait::kFailed) return system_status(doing, errno);
   if (heard == Wait::kTimedOut) return {StatusCode::kSystem, doing};
+  std::vector<Guest> silent;
+  for (std::size_t i = 0; i < guests->size(); ++i) {
+    if (entries[i + 1].revents == 0) {
+      silent.push_back(std::move((*guests)[i]));
+    } else {
+      admit(members, memfd, std::move((*guests)[i]), watched);
+    }
+  }
+  *guests = std::move(silent);
+  return entries[0].revents == 0 ? Status::success() : take_connection(guests);
+}
+
+Status HostMeeting::take_connection(std::vector<Guest>* guests) {
   UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket) {
     if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
@@ -106,25 +135,34 @@ Status HostMeeting::admit_one(const std::vector<int>& members, int memfd, TimePo
     return system_status("share memory on this host: take a rank's connection", errno);
   }
   std::int32_t pid = 0;
+  if (is_same_user(socket.get(), &pid)) {
+    guests->push_back({std::move(socket), pid});
+  } else {
+    HV_LOG(kWarn, "transport") << kRefused << "another user connected";
+  }
+  return Status::success();
+}
+
+// Strangers are refused with a line in the log.
+void HostMeeting::admit(const std::vector<int>& members, int memfd, Guest guest,
+                        std::vector<WatchedPeer>* watched) {
   Hello expected, hello;
   expected.to = static_cast<std::uint32_t>(terms_.rank);
   expected.epoch = static_cast<std::uint32_t>(terms_.epoch);
   expected.use = kUseHostMemory;
-  Status proven = is_same_user(socket.get(), &pid)
-                      ? prove_as_server(socket.get(), terms_.key, terms_.job_id, expected, &hello,
-                                        kOneHandshake)
-                      : Status{StatusCode::kSystem, "another user connected"};
+  Status proven = has_whole_hello(guest.socket.get())
+                      ? prove_as_server(guest.socket.get(), terms_.key, terms_.job_id, expected,
+                                        &hello, kOneHandshake)
+                      : Status{StatusCode::kSystem, "it left, or spoke as no rank does"};
   const int from = static_cast<int>(hello.from);
   if (proven.ok() && std::find(members.begin(), members.end(), from) == members.end())
     proven = {StatusCode::kSystem, "rank " + std::to_string(from) + " is not on this host"};
-  if (proven.ok()) proven = send_descriptor(socket.get(), memfd);
+  if (proven.ok()) proven = send_descriptor(guest.socket.get(), memfd);
   if (!proven.ok()) {
-    HV_LOG(kWarn, "transport") << "refused a connection to this host's shared memory: "
-                               << proven.message;
-    return Status::success();
+    HV_LOG(kWarn, "transport") << kRefused << proven.message;
+    return;
   }
-  watched->push_back({from, pidfd_of_other(pid), ForkGuardedFd(std::move(socket))});
-  return Status::success();
+  watched->push_back({from, pidfd_of_other(guest.pid), ForkGuardedFd(std::move(guest.socket))});
 }
 
 Status HostMeeting::follow(int leader, const HostGeometry& geometry, MappedMemory* memory,

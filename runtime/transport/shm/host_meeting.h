@@ -9,6 +9,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -52,8 +53,17 @@ class HostMeeting {
                 std::vector<WatchedPeer>* watched);
 
  private:
-  Status admit_one(const std::vector<int>& members, int memfd, TimePoint deadline,
-                   std::vector<WatchedPeer>* watched);
+  // Has connected, and not said who it is.
+  struct Guest {
+    UniqueFd socket;
+    std::int32_t pid = 0;
+  };
+
+  Status hear(const std::vector<int>& members, int memfd, TimePoint deadline,
+              std::vector<Guest>* guests, std::vector<WatchedPeer>* watched);
+  Status take_connection(std::vector<Guest>* guests);
+  void admit(const std::vector<int>& members, int memfd, Guest guest,
+             std::vector<WatchedPeer>* watched);
 
   MeetingTerms terms_;
   UniqueFd listener_;

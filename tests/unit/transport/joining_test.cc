@@ -403,6 +403,38 @@ TEST_CASE("signals that a rank handles do not end its wait for the memory of its
   CHECK(memory.size == geometry.total_bytes());
 }
 
+TEST_CASE(
+    "silence, garbage and hang-ups at a host's socket do not keep its ranks from sharing memory") {
+  const HostGeometry geometry{2, 4096};
+  MeetingTerms terms;
+  terms.job_id = "job";
+  HostMeeting leader(terms);
+  std::string name;
+  REQUIRE(leader.listen(&name).ok());
+  std::vector<UniqueFd> strangers(20);  // one after another they would outlast the ranks' patience
+  for (std::size_t i = 0; i < strangers.size(); ++i) {
+    REQUIRE(connect_unix(name, &strangers[i]).ok());
+    const std::string garbage(i % 4 == 0 ? 0 : i % 4 == 1 ? 7 : 200, 'G');
+    REQUIRE(write_all(strangers[i].get(), garbage.data(), garbage.size(), milliseconds(500)).ok());
+    if (i % 4 == 3) strangers[i].reset();
+  }
+  terms.rank = 1;
+  HostMeeting member(terms);
+  REQUIRE(member.reach(name));
+  MappedMemory memories[2];
+  std::vector<WatchedPeer> watched[2];
+  Status led;
+  std::thread host =
+      start_quiet_thread([&] { led = leader.lead({1}, geometry, &memories[0], &watched[0]); });
+  const Status followed = member.follow(0, geometry, &memories[1], &watched[1]);
+  host.join();
+  CHECK_MESSAGE(led.ok(), led.message);
+  CHECK_MESSAGE(followed.ok(), followed.message);
+  REQUIRE(watched[0].size() == 1);
+  CHECK(watched[0][0].rank == 1);
+  CHECK(memories[1].size == geometry.total_bytes());
+}
+
 TEST_CASE("an address that nobody listens at is told with the reason, before the timeout") {
   MeetingTerms terms;
   terms.rank = 1;
