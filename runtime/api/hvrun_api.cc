@@ -71,6 +71,10 @@ int identity_number(const hvrun_context* context, Field field) noexcept {
 }
 
 Status unknown_handle(hvrun_handle handle) {
+  if (handle == HVRUN_NO_HANDLE)
+    return {StatusCode::kHandle,
+            "handle 0 is HVRUN_NO_HANDLE: its hvrun_enqueue failed, or was never called; look at "
+            "the status that hvrun_enqueue returned"};
   return {StatusCode::kHandle, "handle " + std::to_string(handle) +
                                    " is unknown here: released before, or another "
                                    "context's"};

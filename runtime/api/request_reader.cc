@@ -6,9 +6,12 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <iterator>
+#include <limits>
 #include <utility>
 
 #include "runtime/api/sized_struct.h"
+#include "runtime/engine/tensor_description.h"
 #include "src/base/text.h"
 
 namespace hv::runtime {
@@ -49,7 +52,10 @@ static_assert(static_cast<int>(Reduction::kAdasum) == HVRUN_ADASUM);
 
 constexpr std::size_t kMaxNameBytes = 1023;
 constexpr int kMaxDimensions = 64;
-// Keeps sums over ranks and products with the element size inside an int64.
+// Those behind HVRUN_BOOL, in the order of hvrun_type.
+constexpr const char* kReservedTypes[] = {"uint16", "uint32", "uint64", "float8_e4m3",
+                                          "float8_e5m2"};
+static_assert(HVRUN_BOOL + std::size(kReservedTypes) == HVRUN_FLOAT8_E5M2);
 
 // A program in C may have left any number there, of which C++ would let an enum hold some only.
 template <class Enum>
@@ -131,9 +137,10 @@ Status read_type(const hvrun_request& request, Operation* operation) {
     return Status::success();
   }
   if (number > HVRUN_BOOL && number <= HVRUN_FLOAT8_E5M2) {
+    const char* const name = kReservedTypes[number - HVRUN_BOOL - 1];
     return {StatusCode::kUnsupported, "enqueue tensor '" + printable(operation->name) + "': type " +
-                                          std::to_string(number) +
-                                          " is reserved and not carried out yet"};
+                                          std::to_string(number) + " (" + name +
+                                          ") is reserved and not carried out yet"};
   }
   return malformed(*operation, "type " + std::to_string(number) + " is no hvrun_type");
 }
@@ -175,9 +182,8 @@ Status read_splits(const hvrun_request& request, Operation* operation) {
     const std::int64_t split = request.splits[i];
     if (split < 0)
       return malformed(*operation, "split " + std::to_string(i) + " is " + std::to_string(split));
-    if (split > operation->first_extent - rows)
-      return malformed(*operation, "the splits have more than the input's " +
-                                       std::to_string(operation->first_extent) + " rows");
+    if (split > std::numeric_limits<std::int64_t>::max() - rows)
+      return malformed(*operation, "the splits have more rows than can be counted");
     rows += split;
     operation->splits.push_back(split);
   }
@@ -269,6 +275,13 @@ Status read_memory(const hvrun_request& request, Operation* operation) {
   return Status::success();
 }
 
+Status read_meaning(const Operation& operation) {
+  Status status = check_meaning(operation.description);
+  if (!status.ok())
+    status.message = "enqueue tensor '" + printable(operation.name) + "': " + status.message;
+  return status;
+}
+
 Status read_kind(const hvrun_request& request, Operation* operation) {
   const int number = number_of(request.operation);
   if (number < HVRUN_ALLREDUCE || number > HVRUN_SPARSE_ALLREDUCE) {
@@ -307,6 +320,7 @@ Status read_request(const hvrun_request* given, int size, OperationPtr* result) 
     if (names_rank) status = read_root(request, size, operation.get());
     if (!status.ok()) return status;
     if (status = read_memory(request, operation.get()); !status.ok()) return status;
+    if (status = read_meaning(*operation); !status.ok()) return status;
   }
   *result = std::move(operation);
   return Status::success();

@@ -92,6 +92,24 @@ static void a_gathered_result_belongs_to_the_library(void) {
   CHECK_SAYS("released");
 }
 
+static void what_nothing_carries_out_is_refused_at_once(void) {
+  float data[6] = {0};
+  const int64_t shape[2] = {2, 3};
+  hvrun_request request = sum_of("whole", shape, 2, data, data);
+  hvrun_handle handle = 77;
+  request.type = HVRUN_FLOAT8_E5M2;
+  CHECK(hvrun_enqueue(NULL, &request, &handle) == HVRUN_ERROR_UNSUPPORTED);
+  CHECK_SAYS("type 15 (float8_e5m2) is reserved");
+  request.type = HVRUN_UINT32;
+  CHECK(hvrun_enqueue(NULL, &request, &handle) == HVRUN_ERROR_UNSUPPORTED);
+  CHECK_SAYS("type 12 (uint32) is reserved");
+  request.type = HVRUN_INT32;
+  request.reduction = HVRUN_ADASUM;
+  CHECK(hvrun_enqueue(NULL, &request, &handle) == HVRUN_ERROR_UNSUPPORTED);
+  CHECK_SAYS("enqueue tensor 'whole': adasum combines floating-point tensors, not int32");
+  CHECK(handle == HVRUN_NO_HANDLE);
+}
+
 static void malformed_requests_are_refused(void) {
   const int64_t shape[2] = {2, 3}, negative[2] = {2, -3}, huge[2] = {INT64_MAX, 2};
   float data[8] = {0};
@@ -283,6 +301,7 @@ int main(void) {
   every_operation_works_alone();
   a_gathered_result_belongs_to_the_library();
   malformed_requests_are_refused();
+  what_nothing_carries_out_is_refused_at_once();
   a_gathered_result_stays_within_the_room_that_was_stated();
   older_and_newer_requests_are_understood();
   newer_options_are_understood();

@@ -62,6 +62,8 @@ static void a_handle_may_be_freed_early(int rank, int size) {
     CHECK(hvrun_wait(NULL, handle, 0, NULL) == HVRUN_ERROR_HANDLE);
     CHECK(hvrun_poll(NULL, handle) == HVRUN_ERROR_HANDLE);
     CHECK_SAYS("released before");
+    CHECK(hvrun_wait(NULL, HVRUN_NO_HANDLE, 0, NULL) == HVRUN_ERROR_HANDLE);
+    CHECK_SAYS("handle 0 is HVRUN_NO_HANDLE: its hvrun_enqueue failed");
   }
   CHECK(hvrun_barrier(NULL) == HVRUN_OK);
   if (rank != 0) {

@@ -187,7 +187,7 @@ static void wrong_splits_are_refused_at_once(int size) {
   CHECK_SAYS("the splits have 0 rows, the input 2");
   splits[0] = 3;
   CHECK(hvrun_enqueue(NULL, &request, &handle) == HVRUN_ERROR_ARGUMENT);
-  CHECK_SAYS("more than the input's 2 rows");
+  CHECK_SAYS("the splits have 3 rows, the input 2");
   splits[0] = -1;
   CHECK(hvrun_enqueue(NULL, &request, &handle) == HVRUN_ERROR_ARGUMENT);
   CHECK_SAYS("split 0 is -1");
