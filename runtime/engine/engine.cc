@@ -74,7 +74,7 @@ Engine::Step Engine::take_step(TimePoint clock_time) {
   result.has_progressed |= send_messages();
   Status trouble;
   sets_.for_each([&](Session& set) {
-    result.has_completed |= set.carry_out(time);
+    result.has_completed |= set.carry_out();
     result.has_progressed |= set.advance();
     result.has_completed |= set.complete_ended();
     if (trouble.ok()) trouble = set.failure();

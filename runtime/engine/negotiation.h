@@ -144,6 +144,9 @@ class Negotiation {
   bool is_root() const { return tree_.is_root(); }
   // At the root: who was waited for. So far, at any time.
   const WaitLedger& waits() const { return readiness_.arrivals().ledger(); }
+  bool has_open_waits() const { return tree_.is_root() && !readiness_.empty(); }
+  // At the root: waits whose only missing rank it knows are charged up to now.
+  void charge_open_waits(TimePoint time);
   // After a rank has left, or a stall has ended the job, nothing is decided any more.
   bool is_over() const { return is_over_; }
 

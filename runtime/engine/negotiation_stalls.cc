@@ -54,6 +54,16 @@ std::vector<Waiting> Negotiation::waiting() const {
   return all;
 }
 
+void Negotiation::charge_open_waits(TimePoint time) {
+  if (!has_open_waits()) return;
+  std::vector<Waiting> waiting = readiness_.waiting();
+  std::sort(waiting.begin(), waiting.end(),
+            [](const Waiting& a, const Waiting& b) { return a.since < b.since; });
+  for (const Waiting& one : waiting)
+    if (one.missing.size() == 1)
+      readiness_.arrivals().still_waits(one.missing.front(), one.since, time);
+}
+
 // Whoever has joined may wait for the others as long as they have data.
 void Negotiation::look_for_end(TimePoint time) {
   if (config_.stall_end == Duration::zero() || has_ended_) return;

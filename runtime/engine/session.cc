@@ -218,7 +218,7 @@ bool take_set_number(std::string_view* message, std::uint32_t* set) {
   return true;
 }
 
-bool Session::carry_out(TimePoint time) {
+bool Session::carry_out() {
   const std::vector<Verdict> verdicts = negotiation_.take_verdicts();
   for (const Verdict& verdict : verdicts) {
     if (const auto* group = std::get_if<StartGroup>(&verdict)) {
@@ -238,7 +238,7 @@ bool Session::carry_out(TimePoint time) {
   }
   // Changes of sets that were decided on before it are carried out everywhere, so here, too.
   const bool closes = !is_closing_ && (leaver_ || !stall_.ok()) && changes_.empty();
-  if (closes) close(!stall_.ok() ? stall_ : closing_reason(*leaver_), time);
+  if (closes) close(!stall_.ok() ? stall_ : closing_reason(*leaver_));
   return !verdicts.empty() || closes;
 }
 
@@ -287,10 +287,9 @@ Status Session::closing_reason(int leaver) const {
   return {StatusCode::kShutdown, words};
 }
 
-void Session::close(const Status& reason, TimePoint time) {
+void Session::close(const Status& reason) {
   is_closing_ = true;
-  const std::string late = stragglers_.final(negotiation_.waits(), members_, time);
-  if (!late.empty() && negotiation_.is_root()) say_stragglers(late);
+  say_stragglers_at_end();
   queue_.close(reason);
   for (const OperationPtr& operation : queue_.in_flight()) {
     if (operation->is_started && !is_set_change(operation->description.kind)) continue;
@@ -313,6 +312,7 @@ bool Session::complete_ended() {
 // What memory is left may not be enough for words: whatever is tried by itself is left undone
 // then, and the rest goes on.
 void Session::give_up(const Status& reason) {
+  if (!is_closing_) attempt([&] { say_stragglers_at_end(); });
   queue_.close(reason);
   attempt([&] {
     execution_.abandon(reason);
@@ -323,6 +323,7 @@ void Session::give_up(const Status& reason) {
 
 void Session::tell_stragglers(TimePoint time) {
   if (!negotiation_.is_root()) return;
+  if (stragglers_.is_due(time)) negotiation_.charge_open_waits(time);
   const WaitLedger& waits = negotiation_.waits();
   const std::string words = stragglers_.periodic(waits, members_, time);
   if (!words.empty()) say_stragglers(words);
@@ -338,6 +339,14 @@ void Session::tell_stragglers(TimePoint time) {
 void Session::say_stragglers(const std::string& words) const {
   HV_LOG(kWarn, "engine") << (set_ == 0 ? "" : "process set " + std::to_string(set_) + ": ")
                           << words;
+}
+
+// Whoever has not come by now was waited for, too.
+void Session::say_stragglers_at_end() {
+  if (!negotiation_.is_root()) return;
+  negotiation_.charge_open_waits(stragglers_.last_seen());
+  const std::string late = stragglers_.final(negotiation_.waits(), members_);
+  if (!late.empty()) say_stragglers(late);
 }
 
 std::size_t Session::warn_of_stalls(TimePoint time) {

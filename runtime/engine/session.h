@@ -54,14 +54,17 @@ class Session {
   // kArgument for a root that is no member; else as TensorQueue::add.
   Status enqueue(OperationPtr operation);
   bool has_work() const { return !queue_.empty(); }
-  TimePoint next_look() const { return negotiation_.next_look(); }
+  TimePoint next_look() const {
+    const TimePoint next = negotiation_.next_look();
+    return negotiation_.has_open_waits() ? std::min(next, stragglers_.next_look()) : next;
+  }
 
   // Each true when something moved.
   bool take_submissions(TimePoint time, LastEnqueued* last);
   // Callers have begun to wait: what they wait for is not held back.
   void note_waits();
   bool is_holding() const { return negotiation_.is_holding(); }
-  bool carry_out(TimePoint time);
+  bool carry_out();
   bool complete_ended();
   // from: a rank of the job. As Negotiation::receive; also not kOk when that is no member.
   Status receive(int from, std::string_view message, TimePoint time);
@@ -125,7 +128,8 @@ class Session {
   void end_join(int last);
   Status closing_reason(int leaver) const;
   void say_stragglers(const std::string& words) const;
-  void close(const Status& reason, TimePoint time);
+  void say_stragglers_at_end();
+  void close(const Status& reason);
 
   const std::uint32_t set_;
   const std::vector<int> members_;

@@ -24,16 +24,27 @@ std::string tenths_text(Duration duration) {
   return text;
 }
 
+// None: its first wait has not ended.
+std::string times_text(std::uint64_t times) {
+  if (times == 0) return "not there yet";
+  return std::to_string(times) + (times == 1 ? " time" : " times");
+}
+
 }  // namespace
 
 void WaitLedger::charge(std::uint32_t rank, TimePoint since, TimePoint until) {
+  if (until <= std::max(since, charged_until_)) return;
+  charge_open(rank, since, until);
+  ++by_rank_[rank].times;
+}
+
+void WaitLedger::charge_open(std::uint32_t rank, TimePoint since, TimePoint until) {
   const TimePoint begin = std::max(since, charged_until_);
   if (until <= begin) return;
   charged_until_ = until;
   total_ += until - begin;
   Entry& entry = by_rank_[rank];
   entry.waited += until - begin;
-  ++entry.times;
   if (entry.waited <= worst_) return;
   worst_ = entry.waited;
   worst_rank_ = rank;
@@ -78,17 +89,20 @@ LatestArrival Arrivals::take_latest() {
 
 std::string StragglerReport::periodic(const WaitLedger& ledger, const std::vector<int>& members,
                                       TimePoint time) {
+  seen_ = time;
   if (begun_ == TimePoint{}) begun_ = told_ = time;
-  if (period_ == Duration::zero() || time - told_ < period_) return {};
+  if (!is_due(time)) return {};
   const WaitLedger recent = ledger.since(at_told_);
-  const Duration elapsed = time - std::exchange(told_, time);
+  Duration elapsed = time - std::exchange(told_, time);
+  // A wait of which nobody knew for whom began before: what has passed since the last one counts.
+  if (recent.total() > elapsed) elapsed = time - std::max(begun_, at_told_.charged_until());
   at_told_ = ledger;
   return recent.total() > Duration::zero() ? straggler_words(recent, members, elapsed) : "";
 }
 
-std::string StragglerReport::final(const WaitLedger& ledger, const std::vector<int>& members,
-                                   TimePoint time) const {
-  const Duration elapsed = time - begun_;
+std::string StragglerReport::final(const WaitLedger& ledger,
+                                   const std::vector<int>& members) const {
+  const Duration elapsed = seen_ - begun_;
   if (ledger.total() < kLeastTold || ledger.total() * 100 < elapsed * kLeastPercent) return {};
   return straggler_words(ledger, members, elapsed);
 }
@@ -104,8 +118,7 @@ std::string straggler_words(const WaitLedger& ledger, const std::vector<int>& me
     if (entry.waited <= Duration::zero()) break;
     words += (i == 0 ? ": rank " : ", rank ") +
              std::to_string(job_rank(members, static_cast<int>(rank))) + " " +
-             tenths_text(entry.waited) + " (" + std::to_string(entry.times) +
-             (entry.times == 1 ? " time)" : " times)");
+             tenths_text(entry.waited) + " (" + times_text(entry.times) + ")";
     others -= entry.waited;
   }
   if (ranks.size() > kMostRanksTold) words += ", others " + tenths_text(others);

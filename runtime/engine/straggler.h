@@ -3,7 +3,8 @@
 //
 // A node of the control tree sees which of its sources (itself, its children) has a tensor last,
 // and how long ago the first had it. One pair goes up with each report, the longest wait and the
-// rank that ended it: messages do not grow with the ranks. The root charges each wait to that rank.
+// rank that ended it: messages do not grow with the ranks. The root charges each wait to that rank,
+// and to the only rank that is missing, if it knows it, what of a wait has passed when it reports.
 // Durations only, so hosts' clocks need not agree. Pure; one thread.
 #pragma once
 
@@ -29,7 +30,10 @@ class WaitLedger {
   };
 
   void charge(std::uint32_t rank, TimePoint since, TimePoint until);
+  // Of a wait that goes on: what of it has not been charged. What ends it charges the rest.
+  void charge_open(std::uint32_t rank, TimePoint since, TimePoint until);
   Duration total() const { return total_; }
+  TimePoint charged_until() const { return charged_until_; }
   const std::map<std::uint32_t, Entry>& by_rank() const { return by_rank_; }
   // The rank most waited for; one of by_rank() unless nobody was.
   std::uint32_t worst_rank() const { return worst_rank_; }
@@ -55,6 +59,10 @@ class Arrivals {
   void child_says(int child, const LatestArrival& latest);
   // The last source has a tensor that was first heard of at `since`.
   void completed(int source, TimePoint since, TimePoint time);
+  // Root: everybody but this rank has one since then.
+  void still_waits(std::uint32_t rank, TimePoint since, TimePoint time) {
+    ledger_.charge_open(rank, since, time);
+  }
   // For the next report.
   LatestArrival take_latest();
   const WaitLedger& ledger() const { return ledger_; }
@@ -72,16 +80,26 @@ class StragglerReport {
   // period: what has come together is told so often; zero: only at the end.
   explicit StragglerReport(Duration period) : period_(period) {}
 
+  // periodic() will tell what there is; what is waited for now should be charged first.
+  bool is_due(TimePoint time) const {
+    return period_ > Duration::zero() && begun_ != TimePoint{} && time - told_ >= period_;
+  }
+  // When it is due; for ever if never.
+  TimePoint next_look() const {
+    const bool is_told = period_ > Duration::zero() && begun_ != TimePoint{};
+    return is_told ? told_ + period_ : TimePoint::max();
+  }
   // "" : nothing to tell now. members: the job's rank of each member of the set.
   std::string periodic(const WaitLedger& ledger, const std::vector<int>& members, TimePoint time);
-  // Of the whole time since the first call of periodic(); "": not worth a word.
-  std::string final(const WaitLedger& ledger, const std::vector<int>& members,
-                    TimePoint time) const;
+  // Of the time from the first call of periodic() to the last; "": not worth a word.
+  std::string final(const WaitLedger& ledger, const std::vector<int>& members) const;
+  TimePoint last_seen() const { return seen_; }
 
  private:
   const Duration period_;
   TimePoint begun_{};
   TimePoint told_{};
+  TimePoint seen_{};
   WaitLedger at_told_;
 };
 

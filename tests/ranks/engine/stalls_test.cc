@@ -190,3 +190,25 @@ TEST_CASE("a send or receive whose other rank never comes is told and counted, a
     }
   }
 }
+
+// Its periodic words are what the late rank waits for.
+TEST_CASE("the log and the counters say for whom the others wait, while they do") {
+  for (const JobShape& shape : {JobShape{2}, JobShape{1, 1}}) {
+    CAPTURE(name_of(shape));
+    const LogCapture log;
+    JobOptions options;
+    options.shape = shape;
+    options.environment.set("HVRUN_STRAGGLER_SECONDS", "0.2");
+    run_job(options, [&](Rank& rank) {
+      const std::int64_t one = 1;
+      float value = 1;
+      if (rank.rank == 1) await(rank, log, "for the last rank to have them: rank 1 0.");
+      expect(rank.run(allreduce_request("w", &one, &value, &value)).ok(), "the tensor");
+      const Counters& counters = rank.context.observation().counters;
+      if (rank.rank == 0) expect(counters.worst_rank == 1, "rank 1 was late");
+      if (rank.rank == 0)
+        expect(counters.straggler_nanoseconds.value() >= 100'000'000, "by a tenth of a second");
+    });
+    CHECK(log.text().find("(not there yet)") != std::string::npos);
+  }
+}

@@ -8,6 +8,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "src/base/log.h"
 #include "tests/fakes/fake_backend.h"
 #include "tests/fakes/fake_fabric.h"
 #include "tests/unit/engine/tensor.h"
@@ -226,4 +227,24 @@ TEST_CASE("a stop of the process is no stall, however long, but the time in whic
   for (int i = 0; i < 70; ++i) engine.step(time += seconds(1));
   CHECK(receive->outcome.code == StatusCode::kStalled);
   CHECK(waits->outcome.code == StatusCode::kStalled);
+}
+
+TEST_CASE("for whom the others waited is told at the end, of a job that fails too") {
+  static std::string text;
+  text.clear();
+  set_log_sink([](const std::string& line) { text += line; });
+  FakeWires wires{2};
+  FakeFabric fabric{wires, 0};
+  FakeBackend backend;
+  Engine engine{{}, fabric, {{&backend}}};
+  REQUIRE(engine.enqueue(tensor("w")).ok());
+  TimePoint time = now();
+  for (int i = 0; i < 10; ++i) engine.step(time += std::chrono::seconds(1));
+  CHECK(text.find("waited") == std::string::npos);
+  engine.request_abort();
+  engine.step(time);
+  set_log_sink(nullptr);
+  CHECK(engine.is_finished());
+  CHECK(text.find("tensors waited 9.0 s of 9.0 s for the last rank to have them: rank 1 9.0 s") !=
+        std::string::npos);
 }

@@ -99,13 +99,61 @@ TEST_CASE("it is told each period what came in it, and at the end what is worth 
   CHECK(report.periodic(ledger, members, kStart + seconds(180)) ==
         "tensors waited 15.0 s of 60.0 s for the last rank to have them: rank 14 5.0 s (1 time), "
         "rank 13 4.0 s (1 time), rank 12 3.0 s (1 time), others 3.0 s");
-  CHECK(report.final(ledger, members, kStart + seconds(200))
-            .find("tensors waited 45.0 s of 200.0 s") == 0);
-  CHECK(report.final(ledger, members, kStart + seconds(1000)).empty());
+  CHECK(report.final(ledger, members).find("tensors waited 45.0 s of 180.0 s") == 0);
+  report.periodic(ledger, members, kStart + seconds(1000));
+  CHECK(report.final(ledger, members).empty());
   StragglerReport never{Duration::zero()};
   never.periodic(ledger, members, kStart);
+  CHECK(never.next_look() == TimePoint::max());
   CHECK(never.periodic(ledger, members, kStart + seconds(1000)).empty());
   WaitLedger short_one;
   short_one.charge(1, kStart, kStart + seconds(4));
-  CHECK(never.final(short_one, members, kStart + seconds(5)).empty());
+  StragglerReport brief{Duration::zero()};
+  brief.periodic(short_one, members, kStart);
+  brief.periodic(short_one, members, kStart + seconds(5));
+  CHECK(brief.final(short_one, members).empty());
+}
+
+TEST_CASE("a wait longer than a period is charged as it goes on") {
+  Network network({2, 1}, {});
+  network.nodes[0]->submit(tensor("w"), network.time);
+  network.nodes[2]->submit(tensor("w"), network.time);
+  network.settle();
+  StragglerReport report{seconds(60)};
+  const auto told = [&](seconds later) {
+    network.time += later;
+    if (report.is_due(network.time)) network.nodes[0]->charge_open_waits(network.time);
+    return report.periodic(network.nodes[0]->waits(), {}, network.time);
+  };
+  CHECK(told(seconds(0)).empty());
+  CHECK(report.next_look() == network.time + seconds(60));
+  const std::string words =
+      "tensors waited 60.0 s of 60.0 s for the last rank to have them: rank 1 ";
+  CHECK(told(seconds(60)) == words + "60.0 s (not there yet)");
+  CHECK(told(seconds(60)) == words + "60.0 s (not there yet)");
+  network.time += seconds(30);
+  network.nodes[1]->submit(tensor("w"), network.time);
+  network.settle();
+  CHECK(told(seconds(30)) ==
+        "tensors waited 30.0 s of 60.0 s for the last rank to have them: rank 1 30.0 s (1 time)");
+  CHECK(network.nodes[0]->waits().total() == seconds(150));
+  CHECK(network.nodes[0]->waits().by_rank().size() == 1);
+}
+
+TEST_CASE(
+    "of a wait for several ranks nobody is charged before its end, and the time it took is told") {
+  Network network({3}, {});
+  network.nodes[0]->submit(tensor("w"), network.time);
+  network.settle();
+  network.nodes[0]->charge_open_waits(network.time + seconds(60));
+  CHECK(network.nodes[0]->waits().total() == seconds(0));
+  const std::vector<int> members{0, 1, 2, 3};
+  WaitLedger ledger;
+  StragglerReport report{seconds(60)};
+  for (int minute = 0; minute < 3; ++minute)
+    CHECK(report.periodic(ledger, members, kStart + seconds(60 * minute)).empty());
+  ledger.charge(3, kStart + seconds(10), kStart + seconds(170));
+  CHECK(
+      report.periodic(ledger, members, kStart + seconds(180)) ==
+      "tensors waited 160.0 s of 180.0 s for the last rank to have them: rank 3 160.0 s (1 time)");
 }
