@@ -161,7 +161,7 @@ void Execution::end(const std::vector<OperationPtr>& operations, const Status& o
   if (operations.size() > 1) observation_->timeline.bucket_ended(*operations.front());
   for (const OperationPtr& operation : operations) {
     Status own = outcome.ok() ? hand_over(*operation) : outcome;
-    if (!own.ok()) own.message = "tensor '" + printable(operation->name) + "': " + own.message;
+    if (!own.ok()) own.message = tensor_words(operation->name) + ": " + own.message;
     ended_.emplace_back(operation, std::move(own));
   }
 }

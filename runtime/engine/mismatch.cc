@@ -48,7 +48,8 @@ std::string words_for(const TensorDescription& description, const Aspects& aspec
   if (is_set_change(description.kind)) {
     words << collective_name(description.kind);
     if (description.kind == CollectiveKind::kAddSet)
-      words << " of ranks " << format_ranges({description.ranks.begin(), description.ranks.end()});
+      words << (description.ranks.size() == 1 ? " of rank " : " of ranks ")
+            << format_ranges({description.ranks.begin(), description.ranks.end()});
     if (description.kind == CollectiveKind::kRemoveSet) words << " " << description.root;
     return words.str();
   }
@@ -111,9 +112,14 @@ Status judge(const std::string& name, std::vector<Variant> variants,
                      (variant.ranks.size() == 1 ? " has " : " have ") +
                      words_for(variant.description, aspects));
   }
+  const bool changes_sets = is_set_change(variants.front().description.kind);
   return {StatusCode::kMismatch,
-          "tensor '" + printable(name) + "': " + join(pieces, ", ") +
-              "; every rank must give one name the same operation, type and shape"};
+          tensor_words(name) + ": " + join(pieces, ", ") +
+              (changes_sets
+                   ? "; every rank must call hvrun_process_set_add with the same ranks, and "
+                     "hvrun_process_set_remove with the same set, in the same order, whether it is "
+                     "a member or not"
+                   : "; every rank must give one name the same operation, type and shape")};
 }
 
 Status judge_absence(const CompleteTensor& tensor, const JoinedRanks& joined,
@@ -130,10 +136,10 @@ Status judge_absence(const CompleteTensor& tensor, const JoinedRanks& joined,
     if (!is_there && joined.has(place)) absent.push_back(place);
   }
   return {StatusCode::kUnsupported,
-          "tensor '" + printable(tensor.name) + "': " + ranks_text(absent, members) +
+          tensor_words(tensor.name) + ": " + ranks_text(absent, members) +
               (absent.size() == 1 ? " has" : " have") + " joined (hvrun_join), and " +
               collective_name(variant.description.kind) +
-              " needs every rank: only an allreduce goes on without"};
+              " needs every rank: only allreduces, sparse ones too, go on without"};
 }
 
 }  // namespace hv::runtime

@@ -59,7 +59,7 @@ Status ProcessSets::enqueue(OperationPtr operation) {
     }
   }
   if (session) return session->enqueue(std::move(operation));
-  return {StatusCode::kArgument, "tensor '" + printable(operation->name) + "': " + trouble};
+  return {StatusCode::kArgument, tensor_words(operation->name) + ": " + trouble};
 }
 
 bool ProcessSets::has_work() const {

@@ -36,7 +36,7 @@ bool is_between_two(CollectiveKind kind) {
 // One for each member; equal ones where the caller gave none.
 Status check_splits(Operation& operation, std::size_t members) {
   const auto refuse = [&](const std::string& why) {
-    return Status{StatusCode::kArgument, "tensor '" + printable(operation.name) + "': " + why};
+    return Status{StatusCode::kArgument, tensor_words(operation.name) + ": " + why};
   };
   const auto count = static_cast<std::int64_t>(members);
   const std::string ranks =
@@ -54,7 +54,7 @@ Status check_splits(Operation& operation, std::size_t members) {
 
 Status joined_already(const Operation& operation) {
   return {StatusCode::kArgument,
-          "tensor '" + printable(operation.name) + "': this rank has joined process set " +
+          tensor_words(operation.name) + ": this rank has joined process set " +
               std::to_string(operation.set) +
               " (hvrun_join): it enqueues nothing there until every rank has joined"};
 }
@@ -100,13 +100,14 @@ Status Session::check_pair(Operation& operation) const {
   const bool sends = operation.description.kind == CollectiveKind::kSend;
   if (place >= static_cast<std::int32_t>(members_.size()) || place == self_) {
     return {StatusCode::kArgument,
-            "tensor '" + printable(operation.name) + "': rank " + std::to_string(place) +
-                " of process set " + std::to_string(operation.set) +
+            tensor_words(operation.name) + ": rank " + std::to_string(place) + " of process set " +
+                std::to_string(operation.set) +
                 (place == self_ ? " is this rank itself" : ", which has no such rank") +
                 (sends ? ": send it to another" : ": receive it from another")};
   }
   operation.tag = operation.name;
-  operation.name = kOwnPrefix + operation.tag + (sends ? " to rank " : " from rank ") +
+  operation.name = std::string(kOwnPrefix) + (sends ? "send '" : "receive '") + operation.tag +
+                   (sends ? "' to rank " : "' from rank ") +
                    std::to_string(members_[static_cast<std::size_t>(place)]);
   return Status::success();
 }

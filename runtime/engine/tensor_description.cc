@@ -2,9 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/tensor_description.h"
 
+#include <string_view>
+
 #include "src/base/text.h"
 
 namespace hv::runtime {
+
+std::string tensor_words(const std::string& name) {
+  const std::size_t prefix = std::string_view(kOwnPrefix).size();
+  return name.starts_with(kOwnPrefix) ? printable(std::string_view(name).substr(prefix))
+                                      : "tensor '" + printable(name) + "'";
+}
 
 std::int64_t TensorDescription::elements() const {
   std::int64_t count = 1;

@@ -22,8 +22,11 @@ constexpr std::uint32_t kMostGrouped = 1 << 20;  // tensors of a group
 // Names that begin so are the library's own.
 constexpr const char* kOwnPrefix = "hvrun:";
 constexpr const char* kBarrierName = "hvrun:barrier";  // of every barrier without a name
-constexpr const char* kJoinName = "hvrun:join";
+constexpr const char* kJoinName = "hvrun:hvrun_join";
 constexpr const char* kChangeName = "hvrun:change of process sets";  // one at a time
+
+// For messages: "tensor 'w'"; of the library's own what stands behind the prefix, which is words.
+std::string tensor_words(const std::string& name);
 
 constexpr std::int64_t kMostElements = std::int64_t{1} << 48;  // of a tensor, or of one row of it
 

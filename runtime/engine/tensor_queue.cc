@@ -12,7 +12,7 @@ namespace hv::runtime {
 namespace {
 
 Status status_of(const Operation& operation, const Status& reason) {
-  return {reason.code, "tensor '" + printable(operation.name) + "': " + reason.message};
+  return {reason.code, tensor_words(operation.name) + ": " + reason.message};
 }
 
 // The code alone where there is no memory for make()'s words.
@@ -33,8 +33,8 @@ Status TensorQueue::add(OperationPtr operation) {
   const auto [place, is_new] = in_flight_.try_emplace(operation->name, operation);
   if (!is_new) {
     return {StatusCode::kDuplicate,
-            "tensor '" + printable(operation->name) +
-                "' is in flight already: wait for it, or give this one another name"};
+            tensor_words(operation->name) +
+                " is in flight already: wait for it, or give this one another name"};
   }
   try {
     new_.push_back(std::move(operation));

@@ -211,6 +211,8 @@ TEST_CASE("another type or shape than the sender's is an error on both, in words
       expect(status.message.find("the sender has int32 [3], the receiver expects int32 [4]") !=
                  std::string::npos,
              status.message);
+      const char* const own = rank.rank == 0 ? "send 'x' to rank 1: " : "receive 'x' from rank 0: ";
+      expect(status.message.find(own) == 0, status.message);
       const Status again = rank.run(rank.rank == 0 ? send_to(other, "x", &three, values)
                                                    : receive_from(other, "x", &three, values));
       expect(again.ok(), again.message);

@@ -53,6 +53,21 @@ TEST_CASE("an allgather's own extent is a star") {
         "tensor 'w': rank 0 has allgather of float32 [*,2], rank 1 has allreduce of float32 [7,2]");
 }
 
+TEST_CASE("the library's own operations are told in words, without their names") {
+  CHECK(tensor_words("w") == "tensor 'w'");
+  CHECK(tensor_words(kBarrierName) == "barrier");
+  CHECK(tensor_words(kJoinName) == "hvrun_join");
+  TensorDescription one, other;
+  one.kind = other.kind = CollectiveKind::kAddSet;
+  one.ranks = {0};
+  other.ranks = {0, 1};
+  const Status verdict = judge(kChangeName, {{one, {0}, {}}, {other, {1}, {}}});
+  CHECK(start_of(verdict) ==
+        "change of process sets: rank 0 has addition of a process set of rank 0, rank 1 has "
+        "addition of a process set of ranks 0-1");
+  CHECK(verdict.message.find("hvrun_process_set_add with the same ranks") != std::string::npos);
+}
+
 TEST_CASE("a name is printable in the words whatever it holds") {
   const Variant one{float_allreduce({1}), {0}, {}}, two{float_allreduce({2}), {1}, {}};
   CHECK(judge("a\nb", {one, two}).message.find('\n') == std::string::npos);

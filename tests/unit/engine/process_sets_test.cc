@@ -247,8 +247,9 @@ TEST_CASE("ranks that name different members are told who named whom") {
   job.run();
   for (const OperationPtr& operation : added) {
     CHECK(operation->outcome.code == StatusCode::kMismatch);
-    CHECK(operation->outcome.message.find("rank 2 has addition of a process set of ranks 0,2") !=
-          std::string::npos);
+    const std::string& words = operation->outcome.message;
+    CHECK(words.find("rank 2 has addition of a process set of ranks 0,2") != std::string::npos);
+    CHECK(words.find("must call hvrun_process_set_add with the same ranks") != std::string::npos);
   }
   job.add({0, 1}, 1);
 }
