@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/last_enqueued.h"
 
-#include <chrono>
-
 #include "src/base/text.h"
 
 namespace hv::runtime {
@@ -10,9 +8,11 @@ namespace hv::runtime {
 std::string LastEnqueued::words(TimePoint time) const {
   if (name_.empty()) return "has enqueued nothing yet";
   constexpr std::size_t kMostNameBytes = 128;
-  const auto ago = std::chrono::duration_cast<std::chrono::seconds>(time - time_);
-  std::string words = std::string("last enqueued ") + collective_name(kind_) + " '" +
-                      printable(name_, kMostNameBytes) + "' " + seconds_text(ago) + " ago";
+  const std::string what =
+      name_.starts_with(kOwnPrefix)
+          ? tensor_words(name_)
+          : std::string(collective_name(kind_)) + " '" + printable(name_, kMostNameBytes) + "'";
+  std::string words = "last enqueued " + what + " " + waited_text(time - time_) + " ago";
   if (set_ != 0) words += " in process set " + std::to_string(set_);
   const auto operation = operation_.lock();
   const bool is_open = operation && !operation->is_done.load(std::memory_order_acquire);

@@ -225,6 +225,7 @@ class Negotiation {
   std::vector<std::uint32_t> newly_joined_;
   std::vector<std::uint32_t> leaving_;  // root: who asked to
   std::string ending_;                  // root: a stall ends the job
+  std::string ending_stall_;            // root: this one ends the job once its answers are there
   bool has_ended_ = false;              // root: was told to
   std::vector<std::pair<int, std::string>> messages_;
   std::vector<Verdict> verdicts_;

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <unordered_set>
 
@@ -64,18 +65,23 @@ void Negotiation::charge_open_waits(TimePoint time) {
       readiness_.arrivals().still_waits(one.missing.front(), one.since, time);
 }
 
-// Whoever has joined may wait for the others as long as they have data.
+// Whoever has joined may wait for the others as long as they have data. Before a tensor ends the
+// job its missing ranks are asked where they stand.
 void Negotiation::look_for_end(TimePoint time) {
   if (config_.stall_end == Duration::zero() || has_ended_) return;
-  std::string words;
-  for (const Waiting& one : readiness_.waiting())
-    if (words.empty() && time - one.since >= config_.stall_end)
-      words = stall_words(one, config_.members, tree_.size, time);
-  for (const auto& group : groups_.waiting())
-    if (words.empty() && time - group.since >= config_.stall_end) words = stall_words(group, time);
-  if (words.empty()) return;
-  has_ended_ = true;
-  stall_end_ = ending_words(words, config_.stall_end);
+  for (Waiting& one : readiness_.waiting()) {
+    if (time - one.since < config_.stall_end) continue;
+    has_ended_ = true;
+    ending_stall_ = one.name;
+    questions_.ask({std::move(one)}, time, &messages_);
+    return;
+  }
+  for (const auto& group : groups_.waiting()) {
+    if (time - group.since < config_.stall_end) continue;
+    has_ended_ = true;
+    stall_end_ = ending_words(stall_words(group, time), config_.stall_end);
+    return;
+  }
 }
 
 // What has completed since it was asked for is no stall any more.
@@ -84,8 +90,17 @@ void Negotiation::tell_answered(TimePoint time) {
   if (told.empty()) return;
   std::unordered_set<std::string> open;
   for (Waiting& one : waiting()) open.insert(std::move(one.name));
-  for (Waiting& stall : told)
-    if (open.count(stall.name) != 0) stalls_.push_back(std::move(stall));
+  const std::string ending = std::exchange(ending_stall_, {});
+  if (!ending.empty() && open.count(ending) == 0) has_ended_ = false;
+  for (Waiting& stall : told) {
+    if (open.count(stall.name) == 0) continue;
+    if (stall.name == ending) {
+      stall_end_ =
+          ending_words(stall_words(stall, config_.members, tree_.size, time), config_.stall_end);
+    } else {
+      stalls_.push_back(std::move(stall));
+    }
+  }
 }
 
 // Of ranks of this set, as the job counts them.
@@ -111,7 +126,12 @@ void Negotiation::mark_ready(const ControlTree::Child& child, const Report& repo
 void Negotiation::look_for_stalls(TimePoint time) {
   std::vector<Waiting> due = stalls_inspector_.inspect(waiting(), time);
   if (tree_.is_root()) {
-    if (!due.empty()) questions_.ask(std::move(due), time, &messages_);
+    if (due.empty()) return;
+    if (!questions_.is_holding()) {
+      questions_.ask(std::move(due), time, &messages_);
+    } else {  // that of one which ends the job: these are told as they are
+      std::move(due.begin(), due.end(), std::back_inserter(stalls_));
+    }
     return;
   }
   std::size_t bytes = 0;

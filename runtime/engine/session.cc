@@ -59,6 +59,15 @@ Status joined_already(const Operation& operation) {
               " (hvrun_join): it enqueues nothing there until every rank has joined"};
 }
 
+// Words that begin with the operation's own need not be told of which it is.
+std::string ending_of(const Operation& operation, const std::string& why) {
+  const std::string own = tensor_words(operation.name);
+  const bool is_own =
+      why.starts_with(own + " ") ||
+      (!operation.tag.empty() && why.starts_with(tensor_words(operation.tag) + " "));
+  return is_own ? why : own + ": " + why;
+}
+
 // What a rank that has joined gives to an allreduce of the others: zeros, and nobody wants the
 // result.
 OperationPtr absent_operation(const FreshTensor& tensor) {
@@ -294,8 +303,7 @@ void Session::close(const Status& reason) {
   queue_.close(reason);
   for (const OperationPtr& operation : queue_.in_flight()) {
     if (operation->is_started && !is_set_change(operation->description.kind)) continue;
-    queue_.complete(
-        operation, {reason.code, "tensor '" + printable(operation->name) + "': " + reason.message});
+    queue_.complete(operation, {reason.code, ending_of(*operation, reason.message)});
   }
 }
 

@@ -5,17 +5,11 @@
 #include <algorithm>
 
 #include "runtime/engine/mismatch.h"
+#include "runtime/engine/tensor_description.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 
 namespace hv::runtime {
-namespace {
-
-std::string whole_seconds_text(Duration time) {
-  return seconds_text(std::chrono::duration_cast<std::chrono::seconds>(time));
-}
-
-}  // namespace
 
 Duration shorter_limit(Duration one, Duration other) {
   if (one == Duration::zero() || other == Duration::zero()) return std::max(one, other);
@@ -50,9 +44,8 @@ std::optional<Duration> ParentWatch::inspect(TimePoint waits_since, TimePoint ti
 
 std::string stall_words(const Waiting& stall, const std::vector<int>& members, int ranks,
                         TimePoint time) {
-  std::string words = "tensor '" + printable(stall.name) + "' has waited " +
-                      whole_seconds_text(time - stall.since) + " for " +
-                      ranks_text(stall.missing, members);
+  std::string words = tensor_words(stall.name) + " has waited " + waited_text(time - stall.since) +
+                      " for " + ranks_text(stall.missing, members);
   if (!stall.silent.empty()) {
     words += ", some of which may have it: nothing was heard of it from " +
              ranks_text(stall.silent, members) + ", which speaks for others of its host, too";
@@ -70,9 +63,8 @@ std::string stall_words(const Waiting& stall, const std::vector<int>& members, i
 
 std::string stall_words(const PairStall& stall, TimePoint time) {
   const std::string rank = "rank " + std::to_string(stall.peer);
-  return "tensor '" + printable(stall.name) + "' has waited " +
-         whole_seconds_text(time - stall.since) + " for " + rank + " to " +
-         (stall.sends ? "receive" : "send") + " it" +
+  return "tensor '" + printable(stall.name) + "' has waited " + waited_text(time - stall.since) +
+         " for " + rank + " to " + (stall.sends ? "receive" : "send") + " it" +
          (stall.set == 0 ? "" : " in process set " + std::to_string(stall.set)) +
          "; that rank may be slow, or take another path through the program";
 }
@@ -89,13 +81,12 @@ void tell_stalls(const std::vector<std::string>& words) {
 
 std::string ending_words(const std::string& stall, Duration limit) {
   return stall.substr(0, kMostEndingBytes) +
-         ". That ends the job: HVRUN_STALL_SHUTDOWN_SECONDS is " + whole_seconds_text(limit);
+         ". That ends the job: HVRUN_STALL_SHUTDOWN_SECONDS is " + seconds_text(limit);
 }
 
 std::string silence_words(const Silence& silence, const std::vector<int>& members) {
-  return "tensor '" + printable(silence.name) + "' has waited " +
-         whole_seconds_text(silence.waited) + ": nothing was heard for " +
-         whole_seconds_text(silence.silent) + " from rank " +
+  return tensor_words(silence.name) + " has waited " + waited_text(silence.waited) +
+         ": nothing was heard for " + waited_text(silence.silent) + " from rank " +
          std::to_string(job_rank(members, silence.rank)) +
          ", on whose word this rank waits. Its process may be stopped, its host overloaded or out "
          "of reach";

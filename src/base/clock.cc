@@ -21,4 +21,12 @@ std::string seconds_text(Duration duration) {
   return text;
 }
 
+std::string waited_text(Duration duration) {
+  using std::chrono::milliseconds;
+  const auto exact = std::chrono::duration_cast<milliseconds>(duration);
+  const milliseconds step =
+      exact < std::chrono::seconds(10) ? milliseconds(100) : milliseconds(1000);
+  return seconds_text(exact / step * step);
+}
+
 }  // namespace hv

@@ -17,5 +17,7 @@ std::int64_t wall_clock_ns();
 double seconds_since(TimePoint start);
 // "30 s", "0.5 s".
 std::string seconds_text(Duration duration);
+// Of a wait: "1.5 s" below ten seconds, else whole ones; rounded down.
+std::string waited_text(Duration duration);
 
 }  // namespace hv

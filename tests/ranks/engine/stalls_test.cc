@@ -49,12 +49,12 @@ JobOptions with(const JobShape& shape, const char* warning, const char* end) {
   return options;
 }
 
-// Of an operation that ended by a stall: the words behind its own name.
+// Of an operation that ended by a stall: the words behind its own name, if it is another's.
 std::string stall_of(const Status& status) {
   expect(status.code == StatusCode::kStalled, "not stalled: " + status.message);
-  const std::size_t own = status.message.find("': ");
-  expect(own != std::string::npos, "no tensor: " + status.message);
-  return status.message.substr(own + 3);
+  const std::size_t waited = status.message.find(" has waited ");
+  expect(waited != std::string::npos, "no tensor waited: " + status.message);
+  return status.message.substr(status.message.rfind("tensor '", waited));
 }
 
 }  // namespace
@@ -106,6 +106,7 @@ TEST_CASE("a stall ends the job in the same words for all") {
     run_job(with(shape, "0", "0.4"), [&](Rank& rank) {
       const std::int64_t one = 1;
       float value = 1;
+      expect(rank.run(allreduce_request("v", &one, &value, &value)).ok(), "before it");
       if (rank.rank == 1) ended.wait();
       const char* name = rank.rank == 1 ? "late" : "w";
       const Status status = rank.run(allreduce_request(name, &one, &value, &value));
@@ -114,6 +115,7 @@ TEST_CASE("a stall ends the job in the same words for all") {
     });
     CHECK(words[0].find("tensor 'w' has waited") == 0);
     CHECK(words[0].find("for rank 1; it is ready on the other 2 of 3 ranks") != std::string::npos);
+    CHECK(words[0].find(": rank 1 last enqueued allreduce 'v' ") != std::string::npos);
     CHECK(words[0] == words[1]);
     CHECK(words[0] == words[2]);
   }
@@ -125,7 +127,9 @@ TEST_CASE("two ranks that wait for each other end") {
     const std::int64_t one = 1;
     float value = 1;
     const char* name = rank.rank == 0 ? "a" : "b";
-    stall_of(rank.run(allreduce_request(name, &one, &value, &value)));
+    const Status status = rank.run(allreduce_request(name, &one, &value, &value));
+    const bool is_own = stall_of(status).find(std::string("tensor '") + name) == 0;
+    expect(!is_own || status.message == stall_of(status), "not told twice: " + status.message);
   });
 }
 

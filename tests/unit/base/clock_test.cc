@@ -42,3 +42,10 @@ TEST_CASE("seconds_text writes seconds as people do") {
   CHECK(hv::seconds_text(0s) == "0 s");
   CHECK(hv::seconds_text(1000000s) == "1000000 s");
 }
+
+TEST_CASE("a short wait has tenths of seconds, a long one whole ones, and none is rounded up") {
+  CHECK(hv::waited_text(1599ms) == "1.5 s");
+  CHECK(hv::waited_text(2049ms) == "2 s");
+  CHECK(hv::waited_text(9999ms) == "9.9 s");
+  CHECK(hv::waited_text(61999ms) == "61 s");
+}

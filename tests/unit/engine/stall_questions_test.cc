@@ -52,6 +52,26 @@ TEST_CASE("ranks of every level say where they stand when others wait for them")
   }
 }
 
+TEST_CASE("what comes together while its missing ranks are asked does not end the job") {
+  Network network({1, 1}, with_limits(milliseconds(0), milliseconds(1000)));
+  for (int round = 0; round < 2; ++round) {
+    const std::string name = "w" + std::to_string(round);
+    network.nodes[0]->submit(tensor(name), network.time);
+    network.settle();
+    network.time += milliseconds(1000);
+    network.conclude(0);  // asks
+    network.nodes[1]->submit(tensor(name), network.time);
+    network.settle();
+    network.time += milliseconds(250);
+    network.settle();
+    CHECK(network.stall_ends.empty());
+    CHECK(words_of(network.verdicts[1]) == (round == 0 ? "w0" : "w0|w1"));
+  }
+  network.nodes[0]->submit(tensor("v"), network.time);
+  pass(network, 6);
+  CHECK(network.stall_ends.size() == 1);
+}
+
 TEST_CASE("nobody is asked before something stalls") {
   Network network({2, 2}, with_limits(milliseconds(1000)));
   for (auto& node : network.nodes) {
@@ -129,6 +149,8 @@ TEST_CASE("a stall ends the job after its limit, in the same words everywhere, t
       CHECK(network.stall_ends[0].first == 0);
       const std::string words = network.stall_ends[0].second;
       CHECK(words.find("tensor 'w' has waited 2 s for ranks 0,4") == 0);
+      CHECK(words.find(": rank 0 is rank 0 of the test; rank 4 is rank 4 of the test.") !=
+            std::string::npos);
       CHECK(words.find("HVRUN_STALL_SHUTDOWN_SECONDS is 2 s") != std::string::npos);
       network.nodes[static_cast<std::size_t>(teller)]->end(words);
       network.settle();
