@@ -2,6 +2,7 @@
 #include "launcher/cli/env_command.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "launcher/cli/knobs.h"
 #include "src/base/text.h"
@@ -13,14 +14,33 @@ namespace {
 
 using Row = std::vector<std::string>;
 
+constexpr const char* kAlgorithm = "HVRUN_ALGORITHM";
+
+// A row for a value that is none, whose error is kept if it is the first.
+Row malformed_row(const Knob& knob, const Environment& environment, const Error& error,
+                  std::optional<Error>* trouble) {
+  if (!*trouble) trouble->emplace(error);
+  const std::string words = std::string("MALFORMED: ") + error.what();
+  for (const char* variable : {knob.name, knob.off_switch, knob.alias}) {
+    const std::string text = *variable ? environment.get_or(variable, "") : "";
+    if (!text.empty()) return {knob.name, printable(text), variable, words};
+  }
+  return {knob.name, "", "default", words};
+}
+
 void add_rows(const std::vector<Knob>& table, const Environment& environment,
-              std::vector<Row>* rows) {
+              std::vector<Row>* rows, std::optional<Error>* trouble) {
   const KnobReader reader(table, environment);
-  reader.check_all();
   for (const Knob& knob : table) {
-    const KnobValue value = reader.value(knob.name);
-    rows->push_back({knob.name, value.text.empty() ? "(unset)" : printable(value.text),
-                     value.origin, knob.summary});
+    try {
+      reader.check(knob);
+      const KnobValue value = reader.value(knob.name);
+      if (knob.name == std::string_view(kAlgorithm)) parse_algorithms(value.text);
+      rows->push_back({knob.name, value.text.empty() ? "(unset)" : printable(value.text),
+                       value.origin, knob.summary});
+    } catch (const Error& error) {
+      rows->push_back(malformed_row(knob, environment, error, trouble));
+    }
   }
 }
 
@@ -34,12 +54,12 @@ void add_vain_rows(const Environment& environment, std::vector<Row>* rows) {
 
 }  // namespace
 
-std::string env_table(const Environment& environment) {
+EnvTable env_table(const Environment& environment) {
+  std::optional<Error> trouble;
   std::vector<Row> rows{{"KNOB", "VALUE", "ORIGIN", "WHAT IT IS"}};
-  add_rows(launcher_knobs(), environment, &rows);
-  add_rows(runtime_knobs(), environment, &rows);
+  add_rows(launcher_knobs(), environment, &rows, &trouble);
+  add_rows(runtime_knobs(), environment, &rows, &trouble);
   add_vain_rows(environment, &rows);
-  parse_algorithms(KnobReader(runtime_knobs(), environment).text("HVRUN_ALGORITHM"));
   std::string text;
   std::size_t widths[3] = {};
   for (const Row& row : rows) {
@@ -51,12 +71,12 @@ std::string env_table(const Environment& environment) {
     text += row[3] + "\n";
   }
   for (const std::string& line : misspelt_variables(environment)) text += line + "\n";
-  return text;
+  return {text, trouble};
 }
 
 std::string env_algorithms(const Environment& environment) {
   const KnobReader reader(runtime_knobs(), environment);
-  return algorithms_text(parse_algorithms(reader.text("HVRUN_ALGORITHM")));
+  return algorithms_text(parse_algorithms(reader.text(kAlgorithm)));
 }
 
 }  // namespace hv::launcher

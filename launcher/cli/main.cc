@@ -66,12 +66,20 @@ int launch(const JobSpec& spec, const Environment& environment) {
   return supervise_job(spec, list, environment);
 }
 
+// With all of it in view a malformed one is the easier to mend.
+int print_env(const Environment& environment) {
+  const EnvTable table = env_table(environment);
+  const int code = print(table.text);
+  if (table.trouble) throw *table.trouble;
+  return code;
+}
+
 int run(const std::vector<std::string>& words) {
   const Environment environment = Environment::of_process();
   const CommandLine command = parse_command_line(words, environment, current_directory);
   if (const auto* text = std::get_if<PrintCommand>(&command)) return print(text->text);
   if (const auto* env = std::get_if<EnvCommand>(&command))
-    return print(env->shows_algorithms ? env_algorithms(environment) : env_table(environment));
+    return env->shows_algorithms ? print(env_algorithms(environment)) : print_env(environment);
   return launch(std::get<LaunchCommand>(command).spec, environment);
 }
 

@@ -36,6 +36,7 @@ std::string accepted_form(const Knob& knob) {
       if (*knob.form) return knob.form;
       return "a time such as 60, 0.5s or 500ms" + least_text(knob);
     case KnobType::kChoice:
+      if (*knob.form) return knob.form;
       return (std::strchr(knob.choices, '|') ? "one of " : "") +
              join(split(knob.choices, '|'), ", ");
     case KnobType::kInteger:
@@ -130,26 +131,28 @@ double KnobReader::seconds(const char* name) const {
   return *parsed;
 }
 
-void KnobReader::check_all() const {
-  for (const Knob& knob : table_) {
-    if (!*knob.default_text && value(knob.name).text.empty()) continue;
-    switch (knob.type) {
-      case KnobType::kText:
-      case KnobType::kChoice:
-        text(knob.name);
-        break;
-      case KnobType::kBool:
-        flag(knob.name);
-        break;
-      case KnobType::kInteger:
-      case KnobType::kBytes:
-        integer(knob.name);
-        break;
-      case KnobType::kSeconds:
-        seconds(knob.name);
-        break;
-    }
+void KnobReader::check(const Knob& knob) const {
+  if (!*knob.default_text && value(knob.name).text.empty()) return;
+  switch (knob.type) {
+    case KnobType::kText:
+    case KnobType::kChoice:
+      text(knob.name);
+      break;
+    case KnobType::kBool:
+      flag(knob.name);
+      break;
+    case KnobType::kInteger:
+    case KnobType::kBytes:
+      integer(knob.name);
+      break;
+    case KnobType::kSeconds:
+      seconds(knob.name);
+      break;
   }
+}
+
+void KnobReader::check_all() const {
+  for (const Knob& knob : table_) check(knob);
 }
 
 std::vector<std::string> misspelt_knobs(const std::vector<std::vector<Knob>>& tables,

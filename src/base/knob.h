@@ -27,7 +27,7 @@ struct Knob {
   const char* spellings = "";  // kChoice, other words for a choice: "warning=warn|fatal=error"
   double least_seconds = 0;    // kSeconds
   // kText, kSeconds: which words are accepted, and that in words: "a range of ports such as
-  // 20000-20099".
+  // 20000-20099". kChoice: the words alone.
   bool (*accepts)(const std::string&) = nullptr;
   const char* form = "";
   // "HOROVOD_STALL_CHECK_DISABLE": where that says yes and name is unset, the value is 0.
@@ -52,6 +52,7 @@ class KnobReader {
   bool flag(const char* name) const;
   std::int64_t integer(const char* name) const;  // kInteger, kBytes ("64M", "1GiB")
   double seconds(const char* name) const;        // "60", "0.5", "500ms"
+  void check(const Knob& knob) const;            // of the table
   // Parses every knob of the table once, so that a malformed one is told at the start.
   void check_all() const;
 

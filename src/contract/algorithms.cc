@@ -58,6 +58,17 @@ std::string known_words() {
   return join(words, ", ");
 }
 
+// ", did you mean cross:ring?": of that name for another collective, or spelt nearly so.
+std::string guess_text(const AlgorithmWish& wish) {
+  std::vector<std::string> words;
+  for (const AlgorithmRow& row : algorithm_table()) {
+    words.push_back(std::string(row.collective) + ":" + row.name);
+    if (row.name == wish.name) return ", did you mean " + words.back() + "?";
+  }
+  const auto guess = nearest(wish.collective + ":" + wish.name, words);
+  return guess ? ", did you mean " + *guess + "?" : "";
+}
+
 AlgorithmWish parse_wish(const std::string& word) {
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorKind::kUsage, "HVRUN_ALGORITHM: '" + printable(word) + "' " + why,
@@ -79,7 +90,7 @@ AlgorithmWish parse_wish(const std::string& word) {
   const auto& table = algorithm_table();
   if (std::none_of(table.begin(), table.end(),
                    [&](const AlgorithmRow& row) { return is_row_of(row, wish); }))
-    refuse("names no algorithm");
+    refuse("names no algorithm" + guess_text(wish));
   return wish;
 }
 

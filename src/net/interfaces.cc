@@ -90,6 +90,7 @@ std::optional<InterfaceFilter::Item> InterfaceFilter::parse_item(std::string_vie
 
 std::optional<InterfaceFilter> InterfaceFilter::parse(std::string_view text) {
   InterfaceFilter filter;
+  filter.text_ = text;
   if (text.empty()) return filter;
   const bool excludes_all = text.front() == '^';
   if (excludes_all) text.remove_prefix(1);

@@ -44,6 +44,7 @@ class InterfaceFilter {
   // An item that is no exclusion asks for it: then its kind tells nothing against it.
   bool names(const InterfaceAddress& address) const;
   bool is_empty() const { return items_.empty(); }
+  const std::string& text() const { return text_; }  // as it was given
 
  private:
   struct Item {
@@ -57,6 +58,7 @@ class InterfaceFilter {
   static std::optional<Item> parse_item(std::string_view text, bool is_excluded);
 
   std::vector<Item> items_;
+  std::string text_;
 };
 
 // Those that the filter allows, in the order in which they are best tried. What it names itself

@@ -88,6 +88,26 @@ def test_a_knob_below_its_least_value_is_an_error_that_names_it(hvrun, words):
     assert b"HVRUN_LOST_AFTER is '0.1'" in result.stderr and b"at least 0.5 s" in result.stderr
 
 
+def test_env_shows_the_whole_table_beside_a_malformed_knob(hvrun):
+    result = run(hvrun, "env", HVRUN_GRACE="7", HVRUN_STALL_SECONDS="soon", HVRUN_ALGORITHM="allreduce:ring")
+    assert result.returncode == 2
+    rows = {line.split()[0]: line.split(maxsplit=3) for line in result.stdout.decode().splitlines()}
+    assert rows["HVRUN_GRACE"][1:3] == ["7", "HVRUN_GRACE"]
+    assert rows["HVRUN_STALL_SECONDS"][1:3] == ["soon", "HVRUN_STALL_SECONDS"]
+    assert rows["HVRUN_STALL_SECONDS"][3].startswith("MALFORMED: HVRUN_STALL_SECONDS is 'soon': not a time")
+    assert rows["HVRUN_ALGORITHM"][3].startswith("MALFORMED: HVRUN_ALGORITHM: 'allreduce:ring' names no algorithm")
+    assert result.stderr.count(b"hvrun: error:") == 1 and b"HVRUN_STALL_SECONDS is 'soon'" in result.stderr
+
+
+def test_what_an_algorithm_or_a_backend_was_meant_to_be_is_told(hvrun):
+    result = run(hvrun, "env", HVRUN_ALGORITHM="allreduce:ring")
+    assert b"'allreduce:ring' names no algorithm, did you mean cross:ring?" in result.stderr
+    result = run(hvrun, "env", HVRUN_ALGORITHM="cross:halfing@1M")
+    assert b"did you mean cross:halving?" in result.stderr
+    result = run(hvrun, "true", HVRUN_BACKEND="nccl")
+    assert b"HVRUN_BACKEND is 'nccl': not native, the only backend that this libhvrun has yet" in result.stderr
+
+
 def test_a_malformed_knob_of_the_ranks_is_told_once_and_before_the_start(hvrun, tmp_path):
     result = run(hvrun, "-np", "2", "-x", "HVRUN_FUSION_THRESHOLD=64X", "touch", tmp_path / "started")
     assert result.returncode == 2

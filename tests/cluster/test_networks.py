@@ -85,7 +85,7 @@ def test_interfaces_choose_the_network(make_cluster, sums):
     for good in ("eth-inner", "10.77.1.0/24", "^eth-lan,lo", "eth-*,!10.77.0.0/24"):
         expect_good(hosts.run(job, env={"HVRUN_INTERFACES": good}, timeout=60))
     expect_words(hosts.run(job, env={"HVRUN_INTERFACES": "eth-third"}, timeout=60),
-                 "HVRUN_INTERFACES allows none", "eth-lan 10.77.0.", "eth-inner 10.77.1.")
+                 "HVRUN_INTERFACES=eth-third allows none", "eth-lan 10.77.0.", "eth-inner 10.77.1.")
 
 
 def test_an_error_lists_each_address_with_its_reason(make_cluster, sums):

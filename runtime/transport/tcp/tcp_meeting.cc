@@ -117,8 +117,9 @@ Status TcpMeeting::choose_own_addresses(std::vector<InterfaceAddress>* chosen) c
   *chosen = choose_addresses(all, settings_.interfaces);
   if (!chosen->empty() || settings_.interfaces.is_empty()) return Status::success();
   return {StatusCode::kSystem,
-          "connect the hosts: HVRUN_INTERFACES allows none of this host's addresses (" +
-              describe(all) + "); name one of these interfaces or their subnets"};
+          "connect the hosts: HVRUN_INTERFACES=" + printable(settings_.interfaces.text()) +
+              " allows none of this host's addresses (" + describe(all) +
+              "); name one of these interfaces or their subnets"};
 }
 
 Status TcpMeeting::listen(std::string* card) {

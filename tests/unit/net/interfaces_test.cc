@@ -75,6 +75,10 @@ TEST_CASE("a list names interfaces and subnets, and excludes with ! or ^") {
   }
 }
 
+TEST_CASE("a list is told as it was given") {
+  CHECK(InterfaceFilter::parse("^docker0,10.1.0.0/16")->text() == "^docker0,10.1.0.0/16");
+}
+
 TEST_CASE("a list with an empty item, a star inside or a subnet that makes no sense is refused") {
   for (const char* bad :
        {",", "eth0,", "!", "^", "*", "e*h0", "10.0.0.0/33", "10.0.0/8", "fd00::/129", "10.0.0.0/-1",

@@ -490,7 +490,7 @@ TEST_CASE("HVRUN_INTERFACES that allows no address is an error that lists what t
   std::string card;
   const Status status = meeting.listen(&card);
   CHECK_FALSE(status.ok());
-  CHECK(status.message.find("HVRUN_INTERFACES") != std::string::npos);
+  CHECK(status.message.find("HVRUN_INTERFACES=nosuch0 allows none") != std::string::npos);
   CHECK(status.message.find("lo 127.0.0.1") != std::string::npos);
 }
 
