@@ -30,6 +30,16 @@ foreach(_section 1 3 7)
   install(FILES ${_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${_section})
 endforeach()
 
+# man hvrun_enqueue, and so on for every function: a page that says where they are described.
+set(_header ${PROJECT_SOURCE_DIR}/runtime/include/hvrun/hvrun.h)
+set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${_header})
+file(STRINGS ${_header} _declarations REGEX "^HVRUN_API.*hvrun_[a-z_]+\\(")
+foreach(_declaration ${_declarations})
+  string(REGEX REPLACE ".*(hvrun_[a-z_]+)\\(.*" "\\1" _function "${_declaration}")
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/man3/${_function}.3 CONTENT ".so man3/hvrun.3\n" @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/man3/${_function}.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
+endforeach()
+
 # The pages keep their links: to each other, and by a symbolic link beside them to the installed examples.
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR}

@@ -73,6 +73,14 @@ def test_everything_lies_where_it_belongs(prefix):
         assert found(prefix, name).exists()
 
 
+def test_every_function_has_a_page_of_its_name(prefix):
+    functions = re.findall(r"^HVRUN_API.*?(hvrun_\w+)\(", (SOURCE / "runtime/include/hvrun/hvrun.h").read_text(), re.MULTILINE)
+    assert "hvrun_enqueue" in functions and len(functions) > 25
+    pages = {path.name for path in (prefix / "share/man/man3").iterdir()}
+    assert pages == {"hvrun.3", *(f"{function}.3" for function in functions)}
+    assert (prefix / "share/man/man3/hvrun_wait.3").read_text() == ".so man3/hvrun.3\n"
+
+
 def test_the_installed_launcher_runs_from_any_directory(prefix, user):
     assert run(prefix / "bin/hvrun", "-np", "2", "--no-label", "pwd", cwd=user).split() == [str(user)] * 2
 

@@ -29,6 +29,7 @@ class Header:
         self.statuses = {name for body, enum in enums if enum == "hvrun_status" for name in re.findall(r"\bHVRUN_\w+", body)}
         structs = re.findall(r"typedef struct \w+ \{(.*?)\} (\w+);", text, re.DOTALL)
         self.fields = {name: re.findall(r"(\w+);", body) for body, name in structs}
+        self.declarations = {name: {" ".join(field.split()) for field in body.split(";")} - {""} for body, name in structs}
         self.types = set(re.findall(r"typedef [^;{]*?(\w+);", text)) | set(self.fields) | {enum for _, enum in enums if enum}
 
 
@@ -68,6 +69,10 @@ def differences(header, page, knobs):
     for name in sorted(header.types):
         if name not in words_after("Vt", page) | words_after("Ft", page) | set(re.findall(r"\w+", of("SYNOPSIS"))):
             yield f"type {name}: nowhere"
+    shown = Header(of("SYNOPSIS")).declarations
+    for struct, fields in header.declarations.items():
+        for field in sorted(fields ^ shown.get(struct, set())):
+            yield f"field '{field}' of {struct}: not alike in SYNOPSIS and hvrun.h"
     for struct, fields in header.fields.items():
         described = set().union(*(words_after("Fa", of(part)) for part in FIELDS_STAND_IN.get(struct, ())))
         for field in fields:

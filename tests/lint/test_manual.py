@@ -23,6 +23,12 @@ HVRUN_API hvrun_status hvrun_go(hvrun_context* context,
 PAGE = """.Sh NAME
 .Nm hvrun_go ,
 .Sh SYNOPSIS
+.Bd -literal
+typedef struct hvrun_result {
+  size_t struct_size;
+  const int64_t* shape;
+} hvrun_result;
+.Ed
 .Ft hvrun_status
 .Fn hvrun_go "hvrun_context *context" "hvrun_result *result"
 .Sh DESCRIPTION
@@ -62,6 +68,8 @@ def test_a_whole_page_has_no_differences():
     (".It Dv HVRUN_ERROR_BAD\n", "status HVRUN_ERROR_BAD: not in RETURN VALUES"),
     (".Dv HVRUN_FLAG , HVRUN_MADE_INIT\n", "constant HVRUN_FLAG: not in DESCRIPTION"),
     (" , shape", "field shape of hvrun_result: not in Operations"),
+    ("  const int64_t* shape;\n", "field 'const int64_t* shape' of hvrun_result: not alike in SYNOPSIS and hvrun.h"),
+    ("const int64_t*", "field 'const int64_t* shape' of hvrun_result: not alike in SYNOPSIS and hvrun.h"),
     (".It Ev HVRUN_KNOB\n", "knob HVRUN_KNOB: not in ENVIRONMENT"),
     (".Ft hvrun_status\n", "type hvrun_status: nowhere"),
 ])
