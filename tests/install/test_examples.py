@@ -51,7 +51,7 @@ def test_fused_allreduce_builds_and_runs(built):
     assert sorted(out.splitlines()) == [f"rank {rank} of 2: 64 gradients of 176000 elements are averaged" for rank in range(2)]
 
 
-@pytest.mark.parametrize("source", ["hello_ranks.c", "pipeline.c", "process_sets.c", "fused_allreduce.cc"])
+@pytest.mark.parametrize("source", ["hello_ranks.c", "pipeline.c", "process_sets.c", "fused_allreduce.cc", "reductions.c", "exchanges.c"])
 def test_each_builds_and_runs_by_the_lines_at_its_top(built, tmp_path, source):
     """With a library that no system folder holds and no variable names, as after an install into ~/.local."""
     prefix, _ = built
@@ -64,6 +64,15 @@ def test_each_builds_and_runs_by_the_lines_at_its_top(built, tmp_path, source):
     run("sh", "-c", compile_words, cwd=tmp_path, env=environment)
     del environment["PKG_CONFIG_PATH"]
     assert run("sh", "-c", re.sub(r"-np \d", "-np 2", start), cwd=tmp_path, env=environment).count("\n") == 2
+
+
+def test_reductions_and_exchanges_build_and_run(built, tmp_path):
+    prefix, build = built
+    out = run(prefix / "bin/hvrun", "-np", "3", "--no-label", build / "reductions", cwd="/")
+    assert sorted(out.splitlines()) == [f"rank {rank} of 3: every reduction is right" for rank in range(3)]
+    out = run(prefix / "bin/hvrun", "-np", "3", "--no-label", build / "exchanges", tmp_path / "%r.json", cwd="/")
+    assert sorted(out.splitlines()) == [f"rank {rank} of 3: every exchange is right" for rank in range(3)]
+    assert all("ALLTOALL" in (tmp_path / f"{rank}.json").read_text() for rank in range(3))
 
 
 def test_train_digits_builds_and_finds_its_installed_data(built):
