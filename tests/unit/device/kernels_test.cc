@@ -13,29 +13,13 @@
 
 #include "runtime/device/half.h"
 #include "runtime/device/kernels.h"
+#include "tests/unit/device/random_tensors.h"
 
 namespace hv::runtime {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
 const std::vector<Reduction> kReductions = {Reduction::kSum, Reduction::kAverage, Reduction::kMin,
                                             Reduction::kMax, Reduction::kProduct};
-
-Bytes random_bytes(std::size_t size, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  Bytes bytes(size);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  return bytes;
-}
-
-// Random bits make any float, infinities and NaNs among them; a bool is 0 or 1.
-Bytes random_tensor(ElementType type, std::size_t count, std::uint64_t seed) {
-  Bytes bytes = random_bytes(count * element_size(type), seed);
-  if (type == ElementType::kBool)
-    for (std::byte& byte : bytes) byte &= std::byte{1};
-  return bytes;
-}
 
 std::string difference(ElementType type, const Bytes& a, const Bytes& b) {
   for (std::size_t at = 0; at < a.size(); at += element_size(type)) {
@@ -487,114 +471,6 @@ TEST_CASE("copies are whole at any offset and length") {
       }
     }
   }
-}
-
-namespace {
-
-DotSums dots_with(const Kernels& kernels, ElementType type, const Bytes& a, const Bytes& b,
-                  std::size_t first) {
-  const std::size_t size = element_size(type), count = a.size() / size;
-  DotSums sums;
-  const DotKernel dot = kernels.dot[static_cast<int>(type)];
-  if (first > 0) dot(a.data(), b.data(), first, &sums);
-  dot(a.data() + first * size, b.data() + first * size, count - first, &sums);
-  return sums;
-}
-
-bool are_same(const DotSums& a, const DotSums& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
-
-}  // namespace
-
-TEST_CASE("dot products and blends have the same bits in portable and AVX2, however they are cut") {
-  const Kernels* const fast = avx2_kernels() ? avx2_kernels() : &portable_kernels();
-  for (const ElementType type : {ElementType::kFloat16, ElementType::kBfloat16,
-                                 ElementType::kFloat32, ElementType::kFloat64}) {
-    for (const std::size_t count : {1, 7, 8, 513, 5003}) {
-      CAPTURE(element_type_name(type));
-      CAPTURE(count);
-      Bytes a = random_tensor(type, count, 1), b = random_tensor(type, count, 2);
-      // No NaNs here: which payload survives a sum is no promise of the dot products.
-      for (Bytes* bytes : {&a, &b})
-        for (std::size_t at = element_size(type) - 1; at < bytes->size(); at += element_size(type))
-          (*bytes)[at] &= std::byte{0xbb};
-      const DotSums whole = dots_with(portable_kernels(), type, a, b, 0);
-      CHECK(are_same(whole, dots_with(*fast, type, a, b, 0)));
-      CHECK(are_same(whole, dots_with(*fast, type, a, b, count / 2 / kDotLanes * kDotLanes)));
-      Bytes blended[2] = {Bytes(a.size()), a};
-      portable_kernels().blend[static_cast<int>(type)](blended[0].data(), a.data(), b.data(), count,
-                                                       0.3, -0.7);
-      fast->blend[static_cast<int>(type)](blended[1].data(), blended[1].data(), b.data(), count,
-                                          0.3, -0.7);
-      CHECK(blended[0] == blended[1]);
-    }
-  }
-}
-
-TEST_CASE("dot products and blends have the same bits at any address") {
-  for (const ElementType type : {ElementType::kFloat16, ElementType::kBfloat16,
-                                 ElementType::kFloat32, ElementType::kFloat64}) {
-    const std::size_t count = 1203, bytes = count * element_size(type),
-                      row = static_cast<std::size_t>(type);
-    const Bytes a(bytes + 1, std::byte{0x31}), b(bytes + 1, std::byte{0x32});  // alike everywhere
-    Bytes even(bytes), odd(bytes + 1);
-    for (const Kernels* kernels : usable_kernels()) {
-      DotSums even_sums, odd_sums;
-      kernels->dot[row](a.data(), b.data(), count, &even_sums);
-      kernels->dot[row](a.data() + 1, b.data() + 1, count, &odd_sums);
-      CHECK(are_same(even_sums, odd_sums));
-      kernels->blend[row](even.data(), a.data(), b.data(), count, 0.3, -0.7);
-      kernels->blend[row](odd.data() + 1, a.data() + 1, b.data() + 1, count, 0.3, -0.7);
-      CHECK(std::memcmp(odd.data() + 1, even.data(), bytes) == 0);
-    }
-  }
-}
-
-TEST_CASE("dot products are summed in float64, and a blend rounds once") {
-  const std::vector<float> a = {1e10f, 1.0f, 2.0f}, b = {1e10f, 3.0f, 0.5f};
-  DotSums sums;
-  best_kernels().dot[static_cast<int>(ElementType::kFloat32)](a.data(), b.data(), 3, &sums);
-  CHECK(sums.ab[0] + sums.ab[1] + sums.ab[2] == 1e20 + 3.0 + 1.0);
-  CHECK(sums.ab[1] == 3.0);
-  CHECK(sums.aa[2] == 4.0);
-  CHECK(sums.bb[2] == 0.25);
-  std::vector<float> blended(3);
-  best_kernels().blend[static_cast<int>(ElementType::kFloat32)](blended.data(), a.data(), b.data(),
-                                                                3, 0.5, 2.0);
-  CHECK(blended == std::vector<float>{2.5e10f, 6.5f, 2.0f});
-}
-
-TEST_CASE(
-    "packing for the wire has the same bits in portable and AVX2, and rounds what it scaled") {
-  const Kernels* const fast = avx2_kernels() ? avx2_kernels() : &portable_kernels();
-  for (const ElementType type : {ElementType::kFloat32, ElementType::kFloat64}) {
-    for (const Compression compression : {Compression::kFloat16, Compression::kBfloat16}) {
-      for (const double factor : {1.0, 1.0 / 3}) {
-        const std::size_t count = 5003;
-        const int row = static_cast<int>(type), column = static_cast<int>(compression);
-        const Bytes values = random_tensor(type, count, 7);
-        Bytes packed[2], unpacked[2];
-        for (const Kernels* kernels : {&portable_kernels(), fast}) {
-          const int which = kernels == fast ? 1 : 0;
-          packed[which].resize(2 * count);
-          unpacked[which].resize(values.size());
-          kernels->pack[row][column](packed[which].data(), values.data(), count, factor);
-          kernels->unpack[row][column](unpacked[which].data(), packed[which].data(), count);
-        }
-        if (fast == &portable_kernels()) packed[0] = packed[1], unpacked[0] = unpacked[1];
-        CHECK(packed[0] == packed[1]);
-        CHECK(unpacked[0] == unpacked[1]);
-      }
-    }
-  }
-  const float given[3] = {1.0f, 3e5f, -0.1f};
-  std::uint16_t half[3];
-  float back[3];
-  const int row = static_cast<int>(ElementType::kFloat32);
-  best_kernels().pack[row][static_cast<int>(Compression::kFloat16)](half, given, 3, 0.5);
-  best_kernels().unpack[row][static_cast<int>(Compression::kFloat16)](back, half, 3);
-  CHECK(back[0] == 0.5f);
-  CHECK(std::isinf(back[1]));
-  CHECK(back[2] == float_from_half(half_from_float(-0.05f)));
 }
 
 }  // namespace hv::runtime

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The kernels' unit test for 64-bit ARM: compiled by the distribution's cross compiler, run by qemu.
+# The kernels' unit tests for 64-bit ARM: compiled by the distribution's cross compiler, run by qemu.
 # SPDX-License-Identifier: Apache-2.0
 #
 # usage: neon_under_qemu.sh SOURCE_FOLDER SCRATCH_FOLDER. Exit code 77: skipped, the reason is printed.
@@ -13,6 +13,7 @@ for program in $compiler $emulator; do
 done
 mkdir -p "$scratch"
 cd "$scratch"
+rm -f ./*.o  # an older run may have made others
 compile() { # NAME SOURCE OPTIONS...: NAME.o; through ccache, where there is one
   name=$1 file=$2
   shift 2
@@ -27,7 +28,9 @@ for part in kernel_list element_type; do compile $part runtime/device/$part.cc -
 compile main tests/unit/main.cc -O0
 # The cross compiler does not look where Debian puts doctest.
 ln -sfn /usr/include/doctest doctest
-compile test tests/unit/device/kernels_test.cc -O0 -I"$scratch"
+for test in kernels vector_kernels; do
+  compile ${test}_test tests/unit/device/${test}_test.cc -O0 -I"$scratch"
+done
 $compiler -static ./*.o -o kernels_test
 # Fewer sizes than on this processor itself.
 HVRUN_TEST_EMULATED=1 $emulator ./kernels_test
