@@ -3,12 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <sched.h>
-
 #include <cstdlib>
 
-#include "runtime/transport/shm/host_memory.h"
 #include "tests/ranks/collective_checks.h"
+#include "tests/ranks/seeded_yields.h"
 
 namespace hv::runtime {
 namespace {
@@ -25,18 +23,6 @@ int scaled(int count) {
   const double scale = text != nullptr ? std::atof(text) : 1;
   return std::max(1, static_cast<int>(count * (scale > 0 ? scale : 1)));
 }
-
-// Yields at one access to a flag in sixteen, as the seed says: threads meet in orders that idle
-// cores hide.
-thread_local std::uint32_t yield_state = 1;
-void yield_by_seed() {
-  yield_state = yield_state * 1664525 + 1013904223;
-  if (yield_state >> 28 == 0) ::sched_yield();
-}
-struct SeededYields {
-  SeededYields() { flag_access_hook = yield_by_seed; }
-  ~SeededYields() { flag_access_hook = nullptr; }
-};
 
 }  // namespace
 
@@ -232,7 +218,7 @@ TEST_CASE("collectives in flight together complete whatever order each rank adva
 }
 
 TEST_CASE("random operations equal the reference while threads yield at flags") {
-  const SeededYields yields;
+  const SeededYields yields(17);
   const int rounds = scaled(60);
   for (const JobShape& shape : all_shapes()) {
     CAPTURE(name_of(shape));
@@ -241,7 +227,6 @@ TEST_CASE("random operations equal the reference while threads yield at flags") 
       options.kind = kind;
       options.deadline = std::chrono::seconds(240);
       run_ranks(shape, options, [&](RankContext& context) {
-        yield_state = static_cast<std::uint32_t>(context.rank) + 17;
         for (int i = 0; i < rounds; ++i)
           run_and_verify(context, make_random(context, 5000 + static_cast<std::uint64_t>(i)));
       });

@@ -98,7 +98,9 @@ std::uint32_t HostMemory::value() const {
 
 void HostMemory::wait(std::uint32_t seen, TimePoint deadline) {
   RankState& state = state_of(index_);
+  at_flag_access();
   state.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  at_flag_access();
   if (state.bell.load(std::memory_order_seq_cst) == seen) {
     const auto left =
         std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - now()).count();
@@ -106,6 +108,7 @@ void HostMemory::wait(std::uint32_t seen, TimePoint deadline) {
       const auto capped = std::min<std::int64_t>(left, 3600LL * 1000000000);
       const timespec limit{static_cast<time_t>(capped / 1000000000),
                            static_cast<long>(capped % 1000000000)};
+      at_flag_access();
       ::syscall(SYS_futex, &state.bell, FUTEX_WAIT, seen, &limit, nullptr, 0);
     }
   }
@@ -116,6 +119,7 @@ void HostMemory::ring(int local) {
   at_flag_access();
   RankState& state = state_of(local);
   state.bell.fetch_add(1, std::memory_order_seq_cst);
+  at_flag_access();
   if (state.sleepers.load(std::memory_order_seq_cst) != 0)
     ::syscall(SYS_futex, &state.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
@@ -127,15 +131,18 @@ void HostMemory::ring_others() {
 
 void HostMemory::publish_loss(int global_rank, const std::string& reason) {
   std::uint32_t none = 0;
+  at_flag_access();
   if (!loss_->stage.compare_exchange_strong(none, 1)) return;
   loss_->rank = global_rank;
   const std::size_t size = reason.copy(loss_->reason, sizeof loss_->reason - 1);
   loss_->reason[size] = '\0';
+  at_flag_access();
   loss_->stage.store(2, std::memory_order_release);
   ring_others();
 }
 
 bool HostMemory::read_loss(int* global_rank, std::string* reason) const {
+  at_flag_access();
   if (loss_->stage.load(std::memory_order_acquire) != 2) return false;
   *global_rank = loss_->rank;
   reason->assign(loss_->reason, ::strnlen(loss_->reason, sizeof loss_->reason));
@@ -156,6 +163,7 @@ std::byte* HostMemory::pipe_bytes(PipeKind kind, int from, int to) const {
 }
 
 void HostMemory::mark_arrival(int to, int from) {
+  at_flag_access();
   state_of(to).arrivals[from / 64].fetch_or(1ULL << (from % 64), std::memory_order_acq_rel);
   ring(to);
 }
@@ -163,9 +171,11 @@ void HostMemory::mark_arrival(int to, int from) {
 int HostMemory::take_arrival() {
   RankState& state = state_of(index_);
   for (int word = 0; word * 64 < geometry_.ranks; ++word) {
+    at_flag_access();
     const std::uint64_t bits = state.arrivals[word].load(std::memory_order_relaxed);
     if (bits == 0) continue;
     const int bit = __builtin_ctzll(bits);
+    at_flag_access();
     state.arrivals[word].fetch_and(~(1ULL << bit), std::memory_order_acq_rel);
     return word * 64 + bit;
   }

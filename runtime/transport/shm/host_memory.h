@@ -107,13 +107,21 @@ class HostMemory : public Doorbell {
   void ring_others();
 
   // Presence, as every rank of the host sees it.
-  void set_left() { state_of(index_).left.store(1, std::memory_order_release); }
+  void set_left() {
+    at_flag_access();
+    state_of(index_).left.store(1, std::memory_order_release);
+  }
   bool has_left(int local) const {
+    at_flag_access();
     return state_of(local).left.load(std::memory_order_acquire) != 0;
   }
   // A sign of life, counted.
-  void beat() { state_of(index_).beats.fetch_add(1, std::memory_order_relaxed); }
+  void beat() {
+    at_flag_access();
+    state_of(index_).beats.fetch_add(1, std::memory_order_relaxed);
+  }
   std::uint32_t beats_of(int local) const {
+    at_flag_access();
     return state_of(local).beats.load(std::memory_order_relaxed);
   }
   // The first loss that any rank of this host learnt of; later ones are not recorded.

@@ -23,6 +23,7 @@ class ShmTransport::Pipe : public Channel {
         in_bytes_(memory.pipe_bytes(kind, peer, memory.index())) {}
 
   std::size_t writable() const override {
+    at_flag_access();
     const auto used = out_.written.load(std::memory_order_relaxed) -
                       out_.consumed.load(std::memory_order_acquire);
     return capacity_ - std::min<std::size_t>(used, capacity_);
@@ -35,6 +36,7 @@ class ShmTransport::Pipe : public Channel {
     const std::size_t first = std::min(size, capacity_ - at);
     std::memcpy(out_bytes_ + at, bytes, first);
     std::memcpy(out_bytes_, static_cast<const std::byte*>(bytes) + first, size - first);
+    at_flag_access();
     out_.written.store(written + size, std::memory_order_release);
     if (is_control_) {
       memory_.mark_arrival(peer_, memory_.index());
@@ -44,6 +46,7 @@ class ShmTransport::Pipe : public Channel {
   }
 
   std::span<const std::byte> readable() const override {
+    at_flag_access();
     const std::uint64_t consumed = in_.consumed.load(std::memory_order_relaxed);
     const std::size_t waiting = in_.written.load(std::memory_order_acquire) - consumed;
     const std::size_t at = consumed % capacity_;
@@ -52,8 +55,10 @@ class ShmTransport::Pipe : public Channel {
 
   // The writer may be asleep with more to send.
   void consume(std::size_t size) override {
+    at_flag_access();
     const std::uint64_t consumed = in_.consumed.load(std::memory_order_relaxed);
     const bool was_full = in_.written.load(std::memory_order_acquire) - consumed > capacity_ / 2;
+    at_flag_access();
     in_.consumed.store(consumed + size, std::memory_order_release);
     if (was_full) memory_.ring(peer_);
   }

@@ -19,8 +19,10 @@ void SlotRings::ring_others() {
 
 // The slots keep their bytes: nobody reads one before it has been written again.
 void SlotRings::clear() {
-  for (int line = 0; line < kRings * kFlags; ++line)
+  for (int line = 0; line < kRings * kFlags; ++line) {
+    at_flag_access();
     cells_[static_cast<std::size_t>(index_)].flags[line].blocks.store(0, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace hv::runtime

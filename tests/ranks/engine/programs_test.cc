@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "tests/ranks/engine/processes.h"
 #include "tests/ranks/engine/random_program.h"
+#include "tests/ranks/seeded_yields.h"
 
 using namespace hv;
 using namespace hv::runtime;
@@ -236,7 +238,10 @@ Environment knobs_of(std::uint64_t seed) {
   return knobs;
 }
 
+// In every second program the threads yield at flags; by seed / 2, so in those over a memfd too.
 void play_as_threads(const JobShape& shape, std::uint64_t seed) {
+  std::optional<SeededYields> yields;
+  if (seed / 2 % 2 == 1) yields.emplace(static_cast<std::uint32_t>(seed));
   JobOptions options;
   options.shape = shape;
   options.kind = seed % 2 == 0 ? RankKind::kThreadsOneMapping : RankKind::kThreadsMemfd;
