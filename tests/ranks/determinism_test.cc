@@ -7,10 +7,11 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "runtime/device/half.h"
-#include "tests/ranks/collective_checks.h"
+#include "tests/ranks/in_heap.h"
 
 namespace hv::runtime {
 namespace {
@@ -113,9 +114,19 @@ struct Layout {
   bool is_fused, is_in_place;
 };
 
+enum class Memory { kPrivate, kHeap };
+
+Status run_in(RankContext& context, CollectiveRequest request, Memory memory) {
+  if (memory == Memory::kPrivate) return context.run(request);
+  const InHeap moved(context, request, request.segments.size());
+  const Status status = context.run(request);
+  moved.bring_back();
+  return status;
+}
+
 // The bytes of the result over all ranks, reduced as one request, or one for each piece.
 Bytes reduce_in_layout(RankContext& context, CollectiveRequest request, Bytes input,
-                       const Layout& layout) {
+                       const Layout& layout, Memory memory) {
   Bytes output(input.size());
   Bytes& target = layout.is_in_place ? input : output;
   std::size_t at = 0;
@@ -123,10 +134,10 @@ Bytes reduce_in_layout(RankContext& context, CollectiveRequest request, Bytes in
     request.segments.push_back({&input[at], &target[at], static_cast<std::int64_t>(piece)});
     at += piece * element_size(request.type);
     if (layout.is_fused) continue;
-    require(context.run(request).ok(), "allreduce");
+    require(run_in(context, request, memory).ok(), "allreduce");
     request.segments.clear();
   }
-  if (layout.is_fused) require(context.run(request).ok(), "fused allreduce");
+  if (layout.is_fused) require(run_in(context, request, memory).ok(), "fused allreduce");
   return target;
 }
 
@@ -145,19 +156,32 @@ class FirstBits {
   std::map<std::string, Bytes> results_;
 };
 
-// Runs all cases in all layouts, with small slots and with large ones: the bits must be the same.
+// How a job reduces: what is in small slots, in large ones, or in no slot must have the same bits.
+struct Way {
+  std::size_t slot_bytes;
+  Memory memory;
+};
+
+// Runs all cases in all layouts, and in all ways that there are on that shape.
 void check_bits(const JobShape& shape, const std::vector<DelicateCase>& cases, std::size_t count,
                 const std::vector<Layout>& layouts) {
+  std::vector<Way> ways = {{4096, Memory::kPrivate}, {131072, Memory::kPrivate}};
+  if (shape.size() == 1) ways.push_back({131072, Memory::kHeap});
   FirstBits bits;
-  for (const std::size_t slot : {4096, 131072}) {
+  for (const Way& way : ways) {
     RunOptions options;
-    options.config.slot_bytes = slot;
+    options.config.slot_bytes = way.slot_bytes;
+    if (way.memory == Memory::kHeap) {
+      options.config.heap_bytes = 16 << 20;
+      options.algorithms = "allreduce:inplace";
+    }
     run_ranks(shape, options, [&](RankContext& context) {
       for (const DelicateCase& each : cases) {
         context.at(name_of(each));
         const Bytes input = delicate(each, count, context.rank);
+        const CollectiveRequest request = request_of(each, context.size);
         for (const Layout& layout : layouts)
-          bits.check(each, reduce_in_layout(context, request_of(each, context.size), input, layout),
+          bits.check(each, reduce_in_layout(context, request, input, layout, way.memory),
                      context.rank);
       }
     });
@@ -166,7 +190,7 @@ void check_bits(const JobShape& shape, const std::vector<DelicateCase>& cases, s
 
 }  // namespace
 
-TEST_CASE("a sum has the same bits whatever the fusion, the slots, the order and the run") {
+TEST_CASE("a sum has the same bits whatever the fusion, the slots, the memory and the run") {
   std::vector<Layout> layouts;
   for (const std::vector<std::size_t>& pieces : std::vector<std::vector<std::size_t>>{
            {30000}, {1, 29999}, {10000, 10000, 10000}, {3, 5, 7, 11000, 18985}, {29000, 1000}}) {
@@ -180,7 +204,7 @@ TEST_CASE("a sum has the same bits whatever the fusion, the slots, the order and
   }
 }
 
-TEST_CASE("every reduction of every float has the same bits whatever the fusion and the slots") {
+TEST_CASE("every reduction of every float has the same bits whatever the fusion and the memory") {
   const std::vector<Layout> layouts = {{{9001}, true, false},
                                        {{9001}, true, true},
                                        {{1, 4000, 5000}, true, false},

@@ -2,65 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <cstring>
-#include <string>
+#include <algorithm>
+#include <memory>
+#include <span>
 #include <vector>
 
-#include "runtime/transport/shm/slot_rings.h"
-#include "runtime/transport/transport.h"
-#include "tests/ranks/collective_checks.h"
+#include "tests/ranks/in_heap.h"
+#include "tests/ranks/seeded_yields.h"
 
 namespace hv::runtime {
 namespace {
 
-SlotRings& host_of(const RankContext& context) { return context.fabric.data_plane()->host(); }
-
-// The memory of an operation's segments moved into the rank's heap while it runs.
-class InHeap {
- public:
-  // misaligned: bytes by which each begins behind a page's start. Every `every`-th segment moves.
-  InHeap(const RankContext& context, CheckedOperation& operation, std::size_t misaligned,
-         std::size_t every = 1)
-      : heap_(*host_of(context).memory().own_heap()), misaligned_(misaligned) {
-    const std::size_t element = element_size(operation.request.type);
-    std::size_t index = 0;
-    for (Segment& segment : operation.request.segments) {
-      if (index++ % every != 0) continue;
-      const std::size_t bytes = static_cast<std::size_t>(segment.count) * element;
-      if (bytes == 0) continue;  // nobody looks where nothing lies
-      Moved moved{segment.output, nullptr, nullptr, bytes};
-      moved.input = heap_.allocate(bytes + misaligned);
-      require(moved.input != nullptr, "room in the heap");
-      std::memcpy(moved.input + misaligned, segment.input, bytes);
-      moved.output = operation.is_in_place ? moved.input : heap_.allocate(bytes + misaligned);
-      require(moved.output != nullptr, "room in the heap");
-      segment.input = moved.input + misaligned;
-      segment.output = moved.output + misaligned;
-      moved_.push_back(moved);
-    }
-    operation.bring_back = [this] {
-      for (const Moved& moved : moved_)
-        std::memcpy(moved.home, moved.output + misaligned_, moved.bytes);
-    };
-  }
-  InHeap(const InHeap&) = delete;
-  InHeap& operator=(const InHeap&) = delete;
-  ~InHeap() {
-    for (const Moved& moved : moved_) {
-      heap_.release(moved.input);
-      if (moved.output != moved.input) heap_.release(moved.output);
-    }
-  }
-
- private:
-  struct Moved {
-    std::byte *home, *input, *output;
-    std::size_t bytes;
-  };
-  SharedHeap& heap_;
-  const std::size_t misaligned_;
-  std::vector<Moved> moved_;
-};
+// The result comes back to where a checked operation looks for it.
+std::unique_ptr<InHeap> move_to_heap(const RankContext& context, CheckedOperation& operation,
+                                     std::size_t misaligned, std::size_t every = 1) {
+  auto memory = std::make_unique<InHeap>(context, operation.request, misaligned, every);
+  operation.bring_back = [moved = memory.get()] { moved->bring_back(); };
+  return memory;
+}
 
 RunOptions options_for(RankKind kind) {
   RunOptions options;
@@ -78,7 +37,8 @@ void run_where(RankContext& context, std::unique_ptr<CheckedOperation> operation
   const bool moves = where != Where::kNone &&
                      !(where == Where::kLastRankElsewhere && context.rank == context.size - 1);
   if (!moves) return run_and_verify(context, std::move(operation));
-  const InHeap memory(context, *operation, misaligned, where == Where::kSomeElsewhere ? 2 : 1);
+  const auto memory =
+      move_to_heap(context, *operation, misaligned, where == Where::kSomeElsewhere ? 2 : 1);
   run_and_verify(context, std::move(operation));
 }
 
@@ -89,6 +49,65 @@ void for_each_kind(Body&& body) {
       INFO(ranks);
       run_ranks({ranks}, options_for(kind), body);
     }
+}
+
+// Numbers in a rank's heap that are its own whenever no operation runs.
+class OwnNumbers {
+ public:
+  OwnNumbers(RankContext& context, std::size_t most)
+      : heap_(*host_of(context).memory().own_heap()), memory_(heap_.allocate(4 * most)) {
+    require(memory_ != nullptr, "room in the heap");
+    all_ = {reinterpret_cast<std::uint32_t*>(memory_), most};
+    give_up();
+  }
+  OwnNumbers(const OwnNumbers&) = delete;
+  OwnNumbers& operator=(const OwnNumbers&) = delete;
+  ~OwnNumbers() { heap_.release(memory_); }
+
+  std::span<std::uint32_t> all() const { return all_; }
+  void give_up() const { std::ranges::fill(all_, kNoise); }
+  bool are_untouched() const {
+    return std::ranges::all_of(all_, [](std::uint32_t value) { return value == kNoise; });
+  }
+
+ private:
+  static constexpr std::uint32_t kNoise = 0xeeeeeeee;
+  SharedHeap& heap_;
+  std::byte* const memory_;
+  std::span<std::uint32_t> all_;
+};
+
+std::uint32_t value_of(int rank, int round, std::size_t at) {
+  return static_cast<std::uint32_t>(rank * 1000 + round) + static_cast<std::uint32_t>(at);
+}
+
+// Rounds of sums whose memory is overwritten as soon as it is this rank's again: whoever reads it
+// later has a wrong result, whoever writes it later is found in the next round. Half of the ranks
+// overwrite before they have looked at their own.
+void overwrite_at_once(RankContext& context, int rounds) {
+  const std::size_t counts[] = {1, 5003, 20000};
+  const OwnNumbers inputs(context, counts[2]), outputs(context, counts[2]);
+  for (int round = 0; round < rounds; ++round) {
+    const std::size_t count = counts[round % 3];
+    const OwnNumbers& target = round % 2 == 0 ? inputs : outputs;
+    require(inputs.are_untouched() && outputs.are_untouched(), "nobody writes after completion");
+    for (std::size_t i = 0; i < count; ++i) inputs.all()[i] = value_of(context.rank, round, i);
+    CollectiveRequest request = allreduce_of(ElementType::kInt32, Reduction::kSum);
+    request.segments = {{reinterpret_cast<const std::byte*>(inputs.all().data()),
+                         reinterpret_cast<std::byte*>(target.all().data()),
+                         static_cast<std::int64_t>(count)}};
+    context.at("round " + std::to_string(round));
+    require(context.run(request).ok(), "sum");
+    bool is_right = true;
+    for (std::size_t i = 0; i < count && (round + context.rank) % 2 == 0; ++i) {
+      std::uint32_t sum = 0;
+      for (int rank = 0; rank < context.size; ++rank) sum += value_of(rank, round, i);
+      is_right = is_right && target.all()[i] == sum;
+    }
+    inputs.give_up();
+    outputs.give_up();
+    require(is_right, "the sum of round " + std::to_string(round));
+  }
 }
 
 // Nobody has written into the second block of the ring that large operations use.
@@ -129,6 +148,11 @@ TEST_CASE("where all tensors lie in shared memory, nothing goes through the slot
   }
 }
 
+TEST_CASE("memory of a complete operation is read and written by no other rank any more") {
+  const SeededYields yields(29);
+  for_each_kind([](RankContext& context) { overwrite_at_once(context, 200); });
+}
+
 TEST_CASE("averages and scales are the same in shared memory") {
   for_each_kind([](RankContext& context) {
     CollectiveRequest request = allreduce_of(ElementType::kBfloat16, Reduction::kSum);
@@ -152,7 +176,7 @@ TEST_CASE("operations in shared memory run between others, several at once") {
                                             allreduce_of(ElementType::kInt32, Reduction::kSum),
                                             {20000, 3}, i % 2 == 0, i));
         const bool is_half = i == 2 && context.rank == 0;
-        memory.push_back(std::make_unique<InHeap>(context, *operations.back(), i, is_half ? 2 : 1));
+        memory.push_back(move_to_heap(context, *operations.back(), i, is_half ? 2 : 1));
       }
       run_together(context, std::move(operations), round);
     }
