@@ -85,6 +85,56 @@ TEST_CASE(
   });
 }
 
+TEST_CASE("groups of allgathers and of reducescatters fail as one, and change nothing") {
+  for (const hvrun_operation operation : {HVRUN_ALLGATHER, HVRUN_REDUCESCATTER}) {
+    CAPTURE(operation);
+    JobOptions options;
+    options.shape = {2, 1};
+    run_job(options, [operation](Rank& rank) {
+      std::int32_t inputs[3] = {1, 2, 3}, outputs[3][3] = {};
+      const std::int64_t three = 3;
+      const auto request_of = [&](int i, const char* name) {
+        hvrun_request request = in_group(name, &inputs[i], 9, 3);
+        request.operation = operation;
+        request.shape = operation == HVRUN_ALLGATHER ? &kOne : &three;
+        request.input = operation == HVRUN_ALLGATHER ? &inputs[i] : inputs;
+        request.output = outputs[i];
+        return request;
+      };
+      for (int round = 0; round < 2; ++round) {  // fresh, then by numbers
+        std::uint64_t handles[3] = {};
+        const char* const names[3] = {"a", "b", "c"};
+        for (int i = 0; i < 3; ++i) {
+          hvrun_request request = request_of(i, names[i]);
+          if (i == 1 && rank.rank == 1) request.type = HVRUN_FLOAT32;
+          const Status enqueued = rank.enqueue(request, &handles[i]);
+          expect(enqueued.ok(), enqueued.message);
+        }
+        for (int i = 0; i < 3; ++i) {
+          const Status status = rank.wait(handles[i]);
+          expect(status.code == StatusCode::kMismatch, "kMismatch, not: " + status.message);
+          const std::string part = i == 1 ? "rank 1 has float32" : "its group 9 fails as one";
+          expect(status.message.find(part) != std::string::npos, status.message);
+          rank.context.release(handles[i]);
+          for (const std::int32_t value : outputs[i]) expect(value == 0, "a result was written");
+        }
+      }
+      std::uint64_t handles[2] = {};
+      for (int i = 0; i < 2; ++i) {
+        hvrun_request request = request_of(i, i == 0 ? "a" : "c");
+        request.group_size = 2;
+        expect(rank.enqueue(request, &handles[i]).ok(), "enqueue");
+      }
+      for (const std::uint64_t handle : handles) {
+        const Status status = rank.wait(handle);
+        expect(status.ok(), "the number can be used again: " + status.message);
+      }
+      expect(outputs[0][0] == (operation == HVRUN_ALLGATHER ? 1 : 3 * (rank.rank + 1)), "a");
+      expect(outputs[1][0] == (operation == HVRUN_ALLGATHER ? 2 : 3 * (rank.rank + 1)), "c");
+    });
+  }
+}
+
 TEST_CASE("ranks that count a tensor among different groups are told") {
   JobOptions options;
   options.shape = {2};
