@@ -20,8 +20,10 @@ hvrun_request join_request(std::uint32_t set = 0) {
   return request;
 }
 
-// The last rank of the set works longest.
-int steps_of(int rank) { return rank + 1; }
+// The last rank works longest; or the first one, in every second epoch.
+int steps_of(const Rank& rank, int epoch) {
+  return epoch % 2 == 0 ? rank.rank + 1 : rank.size - rank.rank;
+}
 
 }  // namespace
 
@@ -32,8 +34,9 @@ TEST_CASE(
     JobOptions options;
     options.shape = shape;
     run_job(options, [](Rank& rank) {
-      for (int epoch = 0; epoch < 3; ++epoch) {
-        for (int step = 0; step < steps_of(rank.rank); ++step) {
+      for (int epoch = 0; epoch < 4; ++epoch) {
+        const bool divides_by_present = epoch / 2 == 1;
+        for (int step = 0; step < steps_of(rank, epoch); ++step) {
           const std::int64_t count = 1000 + step;
           std::vector<std::int32_t> ones(static_cast<std::size_t>(count), 1), sum(ones.size());
           std::vector<float> values(ones.size(), 6), mean(ones.size());
@@ -44,7 +47,7 @@ TEST_CASE(
           expect(first.ok(), first.message);
           hvrun_request average = allreduce_request("mean", &count, values.data(), mean.data(),
                                                     HVRUN_FLOAT32, HVRUN_AVERAGE);
-          if (epoch == 1) average.flags = HVRUN_AVERAGE_PRESENT;
+          if (divides_by_present) average.flags = HVRUN_AVERAGE_PRESENT;
           expect(rank.enqueue(average, &handles[1]).ok(), "enqueue");
           for (const std::uint64_t handle : handles) {
             const Status status = rank.wait(handle);
@@ -53,9 +56,9 @@ TEST_CASE(
           }
           const int present = rank.size - step;
           expect(sum == std::vector<std::int32_t>(ones.size(), present), "sum");
-          const float expected =
-              epoch == 1 ? 6.0f
-                         : 6.0f * static_cast<float>(present) / static_cast<float>(rank.size);
+          const float expected = divides_by_present ? 6.0f
+                                                    : 6.0f * static_cast<float>(present) /
+                                                          static_cast<float>(rank.size);
           expect(std::abs(mean[0] - expected) < 1e-5f && mean.back() == mean[0],
                  "mean " + std::to_string(mean[0]) + ", not " + std::to_string(expected));
         }
@@ -63,7 +66,7 @@ TEST_CASE(
         OperationPtr join;
         const Status status = rank.run(join_request(), &join);
         expect(status.ok(), status.message);
-        expect(join->last_joined == rank.size - 1, "the last one is the last rank");
+        expect(join->last_joined == (epoch % 2 == 0 ? rank.size - 1 : 0), "who was last");
       }
     });
   }
@@ -134,6 +137,40 @@ TEST_CASE("a rank that has joined enqueues nothing until all have, sets join by 
     }
     expect(rank.context.remove_process_set(set).ok(), "remove");
   });
+}
+
+TEST_CASE("an average of a process set divides by the whole set, or by those present if asked to") {
+  for (const JobShape& shape : {JobShape{4}, JobShape{2, 1, 1}}) {
+    CAPTURE(name_of(shape));
+    for (const int leaver : {0, 1, 3}) {
+      CAPTURE(leaver);
+      JobOptions options;
+      options.shape = shape;
+      run_job(options, [leaver](Rank& rank) {
+        std::uint32_t set = 0;
+        expect(rank.context.add_process_set({0, 1, 3}, &set).ok(), "add");
+        if (rank.rank == 2) return;
+        const std::int64_t one = 1;
+        OperationPtr join;
+        if (rank.rank != leaver) {
+          for (const bool by_present : {false, true}) {
+            float value = 6;
+            hvrun_request request = allreduce_request(by_present ? "present" : "whole", &one,
+                                                      &value, &value, HVRUN_FLOAT32, HVRUN_AVERAGE);
+            request.process_set = set;
+            if (by_present) request.flags = HVRUN_AVERAGE_PRESENT;
+            const Status status = rank.run(request);
+            expect(status.ok(), status.message);
+            expect(value == (by_present ? 6.0f : 4.0f), "average " + std::to_string(value));
+          }
+        }
+        const Status joined = rank.run(join_request(set), &join);
+        expect(joined.ok(), joined.message);
+        const int leaver_place = leaver == 3 ? 2 : leaver;
+        expect(join->last_joined != leaver_place, "who was last");
+      });
+    }
+  }
 }
 
 TEST_CASE(
