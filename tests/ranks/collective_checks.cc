@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 
@@ -188,6 +189,35 @@ std::unique_ptr<CheckedOperation> make_alltoall(const RankContext& context, Elem
     require(made->output.empty(), made->what + ": it asks for room once");
     made->output.resize(made->expected.size());
     return made->output.data();
+  };
+  return operation;
+}
+
+std::unique_ptr<CheckedOperation> misaligned(std::unique_ptr<CheckedOperation> operation,
+                                             std::size_t shift) {
+  CheckedOperation* const made = operation.get();
+  CollectiveRequest& request = made->request;
+  made->what += ", " + std::to_string(shift) + " bytes behind";
+  made->moved_input.resize(shift);
+  made->moved_input.insert(made->moved_input.end(), made->input.begin(), made->input.end());
+  made->moved_output.resize(shift + made->output.size());
+  Bytes& target = made->is_in_place ? made->moved_input : made->moved_output;
+  std::byte* const result = made->is_in_place ? made->input.data() : made->output.data();
+  for (Segment& segment : request.segments) {
+    segment.input = made->moved_input.data() + shift + (segment.input - made->input.data());
+    if (segment.output) segment.output = target.data() + shift + (segment.output - result);
+  }
+  if (request.make_room) {
+    request.make_room = [made, shift, ask = request.make_room](const auto& received) {
+      ask(received);
+      made->moved_output.resize(shift + made->output.size());
+      return made->moved_output.data() + shift;
+    };
+  }
+  made->bring_back = [made, shift] {
+    const Bytes& from = made->is_in_place ? made->moved_input : made->moved_output;
+    Bytes& to = made->is_in_place ? made->input : made->output;
+    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(shift), to.size(), to.begin());
   };
   return operation;
 }

@@ -43,7 +43,8 @@ struct CheckedOperation {
   Bytes input, output, expected;
   bool is_in_place = false;
   int ulps = 0;
-  std::function<void()> bring_back{};  // if set: puts the result where it is looked at
+  std::function<void()> bring_back{};   // if set: puts the result where it is looked at
+  Bytes moved_input{}, moved_output{};  // of misaligned()
 
   const Bytes& result() const { return is_in_place ? input : output; }
   void verify(const Status& status) const;
@@ -71,6 +72,9 @@ using Splits = std::vector<std::vector<std::int64_t>>;
 std::unique_ptr<CheckedOperation> make_alltoall(const RankContext& context, ElementType type,
                                                 const Splits& splits, std::size_t row,
                                                 std::uint64_t seed);
+// The same with tensors that begin `shift` bytes behind their buffers' starts.
+std::unique_ptr<CheckedOperation> misaligned(std::unique_ptr<CheckedOperation> operation,
+                                             std::size_t shift);
 Splits random_splits(int size, std::int64_t most, std::uint64_t seed);
 // Any of them, at random; all ranks with the same seed make the same.
 std::unique_ptr<CheckedOperation> make_random(const RankContext& context, std::uint64_t seed);

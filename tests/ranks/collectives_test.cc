@@ -217,6 +217,21 @@ TEST_CASE("collectives in flight together complete whatever order each rank adva
   }
 }
 
+TEST_CASE("operations on tensors at odd addresses equal the reference") {
+  const int rounds = std::max(20, scaled(60));  // each collective comes up within a few
+  for (const JobShape& shape : all_shapes()) {
+    CAPTURE(name_of(shape));
+    run_ranks(shape, many_blocks(), [&](RankContext& context) {
+      for (int i = 0; i < rounds; ++i) {
+        const auto seed = static_cast<std::uint64_t>(i);
+        // Another offset on each rank.
+        const std::size_t shift = 1 + (seed + static_cast<std::uint64_t>(context.rank)) % 15;
+        run_and_verify(context, misaligned(make_random(context, 9000 + seed), shift));
+      }
+    });
+  }
+}
+
 TEST_CASE("random operations equal the reference while threads yield at flags") {
   const SeededYields yields(17);
   const int rounds = scaled(60);
