@@ -37,6 +37,7 @@ struct Running {
   std::vector<std::int64_t> long_indices{};
   std::vector<std::int32_t> short_indices{};
   std::uint64_t handle = 0;
+  std::size_t shift = 0;  // bytes by which the tensors begin behind their buffers
 };
 
 enum class Output { kInPlace, kApart, kOfLibrary };
@@ -64,11 +65,13 @@ hvrun_request request_of(const Planned& planned, Running& running, Output output
   request.compression = static_cast<hvrun_compression>(planned.compression);
   if (has_reduction(planned.kind))
     request.reduction = static_cast<hvrun_reduction>(planned.reduction);
+  request.prescale = planned.prescale;
+  request.postscale = planned.postscale;
   request.root = planned.root;
   running.shape = {planned.extents[static_cast<std::size_t>(running.place)]};
-  request.ndim = 1;
+  request.ndim = planned.is_scalar ? 0 : 1;
   request.shape = running.shape.data();
-  request.input = running.input.data();
+  request.input = running.input.data() + running.shift;
   const bool sends = planned.kind == CollectiveKind::kSend && running.place == planned.root;
   if (sends) request.root = planned.receiver;
   if (planned.kind == CollectiveKind::kSend && !sends) request.operation = HVRUN_RECEIVE;
@@ -83,9 +86,10 @@ hvrun_request request_of(const Planned& planned, Running& running, Output output
     return request;
   // The result may be larger than the input it lies in.
   Bytes& target = output == Output::kInPlace ? running.input : running.output;
-  target.resize(std::max(target.size(), result_bytes(planned, running.place)));
-  request.input = request.operation == HVRUN_RECEIVE ? nullptr : running.input.data();
-  request.output = target.data();
+  target.resize(std::max(target.size(), running.shift + result_bytes(planned, running.place)));
+  request.input = running.input.data() + running.shift;
+  if (request.operation == HVRUN_RECEIVE) request.input = nullptr;
+  request.output = target.data() + running.shift;
   return request;
 }
 
@@ -132,7 +136,12 @@ void run_window(const Player& player, const std::vector<Planned>& plan, std::mt1
     if (!planned.takes_part(place)) continue;
     all.push_back(std::make_unique<Running>(Running{&planned, place}));
     const bool receives = planned.kind == CollectiveKind::kSend && place == planned.receiver;
-    if (!receives) all.back()->input = input_of(planned, place);
+    Running& next = *all.back();
+    next.shift = own() % 4 == 0 ? own() % 8 : 0;
+    next.input.resize(next.shift);
+    if (receives) continue;
+    const Bytes input = input_of(planned, place);
+    next.input.insert(next.input.end(), input.begin(), input.end());
   }
   std::shuffle(all.begin(), all.end(), own);
   for (auto& running : all)
@@ -150,23 +159,31 @@ void run_window(const Player& player, const std::vector<Planned>& plan, std::mt1
   }
 }
 
-// The members of a set run out of data one after the other: sums of those that still have some.
+// The members of a set run out of data one after the other: sums of those that still have some, and
+// averages of them or of all.
 void run_to_join(const Player& player, const Members& members, std::mt19937_64& shared) {
   std::vector<int> steps;
   for (int member = 0; member < members.size(); ++member)
     steps.push_back(static_cast<int>(shared() % 4));
   const int longest = *std::max_element(steps.begin(), steps.end());
   const auto count = static_cast<std::int64_t>(shared() % 3000);
+  const bool averages = shared() % 2 == 0, by_present = shared() % 2 == 0;
   const int place = members.place_of(player.rank);
   if (place < 0) return;
   for (int step = 0; step < steps[static_cast<std::size_t>(place)]; ++step) {
     player.at("step " + std::to_string(step) + " before its join");
     std::vector<std::int32_t> data(static_cast<std::size_t>(count), 1 << place);
-    std::int32_t expected = 0;
-    for (int member = 0; member < members.size(); ++member)
-      if (steps[static_cast<std::size_t>(member)] > step) expected += 1 << member;
+    std::int32_t expected = 0, present = 0;
+    for (int member = 0; member < members.size(); ++member) {
+      if (steps[static_cast<std::size_t>(member)] <= step) continue;
+      expected += 1 << member;
+      ++present;
+    }
+    if (averages) expected /= by_present ? present : members.size();
     hvrun_request request =
         allreduce_request("before the join", &count, data.data(), data.data(), HVRUN_INT32);
+    if (averages) request.reduction = HVRUN_AVERAGE;
+    if (averages && by_present) request.flags = HVRUN_AVERAGE_PRESENT;
     request.process_set = members.set;
     const Status status = run_in(player.context, request);
     expect(status.ok(), status.message);
@@ -304,5 +321,5 @@ TEST_CASE("random programs yield what a reference yields, three hosts and more")
 }
 
 TEST_CASE("random programs yield what a reference yields, processes") {
-  play_programs(1500, {{3}, {2, 1}, {1, 2, 2}, {4}}, 20301121, play_as_processes);
+  play_programs(1500, {{3}, {2, 1}, {1, 2, 2}, {8}, {4}}, 20301121, play_as_processes);
 }

@@ -36,14 +36,26 @@ void choose_reduction(Random& random, Planned* next) {
       (next->reduction == Reduction::kSum || next->reduction == Reduction::kMax);
   if (may_compress && random() % 2 == 0)
     next->compression = static_cast<Compression>(1 + random() % 2);
+  if (next->type == ElementType::kBool || random() % 4 != 0) return;
+  next->prescale = random() % 2 == 0 ? 0.5 : 2;
+  next->postscale = random() % 2 == 0 ? 0.5 : 2;
 }
 
+// Together, by all members: more than a slot of shared memory holds, and a lane between hosts.
+constexpr std::uint64_t kLargeElements = 1'400'000;
+
+// Few are so large: each rank computes the results of all members.
 void choose_extents(Random& random, Planned* next) {
-  const auto elements = static_cast<std::int64_t>(random() % (random() % 16 == 0 ? 12000 : 200));
-  for (int rank = 0; rank < next->members.size(); ++rank) {
-    const bool varies = has_own_extents(next->kind);
-    next->extents.push_back(varies ? static_cast<std::int64_t>(random() % 400) : elements);
-  }
+  const bool varies = has_own_extents(next->kind), is_large = random() % 1024 == 0;
+  std::uint64_t limit = varies ? 400 : random() % 16 == 0 ? 12000 : 200;
+  if (is_large) limit = kLargeElements / static_cast<std::uint64_t>(next->members.size());
+  const std::uint64_t least = is_large ? limit / 2 : 0;
+  auto elements = static_cast<std::int64_t>(least + random() % (limit - least));
+  const bool has_rows = varies || next->kind == CollectiveKind::kReducescatter;
+  next->is_scalar = !has_rows && !is_large && random() % 16 == 0;
+  if (next->is_scalar) elements = 1;
+  for (int rank = 0; rank < next->members.size(); ++rank)
+    next->extents.push_back(varies ? static_cast<std::int64_t>(random() % limit) : elements);
 }
 
 // A group that the next operations of a window belong to.
@@ -88,6 +100,8 @@ Bytes reduced(const Planned& planned) {
   request.kind = CollectiveKind::kAllreduce;
   request.type = planned.type;
   request.reduction = planned.reduction;
+  request.prescale = planned.prescale;
+  request.postscale = planned.postscale;
   if (planned.reduction == Reduction::kAdasum) return reference_adasum(request, inputs);
   if (planned.reduction == Reduction::kAverage) {
     request.reduction = Reduction::kSum;

@@ -35,6 +35,8 @@ struct Planned {
   ElementType type{};
   Reduction reduction = Reduction::kSum;
   Compression compression = Compression::kNone;
+  double prescale = 1, postscale = 1;
+  bool is_scalar = false;               // has no dimensions, and so one element
   int root = 0;                         // of a broadcast; the sender
   int receiver = 0;                     // of a send
   bool has_long_indices = false;        // of a sparse allreduce
