@@ -326,14 +326,18 @@ void Agent::take_signal() {
 }
 
 void Agent::told_to_end(int signal) {
-  const std::string words = "its agent was ended by " + signal_text(signal);
-  if (phase_ == Phase::kRunning || phase_ == Phase::kSweeping) {
+  tell_own_end("its agent was ended by " + signal_text(signal));
+  end_job(grace());
+}
+
+// Nobody at hvrun asked for it: an answer that it waits for will not come any more, and how the
+// ranks end from now on, be it with exit code 0, is no end of theirs.
+void Agent::tell_own_end(const std::string& words) {
+  if (phase_ == Phase::kSweeping) {
     link_.send(wire::Note{words + " and ends the job there"});
   } else {
-    // hvrun waits for an answer that will not come any more.
     link_.send(wire::Problem{words, "find out what ends processes on that host"});
   }
-  end_job(grace());
 }
 
 void Agent::child_ended(pid_t pid, int status) {
@@ -383,8 +387,7 @@ void Agent::guard_lost() {
   is_orphaned_ = true;
   leaves_when_done_ = true;
   exit_code_ = 1;
-  link_.send(wire::Note{
-      "the agent's guard was killed there, so that the agent ends its ranks while it can"});
+  tell_own_end("its agent's guard was killed, so that the agent ended its ranks while it could");
   end_job(std::min<Duration>(grace(), kMostGraceOfOrphans));
 }
 

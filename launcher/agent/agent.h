@@ -67,6 +67,7 @@ class Agent {
   void watch_signals();
   void take_signal();
   void told_to_end(int signal);
+  void tell_own_end(const std::string& words);
   void child_ended(pid_t pid, int status);
   void rank_ended(RankProcess& rank, const ExitStatus& status);
   void guard_lost();

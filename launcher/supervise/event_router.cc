@@ -42,12 +42,12 @@ void EventRouter::on_frame(int host, const Frame& frame) {
 }
 
 bool EventRouter::route(HostState& state, int host, const Frame& frame) {
-  return frame.type < static_cast<std::uint8_t>(Type::kOutput) ? route_start(state, frame)
+  return frame.type < static_cast<std::uint8_t>(Type::kOutput) ? route_start(state, host, frame)
                                                                : route_run(state, host, frame);
 }
 
 // Up to the ranks' start: answers to what the launch sequence asked.
-bool EventRouter::route_start(HostState& state, const Frame& frame) {
+bool EventRouter::route_start(HostState& state, int host, const Frame& frame) {
   switch (static_cast<Type>(frame.type)) {
     case Type::kHello:
       return with<wire::Hello>(frame, [&](wire::Hello hello) {
@@ -64,8 +64,13 @@ bool EventRouter::route_start(HostState& state, const Frame& frame) {
     case Type::kReady:
       return with<wire::Ready>(frame, [&](wire::Ready) { state.ready = true; });
     case Type::kProblem:
-      return with<wire::Problem>(
-          frame, [&](wire::Problem problem) { state.problem = std::move(problem); });
+      return with<wire::Problem>(frame, [&](wire::Problem problem) {
+        if (!state.started) {
+          state.problem = std::move(problem);
+        } else if (!job_.ending) {
+          gave_up(state, host, printable(problem.what, 2000));
+        }
+      });
     case Type::kStarted:
       return with<wire::Started>(frame, [&](const wire::Started& started) {
         state.started = true;
@@ -92,7 +97,7 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
       wire::Exited exited;
       if (!decode(frame.payload, &exited) || !runs_on(exited.rank, host) || !is_an_end(exited))
         return false;
-      rank_exited(state, exited);
+      rank_exited(state, host, exited);
       return true;
     }
     case Type::kCredit:
@@ -131,14 +136,17 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
 
 void EventRouter::became_empty(HostState& state, int host, const wire::Empty& empty) {
   state.empty = true;
-  // Nobody had asked for the end: somebody on that host ended the agent, and with it the ranks.
-  if (!job_.ending && !state.lost && job_.policy) {
-    job_.policy->host_lost(host, "its agent was told to end there", state.ranks, now());
-  }
+  gave_up(state, host, "its agent was told to end there");
   for (const std::string& process : empty.stuck) {
     sinks_.note("warning: on host " + state.target.name + " " + printable(process) +
                 " is stuck in the kernel (state D) and was not waited for");
   }
+}
+
+// Nobody had asked for the end: somebody on that host ended the agent, and with it the ranks.
+void EventRouter::gave_up(HostState& state, int host, const std::string& reason) {
+  if (!job_.ending && !state.lost && job_.policy)
+    job_.policy->host_lost(host, reason, state.ranks, now());
 }
 
 void EventRouter::output_arrived(const wire::Output& output) {
@@ -146,7 +154,7 @@ void EventRouter::output_arrived(const wire::Output& output) {
   sinks_.output(output);
 }
 
-void EventRouter::rank_exited(HostState& state, const wire::Exited& exited) {
+void EventRouter::rank_exited(HostState& state, int host, const wire::Exited& exited) {
   RankEnd end;
   end.rank = static_cast<int>(exited.rank);
   end.status = ExitStatus{exited.by_signal, static_cast<int>(exited.code), exited.core_dumped};
@@ -154,7 +162,12 @@ void EventRouter::rank_exited(HostState& state, const wire::Exited& exited) {
   end.time_ns = state.link->corrected(exited.wall_clock_ns);
   job_.ranks[exited.rank].ended = true;
   job_.policy->rank_ended(end, now());
-  if (end.signal_was_ours) return;
+  if (end.signal_was_ours) {
+    // Whatever became of the words that should have come first: this is no job that ended well.
+    if (!state.problem)
+      gave_up(state, host, "its agent ended rank " + std::to_string(end.rank) + " there unasked");
+    return;
+  }
   const std::string words = "ended with " + end.status.text();
   if (end.failed() || exited.left_unannounced) {
     announce_end(end.rank, words);

@@ -27,10 +27,11 @@ class EventRouter : public LinkObserver {
  private:
   // False: the agent broke the protocol.
   bool route(HostState& state, int host, const Frame& frame);
-  bool route_start(HostState& state, const Frame& frame);
+  bool route_start(HostState& state, int host, const Frame& frame);
   bool route_run(HostState& state, int host, const Frame& frame);
   void became_empty(HostState& state, int host, const wire::Empty& empty);
-  void rank_exited(HostState& state, const wire::Exited& exited);
+  void gave_up(HostState& state, int host, const std::string& reason);
+  void rank_exited(HostState& state, int host, const wire::Exited& exited);
   void output_arrived(const wire::Output& output);
   void answered(HostState& state, const wire::QueryReply& reply);
   void announce_end(int rank, const std::string& words);

@@ -19,6 +19,7 @@ void FailurePolicy::note_failure(TimePoint now) {
 
 void FailurePolicy::rank_ended(const RankEnd& end, TimePoint now) {
   ends_[end.rank] = end;
+  unreachable_.erase(end.rank);
   exiting_.erase(end.rank);
   // What its agent ended by itself has a reason that comes later: the host is lost.
   if (end.failed() && !end.signal_was_ours) note_failure(now);

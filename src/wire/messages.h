@@ -17,7 +17,8 @@
 //   <- Output, Exited, FenceIn, RankLost, Note ...       -> Credit, Signal, Pause, StdinBytes,
 //                                                        FenceOut, RankDied ...
 //   <- SilenceNoted                -> Silence, before and after a Pause
-//   <- Problem                     instead of any answer: the agent is being ended on its host
+//   <- Problem                     at any time, instead of any answer: the agent is being ended on
+//                                  its host
 //   -> End                         end what still runs; -> Query while the cause of a failure is
 //                                  looked for
 //   <- Empty                       nothing of the job is left on this host; then the agent leaves

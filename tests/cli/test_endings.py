@@ -56,6 +56,20 @@ def test_a_rank_that_dies_of_a_signal_that_the_user_sent_is_a_failure(hvrun, num
     assert number.name.encode() in err
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("program", ["exec tail -f /dev/null", "trap 'exit 0' TERM; while :; do sleep 0.02; done"])
+def test_a_guard_that_was_told_to_end_is_a_lost_host_however_its_ranks_end(hvrun, tmp_path, number, program):
+    process = start(hvrun, "--summary", str(tmp_path / "s"), "-np", "2", "sh", "-c", "echo up; " + program)
+    for _ in range(2):
+        assert process.stdout.readline().endswith(b"up\n")
+    (guard,) = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(guard), number)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 5, err.decode()
+    assert b"host localhost with ranks 0-1 was lost: its agent" in err
+    assert json.loads((tmp_path / "s").read_text())["state"] == "host_lost"
+
+
 def slow_rsh(tmp_path):
     """An rsh for hosts of this machine, on which 'slow' takes long to log in."""
     script = tmp_path / "rsh"

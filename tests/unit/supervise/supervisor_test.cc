@@ -189,7 +189,28 @@ TEST_CASE("an agent that is told to end on its own host is a lost host, not a go
   } a;
   const Outcome outcome = supervise({{"a", &a}}, "a:1");
   CHECK(outcome.code == 5);
-  CHECK(contains(outcome.err, "its agent was told to end there"));
+  CHECK(contains(outcome.err, "its agent ended rank 0 there unasked"));
+}
+
+TEST_CASE("what ranks do once their agent gives up its host is no good end, nor a failure of theirs") {
+  struct GivingUp : FakeAgent {
+    bool says_so = false;
+    wire::Exited end;
+    void on_go() override {
+      if (says_so) send(wire::Problem{"its agent's guard was killed", ""});
+      exit_rank(0, end);
+    }
+  } a;
+  const wire::Exited of_sigterm{0, true, SIGTERM, true, false, 0, false, false};
+  for (const wire::Exited& end : {wire::Exited{}, wire::Exited{0, false, 7}, of_sigterm}) {
+    a.says_so = true;
+    a.end = end;
+    const Outcome outcome = supervise({{"a", &a}}, "a:1");
+    CHECK(outcome.code == 5);
+    CHECK(contains(outcome.err, "host a with ranks 0 was lost: its agent's guard was killed"));
+  }
+  a.says_so = false;
+  CHECK(supervise({{"a", &a}}, "a:1").code == 5);
 }
 
 // Tells Started when the test says so, as one with many ranks.
