@@ -142,7 +142,8 @@ bool Agent::steer(const Frame& frame) {
     case Type::kQuery:
       return take<wire::Query>(frame, [&](const wire::Query& query) {
         reap();  // who can be reaped now has ended, and is told so first
-        link_.send(wire::QueryReply{query.number, ranks_.on_their_way_out(), absent_ranks()});
+        link_.send(wire::QueryReply{query.number, ranks_.on_their_way_out(), absent_ranks(),
+                                    ranks_.stopped()});
       });
     case Type::kFenceOut:
       return take<wire::FenceOut>(
@@ -361,9 +362,8 @@ void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
   link_.send(exited);
   // The others on this host need not wait for hvrun to hear of it.
   if (!exited.signal_was_ours && (!status.clean() || standing != RankStanding::kLeft)) {
-    host_.socket->tell_loss(rank.rank, "ended with " + status.text() +
-                                           (exited.never_joined ? wire::kHadNotJoined : "") +
-                                           ", on this host");
+    host_.socket->tell_loss(
+        rank.rank, "ended with " + status.text() + exited.standing_words() + ", on this host");
   }
   rank.look_at_streams();
 }

@@ -96,6 +96,16 @@ std::vector<std::uint32_t> LocalRanks::on_their_way_out() const {
   return leaving;
 }
 
+std::vector<std::uint32_t> LocalRanks::stopped() const {
+  std::vector<std::uint32_t> still;
+  for (const auto& rank : ranks_) {
+    if (!rank->is_running()) continue;
+    const auto process = read_process(rank->pid);
+    if (process && process->is_standing_still()) still.push_back(rank->rank);
+  }
+  return still;
+}
+
 void LocalRanks::look_at_held_streams() {
   for (const auto& rank : ranks_) rank->look_at_held_streams();
 }

@@ -58,6 +58,8 @@ class LocalRanks {
   void note_signal(int number);
   // Those that are ending but not reaped.
   std::vector<std::uint32_t> on_their_way_out() const;
+  // Those that stand still, by SIGSTOP or a debugger.
+  std::vector<std::uint32_t> stopped() const;
   // There may be room again for what was held back.
   void look_at_held_streams();
   void finish_streams();

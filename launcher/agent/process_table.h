@@ -25,6 +25,7 @@ struct ProcessEntry {
 
   bool is_zombie() const { return state == 'Z' || state == 'X'; }
   bool is_stopped() const { return state == 'T'; }
+  bool is_standing_still() const { return is_stopped() || state == 't'; }  // t: by a debugger
 };
 
 // One /proc/PID/stat. The name may hold spaces, parentheses and newlines.

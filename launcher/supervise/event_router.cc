@@ -117,7 +117,8 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
       });
     case Type::kRankLost:
       return with<wire::RankLost>(frame, [&](const wire::RankLost& lost) {
-        if (lost.rank < job_.ranks.size()) job_.policy->named_lost(static_cast<int>(lost.rank));
+        if (lost.rank < job_.ranks.size())
+          job_.policy->named_lost(static_cast<int>(lost.rank), lost.reason);
       });
     case Type::kFenceStalled:
       return with<wire::FenceStalled>(frame,
@@ -160,6 +161,8 @@ void EventRouter::rank_exited(HostState& state, int host, const wire::Exited& ex
   end.status = ExitStatus{exited.by_signal, static_cast<int>(exited.code), exited.core_dumped};
   end.signal_was_ours = exited.signal_was_ours;
   end.time_ns = state.link->corrected(exited.wall_clock_ns);
+  end.left_unannounced = exited.left_unannounced;
+  end.never_joined = exited.never_joined;
   job_.ranks[exited.rank].ended = true;
   job_.policy->rank_ended(end, now());
   if (end.signal_was_ours) {
@@ -168,11 +171,11 @@ void EventRouter::rank_exited(HostState& state, int host, const wire::Exited& ex
       gave_up(state, host, "its agent ended rank " + std::to_string(end.rank) + " there unasked");
     return;
   }
-  const std::string words = "ended with " + end.status.text();
+  const std::string words = "ended with " + end.status.text() + exited.standing_words();
   if (end.failed() || exited.left_unannounced) {
     announce_end(end.rank, words);
   } else if (exited.never_joined) {
-    strangers_.emplace_back(end.rank, words + wire::kHadNotJoined);
+    strangers_.emplace_back(end.rank, words);
     announce_strangers();
   }
 }
@@ -200,6 +203,7 @@ void EventRouter::announce_death(int rank, int from_host, const std::string& rea
 void EventRouter::answered(HostState& state, const wire::QueryReply& reply) {
   state.query_answered = reply.number;
   state.exiting = reply.exiting;
+  state.stopped = reply.stopped;
   state.absent = reply.absent;
 }
 

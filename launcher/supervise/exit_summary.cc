@@ -26,12 +26,50 @@ const RankEnd* end_of(const Job& job, int rank) {
   return found == job.policy->ends().end() ? nullptr : &found->second;
 }
 
-std::string rank_failure(const Job& job, int rank, const JobEnd& end, const LastLines& last_lines) {
+// "exit code 1", or why it was lost to the others.
+std::string cause_text(const Job& job, const Verdict& verdict) {
+  if (!verdict.reason.empty()) {
+    return printable(verdict.reason, 1000) + (verdict.is_stopped
+                                                  ? "; it is stopped (SIGSTOP, or a debugger)"
+                                                  : "; it still ran then");
+  }
+  const RankEnd* how = end_of(job, *verdict.rank);
+  if (!how) return "no report";
+  const char* standing = how->never_joined ? wire::kHadNotJoined : wire::kNotShutDown;
+  return how->status.text() + (how->failed() ? "" : standing);
+}
+
+std::string how_it_went(const Job& job, const Verdict& verdict) {
+  if (!verdict.reason.empty()) return "was lost to the others: it " + cause_text(job, verdict);
+  const RankEnd* how = end_of(job, *verdict.rank);
+  return "ended with " + cause_text(job, verdict) +
+         (how && !how->failed() ? " while others still needed it" : "");
+}
+
+std::string advice_on(const Job& job, const Verdict& verdict) {
+  const RankEnd* how = end_of(job, *verdict.rank);
+  if (verdict.is_stopped) {
+    return "find out what stopped it; HVRUN_PEER_TIMEOUT=0 lets the others wait for one that is "
+           "being debugged";
+  }
+  if (!verdict.reason.empty())
+    return "look at the network between the hosts, or what it is stuck in";
+  if (!how || how->failed()) return "";
+  if (how->never_joined) return "let every rank call hvrun_init, or start fewer ranks";
+  return "let every rank do the same number of steps, or call hvrun_join when it has no more; and "
+         "hvrun_shutdown at its end";
+}
+
+std::string rank_failure(const Job& job, const Verdict& verdict, const JobEnd& end,
+                         const LastLines& last_lines) {
+  const int rank = *verdict.rank;
   const RankEnd* how = end_of(job, rank);
   std::string text = "hvrun: error: rank " + std::to_string(rank) + " on host " +
-                     job.host_of(rank) + " ended with " + (how ? how->status.text() : "no report") +
-                     " after " + tenths_text(end.seconds) + "\n";
-  if (how && how->status.by_signal && how->status.code == SIGKILL)
+                     job.host_of(rank) + " " + how_it_went(job, verdict) + " after " +
+                     tenths_text(end.seconds) + "\n";
+  if (const std::string advice = advice_on(job, verdict); !advice.empty())
+    text += "  try: " + advice + "\n";
+  if (verdict.reason.empty() && how && how->status.by_signal && how->status.code == SIGKILL)
     text +=
         "hvrun: SIGKILL comes from a person or, where memory is short, from the kernel: dmesg on " +
         job.host_of(rank) + " tells which\n";
@@ -84,7 +122,7 @@ std::string summary_text(const Job& job, const JobEnd& end, const LastLines& las
   if (!end.verdict) return text;
   if (end.verdict->host) text += host_failure(job, *end.verdict->host, end.verdict->reason);
   if (end.verdict->rank) {
-    text += rank_failure(job, *end.verdict->rank, end, last_lines);
+    text += rank_failure(job, *end.verdict, end, last_lines);
     text += equals_of_cause(*end.verdict->rank, end.verdict->consequences, last_lines);
   }
   return text + consequences(job, end.verdict->consequences);
@@ -105,12 +143,11 @@ std::string summary_json(const Job& job, const JobEnd& end, const LastLines& las
                      {"reason", printable(end.verdict->reason, 10000)}};
   } else if (end.verdict && end.verdict->rank) {
     const int rank = *end.verdict->rank;
-    const RankEnd* how = end_of(job, rank);
     Json lines = Json::array();
     for (const std::string& line : last_lines(rank)) lines.push_back(printable(line, 1000));
     json["cause"] = {{"rank", rank},
                      {"host", job.host_of(rank)},
-                     {"reason", how ? how->status.text() : ""},
+                     {"reason", cause_text(job, *end.verdict)},
                      {"last_lines", lines}};
   }
   json["ranks"] = Json::array();

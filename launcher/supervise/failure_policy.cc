@@ -46,10 +46,22 @@ void FailurePolicy::exiting_ranks(const std::set<int>& exiting, TimePoint sent) 
   last_query_ = sent;
 }
 
+void FailurePolicy::named_lost(int rank, const std::string& reason) {
+  NamedLost& named = named_lost_[rank];
+  if (named.times++ == 0) named.reason = reason;
+}
+
+// One that stands still will not end by itself.
 bool FailurePolicy::waits_for_named_rank() const {
   return std::any_of(named_lost_.begin(), named_lost_.end(), [this](const auto& named) {
-    return !ends_.count(named.first) && !unreachable_.count(named.first);
+    return !ends_.count(named.first) && !unreachable_.count(named.first) &&
+           !stopped_.count(named.first);
   });
+}
+
+const RankEnd* FailurePolicy::end_of(int rank) const {
+  const auto found = ends_.find(rank);
+  return found == ends_.end() ? nullptr : &found->second;
 }
 
 bool FailurePolicy::decided(TimePoint now) const {
@@ -77,16 +89,37 @@ const RankEnd* FailurePolicy::signalled_rank() const {
   return best;
 }
 
-const RankEnd* FailurePolicy::named_rank() const {
-  const RankEnd* best = nullptr;
+std::optional<int> FailurePolicy::named_rank() const {
+  std::optional<int> best;
   int most = 0;
-  for (const auto& [rank, times] : named_lost_) {
-    const auto end = ends_.find(rank);
-    if (end == ends_.end() || end->second.signal_was_ours || times <= most) continue;
-    best = &end->second;
-    most = times;
+  for (const auto& [rank, named] : named_lost_) {
+    const RankEnd* end = end_of(rank);
+    if ((end && end->signal_was_ours) || named.times <= most) continue;
+    best = rank;
+    most = named.times;
   }
   return best;
+}
+
+// A rank that ended with 0 while others still needed it, before the first of them failed. Ranks
+// that have joined no job need nobody.
+std::optional<int> FailurePolicy::leaver() const {
+  const RankEnd* victim = first_bad_exit();
+  if (!victim || victim->never_joined) return std::nullopt;
+  const RankEnd* best = nullptr;
+  for (const auto& [rank, end] : ends_) {
+    if (end.failed() || !(end.left_unannounced || end.never_joined)) continue;
+    if (end.time_ns <= victim->time_ns && (!best || end.time_ns < best->time_ns)) best = &end;
+  }
+  return best ? std::optional(best->rank) : std::nullopt;
+}
+
+// Of a rank that peers name and one that left, the one that was gone first.
+std::optional<int> FailurePolicy::lost_rank() const {
+  const std::optional<int> named = named_rank(), left = leaver();
+  if (!named || !left) return named ? named : left;
+  const RankEnd* end = end_of(*named);
+  return end && end->time_ns < end_of(*left)->time_ns ? named : left;
 }
 
 const RankEnd* FailurePolicy::first_bad_exit() const {
@@ -100,25 +133,40 @@ const RankEnd* FailurePolicy::first_bad_exit() const {
 
 Verdict FailurePolicy::verdict() const {
   Verdict verdict;
-  const RankEnd* cause = nullptr;
   if (lost_host_) {
     verdict.host = lost_host_;
     verdict.reason = lost_reason_;
     verdict.exit_code = 5;
-  } else {
-    cause = signalled_rank();
-    // A rank that ended itself after losing a peer yields to the peer that was lost.
-    if (!cause || is_self_inflicted(cause->status.code)) {
-      if (const RankEnd* named = named_rank()) cause = named;
-    }
-    if (!cause) cause = first_bad_exit();
-    if (cause) {
-      verdict.rank = cause->rank;
-      verdict.exit_code = cause->failed() ? cause->status.shell_code() : 1;
-    }
+  } else if (const auto cause = cause_among_ranks()) {
+    verdict = verdict_of_rank(*cause);
   }
   for (const auto& [rank, end] : ends_) {
-    if (end.failed() && (!cause || rank != cause->rank)) verdict.consequences.push_back(rank);
+    if (end.failed() && rank != verdict.rank) verdict.consequences.push_back(rank);
+  }
+  return verdict;
+}
+
+std::optional<int> FailurePolicy::cause_among_ranks() const {
+  const RankEnd* signalled = signalled_rank();
+  if (signalled && !is_self_inflicted(signalled->status.code)) return signalled->rank;
+  // A rank that ended itself after losing a peer yields to the peer that was lost.
+  if (const auto lost = lost_rank()) return lost;
+  if (signalled) return signalled->rank;
+  const RankEnd* first = first_bad_exit();
+  return first ? std::optional(first->rank) : std::nullopt;
+}
+
+Verdict FailurePolicy::verdict_of_rank(int rank) const {
+  Verdict verdict;
+  verdict.rank = rank;
+  const RankEnd* end = end_of(rank);
+  // One that did not fail itself has no code to hand on: that of the first it let fail.
+  const RankEnd* failed = end && end->failed() ? end : first_bad_exit();
+  verdict.exit_code = failed ? failed->status.shell_code() : 1;
+  if (!end) {
+    const auto named = named_lost_.find(rank);  // there, for nothing else blames a living rank
+    verdict.reason = named->second.reason.empty() ? "is gone for them" : named->second.reason;
+    verdict.is_stopped = stopped_.count(rank) > 0;
   }
   return verdict;
 }

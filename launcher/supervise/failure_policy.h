@@ -4,9 +4,10 @@
 // The first report often names a victim: peers see EOF before a big process can be reaped. So after
 // the first failure everything that ends is collected: at least 250 ms, and until no rank is known
 // to be on its way out (asked from every agent) and every rank that survivors named as lost has
-// ended; at most 5 s. Then, in this order: a lost host; a rank ended by a signal that hvrun did not
-// send; a rank that peers named as lost; the earliest non-zero exit code by corrected time.
-// Everything else is a consequence.
+// ended or stands still (SIGSTOP); at most 5 s. Then, in this order: a lost host; a rank ended by a
+// signal that hvrun did not send; a rank that peers named as lost, or that left the others before
+// by exit code 0 without goodbye; the earliest non-zero exit code by corrected time. Everything
+// else is a consequence.
 #pragma once
 
 #include <map>
@@ -24,7 +25,9 @@ struct RankEnd {
   int rank = 0;
   ExitStatus status;
   bool signal_was_ours = false;
-  std::int64_t time_ns = 0;  // wall clock, corrected to hvrun's
+  std::int64_t time_ns = 0;       // wall clock, corrected to hvrun's
+  bool left_unannounced = false;  // it had joined the others, and said no goodbye
+  bool never_joined = false;
 
   bool failed() const { return !status.clean(); }
 };
@@ -32,7 +35,8 @@ struct RankEnd {
 struct Verdict {
   std::optional<int> rank;        // the cause, when it is a rank
   std::optional<int> host;        // the cause, when it is a host
-  std::string reason;             // of the lost host
+  std::string reason;             // of the lost host, or of a rank that has not ended by itself
+  bool is_stopped = false;        // that rank stands still
   std::vector<int> consequences;  // ranks that failed because of it, ascending
   int exit_code = 0;
 };
@@ -45,12 +49,15 @@ class FailurePolicy {
   explicit FailurePolicy(int ranks) : ranks_(ranks) {}
 
   void rank_ended(const RankEnd& end, TimePoint now);
-  void named_lost(int rank) { ++named_lost_[rank]; }
+  // reason: what follows the rank's name, such as "gave no sign of life for 3 s".
+  void named_lost(int rank, const std::string& reason);
   // ranks: those on that host, which hvrun will hear nothing of any more.
   void host_lost(int host, const std::string& reason, const std::vector<int>& ranks, TimePoint now);
   // Every agent that is there has answered a query sent at `sent`; exiting: ranks on their way out
   // then.
   void exiting_ranks(const std::set<int>& exiting, TimePoint sent);
+  // As of the same answers.
+  void stopped_ranks(std::set<int> stopped) { stopped_ = std::move(stopped); }
 
   // A failure has happened, and its cause is being looked for.
   bool failed() const { return first_failure_.has_value(); }
@@ -62,16 +69,26 @@ class FailurePolicy {
   void note_failure(TimePoint now);
   bool waits_for_named_rank() const;
   const RankEnd* signalled_rank() const;
-  const RankEnd* named_rank() const;
+  std::optional<int> named_rank() const;
+  std::optional<int> leaver() const;
+  std::optional<int> lost_rank() const;
+  std::optional<int> cause_among_ranks() const;
+  const RankEnd* end_of(int rank) const;
   const RankEnd* first_bad_exit() const;
+  Verdict verdict_of_rank(int rank) const;
 
   int ranks_;
   std::map<int, RankEnd> ends_;
-  std::set<int> unreachable_;      // ranks of lost hosts
-  std::map<int, int> named_lost_;  // by how many
+  std::set<int> unreachable_;  // ranks of lost hosts
+  struct NamedLost {
+    int times = 0;
+    std::string reason;  // of the first that told
+  };
+  std::map<int, NamedLost> named_lost_;
   std::optional<TimePoint> first_failure_;
   std::optional<TimePoint> last_query_;
   std::set<int> exiting_;
+  std::set<int> stopped_;
   std::optional<int> lost_host_;
   std::string lost_reason_;
 };

@@ -44,6 +44,7 @@ struct HostState {
   std::vector<int> ranks;
   std::uint32_t query_answered = 0;
   std::vector<std::uint32_t> exiting;  // as of that answer
+  std::vector<std::uint32_t> stopped;  // as of that answer
   std::vector<std::uint32_t> absent;   // as of that answer
   std::uint32_t silence_noted = 0;     // the last wire::Silence that its agent has noted
 

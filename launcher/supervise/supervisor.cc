@@ -219,10 +219,13 @@ void Supervisor::start_stdin() {
 asio::awaitable<void> Supervisor::ask_who_is_exiting() {
   const TimePoint sent = now();
   if (!co_await job_.query(sent + FailurePolicy::kMostCollection)) co_return;
-  std::set<int> exiting;
+  std::set<int> exiting, stopped;
   for (const HostState& host : job_.hosts) {
-    if (host.is_there()) exiting.insert(host.exiting.begin(), host.exiting.end());
+    if (!host.is_there()) continue;
+    exiting.insert(host.exiting.begin(), host.exiting.end());
+    stopped.insert(host.stopped.begin(), host.stopped.end());
   }
+  job_.policy->stopped_ranks(std::move(stopped));
   job_.policy->exiting_ranks(exiting, sent);
 }
 

@@ -312,8 +312,11 @@ struct Credit {
   }
 };
 
-// How an end with Exited::never_joined is told: by its agent to that host's ranks, by hvrun to all.
+// How an end that others take for a loss is told: by its agent to that host's ranks, by hvrun to
+// all.
 inline constexpr char kHadNotJoined[] = " and had not joined the job (hvrun_init)";
+
+inline constexpr char kNotShutDown[] = " without hvrun_shutdown";
 
 struct Exited {
   static constexpr Type kType = Type::kExited;
@@ -335,6 +338,12 @@ struct Exited {
     a(wall_clock_ns);
     a(left_unannounced);
     a(never_joined);
+  }
+  bool clean() const { return !by_signal && code == 0; }
+  // What, beside its status, makes it a loss for others.
+  const char* standing_words() const {
+    if (never_joined) return kHadNotJoined;
+    return left_unannounced && clean() ? kNotShutDown : "";
   }
 };
 
@@ -406,7 +415,7 @@ struct Empty {
     a(stuck);
   }
 };
-// Which of your ranks are on their way out (PF_EXITING) but not reaped?
+// Which of your ranks are on their way out (PF_EXITING) but not reaped, which stand still?
 struct Query {
   static constexpr Type kType = Type::kQuery;
   std::uint32_t number = 0;
@@ -420,11 +429,13 @@ struct QueryReply {
   std::uint32_t number = 0;
   std::vector<std::uint32_t> exiting;  // on their way out
   std::vector<std::uint32_t> absent;   // running, and waiting at no fence
+  std::vector<std::uint32_t> stopped;  // state T: by SIGSTOP or a debugger
   template <class A>
   void fields(A& a) {
     a(number);
     a(exiting);
     a(absent);
+    a(stopped);
   }
 };
 

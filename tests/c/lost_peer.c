@@ -1,7 +1,8 @@
 /* Sums for ever, deaf to SIGTERM; tells now and then that it does, and when and how the loss of a
  * peer ended that. For tests of real hosts (tests/cluster). SPDX-License-Identifier: Apache-2.0 */
 /* With "fork" or "clone" idle children live beside it, which inherit whatever they inherit; with
- * "fail" the loss is its own failure, too; with "grow" rank 1 takes more and more memory. */
+ * "fail" the loss is its own failure, too; with "leave" that is so, and rank 1 is done early and
+ * ends with 0, without a goodbye; with "grow" rank 1 takes more and more memory. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,14 +57,16 @@ int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "";
   const int fails = strcmp(how, "fail") == 0;
   const int grows = strcmp(how, "grow") == 0;
-  if (*how && !fails && !grows) make_children(how);
+  const int leaves = strcmp(how, "leave") == 0;
+  if (*how && !fails && !grows && !leaves) make_children(how);
   hvrun_status status = HVRUN_OK;
   for (int round = 0; status == HVRUN_OK; ++round) {
     if (round % kRoundsBetweenWords == 10) tell("ready", status);
     if (grows && hvrun_rank(NULL) == 1) grow();
+    if (leaves && round == 1 && hvrun_rank(NULL) == 1) return 0; /* and no goodbye */
     status = sum("pending");
   }
   tell("pending", status);
   tell("later", sum("later"));
-  return hvrun_shutdown(NULL) == HVRUN_OK && !fails ? 0 : 1;
+  return hvrun_shutdown(NULL) == HVRUN_OK && !fails && !leaves ? 0 : 1;
 }

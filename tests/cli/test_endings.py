@@ -10,15 +10,35 @@ import time
 
 import pytest
 
+from harness import programs
 from harness.processes import look_at
 from harness.syscalls import mount, unmount
 from harness.waiting import wait_for
 from launching import run, start
 
 
+LOST_PEER = str(programs.hvrun_folder() / "c_lost_peer")
+
+
 def alive(pid):
     process = look_at(pid)
     return process is not None and process.state != "Z"
+
+
+def pid_of_rank(process, rank):
+    """Of a running hvrun on this machine."""
+    below = {process.pid}
+    while True:
+        more = below | {child for pid in below for child in children(pid)}
+        if more == below:
+            break
+        below = more
+    (pid,) = [pid for pid in below if f"HVRUN_RANK={rank}".encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")]
+    return pid
+
+
+def children(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def pids_in(path, count):
@@ -62,12 +82,38 @@ def test_a_guard_that_was_told_to_end_is_a_lost_host_however_its_ranks_end(hvrun
     process = start(hvrun, "--summary", str(tmp_path / "s"), "-np", "2", "sh", "-c", "echo up; " + program)
     for _ in range(2):
         assert process.stdout.readline().endswith(b"up\n")
-    (guard,) = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(guard), number)
+    (guard,) = children(process.pid)
+    os.kill(guard, number)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 5, err.decode()
     assert b"host localhost with ranks 0-1 was lost: its agent" in err
     assert json.loads((tmp_path / "s").read_text())["state"] == "host_lost"
+
+
+def test_a_rank_that_leaves_early_and_well_is_the_cause_not_those_it_leaves(hvrun, tmp_path):
+    result = run(hvrun, "--summary", str(tmp_path / "s"), "-np", "3", LOST_PEER, "leave")
+    words = result.stderr.decode()
+    assert result.returncode == 1, words
+    assert "error: rank 1 on host localhost ended with exit code 0 without hvrun_shutdown while others still needed it" in words
+    assert "hvrun_join" in words and "consequence also ended: ranks 0,2 with exit code 1" in words
+    assert b"rank 1 ended with exit code 0 without hvrun_shutdown, on this host" in result.stdout
+    assert json.loads((tmp_path / "s").read_text())["cause"]["rank"] == 1
+
+
+def test_a_rank_that_stands_still_is_the_cause_and_not_waited_for(hvrun, tmp_path):
+    process = start(hvrun, "--summary", str(tmp_path / "s"), "--grace", "0.1", "-np", "3", LOST_PEER, "fail", HVRUN_PEER_TIMEOUT="1")
+    ready = set()
+    while len(ready) < 3:
+        ready.add(process.stdout.readline()[:3])
+    os.kill(pid_of_rank(process, 1), signal.SIGSTOP)
+    _, err = process.communicate(timeout=20)
+    words = err.decode()
+    assert process.returncode == 1, words
+    assert "error: rank 1 on host localhost was lost to the others: it gave no sign of life for 1 s" in words
+    assert "it is stopped (SIGSTOP, or a debugger)" in words
+    assert "consequence also ended: ranks 0,2 with exit code 1" in words
+    summary = json.loads((tmp_path / "s").read_text())
+    assert summary["cause"]["rank"] == 1 and summary["seconds"] < 5  # which is what a rank that runs is waited for
 
 
 def slow_rsh(tmp_path):

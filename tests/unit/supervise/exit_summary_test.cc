@@ -69,6 +69,35 @@ TEST_CASE("a rank that was killed may have been so by the kernel, which the summ
         "tells which\n");
 }
 
+TEST_CASE("a rank that left the others is told with what it left out") {
+  EndedJob job;
+  RankEnd left{1, exited(0), false, 1};
+  left.left_unannounced = true;
+  job.job.policy->rank_ended(left, hv::now());
+  job.ended(2, exited(1));
+  const std::string text = job.text();
+  CHECK(text.find("rank 1 on host a ended with exit code 0 without hvrun_shutdown while others "
+                  "still needed it after 2.2 s\n  try: ") != std::string::npos);
+  CHECK(text.find("hvrun_join") != std::string::npos);
+  CHECK(text.find("as a consequence also ended: rank 2 with exit code 1") != std::string::npos);
+  CHECK(job.json()["cause"]["reason"] == "exit code 0 without hvrun_shutdown");
+}
+
+TEST_CASE(
+    "a rank that was lost while it stood still is told as that, however hvrun then ended it") {
+  EndedJob job;
+  job.job.policy->named_lost(3, "gave no sign of life for 3 s");
+  job.job.policy->stopped_ranks({3});
+  job.ended(0, exited(1));
+  job.end.verdict = job.job.policy->verdict();
+  job.ended(3, killed(9), true);
+  const std::string text =
+      summary_text(job.job, job.end, [](int) { return std::vector<std::string>(); });
+  CHECK(text.find("rank 3 on host b was lost to the others: it gave no sign of life for 3 s; it is "
+                  "stopped") != std::string::npos);
+  CHECK(text.find("dmesg") == std::string::npos);
+}
+
 TEST_CASE("only the last twenty lines of the cause are shown") {
   EndedJob job;
   for (int i = 0; i < 30; ++i) job.words[0].push_back("line " + std::to_string(i));

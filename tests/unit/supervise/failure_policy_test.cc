@@ -79,7 +79,7 @@ TEST_CASE("when every rank has ended there is nothing to wait for") {
 TEST_CASE("a rank that peers name as lost is waited for and named, even when it exited with 0") {
   FailurePolicy policy(3);
   policy.rank_ended(exited(1, 1, 10), kStart);
-  policy.named_lost(2);
+  policy.named_lost(2, "is gone");
   policy.exiting_ranks({}, kStart + 300ms);
   CHECK_FALSE(policy.decided(kStart + 1s));
   policy.rank_ended(exited(2, 0, 5), kStart + 1s);
@@ -88,10 +88,92 @@ TEST_CASE("a rank that peers name as lost is waited for and named, even when it 
   CHECK(policy.verdict().exit_code == 1);
 }
 
+namespace {
+
+RankEnd left(int rank, std::int64_t ms) {
+  RankEnd end = exited(rank, 0, ms);
+  end.left_unannounced = true;
+  return end;
+}
+RankEnd stranger(int rank, int code, std::int64_t ms) {
+  RankEnd end = exited(rank, code, ms);
+  end.never_joined = true;
+  return end;
+}
+
+}  // namespace
+
+TEST_CASE("a rank that left with 0 and no goodbye is the cause of those that fail after it") {
+  FailurePolicy policy(3);
+  policy.rank_ended(left(2, 5), kStart);
+  policy.rank_ended(left(1, 4), kStart);
+  CHECK_FALSE(policy.failed());
+  policy.rank_ended(exited(0, 3, 10), kStart);
+  CHECK(policy.verdict().rank == 1);
+  CHECK(policy.verdict().exit_code == 3);  // its own would be that of a job that ended well
+  CHECK(policy.verdict().consequences == std::vector<int>{0});
+}
+
+TEST_CASE("who fails before others leave is the cause, and so is who crashes after that") {
+  FailurePolicy policy(2);
+  policy.rank_ended(exited(0, 3, 10), kStart);
+  policy.rank_ended(left(1, 11), kStart);
+  CHECK(policy.verdict().rank == 0);
+  FailurePolicy crash(2);
+  crash.rank_ended(left(1, 4), kStart);
+  crash.rank_ended(killed(0, SIGSEGV, 10), kStart);
+  CHECK(crash.verdict().rank == 0);
+}
+
+TEST_CASE("a rank that aborts over one that left yields to it") {
+  FailurePolicy policy(2);
+  policy.rank_ended(left(1, 4), kStart);
+  policy.rank_ended(killed(0, SIGABRT, 10), kStart);
+  CHECK(policy.verdict().rank == 1);
+  CHECK(policy.verdict().exit_code == 128 + SIGABRT);
+}
+
+TEST_CASE("a rank that ended without joining let those down that joined, not plain programs") {
+  FailurePolicy joined(2), plain(2);
+  joined.rank_ended(stranger(1, 0, 4), kStart);
+  joined.rank_ended(exited(0, 1, 10), kStart);
+  CHECK(joined.verdict().rank == 1);
+  plain.rank_ended(stranger(1, 0, 4), kStart);
+  plain.rank_ended(stranger(0, 1, 10), kStart);
+  CHECK(plain.verdict().rank == 0);
+}
+
+TEST_CASE("a rank that peers name and that stands still is the cause, and not waited for") {
+  FailurePolicy policy(3);
+  policy.named_lost(1, "gave no sign of life for 3 s");
+  policy.rank_ended(exited(2, 1, 10), kStart);
+  policy.exiting_ranks({}, kStart + 200ms);
+  CHECK_FALSE(policy.decided(kStart + 300ms));
+  policy.stopped_ranks({1});
+  CHECK(policy.decided(kStart + 300ms));
+  const Verdict verdict = policy.verdict();
+  CHECK(verdict.rank == 1);
+  CHECK(verdict.is_stopped);
+  CHECK(verdict.reason == "gave no sign of life for 3 s");
+  CHECK(verdict.exit_code == 1);
+}
+
+TEST_CASE("a rank that peers name and that never ends is the cause after 5 s") {
+  FailurePolicy policy(2);
+  policy.named_lost(1, "was silent");
+  policy.rank_ended(exited(0, 4, 10), kStart);
+  policy.exiting_ranks({}, kStart + 300ms);
+  CHECK_FALSE(policy.decided(kStart + 4900ms));
+  REQUIRE(policy.decided(kStart + 5s));
+  CHECK(policy.verdict().rank == 1);
+  CHECK_FALSE(policy.verdict().is_stopped);
+  CHECK(policy.verdict().exit_code == 4);
+}
+
 TEST_CASE("a rank that aborted over a lost peer yields to that peer") {
   FailurePolicy policy(2);
   policy.rank_ended(killed(0, SIGABRT, 20), kStart);
-  policy.named_lost(1);
+  policy.named_lost(1, "is gone");
   policy.rank_ended(exited(1, 9, 10), kStart);
   CHECK(policy.verdict().rank == 1);
 }
