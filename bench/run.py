@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import dataclasses
 import json
+import os
 import math
 import pathlib
 import signal
@@ -169,10 +170,18 @@ def draw(results):
         print(f"drew {programs.shown([path])}", file=sys.stderr)
 
 
+def show(text):
+    """To a reader that may have enough before the end, as in `./dev bench --list | head`."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes the rest when it ends
+
+
 def main():
     arguments = parse_arguments()
     if arguments.list:
-        print(list_of(arguments.rows))
+        show(list_of(arguments.rows))
         return 0
     if arguments.plot_from:
         with open(arguments.plot_from) as lines:

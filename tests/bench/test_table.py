@@ -1,6 +1,8 @@
 """Which rows there are, how they are named and chosen, and the lists that they read. SPDX-License-Identifier: Apache-2.0"""
 
+import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -12,6 +14,15 @@ import plot  # noqa: E402
 import recorded  # noqa: E402
 import table  # noqa: E402
 from table import KIB, MIB  # noqa: E402
+
+
+def test_a_reader_of_the_list_may_leave_early():
+    reader, writer = os.pipe()
+    os.close(reader)
+    script = pathlib.Path(table.__file__).with_name("run.py")
+    result = subprocess.run([sys.executable, "-B", str(script), "--list"], stdout=writer, stderr=subprocess.PIPE, timeout=60)
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (0, b"")
 
 
 def test_every_row_has_a_name_of_its_own_and_a_group():
