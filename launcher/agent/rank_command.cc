@@ -43,15 +43,55 @@ std::optional<wire::Problem> check_directory(const std::string& directory) {
       "create it on that host, or name another one with --wdir"};
 }
 
+bool ends_with(const std::string& text, std::string_view end) {
+  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// How a file that lies there is started; it is not, as it was named.
+std::string advice_on_file(const std::string& name, bool is_executable) {
+  const std::string shown = printable(name, 1000);
+  if (is_executable) return shown;
+  if (ends_with(name, ".py")) return "python3 " + shown;
+  if (ends_with(name, ".sh")) return "sh " + shown;
+  for (const std::string_view source : {".c", ".cc", ".cpp", ".cu"})
+    if (ends_with(name, source)) return "the program that is compiled from " + shown;
+  return "chmod +x " + shown;
+}
+
+// The word is a slip where hvrun's own options were meant; "" if not.
+std::string advice_on_word(const std::string& name) {
+  const auto meant = nearest(name, {"help", "version", "env"});
+  if (!meant) return "";
+  return *meant == "env" ? "'hvrun env' lists what sets something; or "
+                         : "'hvrun --" + *meant + "' tells of hvrun itself; or ";
+}
+
+std::string advice_on_missing(const std::string& name, const std::string& directory) {
+  if (name.find_first_of(" \t") != std::string::npos)
+    return "the name holds a blank: leave out the quotes around the program and its arguments";
+  const bool is_path = name.find('/') != std::string::npos;
+  const std::string file = is_path && name[0] == '/' ? name : directory + "/" + name;
+  struct stat info {};
+  const bool exists = ::stat(file.c_str(), &info) == 0;
+  if (exists && S_ISDIR(info.st_mode) && is_path) return "name a program in that directory";
+  if (exists && S_ISREG(info.st_mode)) {
+    const bool is_executable = ::access(file.c_str(), X_OK) == 0;
+    if (is_path) return advice_on_file(name, is_executable);
+    return advice_on_file("./" + name, is_executable) + ", for " + printable(name, 1000) +
+           " lies in the ranks' directory, which is not searched";
+  }
+  if (is_path) return "check that it lies at that path on every host, and is executable (chmod +x)";
+  return advice_on_word(name) +
+         "install it there, name it by its path, or set PATH there with -x PATH=...";
+}
+
 wire::Problem missing_program(const std::string& name, const std::string& directory,
                               const std::string& reason) {
   const bool is_path = name.find('/') != std::string::npos;
   const std::string where =
       is_path && name[0] != '/' ? " in " + printable(directory, 1000) : std::string();
   return {"find the program " + printable(name, 1000) + where + ": " + reason,
-          is_path
-              ? "check that it lies at that path on that host, too, and is executable (chmod +x)"
-              : "install it on that host, name it by its path, or set its PATH with -x PATH=..."};
+          advice_on_missing(name, directory)};
 }
 
 }  // namespace

@@ -132,6 +132,32 @@ TEST_CASE("what a host lacks is told before anything starts, with path, reason a
   CHECK(problem.what == "find the program /etc/passwd: Permission denied");
 }
 
+TEST_CASE("a program that is not found where it was looked for is told with what was meant") {
+  TemporaryFolder folder;
+  std::filesystem::copy("/usr/bin/env", folder / "hello");
+  for (const char* file : {"hello.c", "train.py", "data"}) std::ofstream(folder / file) << "x\n";
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"hello", "./hello, for hello lies in the ranks' directory, which is not searched"},
+      {"hello.c", "the program that is compiled from ./hello.c, for"},
+      {"train.py", "python3 ./train.py, for"},
+      {"./train.py", "python3 ./train.py"},
+      {"data", "chmod +x ./data, for"},
+      {"./hello arg", "leave out the quotes"},
+      {"./", "name a program in that directory"},
+      {"./nothing", "check that it lies at that path on every host"},
+      {"help", "'hvrun --help' tells of hvrun itself; or install it there"},
+      {"version", "'hvrun --version'"},
+      {"envv", "'hvrun env'"},
+      {"nothing-like-it", "install it there, name it by its path"}};
+  for (const auto& [name, advice] : cases) {
+    wire::Launch launch = launch_of({name});
+    launch.directory = folder.path();
+    CAPTURE(name);
+    CHECK(problem_of(launch).hint.rfind(advice, name == "./hello arg" ? 80 : 0) !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("a missing interpreter is named before anything starts") {
   TemporaryFolder folder;
   const std::string script = folder / "script";
