@@ -8,6 +8,7 @@ readonly LOWEST_ACCURACY=0.95
 readonly RANKS_A_HOST=2
 root=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
 bin=${HVRUN_BIN_DIR:-$root/build/release/bin}
+unset HVRUN_BIN_DIR # hvrun would warn that it sets nothing there
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 

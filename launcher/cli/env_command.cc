@@ -70,7 +70,7 @@ EnvTable env_table(const Environment& environment) {
       text += row[i] + std::string(widths[i] + 2 - row[i].size(), ' ');
     text += row[3] + "\n";
   }
-  for (const std::string& line : misspelt_variables(environment)) text += line + "\n";
+  for (const std::string& line : vain_variables(environment)) text += line + "\n";
   return {text, trouble};
 }
 

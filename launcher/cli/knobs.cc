@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/cli/knobs.h"
 
+#include "src/contract/contract.h"
 #include "src/contract/runtime_knobs.h"
 
 namespace hv::launcher {
@@ -20,8 +21,10 @@ const std::vector<Knob>& launcher_knobs() {
   return table;
 }
 
-std::vector<std::string> misspelt_variables(const Environment& environment) {
-  return misspelt_knobs({launcher_knobs(), runtime_knobs()}, environment);
+std::vector<std::string> vain_variables(const Environment& environment) {
+  std::vector<std::string> others = contract_names();  // an hvrun inside a rank has them
+  for (const VainVariable& variable : vain_horovod_variables()) others.push_back(variable.name);
+  return vain_settings({launcher_knobs(), runtime_knobs()}, others, environment);
 }
 
 }  // namespace hv::launcher

@@ -15,7 +15,7 @@ constexpr double kLeastLostAfterSeconds = 0.5;
 // An option on the command line beats its knob.
 const std::vector<Knob>& launcher_knobs();
 
-// A line for each variable that looks like a knob of hvrun's or the ranks' and is none.
-std::vector<std::string> misspelt_variables(const Environment& environment);
+// Lines on HVRUN_ variables that set nothing, and on HOROVOD_ ones that look like one that does.
+std::vector<std::string> vain_variables(const Environment& environment);
 
 }  // namespace hv::launcher

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/base/knob.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -67,6 +68,14 @@ std::optional<std::string> choice_of(const Knob& knob, const std::string& writte
   for (const std::string& spelling : split(knob.spellings, '|'))
     if (spelling.rfind(word + "=", 0) == 0) return spelling.substr(word.size() + 1);
   return std::nullopt;
+}
+
+std::vector<std::string> names_of(const std::vector<std::vector<Knob>>& tables) {
+  std::vector<std::string> names;
+  for (const std::vector<Knob>& table : tables)
+    for (const Knob& knob : table)
+      for (const char* name : {knob.name, knob.alias, knob.off_switch}) names.push_back(name);
+  return names;
 }
 
 }  // namespace
@@ -155,21 +164,32 @@ void KnobReader::check_all() const {
   for (const Knob& knob : table_) check(knob);
 }
 
-std::vector<std::string> misspelt_knobs(const std::vector<std::vector<Knob>>& tables,
-                                        const Environment& environment) {
-  // Without it: what all names have in common makes none of them alike.
-  constexpr std::string_view kPrefix = "HVRUN_";
-  std::vector<std::string> names;
-  for (const std::vector<Knob>& table : tables)
-    for (const Knob& knob : table) names.push_back(knob.name + kPrefix.size());
-  std::vector<std::string> lines;
-  for (const auto& [variable, value] : environment.all()) {
-    if (variable.rfind(kPrefix, 0) != 0) continue;
-    const std::string name = variable.substr(kPrefix.size());
-    const auto guess = nearest(name, names);
-    if (!guess || *guess == name) continue;
-    lines.push_back(printable(variable) + " sets nothing; did you mean " + std::string(kPrefix) +
-                    *guess + "?");
+std::vector<std::string> vain_settings(const std::vector<std::vector<Knob>>& tables,
+                                       const std::vector<std::string>& others,
+                                       const Environment& environment) {
+  std::vector<std::string> lines, unlike;
+  for (const std::string_view prefix : {"HVRUN_", "HOROVOD_"}) {
+    // Without the prefix: what all names have in common makes none of them alike.
+    std::vector<std::string> names;
+    for (const std::string& name : names_of(tables))
+      if (name.rfind(prefix, 0) == 0) names.push_back(name.substr(prefix.size()));
+    for (const auto& [variable, value] : environment.all()) {
+      if (variable.rfind(prefix, 0) != 0) continue;
+      if (std::find(others.begin(), others.end(), variable) != others.end()) continue;
+      const std::string name = variable.substr(prefix.size());
+      const auto guess = nearest(name, names);
+      if (guess && *guess == name) continue;
+      if (guess) {
+        lines.push_back(printable(variable) + " sets nothing; did you mean " + std::string(prefix) +
+                        *guess + "?");
+      } else if (prefix == "HVRUN_") {
+        unlike.push_back(printable(variable));
+      }
+    }
+  }
+  if (!unlike.empty()) {
+    lines.push_back(join(unlike, ", ") + (unlike.size() > 1 ? " set" : " sets") +
+                    " nothing; 'hvrun env' lists what does");
   }
   return lines;
 }

@@ -62,10 +62,12 @@ class KnobReader {
   const Environment& environment_;
 };
 
-// A line for each HVRUN_ variable that is no knob of theirs but looks like one: what is set in
-// vain.
-std::vector<std::string> misspelt_knobs(const std::vector<std::vector<Knob>>& tables,
-                                        const Environment& environment);
+// What is set in vain: a line for each HVRUN_ variable that looks like a knob of theirs, and one
+// for all others that are none and not in `others`; a line for each HOROVOD_ variable that looks
+// like an alias.
+std::vector<std::string> vain_settings(const std::vector<std::vector<Knob>>& tables,
+                                       const std::vector<std::string>& others,
+                                       const Environment& environment);
 
 const char* knob_type_name(KnobType type);
 

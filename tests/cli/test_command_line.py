@@ -116,12 +116,20 @@ def test_a_malformed_knob_of_the_ranks_is_told_once_and_before_the_start(hvrun, 
 
 
 @pytest.mark.parametrize("words", [("env",), ("true",), ("--dry-run=offline", "true")])
-def test_a_variable_that_looks_like_a_knob_is_told(hvrun, words):
-    result = run(hvrun, *words, HVRUN_STAL_SECONDS="5", HVRUN_BIN_DIR="/tmp")
+def test_a_variable_that_sets_nothing_is_told(hvrun, words):
+    result = run(hvrun, *words, HVRUN_STAL_SECONDS="5", HVRUN_NP="4", HOROVOD_FUSION_TRESHOLD="1", HOROVOD_ELASTIC="1",
+                 HVRUN_VERBOSE="1", HOROVOD_CYCLE_TIME="1")
     assert result.returncode == 0
     said = (result.stdout + result.stderr).decode()
     assert "HVRUN_STAL_SECONDS sets nothing; did you mean HVRUN_STALL_SECONDS?" in said
-    assert "HVRUN_BIN_DIR" not in said
+    assert "HOROVOD_FUSION_TRESHOLD sets nothing; did you mean HOROVOD_FUSION_THRESHOLD?" in said
+    assert "HVRUN_NP, HVRUN_VERBOSE set nothing; 'hvrun env' lists what does" in said
+    assert said.count("set nothing") + said.count("sets nothing") == 3
+
+
+def test_an_hvrun_inside_a_rank_finds_no_fault_with_the_ranks_environment(hvrun):
+    result = run(hvrun, "-np", "1", hvrun, "-np", "1", "true")
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
 
 
 def test_options_behind_the_program_belong_to_it(hvrun):

@@ -33,8 +33,8 @@ def names_in_page(text, section):
 
 
 def names_in_env(text):
-    """Every knob that 'hvrun env' prints: a line begins with its name."""
-    return set(re.findall(r"^(HVRUN_\w+)", text, re.MULTILINE))
+    """Every knob that 'hvrun env' prints: a row begins with its name; what is said below them does not count."""
+    return set(re.findall(r"^(HVRUN_\w+)  ", text, re.MULTILINE))
 
 
 def names_in_environment(text):

@@ -187,18 +187,27 @@ TEST_CASE("each type's error says what it accepts and what holds without the var
   }
 }
 
-TEST_CASE("a variable that looks like a knob and is none is told with the knob's name") {
+TEST_CASE("what is set in vain is told: with the name that it looks like, the rest in one line") {
   const std::vector<hv::Knob> table{
-      {"HVRUN_STALL_SECONDS", hv::KnobType::kSeconds, "60", "How long."},
+      {"HVRUN_STALL_SECONDS", hv::KnobType::kSeconds, "60", "How long.", "HOROVOD_STALL_TIME", "",
+       0, INT64_MAX, "", 0, nullptr, "", "HOROVOD_STALL_DISABLE"},
       {"HVRUN_RSH", hv::KnobType::kText, "", "By what."}};
   const auto lines_for = [&](const std::vector<std::string>& entries) {
-    return hv::misspelt_knobs({table}, hv::Environment::from_entries(entries));
+    return hv::vain_settings({table}, {"HVRUN_RANK", "HVRUN_SIZE", "HOROVOD_STALL_TIMER"},
+                             hv::Environment::from_entries(entries));
   };
+  using Lines = std::vector<std::string>;
   CHECK(lines_for({"HVRUN_STAL_SECONDS=5"}) ==
-        std::vector<std::string>{
-            "HVRUN_STAL_SECONDS sets nothing; did you mean HVRUN_STALL_SECONDS?"});
+        Lines{"HVRUN_STAL_SECONDS sets nothing; did you mean HVRUN_STALL_SECONDS?"});
+  CHECK(lines_for({"HOROVOD_STALL_DISABEL=5"}) ==
+        Lines{"HOROVOD_STALL_DISABEL sets nothing; did you mean HOROVOD_STALL_DISABLE?"});
+  CHECK(lines_for({"HVRUN_VERBOSE=1"}) ==
+        Lines{"HVRUN_VERBOSE sets nothing; 'hvrun env' lists what does"});
+  CHECK(lines_for({"HVRUN_NP=4", "HVRUN_VERBOSE=1"}) ==
+        Lines{"HVRUN_NP, HVRUN_VERBOSE set nothing; 'hvrun env' lists what does"});
   CHECK(lines_for({"HVRUN_STALL_SECONDS=5", "HVRUN_RSH=ssh", "HVRUN_RANK=0", "HVRUN_SIZE=1",
-                   "HVRUN_MINE=1", "OTHER_STAL_SECONDS=5", "HVRUN_=1"})
+                   "HOROVOD_STALL_TIME=1", "HOROVOD_STALL_TIMER=1", "HOROVOD_ELASTIC=1",
+                   "OTHER_STAL_SECONDS=5"})
             .empty());
 }
 
