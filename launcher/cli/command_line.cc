@@ -168,6 +168,9 @@ std::string help_text(const CLI::App& app) {
   const auto formatter = std::dynamic_pointer_cast<CLI::Formatter>(app.get_formatter());
   std::string groups = formatter->make_groups(&app, CLI::AppFormatMode::Normal);
   for (std::size_t at; (at = groups.find("\n\n\n")) != std::string::npos;) groups.erase(at, 1);
+  // A value that only '=' introduces, which the formatter does not know of; the column stays.
+  const std::string apart = "--dry-run =offline", joined = "--dry-run=offline ";
+  groups.replace(groups.find(apart), apart.size(), joined);
   return "hvrun: start one process per GPU on one or many hosts, and end them all together\n\n"
          "Usage: hvrun [options] [--] program [arguments]\n"
          "       hvrun env                    every knob, its value and where that came from\n"
@@ -297,6 +300,11 @@ void check_limits(const RawOptions& raw, const JobSpec& spec) {
   if (spec.program.empty()) {
     throw Error(ErrorKind::kUsage, "no program to run",
                 "hvrun [options] program [arguments]; 'hvrun --help' explains");
+  }
+  if (spec.summary_file == "-") {
+    throw Error(ErrorKind::kUsage,
+                "--summary - would write to standard output, which is the ranks'",
+                "name a file, such as /dev/stderr, or ./- for one of that name");
   }
   if (!spec.host_file.empty() && !spec.hosts.empty()) {
     throw Error(ErrorKind::kUsage, "both -H and --hostfile name hosts", "give one of them");

@@ -22,7 +22,9 @@ const OptionShape* find_option(const std::string& name, const std::vector<Option
   for (const OptionShape& option : options) {
     candidates.insert(candidates.end(), option.names.begin(), option.names.end());
   }
-  const auto guess = nearest(name, candidates);
+  // mpirun takes long names behind one hyphen, too.
+  const bool is_long = name.rfind("--", 0) != 0 && name.size() > 2;
+  const auto guess = nearest(is_long ? "-" + name : name, candidates);
   throw Error(ErrorKind::kUsage, "unknown option " + printable(name),
               (guess ? "did you mean " + *guess + "? " : std::string()) +
                   "'hvrun --help' lists the options; options of the program stand behind its name");
@@ -42,6 +44,14 @@ std::string name_in(const std::string& word) {
   return word.substr(0, 2);
 }
 
+// "-vh" is -v and -h; "-host" is neither.
+bool is_cluster_of_flags(const std::string& word, const std::vector<OptionShape>& options) {
+  return std::all_of(word.begin() + 1, word.end(), [&options](char letter) {
+    const OptionShape* option = find_option({'-', letter}, options);
+    return option && !option->takes_value;
+  });
+}
+
 }  // namespace
 
 SplitWords split_at_program(const std::vector<std::string>& words,
@@ -57,7 +67,9 @@ SplitWords split_at_program(const std::vector<std::string>& words,
     const std::string word = normalised(words[i]);
     const std::string name = name_in(word);
     const OptionShape* option = find_option(name, options);
-    if (!option) unknown_option(name.rfind("--", 0) == 0 ? name : word, options);
+    const bool is_long = name.rfind("--", 0) == 0;
+    if (!option || (!is_long && !option->takes_value && !is_cluster_of_flags(word, options)))
+      unknown_option(is_long ? name : word, options);
     result.options.push_back(word);
     if (!option->takes_value || word != name) continue;  // no value, or it is glued to the name
     if (i + 1 >= words.size()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/exit_summary.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -46,8 +47,24 @@ std::string how_it_went(const Job& job, const Verdict& verdict) {
          (how && !how->failed() ? " while others still needed it" : "");
 }
 
-std::string advice_on(const Job& job, const Verdict& verdict) {
+// How the loader of programs ends, and a shell that does not find one.
+constexpr int kNotLoaded = 127;
+
+bool misses_a_library(const RankEnd* how, const std::vector<std::string>& lines) {
+  return how && !how->status.by_signal && how->status.code == kNotLoaded &&
+         std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+           return line.find("error while loading shared libraries") != std::string::npos;
+         });
+}
+
+std::string advice_on(const Job& job, const Verdict& verdict,
+                      const std::vector<std::string>& lines) {
   const RankEnd* how = end_of(job, *verdict.rank);
+  if (misses_a_library(how, lines)) {
+    return "install that library on " + job.host_of(*verdict.rank) +
+           ", link the program with its folder as rpath (-Wl,-rpath,DIR), or pass "
+           "-x LD_LIBRARY_PATH=DIR";
+  }
   if (verdict.is_stopped) {
     return "find out what stopped it; HVRUN_PEER_TIMEOUT=0 lets the others wait for one that is "
            "being debugged";
@@ -67,13 +84,13 @@ std::string rank_failure(const Job& job, const Verdict& verdict, const JobEnd& e
   std::string text = "hvrun: error: rank " + std::to_string(rank) + " on host " +
                      job.host_of(rank) + " " + how_it_went(job, verdict) + " after " +
                      tenths_text(end.seconds) + "\n";
-  if (const std::string advice = advice_on(job, verdict); !advice.empty())
+  std::vector<std::string> lines = last_lines(rank);
+  if (const std::string advice = advice_on(job, verdict, lines); !advice.empty())
     text += "  try: " + advice + "\n";
   if (verdict.reason.empty() && how && how->status.by_signal && how->status.code == SIGKILL)
     text +=
         "hvrun: SIGKILL comes from a person or, where memory is short, from the kernel: dmesg on " +
         job.host_of(rank) + " tells which\n";
-  std::vector<std::string> lines = last_lines(rank);
   if (lines.size() > kShownLines) lines.erase(lines.begin(), lines.end() - kShownLines);
   if (!lines.empty()) text += "hvrun: its last lines:\n";
   for (const std::string& line : lines) text += "    " + printable(line, 1000) + "\n";

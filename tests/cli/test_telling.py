@@ -63,7 +63,7 @@ def options_by_group(text):
         if re.fullmatch(r"[A-Z][\w ]+:", line):
             groups[line[:-1]] = current = []
         elif re.match(r"  -", line):
-            current.append(line.split()[0].split(","))
+            current.append(line.split()[0].partition("=")[0].split(","))
     return groups
 
 

@@ -46,6 +46,26 @@ TEST_CASE("what follows -- is the program, whatever it looks like") {
   CHECK(spec_of({"train", "--", "x"}).program == Words{"train", "--", "x"});
 }
 
+TEST_CASE("a long option behind one hyphen, as mpirun takes it, is told by its name here") {
+  CHECK(error_of({"-np", "2", "-host", "localhost", "./hello"}) ==
+        "unknown option -host | did you mean --hosts? 'hvrun --help' lists the options; options of "
+        "the program stand behind its name");
+  CHECK(error_of({"-hostfile", "hosts", "./hello"}).find("did you mean --hostfile?") !=
+        std::string::npos);
+  CHECK(error_of({"-verbos", "./hello"}).find("did you mean --verbose?") != std::string::npos);
+  CHECK(std::holds_alternative<PrintCommand>(parse({"-vh"})));  // both are flags
+}
+
+TEST_CASE("a summary on standard output is refused, and a file called - is not") {
+  CHECK(error_of({"--summary", "-", "train"}).find("/dev/stderr") != std::string::npos);
+  CHECK(spec_of({"--summary", "./-", "train"}).summary_file == "./-");
+}
+
+TEST_CASE("the help shows a value that only an equals sign introduces as it is typed") {
+  const std::string help = std::get<PrintCommand>(parse({"--help"})).text;
+  CHECK(help.find("  --dry-run=offline  ") != std::string::npos);
+}
+
 TEST_CASE("env as the first word is the subcommand") {
   CHECK(std::holds_alternative<EnvCommand>(parse({"env"})));
   CHECK(std::get<EnvCommand>(parse({"env", "--algorithms"})).shows_algorithms);

@@ -98,6 +98,18 @@ TEST_CASE(
   CHECK(text.find("dmesg") == std::string::npos);
 }
 
+TEST_CASE("a program that misses a library is told how it finds one, another 127 is not") {
+  for (const bool misses : {true, false}) {
+    EndedJob job;
+    job.words[1] = {misses ? "./t: error while loading shared libraries: libx.so.0: cannot open"
+                           : "sh: 1: trian: not found"};
+    job.ended(1, exited(127));
+    const std::string text = job.text();
+    CHECK((text.find("  try: install that library on a, ") != std::string::npos) == misses);
+    CHECK((text.find("-x LD_LIBRARY_PATH=DIR") != std::string::npos) == misses);
+  }
+}
+
 TEST_CASE("only the last twenty lines of the cause are shown") {
   EndedJob job;
   for (int i = 0; i < 30; ++i) job.words[0].push_back("line " + std::to_string(i));
