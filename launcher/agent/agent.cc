@@ -172,7 +172,7 @@ bool Agent::set_up(const wire::Setup& setup) {
   phase_ = Phase::kSetUp;
   RankSocketCallbacks callbacks{[this](wire::FenceIn fence) { link_.send(fence); },
                                 [this](const wire::RankLost& lost) { link_.send(lost); },
-                                [this] { link_.send(wire::FenceStalled{}); }};
+                                [this](const wire::FenceStalled& stall) { link_.send(stall); }};
   if (const auto problem = set_up_host(loop_, setup, std::move(callbacks), &host_)) {
     link_.send(*problem);
     return true;

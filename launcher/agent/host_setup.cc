@@ -35,8 +35,9 @@ wire::SetUp HostSetup::reply() const {
 std::optional<wire::Problem> set_up_host(EventLoop& loop, const wire::Setup& wanted,
                                          RankSocketCallbacks callbacks, HostSetup* setup) {
   setup->wanted = wanted;
-  setup->socket = std::make_unique<RankSocket>(loop, wanted.key, std::move(callbacks),
-                                               bounded_seconds(wanted.stall_s));
+  setup->socket = std::make_unique<RankSocket>(
+      loop, wanted.key, std::move(callbacks),
+      StallLimits{bounded_seconds(wanted.stall_s), bounded_seconds(wanted.stall_end_s)});
   if (const Status status = setup->socket->listen(wanted.job_id, wanted.host_index); !status.ok()) {
     return wire::Problem{status.message, "check that /tmp can be written there"};
   }

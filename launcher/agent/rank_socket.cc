@@ -33,8 +33,8 @@ bool with(const Frame& frame, Act&& act) {
 }  // namespace
 
 RankSocket::RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks callbacks,
-                       Duration stall_limit)
-    : loop_(loop), key_(key), callbacks_(std::move(callbacks)), stall_limit_(stall_limit) {}
+                       StallLimits stalls)
+    : loop_(loop), key_(key), callbacks_(std::move(callbacks)), stalls_(stalls) {}
 
 RankSocket::~RankSocket() {
   if (stall_) loop_.cancel(*stall_);
@@ -200,18 +200,29 @@ void RankSocket::check_fences() {
   watch_for_stall();
 }
 
+// A job that is stopped as a whole waits for nobody.
 void RankSocket::watch_for_stall() {
-  const bool waits = stall_limit_ > Duration::zero() && meeting_.is_anybody_waiting();
-  if (waits == stall_.has_value()) return;
-  if (!waits) {
-    loop_.cancel(*stall_);
+  const bool waits = meeting_.is_anybody_waiting() && !is_silence_allowed_;
+  if (std::exchange(is_watching_, waits) == waits) return;
+  if (stall_) loop_.cancel(*std::exchange(stall_, std::nullopt));
+  if (!waits) return;
+  waiting_since_ = now();
+  next_warning_ = stalls_.warning;
+  await_next_stall();
+}
+
+void RankSocket::await_next_stall() {
+  const Duration waited = now() - waiting_since_;
+  const bool warns = next_warning_ > Duration::zero();
+  const bool ends = stalls_.end > waited;
+  if (!warns && !ends) return;
+  const bool end_comes_first = ends && (!warns || stalls_.end <= next_warning_);
+  const Duration next = end_comes_first ? stalls_.end : next_warning_;
+  stall_ = loop_.call_at(waiting_since_ + next, [this, next, end_comes_first] {
     stall_.reset();
-    return;
-  }
-  stall_ = loop_.call_after(stall_limit_, [this] {
-    stall_.reset();
-    callbacks_.on_stall();
-    watch_for_stall();
+    if (!end_comes_first) next_warning_ *= 2;
+    await_next_stall();
+    callbacks_.on_stall({std::chrono::duration<double>(next).count(), end_comes_first});
   });
 }
 
@@ -247,6 +258,7 @@ void RankSocket::tell_loss(std::uint32_t rank, const std::string& reason) {
 
 void RankSocket::tell_silence(bool is_allowed) {
   if (std::exchange(is_silence_allowed_, is_allowed) == is_allowed) return;
+  watch_for_stall();
   const std::map<int, ClientPointer> clients = clients_;
   for (const auto& [fd, client] : clients) {
     if (client->has_joined && !client->has_left) send(*client, rendezvous::Silence{is_allowed});

@@ -26,8 +26,13 @@ namespace hv::launcher {
 struct RankSocketCallbacks {
   std::function<void(wire::FenceIn)> on_fence;
   std::function<void(const wire::RankLost&)> on_lost;
-  std::function<void()>
-      on_stall;  // a rank has waited for stall_limit at a fence; again after as long
+  std::function<void(const wire::FenceStalled&)> on_stall;
+};
+
+// 0: never.
+struct StallLimits {
+  Duration warning = Duration::zero();
+  Duration end = Duration::zero();
 };
 
 // What the others know of a rank that has ended.
@@ -35,9 +40,9 @@ enum class RankStanding { kNeverJoined, kJoined, kLeft };
 
 class RankSocket {
  public:
-  // stall_limit: 0 for none.
+  // stalls: which waits are told; see wire::FenceStalled.
   RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks callbacks,
-             Duration stall_limit = Duration::zero());
+             StallLimits stalls = {});
   ~RankSocket();
   RankSocket(const RankSocket&) = delete;
   RankSocket& operator=(const RankSocket&) = delete;
@@ -93,6 +98,7 @@ class RankSocket {
   void drop(Client& client);
   void check_fences();
   void watch_for_stall();
+  void await_next_stall();
 
   EventLoop& loop_;
   JobKey key_;
@@ -104,8 +110,11 @@ class RankSocket {
   std::map<int, ClientPointer> clients_;
   std::map<std::uint32_t, std::string> losses_;
   bool is_silence_allowed_ = false;
-  const Duration stall_limit_;
-  std::optional<EventLoop::Timer> stall_;  // while somebody waits
+  const StallLimits stalls_;
+  TimePoint waiting_since_{};
+  Duration next_warning_{};
+  std::optional<EventLoop::Timer> stall_;  // while somebody waits, and something is to be told
+  bool is_watching_ = false;
 };
 
 }  // namespace hv::launcher

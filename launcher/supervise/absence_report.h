@@ -9,6 +9,7 @@
 #include <string>
 
 #include "launcher/supervise/job.h"
+#include "src/wire/messages.h"
 
 namespace hv::launcher {
 
@@ -18,8 +19,9 @@ class AbsenceReport {
   AbsenceReport(Job& job, std::function<void(const std::string&)> warn)
       : job_(job), warn_(std::move(warn)) {}
 
-  // Several agents tell of the same wait: it is looked into once.
-  void fence_stalled();
+  // Several agents tell of the same wait: it is looked into once. One that is too long ends the
+  // job.
+  void fence_stalled(const wire::FenceStalled& stall);
 
  private:
   boost::asio::awaitable<void> ask();
@@ -27,10 +29,14 @@ class AbsenceReport {
   Job& job_;
   std::function<void(const std::string&)> warn_;
   bool is_asking_ = false;
+  bool is_too_long_ = false;
+  double waited_s_ = 0;
   TimePoint told_;
 };
 
 // "ranks 2-3 on host b, rank 5 on host c"; empty when nobody is absent. Pure.
 std::string absence_words(const Job& job);
+// What to do about the first of them.
+std::string absence_advice(const Job& job);
 
 }  // namespace hv::launcher

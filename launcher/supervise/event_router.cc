@@ -121,8 +121,8 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
           job_.policy->named_lost(static_cast<int>(lost.rank), lost.reason);
       });
     case Type::kFenceStalled:
-      return with<wire::FenceStalled>(frame,
-                                      [&](const wire::FenceStalled&) { sinks_.fence_stalled(); });
+      return with<wire::FenceStalled>(
+          frame, [&](const wire::FenceStalled& stall) { sinks_.fence_stalled(stall); });
     case Type::kSilenceNoted:
       return with<wire::SilenceNoted>(
           frame, [&](const wire::SilenceNoted& noted) { state.silence_noted = noted.number; });

@@ -14,7 +14,7 @@ struct RouterSinks {
   std::function<void(const wire::Output&)> output;
   std::function<void(std::uint32_t bytes)> stdin_accepted;
   std::function<void(const std::string& text)> note;
-  std::function<void()> fence_stalled;
+  std::function<void(const wire::FenceStalled&)> fence_stalled;
 };
 
 class EventRouter : public LinkObserver {

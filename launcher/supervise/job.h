@@ -73,9 +73,16 @@ class Change {
 
 // Why a job is to end before its ranks do.
 struct StopRequest {
-  enum class Kind { kSignal, kTimeout, kOutputClosed, kOutputFailed } kind = Kind::kSignal;
+  enum class Kind {
+    kSignal,
+    kTimeout,
+    kStalled,
+    kOutputClosed,
+    kOutputFailed
+  } kind = Kind::kSignal;
   int signal = 0;
-  std::string what;  // kOutputFailed
+  std::string what;         // kStalled, kOutputFailed
+  std::string advice = {};  // kStalled
 };
 
 struct Job {
@@ -89,6 +96,7 @@ struct Job {
   JobKey key{};
   std::string port_range;  // the ranks' HVRUN_PORT_RANGE
   Duration stall_limit{};  // ranks that wait so long to meet the others are told of; 0: never
+  Duration stall_end{};    // ranks that wait so long for that end the job; 0: never
   LaunchPlan plan;
   std::vector<HostState> hosts;
   std::vector<RankState> ranks;

@@ -179,6 +179,7 @@ asio::awaitable<void> set_up_hosts(LaunchContext& context) {
     setup.lost_after_s = std::chrono::duration<double>(job.spec.lost_after).count();
     setup.grace_s = std::chrono::duration<double>(job.spec.grace).count();
     setup.stall_s = std::chrono::duration<double>(job.stall_limit).count();
+    setup.stall_end_s = std::chrono::duration<double>(job.stall_end).count();
     setup.hold_port = i == 0;
     setup.master_port = job.spec.master_port;
     setup.release_port = !job.spec.hold_port;

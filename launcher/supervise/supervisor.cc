@@ -77,6 +77,7 @@ void take_knobs_of_ranks(const JobSpec& spec, const Environment& environment, Jo
   knobs.check_all();  // told once and before the start, not by every rank
   parse_algorithms(knobs.text("HVRUN_ALGORITHM"));
   job->stall_limit = bounded_seconds(knobs.seconds("HVRUN_STALL_SECONDS"));
+  job->stall_end = bounded_seconds(knobs.seconds("HVRUN_STALL_SHUTDOWN_SECONDS"));
   job->port_range = knobs.text("HVRUN_PORT_RANGE");
 }
 
@@ -94,7 +95,7 @@ class Supervisor {
                          if (input_) input_->accepted(bytes);
                        },
                        [this](const std::string& text) { say(text); },
-                       [this] { absence_.fence_stalled(); }}),
+                       [this](const wire::FenceStalled& stall) { absence_.fence_stalled(stall); }}),
         signals_(job_,
                  [this](bool was_stopped) {
                    if (input_) input_->has_been_stopped(was_stopped);
@@ -268,6 +269,12 @@ JobEnd Supervisor::judge() {
         end.error = too_long();
         say_error(end.error,
                   "a longer --timeout, or see what they wait for (--verbose, HVRUN_STALL_SECONDS)");
+        break;
+      case StopRequest::Kind::kStalled:
+        end.state = "timeout";
+        end.exit_code = static_cast<int>(ErrorKind::kTimeout);
+        end.error = job_.stop->what;
+        say_error(end.error, job_.stop->advice);
         break;
       case StopRequest::Kind::kOutputClosed:
         end.state = "output_closed";

@@ -132,6 +132,7 @@ struct Setup {
   double lost_after_s = 15;
   double grace_s = 3;
   double stall_s = 60;           // a fence that waits so long is told; 0: never
+  double stall_end_s = 0;        // one that waits so long ends the job; 0: never
   bool hold_port = false;        // reserve a master port (host of rank 0)
   std::int32_t master_port = 0;  // wanted; 0: any free one
   bool release_port = false;     // give it up again right before the ranks start (--no-hold-port)
@@ -146,6 +147,7 @@ struct Setup {
     a(lost_after_s);
     a(grace_s);
     a(stall_s);
+    a(stall_end_s);
     a(hold_port);
     a(master_port);
     a(release_port);
@@ -475,12 +477,17 @@ struct FenceOut {
     a(puts);
   }
 };
-// agent -> hvrun: a rank of this host has waited for Setup's stall_s at a fence; again after as
-// long.
+// agent -> hvrun: ranks of this host have waited at a fence for Setup's stall_s, twice as long and
+// so on; and once for its stall_end_s. Time in which they may be silent does not count.
 struct FenceStalled {
   static constexpr Type kType = Type::kFenceStalled;
+  double waited_s = 0;
+  bool is_too_long = false;  // stall_end_s has passed
   template <class A>
-  void fields(A&) {}
+  void fields(A& a) {
+    a(waited_s);
+    a(is_too_long);
+  }
 };
 // A rank says that it lost another one.
 struct RankLost {

@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import pathlib
+import re
 import time
 
 import pytest
@@ -27,6 +28,8 @@ def test_a_rank_that_ends_well_without_joining_is_told_to_those_who_wait(hvrun, 
     assert result.returncode != 0
     assert time.monotonic() - began < 15
     assert b"rank 1 ended with exit code 0 and had not joined the job (hvrun_init)" in result.stderr
+    assert re.search(rb"hvrun: error: rank 1 on host \S+ ended with exit code 0 and had not joined .* while others still needed it",
+                     result.stderr)
 
 
 def test_a_rank_that_comes_late_is_waited_for_and_named_meanwhile(hvrun, hosts, tmp_path):
@@ -42,6 +45,16 @@ def test_a_rank_that_comes_late_is_waited_for_and_named_meanwhile(hvrun, hosts, 
     out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
     assert b"[0] " in out and b"[1] " in out
+
+
+def test_a_rank_that_never_comes_ends_the_job_where_that_is_wanted(hvrun, hosts, tmp_path):
+    script = f'[ "$RANK" = 1 ] && exec tail -f /dev/null; exec {hello(hvrun)}'
+    result = run(hvrun, *hosts, "sh", "-c", script, HOME=str(tmp_path), HVRUN_STALL_SECONDS="0.2", HVRUN_STALL_SHUTDOWN_SECONDS="0.5")
+    assert result.returncode == 4, result.stderr.decode()
+    words = result.stderr.decode()
+    assert re.search(r"warning: ranks have waited over 0.2 s to meet the others \(hvrun_init\); not there: rank 1 on host \S+\n"
+                     r"  try: look what rank 1 does, on host \S+: py-spy dump --pid \d+, or gdb -p \d+", words), words
+    assert re.search(r"error: ranks have waited over 0.5 s .* rank 1 on host \S+: the job ends", words), words
 
 
 def test_plain_programs_that_end_at_different_times_are_no_loss(hvrun, hosts, tmp_path):

@@ -76,7 +76,8 @@ class RunningJob {
   static RouterSinks sinks() {
     return {[](const wire::Output& output) { HV_CHECK(output.rank < 2, "a rank of that host"); },
             [](std::uint32_t) {},
-            [](const std::string& text) { HV_CHECK(text.size() < 10000, "few words"); }, [] {}};
+            [](const std::string& text) { HV_CHECK(text.size() < 10000, "few words"); },
+            [](const wire::FenceStalled&) {}};
   }
 
   asio::io_context io_;
@@ -97,7 +98,8 @@ std::vector<std::string> seeds() {
   const std::string run =
       encode_frame_of(Output{0, 1, false, 5, "x\n"}) + encode_frame_of(Ping{7}) +
       encode_frame_of(Pong{1, 2}) + encode_frame_of(FenceIn{0, 1, {{0, "k", "v"}}}) +
-      encode_frame_of(QueryReply{1, {0}, {1}, {1}}) + encode_frame_of(Credit{0, 4096});
+      encode_frame_of(QueryReply{1, {0}, {1}, {1}}) + encode_frame_of(Credit{0, 4096}) +
+      encode_frame_of(FenceStalled{60, true});
   const std::string end = encode_frame_of(Exited{0, false, 1, false, false, 5, false}) +
                           encode_frame_of(Exited{1, true, 9, false, true, 6, true}) +
                           encode_frame_of(Output{0, 2, true, 5, ""}) +

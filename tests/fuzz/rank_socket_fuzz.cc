@@ -24,7 +24,7 @@ class Host {
   Host()
       : socket_(loop_, JobKey{},
                 {[this](wire::FenceIn fence) { told_.push_back(std::move(fence)); },
-                 [](const wire::RankLost&) {}, [] {}}) {
+                 [](const wire::RankLost&) {}, [](const wire::FenceStalled&) {}}) {
     static const std::string job = "fuzz-" + std::to_string(::getpid());
     HV_CHECK(socket_.listen(job, 0).ok(), "it listens");
     socket_.expect({0, 1});

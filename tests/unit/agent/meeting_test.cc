@@ -69,8 +69,7 @@ struct MeetingJob {
   std::string socket;
   std::vector<std::uint32_t> pids;
 
-  explicit MeetingJob(std::uint32_t ranks) {
-    wire::Setup setup;
+  explicit MeetingJob(std::uint32_t ranks, wire::Setup setup = {}) {
     setup.key.fill(7);
     socket = client.set_up(setup).agent_socket;
     pids = client.start(launch_of({"sleep", "1000"}, ranks)).pids;
@@ -113,6 +112,42 @@ TEST_CASE("ranks put, fence and get through the agent, and are told a loss") {
   job.client.send(wire::RankDied{9, "ended with SIGKILL"});
   CHECK(zero.expect<rendezvous::Event>().rank == 9);
   CHECK(one.expect<rendezvous::Event>().reason == "ended with SIGKILL");
+  CHECK(job.client.finish(0) == 0);
+}
+
+TEST_CASE("a wait at a fence is told at its limit, at twice, four times that, and as too long") {
+  wire::Setup setup;
+  setup.stall_s = 0.05;
+  setup.stall_end_s = 0.15;
+  MeetingJob job(2, setup);
+  RawRank zero(job.socket);
+  zero.join(0);
+  zero.expect<rendezvous::Welcome>();
+  zero.send(rendezvous::Fence{1});
+  const std::vector<std::pair<double, bool>> due{
+      {0.05, false}, {0.1, false}, {0.15, true}, {0.2, false}};
+  for (const auto& [waited, is_too_long] : due) {
+    const auto stall = job.client.expect<wire::FenceStalled>();
+    CHECK(stall.waited_s == doctest::Approx(waited));
+    CHECK(stall.is_too_long == is_too_long);
+  }
+  CHECK(job.client.finish(0) == 0);
+}
+
+TEST_CASE("a wait at a fence begins anew when a job that was stopped goes on") {
+  wire::Setup setup;
+  setup.stall_s = 0;
+  setup.stall_end_s = 0.2;
+  MeetingJob job(2, setup);
+  job.client.send(wire::Silence{1, true});
+  (void)job.client.expect<wire::SilenceNoted>();
+  RawRank zero(job.socket);
+  zero.join(0);
+  zero.expect<rendezvous::Welcome>();
+  zero.send(rendezvous::Fence{1});
+  CHECK(!job.client.comes<wire::FenceStalled>(400ms));
+  job.client.send(wire::Silence{2, false});
+  CHECK(job.client.expect<wire::FenceStalled>().is_too_long);
   CHECK(job.client.finish(0) == 0);
 }
 

@@ -20,53 +20,11 @@
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 #include "tests/fakes/fake_agents.h"
+#include "tests/unit/supervise/supervised.h"
 
 using namespace hv::launcher;
 namespace wire = hv::wire;
 using namespace std::chrono_literals;
-
-namespace {
-
-struct Outcome {
-  int code = 0;
-  std::string out, err;
-};
-
-// A file without a name, to read back what was written to it.
-hv::UniqueFd scratch_file() {
-  return hv::UniqueFd(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-}
-
-std::string content_of(const hv::UniqueFd& fd) {
-  std::string text(1 << 20, '\0');
-  const ssize_t size = ::pread(fd.get(), text.data(), text.size(), 0);
-  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
-  return text;
-}
-
-Outcome supervise(std::map<std::string, FakeAgent*> agents, const std::string& hosts,
-                  JobSpec spec = {}, const hv::UniqueFd* both = nullptr) {
-  spec.program = {"train"};
-  spec.working_directory = "/";
-  const hv::UniqueFd out = scratch_file(), err = scratch_file();
-  OutputOptions output;
-  output.stdout_fd = out.get();
-  output.stderr_fd = err.get();
-  if (both) output.stdout_fd = output.stderr_fd = both->get();
-  Outcome outcome;
-  const hv::Environment environment;
-  outcome.code = supervise_job(spec, parse_host_expression(hosts), environment,
-                               {std::make_unique<FakeSpawner>(std::move(agents)), output});
-  outcome.out = content_of(out);
-  outcome.err = content_of(err);
-  return outcome;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 TEST_CASE("a job whose ranks end well has exit code 0 and says nothing of its own") {
   struct Agent : FakeAgent {
@@ -192,7 +150,8 @@ TEST_CASE("an agent that is told to end on its own host is a lost host, not a go
   CHECK(contains(outcome.err, "its agent ended rank 0 there unasked"));
 }
 
-TEST_CASE("what ranks do once their agent gives up its host is no good end, nor a failure of theirs") {
+TEST_CASE(
+    "what ranks do once their agent gives up its host is no good end, nor a failure of theirs") {
   struct GivingUp : FakeAgent {
     bool says_so = false;
     wire::Exited end;
@@ -496,53 +455,6 @@ TEST_CASE("the exit that came first is the cause, although a host's clock is an 
     std::int64_t clock_ns() override { return hv::wall_clock_ns() - 3'600'000'000'000; }
   } b;
   CHECK(supervise({{"a", &a}, {"b", &b}}, "a:1,b:1").code == 7);
-}
-
-TEST_CASE("ranks that wait to meet a rank that ended without joining are told, others are not") {
-  for (const bool somebody_waits : {true, false}) {
-    struct Waiting : FakeAgent {
-      bool waits = true;
-      void on_go() override {
-        if (waits) send(wire::FenceIn{0, 1, {}});
-        later(300ms, [this] { finish_all(0); });
-      }
-    } a;
-    a.waits = somebody_waits;
-    struct Stranger : FakeAgent {
-      void on_go() override {
-        wire::Exited exited;
-        exited.never_joined = true;
-        exit_rank(1, exited);
-      }
-    } b;
-    supervise({{"a", &a}, {"b", &b}}, "a:1,b:1");
-    REQUIRE(a.deaths.size() == (somebody_waits ? 1 : 0));
-    if (!somebody_waits) continue;
-    CHECK(a.deaths[0].rank == 1);
-    CHECK(a.deaths[0].reason ==
-          "ended with exit code 0 and had not joined the job (hvrun_init), on host b");
-  }
-}
-
-TEST_CASE("who is missing from a meeting that stalls is told once, by rank and host") {
-  struct Waiting : FakeAgent {
-    void on_go() override {
-      send(wire::FenceStalled{});
-      send(wire::FenceStalled{});
-      later(200ms, [this] { finish_all(0); });
-    }
-  } a;
-  struct Late : FakeAgent {
-    void on_go() override {
-      later(200ms, [this] { finish_all(0); });
-    }
-    std::vector<std::uint32_t> absent_now() override { return {1, 2}; }
-  } b;
-  const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:2");
-  const std::string words =
-      "ranks have waited over 60 s to meet the others (hvrun_init); not there: ranks 1-2 on host b";
-  CHECK(contains(outcome.err, words));
-  CHECK(outcome.err.find(words) == outcome.err.rfind(words));
 }
 
 TEST_CASE("log lines and ranks' lines on one stream are each whole, whatever thread logs") {

@@ -57,10 +57,10 @@ std::vector<Sample> samples_of_starting() {
   return {
       sample(Hello{1, "build", 12, -2, facts},
              u32(1) + text("build") + u32(12) + u64(-2ull) + facts_bytes),
-      sample(Setup{"job", key, 3, 0.5, 2, 0.5, true, -1, false, "9-9", true, false},
+      sample(Setup{"job", key, 3, 0.5, 2, 0.5, 2, true, -1, false, "9-9", true, false},
              text("job") + std::string(reinterpret_cast<const char*>(key.data()), key.size()) +
-                 u32(3) + u64(kHalf) + u64(kTwo) + u64(kHalf) + u8(1) + u32(-1ull) + u8(0) +
-                 text("9-9") + u8(1) + u8(0)),
+                 u32(3) + u64(kHalf) + u64(kTwo) + u64(kHalf) + u64(kTwo) + u8(1) + u32(-1ull) +
+                 u8(0) + text("9-9") + u8(1) + u8(0)),
       sample(SetUp{"@agent", 29500, 4000, true}, text("@agent") + u32(29500) + u32(4000) + u8(1)),
       sample(
           ProbeRequest{{{1, 4000, {"10.0.0.1", "fd00::1"}}}, 0.5},
@@ -111,7 +111,7 @@ std::vector<Sample> samples_of_running() {
       sample(Ping{INT64_MIN}, u64(1ull << 63)),
       sample(Pong{1, 2}, u64(1) + u64(2)),
       sample(Note{"words"}, text("words")),
-      sample(FenceStalled{}, ""),
+      sample(FenceStalled{2, true}, u64(kTwo) + u8(1)),
       sample(Silence{2, true}, u32(2) + u8(1)),
       sample(SilenceNoted{2}, u32(2)),
   };
