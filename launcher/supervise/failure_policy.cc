@@ -11,6 +11,16 @@ namespace {
 // cause.
 bool is_self_inflicted(int signal) { return signal == SIGABRT || signal == SIGPIPE; }
 
+// The difference of a host's clock is known no better than its first messages are fast. Within so
+// much counts who was heard of first: what follows from an end comes after it.
+constexpr std::int64_t kClockError = 500'000'000;
+
+bool was_first(const RankEnd& one, const RankEnd& other) {
+  const std::int64_t later = one.time_ns - other.time_ns;
+  if (later > kClockError || later < -kClockError) return later < 0;
+  return one.arrival < other.arrival;
+}
+
 }  // namespace
 
 void FailurePolicy::note_failure(TimePoint now) {
@@ -19,6 +29,7 @@ void FailurePolicy::note_failure(TimePoint now) {
 
 void FailurePolicy::rank_ended(const RankEnd& end, TimePoint now) {
   ends_[end.rank] = end;
+  ends_[end.rank].arrival = ends_.size();
   unreachable_.erase(end.rank);
   exiting_.erase(end.rank);
   // What its agent ended by itself has a reason that comes later: the host is lost.
@@ -109,7 +120,7 @@ std::optional<int> FailurePolicy::leaver() const {
   const RankEnd* best = nullptr;
   for (const auto& [rank, end] : ends_) {
     if (end.failed() || !(end.left_unannounced || end.never_joined)) continue;
-    if (end.time_ns <= victim->time_ns && (!best || end.time_ns < best->time_ns)) best = &end;
+    if (was_first(end, *victim) && (!best || end.time_ns < best->time_ns)) best = &end;
   }
   return best ? std::optional(best->rank) : std::nullopt;
 }

@@ -28,6 +28,7 @@ struct RankEnd {
   std::int64_t time_ns = 0;       // wall clock, corrected to hvrun's
   bool left_unannounced = false;  // it had joined the others, and said no goodbye
   bool never_joined = false;
+  std::size_t arrival = 0;  // of how many ends this was the last; FailurePolicy counts
 
   bool failed() const { return !status.clean(); }
 };

@@ -14,9 +14,9 @@ namespace hv::runtime {
 namespace {
 
 // Too few descriptors are no error here: there is the other way.
-UniqueFd eventfd_of(const HostMemory& memory, int sockets) {
+ForkGuardedFd eventfd_of(const HostMemory& memory, int sockets) {
   if (memory.ranks() > 1 || sockets < 0) return {};
-  return UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  return ForkGuardedFd(UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "runtime/transport/fabric.h"
 #include "runtime/transport/io_thread.h"
 #include "runtime/transport/shm/host_memory.h"
-#include "src/base/unique_fd.h"
+#include "src/base/fork_guarded_fd.h"
 
 namespace hv::runtime {
 
@@ -33,7 +33,7 @@ class SocketBell : public Doorbell {
   HostMemory& memory_;
   IoThread& io_;
   const int sockets_;
-  const UniqueFd rung_;  // an eventfd; none: the I/O thread sleeps at the sockets
+  const ForkGuardedFd rung_;  // an eventfd; none: the I/O thread sleeps at the sockets
   std::atomic<bool> is_at_sockets_{false};  // one thread sleeps there
 };
 

@@ -125,6 +125,16 @@ TEST_CASE("who fails before others leave is the cause, and so is who crashes aft
   CHECK(crash.verdict().rank == 0);
 }
 
+TEST_CASE("within the error of clocks what was heard of first was first") {
+  FailurePolicy close(2), far(2);
+  close.rank_ended(left(1, 110), kStart);
+  close.rank_ended(exited(0, 3, 10), kStart);
+  CHECK(close.verdict().rank == 1);
+  far.rank_ended(left(1, 1010), kStart);
+  far.rank_ended(exited(0, 3, 10), kStart);
+  CHECK(far.verdict().rank == 0);
+}
+
 TEST_CASE("a rank that aborts over one that left yields to it") {
   FailurePolicy policy(2);
   policy.rank_ended(left(1, 4), kStart);
