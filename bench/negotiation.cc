@@ -234,7 +234,7 @@ class Simulation {
 
   void advance(std::size_t rank) {
     const TimePoint begun = now();
-    // Time passes for them only where somebody is late: bytes are the same in every run.
+    // Their time passes between steps, and where somebody is late: bytes are the same in every run.
     while (engines_[rank]->step(time_).has_progressed) {
     }
     seconds_[rank] += seconds_since(begun);

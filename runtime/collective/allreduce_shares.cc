@@ -22,8 +22,8 @@
 // hosts' in its output.
 // Stages work on different blocks at once, as far as the ring has slots. Two steps inside the host;
 // per rank (L-1)/L * B copied in, about B read for the reduction, B copied out. Each element's fold
-// is: within each host in rank order, rounded to the type, then over hosts in host order; it
-// depends on nothing else.
+// is: within each host in rank order, rounded to the type, then over hosts, in host order unless a
+// tree carries the shares (docs/algorithms.md); it depends on nothing else.
 #include <optional>
 #include <vector>
 

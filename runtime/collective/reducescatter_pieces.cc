@@ -13,8 +13,8 @@
 //      parts in host order as they arrive, and copies the result out.
 //   4. raise Done when nothing of the slots is needed any more.
 // Per rank, of N bytes in all and S ranks on H hosts: N copied in, about N read for the folds, H-1
-// times N/S sent and received. Each element's fold is the same as an allreduce's by shares, so the
-// bits are the same, too.
+// times N/S sent and received. Each element's fold is the same as an allreduce's in the order of
+// hosts, so the bits are the same, too.
 #include "runtime/collective/reducescatter.h"
 
 #include <algorithm>

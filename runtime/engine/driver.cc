@@ -170,6 +170,15 @@ void Driver::park(Duration limit) {
   is_called_ = false;
 }
 
+// Where there is nothing to serve any more: at the bell unread sockets would wake us for ever.
+void Driver::park_until_called() {
+  std::unique_lock lock(park_mutex_);
+  is_parked_for_long_ = true;
+  park_changed_.wait(lock, [this] { return is_called_ || is_stopping_.load(); });
+  is_parked_for_long_ = false;
+  is_called_ = false;
+}
+
 // Steps as long as nobody waits and something moves. *seen: the bell before the last step; returns
 // when the next is due.
 TimePoint Driver::step_while_unvisited(std::uint32_t* seen) {
@@ -196,10 +205,13 @@ void Driver::serve() {
   }
   std::uint32_t seen = doorbell_.value();
   TimePoint next = now();
+  bool is_over = false;
   {
     const Seat seat(*this);
     next = step_while_unvisited(&seen);
+    is_over = engine_.is_finished();
   }
+  if (is_over) return park_until_called();
   if (!has_caller() && !is_stopping_) doorbell_.wait(seen, next);
 }
 

@@ -61,6 +61,7 @@ class Driver {
   void serve();
   TimePoint step_while_unvisited(std::uint32_t* seen);
   void park(Duration limit);
+  void park_until_called();
 
   Engine& engine_;
   Doorbell& doorbell_;

@@ -10,7 +10,7 @@ std::string LastEnqueued::words(TimePoint time) const {
   constexpr std::size_t kMostNameBytes = 128;
   const std::string what =
       name_.starts_with(kOwnPrefix)
-          ? tensor_words(name_)
+          ? tensor_words(name_.substr(0, kMostNameBytes))
           : std::string(collective_name(kind_)) + " '" + printable(name_, kMostNameBytes) + "'";
   std::string words = "last enqueued " + what + " " + waited_text(time - time_) + " ago";
   if (set_ != 0) words += " in process set " + std::to_string(set_);

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <iterator>
 #include <string>
-#include <unordered_set>
+#include <tuple>
+#include <unordered_map>
 
 #include "runtime/engine/mismatch.h"
 #include "runtime/engine/negotiation.h"
@@ -58,11 +59,14 @@ std::vector<Waiting> Negotiation::waiting() const {
 void Negotiation::charge_open_waits(TimePoint time) {
   if (!has_open_waits()) return;
   std::vector<Waiting> waiting = readiness_.waiting();
-  std::sort(waiting.begin(), waiting.end(),
-            [](const Waiting& a, const Waiting& b) { return a.since < b.since; });
-  for (const Waiting& one : waiting)
-    if (one.missing.size() == 1)
-      readiness_.arrivals().still_waits(one.missing.front(), one.since, time);
+  std::sort(waiting.begin(), waiting.end(), [](const Waiting& a, const Waiting& b) {
+    return std::tie(a.since, a.missing) < std::tie(b.since, b.missing);
+  });
+  // What is charged to one rank is charged to no other: not past a wait that began before.
+  for (const Waiting& one : waiting) {
+    if (one.missing.size() != 1) return;
+    readiness_.arrivals().still_waits(one.missing.front(), one.since, time);
+  }
 }
 
 // Whoever has joined may wait for the others as long as they have data. Before a tensor ends the
@@ -88,13 +92,15 @@ void Negotiation::look_for_end(TimePoint time) {
 void Negotiation::tell_answered(TimePoint time) {
   std::vector<Waiting> told = questions_.take(time);
   if (told.empty()) return;
-  std::unordered_set<std::string> open;
-  for (Waiting& one : waiting()) open.insert(std::move(one.name));
+  std::unordered_map<std::string, TimePoint> open;
+  for (Waiting& one : waiting()) open.emplace(std::move(one.name), one.since);
   const std::string ending = std::exchange(ending_stall_, {});
-  if (!ending.empty() && open.count(ending) == 0) has_ended_ = false;
+  has_ended_ = has_ended_ && ending.empty();
   for (Waiting& stall : told) {
-    if (open.count(stall.name) == 0) continue;
+    const auto still = open.find(stall.name);
+    if (still == open.end() || still->second != stall.since) continue;
     if (stall.name == ending) {
+      has_ended_ = true;
       stall_end_ =
           ending_words(stall_words(stall, config_.members, tree_.size, time), config_.stall_end);
     } else {

@@ -57,9 +57,8 @@ Status take_memory(Operation& operation, std::size_t bytes, const char* purpose)
   operation.owned.reset(new (std::nothrow) std::byte[bytes]);
   if (operation.owned != nullptr) return Status::success();
   return {StatusCode::kMemory, std::string("making room for the ") + std::to_string(bytes) +
-                                   " bytes of " + purpose + " of tensor '" +
-                                   printable(operation.name) +
-                                   "': out of memory; give fewer rows at a time"};
+                                   " bytes of " + purpose + " of " + tensor_words(operation.name) +
+                                   ": out of memory; give fewer rows at a time"};
 }
 
 // An allgather writes the ranks' rows in no order: an input that lies among them is copied aside.

@@ -109,8 +109,10 @@ std::string StragglerReport::final(const WaitLedger& ledger,
 
 std::string straggler_words(const WaitLedger& ledger, const std::vector<int>& members,
                             Duration elapsed) {
+  // A peer's wait may have begun before this rank counted.
   std::string words = "tensors waited " + tenths_text(ledger.total()) + " of " +
-                      tenths_text(elapsed) + " for the last rank to have them";
+                      tenths_text(std::max(elapsed, ledger.total())) +
+                      " for the last rank to have them";
   Duration others = ledger.total();
   const auto ranks = ledger.sorted();
   for (std::size_t i = 0; i < ranks.size() && i < kMostRanksTold; ++i) {

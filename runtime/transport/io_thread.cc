@@ -16,20 +16,29 @@
 
 namespace hv::runtime {
 
-std::thread start_quiet_thread(std::function<void()> body) {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread;
-  std::error_code trouble;
-  try {
-    thread = std::thread(std::move(body));
-  } catch (const std::system_error& error) {
-    trouble = error.code();
+namespace {
+
+// For as long as it lives, in this thread.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (trouble) throw std::system_error(trouble, "start a thread");
-  return thread;
+  ~AllSignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+std::thread start_quiet_thread(std::function<void()> body) {
+  const AllSignalsBlocked blocked;
+  return std::thread(std::move(body));
 }
 
 Status io_trouble(const std::string& doing, const std::system_error& error) {

@@ -1,5 +1,5 @@
-// The I/O thread: sleeps in epoll for everybody and rings this rank's doorbell when something has
-// happened.
+// The I/O thread: sleeps in epoll for all who sleep at this rank's doorbell, and rings that when
+// something has happened.
 // SPDX-License-Identifier: Apache-2.0
 //
 // It moves no bytes itself: whoever drives the runtime does, woken by the bell. Descriptors are

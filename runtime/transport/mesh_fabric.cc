@@ -64,7 +64,10 @@ void MeshFabric::progress() {
   if (remote_.transport) remote_.transport->progress();
   router_.progress();
   if (has_store_event_.load(std::memory_order_relaxed)) take_store_events();
-  if (is_beat_due_.load(std::memory_order_relaxed)) look_for_silence();
+  if (is_beat_due_.load(std::memory_order_relaxed)) {
+    look_for_silence();
+    look_whether_alone();
+  }
   look_for_suspects();
   if (!suspects_.empty()) judge_suspects();
   if (is_healthy()) adopt_loss_of_host();
@@ -140,6 +143,18 @@ void MeshFabric::look_for_silence() {
     mark_lost(rank, {StatusCode::kPeerLost, "rank " + std::to_string(rank) + " " + words});
     store_.report_lost(rank, words);
   }
+}
+
+// Who was held lost by the others, and lives, hears of it by nothing but their absence. What they
+// have said before they left is taken in between two beats.
+void MeshFabric::look_whether_alone() {
+  const bool is_alone = !is_closing_ && is_healthy() && is_everybody_gone();
+  if (is_alone && was_alone_) {
+    const int other = topology_.rank == 0 ? 1 : 0;
+    mark_lost(other, {StatusCode::kPeerLost,
+                      "all other ranks have left the job; they may have held this one for lost"});
+  }
+  was_alone_ = is_alone;
 }
 
 void MeshFabric::adopt_loss_of_host() {

@@ -31,7 +31,7 @@
 
 namespace hv::runtime {
 
-// A transport between hosts, and what of it the I/O thread watches.
+// A transport between hosts, and what of it is watched.
 struct RemoteTransport {
   std::unique_ptr<Transport> transport;
   Pulse* pulse = nullptr;  // the same object
@@ -73,6 +73,7 @@ class MeshFabric : public Fabric, public DataPlane {
   void suspect(int rank, const std::string& words);
   void judge_suspects();
   void look_for_silence();
+  void look_whether_alone();
   void adopt_loss_of_host();
   bool has_left(int rank) const;
   bool is_everybody_gone() const;
@@ -91,6 +92,7 @@ class MeshFabric : public Fabric, public DataPlane {
   std::vector<bool> is_suspect_;
   PeerWatch peer_watch_;
   bool is_closing_ = false;
+  bool was_alone_ = false;                                  // at the last beat
   std::map<std::pair<int, int>, CountedChannel> channels_;  // that were asked for, by rank and lane
 
   mutable std::mutex loss_mutex_;  // guards loss_ and lost_ranks_

@@ -2,7 +2,7 @@
 // and by what comes from other hosts.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sockets are watched exactly while nobody drives. A rank that is alone on its host sleeps at them
+// Sockets are watched while somebody sleeps here. A rank that is alone on its host sleeps at them
 // itself: nobody else rings its futex word, so nothing but this has to be woken. Ranks that share a
 // host sleep at their futex words, and the I/O thread sleeps at the sockets for them.
 #pragma once

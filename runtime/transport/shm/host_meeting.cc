@@ -58,6 +58,10 @@ Wait await_readable(int fd, TimePoint deadline) {
   return await_readable(entries, deadline);
 }
 
+std::chrono::milliseconds time_left(TimePoint deadline) {
+  return std::chrono::ceil<std::chrono::milliseconds>(deadline - now());
+}
+
 // A rank's hello comes in one piece: with less of it nobody is waited for.
 bool has_whole_hello(int socket) {
   Hello hello;
@@ -108,19 +112,20 @@ Status HostMeeting::lead(const std::vector<int>& members, const HostGeometry& ge
 // Waits for a word or a connection. Whoever connects and says nothing holds up nobody.
 Status HostMeeting::hear(const std::vector<int>& members, int memfd, TimePoint deadline,
                          std::vector<Guest>* guests, std::vector<WatchedPeer>* watched) {
-  const std::string doing =
-      "share memory on this host: nothing heard from " + missing_ranks(members, *watched);
+  const auto doing = [&] {
+    return "share memory on this host: nothing heard from " + missing_ranks(members, *watched);
+  };
   std::vector<pollfd> entries{{listener_.get(), POLLIN, 0}};
   for (const Guest& guest : *guests) entries.push_back({guest.socket.get(), POLLIN, 0});
   const Wait heard = await_readable(entries, deadline);
-  if (heard == Wait::kFailed) return system_status(doing, errno);
-  if (heard == Wait::kTimedOut) return {StatusCode::kSystem, doing};
+  if (heard == Wait::kFailed) return system_status(doing(), errno);
+  if (heard == Wait::kTimedOut) return {StatusCode::kSystem, doing()};
   std::vector<Guest> silent;
   for (std::size_t i = 0; i < guests->size(); ++i) {
-    if (entries[i + 1].revents == 0) {
+    if (entries[i + 1].revents == 0 || now() >= deadline) {
       silent.push_back(std::move((*guests)[i]));
     } else {
-      admit(members, memfd, std::move((*guests)[i]), watched);
+      admit(members, memfd, deadline, std::move((*guests)[i]), watched);
     }
   }
   *guests = std::move(silent);
@@ -132,6 +137,11 @@ Status HostMeeting::take_connection(std::vector<Guest>* guests) {
   if (!socket) {
     if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
       return Status::success();
+    if (!guests->empty()) {  // who has been silent longest makes room
+      HV_LOG(kWarn, "transport") << kRefused << "too many that say nothing";
+      guests->erase(guests->begin());
+      return Status::success();
+    }
     return system_status("share memory on this host: take a rank's connection", errno);
   }
   std::int32_t pid = 0;
@@ -144,7 +154,7 @@ Status HostMeeting::take_connection(std::vector<Guest>* guests) {
 }
 
 // Strangers are refused with a line in the log.
-void HostMeeting::admit(const std::vector<int>& members, int memfd, Guest guest,
+void HostMeeting::admit(const std::vector<int>& members, int memfd, TimePoint deadline, Guest guest,
                         std::vector<WatchedPeer>* watched) {
   Hello expected, hello;
   expected.to = static_cast<std::uint32_t>(terms_.rank);
@@ -152,7 +162,7 @@ void HostMeeting::admit(const std::vector<int>& members, int memfd, Guest guest,
   expected.use = kUseHostMemory;
   Status proven = has_whole_hello(guest.socket.get())
                       ? prove_as_server(guest.socket.get(), terms_.key, terms_.job_id, expected,
-                                        &hello, kOneHandshake)
+                                        &hello, std::min(kOneHandshake, time_left(deadline)))
                       : Status{StatusCode::kSystem, "it left, or spoke as no rank does"};
   const int from = static_cast<int>(hello.from);
   if (proven.ok() && std::find(members.begin(), members.end(), from) == members.end())

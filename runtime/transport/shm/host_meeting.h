@@ -62,7 +62,7 @@ class HostMeeting {
   Status hear(const std::vector<int>& members, int memfd, TimePoint deadline,
               std::vector<Guest>* guests, std::vector<WatchedPeer>* watched);
   Status take_connection(std::vector<Guest>* guests);
-  void admit(const std::vector<int>& members, int memfd, Guest guest,
+  void admit(const std::vector<int>& members, int memfd, TimePoint deadline, Guest guest,
              std::vector<WatchedPeer>* watched);
 
   MeetingTerms terms_;

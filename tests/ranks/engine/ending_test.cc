@@ -193,24 +193,64 @@ TEST_CASE("an idle runtime uses less than a thousandth of a core, also between h
   }
 }
 
+// Between hosts with what peers still say to it unread.
 TEST_CASE("after a loss a runtime that nobody has shut down yet is as idle") {
-  std::atomic<bool> is_measured{false};
-  std::atomic<int> pending{0}, ended{0};
-  run_job(in_shape({3}), [&](Rank& rank) {
-    const std::int64_t one = 1;
-    float value = 1;
-    if (rank.rank == 2) {
-      while (pending < 2) std::this_thread::yield();
-      rank.hub.announce_loss(2, "ended with code 1");
-      return is_measured.wait(false);
-    }
-    ++pending;
-    const Status status = rank.run(allreduce_request("pending", &one, &value, &value));
-    ++ended;
-    if (rank.rank == 1) return is_measured.wait(false);
-    const SetOnExit measured{is_measured};
-    expect(status.code == StatusCode::kPeerLost, status.message);
-    while (ended < 2) std::this_thread::yield();
-    expect_idle();
-  });
+  for (const JobShape& shape : {JobShape{3}, JobShape{1, 1, 1}, JobShape{2, 1}}) {
+    CAPTURE(name_of(shape));
+    std::atomic<bool> is_measured{false};
+    std::atomic<int> pending{0}, ended{0};
+    run_job(in_shape(shape), [&](Rank& rank) {
+      const std::int64_t one = 1;
+      float value = 1;
+      if (rank.rank == 2) {
+        while (pending < 2) std::this_thread::yield();
+        rank.hub.announce_loss(2, "ended with code 1");
+        return is_measured.wait(false);
+      }
+      ++pending;
+      const Status status = rank.run(allreduce_request("pending", &one, &value, &value));
+      ++ended;
+      if (rank.rank == 1) return is_measured.wait(false);
+      const SetOnExit measured{is_measured};
+      expect(status.code == StatusCode::kPeerLost, status.message);
+      while (ended < 2) std::this_thread::yield();
+      expect_idle();
+    });
+  }
+}
+
+TEST_CASE("a rank that lives and is held lost hears that it is alone, and what it waits for ends") {
+  for (const JobShape& shape : {JobShape{1, 1, 1}, JobShape{1, 2}, JobShape{2, 1}}) {
+    CAPTURE(name_of(shape));
+    JobOptions options = in_shape(shape);
+    options.environment.set("HVRUN_PEER_TIMEOUT", "2");  // and so beats
+    run_job(options, [&](Rank& rank) {
+      const std::int64_t one = 1;
+      float value = 1;
+      if (rank.rank == 2) rank.hub.announce_loss(2, "is held lost");
+      const Status status = rank.run(allreduce_request("pending", &one, &value, &value));
+      expect(status.code == StatusCode::kPeerLost, status.message);
+      if (rank.rank == 2) expect(status.message.find("lost") != std::string::npos, status.message);
+    });
+  }
+}
+
+// Its engine is over as soon as one rank has shut down; what peers say after that stays unread.
+TEST_CASE("a runtime that a peer's shutdown has ended is as idle") {
+  for (const JobShape& shape : {JobShape{2}, JobShape{1, 1, 1}}) {
+    CAPTURE(name_of(shape));
+    std::atomic<bool> is_measured{false};
+    JobOptions options = in_shape(shape);
+    options.shuts_down = false;
+    run_job(options, [&](Rank& rank) {
+      const std::int64_t one = 1;
+      float value = 1;
+      if (rank.rank == 1) return rank.context.shutdown();  // waits there for the others
+      if (rank.rank == 2) return is_measured.wait(false);
+      const SetOnExit measured{is_measured};
+      const Status status = rank.run(allreduce_request("late", &one, &value, &value));
+      expect(status.code == StatusCode::kShutdown, status.message);
+      expect_idle();
+    });
+  }
 }

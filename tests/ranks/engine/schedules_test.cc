@@ -140,7 +140,8 @@ TEST_CASE("a thousand schedules of 8 ranks give one hash, whatever is fused") {
 }
 
 TEST_CASE("schedules of several hosts give one hash, whatever is fused") {
-  for (const JobShape& shape : {JobShape{1, 1, 1}, JobShape{2, 1, 2}, JobShape{3, 3, 2}}) {
+  for (const JobShape& shape :
+       {JobShape{1, 1, 1}, JobShape{2, 1, 2}, JobShape{3, 3, 2}, JobShape{1, 1, 1, 1, 1}}) {
     INFO(name_of(shape));
     CHECK(hashes(shape, scaled(50), kDeterministic).size() == 1);
   }

@@ -140,6 +140,23 @@ TEST_CASE("a wait longer than a period is charged as it goes on") {
   CHECK(network.nodes[0]->waits().by_rank().size() == 1);
 }
 
+TEST_CASE("a young wait for one rank does not swallow an older one for several") {
+  Network network({4}, {});
+  network.nodes[0]->submit(tensor("old"), network.time);
+  network.nodes[1]->submit(tensor("young"), network.time);
+  network.nodes[2]->submit(tensor("young"), network.time);
+  network.settle();
+  const TimePoint begun = network.time;
+  network.time += seconds(3000);
+  network.nodes[0]->submit(tensor("young"), network.time);  // now only rank 3 misses that
+  network.settle();
+  network.nodes[0]->charge_open_waits(network.time + seconds(1));
+  network.time += seconds(2);
+  for (const int rank : {1, 2, 3}) network.nodes[rank]->submit(tensor("old"), network.time);
+  network.settle();
+  CHECK(network.nodes[0]->waits().total() == network.time - begun);
+}
+
 TEST_CASE(
     "of a wait for several ranks nobody is charged before its end, and the time it took is told") {
   Network network({3}, {});
