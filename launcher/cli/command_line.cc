@@ -304,7 +304,7 @@ void check_limits(const RawOptions& raw, const JobSpec& spec) {
   if (spec.summary_file == "-") {
     throw Error(ErrorKind::kUsage,
                 "--summary - would write to standard output, which is the ranks'",
-                "name a file, such as /dev/stderr, or ./- for one of that name");
+                "name a file, or ./- for one of that name");
   }
   if (!spec.host_file.empty() && !spec.hosts.empty()) {
     throw Error(ErrorKind::kUsage, "both -H and --hostfile name hosts", "give one of them");

@@ -2,6 +2,7 @@
 #include "launcher/supervise/summary_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +12,17 @@
 #include "src/base/text.h"
 
 namespace hv::launcher {
+namespace {
+
+// A file that the summary would cut off, by /dev/stderr or by its name.
+bool is_same_file(int one, int other) {
+  struct stat a {
+  }, b{};
+  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && S_ISREG(a.st_mode) &&
+         a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+}  // namespace
 
 SummaryFile::SummaryFile(std::string path) : path_(std::move(path)) {
   if (path_.empty()) return;
@@ -21,6 +33,14 @@ SummaryFile::SummaryFile(std::string path) : path_(std::move(path)) {
                 "name a file in a folder that exists and can be written");
   }
   ::fcntl(fd_.get(), F_SETFL, 0);
+  for (const int stream : {1, 2}) {
+    if (!is_same_file(fd_.get(), stream)) continue;
+    throw Error(ErrorKind::kUsage,
+                "--summary " + printable(path_) + " is the file that standard " +
+                    (stream == 1 ? "output" : "error") +
+                    " is written to: the summary would replace what is there",
+                "name another file");
+  }
 }
 
 Status SummaryFile::write(const std::string& text) {

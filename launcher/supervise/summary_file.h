@@ -11,8 +11,9 @@ namespace hv::launcher {
 
 class SummaryFile {
  public:
-  // path empty: none, and write() does nothing. Throws Error(kUsage) when it cannot be opened. What
-  // a file held before stays until write().
+  // path empty: none, and write() does nothing. Throws Error(kUsage) when it cannot be opened, or
+  // is the file that standard output or error is written to. What a file held before stays until
+  // write().
   explicit SummaryFile(std::string path);
   Status write(const std::string& text);
 

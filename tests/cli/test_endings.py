@@ -145,6 +145,28 @@ def test_a_signal_gives_128_plus_its_number_and_the_last_lines(hvrun):
     assert b"    words of 0" in result.stderr
 
 
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("name", ["/dev/{stream}", "{log}"])
+def test_a_summary_never_replaces_what_standard_output_or_error_is_written_to(hvrun, tmp_path, stream, name):
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        file.write(b"older words\n")
+        file.flush()
+        process = start(hvrun, "--summary", name.format(stream=stream, log=log), "-np", "1", "true", **{stream: file})
+        out, err = process.communicate(timeout=20)
+    words = log.read_bytes() + (err or b"")
+    assert process.returncode == 2, words
+    assert log.read_bytes().startswith(b"older words\n")
+    assert b"is the file that standard " + (b"output" if stream == "stdout" else b"error") + b" is written to" in words
+
+
+def test_a_summary_may_go_to_a_device_that_standard_output_is(hvrun):
+    with open("/dev/null", "wb") as null:
+        process = start(hvrun, "--summary", "/dev/null", "-np", "1", "true", stdout=null)
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, b"")
+
+
 def test_the_summary_file_tells_the_end(hvrun, tmp_path):
     path = tmp_path / "end.json"
     run(hvrun, "-np", "2", "--summary", str(path), "sh", "-c", 'exit "$RANK"')

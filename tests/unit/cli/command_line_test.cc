@@ -57,7 +57,7 @@ TEST_CASE("a long option behind one hyphen, as mpirun takes it, is told by its n
 }
 
 TEST_CASE("a summary on standard output is refused, and a file called - is not") {
-  CHECK(error_of({"--summary", "-", "train"}).find("/dev/stderr") != std::string::npos);
+  CHECK(error_of({"--summary", "-", "train"}).find("name a file, or ./-") != std::string::npos);
   CHECK(spec_of({"--summary", "./-", "train"}).summary_file == "./-");
 }
 
