@@ -35,16 +35,26 @@ std::string cause_text(const Job& job, const Verdict& verdict) {
                                                   : "; it still ran then");
   }
   const RankEnd* how = end_of(job, *verdict.rank);
-  if (!how) return "no report";
-  const char* standing = how->never_joined ? wire::kHadNotJoined : wire::kNotShutDown;
-  return how->status.text() + (how->failed() ? "" : standing);
+  return how ? how->status.text() : "no report";
 }
 
 std::string how_it_went(const Job& job, const Verdict& verdict) {
   if (!verdict.reason.empty()) return "was lost to the others: it " + cause_text(job, verdict);
   const RankEnd* how = end_of(job, *verdict.rank);
-  return "ended with " + cause_text(job, verdict) +
-         (how && !how->failed() ? " while others still needed it" : "");
+  return std::string(how && !how->failed() ? "was lost to the others: it " : "") + "ended with " +
+         cause_text(job, verdict);
+}
+
+// What may have made the cause fail, of which there is no proof.
+std::string who_left_before(const Job& job, int rank) {
+  const RankEnd& left = *end_of(job, rank);
+  return "hvrun: before that rank " + std::to_string(rank) + " on host " + job.host_of(rank) +
+         " had ended with " + left.status.text() +
+         (left.never_joined ? wire::kHadNotJoined : wire::kNotShutDown) +
+         ": if others still needed it, that is the reason\n  try: " +
+         (left.never_joined ? "let every rank call hvrun_init, or start fewer ranks"
+                            : "let every rank take as many steps, or call hvrun_join") +
+         "\n";
 }
 
 // How the loader of programs ends, and a shell that does not find one.
@@ -71,10 +81,7 @@ std::string advice_on(const Job& job, const Verdict& verdict,
   }
   if (!verdict.reason.empty())
     return "look at the network between the hosts, or what it is stuck in";
-  if (!how || how->failed()) return "";
-  if (how->never_joined) return "let every rank call hvrun_init, or start fewer ranks";
-  return "let every rank do the same number of steps, or call hvrun_join when it has no more; and "
-         "hvrun_shutdown at its end";
+  return "";
 }
 
 std::string rank_failure(const Job& job, const Verdict& verdict, const JobEnd& end,
@@ -87,6 +94,7 @@ std::string rank_failure(const Job& job, const Verdict& verdict, const JobEnd& e
   std::vector<std::string> lines = last_lines(rank);
   if (const std::string advice = advice_on(job, verdict, lines); !advice.empty())
     text += "  try: " + advice + "\n";
+  if (verdict.left_before) text += who_left_before(job, *verdict.left_before);
   if (verdict.reason.empty() && how && how->status.by_signal && how->status.code == SIGKILL)
     text +=
         "hvrun: SIGKILL comes from a person or, where memory is short, from the kernel: dmesg on " +

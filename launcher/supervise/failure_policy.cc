@@ -21,6 +21,11 @@ bool was_first(const RankEnd& one, const RankEnd& other) {
   return one.arrival < other.arrival;
 }
 
+// Ended with 0 and without a word to the others, who may need it yet.
+bool is_leaver(const RankEnd& end) {
+  return !end.failed() && (end.left_unannounced || end.never_joined);
+}
+
 }  // namespace
 
 void FailurePolicy::note_failure(TimePoint now) {
@@ -103,34 +108,29 @@ const RankEnd* FailurePolicy::signalled_rank() const {
 std::optional<int> FailurePolicy::named_rank() const {
   std::optional<int> best;
   int most = 0;
+  const RankEnd* failed = first_bad_exit();
   for (const auto& [rank, named] : named_lost_) {
     const RankEnd* end = end_of(rank);
     if ((end && end->signal_was_ours) || named.times <= most) continue;
+    // Whether hvrun's word of its end or the end of a connection comes first is chance.
+    if (end && failed && is_leaver(*end) && was_first(*end, *failed)) continue;
     best = rank;
     most = named.times;
   }
   return best;
 }
 
-// A rank that ended with 0 while others still needed it, before the first of them failed. Ranks
-// that have joined no job need nobody.
-std::optional<int> FailurePolicy::leaver() const {
-  const RankEnd* victim = first_bad_exit();
-  if (!victim || victim->never_joined) return std::nullopt;
+// Nothing proves that the cause needed the one that left, so that is told beside the cause. One
+// that has joined no job, or taken its leave of it, needs nobody; nor does who is killed.
+std::optional<int> FailurePolicy::left_before(const RankEnd& cause) const {
+  if (!cause.failed() || !cause.left_unannounced) return std::nullopt;
+  if (cause.status.by_signal && !is_self_inflicted(cause.status.code)) return std::nullopt;
   const RankEnd* best = nullptr;
   for (const auto& [rank, end] : ends_) {
-    if (end.failed() || !(end.left_unannounced || end.never_joined)) continue;
-    if (was_first(end, *victim) && (!best || end.time_ns < best->time_ns)) best = &end;
+    if (!is_leaver(end) || !was_first(end, cause)) continue;
+    if (!best || end.time_ns < best->time_ns) best = &end;
   }
   return best ? std::optional(best->rank) : std::nullopt;
-}
-
-// Of a rank that peers name and one that left, the one that was gone first.
-std::optional<int> FailurePolicy::lost_rank() const {
-  const std::optional<int> named = named_rank(), left = leaver();
-  if (!named || !left) return named ? named : left;
-  const RankEnd* end = end_of(*named);
-  return end && end->time_ns < end_of(*left)->time_ns ? named : left;
 }
 
 const RankEnd* FailurePolicy::first_bad_exit() const {
@@ -161,7 +161,7 @@ std::optional<int> FailurePolicy::cause_among_ranks() const {
   const RankEnd* signalled = signalled_rank();
   if (signalled && !is_self_inflicted(signalled->status.code)) return signalled->rank;
   // A rank that ended itself after losing a peer yields to the peer that was lost.
-  if (const auto lost = lost_rank()) return lost;
+  if (const auto named = named_rank()) return named;
   if (signalled) return signalled->rank;
   const RankEnd* first = first_bad_exit();
   return first ? std::optional(first->rank) : std::nullopt;
@@ -174,7 +174,9 @@ Verdict FailurePolicy::verdict_of_rank(int rank) const {
   // One that did not fail itself has no code to hand on: that of the first it let fail.
   const RankEnd* failed = end && end->failed() ? end : first_bad_exit();
   verdict.exit_code = failed ? failed->status.shell_code() : 1;
-  if (!end) {
+  if (end) {
+    verdict.left_before = left_before(*end);
+  } else {
     const auto named = named_lost_.find(rank);  // there, for nothing else blames a living rank
     verdict.reason = named->second.reason.empty() ? "is gone for them" : named->second.reason;
     verdict.is_stopped = stopped_.count(rank) > 0;

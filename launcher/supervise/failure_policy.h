@@ -5,9 +5,9 @@
 // the first failure everything that ends is collected: at least 250 ms, and until no rank is known
 // to be on its way out (asked from every agent) and every rank that survivors named as lost has
 // ended or stands still (SIGSTOP); at most 5 s. Then, in this order: a lost host; a rank ended by a
-// signal that hvrun did not send; a rank that peers named as lost, or that left the others before
-// by exit code 0 without goodbye; the earliest non-zero exit code by corrected time. Everything
-// else is a consequence.
+// signal that hvrun did not send; a rank that peers named as lost; the earliest non-zero exit code
+// by corrected time. Everything else is a consequence. A rank that ended with 0 and without goodbye
+// before the cause is told beside it: nobody knows whether it was still needed.
 #pragma once
 
 #include <map>
@@ -34,11 +34,12 @@ struct RankEnd {
 };
 
 struct Verdict {
-  std::optional<int> rank;        // the cause, when it is a rank
-  std::optional<int> host;        // the cause, when it is a host
-  std::string reason;             // of the lost host, or of a rank that has not ended by itself
-  bool is_stopped = false;        // that rank stands still
-  std::vector<int> consequences;  // ranks that failed because of it, ascending
+  std::optional<int> rank;         // the cause, when it is a rank
+  std::optional<int> host;         // the cause, when it is a host
+  std::string reason;              // of the lost host, or of a rank that has not ended by itself
+  bool is_stopped = false;         // that rank stands still
+  std::optional<int> left_before;  // ended with 0 before the cause, which may have needed it
+  std::vector<int> consequences;   // ranks that failed because of it, ascending
   int exit_code = 0;
 };
 
@@ -71,11 +72,10 @@ class FailurePolicy {
   bool waits_for_named_rank() const;
   const RankEnd* signalled_rank() const;
   std::optional<int> named_rank() const;
-  std::optional<int> leaver() const;
-  std::optional<int> lost_rank() const;
   std::optional<int> cause_among_ranks() const;
   const RankEnd* end_of(int rank) const;
   const RankEnd* first_bad_exit() const;
+  std::optional<int> left_before(const RankEnd& cause) const;
   Verdict verdict_of_rank(int rank) const;
 
   int ranks_;

@@ -69,18 +69,34 @@ TEST_CASE("a rank that was killed may have been so by the kernel, which the summ
         "tells which\n");
 }
 
-TEST_CASE("a rank that left the others is told with what it left out") {
+TEST_CASE("a rank that left the others before is told below the cause, with what it left out") {
+  for (const bool never_joined : {false, true}) {
+    EndedJob job;
+    const RankEnd left{1, exited(0), false, 1, !never_joined, never_joined};
+    job.job.policy->rank_ended(left, hv::now());
+    job.job.policy->rank_ended({2, exited(1), false, 2, true}, hv::now());
+    const std::string beginning =
+        "hvrun: error: rank 2 on host b ended with exit code 1 after 2.2 s\n"
+        "hvrun: before that rank 1 on host a had ended with exit code 0";
+    const std::string end =
+        never_joined
+            ? " and had not joined the job (hvrun_init): if others still needed it, that "
+              "is the reason\n  try: let every rank call hvrun_init, or start fewer ranks\n"
+            : " without hvrun_shutdown: if others still needed it, that is the reason\n"
+              "  try: let every rank take as many steps, or call hvrun_join\n";
+    CHECK(job.text() == beginning + end);
+    CHECK(job.json()["cause"]["rank"] == 2);
+  }
+}
+
+TEST_CASE("a rank that peers lost and that then ended with 0 is told as that") {
   EndedJob job;
-  RankEnd left{1, exited(0), false, 1};
-  left.left_unannounced = true;
-  job.job.policy->rank_ended(left, hv::now());
+  job.job.policy->named_lost(1, "was silent");
   job.ended(2, exited(1));
-  const std::string text = job.text();
-  CHECK(text.find("rank 1 on host a ended with exit code 0 without hvrun_shutdown while others "
-                  "still needed it after 2.2 s\n  try: ") != std::string::npos);
-  CHECK(text.find("hvrun_join") != std::string::npos);
-  CHECK(text.find("as a consequence also ended: rank 2 with exit code 1") != std::string::npos);
-  CHECK(job.json()["cause"]["reason"] == "exit code 0 without hvrun_shutdown");
+  job.ended(1, exited(0));
+  CHECK(
+      job.text().find("rank 1 on host a was lost to the others: it ended with exit code 0 after") !=
+      std::string::npos);
 }
 
 TEST_CASE(

@@ -90,11 +90,11 @@ TEST_CASE("a rank that peers name as lost is waited for and named, even when it 
 
 namespace {
 
-RankEnd left(int rank, std::int64_t ms) {
-  RankEnd end = exited(rank, 0, ms);
+RankEnd unannounced(RankEnd end) {
   end.left_unannounced = true;
   return end;
 }
+RankEnd left(int rank, std::int64_t ms) { return unannounced(exited(rank, 0, ms)); }
 RankEnd stranger(int rank, int code, std::int64_t ms) {
   RankEnd end = exited(rank, code, ms);
   end.never_joined = true;
@@ -103,54 +103,89 @@ RankEnd stranger(int rank, int code, std::int64_t ms) {
 
 }  // namespace
 
-TEST_CASE("a rank that left with 0 and no goodbye is the cause of those that fail after it") {
+TEST_CASE("a rank that left with 0 and no goodbye is told beside the cause that came after it") {
   FailurePolicy policy(3);
   policy.rank_ended(left(2, 5), kStart);
   policy.rank_ended(left(1, 4), kStart);
   CHECK_FALSE(policy.failed());
-  policy.rank_ended(exited(0, 3, 10), kStart);
-  CHECK(policy.verdict().rank == 1);
-  CHECK(policy.verdict().exit_code == 3);  // its own would be that of a job that ended well
-  CHECK(policy.verdict().consequences == std::vector<int>{0});
+  policy.rank_ended(unannounced(exited(0, 3, 10)), kStart);
+  CHECK(policy.verdict().rank == 0);
+  CHECK(policy.verdict().left_before == 1);
+  CHECK(policy.verdict().exit_code == 3);
+  CHECK(policy.verdict().consequences.empty());
 }
 
-TEST_CASE("who fails before others leave is the cause, and so is who crashes after that") {
-  FailurePolicy policy(2);
-  policy.rank_ended(exited(0, 3, 10), kStart);
-  policy.rank_ended(left(1, 11), kStart);
-  CHECK(policy.verdict().rank == 0);
-  FailurePolicy crash(2);
+TEST_CASE("who leaves after the cause, or before one that needed nobody, is not told") {
+  FailurePolicy after(2), goodbye(2), crash(2), plain(2);
+  after.rank_ended(unannounced(exited(0, 3, 10)), kStart);
+  after.rank_ended(left(1, 11), kStart);
+  goodbye.rank_ended(left(1, 4), kStart);
+  goodbye.rank_ended(exited(0, 3, 10), kStart);
   crash.rank_ended(left(1, 4), kStart);
-  crash.rank_ended(killed(0, SIGSEGV, 10), kStart);
-  CHECK(crash.verdict().rank == 0);
+  crash.rank_ended(unannounced(killed(0, SIGSEGV, 10)), kStart);
+  plain.rank_ended(stranger(1, 0, 4), kStart);
+  plain.rank_ended(stranger(0, 1, 10), kStart);
+  for (FailurePolicy* policy : {&after, &goodbye, &crash, &plain}) {
+    CHECK(policy->verdict().rank == 0);
+    CHECK_FALSE(policy->verdict().left_before);
+  }
 }
 
 TEST_CASE("within the error of clocks what was heard of first was first") {
   FailurePolicy close(2), far(2);
   close.rank_ended(left(1, 110), kStart);
-  close.rank_ended(exited(0, 3, 10), kStart);
-  CHECK(close.verdict().rank == 1);
+  close.rank_ended(unannounced(exited(0, 3, 10)), kStart);
+  CHECK(close.verdict().left_before == 1);
   far.rank_ended(left(1, 1010), kStart);
-  far.rank_ended(exited(0, 3, 10), kStart);
-  CHECK(far.verdict().rank == 0);
+  far.rank_ended(unannounced(exited(0, 3, 10)), kStart);
+  CHECK_FALSE(far.verdict().left_before);
 }
 
-TEST_CASE("a rank that aborts over one that left yields to it") {
+TEST_CASE("a rank that aborts after another left is the cause, which may have aborted over it") {
   FailurePolicy policy(2);
   policy.rank_ended(left(1, 4), kStart);
-  policy.rank_ended(killed(0, SIGABRT, 10), kStart);
-  CHECK(policy.verdict().rank == 1);
+  policy.rank_ended(unannounced(killed(0, SIGABRT, 10)), kStart);
+  CHECK(policy.verdict().rank == 0);
+  CHECK(policy.verdict().left_before == 1);
   CHECK(policy.verdict().exit_code == 128 + SIGABRT);
 }
 
-TEST_CASE("a rank that ended without joining let those down that joined, not plain programs") {
-  FailurePolicy joined(2), plain(2);
-  joined.rank_ended(stranger(1, 0, 4), kStart);
-  joined.rank_ended(exited(0, 1, 10), kStart);
-  CHECK(joined.verdict().rank == 1);
-  plain.rank_ended(stranger(1, 0, 4), kStart);
-  plain.rank_ended(stranger(0, 1, 10), kStart);
-  CHECK(plain.verdict().rank == 0);
+TEST_CASE("a rank that ended without joining may have let those down that joined") {
+  FailurePolicy policy(2);
+  policy.rank_ended(stranger(1, 0, 4), kStart);
+  policy.rank_ended(unannounced(exited(0, 1, 10)), kStart);
+  CHECK(policy.verdict().rank == 0);
+  CHECK(policy.verdict().left_before == 1);
+}
+
+TEST_CASE("a rank that left is no cause because somebody saw its connection end first") {
+  FailurePolicy policy(2);
+  policy.rank_ended(left(1, 4), kStart);
+  policy.named_lost(1, "closed the connection");
+  policy.rank_ended(unannounced(exited(0, 3, 10)), kStart);
+  CHECK(policy.verdict().rank == 0);
+  CHECK(policy.verdict().left_before == 1);
+}
+
+TEST_CASE("a rank that ends with 0 over another's failure is not its reason, nor the cause") {
+  FailurePolicy policy(3);
+  policy.rank_ended(left(0, 10), kStart);
+  policy.rank_ended(unannounced(killed(1, SIGKILL, 9)), kStart);
+  policy.rank_ended(unannounced(exited(2, 1, 11)), kStart);
+  CHECK(policy.verdict().rank == 1);
+  CHECK_FALSE(policy.verdict().left_before);
+}
+
+TEST_CASE("a rank that peers name and that stands still is the cause, whoever left meanwhile") {
+  FailurePolicy policy(3);
+  policy.rank_ended(left(0, 4), kStart);
+  policy.named_lost(1, "gave no sign of life for 3 s");
+  policy.stopped_ranks({1});
+  policy.rank_ended(unannounced(exited(2, 1, 10)), kStart);
+  CHECK(policy.verdict().rank == 1);
+  CHECK(policy.verdict().is_stopped);
+  CHECK_FALSE(policy.verdict().left_before);
+  CHECK(policy.verdict().exit_code == 1);
 }
 
 TEST_CASE("a rank that peers name and that stands still is the cause, and not waited for") {
