@@ -37,7 +37,7 @@ RankSocket::RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks c
     : loop_(loop), key_(key), callbacks_(std::move(callbacks)), stalls_(stalls) {}
 
 RankSocket::~RankSocket() {
-  if (stall_) loop_.cancel(*stall_);
+  if (stall_due_) loop_.cancel(stall_);
   for (const auto& [fd, client] : clients_) {
     loop_.unwatch(fd);
     loop_.cancel(client->deadline);
@@ -202,27 +202,25 @@ void RankSocket::check_fences() {
 
 // A job that is stopped as a whole waits for nobody.
 void RankSocket::watch_for_stall() {
-  const bool waits = meeting_.is_anybody_waiting() && !is_silence_allowed_;
-  if (std::exchange(is_watching_, waits) == waits) return;
-  if (stall_) loop_.cancel(*std::exchange(stall_, std::nullopt));
-  if (!waits) return;
-  waiting_since_ = now();
-  next_warning_ = stalls_.warning;
+  if (meeting_.is_anybody_waiting()) {
+    stalls_.somebody_waits(!is_silence_allowed_, now());
+  } else {
+    stalls_.nobody_waits();
+  }
   await_next_stall();
 }
 
 void RankSocket::await_next_stall() {
-  const Duration waited = now() - waiting_since_;
-  const bool warns = next_warning_ > Duration::zero();
-  const bool ends = stalls_.end > waited;
-  if (!warns && !ends) return;
-  const bool end_comes_first = ends && (!warns || stalls_.end <= next_warning_);
-  const Duration next = end_comes_first ? stalls_.end : next_warning_;
-  stall_ = loop_.call_at(waiting_since_ + next, [this, next, end_comes_first] {
-    stall_.reset();
-    if (!end_comes_first) next_warning_ *= 2;
+  const std::optional<TimePoint> due = stalls_.due();
+  if (due == stall_due_) return;
+  if (stall_due_) loop_.cancel(stall_);
+  stall_due_ = due;
+  if (!due) return;
+  stall_ = loop_.call_at(*due, [this] {
+    stall_due_.reset();
+    const wire::FenceStalled stall = stalls_.take();
     await_next_stall();
-    callbacks_.on_stall({std::chrono::duration<double>(next).count(), end_comes_first});
+    callbacks_.on_stall(stall);
   });
 }
 

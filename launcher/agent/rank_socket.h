@@ -15,6 +15,7 @@
 
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/rank_meeting.h"
+#include "launcher/agent/stall_schedule.h"
 #include "src/base/status.h"
 #include "src/base/unique_fd.h"
 #include "src/rendezvous/messages.h"
@@ -27,12 +28,6 @@ struct RankSocketCallbacks {
   std::function<void(wire::FenceIn)> on_fence;
   std::function<void(const wire::RankLost&)> on_lost;
   std::function<void(const wire::FenceStalled&)> on_stall;
-};
-
-// 0: never.
-struct StallLimits {
-  Duration warning = Duration::zero();
-  Duration end = Duration::zero();
 };
 
 // What the others know of a rank that has ended.
@@ -110,11 +105,9 @@ class RankSocket {
   std::map<int, ClientPointer> clients_;
   std::map<std::uint32_t, std::string> losses_;
   bool is_silence_allowed_ = false;
-  const StallLimits stalls_;
-  TimePoint waiting_since_{};
-  Duration next_warning_{};
-  std::optional<EventLoop::Timer> stall_;  // while somebody waits, and something is to be told
-  bool is_watching_ = false;
+  StallSchedule stalls_;
+  std::optional<TimePoint> stall_due_;  // stall_ is set, to then
+  EventLoop::Timer stall_{};
 };
 
 }  // namespace hv::launcher

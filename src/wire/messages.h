@@ -478,7 +478,8 @@ struct FenceOut {
   }
 };
 // agent -> hvrun: ranks of this host have waited at a fence for Setup's stall_s, twice as long and
-// so on; and once for its stall_end_s. Time in which they may be silent does not count.
+// so on; and once for its stall_end_s. Time in which they may be silent does not count; what they
+// had waited before does.
 struct FenceStalled {
   static constexpr Type kType = Type::kFenceStalled;
   double waited_s = 0;

@@ -134,7 +134,7 @@ TEST_CASE("a wait at a fence is told at its limit, at twice, four times that, an
   CHECK(job.client.finish(0) == 0);
 }
 
-TEST_CASE("a wait at a fence begins anew when a job that was stopped goes on") {
+TEST_CASE("a wait at a fence is told once a job that was stopped goes on") {
   wire::Setup setup;
   setup.stall_s = 0;
   setup.stall_end_s = 0.2;
