@@ -28,10 +28,11 @@ constexpr auto kEndMargin = std::chrono::milliseconds(3000);
 
 namespace asio = boost::asio;
 
-// With a host lost nothing may run 5 s later, anywhere, whatever --grace says (DESIGN §6, promise
-// 1).
+// With a host lost, or given up by its agent, nothing may run 5 s later, anywhere, whatever --grace
+// says (DESIGN §6, promise 1).
 Duration Ending::grace_of_end() const {
-  const bool is_whole = job_.all_hosts([](const HostState& host) { return !host.lost; });
+  const bool is_whole =
+      job_.all_hosts([](const HostState& host) { return !host.lost && !host.gave_up; });
   return is_whole ? job_.spec.grace : std::min<Duration>(job_.spec.grace, kMostGraceAfterLoss);
 }
 

@@ -68,6 +68,7 @@ bool EventRouter::route_start(HostState& state, int host, const Frame& frame) {
         if (!state.started) {
           state.problem = std::move(problem);
         } else if (!job_.ending) {
+          state.gave_up_advice = printable(problem.hint, 2000);
           gave_up(state, host, printable(problem.what, 2000));
         }
       });
@@ -146,8 +147,9 @@ void EventRouter::became_empty(HostState& state, int host, const wire::Empty& em
 
 // Nobody had asked for the end: somebody on that host ended the agent, and with it the ranks.
 void EventRouter::gave_up(HostState& state, int host, const std::string& reason) {
-  if (!job_.ending && !state.lost && job_.policy)
-    job_.policy->host_lost(host, reason, state.ranks, now());
+  if (job_.ending || state.lost || !job_.policy) return;
+  state.gave_up = true;
+  job_.policy->host_lost(host, reason, state.ranks, now());
 }
 
 void EventRouter::output_arrived(const wire::Output& output) {

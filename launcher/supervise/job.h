@@ -41,6 +41,8 @@ struct HostState {
   bool empty = false;
   bool lost = false;
   std::string lost_reason;
+  bool gave_up = false;        // its agent ends the job there, and nobody had asked for that
+  std::string gave_up_advice;  // what to do about it; may be empty
   std::vector<int> ranks;
   std::uint32_t query_answered = 0;
   std::vector<std::uint32_t> exiting;  // as of that answer

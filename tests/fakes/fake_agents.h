@@ -37,8 +37,10 @@ class FakeAgent {
   std::vector<wire::Pause> pauses;
   std::function<void(const wire::Silence&)> on_silence;  // unset: it is noted
   bool ended = false;                                    // End has come
+  double grace_s = -1;                                   // that of the first
   bool answers_pings = true;
   bool tells_started = true;  // at Go
+  double waited_s = 1e6;      // what it answers
 
   // What a script may override.
   virtual void on_start() {
@@ -143,8 +145,12 @@ inline void FakeAgent::receive(const Frame& frame) {
     case Type::kGo:
       if (tells_started) send_started();
       return on_go();
-    case Type::kEnd:
+    case Type::kEnd: {
+      wire::End end;
+      (void)decode(frame.payload, &end);
+      if (grace_s < 0) grace_s = end.grace_s;
       return on_end();
+    }
     case Type::kQuery: {
       wire::Query query;
       (void)decode(frame.payload, &query);

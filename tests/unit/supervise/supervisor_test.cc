@@ -172,6 +172,24 @@ TEST_CASE(
   CHECK(supervise({{"a", &a}}, "a:1").code == 5);
 }
 
+TEST_CASE("a host that its agent gives up leaves the others no longer than a lost one does") {
+  struct GivingUp : FakeAgent {
+    void on_go() override {
+      send(wire::Problem{"its agent's guard was killed", "find out what ends processes there"});
+    }
+  } a;
+  struct Working : FakeAgent {
+    void on_go() override {}
+  } b;
+  JobSpec spec;
+  spec.grace = 600s;
+  const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:1", spec);
+  CHECK(outcome.code == 5);
+  CHECK(b.grace_s == 2);
+  CHECK(contains(outcome.err, "guard was killed\n  try: find out what ends processes there\n"));
+  CHECK_FALSE(contains(outcome.err, "network"));
+}
+
 // Tells Started when the test says so, as one with many ranks.
 struct SlowStarter : FakeAgent {
   SlowStarter() { tells_started = false; }
