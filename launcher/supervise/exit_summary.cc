@@ -30,19 +30,21 @@ const RankEnd* end_of(const Job& job, int rank) {
 // "exit code 1", or why it was lost to the others.
 std::string cause_text(const Job& job, const Verdict& verdict) {
   if (!verdict.reason.empty()) {
-    return printable(verdict.reason, 1000) + (verdict.is_stopped
-                                                  ? "; it is stopped (SIGSTOP, or a debugger)"
-                                                  : "; it still ran then");
+    return printable(verdict.reason, 1000) +
+           (verdict.is_stopped ? "; hvrun found it stopped (SIGSTOP, or a debugger)"
+                               : "; hvrun found it running");
   }
   const RankEnd* how = end_of(job, *verdict.rank);
   return how ? how->status.text() : "no report";
 }
 
-std::string how_it_went(const Job& job, const Verdict& verdict) {
-  if (!verdict.reason.empty()) return "was lost to the others: it " + cause_text(job, verdict);
+// The reason may be a sentence, so the time stands before it.
+std::string how_it_went(const Job& job, const Verdict& verdict, const std::string& when) {
+  const std::string cause = cause_text(job, verdict);
+  if (!verdict.reason.empty()) return "was lost to the others after " + when + ": it " + cause;
   const RankEnd* how = end_of(job, *verdict.rank);
   return std::string(how && !how->failed() ? "was lost to the others: it " : "") + "ended with " +
-         cause_text(job, verdict);
+         cause + " after " + when;
 }
 
 // What may have made the cause fail, of which there is no proof.
@@ -80,7 +82,8 @@ std::string advice_on(const Job& job, const Verdict& verdict,
            "being debugged";
   }
   if (!verdict.reason.empty())
-    return "look at the network between the hosts, or what it is stuck in";
+    return std::string("look what it is stuck in") +
+           (job.hosts.size() > 1 ? ", or at the network between the hosts" : "");
   return "";
 }
 
@@ -89,8 +92,8 @@ std::string rank_failure(const Job& job, const Verdict& verdict, const JobEnd& e
   const int rank = *verdict.rank;
   const RankEnd* how = end_of(job, rank);
   std::string text = "hvrun: error: rank " + std::to_string(rank) + " on host " +
-                     job.host_of(rank) + " " + how_it_went(job, verdict) + " after " +
-                     tenths_text(end.seconds) + "\n";
+                     job.host_of(rank) + " " + how_it_went(job, verdict, tenths_text(end.seconds)) +
+                     "\n";
   std::vector<std::string> lines = last_lines(rank);
   if (const std::string advice = advice_on(job, verdict, lines); !advice.empty())
     text += "  try: " + advice + "\n";

@@ -44,6 +44,11 @@ struct EndedJob {
   }
 };
 
+// As libhvrun says it.
+const std::string kSilent =
+    "gave no sign of life for 3 s (HVRUN_PEER_TIMEOUT): it is stopped or its host hangs, or the "
+    "link to it is dead";
+
 hv::ExitStatus exited(int code) { return {false, code}; }
 hv::ExitStatus killed(int signal) { return {true, signal}; }
 
@@ -102,16 +107,34 @@ TEST_CASE("a rank that peers lost and that then ended with 0 is told as that") {
 TEST_CASE(
     "a rank that was lost while it stood still is told as that, however hvrun then ended it") {
   EndedJob job;
-  job.job.policy->named_lost(3, "gave no sign of life for 3 s");
+  job.job.policy->named_lost(3, kSilent);
   job.job.policy->stopped_ranks({3});
   job.ended(0, exited(1));
   job.end.verdict = job.job.policy->verdict();
   job.ended(3, killed(9), true);
   const std::string text =
       summary_text(job.job, job.end, [](int) { return std::vector<std::string>(); });
-  CHECK(text.find("rank 3 on host b was lost to the others: it gave no sign of life for 3 s; it is "
-                  "stopped") != std::string::npos);
-  CHECK(text.find("dmesg") == std::string::npos);
+  CHECK(text ==
+        "hvrun: error: rank 3 on host b was lost to the others after 2.2 s: it " + kSilent +
+            "; hvrun found it stopped (SIGSTOP, or a debugger)\n"
+            "  try: find out what stopped it; HVRUN_PEER_TIMEOUT=0 lets the others wait for one "
+            "that is being debugged\n"
+            "hvrun: as a consequence also ended: rank 0 with exit code 1\n");
+}
+
+TEST_CASE("the network is only thought of where a rank was lost among several hosts") {
+  for (const std::size_t hosts : {1, 2}) {
+    EndedJob job;
+    for (PlannedRank& rank : job.job.plan.ranks) rank.host = 0;
+    job.job.hosts.resize(hosts);
+    job.job.policy->named_lost(3, kSilent);
+    job.ended(0, exited(1));
+    const std::string text = job.text();
+    CHECK(text.find("rank 3 on host a was lost to the others after 2.2 s: it " + kSilent +
+                    "; hvrun found it running\n  try: look what it is stuck in") !=
+          std::string::npos);
+    CHECK((text.find("network") != std::string::npos) == (hosts > 1));
+  }
 }
 
 TEST_CASE("a program that misses a library is told how it finds one, another 127 is not") {
