@@ -143,7 +143,7 @@ bool Agent::steer(const Frame& frame) {
       return take<wire::Query>(frame, [&](const wire::Query& query) {
         reap();  // who can be reaped now has ended, and is told so first
         link_.send(wire::QueryReply{query.number, ranks_.on_their_way_out(), absent_ranks(),
-                                    ranks_.stopped()});
+                                    ranks_.stopped(), host_.socket->seconds_waited()});
       });
     case Type::kFenceOut:
       return take<wire::FenceOut>(

@@ -210,6 +210,10 @@ void RankSocket::watch_for_stall() {
   await_next_stall();
 }
 
+double RankSocket::seconds_waited() const {
+  return std::chrono::duration<double>(stalls_.waited(now())).count();
+}
+
 void RankSocket::await_next_stall() {
   const std::optional<TimePoint> due = stalls_.due();
   if (due == stall_due_) return;

@@ -54,6 +54,8 @@ class RankSocket {
   RankStanding rank_ended(std::uint32_t rank);
   // Ranks that run and wait at no fence.
   std::vector<std::uint32_t> absent() const { return meeting_.absent(); }
+  // How long some have waited at a fence by now; 0: none does.
+  double seconds_waited() const;
   // Tells every rank that joined or will join.
   void tell_loss(std::uint32_t rank, const std::string& reason);
   // Tells every rank that joined, or will join while it is allowed: see wire::Silence.

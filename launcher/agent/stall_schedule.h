@@ -24,6 +24,8 @@ class StallSchedule {
   // Somebody waits; counts: the time from now on is part of the wait, which a stop of the job is
   // not. Called as often as one likes.
   void somebody_waits(bool counts, TimePoint now);
+  // Without the time that does not count; 0: nobody waits.
+  Duration waited(TimePoint now) const { return before_ + (since_ ? now - *since_ : Duration()); }
   // When there is something to tell, which may be long past where this process stood still.
   std::optional<TimePoint> due() const;
   // What is due then; every word of a wait is told once.

@@ -19,19 +19,24 @@ class AbsenceReport {
   AbsenceReport(Job& job, std::function<void(const std::string&)> warn)
       : job_(job), warn_(std::move(warn)) {}
 
-  // Several agents tell of the same wait: it is looked into once. One that is too long ends the
-  // job.
+  // Several agents tell of the same wait: it is told once. One that is too long ends the job,
+  // unless something else does or it is over by the time when all have been asked.
   void fence_stalled(const wire::FenceStalled& stall);
 
  private:
   boost::asio::awaitable<void> ask();
+  boost::asio::awaitable<void> hear_all();
+  bool is_past_caring() const;
+  bool still_waits() const;
+  void tell();
 
   Job& job_;
   std::function<void(const std::string&)> warn_;
   bool is_asking_ = false;
   bool is_too_long_ = false;
-  double waited_s_ = 0;
-  TimePoint told_;
+  Duration waited_{};  // the longest that was told since the last answer
+  Duration told_{};    // of the last words
+  TimePoint told_at_;  // when they were said
 };
 
 // "ranks 2-3 on host b, rank 5 on host c"; empty when nobody is absent. Pure.

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "src/base/bounded_seconds.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -207,6 +208,7 @@ void EventRouter::answered(HostState& state, const wire::QueryReply& reply) {
   state.exiting = reply.exiting;
   state.stopped = reply.stopped;
   state.absent = reply.absent;
+  state.waited = bounded_seconds(reply.waited_s);
 }
 
 void EventRouter::on_link_ended(int host, const std::string& reason) {

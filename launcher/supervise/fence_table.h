@@ -28,9 +28,12 @@ class FenceTable {
     if (entry.hosts.size() < hosts_) return std::nullopt;
     wire::FenceOut out{key.first, key.second, std::move(entry.puts)};
     open_.erase(key);
+    ++passed_;
     return out;
   }
 
+  // How many all have come to.
+  std::size_t passed() const { return passed_; }
   // Some hosts' ranks wait for those of others.
   bool is_any_open() const { return !open_.empty(); }
 
@@ -40,6 +43,7 @@ class FenceTable {
     std::vector<wire::FencePut> puts;
   };
   std::size_t hosts_;
+  std::size_t passed_ = 0;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Entry> open_;
 };
 

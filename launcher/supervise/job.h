@@ -48,6 +48,7 @@ struct HostState {
   std::vector<std::uint32_t> exiting;  // as of that answer
   std::vector<std::uint32_t> stopped;  // as of that answer
   std::vector<std::uint32_t> absent;   // as of that answer
+  Duration waited{};                   // of its ranks at a fence, as of that answer
   std::uint32_t silence_noted = 0;     // the last wire::Silence that its agent has noted
 
   bool is_there() const { return link && !lost && !empty; }

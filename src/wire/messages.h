@@ -432,12 +432,14 @@ struct QueryReply {
   std::vector<std::uint32_t> exiting;  // on their way out
   std::vector<std::uint32_t> absent;   // running, and waiting at no fence
   std::vector<std::uint32_t> stopped;  // state T: by SIGSTOP or a debugger
+  double waited_s = 0;                 // how long ranks have waited at a fence; 0: none does
   template <class A>
   void fields(A& a) {
     a(number);
     a(exiting);
     a(absent);
     a(stopped);
+    a(waited_s);
   }
 };
 

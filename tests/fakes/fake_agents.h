@@ -154,7 +154,7 @@ inline void FakeAgent::receive(const Frame& frame) {
     case Type::kQuery: {
       wire::Query query;
       (void)decode(frame.payload, &query);
-      return send(wire::QueryReply{query.number, exiting_now(), absent_now(), {}});
+      return send(wire::QueryReply{query.number, exiting_now(), absent_now(), {}, waited_s});
     }
     case Type::kRankDied:
       (void)decode(frame.payload, &deaths.emplace_back());

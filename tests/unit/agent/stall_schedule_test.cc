@@ -53,6 +53,7 @@ TEST_CASE("the time of a stop does not count towards a wait, and what came befor
   schedule.somebody_waits(true, kStart + 1000s);
   schedule.somebody_waits(true, kStart + 1005s);
   CHECK(schedule.due() == kStart + 1010s);
+  CHECK(schedule.waited(kStart + 1005s) == 55s);
   CHECK(told_by(&schedule, kStart + 1050s) == std::vector{60, -100});
 }
 
@@ -62,6 +63,7 @@ TEST_CASE("a wait that ends leaves nothing to the next") {
   CHECK(told_by(&schedule, kStart + 75s) == std::vector{60, -70});
   schedule.nobody_waits();
   CHECK_FALSE(schedule.due());
+  CHECK(schedule.waited(kStart + 90s) == 0s);
   schedule.somebody_waits(true, kStart + 100s);
   CHECK(told_by(&schedule, kStart + 170s) == std::vector{60, -70});
 }

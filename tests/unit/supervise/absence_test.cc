@@ -72,3 +72,81 @@ TEST_CASE("a wait to meet the others that is too long ends the job, with who is 
                  "rank 1 on host a: the job ends (HVRUN_STALL_SHUTDOWN_SECONDS)"));
   CHECK(a.ended);
 }
+
+namespace {
+
+// Says that its rank waits too long, and lives on for a while.
+struct TooLate : FakeAgent {
+  double waited = 3;
+  void on_go() override {
+    send(wire::FenceStalled{waited, true});
+    later(200ms, [this] { finish_all(0); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a wait that is over when all have been asked ends no job") {
+  TooLate a;
+  a.waited_s = 0;
+  const Outcome outcome = supervise({{"a", &a}}, "a:1");
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err == "");
+}
+
+TEST_CASE("ranks that all wait too long, at different meetings, end the job with these words") {
+  TooLate a;
+  a.waited = 1e300;
+  const Outcome outcome = supervise({{"a", &a}}, "a:1");
+  CHECK(outcome.code == 4);
+  CHECK(contains(outcome.err,
+                 "over 1000000 s to meet the others (hvrun_init); all wait, at different meetings: "
+                 "the job ends (HVRUN_STALL_SHUTDOWN_SECONDS)\n  try: let every rank call"));
+}
+
+TEST_CASE("a wait that is too long is no reason to end a job whose rank has failed") {
+  struct Failing : TooLate {
+    void on_go() override {
+      exit_rank(0, {0, false, 7, false, false, 0, false, false});
+      TooLate::on_go();
+    }
+    std::vector<std::uint32_t> absent_now() override { return {1}; }
+  } a;
+  CHECK(supervise({{"a", &a}}, "a:2").code == 7);
+}
+
+TEST_CASE("hosts whose ranks began to wait one after the other are told of once each time") {
+  struct Waiting : FakeAgent {
+    int queries = 0;
+    void on_go() override { send(wire::FenceStalled{60, false}); }
+    std::vector<std::uint32_t> absent_now() override {
+      const bool is_first = ++queries == 1;
+      later(100ms, [this, is_first] {
+        for (const double waited : {60, 120}) send(wire::FenceStalled{waited, false});
+        if (!is_first) later(100ms, [this] { finish_all(0); });
+      });
+      return {0};
+    }
+  } a;
+  const Outcome outcome = supervise({{"a", &a}}, "a:1");
+  CHECK(outcome.code == 0);
+  CHECK(a.queries == 2);
+  CHECK(contains(outcome.err, "waited over 60 s"));
+  CHECK(contains(outcome.err, "waited over 120 s"));
+}
+
+TEST_CASE("a rank whose process is not known yet is named without it") {
+  struct Starting : FakeAgent {
+    Starting() { tells_started = false; }
+    void on_go() override { send(wire::FenceStalled{60, false}); }
+    std::vector<std::uint32_t> absent_now() override {
+      later(100ms, [this] {
+        send_started();
+        finish_all(0);
+      });
+      return {0};
+    }
+  } a;
+  const Outcome outcome = supervise({{"a", &a}}, "a:1");
+  CHECK(contains(outcome.err, "try: look what rank 0 does, on host a; HVRUN_STALL_SECONDS sets"));
+}
