@@ -258,7 +258,8 @@ def test_ctrl_z_stops_the_ranks_and_fg_continues_them(hvrun, tmp_path):
 def freezer_of_version_1(tmp_path):
     """The root of cgroup v1's freezer: what that freezes is in state D and heeds no signal, unlike what version 2 freezes.
 
-    Where the system has version 2 alone it can still be mounted, for it is no controller there."""
+    Where the system has version 2 alone it can still be mounted, for it is no controller there; it leaves no mount behind,
+    however the test ends."""
     place = pathlib.Path("/sys/fs/cgroup/freezer")
     if place.is_dir():
         yield place
@@ -269,8 +270,14 @@ def freezer_of_version_1(tmp_path):
         mount("cgroup", place, "cgroup", options="freezer")
     except OSError as error:
         pytest.skip(f"no cgroup v1 freezer: {error}")
-    yield place
-    unmount(place)
+    try:
+        root = os.open(place, os.O_PATH | os.O_DIRECTORY)
+    finally:
+        unmount(place)  # from the tree of files; what is open lives on
+    try:
+        yield pathlib.Path(f"/proc/self/fd/{root}")
+    finally:
+        os.close(root)
 
 
 @pytest.fixture
@@ -281,10 +288,12 @@ def freezer(freezer_of_version_1):
         group.mkdir()
     except OSError as error:
         pytest.skip(f"no cgroup v1 freezer: {error}")
-    yield group
-    (group / "freezer.state").write_text("THAWED")
-    wait_for(lambda: not (group / "tasks").read_text(), 10, "the end of what was frozen")
-    group.rmdir()
+    try:
+        yield group
+    finally:
+        (group / "freezer.state").write_text("THAWED")
+        wait_for(lambda: not (group / "tasks").read_text(), 10, "the end of what was frozen")
+        group.rmdir()
 
 
 @pytest.mark.parametrize("why, code", [("another rank fails", 7), ("hvrun is told to end", 128 + signal.SIGTERM)])
