@@ -41,7 +41,7 @@ def test_a_rank_that_comes_late_is_waited_for_and_named_meanwhile(hvrun, hosts, 
         line = process.stderr.readline()
         assert line, words
         words += line
-    assert b"ranks have waited over 0.3 s to meet the others (hvrun_init)" in words
+    assert re.search(rb"ranks have waited over [0-9.]+ s to meet the others \(hvrun_init\)", words), words
     (tmp_path / "go").touch()
     out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
@@ -53,9 +53,8 @@ def test_a_rank_that_never_comes_ends_the_job_where_that_is_wanted(hvrun, hosts,
     result = run(hvrun, *hosts, "sh", "-c", script, HOME=str(tmp_path), HVRUN_STALL_SECONDS="0.2", HVRUN_STALL_SHUTDOWN_SECONDS="0.5")
     assert result.returncode == 4, result.stderr.decode()
     words = result.stderr.decode()
-    assert re.search(r"warning: ranks have waited over 0.2 s to meet the others \(hvrun_init\); not there: rank 1 on host \S+\n"
-                     r"  try: look what rank 1 does, on host \S+: py-spy dump --pid \d+, or gdb -p \d+", words), words
-    assert re.search(r"error: ranks have waited over 0.5 s .* rank 1 on host \S+: the job ends", words), words
+    assert re.search(r"error: ranks have waited over [0-9.]+ s to meet the others \(hvrun_init\); not there: rank 1 on host \S+: "
+                     r"the job ends.*\n  try: look what rank 1 does, on host \S+: py-spy dump --pid \d+, or gdb -p \d+", words), words
 
 
 def test_plain_programs_that_end_at_different_times_are_no_loss(hvrun, hosts, tmp_path):

@@ -16,6 +16,7 @@ SUMS = str(programs.hvrun_folder() / "c_ranks_test")
 LOST_PEER = str(programs.hvrun_folder() / "c_lost_peer")
 ABORTED = 128 + signal.SIGABRT
 FEW = 9  # descriptors: a rank needs more
+STEP = 5_000  # KiB of address space, which is less than a thread's stack
 
 
 def limited(limit):
@@ -59,16 +60,24 @@ def test_a_limit_on_the_size_of_files_is_told_and_kills_nobody(hvrun):
 
 
 def test_a_rank_without_memory_says_so(hvrun):
-    """From too little for the ranks' shared memory, over too little for one thread or the other, to enough."""
+    """Less and less from enough: too little for one thread or the other, then for the ranks' shared memory."""
     hello = str(programs.hvrun_folder() / "examples" / "hello_ranks")
-    enough, words = [], []
-    for kibibytes in range(250_000, 330_000, 5_000):
-        result = run(hvrun, "-np", "2", "sh", "-c", f"ulimit -v {kibibytes} && exec {hello}")
-        enough.append(is_enough(result, "hello_ranks: ", ": ", "; try "))
-        words.append(result.stderr.decode())
-    assert not enough[0] and enough[-1], words
-    assert any("start a thread" in one and "ulimit -v" in one for one in words), words
-    assert any("shared memory" in one and "ulimit -v" in one for one in words), words
+
+    def run_within(kibibytes):
+        return run(hvrun, "-np", "2", "sh", "-c", f"ulimit -v {kibibytes} && exec {hello}")
+
+    few, enough = 20_000, 4_000_000  # how much is enough depends on the machine
+    while enough - few > STEP:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if run_within(middle).returncode == 0 else (middle, enough)
+    missing, words = {"start a thread", "shared memory"}, []
+    while missing and few > 20_000:
+        result = run_within(few)
+        if not is_enough(result, "hello_ranks: ", ": ", "; try "):
+            words.append(result.stderr.decode())
+            missing -= {what for what in missing if what in words[-1] and "ulimit -v" in words[-1]}
+        few -= STEP
+    assert not missing, words
 
 
 def maps_of(pid):

@@ -40,14 +40,18 @@ TEST_CASE("who is missing from a meeting that stalls is told once, by rank and h
     void on_go() override {
       send(wire::FenceStalled{60, false});
       send(wire::FenceStalled{60, false});
+    }
+    std::vector<std::uint32_t> absent_now() override {
       later(200ms, [this] { finish_all(0); });
+      return {};
     }
   } a;
   struct Late : FakeAgent {
-    void on_go() override {
+    void on_go() override {}
+    std::vector<std::uint32_t> absent_now() override {
       later(200ms, [this] { finish_all(0); });
+      return {1, 2};
     }
-    std::vector<std::uint32_t> absent_now() override { return {1, 2}; }
   } b;
   const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:2");
   const std::string words =
@@ -75,12 +79,13 @@ TEST_CASE("a wait to meet the others that is too long ends the job, with who is 
 
 namespace {
 
-// Says that its rank waits too long, and lives on for a while.
+// Says that its rank waits too long, and lives on for a while once it was asked.
 struct TooLate : FakeAgent {
   double waited = 3;
-  void on_go() override {
-    send(wire::FenceStalled{waited, true});
-    later(200ms, [this] { finish_all(0); });
+  void on_go() override { send(wire::FenceStalled{waited, true}); }
+  std::vector<std::uint32_t> absent_now() override {
+    later(100ms, [this] { finish_all(0); });
+    return {};
   }
 };
 
@@ -110,7 +115,10 @@ TEST_CASE("a wait that is too long is no reason to end a job whose rank has fail
       exit_rank(0, {0, false, 7, false, false, 0, false, false});
       TooLate::on_go();
     }
-    std::vector<std::uint32_t> absent_now() override { return {1}; }
+    std::vector<std::uint32_t> absent_now() override {
+      TooLate::absent_now();
+      return {1};
+    }
   } a;
   CHECK(supervise({{"a", &a}}, "a:2").code == 7);
 }
