@@ -60,19 +60,35 @@ std::string advice_on_file(const std::string& name, bool is_executable) {
 
 // The word is a slip where hvrun's own options were meant; "" if not.
 std::string advice_on_word(const std::string& name) {
-  const auto meant = nearest(name, {"help", "version", "env"});
-  if (!meant) return "";
+  const auto meant = nearest(name, {"help", "version", "env"}, 1);
+  // With one letter another it is a word of its own: "heap", "end".
+  if (!meant || (meant->size() == name.size() && *meant != name)) return "";
   return *meant == "env" ? "'hvrun env' lists what sets something; or "
                          : "'hvrun --" + *meant + "' tells of hvrun itself; or ";
 }
 
-std::string advice_on_missing(const std::string& name, const std::string& directory) {
-  if (name.find_first_of(" \t") != std::string::npos)
-    return "the name holds a blank: leave out the quotes around the program and its arguments";
+std::string in_directory(const std::string& name, const std::string& directory) {
+  return name[0] == '/' ? name : directory + "/" + name;
+}
+
+// The name is absent, and what stands before its first blank is a program.
+bool holds_arguments(const std::string& name, const std::string& path,
+                     const std::string& directory) {
+  const std::string first = name.substr(0, name.find_first_of(" \t"));
+  if (first.empty() || first == name) return false;
+  std::string reason;
+  return !find_program(first, path, directory, &reason).empty() ||
+         ::access(in_directory(first, directory).c_str(), X_OK) == 0;
+}
+
+std::string advice_on_missing(const std::string& name, const std::string& path,
+                              const std::string& directory) {
   const bool is_path = name.find('/') != std::string::npos;
-  const std::string file = is_path && name[0] == '/' ? name : directory + "/" + name;
+  const std::string file = in_directory(name, directory);
   struct stat info {};
   const bool exists = ::stat(file.c_str(), &info) == 0;
+  if (!exists && holds_arguments(name, path, directory))
+    return "the name holds a blank: leave out the quotes around the program and its arguments";
   if (exists && S_ISDIR(info.st_mode) && is_path) return "name a program in that directory";
   if (exists && S_ISREG(info.st_mode)) {
     const bool is_executable = ::access(file.c_str(), X_OK) == 0;
@@ -85,13 +101,13 @@ std::string advice_on_missing(const std::string& name, const std::string& direct
          "install it there, name it by its path, or set PATH there with -x PATH=...";
 }
 
-wire::Problem missing_program(const std::string& name, const std::string& directory,
-                              const std::string& reason) {
+wire::Problem missing_program(const std::string& name, const std::string& path,
+                              const std::string& directory, const std::string& reason) {
   const bool is_path = name.find('/') != std::string::npos;
   const std::string where =
       is_path && name[0] != '/' ? " in " + printable(directory, 1000) : std::string();
   return {"find the program " + printable(name, 1000) + where + ": " + reason,
-          advice_on_missing(name, directory)};
+          advice_on_missing(name, path, directory)};
 }
 
 }  // namespace
@@ -128,7 +144,7 @@ RankPrograms rank_programs(const wire::Launch& launch, const Environment& own) {
       found = find_program(launch.argv[0], path, launch.directory, &reason);
       found_along = path;
       if (found.empty()) {
-        result.problem = missing_program(launch.argv[0], launch.directory, reason);
+        result.problem = missing_program(launch.argv[0], path, launch.directory, reason);
         return result;
       }
       if (const std::string trouble = interpreter_problem(found, launch.directory);

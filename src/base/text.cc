@@ -214,9 +214,10 @@ std::string format_bytes(std::uint64_t bytes) {
 }
 
 std::optional<std::string> nearest(std::string_view word,
-                                   const std::vector<std::string>& candidates) {
+                                   const std::vector<std::string>& candidates, std::size_t most) {
   std::optional<std::string> best;
-  std::size_t best_distance = std::max<std::size_t>(word.size() > 3 ? 2 : 1, word.size() / 3) + 1;
+  const std::size_t usual = std::max<std::size_t>(word.size() > 3 ? 2 : 1, word.size() / 3);
+  std::size_t best_distance = std::min(usual, most) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {

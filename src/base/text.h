@@ -31,9 +31,10 @@ std::string shell_quote(std::string_view text);
 std::string hex(const void* bytes, std::size_t size);
 std::string format_bytes(std::uint64_t bytes);
 // The nearest candidate in edit distance, unless that is more than a third of the word: for "did
-// you mean".
+// you mean". most: a nearer bound.
 std::optional<std::string> nearest(std::string_view word,
-                                   const std::vector<std::string>& candidates);
+                                   const std::vector<std::string>& candidates,
+                                   std::size_t most = SIZE_MAX);
 // "0-3,7" from {0,1,2,3,7}.
 std::string format_ranges(const std::vector<int>& sorted);
 

@@ -135,7 +135,8 @@ TEST_CASE("what a host lacks is told before anything starts, with path, reason a
 TEST_CASE("a program that is not found where it was looked for is told with what was meant") {
   TemporaryFolder folder;
   std::filesystem::copy("/usr/bin/env", folder / "hello");
-  for (const char* file : {"hello.c", "train.py", "data"}) std::ofstream(folder / file) << "x\n";
+  for (const char* file : {"hello.c", "train.py", "data", "with blank"})
+    std::ofstream(folder / file) << "x\n";
   const std::vector<std::pair<std::string, std::string>> cases{
       {"hello", "./hello, for hello lies in the ranks' directory, which is not searched"},
       {"hello.c", "the program that is compiled from ./hello.c, for"},
@@ -148,12 +149,18 @@ TEST_CASE("a program that is not found where it was looked for is told with what
       {"help", "'hvrun --help' tells of hvrun itself; or install it there"},
       {"version", "'hvrun --version'"},
       {"envv", "'hvrun env'"},
+      {"sh -c true", "leave out the quotes"},
+      {"no such program", "install it there, name it by its path"},
+      {"with blank", "chmod +x ./with blank, for"},
+      {"heap", "install it there, name it by its path"},
+      {"shell", "install it there, name it by its path"},
+      {"end", "install it there, name it by its path"},
       {"nothing-like-it", "install it there, name it by its path"}};
   for (const auto& [name, advice] : cases) {
     wire::Launch launch = launch_of({name});
     launch.directory = folder.path();
     CAPTURE(name);
-    CHECK(problem_of(launch).hint.rfind(advice, name == "./hello arg" ? 80 : 0) !=
+    CHECK(problem_of(launch).hint.rfind(advice, advice == "leave out the quotes" ? 80 : 0) !=
           std::string::npos);
   }
 }
