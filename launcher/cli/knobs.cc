@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/cli/knobs.h"
 
+#include <set>
+
 #include "src/contract/contract.h"
 #include "src/contract/runtime_knobs.h"
 
@@ -21,8 +23,18 @@ const std::vector<Knob>& launcher_knobs() {
   return table;
 }
 
+// What others read: CMake's find_package and module files say by the first three where hvrun lies,
+// and the rest are of its own build and tests, as is all that begins with HVRUN_TEST_.
+static bool is_for_others(const std::string& name) {
+  static const std::set<std::string> names{"HVRUN_ROOT",    "HVRUN_DIR",       "HVRUN_HOME",
+                                           "HVRUN_BIN_DIR", "HVRUN_BUILD_DIR", "HVRUN_SOURCE_DIR"};
+  return names.count(name) > 0 || name.rfind("HVRUN_TEST_", 0) == 0;
+}
+
 std::vector<std::string> vain_variables(const Environment& environment) {
   std::vector<std::string> others = contract_names();  // an hvrun inside a rank has them
+  for (const auto& [name, value] : environment.all())
+    if (is_for_others(name)) others.push_back(name);
   for (const VainVariable& variable : vain_horovod_variables()) others.push_back(variable.name);
   return vain_settings({launcher_knobs(), runtime_knobs()}, others, environment);
 }
