@@ -170,7 +170,8 @@ std::string help_text(const CLI::App& app) {
   for (std::size_t at; (at = groups.find("\n\n\n")) != std::string::npos;) groups.erase(at, 1);
   // A value that only '=' introduces, which the formatter does not know of; the column stays.
   const std::string apart = "--dry-run =offline", joined = "--dry-run=offline ";
-  groups.replace(groups.find(apart), apart.size(), joined);
+  if (const std::size_t at = groups.find(apart); at != std::string::npos)
+    groups.replace(at, apart.size(), joined);
   return "hvrun: start one process per GPU on one or many hosts, and end them all together\n\n"
          "Usage: hvrun [options] [--] program [arguments]\n"
          "       hvrun env                    every knob, its value and where that came from\n"

@@ -2,6 +2,7 @@
 #include "launcher/cli/program_search.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -38,18 +39,29 @@ std::string normalised(const std::string& word) {
   return rest.find_first_not_of("0123456789") == std::string::npos ? "--np=" + rest : word;
 }
 
-// The option's name in "--name=value", "--name", "-nvalue", "-n".
-std::string name_in(const std::string& word) {
-  if (word.rfind("--", 0) == 0) return word.substr(0, word.find('='));
-  return word.substr(0, 2);
+// The option's name in "--name=value", "--name".
+std::string name_in(const std::string& word) { return word.substr(0, word.find('=')); }
+
+// A name of mpirun's, not a value that is glued to -l or -i, nor to -n or -p, which take numbers.
+bool is_foreign_name(const std::string& word, std::size_t letter) {
+  if (word == "-launcher" || word == "-launcher-exec" || word == "-iface") return true;
+  const bool takes_number = word[letter] == 'n' || word[letter] == 'p';
+  return takes_number && letter + 1 < word.size() &&
+         std::isalpha(static_cast<unsigned char>(word[letter + 1]));
 }
 
-// "-vh" is -v and -h; "-host" is neither.
-bool is_cluster_of_flags(const std::string& word, const std::vector<OptionShape>& options) {
-  return std::all_of(word.begin() + 1, word.end(), [&options](char letter) {
-    const OptionShape* option = find_option({'-', letter}, options);
-    return option && !option->takes_value;
-  });
+// "-vh" is -v and -h, "-vn4" is -v and -n 4; "-host" is none of these. Returns the last option, or
+// nullptr; is_value_glued: its value is in the word.
+const OptionShape* last_of_cluster(const std::string& word, const std::vector<OptionShape>& options,
+                                   bool* is_value_glued) {
+  const OptionShape* option = nullptr;
+  for (std::size_t i = 1; i < word.size(); ++i) {
+    option = find_option({'-', word[i]}, options);
+    if (!option || is_foreign_name(word, i)) return nullptr;
+    *is_value_glued = option->takes_value && i + 1 < word.size();
+    if (option->takes_value) break;
+  }
+  return option;
 }
 
 }  // namespace
@@ -66,12 +78,13 @@ SplitWords split_at_program(const std::vector<std::string>& words,
     if (words[i].size() < 2 || words[i][0] != '-') break;
     const std::string word = normalised(words[i]);
     const std::string name = name_in(word);
-    const OptionShape* option = find_option(name, options);
     const bool is_long = name.rfind("--", 0) == 0;
-    if (!option || (!is_long && !option->takes_value && !is_cluster_of_flags(word, options)))
-      unknown_option(is_long ? name : word, options);
+    bool is_value_glued = word != name;
+    const OptionShape* option =
+        is_long ? find_option(name, options) : last_of_cluster(word, options, &is_value_glued);
+    if (!option) unknown_option(is_long ? name : word, options);
     result.options.push_back(word);
-    if (!option->takes_value || word != name) continue;  // no value, or it is glued to the name
+    if (!option->takes_value || is_value_glued) continue;
     if (i + 1 >= words.size()) {
       throw Error(ErrorKind::kUsage, words[i] + " needs a value", "'hvrun --help' shows its form");
     }

@@ -53,7 +53,21 @@ TEST_CASE("a long option behind one hyphen, as mpirun takes it, is told by its n
   CHECK(error_of({"-hostfile", "hosts", "./hello"}).find("did you mean --hostfile?") !=
         std::string::npos);
   CHECK(error_of({"-verbos", "./hello"}).find("did you mean --verbose?") != std::string::npos);
-  CHECK(std::holds_alternative<PrintCommand>(parse({"-vh"})));  // both are flags
+  for (const char* name : {"-launcher", "-iface", "-prefix", "-pernode", "-npernode", "-vnp"}) {
+    CAPTURE(name);
+    CHECK(error_of({name, "2", "./hello"}).find("unknown option " + std::string(name) + " |") == 0);
+  }
+}
+
+TEST_CASE("options of one letter stand together, the last with its value") {
+  CHECK(std::holds_alternative<PrintCommand>(parse({"-vh"})));
+  for (const Words& words : {Words{"-vn4", "train"}, Words{"-vn", "4", "train"}}) {
+    const JobSpec spec = spec_of(words);
+    CHECK(spec.verbose);
+    CHECK(spec.ranks == 4);
+    CHECK(spec.program == Words{"train"});
+  }
+  CHECK(spec_of({"-n4", "-lroot", "-p22", "-iid", "train"}).program == Words{"train"});
 }
 
 TEST_CASE("a summary on standard output is refused, and a file called - is not") {
