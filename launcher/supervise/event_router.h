@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "launcher/supervise/job.h"
 
@@ -41,7 +45,8 @@ class EventRouter : public LinkObserver {
 
   Job& job_;
   RouterSinks sinks_;
-  std::vector<std::pair<int, std::string>> strangers_;  // see announce_strangers
+  std::vector<std::pair<int, std::string>> strangers_;             // see announce_strangers
+  std::set<std::pair<std::uint32_t, std::uint32_t>> told_losses_;  // by whom, and who
 };
 
 }  // namespace hv::launcher

@@ -190,6 +190,25 @@ TEST_CASE("a host that its agent gives up leaves the others no longer than a los
   CHECK_FALSE(contains(outcome.err, "network"));
 }
 
+TEST_CASE("a rank that tells a loss again and again is one voice, and one of another host none") {
+  struct Telling : FakeAgent {
+    void on_go() override {
+      for (int i = 0; i < 5; ++i) send(wire::RankLost{0, 2, "is slow"});
+      for (const std::uint32_t by : {2, 3}) send(wire::RankLost{by, 2, "is slow"});
+      for (const std::uint32_t by : {0, 1}) send(wire::RankLost{by, 3, "is silent"});
+      later(100ms, [this] { finish_all(1); });
+    }
+  } a;
+  struct Failing : FakeAgent {
+    void on_go() override {
+      later(200ms, [this] { finish_all(1); });
+    }
+  } b;
+  const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:2,b:2");
+  CHECK(outcome.code == 1);
+  CHECK(contains(outcome.err, "error: rank 3 on host b ended with exit code 1"));
+}
+
 // Tells Started when the test says so, as one with many ranks.
 struct SlowStarter : FakeAgent {
   SlowStarter() { tells_started = false; }
