@@ -11,8 +11,8 @@ import argparse
 import contextlib
 import dataclasses
 import json
-import os
 import math
+import os
 import pathlib
 import signal
 import sys

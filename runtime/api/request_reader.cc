@@ -67,8 +67,11 @@ int number_of(const Enum& field) {
 }
 
 Status malformed(const std::string& what) { return {StatusCode::kArgument, "enqueue: " + what}; }
+Status refused(const Operation& operation, StatusCode code, const std::string& what) {
+  return {code, "enqueue tensor '" + printable(operation.name) + "': " + what};
+}
 Status malformed(const Operation& operation, const std::string& what) {
-  return {StatusCode::kArgument, "enqueue tensor '" + printable(operation.name) + "': " + what};
+  return refused(operation, StatusCode::kArgument, what);
 }
 
 Status read_name(const hvrun_request& request, Operation* operation) {
@@ -105,8 +108,7 @@ Status check_reserved(const hvrun_request& request, const Operation& operation) 
   if (number_of(request.compression) != 0 && !has_reduction(operation.description.kind))
     return malformed(operation, "compression is for allreduce");
   const auto not_yet = [&](const char* what) {
-    return Status{StatusCode::kUnsupported,
-                  "enqueue tensor '" + printable(operation.name) + "': " + what};
+    return refused(operation, StatusCode::kUnsupported, what);
   };
   if (request.device != 0) return not_yet("only host memory (device 0) is supported");
   if (request.stream != nullptr)
@@ -138,9 +140,9 @@ Status read_type(const hvrun_request& request, Operation* operation) {
   }
   if (number > HVRUN_BOOL && number <= HVRUN_FLOAT8_E5M2) {
     const char* const name = kReservedTypes[number - HVRUN_BOOL - 1];
-    return {StatusCode::kUnsupported, "enqueue tensor '" + printable(operation->name) + "': type " +
-                                          std::to_string(number) + " (" + name +
-                                          ") is reserved and not carried out yet"};
+    return refused(
+        *operation, StatusCode::kUnsupported,
+        "type " + std::to_string(number) + " (" + name + ") is reserved and not carried out yet");
   }
   return malformed(*operation, "type " + std::to_string(number) + " is no hvrun_type");
 }
@@ -276,10 +278,8 @@ Status read_memory(const hvrun_request& request, Operation* operation) {
 }
 
 Status read_meaning(const Operation& operation) {
-  Status status = check_meaning(operation.description);
-  if (!status.ok())
-    status.message = "enqueue tensor '" + printable(operation.name) + "': " + status.message;
-  return status;
+  const Status status = check_meaning(operation.description);
+  return status.ok() ? status : refused(operation, status.code, status.message);
 }
 
 Status read_kind(const hvrun_request& request, Operation* operation) {

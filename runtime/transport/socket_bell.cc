@@ -5,9 +5,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
-
 #include "src/base/check.h"
 
 namespace hv::runtime {
@@ -36,12 +33,7 @@ void SocketBell::wait(std::uint32_t seen, TimePoint deadline) {
 }
 
 void SocketBell::sleep_at_sockets(TimePoint deadline) {
-  const auto left = std::clamp<Duration>(deadline - now(), Duration::zero(), std::chrono::hours(1));
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
-  const timespec limit{
-      static_cast<time_t>(seconds.count()),
-      static_cast<long>(
-          std::chrono::duration_cast<std::chrono::nanoseconds>(left - seconds).count())};
+  const timespec limit = time_left(deadline);
   pollfd both[2] = {{sockets_, POLLIN, 0}, {rung_.get(), POLLIN, 0}};
   ::ppoll(both, 2, &limit, nullptr);
   std::uint64_t times;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/base/clock.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace hv {
@@ -9,6 +10,15 @@ std::int64_t wall_clock_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
+}
+
+timespec time_left(TimePoint deadline) {
+  using std::chrono::duration_cast, std::chrono::hours, std::chrono::nanoseconds,
+      std::chrono::seconds;
+  const auto left = duration_cast<nanoseconds>(
+      std::clamp<Duration>(deadline - now(), Duration::zero(), hours(1)));
+  const auto whole = duration_cast<seconds>(left);
+  return {static_cast<time_t>(whole.count()), static_cast<long>((left - whole).count())};
 }
 
 double seconds_since(TimePoint start) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <string>
 
 namespace hv {
@@ -15,6 +16,9 @@ using Duration = SteadyClock::duration;
 inline TimePoint now() { return SteadyClock::now(); }
 std::int64_t wall_clock_ns();
 double seconds_since(TimePoint start);
+// What is left until then, for a system call that sleeps: nothing once it has passed, at most an
+// hour.
+timespec time_left(TimePoint deadline);
 // "30 s", "0.5 s".
 std::string seconds_text(Duration duration);
 // Of a wait: "1.5 s" below ten seconds, else whole ones; rounded down.

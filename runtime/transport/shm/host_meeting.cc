@@ -43,11 +43,9 @@ enum class Wait { kReadable, kTimedOut, kFailed };  // kFailed: errno tells
 // For any of them. A signal's handler may run meanwhile; it neither ends nor lengthens the wait.
 Wait await_readable(std::vector<pollfd>& entries, TimePoint deadline) {
   for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now()).count();
-    if (left < 0) return Wait::kTimedOut;
-    const int ready = ::poll(entries.data(), entries.size(),
-                             static_cast<int>(std::min<long long>(left + 1, 1 << 30)));
+    if (now() > deadline) return Wait::kTimedOut;
+    const timespec left = time_left(deadline);
+    const int ready = ::ppoll(entries.data(), entries.size(), &left, nullptr);
     if (ready > 0) return Wait::kReadable;
     if (ready < 0 && errno != EINTR) return Wait::kFailed;
   }
@@ -58,7 +56,7 @@ Wait await_readable(int fd, TimePoint deadline) {
   return await_readable(entries, deadline);
 }
 
-std::chrono::milliseconds time_left(TimePoint deadline) {
+std::chrono::milliseconds milliseconds_left(TimePoint deadline) {
   return std::chrono::ceil<std::chrono::milliseconds>(deadline - now());
 }
 
@@ -160,10 +158,11 @@ void HostMeeting::admit(const std::vector<int>& members, int memfd, TimePoint de
   expected.to = static_cast<std::uint32_t>(terms_.rank);
   expected.epoch = static_cast<std::uint32_t>(terms_.epoch);
   expected.use = kUseHostMemory;
-  Status proven = has_whole_hello(guest.socket.get())
-                      ? prove_as_server(guest.socket.get(), terms_.key, terms_.job_id, expected,
-                                        &hello, std::min(kOneHandshake, time_left(deadline)))
-                      : Status{StatusCode::kSystem, "it left, or spoke as no rank does"};
+  Status proven =
+      has_whole_hello(guest.socket.get())
+          ? prove_as_server(guest.socket.get(), terms_.key, terms_.job_id, expected, &hello,
+                            std::min(kOneHandshake, milliseconds_left(deadline)))
+          : Status{StatusCode::kSystem, "it left, or spoke as no rank does"};
   const int from = static_cast<int>(hello.from);
   if (proven.ok() && std::find(members.begin(), members.end(), from) == members.end())
     proven = {StatusCode::kSystem, "rank " + std::to_string(from) + " is not on this host"};

@@ -102,15 +102,9 @@ void HostMemory::wait(std::uint32_t seen, TimePoint deadline) {
   state.sleepers.fetch_add(1, std::memory_order_seq_cst);
   at_flag_access();
   if (state.bell.load(std::memory_order_seq_cst) == seen) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - now()).count();
-    if (left > 0) {
-      const auto capped = std::min<std::int64_t>(left, 3600LL * 1000000000);
-      const timespec limit{static_cast<time_t>(capped / 1000000000),
-                           static_cast<long>(capped % 1000000000)};
-      at_flag_access();
-      ::syscall(SYS_futex, &state.bell, FUTEX_WAIT, seen, &limit, nullptr, 0);
-    }
+    const timespec limit = time_left(deadline);
+    at_flag_access();
+    ::syscall(SYS_futex, &state.bell, FUTEX_WAIT, seen, &limit, nullptr, 0);
   }
   state.sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
