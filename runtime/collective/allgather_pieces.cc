@@ -17,7 +17,6 @@
 // The more contributions one rank carries, the smaller are the pieces: at the least a word. A rank
 // that carries more than its slot has words (16,384 of 128 KiB) makes the job's shape unsupported.
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -51,7 +50,7 @@ class AllgatherPieces : public RingCollective {
     for (int rank = 0; rank < topology.size; ++rank) {
       if (carriers_.carrier_of[static_cast<std::size_t>(rank)] != me_ || rank == topology.rank)
         continue;
-      carried_.push_back({rank, &setup_.plane.channel(rank, data_lane(this->ring(), 0))});
+      carried_.push_back({rank, Receiver(setup_.plane.channel(rank, data_lane(this->ring(), 0)))});
     }
     for (const int carrier : carriers_.remote_carriers)
       senders_.emplace_back(setup_.plane.channel(carrier, data_lane(this->ring(), 0)));
@@ -60,8 +59,7 @@ class AllgatherPieces : public RingCollective {
  private:
   struct Carried {
     int rank;
-    Channel* channel;
-    std::size_t received = 0;  // bytes of the piece that is arriving
+    Receiver receiver;
     std::uint64_t pieces = 0;  // arrived whole
   };
 
@@ -114,18 +112,10 @@ class AllgatherPieces : public RingCollective {
   bool receive_some(Carried* from) {
     if (from->pieces == in_) return false;
     const Range range = piece(from->rank, from->pieces);
-    const auto arrived = from->channel->readable();
-    const std::size_t size = std::min(padded(range.size) - from->received, arrived.size());
-    if (size == 0 && range.size > 0) return false;
-    const std::size_t real = unpadded(size, range.size, from->received);
-    if (real > 0 && needs_slots_)
-      std::memcpy(place(from->rank, from->pieces) + from->received, arrived.data(), real);
-    if (real > 0 && !needs_slots_)
-      copy_out_(output_of(from->rank, from->pieces) + from->received, arrived.data(), real);
-    if (size > 0) from->channel->consume(size);
-    from->received += size;
-    if (from->received < padded(range.size)) return true;
-    from->received = 0;
+    std::byte* const to =
+        needs_slots_ ? place(from->rank, from->pieces) : output_of(from->rank, from->pieces);
+    const auto outcome = from->receiver.step(to, range.size);
+    if (outcome != Receiver::Outcome::kWhole) return outcome == Receiver::Outcome::kSome;
     count_copied(range.size);
     ++from->pieces;
     return true;

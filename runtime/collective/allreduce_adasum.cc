@@ -121,7 +121,7 @@ class AllreduceAdasum : public RingCollective {
     received_ = dotted_ = 0;
     sums_ = {};
     peer_local_ = -1;
-    channel_ = nullptr;
+    receiver_.reset();
     sender_.reset();
     if (stage_ == stages_.size())
       return begin_pass(setup_.request.postscale == 1 ? Phase::kDone : Phase::kScale);
@@ -132,18 +132,19 @@ class AllreduceAdasum : public RingCollective {
     if (local != topology.local_ranks.end()) {
       peer_local_ = static_cast<int>(local - topology.local_ranks.begin());
     } else if (stage().peer >= 0) {
-      channel_ = &setup_.plane.channel(stage().peer, data_lane(ring(), 0));
-      if (stage().sends) begin_sending();
+      Channel& channel = setup_.plane.channel(stage().peer, data_lane(ring(), 0));
+      receiver_.emplace(channel);
+      if (stage().sends) begin_sending(channel);
     }
     const bool reads_slots = peer_local_ >= 0 && receives();
     if (!reads_slots && plan_.blocks > 0) raise(Flag::kDone, number(plan_.blocks));
   }
 
   // A channel carries whole words; behind the vector there may be nothing to read.
-  void begin_sending() {
+  void begin_sending(Channel& channel) {
     const std::size_t rest = plan_.total_bytes % kWordBytes, whole = plan_.total_bytes - rest;
     if (rest > 0) std::memcpy(tail_, segment_.output + whole, rest);
-    sender_.emplace(*channel_);
+    sender_.emplace(channel);
     sender_->add(segment_.output, whole);
     sender_->add(tail_, padded(rest));
   }
@@ -161,7 +162,7 @@ class AllreduceAdasum : public RingCollective {
 
   bool receive_some() {
     if (!receives()) return false;
-    const bool moved = channel_ != nullptr ? receive_from_channel() : receive_from_slot();
+    const bool moved = receiver_ ? receive_from_channel() : receive_from_slot();
     if (moved && stage().blends) add_dots();
     return moved;
   }
@@ -178,15 +179,11 @@ class AllreduceAdasum : public RingCollective {
   }
 
   bool receive_from_channel() {
-    const auto arrived = channel_->readable();
-    const std::size_t size = std::min(padded(plan_.total_bytes) - received_, arrived.size());
-    if (size == 0) return false;
-    const std::size_t real =
-        std::min(size, plan_.total_bytes - std::min(plan_.total_bytes, received_));
-    if (real > 0) std::memcpy(incoming() + received_, arrived.data(), real);
-    channel_->consume(size);
-    received_ += size;
-    return true;
+    if (received_ == padded(plan_.total_bytes)) return false;
+    const auto outcome = receiver_->step(incoming(), plan_.total_bytes);
+    const bool is_whole = outcome == Receiver::Outcome::kWhole;
+    received_ = is_whole ? padded(plan_.total_bytes) : receiver_->position();
+    return outcome != Receiver::Outcome::kNothing;
   }
 
   // As far as whole rows of lanes have come.
@@ -203,7 +200,7 @@ class AllreduceAdasum : public RingCollective {
   bool is_exchange_over() const {
     if (stage().peer < 0) return true;
     const bool is_sent = !stage().sends || (sender_ ? sender_->sent() == 2 : in_ == plan_.blocks);
-    const std::size_t due = channel_ != nullptr ? padded(plan_.total_bytes) : plan_.total_bytes;
+    const std::size_t due = receiver_ ? padded(plan_.total_bytes) : plan_.total_bytes;
     return is_sent && (!receives() || received_ == due);
   }
 
@@ -228,8 +225,9 @@ class AllreduceAdasum : public RingCollective {
   std::size_t passed_ = 0;  // elements, of a pass over the whole vector
   std::size_t stage_ = 0;
   // Of the stage:
-  int peer_local_ = -1;         // the peer's local index; -1: it is on another host
-  Channel* channel_ = nullptr;  // to a peer on another host
+  int peer_local_ = -1;  // the peer's local index; -1: it is on another host
+  // From and to a peer on another host.
+  std::optional<Receiver> receiver_;
   std::optional<Sender> sender_;
   std::byte tail_[kWordBytes] = {};  // the vector's last bytes, up to a whole word
   std::uint64_t in_ = 0, out_ = 0;   // blocks that were copied to slots, and from the peer's

@@ -69,15 +69,16 @@ class AlltoallStreams : public RingCollective {
  private:
   // A rank of another host: what goes there, and what comes from there.
   struct Remote {
-    Remote(int peer, Channel& to) : rank(peer), channel(&to), sender(to) {}
+    Remote(int peer, Channel& to) : rank(peer), channel(&to), sender(to), receiver(to) {}
     int rank;
     Channel* channel;
     Sender sender;
+    Receiver receiver;
     std::vector<std::byte> first{};   // sent: the head, how many rows, and the first bytes
     std::byte tail[kWordBytes] = {};  // sent: the last bytes, up to a whole word
     std::uint64_t ranges = 0;
     bool is_head_read = false;
-    std::size_t bytes_read = 0;
+    bool is_all_read = false;
   };
   struct Slice {
     std::size_t begin = 0;  // in a local peer's stream
@@ -95,8 +96,7 @@ class AlltoallStreams : public RingCollective {
   bool is_complete() const override {
     return done_ == blocks() && in_ == blocks() &&
            std::all_of(remotes_.begin(), remotes_.end(), [this](const Remote& remote) {
-             return remote.sender.sent() == remote.ranges &&
-                    remote.bytes_read == padded(bytes_from(remote.rank));
+             return remote.sender.sent() == remote.ranges && remote.is_all_read;
            });
   }
 
@@ -239,15 +239,10 @@ class AlltoallStreams : public RingCollective {
   }
 
   bool receive_some(Remote* remote) {
-    const std::size_t bytes = bytes_from(remote->rank);
-    const auto arrived = remote->channel->readable();
-    const std::size_t size = std::min(padded(bytes) - remote->bytes_read, arrived.size());
-    if (size == 0) return false;
-    const std::size_t real = unpadded(size, bytes, remote->bytes_read);
-    if (real > 0) std::memcpy(output_from(remote->rank) + remote->bytes_read, arrived.data(), real);
-    remote->channel->consume(size);
-    remote->bytes_read += size;
-    return true;
+    if (remote->is_all_read) return false;
+    const auto outcome = remote->receiver.step(output_from(remote->rank), bytes_from(remote->rank));
+    remote->is_all_read = outcome == Receiver::Outcome::kWhole;
+    return outcome != Receiver::Outcome::kNothing;
   }
 
   bool copy_out_next() {

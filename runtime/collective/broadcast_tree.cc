@@ -14,7 +14,6 @@
 //          nobody sends more than B bytes. For large tensors.
 // A rank that is alone on its host needs no slots: it sends from its input, receives into its
 // output and sends on from there.
-#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -102,7 +101,7 @@ class BroadcastTree : public RingCollective {
       return setup_.plane.channel(ranks[static_cast<std::size_t>((number + root_host) % hosts_)],
                                   data_lane(ring(), 0));
     };
-    if (place.parent >= 0) parent_ = &channel_at(place.parent);
+    if (place.parent >= 0) parent_.emplace(channel_at(place.parent));
     for (const int child : place.children) children_.emplace_back(channel_at(child));
   }
 
@@ -129,22 +128,13 @@ class BroadcastTree : public RingCollective {
   }
 
   bool receive_some() {
-    if (parent_ == nullptr || filled_ == blocks()) return false;
+    if (!parent_ || filled_ == blocks()) return false;
     const auto place = block_without_slot(&in_walk_, filled_);
     if (!place && !is_slot_free(filled_)) return false;
     const Range range = share(filled_, me_);
-    const auto arrived = parent_->readable();
-    const std::size_t size = std::min(padded(range.size) - received_, arrived.size());
-    if (size == 0 && range.size > 0) return false;
-    if (size > 0) {
-      std::byte* const to = place ? place->output : slot(me_, filled_) + range.begin;
-      const std::size_t real = unpadded(size, range.size, received_);
-      if (real > 0) std::memcpy(to + received_, arrived.data(), real);
-      parent_->consume(size);
-      received_ += size;
-    }
-    if (received_ < padded(range.size)) return true;
-    received_ = 0;
+    std::byte* const to = place ? place->output : slot(me_, filled_) + range.begin;
+    const auto outcome = parent_->step(to, range.size);
+    if (outcome != Receiver::Outcome::kWhole) return outcome == Receiver::Outcome::kSome;
     count_copied(range.size);
     raise(Flag::kReady, ++filled_);
     return true;
@@ -211,9 +201,8 @@ class BroadcastTree : public RingCollective {
   int hosts_ = 1;
   int number_ = 0;  // of this host
   int root_index_ = -1;
-  Channel* parent_ = nullptr;
+  std::optional<Receiver> parent_;
   std::vector<Sender> children_;
-  std::size_t received_ = 0;     // bytes of the share that is arriving
   std::uint64_t filled_ = 0;     // blocks in this rank's own slot
   std::uint64_t forwarded_ = 0;  // handed to the children's senders
   std::uint64_t out_ = 0;        // copied out

@@ -10,7 +10,6 @@
 // The phases have channels of their own, so that step 1 of a later share and step 3 of an earlier
 // one can be under way at once and each channel still carries shares in order.
 #include <algorithm>
-#include <cstring>
 
 #include "runtime/collective/cross_stage.h"
 #include "runtime/collective/lanes.h"
@@ -24,12 +23,14 @@ class CrossScatter : public CrossStage {
       : hosts_(static_cast<int>(terms.plane.topology().leaders.size())),
         me_(host_index(terms.plane.topology())),
         gather_in_(channels(terms, 1)),
-        folder_(terms, channels(terms, 0), me_),
-        gathered_(static_cast<std::size_t>(hosts_)) {
+        folder_(terms, channels(terms, 0), me_) {
     for (Channel* channel : channels(terms, 0))
       scatter_out_.emplace_back(channel ? Sender(*channel) : Sender(*gather_in_[other()]));
-    for (Channel* channel : gather_in_)
-      gather_out_.emplace_back(channel ? Sender(*channel) : Sender(*gather_in_[other()]));
+    for (Channel* channel : gather_in_) {
+      Channel& used = channel ? *channel : *gather_in_[other()];
+      gather_out_.emplace_back(used);
+      gathered_.push_back({Receiver(used)});
+    }
   }
 
   void add(std::byte* share, std::size_t bytes) override {
@@ -59,8 +60,8 @@ class CrossScatter : public CrossStage {
     std::size_t bytes;
   };
   struct Gathered {
+    Receiver receiver;
     std::uint64_t shares = 0;  // whose part of that host has arrived
-    std::size_t position = 0;  // in the next one
   };
 
   static std::vector<Channel*> channels(const CrossTerms& terms, int phase) {
@@ -102,19 +103,9 @@ class CrossScatter : public CrossStage {
       Gathered& from = gathered_[static_cast<std::size_t>(host)];
       if (host == me_ || from.shares == added()) continue;
       const Range part = cut(share(from.shares).bytes, hosts_, host);
-      Channel& channel = *gather_in_[static_cast<std::size_t>(host)];
-      const auto arrived = channel.readable();
-      const std::size_t size = std::min(padded(part.size) - from.position, arrived.size());
-      if (size == 0 && part.size > 0) continue;
-      const std::size_t real = unpadded(size, part.size, from.position);
-      if (real > 0)
-        std::memcpy(share(from.shares).at + part.begin + from.position, arrived.data(), real);
-      channel.consume(size);
-      from.position += size;
-      moved = true;
-      if (from.position < padded(part.size)) continue;
-      from.position = 0;
-      ++from.shares;
+      const auto outcome = from.receiver.step(share(from.shares).at + part.begin, part.size);
+      moved |= outcome != Receiver::Outcome::kNothing;
+      if (outcome == Receiver::Outcome::kWhole) ++from.shares;
     }
     return moved;
   }

@@ -7,7 +7,7 @@
 // overwrite what is still to be sent.
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <optional>
 
 #include "runtime/collective/cross_schedule.h"
 #include "runtime/collective/cross_stage.h"
@@ -40,6 +40,7 @@ class Track {
     const bool is_received = now.from < 0 || received_ == padded(now.in.size);
     if (!is_sent || !is_received) return has_sent || has_received;
     sent_ = received_ = 0;
+    copier_.reset();
     if (++step_ < schedule_.size()) return true;
     step_ = 0;
     schedule_.clear();
@@ -70,6 +71,7 @@ class Track {
   }
 
   bool receive(const CrossStep& now) {
+    if (now.arrival == CrossStep::Arrival::kCopy) return receive_copy(now);
     Channel& from = channel(now.from);
     const auto arrived = from.readable();
     const std::size_t part =
@@ -77,16 +79,21 @@ class Track {
     if (part == 0) return false;
     std::byte* mine = shares_.front().at + now.in.begin + received_;
     const std::size_t real = std::min(part, now.in.size - received_);
-    if (now.arrival == CrossStep::Arrival::kCopy) {
-      std::memcpy(mine, arrived.data(), real);
-    } else {
-      const void* const sources[] = {mine, arrived.data()};
-      terms_.reduce(mine, sources, 2, real / element_size(terms_.type),
-                    now.arrival == CrossStep::Arrival::kFinish ? terms_.finish : Finish{});
-    }
+    const void* const sources[] = {mine, arrived.data()};
+    terms_.reduce(mine, sources, 2, real / element_size(terms_.type),
+                  now.arrival == CrossStep::Arrival::kFinish ? terms_.finish : Finish{});
     from.consume(part);
     received_ += part;
     return true;
+  }
+
+  bool receive_copy(const CrossStep& now) {
+    const std::size_t due = padded(now.in.size);
+    if (received_ == due) return false;
+    if (!copier_) copier_.emplace(channel(now.from));
+    const auto outcome = copier_->step(shares_.front().at + now.in.begin, now.in.size);
+    received_ = outcome == Receiver::Outcome::kWhole ? due : copier_->position();
+    return outcome != Receiver::Outcome::kNothing;
   }
 
   const CrossTerms terms_;
@@ -97,6 +104,7 @@ class Track {
   CrossSchedule schedule_;        // of the first of them; empty: not begun
   std::size_t step_ = 0;
   std::size_t sent_ = 0, received_ = 0;  // of this step, padding included
+  std::optional<Receiver> copier_;       // of a step that takes what comes as it is
   std::uint64_t completed_ = 0;
 };
 

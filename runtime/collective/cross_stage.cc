@@ -7,35 +7,6 @@
 
 namespace hv::runtime {
 
-// Ranges that lie one behind the other go out together.
-std::size_t Sender::run_length(std::size_t most) const {
-  std::size_t length = ranges_.front().left;
-  for (std::size_t i = 1; i < ranges_.size() && length < most; ++i) {
-    if (ranges_[i].from != ranges_.front().from + length) break;
-    length += ranges_[i].left;
-  }
-  return std::min(length, most);
-}
-
-bool Sender::step() {
-  bool moved = false;
-  while (!ranges_.empty()) {
-    std::size_t part = run_length(channel_->writable() / kWordBytes * kWordBytes);
-    if (part == 0 && ranges_.front().left > 0) return moved;
-    if (part > 0) channel_->write(ranges_.front().from, part);
-    moved = true;
-    while (!ranges_.empty() && ranges_.front().left <= part) {
-      part -= ranges_.front().left;
-      ranges_.pop_front();
-      ++sent_;
-    }
-    if (part == 0) continue;
-    ranges_.front().from += part;
-    ranges_.front().left -= part;
-  }
-  return moved;
-}
-
 Folder::Folder(const CrossTerms& terms, std::vector<Channel*> channel_of_host, int me)
     : terms_(terms), channels_(std::move(channel_of_host)), me_(me), sources_(channels_.size()) {}
 

@@ -20,6 +20,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/collective/piece_stream.h"
 #include "runtime/device/kernels.h"
 #include "runtime/transport/transport.h"
 
@@ -51,26 +52,6 @@ std::unique_ptr<CrossStage> cross_ring(const CrossTerms& terms);
 std::unique_ptr<CrossStage> cross_halving(const CrossTerms& terms);
 std::unique_ptr<CrossStage> cross_doubling(const CrossTerms& terms);
 std::unique_ptr<CrossStage> cross_tree(const CrossTerms& terms);
-
-// Sends ranges of memory through a channel, as far as it has room.
-class Sender {
- public:
-  explicit Sender(Channel& channel) : channel_(&channel) {}
-  void add(const std::byte* from, std::size_t bytes) { ranges_.push_back({from, bytes}); }
-  bool step();
-  std::uint64_t sent() const { return sent_; }  // whole ranges
-
- private:
-  struct Piece {
-    const std::byte* from;
-    std::size_t left;
-  };
-  std::size_t run_length(std::size_t most) const;
-
-  Channel* channel_;
-  std::deque<Piece> ranges_;
-  std::uint64_t sent_ = 0;
-};
 
 // Folds `bytes` bytes, arriving on the channels of all other hosts, into `mine`, which is host
 // `me`'s part.

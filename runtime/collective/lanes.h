@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -22,12 +21,6 @@ int host_index(const Topology& topology);
 constexpr std::size_t kWordBytes = 8;
 constexpr std::size_t padded(std::size_t bytes) {
   return (bytes + kWordBytes - 1) / kWordBytes * kWordBytes;
-}
-
-// Of `size` bytes that arrive at `position` of a padded piece of `bytes`, those that are no
-// padding.
-constexpr std::size_t unpadded(std::size_t size, std::size_t bytes, std::size_t position) {
-  return std::min(size, bytes - std::min(bytes, position));
 }
 
 struct Range {

@@ -22,6 +22,10 @@ class CountedChannel : public Channel {
   }
   std::span<const std::byte> readable() const override { return channel_->readable(); }
   void consume(std::size_t size) override { channel_->consume(size); }
+  std::size_t receive(std::byte* into, std::size_t size) override {
+    return channel_->receive(into, size);
+  }
+  void withdraw() override { channel_->withdraw(); }
   void shrink() override { channel_->shrink(); }
 
  private:

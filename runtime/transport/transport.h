@@ -8,7 +8,9 @@
 // Nothing here blocks. All calls come from whoever drives the runtime, one thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +38,24 @@ class Channel {
   // has arrived.
   virtual std::span<const std::byte> readable() const = 0;
   virtual void consume(std::size_t size) = 0;
+  // Takes up to `size` of the next bytes to `into` and returns how many. The others may be put
+  // behind them as they arrive, without a copy in between: until the caller has taken all of them,
+  // or withdraws, that memory is the channel's to write to, each further call goes on where the
+  // last one ended, and readable() and consume() are not called.
+  virtual std::size_t receive(std::byte* into, std::size_t size) {
+    std::size_t taken = 0;
+    while (taken < size) {
+      const std::span<const std::byte> arrived = readable();
+      const std::size_t part = std::min(size - taken, arrived.size());
+      if (part == 0) break;
+      std::memcpy(into + taken, arrived.data(), part);
+      consume(part);
+      taken += part;
+    }
+    return taken;
+  }
+  // The memory that receive() was given is the caller's again; what was not taken can be read.
+  virtual void withdraw() {}
   // Nobody uses the channel for now: gives back memory that holds nothing. It goes on as before.
   virtual void shrink() = 0;
 };

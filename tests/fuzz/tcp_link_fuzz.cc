@@ -1,5 +1,6 @@
 // The connections to one peer whose other ends send any bytes. The first byte says how many there
-// are, 1 to 4; what follows are pieces, each behind a byte for its connection, one for its length.
+// are, 1 to 4; what follows are pieces, each behind a byte for its connection and for how lane 2 is
+// read, and one for its length.
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/tcp/tcp_link.h"
 
@@ -25,11 +26,42 @@ std::string on(int stream, const std::string& bytes) {
   return static_cast<char>(stream) + fuzz::piece(bytes);
 }
 
-// Reads all lanes, as collectives do; half of what is there, so that rings wrap and fill.
+constexpr int kLandingLane = 2;
+
+// What a rank keeps on that lane for the bytes that come: memory of any size, for as long as it
+// likes.
+class Landing {
+ public:
+  explicit Landing(Channel& lane) : lane_(lane) {}
+
+  std::size_t step(std::uint8_t wish) {
+    if (wish & 0x80) {
+      lane_.withdraw();
+      memory_.clear();
+    }
+    if (memory_.empty()) {
+      memory_.resize(std::size_t{1} << (wish >> 2) % 21);
+      taken_ = 0;
+    }
+    const std::size_t part = lane_.receive(memory_.data() + taken_, memory_.size() - taken_);
+    HV_CHECK(part <= memory_.size() - taken_, "no more than was asked for");
+    taken_ += part;
+    if (taken_ == memory_.size()) memory_.clear();
+    return part;
+  }
+
+ private:
+  Channel& lane_;
+  std::vector<std::byte> memory_;
+  std::size_t taken_ = 0;
+};
+
+// Reads all other lanes, as collectives do; half of what is there, so that rings wrap and fill.
 std::size_t read_some(TcpLink& link) {
   std::size_t total = 0;
   for (int lane = 0; lane <= kLanesPerSet + 1; ++lane) {
     Channel& channel = link.channel(lane <= kLanesPerSet ? lane : kPairLane);
+    if (lane == kLandingLane) continue;
     const std::size_t size = channel.readable().size();
     HV_CHECK(size <= kWindowBytes, "no more than a window");
     total += (size + 1) / 2;
@@ -78,16 +110,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     peer.emplace_back(fds[1]);
   }
   TcpLink link(std::move(streams));
+  Landing landing(link.channel(kLandingLane));
   std::size_t sent = 0, read = 0;
   while (!input.empty() && link.state() != PeerState::kSuspect) {
-    const std::size_t stream = input.byte() % count;
+    const std::uint8_t choice = input.byte();
+    const std::size_t stream = choice % count;
     const std::string_view bytes = input.piece();
     const ssize_t got = ::send(peer[stream].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (got < 0) break;  // the link has hung up
     sent += static_cast<std::size_t>(got);
     link.receive(static_cast<int>(stream));
     for (std::size_t i = 0; i < count; ++i) link.flush(static_cast<int>(i));
-    read += read_some(link);
+    read += read_some(link) + landing.step(choice);
   }
   HV_CHECK(read <= sent, "nothing is read that was not sent");
   peer.clear();

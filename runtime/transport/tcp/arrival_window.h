@@ -20,6 +20,8 @@ class ArrivalWindow {
 
   // Everything before it has arrived.
   std::uint64_t ready() const { return ready_; }
+  // Nothing has arrived from it on.
+  std::uint64_t end() const { return std::max(ready_, early_end_); }
   // Nothing has arrived behind a gap.
   bool is_whole() const { return early_end_ <= ready_; }
 

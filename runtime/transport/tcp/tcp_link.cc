@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "runtime/transport/tcp/arrival_window.h"
 #include "src/base/check.h"
@@ -20,6 +21,8 @@ constexpr std::size_t kShareBytes = 64 << 10;
 // What a lane queues while all sockets are full.
 constexpr std::size_t kQueuedBytes = 64 << 10;
 constexpr std::size_t kCacheLineBytes = 64;
+// Of arriving bytes: in the memory for which they are meant, and in the ring, round its end.
+constexpr int kMostPlaces = 3;
 // So often a stream is read in one turn: beats and empty frames need no credit, so that a peer
 // could send them as fast as they are read.
 constexpr int kReadsPerTurn = 16;
@@ -32,7 +35,8 @@ std::string lost_by(const char* doing, int errno_value) {
 
 static_assert(ArrivalWindow::kSpan == kWindowBytes);
 
-// Both directions of one lane. The ring exists once something has arrived.
+// Both directions of one lane. What arrives lies in a ring, there once it is needed, or goes
+// straight to the memory that receive() was given for it.
 class TcpLink::Lane : public Channel {
  public:
   Lane(TcpLink& link, int number) : link_(link), number_(number) {}
@@ -56,6 +60,7 @@ class TcpLink::Lane : public Channel {
   }
 
   std::span<const std::byte> readable() const override {
+    HV_CHECK(landing_.empty(), "a lane is read in one way at a time");
     const std::uint64_t ready = window_.ready();
     if (ready == consumed_) return {};
     const std::size_t at = place_of(consumed_);
@@ -70,6 +75,27 @@ class TcpLink::Lane : public Channel {
     link_.send_frame(&link_.idlest_stream(),
                      {Kind::kCredit, 0, static_cast<std::uint16_t>(number_), owed, 0}, nullptr);
     owed_ = 0;
+  }
+
+  // Only what arrives at an empty ring may go past it: the order stays that of the lane.
+  std::size_t receive(std::byte* into, std::size_t size) override {
+    if (!landing_.empty()) {
+      HV_CHECK(into == landing_.data() && size == landing_.size(), "receive() goes on");
+      const std::size_t landed = std::min<std::size_t>(window_.ready() - consumed_, size);
+      landing_ = landing_.subspan(landed);
+      consume(landed);
+      return landed;
+    }
+    const std::size_t taken = Channel::receive(into, size);
+    if (taken < size && is_empty()) landing_ = {into + taken, size - taken};
+    return taken;
+  }
+
+  // What has landed and was not taken, behind gaps too, goes where it would lie without receive().
+  void withdraw() override {
+    const std::span<std::byte> landed = std::exchange(landing_, {});
+    const std::uint64_t end = std::min(consumed_ + landed.size(), window_.end());
+    if (end > consumed_) put(consumed_, landed.data(), static_cast<std::size_t>(end - consumed_));
   }
 
   // Frames that are still under way find a new ring.
@@ -87,16 +113,33 @@ class TcpLink::Lane : public Channel {
     return position >= window_.ready() && position <= consumed_ + kWindowBytes &&
            size <= consumed_ + kWindowBytes - position;
   }
-  // Where `size` arriving bytes go, in at most two pieces.
+  // Where `size` arriving bytes go, in at most kMostPlaces pieces.
   int places(std::uint64_t position, std::size_t size, iovec* places) {
+    int count = 0;
+    const std::uint64_t landing_end = consumed_ + landing_.size();
+    // Bytes that came before over another stream may have been taken meanwhile.
+    if (position >= consumed_ && position < landing_end) {
+      const std::size_t part = std::min<std::size_t>(size, landing_end - position);
+      places[count++] = {landing_.data() + (position - consumed_), part};
+      position += part;
+      size -= part;
+    }
+    if (size == 0) return count;
     if (!ring_) ring_.reset(new std::byte[kWindowBytes]);
-    if (is_empty()) begin_ = consumed_ / kCacheLineBytes * kCacheLineBytes;
+    if (is_empty()) begin_ = landing_end / kCacheLineBytes * kCacheLineBytes;
     const std::size_t at = place_of(position);
     const std::size_t first = std::min(size, kWindowBytes - at);
-    places[0] = {ring_.get() + at, first};
-    if (first == size) return 1;
-    places[1] = {ring_.get(), size - first};
-    return 2;
+    places[count++] = {ring_.get() + at, first};
+    if (first < size) places[count++] = {ring_.get(), size - first};
+    return count;
+  }
+  void put(std::uint64_t position, const std::byte* bytes, std::size_t size) {
+    iovec parts[kMostPlaces];
+    const int count = places(position, size, parts);
+    for (int i = 0; i < count; ++i) {
+      std::memcpy(parts[i].iov_base, bytes, parts[i].iov_len);
+      bytes += parts[i].iov_len;
+    }
   }
   void arrived(std::uint64_t position, std::size_t size) { window_.add(position, position + size); }
 
@@ -118,7 +161,8 @@ class TcpLink::Lane : public Channel {
   std::uint64_t begin_ = 0;
   ArrivalWindow window_;
   std::uint64_t consumed_ = 0;
-  std::size_t owed_ = 0;  // consumed and not yet given back
+  std::span<std::byte> landing_{};  // for the bytes from consumed_ on; empty: for none
+  std::size_t owed_ = 0;            // consumed and not yet given back
 };
 
 TcpLink::TcpLink(std::vector<ForkGuardedFd> streams, std::function<void(int)> on_waiting)
@@ -253,11 +297,11 @@ void TcpLink::receive(int number) {
   }
 }
 
-// Payload goes from the socket to its ring; whatever follows it comes along through a small buffer.
+// Payload goes from the socket to its place; whatever follows comes along through a small buffer.
 // False when there is no more: the end of a frame, and of what had come so far.
 bool TcpLink::receive_once(Stream* stream) {
   std::byte extra[8192];
-  iovec places[3];
+  iovec places[kMostPlaces + 1];
   int count = 0;
   if (stream->payload_left > 0)
     count = open_lane(stream->header.lane)->places(stream->position, stream->payload_left, places);
@@ -292,10 +336,7 @@ bool TcpLink::feed(Stream* stream, const std::byte* bytes, std::size_t size) {
     if (stream->payload_left > 0) {
       part = std::min(size, stream->payload_left);
       Lane* const lane = open_lane(stream->header.lane);
-      iovec places[2];
-      const int count = lane->places(stream->position, part, places);
-      std::memcpy(places[0].iov_base, bytes, places[0].iov_len);
-      if (count == 2) std::memcpy(places[1].iov_base, bytes + places[0].iov_len, places[1].iov_len);
+      lane->put(stream->position, bytes, part);
       lane->arrived(stream->position, part);
       stream->position += part;
       stream->payload_left -= part;

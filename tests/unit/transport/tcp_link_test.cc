@@ -18,24 +18,10 @@
 #include "runtime/transport/tcp/arrival_window.h"
 #include "runtime/transport/tcp/tcp_link.h"
 #include "runtime/transport/tcp/tcp_transport.h"
+#include "tests/unit/transport/linked_ends.h"
 
 namespace hv::runtime {
 namespace {
-
-ForkGuardedFd guarded(int fd) { return ForkGuardedFd(UniqueFd(fd)); }
-
-struct Ends {
-  Ends() {
-    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) == 0);
-  }
-  int fds[2];
-};
-
-std::vector<ForkGuardedFd> alone(int fd) {
-  std::vector<ForkGuardedFd> streams;
-  streams.push_back(guarded(fd));
-  return streams;
-}
 
 std::map<int, std::vector<ForkGuardedFd>> to_rank(int rank, int fd) {
   std::map<int, std::vector<ForkGuardedFd>> sockets;
@@ -43,41 +29,11 @@ std::map<int, std::vector<ForkGuardedFd>> to_rank(int rank, int fd) {
   return sockets;
 }
 
-// A frame's head, as the peer sends it.
-std::vector<unsigned char> head(unsigned char kind, unsigned lane, std::uint32_t length,
-                                std::uint64_t position = 0) {
-  std::vector<unsigned char> bytes{kind, 0, static_cast<unsigned char>(lane),
-                                   static_cast<unsigned char>(lane >> 8)};
-  for (int i = 0; i < 4; ++i) bytes.push_back(static_cast<unsigned char>(length >> 8 * i));
-  for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<unsigned char>(position >> 8 * i));
-  return bytes;
-}
-
-// A link, and the raw other end of its connection.
-struct RawPeer : Ends {
-  TcpLink link{alone(fds[0])};
-  ~RawPeer() { ::close(fds[1]); }
-  void say(std::vector<unsigned char> bytes) {
-    REQUIRE(::send(fds[1], bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
-    link.receive(0);
-  }
-  void say_on_lane_2(std::uint64_t position, const std::string& text) {
-    std::vector<unsigned char> frame =
-        head(1, 2, static_cast<std::uint32_t>(text.size()), position);
-    frame.insert(frame.end(), text.begin(), text.end());
-    say(std::move(frame));
-  }
-};
-
 // Bytes that this process has allocated; 0 where that is not counted, under sanitizers.
 std::size_t in_use() {
   const auto counts = ::mallinfo2();
   return counts.uordblks + counts.hblkhd;
 }
-
-struct Linked : Ends {
-  TcpLink left{alone(fds[0])}, right{alone(fds[1])};
-};
 
 }  // namespace
 
