@@ -22,8 +22,8 @@
 
 #include "runtime/collective/allgather.h"
 #include "runtime/collective/carriers.h"
-#include "runtime/collective/cross_stage.h"
 #include "runtime/collective/lanes.h"
+#include "runtime/collective/piece_stream.h"
 
 namespace hv::runtime {
 namespace {

@@ -21,8 +21,8 @@
 
 #include "runtime/collective/adasum.h"
 #include "runtime/collective/allreduce.h"
-#include "runtime/collective/cross_stage.h"
 #include "runtime/collective/lanes.h"
+#include "runtime/collective/piece_stream.h"
 
 namespace hv::runtime {
 namespace {

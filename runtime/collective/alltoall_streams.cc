@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "runtime/collective/alltoall.h"
-#include "runtime/collective/cross_stage.h"
 #include "runtime/collective/lanes.h"
+#include "runtime/collective/piece_stream.h"
 #include "runtime/collective/segment_walk.h"
 
 namespace hv::runtime {

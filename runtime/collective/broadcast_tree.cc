@@ -19,8 +19,8 @@
 
 #include "runtime/collective/allreduce.h"
 #include "runtime/collective/broadcast.h"
-#include "runtime/collective/cross_stage.h"
 #include "runtime/collective/lanes.h"
+#include "runtime/collective/piece_stream.h"
 #include "runtime/transport/placement.h"
 
 namespace hv::runtime {

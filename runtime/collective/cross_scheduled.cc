@@ -7,6 +7,7 @@
 // overwrite what is still to be sent.
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <optional>
 
 #include "runtime/collective/cross_schedule.h"

@@ -31,18 +31,20 @@ class Sender {
   std::uint64_t sent_ = 0;
 };
 
-// Takes pieces to where they belong, one after the other; its end takes back what the channel
-// was promised.
+// Takes pieces to where they belong, one after the other; its end in the middle of a piece takes
+// back the memory that the channel may write to.
 class Receiver {
  public:
   enum class Outcome { kNothing, kSome, kWhole };
 
   explicit Receiver(Channel& channel) : channel_(&channel) {}
   Receiver(Receiver&& other) noexcept
-      : channel_(std::exchange(other.channel_, nullptr)), position_(other.position_) {}
+      : channel_(other.channel_),
+        position_(other.position_),
+        is_under_way_(std::exchange(other.is_under_way_, false)) {}
   Receiver& operator=(Receiver&&) = delete;
   ~Receiver() {
-    if (channel_ != nullptr) channel_->withdraw();
+    if (is_under_way_) channel_->withdraw();
   }
 
   // Goes on with a piece of `bytes` bytes, without its padding, that belongs at `into`. From the
@@ -55,6 +57,7 @@ class Receiver {
  private:
   Channel* channel_;
   std::size_t position_ = 0;
+  bool is_under_way_ = false;  // between the first step of a piece and the last
 };
 
 }  // namespace hv::runtime

@@ -112,7 +112,9 @@ void Engine::take_submissions(TimePoint time, Step* result) {
 
 void Engine::advance_pairs(TimePoint time, Step* result) {
   sets_.for_each([&](Session& set) {
-    if (set.is_closing()) pairs_.drop(set.set());
+    if (!set.is_closing()) return;
+    pairs_.drop(set.set());
+    result->has_completed |= set.end_pairs();
   });
   int culprit = 0;
   const Status status = pairs_.advance(&culprit, &result->has_progressed);
@@ -202,6 +204,7 @@ void Engine::fail(const Status& reason) {
   // Collectives may be given up only once the fabric knows that it is broken.
   attempt([&] { tell_peers(reason); });
   state_ = State::kFailed;
+  pairs_.abandon();
   sets_.for_each([&](Session& set) { set.give_up(reason); });
 }
 

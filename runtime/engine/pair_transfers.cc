@@ -14,7 +14,8 @@ namespace {
 
 // A rank offers no more than this to one peer before it has answers; so the peer keeps no more.
 constexpr std::size_t kMostOffers = 16384;
-constexpr std::size_t kMostChunkBytes = 64 << 10;
+// So many go out in one message with the header: a copy costs less than a message.
+constexpr std::size_t kTogetherBytes = 8 << 10;
 
 enum class PairMessage : std::uint8_t { kOffer = 1, kAnswer = 2 };
 
@@ -69,6 +70,25 @@ std::string difference(const TensorDescription& sent, const TensorDescription& e
   if (sent.type == expected.type && sent.shape == expected.shape) return {};
   return "the sender has " + words_for(sent) + ", the receiver expects " + words_for(expected) +
          "; both must name the same type and shape";
+}
+
+void write_chunk(Channel& channel, const ChunkHeader& header, const std::byte* bytes) {
+  if (header.bytes > kTogetherBytes) {
+    channel.write(&header, sizeof header);
+    channel.write(bytes, header.bytes);
+    return;
+  }
+  std::byte chunk[sizeof header + kTogetherBytes];
+  std::memcpy(chunk, &header, sizeof header);
+  std::memcpy(chunk + sizeof header, bytes, header.bytes);
+  channel.write(chunk, sizeof header + header.bytes);
+}
+
+// Of so many bytes, those that are there; nobody wants them.
+std::size_t pass_over(Channel& channel, std::size_t bytes) {
+  const std::size_t part = std::min(bytes, channel.readable().size());
+  channel.consume(part);
+  return part;
 }
 
 }  // namespace
@@ -152,7 +172,10 @@ void PairTransfers::match(const Key& key) {
   if (status.ok()) status = make_room(*operation);
   answer(key, number, status);
   if (!status.ok() || operation->result_bytes == 0) return end(operation, status);
-  inlets_[peer].transfers.emplace(number, Receiving{operation});
+  Channel& channel = plane_->channel(peer, kPairLane);
+  Inlet& inlet = inlets_[peer];
+  inlet.channel = &channel;
+  inlet.transfers.emplace(number, Receiving{operation});
 }
 
 void PairTransfers::answer(const Key& key, std::uint64_t number, const Status& status) {
@@ -205,11 +228,9 @@ bool PairTransfers::send_some(int peer, std::deque<Sending>* queue) {
     const auto total = static_cast<std::size_t>(sending.operation->description.bytes());
     const std::size_t room = channel.writable();
     if (room <= sizeof(ChunkHeader)) return moved;
-    const std::size_t bytes =
-        std::min({total - sending.sent, room - sizeof(ChunkHeader), kMostChunkBytes});
+    const std::size_t bytes = std::min(total - sending.sent, room - sizeof(ChunkHeader));
     const ChunkHeader header{sending.number, bytes};
-    channel.write(&header, sizeof header);
-    channel.write(sending.operation->input + sending.sent, bytes);
+    write_chunk(channel, header, sending.operation->input + sending.sent);
     sending.sent += bytes;
     moved = true;
     if (sending.sent < total) continue;
@@ -233,7 +254,7 @@ bool PairTransfers::read_header(Channel& channel, Inlet* inlet) {
 }
 
 bool PairTransfers::receive_some(int peer, Inlet* inlet, Status* trouble) {
-  Channel& channel = plane_->channel(peer, kPairLane);
+  Channel& channel = *inlet->channel;
   bool moved = false;
   for (;;) {
     if (inlet->chunk.bytes == 0) {
@@ -248,12 +269,11 @@ bool PairTransfers::receive_some(int peer, Inlet* inlet, Status* trouble) {
       *trouble = broken(peer);
       return moved;
     }
-    const auto arrived = channel.readable();
-    const std::size_t part = std::min<std::size_t>(inlet->chunk.bytes, arrived.size());
+    const std::size_t part =
+        is_wanted ? channel.receive(found->second.operation->output + found->second.received,
+                                    inlet->chunk.bytes)
+                  : pass_over(channel, inlet->chunk.bytes);
     if (part == 0 && inlet->chunk.bytes > 0) return moved;
-    if (is_wanted)
-      std::memcpy(found->second.operation->output + found->second.received, arrived.data(), part);
-    channel.consume(part);
     inlet->chunk.bytes -= part;
     moved = true;
     if (!is_wanted) continue;
@@ -286,11 +306,19 @@ void PairTransfers::drop(std::uint32_t set) {
   for (auto* queues : {&waiting_, &accepted_})
     for (auto& [peer, queue] : *queues)
       std::erase_if(queue, [&](const Sending& one) { return is_of_set(*one.operation); });
-  for (auto& [peer, inlet] : inlets_)
-    std::erase_if(inlet.transfers,
-                  [&](const auto& entry) { return is_of_set(*entry.second.operation); });
+  for (auto& [peer, inlet] : inlets_) {
+    const auto is_given_up = [&](const auto& one) { return is_of_set(*one.second.operation); };
+    // Before that memory goes; what is still to come of its chunk is passed over.
+    if (std::any_of(inlet.transfers.begin(), inlet.transfers.end(), is_given_up))
+      inlet.channel->withdraw();
+    std::erase_if(inlet.transfers, is_given_up);
+  }
   std::erase_if(ended_, [&](const auto& entry) { return is_of_set(*entry.first); });
   for (auto& [peer, queue] : waiting_) offer_waiting(peer);
+}
+
+void PairTransfers::abandon() noexcept {
+  for (auto& [peer, inlet] : inlets_) inlet.channel->withdraw();
 }
 
 TimePoint PairTransfers::next_look() const {

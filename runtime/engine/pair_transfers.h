@@ -27,6 +27,12 @@ namespace hv::runtime {
 // The number in front of these messages, where others have their process set's.
 constexpr std::uint32_t kPairMessages = UINT32_MAX;
 
+// In front of the bytes of a chunk: which transfer they are of.
+struct ChunkHeader {
+  std::uint64_t number;
+  std::uint64_t bytes;
+};
+
 class PairTransfers {
  public:
   // plane: that of all ranks; it outlives this. nullptr where nothing is ever sent.
@@ -49,6 +55,8 @@ class PairTransfers {
   std::vector<std::pair<OperationPtr, Status>> take_ended() { return std::exchange(ended_, {}); }
   // The set closes: its operations are no concern of this any more.
   void drop(std::uint32_t set);
+  // Nothing goes on: no operation's memory is touched any more.
+  void abandon() noexcept;
   // What to warn of now, in words. Call once in a while, when next_look() says.
   std::vector<std::string> take_stalls(TimePoint time);
   // Once: a stall has lasted for stall_end; whoever takes its words ends the job.
@@ -77,12 +85,9 @@ class PairTransfers {
     OperationPtr operation;
     TimePoint since;
   };
-  struct ChunkHeader {
-    std::uint64_t number;
-    std::uint64_t bytes;
-  };
   // What arrives on one pair's lane.
   struct Inlet {
+    Channel* channel = nullptr;
     std::string header;                            // as far as it has arrived
     ChunkHeader chunk{0, 0};                       // bytes: still to come
     std::map<std::uint64_t, Receiving> transfers;  // by the sender's number

@@ -302,9 +302,24 @@ void Session::close(const Status& reason) {
   say_stragglers_at_end();
   queue_.close(reason);
   for (const OperationPtr& operation : queue_.in_flight()) {
-    if (operation->is_started && !is_set_change(operation->description.kind)) continue;
+    const CollectiveKind kind = operation->description.kind;
+    if ((operation->is_started && !is_set_change(kind)) || is_between_two(kind)) continue;
     queue_.complete(operation, {reason.code, ending_of(*operation, reason.message)});
   }
+  reason_for_pairs_ = reason;
+}
+
+bool Session::end_pairs() {
+  if (!reason_for_pairs_) return false;
+  bool any = false;
+  for (const OperationPtr& operation : queue_.in_flight()) {
+    if (!is_between_two(operation->description.kind)) continue;
+    const Status& reason = *reason_for_pairs_;
+    queue_.complete(operation, {reason.code, ending_of(*operation, reason.message)});
+    any = true;
+  }
+  reason_for_pairs_.reset();
+  return any;
 }
 
 bool Session::complete_ended() {

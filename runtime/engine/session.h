@@ -83,13 +83,16 @@ class Session {
   void end(const std::string& words);
 
   // Sends and receives that were enqueued since the last call, each with the job's rank it is with:
-  // whoever takes them completes them with complete_pair(), unless the session has closed.
+  // whoever takes them completes them with complete_pair(), or drops them when the session closes.
   std::vector<std::pair<OperationPtr, int>> take_pair_operations() {
     return std::exchange(pair_operations_, {});
   }
   void complete_pair(const OperationPtr& operation, Status outcome) {
     queue_.complete(operation, std::move(outcome));
   }
+  // The session closes, and nobody touches the memory of sends and receives any more: completes
+  // those. True: there were some.
+  bool end_pairs();
   bool has_member(int rank) const { return place_of(rank) >= 0; }
 
   // Changes of sets that were started since the last call, in order: whoever takes them completes
@@ -152,6 +155,7 @@ class Session {
   std::optional<int> leaver_;  // a member has left, and this session closes next
   std::string why_closing_;
   Status stall_;
+  std::optional<Status> reason_for_pairs_;  // they are still to be completed, with this
   bool is_leaving_ = false;
   bool is_ending_ = false;
   bool is_closing_ = false;

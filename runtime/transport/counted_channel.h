@@ -25,7 +25,7 @@ class CountedChannel : public Channel {
   std::size_t receive(std::byte* into, std::size_t size) override {
     return channel_->receive(into, size);
   }
-  void withdraw() override { channel_->withdraw(); }
+  void withdraw() noexcept override { channel_->withdraw(); }
   void shrink() override { channel_->shrink(); }
 
  private:

@@ -55,7 +55,7 @@ class Channel {
     return taken;
   }
   // The memory that receive() was given is the caller's again; what was not taken can be read.
-  virtual void withdraw() {}
+  virtual void withdraw() noexcept {}
   // Nobody uses the channel for now: gives back memory that holds nothing. It goes on as before.
   virtual void shrink() = 0;
 };

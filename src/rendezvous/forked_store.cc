@@ -21,10 +21,8 @@ constexpr int kMaxRanks = 64;
 constexpr std::size_t kTableBytes = 64 << 10;
 constexpr std::size_t kReasonBytes = 256;
 
-void futex_wait(std::atomic<std::uint32_t>* word, std::uint32_t seen,
-                std::chrono::nanoseconds left) {
-  const timespec limit{static_cast<time_t>(left.count() / 1000000000),
-                       static_cast<long>(left.count() % 1000000000)};
+void futex_wait(std::atomic<std::uint32_t>* word, std::uint32_t seen, TimePoint deadline) {
+  const timespec limit = time_left(deadline);
   ::syscall(SYS_futex, word, FUTEX_WAIT, seen, &limit, nullptr, 0);
 }
 
@@ -91,7 +89,7 @@ class ForkedStore : public Store {
         return {StatusCode::kPeerLost, "meet the other ranks: a rank has ended"};
       if (tables_.arrived.load() >= goal * static_cast<std::uint32_t>(hub_.size_)) break;
       if (now() >= deadline) return {StatusCode::kSystem, "meet the other ranks: timed out"};
-      futex_wait(&tables_.fences, seen, deadline - now());
+      futex_wait(&tables_.fences, seen, deadline);
     }
     return Status::success();
   }

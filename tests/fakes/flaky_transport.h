@@ -14,6 +14,7 @@
 #include "runtime/transport/placement.h"
 #include "runtime/transport/shm/host_memory.h"
 #include "runtime/transport/transport.h"
+#include "tests/fakes/landing_queue.h"
 
 namespace hv::runtime {
 
@@ -22,15 +23,16 @@ class FlakyNet {
   FlakyNet(int ranks, std::uint64_t seed) : ranks_(ranks), random_(seed) {}
   int ranks() const { return ranks_; }
 
-  // The queue of bytes from one rank to another on a lane.
-  std::vector<std::byte>& queue(int from, int to, int lane) { return queues_[{from, to, lane}]; }
+  // The bytes from one rank to another on a lane.
+  LandingQueue& queue(int from, int to, int lane) { return queues_[{from, to, lane}]; }
+  bool toss() { return random_() % 2 == 0; }
   // Whole words, often none.
   std::size_t some() { return random_() % 3 == 0 ? 0 : random_() % 400 / 8 * 8; }
 
  private:
   int ranks_;
   std::mt19937_64 random_;
-  std::map<std::tuple<int, int, int>, std::vector<std::byte>> queues_;
+  std::map<std::tuple<int, int, int>, LandingQueue> queues_;
 };
 
 class FlakyChannel : public Channel {
@@ -41,18 +43,18 @@ class FlakyChannel : public Channel {
   std::size_t writable() const override { return room_ = net_.some(); }
   void write(const void* bytes, std::size_t size) override {
     if (size > room_) throw std::logic_error("written beyond the room");
-    const auto* from = static_cast<const std::byte*>(bytes);
-    auto& out = net_.queue(me_, peer_, lane_);
-    out.insert(out.end(), from, from + size);
+    net_.queue(me_, peer_, lane_).push(bytes, size);
   }
   std::span<const std::byte> readable() const override {
-    const auto& in = net_.queue(peer_, me_, lane_);
-    return {in.data(), std::min(in.size(), net_.some())};
+    const auto waiting = net_.queue(peer_, me_, lane_).waiting();
+    return waiting.first(std::min(waiting.size(), net_.some()));
   }
-  void consume(std::size_t size) override {
-    auto& in = net_.queue(peer_, me_, lane_);
-    in.erase(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(size));
+  void consume(std::size_t size) override { net_.queue(peer_, me_, lane_).pop(size); }
+  std::size_t receive(std::byte* into, std::size_t size) override {
+    LandingQueue& in = net_.queue(peer_, me_, lane_);
+    return in.has_landing() || net_.toss() ? in.receive(into, size) : Channel::receive(into, size);
   }
+  void withdraw() noexcept override { net_.queue(peer_, me_, lane_).withdraw(); }
   void shrink() override {}
 
  private:

@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "tests/fakes/landing_queue.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace hv;
@@ -21,11 +22,16 @@ class Lane : public Channel {
     HV_CHECK(size <= writable(), "no more than there is room for");
   }
   std::span<const std::byte> readable() const override {
-    return std::as_bytes(std::span(arrived)).first(std::min<std::size_t>(5, arrived.size()));
+    const auto waiting = arrived.waiting();
+    return waiting.first(std::min<std::size_t>(5, waiting.size()));
   }
-  void consume(std::size_t size) override { arrived.erase(0, size); }
+  void consume(std::size_t size) override { arrived.pop(size); }
+  std::size_t receive(std::byte* into, std::size_t size) override {
+    return arrived.receive(into, size);
+  }
+  void withdraw() noexcept override { arrived.withdraw(); }
   void shrink() override {}
-  std::string arrived;
+  LandingQueue arrived;
 };
 
 class Plane : public DataPlane {
@@ -62,7 +68,7 @@ class Rank {
     HV_CHECK(status.ok() || !status.message.empty(), "a refusal has words");
     return status.ok();
   }
-  void arrive(std::string_view bytes) { plane_.lane.arrived += bytes; }
+  void arrive(std::string_view bytes) { plane_.lane.arrived.push(bytes.data(), bytes.size()); }
   bool advance() {
     int culprit = -1;
     bool moved = false;

@@ -6,6 +6,8 @@
 
 #include <sys/socket.h>
 
+#include <memory>
+
 #include "tests/fuzz/fuzz.h"
 
 using namespace hv;
@@ -37,23 +39,24 @@ class Landing {
   std::size_t step(std::uint8_t wish) {
     if (wish & 0x80) {
       lane_.withdraw();
-      memory_.clear();
+      memory_.reset();
     }
-    if (memory_.empty()) {
-      memory_.resize(std::size_t{1} << (wish >> 2) % 21);
+    if (!memory_) {
+      size_ = std::size_t{1} << (wish >> 2) % 21;
+      memory_ = std::make_unique<std::byte[]>(size_);
       taken_ = 0;
     }
-    const std::size_t part = lane_.receive(memory_.data() + taken_, memory_.size() - taken_);
-    HV_CHECK(part <= memory_.size() - taken_, "no more than was asked for");
+    const std::size_t part = lane_.receive(memory_.get() + taken_, size_ - taken_);
+    HV_CHECK(part <= size_ - taken_, "no more than was asked for");
     taken_ += part;
-    if (taken_ == memory_.size()) memory_.clear();
+    if (taken_ == size_) memory_.reset();
     return part;
   }
 
  private:
   Channel& lane_;
-  std::vector<std::byte> memory_;
-  std::size_t taken_ = 0;
+  std::unique_ptr<std::byte[]> memory_;  // of that size: whatever lies behind it is nobody's
+  std::size_t size_ = 0, taken_ = 0;
 };
 
 // Reads all other lanes, as collectives do; half of what is there, so that rings wrap and fill.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "runtime/transport/tcp/arrival_window.h"
@@ -23,6 +24,8 @@ constexpr std::size_t kQueuedBytes = 64 << 10;
 constexpr std::size_t kCacheLineBytes = 64;
 // Of arriving bytes: in the memory for which they are meant, and in the ring, round its end.
 constexpr int kMostPlaces = 3;
+constexpr std::string_view kBrokenWords = "sent a frame that breaks the protocol";
+constexpr std::string_view kNoMemoryWords = "was cut off: no memory for what it had sent";
 // So often a stream is read in one turn: beats and empty frames need no credit, so that a peer
 // could send them as fast as they are read.
 constexpr int kReadsPerTurn = 16;
@@ -62,7 +65,7 @@ class TcpLink::Lane : public Channel {
   std::span<const std::byte> readable() const override {
     HV_CHECK(landing_.empty(), "a lane is read in one way at a time");
     const std::uint64_t ready = window_.ready();
-    if (ready == consumed_) return {};
+    if (ready == consumed_ || !ring_) return {};  // without a ring: it was lost, and the link too
     const std::size_t at = place_of(consumed_);
     return {ring_.get() + at, std::min<std::size_t>(ready - consumed_, kWindowBytes - at)};
   }
@@ -92,10 +95,13 @@ class TcpLink::Lane : public Channel {
   }
 
   // What has landed and was not taken, behind gaps too, goes where it would lie without receive().
-  void withdraw() override {
+  void withdraw() noexcept override {
     const std::span<std::byte> landed = std::exchange(landing_, {});
     const std::uint64_t end = std::min(consumed_ + landed.size(), window_.end());
-    if (end > consumed_) put(consumed_, landed.data(), static_cast<std::size_t>(end - consumed_));
+    if (end <= consumed_) return;
+    if (!ring_) ring_.reset(new (std::nothrow) std::byte[kWindowBytes]);
+    if (!ring_) return link_.break_off(kNoMemoryWords);
+    put(consumed_, landed.data(), static_cast<std::size_t>(end - consumed_));
   }
 
   // Frames that are still under way find a new ring.
@@ -113,12 +119,11 @@ class TcpLink::Lane : public Channel {
     return position >= window_.ready() && position <= consumed_ + kWindowBytes &&
            size <= consumed_ + kWindowBytes - position;
   }
-  // Where `size` arriving bytes go, in at most kMostPlaces pieces.
+  // Where `size` arriving bytes go, for which there is room, in at most kMostPlaces pieces.
   int places(std::uint64_t position, std::size_t size, iovec* places) {
     int count = 0;
     const std::uint64_t landing_end = consumed_ + landing_.size();
-    // Bytes that came before over another stream may have been taken meanwhile.
-    if (position >= consumed_ && position < landing_end) {
+    if (position < landing_end) {
       const std::size_t part = std::min<std::size_t>(size, landing_end - position);
       places[count++] = {landing_.data() + (position - consumed_), part};
       position += part;
@@ -141,6 +146,7 @@ class TcpLink::Lane : public Channel {
       bytes += parts[i].iov_len;
     }
   }
+  bool has_landing() const { return !landing_.empty(); }
   void arrived(std::uint64_t position, std::size_t size) { window_.add(position, position + size); }
 
  private:
@@ -168,6 +174,7 @@ class TcpLink::Lane : public Channel {
 TcpLink::TcpLink(std::vector<ForkGuardedFd> streams, std::function<void(int)> on_waiting)
     : on_waiting_(std::move(on_waiting)), pair_lane_(std::make_unique<Lane>(*this, kPairLane)) {
   HV_CHECK(!streams.empty(), "a peer has a connection");
+  words_.reserve(kNoMemoryWords.size());
   for (ForkGuardedFd& socket : streams) {
     streams_.emplace_back();
     streams_.back().socket = std::move(socket);
@@ -303,17 +310,17 @@ bool TcpLink::receive_once(Stream* stream) {
   std::byte extra[8192];
   iovec places[kMostPlaces + 1];
   int count = 0;
-  if (stream->payload_left > 0)
-    count = open_lane(stream->header.lane)->places(stream->position, stream->payload_left, places);
+  Lane* lane = nullptr;
+  if (stream->payload_left > 0) {
+    lane = payload_lane(*stream);
+    if (lane == nullptr) return false;
+    count = lane->places(stream->position, stream->payload_left, places);
+  }
   places[count++] = {extra, sizeof extra};
   std::size_t room = 0;
   for (int i = 0; i < count; ++i) room += places[i].iov_len;
   const ssize_t got = ::readv(stream->socket.get(), places, count);
-  if (got < 0) {
-    if (errno == EAGAIN) return false;
-    if (errno != EINTR) lose(stream, lost_by("receive", errno));
-    return errno == EINTR;
-  }
+  if (got < 0) return goes_on_after(errno, stream, lane);
   if (got == 0) {
     lose(stream, "closed its connection");
     return false;
@@ -321,13 +328,35 @@ bool TcpLink::receive_once(Stream* stream) {
   has_heard_ = true;
   const std::size_t direct = std::min(static_cast<std::size_t>(got), stream->payload_left);
   if (direct > 0) {
-    open_lane(stream->header.lane)->arrived(stream->position, direct);
+    lane->arrived(stream->position, direct);
     stream->position += direct;
     stream->payload_left -= direct;
   }
   const bool is_fed = feed(stream, extra, static_cast<std::size_t>(got) - direct);
   const bool is_between_frames = stream->payload_left == 0 && stream->header_bytes == 0;
   return is_fed && (static_cast<std::size_t>(got) == room || !is_between_frames);
+}
+
+// Where the rest of a frame goes. nullptr, and the link is broken off: some of it has come before,
+// over another stream.
+TcpLink::Lane* TcpLink::payload_lane(const Stream& stream) {
+  Lane* const lane = open_lane(stream.header.lane);
+  if (lane->has_room_for(stream.position, stream.payload_left)) return lane;
+  break_off(kBrokenWords);
+  return nullptr;
+}
+
+bool TcpLink::goes_on_after(int error, Stream* stream, Lane* lane) {
+  if (error == EINTR) return true;
+  if (error == EAGAIN) return false;
+  if (error == EFAULT && lane != nullptr && lane->has_landing()) {
+    // Memory of this rank's operation that cannot be written to is no fault of the peer's: the copy
+    // from the ring will tell, where the operation is.
+    lane->withdraw();
+    return true;
+  }
+  lose(stream, lost_by("receive", error));
+  return false;
 }
 
 bool TcpLink::feed(Stream* stream, const std::byte* bytes, std::size_t size) {
@@ -372,7 +401,7 @@ bool TcpLink::take_header(Stream* stream) {
     return true;
   }
   if (header.kind == Kind::kBeat) return true;
-  break_off("sent a frame that breaks the protocol");
+  break_off(kBrokenWords);
   return false;
 }
 
@@ -401,14 +430,14 @@ void TcpLink::say_goodbye() {
 }
 
 // An end after a goodbye is no loss.
-void TcpLink::lose(Stream* stream, const std::string& words) {
+void TcpLink::lose(Stream* stream, std::string_view words) {
   if (!stream->has_said_goodbye) return break_off(words);
   stream->socket.reset();
   stream->out.clear();
   stream->out_sent = 0;
 }
 
-void TcpLink::break_off(const std::string& words) {
+void TcpLink::break_off(std::string_view words) {
   for (Stream& stream : streams_) {
     stream.socket.reset();
     stream.out.clear();

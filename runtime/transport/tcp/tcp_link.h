@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A frame is 16 bytes (kind, zero, lane, length, position) and, for data, `length` bytes. Each lane
-// has a window: the sender may have that many bytes under way that the receiver has not consumed,
-// the receiver keeps a ring of that size, and gives room back in credit frames. So data that nobody
-// has asked for yet never holds up another lane, and a peer can make this rank keep no more than a
-// window for each lane that is open here, and an eighth of that for what it sends out of order.
+// has a window: the sender may have that many bytes under way that the receiver has not consumed;
+// the receiver keeps a ring of that size for what nobody waits for yet, and gives room back in
+// credit frames. So data that nobody has asked for yet never holds up another lane, and a peer can
+// make this rank keep no more than a window for each lane that is open here, and an eighth of that
+// for what it sends out of order.
 //
 // With several streams (HVRUN_STREAMS) each frame goes over one of them, the one with the least
 // unsent; what is written in large pieces is cut, so that all have a share. The position tells
@@ -18,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/transport/transport.h"
@@ -90,12 +92,14 @@ class TcpLink {
   bool is_full() const { return is_full_; }
   void look_whether_full();
   bool receive_once(Stream* stream);
+  Lane* payload_lane(const Stream& stream);
+  bool goes_on_after(int error, Stream* stream, Lane* lane);
   bool feed(Stream* stream, const std::byte* bytes, std::size_t size);
   bool take_header(Stream* stream);
   void take_goodbye(Stream* stream);
   Lane* open_lane(int number);  // nullptr: it is not open here
-  void lose(Stream* stream, const std::string& words);
-  void break_off(const std::string& words);
+  void lose(Stream* stream, std::string_view words);
+  void break_off(std::string_view words);
 
   std::vector<Stream> streams_;
   const std::function<void(int)> on_waiting_;

@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include "runtime/transport/shm/slot_rings.h"
+#include "tests/fakes/landing_queue.h"
 
 using namespace hv;
 using namespace hv::runtime;
@@ -20,7 +23,7 @@ const TimePoint kStart{std::chrono::seconds(1000)};
 
 // One direction of a lane with little room, so that chunks and headers are cut everywhere.
 struct Stream {
-  std::string bytes;
+  LandingQueue bytes;
   std::size_t room = 100;
 };
 
@@ -32,13 +35,17 @@ class EndOfLane : public Channel {
   }
   void write(const void* bytes, std::size_t size) override {
     REQUIRE(size <= writable());
-    out_.bytes.append(static_cast<const char*>(bytes), size);
+    out_.bytes.push(bytes, size);
   }
   std::span<const std::byte> readable() const override {  // never more than 7 at once
-    return {reinterpret_cast<const std::byte*>(in_.bytes.data()),
-            std::min<std::size_t>(7, in_.bytes.size())};
+    const auto waiting = in_.bytes.waiting();
+    return waiting.first(std::min<std::size_t>(7, waiting.size()));
   }
-  void consume(std::size_t size) override { in_.bytes.erase(0, size); }
+  void consume(std::size_t size) override { in_.bytes.pop(size); }
+  std::size_t receive(std::byte* into, std::size_t size) override {
+    return in_.bytes.receive(into, size);
+  }
+  void withdraw() noexcept override { in_.bytes.withdraw(); }
   void shrink() override {}
 
  private:
@@ -132,7 +139,7 @@ TEST_CASE("bytes arrive whole through a lane of little room, whoever asks first"
     submit(receiver_first);
     pair.settle();
     CHECK(pair.ended[0].empty());
-    CHECK(pair.there.bytes.empty());  // nothing moves that was not asked for
+    CHECK(pair.there.bytes.size() == 0);  // nothing moves that was not asked for
     submit(!receiver_first);
     pair.settle();
     for (const int end : {0, 1}) {
@@ -141,6 +148,60 @@ TEST_CASE("bytes arrive whole through a lane of little room, whoever asks first"
     }
     for (int i = 0; i < 3; ++i) CHECK(received[i] == sent[i]);
   }
+}
+
+// Half a chunk of transfer 1 has come to where it belongs when that goes.
+struct HalfAChunk : Pair {
+  explicit HalfAChunk(const OperationPtr& receive) {
+    ends[0].submit(operation_of(CollectiveKind::kSend, "t", first.data(), 1000, 5), 1, kStart);
+    ends[1].submit(receive, 0, kStart);
+    ends[0].submit(operation_of(CollectiveKind::kSend, "t", second.data(), 500), 1, kStart);
+    ends[1].submit(operation_of(CollectiveKind::kReceive, "t", got_second.data(), 500), 0, kStart);
+    exchange_messages();
+    exchange_messages();
+    ends[0].drop(5);
+    const std::uint64_t header[2] = {1, 100};
+    there.bytes.push(header, sizeof header);
+    int culprit = -1;
+    bool moved = false;
+    CHECK(ends[1].advance(&culprit, &moved).ok());
+    there.bytes.push(first.data(), 50);
+    REQUIRE(there.bytes.size() == 0);
+  }
+  std::string first = std::string(1000, 'a'), second = std::string(500, 'b');
+  std::string got_second = std::string(500, ' ');
+};
+
+TEST_CASE("memory of a transfer that was dropped is neither read nor written") {
+  for (const bool is_abandoned : {false, true}) {
+    const auto receive = operation_of(CollectiveKind::kReceive, "t", nullptr, 1000, 5);
+    auto memory = std::make_unique<std::byte[]>(1000);
+    receive->output = memory.get();
+    HalfAChunk pair(receive);
+    CHECK(memory[49] == std::byte{'a'});
+    if (is_abandoned) {
+      pair.ends[1].abandon();
+    } else {
+      pair.ends[1].drop(5);
+    }
+    memory.reset();
+    pair.there.bytes.push(pair.first.data(), 50);
+    CHECK(pair.there.bytes.size() == 100);  // they lie there, and nowhere else
+    if (is_abandoned) continue;
+    pair.there.room = 1000;
+    pair.settle();
+    CHECK(pair.got_second == pair.second);
+  }
+}
+
+TEST_CASE("what the library owns of a dropped transfer goes after its last use") {
+  auto receive = operation_of(CollectiveKind::kReceive, "t", nullptr, 1000, 5);
+  HalfAChunk pair(receive);
+  const std::weak_ptr<Operation> watched = std::exchange(receive, nullptr);
+  REQUIRE(!watched.expired());
+  pair.ends[1].drop(5);
+  CHECK(watched.expired());
+  CHECK(pair.there.bytes.size() == 50);
 }
 
 TEST_CASE("a transfer that one end drops in the middle harms no other") {
@@ -178,8 +239,8 @@ TEST_CASE("what another build would send is no message, more than was agreed on 
   pair.ends[1].submit(operation_of(CollectiveKind::kReceive, "t", received.data(), 10), 0, kStart);
   pair.exchange_messages();
   const std::uint64_t lie[2] = {1, 11};  // transfer 1 has ten bytes
-  pair.there.bytes.assign(reinterpret_cast<const char*>(lie), sizeof lie);
-  pair.there.bytes += std::string(11, 'z');
+  pair.there.bytes.push(lie, sizeof lie);
+  pair.there.bytes.push("zzzzzzzzzzz", 11);
   int culprit = -1;
   bool moved = false;
   CHECK(pair.ends[1].advance(&culprit, &moved).code == StatusCode::kSystem);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -89,27 +91,68 @@ TEST_CASE("memory that was withdrawn is written to no more, and nothing that it 
 }
 
 TEST_CASE("bytes that come a second time, once they were taken, land nowhere") {
-  Ends one, two;
-  std::vector<ForkGuardedFd> streams = alone(one.fds[0]);
-  streams.push_back(guarded(two.fds[0]));
-  TcpLink link(std::move(streams));
-  const UniqueFd first(one.fds[1]), second(two.fds[1]);
-  const auto say = [&](const UniqueFd& peer, int stream, const std::string& bytes) {
-    REQUIRE(::send(peer.get(), bytes.data(), bytes.size(), 0) ==
-            static_cast<ssize_t>(bytes.size()));
-    link.receive(stream);
-  };
-  const auto begun = head(1, 2, 4);
-  const std::string frame(begun.begin(), begun.end());
-  Channel& lane = link.channel(2);
-  Wanted wanted(8);
-  say(first, 0, frame);
-  say(second, 1, frame + "abcd");
-  REQUIRE(lane.receive(wanted.at(0), 4) == 4);
-  REQUIRE(lane.receive(wanted.at(4), 4) == 0);
-  say(first, 0, "ABCD");
-  CHECK(wanted.text(8) == "abcd....");
-  CHECK(wanted.is_fenced());
+  for (const std::string first_piece : {"abcd", "ab"}) {  // all of the other frame, and a part
+    Ends one, two;
+    std::vector<ForkGuardedFd> streams = alone(one.fds[0]);
+    streams.push_back(guarded(two.fds[0]));
+    TcpLink link(std::move(streams));
+    const UniqueFd first(one.fds[1]), second(two.fds[1]);
+    const auto say = [&](const UniqueFd& peer, int stream, const std::string& bytes) {
+      REQUIRE(::send(peer.get(), bytes.data(), bytes.size(), 0) ==
+              static_cast<ssize_t>(bytes.size()));
+      link.receive(stream);
+    };
+    const auto frame = [](std::size_t size) {
+      const auto bytes = head(1, 2, static_cast<std::uint32_t>(size));
+      return std::string(bytes.begin(), bytes.end());
+    };
+    const std::size_t taken = first_piece.size();
+    Channel& lane = link.channel(2);
+    Wanted wanted(8);
+    say(first, 0, frame(4));
+    say(second, 1, frame(taken) + first_piece);
+    REQUIRE(lane.receive(wanted.at(0), taken) == taken);
+    REQUIRE(lane.receive(wanted.at(taken), 8 - taken) == 0);
+    say(first, 0, "ABCD");
+    CHECK(wanted.text(8) == first_piece + std::string(8 - taken, '.'));
+    CHECK(wanted.is_fenced());
+    CHECK(lane.receive(wanted.at(taken), 8 - taken) == 0);
+    CHECK(link.state() == PeerState::kSuspect);
+    CHECK(link.words() == "sent a frame that breaks the protocol");
+  }
+}
+
+TEST_CASE("what was withdrawn after a part was taken is read on from there") {
+  RawPeer peer;
+  Channel& lane = peer.link.channel(2);
+  const std::string line(64, 'x'), other(64, 'y');
+  Wanted wanted(128);
+  CHECK(lane.receive(wanted.at(0), 128) == 0);
+  peer.say_on_lane_2(0, line);
+  CHECK(lane.receive(wanted.at(0), 128) == 64);
+  peer.say_on_lane_2(128, "behind");  // in the ring, from its beginning
+  peer.say_on_lane_2(64, other.substr(0, 32));
+  lane.withdraw();  // before that, round the ring's end
+  peer.say_on_lane_2(96, other.substr(32));
+  std::string rest;
+  while (!lane.readable().empty()) {
+    rest += readable(lane);
+    lane.consume(lane.readable().size());
+  }
+  CHECK(rest == other + "behind");
+}
+
+TEST_CASE("memory that cannot be written to is no fault of the peer") {
+  RawPeer peer;
+  void* const page = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(page != MAP_FAILED);
+  Channel& lane = peer.link.channel(2);
+  CHECK(lane.receive(static_cast<std::byte*>(page), 4096) == 0);
+  peer.say(head(1, 2, 5));
+  peer.say({'h', 'e', 'l', 'l', 'o'});
+  CHECK(peer.link.state() == PeerState::kPresent);
+  CHECK(readable(lane) == "hello");
+  ::munmap(page, 4096);
 }
 
 // Whoever gives up an operation frees its memory next.
@@ -130,6 +173,24 @@ TEST_CASE("a receiver's end keeps what comes after it out of its memory") {
   peer.say_on_lane_2(6, "ghi");
   CHECK(wanted.memory == before);
   CHECK(readable(peer.link.channel(2)) == "ghi");
+}
+
+TEST_CASE("a receiver goes on when somebody else withdraws, and leaves the next one's alone") {
+  RawPeer peer;
+  Channel& lane = peer.link.channel(2);
+  Wanted first(8), second(8);
+  {
+    Receiver done(lane);
+    CHECK(done.step(first.at(0), 8) == Receiver::Outcome::kNothing);
+    peer.say_on_lane_2(0, "abc");
+    lane.withdraw();
+    peer.say_on_lane_2(3, "defgh");
+    CHECK(done.step(first.at(0), 8) == Receiver::Outcome::kWhole);
+    CHECK(lane.receive(second.at(0), 8) == 0);
+  }
+  peer.say_on_lane_2(8, "12345678");
+  CHECK(first.text(8) == "abcdefgh");
+  CHECK(second.text(8) == "12345678");
 }
 
 TEST_CASE("pieces of any size come out as they went in, without their padding") {
@@ -169,7 +230,7 @@ TEST_CASE(
   Channel &to = left.channel(5), &from = right.channel(5);
   std::mt19937 random(13);
   std::string sent, received;
-  std::size_t landings = 0;
+  std::size_t landings = 0;  // bytes that lay in their place before anybody asked
   const auto pass = [&] {
     std::string bytes(std::min<std::size_t>(random() % 300'000, to.writable()), ' ');
     for (char& byte : bytes) byte = static_cast<char>(random());
@@ -198,9 +259,11 @@ TEST_CASE(
     // One in four is given up on its way.
     for (std::size_t patience = random() % 4 ? ~std::size_t{0} : random() % 9;
          taken < size && patience > 0; --patience) {
+      wanted.memory[Wanted::kFence + taken] = '?';
       pass();
+      const bool has_landed = wanted.text(taken + 1).back() != '?';
       const std::size_t part = from.receive(wanted.at(taken), size - taken);
-      landings += part > 0 ? 1 : 0;
+      landings += has_landed && part > 0 ? 1 : 0;
       taken += part;
     }
     if (taken < size) pass();  // lands, and is not asked for
@@ -216,10 +279,11 @@ TEST_CASE(
 TEST_CASE("what lands gives its credit back as what is consumed does") {
   Linked ends;
   constexpr std::size_t kBytes = 8 * kWindowBytes;
-  const std::vector<std::byte> tensor(kBytes, std::byte{7});
-  std::vector<std::byte> into(kBytes);
+  std::mt19937 random(17);
+  std::vector<std::byte> tensor(kBytes), into(kBytes);
+  for (std::byte& byte : tensor) byte = static_cast<std::byte>(random());
   std::size_t sent = 0, taken = 0;
-  while (taken < kBytes) {
+  for (int turn = 0; turn < 10'000 && taken < kBytes; ++turn) {
     const std::size_t part = std::min(kBytes - sent, ends.left.channel(1).writable());
     if (part > 0) ends.left.channel(1).write(tensor.data() + sent, part);
     sent += part;
@@ -229,6 +293,7 @@ TEST_CASE("what lands gives its credit back as what is consumed does") {
     ends.right.flush(0);
     ends.left.receive(0);
   }
+  CHECK(taken == kBytes);
   CHECK(into == tensor);
 }
 
