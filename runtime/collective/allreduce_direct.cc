@@ -7,10 +7,9 @@
 //   2. reduce: when all are Ready, fold the n blocks in rank order into the output (this rank's own
 //      block is read from the input, still in the cache); raise Done.
 // A slot is filled again once everybody is Done with it, so blocks overlap as far as the ring has
-// slots; the copy of a later block is carried along by the reduction of an earlier one. One step of
-// waiting; each rank copies B bytes and reads (n-1) * B from its peers. Best for two ranks at any
-// size, and for more as long as the tensor is small. The fold's order is the ranks' at every
-// element: the bits depend on nothing else.
+// slots. One step of waiting; each rank copies B bytes and reads (n-1) * B from its peers. Best for
+// two ranks at any size, and for more as long as the tensor is small. The fold's order is the ranks'
+// at every element: the bits depend on nothing else.
 #include <array>
 #include <vector>
 
@@ -39,31 +38,13 @@ class AllreduceDirect : public Allreduce {
     return true;
   }
 
-  // Reduces the next block and, if its slot is free, copies the next input block in along the way.
   bool reduce_next() {
     if (out_ == in_ || !have_all_reached(Flag::kReady, out_ + 1)) return false;
-    const bool copies = !is_prescaled() && in_ < blocks() && is_slot_free(in_);
-    std::size_t done = 0;
     const std::size_t size = plan_.size(out_);
-    const std::size_t copied = copies ? std::min(size, plan_.size(in_)) : 0;
-    while (done < size) {
+    for (std::size_t done = 0; done < size;) {
       const auto target = out_walk_.piece(plan_.begin(out_) + done, size - done);
-      ReduceStep step = step_of(target, done);
-      if (done < copied) {
-        const auto upcoming =
-            in_walk_.piece(plan_.begin(in_) + done, std::min(target.bytes, copied - done));
-        step.copy_to = slot(me_, in_) + done;
-        step.copy_from = upcoming.input;
-        step.count = upcoming.bytes / element_bytes();
-      }
-      step_(step);
-      done += step.count * element_bytes();
-    }
-    if (copies) {
-      count_copied(copied);
-      copy_in(&in_walk_, plan_.begin(in_) + copied, plan_.size(in_) - copied,
-              slot(me_, in_) + copied);
-      raise(Flag::kReady, ++in_);
+      step_(step_of(target, done));
+      done += target.bytes;
     }
     raise(Flag::kDone, ++out_);
     return true;

@@ -17,7 +17,23 @@ bool has_f16c() {
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
+// Of AMD's processors, as Linux counts; 0: another maker's.
+unsigned amd_family() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(0, &a, &b, &c, &d) == 0) return 0;
+  if (b != signature_AMD_ebx || c != signature_AMD_ecx || d != signature_AMD_edx) return 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0) return 0;
+  const unsigned base = a >> 8 & 0xf, extended = a >> 20 & 0xff;
+  return base == 0xf ? base + extended : base;
+}
+
 }  // namespace
+
+bool has_slow_string_copies() {
+  constexpr unsigned kZen3And4 = 0x19;
+  static const bool are_slow = amd_family() == kZen3And4;
+  return are_slow;
+}
 
 // __builtin_cpu_supports asks the operating system too: whether it keeps the wide registers.
 const Kernels* avx2_kernels() {
@@ -34,6 +50,7 @@ const Kernels* avx512_kernels() {
 
 const Kernels* neon_kernels() { return nullptr; }
 #else
+bool has_slow_string_copies() { return false; }
 const Kernels* avx2_kernels() { return nullptr; }
 const Kernels* avx512_kernels() { return nullptr; }
 const Kernels* neon_kernels() { return neon_table(); }

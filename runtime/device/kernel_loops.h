@@ -4,8 +4,8 @@
 //
 // Work goes in tiles that stay in the first-level cache: fold a tile over all sources into an
 // accumulator tile, finish it, store it. The including file defines, before including, what
-// kernel_operations.h wants and copy_through_caches, copy_past_caches, store_vector_past_caches (of
-// kVectorBytes, to an address aligned to them) and finish_streaming (the fence after those).
+// kernel_operations.h wants and copy_past_caches, store_vector_past_caches (of kVectorBytes, to an
+// address aligned to them) and finish_streaming (the fence after those).
 #pragma once
 
 #include <cstddef>
@@ -145,36 +145,19 @@ void reduce_loop(void* destination, const void* const* sources, int source_count
   reduce_range<T, Operation>(static_cast<T*>(destination), sources, source_count, 0, count, finish);
 }
 
-// A slot's lines were last read by a peer: asked for this far ahead, they are this core's again
-// when they are written (measured: nothing lost where the cores share a cache, 5-15 % won where
-// not).
-constexpr std::size_t kWriteAheadBytes = 256;
-// A processor without the instruction (Intel's before 2014) takes it for a no-op.
-void prefetch_to_write(const void* at) { __builtin_prefetch(at, 1); }
-
-// 128 bytes a turn of destination = a op b (times factor), and of the copy, interleaved.
-// destination is aligned to a cache line. Returns the elements done: all but less than a turn.
-template <typename T, typename Operation, bool kStreamed, bool kCopies>
-std::size_t step_in_vectors(T* to, const T* a, const T* b, std::size_t count, T factor, T* copy_to,
-                            const T* copy_from) {
+// 128 bytes a turn of destination = a op b (times factor). destination is aligned to a cache line.
+// Returns the elements done: all but less than a turn.
+template <typename T, typename Operation, bool kStreamed>
+std::size_t step_in_vectors(T* to, const T* a, const T* b, std::size_t count, T factor) {
   constexpr std::size_t kLanes = kVectorBytes / sizeof(T), kTurn = 128 / sizeof(T);
   std::size_t i = 0;
   for (; i + kTurn <= count; i += kTurn) {
-    if constexpr (kCopies) {
-      const char* soon = reinterpret_cast<const char*>(copy_to + i) + kWriteAheadBytes;
-      prefetch_to_write(soon);
-      prefetch_to_write(soon + 64);
-    }
     for (std::size_t k = i; k < i + kTurn; k += kLanes) {
       Vector<T> result = apply_vector<T>(Operation{}, load_vector<Vector<T>>(a + k),
                                          load_vector<Vector<T>>(b + k));
       if constexpr (!kIsInteger<T>) {
         result *= factor;
         result = result == result ? result : Vector<T>{} + kQuietNan<T>;
-      }
-      if constexpr (kCopies) {
-        const auto copied = load_vector<Vector<T>>(copy_from + k);
-        std::memcpy(copy_to + k, &copied, sizeof copied);
       }
       if constexpr (kStreamed) {
         store_vector_past_caches(to + k, &result);
@@ -197,9 +180,6 @@ void step_in_pieces(const ReduceStep& step, std::size_t begin, std::size_t end) 
     reduce_range<T, Operation>(step.is_streamed ? piece : to + done, step.sources,
                                step.source_count, done, part, step.finish);
     if (step.is_streamed) copy_past_caches(to + done, piece, part * sizeof(T));
-    if (step.copy_to != nullptr)
-      copy_through_caches(static_cast<T*>(step.copy_to) + done,
-                          static_cast<const T*>(step.copy_from) + done, part * sizeof(T));
   }
 }
 
@@ -211,18 +191,8 @@ std::size_t step_of_two(const ReduceStep& step, std::size_t begin) {
   const T* b = static_cast<const T*>(step.sources[1]) + begin;
   const std::size_t count = step.count - begin;
   const T factor = static_cast<T>(step.finish.factor);
-  if (step.copy_to == nullptr) {
-    return begin + (step.is_streamed ? step_in_vectors<T, Operation, true, false>(
-                                           to, a, b, count, factor, nullptr, nullptr)
-                                     : step_in_vectors<T, Operation, false, false>(
-                                           to, a, b, count, factor, nullptr, nullptr));
-  }
-  T* copy_to = static_cast<T*>(step.copy_to) + begin;
-  const T* copy_from = static_cast<const T*>(step.copy_from) + begin;
-  return begin + (step.is_streamed ? step_in_vectors<T, Operation, true, true>(
-                                         to, a, b, count, factor, copy_to, copy_from)
-                                   : step_in_vectors<T, Operation, false, true>(
-                                         to, a, b, count, factor, copy_to, copy_from));
+  return begin + (step.is_streamed ? step_in_vectors<T, Operation, true>(to, a, b, count, factor)
+                                   : step_in_vectors<T, Operation, false>(to, a, b, count, factor));
 }
 
 template <typename T, typename Operation>
@@ -375,7 +345,12 @@ void stream_copy(void* destination, const void* source, std::size_t bytes) {
   finish_streaming();
 }
 
-Kernels make_kernels(const char* name) {
+void copy_by_memcpy(void* destination, const void* source, std::size_t bytes) {
+  std::memcpy(destination, source, bytes);
+}
+
+// vector_copy: nullptr where memcpy is as good.
+Kernels make_kernels(const char* name, CopyKernel vector_copy) {
   Kernels kernels{};
   kernels.name = name;
   fill_row<std::uint8_t>(&kernels, ElementType::kUint8);
@@ -390,7 +365,8 @@ Kernels make_kernels(const char* name) {
   fill_row<Bool>(&kernels, ElementType::kBool);
   fill_wire_row<float>(&kernels, ElementType::kFloat32);
   fill_wire_row<double>(&kernels, ElementType::kFloat64);
-  kernels.copy = copy_through_caches;
+  kernels.vector_copy = vector_copy;
+  kernels.copy = vector_copy != nullptr && has_slow_string_copies() ? vector_copy : copy_by_memcpy;
   kernels.stream_copy = stream_copy;
   return kernels;
 }

@@ -25,9 +25,7 @@ struct Finish {
 // destination may be one of the sources, but must not overlap any of them otherwise.
 using ReduceKernel = void (*)(void* destination, const void* const* sources, int source_count,
                               std::size_t count, const Finish& finish);
-// A reduction with two liberties, for large tensors: the result may go past the caches (the
-// destination is none of the sources then), and a copy of as many bytes is carried along. Reading
-// what comes next while writing what is done keeps the memory busy both ways.
+// A reduction whose result may go past the caches: the destination is none of the sources then.
 struct ReduceStep {
   void* destination = nullptr;
   const void* const* sources = nullptr;
@@ -35,8 +33,6 @@ struct ReduceStep {
   std::size_t count = 0;  // elements
   Finish finish;
   bool is_streamed = false;
-  void* copy_to = nullptr;  // nullptr: no copy
-  const void* copy_from = nullptr;
 };
 using ReduceStepKernel = void (*)(const ReduceStep& step);
 // destination[i] = source[i] * factor, rounded to the type; destination may be source.
@@ -73,9 +69,9 @@ struct Kernels {
   // rounded (through float32); and back.
   ScaleKernel pack[11][3];
   UnpackKernel unpack[11][3];
-  // Through the caches. (memcpy takes `rep movsb` for these sizes, which crawls on some processors,
-  // AMD's Zen 3 for one, when destination and source lie alike within their pages.)
+  // Through the caches: vector_copy where has_slow_string_copies(), else memcpy.
   CopyKernel copy;
+  CopyKernel vector_copy;  // nullptr: none
   // Past the caches: for results that nobody reads soon.
   CopyKernel stream_copy;
 
@@ -98,6 +94,12 @@ const Kernels& portable_kernels();
 const Kernels* avx2_kernels();    // with F16C
 const Kernels* avx512_kernels();  // F, BW, DQ and VL
 const Kernels* neon_kernels();
+
+// memcpy takes the string instruction (rep movsb) for what goes through slots. That takes lines for
+// itself without reading them: where a peer has just read them, it is up to three times as fast as
+// vectors (Zen 5; most of all between two cores without a common cache). On AMD's Zen 3 and 4 it
+// crawls when destination and source lie alike within their pages (glibc's bug 30994).
+bool has_slow_string_copies();
 
 // Those that work here, the best first; the portable ones are always there.
 const std::vector<const Kernels*>& usable_kernels();

@@ -35,7 +35,7 @@ void narrow_half(std::uint16_t* to, const float* from, std::size_t count) {
   for (; i < count; ++i) to[i] = half_from_float(from[i]);
 }
 
-void copy_through_caches(void* destination, const void* source, std::size_t bytes) {
+void copy_in_vectors(void* destination, const void* source, std::size_t bytes) {
   char* to = static_cast<char*>(destination);
   const char* from = static_cast<const char*>(source);
   std::size_t i = 0;
@@ -76,7 +76,7 @@ void finish_streaming() { _mm_sfence(); }
 namespace hv::runtime {
 
 const Kernels* avx512_table() {
-  static const Kernels kernels = make_kernels("avx512");
+  static const Kernels kernels = make_kernels("avx512", copy_in_vectors);
   return &kernels;
 }
 

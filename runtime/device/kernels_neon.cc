@@ -38,10 +38,6 @@ void store_pair_past_caches(void* to, uint8x16_t low, uint8x16_t high) {
   asm volatile("stnp %q1, %q2, [%0]" : : "r"(to), "w"(low), "w"(high) : "memory");
 }
 
-void copy_through_caches(void* destination, const void* source, std::size_t bytes) {
-  std::memcpy(destination, source, bytes);
-}
-
 // Whole cache lines past the caches, the ragged ends through them.
 void copy_past_caches(void* destination, const void* source, std::size_t bytes) {
   auto* to = static_cast<std::uint8_t*>(destination);
@@ -73,7 +69,7 @@ void finish_streaming() {}
 namespace hv::runtime {
 
 const Kernels* neon_table() {
-  static const Kernels kernels = make_kernels("neon");
+  static const Kernels kernels = make_kernels("neon", nullptr);
   return &kernels;
 }
 

@@ -19,10 +19,6 @@ void narrow_half(std::uint16_t* to, const float* from, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) to[i] = half_from_float(from[i]);
 }
 
-void copy_through_caches(void* destination, const void* source, std::size_t bytes) {
-  std::memcpy(destination, source, bytes);
-}
-
 void copy_past_caches(void* destination, const void* source, std::size_t bytes) {
   std::memcpy(destination, source, bytes);
 }
@@ -41,7 +37,7 @@ void finish_streaming() {}
 namespace hv::runtime {
 
 const Kernels& portable_kernels() {
-  static const Kernels kernels = make_kernels("portable");
+  static const Kernels kernels = make_kernels("portable", nullptr);
   return kernels;
 }
 
