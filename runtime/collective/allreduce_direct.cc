@@ -8,9 +8,8 @@
 //      block is read from the input, still in the cache); raise Done.
 // A slot is filled again once everybody is Done with it, so blocks overlap as far as the ring has
 // slots. One step of waiting; each rank copies B bytes and reads (n-1) * B from its peers. Best for
-// two ranks at any size, and for more as long as the tensor is small. The fold's order is the ranks'
-// at every element: the bits depend on nothing else.
-#include <array>
+// two ranks at any size, and for more as long as the tensor is small. The fold's order is that of
+// the ranks at every element: the bits depend on nothing else.
 #include <vector>
 
 #include "runtime/collective/allreduce.h"

@@ -3,6 +3,8 @@
 //
 // For each share: 1. send it to the H-1 others; 2. fold theirs into it as they arrive, in host
 // order. The fold overwrites the share, so it waits until the share has gone out to everybody.
+#include <deque>
+
 #include "runtime/collective/cross_stage.h"
 #include "runtime/collective/lanes.h"
 

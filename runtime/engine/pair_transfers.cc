@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t kMostOffers = 16384;
 // So many go out in one message with the header: a copy costs less than a message.
 constexpr std::size_t kTogetherBytes = 8 << 10;
+constexpr std::size_t kPieceBytes = 64 << 10;
 
 enum class PairMessage : std::uint8_t { kOffer = 1, kAnswer = 2 };
 
@@ -72,16 +73,18 @@ std::string difference(const TensorDescription& sent, const TensorDescription& e
          "; both must name the same type and shape";
 }
 
+// In pieces: the receiver takes the first while the next is copied.
 void write_chunk(Channel& channel, const ChunkHeader& header, const std::byte* bytes) {
-  if (header.bytes > kTogetherBytes) {
-    channel.write(&header, sizeof header);
-    channel.write(bytes, header.bytes);
-    return;
+  std::byte begin[sizeof header + kTogetherBytes];
+  std::size_t done = std::min<std::size_t>(header.bytes, kTogetherBytes);
+  std::memcpy(begin, &header, sizeof header);
+  std::memcpy(begin + sizeof header, bytes, done);
+  channel.write(begin, sizeof header + done);
+  while (done < header.bytes) {
+    const std::size_t piece = std::min<std::size_t>(header.bytes - done, kPieceBytes);
+    channel.write(bytes + done, piece);
+    done += piece;
   }
-  std::byte chunk[sizeof header + kTogetherBytes];
-  std::memcpy(chunk, &header, sizeof header);
-  std::memcpy(chunk + sizeof header, bytes, header.bytes);
-  channel.write(chunk, sizeof header + header.bytes);
 }
 
 // Of so many bytes, those that are there; nobody wants them.
@@ -146,6 +149,8 @@ Status PairTransfers::take_offer(int from, std::string_view bytes) {
   if (!decode(bytes, &offer) || !offer.description.is_valid() ||
       offer.description.kind != CollectiveKind::kSend)
     return broken(from);
+  // Numbers ascend; one that is under way would be taken for it.
+  if (offer.number <= std::exchange(last_offers_[from], offer.number)) return broken(from);
   // Twice: those of a set that only the sender has closed yet are counted here alone.
   if (++known_offers_[from] > 2 * kMostOffers) return broken(from);
   const Key key{offer.set, from, offer.name};

@@ -116,6 +116,7 @@ class PairTransfers {
   std::map<int, std::deque<Sending>> accepted_;  // by peer, in the order of their answers
   std::map<int, Inlet> inlets_;                  // by peer
   std::map<int, std::size_t> known_offers_;      // in offers_, by peer
+  std::map<int, std::uint64_t> last_offers_;     // their numbers, by peer
   std::vector<std::pair<int, std::string>> messages_;
   std::vector<std::pair<OperationPtr, Status>> ended_;
   StallInspector stalls_;

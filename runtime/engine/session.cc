@@ -309,12 +309,18 @@ void Session::close(const Status& reason) {
   reason_for_pairs_ = reason;
 }
 
+// Whoever comes to know of it later can enqueue nothing that would never end.
+void Session::close_unmade() {
+  is_closing_ = true;
+  queue_.close(closing_reason(self_));
+}
+
 bool Session::end_pairs() {
   if (!reason_for_pairs_) return false;
+  const Status& reason = *reason_for_pairs_;
   bool any = false;
   for (const OperationPtr& operation : queue_.in_flight()) {
     if (!is_between_two(operation->description.kind)) continue;
-    const Status& reason = *reason_for_pairs_;
     queue_.complete(operation, {reason.code, ending_of(*operation, reason.message)});
     any = true;
   }

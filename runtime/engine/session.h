@@ -107,7 +107,7 @@ class Session {
   // started by the end; "": who has shut down.
   void leave(const std::string& why = {});
   // Instead, for a set that not all members have made: nobody has spoken in it.
-  void close_unmade() { is_closing_ = true; }
+  void close_unmade();
   // A member has left: nothing is decided any more.
   bool is_closing() const { return is_closing_; }
   // When that is because of a stall; else kOk.

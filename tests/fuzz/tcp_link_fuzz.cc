@@ -94,6 +94,8 @@ std::vector<std::string> seeds() {
           // A frame that is begun on one connection, while others go on.
           four + on(2, frame(1, 1, 6) + "abc") + on(3, frame(1, 1, 3, 6) + "ghi") +
               on(1, frame(4, 0, 0)) + on(2, "def") + on(0, frame(3, 0, 0)),
+          // A part of a frame's bytes comes over another connection first.
+          two + on(0, frame(1, 2, 4)) + on(1, frame(1, 2, 2) + "ab") + on(0, "ABCD"),
           // The same bytes twice.
           two + on(0, frame(1, 0, 3) + "abc") + on(1, frame(1, 0, 3) + "abc")};
 }

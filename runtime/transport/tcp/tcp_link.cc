@@ -350,8 +350,8 @@ bool TcpLink::goes_on_after(int error, Stream* stream, Lane* lane) {
   if (error == EINTR) return true;
   if (error == EAGAIN) return false;
   if (error == EFAULT && lane != nullptr && lane->has_landing()) {
-    // Memory of this rank's operation that cannot be written to is no fault of the peer's: the copy
-    // from the ring will tell, where the operation is.
+    // That this rank's operation has memory that cannot be written to is no fault of the peer's: a
+    // copy to it will tell, in this process.
     lane->withdraw();
     return true;
   }

@@ -8,9 +8,11 @@
 #include <new>
 #include <stdexcept>
 
+#include "runtime/transport/transport.h"
 #include "src/base/log.h"
 #include "tests/fakes/fake_backend.h"
 #include "tests/fakes/fake_fabric.h"
+#include "tests/fakes/landing_queue.h"
 #include "tests/unit/engine/tensor.h"
 
 using namespace hv;
@@ -38,6 +40,44 @@ struct Pair {
     }
   }
 };
+
+// The lane from another rank: bytes land in it as a test says, and none goes out.
+struct LandingLane : Channel {
+  std::size_t writable() const override { return 0; }
+  void write(const void*, std::size_t) override {}
+  std::span<const std::byte> readable() const override { return in.waiting(); }
+  void consume(std::size_t size) override { in.pop(size); }
+  void shrink() override {}
+  std::size_t receive(std::byte* into, std::size_t size) override { return in.receive(into, size); }
+  void withdraw() noexcept override {
+    if (in.has_landing()) before_withdrawal();
+    in.withdraw();
+  }
+  LandingQueue in;
+  std::function<void()> before_withdrawal;
+};
+
+struct LandingFabric : FakeFabric, DataPlane {
+  using FakeFabric::FakeFabric;
+  const Topology& topology() const override { return FakeFabric::topology(); }
+  Status health() const override { return FakeFabric::health(); }
+  DataPlane* data_plane() override { return this; }
+  SlotRings& host() override { throw std::logic_error("not asked"); }
+  Channel& channel(int, int) override { return lane; }
+  bool is_healthy() const override { return health().ok(); }
+  LandingLane lane;
+};
+
+OperationPtr between_two(CollectiveKind kind, int peer, void* data, std::int64_t bytes) {
+  const OperationPtr operation = tensor("t");
+  operation->tag = "t";
+  operation->description.kind = kind;
+  operation->description.type = ElementType::kUint8;
+  operation->description.shape = {bytes};
+  operation->description.root = peer;
+  operation->input = operation->output = static_cast<std::byte*>(data);
+  return operation;
+}
 
 }  // namespace
 
@@ -227,6 +267,47 @@ TEST_CASE("a stop of the process is no stall, however long, but the time in whic
   for (int i = 0; i < 70; ++i) engine.step(time += seconds(1));
   CHECK(receive->outcome.code == StatusCode::kStalled);
   CHECK(waits->outcome.code == StatusCode::kStalled);
+}
+
+// Whoever sees that it has ended may free its memory.
+TEST_CASE("a receive ends after its memory is no connection's any more") {
+  for (const bool leaves : {true, false}) {
+    FakeWires wires{2};
+    LandingFabric sender_fabric{wires, 0}, fabric{wires, 1};
+    FakeBackend backends[2];
+    Engine sender{{}, sender_fabric, {{&backends[0]}}}, engine{{}, fabric, {{&backends[1]}}};
+    std::string memory(100, ' '), sent(100, 's');
+    const OperationPtr receive = between_two(CollectiveKind::kReceive, 0, memory.data(), 100);
+    REQUIRE(engine.enqueue(receive).ok());
+    REQUIRE(sender.enqueue(between_two(CollectiveKind::kSend, 1, sent.data(), 100)).ok());
+    const auto run = [&] {
+      for (int i = 0; i < 10; ++i) {
+        engine.step(now());
+        if (fabric.lane.in.size() == 0 && !sender.is_finished()) sender.step(now());
+      }
+    };
+    int withdrawals = 0;
+    fabric.lane.before_withdrawal = [&] {
+      ++withdrawals;
+      CHECK_FALSE(receive->is_done);
+    };
+    sender.step(now());  // the offer
+    engine.step(now());
+    const std::uint64_t header[2] = {1, 100};
+    fabric.lane.in.push(header, sizeof header);
+    engine.step(now());
+    fabric.lane.in.push(sent.data(), 50);
+    CHECK(memory == std::string(50, 's') + std::string(50, ' '));
+    if (leaves) {
+      engine.request_leave();
+    } else {
+      engine.request_abort();
+    }
+    run();
+    CHECK(withdrawals == 1);
+    CHECK(receive->is_done);
+    CHECK(receive->outcome.code == StatusCode::kShutdown);
+  }
 }
 
 TEST_CASE("for whom the others waited is told at the end, of a job that fails too") {

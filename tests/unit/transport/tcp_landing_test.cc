@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <random>
 #include <string>
 #include <string_view>
@@ -15,6 +16,15 @@
 #include "runtime/collective/piece_stream.h"
 #include "runtime/transport/tcp/tcp_link.h"
 #include "tests/unit/transport/linked_ends.h"
+
+namespace {
+thread_local bool is_memory_short = false;
+}
+
+// What a link asks for where it may not throw.
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return is_memory_short ? nullptr : ::operator new[](size);
+}
 
 namespace hv::runtime {
 namespace {
@@ -140,6 +150,20 @@ TEST_CASE("what was withdrawn after a part was taken is read on from there") {
     lane.consume(lane.readable().size());
   }
   CHECK(rest == other + "behind");
+}
+
+TEST_CASE("what cannot be kept for want of memory ends the connection, in words") {
+  RawPeer peer;
+  Channel& lane = peer.link.channel(2);
+  Wanted wanted(16);
+  CHECK(lane.receive(wanted.at(0), 16) == 0);
+  peer.say_on_lane_2(0, "abc");
+  is_memory_short = true;
+  lane.withdraw();
+  is_memory_short = false;
+  CHECK(peer.link.state() == PeerState::kSuspect);
+  CHECK(peer.link.words() == "was cut off: no memory for what it had sent");
+  CHECK(lane.readable().empty());
 }
 
 TEST_CASE("memory that cannot be written to is no fault of the peer") {
