@@ -7,7 +7,8 @@
 //      first word tells a remote rank the same. When all heads are read, the caller makes room.
 //   2. inside the host: a rank's blocks hold what it has for its local peers, one after the other,
 //      beginning with the next local rank, so that not all read or write the same rank's part at
-//      once. Each copies its part of every block out; raise Done.
+//      once. Each copies its part of every block out; raise Done. Where all of it fits behind the
+//      head, it lies there, and nobody waits a second time.
 //   3. between hosts: the first bytes together with the head, the others straight from the input
 //   into the peer's channel, and from there to the output.
 //   4. what a rank has for itself it copies once.
@@ -83,6 +84,7 @@ class AlltoallStreams : public RingCollective {
   struct Slice {
     std::size_t begin = 0;  // in a local peer's stream
     std::size_t size = 0;
+    bool is_behind_head = false;
   };
 
   bool step() override {
@@ -154,25 +156,33 @@ class AlltoallStreams : public RingCollective {
   // Block 0 is the head; behind it come this rank's own blocks, and nothing.
   bool copy_in_next() {
     if (in_ == blocks() || !is_slot_free(in_)) return false;
+    const std::size_t slot_bytes = host_.slot_bytes();
+    const bool is_together = fits_behind_head(stream_bytes_);
     if (in_ == 0) {
       std::vector<std::int64_t> head;
       for (int local = 0; local < locals_; ++local) head.push_back(split(local_rank(local)));
-      std::memcpy(slot(me_, 0), head.data(), head.size() * sizeof head[0]);
+      std::memcpy(slot(me_, 0), head.data(), head_bytes());
+      if (is_together) copy_stream(0, stream_bytes_, slot(me_, 0) + head_bytes());
     } else {
-      const std::size_t slot_bytes = host_.slot_bytes();
       const std::size_t from = static_cast<std::size_t>(in_ - 1) * slot_bytes;
-      std::byte* to = slot(me_, in_);
-      count_copied(std::min(stream_bytes_ - from, slot_bytes));
-      walk_.visit(from, std::min(stream_bytes_ - from, slot_bytes),
-                  [&](const std::byte* input, std::byte*, std::size_t size) {
-                    setup_.kernels.copy(to, input, size);
-                    to += size;
-                  });
+      copy_stream(from, std::min(stream_bytes_ - from, slot_bytes), slot(me_, in_));
     }
     ++in_;
-    if (in_ == 1 + blocks_for(stream_bytes_, host_.slot_bytes())) in_ = blocks();
+    if (is_together || in_ == 1 + blocks_for(stream_bytes_, slot_bytes)) in_ = blocks();
     raise(Flag::kReady, in_);
     return true;
+  }
+
+  std::size_t head_bytes() const { return static_cast<std::size_t>(locals_) * kWordBytes; }
+  bool fits_behind_head(std::size_t stream_bytes) const {
+    return stream_bytes <= host_.slot_bytes() - head_bytes();
+  }
+  void copy_stream(std::size_t from, std::size_t bytes, std::byte* to) {
+    count_copied(bytes);
+    walk_.visit(from, bytes, [&](const std::byte* input, std::byte*, std::size_t size) {
+      setup_.kernels.copy(to, input, size);
+      to += size;
+    });
   }
 
   bool read_heads() {
@@ -200,15 +210,26 @@ class AlltoallStreams : public RingCollective {
   void read_local_head(int local) {
     // Read once: what is checked later must be what was used here.
     std::vector<std::int64_t> head(static_cast<std::size_t>(locals_));
-    std::memcpy(head.data(), slot(local, 0), head.size() * sizeof head[0]);
-    const std::int64_t mine = head[static_cast<std::size_t>(me_)];
+    std::memcpy(head.data(), slot(local, 0), head_bytes());
+    const auto rank = static_cast<std::size_t>(local_rank(local));
+    const std::int64_t most = setup_.request.counts_by_rank[rank];
+    for (const std::int64_t count : head) {
+      if (count >= 0 && count <= most) continue;
+      received_[rank] = count;  // make_room() refuses it
+      return;
+    }
+    received_[rank] = head[static_cast<std::size_t>(me_)];
     Slice& slice = slices_[static_cast<std::size_t>(local)];
-    for (int at = (local + 1) % locals_; at != me_; at = (at + 1) % locals_)
-      slice.begin += static_cast<std::size_t>(head[static_cast<std::size_t>(at)]) * row_bytes_;
-    slice.size = static_cast<std::size_t>(mine) * row_bytes_;
-    received_[static_cast<std::size_t>(local_rank(local))] = mine;
-    longest_slice_end_ =
-        std::max(longest_slice_end_, slice.size > 0 ? slice.begin + slice.size : 0);
+    std::size_t stream_bytes = 0;
+    for (int distance = 1; distance < locals_; ++distance) {
+      const int at = (local + distance) % locals_;
+      const auto bytes = static_cast<std::size_t>(head[static_cast<std::size_t>(at)]) * row_bytes_;
+      if (at == me_) slice = {stream_bytes, bytes};
+      stream_bytes += bytes;
+    }
+    slice.is_behind_head = fits_behind_head(stream_bytes);
+    if (slice.size > 0 && !slice.is_behind_head)
+      longest_slice_end_ = std::max(longest_slice_end_, slice.begin + slice.size);
   }
 
   bool make_room() {
@@ -234,6 +255,12 @@ class AlltoallStreams : public RingCollective {
     output_starts_ = starts_of(received_, row_bytes_);
     const int self = setup_.plane.topology().rank;
     if (bytes_to(self) > 0) std::memcpy(output_from(self), input_for(self), bytes_to(self));
+    for (int local = 0; local < locals_; ++local) {
+      const Slice& slice = slices_[static_cast<std::size_t>(local)];
+      if (!slice.is_behind_head || slice.size == 0) continue;
+      setup_.kernels.copy(output_from(local_rank(local)),
+                          slot(local, 0) + head_bytes() + slice.begin, slice.size);
+    }
     raise_done(1);
     return true;
   }
@@ -251,8 +278,8 @@ class AlltoallStreams : public RingCollective {
     const std::size_t block_begin = static_cast<std::size_t>(done_ - 1) * slot_bytes;
     const std::size_t block_end = block_begin + slot_bytes;
     for (int local = 0; local < locals_; ++local) {
-      if (local == me_) continue;
       const Slice& slice = slices_[static_cast<std::size_t>(local)];
+      if (local == me_ || slice.is_behind_head) continue;
       const std::size_t begin = std::max(slice.begin, block_begin);
       const std::size_t end = std::min(slice.begin + slice.size, block_end);
       if (begin >= end) continue;

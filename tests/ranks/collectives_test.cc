@@ -186,6 +186,26 @@ TEST_CASE("alltoall hands every part to its rank, whatever the splits") {
   }
 }
 
+// Behind the head, or in blocks of their own: each rank by itself.
+TEST_CASE("alltoall hands over what just fits behind its head, and what just does not") {
+  for (const int ranks : {2, 3, 5}) {
+    CAPTURE(ranks);
+    const std::int64_t room =
+        static_cast<std::int64_t>(many_blocks().config.slot_bytes) - 8 * ranks;
+    run_ranks({ranks}, many_blocks(), [room](RankContext& context) {
+      for (std::int64_t beyond = -2; beyond <= 2; ++beyond) {
+        Splits splits;
+        for (int rank = 0; rank < context.size; ++rank) {
+          auto& row = splits.emplace_back(static_cast<std::size_t>(context.size), 1);
+          const std::int64_t others = context.size - 2, own_beyond = rank % 2 ? beyond : -beyond;
+          row[static_cast<std::size_t>((rank + 1) % context.size)] = room - others + own_beyond;
+        }
+        run_and_verify(context, make_alltoall(context, ElementType::kUint8, splits, 1, 7));
+      }
+    });
+  }
+}
+
 TEST_CASE("no rank leaves a barrier before all have come") {
   for (const JobShape& shape : all_shapes()) {
     CAPTURE(name_of(shape));
