@@ -55,6 +55,9 @@ class Answers:
 
     def __init__(self, streams):
         self._kept = {stream.fileno(): b"" for stream in streams}
+        self._poll = select.poll()  # select() takes no descriptor above 1,023
+        for stream in self._kept:
+            self._poll.register(stream, select.POLLIN)
 
     def to(self, number, seconds):
         """The first answer of any rank to this question, as a dict; one with "error" when none comes."""
@@ -69,11 +72,11 @@ class Answers:
                         return answer
                     break
             else:
-                ready, _, _ = select.select(list(self._kept), [], [], max(0, deadline - time.monotonic()))
-                said = os.read(ready[0], 1 << 16) if ready else b""
+                ready = self._poll.poll(1000 * max(0, deadline - time.monotonic()))
+                said = os.read(ready[0][0], 1 << 16) if ready else b""
                 if not said:
                     return {"error": "a rank has ended" if ready else "no answer"}
-                self._kept[ready[0]] += said
+                self._kept[ready[0][0]] += said
 
 
 def _answer_in(line):

@@ -1,6 +1,9 @@
 """How PyTorch's ranks are asked, without PyTorch. SPDX-License-Identifier: Apache-2.0"""
 
+import fcntl
+import os
 import pathlib
+import resource
 import subprocess
 import sys
 
@@ -113,3 +116,20 @@ def test_ranks_that_have_started_end_when_another_cannot_start(monkeypatch, tmp_
         pass
     assert started[0].returncode is not None
     assert not list(tmp_path.iterdir())
+
+
+def test_answers_come_over_any_descriptor():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        reader, writer = os.pipe()
+        high = fcntl.fcntl(reader, fcntl.F_DUPFD, 2000)  # more than select() takes
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with open(reader, "rb"), open(high, "rb") as stream, open(writer, "wb", buffering=0) as answer:
+        answers = gloo.Answers([stream])
+        answer.write(b'{"number": 1, "figures": []}\n')
+        assert answers.to(1, 10) == {"number": 1, "figures": []}
+        assert answers.to(2, 0) == {"error": "no answer"}
+        answer.close()
+        assert answers.to(2, 10) == {"error": "a rank has ended"}

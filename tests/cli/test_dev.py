@@ -152,3 +152,12 @@ def test_a_build_with_nothing_to_do_says_only_where_it_lies(copy):
               **stand_in("cmake", "[ $1 = --preset ] || printf '[0/2] Re-checking globbed directories...\\nninja: no work to do.\\n'")}
     done = copy("build", **silent)
     assert (done.returncode, done.stderr) == (0, "dev: built build/release/bin/hvrun\n")
+
+
+@pytest.mark.parametrize("words", [["--list"], ["--plot-from", "/dev/null"], ["--plot-from=/dev/null"]])
+def test_what_only_tells_of_benchmarks_disturbs_none_that_runs(tmp_path, words):
+    built = tmp_path / "built"
+    done = dev("bench", *words, **stand_in("dpkg-query", "printf installed"), **stand_in("cmake", f"echo built >{built}; return 1"))
+    assert done.returncode == 0, done.stderr
+    assert ("allreduce-64m" in done.stdout) == (words == ["--list"])
+    assert not built.exists()

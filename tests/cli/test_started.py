@@ -2,10 +2,12 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import gc
+import os
 import subprocess
 
 from harness import started
-from harness.running import Running
+from harness.running import Running, run
 
 COMPLAINS_AND_STAYS = ["sh", "-c", "echo no >&2; echo there; exec tail -f /dev/null"]
 
@@ -25,3 +27,11 @@ def test_so_is_what_a_program_with_files_wrote_unless_the_test_had_its_result():
     ends = Running(["true"])
     ends.wait(10)
     assert ends.words() == ""
+
+
+def test_a_program_whose_result_was_told_keeps_no_files_open():
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        assert run(["echo", "word"]).out == "word\n"
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -117,6 +117,8 @@ class Running:
     def __exit__(self, *_):
         self.kill()
         self.process.wait()
+        if self._is_told:
+            started.forget(self)
 
 
 def _contents(file):
