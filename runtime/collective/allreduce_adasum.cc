@@ -181,8 +181,7 @@ class AllreduceAdasum : public RingCollective {
   bool receive_from_channel() {
     if (received_ == padded(plan_.total_bytes)) return false;
     const auto outcome = receiver_->step(incoming(), plan_.total_bytes);
-    const bool is_whole = outcome == Receiver::Outcome::kWhole;
-    received_ = is_whole ? padded(plan_.total_bytes) : receiver_->position();
+    received_ = receiver_->position();
     return outcome != Receiver::Outcome::kNothing;
   }
 

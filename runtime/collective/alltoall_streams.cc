@@ -59,7 +59,9 @@ class AlltoallStreams : public RingCollective {
         slices_(static_cast<std::size_t>(locals_)) {
     for (const Segment& part : stream_) stream_bytes_ += static_cast<std::size_t>(part.count);
     const Topology& topology = setup_.plane.topology();
-    for (int peer = 0; peer < topology.size; ++peer) {
+    // Beginning with the next, so that not all send to the same rank at once.
+    for (int distance = 1; distance < topology.size; ++distance) {
+      const int peer = (topology.rank + distance) % topology.size;
       if (topology.host_of[static_cast<std::size_t>(peer)] !=
           topology.host_of[static_cast<std::size_t>(topology.rank)])
         remotes_.emplace_back(peer, setup_.plane.channel(peer, data_lane(this->ring(), 0)));

@@ -3,6 +3,7 @@
 //
 // For each share: 1. send it to the H-1 others; 2. fold theirs into it as they arrive, in host
 // order. The fold overwrites the share, so it waits until the share has gone out to everybody.
+#include <algorithm>
 #include <deque>
 
 #include "runtime/collective/cross_stage.h"
@@ -15,7 +16,11 @@ class CrossExchange : public CrossStage {
  public:
   explicit CrossExchange(const CrossTerms& terms)
       : folder_(terms, channels(terms), host_index(terms.plane.topology())) {
-    for (Channel* channel : channels(terms))
+    // Beginning with the next host, so that not all send to the same one at once.
+    std::vector<Channel*> targets = channels(terms);
+    std::rotate(targets.begin(), targets.begin() + host_index(terms.plane.topology()),
+                targets.end());
+    for (Channel* channel : targets)
       if (channel != nullptr) senders_.emplace_back(*channel);
   }
 

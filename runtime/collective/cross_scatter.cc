@@ -45,8 +45,9 @@ class CrossScatter : public CrossStage {
 
   bool step() override {
     bool moved = false;
-    for (int host = 0; host < hosts_; ++host) {
-      if (host == me_) continue;
+    // Beginning with the next host, so that not all send to the same one at once.
+    for (int distance = 1; distance < hosts_; ++distance) {
+      const int host = (me_ + distance) % hosts_;
       moved |= scatter_out_[static_cast<std::size_t>(host)].step();
       moved |= gather_out_[static_cast<std::size_t>(host)].step();
     }

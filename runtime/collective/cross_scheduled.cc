@@ -89,11 +89,10 @@ class Track {
   }
 
   bool receive_copy(const CrossStep& now) {
-    const std::size_t due = padded(now.in.size);
-    if (received_ == due) return false;
+    if (received_ == padded(now.in.size)) return false;
     if (!copier_) copier_.emplace(channel(now.from));
     const auto outcome = copier_->step(shares_.front().at + now.in.begin, now.in.size);
-    received_ = outcome == Receiver::Outcome::kWhole ? due : copier_->position();
+    received_ = copier_->position();
     return outcome != Receiver::Outcome::kNothing;
   }
 

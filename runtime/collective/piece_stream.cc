@@ -37,8 +37,9 @@ bool Sender::step() {
 }
 
 Receiver::Outcome Receiver::step(std::byte* into, std::size_t bytes) {
-  const std::size_t before = position_, due = padded(bytes);
+  if (!is_under_way_) position_ = 0;
   is_under_way_ = true;
+  const std::size_t before = position_, due = padded(bytes);
   if (position_ < bytes) position_ += channel_->receive(into + position_, bytes - position_);
   while (position_ >= bytes && position_ < due) {
     const std::size_t padding = std::min(due - position_, channel_->readable().size());
@@ -47,7 +48,6 @@ Receiver::Outcome Receiver::step(std::byte* into, std::size_t bytes) {
     position_ += padding;
   }
   if (position_ < due) return position_ > before ? Outcome::kSome : Outcome::kNothing;
-  position_ = 0;
   is_under_way_ = false;
   return Outcome::kWhole;
 }

@@ -51,7 +51,7 @@ class Receiver {
   // first call until kWhole the memory is the channel's to write to. A piece of none is whole at
   // once.
   Outcome step(std::byte* into, std::size_t bytes);
-  // Bytes of the piece that have come, padding included.
+  // Bytes of the piece that have come, padding included; of the last one until the next begins.
   std::size_t position() const { return position_; }
 
  private:

@@ -65,8 +65,10 @@ class ReducescatterPieces : public RingCollective {
     for (const std::vector<Segment>& share : shares_)
       in_walks_.emplace_back(share, element_bytes());
     const Topology& topology = setup_.plane.topology();
-    for (int owner = 0; owner < topology.size; ++owner) {
-      if (carriers_.carrier_of[static_cast<std::size_t>(owner)] != me_ || owner == rank()) continue;
+    // Beginning with the next, so that not all send to the same rank at once.
+    for (int distance = 1; distance < topology.size; ++distance) {
+      const int owner = (rank() + distance) % topology.size;
+      if (carriers_.carrier_of[static_cast<std::size_t>(owner)] != me_) continue;
       carried_.push_back({owner, Sender(setup_.plane.channel(owner, data_lane(this->ring(), 0)))});
     }
     if (!carriers_.remote_carriers.empty()) make_folder();

@@ -31,6 +31,12 @@ inline std::vector<ForkGuardedFd> alone(int fd) {
   return streams;
 }
 
+inline std::vector<ForkGuardedFd> both(int one, int two) {
+  std::vector<ForkGuardedFd> streams = alone(one);
+  streams.push_back(guarded(two));
+  return streams;
+}
+
 // A frame's head, as the peer sends it.
 inline std::vector<unsigned char> head(unsigned char kind, unsigned lane, std::uint32_t length,
                                        std::uint64_t position = 0) {

@@ -103,9 +103,7 @@ TEST_CASE("memory that was withdrawn is written to no more, and nothing that it 
 TEST_CASE("bytes that come a second time, once they were taken, land nowhere") {
   for (const std::string first_piece : {"abcd", "ab"}) {  // all of the other frame, and a part
     Ends one, two;
-    std::vector<ForkGuardedFd> streams = alone(one.fds[0]);
-    streams.push_back(guarded(two.fds[0]));
-    TcpLink link(std::move(streams));
+    TcpLink link(both(one.fds[0], two.fds[0]));
     const UniqueFd first(one.fds[1]), second(two.fds[1]);
     const auto say = [&](const UniqueFd& peer, int stream, const std::string& bytes) {
       REQUIRE(::send(peer.get(), bytes.data(), bytes.size(), 0) ==
@@ -254,7 +252,7 @@ TEST_CASE(
   Channel &to = left.channel(5), &from = right.channel(5);
   std::mt19937 random(13);
   std::string sent, received;
-  std::size_t landings = 0;  // bytes that lay in their place before anybody asked
+  std::size_t landings = 0;  // how often bytes lay in their place before anybody asked
   const auto pass = [&] {
     std::string bytes(std::min<std::size_t>(random() % 300'000, to.writable()), ' ');
     for (char& byte : bytes) byte = static_cast<char>(random());

@@ -410,9 +410,7 @@ TEST_CASE(
 
 TEST_CASE("a peer with several streams has left once it has said so on each") {
   Ends one, two;
-  std::vector<ForkGuardedFd> streams = alone(one.fds[0]);
-  streams.push_back(guarded(two.fds[0]));
-  TcpLink link(std::move(streams));
+  TcpLink link(both(one.fds[0], two.fds[0]));
   const UniqueFd first(one.fds[1]);
   UniqueFd second(two.fds[1]);
   const auto goodbye = head(3, 0, 0);
