@@ -33,6 +33,7 @@ class Net:
     ranks_each: int
     speed: str  # "", "1g" or "100m"
     sizes: tuple
+    large_sizes: tuple = ()  # a call takes a second and more, a row up to an hour
 
     @property
     def ranks(self):
@@ -48,11 +49,13 @@ class Net:
         return [f"node{number}" for number in range(1, self.hosts + 1)]
 
 
-# Large tensors only where a call of them takes less than about a second.
-NETS = [Net(f"net-{speed + '-' if speed else ''}{hosts}x{each}", hosts, each, speed, sizes)
-        for speed, sizes in (("", (4, 64 * KIB, MIB, 16 * MIB, 64 * MIB)), ("1g", (4, 64 * KIB, MIB, 16 * MIB)),
-                             ("100m", (4, 64 * KIB, MIB)))
+NETS = [Net(f"net-{speed + '-' if speed else ''}{hosts}x{each}", hosts, each, speed, sizes, large_sizes)
+        for speed, sizes, large_sizes in (("", (4, 64 * KIB, MIB, 16 * MIB, 64 * MIB), ()),
+                                          ("1g", (4, 64 * KIB, MIB, 16 * MIB), (64 * MIB,)),
+                                          ("100m", (4, 64 * KIB, MIB), (16 * MIB, 64 * MIB)))
         for hosts, each in ((3, 1), (2, 2))]
+# More hosts than take the same algorithms with HVRUN_DETERMINISTIC=1 and without.
+FIVE_HOSTS = Net("net-5x1", 5, 1, "", (16 * KIB,))
 
 
 class MadeHosts:
@@ -122,10 +125,11 @@ def host_list(net):
     return ",".join(f"{name}:{net.ranks_each}" for name in net.names)
 
 
-def ours(bench, net, program):
+def ours(bench, net, program, settings=()):
+    """settings: NAME=VALUE of the ranks' environment."""
     def words(operations, sizes):
-        return [bench.hvrun, "-H", host_list(net), "--no-label", bench.program(program), "--op", operations, "--sizes", sizes,
-                "--json", "--budget", str(BUDGET_S)]
+        return [bench.hvrun, "-H", host_list(net), "--no-label", *(word for setting in settings for word in ("-x", setting)),
+                bench.program(program), "--op", operations, "--sizes", sizes, "--json", "--budget", str(BUDGET_S)]
 
     return Program(words, lambda command: hosts_of(bench, net).run(command))
 
@@ -164,6 +168,13 @@ def beside_mpi(net, operation):
 
     return Sweep(f"collective layer, {operation}, {net.text}", "OpenMPI", candidates, most_rounds=LEAST_ROUNDS, tries=1,
                  watch=lambda bench: watched(bench, net))
+
+
+def beside_itself(net, operation, settings):
+    def candidates(bench):
+        return [(ours(bench, net, "bench_engine", settings), ours(bench, net, "bench_engine"))]
+
+    return Sweep(f"with {' '.join(settings)}, {operation}, {net.text}", "hvrun without", candidates, most_rounds=LEAST_ROUNDS, tries=1)
 
 
 def beside_gloo(net, operation):

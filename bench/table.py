@@ -15,6 +15,7 @@ from rounds import (Rule, at_least_times_faster, at_most, at_most_larger_of, at_
 from sweep import Sweep
 
 KIB, MIB = 1 << 10, 1 << 20
+LARGE = "large-"  # groups that are measured when they are named only
 OPERATIONS = ("allreduce", "allgather", "broadcast", "alltoall", "reducescatter")
 LAYER_SIZES = (4, KIB, 16 * KIB, 64 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB)
 GLOO_SIZES = (4, KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB)
@@ -57,7 +58,7 @@ def layer_rule(operation, size, ranks, in_host=True):
         if ranks > 2:
             return at_most_times(1)
         return at_least_times_faster(2.5 if size == 64 * MIB else 2)
-    return at_most_times(1.3 if ranks == 4 else 1.1)
+    return at_most_times(1.3 if ranks == 4 and not collective.ranks_fit(ranks) else 1.1)
 
 
 def layer_rows():
@@ -90,6 +91,9 @@ def engine_rows():
                   at_most_times(1.5) if model == "resnet50" else reported(), engine.step_beside_one_buffer(model), "engine")
         yield Row(f"{model}-shared", f"the same step of {text} in memory from hvrun_alloc, beside memory of the program's own",
                   at_most_times(1), engine.step_beside_itself(model, options=["--shared"]), "engine")
+    yield Row("resnet50-4-ranks", f"one step of {MODELS['resnet50']} through the engine, 4 ranks, beside DDP's exchange over Gloo",
+              at_most_times(1), group="engine", sweep=engine.step_beside_ddp("resnet50", 4), point=engine.STEP,
+              recorded=recorded.step("resnet50", 4))
     yield Row("resnet50-deterministic", f"one step of {MODELS['resnet50']} with HVRUN_DETERMINISTIC=1, beside that without",
               reported(), engine.step_beside_itself("resnet50", settings=["HVRUN_DETERMINISTIC=1"]), "engine")
     yield Row("stalled-set", "4-byte allreduce in one process set while one of its ranks waits in another, beside that before",
@@ -109,15 +113,27 @@ def gloo_rows():
                           recorded=recorded.allreduce(ranks, size) if operation == "allreduce" else "")
 
 
+def rows_of_net(net, group, sizes):
+    for peer, beside in (("mpi", network.beside_mpi), ("gloo", network.beside_gloo)):
+        for operation in OPERATIONS:
+            sweep = beside(net, operation)
+            for size in sizes:
+                rule = layer_rule(operation, size, net.ranks, in_host=False) if peer == "mpi" else at_most_times(1)
+                yield Row(f"{group}-{peer}-{operation}-{size_name(size)}", f"{operation} of {size} B, {net.text}",
+                          rule, group=group, sweep=sweep, point=(operation, size))
+
+
 def network_rows():
     for net in network.NETS:
-        for peer, beside in (("mpi", network.beside_mpi), ("gloo", network.beside_gloo)):
-            for operation in OPERATIONS:
-                sweep = beside(net, operation)
-                for size in net.sizes:
-                    rule = layer_rule(operation, size, net.ranks, in_host=False) if peer == "mpi" else at_most_times(1)
-                    yield Row(f"{net.name}-{peer}-{operation}-{size_name(size)}", f"{operation} of {size} B, {net.text}",
-                              rule, group=net.name, sweep=sweep, point=(operation, size))
+        yield from rows_of_net(net, net.name, net.sizes)
+    five, operation, settings = network.FIVE_HOSTS, "allreduce", ["HVRUN_DETERMINISTIC=1"]
+    sweep = network.beside_itself(five, operation, settings)
+    for size in five.sizes:
+        yield Row(f"{five.name}-deterministic-{size_name(size)}",
+                  f"{operation} of {size} B with {settings[0]}, {five.text}, beside that without", reported(), group=five.name,
+                  sweep=sweep, point=(operation, size))
+    for net in network.NETS:
+        yield from rows_of_net(net, LARGE + net.name, net.large_sizes)
 
 
 def negotiation_rows():
@@ -135,7 +151,8 @@ ROWS = [
     Row("logs-large", "2 x 1 million labelled lines to a file, 32 KiB writes, beside mpirun --tag-output",
         at_least_times_faster(4), logs.beside_mpirun, "logs"),
     Row("logs-lines", "the same, one write a line, beside two bare pipes into cat", at_most_times(1.2), logs.beside_bare_pipes, "logs"),
-    Row("agents-1024", "1,024 agents on this machine, through the tree", at_most(15, "s"), group="launch"),
+    Row("agents-1024", "1,024 agents on this machine, through a tree of agents, hvrun itself at most 150 MiB", at_most(15, "s"),
+        group="launch"),
     *engine_rows(),
     *negotiation_rows(),
     *layer_rows(),
@@ -147,11 +164,12 @@ ROWS = [
 def chosen(words, rows=None):
     """The rows that words name. ValueError: none does.
 
-    A word is a group's name, else a row's, else the beginning of either: 'engine' is the whole group.
+    A word is a group's name, else a row's, else the beginning of either: 'engine' is the whole group. No word: all but
+    what takes hours.
     """
     rows = ROWS if rows is None else rows
     if not words:
-        return list(rows)
+        return [row for row in rows if not row.group.startswith(LARGE)]
     names = set()
     for word in words:
         some = ([row.name for row in rows if row.group == word] or [row.name for row in rows if row.name == word]

@@ -9,6 +9,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 
+import collective  # noqa: E402
 import engine  # noqa: E402
 import plot  # noqa: E402
 import recorded  # noqa: E402
@@ -34,7 +35,7 @@ def test_every_row_has_a_name_of_its_own_and_a_group():
 @pytest.mark.parametrize("words, names", [
     (["engine-4"], ["engine-4"]),  # and not engine-4-4
     (["resnet50", "launch-2"], ["launch-2", "resnet50"]),
-    (["resnet50-"], ["resnet50-flat", "resnet50-shared", "resnet50-deterministic"])])
+    (["resnet50-"], ["resnet50-flat", "resnet50-shared", "resnet50-4-ranks", "resnet50-deterministic"])])
 def test_a_whole_name_is_one_row_and_a_beginning_several(words, names):
     assert {row.name for row in table.chosen(words)} == set(names)
 
@@ -49,7 +50,13 @@ def test_a_group_stands_for_its_rows_and_nonsense_for_none():
     assert {row.group for row in table.chosen(["collective"])} == {"collective-2", "collective-4"}
     with pytest.raises(ValueError, match="nonsense"):
         table.chosen(["launch", "nonsense"])
-    assert table.chosen([]) == table.ROWS
+
+
+def test_what_takes_hours_is_measured_when_it_is_named():
+    everything, large = table.chosen([]), table.chosen(["large"])
+    assert len(everything) + len(large) == len(table.ROWS) and not set(everything) & set(large)
+    assert {row.point[1] for row in large if "-1g-" in row.group} == {64 * MIB}
+    assert {row.point[1] for row in large if "-100m-" in row.group} == {16 * MIB, 64 * MIB}
 
 
 @pytest.mark.parametrize("operation, size, ranks, ours, peer, holds", [
@@ -60,9 +67,16 @@ def test_a_group_stands_for_its_rows_and_nonsense_for_none():
     ("allreduce", 64 * KIB, 4, 1.3, 1, True), ("allreduce", MIB, 4, 1.01, 1, False),
     ("allgather", 4, 4, 13, 10, True), ("allgather", 4, 4, 13.1, 10, False), ("allgather", 4, 2, 3.5, 0.5, True),
     ("broadcast", 64 * KIB, 2, 1.2, 1, False), ("broadcast", 64 * MIB, 4, 1.3, 1, True), ("broadcast", 64 * MIB, 4, 1.4, 1, False)])
-def test_limits_beside_openmpi_are_those_of_the_budget(operation, size, ranks, ours, peer, holds):
+def test_limits_beside_openmpi_are_those_of_the_budget(monkeypatch, operation, size, ranks, ours, peer, holds):
+    monkeypatch.setattr(collective.programs, "usable_cores", lambda: 2)
     rule = table.layer_rule(operation, size, ranks)
     assert rule.holds(rule.figure(ours, peer)) is holds
+
+
+def test_four_ranks_with_cores_of_their_own_have_the_narrow_limit(monkeypatch):
+    monkeypatch.setattr(collective.programs, "usable_cores", lambda: 4)
+    rule = table.layer_rule("broadcast", 64 * MIB, 4)
+    assert rule.holds(rule.figure(1.1, 1)) and not rule.holds(rule.figure(1.2, 1))
 
 
 @pytest.mark.parametrize("model, tensors, elements", [
