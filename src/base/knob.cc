@@ -98,7 +98,8 @@ KnobValue KnobReader::value(const char* name) const {
     if (!is_off) malformed(knob, {off, knob.off_switch}, "0 or 1");
     if (*is_off) return {"0", knob.off_switch};
   }
-  if (const std::string other = set(knob.alias); !other.empty()) return {other, knob.alias};
+  if (const std::string other = set(knob.alias); !other.empty() && other != knob.alias_default)
+    return {other, knob.alias};
   return {knob.default_text, "default"};
 }
 

@@ -32,6 +32,7 @@ struct Knob {
   const char* form = "";
   // "HOROVOD_STALL_CHECK_DISABLE": where that says yes and name is unset, the value is 0.
   const char* off_switch = "";
+  const char* alias_default = "";  // "DYNAMIC": the alias's word for what stays at its default
 };
 
 struct KnobValue {

@@ -221,8 +221,10 @@ std::string algorithms_text(const std::vector<AlgorithmWish>& wishes) {
   }
   return text +
          "\nThe first line that fits a collective is taken. cross: what an allreduce does between "
-         "hosts, by the bytes of a lane's share.\n* Neither of 16-bit floats nor with "
-         "HVRUN_DETERMINISTIC=1, unless HVRUN_ALGORITHM asks for it.\n";
+         "hosts, by the bytes of a lane's share.\n"
+         "* Neither of 16-bit floats nor with HVRUN_DETERMINISTIC=1, unless HVRUN_ALGORITHM asks.\n"
+         "inplace: in memory from hvrun_alloc; else the way of direct or shares is taken.\n"
+         "Limits for more than four hosts are reckoned, as docs/algorithms.md says.\n";
 }
 
 }  // namespace hv

@@ -14,6 +14,22 @@ def described(text):
     return set(re.findall(r"^\| (\w+) \| `(\w+)` \|", text, re.MULTILINE))
 
 
+def limits_in_code(text):
+    """{(collective, algorithm): its limits in bytes}: those that the contract's table has."""
+    limits = {}
+    for collective, name, row in re.findall(r'^ *\{"(\w+)",\s+"(\w+)",\s+"([^;]*?)FoldOrder', text, re.MULTILINE):
+        limits.setdefault((collective, name), set()).update(int(number) << int(shift)
+                                                            for number, shift in re.findall(r"(\d+) << (\d+)", row))
+    return limits
+
+
+def limits_in_page(text):
+    """The same of a page's tables: all sizes in the column that says when."""
+    units = {"KiB": 10, "MiB": 20}
+    return {(collective, name): {int(number) << units[unit] for number, unit in re.findall(r"(\d+) ([KM]iB)", when)}
+            for collective, name, when in re.findall(r"^\| (\w+) \| `(\w+)` \|([^|]*)\|", text, re.MULTILINE)}
+
+
 def broken_links(path, text, exists):
     """Relative links of a Markdown page to what is not there."""
     folder = path.rpartition("/")[0]
@@ -33,6 +49,17 @@ def test_every_algorithm_is_described_and_the_other_way_round():
 def test_a_missing_algorithm_shows():
     assert registered('      {"barrier", "x", "always",') == {("barrier", "x")}
     assert described("| barrier | `y` | always |\n| text | z |\n") == {("barrier", "y")}
+
+
+def test_limits_of_algorithms_are_those_of_the_table():
+    in_code = limits_in_code(tree.read("src/contract/algorithms.cc"))
+    assert in_code[("allreduce", "direct")] == {1 << 20, 16 << 10}
+    assert in_code == limits_in_page(tree.read("docs/algorithms.md"))
+
+
+def test_another_limit_shows():
+    assert limits_in_code('  {"barrier", "x", "always", kLeast, {1, 1}, 4 << 10, FoldOrder::kRank},') == {("barrier", "x"): {4096}}
+    assert limits_in_page("| barrier | `x` | up to 8 KiB | 4 MiB |\n") == {("barrier", "x"): {8192}}
 
 
 def test_no_page_links_to_what_is_not_there():

@@ -146,6 +146,13 @@ TEST_CASE("each of Horovod's common variables leads to what it says") {
         7);
 }
 
+TEST_CASE("Horovod's word for a timeline that the program will start is no file's name") {
+  const hv::Environment environment = with("HOROVOD_TIMELINE", "DYNAMIC");
+  const hv::KnobReader knobs(hv::runtime_knobs(), environment);
+  CHECK(knobs.text("HVRUN_TIMELINE").empty());
+  CHECK(knobs.value("HVRUN_TIMELINE").origin == "default");
+}
+
 TEST_CASE("the runtime's limits hold at their edges") {
   const std::pair<const char*, const char*> good[] = {
       {"HVRUN_CACHE_CAPACITY", "0"},   {"HVRUN_CACHE_CAPACITY", "1048576"},
