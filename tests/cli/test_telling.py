@@ -3,10 +3,12 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import re
+import subprocess
 
 import pytest
 
-from launching import run, two_hosts
+from harness import programs
+from launching import run, start, two_hosts
 
 PHASES = ["agents answer", "hosts are set up", "addresses are chosen", "ranks run", "ended"]
 GROUPS = {
@@ -74,3 +76,21 @@ def test_help_has_every_group_with_its_options(hvrun):
     for group, expected in GROUPS.items():
         assert [names for names in found[group] if not set(names) & set(expected)] == []
         assert len(found[group]) == len(expected)
+
+
+WAITED = re.compile(rb"tensors waited (\d+\.\d) s of \d+\.\d s for the last rank to have them: rank 0 (\d+\.\d) s")
+WORTH_A_WORD_S = 5.0  # in all, at a job's end
+
+
+def test_a_rank_that_the_others_waited_for_is_named_at_the_end_of_the_job(hvrun):
+    """Rank 0 goes on when what hvrun has told of it so far is enough; what comes after is the end's word."""
+    late_rank = str(programs.hvrun_folder() / "c_late_rank")
+    job = start(hvrun, "-np", "2", "--stdin", late_rank, stdin=subprocess.PIPE, HVRUN_STRAGGLER_SECONDS="0.5")
+    told = 0.0
+    while told < WORTH_A_WORD_S + 0.1:  # each is rounded
+        line = job.stderr.readline()
+        assert line, "the job has ended"
+        told += float(WAITED.search(line)[1])
+    _, err = job.communicate(b"\n", timeout=30)
+    last = WAITED.findall(err)[-1]
+    assert job.returncode == 0 and min(map(float, last)) >= WORTH_A_WORD_S, err

@@ -13,10 +13,11 @@ SEED = 1
 TOO_SLOW_S = 120
 
 
-@pytest.fixture(scope="module")
-def sums():
-    """Programs that check their results themselves."""
-    return [str(programs.hvrun_folder() / name) for name in ("c_ranks_test", "c_operations_test")]
+# Programs that check their results themselves; the last sends and receives alone.
+MANY_MEETINGS = "c_ranks_test"  # a hundred, and each connection whose first packet is lost takes a second more
+MANY_SETS = "c_process_sets_test"  # as slow where every tenth packet is lost
+FEW_PACKETS = ("c_operations_test", "examples/pipeline")
+SUMS = (MANY_MEETINGS, MANY_SETS, *FEW_PACKETS)
 
 
 @pytest.fixture
@@ -28,29 +29,31 @@ def relayed(cluster):
 
 
 def expect_good(cluster, sums, **env):
-    for program in sums:
+    for name in sums:
+        program = str(programs.hvrun_folder() / name)
         result = cluster.run([*on("node1", "node2", ranks_per_host=2), program], env=env, timeout=TOO_SLOW_S)
         assert result.code == 0, str(result)
 
 
-def test_a_slow_link(cluster, sums):
+def test_a_slow_link(cluster):
     for node in cluster.nodes:
         shape(node, "lan", "20mbit")
-    expect_good(cluster, sums)
+    expect_good(cluster, SUMS)
 
 
-@pytest.mark.parametrize("percent", [1, 10])
-def test_a_link_that_loses_packets(cluster, sums, relayed, percent):
+@pytest.mark.parametrize("percent, streams, sums", [
+    (1, "1", SUMS), (10, "1", (MANY_MEETINGS, *FEW_PACKETS)), (3, "3", (MANY_SETS, *FEW_PACKETS))], ids=["1", "10", "3 of 3 streams"])
+def test_a_link_that_loses_packets(cluster, relayed, percent, streams, sums):
     with relayed(loss_percent=percent) as link:
-        expect_good(cluster, sums)
+        expect_good(cluster, sums, HVRUN_STREAMS=streams)
         packets = link.end()
     assert packets["lost"] > 0 and packets["carried"] > packets["lost"], packets
 
 
 @pytest.mark.parametrize("streams", ["1", "3"])
 @pytest.mark.parametrize("jitter_us", [0, 3000], ids=["late", "out of order"])
-def test_a_link_that_brings_packets_late_or_out_of_order(cluster, sums, relayed, jitter_us, streams):
+def test_a_link_that_brings_packets_late_or_out_of_order(cluster, relayed, jitter_us, streams):
     with relayed(delay_us=2000 if not jitter_us else 200, jitter_us=jitter_us) as link:
-        expect_good(cluster, sums, HVRUN_STREAMS=streams)
+        expect_good(cluster, SUMS, HVRUN_STREAMS=streams)
         packets = link.end()
     assert packets["carried"] > 0 and (packets["overtaken"] > 0) == (jitter_us > 0), packets

@@ -12,7 +12,7 @@ NOT_LINT = {path: text for path, text in ALL.items() if not path.startswith("tes
 
 
 @pytest.mark.parametrize("rule", [words.spdx_errors, words.environment_errors, words.name_errors,
-                                  words.test_name_errors])
+                                  words.test_name_errors, words.flag_access_errors])
 def test_every_file_keeps(rule):
     assert list(rule(ALL)) == []
 
@@ -59,6 +59,8 @@ BAD = [
     (words.sleep_errors, "tests/unit/a/x_test.cc", "std::this_thread::sleep_for(1ms);\n"),
     (words.sleep_errors, "tests/cli/test_x.py", "    time.sleep(1)\n"),
     (words.sleep_errors, "tests/payload/x.c", "sleep(3);  // sleep-ok:\n"),
+    (words.flag_access_errors, "runtime/transport/shm/x.cc", "at_flag_access();\na.load();\nb.fetch_or(1);\n"),
+    (words.flag_access_errors, "runtime/transport/shm/x.h", "a.store(1);\n"),
 ]
 
 
@@ -80,6 +82,9 @@ GOOD = [
     (stdout_errors, "launcher/output/x.cc", "write(1, a, 2); std::cout << a;"),
     (stdout_errors, "launcher/cli/x.cc", "// std::cout\nstd::snprintf(a, 1, \"stdout\"); fprintf(stderr, a); write(fd, 1, 2);"),
     (stdout_errors, "tests/x.cc", "std::cout << a;"),
+    (words.flag_access_errors, "runtime/transport/shm/x.cc", "at_flag_access();\nif (a.load() > b) c();\n"),
+    (words.flag_access_errors, "runtime/transport/shm/x.cc", "f();\nmoved->shared_memory.fetch_add(1);\n"),
+    (words.flag_access_errors, "runtime/engine/x.cc", "a.load();\n"),
     (words.spdx_errors, "src/x.cc", "// What.\n// SPDX-License-Identifier: Apache-2.0\n"),
 ]
 

@@ -105,3 +105,19 @@ def sleep_errors(texts):
         for number, line in enumerate(lines, 1):
             if SLEEP.search(line) and not SLEEP_ALLOWED.search("\n".join(lines[max(0, number - 2):number + 1])):
                 yield f"{path}:{number}: a sleep; wait for the thing itself, or say 'sleep-ok: reason'"
+
+
+# The counts of moved bytes and the hook are the process's own.
+FLAG_ACCESS = re.compile(r"(?<!\bshared_memory)(?<!\bflag_access_hook)\.(?:load|store|fetch_\w+|exchange|compare_exchange_\w+)\(")
+SHARES_FLAGS = "runtime/transport/shm/"
+
+
+def flag_access_errors(texts):
+    """Tests yield at accesses to flags in shared memory: one without the hook is an order of ranks that they never try."""
+    for path, text in texts.items():
+        if not path.startswith(SHARES_FLAGS) or not path.endswith(tree.CXX):
+            continue
+        lines = tree.bare(text).split("\n")
+        for number, line in enumerate(lines, 1):
+            if FLAG_ACCESS.search(line) and lines[max(0, number - 2)].strip() != "at_flag_access();":
+                yield f"{path}:{number}: a flag is accessed without at_flag_access() in the line before"

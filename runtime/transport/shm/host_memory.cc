@@ -106,12 +106,13 @@ void HostMemory::wait(std::uint32_t seen, TimePoint deadline) {
     at_flag_access();
     ::syscall(SYS_futex, &state.bell, FUTEX_WAIT, seen, &limit, nullptr, 0);
   }
+  at_flag_access();
   state.sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 void HostMemory::ring(int local) {
-  at_flag_access();
   RankState& state = state_of(local);
+  at_flag_access();
   state.bell.fetch_add(1, std::memory_order_seq_cst);
   at_flag_access();
   if (state.sleepers.load(std::memory_order_seq_cst) != 0)

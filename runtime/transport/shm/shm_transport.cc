@@ -24,13 +24,15 @@ class ShmTransport::Pipe : public Channel {
 
   std::size_t writable() const override {
     at_flag_access();
-    const auto used = out_.written.load(std::memory_order_relaxed) -
-                      out_.consumed.load(std::memory_order_acquire);
-    return capacity_ - std::min<std::size_t>(used, capacity_);
+    const std::uint64_t written = out_.written.load(std::memory_order_relaxed);
+    at_flag_access();
+    const std::size_t used = written - out_.consumed.load(std::memory_order_acquire);
+    return capacity_ - std::min(used, capacity_);
   }
 
   void write(const void* bytes, std::size_t size) override {
     HV_CHECK(size <= writable(), "a pipe is written no further than its room");
+    at_flag_access();
     const std::uint64_t written = out_.written.load(std::memory_order_relaxed);
     const std::size_t at = written % capacity_;
     const std::size_t first = std::min(size, capacity_ - at);
@@ -48,6 +50,7 @@ class ShmTransport::Pipe : public Channel {
   std::span<const std::byte> readable() const override {
     at_flag_access();
     const std::uint64_t consumed = in_.consumed.load(std::memory_order_relaxed);
+    at_flag_access();
     const std::size_t waiting = in_.written.load(std::memory_order_acquire) - consumed;
     const std::size_t at = consumed % capacity_;
     return {in_bytes_ + at, std::min(waiting, capacity_ - at)};
@@ -57,6 +60,7 @@ class ShmTransport::Pipe : public Channel {
   void consume(std::size_t size) override {
     at_flag_access();
     const std::uint64_t consumed = in_.consumed.load(std::memory_order_relaxed);
+    at_flag_access();
     const bool was_full = in_.written.load(std::memory_order_acquire) - consumed > capacity_ / 2;
     at_flag_access();
     in_.consumed.store(consumed + size, std::memory_order_release);

@@ -31,6 +31,30 @@ ContextParts parts_of(const RankIdentity& who, InprocStoreHub& hub, const JobOpt
   return parts;
 }
 
+void run_bare(ContextParts parts, const std::function<void(Fabric&)>& body) {
+  Status status;
+  const auto fabric = connect_fabric(parts.identity, *parts.store, parts.fabric, &status);
+  expect(fabric != nullptr, "connect: " + status.message);
+  body(*fabric);
+}
+
+void run_whole(const RankIdentity& who, InprocStoreHub& hub, const JobOptions& options,
+               const std::function<void(const std::string&)>& at,
+               const std::function<void(Rank&)>& body) {
+  std::shared_ptr<Context> context;
+  const Status joined = Context::join(parts_of(who, hub, options), &context);
+  expect(joined.ok(), "join: " + joined.message);
+  Rank rank{who.rank, who.size, *context, hub, at};
+  at("joined");
+  body(rank);
+  // Together, as far as that is still possible: whoever has less to do would end what the others
+  // have in flight.
+  at("waiting for the others' end");
+  if (options.shuts_down) (void)rank.run(barrier_request());
+  at("shutting down");
+  if (options.shuts_down) context->shutdown();
+}
+
 void run_rank(const RankIdentity& who, InprocStoreHub& hub, const JobOptions& options, Watch& watch,
               const std::function<void(Rank&)>& body) {
   const auto at = [&watch, &who](const std::string& position) {
@@ -40,18 +64,11 @@ void run_rank(const RankIdentity& who, InprocStoreHub& hub, const JobOptions& op
   std::string failure;
   try {
     at("joining");
-    std::shared_ptr<Context> context;
-    const Status joined = Context::join(parts_of(who, hub, options), &context);
-    expect(joined.ok(), "join: " + joined.message);
-    Rank rank{who.rank, who.size, *context, hub, at};
-    at("joined");
-    body(rank);
-    // Together, as far as that is still possible: whoever has less to do would end what the others
-    // have in flight.
-    at("waiting for the others' end");
-    if (options.shuts_down) (void)rank.run(barrier_request());
-    at("shutting down");
-    if (options.shuts_down) context->shutdown();
+    if (who.rank == options.bare_rank) {
+      run_bare(parts_of(who, hub, options), options.bare_body);
+    } else {
+      run_whole(who, hub, options, at, body);
+    }
   } catch (const std::exception& error) {
     failure = "rank " + std::to_string(who.rank) + ": " + error.what();
   }

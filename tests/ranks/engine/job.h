@@ -39,6 +39,9 @@ struct JobOptions {
   std::chrono::seconds deadline{120};
   bool shuts_down = true;  // after a barrier; false: body does
   int epoch = 0;
+  // Not negative: this rank is no runtime but connections alone, and does that instead of the body.
+  int bare_rank = -1;
+  std::function<void(Fabric&)> bare_body{};
 };
 
 // Runs body on every rank. A failure of a body (it throws) fails the test from the main thread.

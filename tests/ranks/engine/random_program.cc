@@ -23,6 +23,10 @@ constexpr CollectiveKind kKinds[] = {
     CollectiveKind::kReducescatter,   CollectiveKind::kAlltoall,  CollectiveKind::kSend,
     CollectiveKind::kSparseAllreduce, CollectiveKind::kBarrier};  // the last has no name
 
+// Of the operations of a group; one group may have all of them.
+constexpr CollectiveKind kGroupKinds[] = {CollectiveKind::kAllreduce, CollectiveKind::kAllgather,
+                                          CollectiveKind::kReducescatter};
+
 void choose_reduction(Random& random, Planned* next) {
   if (!reduces(next->kind)) return;
   std::vector<Reduction> all = all_reductions();
@@ -139,7 +143,7 @@ std::vector<Planned> plan_window(Random& random, const std::vector<Members>& set
     if (group.left > 0) {
       --group.left;
       next.members = group.members;
-      next.kind = CollectiveKind::kAllreduce;
+      next.kind = kGroupKinds[repeats ? i % 3 : below(random, std::size(kGroupKinds))];
       next.group = group.number;
       next.group_size = group.size;
       next.name = "g" + std::to_string(i);

@@ -241,6 +241,31 @@ TEST_CASE("garbage, silence and hang-ups on the port do not keep the right peer 
   CHECK(peer == 1);
 }
 
+// All but the key's proof is right: everything else that a peer says is known to whoever listens.
+TEST_CASE(
+    "whoever greets as a rank and proves it with other bytes is dropped, and the rank taken") {
+  Meeting meeting;
+  const UniqueFd liar = meeting.stranger();
+  RemoteTransport left, right;
+  Status met;
+  std::thread rank([&] { met = meeting.zero->connect_all(&left); });
+  const Hello hello = hello_of(1, 0);
+  CHECK(write_all(liar.get(), &hello, sizeof hello, milliseconds(20000)).ok());
+  ServerAnswer answer;
+  CHECK(read_exactly(liar.get(), &answer, sizeof answer, milliseconds(20000)).ok());
+  Proof wrong = client_proof(meeting.key, purpose_of("job", hello), hello.nonce, answer.nonce);
+  wrong.back() ^= 1;
+  CHECK(write_all(liar.get(), wrong.data(), wrong.size(), milliseconds(20000)).ok());
+  const Status status = meeting.one->connect_all(&right);
+  rank.join();
+  CHECK_MESSAGE(status.ok(), status.message);
+  CHECK_MESSAGE(met.ok(), met.message);
+  char byte;
+  const Status dropped = read_exactly(liar.get(), &byte, 1, milliseconds(0));
+  CHECK_MESSAGE(dropped.message.find("closed the connection") != std::string::npos,
+                dropped.message);
+}
+
 TEST_CASE("silent strangers that take the last descriptors make room for the right peer" *
           doctest::skip(kNeedsDescriptors)) {
   Meeting meeting;
