@@ -5,10 +5,11 @@ import sys
 
 import numpy as np
 from numpy_binding import (ADASUM, ALLGATHER, ALLREDUCE, ALLTOALL, AVERAGE, AVERAGE_PRESENT, BARRIER, BF16, BFLOAT16, BROADCAST, FP16,
-                           JOIN, MAX, MIN, PRODUCT, RECEIVE, REDUCESCATTER, SEND, SPARSE_ALLREDUCE, SUM, TYPES, Error, Job)
+                           JOIN, MAX, MIN, PRODUCT, RECEIVE, REDUCESCATTER, SEND, SPARSE_ALLREDUCE, SUM, TYPES, Error)
+from whole_job import WholeJob
 
 WORLD = int(os.environ.get("WORLD_SIZE", "1"))  # known before the job is joined
-job = Job(sys.argv[1], sets=[[0], list(range(WORLD))[::-1][:-1]] if WORLD > 2 else [])
+job = WholeJob(sys.argv[1], sets=[[0], list(range(WORLD))[::-1][:-1]] if WORLD > 2 else [])
 RANKS = range(job.size)
 
 
