@@ -1,5 +1,6 @@
-/* Rows that change hands: as many to each rank as one likes, several exchanges that travel as one,
- * and teams that are there from the start; and what one sees of it. Checks every result.
+/* Rows that change hands: as many to each rank as one likes, shares of sums, the few rows of a
+ * large table that changed, several exchanges that travel as one, and teams that are there from the
+ * start; and what one sees of it. Checks every result.
  * SPDX-License-Identifier: Apache-2.0
  *
  *   cc exchanges.c -o exchanges $(pkg-config --cflags --libs hvrun) \
@@ -69,6 +70,47 @@ static void uneven_rows_to_each(int rank, int size) {
   free(rows);
 }
 
+/* One row more than there are ranks: rank 0 gets two rows of the sums, the others one. */
+static void uneven_shares_of_sums(int rank, int size) {
+  const int64_t rows = (int64_t)size + 1;
+  int32_t* const mine = filled(rows, 0);
+  for (int64_t row = 0; row < rows; ++row) mine[row] = (int32_t)row;
+  const hvrun_request request = exchange_of(HVRUN_REDUCESCATTER, "uneven shares", mine, &rows);
+  hvrun_result result = HVRUN_RESULT_INIT;
+  hvrun_handle handle;
+  check(hvrun_enqueue(NULL, &request, &handle));
+  check(hvrun_wait(NULL, handle, -1, &result));
+  const int32_t* const sums = result.data;
+  const int first = rank == 0 ? 0 : rank + 1;
+  expect(result.shape[0] == (rank == 0 ? 2 : 1), "one row more for the first rank");
+  for (int i = 0; i < result.shape[0]; ++i) expect(sums[i] == size * (first + i), "a row's sum");
+  check(hvrun_release(NULL, handle));
+  free(mine);
+}
+
+/* The gradient of an embedding: each rank has used its own row twice, and the last row, which all
+ * share, once. Rows of one index count together, within a rank and among ranks: whoever applies
+ * them adds them up. */
+static void few_rows_of_a_table(int rank, int size) {
+  const int64_t count = 3;
+  const int32_t gradients[3] = {1, 2, 10}, indices[3] = {rank, rank, size};
+  int32_t* const table = filled((int64_t)size + 1, 0);
+  hvrun_request request = exchange_of(HVRUN_SPARSE_ALLREDUCE, "embedding", gradients, &count);
+  hvrun_result result = HVRUN_RESULT_INIT;
+  hvrun_handle handle;
+  request.index_type = HVRUN_INT32;
+  request.indices = indices;
+  check(hvrun_enqueue(NULL, &request, &handle));
+  check(hvrun_wait(NULL, handle, -1, &result));
+  const int32_t *const rows = result.data, *const rows_of = result.indices;
+  expect(result.shape[0] == 3 * (int64_t)size, "three rows of each rank");
+  for (int64_t i = 0; i < result.shape[0]; ++i) table[rows_of[i]] += rows[i];
+  for (int row = 0; row < size; ++row) expect(table[row] == 3, "both rows of one rank");
+  expect(table[size] == 10 * size, "a row of each rank");
+  check(hvrun_release(NULL, handle));
+  free(table);
+}
+
 /* An allgather and a reducescatter that travel, and would fail, as one. */
 static void a_group(int rank, int size) {
   const int64_t own = rank + 1, all = size;
@@ -127,11 +169,13 @@ int main(int argc, char** argv) {
   const int rank = hvrun_rank(NULL), size = hvrun_size(NULL);
   if (argc > 1) check(hvrun_timeline_start(NULL, argv[1]));
   uneven_rows_to_each(rank, size);
+  uneven_shares_of_sums(rank, size);
+  few_rows_of_a_table(rank, size);
   a_group(rank, size);
   check(hvrun_timeline_stop(NULL));
   if (size > 1) teams_from_the_start(rank, size);
   check(hvrun_counters_read(NULL, &counters));
-  expect(counters.operations_completed == 3 && counters.operations_failed == 0, "three operations");
+  expect(counters.operations_completed == 5 && counters.operations_failed == 0, "five operations");
   printf("rank %d of %d: every exchange is right\n", rank, size);
   check(hvrun_shutdown(NULL));
   return 0;

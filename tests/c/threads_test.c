@@ -1,10 +1,13 @@
 /* Threads and forked children of a program: any thread joins, enqueues, waits and leaves; children
  * live on, end and call as they like. Run by hvrun. SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/c/check.h"
@@ -30,6 +33,49 @@ static hvrun_status in_a_thread(void* (*call)(void*)) {
   hvrun_status status = HVRUN_ERROR_SYSTEM;
   CHECK(!pthread_create(&thread, NULL, call, &status) && !pthread_join(thread, NULL));
   return status;
+}
+
+static int count_threads(void) {
+  DIR* const tasks = opendir("/proc/self/task");
+  int count = 0;
+  CHECK(tasks != NULL);
+  if (tasks == NULL) return 0;
+  for (const struct dirent* task = readdir(tasks); task != NULL; task = readdir(tasks))
+    count += task->d_name[0] != '.';
+  closedir(tasks);
+  return count;
+}
+
+/* A joined thread may stand there a moment longer. */
+static void expect_threads(int expected) {
+  const time_t deadline = time(NULL) + 10;
+  while (count_threads() != expected && time(NULL) < deadline) sched_yield();
+  const int count = count_threads();
+  if (count != expected) fprintf(stderr, "%d threads, not %d\n", count, expected);
+  CHECK(count == expected);
+}
+
+/* One that drives while nobody waits, and one that listens to other ranks where there are any; a
+ * timeline has one more. */
+static void each_context_has_two_threads(void) {
+  hvrun_context* context = NULL;
+  CHECK(in_a_thread(leave_the_job) == HVRUN_OK); /* a sanitizer's own comes with the first thread */
+  const int before = count_threads();
+  CHECK(hvrun_init(NULL, NULL) == HVRUN_OK);
+  const int own = hvrun_size(NULL) == 1 ? 1 : 2;
+  expect_threads(before + own);
+  CHECK(hvrun_barrier(NULL) == HVRUN_OK);
+  expect_threads(before + own);
+  CHECK(hvrun_timeline_start(NULL, "/dev/null") == HVRUN_OK); /* without %r rank 0 alone writes */
+  expect_threads(before + own + (hvrun_rank(NULL) == 0));
+  CHECK(hvrun_timeline_stop(NULL) == HVRUN_OK);
+  CHECK(hvrun_init(NULL, &context) == HVRUN_OK);
+  expect_threads(before + 2 * own);
+  CHECK(hvrun_shutdown(context) == HVRUN_OK);
+  expect_threads(before + own);
+  CHECK(hvrun_barrier(NULL) == HVRUN_OK);
+  CHECK(hvrun_shutdown(NULL) == HVRUN_OK);
+  expect_threads(before);
 }
 
 /* A thread has tensors of its own, several in flight. */
@@ -160,6 +206,7 @@ static void nothing_works_without_a_context(void) {
 
 int main(void) {
   nothing_works_without_a_context();
+  each_context_has_two_threads();
   CHECK(in_a_thread(join_the_job) == HVRUN_OK); /* which has ended before the next line */
   const int rank = hvrun_rank(NULL);
   CHECK(hvrun_init(NULL, NULL) == HVRUN_OK); /* twice: nothing more happens */

@@ -1,7 +1,6 @@
 """hvrun.h by ctypes, for NumPy arrays: as little as there can be. SPDX-License-Identifier: Apache-2.0"""
 
 import ctypes as c
-import weakref
 from collections import namedtuple
 
 import numpy as np
@@ -16,14 +15,6 @@ TYPES = {np.dtype(name): number for name, number in (
     ("bool", 10))}
 Result = namedtuple("Result", "array splits last_joined indices", defaults=(None,))
 Lent = namedtuple("Lent", "handle arrays request")  # what must stay as it is until the operation is complete
-
-
-class RankList(c.Structure):
-    _fields_ = [("ranks", c.c_void_p), ("count", c.c_size_t)]
-
-
-class Options(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("process_sets", c.POINTER(RankList)), ("process_set_count", c.c_size_t)]
 
 
 class Request(c.Structure):
@@ -43,14 +34,6 @@ class RawResult(c.Structure):
                 ("received_split_count", c.c_size_t), ("last_joined", c.c_int32), ("index_type", c.c_int), ("indices", c.c_void_p)]
 
 
-class Counters(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t)] + [(name, c.c_uint64) for name in (
-        "operations_enqueued", "operations_completed", "operations_failed", "input_bytes", "result_bytes", "steps", "decisions",
-        "cache_hits", "cache_misses", "buckets", "fused_buckets", "fused_tensors", "stalls", "waits", "wait_nanoseconds",
-        "straggler_nanoseconds", "worst_rank_nanoseconds")] + [("worst_rank", c.c_int32), ("reserved", c.c_int32)] + [
-        (name, c.c_uint64) for name in ("timeline_dropped", "kept_buckets", "given_up_buckets", "shared_memory_bytes", "tcp_bytes")]
-
-
 class Error(RuntimeError):
     def __init__(self, status, words):
         super().__init__(words)
@@ -60,17 +43,13 @@ class Error(RuntimeError):
 class Job:
     """The default context. Operations start with start() and end with wait(); run() is both."""
 
-    def __init__(self, library, sets=()):
-        """sets: lists of ranks, the process sets to begin with."""
+    def __init__(self, library, options=None):
         self._lib = c.CDLL(library)
         self._lib.hvrun_last_error.restype = self._lib.hvrun_status_name.restype = c.c_char_p
         self._lib.hvrun_wait.argtypes = [c.c_void_p, c.c_uint64, c.c_double, c.c_void_p]
         self._lib.hvrun_release.argtypes = self._lib.hvrun_poll.argtypes = [c.c_void_p, c.c_uint64]
-        members = [np.array(ranks, np.int32) for ranks in sets]
-        lists = (RankList * max(1, len(members)))(*((ranks.ctypes.data, ranks.size) for ranks in members))
-        self._check(self._lib.hvrun_init(c.byref(Options(c.sizeof(Options), lists, len(members))), None))
+        self._check(self._lib.hvrun_init(options and c.byref(options), None))
         self.rank, self.size = self._lib.hvrun_rank(None), self._lib.hvrun_size(None)
-        self.local_rank, self.local_size = self._lib.hvrun_local_rank(None), self._lib.hvrun_local_size(None)
 
     def _check(self, status):
         if status != 0:
@@ -130,39 +109,6 @@ class Job:
 
     def run(self, *arguments, **fields):
         return self.wait(self.start(*arguments, **fields))
-
-    def counters(self):
-        values = Counters(struct_size=c.sizeof(Counters))
-        self._check(self._lib.hvrun_counters_read(None, c.byref(values)))
-        return values
-
-    def add_set(self, ranks):
-        number, members = c.c_uint32(), np.array(ranks, np.int32)
-        self._check(self._lib.hvrun_process_set_add(None, c.c_void_p(members.ctypes.data), members.size, c.byref(number)))
-        return number.value
-
-    def sets(self):
-        """{number: the ranks of that set, in the job}."""
-        return {int(number): self._list_of(self._lib.hvrun_process_set_ranks, c.c_int32, c.c_uint32(number))
-                for number in self._list_of(self._lib.hvrun_process_set_list, c.c_uint32)}
-
-    def _list_of(self, function, kind, *arguments):
-        count = c.c_int32()
-        self._check(function(None, *arguments, None, 0, c.byref(count)))
-        room = (kind * count.value)()
-        self._check(function(None, *arguments, room, count, c.byref(count)))
-        return list(room)
-
-    def remove_set(self, number):
-        self._check(self._lib.hvrun_process_set_remove(None, number))
-
-    def empty(self, count, kind):
-        """An array that all ranks of this host reach."""
-        memory, size = c.c_void_p(), count * np.dtype(kind).itemsize
-        self._check(self._lib.hvrun_alloc(None, c.c_size_t(size), c.byref(memory)))
-        piece = (c.c_byte * size).from_address(memory.value)
-        weakref.finalize(piece, self._lib.hvrun_free, memory)
-        return np.frombuffer(piece, kind)
 
     def shutdown(self):
         self._check(self._lib.hvrun_shutdown(None))

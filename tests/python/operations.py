@@ -5,10 +5,11 @@ import sys
 
 import numpy as np
 from numpy_binding import (ADASUM, ALLGATHER, ALLREDUCE, ALLTOALL, AVERAGE, AVERAGE_PRESENT, BARRIER, BF16, BFLOAT16, BROADCAST, FP16,
-                           JOIN, MAX, MIN, PRODUCT, RECEIVE, REDUCESCATTER, SEND, SPARSE_ALLREDUCE, SUM, TYPES, Error, Job)
+                           JOIN, MAX, MIN, PRODUCT, RECEIVE, REDUCESCATTER, SEND, SPARSE_ALLREDUCE, SUM, TYPES, Error)
+from whole_job import WholeJob
 
 WORLD = int(os.environ.get("WORLD_SIZE", "1"))  # known before the job is joined
-job = Job(sys.argv[1], sets=[[0], list(range(WORLD))[::-1][:-1]] if WORLD > 2 else [])
+job = WholeJob(sys.argv[1], sets=[[0], list(range(WORLD))[::-1][:-1]] if WORLD > 2 else [])
 RANKS = range(job.size)
 
 
@@ -51,6 +52,23 @@ def check_averages_and_scales():
     np.testing.assert_allclose(mean, np.mean(arrays, axis=0))
     whole = np.full(3, -1 if job.rank == 0 else 0, np.int32)
     same(job.run(ALLREDUCE, "integers truncate", whole, reduction=AVERAGE).array, np.full(3, -1 if job.size == 1 else 0, np.int32))
+
+
+def check_scales_of_every_type():
+    """Powers of two, and even numbers: nothing is rounded."""
+    for kind in (kind for kind in TYPES if kind != np.dtype(bool)):
+        arrays = [2 * array_of(rank, kind, (40, 3)) for rank in RANKS]
+        expected = 2 * reduced(arrays, SUM, kind)
+        scales = {"prescale": 0.5, "postscale": 4.0}
+        same(job.run(ALLREDUCE, "scaled", arrays[job.rank], **scales).array, expected)
+        same(job.run(REDUCESCATTER, "shares", arrays[job.rank], **scales).array, np.array_split(expected, job.size)[job.rank])
+        result = job.run(SPARSE_ALLREDUCE, "rows", arrays[job.rank], indices=np.arange(40), **scales)
+        same(result.array, 2 * np.concatenate(arrays))
+        least = job.run(ALLREDUCE, "least", arrays[job.rank], reduction=MIN, **scales).array
+        same(least, 2 * reduced(arrays, MIN, kind))
+    for operation in (ALLREDUCE, REDUCESCATTER):
+        for scale in ("prescale", "postscale"):
+            fails("unsupported", "bool takes neither average nor scales", operation, "flags", np.ones(4, bool), **{scale: 2.0})
 
 
 def adasum_of_two(a, b):
@@ -210,6 +228,22 @@ def check_groups():
             same(job.wait(one).array, expected * i)
 
 
+def check_group_fails_as_one():
+    """A disagreement on one of three is the outcome of all, on every rank; then the number works again."""
+    if job.size == 1:
+        return
+    values = [np.full(3, i + job.rank, np.int64) for i in range(3)]
+    kinds = ["int64", "int32" if job.rank == 1 else "int64", "int64"]
+    lent = [job.start(ALLREDUCE, f"one of {i}", value.astype(kind), group=7, group_size=3)
+            for i, (value, kind) in enumerate(zip(values, kinds))]
+    for i, one in enumerate(lent):
+        words = refused("mismatch between ranks", lambda: job.wait(one))
+        assert ("rank 1 has int32 [3]" if i == 1 else "its group 7 fails as one") in words, words
+    lent = [job.start(ALLREDUCE, f"one of {i}", value, group=7, group_size=3) for i, value in enumerate(values)]
+    for i, one in enumerate(lent):
+        same(job.wait(one).array, np.full(3, job.size * i + sum(RANKS), np.int64))
+
+
 def check_sets():
     if job.size < 3:
         assert job.sets() == {0: list(RANKS)}
@@ -236,6 +270,23 @@ def check_join():
             mean = job.run(ALLREDUCE, "mean", np.full(5, 6.0), reduction=AVERAGE, flags=flags).array
             np.testing.assert_allclose(mean, 6.0 if flags else 6.0 * present / job.size)
         assert job.run(JOIN, "").last_joined == job.size - 1
+
+
+def check_beside_a_joined_rank():
+    """What needs every rank is an error for those that call it, and the joined rank hears nothing of it."""
+    if job.size == 1:
+        return
+    last = job.size - 1
+    joined = job.start(JOIN, "") if job.rank == last else None
+    if not joined:
+        words = f"rank {last} has joined"
+        fails("unsupported", words, ALLGATHER, "gathered", np.ones(3))
+        fails("unsupported", words, BROADCAST, "sent to all", np.ones(3), root=0)
+        fails("unsupported", words, BROADCAST, "sent by who has joined", np.ones(3), root=last)
+        same(job.run(ALLREDUCE, "summed", np.ones(3)).array, np.full(3, float(last)))
+        joined = job.start(JOIN, "")
+    job.wait(joined)
+    same(job.run(ALLGATHER, "gathered", np.full(1, job.rank)).array, np.array(RANKS))
 
 
 def check_shared_memory():
@@ -299,9 +350,10 @@ def check_counters():
         assert (grown["tcp_bytes"] > 0) == (job.size > job.local_size)
 
 
-for check in (check_reductions, check_averages_and_scales, check_adasum, check_compression, check_sparse,
+for check in (check_reductions, check_averages_and_scales, check_scales_of_every_type, check_adasum, check_compression, check_sparse,
               check_bfloat16, check_unaligned, check_moves, check_many_in_flight, check_handles, check_groups,
-              check_sets, check_join, check_shared_memory, check_pairs, check_errors, check_counters):
+              check_group_fails_as_one, check_sets, check_join, check_beside_a_joined_rank, check_shared_memory,
+              check_pairs, check_errors, check_counters):
     check()
 left = job.start(ALLREDUCE, "last", np.ones(1))
 job.wait(left, is_kept=True)

@@ -22,12 +22,14 @@ struct DelicateCase {
   ElementType type;
   Reduction reduction;  // kAverage: a sum with a divisor, as the engine asks for it
   double prescale = 1, postscale = 1;
+  Compression compression = Compression::kNone;
 };
 
 std::string name_of(const DelicateCase& delicate) {
   return std::string(reduction_name(delicate.reduction)) + " of " +
          element_type_name(delicate.type) + " scaled by " + std::to_string(delicate.prescale) +
-         " and " + std::to_string(delicate.postscale);
+         " and " + std::to_string(delicate.postscale) + " as " +
+         element_type_name(wire_type(delicate.type, delicate.compression));
 }
 
 std::vector<DelicateCase> delicate_cases() {
@@ -43,11 +45,24 @@ std::vector<DelicateCase> delicate_cases() {
   return cases;
 }
 
+std::vector<DelicateCase> compressed_cases() {
+  std::vector<DelicateCase> cases;
+  for (const ElementType type : {ElementType::kFloat32, ElementType::kFloat64}) {
+    for (const Compression compression : {Compression::kFloat16, Compression::kBfloat16}) {
+      for (const Reduction reduction : {Reduction::kSum, Reduction::kAverage, Reduction::kProduct})
+        cases.push_back({type, reduction, 1, 1, compression});
+      cases.push_back({type, Reduction::kSum, 1.0 / 3, 0.7, compression});
+    }
+  }
+  return cases;
+}
+
 // The powers of two that values spread over: far for sums, while 8 factors must stay in range.
 int spread_of(const DelicateCase& delicate) {
   if (delicate.reduction == Reduction::kProduct) return 2;
-  if (delicate.type == ElementType::kFloat64) return 70;
-  return delicate.type == ElementType::kFloat16 ? 26 : 40;
+  const ElementType wire = wire_type(delicate.type, delicate.compression);
+  if (wire == ElementType::kFloat64) return 70;
+  return wire == ElementType::kFloat16 ? 26 : 40;
 }
 
 double random_number(std::mt19937_64* random, int lowest_exponent, int exponents) {
@@ -106,6 +121,7 @@ CollectiveRequest request_of(const DelicateCase& delicate, int size) {
   request.divisor = averages ? size : 1;
   request.prescale = delicate.prescale;
   request.postscale = delicate.postscale;
+  request.compression = delicate.compression;
   request.deterministic = true;
   return request;
 }
@@ -189,6 +205,36 @@ void check_bits(const JobShape& shape, const std::vector<DelicateCase>& cases, s
   }
 }
 
+constexpr std::size_t kRow = 3;
+
+// Reduces tables of so many rows, one after the other or as one request, and compares this rank's
+// shares with the same rows of an allreduce, `all`.
+void check_shares(RankContext& context, const DelicateCase& each, const Bytes& input,
+                  const Bytes& all, const Layout& layout) {
+  const std::size_t row_bytes = kRow * element_size(each.type);
+  CollectiveRequest request = request_of(each, context.size);
+  request.kind = CollectiveKind::kReducescatter;
+  Bytes shares(all.size()), expected(all.size());  // each share where it lies in the whole
+  std::size_t at = 0;
+  for (const std::size_t rows : layout.pieces) {
+    const RowRange own = rows_of(static_cast<std::int64_t>(rows), context.size, context.rank);
+    const std::size_t first = at + static_cast<std::size_t>(own.begin) * row_bytes;
+    std::memcpy(expected.data() + first, all.data() + first,
+                static_cast<std::size_t>(own.count) * row_bytes);
+    request.segments.push_back(
+        {&input[at], shares.data() + first, static_cast<std::int64_t>(rows * kRow)});
+    request.row_counts.push_back(kRow);
+    at += rows * row_bytes;
+    if (layout.is_fused) continue;
+    require(context.run(request).ok(), "reducescatter");
+    request.segments.clear();
+    request.row_counts.clear();
+  }
+  if (layout.is_fused) require(context.run(request).ok(), "fused reducescatter");
+  require(shares == expected,
+          name_of(each) + ": other bits in a share of rank " + std::to_string(context.rank));
+}
+
 }  // namespace
 
 TEST_CASE("a sum has the same bits whatever the fusion, the slots, the memory and the run") {
@@ -215,6 +261,39 @@ TEST_CASE("every reduction of every float has the same bits whatever the fusion 
        {JobShape{3}, JobShape{5}, JobShape{3, 3}, JobShape{1, 1, 1}, JobShape{1, 1, 1, 1, 1}}) {
     CAPTURE(name_of(shape));
     check_bits(shape, delicate_cases(), 9001, layouts);
+  }
+}
+
+TEST_CASE("a compressed allreduce has the same bits whatever the fusion, the slots and the run") {
+  const std::vector<Layout> layouts = {
+      {{9001}, true, false}, {{1, 4000, 5000}, true, true}, {{4097, 3, 4901}, false, false}};
+  for (const JobShape& shape : {JobShape{2}, JobShape{3}, JobShape{3, 3}, JobShape{2, 1, 2},
+                                JobShape{1, 1, 1}, JobShape{1, 1, 1, 1, 1}}) {
+    CAPTURE(name_of(shape));
+    check_bits(shape, compressed_cases(), 9001, layouts);
+  }
+}
+
+TEST_CASE(
+    "a reducescatter's share has the bits of an allreduce, whatever the fusion and the slots") {
+  const std::vector<Layout> layouts = {
+      {{1, 700, 800}, true, false}, {{1, 700, 800}, false, false}, {{1501}, false, false}};
+  for (const JobShape& shape : {JobShape{3}, JobShape{3, 3}, JobShape{2, 1, 2}, JobShape{1, 1, 1},
+                                JobShape{1, 1, 1, 1, 1}}) {
+    CAPTURE(name_of(shape));
+    for (const std::size_t slot_bytes : {4096, 131072}) {
+      RunOptions options;
+      options.config.slot_bytes = slot_bytes;
+      run_ranks(shape, options, [&](RankContext& context) {
+        for (const DelicateCase& each : delicate_cases()) {
+          context.at("shares of a " + name_of(each));
+          const Bytes input = delicate(each, 1501 * kRow, context.rank);
+          const Bytes all = reduce_in_layout(context, request_of(each, context.size), input,
+                                             {{1501 * kRow}, true, false}, Memory::kPrivate);
+          for (const Layout& layout : layouts) check_shares(context, each, input, all, layout);
+        }
+      });
+    }
   }
 }
 

@@ -150,6 +150,41 @@ TEST_CASE("empty and scalar tensors are ordinary tensors") {
   });
 }
 
+TEST_CASE("a scalar of an alltoall is one row, which goes whole to one rank") {
+  for (const JobShape& shape : {JobShape{1}, JobShape{3}, JobShape{2, 1}}) {
+    CAPTURE(name_of(shape));
+    run_job(in_shape(shape), [](Rank& rank) {
+      const std::int32_t value = rank.rank;
+      hvrun_request request = HVRUN_REQUEST_INIT;
+      request.operation = HVRUN_ALLTOALL;
+      request.name = "scalar";
+      request.type = HVRUN_INT32;
+      request.input = &value;
+      for (int root = 0; root < rank.size; ++root) {
+        std::vector<std::int64_t> splits(static_cast<std::size_t>(rank.size), 0);
+        splits[static_cast<std::size_t>(root)] = 1;
+        request.splits = splits.data();
+        request.split_count = splits.size();
+        OperationPtr result;
+        const Status status = rank.run(request, &result);
+        expect(status.ok(), status.message);
+        const bool is_root = rank.rank == root;
+        expect(result->result_shape == std::vector<std::int64_t>{is_root ? rank.size : 0}, "rows");
+        expect(result->received == std::vector<std::int64_t>(splits.size(), is_root ? 1 : 0),
+               "a row from each, or none");
+        for (int from = 0; is_root && from < rank.size; ++from)
+          expect(reinterpret_cast<const std::int32_t*>(result->output)[from] == from, "content");
+      }
+      if (rank.size == 1) return;
+      request.splits = nullptr;
+      request.split_count = 0;
+      const Status uncut = rank.run(request);
+      expect(uncut.code == StatusCode::kArgument, uncut.message);
+      expect(uncut.message.find("cannot be cut equally") != std::string::npos, uncut.message);
+    });
+  }
+}
+
 TEST_CASE("empty tensors travel with full ones") {
   run_job(in_shape({2}), [](Rank& rank) {
     const std::int64_t none = 0, some = 7;

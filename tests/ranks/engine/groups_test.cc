@@ -135,6 +135,105 @@ TEST_CASE("groups of allgathers and of reducescatters fail as one, and change no
   }
 }
 
+// Only the ranks' rows tell that there is too little: by then the group is under way everywhere.
+TEST_CASE("too little room is the outcome of the whole group, on that rank alone") {
+  for (const JobShape& shape : {JobShape{3}, JobShape{2, 1}}) {
+    CAPTURE(name_of(shape));
+    JobOptions options;
+    options.shape = shape;
+    run_job(options, [](Rank& rank) {
+      for (int round = 0; round < 2; ++round) {  // fresh, then by numbers
+        std::int32_t sum = 1, row = rank.rank, rows[3] = {-1, -1, -1}, other[3] = {-1, -1, -1};
+        hvrun_request requests[3] = {in_group("sum", &sum, 9, 3), in_group("rows", &row, 9, 3),
+                                     in_group("other rows", &row, 9, 3)};
+        for (int i = 1; i < 3; ++i) requests[i].operation = HVRUN_ALLGATHER;
+        requests[1].output = rows;
+        requests[1].output_bytes = rank.rank == 1 ? 2 * sizeof row : sizeof rows;
+        requests[2].output = other;
+        requests[2].output_bytes = sizeof other;
+        std::uint64_t handles[3] = {};
+        for (int i = 0; i < 3; ++i) expect(rank.enqueue(requests[i], &handles[i]).ok(), "enqueue");
+        for (int i = 0; i < 3; ++i) {
+          const Status status = rank.wait(handles[i]);
+          expect(status.code == (rank.rank == 1 ? StatusCode::kArgument : StatusCode::kOk),
+                 std::to_string(i) + ": " + status.message);
+          for (const char* words : {"output_bytes is 8", i == 1 ? "12 bytes" : "fails as one"})
+            expect(status.ok() || status.message.find(words) != std::string::npos, status.message);
+          rank.context.release(handles[i]);
+        }
+        for (int from = 0; from < 3; ++from) {
+          expect(rows[from] == (rank.rank == 1 ? -1 : from), "nothing was written where none fits");
+          expect(rank.rank == 1 || other[from] == from, "the group's other rows");
+        }
+        expect(rank.rank == 1 || sum == 3, "the group's sum");
+      }
+    });
+  }
+}
+
+TEST_CASE("a refused member of a group is waited for until one comes in its place") {
+  JobOptions options;
+  options.shape = {2, 1};
+  run_job(options, [](Rank& rank) {
+    std::int32_t values[2] = {1, 2};
+    std::uint64_t handles[2] = {};
+    expect(rank.enqueue(in_group("a", &values[0], 9, 2), &handles[0]).ok(), "enqueue");
+    hvrun_request request = in_group("b", &values[1], 9, 2);
+    request.output_bytes = 1;  // of an allreduce, which its own enqueue can tell
+    if (rank.rank == 1)
+      expect(rank.enqueue(request, &handles[1]).code == StatusCode::kArgument, "too small");
+    std::int32_t alone = 4;
+    expect(rank.run(allreduce_request("alone", &kOne, &alone, &alone, HVRUN_INT32)).ok(), "run");
+    expect(!rank.context.find(handles[0])->is_done, "a waits for its group");
+    expect(rank.run(allreduce_request("looked", &kOne, &alone, &alone, HVRUN_INT32)).ok(), "run");
+    request.output_bytes = sizeof values[1];
+    expect(rank.enqueue(request, &handles[1]).ok(), "in its place");
+    for (const std::uint64_t handle : handles) expect(rank.wait(handle).ok(), "wait");
+    expect(values[0] == 3 && values[1] == 6, "sums");
+  });
+}
+
+TEST_CASE("a group that needs a rank which has joined fails as one, its allreduces too") {
+  for (const JobShape& shape : {JobShape{3}, JobShape{2, 1}}) {
+    CAPTURE(name_of(shape));
+    JobOptions options;
+    options.shape = shape;
+    run_job(options, [](Rank& rank) {
+      for (int round = 0; round < 2; ++round) {
+        hvrun_request join = HVRUN_REQUEST_INIT;
+        join.operation = HVRUN_JOIN;
+        std::uint64_t joined = 0, handles[3] = {};
+        if (rank.rank == 1) expect(rank.enqueue(join, &joined).ok(), "join");
+        std::int32_t values[3] = {1, 2, 3}, rows[3] = {-1, -1, -1};
+        const char* const names[3] = {"a", "rows", "c"};
+        for (int i = 0; rank.rank != 1 && i < 3; ++i) {
+          hvrun_request request = in_group(names[i], &values[i], 9, 3);
+          if (i == 1) request.operation = HVRUN_ALLGATHER;
+          if (i == 1) request.output = rows;
+          expect(rank.enqueue(request, &handles[i]).ok(), "enqueue");
+        }
+        for (int i = 0; rank.rank != 1 && i < 3; ++i) {
+          const Status status = rank.wait(handles[i]);
+          expect(status.code == StatusCode::kUnsupported, "kUnsupported, not: " + status.message);
+          expect(status.message.find("rank 1 has joined") != std::string::npos, status.message);
+          rank.context.release(handles[i]);
+        }
+        expect(values[0] == 1 && values[2] == 3 && rows[0] == -1, "nothing was changed");
+        // The group's number works beside a joined rank when all of it does.
+        for (int i = 0; rank.rank != 1 && i < 3; i += 2) {
+          const Status status = rank.enqueue(in_group(names[i], &values[i], 9, 2), &handles[i]);
+          expect(status.ok(), status.message);
+        }
+        for (int i = 0; rank.rank != 1 && i < 3; i += 2)
+          expect(rank.wait(handles[i]).ok() && values[i] == 2 * (i + 1), "a sum of two ranks");
+        if (rank.rank != 1) expect(rank.enqueue(join, &joined).ok(), "join");
+        const Status status = rank.wait(joined);
+        expect(status.ok(), "all have joined: " + status.message);
+      }
+    });
+  }
+}
+
 TEST_CASE("ranks that count a tensor among different groups are told") {
   JobOptions options;
   options.shape = {2};

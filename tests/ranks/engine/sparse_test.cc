@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/ranks/engine/job.h"
+#include "tests/ranks/reference.h"
 
 using namespace hv;
 using namespace hv::runtime;
@@ -90,6 +91,56 @@ void sum_and_average(Rank& rank, hvrun_type type, const std::vector<std::int64_t
   check<Index, Value>(*result, counts, 1.0 / rank.size);
 }
 
+// A rank's values, as many rows of two as it has in that test.
+Bytes values_of(ElementType type, int rank) {
+  return random_elements(type, 2 * static_cast<std::size_t>(1 + rank % 3),
+                         100u + static_cast<unsigned>(rank));
+}
+
+// Each row is scaled by itself: as an allreduce of one rank would be.
+Bytes scaled_rows(ElementType type, const hvrun_request& request, int size) {
+  CollectiveRequest alone;
+  alone.type = type;
+  alone.prescale = request.prescale;
+  alone.postscale = request.postscale;
+  alone.divisor = request.reduction == HVRUN_AVERAGE ? size : 1;
+  Bytes all;
+  for (int rank = 0; rank < size; ++rank) {
+    const Bytes rows = reference_allreduce(alone, {values_of(type, rank)});
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+  return all;
+}
+
+void check_scaled(Rank& rank, ElementType type, hvrun_reduction reduction, double prescale,
+                  double postscale) {
+  const Bytes mine = values_of(type, rank.rank);
+  const std::vector<std::int32_t> indices(mine.size() / element_size(type) / 2, rank.rank);
+  const std::int64_t shape[2] = {static_cast<std::int64_t>(indices.size()), 2};
+  hvrun_request request = HVRUN_REQUEST_INIT;
+  request.operation = HVRUN_SPARSE_ALLREDUCE;
+  request.name = "scaled";
+  request.type = static_cast<hvrun_type>(type);
+  request.reduction = reduction;
+  request.ndim = 2;
+  request.shape = shape;
+  request.input = mine.data();
+  request.index_type = HVRUN_INT32;
+  request.indices = indices.data();
+  request.prescale = prescale;
+  request.postscale = postscale;
+  const std::string what = std::string(element_type_name(type)) + " by " +
+                           std::to_string(prescale) + " and " + std::to_string(postscale);
+  rank.at(what);
+  OperationPtr result;
+  const Status status = rank.run(request, &result);
+  expect(status.ok(), what + ": " + status.message);
+  const Bytes actual(result->output, result->output + result->result_bytes);
+  const std::string wrong =
+      first_difference(type, scaled_rows(type, request, rank.size), actual, 0);
+  expect(wrong.empty(), what + ": " + wrong);
+}
+
 void refuses(Rank& rank, const hvrun_request& request, StatusCode code, const std::string& words) {
   const Status status = rank.run(request);
   expect(status.code == code, "not that: " + status.message);
@@ -168,6 +219,50 @@ TEST_CASE("sparse tensors travel in a group, in a set, and beside ranks that hav
   });
 }
 
+TEST_CASE("a sparse allreduce scales and averages rows of every type, each by itself") {
+  for (const JobShape& shape : {JobShape{1}, JobShape{3}, JobShape{2, 1}}) {
+    CAPTURE(name_of(shape));
+    JobOptions options;
+    options.shape = shape;
+    run_job(options, [](Rank& rank) {
+      for (const ElementType type : all_types()) {
+        if (type == ElementType::kBool) continue;  // refused: below
+        check_scaled(rank, type, HVRUN_SUM, 0.5, 4);
+        check_scaled(rank, type, HVRUN_SUM, 3, 0.25);
+        if (is_floating(type)) check_scaled(rank, type, HVRUN_AVERAGE, 1.0 / 3, 0.7);
+      }
+    });
+  }
+}
+
+TEST_CASE("a scalar of a sparse allreduce is one row with one index") {
+  for (const JobShape& shape : {JobShape{1}, JobShape{3}, JobShape{2, 1}}) {
+    CAPTURE(name_of(shape));
+    JobOptions options;
+    options.shape = shape;
+    run_job(options, [](Rank& rank) {
+      const double value = 2 + rank.rank;
+      const std::int64_t index = 7 * rank.rank;
+      hvrun_request request = HVRUN_REQUEST_INIT;
+      request.operation = HVRUN_SPARSE_ALLREDUCE;
+      request.name = "scalar";
+      request.type = HVRUN_FLOAT64;
+      request.input = &value;
+      request.index_type = HVRUN_INT64;
+      request.indices = &index;
+      OperationPtr result;
+      const Status status = rank.run(request, &result);
+      expect(status.ok(), status.message);
+      expect(result->result_shape == std::vector<std::int64_t>{rank.size}, "a row of each rank");
+      for (int from = 0; from < rank.size; ++from) {
+        expect(reinterpret_cast<const double*>(result->output)[from] == 2 + from, "value");
+        expect(reinterpret_cast<const std::int64_t*>(result->owned_indices.get())[from] == 7 * from,
+               "index");
+      }
+    });
+  }
+}
+
 TEST_CASE("a sparse allreduce says what it cannot do and who disagrees") {
   JobOptions options;
   options.shape = {2};
@@ -194,6 +289,9 @@ TEST_CASE("a sparse allreduce says what it cannot do and who disagrees") {
     request = request_of("whole", whole, HVRUN_INT64);
     request.reduction = HVRUN_AVERAGE;
     refuses(rank, request, StatusCode::kUnsupported, "averages floating-point values, not int64");
+    request = request_of("flags", mine, HVRUN_BOOL);
+    request.prescale = 2;
+    refuses(rank, request, StatusCode::kUnsupported, "bool takes neither average nor scales");
     request = request_of("compressed", mine, HVRUN_FLOAT32);
     request.compression = HVRUN_COMPRESSION_FP16;
     refuses(rank, request, StatusCode::kUnsupported, "is not compressed");
