@@ -15,7 +15,6 @@ from rounds import (Rule, at_least_times_faster, at_most, at_most_larger_of, at_
 from sweep import Sweep
 
 KIB, MIB = 1 << 10, 1 << 20
-LARGE = "large-"  # groups that are measured when they are named only
 OPERATIONS = ("allreduce", "allgather", "broadcast", "alltoall", "reducescatter")
 LAYER_SIZES = (4, KIB, 16 * KIB, 64 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB)
 GLOO_SIZES = (4, KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB)
@@ -113,27 +112,27 @@ def gloo_rows():
                           recorded=recorded.allreduce(ranks, size) if operation == "allreduce" else "")
 
 
-def rows_of_net(net, group, sizes):
+def rows_of_net(net):
     for peer, beside in (("mpi", network.beside_mpi), ("gloo", network.beside_gloo)):
         for operation in OPERATIONS:
             sweep = beside(net, operation)
-            for size in sizes:
+            for size in net.sizes:
                 rule = layer_rule(operation, size, net.ranks, in_host=False) if peer == "mpi" else at_most_times(1)
-                yield Row(f"{group}-{peer}-{operation}-{size_name(size)}", f"{operation} of {size} B, {net.text}",
-                          rule, group=group, sweep=sweep, point=(operation, size))
+                yield Row(f"{net.name}-{peer}-{operation}-{size_name(size)}", f"{operation} of {size} B, {net.text}",
+                          rule, group=net.name, sweep=sweep, point=(operation, size))
 
 
 def network_rows():
     for net in network.NETS:
-        yield from rows_of_net(net, net.name, net.sizes)
+        yield from rows_of_net(net)
     five, operation, settings = network.FIVE_HOSTS, "allreduce", ["HVRUN_DETERMINISTIC=1"]
     sweep = network.beside_itself(five, operation, settings)
     for size in five.sizes:
         yield Row(f"{five.name}-deterministic-{size_name(size)}",
                   f"{operation} of {size} B with {settings[0]}, {five.text}, beside that without", reported(), group=five.name,
                   sweep=sweep, point=(operation, size))
-    for net in network.NETS:
-        yield from rows_of_net(net, LARGE + net.name, net.large_sizes)
+    for net in network.LARGE_NETS:
+        yield from rows_of_net(net)
 
 
 def negotiation_rows():
@@ -169,7 +168,7 @@ def chosen(words, rows=None):
     """
     rows = ROWS if rows is None else rows
     if not words:
-        return [row for row in rows if not row.group.startswith(LARGE)]
+        return [row for row in rows if not row.group.startswith(network.LARGE)]
     names = set()
     for word in words:
         some = ([row.name for row in rows if row.group == word] or [row.name for row in rows if row.name == word]

@@ -59,7 +59,7 @@ class AlltoallStreams : public RingCollective {
         slices_(static_cast<std::size_t>(locals_)) {
     for (const Segment& part : stream_) stream_bytes_ += static_cast<std::size_t>(part.count);
     const Topology& topology = setup_.plane.topology();
-    // Beginning with the next, so that not all send to the same rank at once.
+    // Beginning with the next, so that not all hosts send to the same one at once.
     for (int distance = 1; distance < topology.size; ++distance) {
       const int peer = (topology.rank + distance) % topology.size;
       if (topology.host_of[static_cast<std::size_t>(peer)] !=

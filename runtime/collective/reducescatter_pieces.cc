@@ -65,7 +65,7 @@ class ReducescatterPieces : public RingCollective {
     for (const std::vector<Segment>& share : shares_)
       in_walks_.emplace_back(share, element_bytes());
     const Topology& topology = setup_.plane.topology();
-    // Beginning with the next, so that not all send to the same rank at once.
+    // Beginning with the next, so that not all hosts send to the same one at once.
     for (int distance = 1; distance < topology.size; ++distance) {
       const int owner = (rank() + distance) % topology.size;
       if (carriers_.carrier_of[static_cast<std::size_t>(owner)] != me_) continue;

@@ -222,7 +222,7 @@ std::string algorithms_text(const std::vector<AlgorithmWish>& wishes) {
   return text +
          "\nThe first line that fits a collective is taken. cross: what an allreduce does between "
          "hosts, by the bytes of a lane's share.\n"
-         "* Neither of 16-bit floats nor with HVRUN_DETERMINISTIC=1, unless HVRUN_ALGORITHM asks.\n"
+         "* Not of 16-bit floats or compressed, nor with HVRUN_DETERMINISTIC=1, unless asked for.\n"
          "inplace: in memory from hvrun_alloc; else the way of direct or shares is taken.\n"
          "Limits for more than four hosts are reckoned, as docs/algorithms.md says.\n";
 }

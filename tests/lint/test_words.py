@@ -61,6 +61,7 @@ BAD = [
     (words.sleep_errors, "tests/payload/x.c", "sleep(3);  // sleep-ok:\n"),
     (words.flag_access_errors, "runtime/transport/shm/x.cc", "at_flag_access();\na.load();\nb.fetch_or(1);\n"),
     (words.flag_access_errors, "runtime/transport/shm/x.h", "a.store(1);\n"),
+    (words.flag_access_errors, "runtime/transport/shm/x.h", "at_flag_access();\nx = a.load() - b.load();\n"),
 ]
 
 

@@ -119,5 +119,8 @@ def flag_access_errors(texts):
             continue
         lines = tree.bare(text).split("\n")
         for number, line in enumerate(lines, 1):
-            if FLAG_ACCESS.search(line) and lines[max(0, number - 2)].strip() != "at_flag_access();":
+            accesses = len(FLAG_ACCESS.findall(line))
+            if accesses and lines[max(0, number - 2)].strip() != "at_flag_access();":
                 yield f"{path}:{number}: a flag is accessed without at_flag_access() in the line before"
+            elif accesses > 1:
+                yield f"{path}:{number}: several flags are accessed behind one at_flag_access()"

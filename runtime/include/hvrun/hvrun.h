@@ -260,11 +260,13 @@ HVRUN_API hvrun_status hvrun_barrier(hvrun_context* context);
 
 /* Memory for tensors, at the start of a page, its contents undefined. Where ranks share a host it
  * lies where all of them reach it, and allreduces of more than 1 MiB whose inputs and outputs lie
- * there on every rank are carried out in place, without a copy (`hvrun env --algorithms`);
- * elsewhere it is ordinary memory. It may be used for anything, and stays when the context is shut
- * down. A forked child sees its parent's pieces, not copies of them.
- * After HVRUN_ERROR_PEER_LOST other ranks may write to tensors there for a moment more, until they
- * have seen the loss, too: leave those tensors alone until the ranks have met again (hvrun_init).
+ * there on every rank are carried out in place, without a copy, if all ranks are on that host and
+ * they are neither prescaled nor compressed nor Adasum; elsewhere it is ordinary memory. It may be
+ * used for anything, and stays when the context is shut down. A forked child sees its parent's
+ * pieces, not copies of them.
+ * After HVRUN_ERROR_PEER_LOST, and after a hvrun_shutdown that has left behind a rank which did not
+ * answer, other ranks may write to tensors there for a moment more, until they have seen it, too:
+ * leave those tensors alone until the ranks have met again (hvrun_init).
  * HVRUN_ERROR_MEMORY: there is not so much. */
 HVRUN_API hvrun_status hvrun_alloc(hvrun_context* context, size_t bytes, void** memory);
 /* Gives it back; no operation may still use it. NULL is allowed. HVRUN_ERROR_ARGUMENT: not from
