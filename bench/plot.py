@@ -4,7 +4,10 @@ import re
 
 
 def series_of(results):
-    """{title: (peer's name, {operation: [(bytes, our us, peer's us), ...]})} of what was measured in sweeps over sizes."""
+    """{title: (peer's name, {operation: [(bytes, our us, peer's us), ...]})} of what was measured in sweeps over sizes.
+
+    One size alone is no curve, and must not take the place of a picture of many.
+    """
     series = {}
     for result in results:
         if "series" not in result or "measured" not in result or not result["bytes"]:
@@ -13,7 +16,7 @@ def series_of(results):
         peer, operations = series.setdefault(title, (result["peer_name"], {}))
         operations.setdefault(result["op"], []).append((result["bytes"], result["ours"], result["peer"]))
     return {title: (peer, {name: sorted(points) for name, points in operations.items()})
-            for title, (peer, operations) in series.items()}
+            for title, (peer, operations) in series.items() if any(len(points) > 1 for points in operations.values())}
 
 
 def file_name(title, peer):

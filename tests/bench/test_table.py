@@ -101,6 +101,7 @@ def test_a_picture_has_all_operations_of_a_series_by_size():
     results = [result("allreduce", MIB, 40, 80), result("allreduce", 4, 1, 2), result("broadcast", 4, 3, 4), {"row": "launch"},
                {**result("allreduce", 64, 1, 1), "verdict": "NOT RUN"}]
     del results[-1]["measured"]
+    results.append({**result("allreduce", 4, 1, 2), "series": "of one size, allreduce"})
     assert plot.series_of(results) == {"collective layer, 2 ranks": ("OpenMPI", {
         "allreduce": [(4, 1, 2), (MIB, 40, 80)], "broadcast": [(4, 3, 4)]})}
     assert plot.file_name("collective layer, 2 ranks", "OpenMPI") == "collective-layer-2-ranks-openmpi.png"
