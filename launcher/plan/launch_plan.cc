@@ -40,6 +40,15 @@ std::string list_of_slots(const std::vector<PlannedHost>& hosts) {
   return hosts.size() > 8 ? text + ", ..." : text;
 }
 
+// The same hosts with as many slots each as so many ranks take: "node1:4,node2:4".
+std::string list_with_room(std::vector<PlannedHost> hosts, long ranks) {
+  const long each = (ranks + static_cast<long>(hosts.size()) - 1) / static_cast<long>(hosts.size());
+  for (PlannedHost& host : hosts) host.slots = std::max(host.slots, static_cast<int>(each));
+  std::string text = list_of_slots(hosts);
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+  return text;
+}
+
 // How many ranks the job has; errors and warnings about the number of slots.
 int count_ranks(const JobSpec& spec, const HostList& list, const std::vector<PlannedHost>& hosts,
                 std::vector<std::string>* warnings) {
@@ -52,12 +61,12 @@ int count_ranks(const JobSpec& spec, const HostList& list, const std::vector<Pla
                         (slots == 1 ? " core" : " cores or GPUs") + " of this machine");
     return static_cast<int>(ranks);
   }
-  throw Error(ErrorKind::kUsage,
-              "-np " + std::to_string(ranks) + " asks for " + std::to_string(ranks) +
-                  " ranks, but the hosts have " + std::to_string(slots) +
-                  (slots == 1 ? " slot" : " slots") + " in all (" + list_of_slots(hosts) + ")",
-              "name more hosts, state more slots (-H " + hosts.front().name + ":" +
-                  std::to_string(ranks) + "), or lower -np");
+  throw Error(
+      ErrorKind::kUsage,
+      "-np " + std::to_string(ranks) + " asks for " + std::to_string(ranks) +
+          " ranks, but the hosts have " + std::to_string(slots) +
+          (slots == 1 ? " slot" : " slots") + " in all (" + list_of_slots(hosts) + ")",
+      "name more hosts, state more slots (-H " + list_with_room(hosts, ranks) + "), or lower -np");
 }
 
 void place_ranks(int ranks, std::vector<PlannedHost> hosts, LaunchPlan* plan) {

@@ -292,7 +292,8 @@ Status Session::closing_reason(int leaver) const {
     words = "process set " + std::to_string(set_) + " is being removed, or a rank of it shuts down";
   } else if (leaver != self_) {
     words = "rank " + std::to_string(members_[static_cast<std::size_t>(leaver)]) +
-            " has shut down (hvrun_shutdown)";
+            " has shut down (hvrun_shutdown); try: let every rank take as many steps, or call "
+            "hvrun_join";
   }
   return {StatusCode::kShutdown, words};
 }

@@ -53,7 +53,7 @@ const std::vector<Knob>& runtime_knobs() {
        "Who carries out collectives; unset: the first that can.", "", "native", 0, INT64_MAX, "", 0,
        nullptr, "native, the only backend that this libhvrun has yet"},
       {"HVRUN_ALGORITHM", KnobType::kText, "",
-       "Algorithms to take before those of the table, such as allreduce:torus,cross:ring@1M."},
+       "Algorithms to take before those of the table, such as allreduce:shares,cross:ring@1M."},
       {"HVRUN_KERNELS", KnobType::kChoice, "",
        "The instructions that reductions use; unset: the best that the processor has.", "",
        "portable|avx2|avx512|neon"},

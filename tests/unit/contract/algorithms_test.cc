@@ -140,7 +140,8 @@ TEST_CASE("a wish that can never come true in a job is told in words") {
   CHECK(wrong("", {4, 1}, true).empty());
   CHECK(wrong("allreduce:torus,cross:ring", {4, 2}, false).empty());
   CHECK(wrong("cross:ring", {4, 1}, false) ==
-        "HVRUN_ALGORITHM=cross:ring works for several hosts; this job has 4 ranks on 1 host");
+        "HVRUN_ALGORITHM=cross:ring works for several hosts; this job has 4 ranks on 1 host; try: "
+        "one that 'hvrun env --algorithms' lists for it");
   CHECK(wrong("allreduce:direct", {4, 2}, false).find("one host") != std::string::npos);
   CHECK(wrong("cross:tree@1K", {4, 4}, true).find("all sizes") != std::string::npos);
   CHECK(wrong("cross:tree", {4, 4}, true).empty());

@@ -224,6 +224,7 @@ TEST_CASE("leaving waits for what has been started, and refuses the rest") {
   pair.run();
   CHECK(pending->outcome.code == StatusCode::kShutdown);
   CHECK(pending->outcome.message.find("rank 1 has shut down") != std::string::npos);
+  CHECK(pending->outcome.message.find("hvrun_join") != std::string::npos);
   CHECK_FALSE(started[0]->is_done);
   CHECK_FALSE(pair.engines[0].is_finished());
   pair.backends[0].progress = Progress::kDone;

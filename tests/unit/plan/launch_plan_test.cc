@@ -78,6 +78,7 @@ TEST_CASE("more ranks than slots on named hosts is an error with both numbers") 
     CHECK(text.find("4 ranks") != std::string::npos);
     CHECK(text.find("3 slots") != std::string::npos);
     CHECK(text.find("a:2, b:1") != std::string::npos);
+    CHECK(error.hint().find("-H a:2,b:2)") != std::string::npos);
   }
 }
 
