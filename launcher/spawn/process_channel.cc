@@ -148,6 +148,11 @@ asio::awaitable<void> ProcessChannel::let_it_exit() {
   co_await child->ended.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
 }
 
+// Looks again now and then: a kernel without pidfds tells nobody of the end.
+asio::awaitable<void> ProcessChannel::wait_for_end() {
+  while (!child_->status && !closed_) co_await let_it_exit();
+}
+
 asio::awaitable<std::size_t> ProcessChannel::read_some(asio::mutable_buffer buffer) {
   if (closed_) co_return 0;
   boost::system::error_code error;
@@ -186,6 +191,7 @@ asio::awaitable<CommandOutput> run_command(const Command& command, std::size_t l
     output.text.append(buffer, 0, got);
     if (output.text.size() > limit) channel.close();
   }
+  co_await channel.wait_for_end();
   *cancel = nullptr;
   output.words = channel.last_words();
   output.clean = channel.ended_well() && output.text.size() <= limit;

@@ -36,6 +36,8 @@ class ProcessChannel : public AgentChannel {
   void close() override;
   std::string last_words() const override;
   bool ended_well() const;  // with exit code 0, as far as known
+  // Until the program has ended, however long after its stream, or the channel is closed.
+  boost::asio::awaitable<void> wait_for_end();
 
  private:
   struct Child;  // shared with the coroutines that read stderr and await the exit

@@ -2,11 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/spawn/go_between.h"
 
+#include <fcntl.h>
+
+#include <boost/asio/steady_timer.hpp>
 #include <csignal>
 #include <thread>
 
 #include "launcher/spawn/process_channel.h"
 #include "src/base/text.h"
+#include "src/base/unique_fd.h"
 #include "tests/unit/spawn/trial.h"
 
 using namespace hv;
@@ -47,6 +51,25 @@ bool ends(const std::string& process) {
 }
 
 }  // namespace
+
+// On a busy machine a program may end long after its stream has.
+TEST_CASE("a command's output is whole only when the command has ended") {
+  const TemporaryFolder folder;
+  const std::string fifo = folder.path() + "/fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  const UniqueFd writer(::open(fifo.c_str(), O_RDWR | O_CLOEXEC));
+  asio::io_context io;
+  asio::steady_timer later(io, std::chrono::seconds(1));
+  later.async_wait(
+      [&writer](const boost::system::error_code&) { CHECK(::write(writer.get(), "\n", 1) == 1); });
+  Command command;
+  command.argv = {"/bin/sh", "-c", "echo all; exec <&- >&-; read line 0<" + fifo};
+  command.environment = {"PATH=/usr/bin:/bin"};
+  std::function<void()> cancel;
+  const CommandOutput output = run(io, run_command(command, 100, "run a script", &cancel));
+  CHECK(output.text == "all\n");
+  CHECK_MESSAGE(output.clean, output.words);
+}
 
 TEST_CASE("the children of a command that still starts end with hvrun") {
   asio::io_context io;
