@@ -91,7 +91,7 @@ def step_beside_itself(model, options=(), settings=(), ranks=2):
     def measure(bench):
         own = words(bench, ranks, "--gradients", GRADIENTS / f"{model}.txt", "--budget", str(STEP_BUDGET_S))
         place = own.index("--no-label")
-        changed = [*own[:place], *(word for setting in settings for word in ("-x", setting)), *own[place:], *options]
+        changed = [*own[:place], *programs.exported(settings), *own[place:], *options]
         pairs = interleave(lambda: programs.median_us(changed), lambda: programs.median_us(own), min(bench.rounds, SLOW_ROUNDS))
         return Rounds("us", pairs, programs.shown(own), programs.shown(changed))
 

@@ -131,7 +131,7 @@ def host_list(net):
 def ours(bench, net, program, settings=()):
     """settings: NAME=VALUE of the ranks' environment."""
     def words(operations, sizes):
-        return [bench.hvrun, "-H", host_list(net), "--no-label", *(word for setting in settings for word in ("-x", setting)),
+        return [bench.hvrun, "-H", host_list(net), "--no-label", *programs.exported(settings),
                 bench.program(program), "--op", operations, "--sizes", sizes, "--json", "--budget", str(BUDGET_S)]
 
     return Program(words, lambda command: hosts_of(bench, net).run(command))

@@ -28,6 +28,11 @@ def shown(words):
     return shlex.join(str(word) for word in words).replace(f"{SOURCE}/", "")
 
 
+def exported(settings):
+    """hvrun's words that give NAME=VALUE settings to the ranks."""
+    return [word for setting in settings for word in ("-x", setting)]
+
+
 def need_program(name):
     path = shutil.which(name)
     if not path:

@@ -32,21 +32,19 @@ std::vector<PlannedHost> hosts_with_slots(const HostList& list,
   return hosts;
 }
 
-std::string list_of_slots(const std::vector<PlannedHost>& hosts) {
+std::string list_of_slots(const std::vector<PlannedHost>& hosts, const std::string& between) {
   std::string text;
   for (std::size_t i = 0; i < hosts.size() && i < 8; ++i) {
-    text += (i ? ", " : "") + hosts[i].name + ":" + std::to_string(hosts[i].slots);
+    text += (i ? between : "") + hosts[i].name + ":" + std::to_string(hosts[i].slots);
   }
-  return hosts.size() > 8 ? text + ", ..." : text;
+  return hosts.size() > 8 ? text + between + "..." : text;
 }
 
 // The same hosts with as many slots each as so many ranks take: "node1:4,node2:4".
 std::string list_with_room(std::vector<PlannedHost> hosts, long ranks) {
   const long each = (ranks + static_cast<long>(hosts.size()) - 1) / static_cast<long>(hosts.size());
   for (PlannedHost& host : hosts) host.slots = std::max(host.slots, static_cast<int>(each));
-  std::string text = list_of_slots(hosts);
-  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
-  return text;
+  return list_of_slots(hosts, ",");
 }
 
 // How many ranks the job has; errors and warnings about the number of slots.
@@ -65,7 +63,7 @@ int count_ranks(const JobSpec& spec, const HostList& list, const std::vector<Pla
       ErrorKind::kUsage,
       "-np " + std::to_string(ranks) + " asks for " + std::to_string(ranks) +
           " ranks, but the hosts have " + std::to_string(slots) +
-          (slots == 1 ? " slot" : " slots") + " in all (" + list_of_slots(hosts) + ")",
+          (slots == 1 ? " slot" : " slots") + " in all (" + list_of_slots(hosts, ", ") + ")",
       "name more hosts, state more slots (-H " + list_with_room(hosts, ranks) + "), or lower -np");
 }
 

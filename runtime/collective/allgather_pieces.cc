@@ -52,11 +52,7 @@ class AllgatherPieces : public RingCollective {
         continue;
       carried_.push_back({rank, Receiver(setup_.plane.channel(rank, data_lane(this->ring(), 0)))});
     }
-    // Beginning with the next host, so that not all send to the same one at once.
-    std::vector<int> targets = carriers_.remote_carriers;
-    if (!targets.empty())
-      std::rotate(targets.begin(), targets.begin() + host_index(topology), targets.end());
-    for (const int carrier : targets)
+    for (const int carrier : carriers_.remote_carriers)
       senders_.emplace_back(setup_.plane.channel(carrier, data_lane(this->ring(), 0)));
   }
 

@@ -59,9 +59,7 @@ class AlltoallStreams : public RingCollective {
         slices_(static_cast<std::size_t>(locals_)) {
     for (const Segment& part : stream_) stream_bytes_ += static_cast<std::size_t>(part.count);
     const Topology& topology = setup_.plane.topology();
-    // Beginning with the next, so that not all hosts send to the same one at once.
-    for (int distance = 1; distance < topology.size; ++distance) {
-      const int peer = (topology.rank + distance) % topology.size;
+    for (const int peer : others_from_next(topology.size, topology.rank)) {
       if (topology.host_of[static_cast<std::size_t>(peer)] !=
           topology.host_of[static_cast<std::size_t>(topology.rank)])
         remotes_.emplace_back(peer, setup_.plane.channel(peer, data_lane(this->ring(), 0)));
@@ -126,8 +124,8 @@ class AlltoallStreams : public RingCollective {
   // What is for the local peers, in bytes, beginning with the next.
   std::vector<Segment> plan_stream() const {
     std::vector<Segment> parts;
-    for (int distance = 1; distance < locals_; ++distance) {
-      const int rank = local_rank((me_ + distance) % locals_);
+    for (const int local : others_from_next(locals_, me_)) {
+      const int rank = local_rank(local);
       parts.push_back({input_for(rank), nullptr, static_cast<std::int64_t>(bytes_to(rank))});
     }
     return parts;
@@ -223,8 +221,7 @@ class AlltoallStreams : public RingCollective {
     received_[rank] = head[static_cast<std::size_t>(me_)];
     Slice& slice = slices_[static_cast<std::size_t>(local)];
     std::size_t stream_bytes = 0;
-    for (int distance = 1; distance < locals_; ++distance) {
-      const int at = (local + distance) % locals_;
+    for (const int at : others_from_next(locals_, local)) {
       const auto bytes = static_cast<std::size_t>(head[static_cast<std::size_t>(at)]) * row_bytes_;
       if (at == me_) slice = {stream_bytes, bytes};
       stream_bytes += bytes;

@@ -27,7 +27,9 @@ Carriers plan_carriers(const Topology& topology) {
   Carriers plan;
   plan.carrier_of.resize(static_cast<std::size_t>(topology.size));
   plan.place_of.resize(static_cast<std::size_t>(topology.size));
-  for (int host = 0; host < static_cast<int>(topology.leaders.size()); ++host) {
+  const int hosts = static_cast<int>(topology.leaders.size()), here = host_index(topology);
+  for (int distance = 0; distance < hosts; ++distance) {
+    const int host = (here + distance) % hosts;
     const std::vector<int> members = ranks_of_host(topology, host);
     std::vector<int> load(members.size(), 0);
     std::vector<int> local_of_host(topology.leaders.size(), 0);
@@ -36,7 +38,7 @@ Carriers plan_carriers(const Topology& topology) {
       const auto carrier = static_cast<std::size_t>(local_of_host[home]++) % members.size();
       const int place = load[carrier]++;
       plan.most = std::max(plan.most, place + 1);
-      if (host == host_index(topology)) {
+      if (host == here) {
         plan.carrier_of[static_cast<std::size_t>(rank)] = static_cast<int>(carrier);
         plan.place_of[static_cast<std::size_t>(rank)] = place;
       } else if (rank == topology.rank) {

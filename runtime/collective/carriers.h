@@ -20,7 +20,7 @@ namespace hv::runtime {
 struct Carriers {
   std::vector<int> carrier_of;       // here: local index of rank r's carrier, which may be r
   std::vector<int> place_of;         // which piece of that carrier's slot
-  std::vector<int> remote_carriers;  // of this rank, on the other hosts, by host
+  std::vector<int> remote_carriers;  // of this rank, from the next host on
   int most = 1;                      // pieces in the fullest slot of the job
 };
 Carriers plan_carriers(const Topology& topology);

@@ -3,7 +3,6 @@
 //
 // For each share: 1. send it to the H-1 others; 2. fold theirs into it as they arrive, in host
 // order. The fold overwrites the share, so it waits until the share has gone out to everybody.
-#include <algorithm>
 #include <deque>
 
 #include "runtime/collective/cross_stage.h"
@@ -16,12 +15,10 @@ class CrossExchange : public CrossStage {
  public:
   explicit CrossExchange(const CrossTerms& terms)
       : folder_(terms, channels(terms), host_index(terms.plane.topology())) {
-    // Beginning with the next host, so that not all send to the same one at once.
-    std::vector<Channel*> targets = channels(terms);
-    std::rotate(targets.begin(), targets.begin() + host_index(terms.plane.topology()),
-                targets.end());
-    for (Channel* channel : targets)
-      if (channel != nullptr) senders_.emplace_back(*channel);
+    const std::vector<Channel*> all = channels(terms);
+    for (const int host :
+         others_from_next(static_cast<int>(all.size()), host_index(terms.plane.topology())))
+      senders_.emplace_back(*all[static_cast<std::size_t>(host)]);
   }
 
   void add(std::byte* share, std::size_t bytes) override {

@@ -45,9 +45,7 @@ class CrossScatter : public CrossStage {
 
   bool step() override {
     bool moved = false;
-    // Beginning with the next host, so that not all send to the same one at once.
-    for (int distance = 1; distance < hosts_; ++distance) {
-      const int host = (me_ + distance) % hosts_;
+    for (const int host : others_from_next(hosts_, me_)) {
       moved |= scatter_out_[static_cast<std::size_t>(host)].step();
       moved |= gather_out_[static_cast<std::size_t>(host)].step();
     }

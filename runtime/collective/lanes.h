@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <ranges>
 #include <vector>
 
 #include "runtime/transport/fabric.h"
@@ -15,6 +16,12 @@ int lanes_of(const Topology& topology);
 // The rank at `lane` of each host, by host.
 std::vector<int> lane_ranks(const Topology& topology, int lane);
 int host_index(const Topology& topology);
+// All of 0 ... count - 1 but `me`, beginning with the next: where each of them goes through the
+// others in this order, not all begin with the same one.
+inline auto others_from_next(int count, int me) {
+  return std::views::iota(1, count) |
+         std::views::transform([count, me](int distance) { return (me + distance) % count; });
+}
 
 // Channels carry whole words, so that no element is ever cut in two by the end of a channel's
 // buffer.

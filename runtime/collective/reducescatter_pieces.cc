@@ -65,9 +65,7 @@ class ReducescatterPieces : public RingCollective {
     for (const std::vector<Segment>& share : shares_)
       in_walks_.emplace_back(share, element_bytes());
     const Topology& topology = setup_.plane.topology();
-    // Beginning with the next, so that not all hosts send to the same one at once.
-    for (int distance = 1; distance < topology.size; ++distance) {
-      const int owner = (rank() + distance) % topology.size;
+    for (const int owner : others_from_next(topology.size, rank())) {
       if (carriers_.carrier_of[static_cast<std::size_t>(owner)] != me_) continue;
       carried_.push_back({owner, Sender(setup_.plane.channel(owner, data_lane(this->ring(), 0)))});
     }
@@ -96,16 +94,15 @@ class ReducescatterPieces : public RingCollective {
   bool is_prescaled() const { return setup_.request.prescale != 1; }
 
   void make_folder() {
-    const auto hosts = setup_.plane.topology().leaders.size();
-    const int here = host_index(setup_.plane.topology());
-    std::vector<Channel*> channels(hosts, nullptr);
-    auto carrier = carriers_.remote_carriers.begin();
-    for (std::size_t host = 0; host < hosts; ++host) {
-      if (static_cast<int>(host) != here)
-        channels[host] = &setup_.plane.channel(*carrier++, data_lane(ring(), 0));
+    const Topology& topology = setup_.plane.topology();
+    std::vector<Channel*> channels(topology.leaders.size(), nullptr);
+    for (const int carrier : carriers_.remote_carriers) {
+      const int host = topology.host_of[static_cast<std::size_t>(carrier)];
+      channels[static_cast<std::size_t>(host)] =
+          &setup_.plane.channel(carrier, data_lane(ring(), 0));
     }
     const CrossTerms terms{setup_.plane, ring(), me_, setup_.request.type, reduce_, finish_};
-    folder_ = std::make_unique<Folder>(terms, std::move(channels), here);
+    folder_ = std::make_unique<Folder>(terms, std::move(channels), host_index(topology));
   }
 
   Range piece(int owner, std::uint64_t number) const {

@@ -14,12 +14,6 @@ namespace {
 
 const std::vector<JobShape> kShapes{{1}, {2}, {3}, {5}, {2, 2}, {1, 3, 2}};
 
-JobOptions in_shape(const JobShape& shape) {
-  JobOptions options;
-  options.shape = shape;
-  return options;
-}
-
 }  // namespace
 
 TEST_CASE("an allreduce sums over all ranks, in place and not") {

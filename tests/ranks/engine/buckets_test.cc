@@ -18,12 +18,6 @@ namespace {
 
 constexpr int kTensors = 12;
 
-JobOptions in_shape(JobShape shape) {
-  JobOptions options;
-  options.shape = std::move(shape);
-  return options;
-}
-
 // A model whose gradients are summed step by step; every value is checked.
 class Model {
  public:

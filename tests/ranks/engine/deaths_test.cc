@@ -239,43 +239,38 @@ void kill_one_of(const JobShape& shape, const Case& test, bool is_absent) {
   CHECK(job.exit_code(0) == 0);
 }
 
-const std::vector<JobShape> kShapes{{3}, {1, 2}};
+// However the dead rank stands to it.
+const std::vector<Case> kKinds{{"join", join},
+                               {"group", reduce_group},
+                               {"reducescatter", run_one<HVRUN_REDUCESCATTER>},
+                               {"alltoall", run_one<HVRUN_ALLTOALL>},
+                               {"broadcast", run_one<HVRUN_BROADCAST>},
+                               {"allgather", run_one<HVRUN_ALLGATHER>},
+                               {"sparse allreduce", reduce_sparse},
+                               {"Adasum", reduce_by_adasum},
+                               {"barrier", meet},
+                               {"send", pass_on}};
+
+// Of those kinds, and of these.
+void kill_in_each(std::vector<Case> cases, bool is_absent) {
+  cases.insert(cases.end(), kKinds.begin(), kKinds.end());
+  for (const JobShape& shape : {JobShape{3}, JobShape{1, 2}})
+    for (const Case& one : cases) kill_one_of(shape, one, is_absent);
+}
 
 }  // namespace
 
 // What comes for a set is an error, too, though the dead one is not in it: the whole job has lost a
 // rank (hvrun.3, HVRUN_ERROR_PEER_LOST).
 TEST_CASE("a process that is killed before it comes to an operation is named to all that wait") {
-  const Case cases[] = {{"add", change_sets},
-                        {"remove", change_sets, 5},
-                        {"join", join},
-                        {"group", reduce_group},
-                        {"reducescatter", run_one<HVRUN_REDUCESCATTER>},
-                        {"alltoall", run_one<HVRUN_ALLTOALL>},
-                        {"broadcast", run_one<HVRUN_BROADCAST>},
-                        {"allgather", run_one<HVRUN_ALLGATHER>},
-                        {"sparse allreduce", reduce_sparse},
-                        {"Adasum", reduce_by_adasum},
-                        {"barrier", meet},
-                        {"send", pass_on},
-                        {"receive in another set", receive_without_victim}};
-  for (const JobShape& shape : kShapes)
-    for (const Case& one : cases) kill_one_of(shape, one, true);
+  kill_in_each({{"add", change_sets},
+                {"remove", change_sets, 5},
+                {"receive in another set", receive_without_victim}},
+               true);
 }
 
 TEST_CASE("a process that is killed in the middle of an operation is named to all others") {
-  const Case cases[] = {{"add and remove", change_sets},
-                        {"join", join},
-                        {"group", reduce_group},
-                        {"reducescatter", run_one<HVRUN_REDUCESCATTER>},
-                        {"alltoall", run_one<HVRUN_ALLTOALL>},
-                        {"broadcast", run_one<HVRUN_BROADCAST>},
-                        {"allgather", run_one<HVRUN_ALLGATHER>},
-                        {"sparse allreduce", reduce_sparse},
-                        {"Adasum", reduce_by_adasum},
-                        {"barrier", meet},
-                        {"send", pass_on},
-                        {"allreduce in another set", reduce_without_victim}};
-  for (const JobShape& shape : kShapes)
-    for (const Case& one : cases) kill_one_of(shape, one, false);
+  kill_in_each(
+      {{"add and remove", change_sets}, {"allreduce in another set", reduce_without_victim}},
+      false);
 }

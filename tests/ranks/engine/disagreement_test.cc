@@ -13,12 +13,6 @@ using namespace hv::runtime;
 
 namespace {
 
-JobOptions in_shape(const JobShape& shape) {
-  JobOptions options;
-  options.shape = shape;
-  return options;
-}
-
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }

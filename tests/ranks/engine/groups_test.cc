@@ -25,9 +25,7 @@ hvrun_request in_group(const char* name, std::int32_t* value, std::uint64_t grou
 TEST_CASE("no tensor of a group starts before the last of them is ready on every rank") {
   for (const JobShape& shape : {JobShape{1}, JobShape{3}, JobShape{2, 1}}) {
     CAPTURE(name_of(shape));
-    JobOptions options;
-    options.shape = shape;
-    run_job(options, [](Rank& rank) {
+    run_job(in_shape(shape), [](Rank& rank) {
       for (int round = 0; round < 4; ++round) {  // fresh, then by numbers
         std::int32_t values[3] = {1, 2, 3}, alone = 4;
         std::uint64_t handles[3] = {};
@@ -58,9 +56,7 @@ TEST_CASE("no tensor of a group starts before the last of them is ready on every
 
 TEST_CASE(
     "a disagreement on one tensor of a group is the outcome of all, on every rank, then it works") {
-  JobOptions options;
-  options.shape = {2, 1};
-  run_job(options, [](Rank& rank) {
+  run_job(in_shape({2, 1}), [](Rank& rank) {
     std::int32_t values[6] = {1, 2, 3, 4, 5, 6};
     std::uint64_t handles[3] = {};
     const char* const names[3] = {"a", "b", "c"};
@@ -88,9 +84,7 @@ TEST_CASE(
 TEST_CASE("groups of allgathers and of reducescatters fail as one, and change nothing") {
   for (const hvrun_operation operation : {HVRUN_ALLGATHER, HVRUN_REDUCESCATTER}) {
     CAPTURE(operation);
-    JobOptions options;
-    options.shape = {2, 1};
-    run_job(options, [operation](Rank& rank) {
+    run_job(in_shape({2, 1}), [operation](Rank& rank) {
       std::int32_t inputs[3] = {1, 2, 3}, outputs[3][3] = {};
       const std::int64_t three = 3;
       const auto request_of = [&](int i, const char* name) {
@@ -139,9 +133,7 @@ TEST_CASE("groups of allgathers and of reducescatters fail as one, and change no
 TEST_CASE("too little room is the outcome of the whole group, on that rank alone") {
   for (const JobShape& shape : {JobShape{3}, JobShape{2, 1}}) {
     CAPTURE(name_of(shape));
-    JobOptions options;
-    options.shape = shape;
-    run_job(options, [](Rank& rank) {
+    run_job(in_shape(shape), [](Rank& rank) {
       for (int round = 0; round < 2; ++round) {  // fresh, then by numbers
         std::int32_t sum = 1, row = rank.rank, rows[3] = {-1, -1, -1}, other[3] = {-1, -1, -1};
         hvrun_request requests[3] = {in_group("sum", &sum, 9, 3), in_group("rows", &row, 9, 3),
@@ -172,9 +164,7 @@ TEST_CASE("too little room is the outcome of the whole group, on that rank alone
 }
 
 TEST_CASE("a refused member of a group is waited for until one comes in its place") {
-  JobOptions options;
-  options.shape = {2, 1};
-  run_job(options, [](Rank& rank) {
+  run_job(in_shape({2, 1}), [](Rank& rank) {
     std::int32_t values[2] = {1, 2};
     std::uint64_t handles[2] = {};
     expect(rank.enqueue(in_group("a", &values[0], 9, 2), &handles[0]).ok(), "enqueue");
@@ -196,9 +186,7 @@ TEST_CASE("a refused member of a group is waited for until one comes in its plac
 TEST_CASE("a group that needs a rank which has joined fails as one, its allreduces too") {
   for (const JobShape& shape : {JobShape{3}, JobShape{2, 1}}) {
     CAPTURE(name_of(shape));
-    JobOptions options;
-    options.shape = shape;
-    run_job(options, [](Rank& rank) {
+    run_job(in_shape(shape), [](Rank& rank) {
       for (int round = 0; round < 2; ++round) {
         hvrun_request join = HVRUN_REQUEST_INIT;
         join.operation = HVRUN_JOIN;
@@ -235,9 +223,7 @@ TEST_CASE("a group that needs a rank which has joined fails as one, its allreduc
 }
 
 TEST_CASE("ranks that count a tensor among different groups are told") {
-  JobOptions options;
-  options.shape = {2};
-  run_job(options, [](Rank& rank) {
+  run_job(in_shape({2}), [](Rank& rank) {
     std::int32_t value = 1;
     const Status status = rank.run(in_group("a", &value, rank.rank == 0 ? 4 : 5, 1));
     expect(status.code == StatusCode::kMismatch, status.message);

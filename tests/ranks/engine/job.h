@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/api/context.h"
@@ -43,6 +44,12 @@ struct JobOptions {
   int bare_rank = -1;
   std::function<void(Fabric&)> bare_body{};
 };
+
+inline JobOptions in_shape(JobShape shape) {
+  JobOptions options;
+  options.shape = std::move(shape);
+  return options;
+}
 
 // Runs body on every rank. A failure of a body (it throws) fails the test from the main thread.
 void run_job(const JobOptions& options, const std::function<void(Rank&)>& body);

@@ -153,9 +153,7 @@ TEST_CASE("a sparse allreduce gives every rank all rows with their indices, by r
   for (const JobShape& shape :
        {JobShape{1}, JobShape{2}, JobShape{3}, JobShape{2, 2}, JobShape{1, 3, 2}, JobShape{1, 1}}) {
     CAPTURE(name_of(shape));
-    JobOptions options;
-    options.shape = shape;
-    run_job(options, [](Rank& rank) {
+    run_job(in_shape(shape), [](Rank& rank) {
       for (const std::int64_t step : {0, 1, 3, 2000, 0, 1}) {
         std::vector<std::int64_t> counts;
         for (int r = 0; r < rank.size; ++r) counts.push_back(step * ((r + 1) % 3));
@@ -169,9 +167,7 @@ TEST_CASE("a sparse allreduce gives every rank all rows with their indices, by r
 }
 
 TEST_CASE("sparse tensors travel in a group, in a set, and beside ranks that have joined") {
-  JobOptions options;
-  options.shape = {2, 1};
-  run_job(options, [](Rank& rank) {
+  run_job(in_shape({2, 1}), [](Rank& rank) {
     using FloatRows = Rows<std::int32_t, double>;
     std::uint32_t set = 0;
     expect(rank.context.add_process_set({0, 2}, &set).ok(), "add");
@@ -222,9 +218,7 @@ TEST_CASE("sparse tensors travel in a group, in a set, and beside ranks that hav
 TEST_CASE("a sparse allreduce scales and averages rows of every type, each by itself") {
   for (const JobShape& shape : {JobShape{1}, JobShape{3}, JobShape{2, 1}}) {
     CAPTURE(name_of(shape));
-    JobOptions options;
-    options.shape = shape;
-    run_job(options, [](Rank& rank) {
+    run_job(in_shape(shape), [](Rank& rank) {
       for (const ElementType type : all_types()) {
         if (type == ElementType::kBool) continue;  // refused: below
         check_scaled(rank, type, HVRUN_SUM, 0.5, 4);
@@ -238,9 +232,7 @@ TEST_CASE("a sparse allreduce scales and averages rows of every type, each by it
 TEST_CASE("a scalar of a sparse allreduce is one row with one index") {
   for (const JobShape& shape : {JobShape{1}, JobShape{3}, JobShape{2, 1}}) {
     CAPTURE(name_of(shape));
-    JobOptions options;
-    options.shape = shape;
-    run_job(options, [](Rank& rank) {
+    run_job(in_shape(shape), [](Rank& rank) {
       const double value = 2 + rank.rank;
       const std::int64_t index = 7 * rank.rank;
       hvrun_request request = HVRUN_REQUEST_INIT;
@@ -264,9 +256,7 @@ TEST_CASE("a scalar of a sparse allreduce is one row with one index") {
 }
 
 TEST_CASE("a sparse allreduce says what it cannot do and who disagrees") {
-  JobOptions options;
-  options.shape = {2};
-  run_job(options, [](Rank& rank) {
+  run_job(in_shape({2}), [](Rank& rank) {
     const Rows<std::int32_t, float> mine(rank.rank, 2);
     const Rows<std::int64_t, float> wide(rank.rank, 2);
     const Rows<std::int32_t, std::int64_t> whole(rank.rank, 2);
@@ -304,9 +294,7 @@ TEST_CASE("a sparse allreduce says what it cannot do and who disagrees") {
 }
 
 TEST_CASE("a sparse allreduce's bytes are those of its values and of its indices") {
-  JobOptions options;
-  options.shape = {2};
-  run_job(options, [](Rank& rank) {
+  run_job(in_shape({2}), [](Rank& rank) {
     const Counters& counters = rank.context.observation().counters;
     const Rows<std::int32_t, double> mine(rank.rank, rank.rank == 0 ? 2 : 5);
     const Status status = rank.run(request_of("sum", mine, HVRUN_FLOAT64));
