@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from buckets import buckets_of
 
-MOST_REPETITIONS, LEAST_REPETITIONS, MOST_IN_BATCH, BATCH_SECONDS = 200, 3, 50, 500e-6
+MOST_REPETITIONS, LEAST_REPETITIONS, MOST_IN_BATCH, BATCH_SECONDS, SETTLE_SECONDS = 200, 3, 50, 500e-6, 0.5
 
 
 def take_greatest(values):
@@ -33,6 +33,13 @@ def repeat(repetitions, batch, call):
             call(number * batch + k)
         seconds.append((time.perf_counter() - begun) / batch)
     return take_greatest(seconds)
+
+
+def settle():
+    """Calls until the system has spread the ranks over the cores."""
+    spent = 0
+    while spent < SETTLE_SECONDS:
+        spent += sum(repeat(MOST_IN_BATCH, 1, lambda number: None))
 
 
 def median_us(budget, call):
@@ -87,6 +94,7 @@ class Collective:
 
 
 def time_collective(request):
+    settle()
     figures = []
     for name in request["operations"]:
         for size in request["sizes"]:

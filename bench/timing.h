@@ -27,7 +27,7 @@ struct Calls {
 };
 
 constexpr int kMostRepetitions = 200, kLeastRepetitions = 3, kMostInBatch = 50;
-constexpr double kBatchSeconds = 500e-6;
+constexpr double kBatchSeconds = 500e-6, kSettleSeconds = 0.5;
 
 // Seconds of each repetition of batch calls, of one call.
 inline std::vector<double> repeat(const Calls& calls, int repetitions, int batch,
@@ -93,9 +93,22 @@ inline std::vector<double> time_operation(const Calls& calls, const Options& opt
   return seconds;
 }
 
+// Calls until the system has spread the ranks over the cores: ranks that share cores and never
+// sleep can stand three on one core and one on the other for so long.
+inline void settle(const Calls& calls) {
+  for (double spent = 0; spent < kSettleSeconds;) {
+    const hv::TimePoint start = hv::now();
+    for (int i = 0; i < kMostInBatch; ++i) calls.barrier();
+    double seconds = hv::seconds_since(start);
+    calls.take_greatest(&seconds, 1);
+    spent += seconds;
+  }
+}
+
 // Every operation and size that the options name; rank 0 prints.
 inline void time_all(const Calls& calls, const Options& options, const char* who, int ranks,
                      int rank) {
+  settle(calls);
   for (const std::string& name : options.operations)
     for (const std::size_t bytes : options.sizes) {
       const auto seconds = time_operation(calls, options, Operation(name, bytes, ranks, rank));

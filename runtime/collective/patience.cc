@@ -13,10 +13,9 @@ constexpr Duration kYieldBetweenHosts = std::chrono::microseconds(200);
 
 PatienceConfig patience_for(const Topology& topology) {
   PatienceConfig patience;
-  if (static_cast<int>(topology.local_ranks.size()) > topology.usable_cores)
-    patience.spin = Duration::zero();
-  if (topology.leaders.size() > 1 && topology.local_ranks.size() > 1)
-    patience.yield = kYieldBetweenHosts;
+  const auto here = static_cast<int>(topology.local_ranks.size());
+  if (here == 1 || here > topology.usable_cores) patience.spin = Duration::zero();
+  if (topology.leaders.size() > 1 && here > 1) patience.yield = kYieldBetweenHosts;
   return patience;
 }
 

@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Spinning answers in well under a microsecond but takes a core that a peer may need to answer at
-// all: where there are more ranks than cores nobody spins, and everybody yields for 50 µs, 200
-// where ranks that share a host wait for other hosts, then sleeps. Where others compute on the same
-// cores, a yield hands them the core for milliseconds, while a sleeper gets it as soon as it is
-// woken: after a yield that took long nobody yields for a while.
+// all. Where there are more ranks than cores nobody spins, nor does a rank that is alone on its
+// host: nothing comes over a network that soon. Everybody yields for 50 µs, 200 where ranks that
+// share a host wait for other hosts, then sleeps. Where others compute on the same cores, a yield
+// hands them the core for milliseconds, while a sleeper gets it as soon as it is woken: after a
+// yield that took long nobody yields for a while.
 #pragma once
 
 #include <sched.h>
@@ -22,8 +23,8 @@ struct PatienceConfig {
   Duration yield = std::chrono::microseconds(50);  // after that; then sleep
 };
 
-// Without the spin where a host has more ranks than its ranks may use cores, all together: all may
-// be busy. With more yields for ranks that share a host in a job of several.
+// Without the spin where a host has one rank, or more ranks than they may use cores, all together:
+// all may be busy. With more yields for ranks that share a host in a job of several.
 PatienceConfig patience_for(const Topology& topology);
 
 class Patience {

@@ -58,7 +58,8 @@ TEST_CASE(
   CHECK(other.linger(start + microseconds(2020)));
 }
 
-TEST_CASE("with more ranks than cores nobody spins, and everybody still yields") {
+TEST_CASE(
+    "with more ranks than cores or alone on a host nobody spins, and everybody still yields") {
   Topology topology;
   topology.local_ranks = {0, 1, 2};
   topology.usable_cores = 3;
@@ -71,4 +72,5 @@ TEST_CASE("with more ranks than cores nobody spins, and everybody still yields")
   CHECK(patience_for(topology).yield > yield);
   topology.local_ranks = {0};
   CHECK(patience_for(topology).yield == yield);
+  CHECK(patience_for(topology).spin == Duration::zero());
 }
