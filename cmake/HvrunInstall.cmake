@@ -25,7 +25,7 @@ string(REGEX REPLACE "/$" "" HVRUN_PREFIX_FROM_PC "${HVRUN_PREFIX_FROM_PC}")
 configure_file(${PROJECT_SOURCE_DIR}/cmake/hvrun.pc.in ${PROJECT_BINARY_DIR}/hvrun.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/hvrun.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-foreach(_section 1 3 7)
+foreach(_section 1 3 5 7)
   file(GLOB _pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/man/*.${_section})
   install(FILES ${_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${_section})
 endforeach()

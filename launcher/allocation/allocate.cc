@@ -7,6 +7,11 @@
 
 #include <cerrno>
 
+#include "launcher/allocation/host_choice.h"
+#include "launcher/allocation/host_expression.h"
+#include "launcher/allocation/hostfile.h"
+#include "launcher/allocation/rankfile.h"
+#include "launcher/allocation/scheduler.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
@@ -14,10 +19,12 @@
 namespace hv::launcher {
 namespace {
 
-std::string read_hostfile(const std::string& path) {
+// what: "hostfile", "$PBS_NODEFILE".
+std::string read_list(const std::string& path, const std::string& what, std::size_t most_bytes,
+                      const std::string& hint) {
   const auto fail = [&](int error) {
-    throw Error(ErrorKind::kUsage, "read hostfile " + printable(path) + ": " + errno_text(error),
-                "name a file with a line per host, such as 'node1 slots=4'");
+    throw Error(ErrorKind::kUsage,
+                "read " + what + " " + printable(path) + ": " + errno_text(error), hint);
   };
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) fail(errno);
@@ -29,8 +36,23 @@ std::string read_hostfile(const std::string& path) {
     if (got < 0) fail(errno);
     if (got == 0) return content;
     content.append(buffer, static_cast<std::size_t>(got));
-    if (content.size() > kMostHostfileBytes) return content;  // the parser refuses it with words
+    if (content.size() > most_bytes) return content;  // the parser refuses it with words
   }
+}
+
+std::string read_hostfile(const std::string& path) {
+  return read_list(path, "hostfile", kMostHostfileBytes,
+                   "name a file with a line per host, such as 'node1 slots=4'");
+}
+
+std::string read_rankfile(const std::string& path) {
+  return read_list(path, "rankfile", kMostRankfileBytes,
+                   "name a file with a line per rank, such as 'rank 0=node1 slot=0-3'");
+}
+
+std::string read_of_scheduler(const std::string& path, const std::string& what) {
+  return read_list(path, what, kMostHostfileBytes,
+                   "name the hosts with -H or --hostfile, or unset the variable");
 }
 
 bool is_readable_file(const std::string& path) {
@@ -39,18 +61,60 @@ bool is_readable_file(const std::string& path) {
          ::access(path.c_str(), R_OK) == 0;
 }
 
+// A file that a scheduler has written is in its form, by whichever way it is named.
+HostfileForm form_for(const HostWishes& wishes, const std::string& path,
+                      const Environment& environment) {
+  if (!wishes.hostfile_format.empty()) return hostfile_form(wishes.hostfile_format);
+  if (environment.get_or("PBS_NODEFILE", "") == path) return HostfileForm::kNames;
+  if (environment.get_or("LSB_DJOB_HOSTFILE", "") == path) return HostfileForm::kPairs;
+  return HostfileForm::kAny;
+}
+
+FoundHosts hosts_of_file(const HostWishes& wishes, const std::string& path,
+                         const Environment& environment) {
+  return {parse_hostfile(read_hostfile(path), path, form_for(wishes, path, environment)), path};
+}
+
+FoundHosts hosts_as_named(const HostWishes& wishes, const Environment& environment) {
+  if (!wishes.hostfile.empty()) {
+    FoundHosts found = hosts_of_file(wishes, wishes.hostfile, environment);
+    if (!wishes.hosts.empty())
+      found.list = choose_hosts(found.list, found.source, parse_host_expression(wishes.hosts));
+    return found;
+  }
+  if (!wishes.hosts.empty()) {
+    const bool may_be_file = wishes.hosts.find_first_of(",:[]") == std::string::npos;
+    if (may_be_file && is_readable_file(wishes.hosts))
+      return hosts_of_file(wishes, wishes.hosts, environment);
+    return {parse_host_expression(wishes.hosts), ""};
+  }
+  if (auto found = hosts_of_scheduler(environment, read_of_scheduler))
+    return {std::move(found->hosts), std::move(found->scheduler)};
+  return {{{}, true}, ""};
+}
+
+// --include and --exclude choose among hosts that somebody has named.
+HostList among_named(const HostList& list, const std::string& option, const std::string& words,
+                     HostList (*choose)(const HostList&, std::string_view)) {
+  if (!list.this_machine) return choose(list, words);
+  throw Error(ErrorKind::kUsage, option + " chooses among hosts, and none are named",
+              "add --hostfile FILE or -H HOSTS");
+}
+
 }  // namespace
 
-HostList allocate(const std::string& hosts, const std::string& host_file) {
-  if (!hosts.empty() && !host_file.empty()) {
-    throw Error(ErrorKind::kUsage, "both -H and --hostfile name hosts", "give one of them");
-  }
-  if (!host_file.empty()) return parse_hostfile(read_hostfile(host_file), host_file);
-  if (hosts.empty()) return {{}, true};
-  if (hosts.find_first_of(",:[]") == std::string::npos && is_readable_file(hosts)) {
-    return parse_hostfile(read_hostfile(hosts), hosts);
-  }
-  return parse_host_expression(hosts);
+FoundHosts find_hosts(const HostWishes& wishes, const Environment& environment) {
+  if (!wishes.include.empty() && !wishes.exclude.empty())
+    throw Error(ErrorKind::kUsage, "both --include and --exclude choose hosts", "give one of them");
+  FoundHosts found = hosts_as_named(wishes, environment);
+  if (!wishes.include.empty())
+    found.list = among_named(found.list, "--include", wishes.include, include_hosts);
+  if (!wishes.exclude.empty())
+    found.list = among_named(found.list, "--exclude", wishes.exclude, exclude_hosts);
+  if (!wishes.rankfile.empty())
+    found.list =
+        add_rankfile(std::move(found.list), read_rankfile(wishes.rankfile), wishes.rankfile);
+  return found;
 }
 
 }  // namespace hv::launcher

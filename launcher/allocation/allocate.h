@@ -1,15 +1,30 @@
-// Where the hosts of a job come from: -H, --hostfile, or nobody (this machine).
+// Where the hosts of a job come from: -H, --hostfile, a scheduler, or nobody (this machine).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
 
 #include "launcher/allocation/host_list.h"
+#include "src/base/environment.h"
 
 namespace hv::launcher {
 
-// hosts: -H as written; a word without comma, colon or bracket that is a readable file is that
-// hostfile. host_file: --hostfile. Both empty: this machine. Throws Error(kUsage).
-HostList allocate(const std::string& hosts, const std::string& host_file);
+// What the command line says of hosts, as written.
+struct HostWishes {
+  std::string hosts{};     // -H; a word without comma, colon or bracket that is a readable file
+                           // is that hostfile
+  std::string hostfile{};  // --hostfile; with -H, which chooses from it
+  std::string hostfile_format{};     // --hostfile-format; empty: any
+  std::string include{}, exclude{};  // one of them at most
+  std::string rankfile{};            // --rankfile
+};
+
+struct FoundHosts {
+  HostList list;
+  std::string source;  // who named them: "Slurm", "hosts"; empty: the command line, or nobody
+};
+
+// Throws Error(kUsage).
+FoundHosts find_hosts(const HostWishes& wishes, const Environment& environment);
 
 }  // namespace hv::launcher

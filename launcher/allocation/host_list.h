@@ -1,39 +1,77 @@
-// Which hosts, with how many slots: from -H, a hostfile, or this machine. Pure functions on text.
+// Which hosts, with how many slots, and how to reach them: what every source of hosts gives.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A mistake is an Error(kUsage) with file:line:column, the line, a caret and what was expected.
+// HostList is a value; HostCollector makes one, a host that is named twice into one entry.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "launcher/allocation/text_place.h"
 
 namespace hv::launcher {
 
 struct HostEntry {
-  std::string name;          // without user, port and brackets
-  std::string user;          // from user@host
-  std::optional<int> slots;  // none: not stated; the host's GPUs decide, else 1
-  std::string origin;        // "hosts:3" or "-H", for messages
+  std::string name;  // without user, port and brackets
+  std::string user;
+  std::optional<int> slots;      // none: not stated; the host's GPUs decide, else 1
+  std::optional<int> max_slots;  // none: no limit to what --oversubscribe may put there
+  std::uint16_t port = 0;        // 0: not stated
+  std::string identity;          // a private key's file; empty: not stated
+  std::string address;           // where to connect to; empty: the name
+  std::string interfaces;        // that its ranks are to use, as HVRUN_INTERFACES; empty: any
+  std::vector<std::string>
+      gpus{};  // that its ranks may use: indices in PCI order, or UUIDs; empty:
+               // all but those of without_gpus
+  std::vector<int> without_gpus{};  // indices
+  bool gpus_are_slots = false;      // --include, --exclude: a host without GPUs has such slots, too
+  std::string origin;               // "hosts:3" or "-H", for messages
+};
+
+// Where a rankfile puts a rank.
+struct RankPlace {
+  std::size_t entry = 0;            // in HostList::entries
+  std::vector<int> cores{};         // as its system numbers them; empty: not stated
+  std::vector<std::string> gpus{};  // as HostEntry's; empty: not stated
 };
 
 struct HostList {
-  std::vector<HostEntry> entries;  // in order of first mention, each host once
-  bool this_machine = false;       // nobody named a host
+  std::vector<HostEntry> entries{};      // in order of first mention, each host once
+  bool this_machine = false;             // nobody named a host
+  std::vector<RankPlace> rank_places{};  // by rank; empty: no rankfile
 };
 
 constexpr int kMostSlotsPerHost = 65536;
 constexpr std::size_t kMostHosts = 65536;
-constexpr std::size_t kMostHostfileBytes = 16u << 20;
 
-// "a:2,user@b:4,[fd00::1]:2,c"
-HostList parse_host_expression(std::string_view text);
+// Finds the entries of a list, which must outlive it, by name, and by user where one is named.
+class HostIndex {
+ public:
+  explicit HostIndex(const HostList& list);
+  // null: there is none.
+  const HostEntry* find(const std::string& user, const std::string& name) const;
 
-// A line per host: "name", "user@name", "name slots=4"; '#' starts a comment. A bare name that
-// repeats has one slot a line; a name with stated slots that repeats has their sum. source names
-// the file in messages.
-HostList parse_hostfile(std::string_view content, const std::string& source);
+ private:
+  std::multimap<std::string, const HostEntry*> by_name_;
+};
+
+class HostCollector {
+ public:
+  // A host named before gets the sum of the slots, where not stated one a mention. What else is
+  // stated twice must be the same. Throws Error(kUsage).
+  void add(HostEntry entry, const Place& place);
+  // How many hosts that were not named yet there is room for.
+  std::size_t room() const { return kMostHosts - list_.entries.size(); }
+  // source: for the Error(kUsage) where nobody was named.
+  HostList take(const std::string& source);
+
+ private:
+  HostList list_;
+  std::map<std::pair<std::string, std::string>, std::size_t> index_;  // by user and name
+};
 
 }  // namespace hv::launcher

@@ -17,10 +17,13 @@ namespace {
 
 // Option values as typed, before they are checked and become a JobSpec.
 struct RawOptions {
-  std::string np, hosts, host_file, ssh_port, dry_run, format = "text", working_directory;
+  HostWishes hosts;
+  std::string np, map_by = "slot", rank_by, npernode, gpus_per_rank;
+  std::string ssh_port, dry_run, format = "text", working_directory;
   std::string start_timeout, grace, lost_after, timeout, master_port;
   std::string ssh_user, ssh_identity_file, remote_shell, output_directory, summary_file;
   std::vector<std::string> exports;
+  bool oversubscribe = false;
   bool ssh_accept_new = false, clean_environment = false, no_hold_port = false, no_label = false,
        timestamp = false;
   bool forward_stdin = false, pty = false, verbose = false, help = false, version = false;
@@ -35,18 +38,49 @@ std::string with_default(const std::string& text, std::string_view knob) {
   return text + " (default: " + found->default_text + ")";
 }
 
-void add_placement_options(CLI::App& app, RawOptions& raw) {
+void add_host_options(CLI::App& app, RawOptions& raw) {
   const char* group = "Ranks and hosts";
   app.add_option("-n,--np,--num-proc", raw.np,
                  "number of ranks; also -np N (default: one per slot)")
       ->group(group)
       ->type_name("N");
-  app.add_option("-H,--hosts", raw.hosts, "hosts and slots: a:2,b:2; or a hostfile")
+  app.add_option("-H,--hosts", raw.hosts.hosts, "hosts and slots: a:2,n[01-16]:4; or a hostfile")
       ->group(group)
       ->type_name("LIST");
-  app.add_option("--hostfile", raw.host_file, "file with a line per host: name slots=N")
+  app.add_option("--hostfile", raw.hosts.hostfile, "file with a line per host: name slots=N")
       ->group(group)
       ->type_name("FILE");
+  app.add_option("--hostfile-format", raw.hosts.hostfile_format,
+                 "allow only lines as of openmpi, mpich, pbs, lsf, sge or slurm (default: any)")
+      ->group(group)
+      ->type_name("WORD");
+  app.add_option("--include", raw.hosts.include,
+                 "only these of the hosts, and of their slots: a:0,2@b")
+      ->group(group)
+      ->type_name("LIST");
+  app.add_option("--exclude", raw.hosts.exclude, "all but these")->group(group)->type_name("LIST");
+}
+
+void add_mapping_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "Placement";
+  app.add_option("--map-by", raw.map_by, "slot, node, gpu, numa or ppr:N:node (default: slot)")
+      ->group(group)
+      ->type_name("RULE");
+  app.add_option("--rank-by", raw.rank_by, "number ranks by slot or node (default: as mapped)")
+      ->group(group)
+      ->type_name("RULE");
+  app.add_option("--npernode", raw.npernode, "so many ranks on each host: ppr:N:node")
+      ->group(group)
+      ->type_name("N");
+  app.add_option("--gpus-per-rank", raw.gpus_per_rank, "GPUs of each rank (default: 1)")
+      ->group(group)
+      ->type_name("N");
+  app.add_option("--rankfile", raw.hosts.rankfile,
+                 "file with a line per rank: rank 0=node1 slot=0-3")
+      ->group(group)
+      ->type_name("FILE");
+  app.add_flag("--oversubscribe", raw.oversubscribe, "more ranks than slots may share a host")
+      ->group(group);
 }
 
 void add_ssh_options(CLI::App& app, RawOptions& raw) {
@@ -144,7 +178,8 @@ void add_telling_options(CLI::App& app, RawOptions& raw) {
 
 void add_options(CLI::App& app, RawOptions& raw) {
   app.set_help_flag();  // ours, so that the program's own --help is never taken
-  add_placement_options(app, raw);
+  add_host_options(app, raw);
+  add_mapping_options(app, raw);
   add_ssh_options(app, raw);
   add_environment_options(app, raw);
   add_output_options(app, raw);
@@ -246,6 +281,28 @@ void refuse_empty_values(const CLI::App& app) {
   }
 }
 
+void take_mapping(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
+  spec->map_by =
+      need(parse_map_by(raw.map_by), "--map-by", raw.map_by, "slot, node, gpu, numa or ppr:N:node");
+  if (!raw.npernode.empty()) {
+    if (app.count("--map-by") > 0)
+      throw Error(ErrorKind::kUsage, "both --map-by and --npernode place ranks",
+                  "give one of them; --npernode N is --map-by ppr:N:node");
+    spec->map_by = {MapBy::kPerNode,
+                    parse_number_in("--npernode", raw.npernode, 1, kMostSlotsPerHost)};
+  }
+  if (!raw.hosts.rankfile.empty() &&
+      (app.count("--map-by") + app.count("--rank-by") + app.count("--npernode") > 0))
+    throw Error(ErrorKind::kUsage,
+                "--rankfile says where every rank is, and so does another option",
+                "leave out --map-by, --rank-by and --npernode, or the rankfile");
+  if (!raw.rank_by.empty())
+    spec->rank_by = need(parse_rank_by(raw.rank_by), "--rank-by", raw.rank_by, "slot or node");
+  if (!raw.gpus_per_rank.empty())
+    spec->gpus_per_rank = parse_number_in("--gpus-per-rank", raw.gpus_per_rank, 1, 1024);
+  spec->oversubscribe = raw.oversubscribe;
+}
+
 JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::string> program,
                 const std::function<std::string()>& current_directory) {
   refuse_empty_values(app);
@@ -253,7 +310,7 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
   spec.program = std::move(program);
   if (!raw.np.empty()) spec.ranks = parse_number_in("-np", raw.np, 1, kMostRanks);
   spec.hosts = raw.hosts;
-  spec.host_file = raw.host_file;
+  take_mapping(app, raw, &spec);
   if (!raw.ssh_port.empty())
     spec.ssh_port =
         static_cast<std::uint16_t>(parse_number_in("--ssh-port", raw.ssh_port, 1, 65535));
@@ -306,9 +363,6 @@ void check_limits(const RawOptions& raw, const JobSpec& spec) {
     throw Error(ErrorKind::kUsage,
                 "--summary - would write to standard output, which is the ranks'",
                 "name a file, or ./- for one of that name");
-  }
-  if (!spec.host_file.empty() && !spec.hosts.empty()) {
-    throw Error(ErrorKind::kUsage, "both -H and --hostfile name hosts", "give one of them");
   }
 }
 

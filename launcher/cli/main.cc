@@ -58,10 +58,11 @@ int print_offline_plan(const JobSpec& spec, const HostList& list) {
 }
 
 int launch(const JobSpec& spec, const Environment& environment) {
-  const HostList list = allocate(spec.hosts, spec.host_file);
+  const HostList list = find_hosts(spec.hosts, environment).list;
   for (const std::string& line : vain_variables(environment))
     std::fprintf(stderr, "hvrun: warning: %s\n", line.c_str());
   if (spec.dry_run_offline) return print_offline_plan(spec, list);
+  check_stated_slots(spec, list);
   configure_log(spec.verbose ? LogLevel::kInfo : LogLevel::kWarn, "hvrun");
   return supervise_job(spec, list, environment);
 }

@@ -16,6 +16,9 @@ std::optional<wire::Gpu> parse_gpu(const std::string& pci_address, const std::st
   wire::Gpu gpu;
   gpu.pci_address = pci_address;
   gpu.model = value_after("Model:", information).value_or("unknown");
+  // Question marks until the driver has initialised the GPU.
+  const std::string uuid = value_after("GPU UUID:", information).value_or("");
+  if (uuid.find('?') == std::string::npos) gpu.uuid = uuid;
   gpu.minor = static_cast<std::uint32_t>(*minor);
   return gpu;
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "launcher/allocation/allocate.h"
+#include "launcher/plan/placement.h"
 #include "src/base/clock.h"
 
 namespace hv::launcher {
@@ -20,8 +22,11 @@ struct JobSpec {
   std::string working_directory;     // absolute
 
   // Where.
-  std::string hosts;      // -H, as written
-  std::string host_file;  // --hostfile
+  HostWishes hosts;
+  MapRule map_by;
+  RankBy rank_by = RankBy::kPlacement;
+  int gpus_per_rank = 1;
+  bool oversubscribe = false;
 
   // How to get there.
   std::uint16_t ssh_port = 0;

@@ -18,6 +18,7 @@ namespace hv::launcher {
 struct HostFacts {
   int gpus = 0;
   int usable_cores = 1;
+  std::vector<std::string> gpu_uuids{};  // in PCI order; of those that the driver tells
 };
 
 struct PlannedHost {
@@ -27,29 +28,34 @@ struct PlannedHost {
   bool slots_assumed = false;  // not stated, and the host was not asked
   int ranks = 0;
   bool is_this_machine = false;
+  std::size_t entry = 0;  // in HostList::entries
 };
 
 struct PlannedRank {
-  RankIdentity identity;   // job_id is filled in at launch
-  int host = 0;            // index into LaunchPlan::hosts
-  std::optional<int> gpu;  // index among the host's GPUs in PCI order; none: no GPU, or not known
+  RankIdentity identity;     // job_id is filled in at launch
+  int host = 0;              // index into LaunchPlan::hosts
+  std::vector<int> cores{};  // as its system numbers them; none: not stated
+  std::vector<int>
+      gpus{};  // indices among the host's GPUs in PCI order; none: no GPU, or not known
 };
 
 struct LaunchPlan {
-  std::vector<PlannedHost> hosts;  // those that have ranks, in order
+  std::vector<PlannedHost> hosts;  // those that have ranks, in the list's order
   std::vector<PlannedRank> ranks;  // by rank
   std::vector<std::string> warnings;
 };
 
 // facts: one per entry of the list (one in all for this machine), none where the host was not
-// asked. Ranks fill the first host's slots, then the next's. Throws Error(kUsage) when they do not
-// fit.
+// asked. Throws Error(kUsage) when the ranks do not fit, and where a host lacks a GPU that its line
+// names.
 LaunchPlan make_plan(const JobSpec& spec, const HostList& list,
                      const std::vector<std::optional<HostFacts>>& facts);
 
-// Upper bound on the hosts that ranks can be placed on before facts are known: hosts beyond it need
-// no agent. Hosts with stated slots fill first to last; a host without a stated number may have one
-// slot at least.
+// Throws what make_plan() will throw whatever the hosts tell of themselves: before one is asked.
+void check_stated_slots(const JobSpec& spec, const HostList& list);
+
+// Upper bound on the hosts that ranks can be placed on before facts are known: hosts beyond it, in
+// the list's order, need no agent. A host without a stated number may have one slot at least.
 std::size_t hosts_needed(const JobSpec& spec, const HostList& list);
 
 constexpr int kMostRanks = 1 << 20;

@@ -23,9 +23,16 @@ Json rank_as_json(const LaunchPlan& plan, const PlannedRank& rank) {
   json["local_size"] = who.local_size;
   json["cross_rank"] = who.cross_rank;
   json["cross_size"] = who.cross_size;
-  json["gpu"] = rank.gpu ? Json(*rank.gpu) : Json(nullptr);
+  json["gpu"] = rank.gpus.empty() ? Json(nullptr) : Json(rank.gpus.front());
+  json["gpus"] = rank.gpus;
   json["cores"] = nullptr;
   return json;
+}
+
+std::string numbers_of(const std::vector<int>& gpus) {
+  std::string text;
+  for (const int gpu : gpus) text += (text.empty() ? "" : ",") + std::to_string(gpu);
+  return text.empty() ? "-" : text;
 }
 
 std::string pad(const std::string& text, std::size_t width) {
@@ -68,7 +75,7 @@ std::string plan_as_text(const JobSpec& spec, const LaunchPlan& plan) {
     rows.push_back({std::to_string(who.rank), host.name + (host.slots_assumed ? " *" : ""),
                     std::to_string(who.local_rank) + " of " + std::to_string(who.local_size),
                     std::to_string(who.cross_rank) + " of " + std::to_string(who.cross_size),
-                    rank.gpu ? std::to_string(*rank.gpu) : "-"});
+                    numbers_of(rank.gpus)});
   }
   text += table(rows);
   if (assumed)

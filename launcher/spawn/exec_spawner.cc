@@ -26,6 +26,7 @@ void add_login(std::vector<std::string>* words, const HostTarget& host) {
   if (!host.user.empty()) words->insert(words->end(), {"-l", host.user});
   if (host.port != 0) words->insert(words->end(), {"-p", std::to_string(host.port)});
   if (!host.identity_file.empty()) words->insert(words->end(), {"-i", host.identity_file});
+  if (!host.address.empty()) words->insert(words->end(), {"-o", host_name_option(host.address)});
 }
 
 bool is_ssh(const std::string& program) { return program.substr(program.rfind('/') + 1) == "ssh"; }
@@ -102,8 +103,11 @@ boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start(HostTar
     // Before the command's own options: ssh takes the first value that it is given.
     words.insert(words.begin() + 1, {"-o", "StrictHostKeyChecking=accept-new"});
   }
+  // Another program is not told ssh's way where else to connect to.
+  const std::string name = by_ssh || host.address.empty() ? host.name : host.address;
+  if (!by_ssh) host.address.clear();
   add_login(&words, host);
-  words.push_back(host.name);
+  words.push_back(name);
   StartDeadline deadline(co_await boost::asio::this_coro::executor, options_.start_timeout);
   const ReachedHost reached{host.name, host.port, by_ssh};
   co_return co_await start_by(std::move(words), reached, deadline);

@@ -33,6 +33,12 @@ class SpawnerByHost : public Spawner {
 
 }  // namespace
 
+std::string host_name_option(const std::string& address) {
+  std::string option = "HostName=";
+  for (const char c : address) option += c == '%' ? std::string("%%") : std::string(1, c);
+  return option;
+}
+
 std::unique_ptr<Spawner> make_spawner(SpawnOptions options) {
   return std::make_unique<SpawnerByHost>(std::move(options));
 }

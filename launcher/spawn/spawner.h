@@ -27,7 +27,12 @@ struct HostTarget {
   std::uint16_t port = 0;     // 0: what ssh would take
   std::string identity_file;  // empty: what ssh would take
   bool is_local = false;      // this machine, named by nobody, or by "localhost"
+  std::string address{};      // empty: what ssh would take for the name
 };
+
+// For ssh's -o: connects there and goes by that address in known_hosts, as HostName in a
+// configuration does.
+std::string host_name_option(const std::string& address);
 
 // The connected stream to one agent. Closing it (or destroying the object) makes the agent end
 // everything.

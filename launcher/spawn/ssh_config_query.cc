@@ -25,6 +25,8 @@ Command ssh_dash_g(const HostTarget& host, const SpawnOptions& options,
   if (host.port != 0) command.argv.insert(command.argv.end(), {"-p", std::to_string(host.port)});
   if (!host.identity_file.empty())
     command.argv.insert(command.argv.end(), {"-i", host.identity_file});
+  if (!host.address.empty())
+    command.argv.insert(command.argv.end(), {"-o", host_name_option(host.address)});
   command.argv.insert(command.argv.end(), {"--", host.name});
   return command;
 }
@@ -39,6 +41,7 @@ SshConfig config_without_ssh(const HostTarget& host, const SshSurroundings& surr
   }
   SshConfig config = default_ssh_config(surroundings);
   if (!host.user.empty()) config.user = host.user;
+  if (!host.address.empty()) config.host_name = host.address;
   if (host.port != 0) config.port = host.port;
   if (!host.identity_file.empty()) {
     config.identity_files = {host.identity_file};

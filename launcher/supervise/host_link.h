@@ -40,6 +40,8 @@ class HostLink : public std::enable_shared_from_this<HostLink> {
   void send(const Message& message) {
     queue(encode_frame_of(message));
   }
+  // The number that the observer gets from now on.
+  void renumber(int host) { host_ = host; }
   // Ends the link from this side; the observer is not told.
   void close();
   bool ended() const { return ended_; }

@@ -149,6 +149,7 @@ std::vector<std::optional<HostFacts>> facts_of(const Job& job, const HostList& l
   for (std::size_t i = 0; i < job.hosts.size(); ++i) {
     const wire::Facts& told = job.hosts[i].hello->facts;
     facts[i] = HostFacts{static_cast<int>(told.gpus.size()), static_cast<int>(told.usable_cores)};
+    for (const wire::Gpu& gpu : told.gpus) facts[i]->gpu_uuids.push_back(gpu.uuid);
   }
   return facts;
 }
@@ -158,8 +159,15 @@ void plan_ranks(LaunchContext& context) {
   Job& job = context.job;
   job.plan = make_plan(job.spec, context.list, facts_of(job, context.list));
   for (const std::string& warning : job.plan.warnings) context.warn("warning: " + warning);
-  for (std::size_t i = job.plan.hosts.size(); i < job.hosts.size(); ++i) job.hosts[i].link->close();
-  job.hosts.resize(job.plan.hosts.size());
+  std::vector<HostState> with_ranks;
+  for (const PlannedHost& host : job.plan.hosts) {
+    HostState& state = job.hosts[host.entry];
+    state.link->renumber(static_cast<int>(with_ranks.size()));
+    with_ranks.push_back(std::move(state));
+  }
+  for (const HostState& host : job.hosts)
+    if (host.link) host.link->close();
+  job.hosts = std::move(with_ranks);
   for (PlannedRank& rank : job.plan.ranks) {
     rank.identity.job_id = job.id;
     job.hosts[static_cast<std::size_t>(rank.host)].ranks.push_back(rank.identity.rank);
@@ -258,8 +266,12 @@ std::vector<HostTarget> targets_of(const JobSpec& spec, const HostList& list,
   const std::size_t count = hosts_needed(spec, list);
   for (std::size_t i = 0; i < count; ++i) {
     const HostEntry& entry = list.entries[i];
-    HostTarget target{entry.name, entry.user.empty() ? spec.ssh_user : entry.user, spec.ssh_port,
-                      spec.ssh_identity_file, false};
+    HostTarget target;
+    target.name = entry.name;
+    target.user = entry.user.empty() ? spec.ssh_user : entry.user;
+    target.port = entry.port != 0 ? entry.port : spec.ssh_port;
+    target.identity_file = entry.identity.empty() ? spec.ssh_identity_file : entry.identity;
+    target.address = entry.address;
     const bool is_here = entry.name == "localhost" || entry.name == own_hostname;
     target.is_local = is_here && target.user.empty() && spec.remote_shell.empty();
     targets.push_back(target);

@@ -78,11 +78,13 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 struct Gpu {
   std::string pci_address;  // "0000:3b:00.0"
   std::string model;
+  std::string uuid;         // "GPU-5a1e..."; empty: the driver does not tell it yet
   std::uint32_t minor = 0;  // /dev/nvidia<minor>
   template <class A>
   void fields(A& a) {
     a(pci_address);
     a(model);
+    a(uuid);
     a(minor);
   }
 };

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "launcher/allocation/host_expression.h"
 #include "launcher/cli/command_line.h"
 #include "launcher/cli/env_command.h"
 #include "launcher/plan/launch_plan.h"
@@ -27,14 +28,15 @@ void check(const JobSpec& spec, const std::vector<std::string>& words) {
     HV_CHECK(time >= Duration::zero() && time <= std::chrono::hours(300000),
              "a time within bounds");
   HV_CHECK(!spec.working_directory.empty() && spec.working_directory[0] == '/', "absolute");
-  HV_CHECK(spec.hosts.empty() || spec.host_file.empty(), "one source of hosts");
+  HV_CHECK(spec.gpus_per_rank >= 1 && spec.gpus_per_rank <= 1024, "GPUs of a rank");
 }
 
 // What follows from the command line before any host is asked.
 void plan(const JobSpec& spec, const Environment& environment) {
   (void)common_environment(spec, environment);
-  if (!spec.host_file.empty() || spec.ranks.value_or(1) > 10000) return;
-  const HostList list = spec.hosts.empty() ? HostList{{}, true} : parse_host_expression(spec.hosts);
+  if (!spec.hosts.hostfile.empty() || spec.ranks.value_or(1) > 10000) return;
+  const std::string& hosts = spec.hosts.hosts;
+  const HostList list = hosts.empty() ? HostList{{}, true} : parse_host_expression(hosts);
   std::size_t slots = 0;
   for (const HostEntry& entry : list.entries)
     slots += static_cast<std::size_t>(entry.slots.value_or(1));

@@ -1,9 +1,15 @@
-// Hosts as a user writes them: -H (first byte 'H') and hostfiles.
+// Hosts as users and schedulers write them. The first byte says who: 'H' -H, 'R' a rankfile, 'I'
+// and 'E' --include and --exclude, 'C' -H beside a hostfile, 'S' Slurm's variables, '0' to '6' a
+// hostfile of that form, anything else one of any form.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <set>
 
-#include "launcher/allocation/host_list.h"
+#include "launcher/allocation/host_choice.h"
+#include "launcher/allocation/host_expression.h"
+#include "launcher/allocation/hostfile.h"
+#include "launcher/allocation/rankfile.h"
+#include "launcher/allocation/scheduler.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "tests/fuzz/fuzz.h"
@@ -28,6 +34,14 @@ void check(const HostList& list) {
     HV_CHECK(entry.name[0] != '-' && is_plain(entry.name), "a name that is no option");
     HV_CHECK(entry.user.empty() || (entry.user[0] != '-' && is_plain(entry.user)), "a user's name");
     HV_CHECK(!entry.slots || (*entry.slots >= 1 && *entry.slots <= kMostSlotsPerHost), "slots");
+    HV_CHECK(!entry.max_slots || *entry.max_slots >= 1, "max-slots");
+    HV_CHECK(entry.identity.empty() || (entry.identity[0] != '-' && is_plain(entry.identity)),
+             "a file that is no option");
+    HV_CHECK(entry.address.size() <= 253 && (entry.address.empty() || entry.address[0] != '-') &&
+                 is_plain(entry.address),
+             "an address that is no option");
+    HV_CHECK(is_plain(entry.interfaces), "names of interfaces");
+    for (const std::string& gpu : entry.gpus) HV_CHECK(!gpu.empty() && is_plain(gpu), "a GPU");
     HV_CHECK(!entry.origin.empty(), "where it was named");
     HV_CHECK(seen.emplace(entry.user, entry.name).second, "each host once");
   }
@@ -54,14 +68,47 @@ void check_again(const HostList& list) {
 
 }  // namespace
 
+namespace {
+
+const HostList& lab() {
+  static const HostList list =
+      parse_hostfile("w1 slots=4\nw2 slots=2 gpus=5,7\nw3\nu@w4 slots=1\n", "lab");
+  return list;
+}
+
+HostList of_slurm(std::string_view text) {
+  const std::size_t gap = std::min(text.find('\n'), text.size());
+  Environment environment;
+  environment.set("SLURM_JOB_ID", "1");
+  environment.set("SLURM_NTASKS", "1");
+  environment.set("SLURM_JOB_NODELIST", std::string(text.substr(0, gap)));
+  environment.set("SLURM_TASKS_PER_NODE", std::string(text.substr(std::min(gap + 1, text.size()))));
+  return *hosts_of_slurm(environment, nullptr);
+}
+
+HostList read(char who, std::string_view text) {
+  if (who == 'H') return parse_host_expression(text);
+  if (who == 'R') return add_rankfile({{}, true}, text, "f");
+  if (who == 'I') return include_hosts(lab(), text);
+  if (who == 'E') return exclude_hosts(lab(), text);
+  if (who == 'C') return choose_hosts(lab(), "lab", parse_host_expression(text));
+  if (who == 'S') return of_slurm(text);
+  const bool is_form = who >= '0' && who <= '6';
+  return parse_hostfile(text, "f", is_form ? HostfileForm(who - '0') : HostfileForm::kAny);
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input input(fuzz::view(data, size));
-  const bool is_expression = input.byte() == 'H';
+  const char who = static_cast<char>(input.byte());
   const std::string_view text = input.rest();
   try {
-    const HostList list = is_expression ? parse_host_expression(text) : parse_hostfile(text, "f");
+    const HostList list = read(who, text);
     check(list);
     check_again(list);
+    for (const RankPlace& place : list.rank_places)
+      HV_CHECK(place.entry < list.entries.size(), "a host that is there");
   } catch (const Error& error) {
     HV_CHECK(error.kind() == ErrorKind::kUsage, "the user's mistake");
     HV_CHECK(!error.hint().empty(), "and what was expected");

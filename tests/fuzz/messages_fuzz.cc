@@ -39,8 +39,9 @@ namespace hv::fuzz {
 
 std::vector<std::string> seeds() {
   wire::Hello hello;
-  hello.facts = {"node1", "x86_64", 8, {{"0000:3b:00.0", "H200", 1}}, {"10.0.0.1", "fd00::1"},
-                 1 << 30};
+  hello.facts = {
+      "node1", "x86_64", 8, {{"0000:3b:00.0", "H200", "GPU-5a1e", 1}}, {"10.0.0.1", "fd00::1"},
+      1 << 30};
   wire::Setup setup;
   setup.job_id = "0123";
   wire::Launch launch;

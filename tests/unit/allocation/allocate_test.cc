@@ -7,10 +7,11 @@
 
 #include <fstream>
 
-#include "src/base/error.h"
+#include "tests/unit/allocation/refusal.h"
 #include "tests/unit/temporary_folder.h"
 
 using namespace hv::launcher;
+using hv::tests::message_of;
 
 namespace {
 
@@ -30,27 +31,68 @@ class InNewFolder {
 
 }  // namespace
 
-TEST_CASE("nobody named means this machine") { CHECK(allocate("", "").this_machine); }
+namespace {
+
+HostList find(const HostWishes& wishes, const std::vector<std::string>& variables = {}) {
+  return find_hosts(wishes, hv::Environment::from_entries(variables)).list;
+}
+
+}  // namespace
+
+TEST_CASE("nobody named means this machine") { CHECK(find({}).this_machine); }
 
 TEST_CASE("-H with a word that is a readable file reads it, a name stays a name") {
   const InNewFolder folder;
   std::ofstream("hosts") << "x slots=3\n";
-  CHECK(allocate("hosts", "").entries[0].name == "x");
-  CHECK(allocate("other", "").entries[0].name == "other");
-  CHECK(allocate("hosts:2", "").entries[0].name == "hosts");  // a colon: no file is meant
+  CHECK(find({"hosts"}).entries[0].name == "x");
+  CHECK(find({"other"}).entries[0].name == "other");
+  CHECK(find({"hosts:2"}).entries[0].name == "hosts");  // a colon: no file is meant
 }
 
 TEST_CASE("a hostfile that cannot be read is an error naming it and the reason") {
   const InNewFolder folder;
-  try {
-    allocate("", "missing");
-    FAIL("no error");
-  } catch (const hv::Error& error) {
-    CHECK(std::string(error.what()) == "read hostfile missing: No such file or directory");
-  }
-  CHECK_THROWS_AS(allocate("", "."), hv::Error);
+  CHECK(message_of([] {
+          find({"", "missing"});
+        }) == "read hostfile missing: No such file or directory");
+  CHECK(message_of([] { find({"", "."}); }).find("read hostfile .: ") == 0);
 }
 
-TEST_CASE("-H and --hostfile together are refused") {
-  CHECK_THROWS_AS(allocate("a", "b"), hv::Error);
+TEST_CASE("-H together with a hostfile chooses from it") {
+  const InNewFolder folder;
+  std::ofstream("hosts") << "a slots=3\nb slots=2\n";
+  const HostList list = find({"b", "hosts"});
+  REQUIRE(list.entries.size() == 1);
+  CHECK(list.entries[0].slots == 2);
+  CHECK_THROWS_AS(find({"c", "hosts"}), hv::Error);
+}
+
+TEST_CASE("who is named on the command line counts more than a scheduler's hosts") {
+  const std::vector<std::string> slurm{"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n[1-2]"};
+  CHECK(find({}, slurm).entries.size() == 2);
+  CHECK(find({"a"}, slurm).entries[0].name == "a");
+  const hv::Environment environment = hv::Environment::from_entries(slurm);
+  CHECK(find_hosts({}, environment).source == "Slurm");
+}
+
+TEST_CASE("a scheduler's file is in its form also where the user names it") {
+  const InNewFolder folder;
+  std::ofstream("nodes") << "a\nb\n";
+  const std::vector<std::string> pbs{"PBS_JOBID=1", "PBS_NODEFILE=nodes"};
+  CHECK(find({"", "nodes"}, pbs).entries[0].slots == 1);
+  CHECK_FALSE(find({"", "nodes"}).entries[0].slots.has_value());
+  CHECK(find({"", "nodes", "pbs"}).entries[0].slots == 1);
+  CHECK_THROWS_AS(find({"", "nodes", "sge"}), hv::Error);
+}
+
+TEST_CASE("a scheduler's file that cannot be read names the variable") {
+  CHECK(message_of([] {
+          find({}, {"PBS_JOBID=1", "PBS_NODEFILE=/no/such"});
+        }) == "read $PBS_NODEFILE /no/such: No such file or directory");
+}
+
+TEST_CASE("--include and --exclude choose among named hosts, one of them at a time") {
+  CHECK(find({"a:2,b:2", "", "", "b"}).entries.size() == 1);
+  CHECK(find({"a:2,b:2", "", "", "", "b"}).entries[0].name == "a");
+  CHECK_THROWS_AS(find({"a:2,b:2", "", "", "a", "b"}), hv::Error);
+  CHECK_THROWS_AS(find({"", "", "", "a"}), hv::Error);
 }

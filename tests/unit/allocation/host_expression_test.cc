@@ -1,29 +1,17 @@
-// Tests of host expressions and hostfiles.
+// Tests of hosts as -H states them.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/allocation/host_list.h"
+#include "launcher/allocation/host_expression.h"
 
 #include <doctest/doctest.h>
 
-#include <functional>
 #include <random>
 
-#include "src/base/error.h"
+#include "launcher/allocation/hostfile.h"
+#include "tests/unit/allocation/refusal.h"
 
 using namespace hv::launcher;
-
-namespace {
-
-std::string message_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const hv::Error& error) {
-    CHECK(error.kind() == hv::ErrorKind::kUsage);
-    return error.what();
-  }
-  return "no error";
-}
-
-}  // namespace
+using hv::tests::hint_of;
+using hv::tests::message_of;
 
 TEST_CASE("a host expression gives names, users and slots") {
   const HostList list = parse_host_expression("a:2,user@b:4,c,[fd00::1]:3,me@[fd00::2]");
@@ -49,23 +37,29 @@ TEST_CASE("a bare name that repeats has one slot for each time") {
 
 TEST_CASE("stated slots of a repeated host are summed up") {
   CHECK(parse_host_expression("a:2,a:3").entries[0].slots == 5);
-  CHECK(parse_hostfile("a slots=2\na slots=1\n", "hosts").entries[0].slots == 3);
+  CHECK(parse_host_expression("n[1-2]:2,n1:3").entries[0].slots == 5);
 }
 
-TEST_CASE("a hostfile may have comments, blank lines, CRLF, tabs and no last newline") {
-  const HostList list =
-      parse_hostfile("# all of them\r\n\r\n  a\tslots=2 # fast\r\nroot@b slots=4\r\n\nc", "hosts");
-  REQUIRE(list.entries.size() == 3);
-  CHECK(list.entries[0].slots == 2);
-  CHECK(list.entries[1].user == "root");
-  CHECK(list.entries[2].name == "c");
-  CHECK(list.entries[2].origin == "hosts:6");
+TEST_CASE("a node expression stands for its hosts, each with the slots and the user") {
+  const HostList list = parse_host_expression("me@n[01-02]:4,gpu[1-2]x[a],b");
+  REQUIRE(list.entries.size() == 5);
+  CHECK(list.entries[1].name == "n02");
+  CHECK(list.entries[1].user == "me");
+  CHECK(list.entries[1].slots == 4);
+  CHECK(list.entries[3].name == "gpu2xa");
+  CHECK_FALSE(list.entries[3].slots.has_value());
+  CHECK(list.entries[4].name == "b");
 }
 
-TEST_CASE("a mistake in a hostfile is shown with file, line, column and a caret") {
-  const std::string text =
-      message_of([] { parse_hostfile("a slots=2\nb slots=two\n", "my/hosts"); });
-  CHECK(text == "my/hosts:2:9: 'two' is no number of slots\n  b slots=two\n          ^");
+TEST_CASE("more hosts than are ever taken are refused, in one expression and in many") {
+  CHECK(message_of([] { parse_host_expression("n[1-999999999]"); }).find("too many hosts") !=
+        std::string::npos);
+  CHECK(message_of([] { parse_host_expression("n[1-65536],m"); }).find("-H:12:") == 0);
+  CHECK(parse_host_expression("n[1-65536]").entries.size() == 65536);
+}
+
+TEST_CASE("an address of IPv6 without its brackets is told how it is written") {
+  CHECK(hint_of([] { parse_host_expression("fd00::1"); }) == "expected [fd00::1]");
 }
 
 TEST_CASE("every kind of mistake is refused, and shown where it is") {
@@ -82,23 +76,6 @@ TEST_CASE("every kind of mistake is refused, and shown where it is") {
     const std::string text = message_of([&] { parse_host_expression(c.expression); });
     CHECK(text.find(c.where) == 0);
   }
-  for (const char* file :
-       {"a slots=1 slots=2", "a slots", "a gpus=2", "a slots=", "a slots=-1", "-x slots=1"}) {
-    CAPTURE(file);
-    CHECK(message_of([&] { parse_hostfile(file, "f"); }).find("f:1:") == 0);
-  }
-}
-
-TEST_CASE("a hostfile that names nobody is refused") {
-  CHECK(message_of([] { parse_hostfile("# nobody\n\n", "hosts"); }) == "hosts names no host");
-}
-
-TEST_CASE("a caret stands below its byte also in a long line") {
-  const std::string text = message_of(
-      [] { parse_hostfile(std::string(500, ' ') + "a slots=?" + std::string(500, 'x'), "f"); });
-  const std::size_t line = text.find('\n') + 1, caret_line = text.find('\n', line) + 1;
-  const std::size_t caret = text.find('^', caret_line) - caret_line;
-  CHECK(text[line + caret] == '?');
 }
 
 TEST_CASE("random bytes are refused in words or understood, never a crash") {

@@ -89,7 +89,7 @@ TEST_CASE("env as the first word is the subcommand") {
 TEST_CASE("options behind the program are the program's") {
   const JobSpec spec = spec_of({"--dry-run=offline", "train", "--np", "3", "-H", "x", "--help"});
   CHECK_FALSE(spec.ranks.has_value());
-  CHECK(spec.hosts.empty());
+  CHECK(spec.hosts.hosts.empty());
   CHECK(spec.dry_run_offline);
   CHECK(spec.program == Words{"train", "--np", "3", "-H", "x", "--help"});
 }
@@ -159,7 +159,7 @@ TEST_CASE("every option lands in its field") {
                                 "--summary",
                                 "s.json",
                                 "t"});
-  CHECK(spec.hosts == "a:2");
+  CHECK(spec.hosts.hosts == "a:2");
   CHECK(spec.ssh_port == 2222);
   CHECK(spec.ssh_identity_file == "key");
   CHECK(spec.ssh_user == "me");
@@ -195,7 +195,12 @@ TEST_CASE("values that make no sense are errors naming option and value") {
       {{"--format", "json", "t"}, "add --dry-run=offline"},
       {{}, "no program"},
       {{"-np", "2"}, "no program"},
-      {{"-H", "a", "--hostfile", "b", "t"}, "-H and --hostfile"}};
+      {{"--map-by", "rack", "t"}, "--map-by 'rack'"},
+      {{"--map-by", "node", "--npernode", "2", "t"}, "--map-by and --npernode"},
+      {{"--npernode", "0", "t"}, "--npernode '0'"},
+      {{"--rank-by", "gpu", "t"}, "--rank-by 'gpu'"},
+      {{"--gpus-per-rank", "0", "t"}, "--gpus-per-rank '0'"},
+      {{"--rankfile", "r", "--map-by", "slot", "t"}, "--rankfile says where"}};
   for (const auto& [words, expected] : cases) {
     CAPTURE(expected);
     CHECK(error_of(words).find(expected) != std::string::npos);

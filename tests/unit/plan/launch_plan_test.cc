@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "launcher/allocation/host_expression.h"
+#include "launcher/allocation/rankfile.h"
 #include "launcher/plan/plan_text.h"
 #include "src/base/error.h"
 
@@ -85,7 +87,7 @@ TEST_CASE("more ranks than slots on named hosts is an error with both numbers") 
 TEST_CASE("slots that are not stated are the host's GPUs, else one") {
   CHECK(picture(plan_for("a,b", std::nullopt, {HostFacts{2, 64}, HostFacts{0, 64}})) ==
         "a0 a1 b0 ");
-  CHECK(plan_for("a", std::nullopt, {HostFacts{2, 64}}).ranks[1].gpu == 1);
+  CHECK(plan_for("a", std::nullopt, {HostFacts{2, 64}}).ranks[1].gpus == std::vector{1});
 }
 
 TEST_CASE("without facts one slot is assumed, and the plan says so") {
@@ -136,4 +138,77 @@ TEST_CASE("the plan as text names every rank once") {
   CHECK(text.find("2 ranks on 2 hosts, each runs: train --epochs 3\n") == 0);
   CHECK(text.find("\n0     alpha") != std::string::npos);
   CHECK(text.find("\n1     beta *") != std::string::npos);
+}
+
+TEST_CASE("--map-by gpu gives each GPU a rank, or several GPUs, and leaves hosts without any out") {
+  const HostList list = parse_host_expression("a:8,b:8,c:8");
+  const Facts facts{HostFacts{4, 64}, HostFacts{0, 64}, HostFacts{2, 64}};
+  JobSpec spec = spec_of(std::nullopt);
+  spec.map_by = {MapBy::kGpu};
+  CHECK(picture(make_plan(spec, list, facts)) == "a0 a1 a2 a3 c0 c1 ");
+  spec.gpus_per_rank = 2;
+  const LaunchPlan plan = make_plan(spec, list, facts);
+  CHECK(picture(plan) == "a0 a1 c0 ");
+  CHECK(plan.hosts[1].entry == 2);
+  CHECK(plan.ranks[1].gpus == std::vector{2, 3});
+  CHECK(plan.ranks[2].gpus == std::vector{0, 1});
+  CHECK(plan.ranks[2].identity.cross_rank == 1);
+  spec.ranks = 4;
+  CHECK_THROWS_AS(make_plan(spec, list, facts), hv::Error);
+}
+
+TEST_CASE(
+    "ranks use the GPUs that their host's line names, and a GPU that is not there is an error") {
+  HostList list = parse_host_expression("a,b");
+  list.entries[0].gpus = {"3", "GPU-1"};
+  list.entries[1].without_gpus = {0};
+  const Facts facts{HostFacts{4, 8, {"GPU-0", "GPU-1", "", ""}}, HostFacts{2, 8}};
+  const LaunchPlan plan = make_plan(spec_of(std::nullopt), list, facts);
+  CHECK(picture(plan) == "a0 a1 b0 ");
+  CHECK(plan.ranks[0].gpus == std::vector{3});
+  CHECK(plan.ranks[1].gpus == std::vector{1});
+  CHECK(plan.ranks[2].gpus == std::vector{1});
+  list.entries[0].gpus = {"4"};
+  CHECK_THROWS_AS(make_plan(spec_of(std::nullopt), list, facts), hv::Error);
+  list.entries[0].gpus = {"GPU-7"};
+  CHECK_THROWS_AS(make_plan(spec_of(std::nullopt), list, facts), hv::Error);
+}
+
+TEST_CASE("--oversubscribe lets ranks share slots, up to max-slots") {
+  HostList list = parse_host_expression("a:2,b:2");
+  list.entries[0].max_slots = 2;
+  JobSpec spec = spec_of(7);
+  CHECK_THROWS_AS(make_plan(spec, list, Facts(2)), hv::Error);
+  spec.oversubscribe = true;
+  CHECK(picture(make_plan(spec, list, Facts(2))) == "a0 a1 b0 b1 b2 b3 b4 ");
+  list.entries[1].max_slots = 4;
+  CHECK_THROWS_AS(make_plan(spec, list, Facts(2)), hv::Error);
+}
+
+TEST_CASE("ranks that hosts take in turn keep their local and cross numbers by host") {
+  JobSpec spec = spec_of(5);
+  spec.map_by = {MapBy::kNode};
+  const LaunchPlan plan = make_plan(spec, parse_host_expression("a:3,b:1,c:2"), Facts(3));
+  CHECK(picture(plan) == "a0 b0 c0 a1 c1 ");
+  CHECK(plan.ranks[3].identity.cross_rank == 0);
+  CHECK(plan.ranks[4].identity.cross_rank == 1);
+  CHECK(plan.ranks[4].identity.cross_size == 2);
+  CHECK(hosts_needed(spec, parse_host_expression("n[1-9]:2")) == 5);
+}
+
+TEST_CASE("a rankfile says where each rank is, which cores and GPUs it has") {
+  const std::string file = "rank 1=b slot=0-1,4 gpus=1\nrank 0=+n1\nrank 2=a\n";
+  const HostList list = add_rankfile(parse_host_expression("a:2,b:2"), file, "ranks");
+  const Facts facts{HostFacts{0, 8}, HostFacts{2, 8}};
+  const LaunchPlan plan = make_plan(spec_of(std::nullopt), list, facts);
+  CHECK(picture(plan) == "b0 b1 a0 ");
+  CHECK(plan.ranks[1].cores == std::vector{0, 1, 4});
+  CHECK(plan.ranks[1].gpus == std::vector{1});
+  CHECK(plan.ranks[0].gpus == std::vector{0});
+  CHECK(plan.ranks[0].identity.cross_rank == 1);
+  CHECK(plan.ranks[2].identity.cross_rank == 0);
+  CHECK(make_plan(spec_of(2), list, facts).ranks.size() == 2);
+  CHECK_THROWS_AS(make_plan(spec_of(4), list, facts), hv::Error);
+  const HostList narrow = add_rankfile(parse_host_expression("a:2,b:1"), file, "ranks");
+  CHECK_THROWS_AS(make_plan(spec_of(std::nullopt), narrow, facts), hv::Error);
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "launcher/allocation/host_expression.h"
 #include "launcher/supervise/supervisor.h"
 #include "src/base/unique_fd.h"
 #include "tests/fakes/fake_agents.h"

@@ -50,10 +50,11 @@ Sample sample(const Message& message, const std::string& expected) {
 std::vector<Sample> samples_of_starting() {
   hv::JobKey key{};
   for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<unsigned char>(i + 1);
-  const Facts facts{"node1", "x86_64", 8, {{"0000:3b:00.0", "H200", 2}}, {"10.0.0.1"}, 1ull << 40};
+  const Facts facts{"node1",      "x86_64",  8, {{"0000:3b:00.0", "H200", "GPU-1", 2}},
+                    {"10.0.0.1"}, 1ull << 40};
   const std::string facts_bytes = text("node1") + text("x86_64") + u32(8) + u32(1) +
-                                  text("0000:3b:00.0") + text("H200") + u32(2) + u32(1) +
-                                  text("10.0.0.1") + u64(1ull << 40);
+                                  text("0000:3b:00.0") + text("H200") + text("GPU-1") + u32(2) +
+                                  u32(1) + text("10.0.0.1") + u64(1ull << 40);
   return {
       sample(Hello{1, "build", 12, -2, facts},
              u32(1) + text("build") + u32(12) + u64(-2ull) + facts_bytes),

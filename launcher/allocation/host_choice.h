@@ -1,0 +1,23 @@
+// Some of the hosts that a file or a scheduler names: -H beside it, --include, --exclude. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "launcher/allocation/host_list.h"
+
+namespace hv::launcher {
+
+// Those of `from` that `wanted` (-H) names, in its order. A number of slots stated there counts,
+// and may not be more than the list has. source: whose list it is. Throws Error(kUsage) for a host
+// that is not in the list.
+HostList choose_hosts(const HostList& from, const std::string& source, const HostList& wanted);
+
+// DeepSpeed's --include and --exclude: "w1:0,2@w2" is slots 0 and 2 of w1 and all of w2. A slot is
+// a GPU of the host's, or of those that its line states. Throws Error(kUsage), also where nothing
+// is left.
+HostList include_hosts(const HostList& from, std::string_view expression);
+HostList exclude_hosts(const HostList& from, std::string_view expression);
+
+}  // namespace hv::launcher

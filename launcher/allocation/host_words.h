@@ -1,0 +1,48 @@
+// The words that every dialect is made of: a host with user and slots, and name=value. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/allocation/host_list.h"
+#include "launcher/allocation/text_place.h"
+
+namespace hv::launcher {
+
+inline constexpr char kHostForm[] =
+    "a host name or address, such as node1, user@node1, node[01-16] or [fd00::1]";
+
+// "user@name:4": the name may be a node expression without commas outside of its brackets, or an
+// address of IPv6 in brackets.
+struct HostWord {
+  std::string user;
+  std::vector<std::string> names;
+  std::optional<int> slots;
+  std::size_t slots_at = 0;  // the column of what stands behind the colon
+};
+
+// Bytes [begin, end) of the place's text. most: names that it may stand for. Throws Error(kUsage).
+HostWord parse_host_word(const Place& place, std::size_t begin, std::size_t end, std::size_t most);
+
+// A number of slots from 1 to kMostSlotsPerHost.
+int parse_slots(const Place& place, std::size_t begin, std::size_t end);
+
+// "0,2", "GPU-5a1e...": GPUs of a host, each once.
+std::vector<std::string> parse_gpus(const Place& place, std::size_t begin, std::size_t end);
+
+// "slots=4", "max-slots=8", "max_slots=8", "user=u", "port=22", "identity=FILE", "gpus=0,2",
+// "address=10.0.0.1", "ifname=eth1": into the entry, where it may not be stated yet. Throws
+// Error(kUsage), also for a name that is none of these.
+void parse_host_setting(const Place& place, std::size_t begin, std::size_t end, HostEntry* entry);
+
+// Where words of a line begin and end: cut at blanks, up to a '#'.
+struct WordRange {
+  std::size_t begin, end;
+};
+std::vector<WordRange> words_of_line(std::string_view line);
+
+}  // namespace hv::launcher

@@ -1,0 +1,31 @@
+// Node expressions as Slurm writes them: "n[01-16,20],gpu[1-2]x[a]". Pure.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   expression = name { "," name }              commas outside of brackets
+//   name       = { text | "[" item { "," item } "]" }
+//   item       = number | number "-" number | word
+// Numbers keep the width of the first of their range: 08-11 is 08, 09, 10, 11. Of several brackets
+// the last one's items change first.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "launcher/allocation/text_place.h"
+
+namespace hv::launcher {
+
+// Longer ones are no host names.
+constexpr std::size_t kMostNameBytes = 253;
+
+// The names that bytes [begin, end) of the place's text stand for, which hold no comma outside of
+// brackets; without a bracket, that text itself. Throws Error(kUsage) where they are malformed, or
+// more than `most`, or one of them is too long: before any is made.
+std::vector<std::string> expand_name(const Place& place, std::size_t begin, std::size_t end,
+                                     std::size_t most);
+
+// Where the next comma outside of brackets is from `begin` on, or `end`.
+std::size_t find_comma(std::string_view text, std::size_t begin, std::size_t end);
+
+}  // namespace hv::launcher

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/allocation/rankfile.h"
+
+#include <algorithm>
+#include <map>
+
+#include "launcher/allocation/host_words.h"
+#include "src/base/error.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr const char* kRankForm = "a line like 'rank 0=node1 slot=0-3'";
+constexpr int kMostCores = 65536;  // the number of one
+
+// A line understood, its host not yet looked up.
+struct RankLine {
+  Place place;
+  std::size_t host_at = 0;                // the column
+  HostWord host{};                        // one name
+  std::optional<std::size_t> relative{};  // "+n1"
+  RankPlace rank{};
+};
+
+int core_at(const Place& place, std::size_t begin, std::size_t end) {
+  const std::string_view text = place.text.substr(begin, end - begin);
+  const auto core = parse_integer(text);
+  if (!core || *core < 0 || *core >= kMostCores)
+    mistake(place, begin, "'" + printable(text) + "' is no core",
+            "cores as the system numbers them, such as slot=0-3,7");
+  return static_cast<int>(*core);
+}
+
+// "0-3,7".
+std::vector<int> cores_at(const Place& place, std::size_t begin, std::size_t end) {
+  std::vector<int> cores;
+  for (std::size_t at = begin; at <= end;) {
+    const std::size_t comma = std::min(place.text.find(',', at), end);
+    const std::size_t dash = std::min(place.text.find('-', at), comma);
+    const int first = core_at(place, at, dash);
+    const int last = dash < comma ? core_at(place, dash + 1, comma) : first;
+    if (last < first) mistake(place, at, "this range ends before it begins", "slot=0-3");
+    for (int core = first; core <= last; ++core) cores.push_back(core);
+    at = comma + 1;
+  }
+  std::sort(cores.begin(), cores.end());
+  const auto twice = std::adjacent_find(cores.begin(), cores.end());
+  if (twice != cores.end())
+    mistake(place, begin, "core " + std::to_string(*twice) + " is named twice", "each core once");
+  return cores;
+}
+
+void parse_rank_setting(RankLine* line, const WordRange& word) {
+  const Place& place = line->place;
+  const std::string_view text = place.text.substr(word.begin, word.end - word.begin);
+  const std::size_t equals = text.find('=');
+  const std::string name(text.substr(0, equals));
+  const std::size_t value = word.begin + equals + 1;
+  const bool is_slot = name == "slot" || name == "slots";
+  if (equals == std::string_view::npos || (!is_slot && name != "gpus"))
+    mistake(place, word.begin, "'" + printable(text) + "' is not understood",
+            "slot=CORES, gpus=GPUS, or the end of the line");
+  if (is_slot ? !line->rank.cores.empty() : !line->rank.gpus.empty())
+    mistake(place, word.begin, name + " is stated twice", kRankForm);
+  if (is_slot)
+    line->rank.cores = cores_at(place, value, word.end);
+  else
+    line->rank.gpus = parse_gpus(place, value, word.end);
+}
+
+// The number of the line's rank.
+int parse_rank_line(const std::vector<WordRange>& words, RankLine* line) {
+  const Place& place = line->place;
+  const auto text = [&](std::size_t i) {
+    return place.text.substr(words[i].begin, words[i].end - words[i].begin);
+  };
+  if (words.size() < 2 || text(0) != "rank")
+    mistake(place, words[0].begin, "this line gives no rank a place", kRankForm);
+  const std::size_t equals = text(1).find('=');
+  const auto rank = parse_integer(text(1).substr(0, equals));
+  if (equals == std::string_view::npos || !rank || *rank < 0 || *rank >= kMostRankfileRanks)
+    mistake(place, words[1].begin, "'" + printable(text(1)) + "' names no rank and host",
+            kRankForm);
+  line->host_at = words[1].begin + equals + 1;
+  const std::string_view host = text(1).substr(equals + 1);
+  if (host.substr(0, 2) == "+n") {
+    const auto number = parse_integer(host.substr(2));
+    if (!number || *number < 0)
+      mistake(place, line->host_at, "'" + printable(host) + "' is no host's number",
+              "+n0 for the first host");
+    line->relative = static_cast<std::size_t>(*number);
+  } else {
+    line->host = parse_host_word(place, line->host_at, words[1].end, 1);
+    if (line->host.slots)
+      mistake(place, line->host.slots_at, "a rank's host has no number of slots here", kRankForm);
+  }
+  for (std::size_t i = 2; i < words.size(); ++i) parse_rank_setting(line, words[i]);
+  return static_cast<int>(*rank);
+}
+
+// By rank, each there once.
+std::vector<RankLine> parse_lines(std::string_view content, const std::string& source) {
+  std::map<int, RankLine> lines;
+  std::size_t number = 0;
+  for (std::size_t begin = 0; begin < content.size();) {
+    const std::size_t end = std::min(content.find('\n', begin), content.size());
+    RankLine line{{source, ++number, content.substr(begin, end - begin)}};
+    begin = end + 1;
+    const std::vector<WordRange> words = words_of_line(line.place.text);
+    if (words.empty()) continue;
+    const int rank = parse_rank_line(words, &line);
+    const Place place = line.place;
+    const auto [found, is_new] = lines.emplace(rank, std::move(line));
+    if (!is_new)
+      mistake(place, words[1].begin,
+              "rank " + std::to_string(rank) + " has a place in " + found->second.place.origin(),
+              "each rank once");
+  }
+  if (lines.empty())
+    throw Error(ErrorKind::kUsage, source + " gives no rank a place",
+                std::string("expected ") + kRankForm);
+  std::vector<RankLine> by_rank;
+  for (auto& [rank, line] : lines) {
+    if (rank != static_cast<int>(by_rank.size()))
+      throw Error(ErrorKind::kUsage,
+                  source + ": rank " + std::to_string(by_rank.size()) + " has no place, and rank " +
+                      std::to_string(rank) + " has one",
+                  "give every rank from 0 on a line");
+    by_rank.push_back(std::move(line));
+  }
+  return by_rank;
+}
+
+// The hosts that the file names, where nobody else does.
+HostList hosts_of(const std::vector<RankLine>& lines, const std::string& source) {
+  HostCollector collector;
+  for (const RankLine& line : lines) {
+    if (line.relative)
+      mistake(line.place, line.host_at, "+n counts hosts that are named elsewhere, and none are",
+              "a host's name, or add -H or --hostfile");
+    HostEntry entry;
+    entry.name = line.host.names.front();
+    entry.user = line.host.user;
+    entry.slots = 1;
+    entry.origin = line.place.origin();
+    collector.add(std::move(entry), line.place);
+  }
+  return collector.take(source);
+}
+
+std::size_t find_entry(const HostIndex& index, const HostList& list, const RankLine& line) {
+  if (line.relative) {
+    if (*line.relative < list.entries.size()) return *line.relative;
+    mistake(line.place, line.host_at, "there are " + std::to_string(list.entries.size()) + " hosts",
+            "+n0 to +n" + std::to_string(list.entries.size() - 1));
+  }
+  const HostEntry* const entry = index.find(line.host.user, line.host.names.front());
+  if (entry != nullptr) return static_cast<std::size_t>(entry - list.entries.data());
+  mistake(line.place, line.host_at,
+          "'" + printable(line.host.names.front()) + "' is none of the hosts",
+          "a host that -H, the hostfile or the scheduler names");
+}
+
+}  // namespace
+
+HostList add_rankfile(HostList named, std::string_view content, const std::string& source) {
+  if (content.size() > kMostRankfileBytes)
+    throw Error(ErrorKind::kUsage,
+                source + ": a rankfile of " + format_bytes(content.size()) + " is refused",
+                "at most " + format_bytes(kMostRankfileBytes));
+  const std::vector<RankLine> lines = parse_lines(content, source);
+  HostList list = named.this_machine ? hosts_of(lines, source) : std::move(named);
+  const HostIndex index(list);
+  std::vector<RankPlace> places;
+  for (const RankLine& line : lines) {
+    places.push_back(line.rank);
+    places.back().entry = find_entry(index, list, line);
+  }
+  list.rank_places = std::move(places);
+  return list;
+}
+
+}  // namespace hv::launcher

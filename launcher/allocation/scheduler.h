@@ -1,0 +1,37 @@
+// The hosts that a scheduler has given this job, as its environment tells. Pure but for the files
+// that the environment names.
+// SPDX-License-Identifier: Apache-2.0
+//
+// One file for each scheduler, and one line in the list of scheduler.cc. A scheduler's function
+// looks whether hvrun runs under it, and whether what it says is whole.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "launcher/allocation/host_list.h"
+#include "src/base/environment.h"
+
+namespace hv::launcher {
+
+// The content of a file, `what` names it in the Error(kUsage): "$PBS_NODEFILE".
+using ReadFile = std::function<std::string(const std::string& path, const std::string& what)>;
+
+struct SchedulerHosts {
+  std::string scheduler;  // "Slurm"
+  HostList hosts;
+};
+
+// Of the scheduler under which this process runs, if there is one. Throws Error(kUsage) where it
+// says what cannot be understood.
+std::optional<SchedulerHosts> hosts_of_scheduler(const Environment& environment,
+                                                 const ReadFile& read);
+
+std::optional<HostList> hosts_of_slurm(const Environment& environment, const ReadFile& read);
+std::optional<HostList> hosts_of_pbs(const Environment& environment, const ReadFile& read);
+std::optional<HostList> hosts_of_lsf(const Environment& environment, const ReadFile& read);
+std::optional<HostList> hosts_of_sge(const Environment& environment, const ReadFile& read);
+std::optional<HostList> hosts_of_mpi_operator(const Environment& environment, const ReadFile& read);
+
+}  // namespace hv::launcher

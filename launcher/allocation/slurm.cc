@@ -1,0 +1,81 @@
+// Slurm: $SLURM_JOB_NODELIST is a node expression; slots are the tasks that were asked for.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "launcher/allocation/host_expression.h"
+#include "launcher/allocation/host_words.h"
+#include "launcher/allocation/scheduler.h"
+#include "src/base/error.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+// "4(x3),2": 4, 4, 4, 2.
+std::vector<int> tasks_by_node(const Place& place, std::size_t nodes) {
+  std::vector<int> tasks;
+  const std::string form = "numbers with repetitions, such as 4(x3),2";
+  for (std::size_t begin = 0; begin <= place.text.size();) {
+    const std::size_t end = std::min(place.text.find(',', begin), place.text.size());
+    const std::size_t open = std::min(place.text.find("(x", begin), end);
+    std::int64_t times = 1;
+    if (open < end) {
+      const bool is_closed = place.text[end - 1] == ')';
+      const auto count = parse_integer(place.text.substr(open + 2, end - 1 - (open + 2)));
+      if (!is_closed || !count || *count < 1 || *count > static_cast<std::int64_t>(kMostHosts))
+        mistake(place, open, "this repetition is not understood", form);
+      times = *count;
+    }
+    const int each = parse_slots(place, begin, open);
+    if (tasks.size() + static_cast<std::size_t>(times) > nodes)
+      mistake(place, begin, "there are more numbers than nodes", form);
+    tasks.insert(tasks.end(), static_cast<std::size_t>(times), each);
+    begin = end + 1;
+  }
+  if (tasks.size() != nodes)
+    mistake(place, 0,
+            "there are numbers for " + std::to_string(tasks.size()) + " of " +
+                std::to_string(nodes) + " nodes",
+            form);
+  return tasks;
+}
+
+// The tasks of each node, where the job was given a number of tasks at all: without one Slurm
+// counts cores, which says nothing of ranks.
+void state_slots(const Environment& environment, HostList* list) {
+  if (const auto each = environment.get("SLURM_NTASKS_PER_NODE")) {
+    const Place place{"$SLURM_NTASKS_PER_NODE", 0, *each};
+    const int slots = parse_slots(place, 0, each->size());
+    for (HostEntry& entry : list->entries) entry.slots = slots;
+    return;
+  }
+  const auto tasks = environment.get("SLURM_TASKS_PER_NODE");
+  if (!tasks || !(environment.has("SLURM_NTASKS") || environment.has("SLURM_NPROCS"))) return;
+  const std::vector<int> by_node =
+      tasks_by_node({"$SLURM_TASKS_PER_NODE", 0, *tasks}, list->entries.size());
+  for (std::size_t i = 0; i < by_node.size(); ++i) list->entries[i].slots = by_node[i];
+}
+
+// Each of srun's tasks would be an hvrun that starts all ranks.
+void refuse_many_tasks(const Environment& environment) {
+  const auto tasks = parse_integer(environment.get_or("SLURM_STEP_NUM_TASKS", "1"));
+  if (!tasks || *tasks <= 1) return;
+  throw Error(ErrorKind::kUsage,
+              "srun has started " + std::to_string(*tasks) +
+                  " hvrun at once, each of which would start all ranks",
+              "write hvrun without srun in the batch script: it starts a process on each node by "
+              "itself; or srun -n 1");
+}
+
+}  // namespace
+
+std::optional<HostList> hosts_of_slurm(const Environment& environment, const ReadFile&) {
+  const auto nodes = environment.get("SLURM_JOB_NODELIST");
+  if (!environment.has("SLURM_JOB_ID") || !nodes) return std::nullopt;
+  refuse_many_tasks(environment);
+  HostList list = parse_host_expression(*nodes, "$SLURM_JOB_NODELIST");
+  state_slots(environment, &list);
+  return list;
+}
+
+}  // namespace hv::launcher

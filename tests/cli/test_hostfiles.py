@@ -1,0 +1,92 @@
+"""Lists of hosts as users write them, down to the plan of a dry run.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import json
+import os
+import pathlib
+
+import pytest
+
+from launching import run
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = SOURCE / "hostfiles"
+HOSTS_OF = {
+    "hvrun": {"[fd00::7]": 4, "node1": 2} | {f"rack1n{number:02}": 4 for number in range(1, 17)},
+    "openmpi": {"node1": 4, "node2": 4},
+    "mpich": {"node1": 4, "node2": 4},
+    "pbs": {"node1": 2, "node2": 2},
+    "lsf": {"node1": 4, "node2": 4},
+    "sge": {"node1": 4, "node2": 2},
+    "slurm": {f"n{number:02}": 1 for number in (*range(1, 17), 20)} | {"gpu1xa": 1, "gpu2xa": 1},
+}
+
+
+def plan_of(hvrun, *words, **more):
+    result = run(hvrun, "--dry-run=offline", "--format", "json", *words, "true", **more)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def hosts_of(plan):
+    return {host["name"]: host["slots"] for host in plan["hosts"]}
+
+
+def places_of(plan):
+    return [rank["host"] for rank in plan["ranks"]]
+
+
+def test_every_example_is_known_here():
+    assert {file.name for file in EXAMPLES.iterdir()} == {*HOSTS_OF, "rankfile", "README.md"}
+
+
+@pytest.mark.parametrize("name", HOSTS_OF)
+@pytest.mark.parametrize("states_the_format", [False, True])
+def test_every_example_is_read(hvrun, name, states_the_format):
+    words = ["--hostfile-format", name] if states_the_format and name != "hvrun" else []
+    expected = {host.strip("[]"): slots for host, slots in HOSTS_OF[name].items()}
+    assert hosts_of(plan_of(hvrun, "--hostfile", str(EXAMPLES / name), *words)) == expected
+
+
+def test_the_example_of_a_rankfile_is_read(hvrun):
+    assert places_of(plan_of(hvrun, "--rankfile", str(EXAMPLES / "rankfile"))) == ["node1", "node1", "node2"]
+
+
+@pytest.mark.parametrize("words,places", [
+    (("--map-by", "node"), "abab"), (("--rank-by", "node"), "abab"), (("--map-by", "node", "--rank-by", "slot"), "aabb"),
+    (("--npernode", "1"), "ab"), (("--map-by", "ppr:2:node"), "aabb"), (("--oversubscribe", "-np", "6"), "aaabbb"),
+])
+def test_placement(hvrun, words, places):
+    assert "".join(places_of(plan_of(hvrun, "-H", "a:2,b:2", *words))) == places
+
+
+def test_some_of_a_hostfiles_hosts(hvrun):
+    file = str(EXAMPLES / "openmpi")
+    assert hosts_of(plan_of(hvrun, "--hostfile", file, "-H", "node2:1")) == {"node2": 1}
+    assert hosts_of(plan_of(hvrun, "--hostfile", file, "--include", "node1:0,2")) == {"node1": 2}
+    assert hosts_of(plan_of(hvrun, "--hostfile", file, "--exclude", "node1@node2:3")) == {"node2": 3}
+
+
+def test_a_schedulers_hosts_are_found_by_themselves(hvrun, tmp_path):
+    found = hosts_of(plan_of(hvrun, SLURM_JOB_ID="7", SLURM_JOB_NODELIST="n[1-2]", SLURM_NTASKS_PER_NODE="4"))
+    assert found == {"n1": 4, "n2": 4}
+    nodes = tmp_path / "nodes"
+    nodes.write_text("n1\nn1\nn2\n")
+    assert hosts_of(plan_of(hvrun, PBS_JOBID="1.s", PBS_NODEFILE=str(nodes))) == {"n1": 2, "n2": 1}
+
+
+@pytest.mark.parametrize("words,said", [
+    (("-H", "n[1-999999999]"), b"-H:1: this expression stands for too many hosts"),
+    (("-H", "n[1-"), b"-H:2: this bracket is not closed"),
+    (("--hostfile", str(EXAMPLES / "rankfile")), b"rankfile:2:6: '0=node1' is not understood"),
+    (("--hostfile", str(EXAMPLES / "pbs"), "--hostfile-format", "sge"), b"pbs:1:1: this line is of another form"),
+    (("--hostfile", str(EXAMPLES / "pbs"), "--hostfile-format", "pbb"), b"expected pbs?"),
+    (("-np", "5", "-H", "a:2,b:2"), b"asks for 5 ranks, but the hosts have 4 slots in all (a:2, b:2)"),
+    (("-np", "5", "--npernode", "2", "-H", "a:2,b:2"), b"asks for 5 ranks, but the hosts have 4 slots in all"),
+])
+def test_a_mistake_is_told_where_it_is_and_nothing_starts(hvrun, words, said):
+    result = run(hvrun, *words, "true")
+    assert result.returncode == 2
+    assert said in result.stderr and b"try: " in result.stderr and result.stdout == b"", result.stderr
+    assert os.fsencode("hvrun: error: ") in result.stderr

@@ -1,0 +1,95 @@
+// Tests of -H beside a hostfile, --include and --exclude.
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/allocation/host_choice.h"
+
+#include <doctest/doctest.h>
+
+#include "launcher/allocation/host_expression.h"
+#include "launcher/allocation/hostfile.h"
+#include "src/base/text.h"
+#include "tests/unit/allocation/refusal.h"
+
+using namespace hv::launcher;
+using hv::tests::hint_of;
+using hv::tests::message_of;
+
+namespace {
+
+// "a:2(0,1) b": hosts with slots and GPUs.
+std::string picture(const HostList& list) {
+  std::string text;
+  for (const HostEntry& entry : list.entries) {
+    text += (text.empty() ? "" : " ") + entry.name;
+    if (entry.slots) text += ":" + std::to_string(*entry.slots);
+    if (!entry.gpus.empty()) text += "(" + hv::join(entry.gpus, ",") + ")";
+    for (const int gpu : entry.without_gpus) text += "-" + std::to_string(gpu);
+  }
+  return text;
+}
+
+HostList lab() {
+  return parse_hostfile("w1 slots=4 port=2200\nw2 slots=4\nw3\nw4 slots=2 gpus=5,7\n", "hosts");
+}
+std::string chosen(const std::string& wanted) {
+  return picture(choose_hosts(lab(), "hosts", parse_host_expression(wanted)));
+}
+std::string included(const std::string& words) { return picture(include_hosts(lab(), words)); }
+std::string excluded(const std::string& words) { return picture(exclude_hosts(lab(), words)); }
+
+}  // namespace
+
+TEST_CASE("-H beside a hostfile chooses from it, in -H's order, with what the file says of them") {
+  CHECK(chosen("w2,w1") == "w2:4 w1:4");
+  CHECK(chosen("w[1-2]:2,w3:7") == "w1:2 w2:2 w3:7");
+  CHECK(choose_hosts(lab(), "hosts", parse_host_expression("w1")).entries[0].port == 2200);
+  CHECK(message_of([] { chosen("w1,w9"); }) ==
+        "-H names 'w9', which is none of the hosts of hosts");
+  CHECK(hint_of([] { chosen("w9"); }).find("w1, w2, w3, w4") != std::string::npos);
+  CHECK(message_of([] { chosen("w1:5"); }) ==
+        "-H asks for 5 slots on 'w1', which has 4 in hosts:1");
+}
+
+TEST_CASE("--include takes hosts and slots, each slot a GPU of what the host's line states") {
+  CHECK(included("w1") == "w1:4");
+  CHECK(included("w2@w1:0,2") == "w2:4 w1:2(0,2)");
+  CHECK(included("w3:1") == "w3:1(1)");
+  CHECK(included("w4:1") == "w4:1(7)");
+}
+
+TEST_CASE(
+    "--exclude leaves the others, and a host whose number of slots is not known tells it later") {
+  CHECK(excluded("w1@w3") == "w2:4 w4:2(5,7)");
+  CHECK(excluded("w1:0,3@w2") == "w1:2(1,2) w3 w4:2(5,7)");
+  CHECK(excluded("w3:1") == "w1:4 w2:4 w3-1 w4:2(5,7)");
+  CHECK(excluded("w4:0,1") == "w1:4 w2:4 w3");
+  CHECK(message_of([] { excluded("w1@w2@w3@w4"); }).find("no host is left") != std::string::npos);
+}
+
+TEST_CASE("mistakes in --include and --exclude are shown where they are") {
+  struct Case {
+    const char* words;
+    const char* where;
+  };
+  for (const Case& c : {
+           Case{"w9", "--include:1: 'w9' is none of the hosts"},
+           Case{"w1@", "--include:4: a host name is missing"},
+           Case{"w1@w1", "--include:4: host 'w1' is named twice"},
+           Case{"w1:4", "--include:4: w1 has no slot 4"},
+           Case{"w4:2", "--include:4: w4 has no slot 2"},
+           Case{"w1:0,0", "--include:6: slot '0' is named twice"},
+           Case{"w1:", "--include:4: '' is no slot"},
+           Case{"w1:x", "--include:4: 'x' is no slot"},
+           Case{"w1:-1", "--include:4: '-1' is no slot"},
+       }) {
+    CAPTURE(c.words);
+    CHECK(message_of([&] { included(c.words); }).find(c.where) == 0);
+  }
+}
+
+TEST_CASE("choosing takes a moment from very many hosts, too") {
+  const HostList many = parse_host_expression("n[1-65536]");
+  CHECK(choose_hosts(many, "hosts", many).entries.size() == 65536);
+  std::string all = "n1";
+  for (int i = 2; i <= 65535; ++i) all += "@n" + std::to_string(i);
+  CHECK(picture(exclude_hosts(many, all)) == "n65536");
+}

@@ -1,0 +1,115 @@
+// Tests of hosts that schedulers name, by environments as they were recorded there.
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/allocation/scheduler.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "tests/unit/allocation/refusal.h"
+
+using namespace hv;
+using namespace hv::launcher;
+using hv::tests::message_of;
+
+namespace {
+
+using Files = std::map<std::string, std::string>;
+
+// "Slurm: a:4 b:2"; "": no scheduler.
+std::string found(const std::vector<std::string>& variables, const Files& files = {}) {
+  const auto read = [&files](const std::string& path, const std::string&) {
+    return files.at(path);
+  };
+  const auto hosts = hosts_of_scheduler(Environment::from_entries(variables), read);
+  if (!hosts) return "";
+  std::string text = hosts->scheduler + ":";
+  for (const HostEntry& entry : hosts->hosts.entries) {
+    text += " " + entry.name;
+    if (entry.slots) text += ":" + std::to_string(*entry.slots);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("outside of every scheduler nobody names a host") {
+  CHECK(found({}) == "");
+  CHECK(found({"PBS_NODEFILE=/left/behind"}) == "");  // no job: a variable that somebody has kept
+  CHECK(found({"PE_HOSTFILE=/left/behind"}) == "");
+  CHECK(found({"SLURM_JOB_NODELIST=n1"}) == "");
+  CHECK(found({"OMPI_MCA_orte_default_hostfile=/etc/openmpi/hosts"}) == "");
+}
+
+TEST_CASE("Slurm: the node expression, with the tasks that were asked for as slots") {
+  // sbatch -N 2 --ntasks-per-node=4 --gres=gpu:4 on Jean Zay
+  CHECK(found({"SLURM_JOB_ID=1201", "SLURM_JOB_NODELIST=jean-zay-iam[11,14]",
+               "SLURM_NTASKS_PER_NODE=4", "SLURM_NTASKS=8", "SLURM_TASKS_PER_NODE=4(x2)"}) ==
+        "Slurm: jean-zay-iam11:4 jean-zay-iam14:4");
+  // sbatch -n 7 over three nodes
+  CHECK(found({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=node[1-3]", "SLURM_NTASKS=7", "SLURM_NPROCS=7",
+               "SLURM_TASKS_PER_NODE=3,2(x2)"}) == "Slurm: node1:3 node2:2 node3:2");
+  // salloc -N 2: no number of tasks, so Slurm counts cores; the hosts' GPUs decide
+  CHECK(found({"SLURM_JOB_ID=8", "SLURM_JOB_NODELIST=node[1-2]", "SLURM_TASKS_PER_NODE=40(x2)"}) ==
+        "Slurm: node1 node2");
+}
+
+TEST_CASE("Slurm: what is not whole is refused in words, and so are many hvrun in one step") {
+  const auto refused = [](const std::string& tasks) {
+    return message_of([&] {
+      found({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_NTASKS=7",
+             "SLURM_TASKS_PER_NODE=" + tasks});
+    });
+  };
+  CHECK(refused("3").find("$SLURM_TASKS_PER_NODE:1: there are numbers for 1 of 2 nodes") == 0);
+  CHECK(refused("3,2,1").find("$SLURM_TASKS_PER_NODE:5: there are more numbers than nodes") == 0);
+  CHECK(refused("3(x99999999)").find("$SLURM_TASKS_PER_NODE:2: this repetition") == 0);
+  CHECK(refused("3(x2").find("$SLURM_TASKS_PER_NODE:2: this repetition") == 0);
+  CHECK(refused("(x2)").find("$SLURM_TASKS_PER_NODE:1: '' is no number of slots") == 0);
+  CHECK(refused("3,").find("$SLURM_TASKS_PER_NODE:3: '' is no number of slots") == 0);
+  CHECK(message_of([] {
+          found({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_STEP_NUM_TASKS=8"});
+        }).find("srun has started 8 hvrun at once") == 0);
+  CHECK(found({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n1", "SLURM_STEP_NUM_TASKS=1"}) ==
+        "Slurm: n1");
+}
+
+TEST_CASE("PBS and Torque: a line for each slot, one where a host has one") {
+  const Files files{{"/var/spool/pbs/aux/12.s", "n1\nn1\nn2\n"},
+                    {"/var/spool/torque/aux/3.t", "n1.lab\nn2.lab\n"}};
+  CHECK(found({"PBS_JOBID=12.s", "PBS_NODEFILE=/var/spool/pbs/aux/12.s"}, files) ==
+        "PBS: n1:2 n2:1");
+  CHECK(found({"PBS_JOBID=3.t", "PBS_NODEFILE=/var/spool/torque/aux/3.t"}, files) ==
+        "PBS: n1.lab:1 n2.lab:1");
+}
+
+TEST_CASE("LSF: the file of slots, or hosts with their numbers") {
+  const Files files{{"/home/u/.lsbatch/1.2.hostfile", "hosta\nhosta\nhostb\nhostb\n"}};
+  CHECK(found({"LSB_JOBID=9", "LSB_DJOB_HOSTFILE=/home/u/.lsbatch/1.2.hostfile",
+               "LSB_MCPU_HOSTS=hosta 2 hostb 2"},
+              files) == "LSF: hosta:2 hostb:2");
+  CHECK(found({"LSB_JOBID=9", "LSB_MCPU_HOSTS=hosta 4 hostb 2 "}) == "LSF: hosta:4 hostb:2");
+}
+
+TEST_CASE("SGE: hosts with slots and queues") {
+  const Files files{
+      {"/opt/sge/pe_hostfile",
+       "node07.lab 4 all.q@node07.lab UNDEFINED\nnode09.lab 2 gpu.q@node09.lab 0,1\n"}};
+  CHECK(found({"JOB_ID=77", "PE_HOSTFILE=/opt/sge/pe_hostfile", "NSLOTS=6"}, files) ==
+        "SGE: node07.lab:4 node09.lab:2");
+}
+
+TEST_CASE("the MPI operator: the hostfile of whichever MPI the job names") {
+  const Files files{
+      {"/etc/mpi/hostfile", "train-worker-0.train slots=2\ntrain-worker-1.train slots=2\n"},
+      {"/etc/mpi/mpich", "train-worker-0.train.default.svc:2\n"}};
+  const std::string pod = "KUBERNETES_SERVICE_HOST=10.96.0.1";
+  const std::string two = "the MPI operator: train-worker-0.train:2 train-worker-1.train:2";
+  CHECK(found({pod, "OMPI_MCA_orte_default_hostfile=/etc/mpi/hostfile"}, files) == two);
+  CHECK(found({pod, "PRTE_MCA_prte_default_hostfile=/etc/mpi/hostfile"}, files) == two);
+  CHECK(found({pod, "I_MPI_HYDRA_HOST_FILE=/etc/mpi/mpich"}, files) ==
+        "the MPI operator: train-worker-0.train.default.svc:2");
+  CHECK(found({pod, "HYDRA_HOST_FILE=/etc/mpi/mpich"}, files) ==
+        "the MPI operator: train-worker-0.train.default.svc:2");
+  CHECK(found({pod}) == "");
+}
