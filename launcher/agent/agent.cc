@@ -76,7 +76,7 @@ int Agent::run() {
   hello.build = HVRUN_BUILD_ID;
   hello.pid = static_cast<std::uint32_t>(::getpid());
   hello.wall_clock_ns = wall_clock_ns();
-  hello.facts = gather_facts();
+  hello.facts = gather_facts(environment_);
   link_.send(hello);
   loop_.run();
   return exit_code_;
@@ -194,7 +194,7 @@ bool Agent::probe(const wire::ProbeRequest& request) {
 }
 
 bool Agent::launch(wire::Launch launch) {
-  if (phase_ != Phase::kSetUp) return false;
+  if (phase_ != Phase::kSetUp || !is_well_formed(launch)) return false;
   host_.probe.reset();
   RankPrograms found = rank_programs(launch, environment_);
   if (found.problem) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "launcher/facts/read_file.h"
@@ -14,6 +15,7 @@ namespace {
 
 // As execvp where PATH is not set.
 constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+constexpr std::uint32_t kMostCores = 65536;
 constexpr std::size_t kFirstLine = 256;  // what the kernel reads of a script
 
 bool matches(const std::string& name, const std::string& pattern) {
@@ -110,7 +112,36 @@ wire::Problem missing_program(const std::string& name, const std::string& path,
           advice_on_missing(name, path, directory)};
 }
 
+const wire::Program& program_of(const wire::Launch& launch, const wire::LaunchRank& rank) {
+  return launch.programs.at(rank.program);
+}
+
+// The file that a program is on this host, or what is in the way.
+std::optional<wire::Problem> find_program_there(const wire::Program& program,
+                                                const std::string& path, std::string* found) {
+  if (program.argv.empty() || program.argv[0].empty())
+    return wire::Problem{"find the program: its name is empty",
+                         "name the program after hvrun's options"};
+  if (auto problem = check_directory(program.directory)) return problem;
+  std::string reason;
+  *found = find_program(program.argv[0], path, program.directory, &reason);
+  if (found->empty()) return missing_program(program.argv[0], path, program.directory, reason);
+  const std::string trouble = interpreter_problem(*found, program.directory);
+  if (trouble.empty()) return std::nullopt;
+  return wire::Problem{"execute " + printable(*found, 1000) + ": " + trouble,
+                       "install that interpreter on that host, or correct the line"};
+}
+
 }  // namespace
+
+bool is_well_formed(const wire::Launch& launch) {
+  return std::all_of(launch.ranks.begin(), launch.ranks.end(),
+                     [&launch](const wire::LaunchRank& rank) {
+                       const auto highest = std::max_element(rank.cores.begin(), rank.cores.end());
+                       return rank.program < launch.programs.size() &&
+                              (highest == rank.cores.end() || *highest < kMostCores);
+                     });
+}
 
 std::vector<std::string> environment_of_rank(const wire::Launch& launch,
                                              const wire::LaunchRank& rank, const Environment& own) {
@@ -120,8 +151,10 @@ std::vector<std::string> environment_of_rank(const wire::Launch& launch,
       if (matches(name, pattern)) result.set(name, value);
     }
   }
-  result.set("PWD", launch.directory);
+  const wire::Program& program = program_of(launch, rank);
+  result.set("PWD", program.directory);
   for (const std::string& entry : launch.environment) add_entry(&result, entry);
+  for (const std::string& entry : program.environment) add_entry(&result, entry);
   for (const auto& [name, value] : rank.environment) result.set(name, value);
   if (!result.has("PYTHONUNBUFFERED")) result.set("PYTHONUNBUFFERED", "1");
   return result.entries();
@@ -129,31 +162,17 @@ std::vector<std::string> environment_of_rank(const wire::Launch& launch,
 
 RankPrograms rank_programs(const wire::Launch& launch, const Environment& own) {
   RankPrograms result;
-  if (launch.argv.empty() || launch.argv[0].empty()) {
-    result.problem = wire::Problem{"find the program: its name is empty",
-                                   "name the program after hvrun's options"};
-    return result;
-  }
-  if ((result.problem = check_directory(launch.directory))) return result;
-  std::string found, found_along;  // the search is done once for all ranks with the same PATH
+  // The search is done once for all ranks with the same program and PATH.
+  std::string found, found_along;
+  std::optional<std::uint32_t> found_for;
   for (const wire::LaunchRank& rank : launch.ranks) {
     const std::string path = Environment::from_entries(environment_of_rank(launch, rank, own))
                                  .get_or("PATH", kDefaultPath);
-    if (found.empty() || path != found_along) {
-      std::string reason;
-      found = find_program(launch.argv[0], path, launch.directory, &reason);
+    if (found_for != rank.program || path != found_along) {
       found_along = path;
-      if (found.empty()) {
-        result.problem = missing_program(launch.argv[0], path, launch.directory, reason);
-        return result;
-      }
-      if (const std::string trouble = interpreter_problem(found, launch.directory);
-          !trouble.empty()) {
-        result.problem =
-            wire::Problem{"execute " + printable(found, 1000) + ": " + trouble,
-                          "install that interpreter on that host, or correct the line"};
-        return result;
-      }
+      found_for = rank.program;
+      result.problem = find_program_there(program_of(launch, rank), path, &found);
+      if (result.problem) return result;
     }
     result.paths.push_back(found);
   }
@@ -163,8 +182,8 @@ RankPrograms rank_programs(const wire::Launch& launch, const Environment& own) {
 Command rank_command(const wire::Launch& launch, const wire::LaunchRank& rank,
                      const Environment& own, const std::string& program) {
   Command command;
-  command.argv = launch.argv;
-  command.directory = launch.directory;
+  command.argv = program_of(launch, rank).argv;
+  command.directory = program_of(launch, rank).directory;
   command.environment = environment_of_rank(launch, rank, own);
   command.program = program;
   return command;

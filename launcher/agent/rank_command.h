@@ -13,9 +13,12 @@
 
 namespace hv::launcher {
 
-// Later ones win: the host's own values of launch.host_variables, launch.environment, the rank's
-// contract. PYTHONUNBUFFERED=1 unless set; PWD is the working directory. own: this agent's
-// environment.
+// Every rank has a program, and cores within bounds. What follows is only for messages that are.
+bool is_well_formed(const wire::Launch& launch);
+
+// Later ones win: the host's own values of launch.host_variables, launch.environment, the
+// program's, the rank's contract. PYTHONUNBUFFERED=1 unless set; PWD is the working directory.
+// own: this agent's environment.
 std::vector<std::string> environment_of_rank(const wire::Launch& launch,
                                              const wire::LaunchRank& rank, const Environment& own);
 

@@ -75,8 +75,10 @@ Status make_terminal(bool wants_input, const StartOptions& options, Streams* str
   return Status::success();
 }
 
-SpawnResult spawn(const Command& command, const Streams& streams, const StartOptions& options) {
+SpawnResult spawn(const Command& command, const Streams& streams, const StartOptions& options,
+                  const CoreMask& cores) {
   ChildOptions child;
+  child.cores = cores;
   child.stdin_fd = streams.rank_in.get();
   child.stdout_fd = streams.rank_out.get();
   child.stderr_fd = streams.rank_err.get();
@@ -128,7 +130,7 @@ Status start_rank(PumpRoom& room, const Command& command, const wire::LaunchRank
   Status status = options.pty ? make_terminal(wants_input, options, &streams)
                               : make_pipes(wants_input, options, &streams);
   if (!status.ok()) return status;
-  const SpawnResult spawned = spawn(command, streams, options);
+  const SpawnResult spawned = spawn(command, streams, options, mask_of(launch.cores));
   if (spawned.pid < 0) return failure(spawned, command);
 
   auto made = std::make_unique<RankProcess>();

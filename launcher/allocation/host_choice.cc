@@ -42,7 +42,7 @@ std::vector<int> slots_at(const Place& place, std::size_t begin, std::size_t end
   const int known = entry.gpus.empty() ? entry.slots.value_or(kMostSlotsPerHost)
                                        : static_cast<int>(entry.gpus.size());
   for (std::size_t at = begin; at <= end;) {
-    const std::size_t comma = std::min(place.text.find(',', at), end);
+    const std::size_t comma = std::min(place.text.substr(0, end).find(',', at), end);
     const std::string word = "'" + printable(place.text.substr(at, comma - at)) + "'";
     const auto slot = parse_integer(place.text.substr(at, comma - at));
     if (!slot || *slot < 0 || *slot >= kMostSlotsPerHost)

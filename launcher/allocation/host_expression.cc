@@ -11,7 +11,7 @@ HostList parse_host_expression(std::string_view text, const std::string& source)
   HostCollector collector;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = find_comma(text, begin, text.size());
-    const HostWord word = parse_host_word(place, begin, end, collector.room());
+    const HostWord word = parse_host_word(place, begin, end, kMostHosts);
     for (const std::string& name : word.names) {
       HostEntry entry;
       entry.name = name;

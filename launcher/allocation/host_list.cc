@@ -30,11 +30,10 @@ int sum_of_slots(const HostEntry& first, int one, int other, const Place& place)
 }
 
 void merge(HostEntry* first, const HostEntry& later, const Place& place) {
+  if (first->max_slots || later.max_slots)
+    first->max_slots = sum_of_slots(*first, first->max_slots.value_or(first->slots.value_or(1)),
+                                    later.max_slots.value_or(later.slots.value_or(1)), place);
   first->slots = sum_of_slots(*first, first->slots.value_or(1), later.slots.value_or(1), place);
-  if (first->max_slots && later.max_slots)
-    first->max_slots = sum_of_slots(*first, *first->max_slots, *later.max_slots, place);
-  else if (later.max_slots)
-    first->max_slots = later.max_slots;
   take_over(&first->port, later.port, std::uint16_t{0}, *first, place, "port");
   const std::string none;
   take_over(&first->identity, later.identity, none, *first, place, "identity");
@@ -57,6 +56,9 @@ const HostEntry* HostIndex::find(const std::string& user, const std::string& nam
 }
 
 void HostCollector::add(HostEntry entry, const Place& place) {
+  if (++mentions_ > kMostMentions)
+    mistake(place, 0, "hosts are named more than " + std::to_string(kMostMentions) + " times",
+            "a number of slots for each host");
   const auto key = std::pair(entry.user, entry.name);
   const auto [found, is_new] = index_.emplace(key, list_.entries.size());
   if (!is_new) return merge(&list_.entries[found->second], entry, place);

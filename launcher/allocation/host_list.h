@@ -47,6 +47,7 @@ struct HostList {
 
 constexpr int kMostSlotsPerHost = 65536;
 constexpr std::size_t kMostHosts = 65536;
+constexpr std::size_t kMostMentions = 1 << 21;  // of hosts in one list, each line's slot one
 
 // Finds the entries of a list, which must outlive it, by name, and by user where one is named.
 class HostIndex {
@@ -64,14 +65,13 @@ class HostCollector {
   // A host named before gets the sum of the slots, where not stated one a mention. What else is
   // stated twice must be the same. Throws Error(kUsage).
   void add(HostEntry entry, const Place& place);
-  // How many hosts that were not named yet there is room for.
-  std::size_t room() const { return kMostHosts - list_.entries.size(); }
   // source: for the Error(kUsage) where nobody was named.
   HostList take(const std::string& source);
 
  private:
   HostList list_;
   std::map<std::pair<std::string, std::string>, std::size_t> index_;  // by user and name
+  std::size_t mentions_ = 0;
 };
 
 }  // namespace hv::launcher

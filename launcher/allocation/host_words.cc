@@ -9,8 +9,6 @@
 namespace hv::launcher {
 namespace {
 
-constexpr int kMostGpus = 1024;  // the index of one
-
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '.' || c == '_' || c == '%';
@@ -26,7 +24,8 @@ std::string shown(std::string_view text) { return "'" + printable(text) + "'"; }
 
 std::string user_at(const Place& place, std::size_t begin, std::size_t end) {
   const std::string_view user = place.text.substr(begin, end - begin);
-  if (!is_plain(user)) mistake(place, begin, shown(user) + " is no user name", "user@host");
+  if (!is_plain(user) || user.size() > kMostUserBytes)
+    mistake(place, begin, shown(user) + " is no user name", "user@host");
   return std::string(user);
 }
 
@@ -46,6 +45,13 @@ void check_characters(const Place& place, std::size_t begin, std::string_view te
     if (is_inside || is_name_character(c) || (is_address && c == ':')) continue;
     mistake(place, begin + i, shown(text.substr(i, 1)) + " cannot stand in a host name", kHostForm);
   }
+}
+
+// Seven colons, or two that stand together: no host has so many numbers of slots.
+bool looks_like_ipv6(std::string_view text) {
+  return text.find('[') == std::string_view::npos &&
+         (text.find("::") != std::string_view::npos ||
+          std::count(text.begin(), text.end(), ':') == 7);
 }
 
 // "[fd00::1]": brackets round an address, not a node expression.
@@ -96,9 +102,10 @@ std::string parse_address(const Place& place, std::size_t begin, std::size_t end
 }
 
 std::string parse_plain(const Place& place, std::size_t begin, std::size_t end,
-                        const char* expected) {
+                        std::size_t most_bytes, const char* expected) {
   const std::string_view text = place.text.substr(begin, end - begin);
-  if (!is_plain(text)) mistake(place, begin, shown(text) + " is not understood", expected);
+  if (!is_plain(text) || text.size() > most_bytes)
+    mistake(place, begin, shown(text) + " is not understood", expected);
   return std::string(text);
 }
 
@@ -129,7 +136,8 @@ const std::vector<Setting>& settings() {
        }},
       {"identity", [](const HostEntry& e) { return !e.identity.empty(); },
        [](const Place& p, std::size_t b, std::size_t n, HostEntry* e) {
-         e->identity = parse_plain(p, b, n, "a private key's file: identity=~/.ssh/id_lab");
+         e->identity =
+             parse_plain(p, b, n, kMostPathBytes, "a private key's file: identity=~/.ssh/id_lab");
        }},
       {"gpus", [](const HostEntry& e) { return !e.gpus.empty(); },
        [](const Place& p, std::size_t b, std::size_t n, HostEntry* e) {
@@ -141,7 +149,8 @@ const std::vector<Setting>& settings() {
        }},
       {"ifname", [](const HostEntry& e) { return !e.interfaces.empty(); },
        [](const Place& p, std::size_t b, std::size_t n, HostEntry* e) {
-         e->interfaces = parse_plain(p, b, n, "network interfaces: ifname=eth1");
+         e->interfaces =
+             parse_plain(p, b, n, kMostInterfacesBytes, "network interfaces: ifname=eth1");
        }},
   };
   return all;
@@ -170,10 +179,7 @@ HostWord parse_host_word(const Place& place, std::size_t begin, std::size_t end,
   const std::size_t colon = find_slots_colon(text);
   if (colon != std::string_view::npos) {
     word.slots_at = begin + colon + 1;
-    const bool is_address = text.find('[') == std::string_view::npos &&
-                            std::count(text.begin(), text.end(), ':') > 1 &&
-                            text.find("::") != std::string_view::npos;
-    if (is_address)
+    if (looks_like_ipv6(text))
       mistake(place, begin, "an address of IPv6 stands in brackets", "[" + printable(text) + "]");
     word.slots = parse_slots(place, word.slots_at, end);
     end = begin + colon;
@@ -194,16 +200,19 @@ int parse_slots(const Place& place, std::size_t begin, std::size_t end) {
 std::vector<std::string> parse_gpus(const Place& place, std::size_t begin, std::size_t end) {
   std::vector<std::string> gpus;
   for (std::size_t at = begin; at <= end;) {
-    const std::size_t comma = std::min(place.text.find(',', at), end);
+    const std::size_t comma = std::min(place.text.substr(0, end).find(',', at), end);
     const std::string_view text = place.text.substr(at, comma - at);
     const auto index = parse_integer(text);
     const std::string_view kind = text.substr(0, 4);
-    const bool is_uuid = (kind == "GPU-" || kind == "MIG-") && is_plain(text);
-    if (!is_uuid && (!index || *index < 0 || *index >= kMostGpus))
+    const bool is_uuid =
+        (kind == "GPU-" || kind == "MIG-") && is_plain(text) && text.size() <= kMostUuidBytes;
+    if (!is_uuid && (!index || *index < 0 || *index >= static_cast<std::int64_t>(kMostGpus)))
       mistake(place, at, shown(text) + " is no GPU",
               "indices in PCI order or UUIDs, such as gpus=0,2 or gpus=GPU-5a1e...");
     if (std::find(gpus.begin(), gpus.end(), text) != gpus.end())
       mistake(place, at, "GPU " + shown(text) + " is named twice", "each GPU once");
+    if (gpus.size() == kMostGpus)
+      mistake(place, at, "this is one GPU too many", "at most " + std::to_string(kMostGpus));
     gpus.emplace_back(text);
     at = comma + 1;
   }

@@ -31,6 +31,10 @@ HostWord parse_host_word(const Place& place, std::size_t begin, std::size_t end,
 // A number of slots from 1 to kMostSlotsPerHost.
 int parse_slots(const Place& place, std::size_t begin, std::size_t end);
 
+// What a line repeats for each of its hosts is bounded.
+constexpr std::size_t kMostUserBytes = 256, kMostPathBytes = 1024, kMostInterfacesBytes = 256,
+                      kMostUuidBytes = 64, kMostGpus = 64;
+
 // "0,2", "GPU-5a1e...": GPUs of a host, each once.
 std::vector<std::string> parse_gpus(const Place& place, std::size_t begin, std::size_t end);
 

@@ -54,14 +54,13 @@ bool accepts(HostfileForm wanted, HostfileForm line, std::size_t words) {
       return line == HostfileForm::kColon || line == HostfileForm::kSlots;
     case HostfileForm::kNames:
       return is_alone;
-    case HostfileForm::kQueues:  // SGE leaves the queue out where there is none
-      return line == HostfileForm::kQueues || (line == HostfileForm::kPairs && words == 2);
     case HostfileForm::kSlots:
     case HostfileForm::kPairs:
+    case HostfileForm::kQueues:
     case HostfileForm::kNodes:
       break;
   }
-  return line == wanted || is_alone;
+  return line == wanted || (is_alone && wanted != HostfileForm::kQueues);
 }
 
 // A name without a number is one slot: what PBS and LSF write.
@@ -115,6 +114,9 @@ class Line {
       const bool has_colon = word(0).back() != ']' && word(0).find(':') != std::string_view::npos;
       return has_colon ? HostfileForm::kColon : HostfileForm::kSlots;
     }
+    // What stands behind a queue may be a number, too.
+    const bool has_queue = size > 2 && word(2).find('@') != std::string_view::npos;
+    if (has_queue || wanted_ == HostfileForm::kQueues) return HostfileForm::kQueues;
     for (std::size_t i = 3; i < size; i += 2)
       if (!is_number(i)) return HostfileForm::kQueues;
     return size % 2 == 0 ? HostfileForm::kPairs : HostfileForm::kQueues;
@@ -134,7 +136,7 @@ class Line {
 
   template <class Complete>
   void add_hosts(std::size_t begin, std::size_t end, const Complete& complete) {
-    const HostWord host = parse_host_word(place_, begin, end, collector_->room());
+    const HostWord host = parse_host_word(place_, begin, end, kMostHosts);
     HostEntry entry;
     entry.user = host.user;
     entry.slots = host.slots;

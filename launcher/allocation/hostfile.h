@@ -7,7 +7,7 @@
 //   kPairs   name 4 name 2 ...                LSF's $LSB_MCPU_HOSTS
 //   kQueues  name 4 all.q@name UNDEFINED      SGE's $PE_HOSTFILE
 //   kNodes   n[01-16,20],gpu[1-2]x[a]         Slurm
-// A name may be a node expression in the first two as well; '#' begins a comment, and blank lines,
+// A name may be a node expression in all of them; '#' begins a comment, and blank lines,
 // CRLF and a last line without an end are as good as others. Where no form is stated, each line is
 // of the one that it looks like, and a name without a number that stands in one line only has no
 // stated slots.

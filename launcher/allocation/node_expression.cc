@@ -80,7 +80,7 @@ Item item_at(const Place& place, std::size_t begin, std::size_t end) {
 Part bracket_at(const Place& place, std::size_t begin, std::size_t end) {
   Part part;
   for (std::size_t at = begin; at <= end;) {
-    const std::size_t comma = std::min(place.text.find(',', at), end);
+    const std::size_t comma = std::min(place.text.substr(0, end).find(',', at), end);
     part.push_back(item_at(place, at, comma));
     at = comma + 1;
   }
@@ -90,14 +90,14 @@ Part bracket_at(const Place& place, std::size_t begin, std::size_t end) {
 std::vector<Part> parts_of(const Place& place, std::size_t begin, std::size_t end) {
   std::vector<Part> parts;
   for (std::size_t at = begin; at < end;) {
-    const std::size_t open = std::min(place.text.find('[', at), end);
+    const std::size_t open = std::min(place.text.substr(0, end).find('[', at), end);
     const std::string_view text = place.text.substr(at, open - at);
     if (const std::size_t stray = text.find(']'); stray != std::string_view::npos)
       mistake(place, at + stray, "']' closes no bracket", kItemForm);
     if (!text.empty()) parts.push_back({Item{std::string(text)}});
     if (open == end) break;
-    const std::size_t close = place.text.find(']', open);
-    if (close == std::string_view::npos || close >= end)
+    const std::size_t close = place.text.substr(0, end).find(']', open);
+    if (close == std::string_view::npos)
       mistake(place, open, "this bracket is not closed", kItemForm);
     parts.push_back(bracket_at(place, open + 1, close));
     at = close + 1;

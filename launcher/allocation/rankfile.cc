@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "launcher/allocation/host_words.h"
 #include "src/base/error.h"
@@ -12,7 +13,8 @@ namespace hv::launcher {
 namespace {
 
 constexpr const char* kRankForm = "a line like 'rank 0=node1 slot=0-3'";
-constexpr int kMostCores = 65536;  // the number of one
+constexpr int kMostCores = 65536;                 // the number of one
+constexpr std::size_t kMostNamedCores = 1 << 22;  // in a file
 
 // A line understood, its host not yet looked up.
 struct RankLine {
@@ -28,27 +30,26 @@ int core_at(const Place& place, std::size_t begin, std::size_t end) {
   const auto core = parse_integer(text);
   if (!core || *core < 0 || *core >= kMostCores)
     mistake(place, begin, "'" + printable(text) + "' is no core",
-            "cores as the system numbers them, such as slot=0-3,7");
+            "cores as the system numbers them, such as slot=0-3,7, and no socket:core");
   return static_cast<int>(*core);
 }
 
 // "0-3,7".
 std::vector<int> cores_at(const Place& place, std::size_t begin, std::size_t end) {
-  std::vector<int> cores;
+  const std::string_view text = place.text.substr(0, end);
+  std::set<int> cores;
   for (std::size_t at = begin; at <= end;) {
-    const std::size_t comma = std::min(place.text.find(',', at), end);
-    const std::size_t dash = std::min(place.text.find('-', at), comma);
+    const std::size_t comma = std::min(text.find(',', at), end);
+    const std::size_t dash = std::min(text.substr(0, comma).find('-', at), comma);
     const int first = core_at(place, at, dash);
     const int last = dash < comma ? core_at(place, dash + 1, comma) : first;
     if (last < first) mistake(place, at, "this range ends before it begins", "slot=0-3");
-    for (int core = first; core <= last; ++core) cores.push_back(core);
+    for (int core = first; core <= last; ++core)
+      if (!cores.insert(core).second)
+        mistake(place, at, "core " + std::to_string(core) + " is named twice", "each core once");
     at = comma + 1;
   }
-  std::sort(cores.begin(), cores.end());
-  const auto twice = std::adjacent_find(cores.begin(), cores.end());
-  if (twice != cores.end())
-    mistake(place, begin, "core " + std::to_string(*twice) + " is named twice", "each core once");
-  return cores;
+  return {cores.begin(), cores.end()};
 }
 
 void parse_rank_setting(RankLine* line, const WordRange& word) {
@@ -102,7 +103,7 @@ int parse_rank_line(const std::vector<WordRange>& words, RankLine* line) {
 // By rank, each there once.
 std::vector<RankLine> parse_lines(std::string_view content, const std::string& source) {
   std::map<int, RankLine> lines;
-  std::size_t number = 0;
+  std::size_t number = 0, named_cores = 0;
   for (std::size_t begin = 0; begin < content.size();) {
     const std::size_t end = std::min(content.find('\n', begin), content.size());
     RankLine line{{source, ++number, content.substr(begin, end - begin)}};
@@ -110,6 +111,10 @@ std::vector<RankLine> parse_lines(std::string_view content, const std::string& s
     const std::vector<WordRange> words = words_of_line(line.place.text);
     if (words.empty()) continue;
     const int rank = parse_rank_line(words, &line);
+    named_cores += line.rank.cores.size();
+    if (named_cores > kMostNamedCores)
+      mistake(line.place, 0, "the file names too many cores",
+              "at most " + std::to_string(kMostNamedCores) + " in all");
     const Place place = line.place;
     const auto [found, is_new] = lines.emplace(rank, std::move(line));
     if (!is_new)

@@ -41,19 +41,20 @@ std::vector<int> tasks_by_node(const Place& place, std::size_t nodes) {
 }
 
 // The tasks of each node, where the job was given a number of tasks at all: without one Slurm
-// counts cores, which says nothing of ranks.
+// counts cores, which says nothing of ranks. Inside a step these are the step's, not the job's.
 void state_slots(const Environment& environment, HostList* list) {
-  if (const auto each = environment.get("SLURM_NTASKS_PER_NODE")) {
-    const Place place{"$SLURM_NTASKS_PER_NODE", 0, *each};
-    const int slots = parse_slots(place, 0, each->size());
-    for (HostEntry& entry : list->entries) entry.slots = slots;
+  if (environment.has("SLURM_STEP_NUM_TASKS")) return;
+  const auto tasks = environment.get("SLURM_TASKS_PER_NODE");
+  if (tasks && (environment.has("SLURM_NTASKS") || environment.has("SLURM_NPROCS"))) {
+    const std::vector<int> by_node =
+        tasks_by_node({"$SLURM_TASKS_PER_NODE", 0, *tasks}, list->entries.size());
+    for (std::size_t i = 0; i < by_node.size(); ++i) list->entries[i].slots = by_node[i];
     return;
   }
-  const auto tasks = environment.get("SLURM_TASKS_PER_NODE");
-  if (!tasks || !(environment.has("SLURM_NTASKS") || environment.has("SLURM_NPROCS"))) return;
-  const std::vector<int> by_node =
-      tasks_by_node({"$SLURM_TASKS_PER_NODE", 0, *tasks}, list->entries.size());
-  for (std::size_t i = 0; i < by_node.size(); ++i) list->entries[i].slots = by_node[i];
+  const auto each = environment.get("SLURM_NTASKS_PER_NODE");
+  if (!each) return;
+  const int slots = parse_slots({"$SLURM_NTASKS_PER_NODE", 0, *each}, 0, each->size());
+  for (HostEntry& entry : list->entries) entry.slots = slots;
 }
 
 // Each of srun's tasks would be an hvrun that starts all ranks.

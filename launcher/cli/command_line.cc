@@ -6,6 +6,8 @@
 
 #include "hvrun_version.h"
 #include "launcher/cli/knobs.h"
+#include "launcher/cli/more_programs.h"
+#include "launcher/cli/option_values.h"
 #include "launcher/cli/program_search.h"
 #include "launcher/plan/launch_plan.h"
 #include "src/base/check.h"
@@ -18,12 +20,12 @@ namespace {
 // Option values as typed, before they are checked and become a JobSpec.
 struct RawOptions {
   HostWishes hosts;
-  std::string np, map_by = "slot", rank_by, npernode, gpus_per_rank;
+  std::string np, map_by = "slot", rank_by, npernode, gpus_per_rank, bind_to, gpu_bind = "all";
   std::string ssh_port, dry_run, format = "text", working_directory;
   std::string start_timeout, grace, lost_after, timeout, master_port;
   std::string ssh_user, ssh_identity_file, remote_shell, output_directory, summary_file;
   std::vector<std::string> exports;
-  bool oversubscribe = false;
+  bool oversubscribe = false, nic_bind = false, report_bindings = false;
   bool ssh_accept_new = false, clean_environment = false, no_hold_port = false, no_label = false,
        timestamp = false;
   bool forward_stdin = false, pty = false, verbose = false, help = false, version = false;
@@ -80,6 +82,22 @@ void add_mapping_options(CLI::App& app, RawOptions& raw) {
       ->group(group)
       ->type_name("FILE");
   app.add_flag("--oversubscribe", raw.oversubscribe, "more ranks than slots may share a host")
+      ->group(group);
+}
+
+void add_binding_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "Binding";
+  app.add_option("--bind-to", raw.bind_to,
+                 "cores of a rank: none, core, numa or gpu (default: near its GPU, else a share)")
+      ->group(group)
+      ->type_name("WHAT");
+  app.add_option("--gpu-bind", raw.gpu_bind,
+                 "a rank sees all of the job's GPUs, or its own: visible")
+      ->group(group)
+      ->type_name("all|visible");
+  app.add_flag("--nic-bind", raw.nic_bind, "NCCL and UCX use the RDMA adapters near a rank's GPU")
+      ->group(group);
+  app.add_flag("--report-bindings", raw.report_bindings, "say which cores and GPUs each rank has")
       ->group(group);
 }
 
@@ -180,6 +198,7 @@ void add_options(CLI::App& app, RawOptions& raw) {
   app.set_help_flag();  // ours, so that the program's own --help is never taken
   add_host_options(app, raw);
   add_mapping_options(app, raw);
+  add_binding_options(app, raw);
   add_ssh_options(app, raw);
   add_environment_options(app, raw);
   add_output_options(app, raw);
@@ -209,6 +228,7 @@ std::string help_text(const CLI::App& app) {
     groups.replace(at, apart.size(), joined);
   return "hvrun: start one process per GPU on one or many hosts, and end them all together\n\n"
          "Usage: hvrun [options] [--] program [arguments]\n"
+         "       hvrun [options] -np N program : -np M program ...\n"
          "       hvrun env                    every knob, its value and where that came from\n"
          "       hvrun env --algorithms       which algorithm carries out which collective\n" +
          groups +
@@ -228,34 +248,6 @@ std::optional<std::string> repeated_option(const CLI::App& app) {
              " times";
   }
   return std::nullopt;
-}
-
-template <class T>
-T need(const std::optional<T>& value, const std::string& option, const std::string& text,
-       const std::string& expected) {
-  if (value) return *value;
-  throw Error(ErrorKind::kUsage, option + " '" + printable(text) + "' is not understood",
-              "expected " + expected);
-}
-
-Duration parse_duration(const std::string& option, const std::string& text) {
-  const double seconds =
-      need(parse_seconds(text), option, text, "a time in seconds, such as 30, 0.5 or 500ms");
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-}
-
-int parse_number_in(const std::string& option, const std::string& text, int lowest, int highest) {
-  const std::string expected =
-      "a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest);
-  const std::int64_t number = need(parse_integer(text), option, text, expected);
-  if (number >= lowest && number <= highest) return static_cast<int>(number);
-  return need(std::optional<int>(), option, text, expected);
-}
-
-std::string absolute(const std::string& path,
-                     const std::function<std::string()>& current_directory) {
-  if (path.empty()) return current_directory();
-  return path[0] == '/' ? path : current_directory() + "/" + path;
 }
 
 void check_dry_run(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
@@ -301,13 +293,22 @@ void take_mapping(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
   if (!raw.gpus_per_rank.empty())
     spec->gpus_per_rank = parse_number_in("--gpus-per-rank", raw.gpus_per_rank, 1, 1024);
   spec->oversubscribe = raw.oversubscribe;
+  if (!raw.bind_to.empty())
+    spec->bind_to =
+        need(parse_bind_to(raw.bind_to), "--bind-to", raw.bind_to, "none, core, numa or gpu");
+  if (raw.gpu_bind != "all" && raw.gpu_bind != "visible")
+    need(std::optional<bool>(), "--gpu-bind", raw.gpu_bind, "all or visible");
+  // A local rank's number says which one is its own only where each has one.
+  const bool is_default = app.count("--gpu-bind") == 0;
+  spec->sees_only_its_gpus = raw.gpu_bind == "visible" || (is_default && spec->gpus_per_rank > 1);
+  spec->nic_bind = raw.nic_bind;
+  spec->report_bindings = raw.report_bindings;
 }
 
 JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::string> program,
                 const std::function<std::string()>& current_directory) {
   refuse_empty_values(app);
   JobSpec spec;
-  spec.program = std::move(program);
   if (!raw.np.empty()) spec.ranks = parse_number_in("-np", raw.np, 1, kMostRanks);
   spec.hosts = raw.hosts;
   take_mapping(app, raw, &spec);
@@ -321,7 +322,7 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
   spec.start_timeout = parse_duration("--start-timeout", raw.start_timeout);
   spec.exports = raw.exports;
   spec.clean_environment = raw.clean_environment;
-  spec.working_directory = absolute(raw.working_directory, current_directory);
+  spec.programs.push_back({std::move(program), absolute(raw.working_directory, current_directory)});
   if (!raw.master_port.empty())
     spec.master_port = parse_number_in("--master-port", raw.master_port, 1, 65535);
   spec.hold_port = !raw.no_hold_port;
@@ -355,7 +356,7 @@ void check_limits(const RawOptions& raw, const JobSpec& spec) {
         "--lost-after " + raw.lost_after + " is too short to tell a busy host from a lost one",
         "at least 0.5 s");
   }
-  if (spec.program.empty()) {
+  if (spec.programs[0].argv.empty()) {
     throw Error(ErrorKind::kUsage, "no program to run",
                 "hvrun [options] program [arguments]; 'hvrun --help' explains");
   }
@@ -393,6 +394,7 @@ CommandLine parse_command_line(const std::vector<std::string>& words,
   RawOptions raw = defaults_from(environment);
   add_options(app, raw);
   SplitWords split = split_at_program(words, shapes_of(app));
+  std::vector<std::string> more = cut_at_colon(&split);
   try {
     app.parse(std::vector<std::string>(split.options.rbegin(), split.options.rend()));
   } catch (const CLI::ArgumentMismatch& error) {
@@ -405,6 +407,8 @@ CommandLine parse_command_line(const std::vector<std::string>& words,
   if (raw.version) return PrintCommand{std::string("hvrun ") + HVRUN_VERSION_TEXT + "\n"};
   JobSpec spec = to_spec(app, raw, std::move(split.program), current_directory);
   check_limits(raw, spec);
+  add_programs(&spec, parse_more_programs(std::move(more), spec.programs[0].working_directory,
+                                          current_directory));
   return LaunchCommand{std::move(spec)};
 }
 

@@ -44,11 +44,10 @@ int print(const std::string& text) {
 }
 
 // What of the plan is known without asking any host but this one.
-int print_offline_plan(const JobSpec& spec, const HostList& list) {
+int print_offline_plan(const JobSpec& spec, const HostList& list, const Environment& environment) {
   std::vector<std::optional<HostFacts>> facts(list.this_machine ? 1 : list.entries.size());
   if (list.this_machine) {
-    const wire::Facts here = gather_facts();
-    facts[0] = HostFacts{static_cast<int>(here.gpus.size()), static_cast<int>(here.usable_cores)};
+    facts[0] = host_facts(gather_facts(environment));
   }
   const LaunchPlan plan = make_plan(spec, list, facts);
   for (const std::string& warning : plan.warnings)
@@ -61,7 +60,7 @@ int launch(const JobSpec& spec, const Environment& environment) {
   const HostList list = find_hosts(spec.hosts, environment).list;
   for (const std::string& line : vain_variables(environment))
     std::fprintf(stderr, "hvrun: warning: %s\n", line.c_str());
-  if (spec.dry_run_offline) return print_offline_plan(spec, list);
+  if (spec.dry_run_offline) return print_offline_plan(spec, list, environment);
   check_stated_slots(spec, list);
   configure_log(spec.verbose ? LogLevel::kInfo : LogLevel::kWarn, "hvrun");
   return supervise_job(spec, list, environment);

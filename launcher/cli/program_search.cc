@@ -72,6 +72,7 @@ SplitWords split_at_program(const std::vector<std::string>& words,
   std::size_t i = 0;
   for (; i < words.size(); ++i) {
     if (words[i] == "--") {
+      result.is_set_off = true;
       ++i;
       break;
     }

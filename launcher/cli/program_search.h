@@ -17,6 +17,7 @@ struct OptionShape {
 struct SplitWords {
   std::vector<std::string> options;  // normalised: "-np" has become "--np"
   std::vector<std::string> program;  // empty when no program was named
+  bool is_set_off = false;           // "--" stood before the program
 };
 
 // Throws Error(kUsage) for an unknown option, with the nearest known one, and for a missing value.

@@ -6,11 +6,18 @@
 #include "launcher/facts/cores.h"
 #include "launcher/facts/gpus.h"
 #include "launcher/facts/memory.h"
+#include "launcher/facts/topology.h"
+#include "src/base/core_mask.h"
 #include "src/net/interfaces.h"
 
 namespace hv::launcher {
+namespace {
 
-wire::Facts gather_facts(const std::string& root) {
+constexpr std::size_t kMostVisibleBytes = 16 << 10;
+
+}  // namespace
+
+wire::Facts gather_facts(const Environment& own, const std::string& root) {
   wire::Facts facts;
   utsname names{};
   if (::uname(&names) == 0) {
@@ -21,6 +28,10 @@ wire::Facts gather_facts(const std::string& root) {
   facts.gpus = read_gpus(root);
   facts.addresses = interface_addresses();
   facts.memory_bytes = memory_bytes(root);
+  facts.cores = read_cores(own_cores(), root);
+  facts.rdma = read_rdma(root);
+  facts.has_visible_devices = own.has("CUDA_VISIBLE_DEVICES");
+  facts.visible_devices = own.get_or("CUDA_VISIBLE_DEVICES", "").substr(0, kMostVisibleBytes);
   return facts;
 }
 

@@ -5,11 +5,12 @@
 
 #include <string>
 
+#include "src/base/environment.h"
 #include "src/wire/messages.h"
 
 namespace hv::launcher {
 
-// root: put before every path of a file, for tests.
-wire::Facts gather_facts(const std::string& root = "");
+// own: this process's environment. root: put before every path of a file, for tests.
+wire::Facts gather_facts(const Environment& own, const std::string& root = "");
 
 }  // namespace hv::launcher

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "launcher/facts/read_file.h"
+#include "launcher/facts/topology.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -33,7 +34,11 @@ std::vector<wire::Gpu> read_gpus(const std::string& root) {
     // Asking (the kernel consults the device cgroup as well) costs nothing, whereas opening a
     // sleeping GPU's node makes the driver initialise it: a second or more.
     const std::string node = root + "/dev/nvidia" + std::to_string(gpu->minor);
-    if (::access(node.c_str(), R_OK | W_OK) == 0) gpus.push_back(*gpu);
+    if (::access(node.c_str(), R_OK | W_OK) != 0) continue;
+    const PciPlace place = pci_place(root + "/sys/bus/pci/devices/" + address);
+    gpus.push_back(*gpu);
+    gpus.back().node = place.node;
+    gpus.back().pci_path = place.path;
   }
   std::sort(gpus.begin(), gpus.end(),
             [](const wire::Gpu& a, const wire::Gpu& b) { return a.pci_address < b.pci_address; });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "launcher/allocation/allocate.h"
+#include "launcher/plan/core_binding.h"
 #include "launcher/plan/placement.h"
 #include "src/base/clock.h"
 
@@ -15,11 +16,18 @@ namespace hv::launcher {
 
 enum class PlanFormat { kText, kJson };
 
+// One of the programs of a job; ranks have them in order.
+struct ProgramSpec {
+  std::vector<std::string> argv;       // never empty for a launch
+  std::string working_directory{};     // absolute
+  int ranks = 0;                       // of several programs each has its number
+  std::vector<std::string> exports{};  // -x of its own, as written
+};
+
 struct JobSpec {
   // What to run.
-  std::vector<std::string> program;  // argv; never empty for a launch
-  std::optional<int> ranks;          // -np; none: one per slot
-  std::string working_directory;     // absolute
+  std::vector<ProgramSpec> programs;
+  std::optional<int> ranks;  // in all; none: one per slot
 
   // Where.
   HostWishes hosts;
@@ -27,6 +35,10 @@ struct JobSpec {
   RankBy rank_by = RankBy::kPlacement;
   int gpus_per_rank = 1;
   bool oversubscribe = false;
+  BindTo bind_to = BindTo::kByItself;
+  bool sees_only_its_gpus = false;  // --gpu-bind=visible
+  bool nic_bind = false;
+  bool report_bindings = false;
 
   // How to get there.
   std::uint16_t ssh_port = 0;
@@ -37,7 +49,7 @@ struct JobSpec {
   Duration start_timeout = std::chrono::seconds(30);
 
   // Environment.
-  std::vector<std::string> exports;  // -x, as written: NAME, NAME=VALUE, PREFIX_*
+  std::vector<std::string> exports;  // -x for all ranks, as written: NAME, NAME=VALUE, PREFIX_*
   bool clean_environment = false;
   int master_port = 0;
   bool hold_port = true;

@@ -3,41 +3,13 @@
 
 #include <algorithm>
 
+#include "launcher/plan/rank_resources.h"
 #include "src/base/check.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
-
-// Indices in PCI order of GPUs that are named by index or UUID. origin: who names them.
-std::vector<int> find_gpus(const std::vector<std::string>& names, const HostEntry& entry,
-                           const HostFacts& facts) {
-  std::vector<int> gpus;
-  for (const std::string& name : names) {
-    const auto& uuids = facts.gpu_uuids;
-    const auto found = std::find(uuids.begin(), uuids.end(), name);
-    const auto index = parse_integer(name);
-    if (index ? *index >= facts.gpus : found == uuids.end())
-      throw Error(ErrorKind::kUsage,
-                  "host " + entry.name + " has no GPU " + name + " (" + entry.origin +
-                      "): there are " + std::to_string(facts.gpus) + " that this user may open",
-                  "'nvidia-smi -L' there lists them; indices count from 0 in PCI order");
-    gpus.push_back(index ? static_cast<int>(*index) : static_cast<int>(found - uuids.begin()));
-  }
-  return gpus;
-}
-
-// The GPUs of a host that its ranks may use, as indices in PCI order.
-std::vector<int> usable_gpus(const HostEntry& entry, const HostFacts& facts) {
-  const bool are_only_slots = entry.gpus_are_slots && facts.gpus == 0;
-  if (!entry.gpus.empty() && !are_only_slots) return find_gpus(entry.gpus, entry, facts);
-  std::vector<int> gpus;
-  const std::vector<int>& without = entry.without_gpus;
-  for (int gpu = 0; gpu < facts.gpus; ++gpu)
-    if (std::find(without.begin(), without.end(), gpu) == without.end()) gpus.push_back(gpu);
-  return gpus;
-}
 
 // Slots where nobody has stated them: GPUs, or for each so many of them one. 0: the host has none.
 int slots_by_gpus(const JobSpec& spec, const std::vector<int>& gpus) {
@@ -47,13 +19,14 @@ int slots_by_gpus(const JobSpec& spec, const std::vector<int>& gpus) {
 PlannedHost host_with_slots(const JobSpec& spec, const HostEntry& entry,
                             const std::optional<HostFacts>& facts) {
   PlannedHost host{entry.name, entry.user};
-  const int by_gpus = facts ? slots_by_gpus(spec, usable_gpus(entry, *facts)) : 0;
+  const int by_gpus = facts ? slots_by_gpus(spec, usable_gpus(entry, facts->gpus)) : 0;
+  const bool has_gpus = facts && !facts->gpus.empty();
   if (spec.map_by.by == MapBy::kGpu && facts) {
     host.slots = by_gpus;
   } else if (entry.slots) {
     host.slots = *entry.slots;
   } else if (facts) {
-    host.slots = std::max(by_gpus, 1);
+    host.slots = has_gpus ? by_gpus : 1;  // none where all of its GPUs are excluded
   } else {
     host.slots_assumed = true;
   }
@@ -64,7 +37,7 @@ std::vector<PlannedHost> hosts_with_slots(const JobSpec& spec, const HostList& l
                                           const std::vector<std::optional<HostFacts>>& facts) {
   if (list.this_machine) {
     const HostFacts here = facts.at(0).value_or(HostFacts{});
-    const int by_gpus = here.gpus / spec.gpus_per_rank;
+    const int by_gpus = static_cast<int>(here.gpus.size()) / spec.gpus_per_rank;
     const int slots =
         spec.map_by.by == MapBy::kGpu ? by_gpus : std::max(by_gpus, here.usable_cores);
     return {{"localhost", "", slots, false, 0, true}};
@@ -77,11 +50,14 @@ std::vector<PlannedHost> hosts_with_slots(const JobSpec& spec, const HostList& l
   return hosts;
 }
 
+// A host without a slot takes nobody, oversubscribed or not.
 std::vector<HostRoom> rooms_of(const HostList& list, const std::vector<PlannedHost>& hosts) {
   std::vector<HostRoom> rooms;
-  for (const PlannedHost& host : hosts)
-    rooms.push_back(
-        {host.slots, list.this_machine ? std::nullopt : list.entries[host.entry].max_slots});
+  for (const PlannedHost& host : hosts) {
+    rooms.push_back({host.slots, std::nullopt});
+    if (!list.this_machine) rooms.back().most = list.entries[host.entry].max_slots;
+    if (host.slots == 0) rooms.back().most = 0;
+  }
   return rooms;
 }
 
@@ -136,17 +112,15 @@ int count_ranks(const JobSpec& spec, const HostList& list, const std::vector<Pla
   const long ranks =
       spec.ranks ? *spec.ranks : std::min<long>(natural_ranks(spec.map_by, rooms), kMostRanks);
   if (ranks <= slots && ranks > 0) return static_cast<int>(ranks);
-  const bool needs_gpus = spec.map_by.by == MapBy::kGpu && slots == 0;
-  if (list.this_machine && !needs_gpus) {
-    if (!spec.oversubscribe)
-      warnings->push_back(in_all(ranks, "rank") + (ranks == 1 ? " shares the " : " share the ") +
-                          std::to_string(slots) + (slots == 1 ? " core" : " cores or GPUs") +
-                          " of this machine");
-    return static_cast<int>(ranks);
-  }
-  if (!spec.oversubscribe || needs_gpus) refuse_ranks(spec, hosts, std::max(ranks, 1L), slots);
   const long most = most_ranks(spec.map_by, rooms, true);
+  const bool may_share = spec.oversubscribe || list.this_machine;
+  if (!may_share || most == 0 || (ranks > most && spec.map_by.by == MapBy::kPerNode))
+    refuse_ranks(spec, hosts, std::max(ranks, 1L), slots);
   if (ranks > most) refuse_oversubscription(ranks, most);
+  if (!spec.oversubscribe)
+    warnings->push_back(in_all(ranks, "rank") + (ranks == 1 ? " shares the " : " share the ") +
+                        std::to_string(slots) + (slots == 1 ? " core" : " cores or GPUs") +
+                        " of this machine");
   return static_cast<int>(ranks);
 }
 
@@ -177,28 +151,34 @@ std::vector<int> places_by_file(const JobSpec& spec, const HostList& list,
   return host_of_rank;
 }
 
-// Those hosts that have ranks, in the list's order, and the ranks.
+// Those hosts that have ranks, in the order of their first one, and the ranks.
 void fill_plan(const std::vector<PlannedHost>& hosts, const std::vector<int>& host_of_rank,
                LaunchPlan* plan) {
-  std::vector<int> shares(hosts.size(), 0), places(hosts.size(), 0);
-  for (const int host : host_of_rank) ++shares[static_cast<std::size_t>(host)];
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
-    places[i] = static_cast<int>(plan->hosts.size());
-    if (shares[i] == 0) continue;
-    plan->hosts.push_back(hosts[i]);
-    plan->hosts.back().ranks = shares[i];
-  }
-  std::vector<int> placed(hosts.size(), 0);
+  std::vector<int> place_of(hosts.size(), -1);
   for (const int number : host_of_rank) {
     const auto host = static_cast<std::size_t>(number);
+    if (place_of[host] < 0) {
+      place_of[host] = static_cast<int>(plan->hosts.size());
+      plan->hosts.push_back(hosts[host]);
+    }
     PlannedRank rank;
     rank.identity.rank = static_cast<int>(plan->ranks.size());
     rank.identity.size = static_cast<int>(host_of_rank.size());
-    rank.identity.local_rank = placed[host]++;
-    rank.identity.local_size = shares[host];
-    rank.host = places[host];
+    rank.host = place_of[host];
+    rank.identity.local_rank = plan->hosts[static_cast<std::size_t>(rank.host)].ranks++;
     plan->ranks.push_back(rank);
   }
+  for (PlannedRank& rank : plan->ranks)
+    rank.identity.local_size = plan->hosts[static_cast<std::size_t>(rank.host)].ranks;
+}
+
+// Of several programs the first has the first ranks, and so on.
+void assign_programs(const JobSpec& spec, LaunchPlan* plan) {
+  if (spec.programs.size() < 2) return;
+  std::size_t rank = 0;
+  for (std::size_t program = 0; program < spec.programs.size(); ++program)
+    for (int i = 0; i < spec.programs[program].ranks && rank < plan->ranks.size(); ++i)
+      plan->ranks[rank++].program = static_cast<int>(program);
 }
 
 // Cross rank: the index of a rank's host among the hosts that have its local rank.
@@ -219,37 +199,30 @@ void number_across_hosts(LaunchPlan* plan) {
   }
 }
 
-// A rankfile's GPUs, else the next of the host's.
-void assign_gpus(const JobSpec& spec, const HostList& list,
-                 const std::vector<std::optional<HostFacts>>& facts, LaunchPlan* plan) {
-  const HostEntry this_machine;
-  const auto entry_of = [&](const PlannedHost& host) -> const HostEntry& {
-    return list.this_machine ? this_machine : list.entries[host.entry];
-  };
-  std::vector<std::vector<int>> gpus_of_host;
-  for (const PlannedHost& host : plan->hosts) {
-    const auto& known = facts.at(host.entry);
-    gpus_of_host.push_back(known ? usable_gpus(entry_of(host), *known) : std::vector<int>());
-  }
-  for (PlannedRank& rank : plan->ranks) {
-    const auto number = static_cast<std::size_t>(rank.identity.rank);
-    const PlannedHost& host = plan->hosts[static_cast<std::size_t>(rank.host)];
-    const bool is_placed = number < list.rank_places.size();
-    if (is_placed) rank.cores = list.rank_places[number].cores;
-    if (is_placed && !list.rank_places[number].gpus.empty()) {
-      const auto& known = facts.at(host.entry);
-      if (known) rank.gpus = find_gpus(list.rank_places[number].gpus, entry_of(host), *known);
-      continue;
-    }
-    const std::vector<int>& gpus = gpus_of_host[static_cast<std::size_t>(rank.host)];
-    const auto each = static_cast<std::size_t>(spec.gpus_per_rank);
-    const std::size_t first = static_cast<std::size_t>(rank.identity.local_rank) * each;
-    for (std::size_t i = first; i < first + each && i < gpus.size(); ++i)
-      rank.gpus.push_back(gpus[i]);
-  }
+std::optional<int> node_of(std::int32_t told) {
+  return told == wire::kNoNode ? std::nullopt : std::optional<int>(told);
 }
 
 }  // namespace
+
+HostFacts host_facts(const wire::Facts& told) {
+  HostFacts facts;
+  facts.usable_cores = static_cast<int>(told.usable_cores);
+  for (const wire::Gpu& gpu : told.gpus)
+    facts.gpus.push_back({gpu.uuid, node_of(gpu.node), gpu.pci_path});
+  for (std::size_t i = 0; i < facts.gpus.size(); ++i)
+    facts.gpus[i].cuda_name = facts.gpus[i].uuid.empty() ? std::to_string(i) : facts.gpus[i].uuid;
+  if (told.has_visible_devices) facts.gpus = visible_gpus(facts.gpus, told.visible_devices);
+  for (const wire::Core& core : told.cores)
+    facts.cores.push_back(
+        {static_cast<int>(core.node), {core.threads.begin(), core.threads.end()}});
+  for (const wire::RdmaAdapter& adapter : told.rdma)
+    facts.rdma.push_back({adapter.name,
+                          node_of(adapter.node),
+                          adapter.pci_path,
+                          {adapter.ports.begin(), adapter.ports.end()}});
+  return facts;
+}
 
 LaunchPlan make_plan(const JobSpec& spec, const HostList& list,
                      const std::vector<std::optional<HostFacts>>& facts) {
@@ -265,7 +238,8 @@ LaunchPlan make_plan(const JobSpec& spec, const HostList& list,
     fill_plan(hosts, places_by_file(spec, list, hosts), &plan);
   }
   number_across_hosts(&plan);
-  assign_gpus(spec, list, facts, &plan);
+  assign_programs(spec, &plan);
+  assign_resources(spec, list, facts, &plan);
   return plan;
 }
 

@@ -6,20 +6,28 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launcher/allocation/host_list.h"
+#include "launcher/plan/core_binding.h"
+#include "launcher/plan/device_choice.h"
 #include "launcher/plan/job_spec.h"
 #include "src/contract/contract.h"
+#include "src/wire/messages.h"
 
 namespace hv::launcher {
 
 // What the plan needs to know of a host; unknown before its agent has said hello.
 struct HostFacts {
-  int gpus = 0;
+  std::vector<GpuFacts> gpus;  // in PCI order
   int usable_cores = 1;
-  std::vector<std::string> gpu_uuids{};  // in PCI order; of those that the driver tells
+  std::vector<CoreFacts> cores{};  // in the order of their nodes
+  std::vector<AdapterFacts> rdma{};
 };
+
+// What an agent has told.
+HostFacts host_facts(const wire::Facts& told);
 
 struct PlannedHost {
   std::string name;
@@ -34,13 +42,16 @@ struct PlannedHost {
 struct PlannedRank {
   RankIdentity identity;     // job_id is filled in at launch
   int host = 0;              // index into LaunchPlan::hosts
-  std::vector<int> cores{};  // as its system numbers them; none: not stated
-  std::vector<int>
-      gpus{};  // indices among the host's GPUs in PCI order; none: no GPU, or not known
+  int program = 0;           // index into JobSpec::programs
+  std::vector<int> gpus{};   // indices among the host's GPUs in PCI order; none, or not known
+  std::vector<int> cores{};  // that it is bound to, as its system numbers them; empty: to none
+  std::vector<int> nodes{};  // its NUMA nodes; empty: any, or not known
+  // What says where it has been put: CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS, NCCL_IB_HCA, ...
+  std::vector<std::pair<std::string, std::string>> variables{};
 };
 
 struct LaunchPlan {
-  std::vector<PlannedHost> hosts;  // those that have ranks, in the list's order
+  std::vector<PlannedHost> hosts;  // those that have ranks, in the order of their first one
   std::vector<PlannedRank> ranks;  // by rank
   std::vector<std::string> warnings;
 };

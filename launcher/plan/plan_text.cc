@@ -19,13 +19,17 @@ Json rank_as_json(const LaunchPlan& plan, const PlannedRank& rank) {
   Json json;
   json["rank"] = who.rank;
   json["host"] = plan.hosts[static_cast<std::size_t>(rank.host)].name;
+  json["program"] = rank.program;
   json["local_rank"] = who.local_rank;
   json["local_size"] = who.local_size;
   json["cross_rank"] = who.cross_rank;
   json["cross_size"] = who.cross_size;
   json["gpu"] = rank.gpus.empty() ? Json(nullptr) : Json(rank.gpus.front());
   json["gpus"] = rank.gpus;
-  json["cores"] = nullptr;
+  json["cores"] = rank.nodes.empty() && rank.cores.empty() ? Json(nullptr) : Json(rank.cores);
+  json["numa_nodes"] = rank.nodes;
+  json["variables"] = Json::object();
+  for (const auto& [name, value] : rank.variables) json["variables"][name] = json_text(value);
   return json;
 }
 
@@ -55,17 +59,42 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
+std::string command_of(const ProgramSpec& program) {
+  std::vector<std::string> words;
+  for (const std::string& word : program.argv) words.push_back(shell_quote(printable(word, 4096)));
+  return join(words, " ");
+}
+
+// What runs: at the end of the line if it is one program, else a line for each.
+std::string programs_as_text(const JobSpec& spec) {
+  if (spec.programs.size() == 1) return ", each runs: " + command_of(spec.programs[0]);
+  std::string text;
+  int first = 0;
+  for (const ProgramSpec& program : spec.programs) {
+    const int last = first + program.ranks - 1;
+    text +=
+        "\n" +
+        (last == first ? "rank " + std::to_string(first) + " runs: "
+                       : "ranks " + std::to_string(first) + "-" + std::to_string(last) + " run: ") +
+        command_of(program);
+    first = last + 1;
+  }
+  return text;
+}
+
+Json words_as_json(const ProgramSpec& program) {
+  Json words = Json::array();
+  for (const std::string& word : program.argv) words.push_back(json_text(word));
+  return words;
+}
+
 }  // namespace
 
 std::string plan_as_text(const JobSpec& spec, const LaunchPlan& plan) {
-  std::string command;
-  for (const std::string& word : spec.program)
-    command += (command.empty() ? "" : " ") + shell_quote(printable(word, 4096));
-  std::string text =
-      std::to_string(plan.ranks.size()) + (plan.ranks.size() == 1 ? " rank on " : " ranks on ") +
-      std::to_string(plan.hosts.size()) + (plan.hosts.size() == 1 ? " host" : " hosts");
-  if (!command.empty()) text += ", each runs: " + command;
-  text += "\n";
+  std::string text = std::to_string(plan.ranks.size()) +
+                     (plan.ranks.size() == 1 ? " rank on " : " ranks on ") +
+                     std::to_string(plan.hosts.size()) +
+                     (plan.hosts.size() == 1 ? " host" : " hosts") + programs_as_text(spec) + "\n";
   std::vector<std::vector<std::string>> rows{{"RANK", "HOST", "LOCAL RANK", "CROSS RANK", "GPU"}};
   bool assumed = false;
   for (const PlannedRank& rank : plan.ranks) {
@@ -87,9 +116,12 @@ std::string plan_as_json(const JobSpec& spec, const LaunchPlan& plan) {
   Json json;
   json["version"] = 1;
   json["size"] = plan.ranks.size();
-  json["program"] = Json::array();
-  for (const std::string& word : spec.program) json["program"].push_back(json_text(word));
-  json["working_directory"] = json_text(spec.working_directory);
+  const ProgramSpec& first = spec.programs.at(0);
+  json["program"] = words_as_json(first);
+  json["working_directory"] = json_text(first.working_directory);
+  json["programs"] = Json::array();
+  for (const ProgramSpec& program : spec.programs)
+    json["programs"].push_back(words_as_json(program));
   json["hosts"] = Json::array();
   for (const PlannedHost& host : plan.hosts) {
     Json entry;

@@ -103,6 +103,13 @@ CommonEnvironment common_environment(const JobSpec& spec, const Environment& own
   if (spec.verbose && entries[kStragglerSeconds].empty()) entries[kStragglerSeconds] = "60";
 
   for (const auto& [name, value] : entries) result.entries.push_back(name + "=" + value);
+  for (const ProgramSpec& program : spec.programs) {
+    std::map<std::string, std::string> own_entries;
+    for (const std::string& word : program.exports) apply_export(word, own, &own_entries);
+    result.of_programs.emplace_back();
+    for (const auto& [name, value] : own_entries)
+      result.of_programs.back().push_back(name + "=" + value);
+  }
   result.host_variables = patterns;
   if (spec.clean_environment) result.host_variables.push_back("PATH");
   // An exported name beats the host's own value; the agent lets common entries win over host

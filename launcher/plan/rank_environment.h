@@ -11,10 +11,11 @@
 namespace hv::launcher {
 
 struct CommonEnvironment {
-  std::vector<std::string> entries;   // NAME=VALUE, for every rank
-  std::vector<std::string> exported;  // names among them that -x gave
+  std::vector<std::string> entries;     // NAME=VALUE, for every rank
+  std::vector<std::string> exported{};  // names among them that -x gave
   std::vector<std::string>
-      host_variables;  // names and PREFIX_* patterns that each host fills in from its login
+      host_variables{};  // names and PREFIX_* patterns that each host fills in from its login
+  std::vector<std::vector<std::string>> of_programs{};  // -x of their own, by program
 };
 
 // Names (or PREFIX_*) that describe a host or a login and so do not travel; documented in hvrun(1)

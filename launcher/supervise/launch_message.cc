@@ -32,14 +32,32 @@ std::string mebibytes(std::size_t bytes) {
               "use fewer ranks (-np), more hosts, or a smaller environment (--clean-env)");
 }
 
+bool has_entry(const std::vector<std::string>& entries, const std::string& name) {
+  return std::any_of(entries.begin(), entries.end(), [&name](const std::string& entry) {
+    return entry.compare(0, name.size() + 1, name + "=") == 0;
+  });
+}
+
+// What stands in hvrun's environment or behind -x counts more than what placement would say.
+bool is_set_by_user(const CommonEnvironment& environment, const PlannedRank& rank,
+                    const std::string& name) {
+  const auto program = static_cast<std::size_t>(rank.program);
+  return has_entry(environment.entries, name) ||
+         (program < environment.of_programs.size() &&
+          has_entry(environment.of_programs[program], name));
+}
+
 }  // namespace
 
 wire::Launch launch_message(const Job& job, std::size_t index, const ContractAddresses& common,
                             const CommonEnvironment& environment) {
   const HostState& host = job.hosts[index];
   wire::Launch launch;
-  launch.argv = job.spec.program;
-  launch.directory = job.spec.working_directory;
+  for (std::size_t i = 0; i < job.spec.programs.size(); ++i) {
+    const ProgramSpec& program = job.spec.programs[i];
+    launch.programs.push_back(
+        {program.argv, program.working_directory, environment.of_programs.at(i)});
+  }
   launch.environment = environment.entries;
   launch.host_variables = environment.host_variables;
   const bool is_chosen = std::find(environment.exported.begin(), environment.exported.end(),
@@ -54,11 +72,16 @@ wire::Launch launch_message(const Job& job, std::size_t index, const ContractAdd
   for (const int rank : host.ranks) {
     wire::LaunchRank entry;
     entry.rank = static_cast<std::uint32_t>(rank);
-    const Contract contract{job.plan.ranks[static_cast<std::size_t>(rank)].identity,
-                            host.set_up->agent_socket};
+    const PlannedRank& planned = job.plan.ranks[static_cast<std::size_t>(rank)];
+    const Contract contract{planned.identity, host.set_up->agent_socket};
     entry.environment = contract_environment(contract, addresses);
+    for (const auto& variable : planned.variables)
+      if (!is_set_by_user(environment, planned, variable.first))
+        entry.environment.push_back(variable);
+    entry.cores.assign(planned.cores.begin(), planned.cores.end());
     entry.stdin_mode =
         rank == 0 && job.spec.forward_stdin ? wire::StdinMode::kForwarded : wire::StdinMode::kNull;
+    entry.program = static_cast<std::uint32_t>(planned.program);
     bytes += encode(entry).size();
     launch.ranks.push_back(std::move(entry));
     if (bytes > wire::kMaxAgentPayload) refuse_size(host, bytes, launch.ranks.size());

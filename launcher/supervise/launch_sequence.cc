@@ -10,6 +10,7 @@
 
 #include "hvrun_version.h"
 #include "launcher/plan/rank_environment.h"
+#include "launcher/plan/rank_resources.h"
 #include "launcher/supervise/address_choice.h"
 #include "launcher/supervise/launch_message.h"
 #include "src/base/text.h"
@@ -147,9 +148,7 @@ asio::awaitable<void> connect_hosts(LaunchContext& context) {
 std::vector<std::optional<HostFacts>> facts_of(const Job& job, const HostList& list) {
   std::vector<std::optional<HostFacts>> facts(list.this_machine ? 1 : list.entries.size());
   for (std::size_t i = 0; i < job.hosts.size(); ++i) {
-    const wire::Facts& told = job.hosts[i].hello->facts;
-    facts[i] = HostFacts{static_cast<int>(told.gpus.size()), static_cast<int>(told.usable_cores)};
-    for (const wire::Gpu& gpu : told.gpus) facts[i]->gpu_uuids.push_back(gpu.uuid);
+    facts[i] = host_facts(job.hosts[i].hello->facts);
   }
   return facts;
 }
@@ -159,6 +158,9 @@ void plan_ranks(LaunchContext& context) {
   Job& job = context.job;
   job.plan = make_plan(job.spec, context.list, facts_of(job, context.list));
   for (const std::string& warning : job.plan.warnings) context.warn("warning: " + warning);
+  if (job.spec.report_bindings)
+    for (const std::string& line : split(trim(bindings_as_text(job.plan)), '\n'))
+      context.warn(line);
   std::vector<HostState> with_ranks;
   for (const PlannedHost& host : job.plan.hosts) {
     HostState& state = job.hosts[host.entry];

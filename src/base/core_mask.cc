@@ -24,6 +24,15 @@ int count_cores(const CoreMask& mask) {
   return count;
 }
 
+CoreMask mask_of(const std::vector<std::uint32_t>& cores) {
+  CoreMask mask;
+  for (const std::uint32_t core : cores) {
+    if (mask.size() <= core / 64) mask.resize(core / 64 + 1);
+    mask[core / 64] |= std::uint64_t{1} << core % 64;
+  }
+  return mask;
+}
+
 void unite(CoreMask* mask, const CoreMask& more) {
   mask->resize(std::max(mask->size(), more.size()));
   for (std::size_t i = 0; i < more.size(); ++i) (*mask)[i] |= more[i];

@@ -13,6 +13,7 @@ using CoreMask = std::vector<std::uint64_t>;
 // Those that the calling thread may run on; empty: the system does not tell.
 CoreMask own_cores();
 int count_cores(const CoreMask& mask);
+CoreMask mask_of(const std::vector<std::uint32_t>& cores);
 // Adds those of `more`.
 void unite(CoreMask* mask, const CoreMask& more);
 

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -22,7 +23,7 @@
 namespace hv {
 namespace {
 
-enum Step : int { kSession, kDescriptors, kGroup, kDirectory, kExec, kParentGone };
+enum Step : int { kSession, kDescriptors, kGroup, kCores, kDirectory, kExec, kParentGone };
 
 struct Failure {
   int step;
@@ -85,6 +86,12 @@ bool join_group(const std::string& procs_file) {
   return written;
 }
 
+bool bind_to(const CoreMask& cores) {
+  if (cores.empty()) return true;
+  return ::sched_setaffinity(0, cores.size() * sizeof cores[0],
+                             reinterpret_cast<const cpu_set_t*>(cores.data())) == 0;
+}
+
 [[noreturn]] void run_child(const Command& command, const ChildOptions& options,
                             const Prepared& prepared, pid_t parent, int report) {
   const auto fail = [report](Step step) {
@@ -98,6 +105,7 @@ bool join_group(const std::string& procs_file) {
   }
   if (options.new_session && ::setsid() < 0) fail(kSession);
   if (!join_group(options.cgroup_procs_file)) fail(kGroup);
+  if (!bind_to(options.cores)) fail(kCores);
   if (!set_standard_descriptors(options)) fail(kDescriptors);
   if (options.controlling_terminal && ::ioctl(1, TIOCSCTTY, 0) != 0) fail(kSession);
   if (!command.directory.empty() && ::chdir(command.directory.c_str()) != 0) fail(kDirectory);
@@ -119,6 +127,8 @@ std::string describe(Step step, const Command& command, const std::string& progr
       return "give " + program + " its standard streams";
     case kGroup:
       return "put " + program + " into its cgroup";
+    case kCores:
+      return "bind " + program + " to its cores";
     case kDirectory:
       return "change to directory " + command.directory;
     case kParentGone:

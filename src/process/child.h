@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "src/base/core_mask.h"
 #include "src/base/unique_fd.h"
 #include "src/process/command.h"
 
@@ -19,6 +20,7 @@ struct ChildOptions {
   bool new_session = true;
   bool controlling_terminal = false;  // stdout_fd is a terminal and becomes the session's
   bool die_with_parent = true;        // PDEATHSIG SIGKILL; tied to the *thread* that calls
+  CoreMask cores;                     // that it may run on; empty: the caller's
   std::string cgroup_procs_file;      // the child writes itself there before exec; empty: no
 };
 

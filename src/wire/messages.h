@@ -33,6 +33,7 @@
 
 #include "src/wire/authentication.h"
 #include "src/wire/codec.h"
+#include "src/wire/facts.h"
 
 namespace hv::wire {
 
@@ -74,39 +75,6 @@ enum class Type : std::uint8_t {
 };
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
-
-struct Gpu {
-  std::string pci_address;  // "0000:3b:00.0"
-  std::string model;
-  std::string uuid;         // "GPU-5a1e..."; empty: the driver does not tell it yet
-  std::uint32_t minor = 0;  // /dev/nvidia<minor>
-  template <class A>
-  void fields(A& a) {
-    a(pci_address);
-    a(model);
-    a(uuid);
-    a(minor);
-  }
-};
-
-// What a host has, from /proc, /sys and device nodes.
-struct Facts {
-  std::string hostname;
-  std::string machine;  // uname -m
-  std::uint32_t usable_cores = 1;
-  std::vector<Gpu> gpus;               // those whose device node opens
-  std::vector<std::string> addresses;  // no loopback, no link-local; "10.0.0.1", "fd00::1"
-  std::uint64_t memory_bytes = 0;
-  template <class A>
-  void fields(A& a) {
-    a(hostname);
-    a(machine);
-    a(usable_cores);
-    a(gpus);
-    a(addresses);
-    a(memory_bytes);
-  }
-};
 
 struct Hello {
   static constexpr Type kType = Type::kHello;
@@ -221,18 +189,33 @@ struct LaunchRank {
   std::uint32_t rank = 0;
   Pairs environment;  // the contract; over the common environment
   StdinMode stdin_mode = StdinMode::kNull;
+  std::uint32_t program = 0;           // in Launch::programs
+  std::vector<std::uint32_t> cores{};  // that it may run on; empty: those that the agent may
   template <class A>
   void fields(A& a) {
     a(rank);
     a(environment);
     a(stdin_mode);
+    a(program);
+    a(cores);
+  }
+};
+
+struct Program {
+  std::vector<std::string> argv;
+  std::string directory;
+  std::vector<std::string> environment;  // NAME=VALUE, over the common environment
+  template <class A>
+  void fields(A& a) {
+    a(argv);
+    a(directory);
+    a(environment);
   }
 };
 
 struct Launch {
   static constexpr Type kType = Type::kLaunch;
-  std::vector<std::string> argv;
-  std::string directory;
+  std::vector<Program> programs;
   std::vector<std::string> environment;  // NAME=VALUE for every rank, in order
   // Names (or PREFIX_*) whose value is that of the agent's own login, unless environment names them
   // too (-x).
@@ -244,8 +227,7 @@ struct Launch {
   std::uint32_t credit_bytes = 1 << 20;  // what each rank may send before the first Credit
   template <class A>
   void fields(A& a) {
-    a(argv);
-    a(directory);
+    a(programs);
     a(environment);
     a(host_variables);
     a(ranks);

@@ -18,16 +18,24 @@ using namespace hv::launcher;
 namespace {
 
 void check(const JobSpec& spec, const std::vector<std::string>& words) {
-  HV_CHECK(!spec.program.empty() && spec.program.size() <= words.size(), "a program");
-  HV_CHECK(std::equal(spec.program.rbegin(), spec.program.rend(), words.rbegin()),
-           "the program and its arguments are the last words, as they were");
+  HV_CHECK(!spec.programs.empty(), "a program");
+  long ranks = 0;
+  for (const ProgramSpec& program : spec.programs) {
+    HV_CHECK(!program.argv.empty() && program.argv.size() <= words.size(), "a program's words");
+    HV_CHECK(!program.working_directory.empty() && program.working_directory[0] == '/', "absolute");
+    ranks += program.ranks;
+  }
+  HV_CHECK(spec.programs.size() == 1 || ranks == spec.ranks, "several programs have all ranks");
+  const std::vector<std::string>& last = spec.programs.back().argv;
+  const bool ends_in_colon = words.back() == ":" && last.back() != ":";
+  HV_CHECK(!ends_in_colon && std::equal(last.rbegin(), last.rend(), words.rbegin()),
+           "the last program and its arguments are the last words, as they were");
   HV_CHECK(!spec.ranks || (*spec.ranks >= 1 && *spec.ranks <= kMostRanks), "-np within bounds");
   HV_CHECK(spec.master_port >= 0 && spec.master_port <= 65535, "a port");
   HV_CHECK(spec.lost_after >= std::chrono::milliseconds(500), "time enough to tell lost from busy");
   for (const Duration time : {spec.start_timeout, spec.grace, spec.timeout.value_or(Duration(0))})
     HV_CHECK(time >= Duration::zero() && time <= std::chrono::hours(300000),
              "a time within bounds");
-  HV_CHECK(!spec.working_directory.empty() && spec.working_directory[0] == '/', "absolute");
   HV_CHECK(spec.gpus_per_rank >= 1 && spec.gpus_per_rank <= 1024, "GPUs of a rank");
 }
 

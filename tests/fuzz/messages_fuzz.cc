@@ -39,15 +39,22 @@ namespace hv::fuzz {
 
 std::vector<std::string> seeds() {
   wire::Hello hello;
-  hello.facts = {
-      "node1", "x86_64", 8, {{"0000:3b:00.0", "H200", "GPU-5a1e", 1}}, {"10.0.0.1", "fd00::1"},
-      1 << 30};
+  hello.facts = {"node1",
+                 "x86_64",
+                 8,
+                 {{"0000:3b:00.0", "H200", "GPU-5a1e", 1, 0, "pci0"}},
+                 {"10.0.0.1", "fd00::1"},
+                 1 << 30,
+                 {{0, {0, 1}}},
+                 {{"mlx5_0", 0, "pci0", {1}}},
+                 true,
+                 "0,1"};
   wire::Setup setup;
   setup.job_id = "0123";
   wire::Launch launch;
-  launch.argv = {"python3", "train.py"};
+  launch.programs = {{{"python3", "train.py"}, "/work", {"C=1"}}};
   launch.environment = {"A=1", "B="};
-  launch.ranks = {{0, {{"RANK", "0"}}, wire::StdinMode::kForwarded}, {1, {}, {}}};
+  launch.ranks = {{0, {{"RANK", "0"}}, wire::StdinMode::kForwarded, 0, {0, 1}}, {1, {}, {}, 0, {}}};
   return {seed(0, hello),
           seed(0, setup),
           seed(0, launch),

@@ -227,8 +227,7 @@ int AgentClient::wait_for_exit(std::chrono::milliseconds within) {
 
 wire::Launch launch_of(std::vector<std::string> argv, std::uint32_t ranks) {
   wire::Launch launch;
-  launch.argv = std::move(argv);
-  launch.directory = "/tmp";
+  launch.programs = {{std::move(argv), "/tmp", {}}};
   launch.environment = {"PATH=/usr/local/bin:/usr/bin:/bin"};
   for (std::uint32_t rank = 0; rank < ranks; ++rank)
     launch.ranks.push_back({rank, {{"RANK", std::to_string(rank)}}, wire::StdinMode::kNull});

@@ -27,7 +27,7 @@ TEST_CASE("a relative interpreter is looked for in the working directory, as the
   ::symlink("/bin/sh", (folder / "bin/shell").c_str());
   write_program(folder / "program", "#!bin/shell\necho ran\n");
   wire::Launch launch = launch_of({"./program"});
-  launch.directory = folder.path();
+  launch.programs[0].directory = folder.path();
   SUBCASE("found") {
     CHECK_FALSE(rank_programs(launch, {}).problem.has_value());
     AgentClient client;

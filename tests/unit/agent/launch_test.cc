@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "hvrun_version.h"
+#include "launcher/agent/rank_command.h"
 #include "src/base/text.h"
 #include "tests/unit/agent/agent_client.h"
 
@@ -118,7 +119,7 @@ TEST_CASE("a rank is born with clean signals, in its own session, without O_NONB
 
 TEST_CASE("what a host lacks is told before anything starts, with path, reason and mend") {
   wire::Launch launch = launch_shell("true");
-  launch.directory = "/no/such/place";
+  launch.programs[0].directory = "/no/such/place";
   wire::Problem problem = problem_of(launch);
   CHECK(problem.what ==
         "change to the working directory /no/such/place: No such file or directory");
@@ -158,7 +159,7 @@ TEST_CASE("a program that is not found where it was looked for is told with what
       {"nothing-like-it", "install it there, name it by its path"}};
   for (const auto& [name, advice] : cases) {
     wire::Launch launch = launch_of({name});
-    launch.directory = folder.path();
+    launch.programs[0].directory = folder.path();
     CAPTURE(name);
     CHECK(problem_of(launch).hint.rfind(advice, advice == "leave out the quotes" ? 80 : 0) !=
           std::string::npos);
@@ -197,7 +198,7 @@ TEST_CASE("a program is looked for relative to the working directory") {
   AgentClient client;
   client.set_up();
   wire::Launch launch = launch_of({"bin/mine"});
-  launch.directory = folder.path();
+  launch.programs[0].directory = folder.path();
   client.start(launch);
   CHECK(client.output_of(0).find("PWD=" + folder.path()) != std::string::npos);
   CHECK(client.finish() == 0);
@@ -258,4 +259,31 @@ TEST_CASE("a range of ports that is none is refused by the agent") {
   client.send(setup);
   CHECK(client.expect<wire::Problem>().what.find("'9-8' is no range of ports") !=
         std::string::npos);
+}
+
+TEST_CASE("each rank runs its own program, and a host looks only for what runs there") {
+  AgentClient client;
+  client.set_up();
+  wire::Launch launch = launch_of({"/no/such/program"}, 2);
+  launch.programs[0].directory = "/no/such/folder";
+  launch.programs.push_back({{"sh", "-c", "echo $A $PWD"}, "/", {"A=one"}});
+  launch.programs.push_back({{"echo", "two"}, "/tmp", {}});
+  launch.ranks[0].program = 1;
+  launch.ranks[1].program = 2;
+  client.start(launch);
+  CHECK(client.output_of(0) == "one /\n");
+  CHECK(client.output_of(1) == "two\n");
+  CHECK(client.finish() == 0);
+}
+
+TEST_CASE("a rank whose program is not in the message, or whose cores are none, is no message") {
+  wire::Launch launch = launch_of({"true"});
+  CHECK(launcher::is_well_formed(launch));
+  launch.ranks[0].cores = {65535};
+  CHECK(launcher::is_well_formed(launch));
+  launch.ranks[0].cores = {65536};
+  CHECK_FALSE(launcher::is_well_formed(launch));
+  launch.ranks[0].cores.clear();
+  launch.ranks[0].program = 1;
+  CHECK_FALSE(launcher::is_well_formed(launch));
 }

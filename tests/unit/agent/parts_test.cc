@@ -238,7 +238,7 @@ TEST_CASE("pipes are large for few ranks and modest for many") {
 
 TEST_CASE("an environment keeps the user's PYTHONUNBUFFERED and an exported PWD") {
   wire::Launch launch;
-  launch.directory = "/work";
+  launch.programs = {{{"p"}, "/work", {}}};
   launch.environment = {"PYTHONUNBUFFERED=", "PWD=/mine", "no entry", "=neither"};
   const auto entries = environment_of_rank(launch, {}, Environment());
   CHECK(entries == std::vector<std::string>{"PWD=/mine", "PYTHONUNBUFFERED="});

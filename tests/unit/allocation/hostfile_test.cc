@@ -35,7 +35,7 @@ TEST_CASE("every dialect is recognised by its lines") {
   CHECK(read("a\nb\na\n") == "a:2 b");
   CHECK(read("a 4 b 2\n") == "a:4 b:2");
   CHECK(read("a 4\nb 2\n") == "a:4 b:2");
-  CHECK(read("a 4 all.q@a UNDEFINED\nb 2 all.q@b 0,1\n") == "a:4 b:2");
+  CHECK(read("a 4 all.q@a UNDEFINED\nb 2 all.q@b 0,1\nc 3 all.q@c 1\n") == "a:4 b:2 c:3");
   CHECK(read("n[01-02],gpu[1-2]x[a]\n") == "n01 n02 gpu1xa gpu2xa");
   CHECK(read("n[1-2]:4\n") == "n1:4 n2:4");
   CHECK(read("n[1-2] slots=4\n") == "n1:4 n2:4");
@@ -73,6 +73,7 @@ TEST_CASE("a host that is named twice has the sum of its slots and one of everyt
   CHECK(message_of([] {
           read("a port=22\nb\na port=23\n");
         }).find("f:3:1: host 'a' has another port in f:1") == 0);
+  CHECK(parse_hostfile("a slots=4 max-slots=6\na slots=4\n", "f").entries[0].max_slots == 10);
   CHECK(message_of([] { read("a slots=65536\na\n"); }).find("has 65537 slots in all") !=
         std::string::npos);
 }
@@ -81,7 +82,7 @@ TEST_CASE("a stated format takes its own lines only, and names of PBS and LSF ar
   CHECK(read_as(HostfileForm::kNames, "a\nb\na\n") == "a:2 b:1");
   CHECK(read_as(HostfileForm::kPairs, "a\nb\na\n") == "a:2 b:1");
   CHECK(read_as(HostfileForm::kPairs, "a 4 b 2") == "a:4 b:2");
-  CHECK(read_as(HostfileForm::kQueues, "a 4 q@a UNDEFINED\nb 2\n") == "a:4 b:2");
+  CHECK(read_as(HostfileForm::kQueues, "a 4 q@a UNDEFINED\nb 2\nc 3 q 1\n") == "a:4 b:2 c:3");
   CHECK(read_as(HostfileForm::kColon, "a:4\nb ifname=eth1\n") == "a:4 b");
   CHECK(read_as(HostfileForm::kSlots, "a slots=4\nb\n") == "a:4 b");
   CHECK(read_as(HostfileForm::kNodes, "n[1-2]\nm1,m2\n") == "n1 n2 m1 m2");
@@ -96,7 +97,6 @@ TEST_CASE("a stated format takes its own lines only, and names of PBS and LSF ar
            Case{HostfileForm::kNames, "a slots=1"},
            Case{HostfileForm::kPairs, "a 4 q@a UNDEFINED"},
            Case{HostfileForm::kQueues, "a"},
-           Case{HostfileForm::kQueues, "a 4 b 2"},
            Case{HostfileForm::kNodes, "n[1-2] slots=4"},
        }) {
     CAPTURE(c.line);
@@ -155,6 +155,7 @@ TEST_CASE("every kind of mistake is refused, and shown where it is") {
            Case{"a gpus=0,x", "f:1:10: 'x' is no GPU"},
            Case{"a gpus=0,0", "f:1:10: GPU '0' is named twice"},
            Case{"a gpus=", "f:1:8: '' is no GPU"},
+           Case{"a gpus=64", "f:1:8: '64' is no GPU"},
            Case{"a address=x/y", "f:1:12: '/' cannot stand in a host name"},
            Case{"a address=", "f:1:11: an address has 1 to 253 bytes"},
            Case{"a user=-l", "f:1:8: '-l' is no user name"},
@@ -172,4 +173,16 @@ TEST_CASE("every kind of mistake is refused, and shown where it is") {
 TEST_CASE("a hostfile that is too large is refused") {
   const std::string large(kMostHostfileBytes + 1, '\n');
   CHECK(message_of([&] { read(large); }).find("is refused") != std::string::npos);
+}
+
+TEST_CASE("what would be repeated for very many hosts is bounded") {
+  CHECK(message_of([] {
+          read("n[1-65536] identity=" + std::string(2000, 'x'));
+        }).find("f:1:21: ") == 0);
+  CHECK(message_of([] { read(std::string(2000, 'u') + "@n[1-65536]"); }).find("is no user name") !=
+        std::string::npos);
+  std::string lines;
+  for (int i = 0; i < 70; ++i) lines += "n[1-32768]\n";
+  CHECK(message_of([&] { read(lines); }).find("are named more than 2097152 times") !=
+        std::string::npos);
 }

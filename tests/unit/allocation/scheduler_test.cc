@@ -49,6 +49,11 @@ TEST_CASE("Slurm: the node expression, with the tasks that were asked for as slo
   // sbatch -n 7 over three nodes
   CHECK(found({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=node[1-3]", "SLURM_NTASKS=7", "SLURM_NPROCS=7",
                "SLURM_TASKS_PER_NODE=3,2(x2)"}) == "Slurm: node1:3 node2:2 node3:2");
+  // sbatch -N 2 -n 5 --ntasks-per-node=4, where the latter is a limit
+  CHECK(found({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=node[1-2]", "SLURM_NTASKS=5",
+               "SLURM_NTASKS_PER_NODE=4", "SLURM_TASKS_PER_NODE=4,1"}) == "Slurm: node1:4 node2:1");
+  CHECK(found({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=node[1-2]", "SLURM_NTASKS_PER_NODE=4"}) ==
+        "Slurm: node1:4 node2:4");
   // salloc -N 2: no number of tasks, so Slurm counts cores; the hosts' GPUs decide
   CHECK(found({"SLURM_JOB_ID=8", "SLURM_JOB_NODELIST=node[1-2]", "SLURM_TASKS_PER_NODE=40(x2)"}) ==
         "Slurm: node1 node2");
@@ -70,8 +75,9 @@ TEST_CASE("Slurm: what is not whole is refused in words, and so are many hvrun i
   CHECK(message_of([] {
           found({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_STEP_NUM_TASKS=8"});
         }).find("srun has started 8 hvrun at once") == 0);
-  CHECK(found({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n1", "SLURM_STEP_NUM_TASKS=1"}) ==
-        "Slurm: n1");
+  // srun -n 1 hvrun in a job of two nodes: the numbers are the step's
+  CHECK(found({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_STEP_NUM_TASKS=1",
+               "SLURM_NTASKS=1", "SLURM_TASKS_PER_NODE=1"}) == "Slurm: n1 n2");
 }
 
 TEST_CASE("PBS and Torque: a line for each slot, one where a host has one") {

@@ -22,3 +22,10 @@ TEST_CASE("cores that stand in both sets count once, whatever the sets' lengths"
   CHECK(count_cores(mask) == 5);
   CHECK(count_cores({}) == 0);
 }
+
+TEST_CASE("a mask of cores has their bits and no more words than it takes") {
+  CHECK(hv::mask_of({}).empty());
+  CHECK(hv::mask_of({0, 2}) == hv::CoreMask{5});
+  CHECK(hv::mask_of({64}) == hv::CoreMask{0, 1});
+  CHECK(hv::count_cores(hv::mask_of({1, 63, 127})) == 3);
+}

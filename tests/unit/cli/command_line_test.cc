@@ -37,13 +37,13 @@ std::string error_of(const Words& words) {
 TEST_CASE("the first word that is neither option nor value is the program") {
   const JobSpec spec = spec_of({"-np", "2", "env"});
   CHECK(spec.ranks == 2);
-  CHECK(spec.program == Words{"env"});
+  CHECK(spec.programs[0].argv == Words{"env"});
 }
 
 TEST_CASE("what follows -- is the program, whatever it looks like") {
-  CHECK(spec_of({"--", "env"}).program == Words{"env"});
-  CHECK(spec_of({"-np", "2", "--", "--odd", "-x"}).program == Words{"--odd", "-x"});
-  CHECK(spec_of({"train", "--", "x"}).program == Words{"train", "--", "x"});
+  CHECK(spec_of({"--", "env"}).programs[0].argv == Words{"env"});
+  CHECK(spec_of({"-np", "2", "--", "--odd", "-x"}).programs[0].argv == Words{"--odd", "-x"});
+  CHECK(spec_of({"train", "--", "x"}).programs[0].argv == Words{"train", "--", "x"});
 }
 
 TEST_CASE("a long option behind one hyphen, as mpirun takes it, is told by its name here") {
@@ -65,9 +65,9 @@ TEST_CASE("options of one letter stand together, the last with its value") {
     const JobSpec spec = spec_of(words);
     CHECK(spec.verbose);
     CHECK(spec.ranks == 4);
-    CHECK(spec.program == Words{"train"});
+    CHECK(spec.programs[0].argv == Words{"train"});
   }
-  CHECK(spec_of({"-n4", "-lroot", "-p22", "-iid", "train"}).program == Words{"train"});
+  CHECK(spec_of({"-n4", "-lroot", "-p22", "-iid", "train"}).programs[0].argv == Words{"train"});
 }
 
 TEST_CASE("a summary on standard output is refused, and a file called - is not") {
@@ -91,7 +91,7 @@ TEST_CASE("options behind the program are the program's") {
   CHECK_FALSE(spec.ranks.has_value());
   CHECK(spec.hosts.hosts.empty());
   CHECK(spec.dry_run_offline);
-  CHECK(spec.program == Words{"train", "--np", "3", "-H", "x", "--help"});
+  CHECK(spec.programs[0].argv == Words{"train", "--np", "3", "-H", "x", "--help"});
 }
 
 TEST_CASE("an unknown option is an error with the nearest name") {
@@ -106,7 +106,7 @@ TEST_CASE("every spelling of -np counts") {
                              Words{"-np3", "t"}, Words{"--num-proc=3", "t"}}) {
     CAPTURE(words[0]);
     CHECK(spec_of(words).ranks == 3);
-    CHECK(spec_of(words).program == Words{"t"});
+    CHECK(spec_of(words).programs[0].argv == Words{"t"});
   }
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("values may hold anything, also what looks like an option") {
       {"-x", "A=--np 3", "-x", "B=1 2\n3", "--rsh", "ssh -J gate", "--wdir", "sub dir", "t"});
   CHECK(spec.exports == Words{"A=--np 3", "B=1 2\n3"});
   CHECK(spec.remote_shell == "ssh -J gate");
-  CHECK(spec.working_directory == "/here/sub dir");
+  CHECK(spec.programs[0].working_directory == "/here/sub dir");
   CHECK(spec_of({"-x", "-np", "t"}).exports == Words{"-np"});
 }
 
@@ -217,4 +217,65 @@ TEST_CASE("--help and --version are texts") {
     CHECK(text.find(word) != std::string::npos);
   }
   CHECK(std::get<PrintCommand>(parse({"--version"})).text.find("hvrun 0.") == 0);
+}
+
+TEST_CASE("several programs are one job, each with its ranks, variables and directory") {
+  const JobSpec spec =
+      spec_of({"-np", "1",  "-x",  "ALL=1",     "--wdir", "/w", "serve", "-v", ":",   "-np",
+               "4",   "-x", "A=1", "--wdir=/v", "train",  "--", "x",     ":",  "-n2", "watch"});
+  REQUIRE(spec.programs.size() == 3);
+  CHECK(spec.ranks == 7);
+  CHECK(spec.programs[0].argv == Words{"serve", "-v"});
+  CHECK(spec.programs[0].ranks == 1);
+  CHECK(spec.programs[1].argv == Words{"train", "--", "x"});
+  CHECK(spec.programs[1].exports == Words{"A=1"});
+  CHECK(spec.programs[1].working_directory == "/v");
+  CHECK(spec.programs[2].ranks == 2);
+  CHECK(spec.programs[2].working_directory == "/w");
+  CHECK(spec.exports == Words{"ALL=1"});
+}
+
+TEST_CASE("behind -- a colon is an argument like any other") {
+  CHECK(spec_of({"--", "cut", ":", "b"}).programs.size() == 1);
+  const JobSpec spec = spec_of({"-np", "1", "a", ":", "-np", "1", "--", "b", ":", "c"});
+  REQUIRE(spec.programs.size() == 2);
+  CHECK(spec.programs[1].argv == Words{"b", ":", "c"});
+}
+
+TEST_CASE("what is missing of several programs is said") {
+  const std::vector<std::pair<Words, const char*>> cases{
+      {{"-np", "1", "a", ":", "b"}, "how many ranks run b"},
+      {{"a", ":", "-np", "1", "b"}, "how many ranks run a"},
+      {{"-np", "1", "a", ":"}, "no program stands behind ':'"},
+      {{"-np", "1", "a", ":", "-np", "2"}, "no program stands behind ':'"},
+      {{"-np", "1", "a", ":", ":", "b"}, "no program stands behind ':'"},
+      {{"-np", "1", "a", ":", "-H", "x", "b"}, "unknown option -H behind ':'"},
+      {{"-np", "1", "a", ":", "-np"}, "-np needs a value behind ':'"},
+      {{"-np", "1", "a", ":", "-np", "0", "b"}, "-np '0'"},
+      {{"-np", "1", "a", ":", "-np", "1", "-n2", "b"}, "-np is given twice"},
+      {{"-np", "1", "a", ":", "-np", "1", "--wdir", "", "b"}, "--wdir behind ':' has an empty"},
+      {{"-np", "1048576", "a", ":", "-np", "1", "b"}, "1048577 ranks in all"},
+      {{":", "-np", "1", "b"}, "no program to run"}};
+  for (const auto& [words, expected] : cases) {
+    CAPTURE(expected);
+    CHECK(error_of(words).find(expected) != std::string::npos);
+  }
+}
+
+TEST_CASE("options of placement and binding become a spec, and nonsense is an error") {
+  const JobSpec spec =
+      spec_of({"--map-by", "ppr:2:node", "--rank-by", "node", "--gpus-per-rank", "2",
+               "--oversubscribe", "--bind-to", "numa", "--nic-bind", "--report-bindings", "t"});
+  CHECK(spec.map_by.by == MapBy::kPerNode);
+  CHECK(spec.rank_by == RankBy::kNode);
+  CHECK(spec.bind_to == BindTo::kNuma);
+  CHECK(spec.oversubscribe);
+  CHECK(spec.nic_bind);
+  CHECK(spec.report_bindings);
+  CHECK(spec.sees_only_its_gpus);  // by itself where a rank has several
+  CHECK_FALSE(spec_of({"--gpus-per-rank", "2", "--gpu-bind=all", "t"}).sees_only_its_gpus);
+  CHECK(spec_of({"--gpu-bind", "visible", "t"}).sees_only_its_gpus);
+  CHECK(spec_of({"t"}).bind_to == BindTo::kByItself);
+  CHECK(error_of({"--bind-to", "socket", "t"}).find("--bind-to 'socket'") != std::string::npos);
+  CHECK(error_of({"--gpu-bind", "none", "t"}).find("--gpu-bind 'none'") != std::string::npos);
 }

@@ -17,10 +17,17 @@ namespace {
 
 using Facts = std::vector<std::optional<HostFacts>>;
 
+HostFacts host(int gpus, int usable_cores) {
+  HostFacts facts;
+  facts.gpus.resize(static_cast<std::size_t>(gpus));
+  facts.usable_cores = usable_cores;
+  return facts;
+}
+
 JobSpec spec_of(std::optional<int> ranks) {
   JobSpec spec;
   spec.ranks = ranks;
-  spec.program = {"train", "--epochs", "3"};
+  spec.programs = {{{"train", "--epochs", "3"}}};
   return spec;
 }
 
@@ -85,9 +92,8 @@ TEST_CASE("more ranks than slots on named hosts is an error with both numbers") 
 }
 
 TEST_CASE("slots that are not stated are the host's GPUs, else one") {
-  CHECK(picture(plan_for("a,b", std::nullopt, {HostFacts{2, 64}, HostFacts{0, 64}})) ==
-        "a0 a1 b0 ");
-  CHECK(plan_for("a", std::nullopt, {HostFacts{2, 64}}).ranks[1].gpus == std::vector{1});
+  CHECK(picture(plan_for("a,b", std::nullopt, {host(2, 64), host(0, 64)})) == "a0 a1 b0 ");
+  CHECK(plan_for("a", std::nullopt, {host(2, 64)}).ranks[1].gpus == std::vector{1});
 }
 
 TEST_CASE("without facts one slot is assumed, and the plan says so") {
@@ -99,9 +105,9 @@ TEST_CASE("without facts one slot is assumed, and the plan says so") {
 
 TEST_CASE("this machine has as many slots as GPUs or cores, and more ranks run with one warning") {
   const HostList here{{}, true};
-  const Facts facts{HostFacts{0, 2}};
+  const Facts facts{host(0, 2)};
   CHECK(make_plan(spec_of(std::nullopt), here, facts).ranks.size() == 2);
-  CHECK(make_plan(spec_of(std::nullopt), here, {HostFacts{8, 2}}).ranks.size() == 8);
+  CHECK(make_plan(spec_of(std::nullopt), here, {host(8, 2)}).ranks.size() == 8);
   CHECK(make_plan(spec_of(2), here, facts).warnings.empty());
   const LaunchPlan crowded = make_plan(spec_of(5), here, facts);
   CHECK(crowded.ranks.size() == 5);
@@ -119,7 +125,7 @@ TEST_CASE("hosts beyond what the ranks can need get no agent") {
 TEST_CASE("the plan as JSON has what scripts read, and unknowns are null") {
   const LaunchPlan plan = plan_for("a,b:2", 3);
   JobSpec spec = spec_of(3);
-  spec.program = {"train", "\xff"};
+  spec.programs = {{{"train", "\xff"}}};
   const auto json = nlohmann::json::parse(plan_as_json(spec, plan));
   REQUIRE(json["ranks"].size() == 3);
   CHECK(json["ranks"][2]["host"] == "b");
@@ -142,7 +148,7 @@ TEST_CASE("the plan as text names every rank once") {
 
 TEST_CASE("--map-by gpu gives each GPU a rank, or several GPUs, and leaves hosts without any out") {
   const HostList list = parse_host_expression("a:8,b:8,c:8");
-  const Facts facts{HostFacts{4, 64}, HostFacts{0, 64}, HostFacts{2, 64}};
+  const Facts facts{host(4, 64), host(0, 64), host(2, 64)};
   JobSpec spec = spec_of(std::nullopt);
   spec.map_by = {MapBy::kGpu};
   CHECK(picture(make_plan(spec, list, facts)) == "a0 a1 a2 a3 c0 c1 ");
@@ -162,7 +168,10 @@ TEST_CASE(
   HostList list = parse_host_expression("a,b");
   list.entries[0].gpus = {"3", "GPU-1"};
   list.entries[1].without_gpus = {0};
-  const Facts facts{HostFacts{4, 8, {"GPU-0", "GPU-1", "", ""}}, HostFacts{2, 8}};
+  HostFacts named = host(4, 8);
+  named.gpus[0].uuid = "GPU-0";
+  named.gpus[1].uuid = "GPU-1";
+  const Facts facts{named, host(2, 8)};
   const LaunchPlan plan = make_plan(spec_of(std::nullopt), list, facts);
   CHECK(picture(plan) == "a0 a1 b0 ");
   CHECK(plan.ranks[0].gpus == std::vector{3});
@@ -199,16 +208,51 @@ TEST_CASE("ranks that hosts take in turn keep their local and cross numbers by h
 TEST_CASE("a rankfile says where each rank is, which cores and GPUs it has") {
   const std::string file = "rank 1=b slot=0-1,4 gpus=1\nrank 0=+n1\nrank 2=a\n";
   const HostList list = add_rankfile(parse_host_expression("a:2,b:2"), file, "ranks");
-  const Facts facts{HostFacts{0, 8}, HostFacts{2, 8}};
+  const Facts facts{host(0, 8), host(2, 8)};
   const LaunchPlan plan = make_plan(spec_of(std::nullopt), list, facts);
   CHECK(picture(plan) == "b0 b1 a0 ");
   CHECK(plan.ranks[1].cores == std::vector{0, 1, 4});
   CHECK(plan.ranks[1].gpus == std::vector{1});
   CHECK(plan.ranks[0].gpus == std::vector{0});
-  CHECK(plan.ranks[0].identity.cross_rank == 1);
-  CHECK(plan.ranks[2].identity.cross_rank == 0);
+  CHECK(plan.ranks[0].host == 0);  // who has MASTER_PORT
+  CHECK(plan.ranks[0].identity.cross_rank == 0);
+  CHECK(plan.ranks[2].identity.cross_rank == 1);
   CHECK(make_plan(spec_of(2), list, facts).ranks.size() == 2);
   CHECK_THROWS_AS(make_plan(spec_of(4), list, facts), hv::Error);
   const HostList narrow = add_rankfile(parse_host_expression("a:2,b:1"), file, "ranks");
   CHECK_THROWS_AS(make_plan(spec_of(std::nullopt), narrow, facts), hv::Error);
+}
+
+TEST_CASE("of several programs the first ranks run the first one, and so on") {
+  JobSpec spec = spec_of(5);
+  spec.programs = {{{"serve"}, "/", 1}, {{"train"}, "/", 3}, {{"watch"}, "/", 1}};
+  const LaunchPlan plan = make_plan(spec, parse_host_expression("a:2,b:4"), Facts(2));
+  std::string programs;
+  for (const PlannedRank& rank : plan.ranks) programs += std::to_string(rank.program);
+  CHECK(programs == "01112");
+  const auto json = nlohmann::json::parse(plan_as_json(spec, plan));
+  CHECK(json["programs"][1] == nlohmann::json{"train"});
+  CHECK(json["ranks"][4]["program"] == 2);
+  CHECK(plan_as_text(spec, plan).find("5 ranks on 2 hosts") == 0);
+  CHECK(plan_as_text(spec, plan).find("ranks 1-3 run: train") != std::string::npos);
+}
+
+TEST_CASE("so many ranks a host are the most, on this machine, too") {
+  JobSpec spec = spec_of(2);
+  spec.map_by = {MapBy::kPerNode, 1};
+  CHECK_THROWS_AS(make_plan(spec, {{}, true}, {host(0, 2)}), hv::Error);
+  spec.ranks.reset();
+  CHECK(make_plan(spec, {{}, true}, {host(0, 2)}).ranks.size() == 1);
+  spec.ranks = 3;
+  spec.oversubscribe = true;
+  CHECK_THROWS_AS(make_plan(spec, parse_host_expression("a:2,b:2"), Facts(2)), hv::Error);
+}
+
+TEST_CASE("--map-by gpu puts nobody on a host without GPUs, oversubscribed or not") {
+  JobSpec spec = spec_of(6);
+  spec.map_by = {MapBy::kGpu};
+  spec.oversubscribe = true;
+  const Facts facts{host(2, 8), host(0, 8)};
+  CHECK(picture(make_plan(spec, parse_host_expression("a,b"), facts)) == "a0 a1 a2 a3 a4 a5 ");
+  CHECK_THROWS_AS(make_plan(spec, {{}, true}, {host(0, 8)}), hv::Error);
 }

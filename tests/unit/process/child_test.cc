@@ -295,3 +295,19 @@ TEST_CASE("a failed start leaves no child, and none leaves a descriptor or a blo
   REQUIRE(::pthread_sigmask(SIG_SETMASK, nullptr, &blocked) == 0);
   for (const int number : {SIGTERM, SIGINT, SIGCHLD}) CHECK_FALSE(::sigismember(&blocked, number));
 }
+
+TEST_CASE("a child runs on the cores that it is given, and cores that are not there are an error") {
+  const hv::CoreMask own = hv::own_cores();
+  std::uint32_t last = 0;
+  for (std::uint32_t core = 0; core < own.size() * 64; ++core)
+    if ((own[core / 64] >> core % 64 & 1) != 0) last = core;
+  hv::ChildOptions options;
+  options.cores = hv::mask_of({last});
+  const Outcome outcome = run(shell("grep Cpus_allowed_list /proc/self/status"), options);
+  CHECK(outcome.output == "Cpus_allowed_list:\t" + std::to_string(last) + "\n");
+  options.cores = hv::mask_of({65535});
+  const Outcome failed = run(shell("true"), options);
+  CHECK(failed.spawned.pid == -1);
+  CHECK(failed.spawned.error == EINVAL);
+  CHECK(failed.spawned.doing == "bind /bin/sh to its cores");
+}

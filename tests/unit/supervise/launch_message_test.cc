@@ -91,3 +91,33 @@ TEST_CASE("what hvrun's own environment says of the devices' order counts only w
   CHECK(device_orders(job.message(common_environment(spec, own))).back() ==
         "CUDA_DEVICE_ORDER=FASTEST_FIRST");
 }
+
+TEST_CASE("ranks get their program, their cores, and what placement says unless the user says so") {
+  JobSpec spec;
+  spec.programs = {{{"serve"}, "/s", 1, {}}, {{"train"}, "/t", 1, {"C=3"}}};
+  spec.exports = {"A=1"};
+  SetUpJob job(2, spec);
+  PlannedRank& rank = job.job.plan.ranks[1];
+  rank.program = 1;
+  rank.cores = {2, 3};
+  rank.variables = {{"A", "0"}, {"B", "0"}, {"C", "0"}, {"D", "0"}};
+  hv::Environment own;
+  own.set("B", "2");
+  const wire::Launch launch = job.message(common_environment(spec, own));
+  REQUIRE(launch.programs.size() == 2);
+  CHECK(launch.programs[1].argv == std::vector<std::string>{"train"});
+  CHECK(launch.programs[1].directory == "/t");
+  CHECK(launch.programs[1].environment == std::vector<std::string>{"C=3"});
+  CHECK(launch.ranks[0].program == 0);
+  CHECK(launch.ranks[0].cores.empty());
+  CHECK(launch.ranks[1].program == 1);
+  CHECK(launch.ranks[1].cores == std::vector<std::uint32_t>{2, 3});
+  const auto has = [&](const std::string& name) {
+    return std::any_of(launch.ranks[1].environment.begin(), launch.ranks[1].environment.end(),
+                       [&name](const auto& entry) { return entry.first == name; });
+  };
+  CHECK_FALSE(has("A"));
+  CHECK_FALSE(has("B"));
+  CHECK_FALSE(has("C"));
+  CHECK(has("D"));
+}

@@ -36,8 +36,7 @@ inline std::string content_of(const UniqueFd& fd) {
 
 inline Outcome supervise(std::map<std::string, FakeAgent*> agents, const std::string& hosts,
                          JobSpec spec = {}, const UniqueFd* both = nullptr) {
-  spec.program = {"train"};
-  spec.working_directory = "/";
+  spec.programs = {{{"train"}, "/"}};
   const UniqueFd out = scratch_file(), err = scratch_file();
   OutputOptions output;
   output.stdout_fd = out.get();

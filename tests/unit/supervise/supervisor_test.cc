@@ -442,7 +442,7 @@ TEST_CASE("output that cannot be written never ends in exit code 0, however late
     output.stdout_fd = full.get();
     output.stderr_fd = err.get();
     JobSpec spec;
-    spec.program = {"train"};
+    spec.programs = {{{"train"}}};
     const hv::Environment environment;
     std::map<std::string, FakeAgent*> agents{{"a", &a}};
     const int code = supervise_job(spec, parse_host_expression("a:1"), environment,

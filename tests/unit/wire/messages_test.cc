@@ -50,11 +50,15 @@ Sample sample(const Message& message, const std::string& expected) {
 std::vector<Sample> samples_of_starting() {
   hv::JobKey key{};
   for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<unsigned char>(i + 1);
-  const Facts facts{"node1",      "x86_64",  8, {{"0000:3b:00.0", "H200", "GPU-1", 2}},
-                    {"10.0.0.1"}, 1ull << 40};
-  const std::string facts_bytes = text("node1") + text("x86_64") + u32(8) + u32(1) +
-                                  text("0000:3b:00.0") + text("H200") + text("GPU-1") + u32(2) +
-                                  u32(1) + text("10.0.0.1") + u64(1ull << 40);
+  const Facts facts{
+      "node1",      "x86_64",   8,          {{"0000:3b:00.0", "H200", "GPU-1", 2, -1, "p"}},
+      {"10.0.0.1"}, 1ull << 40, {{1, {3}}}, {{"mlx5_0", 0, "q", {1}}},
+      true,         "0,1"};
+  const std::string facts_bytes =
+      text("node1") + text("x86_64") + u32(8) + u32(1) + text("0000:3b:00.0") + text("H200") +
+      text("GPU-1") + u32(2) + u32(~0u) + text("p") + u32(1) + text("10.0.0.1") + u64(1ull << 40) +
+      u32(1) + u32(1) + u32(1) + u32(3) + u32(1) + text("mlx5_0") + u32(0) + text("q") + u32(1) +
+      u32(1) + u8(1) + text("0,1");
   return {
       sample(Hello{1, "build", 12, -2, facts},
              u32(1) + text("build") + u32(12) + u64(-2ull) + facts_bytes),
@@ -69,18 +73,18 @@ std::vector<Sample> samples_of_starting() {
       sample(ProbeReply{{{1, {"10.0.0.1"}, ""}, {2, {}, "refused"}}},
              u32(2) + u32(1) + u32(1) + text("10.0.0.1") + text("") + u32(2) + u32(0) +
                  text("refused")),
-      sample(Launch{{"a", "\xff\n"},
-                    "/d",
+      sample(Launch{{{{"a", "\xff\n"}, "/d", {"B=2"}}},
                     {"A=1"},
                     {"SSH_*"},
-                    {{7, {{"RANK", "7"}}, StdinMode::kForwarded}},
+                    {{7, {{"RANK", "7"}}, StdinMode::kForwarded, 1, {3}}},
                     true,
                     132,
                     43,
                     65536},
-             u32(2) + text("a") + text("\xff\n") + text("/d") + u32(1) + text("A=1") + u32(1) +
-                 text("SSH_*") + u32(1) + u32(7) + u32(1) + text("RANK") + text("7") + u8(1) +
-                 u8(1) + u32(132) + u32(43) + u32(65536)),
+             u32(1) + u32(2) + text("a") + text("\xff\n") + text("/d") + u32(1) + text("B=2") +
+                 u32(1) + text("A=1") + u32(1) + text("SSH_*") + u32(1) + u32(7) + u32(1) +
+                 text("RANK") + text("7") + u8(1) + u32(1) + u32(1) + u32(3) + u8(1) + u32(132) +
+                 u32(43) + u32(65536)),
       sample(Ready{}, ""),
       sample(Problem{"what", "hint"}, text("what") + text("hint")),
       sample(Go{}, ""),
