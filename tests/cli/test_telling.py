@@ -12,7 +12,9 @@ from launching import run, start, two_hosts
 
 PHASES = ["agents answer", "hosts are set up", "addresses are chosen", "ranks run", "ended"]
 GROUPS = {
-    "Ranks and hosts": ["--np", "--hosts", "--hostfile"],
+    "Ranks and hosts": ["--np", "--hosts", "--hostfile", "--hostfile-format", "--include", "--exclude"],
+    "Placement": ["--map-by", "--rank-by", "--npernode", "--gpus-per-rank", "--rankfile", "--oversubscribe"],
+    "Binding": ["--bind-to", "--gpu-bind", "--nic-bind", "--report-bindings"],
     "Reaching hosts": ["--ssh-port", "--ssh-identity-file", "--ssh-user", "--ssh-accept-new", "--rsh", "--start-timeout"],
     "What ranks are born with": ["-x", "--clean-env", "--wdir", "--master-port", "--no-hold-port"],
     "Output and input": ["--no-label", "--timestamp", "--output-dir", "--stdin", "--pty"],
