@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/cli/option_groups.h"
+
+#include <algorithm>
+
+#include "launcher/cli/knobs.h"
+#include "src/base/check.h"
+
+namespace hv::launcher {
+namespace {
+
+// The knob's value is what holds where the option is not given.
+std::string with_default(const std::string& text, std::string_view knob) {
+  const std::vector<Knob>& table = launcher_knobs();
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [knob](const Knob& each) { return each.name == knob; });
+  HV_CHECK(found != table.end(), "a knob of that name");
+  return text + " (default: " + found->default_text + ")";
+}
+
+void add_host_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "Ranks and hosts";
+  app.add_option("-n,--np,--num-proc", raw.np,
+                 "number of ranks; also -np N (default: one per slot)")
+      ->group(group)
+      ->type_name("N");
+  app.add_option("-H,--hosts", raw.hosts.hosts, "hosts and slots: a:2,n[01-16]:4; or a hostfile")
+      ->group(group)
+      ->type_name("LIST");
+  app.add_option("--hostfile", raw.hosts.hostfile, "file with a line per host: name slots=N")
+      ->group(group)
+      ->type_name("FILE");
+  app.add_option("--hostfile-format", raw.hosts.hostfile_format,
+                 "allow only lines as of openmpi, mpich, pbs, lsf, sge or slurm (default: any)")
+      ->group(group)
+      ->type_name("WORD");
+  app.add_option("--include", raw.hosts.include,
+                 "only these of the hosts, and of their slots: a:0,2@b")
+      ->group(group)
+      ->type_name("LIST");
+  app.add_option("--exclude", raw.hosts.exclude, "all but these")->group(group)->type_name("LIST");
+}
+
+void add_mapping_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "Placement";
+  app.add_option("--map-by", raw.map_by, "slot, node, gpu, numa or ppr:N:node (default: slot)")
+      ->group(group)
+      ->type_name("RULE");
+  app.add_option("--rank-by", raw.rank_by, "number ranks by slot or node (default: as mapped)")
+      ->group(group)
+      ->type_name("RULE");
+  app.add_option("--npernode", raw.npernode, "so many ranks on each host: ppr:N:node")
+      ->group(group)
+      ->type_name("N");
+  app.add_option("--gpus-per-rank", raw.gpus_per_rank, "GPUs of each rank (default: 1)")
+      ->group(group)
+      ->type_name("N");
+  app.add_option("--rankfile", raw.hosts.rankfile,
+                 "file with a line per rank: rank 0=node1 slot=0-3")
+      ->group(group)
+      ->type_name("FILE");
+  app.add_flag("--oversubscribe", raw.oversubscribe, "more ranks than slots may share a host")
+      ->group(group);
+}
+
+void add_binding_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "Binding";
+  app.add_option("--bind-to", raw.bind_to,
+                 "cores of a rank: none, core, numa or gpu (default: near its GPU, else a share)")
+      ->group(group)
+      ->type_name("WHAT");
+  app.add_option("--gpu-bind", raw.gpu_bind,
+                 "a rank sees all of the job's GPUs, or its own: visible")
+      ->group(group)
+      ->type_name("all|visible");
+  app.add_flag("--nic-bind", raw.nic_bind, "NCCL and UCX use the RDMA adapters near a rank's GPU")
+      ->group(group);
+  app.add_flag("--report-bindings", raw.report_bindings, "say which cores and GPUs each rank has")
+      ->group(group);
+}
+
+void add_ssh_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "Reaching hosts";
+  app.add_option("-p,--ssh-port", raw.ssh_port, "port of the hosts' sshd")
+      ->group(group)
+      ->type_name("PORT");
+  app.add_option("-i,--ssh-identity-file", raw.ssh_identity_file, "private key to log in with")
+      ->group(group)
+      ->type_name("FILE");
+  app.add_option("-l,--ssh-user", raw.ssh_user, "user to log in as")
+      ->group(group)
+      ->type_name("USER");
+  app.add_flag("--ssh-accept-new", raw.ssh_accept_new,
+               "accept and remember keys of hosts never seen before")
+      ->group(group);
+  app.add_option("--rsh", raw.remote_shell,
+                 "reach hosts by 'CMD host command' instead, such as 'ssh -J gate'")
+      ->group(group)
+      ->type_name("CMD");
+  app.add_option("--start-timeout", raw.start_timeout,
+                 with_default("seconds a host has to answer", "HVRUN_START_TIMEOUT"))
+      ->group(group)
+      ->type_name("SECONDS");
+}
+
+void add_environment_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "What ranks are born with";
+  app.add_option("-x", raw.exports,
+                 "variable for the ranks: NAME, NAME=VALUE or 'PREFIX_*'; repeatable")
+      ->group(group)
+      ->type_name("NAME[=VALUE]")
+      ->expected(1)
+      ->take_all();
+  app.add_flag("--clean-env", raw.clean_environment,
+               "ranks get the host's login variables and -x only")
+      ->group(group);
+  app.add_option("--wdir", raw.working_directory,
+                 "working directory of the ranks (default: this one)")
+      ->group(group)
+      ->type_name("DIR");
+  app.add_option("--master-port", raw.master_port, "MASTER_PORT (default: a free one)")
+      ->group(group)
+      ->type_name("PORT");
+  app.add_flag("--no-hold-port", raw.no_hold_port,
+               "do not reserve MASTER_PORT, for programs that bind it without SO_REUSEADDR")
+      ->group(group);
+}
+
+void add_output_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "Output and input";
+  app.add_flag("--no-label", raw.no_label, "no [rank] before each line")->group(group);
+  app.add_flag("--timestamp", raw.timestamp, "time at the source before each line")->group(group);
+  app.add_option("--output-dir", raw.output_directory, "also write DIR/rank.N/stdout and stderr")
+      ->group(group)
+      ->type_name("DIR");
+  app.add_flag("--stdin", raw.forward_stdin, "hand standard input to rank 0 (else /dev/null)")
+      ->group(group);
+  app.add_flag("--pty", raw.pty, "each rank gets a terminal; both its streams arrive as stdout")
+      ->group(group);
+}
+
+void add_ending_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "Ending";
+  app.add_option("--grace", raw.grace,
+                 with_default("seconds between SIGTERM and SIGKILL", "HVRUN_GRACE"))
+      ->group(group)
+      ->type_name("SECONDS");
+  app.add_option(
+         "--lost-after", raw.lost_after,
+         with_default("seconds of silence after which a host counts as lost", "HVRUN_LOST_AFTER"))
+      ->group(group)
+      ->type_name("SECONDS");
+  app.add_option("--timeout", raw.timeout, "seconds the job may run (default: no limit)")
+      ->group(group)
+      ->type_name("SECONDS");
+}
+
+void add_telling_options(CLI::App& app, RawOptions& raw) {
+  const char* group = "Asking and telling";
+  app.add_option("--dry-run", raw.dry_run, "print the plan, connect to nothing")
+      ->group(group)
+      ->type_name("=offline")
+      ->expected(0, 1);
+  app.add_option("--format", raw.format, "of the plan: text or json")
+      ->group(group)
+      ->type_name("text|json");
+  app.add_flag("-v,--verbose", raw.verbose, "each phase with its time")->group(group);
+  app.add_option("--summary", raw.summary_file, "write the end of the job as JSON")
+      ->group(group)
+      ->type_name("FILE");
+  app.add_flag("--version", raw.version, "print hvrun's version")->group(group);
+  app.add_flag("-h,--help", raw.help, "print this help")->group(group);
+}
+
+}  // namespace
+
+void add_options(CLI::App& app, RawOptions& raw) {
+  app.set_help_flag();  // ours, so that the program's own --help is never taken
+  add_host_options(app, raw);
+  add_mapping_options(app, raw);
+  add_binding_options(app, raw);
+  add_ssh_options(app, raw);
+  add_environment_options(app, raw);
+  add_output_options(app, raw);
+  add_ending_options(app, raw);
+  add_telling_options(app, raw);
+}
+
+}  // namespace hv::launcher
