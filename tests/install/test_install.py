@@ -67,7 +67,7 @@ def check_two_ranks(prefix, program, folder):
 
 def test_everything_lies_where_it_belongs(prefix):
     for path in ["bin/hvrun", "bin/hvrun-agent", "include/hvrun/hvrun.h", "share/man/man1/hvrun.1",
-                 "share/man/man3/hvrun.3", "share/man/man7/hvrun-env.7", "share/doc/hvrun/LICENSE"]:
+                 "share/man/man3/hvrun.3", "share/man/man5/hvrun-hostfile.5", "share/man/man7/hvrun-env.7", "share/doc/hvrun/LICENSE"]:
         assert (prefix / path).is_file(), path
     for name in ["libhvrun.so", "hvrun.pc", "hvrun-config.cmake"]:
         assert found(prefix, name).exists()
