@@ -12,8 +12,8 @@ namespace hv::launcher {
 // A table: rank, host, local rank, cross rank, GPU.
 std::string plan_as_text(const JobSpec& spec, const LaunchPlan& plan);
 
-// One object: version, program, hosts, ranks. Fields that only the hosts can tell are null. No
-// secret is in it.
+// One object: version, program, hosts, ranks. Numbers that only the hosts can tell are null, lists
+// empty. No secret is in it.
 std::string plan_as_json(const JobSpec& spec, const LaunchPlan& plan);
 
 }  // namespace hv::launcher

@@ -12,6 +12,7 @@
 #include "launcher/facts/cores.h"
 #include "launcher/facts/gpus.h"
 #include "launcher/facts/memory.h"
+#include "launcher/facts/topology.h"
 #include "src/base/text.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -25,14 +26,18 @@ struct Slot {
   const char* path;
 };
 // The group of "cgroup" as the corpus has it, in v2 and in v1.
-constexpr Slot kFiles[] = {{"cgroup", "proc/self/cgroup"},
-                           {"mounts", "proc/self/mounts"},
-                           {"meminfo", "proc/meminfo"},
-                           {"cpu.max", "sys/fs/cgroup/job/cpu.max"},
-                           {"memory.max", "sys/fs/cgroup/job/memory.max"},
-                           {"quota", "sys/fs/cgroup/cpu/cpu.cfs_quota_us"},
-                           {"period", "sys/fs/cgroup/cpu/cpu.cfs_period_us"},
-                           {"gpu", "proc/driver/nvidia/gpus/0000:3b:00.0/information"}};
+constexpr Slot kFiles[] = {
+    {"cgroup", "proc/self/cgroup"},
+    {"mounts", "proc/self/mounts"},
+    {"meminfo", "proc/meminfo"},
+    {"cpu.max", "sys/fs/cgroup/job/cpu.max"},
+    {"memory.max", "sys/fs/cgroup/job/memory.max"},
+    {"quota", "sys/fs/cgroup/cpu/cpu.cfs_quota_us"},
+    {"period", "sys/fs/cgroup/cpu/cpu.cfs_period_us"},
+    {"gpu", "proc/driver/nvidia/gpus/0000:3b:00.0/information"},
+    {"node", "sys/devices/system/node/node1/cpulist"},
+    {"siblings", "sys/devices/system/cpu/cpu0/topology/thread_siblings_list"},
+    {"port", "sys/class/infiniband/mlx5_0/ports/1/state"}};
 
 // A folder of made-up files, and this process in it.
 class Host {
@@ -95,6 +100,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const std::string& folder : own_cgroup_folders(root, controller))
       HV_CHECK(folder.compare(0, root.size(), root) == 0, "below the root");
   HV_CHECK(read_gpus(root).size() <= 1, "no more than there are");
+  std::size_t threads = 0;
+  for (const wire::Core& core : read_cores({0xff, 1}, root)) {
+    HV_CHECK(!core.threads.empty(), "a thread at least");
+    threads += core.threads.size();
+  }
+  HV_CHECK(threads == 9, "every usable thread once");
+  HV_CHECK(read_rdma(root).size() <= 1, "no more than there are");
+  const auto cores_named = parse_core_list(text);
+  HV_CHECK(!cores_named || cores_named->size() <= 2 * 65536, "no more than there may be");
   const auto limit = parse_cpu_max(text);
   HV_CHECK(!limit || *limit > 0, "a limit is above nothing");
   (void)parse_gpu("0000:3b:00.0", text);
