@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "launcher/facts/read_file.h"
+#include "src/base/core_mask.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -15,7 +16,6 @@ namespace {
 
 // As execvp where PATH is not set.
 constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
-constexpr std::uint32_t kMostCores = 65536;
 constexpr std::size_t kFirstLine = 256;  // what the kernel reads of a script
 
 bool matches(const std::string& name, const std::string& pattern) {

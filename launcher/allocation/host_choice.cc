@@ -41,10 +41,9 @@ std::vector<int> slots_at(const Place& place, std::size_t begin, std::size_t end
   std::vector<int> slots;
   const int known = entry.gpus.empty() ? entry.slots.value_or(kMostSlotsPerHost)
                                        : static_cast<int>(entry.gpus.size());
-  for (std::size_t at = begin; at <= end;) {
-    const std::size_t comma = std::min(place.text.substr(0, end).find(',', at), end);
-    const std::string word = "'" + printable(place.text.substr(at, comma - at)) + "'";
-    const auto slot = parse_integer(place.text.substr(at, comma - at));
+  for_each_piece(place.text, ',', begin, end, [&](std::size_t at, std::size_t to) {
+    const std::string word = "'" + printable(place.text.substr(at, to - at)) + "'";
+    const auto slot = parse_integer(place.text.substr(at, to - at));
     if (!slot || *slot < 0 || *slot >= kMostSlotsPerHost)
       mistake(place, at, word + " is no slot", kChoiceForm);
     if (*slot >= known)
@@ -53,8 +52,7 @@ std::vector<int> slots_at(const Place& place, std::size_t begin, std::size_t end
     if (std::find(slots.begin(), slots.end(), *slot) != slots.end())
       mistake(place, at, "slot " + word + " is named twice", kChoiceForm);
     slots.push_back(static_cast<int>(*slot));
-    at = comma + 1;
-  }
+  });
   return slots;
 }
 
@@ -62,9 +60,8 @@ std::vector<Choice> parse_choices(const Place& place, const HostList& from) {
   std::vector<Choice> choices;
   const HostIndex index(from);
   std::set<const HostEntry*> seen;
-  for (std::size_t begin = 0; begin <= place.text.size();) {
-    const std::size_t end = std::min(place.text.find('@', begin), place.text.size());
-    const std::size_t colon = std::min(place.text.find(':', begin), end);
+  const auto add = [&](std::size_t begin, std::size_t end) {
+    const std::size_t colon = std::min(place.text.substr(0, end).find(':', begin), end);
     const std::string name(place.text.substr(begin, colon - begin));
     const HostEntry* const entry = index.find("", name);
     if (name.empty()) mistake(place, begin, "a host name is missing", kChoiceForm);
@@ -75,8 +72,8 @@ std::vector<Choice> parse_choices(const Place& place, const HostList& from) {
       mistake(place, begin, "host '" + name + "' is named twice", kChoiceForm);
     choices.emplace_back(entry, std::vector<int>());
     if (colon < end) choices.back().second = slots_at(place, colon + 1, end, *entry);
-    begin = end + 1;
-  }
+  };
+  for_each_piece(place.text, '@', 0, place.text.size(), add);
   return choices;
 }
 

@@ -70,7 +70,6 @@ std::vector<std::string> names_at(const Place& place, std::size_t begin, std::si
   const std::string_view address = text.substr(1, text.size() - 2);
   if (address.size() > kMostNameBytes)
     mistake(place, begin, "this address has more than 253 bytes", kHostForm);
-  if (most == 0) mistake(place, begin, "this is one host too many", "fewer hosts");
   check_characters(place, begin + 1, address, true);
   return {std::string(address)};
 }
@@ -199,9 +198,8 @@ int parse_slots(const Place& place, std::size_t begin, std::size_t end) {
 
 std::vector<std::string> parse_gpus(const Place& place, std::size_t begin, std::size_t end) {
   std::vector<std::string> gpus;
-  for (std::size_t at = begin; at <= end;) {
-    const std::size_t comma = std::min(place.text.substr(0, end).find(',', at), end);
-    const std::string_view text = place.text.substr(at, comma - at);
+  for_each_piece(place.text, ',', begin, end, [&](std::size_t at, std::size_t to) {
+    const std::string_view text = place.text.substr(at, to - at);
     const auto index = parse_integer(text);
     const std::string_view kind = text.substr(0, 4);
     const bool is_uuid =
@@ -214,8 +212,7 @@ std::vector<std::string> parse_gpus(const Place& place, std::size_t begin, std::
     if (gpus.size() == kMostGpus)
       mistake(place, at, "this is one GPU too many", "at most " + std::to_string(kMostGpus));
     gpus.emplace_back(text);
-    at = comma + 1;
-  }
+  });
   return gpus;
 }
 

@@ -79,11 +79,9 @@ Item item_at(const Place& place, std::size_t begin, std::size_t end) {
 // begin: behind the opening bracket; end: the closing one.
 Part bracket_at(const Place& place, std::size_t begin, std::size_t end) {
   Part part;
-  for (std::size_t at = begin; at <= end;) {
-    const std::size_t comma = std::min(place.text.substr(0, end).find(',', at), end);
-    part.push_back(item_at(place, at, comma));
-    at = comma + 1;
-  }
+  for_each_piece(place.text, ',', begin, end, [&](std::size_t from, std::size_t to) {
+    part.push_back(item_at(place, from, to));
+  });
   return part;
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "launcher/allocation/host_words.h"
+#include "src/base/core_mask.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
@@ -13,7 +14,6 @@ namespace hv::launcher {
 namespace {
 
 constexpr const char* kRankForm = "a line like 'rank 0=node1 slot=0-3'";
-constexpr int kMostCores = 65536;                 // the number of one
 constexpr std::size_t kMostNamedCores = 1 << 22;  // in a file
 
 // A line understood, its host not yet looked up.
@@ -28,7 +28,7 @@ struct RankLine {
 int core_at(const Place& place, std::size_t begin, std::size_t end) {
   const std::string_view text = place.text.substr(begin, end - begin);
   const auto core = parse_integer(text);
-  if (!core || *core < 0 || *core >= kMostCores)
+  if (!core || *core < 0 || *core >= static_cast<std::int64_t>(kMostCores))
     mistake(place, begin, "'" + printable(text) + "' is no core",
             "cores as the system numbers them, such as slot=0-3,7, and no socket:core");
   return static_cast<int>(*core);
@@ -36,19 +36,16 @@ int core_at(const Place& place, std::size_t begin, std::size_t end) {
 
 // "0-3,7".
 std::vector<int> cores_at(const Place& place, std::size_t begin, std::size_t end) {
-  const std::string_view text = place.text.substr(0, end);
   std::set<int> cores;
-  for (std::size_t at = begin; at <= end;) {
-    const std::size_t comma = std::min(text.find(',', at), end);
-    const std::size_t dash = std::min(text.substr(0, comma).find('-', at), comma);
+  for_each_piece(place.text, ',', begin, end, [&](std::size_t at, std::size_t to) {
+    const std::size_t dash = std::min(place.text.substr(0, to).find('-', at), to);
     const int first = core_at(place, at, dash);
-    const int last = dash < comma ? core_at(place, dash + 1, comma) : first;
+    const int last = dash < to ? core_at(place, dash + 1, to) : first;
     if (last < first) mistake(place, at, "this range ends before it begins", "slot=0-3");
     for (int core = first; core <= last; ++core)
       if (!cores.insert(core).second)
         mistake(place, at, "core " + std::to_string(core) + " is named twice", "each core once");
-    at = comma + 1;
-  }
+  });
   return {cores.begin(), cores.end()};
 }
 

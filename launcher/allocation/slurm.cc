@@ -15,9 +15,8 @@ namespace {
 std::vector<int> tasks_by_node(const Place& place, std::size_t nodes) {
   std::vector<int> tasks;
   const std::string form = "numbers with repetitions, such as 4(x3),2";
-  for (std::size_t begin = 0; begin <= place.text.size();) {
-    const std::size_t end = std::min(place.text.find(',', begin), place.text.size());
-    const std::size_t open = std::min(place.text.find("(x", begin), end);
+  for_each_piece(place.text, ',', 0, place.text.size(), [&](std::size_t begin, std::size_t end) {
+    const std::size_t open = std::min(place.text.substr(0, end).find("(x", begin), end);
     std::int64_t times = 1;
     if (open < end) {
       const bool is_closed = place.text[end - 1] == ')';
@@ -30,8 +29,7 @@ std::vector<int> tasks_by_node(const Place& place, std::size_t nodes) {
     if (tasks.size() + static_cast<std::size_t>(times) > nodes)
       mistake(place, begin, "there are more numbers than nodes", form);
     tasks.insert(tasks.end(), static_cast<std::size_t>(times), each);
-    begin = end + 1;
-  }
+  });
   if (tasks.size() != nodes)
     mistake(place, 0,
             "there are numbers for " + std::to_string(tasks.size()) + " of " +

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -21,5 +22,18 @@ struct Place {
 // and what was expected. column: of a byte of the text, from 0.
 [[noreturn]] void mistake(const Place& place, std::size_t column, const std::string& what,
                           const std::string& expected);
+
+// visit(begin, end) for each piece into which the separator cuts bytes [begin, end) of a text, in
+// order; an empty piece is one, too.
+template <class Visit>
+void for_each_piece(std::string_view text, char separator, std::size_t begin, std::size_t end,
+                    const Visit& visit) {
+  text = text.substr(0, end);
+  while (begin <= end) {
+    const std::size_t piece_end = std::min(text.find(separator, begin), end);
+    visit(begin, piece_end);
+    begin = piece_end + 1;
+  }
+}
 
 }  // namespace hv::launcher

@@ -14,7 +14,8 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::int64_t kMostCores = 65536;
+// Each has a core.
+constexpr std::int64_t kMostNodes = kMostCores;
 
 std::string trimmed(const std::string& path) {
   return std::string(trim(read_file(path, 1 << 16).value_or("")));
@@ -30,7 +31,7 @@ std::map<std::uint32_t, std::uint32_t> nodes_of_cores(const std::string& root) {
   const std::string folder = root + "/sys/devices/system/node";
   for (const std::string& name : names_in(folder)) {
     const auto node = name.rfind("node", 0) == 0 ? parse_integer(name.substr(4)) : std::nullopt;
-    if (!node || *node < 0 || *node >= kMostCores) continue;
+    if (!node || *node < 0 || *node >= kMostNodes) continue;
     const auto cores = parse_core_list(trimmed(folder + "/" + name + "/cpulist"));
     if (!cores) continue;
     for (const std::uint32_t core : *cores) nodes[core] = static_cast<std::uint32_t>(*node);
@@ -68,7 +69,8 @@ std::optional<std::vector<std::uint32_t>> parse_core_list(const std::string& tex
     const std::size_t dash = part.find('-');
     const auto first = parse_integer(part.substr(0, dash));
     const auto last = dash == std::string::npos ? first : parse_integer(part.substr(dash + 1));
-    if (!first || !last || *first < 0 || *last < *first || *last >= kMostCores) return std::nullopt;
+    if (!first || !last || *first < 0 || *last < *first || *last >= std::int64_t{kMostCores})
+      return std::nullopt;
     for (std::int64_t core = *first; core <= *last; ++core)
       cores.push_back(static_cast<std::uint32_t>(core));
     if (cores.size() > kMostCores) return std::nullopt;  // the same ones again and again
@@ -97,7 +99,7 @@ std::vector<wire::Core> read_cores(const CoreMask& usable, const std::string& ro
 PciPlace pci_place(const std::string& folder) {
   PciPlace place;
   const auto node = parse_integer(trimmed(folder + "/numa_node"));
-  if (node && *node >= 0 && *node < kMostCores) place.node = static_cast<std::int32_t>(*node);
+  if (node && *node >= 0 && *node < kMostNodes) place.node = static_cast<std::int32_t>(*node);
   const std::unique_ptr<char, decltype(&::free)> real(::realpath(folder.c_str(), nullptr), ::free);
   if (!real) return place;
   const std::string path = real.get();

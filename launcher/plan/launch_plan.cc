@@ -151,6 +151,16 @@ std::vector<int> places_by_file(const JobSpec& spec, const HostList& list,
   return host_of_rank;
 }
 
+// The host of each rank, as an index into hosts.
+std::vector<int> hosts_of_ranks(const JobSpec& spec, const HostList& list,
+                                const std::vector<PlannedHost>& hosts,
+                                std::vector<std::string>* warnings) {
+  if (!list.rank_places.empty()) return places_by_file(spec, list, hosts);
+  const int ranks = count_ranks(spec, list, hosts, warnings);
+  const bool may_share = spec.oversubscribe || list.this_machine;
+  return place_ranks(spec.map_by, spec.rank_by, rooms_of(list, hosts), ranks, may_share);
+}
+
 // Those hosts that have ranks, in the order of their first one, and the ranks.
 void fill_plan(const std::vector<PlannedHost>& hosts, const std::vector<int>& host_of_rank,
                LaunchPlan* plan) {
@@ -228,15 +238,7 @@ LaunchPlan make_plan(const JobSpec& spec, const HostList& list,
                      const std::vector<std::optional<HostFacts>>& facts) {
   LaunchPlan plan;
   const std::vector<PlannedHost> hosts = hosts_with_slots(spec, list, facts);
-  if (list.rank_places.empty()) {
-    const int ranks = count_ranks(spec, list, hosts, &plan.warnings);
-    const bool may_share = spec.oversubscribe || list.this_machine;
-    fill_plan(hosts,
-              place_ranks(spec.map_by, spec.rank_by, rooms_of(list, hosts), ranks, may_share),
-              &plan);
-  } else {
-    fill_plan(hosts, places_by_file(spec, list, hosts), &plan);
-  }
+  fill_plan(hosts, hosts_of_ranks(spec, list, hosts, &plan.warnings), &plan);
   number_across_hosts(&plan);
   assign_programs(spec, &plan);
   assign_resources(spec, list, facts, &plan);
@@ -248,7 +250,9 @@ void check_stated_slots(const JobSpec& spec, const HostList& list) {
       std::all_of(list.entries.begin(), list.entries.end(),
                   [](const HostEntry& entry) { return entry.slots.has_value(); });
   if (list.this_machine || !are_all_stated || spec.map_by.by == MapBy::kGpu) return;
-  (void)make_plan(spec, list, std::vector<std::optional<HostFacts>>(list.entries.size()));
+  const std::vector<std::optional<HostFacts>> unknown(list.entries.size());
+  std::vector<std::string> warnings;
+  (void)hosts_of_ranks(spec, list, hosts_with_slots(spec, list, unknown), &warnings);
 }
 
 std::size_t hosts_needed(const JobSpec& spec, const HostList& list) {

@@ -10,6 +10,9 @@ namespace hv {
 // Core c is bit c % 64 of word c / 64; words that are missing at the end are 0.
 using CoreMask = std::vector<std::uint64_t>;
 
+// No machine numbers a core so high.
+constexpr std::uint32_t kMostCores = 65536;
+
 // Those that the calling thread may run on; empty: the system does not tell.
 CoreMask own_cores();
 int count_cores(const CoreMask& mask);

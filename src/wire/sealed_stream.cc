@@ -3,8 +3,8 @@
 
 #include <sodium.h>
 
-#include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "src/base/check.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = crypto_secretstream_xchacha20poly1305_HEADERBYTES;
 constexpr std::size_t kSealBytes = crypto_secretstream_xchacha20poly1305_ABYTES;
-constexpr std::size_t kLengthBytes = 4;
+using Length = std::uint32_t;  // little-endian, as our hosts are (frame.cc)
 static_assert(JobKey::kBytes == crypto_secretstream_xchacha20poly1305_KEYBYTES);
 static_assert(JobKey::kBytes >= crypto_generichash_KEYBYTES_MIN &&
               JobKey::kBytes <= crypto_generichash_KEYBYTES_MAX);
@@ -21,18 +21,6 @@ static_assert(JobKey::kBytes >= crypto_generichash_KEYBYTES_MIN &&
 unsigned char* raw(char* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
 const unsigned char* raw(const char* bytes) {
   return reinterpret_cast<const unsigned char*>(bytes);
-}
-
-void add_length(std::size_t length, std::string* out) {
-  for (std::size_t i = 0; i < kLengthBytes; ++i)
-    out->push_back(static_cast<char>(length >> 8 * i & 0xff));
-}
-
-std::size_t length_at(const std::string& bytes, std::size_t at) {
-  std::size_t length = 0;
-  for (std::size_t i = 0; i < kLengthBytes; ++i)
-    length |= static_cast<std::size_t>(static_cast<unsigned char>(bytes[at + i])) << 8 * i;
-  return length;
 }
 
 }  // namespace
@@ -70,9 +58,10 @@ void Sealer::seal(std::string_view bytes, std::string* out) {
   while (!bytes.empty()) {
     const std::string_view piece = bytes.substr(0, kMostSealed);
     bytes.remove_prefix(piece.size());
-    add_length(piece.size() + kSealBytes, out);
+    const auto length = static_cast<Length>(piece.size() + kSealBytes);
+    out->append(reinterpret_cast<const char*>(&length), sizeof length);
     const std::size_t at = out->size();
-    out->resize(at + piece.size() + kSealBytes);
+    out->resize(at + length);
     crypto_secretstream_xchacha20poly1305_push(&state_->stream, raw(out->data() + at), nullptr,
                                                raw(piece.data()), piece.size(), nullptr, 0, 0);
   }
@@ -107,22 +96,23 @@ bool Opener::open(std::string_view sealed, std::string* out) {
     state.key.fill(0);
     at = kHeaderBytes;
   }
-  while (state.has_header && !state.is_broken && state.pending.size() - at >= kLengthBytes) {
-    const std::size_t length = length_at(state.pending, at);
+  while (state.has_header && !state.is_broken && state.pending.size() - at >= sizeof(Length)) {
+    Length length = 0;
+    std::memcpy(&length, state.pending.data() + at, sizeof length);
     if (length <= kSealBytes || length > kMostSealed + kSealBytes) {
       state.is_broken = true;
       break;
     }
-    if (state.pending.size() - at - kLengthBytes < length) break;
+    if (state.pending.size() - at - sizeof length < length) break;
     const std::size_t begin = out->size();
     out->resize(begin + length - kSealBytes);
     if (crypto_secretstream_xchacha20poly1305_pull(
             &state.stream, raw(out->data() + begin), nullptr, nullptr,
-            raw(state.pending.data() + at + kLengthBytes), length, nullptr, 0) != 0) {
+            raw(state.pending.data() + at + sizeof length), length, nullptr, 0) != 0) {
       out->resize(begin);
       state.is_broken = true;
     }
-    at += kLengthBytes + length;
+    at += sizeof length + length;
   }
   if (state.is_broken) return false;
   state.pending.erase(0, at);
