@@ -24,7 +24,8 @@ std::string shown(std::string_view text) { return "'" + printable(text) + "'"; }
 
 std::string user_at(const Place& place, std::size_t begin, std::size_t end) {
   const std::string_view user = place.text.substr(begin, end - begin);
-  if (!is_plain(user) || user.size() > kMostUserBytes)
+  // A comma parts hosts: "a:2,u@b slots=4" names no user "a:2,u".
+  if (!is_plain(user) || user.size() > kMostUserBytes || user.find(',') != user.npos)
     mistake(place, begin, shown(user) + " is no user name", "user@host");
   return std::string(user);
 }

@@ -159,6 +159,7 @@ TEST_CASE("every kind of mistake is refused, and shown where it is") {
            Case{"a address=x/y", "f:1:12: '/' cannot stand in a host name"},
            Case{"a address=", "f:1:11: an address has 1 to 253 bytes"},
            Case{"a user=-l", "f:1:8: '-l' is no user name"},
+           Case{"a:2,u@b port=22", "f:1:1: 'a:2,u' is no user name"},
            Case{"me@a user=you", "f:1:6: user is stated twice"},
            Case{"a identity=-i", "f:1:12: '-i' is not understood"},
            Case{"a,b slots=2", "f:1:2: ',' cannot stand in a host name"},
