@@ -8,6 +8,7 @@ import json
 import os
 import select
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -15,34 +16,24 @@ import programs
 from rounds import NotRun
 from sweep import figures_of
 
-TORCH = "torch==2.13.0"  # its CPU build has Gloo; later ones may not
-ENVIRONMENT = programs.SOURCE / "build/bench/venv"
+sys.path.insert(0, str(programs.SOURCE / "tests"))
+from harness import torch_environment  # noqa: E402
+
+ENVIRONMENT = torch_environment.FOLDER
 RANK_PROGRAM = programs.SOURCE / "bench/gloo_rank.py"
-INSTALL_S = 900
 BUDGET_S = 0.1  # of one operation and size in a run, about
 
 
 def interpreter():
     """The Python that has PyTorch; made when it is not there. NotRun where it cannot be had."""
-    python = ENVIRONMENT / "bin/python"
-    has_torch = [str(python), "-c", f"import importlib.metadata as m; assert 'torch==' + m.version('torch').split('+')[0] == '{TORCH}'"]
-    if python.exists() and subprocess.run(has_torch, capture_output=True).returncode == 0:
-        return python
-    print(f"making {programs.shown([ENVIRONMENT])} with {TORCH}", flush=True)
-    for words in (["/usr/bin/python3", "-m", "venv", ENVIRONMENT],
-                  [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", TORCH]):
-        try:
-            done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=INSTALL_S)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise NotRun(f"{programs.shown(words)}: {error}") from error
-        if done.returncode != 0:
-            raise NotRun(f"{programs.shown(words)}: exit {done.returncode}: {(done.stderr or done.stdout).strip()[-300:]}")
-    return python
+    try:
+        return torch_environment.interpreter()
+    except torch_environment.NoTorch as error:
+        raise NotRun(str(error)) from error
 
 
 def version():
-    python = ENVIRONMENT / "bin/python"
-    return programs.first_line([python, "-c", "import importlib.metadata as m; print(m.version('torch'))"]) if python.exists() else "absent"
+    return torch_environment.version() or "absent"
 
 
 def start_here(words, environment):

@@ -131,11 +131,13 @@ class AllgatherPieces : public RingCollective {
 
   bool copy_out_next() {
     if (out_ == blocks() || !have_all_reached(Flag::kReady, out_ + 1)) return false;
-    if (!needs_slots_) {
+    if (setup_.request.segments[0].output != nullptr) {
+      // From the next rank on, and what is its own from its input: where two cores read the same
+      // lines of a slot at once, a copy takes twice as long.
+      if (needs_slots_)
+        for (const int from : others_from_next(setup_.plane.topology().size, rank()))
+          copy_out(from, place(from, out_));
       copy_out(rank(), setup_.request.segments[0].input + piece(rank(), out_).begin);
-    } else if (setup_.request.segments[0].output != nullptr) {
-      for (int from = 0; from < setup_.plane.topology().size; ++from)
-        copy_out(from, place(from, out_));
     }
     ++out_;
     return true;
@@ -143,7 +145,8 @@ class AllgatherPieces : public RingCollective {
 
   void copy_out(int of_rank, const std::byte* from) {
     const std::size_t size = piece(of_rank, out_).size;
-    if (size > 0) copy_out_(output_of(of_rank, out_), from, size);
+    std::byte* const to = output_of(of_rank, out_);
+    if (size > 0 && to != from) copy_out_(to, from, size);
   }
 
   bool raise_done() {

@@ -29,7 +29,7 @@ Allreduce::Allreduce(CollectiveSetup setup, int ring, const BlockPlan& plan)
       wire_type_(wire_type(setup_.request.type, setup_.request.compression)),
       finish_(finish_of(setup_.request)),
       reduce_(setup_.kernels.reduce_for(wire_type_, setup_.request.reduction)),
-      is_streamed_(plan.total_bytes >= kStreamFromBytes && !is_in_place(setup_.request)) {}
+      is_streamed_(plan.total_bytes >= kStreamReducedFromBytes && !is_in_place(setup_.request)) {}
 
 void Allreduce::copy_in(SegmentWalk* walk, std::size_t from, std::size_t bytes, std::byte* to) {
   const int type = static_cast<int>(setup_.request.type);

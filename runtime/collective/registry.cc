@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/collective/registry.h"
 
-#include <cstring>
-
 #include "runtime/collective/allgather.h"
 #include "runtime/collective/allreduce.h"
 #include "runtime/collective/alltoall.h"
@@ -14,7 +12,7 @@
 namespace hv::runtime {
 namespace {
 
-AlgorithmQuestion question_of(const CollectiveSetup& setup, const char* collective) {
+AlgorithmQuestion question_of(const CollectiveSetup& setup, std::string_view collective) {
   const CollectiveRequest& request = setup.request;
   AlgorithmQuestion question{collective, extent_of(setup.plane.topology())};
   for (const Segment& segment : request.segments) question.bytes += segment.count;
@@ -58,14 +56,14 @@ const std::vector<CrossAlgorithm>& cross_algorithms() {
 }
 
 // What is reduced in another way than by adding up has algorithms of its own.
-const char* contract_name(const CollectiveRequest& request) {
+std::string_view contract_name(const CollectiveRequest& request) {
   if (request.kind == CollectiveKind::kAllreduce) {
     if (request.reduction == Reduction::kAdasum) return "adasum";
     if (request.compression != Compression::kNone) return "compressed";
   }
   for (const Algorithm& algorithm : algorithms())
     if (algorithm.kind == request.kind) return algorithm.collective;
-  return nullptr;
+  return {};
 }
 
 JobExtent extent_of(const Topology& topology) {
@@ -73,12 +71,11 @@ JobExtent extent_of(const Topology& topology) {
 }
 
 std::unique_ptr<Collective> start_collective(CollectiveSetup setup) {
-  const char* const collective = contract_name(setup.request);
-  HV_CHECK(collective != nullptr, "a backend is given collectives only");
+  const std::string_view collective = contract_name(setup.request);
+  HV_CHECK(!collective.empty(), "a backend is given collectives only");
   const AlgorithmRow& row = choose_algorithm(*setup.wishes, question_of(setup, collective));
   for (const Algorithm& algorithm : algorithms())
-    if (std::strcmp(algorithm.collective, collective) == 0 &&
-        std::strcmp(algorithm.name, row.name) == 0)
+    if (algorithm.collective == collective && algorithm.name == row.name)
       return algorithm.make(std::move(setup));
   HV_CHECK(false, "every algorithm of the table is in the registry");
 }
@@ -89,7 +86,7 @@ std::unique_ptr<CrossStage> start_cross_stage(const CrossTerms& terms, const Col
   question.bytes = static_cast<std::int64_t>(share_bytes);
   const AlgorithmRow& row = choose_algorithm(*setup.wishes, question);
   for (const CrossAlgorithm& algorithm : cross_algorithms())
-    if (std::strcmp(algorithm.name, row.name) == 0) return algorithm.make(terms);
+    if (algorithm.name == row.name) return algorithm.make(terms);
   HV_CHECK(false, "every way between hosts of the table is in the registry");
 }
 

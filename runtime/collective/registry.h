@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "runtime/collective/collective.h"
@@ -17,21 +18,21 @@ namespace hv::runtime {
 
 struct Algorithm {
   CollectiveKind kind;
-  const char* collective;  // that name and the next are those of the contract's table
-  const char* name;
+  std::string_view collective;  // that name and the next are those of the contract's table
+  std::string_view name;
   std::unique_ptr<Collective> (*make)(CollectiveSetup setup);
 };
 const std::vector<Algorithm>& algorithms();
 
 // What an allreduce does between hosts.
 struct CrossAlgorithm {
-  const char* name;
+  std::string_view name;
   std::unique_ptr<CrossStage> (*make)(const CrossTerms& terms);
 };
 const std::vector<CrossAlgorithm>& cross_algorithms();
 
-// The name in the contract's table; nullptr for what no backend carries out.
-const char* contract_name(const CollectiveRequest& request);
+// The name in the contract's table; empty for what no backend carries out.
+std::string_view contract_name(const CollectiveRequest& request);
 JobExtent extent_of(const Topology& topology);
 std::unique_ptr<Collective> start_collective(CollectiveSetup setup);
 // share_bytes: of a lane's share of the whole tensor, to choose by.

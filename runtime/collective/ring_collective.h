@@ -32,8 +32,8 @@ struct CollectiveSetup {
 };
 
 // From here on results go past the caches: nothing of them would still be there when the caller
-// looks.
-constexpr std::size_t kStreamFromBytes = 16 << 20;
+// looks. What is only copied leaves less behind there than what is reduced.
+constexpr std::size_t kStreamReducedFromBytes = 16 << 20, kStreamCopiedFromBytes = 32 << 20;
 
 // Of a pass over memory in which nobody is waited for, in one step.
 constexpr std::size_t kPassBytes = 512 << 10;
@@ -82,7 +82,7 @@ class RingCollective : public Collective {
                                                  std::size_t bytes) const;
   // To where nobody reads, for a result of so many bytes in all.
   CopyKernel result_copy(std::size_t bytes) const {
-    return bytes >= kStreamFromBytes ? setup_.kernels.stream_copy : setup_.kernels.copy;
+    return bytes >= kStreamCopiedFromBytes ? setup_.kernels.stream_copy : setup_.kernels.copy;
   }
   std::size_t element_bytes() const { return element_size(setup_.request.type); }
 

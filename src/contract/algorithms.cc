@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <cstring>
 #include <map>
 
 #include "src/base/check.h"
@@ -47,11 +46,15 @@ std::string wish_text(const AlgorithmWish& wish) {
   return text;
 }
 
+std::string word_of(const AlgorithmRow& row) {
+  return std::string(row.collective) + ":" + std::string(row.name);
+}
+
 // "allreduce:direct, allreduce:shares, ...": each once.
 std::string known_words() {
   std::vector<std::string> words;
   for (const AlgorithmRow& row : algorithm_table()) {
-    std::string word = std::string(row.collective) + ":" + row.name;
+    std::string word = word_of(row);
     if (std::find(words.begin(), words.end(), word) == words.end())
       words.push_back(std::move(word));
   }
@@ -62,7 +65,7 @@ std::string known_words() {
 std::string guess_text(const AlgorithmWish& wish) {
   std::vector<std::string> words;
   for (const AlgorithmRow& row : algorithm_table()) {
-    words.push_back(std::string(row.collective) + ":" + row.name);
+    words.push_back(word_of(row));
     if (row.name == wish.name) return ", did you mean " + words.back() + "?";
   }
   const auto guess = nearest(wish.collective + ":" + wish.name, words);
@@ -162,7 +165,7 @@ std::string impossible_wish(const std::vector<AlgorithmWish>& wishes, const JobE
     if (known == nullptr)
       return "HVRUN_ALGORITHM=" + wish_text(wish) + " names no algorithm of this libhvrun";
     if (!has_place)
-      return "HVRUN_ALGORITHM=" + wish_text(wish) + " works for " + known->where +
+      return "HVRUN_ALGORITHM=" + wish_text(wish) + " works for " + std::string(known->where) +
              "; this job has " + std::to_string(job.ranks) + " ranks on " +
              std::to_string(job.hosts) + (job.hosts == 1 ? " host" : " hosts") +
              "; try: one that 'hvrun env --algorithms' lists for it";
@@ -183,7 +186,7 @@ const AlgorithmRow& choose_algorithm(const std::vector<AlgorithmWish>& wishes,
                                      const AlgorithmQuestion& question) {
   const auto& table = algorithm_table();
   const auto answers = [&](const AlgorithmRow& row) {
-    return std::strcmp(row.collective, question.collective) == 0 && fits(row, question.extent);
+    return row.collective == question.collective && fits(row, question.extent);
   };
   for (const AlgorithmWish& wish : wishes) {
     if (question.bytes > wish.up_to_bytes) continue;
@@ -206,7 +209,7 @@ std::string algorithms_text(const std::vector<AlgorithmWish>& wishes) {
          is_any ? "any size" : format_bytes(static_cast<std::uint64_t>(wish.up_to_bytes))});
   }
   for (const AlgorithmRow& row : algorithm_table())
-    lines.push_back({row.collective, row.name, row.where,
+    lines.push_back({std::string(row.collective), std::string(row.name), std::string(row.where),
                      row.up_to_bytes == kOnRequest ? "only by HVRUN_ALGORITHM"
                      : row.up_to_bytes == kAnySize
                          ? "any size"

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hv {
@@ -30,9 +31,9 @@ struct JobExtent {
 
 struct AlgorithmRow {
   // "allreduce", ...; "cross": what an allreduce does between hosts.
-  const char* collective;
-  const char* name;
-  const char* where;  // in words
+  std::string_view collective;
+  std::string_view name;
+  std::string_view where;  // in words
   JobExtent least, most;
   std::int64_t up_to_bytes;  // of the tensors, cross: of a lane's share; -1: only when asked for
   FoldOrder order;
@@ -54,7 +55,7 @@ std::string impossible_wish(const std::vector<AlgorithmWish>& wishes, const JobE
 
 // What is to be carried out.
 struct AlgorithmQuestion {
-  const char* collective;
+  std::string_view collective;
   JobExtent extent;
   std::int64_t bytes = 0;
   bool deterministic = false;

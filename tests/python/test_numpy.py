@@ -14,7 +14,8 @@ PROGRAM = [sys.executable, "-B", str(HERE / "operations.py"), str(LIBRARY)]
 RSH = str(HERE.parent / "c" / "rsh_to_here.sh")
 
 
-@pytest.mark.parametrize("options", [["-np", "1"], ["-np", "2"], ["-np", "4"], ["--rsh", RSH, "-H", "a:2,b:1"]], ids=" ".join)
+@pytest.mark.parametrize("options", [["-np", "1"], ["-np", "2"], ["-np", "4"], ["--oversubscribe", "--rsh", RSH, "-H", "a:2,b:1"]],
+                         ids=" ".join)
 def test_every_operation_yields_what_numpy_does(options, tmp_path):
     argv = [str(BIN / "hvrun"), *options, "--no-label", *PROGRAM]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=300, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})

@@ -53,7 +53,7 @@ def bars_of(events):
     return closed
 
 
-@pytest.mark.parametrize("options", [["-np", "1"], ["-np", "3"], ["--rsh", RSH, "-H", "a:2,b:1"]], ids=" ".join)
+@pytest.mark.parametrize("options", [["-np", "1"], ["-np", "3"], ["--oversubscribe", "--rsh", RSH, "-H", "a:2,b:1"]], ids=" ".join)
 def test_counters_and_timelines_by_the_c_api(options, tmp_path):
     done = run(tmp_path, options, [str(BIN / "c_observation_test"), str(tmp_path)])
     assert done.returncode == 0, done.stderr

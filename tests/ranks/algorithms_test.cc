@@ -22,7 +22,7 @@ std::vector<Forced> forced_allreduces() {
   const std::vector<JobShape> on_one = {{2}, {4}, {5}};
   std::vector<Forced> all = {{"allreduce:direct", on_one}, {"allreduce:shares", on_one}};
   for (const CrossAlgorithm& way : cross_algorithms())
-    all.push_back({std::string("allreduce:torus,cross:") + way.name, on_several});
+    all.push_back({"allreduce:torus,cross:" + std::string(way.name), on_several});
   all.push_back({"allreduce:hierarchical,cross:ring", {{2, 2}, {3, 1, 2}}});
   all.push_back({"allreduce:hierarchical,cross:halving", {{2, 2}, {3, 1, 2}}});
   // Any of several, by size.

@@ -13,11 +13,11 @@ namespace {
 
 using hv::JobExtent;
 
-std::string chosen(const char* collective, std::int64_t bytes, JobExtent extent,
+std::string chosen(const std::string& collective, std::int64_t bytes, JobExtent extent,
                    const std::string& wishes = {}, bool deterministic = false) {
-  return hv::choose_algorithm(hv::parse_algorithms(wishes),
-                              {collective, extent, bytes, deterministic})
-      .name;
+  return std::string(
+      hv::choose_algorithm(hv::parse_algorithms(wishes), {collective, extent, bytes, deterministic})
+          .name);
 }
 
 std::string refusal(const std::string& text) {
@@ -65,7 +65,7 @@ TEST_CASE("an algorithm is chosen by size and by where the ranks lie") {
 
 TEST_CASE("every collective has an algorithm for every extent and size, deterministic or not") {
   std::set<std::string> collectives;
-  for (const hv::AlgorithmRow& row : hv::algorithm_table()) collectives.insert(row.collective);
+  for (const hv::AlgorithmRow& row : hv::algorithm_table()) collectives.emplace(row.collective);
   CHECK(collectives.size() == 10);
   for (const std::string& collective : collectives)
     for (const JobExtent extent :
@@ -73,7 +73,7 @@ TEST_CASE("every collective has an algorithm for every extent and size, determin
       for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{65537}, INT64_MAX})
         for (const bool deterministic : {false, true}) {
           if (collective == "cross" && extent.hosts == 1) continue;  // nobody asks
-          CHECK_FALSE(chosen(collective.c_str(), bytes, extent, {}, deterministic).empty());
+          CHECK_FALSE(chosen(collective, bytes, extent, {}, deterministic).empty());
         }
 }
 

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch in a virtual environment under build/, made where it is not there: for programs of a user's that know nothing of hvrun.
+
+As a program: makes it, and says on stderr why where it cannot.
+"""
+
+import fcntl
+import pathlib
+import subprocess
+import sys
+
+TORCH = "torch==2.13.0"  # its CPU build has Gloo; later ones may not
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "build" / "torch"
+PYTHON = FOLDER / "bin" / "python"
+INSTALL_S = 900
+
+
+class NoTorch(RuntimeError):
+    """Why there is none, with the command that failed."""
+
+
+def version():
+    """That is there: '2.13.0+cpu'; '' where there is none."""
+    words = [str(PYTHON), "-c", "import importlib.metadata as m; print(m.version('torch'))"]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip() if PYTHON.exists() else ""
+
+
+def interpreter():
+    """The Python that has PyTorch. Raises NoTorch where it cannot be had."""
+    FOLDER.parent.mkdir(exist_ok=True)
+    with open(FOLDER.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests that run at once make one
+        if "torch==" + version().split("+")[0] != TORCH:
+            _make()
+    return PYTHON
+
+
+def _make():
+    print(f"making build/torch with {TORCH}", file=sys.stderr, flush=True)
+    for words in (["/usr/bin/python3", "-m", "venv", str(FOLDER)],
+                  [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", TORCH]):
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=INSTALL_S, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise NoTorch(f"{' '.join(words)}: {error}") from error
+        if done.returncode != 0:
+            raise NoTorch(f"{' '.join(words)}: exit {done.returncode}: {(done.stderr or done.stdout).strip()[-300:]}")
+
+
+if __name__ == "__main__":
+    try:
+        interpreter()
+    except NoTorch as error:
+        print(error, file=sys.stderr)
