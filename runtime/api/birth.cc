@@ -5,13 +5,22 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
+#include <mutex>
+#include <utility>
 
 #include "runtime/transport/shm/host_memory.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/knob.h"
 #include "src/base/log.h"
+#include "src/base/text.h"
 #include "src/contract/runtime_knobs.h"
+#include "src/net/port_range.h"
 #include "src/rendezvous/agent_store.h"
+#include "src/rendezvous/gathered_store.h"
 #include "src/rendezvous/inproc_store.h"
+#include "src/rendezvous/launcher_exchange.h"
+#include "src/rendezvous/slurm_step.h"
 
 namespace hv::runtime {
 namespace {
@@ -20,14 +29,54 @@ constexpr std::chrono::seconds kAgentTimeout{30};
 // As good as for ever: a rank may prepare its data for hours before it joins. hvrun names who is
 // missing after HVRUN_STALL_SECONDS, and a rank that ends is told to those who wait.
 constexpr std::chrono::hours kMeetingTimeout{24 * 365};
+constexpr std::chrono::minutes kLaunchersTimeout{30};
 
-void set_up_log(const Environment& environment, const RankIdentity& identity) {
-  LogLevel level = LogLevel::kWarn;
-  parse_log_level(KnobReader(runtime_knobs(), environment).text("HVRUN_LOG_LEVEL"), &level);
+std::string host_name() {
   char host[256] = "localhost";
   ::gethostname(host, sizeof host - 1);
-  configure_log(level, std::string(host) + "/" + std::to_string(identity.rank));
+  return host;
 }
+
+// who: this rank, or, before it knows its number, its process.
+void set_up_log(const Environment& environment, const std::string& who) {
+  LogLevel level = LogLevel::kWarn;
+  parse_log_level(KnobReader(runtime_knobs(), environment).text("HVRUN_LOG_LEVEL"), &level);
+  configure_log(level, host_name() + "/" + who);
+}
+
+// Where no hvrun tells who is missing.
+MeetingTerms launchers_terms(const Environment& environment) {
+  const KnobReader knobs(runtime_knobs(), environment);
+  const Duration stall = bounded_seconds(knobs.seconds("HVRUN_STALL_SECONDS"));
+  return {{kLaunchersTimeout, std::chrono::duration_cast<std::chrono::milliseconds>(stall)},
+          *parse_port_range(knobs.text("HVRUN_PORT_RANGE"))};
+}
+
+// The launcher's, for every context of this process in turn. Once a gathering has failed, ranks
+// may have come to different ones.
+class SharedExchange : public Exchange {
+ public:
+  explicit SharedExchange(std::unique_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
+  int rank() const override { return exchange_->rank(); }
+  int size() const override { return exchange_->size(); }
+  Status gather(const std::string& mine, const WaitLimits& limits,
+                std::vector<std::string>* all) override {
+    const std::unique_lock lock(mutex_, limits.timeout);
+    if (!lock.owns_lock())
+      return {StatusCode::kSystem,
+              "another context of this process has met the others for too long"};
+    if (!failed_.ok())
+      return {failed_.code, "meet the other ranks again, which has failed before (" +
+                                failed_.message + "); start the job anew"};
+    failed_ = exchange_->gather(mine, limits, all);
+    return failed_;
+  }
+
+ private:
+  std::timed_mutex mutex_;
+  const std::unique_ptr<Exchange> exchange_;  // guarded by mutex_
+  Status failed_;                             // guarded by mutex_
+};
 
 // Alone: the store is a table in this process, its ranks a list of one.
 void be_alone(ContextParts* parts) {
@@ -39,20 +88,64 @@ void be_alone(ContextParts* parts) {
       "alone-" + std::to_string(::getpid()) + "-" + std::to_string(parts->fabric.epoch);
 }
 
-}  // namespace
+// Hosts that have one name have not one of these.
+std::string boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
 
-Status parts_of_process(ContextParts* parts) {
-  static std::atomic<int> epochs{0};
-  parts->environment = Environment::of_process();
-  Contract contract;
-  if (Status status = read_contract(parts->environment, &contract); !status.ok()) return status;
-  parts->identity = contract.identity;
-  set_up_log(parts->environment, parts->identity);
-  parts->fabric.epoch = epochs++;
-  if (contract.agent_socket.empty()) {
-    be_alone(parts);
-    return Status::success();
+// Of this process, whatever becomes of its contexts: launchers take a second greeting for an error.
+// nullptr: there is none. A child that was forked leaves it alone.
+Status exchange_of_process(const Environment& environment, std::shared_ptr<Exchange>* exchange) {
+  static std::mutex mutex;
+  static std::shared_ptr<Exchange> kept;  // guarded by mutex
+  const std::lock_guard lock(mutex);
+  if (kept == nullptr) {
+    std::unique_ptr<Exchange> made;
+    const MeetingTerms terms = launchers_terms(environment);
+    if (Status status = open_launcher_exchange(environment, terms, &made); !status.ok())
+      return status;
+    if (made != nullptr)
+      kept.reset(new SharedExchange(std::move(made)), [pid = ::getpid()](Exchange* one) {
+        if (::getpid() == pid) delete one;
+      });
   }
+  *exchange = kept;
+  return Status::success();
+}
+
+Status meet_by(std::shared_ptr<Exchange> exchange, ContextParts* parts) {
+  const int rank = exchange->rank();
+  const std::string size(parts->environment.get_or("WORLD_SIZE", ""));
+  if (!size.empty() && size != std::to_string(exchange->size()))
+    return {StatusCode::kContract,
+            "join the job: WORLD_SIZE=" + printable(size) + " and the launcher's " +
+                std::to_string(exchange->size()) +
+                " ranks are of two launchers, one started by the other; start the program by one "
+                "of them, best by hvrun"};
+  GatheredStore::Meeting meeting;
+  const Status met =
+      GatheredStore::meet(std::move(exchange), host_name() + " " + boot_id(),
+                          launchers_terms(parts->environment).limits, &parts->store, &meeting);
+  if (!met.ok()) return met;
+  parts->identity = identities_by_host(meeting.hosts).at(static_cast<std::size_t>(rank));
+  parts->identity.job_id = meeting.job_id;
+  parts->fabric.meeting_timeout = kLaunchersTimeout;
+  parts->fabric.heap_bytes = kHeapBytes;
+  return Status::success();
+}
+
+// One rank a host says so.
+void warn_of_hidden_gpus(const ContextParts& parts) {
+  if (parts.identity.local_rank != 0 || parts.identity.local_size < 2) return;
+  const std::string words = hidden_gpus(parts.environment);
+  if (words.empty()) return;
+  HV_LOG(kWarn, "rendezvous") << words;
+}
+
+Status join_agent(const Contract& contract, ContextParts* parts) {
   parts->fabric.meeting_timeout = kMeetingTimeout;
   parts->fabric.heap_bytes = kHeapBytes;
   std::unique_ptr<AgentStore> store;
@@ -60,6 +153,32 @@ Status parts_of_process(ContextParts* parts) {
                                          parts->fabric.epoch, kAgentTimeout, &store);
   parts->store = std::move(store);
   return joined;
+}
+
+}  // namespace
+
+Status parts_of_process(ContextParts* parts) {
+  static std::atomic<int> epochs{0};
+  parts->environment = Environment::of_process();
+  parts->fabric.epoch = epochs++;
+  set_up_log(parts->environment, "pid " + std::to_string(::getpid()));
+  std::shared_ptr<Exchange> exchange;
+  if (!has_contract(parts->environment))
+    if (Status status = exchange_of_process(parts->environment, &exchange); !status.ok())
+      return status;
+  if (exchange != nullptr && exchange->size() > 1) {
+    const Status met = meet_by(std::move(exchange), parts);
+    set_up_log(parts->environment, std::to_string(parts->identity.rank));
+    if (met.ok()) warn_of_hidden_gpus(*parts);
+    return met;
+  }
+  Contract contract;
+  if (Status status = read_contract(parts->environment, &contract); !status.ok()) return status;
+  parts->identity = contract.identity;
+  set_up_log(parts->environment, std::to_string(parts->identity.rank));
+  if (!contract.agent_socket.empty()) return join_agent(contract, parts);
+  be_alone(parts);
+  return Status::success();
 }
 
 }  // namespace hv::runtime

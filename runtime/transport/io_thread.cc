@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/io_thread.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -12,32 +10,13 @@
 #include <system_error>
 
 #include "src/base/check.h"
+#include "src/base/signal_block.h"
 #include "src/base/text.h"
 
 namespace hv::runtime {
 
-namespace {
-
-// For as long as it lives, in this thread.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-}  // namespace
-
 std::thread start_quiet_thread(std::function<void()> body) {
-  const AllSignalsBlocked blocked;
+  const SignalBlock block;
   return std::thread(std::move(body));
 }
 

@@ -27,6 +27,11 @@ std::optional<std::string> Environment::get(std::string_view name) const {
   return found->second;
 }
 
+std::optional<std::string> Environment::get_filled(std::string_view name) const {
+  auto value = get(name);
+  return value && value->empty() ? std::nullopt : value;
+}
+
 std::string Environment::get_or(std::string_view name, std::string_view fallback) const {
   return get(name).value_or(std::string(fallback));
 }

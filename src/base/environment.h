@@ -20,6 +20,8 @@ class Environment {
   static Environment from_entries(const std::vector<std::string>& entries);
 
   std::optional<std::string> get(std::string_view name) const;
+  // An empty one is none.
+  std::optional<std::string> get_filled(std::string_view name) const;
   std::string get_or(std::string_view name, std::string_view fallback) const;
   bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
   void set(std::string name, std::string value) { values_[std::move(name)] = std::move(value); }

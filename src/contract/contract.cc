@@ -2,6 +2,7 @@
 #include "src/contract/contract.h"
 
 #include <array>
+#include <map>
 
 #include "src/base/text.h"
 
@@ -101,6 +102,27 @@ Status check_ranges(const RankIdentity& who) {
 
 }  // namespace
 
+std::vector<RankIdentity> identities_by_host(const std::vector<std::string>& hosts) {
+  std::map<std::string, int> ranks_of;  // how many so far, by host
+  std::vector<int> hosts_with;          // by local rank
+  std::vector<RankIdentity> result;
+  for (const std::string& host : hosts) {
+    RankIdentity who;
+    who.rank = static_cast<int>(result.size());
+    who.size = static_cast<int>(hosts.size());
+    who.local_rank = ranks_of[host]++;
+    const auto local = static_cast<std::size_t>(who.local_rank);
+    if (hosts_with.size() <= local) hosts_with.resize(local + 1);
+    who.cross_rank = hosts_with[local]++;
+    result.push_back(who);
+  }
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    result[rank].local_size = ranks_of[hosts[rank]];
+    result[rank].cross_size = hosts_with[static_cast<std::size_t>(result[rank].local_rank)];
+  }
+  return result;
+}
+
 std::vector<std::pair<std::string, std::string>> contract_environment(
     const Contract& contract, const ContractAddresses& addresses) {
   const RankIdentity& who = contract.identity;
@@ -119,9 +141,11 @@ std::vector<std::pair<std::string, std::string>> contract_environment(
   return result;
 }
 
+bool has_contract(const Environment& environment) { return environment.has("HVRUN_RANK"); }
+
 Status read_contract(const Environment& environment, Contract* contract) {
   *contract = Contract{};
-  if (!environment.has("HVRUN_RANK")) return check_alone(environment);
+  if (!has_contract(environment)) return check_alone(environment);
   RankIdentity who;
   for (const NumberName& number : kNumbers) {
     if (Status status = read_number(environment, number.name, &(who.*number.field)); !status.ok())

@@ -24,6 +24,9 @@ struct RankIdentity {
   std::string job_id;  // random hex; names the job in sockets and environments, is no secret
 };
 
+// Who shares a host with whom, in rank order, by the names of the ranks' hosts. Without job_id.
+std::vector<RankIdentity> identities_by_host(const std::vector<std::string>& hosts);
+
 // What else a rank must know to meet the others.
 struct Contract {
   RankIdentity identity;
@@ -38,6 +41,9 @@ struct ContractAddresses {
 };
 std::vector<std::pair<std::string, std::string>> contract_environment(
     const Contract& contract, const ContractAddresses& addresses);
+
+// hvrun has started this process.
+bool has_contract(const Environment& environment);
 
 // Reads the contract. Without one: a single rank (size 1, empty agent_socket) when no launcher's
 // mark is there, or one that says 0 or 1; kContract, naming the variable and what to do, under

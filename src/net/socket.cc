@@ -185,6 +185,19 @@ Status connect_unix(const std::string& name, UniqueFd* socket) {
   return Status::success();
 }
 
+Status try_connect_unix(const std::string& name, UniqueFd* socket, bool* is_full) {
+  UnixAddress address;
+  if (Status status = unix_address(name, &address); !status.ok()) return status;
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return system_status("make a Unix socket", errno);
+  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address.raw), address.size) != 0) {
+    *is_full = errno == EAGAIN;
+    return system_status("connect to Unix socket " + name, errno);
+  }
+  *socket = std::move(fd);
+  return Status::success();
+}
+
 Status peer_user(int socket, std::uint32_t* uid, std::int32_t* pid) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -282,6 +295,11 @@ Status read_exactly(int fd, void* bytes, std::size_t size, std::chrono::millisec
     }
   }
   return Status::success();
+}
+
+std::chrono::milliseconds time_until(TimePoint deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now());
+  return std::max(left, std::chrono::milliseconds(0));
 }
 
 Status set_nonblocking(int fd, bool nonblocking) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "src/base/clock.h"
 #include "src/base/status.h"
 #include "src/base/unique_fd.h"
 #include "src/net/address.h"
@@ -34,6 +35,8 @@ Status finish_connect(int socket, const SocketAddress& address);
 // Unix stream sockets; "@name" is in the abstract namespace, anything else a path.
 Status listen_unix(const std::string& name, UniqueFd* listener);
 Status connect_unix(const std::string& name, UniqueFd* socket);
+// Never waits; is_full: the listener has no room for more connections.
+Status try_connect_unix(const std::string& name, UniqueFd* socket, bool* is_full);
 // The user at the other end of a Unix socket.
 Status peer_user(int socket, std::uint32_t* uid, std::int32_t* pid);
 // Hands a descriptor over, with one byte; receives one (blocking sockets).
@@ -43,6 +46,8 @@ Status receive_descriptor(int socket, UniqueFd* fd);
 // Blocking, whole; a closed peer or a passed deadline is an error.
 Status write_all(int fd, const void* bytes, std::size_t size, std::chrono::milliseconds timeout);
 Status read_exactly(int fd, void* bytes, std::size_t size, std::chrono::milliseconds timeout);
+// Their timeout: what is left until then, nothing once it has passed.
+std::chrono::milliseconds time_until(TimePoint deadline);
 
 Status set_nonblocking(int fd, bool nonblocking);
 

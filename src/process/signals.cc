@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/process/signals.h"
 
-#include <pthread.h>
-
 #include <cstring>
 
 namespace hv {
-
-SignalBlock::SignalBlock() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before_);
-}
-
-SignalBlock::~SignalBlock() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 void reset_signals_for_exec() {
   struct sigaction fresh {};

@@ -1,23 +1,13 @@
-// Signals: names, masks, and the state that a new program must be born with.
+// Signals: names, and the state that a new program must be born with.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <csignal>
 #include <string>
 
+#include "src/base/signal_block.h"
+
 namespace hv {
-
-// Blocks every signal in this thread for its lifetime.
-class SignalBlock {
- public:
-  SignalBlock();
-  ~SignalBlock();
-  SignalBlock(const SignalBlock&) = delete;
-  SignalBlock& operator=(const SignalBlock&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 // In the child between fork and exec: all dispositions default, nothing blocked. Async-signal-safe.
 void reset_signals_for_exec();

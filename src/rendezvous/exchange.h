@@ -1,0 +1,42 @@
+// Exchange: how ranks that another launcher has started (srun, mpirun) tell each other who they
+// are.
+// SPDX-License-Identifier: Apache-2.0
+//
+// One for each way there is: PMI (pmi_exchange.h), PMIx (pmix_exchange.h), and, where there is
+// neither, TCP (star_exchange.h). Calls block; one thread
+// at a time, and every rank calls gather() as often as every other.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+#include "src/net/port_range.h"
+
+namespace hv {
+
+// How long ranks wait for each other, and after how long those that are missing are named (0:
+// never).
+struct WaitLimits {
+  std::chrono::milliseconds timeout;
+  std::chrono::milliseconds stall{0};
+};
+
+// What an exchange is opened with.
+struct MeetingTerms {
+  WaitLimits limits;
+  PortRange ports{};  // where ranks may listen
+};
+
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // Gives every rank what each of them has, by rank. Nobody else can read it.
+  virtual Status gather(const std::string& mine, const WaitLimits& limits,
+                        std::vector<std::string>* all) = 0;
+};
+
+}  // namespace hv
