@@ -32,6 +32,7 @@ wire::Facts gather_facts(const Environment& own, const std::string& root) {
   facts.rdma = read_rdma(root);
   facts.has_visible_devices = own.has("CUDA_VISIBLE_DEVICES");
   facts.visible_devices = own.get_or("CUDA_VISIBLE_DEVICES", "").substr(0, kMostVisibleBytes);
+  facts.has_pci_order = own.get_or("CUDA_DEVICE_ORDER", "") == "PCI_BUS_ID";
   return facts;
 }
 

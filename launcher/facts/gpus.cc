@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "launcher/facts/mig.h"
 #include "launcher/facts/read_file.h"
 #include "launcher/facts/topology.h"
 #include "src/base/text.h"
@@ -39,6 +40,7 @@ std::vector<wire::Gpu> read_gpus(const std::string& root) {
     gpus.push_back(*gpu);
     gpus.back().node = place.node;
     gpus.back().pci_path = place.path;
+    gpus.back().has_mig = has_mig_instance(gpu->minor, root);
   }
   std::sort(gpus.begin(), gpus.end(),
             [](const wire::Gpu& a, const wire::Gpu& b) { return a.pci_address < b.pci_address; });

@@ -48,6 +48,14 @@ std::vector<std::uint32_t> threads_beside(std::uint32_t thread, const std::strin
   return *told;
 }
 
+// One package where the system does not tell.
+std::uint32_t package_of(std::uint32_t thread, const std::string& root) {
+  const auto told =
+      parse_integer(trimmed(root + "/sys/devices/system/cpu/cpu" + std::to_string(thread) +
+                            "/topology/physical_package_id"));
+  return told && *told >= 0 && *told < kMostNodes ? static_cast<std::uint32_t>(*told) : 0;
+}
+
 std::vector<std::uint32_t> ports_up(const std::string& adapter) {
   const std::string folder = adapter + "/ports";
   std::vector<std::uint32_t> ports;
@@ -87,6 +95,7 @@ std::vector<wire::Core> read_cores(const CoreMask& usable, const std::string& ro
     wire::Core core;
     const auto node = nodes.find(thread);
     core.node = node == nodes.end() ? 0 : node->second;
+    core.package = package_of(thread, root);
     for (const std::uint32_t sibling : threads_beside(thread, root))
       if (has_core(usable, sibling) && seen.insert(sibling).second) core.threads.push_back(sibling);
     cores.push_back(std::move(core));

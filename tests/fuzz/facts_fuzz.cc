@@ -12,6 +12,7 @@
 #include "launcher/facts/cores.h"
 #include "launcher/facts/gpus.h"
 #include "launcher/facts/memory.h"
+#include "launcher/facts/mig.h"
 #include "launcher/facts/topology.h"
 #include "src/base/text.h"
 #include "tests/fuzz/fuzz.h"
@@ -35,6 +36,7 @@ constexpr Slot kFiles[] = {
     {"quota", "sys/fs/cgroup/cpu/cpu.cfs_quota_us"},
     {"period", "sys/fs/cgroup/cpu/cpu.cfs_period_us"},
     {"gpu", "proc/driver/nvidia/gpus/0000:3b:00.0/information"},
+    {"access", "proc/driver/nvidia/capabilities/gpu0/mig/gi7/access"},
     {"node", "sys/devices/system/node/node1/cpulist"},
     {"siblings", "sys/devices/system/cpu/cpu0/topology/thread_siblings_list"},
     {"port", "sys/class/infiniband/mlx5_0/ports/1/state"}};
@@ -100,6 +102,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const std::string& folder : own_cgroup_folders(root, controller))
       HV_CHECK(folder.compare(0, root.size(), root) == 0, "below the root");
   HV_CHECK(read_gpus(root).size() <= 1, "no more than there are");
+  HV_CHECK(has_mig_instance(0, root), "an instance");
+  (void)may_open_mig(0, 7, 0, root);
   std::size_t threads = 0;
   for (const wire::Core& core : read_cores({0xff, 1}, root)) {
     HV_CHECK(!core.threads.empty(), "a thread at least");

@@ -12,6 +12,7 @@
 #include "launcher/facts/facts.h"
 #include "launcher/facts/gpus.h"
 #include "launcher/facts/memory.h"
+#include "launcher/facts/mig.h"
 #include "launcher/facts/read_file.h"
 #include "tests/unit/temporary_folder.h"
 
@@ -55,6 +56,39 @@ TEST_CASE("GPUs come in PCI order, and only those whose device node is there") {
   CHECK(gpus[0].minor == 1);
   CHECK(gpus[1].minor == 0);
   CHECK(read_gpus("/no/such/root").empty());
+}
+
+TEST_CASE("a GPU that is cut into MIG instances is known by its capabilities") {
+  FakeRoot root;
+  add_gpu(root, "0000:3b:00.0", 1, true);
+  add_gpu(root, "0000:86:00.0", 0, true);
+  const std::string of_gpu = "/proc/driver/nvidia/capabilities/gpu1/mig/";
+  root.file("/proc/driver/nvidia/capabilities/gpu0/mig/config", "DeviceFileMinor: 1\n");
+  root.file(of_gpu + "gi7/access", "DeviceFileMinor: 66\nDeviceFileMode: 292\n");
+  root.file(of_gpu + "gi7/ci0/access", "DeviceFileMinor: 67\n");
+  const auto gpus = read_gpus(root.path());
+  REQUIRE(gpus.size() == 2);
+  CHECK(gpus[0].has_mig);
+  CHECK_FALSE(gpus[1].has_mig);
+  CHECK_FALSE(may_open_mig(1, 7, 0, root.path()));
+  root.file("/dev/nvidia-caps/nvidia-cap67", "");
+  CHECK_FALSE(may_open_mig(1, 7, 0, root.path()));  // the GPU instance's is missing
+  root.file("/dev/nvidia-caps/nvidia-cap66", "");
+  CHECK(may_open_mig(1, 7, 0, root.path()));
+  root.file(of_gpu + "gi7/ci1/access", "DeviceFileMinor: 68\n");
+  CHECK_FALSE(may_open_mig(1, 7, 1, root.path()));  // the compute instance's is missing
+  CHECK(may_open_mig(1, 9, 0, root.path()));        // of which the driver tells no node
+}
+
+TEST_CASE("the agent's environment says which GPUs are visible, and in which order") {
+  Environment own;
+  CHECK_FALSE(gather_facts(own, "/none").has_visible_devices);
+  own.set("CUDA_VISIBLE_DEVICES", "1");
+  own.set("CUDA_DEVICE_ORDER", "FASTEST_FIRST");
+  CHECK(gather_facts(own, "/none").visible_devices == "1");
+  CHECK_FALSE(gather_facts(own, "/none").has_pci_order);
+  own.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+  CHECK(gather_facts(own, "/none").has_pci_order);
 }
 
 TEST_CASE("a GPU without a sane minor number is none") {

@@ -56,6 +56,16 @@ TEST_CASE("cores come with their threads, in the order of their nodes") {
   CHECK(picture(read_cores({0x31}, sys.root())) == "0:0,4 1:5");
 }
 
+TEST_CASE("a core's socket is what the system calls its package") {
+  const Sys sys;
+  for (int core = 0; core < 4; ++core)
+    sys.file("devices/system/cpu/cpu" + std::to_string(core) + "/topology/physical_package_id",
+             core == 3 ? "-1\n" : std::to_string(core / 2 * 36) + "\n");
+  std::vector<std::uint32_t> packages;
+  for (const auto& core : read_cores({0x1f}, sys.root())) packages.push_back(core.package);
+  CHECK(packages == std::vector<std::uint32_t>{0, 0, 36, 0, 0});
+}
+
 TEST_CASE("a host that tells nothing has cores of one thread on one node") {
   CHECK(picture(read_cores({0x5}, "/no/such/root")) == "0:0 0:2");
   CHECK(picture(read_cores({0, 1}, "/no/such/root")) == "0:64");

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "src/base/error.h"
+#include "src/base/name_pattern.h"
 
 using namespace hv::launcher;
 
@@ -83,10 +84,10 @@ TEST_CASE("-x of a missing variable, of nothing, and of the contract are errors"
 }
 
 TEST_CASE("patterns match beginnings only") {
-  CHECK(matches_pattern("SSH_TTY", "SSH_*"));
-  CHECK_FALSE(matches_pattern("MY_SSH_TTY", "SSH_*"));
-  CHECK(matches_pattern("HOME", "HOME"));
-  CHECK_FALSE(matches_pattern("HOMER", "HOME"));
+  CHECK(hv::matches_pattern("SSH_TTY", "SSH_*"));
+  CHECK_FALSE(hv::matches_pattern("MY_SSH_TTY", "SSH_*"));
+  CHECK(hv::matches_pattern("HOME", "HOME"));
+  CHECK_FALSE(hv::matches_pattern("HOMER", "HOME"));
 }
 
 TEST_CASE("ranks are told --lost-after by a name that no hvrun inside them takes for its own") {

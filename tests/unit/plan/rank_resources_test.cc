@@ -131,8 +131,12 @@ TEST_CASE("a rankfile's cores are the rank's, and cores that it may not use are 
 
 TEST_CASE("--report-bindings says what each rank has") {
   CHECK(bindings_as_text(plan_of(spec_of(2))) ==
-        "rank 0 on host a: cores 0-3, NUMA node 0, GPU 0\n"
-        "rank 1 on host a: cores 0-3, NUMA node 0, GPU 1\n");
+        "rank 0 on host a: cores 0-3, NUMA node 0, GPU 0 (GPU-0)\n"
+        "rank 1 on host a: cores 0-3, NUMA node 0, GPU 1 (GPU-1)\n");
+  HostFacts untold = big_host();
+  for (GpuFacts& gpu : untold.gpus) gpu.uuid.clear();
+  CHECK(bindings_as_text(plan_of(spec_of(1), untold)) ==
+        "rank 0 on host a: cores 0-3, NUMA node 0, GPU 0\n");
   JobSpec unbound = spec_of(1);
   unbound.bind_to = BindTo::kNone;
   HostFacts plain;

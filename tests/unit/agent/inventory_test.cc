@@ -1,0 +1,180 @@
+// Tests of hvrun-inventory as the agent runs it: beside the agent, from memory, and when it
+// misbehaves.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "hvrun_version.h"
+#include "launcher/agent/inventory_run.h"
+#include "tests/unit/agent/agent_client.h"
+#include "tests/unit/temporary_folder.h"
+
+using namespace hv;
+using namespace hv::tests;
+using namespace std::chrono_literals;
+using launcher::EventLoop;
+using launcher::InventoryRun;
+
+namespace {
+
+// A folder in which a script stands for hvrun-inventory.
+class Script {
+ public:
+  explicit Script(const std::string& text) {
+    const std::string file = folder_.path() + "/hvrun-inventory";
+    std::ofstream(file) << "#!/bin/sh\n" << text << "\n";
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+  }
+  // One that gives this answer.
+  explicit Script(const wire::Inventory& answer) : Script("cat \"${0%/*}/answer\"") {
+    std::ofstream(folder_ / "answer", std::ios::binary) << encode(answer);
+  }
+  std::string folder() const { return folder_.path() + "/"; }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+wire::InventoryReply run(const std::string& folder, wire::InventoryRequest request = {}) {
+  EventLoop loop;
+  std::optional<wire::InventoryReply> reply;
+  InventoryRun inventory(loop, Environment::of_process(), folder, request,
+                         [&](wire::InventoryReply answer) { reply = std::move(answer); });
+  CHECK(!reply);  // never before the loop runs
+  for (const TimePoint deadline = now() + 20s; !reply && now() < deadline;) {
+    loop.run_once(now() + 5ms);
+    inventory.look_for_end();
+  }
+  REQUIRE(reply);
+  return *reply;
+}
+
+std::string problem_of(const std::string& script, double timeout_s = 20) {
+  wire::InventoryRequest request;
+  request.timeout_s = timeout_s;
+  return run(Script(script).folder(), request).problem;
+}
+
+std::string real_program() {
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  std::ifstream file(folder / "hvrun-inventory", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+TEST_CASE("where there is no hvrun-inventory the agent says so") {
+  const wire::InventoryReply reply = run("/none/");
+  CHECK(reply.is_missing);
+  CHECK(reply.problem == "");
+}
+
+TEST_CASE("what somebody else has put beside the agent is not run") {
+  const TemporaryFolder folder;
+  const Script script("echo run >>" + (folder / "traces"));
+  std::filesystem::create_symlink(script.folder() + "hvrun-inventory", folder / "hvrun-inventory");
+  CHECK(run(folder.path() + "/").is_missing);
+  if (::geteuid() == 0) {
+    REQUIRE(::chown((script.folder() + "hvrun-inventory").c_str(), 12345, 0) == 0);
+    CHECK(run(script.folder()).is_missing);
+  }
+  CHECK_FALSE(std::filesystem::exists(folder / "traces"));
+}
+
+TEST_CASE("the inventory of this build is the answer, that of another a problem") {
+  wire::Inventory answer;
+  answer.build = HVRUN_BUILD_ID;
+  answer.gpus.resize(2);
+  const wire::InventoryReply reply = run(Script(answer).folder());
+  CHECK(reply.problem == "");
+  CHECK(reply.inventory.gpus.size() == 2);
+  answer.build = "old";
+  CHECK(run(Script(answer).folder()).problem ==
+        "hvrun-inventory is of another build (old) than the agent");
+}
+
+TEST_CASE("one that dies, or talks nonsense, is a problem with its last words") {
+  CHECK(problem_of("echo early >&2; echo the reason >&2; exit 3") ==
+        "hvrun-inventory ended with exit code 3: the reason");
+  CHECK(problem_of("kill -SEGV $$").rfind("hvrun-inventory ended with SIGSEGV", 0) == 0);
+  CHECK(problem_of("echo nonsense") == "hvrun-inventory answered with what is no inventory");
+  CHECK(problem_of("") == "hvrun-inventory answered with what is no inventory");
+}
+
+TEST_CASE("one that hangs is killed in time, and what it has started with it") {
+  const TemporaryFolder folder;
+  const std::string pids = folder.path() + "/pids";
+  const std::string problem =
+      problem_of("echo $$ >>" + pids + "; sleep 1000 & echo $! >>" + pids + "; wait", 0.5);
+  CHECK(problem.rfind("hvrun-inventory did not answer within 0.5 s", 0) == 0);
+  const std::vector<pid_t> started = pids_in(pids, 2);
+  wait_until([&] { return !is_alive(started[0]) && !is_alive(started[1]); }, "both are gone");
+}
+
+TEST_CASE("one that never stops talking is killed, on either stream") {
+  CHECK(problem_of("cat /dev/zero") == "hvrun-inventory said more than 1 MiB and was killed");
+  CHECK(problem_of("cat /dev/zero >&2", 0.5).rfind("hvrun-inventory did not answer", 0) == 0);
+}
+
+TEST_CASE("a run that is given up is killed") {
+  const TemporaryFolder folder;
+  const Script script("echo $$ >" + folder.path() + "/pid; exec sleep 1000");
+  EventLoop loop;
+  std::optional<InventoryRun> inventory;
+  inventory.emplace(loop, Environment::of_process(), script.folder(), wire::InventoryRequest{},
+                    [](const wire::InventoryReply&) { FAIL("no answer is wanted"); });
+  const pid_t pid = pids_in(folder.path() + "/pid", 1)[0];
+  inventory.reset();
+  wait_until([pid] { return !is_alive(pid); }, "it is gone");
+}
+
+TEST_CASE("the program runs from bytes, with nothing on the host") {
+  wire::InventoryRequest request;
+  request.program = real_program();
+  REQUIRE(request.program.size() > 1000);
+  const wire::InventoryReply reply = run("/none/", request);
+  CHECK(reply.problem == "");
+  CHECK(!reply.is_missing);
+  CHECK(reply.inventory.build == HVRUN_BUILD_ID);
+  request.program =
+      "\x7f"
+      "ELF no program";
+  CHECK(run("/none/", request).problem != "");
+}
+
+TEST_CASE("an agent answers before its setup as often as it is asked, and goes on with the job") {
+  AgentClient client;
+  client.send(wire::InventoryRequest{});
+  const auto reply = client.expect<wire::InventoryReply>();
+  CHECK(reply.problem == "");
+  CHECK(reply.inventory.build == HVRUN_BUILD_ID);
+  client.send(wire::InventoryRequest{});
+  (void)client.expect<wire::InventoryReply>();
+  (void)client.set_up();
+  (void)client.start(launch_shell("echo hello"));
+  CHECK(client.output_of(0) == "hello\n");
+  CHECK(client.finish() == 0);
+}
+
+TEST_CASE("an agent takes no setup, and no second question, while it asks") {
+  for (const bool is_setup : {true, false}) {
+    AgentClient client({},
+                       {"HVRUN_TEST_NVML=hang", "LD_LIBRARY_PATH=" HVRUN_TEST_LIBRARIES "/nvml"});
+    client.send(wire::InventoryRequest{});
+    is_setup ? client.send(wire::Setup{}) : client.send(wire::InventoryRequest{});
+    CHECK(client.wait_for_exit(10s) != 0);
+  }
+}
+
+TEST_CASE("an agent that is told to end while it asks leaves with nothing behind") {
+  AgentClient client({}, {"HVRUN_TEST_NVML=hang", "LD_LIBRARY_PATH=" HVRUN_TEST_LIBRARIES "/nvml"});
+  client.send(wire::InventoryRequest{});
+  CHECK_FALSE(client.comes<wire::InventoryReply>(100ms));
+  CHECK(client.finish() == 0);
+}
