@@ -4,6 +4,7 @@ find_package(PkgConfig REQUIRED)
 find_package(Boost 1.81 REQUIRED)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(LIBSSH REQUIRED IMPORTED_TARGET libssh)
+pkg_check_modules(YAML_CPP REQUIRED IMPORTED_TARGET yaml-cpp)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 
@@ -17,3 +18,8 @@ target_link_libraries(hv_sodium INTERFACE ${HVRUN_SODIUM_ARCHIVE})
 add_library(hv_asio INTERFACE)
 target_include_directories(hv_asio SYSTEM INTERFACE ${Boost_INCLUDE_DIRS})
 target_compile_definitions(hv_asio INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_SEPARATE_COMPILATION)
+
+# hwloc as headers only: hvrun-inventory opens the library where there is one.
+find_path(HVRUN_HWLOC_INCLUDE hwloc.h REQUIRED)
+add_library(hv_hwloc INTERFACE)
+target_include_directories(hv_hwloc SYSTEM INTERFACE ${HVRUN_HWLOC_INCLUDE})

@@ -1,11 +1,11 @@
 # cmake --install: programs, library, header, CMake package, pkg-config file, man pages, docs.
 # SPDX-License-Identifier: Apache-2.0
 #
-# The whole prefix can be moved afterwards: hvrun looks for hvrun-agent beside itself, the CMake package and the
+# The whole prefix can be moved afterwards: hvrun looks for hvrun-agent and hvrun-inventory beside itself, the CMake package and the
 # pkg-config file find the prefix from where they lie, and programs take libhvrun's place from those.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS hvrun hvrun-agent RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS hvrun hvrun-agent hvrun-inventory RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 set_target_properties(hvrun_lib PROPERTIES EXPORT_NAME hvrun)
 install(TARGETS hvrun_lib EXPORT hvrun LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -29,6 +29,9 @@ foreach(_section 1 3 5 7)
   file(GLOB _pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/man/*.${_section})
   install(FILES ${_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${_section})
 endforeach()
+
+# hvrun holds them, too: these are for reading, copying, and editors that know JSON schemas.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/hostfiles/sites DESTINATION ${CMAKE_INSTALL_DATADIR}/hvrun FILES_MATCHING PATTERN "*.json")
 
 # man hvrun_enqueue, and so on for every function: a page that says where they are described.
 set(_header ${PROJECT_SOURCE_DIR}/runtime/include/hvrun/hvrun.h)

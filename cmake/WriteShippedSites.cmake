@@ -1,0 +1,16 @@
+# Writes OUTPUT, a source that holds the files of FILES: name without .json, and text.
+# SPDX-License-Identifier: Apache-2.0
+set(_delimiter "site_file")
+set(_text "// Made by cmake/WriteShippedSites.cmake from hostfiles/sites.\n#include \"launcher/script/site_catalogue.h\"\n\n")
+string(APPEND _text "namespace hv::launcher {\n\nconst std::vector<ShippedSite>& shipped_sites() {\n")
+string(APPEND _text "  static const std::vector<ShippedSite> sites{\n")
+foreach(_file ${FILES})
+  get_filename_component(_name ${_file} NAME_WLE)
+  file(READ ${_file} _json)
+  if(_json MATCHES "\\)${_delimiter}\"")
+    message(FATAL_ERROR "${_file} holds the delimiter of the literal that it becomes")
+  endif()
+  string(APPEND _text "      {\"${_name}\", R\"${_delimiter}(${_json})${_delimiter}\"},\n")
+endforeach()
+string(APPEND _text "  };\n  return sites;\n}\n\n}  // namespace hv::launcher\n")
+file(WRITE ${OUTPUT} "${_text}")

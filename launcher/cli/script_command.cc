@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/cli/script_command.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "launcher/cli/horovod_options.h"
+#include "launcher/cli/option_groups.h"
+#include "launcher/cli/option_parsing.h"
+#include "launcher/cli/option_values.h"
+#include "launcher/cli/script_options.h"
+#include "launcher/plan/launch_plan.h"
+#include "launcher/script/directive.h"
+#include "launcher/script/job_script.h"
+#include "launcher/script/job_time.h"
+#include "launcher/script/script_plan.h"
+#include "launcher/script/site_catalogue.h"
+#include "src/base/error.h"
+#include "src/base/text.h"
+#include "src/base/unique_fd.h"
+
+namespace hv::launcher {
+namespace {
+
+using Words = std::vector<std::string>;
+
+static_assert(kMostRanksOfScript == kMostRanks);
+
+constexpr const char* kDefaultSite = "generic-slurm";
+constexpr const char* kHelp = "'hvrun script --help' lists the options";
+constexpr int kMostRequeues = 10000;
+
+std::vector<OptionShape> shapes_of_hvrun() {
+  CLI::App app;
+  RawOptions raw;
+  HorovodOptions horovod;
+  add_options(app, raw);
+  horovod.add_to(app);
+  return shapes_of(app);
+}
+
+SplitWords split_words(const Words& words, const std::vector<OptionShape>& own) {
+  std::vector<OptionShape> shapes = own;  // first: a name of both is the script's
+  for (OptionShape& shape : shapes_of_hvrun()) shapes.push_back(std::move(shape));
+  try {
+    return split_at_program(words, shapes);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kUsage, error.what(),
+                error.hint() + "; those of the job script: 'hvrun script --help'");
+  }
+}
+
+// What stands before the program: hvrun script's own, and what is hvrun's. "--np=4" is --np's,
+// "-n4" is -n's.
+std::pair<Words, Words> share_out(const SplitWords& split, const std::vector<OptionShape>& own) {
+  std::pair<Words, Words> shared;
+  for (std::size_t i = 0; i < split.begins.size(); ++i) {
+    const std::size_t begin = split.begins[i];
+    const std::size_t end =
+        i + 1 < split.begins.size() ? split.begins[i + 1] : split.options.size();
+    const std::string& word = split.options[begin];
+    const bool is_long = word.rfind("--", 0) == 0;
+    const std::string name = is_long ? word.substr(0, word.find('=')) : word.substr(0, 2);
+    const bool is_own = std::any_of(own.begin(), own.end(), [&](const OptionShape& shape) {
+      return std::find(shape.names.begin(), shape.names.end(), name) != shape.names.end();
+    });
+    Words& to = is_own ? shared.first : shared.second;
+    for (std::size_t at = begin; at < end; ++at) to.push_back(split.options[at]);
+  }
+  return shared;
+}
+
+std::optional<int> number_of(const std::string& option, const std::string& text, int lowest,
+                             int highest) {
+  if (text.empty()) return std::nullopt;
+  return parse_number_in(option, text, lowest, highest);
+}
+
+void check_word(const std::string& option, const std::string& text) {
+  if (!text.empty() && !is_directive_word(text))
+    throw Error(ErrorKind::kUsage,
+                option + " '" + printable(text) + "' cannot stand in a directive",
+                std::string("expected ") + kDirectiveWordForm);
+}
+
+// What the shell reads is quoted, but a newline would make a directive of what follows it.
+void check_line(const std::string& option, const std::string& text, bool is_allowed,
+                const char* form) {
+  if (!is_allowed)
+    throw Error(ErrorKind::kUsage, option + " '" + printable(text) + "' is not understood",
+                std::string("expected ") + form);
+}
+
+int requeues_of(const std::string& text) {
+  if (text.empty()) return kDefaultRequeues;
+  return parse_number_in("--requeue", text, 1, kMostRequeues);
+}
+
+JobRequest to_request(const CLI::App& app, const RawScriptOptions& raw) {
+  JobRequest request;
+  request.ranks = number_of("-np", raw.np, 1, kMostRanks);
+  request.nodes = number_of("--nodes", raw.nodes, 1, kMostNodes);
+  request.ranks_per_node = number_of("--ranks-per-node", raw.ranks_per_node, 1, kMostCoresPerNode);
+  request.gpus_per_rank = number_of("--gpus-per-rank", raw.gpus_per_rank, 0, 1024);
+  request.cores_per_rank = number_of("--cores-per-rank", raw.cores_per_rank, 1, kMostCoresPerNode);
+  const std::pair<const char*, const std::string*> words[] = {{"--partition", &raw.partition},
+                                                              {"--account", &raw.account},
+                                                              {"--qos", &raw.qos},
+                                                              {"--job-name", &raw.job_name},
+                                                              {"--output", &raw.output}};
+  for (const auto& [option, text] : words) check_word(option, *text);
+  request.partition = raw.partition;
+  request.account = raw.account;
+  request.qos = raw.qos;
+  request.job_name = raw.job_name;
+  request.output = raw.output;
+  for (const std::string& each : raw.modules)
+    check_line("--module", each, is_one_line(each), "the name of a module");
+  for (const std::string& each : raw.options)
+    check_line("--option", each, is_directive_line(each), kDirectiveLineForm);
+  request.modules = raw.modules;
+  request.options = raw.options;
+  if (!raw.time.empty())
+    request.time = need(parse_job_time(raw.time), "--time", raw.time, kJobTimeForm);
+  if (!raw.signal.empty())
+    request.signal = need(parse_early_signal(raw.signal), "--signal", raw.signal,
+                          "USR1@120 or USR2@5m: hvrun hands these two to the ranks");
+  if (app.count("--requeue") > 0) request.requeues = requeues_of(raw.requeue);
+  return request;
+}
+
+// hvrun in the script must understand its words. Throws Error(kUsage).
+JobSpec check_hvrun_words(const Words& words, const Environment& environment,
+                          const std::function<std::string()>& current_directory) {
+  const CommandLine command = parse_command_line(words, environment, current_directory);
+  if (const auto* launch = std::get_if<LaunchCommand>(&command)) return launch->spec;
+  throw Error(ErrorKind::kUsage, "--version and --help start no program",
+              "leave them out: they would stand in the job script");
+}
+
+// Every word that becomes part of the script stays on its line.
+void check_words_of_line(const Words& words) {
+  for (const std::string& word : words) {
+    if (word.find_first_of("\r\n") != std::string::npos || word.find('\0') != std::string::npos)
+      throw Error(ErrorKind::kUsage, "'" + printable(word) + "' has a line break in it",
+                  "words of the job script stand on one line; put the program's into a file");
+  }
+}
+
+// An optional value stands behind '=' only, and what is apart would be the program.
+void check_requeue(const SplitWords& split) {
+  const bool is_bare = !split.is_set_off && !split.options.empty() &&
+                       split.options.back() == "--requeue" && !split.program.empty();
+  if (is_bare && parse_integer(split.program[0]))
+    throw Error(ErrorKind::kUsage, "--requeue " + printable(split.program[0]) + " is two words",
+                "--requeue=" + printable(split.program[0]));
+}
+
+// The job's nodes come from its scheduler, and it runs.
+void check_for_job(const JobSpec& spec) {
+  const bool has_hosts = !spec.hosts.hosts.empty() || !spec.hosts.hostfile.empty();
+  if (has_hosts || spec.dry_run_offline)
+    throw Error(ErrorKind::kUsage,
+                std::string(has_hosts ? "-H and --hostfile name" : "--dry-run asks for") +
+                    (has_hosts ? " hosts, and a job's nodes are the scheduler's choice"
+                               : " a plan, and a job runs"),
+                "leave it out");
+}
+
+void check_program(const SplitWords& split) {
+  if (split.program.empty())
+    throw Error(ErrorKind::kUsage, "no program to run",
+                "hvrun script [options] -- program [arguments]; 'hvrun script --help' explains");
+  if (!split.is_set_off &&
+      std::find(split.program.begin(), split.program.end(), ":") != split.program.end())
+    throw Error(ErrorKind::kUsage, "a job script starts one program, and ':' begins another",
+                "behind '--' a ':' is an argument");
+}
+
+void check_exclusive(const RawScriptOptions& raw, const SplitWords& split) {
+  if (!raw.list_sites && raw.shown_site.empty()) return;
+  if (split.begins.size() > 1 || !split.program.empty())
+    throw Error(ErrorKind::kUsage,
+                "--list-sites and --show-site print something else than a script",
+                "hvrun script --show-site NAME, and nothing else");
+}
+
+std::string text_of_site(const std::string& name, const Environment& environment) {
+  const SiteFile file = find_site(name, environment);
+  (void)parse_site(file.text, file.source);  // a wrong one is no example
+  return file.text;
+}
+
+Site read_site(const ScriptCommand& command, const Environment& environment) {
+  const SiteFile file = find_site(command.site, environment);
+  return parse_site(file.text, file.source);
+}
+
+}  // namespace
+
+CommandLine parse_script_command(const Words& words, const Environment& environment,
+                                 const std::function<std::string()>& current_directory) {
+  CLI::App app;
+  RawScriptOptions raw;
+  add_script_options(app, raw);
+  const std::vector<OptionShape> own = shapes_of(app);
+  const SplitWords split = split_words(words, own);
+  auto [own_words, passed] = share_out(split, own);
+  parse_options(app, own_words, kHelp);
+  if (raw.help) return PrintCommand{script_help(app)};
+  refuse_empty_values(app);
+  check_exclusive(raw, split);
+  ScriptCommand command;
+  command.lists_sites = raw.list_sites;
+  command.shows_site = !raw.shown_site.empty();
+  command.site = command.shows_site ? raw.shown_site : raw.site.empty() ? kDefaultSite : raw.site;
+  if (command.lists_sites || command.shows_site) return command;
+  check_requeue(split);
+  check_program(split);
+  command.request = to_request(app, raw);
+  command.request.hvrun_options = passed;
+  command.request.program = split.program;
+  command.file = raw.file;
+  command.may_overwrite = raw.force;
+  passed.emplace_back("--");
+  passed.insert(passed.end(), split.program.begin(), split.program.end());
+  check_words_of_line(passed);
+  const JobSpec spec = check_hvrun_words(passed, environment, current_directory);
+  check_for_job(spec);
+  if (spec.ranks)
+    throw Error(ErrorKind::kUsage, "-np stands together with other letters", "-np N apart");
+  return command;
+}
+
+std::string text_of_script(const ScriptCommand& command, const Environment& environment,
+                           const std::function<std::string()>& current_directory) {
+  if (command.lists_sites) return list_of_sites(environment);
+  if (command.shows_site) return text_of_site(command.site, environment);
+  const Site site = read_site(command, environment);
+  const ScriptPlan plan = plan_script(command.request, site);
+  check_hvrun_words(hvrun_words(command.request, plan, scheduler_part(command.request, site, plan)),
+                    environment, current_directory);
+  return job_script(command.request, site, plan);
+}
+
+void save_script(const ScriptCommand& command, const std::string& text) {
+  const auto fail = [&](int error, const std::string& hint) {
+    throw Error(ErrorKind::kUsage,
+                "write the job script " + printable(command.file) + ": " + errno_text(error), hint);
+  };
+  const int mode = command.may_overwrite ? O_TRUNC : O_EXCL;
+  const UniqueFd fd(
+      ::open(command.file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | mode, 0777));  // less the umask
+  if (!fd && errno == EEXIST) fail(errno, "--force overwrites it");
+  if (!fd) fail(errno, "name a file that you may write, with -o");
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t wrote = ::write(fd.get(), text.data() + done, text.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) fail(errno, "free some space, or write it elsewhere");
+    done += static_cast<std::size_t>(wrote);
+  }
+}
+
+std::string how_to_submit(const ScriptCommand& command, const Environment& environment) {
+  const std::string file = shell_quote(command.file);
+  switch (read_site(command, environment).scheduler) {
+    case BatchScheduler::kPbs:
+      return "qsub " + file;
+    case BatchScheduler::kLsf:
+      return "bsub < " + file;
+    case BatchScheduler::kSlurm:
+      break;
+  }
+  return "sbatch " + file;
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,32 @@
+// `hvrun script`: the job script for a site, the list of sites, one site's file.
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands before the program is hvrun script's where it has an option of that name, else
+// hvrun's own: checked by hvrun's parser, and written into the script as it was typed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "launcher/cli/command_line.h"
+#include "src/base/environment.h"
+
+namespace hv::launcher {
+
+// words: what stands behind "script". Throws Error(kUsage).
+CommandLine parse_script_command(const std::vector<std::string>& words,
+                                 const Environment& environment,
+                                 const std::function<std::string()>& current_directory);
+
+// What `hvrun script` prints or writes into command.file. Reads the site's file. Throws
+// Error(kUsage).
+std::string text_of_script(const ScriptCommand& command, const Environment& environment,
+                           const std::function<std::string()>& current_directory);
+
+// Throws Error(kUsage) where the file is there already and may not be overwritten.
+void save_script(const ScriptCommand& command, const std::string& text);
+// How the file is handed to the scheduler, "sbatch job.slurm"; for who has just saved it.
+std::string how_to_submit(const ScriptCommand& command, const Environment& environment);
+
+}  // namespace hv::launcher
