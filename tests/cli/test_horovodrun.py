@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Command lines written for horovodrun."""
+
+import re
+
+from launching import run
+
+from harness.programs import SOURCE
+
+SHOW = ["sh", "-c", "echo $HVRUN_FUSION_THRESHOLD $HVRUN_STALL_SECONDS $NCCL_IB_DISABLE"]
+
+
+def test_its_options_reach_the_ranks(hvrun):
+    result = run(hvrun, "-np", "2", "--fusion-threshold-mb", "32", "--stall-check-warning-time-seconds", "20", "--tcp", "--no-label", *SHOW)
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"32M 20 1\n" * 2, b"")
+
+
+def test_they_beat_what_is_set(hvrun):
+    result = run(hvrun, "-np", "1", "--fusion-threshold-mb", "32", "--no-label", *SHOW, HVRUN_FUSION_THRESHOLD="1M")
+    assert result.stdout == b"32M\n", result
+
+
+def test_what_sets_nothing_is_told(hvrun):
+    result = run(hvrun, "-np", "1", "--cycle-time-ms", "5", "true")
+    assert (result.returncode, result.stderr) == (0, b"hvrun: warning: --cycle-time-ms sets nothing: there are no cycles: "
+                                                     b"what is ready goes at once\n")
+
+
+def test_a_config_file(hvrun, tmp_path):
+    config = tmp_path / "conf.yaml"
+    config.write_text("params:\n  fusion_threshold_mb: 16\nstall_check:\n  enabled: false\n")
+    result = run(hvrun, "-np", "1", "--config-file", str(config), "--no-label", *SHOW)
+    assert (result.returncode, result.stdout) == (0, b"16M 0\n"), result
+    config.write_text("params:\n  fusion: 16\n")
+    result = run(hvrun, "-np", "1", "--config-file", str(config), "true")
+    assert result.returncode == 2 and f"{config}:2:11: 'params.fusion' is no setting".encode() in result.stderr, result
+
+
+def test_hvruns_own_stall_warning_follows(hvrun, tmp_path):
+    """Rank 1 never starts libhvrun: it is hvrun that tells."""
+    program = f'[ "$RANK" = 0 ] && exec "$0"; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done'
+    from launching import start
+    from harness import programs
+    from harness.waiting import wait_for
+    errors = tmp_path / "errors"
+    with open(errors, "wb") as stream:
+        process = start(hvrun, "-np", "2", "--stall-check-warning-time-seconds", "1", "sh", "-c", program,
+                        str(programs.hvrun_folder() / "examples" / "reductions"), stderr=stream)
+        wait_for(lambda: b"rank 1" in errors.read_bytes(), 20, "a word about rank 1")
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def test_every_option_is_in_the_man_page():
+    table = (SOURCE / "launcher" / "cli" / "horovod_options.cc").read_text()
+    options = set(re.findall(r'Row\{"(--[a-z-]+)', table)) | set(re.findall(r'Refusal\{"(--[a-z-]+)', table))
+    manual = set(re.findall(r"-[a-z][a-z-]+", (SOURCE / "man" / "hvrun.1").read_text()))
+    assert len(options) > 35
+    assert not {option for option in options if option[1:] not in manual}
