@@ -15,7 +15,7 @@
 
 static void check(hvrun_status status) {
   if (status == HVRUN_OK) return;
-  fprintf(stderr, "exchanges: rank %d: %s\n", hvrun_rank(NULL), hvrun_last_error());
+  fprintf(stderr, "exchanges: %s\n", hvrun_last_error());
   exit(1);
 }
 

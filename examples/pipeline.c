@@ -17,7 +17,7 @@ enum { kMicroBatches = 6, kElements = 1000 };
 
 static void check(hvrun_status status) {
   if (status == HVRUN_OK) return;
-  fprintf(stderr, "pipeline: rank %d: %s\n", hvrun_rank(NULL), hvrun_last_error());
+  fprintf(stderr, "pipeline: %s\n", hvrun_last_error());
   exit(1);
 }
 

@@ -13,7 +13,7 @@
 
 static void check(hvrun_status status) {
   if (status == HVRUN_OK) return;
-  fprintf(stderr, "reductions: rank %d: %s\n", hvrun_rank(NULL), hvrun_last_error());
+  fprintf(stderr, "reductions: %s\n", hvrun_last_error());
   exit(1);
 }
 

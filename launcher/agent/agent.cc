@@ -46,11 +46,12 @@ bool take(const Frame& frame, Act&& act) {
 
 }  // namespace
 
-Agent::Agent(const Environment& environment, UniqueFd guard_life, GuardBoard& board)
+Agent::Agent(const Environment& environment, std::unique_ptr<HvrunStream> stream,
+             UniqueFd guard_life, GuardBoard& board)
     : environment_(environment),
       guard_life_(std::move(guard_life)),
       board_(board),
-      link_(loop_, 0, 1,
+      link_(loop_, std::move(stream),
             {[this](const Frame& frame) {
                if (!handle(frame))
                  link_.give_up("hvrun sent a message out of turn, of type " +
@@ -97,6 +98,11 @@ bool Agent::handle(const Frame& frame) {
         leaves_when_done_ = true;
         end_job(bounded_seconds(end.grace_s));
       });
+    case Type::kInventoryRequest:
+      return phase_ == Phase::kGreeted &&
+             with<wire::InventoryRequest>(frame, [&](const wire::InventoryRequest& request) {
+               return take_inventory(request);
+             });
     case Type::kSetup:
       return phase_ == Phase::kGreeted &&
              with<wire::Setup>(frame, [&](const wire::Setup& setup) { return set_up(setup); });
@@ -157,7 +163,18 @@ bool Agent::steer(const Frame& frame) {
   }
 }
 
+bool Agent::take_inventory(const wire::InventoryRequest& request) {
+  if (inventory_ || leaves_when_done_) return leaves_when_done_;
+  inventory_ = std::make_unique<InventoryRun>(loop_, environment_, own_folder(), request,
+                                              [this](const wire::InventoryReply& reply) {
+                                                link_.send(reply);
+                                                inventory_.reset();
+                                              });
+  return true;
+}
+
 bool Agent::set_up(const wire::Setup& setup) {
+  if (inventory_) return false;
   silence_ = SilenceWatch(
       std::max<Duration>(bounded_seconds(setup.lost_after_s), std::chrono::milliseconds(100)),
       now());
@@ -306,7 +323,8 @@ void Agent::tell_silence(const wire::Silence& silence) {
 void Agent::watch_signals() {
   sigset_t wanted;
   sigemptyset(&wanted);
-  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&wanted, number);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
+    sigaddset(&wanted, number);
   signals_.reset(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   HV_CHECK(signals_, "signalfd: " + errno_text(errno));
   loop_.watch(signals_.get(), EPOLLIN, [this](std::uint32_t) { take_signal(); });
@@ -319,10 +337,13 @@ void Agent::take_signal() {
     const int number = static_cast<int>(info.ssi_signo);
     if (number == SIGCHLD) {
       child_has_ended = true;
+    } else if (number == SIGUSR1 || number == SIGUSR2) {
+      forward_signal(number);  // sbatch --signal sends it to each task of the step: the agents
     } else if (!std::exchange(leaves_when_done_, true)) {
       told_to_end(number);
     }
   }
+  if (child_has_ended && inventory_) inventory_->look_for_end();
   if (child_has_ended) reap();
 }
 
@@ -337,7 +358,11 @@ void Agent::tell_own_end(const std::string& words) {
   if (phase_ == Phase::kSweeping) {
     link_.send(wire::Note{words + " and ends the job there"});
   } else {
-    link_.send(wire::Problem{words, "find out what ends processes on that host"});
+    const auto job = environment_.get_filled("SLURM_JOB_ID");
+    link_.send(wire::Problem{
+        words, job ? "Slurm ends a job at its time limit, and by scancel: 'scontrol show job " +
+                         printable(*job) + "' says which"
+                   : "find out what ends processes on that host"});
   }
 }
 
@@ -409,6 +434,7 @@ void Agent::beat() {
 }
 
 void Agent::end_job(Duration grace) {
+  inventory_.reset();
   start_no_more();
   if (has_children_) {
     ending_.begin(grace);

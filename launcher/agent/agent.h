@@ -23,6 +23,7 @@
 #include "launcher/agent/guard.h"
 #include "launcher/agent/host_setup.h"
 #include "launcher/agent/hvrun_link.h"
+#include "launcher/agent/inventory_run.h"
 #include "launcher/agent/job_ending.h"
 #include "launcher/agent/local_ranks.h"
 #include "launcher/agent/output_pump.h"
@@ -36,9 +37,10 @@ namespace hv::launcher {
 
 class Agent {
  public:
-  // environment: this process's own. guard_life: readable once the guard is gone. All signals are
-  // blocked.
-  Agent(const Environment& environment, UniqueFd guard_life, GuardBoard& board);
+  // environment: this process's own. stream: to hvrun. guard_life: readable once the guard is gone.
+  // All signals are blocked.
+  Agent(const Environment& environment, std::unique_ptr<HvrunStream> stream, UniqueFd guard_life,
+        GuardBoard& board);
 
   // Until the job's part on this host is over; the exit code.
   int run();
@@ -50,6 +52,7 @@ class Agent {
   bool handle(const Frame& frame);
   bool prepare(const Frame& frame);  // before ranks run
   bool steer(const Frame& frame);    // at any time after Setup
+  bool take_inventory(const wire::InventoryRequest& request);
   bool set_up(const wire::Setup& setup);
   bool probe(const wire::ProbeRequest& request);
   bool launch(wire::Launch launch);
@@ -92,6 +95,7 @@ class Agent {
   EventLoop::Timer next_beat_;
   UniqueFd signals_;
   Phase phase_ = Phase::kGreeted;
+  std::unique_ptr<InventoryRun> inventory_;  // before Setup only
   HostSetup host_;
   std::unique_ptr<AddressProbe> probe_;
   wire::Launch launch_;

@@ -1,45 +1,88 @@
-// hvrun-agent: started by hvrun on every host of a job; speaks with it over its standard streams.
+// hvrun-agent: started by hvrun on every host of a job; speaks with it over its standard streams,
+// or by TCP where srun has started it.
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdio>
-#include <cstring>
 
 #include "hvrun_version.h"
 #include "launcher/agent/agent.h"
+#include "launcher/agent/agent_options.h"
+#include "launcher/agent/control_connection.h"
 #include "launcher/agent/guard.h"
 #include "src/base/environment.h"
 #include "src/process/birth.h"
 
+namespace hv::launcher {
 namespace {
+
+constexpr auto kTimeToConnect = std::chrono::seconds(30);
 
 int explain_usage() {
   std::fputs(
-      "hvrun-agent is started by hvrun and speaks with it; it has one option of its own, "
-      "--version.\n",
+      "hvrun-agent is started by hvrun and speaks with it; of its own it has --version only.\n",
       stderr);
   return 2;
 }
 
-}  // namespace
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
 
-int main(int argc, char** argv) {
-  hv::open_missing_streams();
-  if (argc == 2 && std::strcmp(argv[1], "--version") == 0) {
+// nullptr after telling why on stderr, which srun passes on to hvrun.
+std::unique_ptr<HvrunStream> stream_to_hvrun(const AgentOptions& options,
+                                             const Environment& environment) {
+  if (options.hvrun.empty()) return plain_stream(0, 1);
+  const TimePoint deadline = now() + kTimeToConnect;
+  const std::string node(environment.get_or("SLURMD_NODENAME", host_name()));
+  JobKey key;
+  ControlConnection connection;
+  Status status = read_key(0, deadline, &key);
+  const std::string name = (options.step + "/" + node).substr(0, kMostAgentName);
+  if (status.ok()) status = connect_to_hvrun(options.hvrun, name, key, deadline, &connection);
+  if (status.ok()) return sealed_stream(std::move(connection.socket), connection.keys);
+  std::fprintf(stderr, "hvrun-agent on host %s: %s\n", node.c_str(), status.message.c_str());
+  return nullptr;
+}
+
+void remove_own_file() {
+  char path[PATH_MAX];
+  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path - 1);
+  if (size <= 0) return;
+  path[size] = '\0';
+  ::unlink(path);
+}
+
+int run(int argc, char** argv) {
+  const auto options = parse_agent_options({argv + 1, argv + argc});
+  if (!options) return explain_usage();
+  if (options->shows_version) {
     std::puts("hvrun-agent " HVRUN_VERSION_TEXT " " HVRUN_BUILD_ID);
     return 0;
   }
-  if (argc != 1) return explain_usage();
-  hv::raise_open_file_limit();
-  hv::keep_freed_memory();
-  const hv::Environment environment = hv::Environment::of_process();
-  hv::launcher::GuardBoard board;
-  hv::UniqueFd guard_life = hv::launcher::split_off_guard(argc, argv, &board);
+  if (options->removes_itself) remove_own_file();
+  raise_open_file_limit();
+  keep_freed_memory();
+  const Environment environment = Environment::of_process();
+  GuardBoard board;
+  UniqueFd guard_life = split_off_guard(argc, argv, &board);
   // The file may be called something else where hvrun has copied it.
   ::prctl(PR_SET_NAME, "hvrun-agent");
-  hv::launcher::Agent agent(environment, std::move(guard_life), board);
-  const int code = agent.run();
+  auto stream = stream_to_hvrun(*options, environment);
+  if (stream == nullptr) return 1;
+  Agent agent(environment, std::move(stream), std::move(guard_life), board);
   // The ranks' folders and sockets are given up by ~Agent; nothing of the job runs any more.
-  return code;
+  return agent.run();
+}
+
+}  // namespace
+}  // namespace hv::launcher
+
+int main(int argc, char** argv) {
+  hv::open_missing_streams();
+  return hv::launcher::run(argc, argv);
 }

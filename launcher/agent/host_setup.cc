@@ -29,6 +29,8 @@ wire::SetUp HostSetup::reply() const {
   reply.master_port = master_port;
   reply.probe_port = probe ? probe->port() : 0;
   reply.has_cgroup = cgroup.exists();
+  reply.shares_machine = first_here.has_value();
+  reply.first_here = first_here.value_or(0);
   return reply;
 }
 
@@ -41,6 +43,7 @@ std::optional<wire::Problem> set_up_host(EventLoop& loop, const wire::Setup& wan
   if (const Status status = setup->socket->listen(wanted.job_id, wanted.host_index); !status.ok()) {
     return wire::Problem{status.message, "check that /tmp can be written there"};
   }
+  setup->first_here = setup->mark.take(wanted.job_id, wanted.host_index);
   const auto ports = parse_port_range(wanted.port_range);
   if (!ports)
     return wire::Problem{"take ports: '" + printable(wanted.port_range) + "' is no range of ports",

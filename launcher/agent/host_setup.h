@@ -8,6 +8,7 @@
 
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/job_cgroup.h"
+#include "launcher/agent/machine_mark.h"
 #include "launcher/agent/probe_listener.h"
 #include "launcher/agent/rank_socket.h"
 #include "src/base/unique_fd.h"
@@ -22,6 +23,8 @@ struct HostSetup {
   UniqueFd held_port;
   std::uint16_t master_port = 0;
   JobCgroup cgroup;
+  MachineMark mark;
+  std::optional<std::uint32_t> first_here;  // MachineMark::take
 
   wire::SetUp reply() const;
 };

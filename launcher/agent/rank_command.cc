@@ -9,6 +9,7 @@
 
 #include "launcher/facts/read_file.h"
 #include "src/base/core_mask.h"
+#include "src/base/name_pattern.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -17,11 +18,6 @@ namespace {
 // As execvp where PATH is not set.
 constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 constexpr std::size_t kFirstLine = 256;  // what the kernel reads of a script
-
-bool matches(const std::string& name, const std::string& pattern) {
-  if (pattern.empty() || pattern.back() != '*') return name == pattern;
-  return name.compare(0, pattern.size() - 1, pattern, 0, pattern.size() - 1) == 0;
-}
 
 void add_entry(Environment* environment, const std::string& entry) {
   const std::size_t equals = entry.find('=');
@@ -62,6 +58,7 @@ std::string advice_on_file(const std::string& name, bool is_executable) {
 
 // The word is a slip where hvrun's own options were meant; "" if not.
 std::string advice_on_word(const std::string& name) {
+  if (nearest(name, {"script"}, 2)) return "'hvrun script' writes a job script; or ";
   const auto meant = nearest(name, {"help", "version", "env"}, 1);
   // With one letter another it is a word of its own: "heap", "end".
   if (!meant || (meant->size() == name.size() && *meant != name)) return "";
@@ -89,6 +86,10 @@ std::string advice_on_missing(const std::string& name, const std::string& path,
   const std::string file = in_directory(name, directory);
   struct stat info {};
   const bool exists = ::stat(file.c_str(), &info) == 0;
+  // No name of a file: what a shell would understand.
+  if (!exists && name.find(' ') != std::string::npos &&
+      name.find_first_of("&|;<>") != std::string::npos)
+    return "hvrun starts programs, and no lines of a shell: sh -c " + shell_quote(name);
   if (!exists && holds_arguments(name, path, directory))
     return "the name holds a blank: leave out the quotes around the program and its arguments";
   if (exists && S_ISDIR(info.st_mode) && is_path) return "name a program in that directory";
@@ -148,7 +149,7 @@ std::vector<std::string> environment_of_rank(const wire::Launch& launch,
   Environment result;
   for (const auto& [name, value] : own.all()) {
     for (const std::string& pattern : launch.host_variables) {
-      if (matches(name, pattern)) result.set(name, value);
+      if (matches_pattern(name, pattern)) result.set(name, value);
     }
   }
   const wire::Program& program = program_of(launch, rank);

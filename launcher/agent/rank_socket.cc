@@ -48,8 +48,12 @@ RankSocket::~RankSocket() {
   ::rmdir(folder_.c_str());
 }
 
+std::string rank_socket_name(const std::string& job_id, const std::string& host_index) {
+  return "@hvrun-" + job_id + "-" + host_index;
+}
+
 Status RankSocket::listen(const std::string& job_id, std::uint32_t host_index) {
-  name_ = "@hvrun-" + job_id + "-" + std::to_string(host_index);
+  name_ = rank_socket_name(job_id, std::to_string(host_index));
   if (!listen_unix(name_, &listener_).ok()) {
     if (Status status = listen_in_folder(); !status.ok()) return status;
   }

@@ -33,6 +33,9 @@ struct RankSocketCallbacks {
 // What the others know of a rank that has ended.
 enum class RankStanding { kNeverJoined, kJoined, kLeft };
 
+// In the abstract namespace.
+std::string rank_socket_name(const std::string& job_id, const std::string& host_index);
+
 class RankSocket {
  public:
   // stalls: which waits are told; see wire::FenceStalled.

@@ -93,6 +93,14 @@ FoundHosts hosts_as_named(const HostWishes& wishes, const Environment& environme
   return {{{}, true}, ""};
 }
 
+HostReach reach_of(const HostList& list, bool way_is_stated, const Environment& environment) {
+  if (list.this_machine) return {};
+  if (!way_is_stated) return reach_by_mpi_operator(list, environment, read_of_scheduler);
+  HostReach reach;
+  reach.may_come_late = are_hosts_of_mpi_operator(list, environment, read_of_scheduler);
+  return reach;
+}
+
 // --include and --exclude choose among hosts that somebody has named.
 HostList among_named(const HostList& list, const std::string& option, const std::string& words,
                      HostList (*choose)(const HostList&, std::string_view)) {
@@ -107,6 +115,7 @@ FoundHosts find_hosts(const HostWishes& wishes, const Environment& environment) 
   if (!wishes.include.empty() && !wishes.exclude.empty())
     throw Error(ErrorKind::kUsage, "both --include and --exclude choose hosts", "give one of them");
   FoundHosts found = hosts_as_named(wishes, environment);
+  found.list.reach = reach_of(found.list, wishes.way_is_stated, environment);
   if (!wishes.include.empty())
     found.list = among_named(found.list, "--include", wishes.include, include_hosts);
   if (!wishes.exclude.empty())

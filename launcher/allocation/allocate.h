@@ -17,6 +17,7 @@ struct HostWishes {
   std::string hostfile_format{};     // --hostfile-format; empty: any
   std::string include{}, exclude{};  // one of them at most
   std::string rankfile{};            // --rankfile
+  bool way_is_stated = false;  // of reaching them, by --rsh and its like: nobody else is asked
 };
 
 struct FoundHosts {

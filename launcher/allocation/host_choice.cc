@@ -107,6 +107,7 @@ std::optional<HostEntry> without_slots(HostEntry entry, const std::vector<int>& 
 
 HostList choose_hosts(const HostList& from, const std::string& source, const HostList& wanted) {
   HostList chosen;
+  chosen.reach = from.reach;
   const HostIndex index(from);
   for (const HostEntry& host : wanted.entries) {
     const HostEntry* const entry = index.find(host.user, host.name);
@@ -131,6 +132,7 @@ HostList choose_hosts(const HostList& from, const std::string& source, const Hos
 HostList include_hosts(const HostList& from, std::string_view expression) {
   const Place place{"--include", 0, expression};
   HostList chosen;
+  chosen.reach = from.reach;
   for (const auto& [entry, slots] : parse_choices(place, from))
     chosen.entries.push_back(slots.empty() ? *entry : with_slots(*entry, slots));
   return chosen;
@@ -141,6 +143,7 @@ HostList exclude_hosts(const HostList& from, std::string_view expression) {
   const std::vector<Choice> choices = parse_choices(place, from);
   const std::map<const HostEntry*, std::vector<int>> excluded(choices.begin(), choices.end());
   HostList left;
+  left.reach = from.reach;
   for (const HostEntry& entry : from.entries) {
     const auto found = excluded.find(&entry);
     if (found == excluded.end()) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "launcher/allocation/kubectl_command.h"
 #include "launcher/allocation/text_place.h"
 
 namespace hv::launcher {
@@ -32,17 +33,31 @@ struct HostEntry {
   std::string origin;               // "hosts:3" or "-H", for messages
 };
 
+// Cores of a socket, counted from 0 in it.
+struct SocketCores {
+  int socket = 0;
+  std::vector<int> cores{};  // empty: all of them
+};
+
 // Where a rankfile puts a rank.
 struct RankPlace {
-  std::size_t entry = 0;            // in HostList::entries
-  std::vector<int> cores{};         // as its system numbers them; empty: not stated
-  std::vector<std::string> gpus{};  // as HostEntry's; empty: not stated
+  std::size_t entry = 0;               // in HostList::entries
+  std::vector<int> cores{};            // as its system numbers them; empty: not stated
+  std::vector<SocketCores> sockets{};  // instead of cores
+  std::vector<std::string> gpus{};     // as HostEntry's; empty: not stated
+};
+
+// How the hosts are reached, where whoever named them says so.
+struct HostReach {
+  KubectlCommand kubectl{};    // they are pods, reached by it; no program: by SSH
+  bool may_come_late = false;  // they may just be coming up: one that is not there yet is awaited
 };
 
 struct HostList {
   std::vector<HostEntry> entries{};      // in order of first mention, each host once
   bool this_machine = false;             // nobody named a host
   std::vector<RankPlace> rank_places{};  // by rank; empty: no rankfile
+  HostReach reach{};                     // of all of them
 };
 
 constexpr int kMostSlotsPerHost = 65536;

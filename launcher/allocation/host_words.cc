@@ -218,17 +218,15 @@ std::vector<std::string> parse_gpus(const Place& place, std::size_t begin, std::
 }
 
 void parse_host_setting(const Place& place, std::size_t begin, std::size_t end, HostEntry* entry) {
-  const std::string_view word = place.text.substr(begin, end - begin);
-  const std::size_t equals = word.find('=');
-  std::string name(word.substr(0, equals));
+  auto [name, value] = split_setting(place, begin, end);
   std::replace(name.begin(), name.end(), '_', '-');
   const auto found = std::find_if(settings().begin(), settings().end(),
                                   [&name](const Setting& each) { return each.name == name; });
-  if (found == settings().end() || equals == std::string_view::npos)
-    unknown_setting(place, begin, word);
+  if (found == settings().end() || !value)
+    unknown_setting(place, begin, place.text.substr(begin, end - begin));
   if (found->is_stated(*entry))
     mistake(place, begin, name + " is stated twice", "one " + name + "= a line");
-  found->parse(place, begin + equals + 1, end, entry);
+  found->parse(place, *value, end, entry);
   if (entry->slots && entry->max_slots && *entry->max_slots < *entry->slots)
     mistake(place, begin, "max-slots is less than slots", "slots=4 max-slots=8");
 }
@@ -242,6 +240,30 @@ std::vector<WordRange> words_of_line(std::string_view line) {
     at = std::min(line.find_first_of(" \t\r", begin), line.size());
     words.push_back({begin, at});
   }
+}
+
+std::vector<WordRange> join_settings(std::string_view line, const std::vector<WordRange>& words,
+                                     std::size_t first) {
+  std::vector<WordRange> settings;
+  for (std::size_t i = first; i < words.size(); ++i) {
+    const bool is_more =
+        i > first && (line[words[i].begin] == '=' || line[words[i - 1].end - 1] == '=');
+    if (is_more)
+      settings.back().end = words[i].end;
+    else
+      settings.push_back(words[i]);
+  }
+  return settings;
+}
+
+SettingWord split_setting(const Place& place, std::size_t begin, std::size_t end) {
+  const std::string_view word = place.text.substr(begin, end - begin);
+  const std::size_t equals = word.find('=');
+  SettingWord setting{std::string(trim(word.substr(0, equals))), std::nullopt};
+  if (equals == std::string_view::npos) return setting;
+  const std::size_t value = word.find_first_not_of(" \t\r", equals + 1);
+  setting.value = value == std::string_view::npos ? end : begin + value;
+  return setting;
 }
 
 }  // namespace hv::launcher

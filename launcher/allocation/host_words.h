@@ -38,7 +38,7 @@ constexpr std::size_t kMostUserBytes = 256, kMostPathBytes = 1024, kMostInterfac
 // "0,2", "GPU-5a1e...": GPUs of a host, each once.
 std::vector<std::string> parse_gpus(const Place& place, std::size_t begin, std::size_t end);
 
-// "slots=4", "max-slots=8", "max_slots=8", "user=u", "port=22", "identity=FILE", "gpus=0,2",
+// "slots=4", "max-slots = 8", "max_slots=8", "user=u", "port=22", "identity=FILE", "gpus=0,2",
 // "address=10.0.0.1", "ifname=eth1": into the entry, where it may not be stated yet. Throws
 // Error(kUsage), also for a name that is none of these.
 void parse_host_setting(const Place& place, std::size_t begin, std::size_t end, HostEntry* entry);
@@ -48,5 +48,16 @@ struct WordRange {
   std::size_t begin, end;
 };
 std::vector<WordRange> words_of_line(std::string_view line);
+
+// Words from `first` on as settings: blanks may stand round a '='.
+std::vector<WordRange> join_settings(std::string_view line, const std::vector<WordRange>& words,
+                                     std::size_t first);
+
+// name=value.
+struct SettingWord {
+  std::string name;
+  std::optional<std::size_t> value;  // where it begins; none: there is no '='
+};
+SettingWord split_setting(const Place& place, std::size_t begin, std::size_t end);
 
 }  // namespace hv::launcher

@@ -116,10 +116,11 @@ class Line {
     }
     // What stands behind a queue may be a number, too.
     const bool has_queue = size > 2 && word(2).find('@') != std::string_view::npos;
-    if (has_queue || wanted_ == HostfileForm::kQueues) return HostfileForm::kQueues;
-    for (std::size_t i = 3; i < size; i += 2)
-      if (!is_number(i)) return HostfileForm::kQueues;
-    return size % 2 == 0 ? HostfileForm::kPairs : HostfileForm::kQueues;
+    const bool has_processors =
+        size == 4 && (word(3) == "UNDEFINED" || word(3) == "<NULL>" ||
+                      word(3).find_first_of(",:") != std::string_view::npos);
+    const bool is_queues = has_queue || has_processors || wanted_ == HostfileForm::kQueues;
+    return is_queues ? HostfileForm::kQueues : HostfileForm::kPairs;
   }
 
   int slots_at(std::size_t i) const { return parse_slots(place_, words_[i].begin, words_[i].end); }
@@ -150,6 +151,9 @@ class Line {
   }
 
   void parse_pairs() {
+    if (words_.size() % 2 != 0)
+      mistake(place_, words_.back().begin, "no number of slots stands behind this host",
+              example_of(HostfileForm::kPairs));
     for (std::size_t i = 0; i < words_.size(); i += 2) add(i, slots_at(i + 1));
   }
 
@@ -163,8 +167,8 @@ class Line {
 
   void parse_settings() {
     add_hosts(words_[0].begin, words_[0].end, [this](HostEntry* entry) {
-      for (std::size_t i = 1; i < words_.size(); ++i)
-        parse_host_setting(place_, words_[i].begin, words_[i].end, entry);
+      for (const WordRange& setting : join_settings(place_.text, words_, 1))
+        parse_host_setting(place_, setting.begin, setting.end, entry);
     });
   }
 

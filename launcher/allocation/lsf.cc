@@ -7,9 +7,9 @@ namespace hv::launcher {
 
 std::optional<HostList> hosts_of_lsf(const Environment& environment, const ReadFile& read) {
   if (!environment.has("LSB_JOBID")) return std::nullopt;
-  if (const auto file = environment.get("LSB_DJOB_HOSTFILE"))
+  if (const auto file = environment.get_filled("LSB_DJOB_HOSTFILE"))
     return parse_hostfile(read(*file, "$LSB_DJOB_HOSTFILE"), *file, HostfileForm::kPairs);
-  if (const auto hosts = environment.get("LSB_MCPU_HOSTS"))
+  if (const auto hosts = environment.get_filled("LSB_MCPU_HOSTS"))
     return parse_hostfile(*hosts, "$LSB_MCPU_HOSTS", HostfileForm::kPairs);
   return std::nullopt;
 }

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "src/base/text.h"
 
@@ -143,6 +146,43 @@ std::vector<std::string> expand_name(const Place& place, std::size_t begin, std:
     names = std::move(longer);
   }
   return names;
+}
+
+std::string fold_names(const std::vector<std::string>& names) {
+  // Numbers at names' ends, by what stands before them and by their width.
+  std::map<std::pair<std::string, std::size_t>, std::set<std::uint64_t>> numbers;
+  std::vector<std::string> pieces;
+  for (const std::string& name : names) {
+    const std::size_t last = name.find_last_of("0123456789");
+    const std::size_t before = last == std::string::npos
+                                   ? std::string::npos
+                                   : name.find_last_not_of("0123456789", last) + 1;
+    const std::size_t width = last == std::string::npos ? 0 : last + 1 - before;
+    // Slurm knows brackets at a name's end only.
+    if (width == 0 || width > kMostDigits || last + 1 < name.size()) {
+      pieces.push_back(name);
+      continue;
+    }
+    const bool is_padded = name[before] == '0' && width > 1;
+    numbers[{name.substr(0, before), is_padded ? width : 0}].insert(
+        static_cast<std::uint64_t>(*parse_integer(name.substr(before, width))));
+  }
+  for (const auto& [stem, all] : numbers) {
+    std::vector<std::string> items;
+    const auto text = [width = stem.second](std::uint64_t number) {
+      const std::string digits = std::to_string(number);
+      return std::string(width - std::min(width, digits.size()), '0') + digits;
+    };
+    for (auto first = all.begin(); first != all.end();) {
+      auto last = first;
+      while (std::next(last) != all.end() && *std::next(last) == *last + 1) ++last;
+      items.push_back(text(*first) + (first == last ? "" : "-" + text(*last)));
+      first = std::next(last);
+    }
+    const bool is_one = all.size() == 1;
+    pieces.push_back(stem.first + (is_one ? items[0] : "[" + join(items, ",") + "]"));
+  }
+  return join(pieces, ",");
 }
 
 std::size_t find_comma(std::string_view text, std::size_t begin, std::size_t end) {

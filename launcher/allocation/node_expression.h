@@ -25,6 +25,10 @@ constexpr std::size_t kMostNameBytes = 253;
 std::vector<std::string> expand_name(const Place& place, std::size_t begin, std::size_t end,
                                      std::size_t most);
 
+// The other way: an expression for these names as Slurm itself reads it, numbers at their ends that
+// follow each other as ranges, in another order perhaps.
+std::string fold_names(const std::vector<std::string>& names);
+
 // Where the next comma outside of brackets is from `begin` on, or `end`.
 std::size_t find_comma(std::string_view text, std::size_t begin, std::size_t end);
 

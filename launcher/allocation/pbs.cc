@@ -6,7 +6,7 @@
 namespace hv::launcher {
 
 std::optional<HostList> hosts_of_pbs(const Environment& environment, const ReadFile& read) {
-  const auto file = environment.get("PBS_NODEFILE");
+  const auto file = environment.get_filled("PBS_NODEFILE");
   if (!environment.has("PBS_JOBID") || !file) return std::nullopt;
   return parse_hostfile(read(*file, "$PBS_NODEFILE"), *file, HostfileForm::kNames);
 }

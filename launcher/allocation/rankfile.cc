@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* kRankForm = "a line like 'rank 0=node1 slot=0-3'";
 constexpr std::size_t kMostNamedCores = 1 << 22;  // in a file
+constexpr int kMostSockets = 1024;
 
 // A line understood, its host not yet looked up.
 struct RankLine {
@@ -30,7 +31,7 @@ int core_at(const Place& place, std::size_t begin, std::size_t end) {
   const auto core = parse_integer(text);
   if (!core || *core < 0 || *core >= static_cast<std::int64_t>(kMostCores))
     mistake(place, begin, "'" + printable(text) + "' is no core",
-            "cores as the system numbers them, such as slot=0-3,7, and no socket:core");
+            "cores as the system numbers them, such as slot=0-3,7, or of a socket: slot=1:0-2");
   return static_cast<int>(*core);
 }
 
@@ -49,22 +50,58 @@ std::vector<int> cores_at(const Place& place, std::size_t begin, std::size_t end
   return {cores.begin(), cores.end()};
 }
 
+int socket_at(const Place& place, std::size_t begin, std::size_t end) {
+  const std::string_view text = place.text.substr(begin, end - begin);
+  const auto socket = parse_integer(text);
+  if (!socket || *socket < 0 || *socket >= kMostSockets)
+    mistake(place, begin, "'" + printable(text) + "' is no socket", "slot=1:0-2, or slot=0:*");
+  return static_cast<int>(*socket);
+}
+
+// "1:0-2", "0:*", "0:0,1;1:0"; a socket's cores end where another socket is named.
+std::vector<SocketCores> sockets_at(const Place& place, std::size_t begin, std::size_t end) {
+  std::map<int, std::set<int>> cores;  // empty: all
+  const std::string_view text = place.text.substr(0, end);
+  for (std::size_t at = begin; at < end;) {
+    const std::size_t colon = std::min(text.find(':', at), end);
+    const int socket = socket_at(place, at, colon);
+    const std::size_t semicolon = std::min(text.find(';', colon), end);
+    const std::size_t next_colon = std::min(text.find(':', std::min(colon + 1, end)), end);
+    std::size_t stop = semicolon;
+    if (next_colon < semicolon) stop = std::min(text.rfind(',', next_colon), end);
+    if (stop <= colon) mistake(place, colon, "the socket's cores are missing", "slot=1:0-2");
+    const auto [found, is_new] = cores.emplace(socket, std::set<int>{});
+    if (!is_new)
+      mistake(place, at, "socket " + std::to_string(socket) + " is named twice",
+              "each socket once");
+    if (text.substr(colon + 1, stop - colon - 1) != "*")
+      for (const int core : cores_at(place, colon + 1, stop)) found->second.insert(core);
+    at = stop + 1;
+    if (stop + 1 == end && stop < end)
+      mistake(place, stop, "nothing stands behind this", "slot=0:0,1;1:0");
+  }
+  std::vector<SocketCores> sockets;
+  for (const auto& [socket, own] : cores) sockets.push_back({socket, {own.begin(), own.end()}});
+  return sockets;
+}
+
 void parse_rank_setting(RankLine* line, const WordRange& word) {
   const Place& place = line->place;
   const std::string_view text = place.text.substr(word.begin, word.end - word.begin);
-  const std::size_t equals = text.find('=');
-  const std::string name(text.substr(0, equals));
-  const std::size_t value = word.begin + equals + 1;
+  const auto [name, value] = split_setting(place, word.begin, word.end);
   const bool is_slot = name == "slot" || name == "slots";
-  if (equals == std::string_view::npos || (!is_slot && name != "gpus"))
+  if (!value || (!is_slot && name != "gpus"))
     mistake(place, word.begin, "'" + printable(text) + "' is not understood",
             "slot=CORES, gpus=GPUS, or the end of the line");
-  if (is_slot ? !line->rank.cores.empty() : !line->rank.gpus.empty())
+  RankPlace& rank = line->rank;
+  if (is_slot ? !rank.cores.empty() || !rank.sockets.empty() : !rank.gpus.empty())
     mistake(place, word.begin, name + " is stated twice", kRankForm);
-  if (is_slot)
-    line->rank.cores = cores_at(place, value, word.end);
+  if (!is_slot)
+    rank.gpus = parse_gpus(place, *value, word.end);
+  else if (text.find(':') != std::string_view::npos)
+    rank.sockets = sockets_at(place, *value, word.end);
   else
-    line->rank.gpus = parse_gpus(place, value, word.end);
+    rank.cores = cores_at(place, *value, word.end);
 }
 
 // The number of the line's rank.
@@ -93,7 +130,8 @@ int parse_rank_line(const std::vector<WordRange>& words, RankLine* line) {
     if (line->host.slots)
       mistake(place, line->host.slots_at, "a rank's host has no number of slots here", kRankForm);
   }
-  for (std::size_t i = 2; i < words.size(); ++i) parse_rank_setting(line, words[i]);
+  for (const WordRange& setting : join_settings(place.text, words, 2))
+    parse_rank_setting(line, setting);
   return static_cast<int>(*rank);
 }
 
@@ -109,6 +147,7 @@ std::vector<RankLine> parse_lines(std::string_view content, const std::string& s
     if (words.empty()) continue;
     const int rank = parse_rank_line(words, &line);
     named_cores += line.rank.cores.size();
+    for (const SocketCores& socket : line.rank.sockets) named_cores += socket.cores.size();
     if (named_cores > kMostNamedCores)
       mistake(line.place, 0, "the file names too many cores",
               "at most " + std::to_string(kMostNamedCores) + " in all");

@@ -3,8 +3,9 @@
 //
 //   rank 0=node1 slot=0-3 gpus=0      OpenMPI's form, with gpus= as in a hostfile
 //   rank 1=+n1 slot=4,6               the host of that number, from 0, in the order of the list
-// Every rank from 0 on has one line, in any order. slot= is logical cores as the system numbers
-// them.
+//   rank 2=node1 slot=1:0-2           cores 0 to 2 of socket 1; 0:* is all of socket 0, ';' between
+// Every rank from 0 on has one line, in any order. slot= without a socket is logical cores as the
+// system numbers them.
 #pragma once
 
 #include <string>

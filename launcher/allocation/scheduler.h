@@ -28,6 +28,19 @@ struct SchedulerHosts {
 std::optional<SchedulerHosts> hosts_of_scheduler(const Environment& environment,
                                                  const ReadFile& read);
 
+// Whether all of these hosts are nodes of the Slurm job in which this process runs, named as Slurm
+// names them and with nothing that only SSH understands.
+bool are_nodes_of_slurm_job(const HostList& hosts, const Environment& environment);
+
+// Whether all of these hosts are of the MPI operator's job whose launcher this is.
+bool are_hosts_of_mpi_operator(const HostList& hosts, const Environment& environment,
+                               const ReadFile& read);
+
+// How that launcher reaches its hosts; nothing where these are others, or have what only SSH
+// understands. Throws Error(kUsage) where its way is not understood.
+HostReach reach_by_mpi_operator(const HostList& hosts, const Environment& environment,
+                                const ReadFile& read);
+
 std::optional<HostList> hosts_of_slurm(const Environment& environment, const ReadFile& read);
 std::optional<HostList> hosts_of_pbs(const Environment& environment, const ReadFile& read);
 std::optional<HostList> hosts_of_lsf(const Environment& environment, const ReadFile& read);

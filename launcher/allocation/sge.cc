@@ -6,7 +6,7 @@
 namespace hv::launcher {
 
 std::optional<HostList> hosts_of_sge(const Environment& environment, const ReadFile& read) {
-  const auto file = environment.get("PE_HOSTFILE");
+  const auto file = environment.get_filled("PE_HOSTFILE");
   if (!environment.has("JOB_ID") || !file) return std::nullopt;
   return parse_hostfile(read(*file, "$PE_HOSTFILE"), *file, HostfileForm::kQueues);
 }

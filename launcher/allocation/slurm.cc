@@ -1,6 +1,8 @@
 // Slurm: $SLURM_JOB_NODELIST is a node expression; slots are the tasks that were asked for.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "launcher/allocation/host_expression.h"
 #include "launcher/allocation/host_words.h"
@@ -57,6 +59,7 @@ void state_slots(const Environment& environment, HostList* list) {
 
 // Each of srun's tasks would be an hvrun that starts all ranks.
 void refuse_many_tasks(const Environment& environment) {
+  if (environment.has("HVRUN_RANK")) return;  // a rank has the number of ranks there
   const auto tasks = parse_integer(environment.get_or("SLURM_STEP_NUM_TASKS", "1"));
   if (!tasks || *tasks <= 1) return;
   throw Error(ErrorKind::kUsage,
@@ -69,12 +72,24 @@ void refuse_many_tasks(const Environment& environment) {
 }  // namespace
 
 std::optional<HostList> hosts_of_slurm(const Environment& environment, const ReadFile&) {
-  const auto nodes = environment.get("SLURM_JOB_NODELIST");
+  const auto nodes = environment.get_filled("SLURM_JOB_NODELIST");
   if (!environment.has("SLURM_JOB_ID") || !nodes) return std::nullopt;
   refuse_many_tasks(environment);
   HostList list = parse_host_expression(*nodes, "$SLURM_JOB_NODELIST");
   state_slots(environment, &list);
   return list;
+}
+
+bool are_nodes_of_slurm_job(const HostList& hosts, const Environment& environment) {
+  const auto nodes = environment.get_filled("SLURM_JOB_NODELIST");
+  if (!environment.has("SLURM_JOB_ID") || !nodes || hosts.this_machine) return false;
+  std::set<std::string> names;
+  for (const HostEntry& node : parse_host_expression(*nodes, "$SLURM_JOB_NODELIST").entries)
+    names.insert(node.name);
+  return std::all_of(hosts.entries.begin(), hosts.entries.end(), [&](const HostEntry& host) {
+    return names.count(host.name) > 0 && host.user.empty() && host.port == 0 &&
+           host.identity.empty() && host.address.empty();
+  });
 }
 
 }  // namespace hv::launcher

@@ -8,31 +8,23 @@
 #include "launcher/cli/knobs.h"
 #include "launcher/cli/more_programs.h"
 #include "launcher/cli/option_groups.h"
+#include "launcher/cli/option_parsing.h"
 #include "launcher/cli/option_values.h"
 #include "launcher/cli/program_search.h"
+#include "launcher/cli/script_command.h"
 #include "launcher/plan/launch_plan.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
 
-std::vector<OptionShape> shapes_of(CLI::App& app) {
-  std::vector<OptionShape> shapes;
-  for (const CLI::Option* option : app.get_options()) {
-    OptionShape shape;
-    for (const std::string& name : option->get_snames()) shape.names.push_back("-" + name);
-    for (const std::string& name : option->get_lnames()) shape.names.push_back("--" + name);
-    shape.takes_value = option->get_items_expected_min() > 0;
-    shapes.push_back(shape);
-  }
-  return shapes;
-}
-
 std::string help_text(const CLI::App& app) {
   const auto formatter = std::dynamic_pointer_cast<CLI::Formatter>(app.get_formatter());
   std::string groups = formatter->make_groups(&app, CLI::AppFormatMode::Normal);
   for (std::size_t at; (at = groups.find("\n\n\n")) != std::string::npos;) groups.erase(at, 1);
+  groups.erase(groups.find_last_not_of('\n') + 1);
   // A value that only '=' introduces, which the formatter does not know of; the column stays.
   const std::string apart = "--dry-run =offline", joined = "--dry-run=offline ";
   if (const std::size_t at = groups.find(apart); at != std::string::npos)
@@ -40,25 +32,17 @@ std::string help_text(const CLI::App& app) {
   return "hvrun: start one process per GPU on one or many hosts, and end them all together\n\n"
          "Usage: hvrun [options] [--] program [arguments]\n"
          "       hvrun [options] -np N program : -np M program ...\n"
+         "       hvrun script [options] [--] program [arguments]\n"
+         "                                    the job script for Slurm, PBS or LSF\n"
          "       hvrun env                    every knob, its value and where that came from\n"
          "       hvrun env --algorithms       which algorithm carries out which collective\n" +
          groups +
-         "\nExamples:\n"
+         "\n\nExamples:\n"
          "  hvrun -np 4 ./train                     four ranks on this machine\n"
          "  hvrun -np 4 -H node1:2,node2:2 ./train  two hosts, over SSH\n"
          "  hvrun --hostfile hosts ./train          one rank per slot of the file's hosts\n"
          "  hvrun --dry-run=offline -np 4 -H node1:2,node2:2 ./train\n"
-         "\nMore: man hvrun, man hvrun-env\n";
-}
-
-// What is wrong with an option that takes one value and has several.
-std::optional<std::string> repeated_option(const CLI::App& app) {
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_items_expected_max() == 1 && option->count() > 1)
-      return option->get_name(false, true) + " is given " + std::to_string(option->count()) +
-             " times";
-  }
-  return std::nullopt;
+         "\nOptions of horovodrun are understood, too.\nMore: man hvrun, man hvrun-env\n";
 }
 
 void check_dry_run(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
@@ -70,18 +54,6 @@ void check_dry_run(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
                 "use --dry-run=offline, which prints the plan without connecting");
   }
   spec->dry_run_offline = true;
-}
-
-// -H "$HOSTS" with HOSTS unset is a mistake, not this machine.
-void refuse_empty_values(const CLI::App& app) {
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_items_expected_min() == 0) continue;
-    for (const std::string& value : option->results()) {
-      if (!value.empty()) continue;
-      throw Error(ErrorKind::kUsage, option->get_name(false, true) + " has an empty value",
-                  "give it one, or leave the option out; is a shell variable unset?");
-    }
-  }
 }
 
 void take_mapping(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
@@ -103,6 +75,7 @@ void take_mapping(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
     spec->rank_by = need(parse_rank_by(raw.rank_by), "--rank-by", raw.rank_by, "slot or node");
   if (!raw.gpus_per_rank.empty())
     spec->gpus_per_rank = parse_number_in("--gpus-per-rank", raw.gpus_per_rank, 1, 1024);
+  spec->gpus_are_asked_for = !raw.gpus_per_rank.empty();
   spec->oversubscribe = raw.oversubscribe;
   if (!raw.bind_to.empty())
     spec->bind_to =
@@ -114,6 +87,23 @@ void take_mapping(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
   spec->sees_only_its_gpus = raw.gpu_bind == "visible" || (is_default && spec->gpus_per_rank > 1);
   spec->nic_bind = raw.nic_bind;
   spec->report_bindings = raw.report_bindings;
+}
+
+void take_spawner(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
+  if (raw.spawner == "ssh") {
+    spec->spawner = SpawnerChoice::kSsh;
+  } else if (raw.spawner == "srun") {
+    spec->spawner = SpawnerChoice::kSrun;
+    for (const char* option : {"--rsh", "--ssh-port", "--ssh-user", "--ssh-identity-file"})
+      if (app.count(option) > 0)
+        throw Error(ErrorKind::kUsage,
+                    std::string(option) +
+                        " says how SSH reaches hosts, and --spawner srun that it "
+                        "does not",
+                    "leave one of them out");
+  } else if (app.count("--spawner") > 0) {
+    need(std::optional<bool>(), "--spawner", raw.spawner, "ssh or srun");
+  }
 }
 
 JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::string> program,
@@ -130,6 +120,7 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
   spec.ssh_identity_file = raw.ssh_identity_file;
   spec.ssh_accept_new = raw.ssh_accept_new;
   spec.remote_shell = raw.remote_shell;
+  take_spawner(app, raw, &spec);
   spec.start_timeout = parse_duration("--start-timeout", raw.start_timeout);
   spec.exports = raw.exports;
   spec.clean_environment = raw.clean_environment;
@@ -195,6 +186,8 @@ RawOptions defaults_from(const Environment& environment) {
 CommandLine parse_command_line(const std::vector<std::string>& words,
                                const Environment& environment,
                                const std::function<std::string()>& current_directory) {
+  if (!words.empty() && words[0] == "script")
+    return parse_script_command({words.begin() + 1, words.end()}, environment, current_directory);
   if (!words.empty() && words[0] == "env") {
     if (words.size() == 1) return EnvCommand{};
     if (words.size() == 2 && words[1] == "--algorithms") return EnvCommand{true};
@@ -203,24 +196,24 @@ CommandLine parse_command_line(const std::vector<std::string>& words,
   }
   CLI::App app;
   RawOptions raw = defaults_from(environment);
+  HorovodOptions horovod_options;
   add_options(app, raw);
+  horovod_options.add_to(app);
   SplitWords split = split_at_program(words, shapes_of(app));
   std::vector<std::string> more = cut_at_colon(&split);
-  try {
-    app.parse(std::vector<std::string>(split.options.rbegin(), split.options.rend()));
-  } catch (const CLI::ArgumentMismatch& error) {
-    throw Error(ErrorKind::kUsage, repeated_option(app).value_or(error.what()),
-                "'hvrun --help' lists the options");
-  } catch (const CLI::Error& error) {
-    throw Error(ErrorKind::kUsage, error.what(), "'hvrun --help' lists the options");
-  }
+  parse_options(app, split.options, "'hvrun --help' lists the options");
   if (raw.help) return PrintCommand{help_text(app)};
   if (raw.version) return PrintCommand{std::string("hvrun ") + HVRUN_VERSION_TEXT + "\n"};
   JobSpec spec = to_spec(app, raw, std::move(split.program), current_directory);
   check_limits(raw, spec);
+  spec.inventory_timeout =
+      bounded_seconds(KnobReader(launcher_knobs(), environment).seconds("HVRUN_INVENTORY_TIMEOUT"));
   add_programs(&spec, parse_more_programs(std::move(more), spec.programs[0].working_directory,
                                           current_directory));
-  return LaunchCommand{std::move(spec)};
+  HorovodSettings horovod = horovod_options.settings();
+  // -x beats them.
+  spec.exports.insert(spec.exports.begin(), horovod.variables.begin(), horovod.variables.end());
+  return LaunchCommand{std::move(spec), std::move(horovod)};
 }
 
 }  // namespace hv::launcher

@@ -11,22 +11,33 @@
 #include <variant>
 #include <vector>
 
+#include "launcher/cli/horovod_options.h"
 #include "launcher/plan/job_spec.h"
+#include "launcher/script/job_request.h"
 #include "src/base/environment.h"
 
 namespace hv::launcher {
 
 struct LaunchCommand {
   JobSpec spec;
+  HorovodSettings horovod;  // the variables are among the spec's exports, too
 };
 struct EnvCommand {  // hvrun env
   bool shows_algorithms = false;
+};
+struct ScriptCommand {  // hvrun script
+  JobRequest request;
+  std::string site;
+  std::string file;  // empty: standard output
+  bool may_overwrite = false;
+  bool lists_sites = false;
+  bool shows_site = false;  // its file, and no script
 };
 // Text for stdout, exit 0: --help, --version.
 struct PrintCommand {
   std::string text;
 };
-using CommandLine = std::variant<LaunchCommand, EnvCommand, PrintCommand>;
+using CommandLine = std::variant<LaunchCommand, EnvCommand, ScriptCommand, PrintCommand>;
 
 // words: argv without argv[0]. current_directory: asked only where the words lead there, for it may
 // be gone. Throws Error(kUsage), naming the nearest option for an unknown one.

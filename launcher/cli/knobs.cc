@@ -19,6 +19,8 @@ const std::vector<Knob>& launcher_knobs() {
       {"HVRUN_LOST_AFTER", KnobType::kSeconds, "15",
        "Silence after which a host counts as lost, as with --lost-after.", "", "", 0, 0, "",
        kLeastLostAfterSeconds},
+      {"HVRUN_INVENTORY_TIMEOUT", KnobType::kSeconds, "20",
+       "Time that a host's driver has to tell of its GPUs, where a plan needs that.", "", "", 0, 0},
   };
   return table;
 }

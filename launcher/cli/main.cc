@@ -9,9 +9,11 @@
 #include <cstdlib>
 
 #include "launcher/allocation/allocate.h"
+#include "launcher/allocation/scheduler.h"
 #include "launcher/cli/command_line.h"
 #include "launcher/cli/env_command.h"
 #include "launcher/cli/knobs.h"
+#include "launcher/cli/script_command.h"
 #include "launcher/facts/facts.h"
 #include "launcher/plan/plan_text.h"
 #include "launcher/spawn/go_between.h"
@@ -20,6 +22,7 @@
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/process/birth.h"
+#include "src/process/command.h"
 
 namespace hv::launcher {
 namespace {
@@ -56,8 +59,40 @@ int print_offline_plan(const JobSpec& spec, const HostList& list, const Environm
                                                 : plan_as_text(spec, plan));
 }
 
-int launch(const JobSpec& spec, const Environment& environment) {
+bool is_on_path(const std::string& program, const Environment& environment) {
+  std::string reason;
+  return !find_program(program, environment.get_or("PATH", ""), "/", &reason).empty();
+}
+
+bool is_ssh_meant(const JobSpec& spec) {
+  return !spec.remote_shell.empty() || !spec.ssh_user.empty() || !spec.ssh_identity_file.empty() ||
+         spec.ssh_port != 0;
+}
+
+// In a Slurm job its own way of starting processes reaches all nodes, and SSH often none.
+void choose_spawner(const HostList& list, const Environment& environment, JobSpec* spec) {
+  const bool can_be_srun = are_nodes_of_slurm_job(list, environment);
+  if (spec->spawner == SpawnerChoice::kSrun && !can_be_srun)
+    throw Error(ErrorKind::kUsage,
+                "--spawner srun reaches the nodes of a Slurm job, and not all of these hosts are "
+                "nodes of one in which hvrun runs",
+                "run hvrun inside sbatch or salloc, and leave out -H and --hostfile");
+  if (spec->spawner == SpawnerChoice::kByItself && can_be_srun && !is_ssh_meant(*spec) &&
+      is_on_path("srun", environment))
+    spec->spawner = SpawnerChoice::kSrun;
+}
+
+int launch(LaunchCommand command, Environment environment) {
+  JobSpec& spec = command.spec;
+  for (const std::string& line : command.horovod.warnings)
+    std::fprintf(stderr, "hvrun: warning: %s\n", line.c_str());
+  for (const std::string& variable : command.horovod.variables) {
+    const std::size_t equals = variable.find('=');
+    environment.set(variable.substr(0, equals), variable.substr(equals + 1));
+  }
+  spec.hosts.way_is_stated = is_ssh_meant(spec) || spec.spawner != SpawnerChoice::kByItself;
   const HostList list = find_hosts(spec.hosts, environment).list;
+  choose_spawner(list, environment, &spec);
   for (const std::string& line : vain_variables(environment))
     std::fprintf(stderr, "hvrun: warning: %s\n", line.c_str());
   if (spec.dry_run_offline) return print_offline_plan(spec, list, environment);
@@ -70,8 +105,17 @@ int launch(const JobSpec& spec, const Environment& environment) {
 int print_env(const Environment& environment) {
   const EnvTable table = env_table(environment);
   const int code = print(table.text);
-  if (table.trouble) throw *table.trouble;
+  if (table.trouble) throw Error(*table.trouble);
   return code;
+}
+
+int write_script(const ScriptCommand& command, const Environment& environment) {
+  const std::string text = text_of_script(command, environment, current_directory);
+  if (command.file.empty()) return print(text);
+  save_script(command, text);
+  std::fprintf(stderr, "hvrun: %s is written; submit it by: %s\n", command.file.c_str(),
+               how_to_submit(command, environment).c_str());
+  return 0;
 }
 
 int run(const std::vector<std::string>& words) {
@@ -80,7 +124,9 @@ int run(const std::vector<std::string>& words) {
   if (const auto* text = std::get_if<PrintCommand>(&command)) return print(text->text);
   if (const auto* env = std::get_if<EnvCommand>(&command))
     return env->shows_algorithms ? print(env_algorithms(environment)) : print_env(environment);
-  return launch(std::get<LaunchCommand>(command).spec, environment);
+  if (const auto* script = std::get_if<ScriptCommand>(&command))
+    return write_script(*script, environment);
+  return launch(std::get<LaunchCommand>(command), environment);
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ void add_mapping_options(CLI::App& app, RawOptions& raw) {
   app.add_option("--npernode", raw.npernode, "so many ranks on each host: ppr:N:node")
       ->group(group)
       ->type_name("N");
-  app.add_option("--gpus-per-rank", raw.gpus_per_rank, "GPUs of each rank (default: 1)")
+  app.add_option("--gpus-per-rank", raw.gpus_per_rank,
+                 "GPUs of each rank (default: 1 where there is one)")
       ->group(group)
       ->type_name("N");
   app.add_option("--rankfile", raw.hosts.rankfile,
@@ -97,6 +98,10 @@ void add_ssh_options(CLI::App& app, RawOptions& raw) {
                  "reach hosts by 'CMD host command' instead, such as 'ssh -J gate'")
       ->group(group)
       ->type_name("CMD");
+  app.add_option("--spawner", raw.spawner,
+                 "start agents by ssh, or by srun (default: srun on the nodes of a Slurm job)")
+      ->group(group)
+      ->type_name("ssh|srun");
   app.add_option("--start-timeout", raw.start_timeout,
                  with_default("seconds a host has to answer", "HVRUN_START_TIMEOUT"))
       ->group(group)
@@ -172,6 +177,12 @@ void add_telling_options(CLI::App& app, RawOptions& raw) {
   app.add_flag("-h,--help", raw.help, "print this help")->group(group);
 }
 
+// What hvrun has under another name.
+void add_horovodruns_names(CLI::App& app, RawOptions& raw) {
+  app.add_option("--output-filename", raw.output_directory)->group("");
+  app.add_flag("--prefix-timestamp,--prefix-output-with-timestamp", raw.timestamp)->group("");
+}
+
 }  // namespace
 
 void add_options(CLI::App& app, RawOptions& raw) {
@@ -184,6 +195,7 @@ void add_options(CLI::App& app, RawOptions& raw) {
   add_output_options(app, raw);
   add_ending_options(app, raw);
   add_telling_options(app, raw);
+  add_horovodruns_names(app, raw);
 }
 
 }  // namespace hv::launcher

@@ -31,8 +31,12 @@ const OptionShape* find_option(const std::string& name, const std::vector<Option
                   "'hvrun --help' lists the options; options of the program stand behind its name");
 }
 
-// "-np" is everybody's habit, but a short option has one letter: it is rewritten.
+// "-np" is everybody's habit, but a short option has one letter: it is rewritten, as are some of
+// horovodrun's.
 std::string normalised(const std::string& word) {
+  if (word == "-cb") return "--check-build";
+  for (const std::string name : {"-hostfile", "-prefix-timestamp"})
+    if (word == name || word.rfind(name + "=", 0) == 0) return "-" + word;
   if (word.rfind("-np", 0) != 0) return word;
   const std::string rest = word.substr(3);
   if (rest.empty() || rest[0] == '=') return "-" + word;
@@ -84,6 +88,7 @@ SplitWords split_at_program(const std::vector<std::string>& words,
     const OptionShape* option =
         is_long ? find_option(name, options) : last_of_cluster(word, options, &is_value_glued);
     if (!option) unknown_option(is_long ? name : word, options);
+    result.begins.push_back(result.options.size());
     result.options.push_back(word);
     if (!option->takes_value || is_value_glued) continue;
     if (i + 1 >= words.size()) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct OptionShape {
 
 struct SplitWords {
   std::vector<std::string> options;  // normalised: "-np" has become "--np"
+  std::vector<std::size_t> begins;   // where in them an option is; its value may be the next word
   std::vector<std::string> program;  // empty when no program was named
   bool is_set_off = false;           // "--" stood before the program
 };

@@ -26,6 +26,7 @@ std::optional<BindTo> parse_bind_to(const std::string& text);
 struct CoreFacts {
   int node = 0;
   std::vector<int> threads{};  // that may be used
+  int package = 0;             // socket, as the system numbers it
 };
 
 struct BoundRank {

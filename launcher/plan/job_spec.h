@@ -14,6 +14,9 @@
 
 namespace hv::launcher {
 
+// --spawner: by what agents are started on hosts.
+enum class SpawnerChoice { kByItself, kSsh, kSrun };
+
 enum class PlanFormat { kText, kJson };
 
 // One of the programs of a job; ranks have them in order.
@@ -34,6 +37,7 @@ struct JobSpec {
   MapRule map_by;
   RankBy rank_by = RankBy::kPlacement;
   int gpus_per_rank = 1;
+  bool gpus_are_asked_for = false;  // --gpus-per-rank is given: a rank without is an error
   bool oversubscribe = false;
   BindTo bind_to = BindTo::kByItself;
   bool sees_only_its_gpus = false;  // --gpu-bind=visible
@@ -46,7 +50,9 @@ struct JobSpec {
   std::string ssh_identity_file;
   bool ssh_accept_new = false;
   std::string remote_shell;  // --rsh
+  SpawnerChoice spawner = SpawnerChoice::kByItself;
   Duration start_timeout = std::chrono::seconds(30);
+  Duration inventory_timeout = std::chrono::seconds(20);
 
   // Environment.
   std::vector<std::string> exports;  // -x for all ranks, as written: NAME, NAME=VALUE, PREFIX_*

@@ -2,7 +2,10 @@
 #include "launcher/plan/launch_plan.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
+#include "launcher/plan/gpu_inventory.h"
 #include "launcher/plan/rank_resources.h"
 #include "src/base/check.h"
 #include "src/base/error.h"
@@ -25,6 +28,7 @@ PlannedHost host_with_slots(const JobSpec& spec, const HostEntry& entry,
     host.slots = by_gpus;
   } else if (entry.slots) {
     host.slots = *entry.slots;
+    host.slots_assumed = spec.map_by.by == MapBy::kGpu;  // how many GPUs it has nobody knows yet
   } else if (facts) {
     host.slots = has_gpus ? by_gpus : 1;  // none where all of its GPUs are excluded
   } else {
@@ -37,7 +41,7 @@ std::vector<PlannedHost> hosts_with_slots(const JobSpec& spec, const HostList& l
                                           const std::vector<std::optional<HostFacts>>& facts) {
   if (list.this_machine) {
     const HostFacts here = facts.at(0).value_or(HostFacts{});
-    const int by_gpus = static_cast<int>(here.gpus.size()) / spec.gpus_per_rank;
+    const int by_gpus = slots_by_gpus(spec, usable_gpus(HostEntry{}, here.gpus));
     const int slots =
         spec.map_by.by == MapBy::kGpu ? by_gpus : std::max(by_gpus, here.usable_cores);
     return {{"localhost", "", slots, false, 0, true}};
@@ -90,6 +94,17 @@ std::string in_all(long count, const char* what) {
                                : "name more hosts, state more slots (-H " +
                                      list_with_room(hosts, ranks) +
                                      "), lower -np, or let ranks share slots with --oversubscribe";
+  if (spec.map_by.by == MapBy::kPerNode && spec.ranks && most > 0) {
+    const long each =
+        (ranks + static_cast<long>(hosts.size()) - 1) / static_cast<long>(hosts.size());
+    throw Error(ErrorKind::kUsage,
+                asked + in_all(ranks, "rank") + ", but " + in_all(spec.map_by.per_node, "rank") +
+                    " a node (--npernode, ppr) and the slots of " +
+                    in_all(static_cast<long>(hosts.size()), "host") + " (" +
+                    list_of_slots(hosts, ", ") + ") allow " + std::to_string(most),
+                "name more hosts, take --npernode " + std::to_string(each) +
+                    " where the hosts have the slots, or lower -np");
+  }
   throw Error(ErrorKind::kUsage,
               asked + in_all(ranks, "rank") + ", but the hosts have " +
                   in_all(most, by_gpu ? "GPU slot" : "slot") + " in all (" +
@@ -209,23 +224,62 @@ void number_across_hosts(LaunchPlan* plan) {
   }
 }
 
+// "host a", "hosts a, b and 3 more".
+std::string hosts_as_text(const std::vector<std::string>& names) {
+  constexpr std::size_t kNamed = 8;
+  const bool are_all_named = names.size() <= kNamed;
+  const std::vector<std::string> first(names.begin(),
+                                       are_all_named ? names.end() : names.begin() + kNamed);
+  return (names.size() == 1 ? "host " : "hosts ") + join(first, ", ") +
+         (are_all_named ? "" : " and " + std::to_string(names.size() - kNamed) + " more");
+}
+
+// The GPUs of a host that get no rank; of one that is cut up once.
+void warn_of_faults(const std::string& host, const std::vector<GpuFacts>& gpus,
+                    std::vector<std::string>* warnings) {
+  const std::vector<int> numbers = gpu_numbers(gpus);
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    if (gpus[i].fault.empty() || (i > 0 && numbers[i] == numbers[i - 1])) continue;
+    warnings->push_back(describe_gpu(gpus[i], numbers[i], host) +
+                        " gets no rank: " + gpus[i].fault + "; " + gpus[i].mend);
+  }
+}
+
+// What was told of hosts, once where several tell the same, and what is wrong with their GPUs.
+std::vector<std::string> warnings_on_hosts(const HostList& list,
+                                           const std::vector<std::optional<HostFacts>>& facts) {
+  std::vector<std::string> told, warnings;
+  std::map<std::string, std::vector<std::string>> hosts_of;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    if (!facts[i]) continue;
+    const std::string name = list.this_machine ? "localhost" : list.entries[i].name;
+    for (const std::string& warning : facts[i]->warnings) {
+      if (hosts_of[warning].empty()) told.push_back(warning);
+      hosts_of[warning].push_back(name);
+    }
+    warn_of_faults(name, facts[i]->gpus, &warnings);
+  }
+  for (const std::string& warning : told)
+    warnings.push_back(hosts_as_text(hosts_of[warning]) + ": " + warning);
+  return warnings;
+}
+
 std::optional<int> node_of(std::int32_t told) {
   return told == wire::kNoNode ? std::nullopt : std::optional<int>(told);
 }
 
 }  // namespace
 
-HostFacts host_facts(const wire::Facts& told) {
+HostFacts host_facts(const wire::Facts& told, const wire::Inventory* inventory) {
   HostFacts facts;
   facts.usable_cores = static_cast<int>(told.usable_cores);
-  for (const wire::Gpu& gpu : told.gpus)
-    facts.gpus.push_back({gpu.uuid, node_of(gpu.node), gpu.pci_path});
-  for (std::size_t i = 0; i < facts.gpus.size(); ++i)
-    facts.gpus[i].cuda_name = facts.gpus[i].uuid.empty() ? std::to_string(i) : facts.gpus[i].uuid;
-  if (told.has_visible_devices) facts.gpus = visible_gpus(facts.gpus, told.visible_devices);
+  GpusOfHost gpus = gpus_of(told, inventory);
+  facts.gpus = std::move(gpus.gpus);
+  facts.warnings = std::move(gpus.warnings);
   for (const wire::Core& core : told.cores)
-    facts.cores.push_back(
-        {static_cast<int>(core.node), {core.threads.begin(), core.threads.end()}});
+    facts.cores.push_back({static_cast<int>(core.node),
+                           {core.threads.begin(), core.threads.end()},
+                           static_cast<int>(core.package)});
   for (const wire::RdmaAdapter& adapter : told.rdma)
     facts.rdma.push_back({adapter.name,
                           node_of(adapter.node),
@@ -237,6 +291,7 @@ HostFacts host_facts(const wire::Facts& told) {
 LaunchPlan make_plan(const JobSpec& spec, const HostList& list,
                      const std::vector<std::optional<HostFacts>>& facts) {
   LaunchPlan plan;
+  plan.warnings = warnings_on_hosts(list, facts);
   const std::vector<PlannedHost> hosts = hosts_with_slots(spec, list, facts);
   fill_plan(hosts, hosts_of_ranks(spec, list, hosts, &plan.warnings), &plan);
   number_across_hosts(&plan);

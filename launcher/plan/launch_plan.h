@@ -24,10 +24,11 @@ struct HostFacts {
   int usable_cores = 1;
   std::vector<CoreFacts> cores{};  // in the order of their nodes
   std::vector<AdapterFacts> rdma{};
+  std::vector<std::string> warnings{};  // on what was told
 };
 
-// What an agent has told.
-HostFacts host_facts(const wire::Facts& told);
+// What an agent has told. inventory: null where it was not asked for, or could not be had.
+HostFacts host_facts(const wire::Facts& told, const wire::Inventory* inventory = nullptr);
 
 struct PlannedHost {
   std::string name;
@@ -39,11 +40,18 @@ struct PlannedHost {
   std::size_t entry = 0;  // in HostList::entries
 };
 
+// A GPU, or a part of one, as people see it.
+struct PlannedGpu {
+  int number = 0;      // among the host's GPUs in PCI order
+  std::string uuid{};  // a MIG device's own; empty: not known
+};
+
 struct PlannedRank {
-  RankIdentity identity;     // job_id is filled in at launch
-  int host = 0;              // index into LaunchPlan::hosts
-  int program = 0;           // index into JobSpec::programs
-  std::vector<int> gpus{};   // indices among the host's GPUs in PCI order; none, or not known
+  RankIdentity identity;                // job_id is filled in at launch
+  int host = 0;                         // index into LaunchPlan::hosts
+  int program = 0;                      // index into JobSpec::programs
+  std::vector<int> gpus{};              // places in HostFacts::gpus; none, or not known
+  std::vector<PlannedGpu> gpu_names{};  // of these
   std::vector<int> cores{};  // that it is bound to, as its system numbers them; empty: to none
   std::vector<int> nodes{};  // its NUMA nodes; empty: any, or not known
   // What says where it has been put: CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS, NCCL_IB_HCA, ...

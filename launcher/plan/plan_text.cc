@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "launcher/plan/rank_resources.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -24,19 +25,17 @@ Json rank_as_json(const LaunchPlan& plan, const PlannedRank& rank) {
   json["local_size"] = who.local_size;
   json["cross_rank"] = who.cross_rank;
   json["cross_size"] = who.cross_size;
-  json["gpu"] = rank.gpus.empty() ? Json(nullptr) : Json(rank.gpus.front());
-  json["gpus"] = rank.gpus;
+  json["gpu"] = rank.gpu_names.empty() ? Json(nullptr) : Json(rank.gpu_names.front().number);
+  json["gpus"] = json["gpu_uuids"] = Json::array();
+  for (const PlannedGpu& gpu : rank.gpu_names) {
+    json["gpus"].push_back(gpu.number);
+    json["gpu_uuids"].push_back(gpu.uuid.empty() ? Json(nullptr) : Json(json_text(gpu.uuid)));
+  }
   json["cores"] = rank.nodes.empty() && rank.cores.empty() ? Json(nullptr) : Json(rank.cores);
   json["numa_nodes"] = rank.nodes;
   json["variables"] = Json::object();
   for (const auto& [name, value] : rank.variables) json["variables"][name] = json_text(value);
   return json;
-}
-
-std::string numbers_of(const std::vector<int>& gpus) {
-  std::string text;
-  for (const int gpu : gpus) text += (text.empty() ? "" : ",") + std::to_string(gpu);
-  return text.empty() ? "-" : text;
 }
 
 std::string pad(const std::string& text, std::size_t width) {
@@ -104,11 +103,15 @@ std::string plan_as_text(const JobSpec& spec, const LaunchPlan& plan) {
     rows.push_back({std::to_string(who.rank), host.name + (host.slots_assumed ? " *" : ""),
                     std::to_string(who.local_rank) + " of " + std::to_string(who.local_size),
                     std::to_string(who.cross_rank) + " of " + std::to_string(who.cross_size),
-                    numbers_of(rank.gpus)});
+                    rank.gpu_names.empty() ? "-" : gpus_as_text(rank)});
   }
   text += table(rows);
   if (assumed)
-    text += "* slots not stated and not asked: 1 assumed (a launch counts the host's GPUs)\n";
+    text += std::string("* ") +
+            (spec.map_by.by == MapBy::kGpu
+                 ? "GPUs not asked for: as many as the stated slots assumed, else 1"
+                 : "slots not stated and not asked: 1 assumed") +
+            " (a launch counts the host's GPUs)\n";
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "src/base/error.h"
+#include "src/base/name_pattern.h"
 #include "src/base/text.h"
 #include "src/contract/contract.h"
 
@@ -55,22 +56,62 @@ void apply_export(const std::string& word, const Environment& own,
 
 }  // namespace
 
-bool matches_pattern(const std::string& name, const std::string& pattern) {
-  if (pattern.empty() || pattern.back() != '*') return name == pattern;
-  return name.compare(0, pattern.size() - 1, pattern, 0, pattern.size() - 1) == 0;
+const std::vector<std::string>& host_variable_patterns() {
+  static const std::vector<std::string> patterns{"HOME",
+                                                 "USER",
+                                                 "LOGNAME",
+                                                 "SHELL",
+                                                 "PWD",
+                                                 "OLDPWD",
+                                                 "SHLVL",
+                                                 "_",
+                                                 "MAIL",
+                                                 "HOSTNAME",
+                                                 "HOST",
+                                                 "TMPDIR",
+                                                 "TMP",
+                                                 "TEMP",
+                                                 "DISPLAY",
+                                                 "WAYLAND_DISPLAY",
+                                                 "XAUTHORITY",
+                                                 "SSH_*",
+                                                 "XDG_*",
+                                                 "DBUS_*",
+                                                 "KRB5CCNAME",
+                                                 "CUDA_VISIBLE_DEVICES",
+                                                 "NVIDIA_*",
+                                                 "ROCR_*",
+                                                 "HIP_VISIBLE_DEVICES",
+                                                 "TERM_*",
+                                                 "TMUX",
+                                                 "TMUX_PANE",
+                                                 "STY",
+                                                 "WINDOWID",
+                                                 "SLURMD_NODENAME",
+                                                 "SLURM_STEP_GPUS",
+                                                 "SLURM_JOB_GPUS"};
+  return patterns;
 }
 
-const std::vector<std::string>& host_variable_patterns() {
-  static const std::vector<std::string> patterns{
-      "HOME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "SHLVL", "_", "MAIL", "HOSTNAME", "HOST",
-      "TMPDIR", "TMP", "TEMP", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "SSH_*", "XDG_*",
-      "DBUS_*", "KRB5CCNAME", "CUDA_VISIBLE_DEVICES", "NVIDIA_*", "ROCR_*", "HIP_VISIBLE_DEVICES",
-      "TERM_*", "TMUX", "TMUX_PANE", "STY", "WINDOWID",
-      // A scheduler's step variables describe hvrun's own process, not a rank.
-      "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_TASK_PID", "SLURM_STEP_*",
-      "SLURM_STEPID", "SLURM_GTIDS", "SLURM_CPU_BIND*", "SLURM_MEM_BIND*",
-      "SLURM_LAUNCH_NODE_IPADDR", "SLURM_SRUN_*", "SLURMD_*", "PMI_*", "PMIX_*",
-      "OMPI_COMM_WORLD_*", "PBS_NODENUM", "PBS_TASKNUM", "PBS_VNODENUM"};
+const std::vector<std::string>& step_variable_patterns() {
+  static const std::vector<std::string> patterns{"SLURM_PROCID",
+                                                 "SLURM_LOCALID",
+                                                 "SLURM_NODEID",
+                                                 "SLURM_TASK_PID",
+                                                 "SLURM_STEP_*",
+                                                 "SLURM_STEPID",
+                                                 "SLURM_GTIDS",
+                                                 "SLURM_CPU_BIND*",
+                                                 "SLURM_MEM_BIND*",
+                                                 "SLURM_LAUNCH_NODE_IPADDR",
+                                                 "SLURM_SRUN_*",
+                                                 "SLURMD_*",
+                                                 "PMI_*",
+                                                 "PMIX_*",
+                                                 "OMPI_COMM_WORLD_*",
+                                                 "PBS_NODENUM",
+                                                 "PBS_TASKNUM",
+                                                 "PBS_VNODENUM"};
   return patterns;
 }
 
@@ -80,7 +121,8 @@ CommonEnvironment common_environment(const JobSpec& spec, const Environment& own
   std::map<std::string, std::string> entries;
   if (!spec.clean_environment) {
     for (const auto& [name, value] : own.all()) {
-      if (!matches_any(name, patterns)) entries[name] = value;
+      if (!matches_any(name, patterns) && !matches_any(name, step_variable_patterns()))
+        entries[name] = value;
     }
   }
   // A contract that hvrun itself was born with (hvrun inside a rank) is not the ranks'.

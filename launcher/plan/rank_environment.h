@@ -22,10 +22,11 @@ struct CommonEnvironment {
 // and docs/contract.md, which a lint test compares.
 const std::vector<std::string>& host_variable_patterns();
 
+// Names (or PREFIX_*) that describe the one process that a scheduler has started, hvrun or an
+// agent: no rank has them. Documented with those.
+const std::vector<std::string>& step_variable_patterns();
+
 // own: hvrun's environment. Throws Error(kUsage) for an -x that is malformed or names the contract.
 CommonEnvironment common_environment(const JobSpec& spec, const Environment& own);
-
-// "FOO" matches FOO, "FOO_*" everything that begins with FOO_.
-bool matches_pattern(const std::string& name, const std::string& pattern);
 
 }  // namespace hv::launcher

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "launcher/plan/socket_cores.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
@@ -39,6 +40,30 @@ struct RanksOfHost {
               "state fewer slots there, lower -np, or use --map-by gpu");
 }
 
+// CUDA gives a program one MIG device, whatever its CUDA_VISIBLE_DEVICES names.
+[[noreturn]] void refuse_mig_devices(const RanksOfHost& here, const PlannedRank& rank,
+                                     const GpuFacts& mig) {
+  throw Error(ErrorKind::kUsage,
+              "rank " + std::to_string(rank.identity.rank) + " on host " + here.entry.name +
+                  " would have " + std::to_string(rank.gpus.size()) +
+                  " GPUs, and one is the MIG device " + printable(mig.uuid) +
+                  ": a CUDA program sees one MIG device and nothing beside it",
+              "leave out --gpus-per-rank, or name MIG devices one a rank, by their UUIDs "
+              "('nvidia-smi -L' there lists them)");
+}
+
+void name_gpus(const RanksOfHost& here, const std::vector<GpuFacts>& known) {
+  const std::vector<int> numbers = gpu_numbers(known);
+  for (PlannedRank* rank : here.ranks) {
+    for (const int gpu : rank->gpus) {
+      const auto place = static_cast<std::size_t>(gpu);
+      if (known[place].is_mig && rank->gpus.size() > 1)
+        refuse_mig_devices(here, *rank, known[place]);
+      rank->gpu_names.push_back({numbers[place], known[place].uuid});
+    }
+  }
+}
+
 // A rankfile's GPUs; for the other ranks those that are left, in order.
 void assign_gpus(const RanksOfHost& here) {
   const std::vector<GpuFacts>& known = here.facts->gpus;
@@ -50,14 +75,17 @@ void assign_gpus(const RanksOfHost& here) {
     for (const int gpu : rank->gpus) std::erase(gpus, gpu);
   }
   const auto each = static_cast<std::size_t>(here.spec.gpus_per_rank);
+  gpus = grouped_by_island(gpus, each, known);
   std::size_t first = 0;
   for (PlannedRank* rank : here.ranks) {
     if (here.has_placed_gpus(*rank)) continue;
-    if (each > 1 && first + each > gpus.size()) refuse_gpus(here, gpus.size());
+    const bool are_needed = each > 1 || here.spec.gpus_are_asked_for;
+    if (are_needed && first + each > gpus.size()) refuse_gpus(here, gpus.size());
     for (std::size_t i = first; i < first + each && i < gpus.size(); ++i)
       rank->gpus.push_back(gpus[i]);
     first += each;
   }
+  name_gpus(here, known);
 }
 
 // Of a rank whose cores a rankfile states: nodes, and how many cores those are. Throws where the
@@ -124,7 +152,15 @@ void assign_cores(const RanksOfHost& here) {
   }
 }
 
-// Who chose GPUs by name sees no others; a job that just has fewer ranks than GPUs sees all.
+bool has_mig_device(const RanksOfHost& here) {
+  return std::any_of(here.ranks.begin(), here.ranks.end(), [&here](const PlannedRank* rank) {
+    const GpuFacts* const gpu = here.gpu_of(*rank);
+    return gpu != nullptr && gpu->is_mig;
+  });
+}
+
+// Who chose GPUs by name sees no others; a job that just has fewer ranks than GPUs sees all. Where
+// one rank has a MIG device each sees its own: CUDA shows a program nothing beside one.
 void add_gpu_variables(const RanksOfHost& here) {
   std::vector<int> of_job;
   bool is_chosen = !here.entry.gpus.empty() || !here.entry.without_gpus.empty();
@@ -136,8 +172,8 @@ void add_gpu_variables(const RanksOfHost& here) {
   bool is_in_order = true;  // a program's first GPU is the host's first
   for (std::size_t i = 0; i < of_job.size(); ++i) is_in_order &= of_job[i] == static_cast<int>(i);
   if (here.facts->gpus.empty()) return;
+  const bool is_own = here.spec.sees_only_its_gpus || has_mig_device(here);
   for (PlannedRank* rank : here.ranks) {
-    const bool is_own = here.spec.sees_only_its_gpus;
     if (is_own || is_chosen || !is_in_order)
       rank->variables.emplace_back("CUDA_VISIBLE_DEVICES",
                                    visible_devices(is_own ? rank->gpus : of_job, here.facts->gpus));
@@ -179,8 +215,14 @@ void assign_resources(const JobSpec& spec, const HostList& list,
     const std::size_t entry = plan->hosts[i].entry;
     const RanksOfHost here{spec, list, list.this_machine ? this_machine : list.entries[entry],
                            facts.at(entry) ? &*facts.at(entry) : nullptr, by_host[i]};
-    for (PlannedRank* rank : here.ranks)
-      if (const RankPlace* place = here.place_of(*rank)) rank->cores = place->cores;
+    for (PlannedRank* rank : here.ranks) {
+      const RankPlace* const place = here.place_of(*rank);
+      if (place == nullptr) continue;
+      rank->cores = place->cores;
+      if (!place->sockets.empty() && here.facts != nullptr)
+        rank->cores = threads_of_sockets(place->sockets, here.facts->cores, rank->identity.rank,
+                                         here.entry.name);
+    }
     if (here.facts != nullptr) {
       assign_gpus(here);
       assign_cores(here);
@@ -190,6 +232,17 @@ void assign_resources(const JobSpec& spec, const HostList& list,
   }
 }
 
+std::string gpus_as_text(const PlannedRank& rank) {
+  std::set<int> numbers;
+  std::vector<std::string> uuids;
+  for (const PlannedGpu& gpu : rank.gpu_names) {
+    numbers.insert(gpu.number);
+    if (!gpu.uuid.empty()) uuids.push_back(printable(gpu.uuid));
+  }
+  const std::string text = format_ranges({numbers.begin(), numbers.end()});
+  return uuids.empty() ? text : text + " (" + join(uuids, ", ") + ")";
+}
+
 std::string bindings_as_text(const LaunchPlan& plan) {
   std::string text;
   for (const PlannedRank& rank : plan.ranks) {
@@ -197,9 +250,8 @@ std::string bindings_as_text(const LaunchPlan& plan) {
             plan.hosts[static_cast<std::size_t>(rank.host)].name + ": ";
     text += rank.cores.empty() ? "all cores" : "cores " + format_ranges(rank.cores);
     if (!rank.nodes.empty()) text += ", NUMA node " + format_ranges(rank.nodes);
-    std::vector<int> gpus = rank.gpus;
-    std::sort(gpus.begin(), gpus.end());
-    if (!gpus.empty()) text += (gpus.size() == 1 ? ", GPU " : ", GPUs ") + format_ranges(gpus);
+    if (!rank.gpus.empty()) text += rank.gpus.size() == 1 ? ", GPU " : ", GPUs ";
+    text += gpus_as_text(rank);
     text += "\n";
   }
   return text;

@@ -16,6 +16,9 @@ namespace hv::launcher {
 void assign_resources(const JobSpec& spec, const HostList& list,
                       const std::vector<std::optional<HostFacts>>& facts, LaunchPlan* plan);
 
+// "0-1 (GPU-5a1e..., GPU-77c0...)": the numbers of a rank's GPUs, and the UUIDs that are known.
+std::string gpus_as_text(const PlannedRank& rank);
+
 // A line for each rank: --report-bindings.
 std::string bindings_as_text(const LaunchPlan& plan);
 

@@ -66,7 +66,7 @@ class Bootstrap {
   }
 
  private:
-  std::string doing() const { return "start the agent on host " + plan_.host.name; }
+  std::string doing() const { return "start the agent on host " + plan_.host.host; }
 
   asio::awaitable<BootstrapReply> next_reply() {
     std::string buffer(16 << 10, '\0');
@@ -90,13 +90,11 @@ class Bootstrap {
 
   [[noreturn]] void throw_ended() {
     const std::string words = channel_.last_words();
+    const JudgedWords judged = plan_.host.judge(words);
     const std::string reason =
-        words.empty() ? "the connection was closed" : printable(words, kWordsShown);
-    const std::string advice = advice_for(words, plan_.host);
-    throw Error(ErrorKind::kStart, doing() + ": " + reason + noise(),
-                advice.empty()
-                    ? "log in there by ssh and see what the login shell and its start-up files do"
-                    : advice);
+        words.empty() ? "the connection was closed" : printable(judged.reason, kWordsShown);
+    throw EndedEarly(doing() + ": " + reason + noise(),
+                     judged.advice.empty() ? plan_.host.if_it_ends : judged.advice, words);
   }
 
   [[noreturn]] void throw_no_folder(const std::string& reasons) const {
@@ -124,10 +122,8 @@ class Bootstrap {
 
 asio::awaitable<std::unique_ptr<AgentChannel>> bootstrap_agent(
     std::unique_ptr<AgentChannel> channel, BootstrapPlan plan, StartDeadline& deadline) {
-  const auto phase =
-      deadline.enter("start the agent on host " + plan.host.name,
-                     "log in there by ssh and see whether start-up files wait for something",
-                     [raw = channel.get()] { raw->close(); });
+  const auto phase = deadline.enter("start the agent on host " + plan.host.host,
+                                    plan.host.if_it_waits, [raw = channel.get()] { raw->close(); });
   Bootstrap bootstrap(*channel, plan, deadline);
   std::string first = co_await bootstrap.run();
   deadline.throw_if_passed();

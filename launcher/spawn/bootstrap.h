@@ -8,20 +8,32 @@
 #include <string>
 
 #include "launcher/spawn/agent_program.h"
+#include "launcher/spawn/host_advice.h"
 #include "launcher/spawn/spawner.h"
-#include "launcher/spawn/ssh_advice.h"
 #include "launcher/spawn/start_deadline.h"
 
 namespace hv::launcher {
 
 struct BootstrapPlan {
-  ReachedHost host;  // for messages
+  HostAdvice host;
   std::string build_id;
   std::shared_ptr<AgentProgram> agent;
 };
 
+// The stream ended before an agent ran.
+class EndedEarly : public Error {
+ public:
+  EndedEarly(const std::string& what, std::string hint, std::string words)
+      : Error(ErrorKind::kStart, what, std::move(hint)), words_(std::move(words)) {}
+  // The channel's last ones.
+  const std::string& words() const { return words_; }
+
+ private:
+  std::string words_;
+};
+
 // channel: to a shell that start_line() has reached. Gives back a channel whose next byte is the
-// agent's. Throws Error(kStart), or kTimeout at the deadline.
+// agent's. Throws Error(kStart), EndedEarly among them, or kTimeout at the deadline.
 boost::asio::awaitable<std::unique_ptr<AgentChannel>> bootstrap_agent(
     std::unique_ptr<AgentChannel> channel, BootstrapPlan plan, StartDeadline& deadline);
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 
+#include "launcher/spawn/late_hosts.h"
 #include "launcher/spawn/ssh_advice.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -131,8 +132,9 @@ asio::awaitable<Connection> connect_first(std::string host, std::vector<SocketAd
   co_await race->run();
   deadline.throw_if_passed();
   if (race->winner) co_return std::move(*race->winner);
-  throw Error(ErrorKind::kStart, "connect to host " + host + ": " + join(race->reasons, "; "),
-              connect_advice(race->last_error, host));
+  throw NotThereYet(Error(ErrorKind::kStart,
+                          "connect to host " + host + ": " + join(race->reasons, "; "),
+                          connect_advice(race->last_error, host)));
 }
 
 }  // namespace hv::launcher

@@ -7,20 +7,12 @@
 #include "launcher/spawn/bootstrap.h"
 #include "launcher/spawn/identity_file.h"
 #include "launcher/spawn/process_channel.h"
+#include "launcher/spawn/ssh_advice.h"
 #include "launcher/spawn/start_line.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
-
-// A name that begins with '-' would be an option of the command.
-void check_name(const HostTarget& host) {
-  if (!host.name.empty() && host.name[0] != '-' && (host.user.empty() || host.user[0] != '-'))
-    return;
-  throw Error(ErrorKind::kUsage,
-              "host '" + host.user + (host.user.empty() ? "" : "@") + host.name + "' is no name",
-              "names do not begin with '-'");
-}
 
 void add_login(std::vector<std::string>* words, const HostTarget& host) {
   if (!host.user.empty()) words->insert(words->end(), {"-l", host.user});
@@ -39,6 +31,14 @@ bool is_ssh(const std::string& program) { return program.substr(program.rfind('/
 }
 
 }  // namespace
+
+void check_name(const HostTarget& host) {
+  if (!host.name.empty() && host.name[0] != '-' && (host.user.empty() || host.user[0] != '-'))
+    return;
+  throw Error(ErrorKind::kUsage,
+              "host '" + host.user + (host.user.empty() ? "" : "@") + host.name + "' is no name",
+              "names do not begin with '-'");
+}
 
 std::vector<std::string> split_command(const std::string& text) {
   std::vector<std::string> words;
@@ -109,20 +109,24 @@ boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start(HostTar
   add_login(&words, host);
   words.push_back(name);
   StartDeadline deadline(co_await boost::asio::this_coro::executor, options_.start_timeout);
-  const ReachedHost reached{host.name, host.port, by_ssh};
-  co_return co_await start_by(std::move(words), reached, deadline);
+  HostAdvice advice = ssh_host_advice({host.name, host.port, by_ssh});
+  co_return co_await start_by(std::move(words), std::move(advice), deadline);
+}
+
+std::string ExecSpawner::advice_if_lost(const HostTarget&) {
+  return "log in there by ssh and look";
 }
 
 boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start_by(
-    std::vector<std::string> words, ReachedHost host, StartDeadline& deadline) {
+    std::vector<std::string> words, HostAdvice host, StartDeadline& deadline) {
   words.push_back(start_line());
   Command command;
   command.argv = std::move(words);
   command.environment = options_.environment.entries();
   auto channel =
       std::make_unique<ProcessChannel>(co_await boost::asio::this_coro::executor, command,
-                                       AtClose::kTerminate, "start the agent on host " + host.name);
-  BootstrapPlan plan{host, options_.build_id, agent_};
+                                       AtClose::kTerminate, "start the agent on host " + host.host);
+  BootstrapPlan plan{std::move(host), options_.build_id, agent_};
   co_return co_await bootstrap_agent(std::move(channel), std::move(plan), deadline);
 }
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "launcher/spawn/agent_program.h"
+#include "launcher/spawn/host_advice.h"
 #include "launcher/spawn/spawner.h"
-#include "launcher/spawn/ssh_advice.h"
 #include "launcher/spawn/start_deadline.h"
 
 namespace hv::launcher {
@@ -17,6 +17,9 @@ namespace hv::launcher {
 // Words of a command line as a shell would split them: blanks, '...', "...", backslash. Throws
 // Error(kUsage).
 std::vector<std::string> split_command(const std::string& text);
+
+// Error(kUsage) for a host whose name or user a command would take for an option.
+void check_name(const HostTarget& host);
 
 // The system's ssh for one host: never asks, never forwards, runs one command, checks keys as hvrun
 // does.
@@ -31,9 +34,10 @@ class ExecSpawner : public Spawner {
   // they are given. Only a program named ssh can be told to accept new host keys: Error(kUsage) for
   // another.
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override;
+  std::string advice_if_lost(const HostTarget& host) override;
   // By these words, to which the start line is added.
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start_by(std::vector<std::string> words,
-                                                                 ReachedHost host,
+                                                                 HostAdvice host,
                                                                  StartDeadline& deadline);
 
  private:

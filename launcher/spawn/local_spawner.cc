@@ -17,4 +17,8 @@ boost::asio::awaitable<std::unique_ptr<AgentChannel>> LocalSpawner::start(HostTa
                                              "start the agent on host " + host.name);
 }
 
+std::string LocalSpawner::advice_if_lost(const HostTarget&) {
+  return "see whether something here ends processes: dmesg, a limit of memory";
+}
+
 }  // namespace hv::launcher

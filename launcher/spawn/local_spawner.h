@@ -10,6 +10,7 @@ class LocalSpawner : public Spawner {
  public:
   explicit LocalSpawner(const SpawnOptions& options) : options_(options) {}
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override;
+  std::string advice_if_lost(const HostTarget& host) override;
 
  private:
   const SpawnOptions& options_;

@@ -45,6 +45,7 @@ struct ProcessChannel::Child {
   asio::posix::stream_descriptor exit;    // its pidfd
   asio::steady_timer ended;               // cancelled when the status is there
   std::string stderr_tail;
+  std::function<void()> told;
   std::optional<ExitStatus> status;
 
   // A go-between is reaped later, once nothing of its group is left.
@@ -109,6 +110,7 @@ void ProcessChannel::close() {
   if (std::exchange(closed_, true)) return;
   boost::system::error_code ignored;
   stream_.close(ignored);
+  child_->told = nullptr;
   child_->look();
   // Its own session: the whole group ends, a ProxyCommand of ssh too.
   if (child_->is_go_between) dismiss_go_between(child_->pid);
@@ -124,6 +126,8 @@ asio::awaitable<void> ProcessChannel::collect_stderr(std::shared_ptr<Child> chil
     child->stderr_tail.append(buffer, got);
     if (child->stderr_tail.size() > kStderrKept)
       child->stderr_tail.erase(0, child->stderr_tail.size() - kStderrKept);
+    const auto told = child->told;  // which may close the channel, and itself
+    if (got > 0 && told) told();
   }
 }
 
@@ -176,6 +180,8 @@ std::string ProcessChannel::last_words() const {
   if (!said.empty()) words += (words.empty() ? "" : ": ") + said;
   return words;
 }
+
+void ProcessChannel::when_it_speaks(std::function<void()> told) { child_->told = std::move(told); }
 
 bool ProcessChannel::ended_well() const { return child_->status && child_->status->clean(); }
 

@@ -35,6 +35,8 @@ class ProcessChannel : public AgentChannel {
   boost::asio::awaitable<bool> write(boost::asio::const_buffer buffer) override;
   void close() override;
   std::string last_words() const override;
+  // Called whenever the program has written to stderr, until the channel is closed.
+  void when_it_speaks(std::function<void()> told);
   bool ended_well() const;  // with exit code 0, as far as known
   // Until the program has ended, however long after its stream, or the channel is closed.
   boost::asio::awaitable<void> wait_for_end();

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "launcher/spawn/blocking_call.h"
+#include "launcher/spawn/late_hosts.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
@@ -56,7 +57,7 @@ asio::awaitable<std::vector<SocketAddress>> resolve(ResolveQuery query, StartDea
   deadline.throw_if_passed();
   if (found->addresses.empty()) {
     const std::string reason = found->reason.empty() ? "it has none" : found->reason;
-    throw Error(ErrorKind::kStart, doing(query) + ": " + reason, advice);
+    throw NotThereYet(Error(ErrorKind::kStart, doing(query) + ": " + reason, advice));
   }
   co_return found->addresses;
 }

@@ -3,7 +3,10 @@
 #include "launcher/spawn/spawner.h"
 
 #include "launcher/spawn/exec_spawner.h"
+#include "launcher/spawn/kubectl_spawner.h"
+#include "launcher/spawn/late_hosts.h"
 #include "launcher/spawn/local_spawner.h"
+#include "launcher/spawn/srun_spawner.h"
 #include "launcher/spawn/ssh_spawner.h"
 
 namespace hv::launcher {
@@ -16,19 +19,34 @@ class SpawnerByHost : public Spawner {
         agent_(std::make_shared<AgentProgram>(options_.agent_program)),
         local_(options_),
         exec_(options_, agent_),
-        ssh_(options_, agent_, exec_) {}
+        kubectl_(options_, exec_, late_),
+        ssh_(options_, agent_, exec_, late_),
+        srun_(options_) {}
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override {
-    if (host.is_local) return local_.start(std::move(host));
-    if (!options_.remote_shell.empty()) return exec_.start(std::move(host));
-    return ssh_.start(std::move(host));
+    Spawner& spawner = of(host);
+    return spawner.start(std::move(host));
+  }
+  std::string advice_if_lost(const HostTarget& host) override {
+    return of(host).advice_if_lost(host);
   }
 
  private:
+  Spawner& of(const HostTarget& host) {
+    if (options_.by_srun) return srun_;
+    if (host.is_local) return local_;
+    if (kubectl_.reaches_hosts()) return kubectl_;
+    if (!options_.remote_shell.empty()) return exec_;
+    return ssh_;
+  }
+
   const SpawnOptions options_;
   std::shared_ptr<AgentProgram> agent_;
+  LateHosts late_;
   LocalSpawner local_;
   ExecSpawner exec_;
+  KubectlSpawner kubectl_;
   SshSpawner ssh_;
+  SrunSpawner srun_;
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Spawner: how an agent starts on a host. One interface; local, ssh (libssh) and exec (any rsh-like
-// command).
+// Spawner: how an agent starts on a host. One interface; local, ssh (libssh), exec (any rsh-like
+// command), kubectl (a pod) and srun (a Slurm step).
 // SPDX-License-Identifier: Apache-2.0
 //
 // The supervisor starts all hosts at once and sees only AgentChannels: a byte stream to an agent
@@ -14,9 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "launcher/allocation/host_list.h"
 #include "src/base/clock.h"
 #include "src/base/environment.h"
 #include "src/base/error.h"
+#include "src/net/port_range.h"
 
 namespace hv::launcher {
 
@@ -57,6 +59,9 @@ struct SpawnOptions {
   Duration start_timeout = std::chrono::seconds(30);
   bool accept_new_host_keys = false;
   std::string remote_shell;  // --rsh; empty: libssh
+  HostReach reach{};         // what whoever named the hosts says of that
+  bool by_srun = false;      // every host is a node of this Slurm job
+  PortRange port_range{};    // where hvrun listens for agents that srun starts
 };
 
 class Spawner {
@@ -66,11 +71,13 @@ class Spawner {
   // stream, whose first byte is the first byte of the agent's Hello frame. Throws Error(kStart or
   // kTimeout) that names host, reason and mend; kTimeout once start_timeout has passed.
   virtual boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) = 0;
+  // What to try where the agent that it had started was lost.
+  virtual std::string advice_if_lost(const HostTarget& host) = 0;
 };
 
-// Picks per host: local hosts get the local spawner, others ssh, or exec where --rsh is given or
-// where the user's ssh configuration needs what libssh lacks. The reference must outlive every
-// channel.
+// by_srun: one for all. Else picks per host: local hosts get the local spawner, others ssh, or exec
+// where --rsh is given or where the user's ssh configuration needs what libssh lacks; pods get
+// kubectl. The reference must outlive every channel.
 std::unique_ptr<Spawner> make_spawner(SpawnOptions options);
 
 }  // namespace hv::launcher

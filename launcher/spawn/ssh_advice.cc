@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/spawn/ssh_advice.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <string_view>
 
 #include "src/base/text.h"
@@ -24,6 +26,15 @@ std::string known_name_in(const std::string& text, const std::string& otherwise)
   if (before == std::string::npos) return otherwise;
   const std::size_t name = before + kBefore.size();
   return text.substr(name, behind - name);
+}
+
+// It may be that of a gate. text: ssh's words.
+std::string unresolved_name_in(const std::string& text, const std::string& otherwise) {
+  constexpr std::string_view kBefore = "Could not resolve hostname ";
+  const std::size_t before = text.find(kBefore);
+  if (before == std::string::npos) return otherwise;
+  const std::size_t name = before + kBefore.size();
+  return printable(text.substr(name, text.find(':', name) - name));
 }
 
 }  // namespace
@@ -69,6 +80,24 @@ std::string connect_advice(int errno_value, const std::string& host) {
   return advice.empty() ? "try 'ssh " + host + " true'" : advice;
 }
 
+HostAdvice ssh_host_advice(const ReachedHost& host) {
+  return {host.name, "log in there by ssh and see what the login shell and its start-up files do",
+          "log in there by ssh and see whether start-up files wait for something",
+          [host](const std::string& words) {
+            return JudgedWords{words, advice_for(words, host)};
+          }};
+}
+
+bool may_pass_by_itself(const std::string& words) {
+  static constexpr const char* kPassing[] = {"could not resolve",   "connection refused",
+                                             "no route to host",    "network is unreachable",
+                                             "timed out",           "kex_exchange_identification",
+                                             "connection reset by", "connection closed by"};
+  const std::string text = lower(words);
+  return std::any_of(std::begin(kPassing), std::end(kPassing),
+                     [&text](const char* part) { return text.find(part) != std::string::npos; });
+}
+
 std::string advice_for(const std::string& words, const ReachedHost& reached) {
   const std::string& host = reached.name;
   const std::string text = lower(words);
@@ -79,7 +108,8 @@ std::string advice_for(const std::string& words, const ReachedHost& reached) {
     return "see that 'ssh -o BatchMode=yes " + ssh_words(reached) +
            " true' works: user (-l), key (-i), ssh-add";
   if (says("could not resolve"))
-    return "check the spelling of " + host + ", or name it in /etc/hosts or ~/.ssh/config";
+    return "check the spelling of " + unresolved_name_in(words, host) +
+           ", or name it in /etc/hosts or ~/.ssh/config";
   if (says("connection refused")) return connect_advice(ECONNREFUSED, host);
   if (says("no route to host") || says("network is unreachable"))
     return connect_advice(EHOSTUNREACH, host);

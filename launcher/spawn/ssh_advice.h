@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "launcher/spawn/host_advice.h"
+
 namespace hv::launcher {
 
 // How the user reaches a host, for the commands that are advised.
@@ -15,6 +17,10 @@ struct ReachedHost {
   bool can_accept_new = true;  // --ssh-accept-new means something on this way
 };
 
+// What is told where its agent does not start.
+HostAdvice ssh_host_advice(const ReachedHost& host);
+// Whether what the system's ssh said may be otherwise in a moment, where the host just comes up.
+bool may_pass_by_itself(const std::string& words);
 // words: the stderr of an ssh-like command, or a system's reason. Empty when nothing in them is
 // known.
 std::string advice_for(const std::string& words, const ReachedHost& host);

@@ -10,7 +10,6 @@
 #include "launcher/spawn/resolve.h"
 #include "launcher/spawn/ssh_advice.h"
 #include "launcher/spawn/ssh_channel.h"
-#include "launcher/spawn/ssh_config_query.h"
 #include "launcher/spawn/start_line.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
@@ -38,6 +37,20 @@ asio::awaitable<std::unique_ptr<AgentChannel>> SshSpawner::start(HostTarget host
   check_identity_file(host);
   StartDeadline deadline(co_await asio::this_coro::executor, options_.start_timeout);
   const SshChoice choice = co_await query_ssh_config(host, options_, deadline);
+  const std::function<asio::awaitable<Channel>()> attempt = [this, &host, &choice, &deadline] {
+    return start_as_chosen(host, choice, deadline);
+  };
+  if (!options_.reach.may_come_late) co_return co_await attempt();
+  co_return co_await late_.start_when_there(host.name, deadline, attempt);
+}
+
+std::string SshSpawner::advice_if_lost(const HostTarget& host) {
+  return exec_.advice_if_lost(host);
+}
+
+asio::awaitable<SshSpawner::Channel> SshSpawner::start_as_chosen(const HostTarget& host,
+                                                                 const SshChoice& choice,
+                                                                 StartDeadline& deadline) {
   const bool accept_new = options_.accept_new_host_keys || choice.config.accepts_new_keys;
   std::string reason = choice.system_ssh_reason;
   if (reason.empty()) {
@@ -57,8 +70,13 @@ asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_system_ssh(const HostT
   tell_system_ssh(co_await asio::this_coro::executor, host.name, reason);
   std::vector<std::string> words =
       system_ssh_command(host, accept_new_keys, options_.start_timeout);
-  const ReachedHost reached{host.name, host.port};
-  co_return co_await exec_.start_by(std::move(words), reached, deadline);
+  HostAdvice advice = ssh_host_advice({host.name, host.port});
+  try {
+    co_return co_await exec_.start_by(std::move(words), std::move(advice), deadline);
+  } catch (const EndedEarly& error) {
+    if (may_pass_by_itself(error.words())) throw NotThereYet(error);
+    throw;
+  }
 }
 
 asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_libssh(const HostTarget& host,
@@ -94,7 +112,7 @@ asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_libssh(const HostTarge
       throw Error(ErrorKind::kStart, "run a command on host " + host.name + ": " + why,
                   "try 'ssh " + host.name + " true'");
   }
-  BootstrapPlan plan{{host.name, host.port}, options_.build_id, agent_};
+  BootstrapPlan plan{ssh_host_advice({host.name, host.port}), options_.build_id, agent_};
   co_return co_await bootstrap_agent(std::move(channel), std::move(plan), deadline);
 }
 
@@ -116,8 +134,9 @@ asio::awaitable<std::shared_ptr<SshSession>> SshSpawner::connect(const HostTarge
       co_await session->until_done([&session] { return ssh_connect(session->raw()); });
   deadline.throw_if_passed();
   if (result != SSH_OK)
-    throw Error(ErrorKind::kStart,
-                "agree on encryption with host " + peer + ": " + session->error(), hint);
+    throw NotThereYet(Error(ErrorKind::kStart,
+                            "agree on encryption with host " + peer + ": " + session->error(),
+                            hint));
   co_return session;
 }
 
@@ -157,6 +176,7 @@ void SshSpawner::check_host_key(SshSession& session, const HostTarget& host,
 
 void SshSpawner::tell_system_ssh(asio::any_io_executor executor, const std::string& host,
                                  const std::string& reason) {
+  if (!told_.insert(host).second) return;
   const bool is_first = untold_->empty();
   (*untold_)[reason].push_back(host);
   if (!is_first) return;

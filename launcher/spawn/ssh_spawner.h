@@ -5,12 +5,15 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "launcher/spawn/exec_spawner.h"
 #include "launcher/spawn/known_hosts.h"
+#include "launcher/spawn/late_hosts.h"
 #include "launcher/spawn/ssh_config.h"
+#include "launcher/spawn/ssh_config_query.h"
 #include "launcher/spawn/ssh_login.h"
 #include "launcher/spawn/ssh_session.h"
 
@@ -18,12 +21,16 @@ namespace hv::launcher {
 
 class SshSpawner : public Spawner {
  public:
-  SshSpawner(const SpawnOptions& options, std::shared_ptr<AgentProgram> agent, ExecSpawner& exec)
-      : options_(options), agent_(std::move(agent)), exec_(exec) {}
+  SshSpawner(const SpawnOptions& options, std::shared_ptr<AgentProgram> agent, ExecSpawner& exec,
+             LateHosts& late)
+      : options_(options), agent_(std::move(agent)), exec_(exec), late_(late) {}
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override;
+  std::string advice_if_lost(const HostTarget& host) override;
 
  private:
   using Channel = std::unique_ptr<AgentChannel>;
+  boost::asio::awaitable<Channel> start_as_chosen(const HostTarget& host, const SshChoice& choice,
+                                                  StartDeadline& deadline);
   boost::asio::awaitable<Channel> start_by_libssh(const HostTarget& host, const SshConfig& config,
                                                   StartDeadline& deadline);
   boost::asio::awaitable<Channel> start_by_system_ssh(const HostTarget& host, bool accept_new_keys,
@@ -42,7 +49,9 @@ class SshSpawner : public Spawner {
   const SpawnOptions& options_;
   std::shared_ptr<AgentProgram> agent_;
   ExecSpawner& exec_;
-  // Hosts left to the system's ssh, by reason; told together a moment after the first.
+  LateHosts& late_;
+  std::set<std::string> told_;  // hosts left to the system's ssh, each told once
+  // Those of them that are to be told, by reason; together, a moment after the first.
   using HostsByReason = std::map<std::string, std::vector<std::string>>;
   std::shared_ptr<HostsByReason> untold_ = std::make_shared<HostsByReason>();
 };

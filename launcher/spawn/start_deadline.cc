@@ -44,6 +44,8 @@ StartDeadline::Phase StartDeadline::enter(std::string doing, std::string hint,
 
 bool StartDeadline::passed() const { return state_->passed; }
 
+Duration StartDeadline::timeout() const { return state_->timeout; }
+
 void StartDeadline::throw_if_passed() const {
   if (!state_->passed) return;
   throw Error(

@@ -38,6 +38,7 @@ class StartDeadline {
   Phase enter(std::string doing, std::string hint, std::function<void()> cancel);
 
   bool passed() const;
+  Duration timeout() const;
   // Error(kTimeout) that names the phase.
   void throw_if_passed() const;
 

@@ -11,6 +11,7 @@ constexpr std::size_t kNoiseKept = 4096;
 // Functions first, then two walks over the candidate folders: one that looks for this build, one
 // that installs it.
 //
+// - /dev/shm comes last, for containers: with a read-only root it is often all that can be written.
 // - A folder counts only if it belongs to this user and is no link, so nobody else can plant a
 //   program in /tmp.
 // - Before asking for megabytes, put() writes and runs a tiny script: full, read-only and noexec
@@ -64,7 +65,8 @@ constexpr const char* kScript[] = {
     "hv_each() { case \"$XDG_CACHE_HOME\" in /*) \"$1\" \"$XDG_CACHE_HOME\" hvrun;; esac;",
     "case \"$HOME\" in /*) \"$1\" \"$HOME/.cache\" hvrun;; esac;",
     "case \"$XDG_RUNTIME_DIR\" in /*) \"$1\" \"$XDG_RUNTIME_DIR\" hvrun;; esac;",
-    "\"$1\" \"${TMPDIR:-/tmp}\" \"hvrun-$(id -u)\"; };",
+    "\"$1\" \"${TMPDIR:-/tmp}\" \"hvrun-$(id -u)\";",
+    "[ -n \"$TMPDIR\" ] || \"$1\" /dev/shm \"hvrun-$(id -u)\"; };",
     "case \"$hv_want\" in ''|\"$hv_machine\") ;; *) hv_say other \"$hv_machine\"; exit 1;; esac;",
     "hv_each hv_look; hv_each hv_make;",
     "hv_say fail \"$(printf '%s' \"$hv_why\" | tr '\\n' ' ')\"; exit 1",

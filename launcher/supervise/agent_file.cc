@@ -18,17 +18,34 @@ std::string own_folder() {
   return file.substr(0, file.rfind('/'));
 }
 
+std::optional<std::string> find_beside(const std::string& program) {
+  for (const char* folder : {"/", "/../libexec/hvrun/"}) {
+    const std::string file = own_folder() + folder + program;
+    if (::access(file.c_str(), X_OK) == 0) return file;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string find_agent_file() {
+  if (auto file = find_beside("hvrun-agent")) return *file;
   const std::string folder = own_folder();
-  for (const std::string& file :
-       {folder + "/hvrun-agent", folder + "/../libexec/hvrun/hvrun-agent"}) {
-    if (::access(file.c_str(), X_OK) == 0) return file;
-  }
   throw Error(ErrorKind::kStart,
               "hvrun-agent is neither in " + folder + " nor in " + folder + "/../libexec/hvrun",
               "build or install hvrun and hvrun-agent together ('./dev build')");
+}
+
+std::optional<std::string> inventory_program(const std::string& machine) {
+  const auto file = find_beside("hvrun-inventory");
+  if (!file) return std::nullopt;
+  AgentProgram program(*file);
+  try {
+    if (program.machine() == machine) return program.content();
+  } catch (const Error&) {
+    // It cannot be read: as good as not there.
+  }
+  return std::nullopt;
 }
 
 std::string agent_digest(const std::string& file) {

@@ -56,6 +56,9 @@ bool EventRouter::route_start(HostState& state, int host, const Frame& frame) {
         state.link->note_clock(hello.wall_clock_ns, HostLink::kUnknownRoundTrip);
         state.hello = std::move(hello);
       });
+    case Type::kInventoryReply:
+      return with<wire::InventoryReply>(
+          frame, [&](wire::InventoryReply reply) { state.inventory = std::move(reply); });
     case Type::kSetUp:
       return with<wire::SetUp>(frame,
                                [&](wire::SetUp set_up) { state.set_up = std::move(set_up); });

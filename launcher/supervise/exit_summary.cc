@@ -122,7 +122,7 @@ std::string equals_of_cause(int cause, const std::vector<int>& others,
 
 std::string host_failure(const Job& job, int host, const std::string& reason) {
   const HostState& state = job.hosts[static_cast<std::size_t>(host)];
-  return "hvrun: error: host " + state.target.name + " with ranks " + format_ranges(state.ranks) +
+  return "hvrun: error: host " + state.target.name + " with " + rank_words(state.ranks) +
          " was lost: " + reason + "\n" +
          (state.gave_up_advice.empty() ? "" : "  try: " + state.gave_up_advice + "\n") +
          "hvrun: what still runs there ends by itself within seconds" +

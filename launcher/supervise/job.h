@@ -26,13 +26,15 @@ namespace hv::launcher {
 
 // One host, from the first connection to the agent's farewell.
 //
-//   connecting -> hello -> set up -> (probed) -> ready -> started -> empty
+//   connecting -> hello -> (inventory) -> set up -> (probed) -> ready -> started -> empty
 //        \________\__________\__________\__________\_________\______-> lost
 struct HostState {
   HostTarget target;
   std::shared_ptr<HostLink> link;
   std::optional<Error> error;  // the agent could not be started
   std::optional<wire::Hello> hello;
+  bool is_asked_for_inventory = false;
+  std::optional<wire::InventoryReply> inventory;
   std::optional<wire::SetUp> set_up;
   std::optional<wire::ProbeReply> probe;
   std::optional<wire::Problem> problem;  // the agent could not do what it was asked

@@ -2,6 +2,9 @@
 #include "launcher/supervise/launch_message.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "launcher/plan/slurm_variables.h"
 
 namespace hv::launcher {
 namespace {
@@ -47,6 +50,21 @@ bool is_set_by_user(const CommonEnvironment& environment, const PlannedRank& ran
           has_entry(environment.of_programs[program], name));
 }
 
+// -x has given it to all ranks.
+bool is_exported(const CommonEnvironment& environment, const std::string& name) {
+  return std::find(environment.exported.begin(), environment.exported.end(), name) !=
+         environment.exported.end();
+}
+
+void add_slurm_variables(const Job& job, const CommonEnvironment& environment,
+                         wire::Launch* launch) {
+  std::vector<std::string> hosts;
+  for (const HostState& host : job.hosts) hosts.push_back(host.target.name);
+  for (const auto& [name, value] :
+       slurm_variables_of_job(static_cast<int>(job.ranks.size()), hosts))
+    if (!is_exported(environment, name)) launch->environment.push_back(name + "=" + value);
+}
+
 }  // namespace
 
 wire::Launch launch_message(const Job& job, std::size_t index, const ContractAddresses& common,
@@ -60,10 +78,10 @@ wire::Launch launch_message(const Job& job, std::size_t index, const ContractAdd
   }
   launch.environment = environment.entries;
   launch.host_variables = environment.host_variables;
-  const bool is_chosen = std::find(environment.exported.begin(), environment.exported.end(),
-                                   kDeviceOrder) != environment.exported.end();
-  if (!host.hello->facts.gpus.empty() && !is_chosen)
+  if (!host.hello->facts.gpus.empty() && !is_exported(environment, kDeviceOrder))
     launch.environment.push_back(std::string(kDeviceOrder) + "=PCI_BUS_ID");
+  const bool is_slurm_job = has_entry(environment.entries, "SLURM_JOB_ID");
+  if (is_slurm_job) add_slurm_variables(job, environment, &launch);
   launch.pty = job.spec.pty;
   launch.credit_bytes = credit_for(job.ranks.size());
   ContractAddresses addresses = common;
@@ -75,6 +93,10 @@ wire::Launch launch_message(const Job& job, std::size_t index, const ContractAdd
     const PlannedRank& planned = job.plan.ranks[static_cast<std::size_t>(rank)];
     const Contract contract{planned.identity, host.set_up->agent_socket};
     entry.environment = contract_environment(contract, addresses);
+    if (is_slurm_job)
+      for (auto& variable : slurm_variables_of_rank(planned.identity, addresses.host_index))
+        if (!is_exported(environment, variable.first))
+          entry.environment.push_back(std::move(variable));
     for (const auto& variable : planned.variables)
       if (!is_set_by_user(environment, planned, variable.first))
         entry.environment.push_back(variable);

@@ -9,10 +9,13 @@
 #include <map>
 
 #include "hvrun_version.h"
+#include "launcher/plan/gpu_inventory.h"
 #include "launcher/plan/rank_environment.h"
 #include "launcher/plan/rank_resources.h"
 #include "launcher/supervise/address_choice.h"
+#include "launcher/supervise/agent_file.h"
 #include "launcher/supervise/launch_message.h"
+#include "launcher/supervise/same_machines.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -23,6 +26,7 @@ namespace asio = boost::asio;
 // After the first host has failed the others may still tell of theirs this long.
 constexpr auto kOtherFailures = std::chrono::milliseconds(1500);
 constexpr double kProbeSeconds = 2;
+constexpr std::size_t kSentAtOnce = 64;  // copies of hvrun-inventory on their way
 
 void throw_if_stopped(const Job& job) {
   if (job.stop) throw Interrupted{};
@@ -78,8 +82,8 @@ bool has_failed(const HostState& host) { return host.error || host.lost || host.
     } else if (host.problem) {
       add(host.problem->what, host.problem->hint, ErrorKind::kStart, host.target.name);
     } else if (host.lost) {
-      add(doing + ": " + host.lost_reason, "log in there by ssh and look", ErrorKind::kHostLost,
-          host.target.name);
+      add(doing + ": " + host.lost_reason, context.spawner.advice_if_lost(host.target),
+          ErrorKind::kHostLost, host.target.name);
     }
   }
   const auto text = [](const auto& trouble) {
@@ -145,11 +149,66 @@ asio::awaitable<void> connect_hosts(LaunchContext& context) {
   }
 }
 
+void ask_for_inventory(const Job& job, HostState* host, const std::string& program) {
+  host->inventory.reset();
+  host->is_asked_for_inventory = true;
+  wire::InventoryRequest request;
+  request.timeout_s = std::chrono::duration<double>(job.spec.inventory_timeout).count();
+  request.program = program;
+  host->link->send(request);
+}
+
+asio::awaitable<void> await_inventories(LaunchContext& context) {
+  co_await await_hosts(
+      context, "ask the drivers of GPUs",
+      [](const HostState& host) { return !host.is_asked_for_inventory || host.inventory; },
+      answer_deadline(context.job) + context.job.spec.inventory_timeout);
+}
+
+// On the hosts where the plan needs it and may wait for it, and only there. First what lies beside
+// the agent, then, to some hosts at a time, the program itself.
+asio::awaitable<void> take_inventories(LaunchContext& context) {
+  Job& job = context.job;
+  if (job.spec.inventory_timeout <= Duration::zero()) co_return;
+  for (std::size_t i = 0; i < job.hosts.size(); ++i)
+    if (needs_inventory(job.spec, context.list, i, job.hosts[i].hello->facts))
+      ask_for_inventory(job, &job.hosts[i], "");
+  co_await await_inventories(context);
+  if (job.all_hosts([](const HostState& host) { return !host.is_asked_for_inventory; })) co_return;
+  std::size_t sent = 0;
+  for (HostState& host : job.hosts) {
+    if (!host.inventory || !host.inventory->is_missing) continue;
+    const auto program = inventory_program(host.hello->facts.machine);
+    if (!program) {
+      host.inventory->problem =
+          "hvrun-inventory is neither there nor, for its kind of machine, "
+          "beside hvrun";
+      continue;
+    }
+    ask_for_inventory(job, &host, *program);
+    if (++sent % kSentAtOnce == 0) co_await await_inventories(context);
+  }
+  co_await await_inventories(context);
+  context.phase("drivers have told of GPUs");
+}
+
+HostFacts facts_of(const HostState& host) {
+  const wire::Facts& told = host.hello->facts;
+  if (!host.inventory) return host_facts(told);
+  const wire::InventoryReply& reply = *host.inventory;
+  const std::string& problem = reply.problem.empty() ? reply.inventory.gpu_problem : reply.problem;
+  const bool is_of_use =
+      reply.problem.empty() && (problem.empty() || !reply.inventory.gpus.empty());
+  HostFacts facts = host_facts(told, is_of_use ? &reply.inventory : nullptr);
+  if (!problem.empty())
+    facts.warnings.push_back("the driver could not be asked for its GPUs (" +
+                             printable(problem, 1000) + "), so the plan goes by what /proc tells");
+  return facts;
+}
+
 std::vector<std::optional<HostFacts>> facts_of(const Job& job, const HostList& list) {
   std::vector<std::optional<HostFacts>> facts(list.this_machine ? 1 : list.entries.size());
-  for (std::size_t i = 0; i < job.hosts.size(); ++i) {
-    facts[i] = host_facts(job.hosts[i].hello->facts);
-  }
+  for (std::size_t i = 0; i < job.hosts.size(); ++i) facts[i] = facts_of(job.hosts[i]);
   return facts;
 }
 
@@ -200,6 +259,20 @@ asio::awaitable<void> set_up_hosts(LaunchContext& context) {
   co_await await_hosts(
       context, "prepare the job", [](const HostState& host) { return host.set_up.has_value(); },
       answer_deadline(job));
+}
+
+void refuse_same_machines(const LaunchContext& context) {
+  const Job& job = context.job;
+  if (job.spec.oversubscribe) return;
+  std::vector<HostOnMachine> hosts;
+  for (std::size_t i = 0; i < job.hosts.size(); ++i) {
+    const wire::SetUp& set_up = *job.hosts[i].set_up;
+    const bool is_named = !context.list.this_machine;
+    hosts.push_back({job.hosts[i].target.name,
+                     is_named ? context.list.entries[job.plan.hosts[i].entry].origin : "",
+                     set_up.shares_machine ? std::optional(set_up.first_here) : std::nullopt});
+  }
+  if (const auto error = same_machines(hosts)) throw Error(*error);
 }
 
 asio::awaitable<AddressChoice> probe_addresses(LaunchContext& context) {
@@ -256,6 +329,12 @@ asio::awaitable<void> launch_ranks(LaunchContext& context, const AddressChoice& 
   co_await await_hosts(context, "start the ranks", started, TimePoint::max());
 }
 
+// The MPI operator names pods with their service's domain, its launcher's, too, where that has
+// ranks.
+bool is_own_pod(const HostEntry& entry, const HostList& list, const std::string& own_hostname) {
+  return list.reach.may_come_late && entry.name.rfind(own_hostname + ".", 0) == 0;
+}
+
 }  // namespace
 
 std::vector<HostTarget> targets_of(const JobSpec& spec, const HostList& list,
@@ -274,8 +353,10 @@ std::vector<HostTarget> targets_of(const JobSpec& spec, const HostList& list,
     target.port = entry.port != 0 ? entry.port : spec.ssh_port;
     target.identity_file = entry.identity.empty() ? spec.ssh_identity_file : entry.identity;
     target.address = entry.address;
-    const bool is_here = entry.name == "localhost" || entry.name == own_hostname;
-    target.is_local = is_here && target.user.empty() && spec.remote_shell.empty();
+    const bool is_here = entry.name == "localhost" || entry.name == own_hostname ||
+                         is_own_pod(entry, list, own_hostname);
+    target.is_local = is_here && target.user.empty() && spec.remote_shell.empty() &&
+                      spec.spawner != SpawnerChoice::kSrun;
     targets.push_back(target);
   }
   return targets;
@@ -292,8 +373,10 @@ asio::awaitable<void> launch_job(LaunchContext& context) {
   job.key = random_key();
   co_await connect_hosts(context);
   context.phase("agents answer");
+  co_await take_inventories(context);
   plan_ranks(context);
   co_await set_up_hosts(context);
+  refuse_same_machines(context);
   context.phase("hosts are set up");
   const AddressChoice choice = co_await probe_addresses(context);
   context.phase("addresses are chosen");

@@ -45,6 +45,10 @@ constexpr auto kQueryInterval = std::chrono::milliseconds(50);
 // For hvrun's own last words.
 constexpr auto kFarewell = std::chrono::milliseconds(500);
 
+Environment environment_of_ranks(const JobSpec& spec, const Environment& environment) {
+  return Environment::from_entries(common_environment(spec, environment).entries);
+}
+
 SpawnOptions spawn_options(const JobSpec& spec, const HostList& list,
                            const Environment& environment) {
   SpawnOptions options;
@@ -54,6 +58,12 @@ SpawnOptions spawn_options(const JobSpec& spec, const HostList& list,
   options.start_timeout = spec.start_timeout;
   options.accept_new_host_keys = spec.ssh_accept_new;
   options.remote_shell = spec.remote_shell;
+  options.reach = list.reach;
+  options.by_srun = spec.spawner == SpawnerChoice::kSrun;
+  const Environment ranks = environment_of_ranks(spec, environment);
+  const std::string ports = KnobReader(runtime_knobs(), ranks).text("HVRUN_PORT_RANGE");
+  options.port_range = parse_port_range(ports).value_or(PortRange{});
+  options.port_range.kept_for_others = static_cast<std::uint16_t>(spec.master_port);
   return options;
 }
 
@@ -72,7 +82,7 @@ OutputOptions output_options(const JobSpec& spec, const Environment& environment
 // The ranks' own knobs, -x included: what they wait for before they have met, hvrun tells, and a
 // firewall that lets their ports pass is one for hvrun's own, too.
 void take_knobs_of_ranks(const JobSpec& spec, const Environment& environment, Job* job) {
-  const auto ranks = Environment::from_entries(common_environment(spec, environment).entries);
+  const Environment ranks = environment_of_ranks(spec, environment);
   const KnobReader knobs(runtime_knobs(), ranks);
   knobs.check_all();  // told once and before the start, not by every rank
   parse_algorithms(knobs.text("HVRUN_ALGORITHM"));

@@ -18,6 +18,7 @@ struct Gpu {
   std::uint32_t minor = 0;  // /dev/nvidia<minor>
   std::int32_t node = kNoNode;
   std::string pci_path{};  // from the root of the PCI tree; empty: not told
+  bool has_mig = false;    // it is cut into MIG instances
   template <class A>
   void fields(A& a) {
     a(pci_address);
@@ -26,6 +27,7 @@ struct Gpu {
     a(minor);
     a(node);
     a(pci_path);
+    a(has_mig);
   }
 };
 
@@ -33,10 +35,12 @@ struct Gpu {
 struct Core {
   std::uint32_t node = 0;
   std::vector<std::uint32_t> threads{};
+  std::uint32_t package = 0;  // socket
   template <class A>
   void fields(A& a) {
     a(node);
     a(threads);
+    a(package);
   }
 };
 
@@ -67,6 +71,7 @@ struct Facts {
   // CUDA_VISIBLE_DEVICES of the agent's environment, where it is set.
   bool has_visible_devices = false;
   std::string visible_devices{};
+  bool has_pci_order = false;  // and its CUDA_DEVICE_ORDER says that indices there are in PCI order
   template <class A>
   void fields(A& a) {
     a(hostname);
@@ -79,6 +84,7 @@ struct Facts {
     a(rdma);
     a(has_visible_devices);
     a(visible_devices);
+    a(has_pci_order);
   }
 };
 

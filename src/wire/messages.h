@@ -3,6 +3,8 @@
 //
 // hvrun                          agent
 //   <- Hello                       after its start; says what it is and what its host has
+//   -> InventoryRequest            only where those facts do not suffice for the plan
+//   <- InventoryReply              or that the program for it is not there: once more, with it
 //   -> Setup                       the job; the agent opens its rank socket, a probe listener, the
 //                                  master port
 //   <- SetUp
@@ -34,6 +36,7 @@
 #include "src/wire/authentication.h"
 #include "src/wire/codec.h"
 #include "src/wire/facts.h"
+#include "src/wire/inventory.h"
 
 namespace hv::wire {
 
@@ -52,6 +55,8 @@ enum class Type : std::uint8_t {
   kProblem,
   kGo,
   kStarted,
+  kInventoryRequest,
+  kInventoryReply,
   kOutput = 20,
   kCredit,
   kExited,
@@ -90,6 +95,30 @@ struct Hello {
     a(pid);
     a(wall_clock_ns);
     a(facts);
+  }
+};
+
+// Ask the driver and hwloc: by the hvrun-inventory beside the agent, or by these bytes of one.
+struct InventoryRequest {
+  static constexpr Type kType = Type::kInventoryRequest;
+  double timeout_s = 20;
+  std::string program{};  // run without leaving a file; empty: the one that is there
+  template <class A>
+  void fields(A& a) {
+    a(timeout_s);
+    a(program);
+  }
+};
+struct InventoryReply {
+  static constexpr Type kType = Type::kInventoryReply;
+  bool is_missing = false;  // there is no such program beside the agent
+  std::string problem{};    // why nothing was learnt; empty: something was
+  Inventory inventory{};
+  template <class A>
+  void fields(A& a) {
+    a(is_missing);
+    a(problem);
+    a(inventory);
   }
 };
 
@@ -133,12 +162,16 @@ struct SetUp {
   std::uint32_t master_port = 0;
   std::uint32_t probe_port = 0;
   bool has_cgroup = false;
+  bool shares_machine = false;   // another host of the job is this machine, too
+  std::uint32_t first_here = 0;  // its index; beyond all: not known which
   template <class A>
   void fields(A& a) {
     a(agent_socket);
     a(master_port);
     a(probe_port);
     a(has_cgroup);
+    a(shares_machine);
+    a(first_here);
   }
 };
 

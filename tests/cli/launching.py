@@ -40,11 +40,11 @@ def start(hvrun, *words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stder
 
 
 def two_hosts(tmp_path, slots=1):
-    """Two names for this machine, each with an agent of its own."""
+    """Two names for this machine, each with an agent of its own: which takes --oversubscribe."""
     script = tmp_path / "rsh"
     script.write_text("#!/bin/sh\nshift; exec sh -c \"$*\"\n")
     script.chmod(0o755)
-    return ["--rsh", str(script), "-H", f"a:{slots},b:{slots}"]
+    return ["--oversubscribe", "--rsh", str(script), "-H", f"a:{slots},b:{slots}"]
 
 
 def lines_by_rank(output):

@@ -137,7 +137,8 @@ def slow_rsh(tmp_path):
 
 
 def test_signals_that_come_while_a_host_still_logs_in_do_no_harm(hvrun, tmp_path):
-    process = start(hvrun, "--rsh", slow_rsh(tmp_path), "-H", "fast:1,slow:1", "--verbose", "sh", "-c", "echo ran", HOME=str(tmp_path))
+    hosts = ["--oversubscribe", "--rsh", slow_rsh(tmp_path), "-H", "fast:1,slow:1"]
+    process = start(hvrun, *hosts, "--verbose", "sh", "-c", "echo ran", HOME=str(tmp_path))
     wait_for(lambda: any(path.is_file() for path in (tmp_path / ".cache").glob("**/*")), 20, "the fast host's agent")
     for number in (signal.SIGUSR1, signal.SIGTSTP):
         process.send_signal(number)

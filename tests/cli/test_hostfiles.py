@@ -19,6 +19,7 @@ HOSTS_OF = {
     "pbs": {"node1": 2, "node2": 2},
     "lsf": {"node1": 4, "node2": 4},
     "sge": {"node1": 4, "node2": 2},
+    "mpi-operator": {"train-worker-0.train.default.svc": 2, "train-worker-1.train.default.svc": 2},
     "slurm": {f"n{number:02}": 1 for number in (*range(1, 17), 20)} | {"gpu1xa": 1, "gpu2xa": 1},
 }
 
@@ -38,13 +39,14 @@ def places_of(plan):
 
 
 def test_every_example_is_known_here():
-    assert {file.name for file in EXAMPLES.iterdir()} == {*HOSTS_OF, "rankfile", "README.md"}
+    assert {file.name for file in EXAMPLES.iterdir()} == {*HOSTS_OF, "rankfile", "sites", "README.md"}
 
 
 @pytest.mark.parametrize("name", HOSTS_OF)
 @pytest.mark.parametrize("states_the_format", [False, True])
 def test_every_example_is_read(hvrun, name, states_the_format):
-    words = ["--hostfile-format", name] if states_the_format and name != "hvrun" else []
+    dialect = {"mpi-operator": "openmpi"}.get(name, name)
+    words = ["--hostfile-format", dialect] if states_the_format and name != "hvrun" else []
     expected = {host.strip("[]"): slots for host, slots in HOSTS_OF[name].items()}
     assert hosts_of(plan_of(hvrun, "--hostfile", str(EXAMPLES / name), *words)) == expected
 
@@ -83,7 +85,8 @@ def test_a_schedulers_hosts_are_found_by_themselves(hvrun, tmp_path):
     (("--hostfile", str(EXAMPLES / "pbs"), "--hostfile-format", "sge"), b"pbs:1:1: this line is of another form"),
     (("--hostfile", str(EXAMPLES / "pbs"), "--hostfile-format", "pbb"), b"expected pbs?"),
     (("-np", "5", "-H", "a:2,b:2"), b"asks for 5 ranks, but the hosts have 4 slots in all (a:2, b:2)"),
-    (("-np", "5", "--npernode", "2", "-H", "a:2,b:2"), b"asks for 5 ranks, but the hosts have 4 slots in all"),
+    (("-np", "5", "--npernode", "2", "-H", "a:2,b:2"),
+     b"asks for 5 ranks, but 2 ranks a node (--npernode, ppr) and the slots of 2 hosts (a:2, b:2) allow 4"),
 ])
 def test_a_mistake_is_told_where_it_is_and_nothing_starts(hvrun, words, said):
     result = run(hvrun, *words, "true")

@@ -44,3 +44,16 @@ def test_ranks_have_threads_for_their_share_of_the_cores_unless_told(hvrun):
     assert run(hvrun, "-np", "1", "--no-label", "-x", "OMP_NUM_THREADS=5", "sh", "-c", script).stdout == b"5\n"
     crowded = run(hvrun, "-np", str(2 * len(CORES)), "sh", "-c", script)
     assert {line for lines in lines_by_rank(crowded.stdout).values() for line in lines} == {b"1"}
+
+
+@pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
+def test_a_rankfile_names_cores_by_their_socket(hvrun, tmp_path):
+    rankfile = tmp_path / "ranks"
+    rankfile.write_text("rank 0=localhost slot = 0:1\nrank 1=localhost slot=0:*\n")
+    result = run(hvrun, "--rankfile", str(rankfile), "grep", "Cpus_allowed_list", "/proc/self/status")
+    assert result.returncode == 0, result.stderr
+    first, second = (lines_by_rank(result.stdout)[rank][0].split()[1].decode() for rank in (0, 1))
+    assert first != second and first in second.replace("-", ",").split(","), result.stdout
+    rankfile.write_text("rank 0=localhost slot=1000:0\n")
+    result = run(hvrun, "--rankfile", str(rankfile), "true")
+    assert result.returncode == 2 and b"socket 1000 of host localhost, where ranks may use" in result.stderr, result.stderr

@@ -66,7 +66,7 @@ def low_limit():
 def test_many_hosts_need_more_open_files_than_the_soft_limit(hvrun, tmp_path):
     rsh = rsh_script(tmp_path, 'exec sh -c "$1"')
     hosts = ",".join(f"h{i}:1" for i in range(24))
-    result = run_with(hvrun, "--rsh", rsh, "-H", hosts, "sh", "-c", "ulimit -Sn", preexec=low_limit)
+    result = run_with(hvrun, "--oversubscribe", "--rsh", rsh, "-H", hosts, "sh", "-c", "ulimit -Sn", preexec=low_limit)
     assert result.returncode == 0, result.stderr
     assert result.stdout.count(b"64\n") == 24  # the ranks have the limit that they would have had
 

@@ -15,7 +15,7 @@ GROUPS = {
     "Ranks and hosts": ["--np", "--hosts", "--hostfile", "--hostfile-format", "--include", "--exclude"],
     "Placement": ["--map-by", "--rank-by", "--npernode", "--gpus-per-rank", "--rankfile", "--oversubscribe"],
     "Binding": ["--bind-to", "--gpu-bind", "--nic-bind", "--report-bindings"],
-    "Reaching hosts": ["--ssh-port", "--ssh-identity-file", "--ssh-user", "--ssh-accept-new", "--rsh", "--start-timeout"],
+    "Reaching hosts": ["--ssh-port", "--ssh-identity-file", "--ssh-user", "--ssh-accept-new", "--rsh", "--spawner", "--start-timeout"],
     "What ranks are born with": ["-x", "--clean-env", "--wdir", "--master-port", "--no-hold-port"],
     "Output and input": ["--no-label", "--timestamp", "--output-dir", "--stdin", "--pty"],
     "Ending": ["--grace", "--lost-after", "--timeout"],
@@ -54,7 +54,8 @@ def test_verbose_shows_when_a_job_that_fails_ended(hvrun):
     assert phases(b"\n".join(line for line in err.splitlines() if b" s  " in line))[-1][1] == "ended"
 
 
-@pytest.mark.parametrize("knob, value", [("HVRUN_START_TIMEOUT", "30"), ("HVRUN_GRACE", "3"), ("HVRUN_LOST_AFTER", "15")])
+@pytest.mark.parametrize("knob, value", [("HVRUN_START_TIMEOUT", "30"), ("HVRUN_GRACE", "3"), ("HVRUN_LOST_AFTER", "15"),
+                                         ("HVRUN_INVENTORY_TIMEOUT", "20")])
 def test_the_defaults_that_the_manual_promises(hvrun, knob, value):
     rows = {line.split()[0]: line.split() for line in run(hvrun, "env").stdout.decode().splitlines()}
     assert rows[knob][1:3] == [value, "default"]

@@ -5,7 +5,7 @@ import pytest
 
 from harness import sshd
 from harness.cluster import HostPlan
-from harness.jobs import expect_hosts, lines_of, on
+from harness.jobs import USAGE, expect_error, expect_hosts, lines_of, on
 from harness.keys import key_pair
 from harness.network import address
 
@@ -35,6 +35,14 @@ def test_ranks_meet_at_an_address_that_all_hosts_reach(cluster, payload, roll_ca
     result = cluster.run([*on("node1", "node2", "node3", ranks_per_host=2), payload("tcp_peers"), str(roll_call), "3", "eof"])
     roll_call.wait_for(6, 1)
     assert result.code == 137 and "rank 3 on host node2" in result.err, str(result)
+
+
+def test_one_machine_under_two_names_is_an_error(cluster):
+    other = cluster["node1"].address
+    hosts = f"node1:1,node2:1,{other}:1,node3:1"
+    text, hint = expect_error(cluster.run(["hvrun", "-H", hosts, "hostname"]), USAGE, "node1 (-H)", f"{other} (-H)", "are one machine")
+    assert "node2" not in text and "--oversubscribe" in hint
+    expect_hosts(cluster.run(["hvrun", "--oversubscribe", "-H", hosts, "hostname"]), "node1", "node2", "node1", "node3")
 
 
 def test_a_user_before_a_host(cluster):

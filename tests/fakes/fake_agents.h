@@ -36,8 +36,11 @@ class FakeAgent {
   std::vector<int> signals;
   std::vector<wire::Pause> pauses;
   std::function<void(const wire::Silence&)> on_silence;  // unset: it is noted
-  bool ended = false;                                    // End has come
-  double grace_s = -1;                                   // that of the first
+  std::function<void(const Frame&)> on_inventory = [this](const Frame&) {
+    send(wire::InventoryReply{});
+  };
+  bool ended = false;   // End has come
+  double grace_s = -1;  // that of the first
   bool answers_pings = true;
   bool tells_started = true;  // at Go
   double waited_s = 1e6;      // what it answers
@@ -128,6 +131,8 @@ class FakeAgent {
 inline void FakeAgent::receive(const Frame& frame) {
   using wire::Type;
   switch (static_cast<Type>(frame.type)) {
+    case Type::kInventoryRequest:
+      return on_inventory(frame);
     case Type::kSetup:
       (void)decode(frame.payload, &setup);
       return on_setup();
@@ -237,6 +242,7 @@ class FakeSpawner : public Spawner {
     co_return std::make_unique<FakeChannel>(*found->second,
                                             co_await boost::asio::this_coro::executor);
   }
+  std::string advice_if_lost(const HostTarget& host) override { return "look at " + host.name; }
 
  private:
   std::map<std::string, FakeAgent*> agents_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "launcher/spawn/agent_program.h"
+#include "launcher/spawn/kubectl_advice.h"
 #include "launcher/spawn/ssh_advice.h"
 #include "launcher/spawn/start_line.h"
 #include "tests/fuzz/fuzz.h"
@@ -48,6 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   HV_CHECK(read(stream, step) == read(stream, std::max<std::size_t>(1, stream.size())),
            "the pieces make no difference");
   (void)advice_for(std::string(stream), {"b"});
+  (void)judge_kubectl_words(std::string(stream), {"kubectl"}, "b");
   (void)elf_machine(std::string(stream));
   return 0;
 }

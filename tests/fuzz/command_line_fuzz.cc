@@ -57,6 +57,18 @@ void plan(const JobSpec& spec, const Environment& environment) {
   }
 }
 
+// The site's file is read later, and is the target site's.
+void check(const ScriptCommand& script, const std::vector<std::string>& words) {
+  if (script.lists_sites || script.shows_site) return;
+  const std::vector<std::string>& program = script.request.program;
+  HV_CHECK(!program.empty() && program.size() < words.size() &&
+               std::equal(program.rbegin(), program.rend(), words.rbegin()),
+           "the program and its arguments are the last words, as they were");
+  for (const std::string& word : script.request.hvrun_options)
+    HV_CHECK(word.find_first_of("\r\n") == std::string::npos, "a word of one line");
+  HV_CHECK(!script.site.empty(), "a site");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -75,6 +87,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const bool shows = env->shows_algorithms;
       const std::string table = shows ? env_algorithms(environment) : env_table(environment).text;
       HV_CHECK(!table.empty(), "a table");
+    } else if (const auto* script = std::get_if<ScriptCommand>(&line)) {
+      check(*script, words);
     } else {
       HV_CHECK(!std::get<PrintCommand>(line).text.empty(), "words");
     }

@@ -3,6 +3,7 @@
 // hostfile of that form, anything else one of any form.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "launcher/allocation/host_choice.h"
@@ -76,17 +77,20 @@ const HostList& lab() {
   return list;
 }
 
-HostList of_slurm(std::string_view text) {
+// None for an empty list of nodes: that is no job.
+std::optional<HostList> of_slurm(std::string_view text) {
   const std::size_t gap = std::min(text.find('\n'), text.size());
   Environment environment;
   environment.set("SLURM_JOB_ID", "1");
   environment.set("SLURM_NTASKS", "1");
   environment.set("SLURM_JOB_NODELIST", std::string(text.substr(0, gap)));
   environment.set("SLURM_TASKS_PER_NODE", std::string(text.substr(std::min(gap + 1, text.size()))));
-  return *hosts_of_slurm(environment, nullptr);
+  const auto hosts = hosts_of_slurm(environment, nullptr);
+  HV_CHECK(hosts.has_value() == (gap > 0), "hosts where nodes are named, and only there");
+  return hosts;
 }
 
-HostList read(char who, std::string_view text) {
+std::optional<HostList> read(char who, std::string_view text) {
   if (who == 'H') return parse_host_expression(text);
   if (who == 'R') return add_rankfile({{}, true}, text, "f");
   if (who == 'I') return include_hosts(lab(), text);
@@ -104,11 +108,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const char who = static_cast<char>(input.byte());
   const std::string_view text = input.rest();
   try {
-    const HostList list = read(who, text);
-    check(list);
-    check_again(list);
-    for (const RankPlace& place : list.rank_places)
-      HV_CHECK(place.entry < list.entries.size(), "a host that is there");
+    const auto list = read(who, text);
+    if (!list) return 0;
+    check(*list);
+    check_again(*list);
+    for (const RankPlace& place : list->rank_places)
+      HV_CHECK(place.entry < list->entries.size(), "a host that is there");
   } catch (const Error& error) {
     HV_CHECK(error.kind() == ErrorKind::kUsage, "the user's mistake");
     HV_CHECK(!error.hint().empty(), "and what was expected");

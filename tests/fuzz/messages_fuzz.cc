@@ -42,13 +42,20 @@ std::vector<std::string> seeds() {
   hello.facts = {"node1",
                  "x86_64",
                  8,
-                 {{"0000:3b:00.0", "H200", "GPU-5a1e", 1, 0, "pci0"}},
+                 {{"0000:3b:00.0", "H200", "GPU-5a1e", 1, 0, "pci0", true}},
                  {"10.0.0.1", "fd00::1"},
                  1 << 30,
                  {{0, {0, 1}}},
                  {{"mlx5_0", 0, "pci0", {1}}},
                  true,
-                 "0,1"};
+                 "0,1",
+                 true};
+  wire::InventoryReply inventory;
+  inventory.inventory = {"build", "550", {{"0000:3b:00.0", "GPU-5a1e", "H200", 1, 80}},
+                         {},      "x",   ""};
+  inventory.inventory.gpus[0].mig = {{"MIG-5a1e", "1g", 7, 0, 10, true}};
+  inventory.inventory.gpus[0].links = {"0000:8a:00.0"};
+  inventory.inventory.topology = {1, 2, 48, 96, {"2 x L3"}};
   wire::Setup setup;
   setup.job_id = "0123";
   wire::Launch launch;
@@ -56,6 +63,8 @@ std::vector<std::string> seeds() {
   launch.environment = {"A=1", "B="};
   launch.ranks = {{0, {{"RANK", "0"}}, wire::StdinMode::kForwarded, 0, {0, 1}}, {1, {}, {}, 0, {}}};
   return {seed(0, hello),
+          seed(0, wire::InventoryRequest{20, "program"}),
+          seed(0, inventory),
           seed(0, setup),
           seed(0, launch),
           seed(0, wire::SetUp{"@agent", 29500, 4000, true}),
@@ -89,10 +98,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view payload = input.rest();
   if (is_between_hosts) {
     using namespace hv::wire;
-    check_each<Hello, Setup, SetUp, ProbeRequest, ProbeReply, Launch, Ready, Problem, Go, Started,
-               Output, Credit, Exited, Signal, Pause, Stdin, End, Empty, Query, QueryReply, FenceIn,
-               FenceOut, RankLost, RankDied, Ping, Pong, Note, FenceStalled, Silence, SilenceNoted>(
-        type, payload);
+    check_each<Hello, InventoryRequest, InventoryReply, Setup, SetUp, ProbeRequest, ProbeReply,
+               Launch, Ready, Problem, Go, Started, Output, Credit, Exited, Signal, Pause, Stdin,
+               End, Empty, Query, QueryReply, FenceIn, FenceOut, RankLost, RankDied, Ping, Pong,
+               Note, FenceStalled, Silence, SilenceNoted>(type, payload);
   } else {
     using namespace hv::rendezvous;
     check_each<Join, Welcome, Refused, Put, Fence, FenceDone, Get, Value, Lost, Goodbye, Event,

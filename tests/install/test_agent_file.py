@@ -33,3 +33,9 @@ def test_it_asks_for_no_loader_and_no_library(agent):
 def test_it_is_small_and_stripped(agent):
     assert agent.stat().st_size <= MOST_BYTES
     assert ".symtab" not in readelf("--sections", agent)
+
+
+def test_the_inventory_asks_for_the_system_alone(agent):
+    """It opens NVML and hwloc by itself, where they are, and runs where the compiler's libraries are older."""
+    needed = re.findall(r"NEEDED.*\[(.*)\]", readelf("--dynamic", agent.with_name("hvrun-inventory")))
+    assert needed and not [name for name in needed if not name.startswith(("libc.so", "libm.so", "ld-linux"))]

@@ -66,8 +66,11 @@ def check_two_ranks(prefix, program, folder):
 
 
 def test_everything_lies_where_it_belongs(prefix):
-    for path in ["bin/hvrun", "bin/hvrun-agent", "include/hvrun/hvrun.h", "share/man/man1/hvrun.1",
-                 "share/man/man3/hvrun.3", "share/man/man5/hvrun-hostfile.5", "share/man/man7/hvrun-env.7", "share/doc/hvrun/LICENSE"]:
+    for path in ["bin/hvrun", "bin/hvrun-agent", "bin/hvrun-inventory", "include/hvrun/hvrun.h", "share/man/man1/hvrun.1",
+                 "share/man/man1/hvrun-inventory.1",
+                 "share/man/man3/hvrun.3", "share/man/man5/hvrun-hostfile.5", "share/man/man5/hvrun-site.5",
+                 "share/hvrun/sites/jean-zay.json", "share/hvrun/sites/site.schema.json", "share/man/man7/hvrun-env.7",
+                 "share/doc/hvrun/LICENSE"]:
         assert (prefix / path).is_file(), path
     for name in ["libhvrun.so", "hvrun.pc", "hvrun-config.cmake"]:
         assert found(prefix, name).exists()
@@ -83,6 +86,14 @@ def test_every_function_has_a_page_of_its_name(prefix):
 
 def test_the_installed_launcher_runs_from_any_directory(prefix, user):
     assert run(prefix / "bin/hvrun", "-np", "2", "--no-label", "pwd", cwd=user).split() == [str(user)] * 2
+
+
+def test_a_copy_of_hvrun_alone_knows_the_sites_that_ship(prefix, user):
+    (user / "hvrun").write_bytes((prefix / "bin/hvrun").read_bytes())
+    (user / "hvrun").chmod(0o755)
+    for file in (prefix / "share/hvrun/sites").iterdir():
+        if file.name != "site.schema.json":
+            assert run(user / "hvrun", "script", "--show-site", file.stem, cwd=user) == file.read_text()
 
 
 def test_a_program_builds_and_runs_with_pkg_config(prefix, user):
@@ -119,6 +130,6 @@ def test_the_program_in_the_readme_does_what_the_readme_shows(prefix, user):
 
 
 def test_no_path_of_the_build_is_left_in_what_is_installed(prefix):
-    for path in [prefix / "bin/hvrun", prefix / "bin/hvrun-agent", found(prefix, "libhvrun.so")]:
+    for path in [prefix / "bin/hvrun", prefix / "bin/hvrun-agent", prefix / "bin/hvrun-inventory", found(prefix, "libhvrun.so")]:
         dynamic = run("readelf", "-d", path)
         assert str(SOURCE) not in dynamic and str(BUILD) not in dynamic

@@ -21,6 +21,28 @@ def options_in_page(text):
     return found
 
 
+def options_of_horovodrun(text):
+    """Those that hvrun(1) says are taken under horovodrun's own names; not those that it says are errors."""
+    section = text.partition(".Ss Options of horovodrun\n")[2].partition("\n.S")[0].partition("\nErrors, ")[0]
+    words = re.findall(r"^\.Fl (.*)$", section, re.MULTILINE)
+    return {"-" + name for line in words for name in re.findall(r"-[\w-]+", line)} | set(re.findall(r"\bCm (--[\w-]+)", section))
+
+
+def options_in_tables(text):
+    """Every option of hvrun's that a page's tables name: in the column 'hvrun', and before it where that says 'as it is'."""
+    found, inside = set(), False
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)]
+        if len(cells) < 4:
+            inside = False
+        elif cells[2] == "hvrun":
+            inside = True
+        elif inside:
+            words = re.findall(r"`([^`]*)`", cells[1] if cells[2] == "as it is" else cells[2])
+            found |= {option for word in words for option in re.findall(r"(?<!\S)--?[a-zA-Z][\w-]*", word)}
+    return found
+
+
 def names_in_page(text, section):
     """Every variable that an mdoc page defines in sections of this beginning: '.It Ev HVRUN_X , HVRUN_Y'."""
     found, inside = set(), False

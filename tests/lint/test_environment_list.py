@@ -8,9 +8,9 @@ NAME = r"_|[A-Z_][A-Z0-9_]+\*?"  # a variable, or a pattern
 
 
 def patterns_in_code(text):
-    """The strings of the vector that host_variable_patterns() returns."""
-    body = re.search(r"patterns\{(.*?)\};", text, re.DOTALL)
-    return set(re.findall(r'"([^"]+)"', body.group(1)))
+    """The strings of the vectors that host_variable_patterns() and step_variable_patterns() return."""
+    bodies = re.findall(r"patterns\{(.*?)\};", text, re.DOTALL)
+    return {name for body in bodies for name in re.findall(r'"([^"]+)"', body)}
 
 
 def patterns_in_markdown(text):
@@ -44,7 +44,7 @@ def test_every_variable_that_is_not_passed_on_is_in_both_pages_and_the_other_way
 
 
 def test_lists_are_read_from_code_and_pages():
-    assert patterns_in_code('x{"A"}; patterns{\n"HOME", "_",  // why\n"SSH_*"};\n"LATER"') == {"HOME", "_", "SSH_*"}
+    assert patterns_in_code('x{"A"}; patterns{\n"HOME", "_",  // why\n"SSH_*"};\n"LATER"\npatterns{"B"};') == {"HOME", "_", "SSH_*", "B"}
     table = "| `OTHER` | x |\n\n| not passed on | why |\n|---|---|\n| `_`, `A_*` | of `B_C` |\n\n| `LATER` | x |\n"
     assert patterns_in_markdown(table) == {"_", "A_*"}
     page = ".Ev EARLIER\n.Ss Environment of the ranks\ntext\n.Ev HOME , _ ,\n.Pq Ev TERM_* , STY\nThese keep\n.Ev LATER\n"

@@ -21,8 +21,18 @@ def lint_of(path):
 
 
 def test_every_option_is_in_the_manual_page_and_the_other_way_round():
-    in_help, in_page = pages.options_in_help(said("--help")), pages.options_in_page(tree.read("man/hvrun.1"))
+    in_help = pages.options_in_help(said("--help")) | pages.options_in_help(said("script", "--help"))
+    in_page = pages.options_in_page(tree.read("man/hvrun.1"))
     assert list(pages.difference("option", in_help, in_page)) == []
+
+
+def test_every_option_that_stands_for_another_programs_is_there():
+    page = tree.read("docs/coming-from.md")
+    named = pages.options_in_tables(page)
+    there = pages.options_in_help(said("--help")) | pages.options_of_horovodrun(tree.read("man/hvrun.1"))
+    assert len(named) > 60 and sorted(named - there) == []
+    variables = set(re.findall(r"\bHVRUN_\w+", page))
+    assert sorted(variables - pages.names_in_page(tree.read("man/hvrun-env.7"), "")) == []
 
 
 def test_every_knob_is_in_its_manual_page_and_the_other_way_round():
@@ -67,6 +77,18 @@ text with --stray
 def test_options_are_read_from_help_and_page():
     assert pages.options_in_help(HELP) == {"-g", "--grace", "-gr", "--pty"}
     assert pages.options_in_page(".It Fl g , Fl -grace Ar SECONDS\n.It Fl np Ar N\ntext Fl x\n") == {"-g", "--grace", "-np"}
+
+
+def test_options_are_read_from_tables_of_other_programs():
+    table = ("| x | hvrun | remark |\n|---|---|---|\n"
+             "| `-a`, `--aa` | as it is | `--no` |\n| `--b \\| c` | `--bb -x Y`, `-z` | |\n")
+    assert pages.options_in_tables(table) == {"-a", "--aa", "--bb", "-x", "-z"}
+    assert pages.options_in_tables("| x | y |\n| `-a` | `--b` |\n" + table + "\n| q | `--gone` | |\n") == {"-a", "--aa", "--bb", "-x", "-z"}
+
+
+def test_options_of_horovodrun_are_read_from_the_page():
+    page = ".Fl a\n.Ss Options of horovodrun\n.Fl -bb , -cc .\n.It Cm --dd Ar N\nErrors, with\n.Fl -ee\n.Ss Next\n.Fl -ff\n"
+    assert pages.options_of_horovodrun(page) == {"--bb", "--cc", "--dd"}
 
 
 def test_knobs_are_read_from_env_and_page():

@@ -145,6 +145,8 @@ TEST_CASE("a program that is not found where it was looked for is told with what
       {"./train.py", "python3 ./train.py"},
       {"data", "chmod +x ./data, for"},
       {"./hello arg", "leave out the quotes"},
+      {"cd /tmp && ls", "hvrun starts programs, and no lines of a shell: sh -c 'cd /tmp && ls'"},
+      {"scirpt", "'hvrun script' writes a job script; or "},
       {"./", "name a program in that directory"},
       {"./nothing", "check that it lies at that path on every host"},
       {"help", "'hvrun --help' tells of hvrun itself; or install it there"},

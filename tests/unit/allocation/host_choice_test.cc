@@ -93,3 +93,14 @@ TEST_CASE("choosing takes a moment from very many hosts, too") {
   for (int i = 2; i <= 65535; ++i) all += "@n" + std::to_string(i);
   CHECK(picture(exclude_hosts(many, all)) == "n65536");
 }
+
+TEST_CASE("some of the hosts are reached as all of them are") {
+  HostList pods = lab();
+  pods.reach = {{"/opt/kube/kubectl"}, true};
+  const std::string first = pods.entries.front().name;
+  for (const HostList& chosen : {choose_hosts(pods, "lab", parse_host_expression(first)),
+                                 include_hosts(pods, first), exclude_hosts(pods, first)}) {
+    CHECK(chosen.reach.kubectl == pods.reach.kubectl);
+    CHECK(chosen.reach.may_come_late);
+  }
+}

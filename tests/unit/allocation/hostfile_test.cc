@@ -119,6 +119,34 @@ TEST_CASE("formats are named as what writes them, and a slip is told") {
   CHECK(hint_of([] { hostfile_form("openmip"); }).find("expected openmpi?") == 0);
 }
 
+TEST_CASE("a slip in a line of pairs is no line of SGE's") {
+  const auto refusal = [](const char* text) {
+    return message_of([&] { parse_hostfile(text, "hosts"); });
+  };
+  CHECK(refusal("node1 4 node2 two").find("hosts:1:15: 'two' is no number of slots") == 0);
+  CHECK(refusal("node1 4 node2").find("hosts:1:9: no number of slots stands behind this host") ==
+        0);
+  CHECK(refusal("node1 4 node2 4 node3").find("hosts:1:17: no number of slots") == 0);
+  CHECK(read("a 4 all.q UNDEFINED\nb 2 all.q 0,1\nc 2 all.q <NULL>\n") == "a:4 b:2 c:2");
+}
+
+TEST_CASE("blanks may stand round the '=' of a setting") {
+  const HostList list =
+      parse_hostfile("a slots = 4 max-slots= 8\nb slots =2\tuser = me\n", "hosts");
+  REQUIRE(list.entries.size() == 2);
+  CHECK(list.entries[0].slots == 4);
+  CHECK(list.entries[0].max_slots == 8);
+  CHECK(list.entries[1].slots == 2);
+  CHECK(list.entries[1].user == "me");
+  const auto refusal = [](const char* text) {
+    return message_of([&] { parse_hostfile(text, "hosts"); });
+  };
+  CHECK(refusal("a slots = max-slots=8").find("hosts:1:11: 'max-slots=8' is no number") == 0);
+  CHECK(refusal("a slots =").find("hosts:1:10: '' is no number of slots") == 0);
+  CHECK(refusal("a slots 4").find("hosts:1:3: 'slots' is not understood") == 0);
+  CHECK(refusal("a = 4").find("hosts:1:3: '= 4' is not understood") == 0);
+}
+
 TEST_CASE("a hostfile may have comments, blank lines, CRLF, tabs and no last newline") {
   const HostList list =
       parse_hostfile("# all of them\r\n\r\n  a\tslots=2 # fast\r\nroot@b slots=4\r\n\nc", "hosts");

@@ -4,6 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <random>
+#include <set>
+
 #include "src/base/text.h"
 #include "tests/unit/allocation/refusal.h"
 
@@ -96,4 +99,36 @@ TEST_CASE("names longer than a host's are refused before any is made") {
   CHECK(message_of([] { expanded(std::string(254, 'a')); }).find("more than 253 bytes") !=
         std::string::npos);
   CHECK(expanded(std::string(253, 'a')) == std::string(253, 'a'));
+}
+
+TEST_CASE("names are folded to an expression that stands for them") {
+  const auto folded = [](const std::vector<std::string>& names) { return fold_names(names); };
+  CHECK(folded({}) == "");
+  CHECK(folded({"alone"}) == "alone");
+  CHECK(folded({"n1"}) == "n1");
+  CHECK(folded({"n1", "n2", "n3", "n7"}) == "n[1-3,7]");
+  CHECK(folded({"n08", "n09", "n10", "n11"}) == "n[10-11],n[08-09]");
+  CHECK(folded({"n0", "n1", "n00"}) == "n[0-1],n00");
+  CHECK(folded({"r1i0n1-ib", "r1i0n2-ib", "login", "x12345678901234567890"}) ==
+        "r1i0n1-ib,r1i0n2-ib,login,x12345678901234567890");
+}
+
+TEST_CASE("any names come back from the expression that they are folded to") {
+  std::mt19937 random(7);
+  const auto pick = [&random](std::size_t count) { return random() % count; };
+  const std::vector<std::string> stems{"n", "gpu-", "r1i0n", "a0b", ""},
+      ends{"", "-ib", "x", ".c1"};
+  for (int round = 0; round < 300; ++round) {
+    std::set<std::string> names;
+    for (std::size_t i = 0, count = 1 + pick(40); i < count; ++i) {
+      std::string digits = std::to_string(pick(120));
+      digits.insert(0, pick(4), '0');
+      names.insert(stems[pick(stems.size())] + digits + ends[pick(ends.size())]);
+    }
+    const std::string text = expanded(fold_names({names.begin(), names.end()}));
+    CAPTURE(text);
+    const std::vector<std::string> back = hv::split(text, ' ');
+    CHECK(std::set<std::string>(back.begin(), back.end()) == names);
+    CHECK(back.size() == names.size());
+  }
 }

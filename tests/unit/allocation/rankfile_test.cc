@@ -33,6 +33,26 @@ TEST_CASE("a rankfile names hosts, or chooses among those that are named") {
   CHECK(chosen.entries[2].slots == 2);
 }
 
+TEST_CASE("cores of a rankfile may be those of sockets, as OpenMPI has them") {
+  const auto sockets = [](const std::string& slot) {
+    const HostList list = read("rank 0=a slot=" + slot);
+    std::string text;
+    for (const SocketCores& one : list.rank_places[0].sockets) {
+      text += (text.empty() ? "" : " ") + std::to_string(one.socket) + ":";
+      for (const int core : one.cores) text += std::to_string(core) + ".";
+    }
+    return text;
+  };
+  CHECK(sockets("1:0-2") == "1:0.1.2.");
+  CHECK(sockets("0:*") == "0:");
+  CHECK(sockets("0:0,1;1:0") == "0:0.1. 1:0.");
+  CHECK(sockets("1:3,0:0-1") == "0:0.1. 1:3.");
+  CHECK(sockets("0-2") == "");
+  const HostList spaced = read("rank 0=a slot = 2,3 gpus= 1");
+  CHECK(spaced.rank_places[0].cores == std::vector{2, 3});
+  CHECK(spaced.rank_places[0].gpus == std::vector<std::string>{"1"});
+}
+
 TEST_CASE("every kind of mistake in a rankfile is shown where it is") {
   struct Case {
     const char* content;
@@ -51,7 +71,13 @@ TEST_CASE("every kind of mistake in a rankfile is shown where it is") {
            Case{"rank 0=+n0", "ranks:1:8: +n counts hosts that are named elsewhere"},
            Case{"rank 0=a slot=", "ranks:1:15: '' is no core"},
            Case{"rank 0=a slot=3-1", "ranks:1:15: this range ends before it begins"},
-           Case{"rank 0=a slot=0:1", "ranks:1:15: '0:1' is no core"},
+           Case{"rank 0=a slot=0:", "ranks:1:17: '' is no core"},
+           Case{"rank 0=a slot=x:1", "ranks:1:15: 'x' is no socket"},
+           Case{"rank 0=a slot=0:1:2", "ranks:1:17: '1:2' is no core"},
+           Case{"rank 0=a slot=0:1;", "ranks:1:18: nothing stands behind this"},
+           Case{"rank 0=a slot=0:1;2", "ranks:1:20: the socket's cores are missing"},
+           Case{"rank 0=a slot=0:1;0:2", "ranks:1:19: socket 0 is named twice"},
+           Case{"rank 0=a slot=0:1 slot=2", "ranks:1:19: slot is stated twice"},
            Case{"rank 0=a slot=0-2,1", "ranks:1:19: core 1 is named twice"},
            Case{"rank 0=a slot=0-65535,0-65535,0-65535", "ranks:1:23: core 0 is named twice"},
            Case{"rank 0=a slot=0-99999999", "ranks:1:17: '99999999' is no core"},

@@ -6,6 +6,8 @@
 
 #include <map>
 
+#include "launcher/allocation/host_expression.h"
+#include "src/base/error.h"
 #include "tests/unit/allocation/refusal.h"
 
 using namespace hv;
@@ -16,12 +18,18 @@ namespace {
 
 using Files = std::map<std::string, std::string>;
 
+ReadFile reader(const Files& files) {
+  return [&files](const std::string& path, const std::string& what) {
+    const auto file = files.find(path);
+    if (file == files.end())
+      throw Error(ErrorKind::kUsage, "read " + what + " " + path + ": No such file", "unset it");
+    return file->second;
+  };
+}
+
 // "Slurm: a:4 b:2"; "": no scheduler.
 std::string found(const std::vector<std::string>& variables, const Files& files = {}) {
-  const auto read = [&files](const std::string& path, const std::string&) {
-    return files.at(path);
-  };
-  const auto hosts = hosts_of_scheduler(Environment::from_entries(variables), read);
+  const auto hosts = hosts_of_scheduler(Environment::from_entries(variables), reader(files));
   if (!hosts) return "";
   std::string text = hosts->scheduler + ":";
   for (const HostEntry& entry : hosts->hosts.entries) {
@@ -118,4 +126,55 @@ TEST_CASE("the MPI operator: the hostfile of whichever MPI the job names") {
   CHECK(found({pod, "HYDRA_HOST_FILE=/etc/mpi/mpich"}, files) ==
         "the MPI operator: train-worker-0.train.default.svc:2");
   CHECK(found({pod}) == "");
+}
+
+TEST_CASE("the MPI operator's launcher says how its pods are reached") {
+  const std::string script =
+      "#!/bin/sh\nPOD=$1\nshift\n/opt/kube/kubectl exec $POD -- sh -c \"$*\"";
+  const Files files{{"/etc/mpi/hostfile", "w-0 slots=2\nw-1 slots=2\n"},
+                    {"/etc/mpi/mpich", "w-0:2\nw-1:2\n"},
+                    {"/etc/mpi/kubexec.sh", script},
+                    {"/bin/agent", "exec rsh $@"}};
+  const auto reach = [&](std::vector<std::string> variables, const std::string& hosts) {
+    variables.push_back("KUBERNETES_SERVICE_HOST=10.96.0.1");
+    const HostReach found = reach_by_mpi_operator(
+        parse_host_expression(hosts), Environment::from_entries(variables), reader(files));
+    return found.kubectl.program + (found.may_come_late ? " late" : "");
+  };
+  const std::string hostfile = "OMPI_MCA_orte_default_hostfile=/etc/mpi/hostfile";
+  const std::string agent = "OMPI_MCA_plm_rsh_agent=/etc/mpi/kubexec.sh";
+  CHECK(reach({hostfile, agent}, "w-0,w-1") == "/opt/kube/kubectl late");
+  CHECK(reach({hostfile, agent}, "w-1:1") == "/opt/kube/kubectl late");
+  CHECK(reach({"PRTE_MCA_prte_default_hostfile=/etc/mpi/hostfile",
+               "PRTE_MCA_plm_ssh_agent=/etc/mpi/kubexec.sh"},
+              "w-0") == "/opt/kube/kubectl late");
+  CHECK(reach({"PRTE_MCA_prte_default_hostfile=/etc/mpi/hostfile",
+               "PRTE_MCA_plm_rsh_agent=/etc/mpi/kubexec.sh"},
+              "w-0") == "/opt/kube/kubectl late");
+  CHECK(reach({"I_MPI_HYDRA_HOST_FILE=/etc/mpi/mpich", "I_MPI_HYDRA_BOOTSTRAP=rsh",
+               "I_MPI_HYDRA_BOOTSTRAP_EXEC=/etc/mpi/kubexec.sh"},
+              "w-0") == "/opt/kube/kubectl late");
+  CHECK(reach({"HYDRA_HOST_FILE=/etc/mpi/mpich", "HYDRA_LAUNCHER=rsh",
+               "HYDRA_LAUNCHER_EXEC=/etc/mpi/kubexec.sh"},
+              "w-0") == "/opt/kube/kubectl late");
+  CHECK(reach({hostfile, "OMPI_MCA_plm_rsh_agent=kubectl exec -i"}, "w-0") == "kubectl late");
+  // Its second version, and images that name ssh themselves.
+  CHECK(reach({hostfile}, "w-0") == " late");
+  for (const std::string ssh : {"ssh", "/usr/bin/ssh -q", "ssh : rsh", "", " "})
+    CHECK(reach({hostfile, "OMPI_MCA_plm_rsh_agent=" + ssh}, "w-0") == " late");
+  // Hosts that it did not name, or that are meant for SSH.
+  CHECK(reach({hostfile, agent}, "w-0,other") == "");
+  CHECK(reach({hostfile, agent}, "ada@w-0") == " late");
+  CHECK(reach({"OMPI_MCA_orte_default_hostfile=/gone", agent}, "w-0") == "");
+  CHECK(reach({agent}, "w-0") == "");
+  CHECK(message_of([&] {
+          reach({hostfile, "OMPI_MCA_plm_rsh_agent=/bin/agent"}, "w-0");
+        }).find("/bin/agent: it does not call kubectl") == 0);
+}
+
+TEST_CASE("outside of a pod the operator's variables say nothing of any host") {
+  const Files files{{"/etc/mpi/hostfile", "w-0\n"}};
+  const auto environment =
+      Environment::from_entries({"OMPI_MCA_orte_default_hostfile=/etc/mpi/hostfile"});
+  CHECK_FALSE(are_hosts_of_mpi_operator(parse_host_expression("w-0"), environment, reader(files)));
 }

@@ -50,13 +50,46 @@ TEST_CASE("a long option behind one hyphen, as mpirun takes it, is told by its n
   CHECK(error_of({"-np", "2", "-host", "localhost", "./hello"}) ==
         "unknown option -host | did you mean --hosts? 'hvrun --help' lists the options; options of "
         "the program stand behind its name");
-  CHECK(error_of({"-hostfile", "hosts", "./hello"}).find("did you mean --hostfile?") !=
+  CHECK(error_of({"-rankfile", "ranks", "./hello"}).find("did you mean --rankfile?") !=
         std::string::npos);
   CHECK(error_of({"-verbos", "./hello"}).find("did you mean --verbose?") != std::string::npos);
   for (const char* name : {"-launcher", "-iface", "-prefix", "-pernode", "-npernode", "-vnp"}) {
     CAPTURE(name);
     CHECK(error_of({name, "2", "./hello"}).find("unknown option " + std::string(name) + " |") == 0);
   }
+}
+
+TEST_CASE("horovodrun's command line is taken as it is") {
+  const CommandLine command = parse({"--verbose",
+                                     "-np",
+                                     "4",
+                                     "-hostfile",
+                                     "hosts",
+                                     "--output-filename",
+                                     "out",
+                                     "-p",
+                                     "2222",
+                                     "-prefix-timestamp",
+                                     "--fusion-threshold-mb",
+                                     "32",
+                                     "--cycle-time-ms",
+                                     "3.5",
+                                     "-x",
+                                     "HVRUN_FUSION_THRESHOLD=1M",
+                                     "python",
+                                     "train.py",
+                                     "--log-level",
+                                     "x"});
+  REQUIRE(std::holds_alternative<LaunchCommand>(command));
+  const auto& [spec, horovod] = std::get<LaunchCommand>(command);
+  CHECK(spec.ranks == 4);
+  CHECK(spec.hosts.hostfile == "hosts");
+  CHECK(spec.output_directory == "out");
+  CHECK(spec.timestamp);
+  CHECK(spec.programs[0].argv == Words{"python", "train.py", "--log-level", "x"});
+  CHECK(spec.exports == Words{"HVRUN_FUSION_THRESHOLD=32M", "HVRUN_FUSION_THRESHOLD=1M"});
+  CHECK(horovod.variables == Words{"HVRUN_FUSION_THRESHOLD=32M"});
+  CHECK(horovod.warnings.size() == 1);
 }
 
 TEST_CASE("options of one letter stand together, the last with its value") {
@@ -260,6 +293,18 @@ TEST_CASE("what is missing of several programs is said") {
     CAPTURE(expected);
     CHECK(error_of(words).find(expected) != std::string::npos);
   }
+}
+
+TEST_CASE("the time for an inventory is the knob's") {
+  const auto spec_with = [](const std::string& value) {
+    hv::Environment environment;
+    if (!value.empty()) environment.set("HVRUN_INVENTORY_TIMEOUT", value);
+    return std::get<LaunchCommand>(parse_command_line({"t"}, environment, [] { return "/"; })).spec;
+  };
+  CHECK(spec_with("").inventory_timeout == 20s);
+  CHECK(spec_with("500ms").inventory_timeout == 500ms);
+  CHECK(spec_with("0").inventory_timeout == 0s);
+  CHECK_THROWS_AS(spec_with("soon"), hv::Error);
 }
 
 TEST_CASE("options of placement and binding become a spec, and nonsense is an error") {

@@ -12,6 +12,8 @@ using namespace hv::launcher::trial;
 TEST_CASE("what the system's ssh says is answered with what mends it") {
   const std::pair<const char*, const char*> cases[] = {
       {"ssh: Could not resolve hostname w7: Name or service not known", "check the spelling of w7"},
+      {"ssh: Could not resolve hostname gate: Name or service not known\nclosed",
+       "check the spelling of gate,"},
       {"ssh: connect to host w7 port 22: Connection refused", "sshd runs on w7"},
       {"ssh: connect to host w7 port 22: No route to host", "has a route to it"},
       {"ssh: connect to host w7 port 22: Network is unreachable", "has a route to it"},
@@ -60,6 +62,22 @@ TEST_CASE("--ssh-accept-new is not advised where it would be refused") {
   const std::string advice = advice_for("Host key verification failed.", {"w7", 0, false});
   CHECK_FALSE(contains(advice, "--ssh-accept-new"));
   CHECK(contains(advice, "'ssh w7'"));
+}
+
+TEST_CASE("what a host that just comes up makes ssh say may pass, and a refusal does not") {
+  for (const std::string words : {
+           "ssh: Could not resolve hostname w-0.w: Name or service not known",
+           "ssh: Could not resolve hostname w-0.w: Temporary failure in name resolution",
+           "ssh: connect to host w-0 port 22: Connection refused",
+           "ssh: connect to host w-0 port 22: No route to host",
+           "ssh: connect to host w-0 port 22: Connection timed out",
+           "kex_exchange_identification: Connection closed by remote host",
+           "kex_exchange_identification: read: Connection reset by peer",
+       })
+    CHECK(may_pass_by_itself("ssh ended with exit code 255: " + words));
+  for (const std::string words :
+       {"", "Host key verification failed.", "ada@w-0: Permission denied (publickey,password)."})
+    CHECK_FALSE(may_pass_by_itself(words));
 }
 
 TEST_CASE("words that are not known get no advice") {

@@ -1,4 +1,4 @@
-// What every spawner promises, asked of each: local, a command, libssh, the system's ssh.
+// What every spawner promises, asked of each: local, a command, kubectl, libssh, the system's ssh.
 // SPDX-License-Identifier: Apache-2.0
 #include <functional>
 #include <thread>
@@ -26,8 +26,12 @@ std::vector<Way> all_ways(SshWorld& world, SshWorld& routed) {
   const FakeRsh rsh(world.folder, "sh", "export XDG_CACHE_HOME=" + world.folder.folder("cache"));
   SpawnOptions by_command = world.options();
   by_command.remote_shell = rsh.command();
+  SpawnOptions by_kubectl = world.options();
+  by_kubectl.reach.kubectl.program =
+      fake_kubectl(world.folder, "export XDG_CACHE_HOME=" + world.folder.folder("pod"));
   return {{"local", world.options(), {"localhost", "", 0, "", true}},
           {"command", by_command, {"b", "", 0, "", false}},
+          {"kubectl", by_kubectl, {"b", "", 0, "", false}},
           {"libssh", world.options(), world.target()},
           {"system ssh", routed.options(), routed.target()}};
 }

@@ -109,6 +109,17 @@ class FakeRsh {
   std::string file_;
 };
 
+// A kubectl that knows one pod: this machine. prologue: shell code before the command. Gives its
+// path.
+inline std::string fake_kubectl(const TemporaryFolder& folder, const std::string& prologue) {
+  const std::string file = folder / "kubectl";
+  write_file(file,
+             "#!/bin/sh\nprintf '%s|' \"$@\" >" + folder / "kubectl-words" +
+                 "\nwhile [ \"$1\" != -- ]; do shift; done; shift\n" + prologue + "\nexec \"$@\"\n",
+             0755);
+  return file;
+}
+
 inline SpawnOptions options_for(const TemporaryFolder& folder, const std::string& rsh = "") {
   const std::string agent = folder / "agent-to-copy";
   if (!std::filesystem::exists(agent)) write_file(agent, kStandIn, 0755);

@@ -133,7 +133,7 @@ TEST_CASE("a lost agent ends the job with code 5, and a fresh one sweeps its hos
   } b;
   const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:1");
   CHECK(outcome.code == 5);
-  CHECK(contains(outcome.err, "host a with ranks 0 was lost"));
+  CHECK(contains(outcome.err, "host a with rank 0 was lost"));
   CHECK(a.starts == 2);
   CHECK(a.setup.sweep);
   CHECK(b.ended);
@@ -166,7 +166,7 @@ TEST_CASE(
     a.end = end;
     const Outcome outcome = supervise({{"a", &a}}, "a:1");
     CHECK(outcome.code == 5);
-    CHECK(contains(outcome.err, "host a with ranks 0 was lost: its agent's guard was killed"));
+    CHECK(contains(outcome.err, "host a with rank 0 was lost: its agent's guard was killed"));
   }
   a.says_so = false;
   CHECK(supervise({{"a", &a}}, "a:1").code == 5);

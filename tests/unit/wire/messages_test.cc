@@ -50,15 +50,22 @@ Sample sample(const Message& message, const std::string& expected) {
 std::vector<Sample> samples_of_starting() {
   hv::JobKey key{};
   for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<unsigned char>(i + 1);
-  const Facts facts{
-      "node1",      "x86_64",   8,          {{"0000:3b:00.0", "H200", "GPU-1", 2, -1, "p"}},
-      {"10.0.0.1"}, 1ull << 40, {{1, {3}}}, {{"mlx5_0", 0, "q", {1}}},
-      true,         "0,1"};
+  const Facts facts{"node1",
+                    "x86_64",
+                    8,
+                    {{"0000:3b:00.0", "H200", "GPU-1", 2, -1, "p", true}},
+                    {"10.0.0.1"},
+                    1ull << 40,
+                    {{1, {3}, 5}},
+                    {{"mlx5_0", 0, "q", {1}}},
+                    true,
+                    "0,1",
+                    true};
   const std::string facts_bytes =
       text("node1") + text("x86_64") + u32(8) + u32(1) + text("0000:3b:00.0") + text("H200") +
-      text("GPU-1") + u32(2) + u32(~0u) + text("p") + u32(1) + text("10.0.0.1") + u64(1ull << 40) +
-      u32(1) + u32(1) + u32(1) + u32(3) + u32(1) + text("mlx5_0") + u32(0) + text("q") + u32(1) +
-      u32(1) + u8(1) + text("0,1");
+      text("GPU-1") + u32(2) + u32(~0u) + text("p") + u8(1) + u32(1) + text("10.0.0.1") +
+      u64(1ull << 40) + u32(1) + u32(1) + u32(1) + u32(3) + u32(5) + u32(1) + text("mlx5_0") +
+      u32(0) + text("q") + u32(1) + u32(1) + u8(1) + text("0,1") + u8(1);
   return {
       sample(Hello{1, "build", 12, -2, facts},
              u32(1) + text("build") + u32(12) + u64(-2ull) + facts_bytes),
@@ -66,7 +73,8 @@ std::vector<Sample> samples_of_starting() {
              text("job") + std::string(reinterpret_cast<const char*>(key.data()), key.size()) +
                  u32(3) + u64(kHalf) + u64(kTwo) + u64(kHalf) + u64(kTwo) + u8(1) + u32(-1ull) +
                  u8(0) + text("9-9") + u8(1) + u8(0)),
-      sample(SetUp{"@agent", 29500, 4000, true}, text("@agent") + u32(29500) + u32(4000) + u8(1)),
+      sample(SetUp{"@agent", 29500, 4000, true, true, 7},
+             text("@agent") + u32(29500) + u32(4000) + u8(1) + u8(1) + u32(7)),
       sample(
           ProbeRequest{{{1, 4000, {"10.0.0.1", "fd00::1"}}}, 0.5},
           u32(1) + u32(1) + u32(4000) + u32(2) + text("10.0.0.1") + text("fd00::1") + u64(kHalf)),
@@ -89,6 +97,26 @@ std::vector<Sample> samples_of_starting() {
       sample(Problem{"what", "hint"}, text("what") + text("hint")),
       sample(Go{}, ""),
       sample(Started{{12, 4194304}}, u32(2) + u32(12) + u32(4194304)),
+  };
+}
+
+std::vector<Sample> samples_of_inventories() {
+  InventoryGpu gpu{"0000:3b:00.0", "GPU-1", "H200", 2, 1ull << 40, true};
+  gpu.mig = {{"MIG-1", "1g", 7, 3, 5, false}};
+  gpu.links = {"s"};
+  gpu.health = {true, false, true, false, 6, 7};
+  gpu.node = -1;
+  gpu.near_cores = "0-3";
+  const Inventory inventory{"build", "550", {gpu}, {1, 2, 3, 4, {"L3"}}, "no", "none"};
+  const std::string gpu_bytes = text("0000:3b:00.0") + text("GPU-1") + text("H200") + u32(2) +
+                                u64(1ull << 40) + u8(1) + u32(1) + text("MIG-1") + text("1g") +
+                                u32(7) + u32(3) + u64(5) + u8(0) + u32(1) + text("s") + u8(1) +
+                                u8(0) + u8(1) + u8(0) + u64(6) + u64(7) + u32(~0u) + text("0-3");
+  return {
+      sample(InventoryRequest{0.5, "ELF"}, u64(kHalf) + text("ELF")),
+      sample(InventoryReply{true, "why", inventory},
+             u8(1) + text("why") + text("build") + text("550") + u32(1) + gpu_bytes + u32(1) +
+                 u32(2) + u32(3) + u32(4) + u32(1) + text("L3") + text("no") + text("none")),
   };
 }
 
@@ -124,6 +152,7 @@ std::vector<Sample> samples_of_running() {
 
 std::vector<Sample> samples() {
   std::vector<Sample> result = samples_of_starting();
+  for (const Sample& each : samples_of_inventories()) result.push_back(each);
   for (const Sample& each : samples_of_running()) result.push_back(each);
   return result;
 }
@@ -131,8 +160,8 @@ std::vector<Sample> samples() {
 }  // namespace
 
 TEST_CASE("each type has its own number, and each a message") {
-  const std::set<int> numbers{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 20, 21, 22, 23, 24,
-                              25, 26, 27, 28, 29, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49};
+  const std::set<int> numbers{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 20, 21, 22, 23,
+                              24, 25, 26, 27, 28, 29, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49};
   std::set<int> seen;
   for (const Sample& each : samples()) seen.insert(static_cast<int>(each.type));
   CHECK(seen == numbers);
@@ -231,6 +260,8 @@ TEST_CASE("what a message says by default is what its reader relies on") {
   CHECK(Output().stream == 1);
   CHECK_FALSE(Output().end);
   CHECK(End().grace_s == 3);
+  CHECK(InventoryRequest().timeout_s == 20);
+  CHECK(MigDevice().may_open);
 }
 
 TEST_CASE("an output as large as a rank's first credit passes the agents' limit whole") {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/agent_options.h"
+
+#include "launcher/agent/control_connection.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr std::size_t kMostStepName = 64;
+
+}  // namespace
+
+std::optional<AgentOptions> parse_agent_options(const std::vector<std::string>& words) {
+  AgentOptions options;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--version" && words.size() == 1) {
+      options.shows_version = true;
+    } else if (words[i] == "--remove-self") {
+      options.removes_itself = true;
+    } else if (words[i] == "--step" && i + 1 < words.size()) {
+      options.step = words[++i];
+    } else if (words[i] == "--connect" && i + 1 < words.size() && options.hvrun.empty()) {
+      options.hvrun = parse_addresses(words[++i]);
+      if (options.hvrun.empty()) return std::nullopt;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (options.step.size() > kMostStepName) return std::nullopt;
+  return options;
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/spawn/late_hosts.h"
+
+#include <algorithm>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <optional>
+#include <vector>
+
+#include "src/base/log.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr Duration kFirstPause = std::chrono::milliseconds(200);
+constexpr Duration kLongestPause = std::chrono::seconds(3);
+// Until the user hears of hosts that are awaited; with --verbose as soon as all have been asked.
+constexpr Duration kTellAfter = std::chrono::seconds(5);
+constexpr Duration kTellVerbose = std::chrono::milliseconds(150);
+
+// Until then, or until the deadline has passed, which is told by the next who asks.
+asio::awaitable<void> pause(Duration duration, const Error& reason, StartDeadline& deadline) {
+  asio::steady_timer timer(co_await asio::this_coro::executor, duration);
+  const auto phase = deadline.enter(reason.what(), reason.hint(), [&timer] { timer.cancel(); });
+  boost::system::error_code ignored;
+  co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+}
+
+}  // namespace
+
+struct LateHosts::Awaited {
+  explicit Awaited(const asio::any_io_executor& executor)
+      : teller(executor, log_enabled(LogLevel::kInfo) ? kTellVerbose : kTellAfter) {}
+  asio::steady_timer teller;
+  std::map<std::string, std::string> reasons;  // by host
+
+  void tell() const {
+    if (reasons.empty()) return;
+    std::vector<std::string> names;
+    for (const auto& [host, reason] : reasons) names.push_back(host);
+    HV_LOG(kWarn, "start") << "waiting for " << join(names, ", ") << ": "
+                           << reasons.begin()->second;
+  }
+};
+
+void LateHosts::await_host(const asio::any_io_executor& executor, const std::string& host,
+                           const Error& reason) {
+  if (!awaited_) {
+    awaited_ = std::make_shared<Awaited>(executor);
+    awaited_->teller.async_wait([awaited = awaited_](const boost::system::error_code& error) {
+      if (!error) awaited->tell();
+    });
+  }
+  awaited_->reasons[host] = reason.what();
+}
+
+asio::awaitable<std::unique_ptr<AgentChannel>> LateHosts::start_when_there(const std::string& host,
+                                                                           StartDeadline& deadline,
+                                                                           const Attempt& attempt) {
+  const asio::any_io_executor executor = co_await asio::this_coro::executor;
+  std::optional<Error> reason;
+  for (Duration wait = kFirstPause;; wait = std::min(2 * wait, kLongestPause)) {
+    try {
+      auto channel = co_await attempt();
+      if (awaited_) awaited_->reasons.erase(host);
+      seen_.insert(host);
+      co_return channel;
+    } catch (const NotThereYet& error) {
+      if (seen_.count(host) > 0) throw;
+      reason.emplace(error);
+    } catch (const Error&) {
+      // What the deadline has broken off is told by the attempts before it.
+      if (!reason || !deadline.passed()) {
+        if (awaited_) awaited_->reasons.erase(host);
+        throw;
+      }
+    }
+    await_host(executor, host, *reason);
+    if (!deadline.passed()) co_await pause(wait, *reason, deadline);
+    if (!deadline.passed()) continue;
+    awaited_->reasons.erase(host);
+    throw Error(ErrorKind::kTimeout,
+                std::string(reason->what()) + ", until the " + seconds_text(deadline.timeout()) +
+                    " of --start-timeout were over",
+                reason->hint());
+  }
+}
+
+}  // namespace hv::launcher

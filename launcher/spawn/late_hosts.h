@@ -1,0 +1,54 @@
+// LateHosts: hosts that are just coming up are tried again until --start-timeout.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   attempt -> there
+//      |        ^
+//      v        |
+//   NotThereYet -> pause: 0.2 s, doubled each time up to 3 s -> attempt ...
+//
+// Whoever names hosts says whether they may be coming up (HostReach); a pod that kubectl reaches
+// always may. One LateHosts serves all hosts of a job, so that those that are awaited are named
+// together, once. A host that was there once is not awaited again: it has gone. io_context thread
+// only.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "launcher/spawn/spawner.h"
+#include "launcher/spawn/start_deadline.h"
+
+namespace hv::launcher {
+
+// What may be otherwise in a moment where the host just comes up: no address yet, nobody who
+// listens. Elsewhere it is an Error like any other.
+class NotThereYet : public Error {
+ public:
+  explicit NotThereYet(const Error& error) : Error(error) {}
+};
+
+class LateHosts {
+ public:
+  using Attempt = std::function<boost::asio::awaitable<std::unique_ptr<AgentChannel>>()>;
+
+  // What attempt, which must outlive the wait, gives the first time that it does not throw
+  // NotThereYet. Throws Error(kTimeout), with the last reason, at the deadline.
+  boost::asio::awaitable<std::unique_ptr<AgentChannel>> start_when_there(const std::string& host,
+                                                                         StartDeadline& deadline,
+                                                                         const Attempt& attempt);
+
+ private:
+  void await_host(const boost::asio::any_io_executor& executor, const std::string& host,
+                  const Error& reason);
+
+  struct Awaited;  // shared with the timer that tells of them
+  std::shared_ptr<Awaited> awaited_;
+  std::set<std::string> seen_;
+};
+
+}  // namespace hv::launcher

@@ -1,0 +1,24 @@
+// Hosts of a job that are one machine under several names. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/error.h"
+
+namespace hv::launcher {
+
+struct HostOnMachine {
+  std::string name;
+  std::string origin;                       // who names it: "hosts:3", "-H"
+  std::optional<std::uint32_t> first_here;  // the host whose agent was there first: its index, or
+                                            // one beyond all: not known which
+};
+
+// Nothing: each host is a machine of its own.
+std::optional<Error> same_machines(const std::vector<HostOnMachine>& hosts);
+
+}  // namespace hv::launcher

@@ -1,0 +1,116 @@
+// Tests of the Slurm step that starts agents.
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/spawn/srun_command.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+namespace hv::launcher {
+namespace {
+
+bool has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
+
+TEST_CASE("one task a node, beside all else, with no core of its own") {
+  const auto words =
+      srun_words({{"n1", "n2", "n7"}, "/x/hvrun-agent", {"10.0.0.1:5", "[fd::1]:5"}, "s1"});
+  CHECK(words == std::vector<std::string>{"srun",
+                                          "--overlap",
+                                          "-N",
+                                          "3",
+                                          "-n",
+                                          "3",
+                                          "--ntasks-per-node=1",
+                                          "--cpu-bind=none",
+                                          "--export=ALL",
+                                          "--mpi=none",
+                                          "--wait=0",
+                                          "--kill-on-bad-exit=0",
+                                          "--job-name=hvrun",
+                                          "-w",
+                                          "n[1-2,7]",
+                                          "/x/hvrun-agent",
+                                          "--connect",
+                                          "10.0.0.1:5,[fd::1]:5",
+                                          "--step",
+                                          "s1"});
+}
+
+TEST_CASE("a copy goes along where the agent's file is not there, and removes itself") {
+  const auto words = srun_words({{"n1"}, "/x/hvrun-agent", {"10.0.0.1:5"}, "s1", "/tmp/copy"});
+  CHECK(has(words, "--bcast=/tmp/copy"));
+  CHECK(words.back() == "--remove-self");
+}
+
+TEST_CASE("a job with GPUs for each task gives the step of agents those of all tasks of a node") {
+  const auto gpus = [](const std::vector<std::string>& entries) {
+    return gpus_of_nodes(Environment::from_entries(entries));
+  };
+  CHECK(gpus({"SLURM_GPUS_PER_TASK=1", "SLURM_TASKS_PER_NODE=4(x2)"}) == 4);
+  CHECK(gpus({"SLURM_GPUS_PER_TASK=a100:2", "SLURM_TASKS_PER_NODE=4"}) == 8);
+  CHECK(gpus({"SLURM_TRES_PER_TASK=cpu:8,gres/gpu:h100:1", "SLURM_TASKS_PER_NODE=4,2"}) == 2);
+  CHECK(gpus({"SLURM_TRES_PER_TASK=gres:gpu=2", "SLURM_TASKS_PER_NODE=3"}) == 6);
+  CHECK(gpus({"SLURM_TRES_PER_TASK=cpu:8", "SLURM_TASKS_PER_NODE=4"}) == 0);
+  CHECK(gpus({"SLURM_GPUS_PER_NODE=4", "SLURM_TASKS_PER_NODE=4"}) == 0);
+  CHECK(gpus({"SLURM_GPUS_PER_TASK=x", "SLURM_TASKS_PER_NODE=4"}) == 0);
+  CHECK(gpus({"SLURM_GPUS_PER_TASK=1"}) == 0);
+  CHECK(gpus({"SLURM_GPUS_PER_TASK=1", "SLURM_TASKS_PER_NODE=4(x2),99999999999"}) == 0);
+  CHECK(has(srun_words({{"n1"}, "/x", {}, "s", "", 4}), "--gpus-per-node=4"));
+}
+
+TEST_CASE("a copy that could not be run is told and taken away on the same nodes") {
+  const auto words = remove_words({{"n1", "n2"}, "", {}, "", "/tmp/copy"});
+  CHECK(words.front() == "srun");
+  CHECK(has(words, "n[1-2]"));
+  CHECK(std::vector<std::string>(words.end() - 3, words.end()) ==
+        std::vector<std::string>{"rm", "-f", "/tmp/copy"});
+  CHECK(is_agent_forbidden("slurmstepd: error: execve(): /tmp/copy: Permission denied"));
+  CHECK_FALSE(is_agent_forbidden("srun: error: Permission denied"));
+}
+
+TEST_CASE("of what many nodes say the node's own comes first, and what is alike but once") {
+  std::string words = "srun ended with exit code 2\n";
+  for (int node = 1; node <= 300; ++node)
+    words += "srun: error: node" + std::to_string(node) + ": task " + std::to_string(node - 1) +
+             ": Exited with exit code 2\n";
+  words += "slurmstepd: error: node12: out of memory\nslurmstepd: error: node1: lost\n";
+  CHECK(gist_of_srun(words, "node12", 600) ==
+        "srun: error: node12: task 11: Exited with exit code 2; slurmstepd: error: node12: out of "
+        "memory; srun ended with exit code 2; srun: error: node1: task 0: Exited with exit code 2; "
+        "slurmstepd: error: node1: lost");
+  CHECK(gist_of_srun(words, "", 600) ==
+        "srun ended with exit code 2; srun: error: node1: task 0: Exited with exit code 2; "
+        "slurmstepd: error: node12: out of memory; slurmstepd: error: node1: lost");
+  CHECK(gist_of_srun(words, "node1", 40).size() <= 43);
+  CHECK(gist_of_srun("", "n", 40).empty());
+}
+
+TEST_CASE("what sbatch was told does not change how srun starts agents") {
+  const auto own = Environment::from_entries(
+      {"SLURM_HINT=nomultithread", "SLURM_CPU_BIND=quiet,mask_cpu:0x1", "SLURM_CPU_BIND_TYPE=x",
+       "SLURM_NTASKS=32", "SLURM_NPROCS=32", "SLURM_NTASKS_PER_NODE=4", "SLURM_DISTRIBUTION=block",
+       "SLURM_GPUS_PER_TASK=1", "SLURM_GPUS=8", "SLURM_OVERCOMMIT=1", "SLURM_GPU_BIND=single:1",
+       "SLURM_EXPORT_ENV=NONE", "SRUN_CPUS_PER_TASK=10", "SLURM_CPUS_PER_TASK=10", "SLURM_JOB_ID=7",
+       "SLURM_CONF=/etc/s", "SLURM_JOB_NODELIST=n[1-3]", "SLURM_CLUSTER_NAME=c", "PATH=/bin"});
+  const Environment cleaned = srun_environment(own);
+  CHECK(cleaned.entries() == std::vector<std::string>{"PATH=/bin", "SLURM_CLUSTER_NAME=c",
+                                                      "SLURM_CONF=/etc/s", "SLURM_JOB_ID=7",
+                                                      "SLURM_JOB_NODELIST=n[1-3]"});
+}
+
+TEST_CASE("a missing file is told from another failure, and each failure has its advice") {
+  const std::string missing =
+      "srun ended with exit code 2: slurmstepd: error: execve(): /x/hvrun-agent: No such file or "
+      "directory";
+  CHECK(is_agent_missing(missing));
+  CHECK_FALSE(is_agent_missing("srun: error: Unable to open /x: No such file or directory"));
+  CHECK(srun_advice(missing).find("--spawner ssh") != std::string::npos);
+  CHECK(srun_advice("srun: error: Node failure on n2").find("sinfo") != std::string::npos);
+  CHECK_FALSE(srun_advice("anything").empty());
+}
+
+}  // namespace hv::launcher
