@@ -1,64 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/allocation/allocate.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 
 #include "launcher/allocation/host_choice.h"
 #include "launcher/allocation/host_expression.h"
 #include "launcher/allocation/hostfile.h"
 #include "launcher/allocation/rankfile.h"
 #include "launcher/allocation/scheduler.h"
+#include "src/base/bounded_file.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
-#include "src/base/unique_fd.h"
 
 namespace hv::launcher {
 namespace {
 
-// what: "hostfile", "$PBS_NODEFILE".
-std::string read_list(const std::string& path, const std::string& what, std::size_t most_bytes,
-                      const std::string& hint) {
-  const auto fail = [&](int error) {
-    throw Error(ErrorKind::kUsage,
-                "read " + what + " " + printable(path) + ": " + errno_text(error), hint);
-  };
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) fail(errno);
-  std::string content;
-  char buffer[65536];
-  for (;;) {
-    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(errno);
-    if (got == 0) return content;
-    content.append(buffer, static_cast<std::size_t>(got));
-    if (content.size() > most_bytes) return content;  // the parser refuses it with words
-  }
-}
-
+// Without the mark that editors of Windows put in front of UTF-8.
 std::string read_hostfile(const std::string& path) {
-  return read_list(path, "hostfile", kMostHostfileBytes,
-                   "name a file with a line per host, such as 'node1 slots=4'");
+  std::string content =
+      read_bounded_file(path, kMostHostfileBytes, "hostfile",
+                        "name a file with a line per host, such as 'node1 slots=4'");
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (content.compare(0, kMark.size(), kMark) == 0) content.erase(0, kMark.size());
+  return content;
 }
 
 std::string read_rankfile(const std::string& path) {
-  return read_list(path, "rankfile", kMostRankfileBytes,
-                   "name a file with a line per rank, such as 'rank 0=node1 slot=0-3'");
+  return read_bounded_file(path, kMostRankfileBytes, "rankfile",
+                           "name a file with a line per rank, such as 'rank 0=node1 slot=0-3'");
 }
 
 std::string read_of_scheduler(const std::string& path, const std::string& what) {
-  return read_list(path, what, kMostHostfileBytes,
-                   "name the hosts with -H or --hostfile, or unset the variable");
+  return read_bounded_file(path, kMostHostfileBytes, what,
+                           "name the hosts with -H or --hostfile, or unset the variable");
 }
 
-bool is_readable_file(const std::string& path) {
+// One that may not be read is meant all the same; a folder may have the name of a host.
+bool is_file(const std::string& path) {
   struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && !S_ISDIR(info.st_mode) &&
-         ::access(path.c_str(), R_OK) == 0;
+  return ::stat(path.c_str(), &info) == 0 && !S_ISDIR(info.st_mode);
+}
+
+// No host is named so: whoever writes it means a file, whether or not it is there.
+bool is_named_like_file(const std::string& word) {
+  if (word.find('/') != std::string::npos) return true;
+  for (const std::string_view end : {".txt", ".hosts", ".hostfile", ".list", ".lst", ".conf"})
+    if (word.size() > end.size() && word.compare(word.size() - end.size(), end.size(), end) == 0)
+      return true;
+  return false;
 }
 
 // A file that a scheduler has written is in its form, by whichever way it is named.
@@ -84,7 +73,7 @@ FoundHosts hosts_as_named(const HostWishes& wishes, const Environment& environme
   }
   if (!wishes.hosts.empty()) {
     const bool may_be_file = wishes.hosts.find_first_of(",:[]") == std::string::npos;
-    if (may_be_file && is_readable_file(wishes.hosts))
+    if (may_be_file && (is_file(wishes.hosts) || is_named_like_file(wishes.hosts)))
       return hosts_of_file(wishes, wishes.hosts, environment);
     return {parse_host_expression(wishes.hosts), ""};
   }

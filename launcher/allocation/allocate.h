@@ -11,8 +11,8 @@ namespace hv::launcher {
 
 // What the command line says of hosts, as written.
 struct HostWishes {
-  std::string hosts{};     // -H; a word without comma, colon or bracket that is a readable file
-                           // is that hostfile
+  std::string hosts{};     // -H; a word without comma, colon or bracket that is a file, or is named
+                           // like one, is that hostfile
   std::string hostfile{};  // --hostfile; with -H, which chooses from it
   std::string hostfile_format{};     // --hostfile-format; empty: any
   std::string include{}, exclude{};  // one of them at most

@@ -4,9 +4,8 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
 
+#include "src/base/bounded_file.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
@@ -71,17 +70,8 @@ std::vector<ConfigSetting> parse_horovod_config(const std::string& text,
 }
 
 std::string read_horovod_config(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMostConfigBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad() || (file.fail() && !file.eof()))
-    throw Error(
-        ErrorKind::kUsage,
-        "read --config-file " + printable(path) + ": " + errno_text(errno == 0 ? EIO : errno),
-        "name a file in YAML as horovodrun takes it");
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
+  return read_bounded_file(path, kMostConfigBytes, "--config-file",
+                           "name a file in YAML as horovodrun takes it");
 }
 
 }  // namespace hv::launcher

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/script/site_catalogue.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,9 +9,9 @@
 #include <set>
 #include <system_error>
 
+#include "src/base/bounded_file.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
-#include "src/base/unique_fd.h"
 
 namespace hv::launcher {
 namespace {
@@ -40,23 +38,8 @@ std::vector<std::string> folders(const Environment& environment) {
 }
 
 std::string read_site(const std::string& path) {
-  const auto fail = [&](int error) {
-    throw Error(ErrorKind::kUsage, "read site file " + printable(path) + ": " + errno_text(error),
-                "'hvrun script --list-sites' names those that there are");
-  };
-  // A pipe without a writer would be waited for.
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) fail(errno);
-  std::string content;
-  char buffer[16384];
-  for (;;) {
-    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(errno);
-    if (got == 0) return content;
-    content.append(buffer, static_cast<std::size_t>(got));
-    if (content.size() > kMostSiteBytes) return content;  // the parser refuses it with words
-  }
+  return read_bounded_file(path, kMostSiteBytes, "site file",
+                           "'hvrun script --list-sites' names those that there are");
 }
 
 bool is_there(const std::string& path) {

@@ -93,3 +93,19 @@ def test_a_mistake_is_told_where_it_is_and_nothing_starts(hvrun, words, said):
     assert result.returncode == 2
     assert said in result.stderr and b"try: " in result.stderr and result.stdout == b"", result.stderr
     assert os.fsencode("hvrun: error: ") in result.stderr
+
+
+def test_a_named_pipe_is_no_hostfile_and_what_the_shell_has_opened_is(hvrun, tmp_path):
+    os.mkfifo(tmp_path / "hosts")
+    for words in (("--hostfile", "hosts"), ("-H", "hosts"), ("--config-file", "hosts"), ("--rankfile", "hosts", "-H", "a")):
+        result = run(hvrun, *words, "true", cwd=tmp_path, timeout=20)
+        assert result.returncode == 2 and b"hosts: it is a named pipe, whose writer may never come\n  try: " in result.stderr, result
+    for option in ("--hostfile", "-H"):
+        shell = f"{hvrun} --dry-run=offline --format=json {option} <(echo a slots=2; echo b) true"
+        result = run("/bin/bash", "-c", shell)
+        assert hosts_of(json.loads(result.stdout)) == {"a": 2, "b": 1}, result
+
+
+def test_a_word_that_is_named_like_a_file_is_not_taken_for_a_host(hvrun, tmp_path):
+    result = run(hvrun, "-H", "hosts.txt", "true", cwd=tmp_path)
+    assert result.returncode == 2 and b"read hostfile hosts.txt: No such file or directory" in result.stderr, result

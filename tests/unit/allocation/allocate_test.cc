@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "tests/unit/allocation/refusal.h"
@@ -95,4 +96,30 @@ TEST_CASE("--include and --exclude choose among named hosts, one of them at a ti
   CHECK(find({"a:2,b:2", "", "", "", "b"}).entries[0].name == "a");
   CHECK_THROWS_AS(find({"a:2,b:2", "", "", "a", "b"}), hv::Error);
   CHECK_THROWS_AS(find({"", "", "", "a"}), hv::Error);
+}
+
+TEST_CASE("a word that is named like a file is meant as one, though it is not there") {
+  const InNewFolder folder;
+  for (const std::string word : {"hosts.txt", "./hosts", "lab/hosts"}) {
+    CAPTURE(word);
+    CHECK(message_of([&] { find({word}); }) ==
+          "read hostfile " + word + ": No such file or directory");
+  }
+  CHECK(find({"node1.lab.org"}).entries[0].name == "node1.lab.org");
+}
+
+TEST_CASE("a folder of a host's name changes nothing") {
+  const InNewFolder folder;
+  std::filesystem::create_directory("node1");
+  CHECK(find({"node1"}).entries[0].name == "node1");
+}
+
+TEST_CASE("a hostfile that was written on Windows is read") {
+  const InNewFolder folder;
+  std::ofstream("hosts") << "\xef\xbb\xbf"
+                         << "a slots=2\r\nb\r\n";
+  const HostList list = find({"", "hosts"});
+  REQUIRE(list.entries.size() == 2);
+  CHECK(list.entries[0].name == "a");
+  CHECK(list.entries[1].name == "b");
 }
