@@ -32,6 +32,11 @@ std::optional<SchedulerHosts> hosts_of_scheduler(const Environment& environment,
 // names them and with nothing that only SSH understands.
 bool are_nodes_of_slurm_job(const HostList& hosts, const Environment& environment);
 
+// Throws Error(kUsage) that names the hosts that are no nodes of the Slurm job in which this
+// process runs, if it runs in one. What only SSH understands (a user, a port, an address) is not
+// looked at, nor is this machine under its own name localhost.
+void refuse_strangers_to_slurm_job(const HostList& hosts, const Environment& environment);
+
 // Whether all of these hosts are of the MPI operator's job whose launcher this is.
 bool are_hosts_of_mpi_operator(const HostList& hosts, const Environment& environment,
                                const ReadFile& read);

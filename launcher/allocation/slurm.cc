@@ -69,11 +69,36 @@ void refuse_many_tasks(const Environment& environment) {
               "itself; or srun -n 1");
 }
 
+// The node expression of the job in which this process runs, if it runs in one.
+std::optional<std::string> nodes_of_job(const Environment& environment) {
+  if (!environment.has("SLURM_JOB_ID")) return std::nullopt;
+  return environment.get_filled("SLURM_JOB_NODELIST");
+}
+
+std::set<std::string> names_of(const std::string& nodes) {
+  std::set<std::string> names;
+  for (const HostEntry& node : parse_host_expression(nodes, "$SLURM_JOB_NODELIST").entries)
+    names.insert(node.name);
+  return names;
+}
+
+bool has_words_for_ssh(const HostEntry& host) {
+  return !host.user.empty() || host.port != 0 || !host.identity.empty() || !host.address.empty();
+}
+
+// Slurm's names mostly are the first part of those that the network knows.
+std::string short_name(const std::string& name) { return name.substr(0, name.find('.')); }
+
+bool is_address(const std::string& name) {
+  return name.find(':') != std::string::npos ||
+         name.find_first_not_of("0123456789.") == std::string::npos;
+}
+
 }  // namespace
 
 std::optional<HostList> hosts_of_slurm(const Environment& environment, const ReadFile&) {
-  const auto nodes = environment.get_filled("SLURM_JOB_NODELIST");
-  if (!environment.has("SLURM_JOB_ID") || !nodes) return std::nullopt;
+  const auto nodes = nodes_of_job(environment);
+  if (!nodes) return std::nullopt;
   refuse_many_tasks(environment);
   HostList list = parse_host_expression(*nodes, "$SLURM_JOB_NODELIST");
   state_slots(environment, &list);
@@ -81,15 +106,33 @@ std::optional<HostList> hosts_of_slurm(const Environment& environment, const Rea
 }
 
 bool are_nodes_of_slurm_job(const HostList& hosts, const Environment& environment) {
-  const auto nodes = environment.get_filled("SLURM_JOB_NODELIST");
-  if (!environment.has("SLURM_JOB_ID") || !nodes || hosts.this_machine) return false;
-  std::set<std::string> names;
-  for (const HostEntry& node : parse_host_expression(*nodes, "$SLURM_JOB_NODELIST").entries)
-    names.insert(node.name);
+  const auto nodes = nodes_of_job(environment);
+  if (!nodes || hosts.this_machine) return false;
+  const std::set<std::string> names = names_of(*nodes);
   return std::all_of(hosts.entries.begin(), hosts.entries.end(), [&](const HostEntry& host) {
-    return names.count(host.name) > 0 && host.user.empty() && host.port == 0 &&
-           host.identity.empty() && host.address.empty();
+    return names.count(host.name) > 0 && !has_words_for_ssh(host);
   });
+}
+
+void refuse_strangers_to_slurm_job(const HostList& hosts, const Environment& environment) {
+  const auto nodes = nodes_of_job(environment);
+  if (!nodes || hosts.this_machine) return;
+  const std::set<std::string> names = names_of(*nodes);
+  std::set<std::string> short_names;
+  for (const std::string& name : names) short_names.insert(short_name(name));
+  std::vector<std::string> strangers;
+  for (const HostEntry& host : hosts.entries)
+    if (!has_words_for_ssh(host) && !is_address(host.name) && host.name != "localhost" &&
+        short_names.count(short_name(host.name)) == 0)
+      strangers.push_back(printable(host.name));
+  if (strangers.empty()) return;
+  const auto meant = nearest(strangers[0], {names.begin(), names.end()}, 1);
+  throw Error(ErrorKind::kUsage,
+              join_some(strangers) + (strangers.size() == 1 ? " is no node" : " are no nodes") +
+                  " of this Slurm job (nodes: " + printable(*nodes) + ")",
+              (meant ? "did you mean " + *meant + "? " : std::string()) +
+                  "leave out -H and --hostfile for all of the job's nodes; --spawner ssh goes to "
+                  "other hosts, by SSH");
 }
 
 }  // namespace hv::launcher

@@ -72,6 +72,8 @@ bool is_ssh_meant(const JobSpec& spec) {
 // In a Slurm job its own way of starting processes reaches all nodes, and SSH often none.
 void choose_spawner(const HostList& list, const Environment& environment, JobSpec* spec) {
   const bool can_be_srun = are_nodes_of_slurm_job(list, environment);
+  if (spec->spawner != SpawnerChoice::kSsh && !is_ssh_meant(*spec))
+    refuse_strangers_to_slurm_job(list, environment);
   if (spec->spawner == SpawnerChoice::kSrun && !can_be_srun)
     throw Error(ErrorKind::kUsage,
                 "--spawner srun reaches the nodes of a Slurm job, and not all of these hosts are "

@@ -100,6 +100,13 @@ std::string join(const std::vector<std::string>& pieces, std::string_view separa
   return result;
 }
 
+std::string join_some(const std::vector<std::string>& pieces) {
+  constexpr std::size_t kNamed = 8;
+  if (pieces.size() <= kNamed) return join(pieces, ", ");
+  return join({pieces.begin(), pieces.begin() + kNamed}, ", ") + " and " +
+         std::to_string(pieces.size() - kNamed) + " more";
+}
+
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -15,6 +15,8 @@ std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 std::string lower(std::string_view text);
 std::string join(const std::vector<std::string>& pieces, std::string_view separator);
+// "a, b and 3 more": eight of them at most, for messages.
+std::string join_some(const std::vector<std::string>& pieces);
 
 // The whole text must be the number; no spaces, no '+', no overflow.
 std::optional<std::int64_t> parse_integer(std::string_view text);

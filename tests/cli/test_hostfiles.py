@@ -109,3 +109,12 @@ def test_a_named_pipe_is_no_hostfile_and_what_the_shell_has_opened_is(hvrun, tmp
 def test_a_word_that_is_named_like_a_file_is_not_taken_for_a_host(hvrun, tmp_path):
     result = run(hvrun, "-H", "hosts.txt", "true", cwd=tmp_path)
     assert result.returncode == 2 and b"read hostfile hosts.txt: No such file or directory" in result.stderr, result
+
+
+@pytest.mark.parametrize("words", [("-H", "n1,n9"), ("--spawner", "srun", "-H", "n9"), ("--hostfile", "hosts")])
+def test_a_host_that_is_no_node_of_the_slurm_job_is_told(hvrun, tmp_path, words):
+    (tmp_path / "hosts").write_text("n1\nn9\n")
+    job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]"}
+    result = run(hvrun, "--dry-run=offline", *words, "true", cwd=tmp_path, **job)
+    assert result.returncode == 2 and b"n9 is no node of this Slurm job (nodes: n[1-2])" in result.stderr, result
+    assert hosts_of(plan_of(hvrun, "--spawner", "ssh", "-H", "n9:2", **job)) == {"n9": 2}

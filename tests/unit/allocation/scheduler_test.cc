@@ -88,6 +88,22 @@ TEST_CASE("Slurm: what is not whole is refused in words, and so are many hvrun i
                "SLURM_NTASKS=1", "SLURM_TASKS_PER_NODE=1"}) == "Slurm: n1 n2");
 }
 
+TEST_CASE("Slurm: a host that is no node of the job is told, unless it is named for SSH") {
+  const auto environment =
+      Environment::from_entries({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]"});
+  const auto refused = [&](const std::string& hosts, const Environment& own) {
+    const HostList list = parse_host_expression(hosts);
+    return message_of([&] { refuse_strangers_to_slurm_job(list, own); });
+  };
+  CHECK(refused("n1,n3", environment) == "n3 is no node of this Slurm job (nodes: n[1-2])");
+  CHECK(refused("x[1-10]", environment) ==
+        "x1, x2, x3, x4, x5, x6, x7, x8 and 2 more are no nodes of this Slurm job (nodes: n[1-2])");
+  for (const char* hosts :
+       {"n1:4", "n2.cluster.org", "ada@x", "10.0.0.9", "[fd00::1]", "localhost"})
+    CHECK(refused(hosts, environment) == "no error");
+  CHECK(refused("n3", {}) == "no error");
+}
+
 TEST_CASE("PBS and Torque: a line for each slot, one where a host has one") {
   const Files files{{"/var/spool/pbs/aux/12.s", "n1\nn1\nn2\n"},
                     {"/var/spool/torque/aux/3.t", "n1.lab\nn2.lab\n"}};
