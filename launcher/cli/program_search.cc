@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "launcher/cli/foreign_options.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
@@ -18,16 +19,25 @@ const OptionShape* find_option(const std::string& name, const std::vector<Option
   return nullptr;
 }
 
+// "did you mean --hosts? ", "that is --npernode here. "; "" where nobody knows.
+std::string meant_by(const std::string& name, const std::vector<std::string>& candidates) {
+  const bool in_script =
+      std::find(candidates.begin(), candidates.end(), "--nodes") != candidates.end();
+  if (const auto meaning = meaning_of_foreign_option(name, in_script)) return *meaning + ". ";
+  // Of one letter every other is as near.
+  if (name.size() <= 2) return "";
+  // mpirun takes long names behind one hyphen, too.
+  const auto guess = nearest(name.rfind("--", 0) == 0 ? name : "-" + name, candidates);
+  return guess ? "did you mean " + *guess + "? " : "";
+}
+
 [[noreturn]] void unknown_option(const std::string& name, const std::vector<OptionShape>& options) {
   std::vector<std::string> candidates;
   for (const OptionShape& option : options) {
     candidates.insert(candidates.end(), option.names.begin(), option.names.end());
   }
-  // mpirun takes long names behind one hyphen, too.
-  const bool is_long = name.rfind("--", 0) != 0 && name.size() > 2;
-  const auto guess = nearest(is_long ? "-" + name : name, candidates);
   throw Error(ErrorKind::kUsage, "unknown option " + printable(name),
-              (guess ? "did you mean " + *guess + "? " : std::string()) +
+              meant_by(name, candidates) +
                   "'hvrun --help' lists the options; options of the program stand behind its name");
 }
 

@@ -153,6 +153,17 @@ def test_an_unknown_option_names_the_nearest(hvrun):
     assert b"--np" in result.stderr
 
 
+@pytest.mark.parametrize("words,meaning", [
+    (("-N", "2"), "mpirun's -N is --npernode here"), (("-ppn", "2"), "that is --npernode here"),
+    (("-f", "hosts"), "that is --hostfile here"), (("--nproc-per-node", "gpu"), "that is --npernode here"),
+    (("--nnodes=2",), "as many hosts as -H"), (("--mca", "a", "b"), "MPI starts nothing here"),
+])
+def test_another_launchers_option_is_told_by_what_it_is_here(hvrun, words, meaning):
+    result = run(hvrun, *words, "train")
+    assert result.returncode == 2
+    assert f"unknown option {words[0].split('=')[0]}\n  try: " in result.stderr.decode() and meaning in result.stderr.decode()
+
+
 def test_two_ranks_start_without_a_gpu(hvrun):
     result = run(hvrun, "-np", "2", "true")
     assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")

@@ -133,6 +133,32 @@ TEST_CASE("an unknown option is an error with the nearest name") {
   CHECK(error_of({"-Z", "train"}).find("unknown option -Z") != std::string::npos);
 }
 
+TEST_CASE("options of other launchers are told by what they are here") {
+  const std::vector<std::pair<Words, const char*>> cases{
+      {{"-N", "2", "t"}, "mpirun's -N is --npernode here"},
+      {{"-ppn", "2", "t"}, "that is --npernode here"},
+      {{"-f", "hosts", "t"}, "that is --hostfile here"},
+      {{"--nproc-per-node", "4", "t"}, "that is --npernode here"},
+      {{"--nproc_per_node=4", "t"}, "that is --npernode here"},
+      {{"--nnodes", "2", "t"}, "as many hosts as -H"},
+      {{"--mca", "btl", "tcp", "t"}, "MPI starts nothing here"},
+      {{"-mca", "btl", "tcp", "t"}, "MPI starts nothing here"},
+      {{"-iface", "eth0", "t"}, "that is HVRUN_INTERFACES here"},
+      {{"-c", "2", "t"}, "mpirun's -c is -np here"},
+      {{"script", "--nnodes", "2", "t"}, "that is --nodes here"},
+      {{"script", "--ntasks-per-node=4", "t"}, "that is --ranks-per-node here"}};
+  for (const auto& [words, expected] : cases) {
+    CAPTURE(expected);
+    CHECK(error_of(words).find(expected) != std::string::npos);
+  }
+  CHECK(error_of({"-np", "1", "a", ":", "-ppn", "2", "b"}).find("unknown option -ppn behind") == 0);
+}
+
+TEST_CASE("nobody guesses at an option of one letter") {
+  CHECK(error_of({"-Z", "train"}).find("did you mean") == std::string::npos);
+  CHECK(error_of({"-t", "9", "train"}).find("srun's is --timeout") != std::string::npos);
+}
+
 TEST_CASE("every spelling of -np counts") {
   for (const Words& words : {Words{"-np", "3", "t"}, Words{"-n", "3", "t"}, Words{"-n3", "t"},
                              Words{"--np", "3", "t"}, Words{"--np=3", "t"}, Words{"-np=3", "t"},
