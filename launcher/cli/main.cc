@@ -16,6 +16,7 @@
 #include "launcher/cli/script_command.h"
 #include "launcher/facts/facts.h"
 #include "launcher/plan/plan_text.h"
+#include "launcher/plan/rank_environment.h"
 #include "launcher/spawn/go_between.h"
 #include "launcher/supervise/supervisor.h"
 #include "src/base/error.h"
@@ -96,6 +97,8 @@ int launch(LaunchCommand command, Environment environment) {
   const HostList list = find_hosts(spec.hosts, environment).list;
   choose_spawner(list, environment, &spec);
   for (const std::string& line : vain_variables(environment))
+    std::fprintf(stderr, "hvrun: warning: %s\n", line.c_str());
+  for (const std::string& line : vain_exports(spec, environment))
     std::fprintf(stderr, "hvrun: warning: %s\n", line.c_str());
   if (spec.dry_run_offline) return print_offline_plan(spec, list, environment);
   check_stated_slots(spec, list);

@@ -115,6 +115,21 @@ const std::vector<std::string>& step_variable_patterns() {
   return patterns;
 }
 
+std::vector<std::string> vain_exports(const JobSpec& spec, const Environment& own) {
+  std::vector<std::string> words = spec.exports, vain;
+  for (const ProgramSpec& program : spec.programs)
+    words.insert(words.end(), program.exports.begin(), program.exports.end());
+  for (const std::string& word : words) {
+    if (word.empty() || word.back() != '*' || word.find('=') != std::string::npos) continue;
+    std::map<std::string, std::string> entries;
+    apply_export(word, own, &entries);
+    if (entries.empty())
+      vain.push_back("-x '" + printable(word) + "' adds nothing: no variable that is set here " +
+                     (word == "*" ? "is left for it" : "begins so"));
+  }
+  return vain;
+}
+
 CommonEnvironment common_environment(const JobSpec& spec, const Environment& own) {
   CommonEnvironment result;
   const std::vector<std::string>& patterns = host_variable_patterns();

@@ -26,6 +26,9 @@ const std::vector<std::string>& host_variable_patterns();
 // agent: no rank has them. Documented with those.
 const std::vector<std::string>& step_variable_patterns();
 
+// "-x 'NOPE_*': no variable's name begins so": for each pattern that adds nothing.
+std::vector<std::string> vain_exports(const JobSpec& spec, const Environment& own);
+
 // own: hvrun's environment. Throws Error(kUsage) for an -x that is malformed or names the contract.
 CommonEnvironment common_environment(const JobSpec& spec, const Environment& own);
 

@@ -164,6 +164,12 @@ def test_another_launchers_option_is_told_by_what_it_is_here(hvrun, words, meani
     assert f"unknown option {words[0].split('=')[0]}\n  try: " in result.stderr.decode() and meaning in result.stderr.decode()
 
 
+def test_a_pattern_of_variables_that_matches_none_is_told(hvrun):
+    result = run(hvrun, "-np", "1", "-x", "NOPE_*", "-x", "SOME_*", "true", SOME_THING="1")
+    assert result.returncode == 0
+    assert result.stderr.count(b"warning: ") == 1 and b"-x 'NOPE_*' adds nothing" in result.stderr
+
+
 def test_two_ranks_start_without_a_gpu(hvrun):
     result = run(hvrun, "-np", "2", "true")
     assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")

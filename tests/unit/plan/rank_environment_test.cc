@@ -102,3 +102,14 @@ TEST_CASE("ranks are told --lost-after by a name that no hvrun inside them takes
   own.set("HVRUN_JOB_LOST_AFTER", "3");                             // of a job around this one
   CHECK_FALSE(has(common_environment(spec, own), "HVRUN_JOB_LOST_AFTER=3"));
 }
+
+TEST_CASE("a pattern of -x that matches nothing is told, and a name that is set is not") {
+  CHECK(vain_exports(exporting({"FOO_*", "FOO", "X=*", "HVRUN_F*"}), kOwn).empty());
+  const auto vain = vain_exports(exporting({"NOPE_*"}), kOwn);
+  REQUIRE(vain.size() == 1);
+  CHECK(vain[0].find("-x 'NOPE_*' adds nothing") == 0);
+  JobSpec spec = exporting({});
+  spec.programs.push_back({{"a"}, "/"});
+  spec.programs.back().exports = {"NOPE_*"};
+  CHECK(vain_exports(spec, kOwn).size() == 1);
+}
