@@ -129,6 +129,10 @@ JobRequest to_request(const CLI::App& app, const RawScriptOptions& raw) {
   if (!raw.signal.empty())
     request.signal = need(parse_early_signal(raw.signal), "--signal", raw.signal,
                           "USR1@120 or USR2@5m: hvrun hands these two to the ranks");
+  if (request.signal && request.signal->before.count() > kMostSignalSeconds)
+    throw Error(ErrorKind::kUsage,
+                "--signal '" + printable(raw.signal) + "' comes earlier than a scheduler takes it",
+                "at most " + std::to_string(kMostSignalSeconds) + " seconds before the time limit");
   if (app.count("--requeue") > 0) request.requeues = requeues_of(raw.requeue);
   return request;
 }

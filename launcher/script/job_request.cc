@@ -15,7 +15,7 @@ std::optional<EarlySignal> parse_early_signal(std::string_view text) {
   const std::string_view rest = text.substr(at + 1);
   const bool is_bare = rest.find_first_not_of("0123456789") == std::string_view::npos;
   const auto before = parse_job_time(is_bare ? std::string(rest) + "s" : std::string(rest));
-  if (!before || before->count() > kMostSignalSeconds) return std::nullopt;
+  if (!before) return std::nullopt;
   return EarlySignal{std::string(name), *before};
 }
 

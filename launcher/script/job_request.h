@@ -29,7 +29,7 @@ struct JobRequest {
   std::vector<std::string> program;
 };
 
-// "USR1@120", "SIGUSR2@5m"; nothing for any other signal.
+// "USR1@120", "SIGUSR2@5m"; nothing for any other signal. The bound is the caller's to check.
 std::optional<EarlySignal> parse_early_signal(std::string_view text);
 
 }  // namespace hv::launcher

@@ -82,6 +82,7 @@ def test_options_of_hvrun_stand_before_the_program_as_they_were_typed(hvrun):
     (["-vn4", "train"], "-np stands together with other letters"),
     (["--time", "02:00", "train"], "--time '02:00' is not understood"),
     (["--signal", "TERM@3", "train"], "--signal 'TERM@3' is not understood"),
+    (["--signal", "USR1@99999", "train"], "--signal 'USR1@99999' comes earlier than a scheduler takes it\n  try: at most 65535 seconds"),
     (["--nnodes", "2", "train"], "that is --nodes here"),
     (["--requeue=0", "train"], "--requeue '0' is not understood"),
     (["--job-name", "a\n#SBATCH --b", "train"], "--job-name 'a\\x0a#SBATCH --b' cannot stand in a directive"),
