@@ -45,6 +45,13 @@ bool ends_with(const std::string& text, std::string_view end) {
   return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
+// As the kernel cuts the line: a carriage return is no blank to it.
+std::string without_blanks(std::string_view line) {
+  const std::size_t begin = line.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return std::string(line.substr(begin, line.find_last_not_of(" \t") - begin + 1));
+}
+
 // How a file that lies there is started; it is not, as it was named.
 std::string advice_on_file(const std::string& name, bool is_executable) {
   const std::string shown = printable(name, 1000);
@@ -127,10 +134,7 @@ std::optional<wire::Problem> find_program_there(const wire::Program& program,
   std::string reason;
   *found = find_program(program.argv[0], path, program.directory, &reason);
   if (found->empty()) return missing_program(program.argv[0], path, program.directory, reason);
-  const std::string trouble = interpreter_problem(*found, program.directory);
-  if (trouble.empty()) return std::nullopt;
-  return wire::Problem{"execute " + printable(*found, 1000) + ": " + trouble,
-                       "install that interpreter on that host, or correct the line"};
+  return interpreter_problem(*found, program.directory);
 }
 
 }  // namespace
@@ -190,16 +194,26 @@ Command rank_command(const wire::Launch& launch, const wire::LaunchRank& rank,
   return command;
 }
 
-std::string interpreter_problem(const std::string& program, const std::string& directory) {
+std::optional<wire::Problem> interpreter_problem(const std::string& program,
+                                                 const std::string& directory) {
   const std::string start = read_file(program, kFirstLine).value_or("");
-  if (start.compare(0, 2, "#!") != 0) return {};
-  const std::string line(trim(std::string_view(start).substr(2, start.find('\n') - 2)));
+  if (start.compare(0, 2, "#!") != 0) return std::nullopt;
+  const std::string line = without_blanks(std::string_view(start).substr(2, start.find('\n') - 2));
   const std::string interpreter = line.substr(0, line.find_first_of(" \t"));
   const bool is_relative = !interpreter.empty() && interpreter[0] != '/' && !directory.empty();
   const std::string file = is_relative ? directory + "/" + interpreter : interpreter;
-  if (file.empty() || ::access(file.c_str(), X_OK) == 0) return {};
-  return "its first line names the interpreter " + printable(interpreter) + ": " +
-         errno_text(errno);
+  const bool is_there = file.empty() || ::access(file.c_str(), X_OK) == 0;
+  const int error = errno;
+  const std::string doing = "execute " + printable(program, 1000) + ": its first line ";
+  if (!line.empty() && line.back() == '\r' && (!is_there || ends_with(interpreter, "/env")))
+    return wire::Problem{
+        doing + "has a Windows line end, which the kernel takes for a part of " +
+            (is_there ? "what env is to run" : "the interpreter's name"),
+        "dos2unix " + shell_quote(program) + ", or sed -i 's/\\r$//' " + shell_quote(program)};
+  if (is_there) return std::nullopt;
+  return wire::Problem{
+      doing + "names the interpreter " + printable(interpreter) + ": " + errno_text(error),
+      "install that interpreter on that host, or correct the line"};
 }
 
 }  // namespace hv::launcher

@@ -94,9 +94,9 @@ SpawnResult spawn(const Command& command, const Streams& streams, const StartOpt
 }
 
 Status failure(const SpawnResult& result, const Command& command) {
-  const std::string more =
-      result.error == ENOENT ? interpreter_problem(command.program, command.directory) : "";
-  if (!more.empty()) return {StatusCode::kSystem, result.doing + ": " + more};
+  if (result.error == ENOENT)
+    if (const auto problem = interpreter_problem(command.program, command.directory))
+      return {StatusCode::kSystem, problem->what};
   return system_status(result.doing, result.error);
 }
 

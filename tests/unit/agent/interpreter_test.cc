@@ -43,3 +43,21 @@ TEST_CASE("a relative interpreter is looked for in the working directory, as the
     CHECK(problem->what.find("interpreter bin/other: No such file") != std::string::npos);
   }
 }
+
+TEST_CASE("a script with Windows line ends is told as that, and not as a missing interpreter") {
+  const TemporaryFolder folder;
+  const auto problem_of = [&folder](const std::string& text) {
+    write_program(folder / "program", text);
+    return launcher::interpreter_problem(folder / "program", folder.path());
+  };
+  for (const char* text : {"#!/bin/sh\r\necho\r\n", "#! /usr/bin/env sh\r\n", "#!\r\n"}) {
+    CAPTURE(text);
+    const auto problem = problem_of(text);
+    REQUIRE(problem);
+    CHECK(problem->what.find("its first line has a Windows line end") != std::string::npos);
+    CHECK(problem->hint.find("dos2unix " + (folder / "program")) == 0);
+  }
+  // What the interpreter makes of an argument with one is its own affair.
+  CHECK_FALSE(problem_of("#!/bin/sh -e\r\n"));
+  CHECK_FALSE(problem_of("#!/bin/sh\necho\r\n"));
+}
