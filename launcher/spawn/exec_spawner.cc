@@ -21,8 +21,6 @@ void add_login(std::vector<std::string>* words, const HostTarget& host) {
   if (!host.address.empty()) words->insert(words->end(), {"-o", host_name_option(host.address)});
 }
 
-bool is_ssh(const std::string& program) { return program.substr(program.rfind('/') + 1) == "ssh"; }
-
 [[noreturn]] void refuse_accept_new(const std::string& program) {
   throw Error(ErrorKind::kUsage,
               "--ssh-accept-new cannot be passed on: hosts are reached by '" + printable(program) +
@@ -31,6 +29,8 @@ bool is_ssh(const std::string& program) { return program.substr(program.rfind('/
 }
 
 }  // namespace
+
+bool is_ssh(const std::string& program) { return program.substr(program.rfind('/') + 1) == "ssh"; }
 
 void check_name(const HostTarget& host) {
   if (!host.name.empty() && host.name[0] != '-' && (host.user.empty() || host.user[0] != '-'))
@@ -97,7 +97,7 @@ boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start(HostTar
   check_name(host);
   std::vector<std::string> words = split_command(options_.remote_shell);
   const bool by_ssh = is_ssh(words[0]);
-  if (by_ssh) check_identity_file(host);
+  if (by_ssh) check_identity_file(host.identity_file);
   if (options_.accept_new_host_keys) {
     if (!by_ssh) refuse_accept_new(words[0]);
     // Before the command's own options: ssh takes the first value that it is given.
@@ -110,6 +110,11 @@ boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start(HostTar
   words.push_back(name);
   StartDeadline deadline(co_await boost::asio::this_coro::executor, options_.start_timeout);
   HostAdvice advice = ssh_host_advice({host.name, host.port, by_ssh});
+  if (!by_ssh)
+    advice.if_it_ends =
+        "see whether --rsh runs the command on that host and hands on what goes in "
+        "and out: echo there | " +
+        printable(options_.remote_shell) + " " + name + " cat";
   co_return co_await start_by(std::move(words), std::move(advice), deadline);
 }
 

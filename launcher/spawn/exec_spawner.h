@@ -18,6 +18,9 @@ namespace hv::launcher {
 // Error(kUsage).
 std::vector<std::string> split_command(const std::string& text);
 
+// Whether a command's program takes ssh's options.
+bool is_ssh(const std::string& program);
+
 // Error(kUsage) for a host whose name or user a command would take for an option.
 void check_name(const HostTarget& host);
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <set>
 
+#include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 
@@ -51,8 +52,7 @@ LoadedKey load_private_key(const std::string& file) {
   return loaded;
 }
 
-void check_identity_file(const HostTarget& host) {
-  const std::string& file = host.identity_file;
+void check_identity_file(const std::string& file) {
   if (file.empty()) return;
   struct stat status {};
   std::string reason;
@@ -63,8 +63,8 @@ void check_identity_file(const HostTarget& host) {
   if (reason.empty()) return warn_of_no_key(file);
   // ssh itself would pass over it, and log in by another key than the user meant.
   throw Error(ErrorKind::kStart,
-              "log in to host " + host.name + ": read the key file " + file + ": " + reason,
-              "give the file of a private key with -i");
+              "log in to hosts: read the key file " + printable(file) + ": " + reason,
+              "give the file of a private key with -i, or as identity= in the host file");
 }
 
 }  // namespace hv::launcher

@@ -8,8 +8,6 @@
 #include <string>
 #include <type_traits>
 
-#include "launcher/spawn/spawner.h"
-
 namespace hv::launcher {
 
 struct FreeKey {
@@ -25,8 +23,8 @@ struct LoadedKey {
 // Nobody is asked for a passphrase.
 LoadedKey load_private_key(const std::string& file);
 
-// host.identity_file, which may be empty. Throws Error(kStart) unless it is a regular file that can
-// be read; warns, once in the process, of one that holds no key. io_context thread only.
-void check_identity_file(const HostTarget& host);
+// Nothing for an empty name. Throws Error(kStart) unless it is a regular file that can be read;
+// warns, once in the process, of one that holds no key. One thread at a time.
+void check_identity_file(const std::string& file);
 
 }  // namespace hv::launcher

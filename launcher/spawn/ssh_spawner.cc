@@ -34,7 +34,7 @@ std::string where(const HostKeyVerdict& verdict) {
 }  // namespace
 
 asio::awaitable<std::unique_ptr<AgentChannel>> SshSpawner::start(HostTarget host) {
-  check_identity_file(host);
+  check_identity_file(host.identity_file);
   StartDeadline deadline(co_await asio::this_coro::executor, options_.start_timeout);
   const SshChoice choice = co_await query_ssh_config(host, options_, deadline);
   const std::function<asio::awaitable<Channel>()> attempt = [this, &host, &choice, &deadline] {

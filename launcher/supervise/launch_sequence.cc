@@ -366,9 +366,9 @@ asio::awaitable<void> launch_job(LaunchContext& context) {
   Job& job = context.job;
   char own_hostname[256] = "";
   ::gethostname(own_hostname, sizeof own_hostname - 1);
-  for (HostTarget& target : targets_of(job.spec, context.list, own_hostname)) {
-    job.hosts.emplace_back().target = std::move(target);
-  }
+  std::vector<HostTarget> targets = targets_of(job.spec, context.list, own_hostname);
+  if (context.check_way) context.check_way(targets);
+  for (HostTarget& target : targets) job.hosts.emplace_back().target = std::move(target);
   job.id = random_hex(12);
   job.key = random_key();
   co_await connect_hosts(context);

@@ -13,6 +13,7 @@
 
 #include "launcher/allocation/host_list.h"
 #include "launcher/spawn/spawner.h"
+#include "launcher/spawn/way_check.h"
 #include "launcher/supervise/job.h"
 
 namespace hv::launcher {
@@ -33,6 +34,7 @@ struct LaunchContext {
   const Environment& environment;
   PhaseReport phase;
   Announce warn;
+  WayCheck check_way{};
 };
 
 // context must outlive the io_context's run: a host that is slow to connect may still use it after

@@ -119,7 +119,8 @@ class Supervisor {
                  router_,
                  environment_,
                  [this](const std::string& phase) { tell_phase(phase); },
-                 [this](const std::string& text) { say(text); }} {
+                 [this](const std::string& text) { say(text); },
+                 std::move(parts.check_way)} {
     take_knobs_of_ranks(job_.spec, environment, &job_);
   }
 
@@ -396,9 +397,12 @@ int Supervisor::run() {
 }  // namespace
 
 int supervise_job(const JobSpec& spec, const HostList& list, const Environment& environment) {
-  return supervise_job(
-      spec, list, environment,
-      {make_spawner(spawn_options(spec, list, environment)), output_options(spec, environment)});
+  const SpawnOptions options = spawn_options(spec, list, environment);
+  const WayCheck check = [options](const std::vector<HostTarget>& hosts) {
+    check_way(options, hosts);
+  };
+  return supervise_job(spec, list, environment,
+                       {make_spawner(options), output_options(spec, environment), check});
 }
 
 int supervise_job(const JobSpec& spec, const HostList& list, const Environment& environment,

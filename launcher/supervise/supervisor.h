@@ -8,6 +8,7 @@
 #include "launcher/output/output_room.h"
 #include "launcher/plan/job_spec.h"
 #include "launcher/spawn/spawner.h"
+#include "launcher/spawn/way_check.h"
 #include "src/base/environment.h"
 
 namespace hv::launcher {
@@ -20,6 +21,7 @@ int supervise_job(const JobSpec& spec, const HostList& list, const Environment& 
 struct SupervisedParts {
   std::unique_ptr<Spawner> spawner;
   OutputOptions output;
+  WayCheck check_way{};
 };
 int supervise_job(const JobSpec& spec, const HostList& list, const Environment& environment,
                   SupervisedParts parts);

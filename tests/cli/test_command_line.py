@@ -170,6 +170,23 @@ def test_a_pattern_of_variables_that_matches_none_is_told(hvrun):
     assert result.stderr.count(b"warning: ") == 1 and b"-x 'NOPE_*' adds nothing" in result.stderr
 
 
+@pytest.mark.parametrize("words,said", [
+    (("--rsh", "/no/such/rsh"), "reach hosts by '/no/such/rsh' (--rsh): find the program /no/such/rsh: No such file or directory"),
+    (("--rsh", "no-such-rsh -v"), "find the program no-such-rsh: not found in PATH"),
+    (("-i", "/no/such/key"), "read the key file /no/such/key: No such file or directory"),
+])
+def test_a_way_to_hosts_that_cannot_be_is_told_once_before_any_is_connected_to(hvrun, tmp_path, words, said):
+    result = run(hvrun, *words, "-H", "a,b,c", "--summary", str(tmp_path / "s"), "true", timeout=20)
+    assert result.returncode == 3
+    assert result.stderr.count(b"error: ") == 1 and said in result.stderr.decode() and b"\n  try: " in result.stderr
+    assert json.loads((tmp_path / "s").read_text())["state"] == "not_started"
+
+
+def test_a_remote_shell_is_not_looked_for_where_nothing_is_remote(hvrun):
+    result = run(hvrun, "-np", "1", "true", HVRUN_RSH="/no/such/rsh")
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
 def test_two_ranks_start_without_a_gpu(hvrun):
     result = run(hvrun, "-np", "2", "true")
     assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")

@@ -171,6 +171,15 @@ TEST_CASE("--rsh gets the words of a shell, and user, port and key only when the
         ErrorKind::kUsage);
 }
 
+TEST_CASE("--rsh with a program that runs nothing there is told with how to try it") {
+  const TemporaryFolder folder;
+  asio::io_context io;
+  const auto spawner = make_spawner(options_for(folder, "true"));
+  const Error error = start_error(io, *spawner, {"b", "", 0, "", false});
+  CHECK(contains(error.what(), "true ended with exit code 0"));
+  CHECK(contains(error.hint(), "echo there | true b cat"));
+}
+
 TEST_CASE("--rsh with a program named ssh is told to accept new keys, before its own options") {
   const TemporaryFolder folder;
   const std::string ssh = folder / "ssh";
