@@ -16,6 +16,7 @@
 #include "launcher/supervise/agent_file.h"
 #include "launcher/supervise/launch_message.h"
 #include "launcher/supervise/same_machines.h"
+#include "launcher/supervise/start_failures.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -30,14 +31,6 @@ constexpr std::size_t kSentAtOnce = 64;  // copies of hvrun-inventory on their w
 
 void throw_if_stopped(const Job& job) {
   if (job.stop) throw Interrupted{};
-}
-
-// "a, b and 3 more".
-std::string name_hosts(const std::vector<std::string>& names) {
-  constexpr std::size_t kNamed = 8;
-  if (names.size() <= kNamed) return join(names, ", ");
-  return join({names.begin(), names.begin() + kNamed}, ", ") + " and " +
-         std::to_string(names.size() - kNamed) + " more";
 }
 
 asio::awaitable<void> connect_host(LaunchContext& context, std::size_t index) {
@@ -60,43 +53,25 @@ bool has_failed(const HostState& host) { return host.error || host.lost || host.
 // All hosts that failed, each trouble once; throws. The first trouble is the Error, the rest are
 // announced.
 [[noreturn]] void throw_failures(LaunchContext& context, const std::string& doing) {
-  struct Trouble {
-    std::vector<std::string> hosts;
-    std::string hint;
-    ErrorKind kind;
-  };
-  std::vector<std::pair<std::string, Trouble>> troubles;
-  const auto add = [&](const std::string& what, const std::string& hint, ErrorKind kind,
-                       const std::string& host) {
-    for (auto& [known, trouble] : troubles) {
-      if (known == what) {
-        trouble.hosts.push_back(host);
-        return;
-      }
-    }
-    troubles.push_back({what, {{host}, hint, kind}});
-  };
+  std::vector<HostFailure> failures;
   for (const HostState& host : context.job.hosts) {
-    if (host.error) {
-      add(host.error->what(), host.error->hint(), host.error->kind(), host.target.name);
-    } else if (host.problem) {
-      add(host.problem->what, host.problem->hint, ErrorKind::kStart, host.target.name);
-    } else if (host.lost) {
-      add(doing + ": " + host.lost_reason, context.spawner.advice_if_lost(host.target),
-          ErrorKind::kHostLost, host.target.name);
-    }
+    const std::string& name = host.target.name;
+    if (host.error)
+      failures.push_back({name, *host.error});
+    else if (host.problem)
+      failures.push_back({name, {ErrorKind::kStart, host.problem->what, host.problem->hint}});
+    else if (host.lost)
+      failures.push_back({name,
+                          {ErrorKind::kHostLost, doing + ": " + host.lost_reason,
+                           context.spawner.advice_if_lost(host.target)}});
   }
-  const auto text = [](const auto& trouble) {
-    const bool names_itself = trouble.second.hosts.size() == 1 &&
-                              trouble.first.find(trouble.second.hosts[0]) != std::string::npos;
-    return names_itself ? trouble.first
-                        : "on " + name_hosts(trouble.second.hosts) + ": " + trouble.first;
-  };
-  for (std::size_t i = 1; i < troubles.size(); ++i) {
-    context.warn("error: " + text(troubles[i]) +
-                 (troubles[i].second.hint.empty() ? "" : "\n  try: " + troubles[i].second.hint));
+  const std::vector<Error> errors = fold_failures(failures);
+  for (std::size_t i = 1; i < errors.size(); ++i) {
+    const std::string& hint = errors[i].hint();
+    context.warn(std::string("error: ") + errors[i].what() +
+                 (hint.empty() ? "" : "\n  try: " + hint));
   }
-  throw Error(troubles.at(0).second.kind, text(troubles[0]), troubles[0].second.hint);
+  throw Error(errors.at(0));
 }
 
 // Waits until every host has done its part; a host that fails ends the launch, once the others had
@@ -123,7 +98,7 @@ asio::awaitable<void> await_hosts(LaunchContext& context, const std::string& doi
     if (!done(host)) silent.push_back(host.target.name);
   }
   throw Error(ErrorKind::kTimeout,
-              doing + ": no answer from " + name_hosts(silent) + " within --start-timeout",
+              doing + ": no answer from " + join_some(silent) + " within --start-timeout",
               "raise --start-timeout, or look what keeps those hosts busy");
 }
 

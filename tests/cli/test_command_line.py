@@ -187,6 +187,13 @@ def test_a_remote_shell_is_not_looked_for_where_nothing_is_remote(hvrun):
     assert (result.returncode, result.stderr) == (0, b"")
 
 
+def test_an_error_of_many_hosts_is_told_once(hvrun):
+    names = [f"node{number}.invalid" for number in range(1, 11)]
+    result = run(hvrun, "--rsh", "sh -c 'exit 4' sh", "-H", ",".join(names), "true")
+    assert result.returncode == 3 and result.stderr.count(b"error: ") == 1, result
+    assert f"{', '.join(names[:8])} and 2 more".encode() in result.stderr, result
+
+
 def test_two_ranks_start_without_a_gpu(hvrun):
     result = run(hvrun, "-np", "2", "true")
     assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
