@@ -124,7 +124,8 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
       return with<wire::RankLost>(frame, [&](const wire::RankLost& lost) {
         if (lost.rank >= job_.ranks.size() || !runs_on(lost.by, host)) return;
         if (told_losses_.emplace(lost.by, lost.rank).second)  // each has one voice
-          job_.policy->named_lost(static_cast<int>(lost.rank), printable(lost.reason, 1000));
+          job_.policy->named_lost(static_cast<int>(lost.rank), printable(lost.reason, 1000),
+                                  static_cast<int>(lost.by));
       });
     case Type::kFenceStalled:
       return with<wire::FenceStalled>(

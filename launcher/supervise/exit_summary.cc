@@ -129,8 +129,9 @@ std::string host_failure(const Job& job, int host, const std::string& reason) {
          (state.gave_up ? "" : "; look at that host and its network") + "\n";
 }
 
-// "ranks 0-2 (SIGTERM (Terminated) by hvrun)": victims grouped by how they ended.
-std::string consequences(const Job& job, const std::vector<int>& ranks) {
+// "ranks 0-2 with exit code 1; rank 5 with ...": grouped by how they ended. Those that hvrun ended
+// are left out.
+std::string ends_of(const Job& job, const std::vector<int>& ranks) {
   std::map<std::string, std::vector<int>> groups;
   for (const int rank : ranks) {
     const RankEnd* how = end_of(job, rank);
@@ -141,7 +142,24 @@ std::string consequences(const Job& job, const std::vector<int>& ranks) {
   for (const auto& [how, members] : groups) {
     text += (text.empty() ? "" : "; ") + rank_words(members) + " with " + how;
   }
-  return text.empty() ? "" : "hvrun: as a consequence also ended: " + text + "\n";
+  return text;
+}
+
+// Nothing says that a rank which ended like the cause, and has lost nobody, did so because of it.
+bool ended_alike(const Job& job, const Verdict& verdict, int rank) {
+  const RankEnd* cause = verdict.rank ? end_of(job, *verdict.rank) : nullptr;
+  const RankEnd* how = end_of(job, rank);
+  return cause && how && how->status.text() == cause->status.text() &&
+         !job.policy->has_lost_a_peer(rank);
+}
+
+std::string other_ends(const Job& job, const Verdict& verdict) {
+  std::vector<int> alike, because;
+  for (const int rank : verdict.consequences)
+    (ended_alike(job, verdict, rank) ? alike : because).push_back(rank);
+  const std::string first = ends_of(job, alike), second = ends_of(job, because);
+  return (first.empty() ? "" : "hvrun: also ended: " + first + "\n") +
+         (second.empty() ? "" : "hvrun: as a consequence also ended: " + second + "\n");
 }
 
 }  // namespace
@@ -154,7 +172,7 @@ std::string summary_text(const Job& job, const JobEnd& end, const LastLines& las
     text += rank_failure(job, *end.verdict, end, last_lines);
     text += equals_of_cause(*end.verdict->rank, end.verdict->consequences, last_lines);
   }
-  return text + consequences(job, end.verdict->consequences);
+  return text + other_ends(job, *end.verdict);
 }
 
 std::string summary_json(const Job& job, const JobEnd& end, const LastLines& last_lines) {

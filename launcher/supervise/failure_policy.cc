@@ -62,7 +62,8 @@ void FailurePolicy::exiting_ranks(const std::set<int>& exiting, TimePoint sent) 
   last_query_ = sent;
 }
 
-void FailurePolicy::named_lost(int rank, const std::string& reason) {
+void FailurePolicy::named_lost(int rank, const std::string& reason, int by) {
+  losers_.insert(by);
   NamedLost& named = named_lost_[rank];
   if (named.times++ == 0) named.reason = reason;
 }

@@ -51,8 +51,9 @@ class FailurePolicy {
   explicit FailurePolicy(int ranks) : ranks_(ranks) {}
 
   void rank_ended(const RankEnd& end, TimePoint now);
-  // reason: what follows the rank's name, such as "gave no sign of life for 3 s".
-  void named_lost(int rank, const std::string& reason);
+  // reason: what follows the rank's name, such as "gave no sign of life for 3 s". by: who lost it.
+  void named_lost(int rank, const std::string& reason, int by);
+  bool has_lost_a_peer(int rank) const { return losers_.count(rank) > 0; }
   // ranks: those on that host, which hvrun will hear nothing of any more.
   void host_lost(int host, const std::string& reason, const std::vector<int>& ranks, TimePoint now);
   // Every agent that is there has answered a query sent at `sent`; exiting: ranks on their way out
@@ -86,6 +87,7 @@ class FailurePolicy {
     std::string reason;  // of the first that told
   };
   std::map<int, NamedLost> named_lost_;
+  std::set<int> losers_;  // ranks that have named one
   std::optional<TimePoint> first_failure_;
   std::optional<TimePoint> last_query_;
   std::set<int> exiting_;

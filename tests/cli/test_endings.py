@@ -109,6 +109,13 @@ def test_a_rank_that_left_is_not_blamed_for_what_another_does_alone(hvrun):
     assert b"rank 1" not in result.stderr
 
 
+def test_ranks_that_fail_alike_on_their_own_are_no_consequence_of_the_first(hvrun):
+    result = run(hvrun, "-np", "3", "false")
+    words = result.stderr.decode()
+    assert result.returncode == 1 and "consequence" not in words, words
+    assert words.count("ended with exit code 1") == 1, words
+
+
 def test_a_rank_that_stands_still_is_the_cause(hvrun, tmp_path):
     process = start(hvrun, "--summary", str(tmp_path / "s"), "--grace", "0.1", "-np", "3", LOST_PEER, "fail", HVRUN_PEER_TIMEOUT="1")
     ready = set()

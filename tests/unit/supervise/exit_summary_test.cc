@@ -96,7 +96,7 @@ TEST_CASE("a rank that left the others before is told below the cause, with what
 
 TEST_CASE("a rank that peers lost and that then ended with 0 is told as that") {
   EndedJob job;
-  job.job.policy->named_lost(1, "was silent");
+  job.job.policy->named_lost(1, "was silent", 2);
   job.ended(2, exited(1));
   job.ended(1, exited(0));
   CHECK(
@@ -107,7 +107,7 @@ TEST_CASE("a rank that peers lost and that then ended with 0 is told as that") {
 TEST_CASE(
     "a rank that was lost while it stood still is told as that, however hvrun then ended it") {
   EndedJob job;
-  job.job.policy->named_lost(3, kSilent);
+  job.job.policy->named_lost(3, kSilent, 0);
   job.job.policy->stopped_ranks({3});
   job.ended(0, exited(1));
   job.end.verdict = job.job.policy->verdict();
@@ -127,7 +127,7 @@ TEST_CASE("the network is only thought of where a rank was lost among several ho
     EndedJob job;
     for (PlannedRank& rank : job.job.plan.ranks) rank.host = 0;
     job.job.hosts.resize(hosts);
-    job.job.policy->named_lost(3, kSilent);
+    job.job.policy->named_lost(3, kSilent, 0);
     job.ended(0, exited(1));
     const std::string text = job.text();
     CHECK(text.find("rank 3 on host a was lost to the others after 2.2 s: it " + kSilent +
@@ -166,8 +166,7 @@ TEST_CASE("ranks that ended with the same last lines are told in one line, not r
   for (int rank = 0; rank < 4; ++rank) job.ended(rank, exited(1));
   const std::string text = job.text();
   CHECK(text.find("hvrun: ranks 2-3 said the same\n") != std::string::npos);
-  CHECK(text.find("hvrun: as a consequence also ended: ranks 1-3 with exit code 1\n") !=
-        std::string::npos);
+  CHECK(text.find("hvrun: also ended: ranks 1-3 with exit code 1\n") != std::string::npos);
   CHECK(text.find("ImportError") == text.rfind("ImportError"));
 }
 
@@ -175,6 +174,18 @@ TEST_CASE("silent ranks are not said to have said the same") {
   EndedJob job;
   for (int rank = 0; rank < 4; ++rank) job.ended(rank, exited(1));
   CHECK(job.text().find("said the same") == std::string::npos);
+}
+
+TEST_CASE("a rank that ended as the cause did is its consequence only where it had lost a peer") {
+  EndedJob job;
+  for (const int rank : {0, 1}) job.ended(rank, exited(1));
+  job.ended(2, exited(3));
+  job.job.policy->named_lost(0, "closed its connection", 3);
+  job.ended(3, exited(1));
+  const std::string text = job.text();
+  CHECK(text.find("hvrun: also ended: rank 1 with exit code 1\n"
+                  "hvrun: as a consequence also ended: rank 3 with exit code 1; rank 2 with exit "
+                  "code 3\n") != std::string::npos);
 }
 
 TEST_CASE("what hvrun itself ended is no consequence worth a line") {

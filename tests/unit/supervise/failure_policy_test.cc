@@ -79,7 +79,7 @@ TEST_CASE("when every rank has ended there is nothing to wait for") {
 TEST_CASE("a rank that peers name as lost is waited for and named, even when it exited with 0") {
   FailurePolicy policy(3);
   policy.rank_ended(exited(1, 1, 10), kStart);
-  policy.named_lost(2, "is gone");
+  policy.named_lost(2, "is gone", 0);
   policy.exiting_ranks({}, kStart + 300ms);
   CHECK_FALSE(policy.decided(kStart + 1s));
   policy.rank_ended(exited(2, 0, 5), kStart + 1s);
@@ -161,7 +161,7 @@ TEST_CASE("a rank that ended without joining may have let those down that joined
 TEST_CASE("a rank that left is no cause because somebody saw its connection end first") {
   FailurePolicy policy(2);
   policy.rank_ended(left(1, 4), kStart);
-  policy.named_lost(1, "closed the connection");
+  policy.named_lost(1, "closed the connection", 0);
   policy.rank_ended(unannounced(exited(0, 3, 10)), kStart);
   CHECK(policy.verdict().rank == 0);
   CHECK(policy.verdict().left_before == 1);
@@ -179,7 +179,7 @@ TEST_CASE("a rank that ends with 0 over another's failure is not its reason, nor
 TEST_CASE("a rank that peers name and that stands still is the cause, whoever left meanwhile") {
   FailurePolicy policy(3);
   policy.rank_ended(left(0, 4), kStart);
-  policy.named_lost(1, "gave no sign of life for 3 s");
+  policy.named_lost(1, "gave no sign of life for 3 s", 0);
   policy.stopped_ranks({1});
   policy.rank_ended(unannounced(exited(2, 1, 10)), kStart);
   CHECK(policy.verdict().rank == 1);
@@ -190,7 +190,7 @@ TEST_CASE("a rank that peers name and that stands still is the cause, whoever le
 
 TEST_CASE("a rank that peers name and that stands still is the cause, and not waited for") {
   FailurePolicy policy(3);
-  policy.named_lost(1, "gave no sign of life for 3 s");
+  policy.named_lost(1, "gave no sign of life for 3 s", 0);
   policy.rank_ended(exited(2, 1, 10), kStart);
   policy.exiting_ranks({}, kStart + 200ms);
   CHECK_FALSE(policy.decided(kStart + 300ms));
@@ -205,7 +205,7 @@ TEST_CASE("a rank that peers name and that stands still is the cause, and not wa
 
 TEST_CASE("a rank that peers name and that never ends is the cause after 5 s") {
   FailurePolicy policy(2);
-  policy.named_lost(1, "was silent");
+  policy.named_lost(1, "was silent", 0);
   policy.rank_ended(exited(0, 4, 10), kStart);
   policy.exiting_ranks({}, kStart + 300ms);
   CHECK_FALSE(policy.decided(kStart + 4900ms));
@@ -218,7 +218,7 @@ TEST_CASE("a rank that peers name and that never ends is the cause after 5 s") {
 TEST_CASE("a rank that aborted over a lost peer yields to that peer") {
   FailurePolicy policy(2);
   policy.rank_ended(killed(0, SIGABRT, 20), kStart);
-  policy.named_lost(1, "is gone");
+  policy.named_lost(1, "is gone", 0);
   policy.rank_ended(exited(1, 9, 10), kStart);
   CHECK(policy.verdict().rank == 1);
 }
