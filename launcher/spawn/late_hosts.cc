@@ -34,30 +34,36 @@ asio::awaitable<void> pause(Duration duration, const Error& reason, StartDeadlin
 
 }  // namespace
 
-struct LateHosts::Awaited {
-  explicit Awaited(const asio::any_io_executor& executor)
-      : teller(executor, log_enabled(LogLevel::kInfo) ? kTellVerbose : kTellAfter) {}
+struct LateHosts::Awaited : std::enable_shared_from_this<LateHosts::Awaited> {
+  explicit Awaited(const asio::any_io_executor& executor) : teller(executor) {}
   asio::steady_timer teller;
+  bool is_armed = false;
   std::map<std::string, std::string> reasons;  // by host
+  std::set<std::string> told;
 
-  void tell() const {
-    if (reasons.empty()) return;
+  void arm() {
+    if (std::exchange(is_armed, true)) return;
+    teller.expires_after(log_enabled(LogLevel::kInfo) ? kTellVerbose : kTellAfter);
+    teller.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      self->is_armed = false;
+      if (!error) self->tell();
+    });
+  }
+
+  void tell() {
     std::vector<std::string> names;
-    for (const auto& [host, reason] : reasons) names.push_back(host);
-    HV_LOG(kWarn, "start") << "waiting for " << join(names, ", ") << ": "
-                           << reasons.begin()->second;
+    for (const auto& [host, reason] : reasons)
+      if (told.insert(host).second) names.push_back(host);
+    if (names.empty()) return;
+    HV_LOG(kWarn, "start") << "waiting for " << join_some(names) << ": " << reasons.at(names[0]);
   }
 };
 
 void LateHosts::await_host(const asio::any_io_executor& executor, const std::string& host,
                            const Error& reason) {
-  if (!awaited_) {
-    awaited_ = std::make_shared<Awaited>(executor);
-    awaited_->teller.async_wait([awaited = awaited_](const boost::system::error_code& error) {
-      if (!error) awaited->tell();
-    });
-  }
+  if (!awaited_) awaited_ = std::make_shared<Awaited>(executor);
   awaited_->reasons[host] = reason.what();
+  if (awaited_->told.count(host) == 0) awaited_->arm();
 }
 
 asio::awaitable<std::unique_ptr<AgentChannel>> LateHosts::start_when_there(const std::string& host,

@@ -8,8 +8,8 @@
 //
 // Whoever names hosts says whether they may be coming up (HostReach); a pod that kubectl reaches
 // always may. One LateHosts serves all hosts of a job, so that those that are awaited are named
-// together, once. A host that was there once is not awaited again: it has gone. io_context thread
-// only.
+// together, each once: one that is found missing later is told later. A host that was there once is
+// not awaited again: it has gone. io_context thread only.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
