@@ -29,6 +29,7 @@ class SpawnerByHost : public Spawner {
   std::string advice_if_lost(const HostTarget& host) override {
     return of(host).advice_if_lost(host);
   }
+  boost::asio::awaitable<void> tidy_up() override { return srun_.tidy_up(); }
 
  private:
   Spawner& of(const HostTarget& host) {

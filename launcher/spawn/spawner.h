@@ -73,6 +73,9 @@ class Spawner {
   virtual boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) = 0;
   // What to try where the agent that it had started was lost.
   virtual std::string advice_if_lost(const HostTarget& host) = 0;
+  // Removes what starts that did not come to their end may have left on hosts, within seconds: once
+  // no more is to be started, and the user has been told why. Most leave nothing.
+  virtual boost::asio::awaitable<void> tidy_up() { co_return; }
 };
 
 // by_srun: one for all. Else picks per host: local hosts get the local spawner, others ssh, or exec

@@ -26,6 +26,7 @@ namespace asio = boost::asio;
 constexpr std::size_t kWordsShown = 600;
 // One may take no programs (noexec).
 constexpr std::array kFoldersForCopies{"/tmp", "/dev/shm", "/var/tmp"};
+constexpr auto kTimeToRemove = std::chrono::seconds(10);
 // After an agent's stream has ended srun may still tell why.
 constexpr auto kTimeForWords = std::chrono::milliseconds(300);
 
@@ -171,15 +172,18 @@ asio::awaitable<void> SrunSpawner::run(std::shared_ptr<Step> step) {
     std::string words = co_await run_srun(step, "");
     const bool is_elsewhere = !step->is_complete() && is_agent_missing(words);
     for (const char* folder : kFoldersForCopies) {
-      if (!is_elsewhere || step->is_complete()) break;
+      if (!is_elsewhere || is_over_) break;
       step->arrived = 0;
       for (Arrival* arrival : arrivals_)
         if (arrival->step == step) arrival->channel = nullptr;
       const std::string copy = std::string(folder) + "/hvrun-agent-" + random_hex(8);
+      copies_.push_back({step, copy});
       words = co_await run_srun(step, copy);
-      if (step->is_complete()) break;
-      co_await remove_copies(step, copy);
-      if (!is_agent_forbidden(words)) break;
+      // Of the last try tidy_up() removes them, once the reason has been told.
+      if (step->is_complete() || is_over_ || !is_agent_forbidden(words)) break;
+      Copies refused{step, copy};
+      copies_.pop_back();
+      co_await remove_copies(std::move(refused));
     }
     step->error = failure(words);
   } catch (const Error& error) {
@@ -214,14 +218,32 @@ asio::awaitable<std::string> SrunSpawner::run_srun(std::shared_ptr<Step> step,
   co_return step->srun->last_words();
 }
 
-// Those that were never run; what fails here has nothing to add to why.
-asio::awaitable<void> SrunSpawner::remove_copies(std::shared_ptr<Step> step, std::string copy) {
+// Those that were never run. What fails here has nothing to add to why, nor may it take long.
+asio::awaitable<void> SrunSpawner::remove_copies(Copies copies) {
   Command command;
-  command.argv = remove_words({step->nodes, "", {}, "", copy});
+  command.argv = remove_words({copies.step->nodes, "", {}, "", copies.file});
   command.environment = srun_environment(options_.environment).entries();
-  ProcessChannel srun(co_await asio::this_coro::executor, command, AtClose::kTerminate,
-                      "start srun");
-  co_await srun.wait_for_end();
+  try {
+    const auto executor = co_await asio::this_coro::executor;
+    const auto srun =
+        std::make_shared<ProcessChannel>(executor, command, AtClose::kTerminate, "start srun");
+    asio::steady_timer limit(executor, std::min<Duration>(kTimeToRemove, options_.start_timeout));
+    limit.async_wait([srun](const boost::system::error_code& error) {
+      if (!error) srun->close();
+    });
+    co_await srun->wait_for_end();
+  } catch (const Error&) {
+  }
+}
+
+// A step that still copies, or waits, is broken off before.
+asio::awaitable<void> SrunSpawner::tidy_up() {
+  is_over_ = true;
+  for (Copies& copies : std::exchange(copies_, {})) {
+    if (copies.step->is_complete()) continue;  // and its agents have removed their files
+    if (copies.step->srun) copies.step->srun->close();
+    co_await remove_copies(std::move(copies));
+  }
 }
 
 std::string SrunSpawner::advice_if_lost(const HostTarget& host) {

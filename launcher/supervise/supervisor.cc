@@ -373,6 +373,7 @@ asio::awaitable<void> Supervisor::finish(JobEnd end) {
 
 asio::awaitable<void> Supervisor::conduct() {
   JobEnd end = co_await launch_and_watch();
+  co_await spawner_->tidy_up();
   co_await finish(std::move(end));
   io_.stop();
 }
