@@ -29,14 +29,19 @@ std::optional<SocketAddress> parse_one(std::string_view text) {
   return SocketAddress::parse(ip, static_cast<std::uint16_t>(*port));
 }
 
+// Where the gate has closed the connection: 0.5 to 8 s, by half of that at random.
+constexpr auto kFirstPause = std::chrono::milliseconds(500);
+constexpr int kMostAttempts = 6;
+
 struct Attempt {
   SocketAddress address;
   UniqueFd socket;
 };
 
-// The conversation of agent_greeting.h over a fresh connection.
+// The conversation of agent_greeting.h over a fresh connection. was_closed: by the other end,
+// before it had proven anything.
 Status prove(int socket, const std::string& agent, const JobKey& key, TimePoint deadline,
-             ControlKeys* keys) {
+             ControlKeys* keys, bool* was_closed) {
   const AgentGreeting greeting{agent, random_nonce()};
   const std::string words = encode_greeting(greeting);
   if (Status status = write_all(socket, words.data(), words.size(), time_until(deadline));
@@ -44,8 +49,10 @@ Status prove(int socket, const std::string& agent, const JobKey& key, TimePoint 
     return status;
   std::string answer(kAnswerBytes, '\0');
   if (Status status = read_exactly(socket, answer.data(), answer.size(), time_until(deadline));
-      !status.ok())
+      !status.ok()) {
+    *was_closed = now() < deadline;
     return status;
+  }
   const auto hvrun = check_answer(key, greeting, answer);
   if (!hvrun) return {StatusCode::kSystem, "who answers there is not the hvrun of this job"};
   *keys = control_keys(key, greeting.nonce, hvrun->nonce);
@@ -91,8 +98,13 @@ Status read_key(int fd, TimePoint deadline, JobKey* key) {
   return status;
 }
 
-Status connect_to_hvrun(const std::vector<SocketAddress>& addresses, const std::string& agent,
-                        const JobKey& key, TimePoint deadline, ControlConnection* connection) {
+namespace {
+
+// is_full: somebody took the connection and closed it before the proof, as a gate does that has too
+// many guests at once.
+Status connect_once(const std::vector<SocketAddress>& addresses, const std::string& agent,
+                    const JobKey& key, TimePoint deadline, ControlConnection* connection,
+                    bool* is_full) {
   std::vector<Attempt> attempts;
   std::vector<std::string> reasons;
   for (const SocketAddress& address : addresses) {
@@ -113,9 +125,12 @@ Status connect_to_hvrun(const std::vector<SocketAddress>& addresses, const std::
     for (std::size_t i = waits.size(); ready > 0 && i-- > 0;) {
       if (waits[i].revents == 0) continue;
       Status status = finish_connect(attempts[i].socket.get(), attempts[i].address);
-      if (status.ok())
+      if (status.ok()) {
+        bool was_closed = false;
         status = prove(attempts[i].socket.get(), agent, key,
-                       std::min(deadline, now() + kTimeForProof), &connection->keys);
+                       std::min(deadline, now() + kTimeForProof), &connection->keys, &was_closed);
+        *is_full = *is_full || was_closed;
+      }
       if (status.ok()) {
         connection->socket = std::move(attempts[i].socket);
         return status;
@@ -127,6 +142,27 @@ Status connect_to_hvrun(const std::vector<SocketAddress>& addresses, const std::
   for (const Attempt& attempt : attempts)
     reasons.push_back(attempt.address.text() + ": no answer in time");
   return {StatusCode::kSystem, "connect to hvrun: " + join(reasons, "; ")};
+}
+
+// Agents that were turned away together do not come back together.
+Duration pause_before(int attempt) {
+  const Nonce dice = random_nonce();
+  const int share = static_cast<unsigned char>(dice[0]);
+  return kFirstPause * (1 << attempt) * (256 + share) / 512;
+}
+
+}  // namespace
+
+Status connect_to_hvrun(const std::vector<SocketAddress>& addresses, const std::string& agent,
+                        const JobKey& key, TimePoint deadline, ControlConnection* connection) {
+  for (int attempt = 0;; ++attempt) {
+    bool is_full = false;
+    const Status status = connect_once(addresses, agent, key, deadline, connection, &is_full);
+    const Duration pause = pause_before(attempt);
+    if (status.ok() || !is_full || attempt == kMostAttempts - 1 || now() + pause >= deadline)
+      return status;
+    (void)::poll(nullptr, 0, static_cast<int>(time_until(now() + pause).count()));
+  }
 }
 
 }  // namespace hv::launcher

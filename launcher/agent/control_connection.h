@@ -26,7 +26,8 @@ struct ControlConnection {
   ControlKeys keys;
 };
 // The first of these addresses at which somebody proves that he has the key; all are tried at
-// once. agent: its name at hvrun's gate.
+// once, and a few times where hvrun's gate, which may be full, has closed the connection. agent:
+// its name at that gate.
 Status connect_to_hvrun(const std::vector<SocketAddress>& addresses, const std::string& agent,
                         const JobKey& key, TimePoint deadline, ControlConnection* connection);
 

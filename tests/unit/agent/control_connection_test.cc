@@ -135,6 +135,34 @@ TEST_CASE("the agent connects where somebody has the key, and says where nobody 
   CHECK(status.message.find("Connection refused") != std::string::npos);
 }
 
+TEST_CASE("an agent whose connection is closed before the proof tries again") {
+  const JobKey key = random_key();
+  UniqueFd listener;
+  std::uint16_t port = 0;
+  REQUIRE(listen_tcp(0, &listener, &port).ok());
+  const std::vector<SocketAddress> here{*SocketAddress::parse("127.0.0.1", port)};
+  const auto turn_away = [&listener] {
+    pollfd wait{listener.get(), POLLIN, 0};
+    if (::poll(&wait, 1, 10000) == 1) UniqueFd(::accept(listener.get(), nullptr, nullptr));
+  };
+  ControlConnection connection;
+  SUBCASE("and comes in once there is room") {
+    std::thread hvrun([&] {
+      turn_away();
+      answer_one(listener.get(), key);
+    });
+    CHECK(connect_to_hvrun(here, "node1", key, now() + kLong, &connection).ok());
+    hvrun.join();
+  }
+  SUBCASE("but not beyond its time") {
+    std::thread hvrun(turn_away);
+    const auto deadline = now() + std::chrono::milliseconds(100);
+    CHECK_FALSE(connect_to_hvrun(here, "node1", key, deadline, &connection).ok());
+    CHECK(now() < deadline + kLong);
+    hvrun.join();
+  }
+}
+
 TEST_CASE("a sealed stream carries all bytes both ways, however slowly the other end takes them") {
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
