@@ -26,7 +26,10 @@ wire::Facts gather_facts(const Environment& own, const std::string& root) {
   }
   facts.usable_cores = usable_cores(root);
   facts.gpus = read_gpus(root);
-  facts.addresses = interface_addresses();
+  for (const InterfaceAddress& address : useful_addresses()) {
+    facts.addresses.push_back(address.ip);
+    facts.interfaces.push_back(address.interface);
+  }
   facts.memory_bytes = memory_bytes(root);
   facts.cores = read_cores(own_cores(), root);
   facts.rdma = read_rdma(root);

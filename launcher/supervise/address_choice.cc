@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "src/net/interfaces.h"
+
 namespace hv::launcher {
 namespace {
 
@@ -19,6 +21,21 @@ std::string cannot_reach(const std::string& from, const std::string& to,
 }
 
 }  // namespace
+
+std::vector<std::string> allowed_addresses(const wire::Facts& facts,
+                                           const std::string& interfaces) {
+  const auto filter = InterfaceFilter::parse(interfaces);
+  if (!filter || filter->is_empty()) return facts.addresses;
+  std::vector<InterfaceAddress> all;
+  for (std::size_t i = 0; i < std::min(facts.addresses.size(), facts.interfaces.size()); ++i) {
+    const std::string &interface = facts.interfaces[i], &ip = facts.addresses[i];
+    all.push_back({interface, ip, kind_of_address(interface, ip)});
+  }
+  std::vector<std::string> allowed;
+  for (const InterfaceAddress& address : hv::choose_addresses(all, *filter))
+    allowed.push_back(address.ip);
+  return allowed.empty() ? facts.addresses : allowed;
+}
 
 std::vector<int> probe_partners(int host, int hosts) {
   std::vector<int> partners;

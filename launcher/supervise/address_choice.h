@@ -14,6 +14,11 @@ namespace hv::launcher {
 // circle.
 std::vector<int> probe_partners(int host, int hosts);
 
+// Those of a host's addresses that its ranks use, in the order in which they are best tried.
+// interfaces: as HVRUN_INTERFACES, which is well-formed. All, where it allows none: the ranks,
+// whose affair it is, will say so.
+std::vector<std::string> allowed_addresses(const wire::Facts& facts, const std::string& interfaces);
+
 struct ProbeOutcome {
   int from = 0;
   wire::ProbeResult result;

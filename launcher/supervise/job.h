@@ -100,6 +100,7 @@ struct Job {
   std::string id;
   JobKey key{};
   std::string port_range;  // the ranks' HVRUN_PORT_RANGE
+  std::string interfaces;  // the ranks' HVRUN_INTERFACES
   Duration stall_limit{};  // ranks that wait so long to meet the others are told of; 0: never
   Duration stall_end{};    // ranks that wait so long for that end the job; 0: never
   LaunchPlan plan;

@@ -250,17 +250,29 @@ void refuse_same_machines(const LaunchContext& context) {
   if (const auto error = same_machines(hosts)) throw Error(*error);
 }
 
+// By which its ranks talk, and so MASTER_ADDR: its line's ifname= beats HVRUN_INTERFACES, as it
+// does for the ranks.
+std::vector<std::string> addresses_of(const LaunchContext& context, std::size_t host) {
+  const Job& job = context.job;
+  const std::size_t entry = job.plan.hosts[host].entry;
+  const std::string own = context.list.this_machine ? "" : context.list.entries[entry].interfaces;
+  return allowed_addresses(job.hosts[host].hello->facts, own.empty() ? job.interfaces : own);
+}
+
 asio::awaitable<AddressChoice> probe_addresses(LaunchContext& context) {
   Job& job = context.job;
   const int hosts = static_cast<int>(job.hosts.size());
   if (hosts == 1) co_return AddressChoice{{"127.0.0.1"}, {}};
+  std::vector<std::vector<std::string>> candidates;
+  for (std::size_t host = 0; host < job.hosts.size(); ++host)
+    candidates.push_back(addresses_of(context, host));
   for (int from = 0; from < hosts; ++from) {
     wire::ProbeRequest request;
     request.timeout_s = kProbeSeconds;
     for (const int to : probe_partners(from, hosts)) {
       const HostState& target = job.hosts[static_cast<std::size_t>(to)];
       request.targets.push_back({static_cast<std::uint32_t>(to), target.set_up->probe_port,
-                                 target.hello->facts.addresses});
+                                 candidates[static_cast<std::size_t>(to)]});
     }
     job.hosts[static_cast<std::size_t>(from)].link->send(request);
   }
@@ -268,12 +280,10 @@ asio::awaitable<AddressChoice> probe_addresses(LaunchContext& context) {
       context, "try the hosts' addresses",
       [](const HostState& host) { return host.probe.has_value(); }, answer_deadline(job));
   std::vector<std::string> names;
-  std::vector<std::vector<std::string>> candidates;
   std::vector<ProbeOutcome> outcomes;
   for (int host = 0; host < hosts; ++host) {
     const HostState& state = job.hosts[static_cast<std::size_t>(host)];
     names.push_back(state.target.name);
-    candidates.push_back(state.hello->facts.addresses);
     for (const wire::ProbeResult& result : state.probe->results) outcomes.push_back({host, result});
   }
   AddressChoice choice = choose_addresses(names, candidates, outcomes);

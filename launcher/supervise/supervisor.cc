@@ -89,6 +89,7 @@ void take_knobs_of_ranks(const JobSpec& spec, const Environment& environment, Jo
   job->stall_limit = bounded_seconds(knobs.seconds("HVRUN_STALL_SECONDS"));
   job->stall_end = bounded_seconds(knobs.seconds("HVRUN_STALL_SHUTDOWN_SECONDS"));
   job->port_range = knobs.text("HVRUN_PORT_RANGE");
+  job->interfaces = knobs.text("HVRUN_INTERFACES");
 }
 
 class Supervisor {

@@ -140,12 +140,18 @@ std::vector<InterfaceAddress> choose_addresses(const std::vector<InterfaceAddres
   return chosen;
 }
 
-std::vector<std::string> interface_addresses(bool loopback) {
-  std::vector<std::string> ips;
-  for (const InterfaceAddress& address : choose_addresses(interfaces_up(), {}))
+std::vector<InterfaceAddress> useful_addresses(bool loopback) {
+  std::vector<InterfaceAddress> useful;
+  for (InterfaceAddress& address : choose_addresses(interfaces_up(), {}))
     if (address.kind < AddressKind::kLinkLocal ||
         (loopback && address.kind == AddressKind::kLoopback))
-      ips.push_back(address.ip);
+      useful.push_back(std::move(address));
+  return useful;
+}
+
+std::vector<std::string> interface_addresses(bool loopback) {
+  std::vector<std::string> ips;
+  for (InterfaceAddress& address : useful_addresses(loopback)) ips.push_back(std::move(address.ip));
   return ips;
 }
 

@@ -68,6 +68,7 @@ std::vector<InterfaceAddress> choose_addresses(const std::vector<InterfaceAddres
 
 // Addresses of this host's interfaces that are up, in that order, without link-local ones; loopback
 // only if asked for.
+std::vector<InterfaceAddress> useful_addresses(bool loopback = false);
 std::vector<std::string> interface_addresses(bool loopback = false);
 
 // "eth0 10.1.2.3, docker0 172.17.0.1": for messages.

@@ -72,6 +72,7 @@ struct Facts {
   bool has_visible_devices = false;
   std::string visible_devices{};
   bool has_pci_order = false;  // and its CUDA_DEVICE_ORDER says that indices there are in PCI order
+  std::vector<std::string> interfaces{};  // "eth0": of each of the addresses
   template <class A>
   void fields(A& a) {
     a(hostname);
@@ -85,6 +86,7 @@ struct Facts {
     a(has_visible_devices);
     a(visible_devices);
     a(has_pci_order);
+    a(interfaces);
   }
 };
 

@@ -88,6 +88,17 @@ def test_interfaces_choose_the_network(make_cluster, sums):
                  "HVRUN_INTERFACES=eth-third allows none", "eth-lan 10.77.0.", "eth-inner 10.77.1.")
 
 
+def test_the_master_address_is_of_the_network_that_is_named(make_cluster):
+    hosts = make_cluster(TWO_NETS)
+    print_it = ["--no-label", "sh", "-c", "echo $MASTER_ADDR"]
+    file = hosts.shared / "hosts"
+    file.write_text("node1 ifname=eth-inner\nnode2 ifname=eth-inner\n")
+    by_variable = hosts.run([*on("node1", "node2"), *print_it], env={"HVRUN_INTERFACES": "eth-inner"})
+    by_file = hosts.run(["hvrun", "--hostfile", str(file), *print_it])
+    for result in (by_variable, by_file):
+        assert set(expect_good(result).out.splitlines()) == {hosts["node1"].addresses["inner"]}, str(result)
+
+
 def test_an_error_lists_each_address_with_its_reason(make_cluster, sums):
     """One address refuses; the other is that of a stranger which several hosts have."""
     hosts = make_cluster(TWO_NETS)

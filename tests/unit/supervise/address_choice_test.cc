@@ -70,3 +70,17 @@ TEST_CASE("a fence opens when every host has come, with what all put") {
   CHECK(out->puts.size() == 2);
   CHECK(out->number == 1);
 }
+
+TEST_CASE("a host's addresses are those that its ranks use") {
+  hv::wire::Facts facts;
+  facts.addresses = {"192.168.1.5", "10.0.0.5", "172.17.0.1", "fd00::5"};
+  facts.interfaces = {"eth0", "ib0", "docker0", "ib0"};
+  using Addresses = std::vector<std::string>;
+  CHECK(allowed_addresses(facts, "") == facts.addresses);
+  CHECK(allowed_addresses(facts, "ib0") == Addresses{"10.0.0.5", "fd00::5"});
+  CHECK(allowed_addresses(facts, "10.0.0.0/8") == Addresses{"10.0.0.5"});
+  CHECK(allowed_addresses(facts, "^eth0,docker0") == Addresses{"10.0.0.5", "fd00::5"});
+  CHECK(allowed_addresses(facts, "eth9") == facts.addresses);  // the ranks say what is wrong
+  facts.interfaces.clear();                                    // an agent that tells none
+  CHECK(allowed_addresses(facts, "ib0") == facts.addresses);
+}

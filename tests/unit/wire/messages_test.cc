@@ -60,12 +60,13 @@ std::vector<Sample> samples_of_starting() {
                     {{"mlx5_0", 0, "q", {1}}},
                     true,
                     "0,1",
-                    true};
+                    true,
+                    {"eth0"}};
   const std::string facts_bytes =
       text("node1") + text("x86_64") + u32(8) + u32(1) + text("0000:3b:00.0") + text("H200") +
       text("GPU-1") + u32(2) + u32(~0u) + text("p") + u8(1) + u32(1) + text("10.0.0.1") +
       u64(1ull << 40) + u32(1) + u32(1) + u32(1) + u32(3) + u32(5) + u32(1) + text("mlx5_0") +
-      u32(0) + text("q") + u32(1) + u32(1) + u8(1) + text("0,1") + u8(1);
+      u32(0) + text("q") + u32(1) + u32(1) + u8(1) + text("0,1") + u8(1) + u32(1) + text("eth0");
   return {
       sample(Hello{1, "build", 12, -2, facts},
              u32(1) + text("build") + u32(12) + u64(-2ull) + facts_bytes),
