@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -71,17 +71,31 @@ std::vector<std::string> names_of_sites(const Environment& environment) {
   return names;
 }
 
-std::string row_of(const SiteFile& file) {
-  std::string what;
+using Row = std::array<std::string, 3>;  // name, scheduler, what it is and where it lies
+
+Row row_of(const SiteFile& file) {
+  const std::string source = "(" + printable(file.source) + ")";
   try {
     const Site site = parse_site(file.text, file.source);
-    what = name_of(site.scheduler) + "  " + printable(site.description);
+    const std::string what = printable(site.description);
+    return {file.name, name_of(site.scheduler), what + (what.empty() ? "" : " ") + source};
   } catch (const Error& error) {
-    what = std::string("MALFORMED: ") + error.what();
+    return {file.name, "-", std::string("MALFORMED: ") + error.what() + " " + source};
   }
-  constexpr std::size_t kColumn = 16;
-  const std::string gap(kColumn - std::min(file.name.size(), kColumn - 1), ' ');
-  return file.name + gap + what + " (" + printable(file.source) + ")\n";
+}
+
+// Columns as wide as what stands in them; the last is left as it is.
+std::string as_table(const std::vector<Row>& rows) {
+  std::array<std::size_t, 2> widths{};
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      text += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
+    text += row[2] + "\n";
+  }
+  return text;
 }
 
 }  // namespace
@@ -103,17 +117,17 @@ SiteFile find_site(const std::string& name, const Environment& environment) {
 }
 
 std::string list_of_sites(const Environment& environment) {
-  std::string text;
+  std::vector<Row> rows;
   std::set<std::string> seen;
   for (const std::string& name : names_of_sites(environment)) {
     if (!seen.insert(name).second) continue;
     try {
-      text += row_of(find_site(name, environment));
+      rows.push_back(row_of(find_site(name, environment)));
     } catch (const Error& error) {
-      text += printable(name) + "  " + error.what() + "\n";
+      rows.push_back({printable(name), "-", error.what()});
     }
   }
-  return text;
+  return as_table(rows);
 }
 
 }  // namespace hv::launcher

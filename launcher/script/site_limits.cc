@@ -32,6 +32,13 @@ Amount amount_of(const ScriptPlan& plan) {
   return {plan.nodes, places * plan.gpus_per_rank, places * plan.cores_per_rank};
 }
 
+// Where whole nodes hold more than what was asked for: " (9 nodes of 4 ranks, for 33)".
+std::string how_so_many(const ScriptPlan& plan) {
+  if (!plan.is_uneven()) return "";
+  return " (" + std::to_string(plan.nodes) + " nodes of " + std::to_string(plan.ranks_per_node) +
+         " ranks, for " + std::to_string(plan.ranks) + ")";
+}
+
 bool fits(const ScriptPlan& plan, const Qos& qos) {
   const Amount amount = amount_of(plan);
   return (!qos.max_time || !plan.time || *plan.time <= *qos.max_time) &&
@@ -115,11 +122,13 @@ void check_qos(const Site& site, const ScriptPlan& plan, std::vector<BrokenLimit
          instead_of(other, "--nodes " + number(qos->max_nodes))});
   if (qos->max_gpus > 0 && amount.gpus > qos->max_gpus)
     broken->push_back(
-        {number(amount.gpus) + " GPUs are more than the " + number(qos->max_gpus) + of,
+        {number(amount.gpus) + " GPUs" + how_so_many(plan) + " are more than the " +
+             number(qos->max_gpus) + of,
          instead_of(other, "-np " + number(std::max(1, qos->max_gpus / plan.gpus_per_rank)))});
   if (qos->max_cores > 0 && amount.cores > qos->max_cores)
     broken->push_back(
-        {number(amount.cores) + " cores are more than the " + number(qos->max_cores) + of,
+        {number(amount.cores) + " cores" + how_so_many(plan) + " are more than the " +
+             number(qos->max_cores) + of,
          instead_of(other, "-np " + number(std::max(1, qos->max_cores / plan.cores_per_rank)))});
 }
 

@@ -150,6 +150,9 @@ def test_sites_are_looked_for_from_the_nearest_to_those_that_ship(hvrun, tmp_pat
     assert "--partition=of-here" in directives(script(hvrun, *words, cwd=str(tmp_path), **where))
     listed = script(hvrun, "--list-sites", **where).splitlines()
     assert {line.split()[0] for line in listed} == {*SHIPPED, "broken"}
+    columns = [re.match(r"\S+ +", line).end() for line in listed]
+    schedulers = {re.match(r"\S+ +(\S+ +)", line).end() for line in listed}
+    assert len({*columns}) == 1 and len(schedulers) == 1, listed
     assert len([line for line in listed if "MALFORMED: read site file " in line]) == 1
     (own / "broken.json").unlink()
     (tmp_path / "config").rename(tmp_path / ".config")

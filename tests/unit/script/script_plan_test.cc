@@ -206,7 +206,7 @@ TEST_CASE("limits of a node and of the job are named with their numbers and what
          it.ranks = 33;
          site.qos[0].max_cores = 0;
        },
-       "36 GPUs are more than the 32 of normal | -np 32"},
+       "36 GPUs (9 nodes of 4 ranks, for 33) are more than the 32 of normal | -np 32"},
       {[](JobRequest& it, Site&) {
          it = of_nodes(17, 1);
          it.cores_per_rank = 40;
