@@ -19,9 +19,13 @@ class HandleTable {
   std::uint64_t add(OperationPtr operation) {
     static std::atomic<std::uint64_t> next{1};
     const std::uint64_t handle = next.fetch_add(1, std::memory_order_relaxed);
+    add(handle, std::move(operation));
+    return handle;
+  }
+  // Under the number that another table gave it.
+  void add(std::uint64_t handle, OperationPtr operation) {
     const std::lock_guard lock(mutex_);
     operations_[handle] = std::move(operation);
-    return handle;
   }
   // nullptr: unknown, released, or another context's.
   OperationPtr find(std::uint64_t handle) const {

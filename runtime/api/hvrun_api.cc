@@ -7,6 +7,7 @@
 #include "runtime/api/birth.h"
 #include "runtime/api/context_registry.h"
 #include "runtime/api/first_sets.h"
+#include "runtime/api/handle_table.h"
 #include "runtime/api/last_error.h"
 #include "runtime/api/request_reader.h"
 #include "runtime/api/sized_struct.h"
@@ -158,7 +159,27 @@ Status wait(hvrun_context* context, hvrun_handle handle, double timeout_seconds,
   return outcome;
 }
 
+// Operations whose results outlive their context. Never destroyed, as the contexts' table.
+HandleTable& kept() {
+  static HandleTable* const table = new HandleTable;
+  return *table;
+}
+
+Status keep(hvrun_context* context, hvrun_handle handle) {
+  std::shared_ptr<Context> found;
+  OperationPtr operation;
+  if (Status status = find(context, handle, &found, &operation); !status.ok()) return status;
+  if (!operation->is_done.load(std::memory_order_acquire))
+    return {StatusCode::kArgument, "hvrun_keep: the operation on '" + printable(operation->name) +
+                                       "' is not complete; call hvrun_wait before"};
+  kept().add(handle, std::move(operation));
+  found->release(handle);
+  return Status::success();
+}
+
 Status release(hvrun_context* context, hvrun_handle handle) {
+  if (Status status = registry().check_process(); !status.ok()) return status;
+  if (kept().release(handle)) return Status::success();
   std::shared_ptr<Context> found;
   if (Status status = registry().find(context, &found); !status.ok()) return status;
   return found->release(handle) ? Status::success() : unknown_handle(handle);
@@ -239,6 +260,10 @@ hvrun_status hvrun_wait(hvrun_context* context, hvrun_handle handle, double time
 
 hvrun_status hvrun_release(hvrun_context* context, hvrun_handle handle) {
   return api::guarded([&] { return api::release(context, handle); });
+}
+
+hvrun_status hvrun_keep(hvrun_context* context, hvrun_handle handle) {
+  return api::guarded([&] { return api::keep(context, handle); });
 }
 
 hvrun_status hvrun_allreduce(hvrun_context* context, const char* name, const void* input,

@@ -215,6 +215,42 @@ static void nothing_of_it_is_left_after_shutdown(void) {
   CHECK(hvrun_shutdown(NULL) == HVRUN_OK);
 }
 
+static void a_kept_result_outlives_the_context(void) {
+  CHECK(hvrun_init(NULL, NULL) == HVRUN_OK);
+  const int size = hvrun_size(NULL);
+  float data[3] = {1, 2, 3};
+  const int64_t count = 3;
+  hvrun_handle handle = HVRUN_NO_HANDLE;
+  hvrun_result result = HVRUN_RESULT_INIT;
+  const hvrun_request request = sum_of("kept", &count, 1, data, NULL);
+  CHECK(hvrun_enqueue(NULL, &request, &handle) == HVRUN_OK);
+  CHECK(hvrun_wait(NULL, handle, -1, &result) == HVRUN_OK);
+  CHECK(hvrun_keep(NULL, handle) == HVRUN_OK);
+  CHECK(hvrun_keep(NULL, handle) == HVRUN_ERROR_HANDLE); /* known to hvrun_release only */
+  CHECK(hvrun_poll(NULL, handle) == HVRUN_ERROR_HANDLE);
+  CHECK(hvrun_shutdown(NULL) == HVRUN_OK);
+  const float* const sums = result.data;
+  for (int i = 0; i < 3; ++i) CHECK(sums[i] == (float)(size * (i + 1)));
+  CHECK(hvrun_release(NULL, handle) == HVRUN_OK);
+  CHECK(hvrun_release(NULL, handle) == HVRUN_ERROR_SHUTDOWN);
+}
+
+/* Nor may one be kept whose result is still to come. */
+static void nothing_unfinished_is_kept(int rank) {
+  float data = 1;
+  hvrun_handle handle = HVRUN_NO_HANDLE;
+  const hvrun_request request = sum_of("too early", NULL, 0, &data, &data);
+  if (rank == 0) {
+    CHECK(hvrun_enqueue(NULL, &request, &handle) == HVRUN_OK);
+    CHECK(hvrun_keep(NULL, handle) == HVRUN_ERROR_ARGUMENT);
+    CHECK_SAYS("'too early' is not complete");
+  }
+  CHECK(hvrun_barrier(NULL) == HVRUN_OK);
+  if (rank != 0) CHECK(hvrun_enqueue(NULL, &request, &handle) == HVRUN_OK);
+  CHECK(hvrun_wait(NULL, handle, -1, NULL) == HVRUN_OK);
+  CHECK(hvrun_release(NULL, handle) == HVRUN_OK);
+}
+
 int main(void) {
   CHECK(hvrun_init(NULL, NULL) == HVRUN_OK);
   const int rank = hvrun_rank(NULL), size = hvrun_size(NULL);
@@ -225,6 +261,8 @@ int main(void) {
   a_hundred_thousand_names_may_come_and_go(size);
   tensors_may_be_empty_or_scalars(size);
   pointers_need_no_alignment(rank, size);
+  nothing_unfinished_is_kept(rank);
   nothing_of_it_is_left_after_shutdown();
+  a_kept_result_outlives_the_context();
   return failures == 0 ? 0 : 1;
 }

@@ -13,7 +13,7 @@
  *     waiting thread itself drives the runtime. No function calls back into the caller.
  *  5. Memory given to a request belongs to the caller and must stay as it is until its handle is
  *     complete. A result the caller gave no memory for belongs to the library until
- *     hvrun_release().
+ *     hvrun_release(), at most until hvrun_shutdown() unless hvrun_keep() was called for it.
  */
 #ifndef HVRUN_HVRUN_H_
 #define HVRUN_HVRUN_H_
@@ -247,6 +247,11 @@ HVRUN_API hvrun_status hvrun_wait(hvrun_context* context, hvrun_handle handle,
  * progress goes on, and with it the use of the caller's memory, whose end can then no longer be
  * learnt. */
 HVRUN_API hvrun_status hvrun_release(hvrun_context* context, hvrun_handle handle);
+
+/* The result of an operation that is complete shall live until hvrun_release(NULL, handle), whatever
+ * becomes of the context: for bindings whose tensors lie in it. From now on the handle is known to
+ * hvrun_release() only, with any context. HVRUN_ERROR_ARGUMENT: it is not complete yet. */
+HVRUN_API hvrun_status hvrun_keep(hvrun_context* context, hvrun_handle handle);
 
 /* Enqueue, wait and release in one call, for operations whose output the caller provides. They wait
  * for ever, and return as soon as a peer is lost or shuts down. Every barrier has one name: one at

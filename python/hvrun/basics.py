@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joining and leaving the job, and who this rank is in it. The same for every framework."""
+
+import atexit
+import ctypes
+import os
+import sys
+
+from hvrun import _abi
+from hvrun._library import library
+from hvrun.exceptions import NotInitializedError
+from hvrun.inflight import reduce_numbers
+from hvrun.process_sets import ProcessSet, global_process_set, process_sets_begin, process_sets_end
+
+_failed = False  # an exception ends this process: its peers are to hear of a loss, not of a goodbye
+_watching = False
+_is_homogeneous = True
+
+
+def init(comm=None, process_sets=None):
+    """Joins the job that this process was started into; alone, it is rank 0 of 1. Blocks until every rank has called it.
+
+    comm: None, or all ranks of the job; a part of them is a process set here. process_sets: those to begin with, as ProcessSet
+    objects or lists of ranks, the same on every rank; or "dynamic", which is allowed, as sets can always be added here.
+    Where the job has been joined already nothing happens. Raises HorovodInternalError where it cannot be joined.
+    """
+    if is_initialized():
+        return
+    sets = [] if process_sets is None or process_sets == "dynamic" else [_as_set(one) for one in process_sets]
+    ranks = [(ctypes.c_int32 * len(one.ranks))(*one.ranks) for one in sets]
+    lists = (_abi.RankList * len(sets))(*(_abi.RankList(one, len(one)) for one in ranks))
+    options = _abi.Options(ctypes.sizeof(_abi.Options), lists, len(sets))
+    library().check(library().init(ctypes.byref(options), None))
+    process_sets_begin(sets)
+    _watch_end()
+    _compare_hosts()
+    if comm is not None:
+        _require_whole(comm)
+
+
+def _compare_hosts():
+    """While every rank is here: is_homogeneous() may later be asked by one alone."""
+    global _is_homogeneous
+    mine = local_size()
+    _is_homogeneous = size() == 1 or reduce_numbers("hvrun.local_sizes", [mine, -mine], _abi.MIN) == [mine, -mine]
+
+
+def _as_set(one):
+    return one if isinstance(one, ProcessSet) else ProcessSet(one)
+
+
+def _require_whole(comm):
+    """A communicator of MPI's, as mpi4py has it, or a list of ranks."""
+    count = len(comm) if isinstance(comm, (list, tuple, range)) else comm.Get_size()
+    if count == size():
+        return
+    whole = size()
+    shutdown()
+    raise ValueError(f"init(comm=...) names {count} of the job's {whole} ranks: a job is joined by all of its ranks. "
+                     "Try: hvd.init(process_sets=[[0, 1]]), and process_set=hvd.ProcessSet([0, 1]) in its operations")
+
+
+def shutdown():
+    """Leaves the job; what is pending ends with an error on every rank. Where it has been left already nothing happens."""
+    if is_initialized():
+        library().check(library().shutdown(None))
+        process_sets_end()
+
+
+def is_initialized():
+    return library().rank(None) >= 0
+
+
+def _number(name, what):
+    value = getattr(library(), name)(None)
+    if value < 0:
+        raise NotInitializedError(what)
+    return value
+
+
+def rank():
+    """This rank's number among all ranks of the job, from 0."""
+    return _number("rank", "hvd.rank()")
+
+
+def size():
+    """Ranks of the job."""
+    return _number("size", "hvd.size()")
+
+
+def local_rank():
+    """This rank's number among those of its host, from 0: the number of its GPU."""
+    return _number("local_rank", "hvd.local_rank()")
+
+
+def local_size():
+    """Ranks of this host."""
+    return _number("local_size", "hvd.local_size()")
+
+
+def cross_rank():
+    """The number, from 0, of this rank's host among the hosts that have its local rank."""
+    return _number("cross_rank", "hvd.cross_rank()")
+
+
+def cross_size():
+    """Hosts that have this local rank."""
+    return _number("cross_size", "hvd.cross_size()")
+
+
+def is_homogeneous():
+    """Whether every host has as many ranks as every other."""
+    _number("rank", "hvd.is_homogeneous()")
+    return _is_homogeneous
+
+
+def start_timeline(file_path, mark_cycles=False):
+    """Begins to write what happens to each tensor, in Chrome's trace format; see hvrun(3). mark_cycles: there are no cycles
+    here to be marked; it is accepted. ValueError where this rank writes one already."""
+    del mark_cycles
+    _number("rank", "hvd.start_timeline()")
+    library().check(library().timeline_start(None, os.fsencode(file_path)))
+
+
+def stop_timeline():
+    """Ends it, and waits until the file is written."""
+    _number("rank", "hvd.stop_timeline()")
+    library().check(library().timeline_stop(None))
+
+
+def counters():
+    """What this rank's runtime has done since init(), by the names of hvrun_counters in hvrun(3)."""
+    counted = _abi.Counters(ctypes.sizeof(_abi.Counters))
+    library().check(library().counters_read(None, ctypes.byref(counted)))
+    return {name: getattr(counted, name) for name, _ in _abi.Counters._fields_ if name not in ("struct_size", "reserved")}
+
+
+# ---- the end of the process ---------------------------------------------------------------------------------------------
+
+
+def _watch_end():
+    """Once: leave the job when the process ends well. When an exception ends it the job is not left, so that the peers are
+    told that this rank is lost and hvrun names it, instead of those who noticed."""
+    global _watching
+    if _watching:
+        return
+    _watching = True
+    told = sys.excepthook
+
+    def note(kind, value, traceback):
+        global _failed
+        _failed = True
+        told(kind, value, traceback)
+
+    sys.excepthook = note
+    atexit.register(_leave, os.getpid())
+
+
+def _leave(owner):
+    if os.getpid() == owner and not _failed and is_initialized():
+        library().shutdown(None)  # a peer that is gone already is no reason to fail at the end
+
+
+# ---- what Horovod's users ask --------------------------------------------------------------------------------------------
+
+
+def mpi_threads_supported():
+    """Whether MPI's own library, beside hvrun, may be called from several threads: it is not loaded by hvrun."""
+    _number("rank", "hvd.mpi_threads_supported()")
+    return False
+
+
+def mpi_enabled():
+    """Whether MPI carries out operations."""
+    _number("rank", "hvd.mpi_enabled()")
+    return False
+
+
+def mpi_built():
+    """Whether MPI could carry out operations."""
+    return False
+
+
+def gloo_enabled():
+    """Whether operations are carried out on CPUs without MPI: what Horovod's users mean by Gloo hvrun's own backend does."""
+    _number("rank", "hvd.gloo_enabled()")
+    return True
+
+
+def gloo_built():
+    return True
+
+
+def nccl_built():
+    """The version of NCCL that operations on GPUs use, 21805 for 2.18.5; 0: none."""
+    return 0
+
+
+def ddl_built():
+    return False
+
+
+def ccl_built():
+    return False
+
+
+def cuda_built():
+    """Whether operations work on a GPU's memory directly; tensors there are copied to the host and back."""
+    return False
+
+
+def rocm_built():
+    return False
+
+
+__all__ = [
+    "init", "shutdown", "is_initialized", "rank", "size", "local_rank", "local_size", "cross_rank", "cross_size",
+    "is_homogeneous", "start_timeline", "stop_timeline", "counters", "mpi_threads_supported", "mpi_enabled", "mpi_built",
+    "gloo_enabled", "gloo_built", "nccl_built", "ddl_built", "ccl_built", "cuda_built", "rocm_built", "global_process_set",
+]

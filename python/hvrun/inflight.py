@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations in flight: how a request gets to the runtime and its result back. The same for every framework.
+
+A framework describes tensors by type, extents and address; what it wants of a result it says by a function that is called
+with the runtime's `Result` once the operation is complete.
+"""
+
+import ctypes
+import functools
+import sys
+import threading
+
+from hvrun import _abi
+from hvrun._library import library
+from hvrun.exceptions import NotInitializedError
+
+# A wait looks for signals this often: Ctrl-C ends it.
+_SLICE_SECONDS = 0.2
+_NO_RESULT = object()
+
+
+class _Fields(threading.local):
+    """One request for each thread, filled anew for each operation: the runtime reads all of it while it enqueues."""
+
+    def __init__(self):
+        self.request = _abi.Request(struct_size=ctypes.sizeof(_abi.Request))
+        self.number = ctypes.c_uint64()
+        self.request_at = ctypes.addressof(self.request)
+        self.number_at = ctypes.addressof(self.number)
+        self.changed = []  # beyond what every operation sets
+
+
+_fields = _Fields()
+
+
+@functools.lru_cache(maxsize=4096)
+def extents(shape):
+    """A shape as the runtime reads it; the result keeps it alive."""
+    array = (ctypes.c_int64 * max(len(shape), 1))(*shape)
+    return array, ctypes.addressof(array)
+
+
+def integers(values):
+    """Whole numbers as the runtime reads them."""
+    array = (ctypes.c_int64 * max(len(values), 1))(*values)
+    return array, ctypes.addressof(array)
+
+
+class Pending:
+    """An operation in flight. It owns what the runtime reads and writes until the operation is complete: an object that is
+    dropped before keeps these alive none the less."""
+
+    __slots__ = ("_number", "_lent", "_finish", "_outcome", "_error", "__weakref__")
+
+    def __init__(self, number, lent, finish):
+        self._number = number  # 0: the runtime's handle is given back
+        self._lent = lent
+        self._finish = finish
+        self._outcome = _NO_RESULT
+        self._error = None
+
+    def is_done(self):
+        """Whether wait() would return at once. Never blocks."""
+        return self._number == 0 or library().poll(None, self._number) != _abi.IN_PROGRESS
+
+    def wait(self):
+        """What the operation yields; again and again the same. Raises what went wrong."""
+        if self._outcome is _NO_RESULT and self._error is None:
+            self._settle()
+        if self._error is not None:
+            raise self._error
+        return self._outcome
+
+    def _settle(self):
+        lib = library()
+        result = _abi.Result(struct_size=ctypes.sizeof(_abi.Result))
+        at = ctypes.byref(result)
+        status = lib.poll(None, self._number)
+        # Complete already, which costs no thread switch; else the calling thread drives the runtime.
+        status = lib.wait(None, self._number, 0.0 if status != _abi.IN_PROGRESS else _SLICE_SECONDS, at)
+        while status == _abi.IN_PROGRESS:
+            status = lib.wait(None, self._number, _SLICE_SECONDS, at)
+        number, self._number = self._number, 0
+        if status != _abi.OK:
+            self._error = lib.error_of(status)
+            lib.release(None, number)
+        else:
+            owner = Owned(number)
+            self._outcome = self._finish(result, owner)
+        self._lent = self._finish = None
+
+    def __call__(self):
+        return self.wait()
+
+    def __del__(self):
+        if self._number == 0 or sys.is_finalizing():
+            return
+        if library().poll(None, self._number) == _abi.IN_PROGRESS:
+            _abandoned.append((self._number, self._lent))
+        else:
+            library().release(None, self._number)
+
+
+class Owned:
+    """A complete operation's handle; given back with the last reference."""
+
+    __slots__ = ("_number", "_is_kept")
+
+    def __init__(self, number):
+        self._number = number
+        self._is_kept = False
+
+    def keep(self):
+        """Its result is going to be used for as long as this object lives, also once the job has been left."""
+        if not self._is_kept:
+            library().check(library().keep(None, self._number))
+            self._is_kept = True
+
+    def __del__(self):
+        if not sys.is_finalizing():
+            library().release(None, self._number)
+
+
+_abandoned = []  # (number, what it uses) of operations that nobody waits for any more
+
+
+def _reap():
+    lib = library()
+    done = [one for one in _abandoned if lib.poll(None, one[0]) != _abi.IN_PROGRESS]
+    for one in done:
+        _abandoned.remove(one)
+        lib.release(None, one[0])
+
+
+def enqueue(operation, name, kind, shape, address, lent, finish, *, output=0, output_bytes=0, process_set=0, reduction=0,
+            prescale=1.0, postscale=1.0, root=0, **rare):
+    """Starts an operation and returns its Pending.
+
+    kind: type number; shape: a tuple; address: of the input; output: where the result goes, 0: the runtime's memory.
+    lent: what must live until then. finish(result, owner): what wait() returns; a result that goes on using the runtime's
+    memory keeps owner. rare: other fields of hvrun_request.
+    """
+    if _abandoned:
+        _reap()
+    here = _fields
+    request = here.request
+    request.operation = operation
+    request.type = kind
+    request.name = name.encode()
+    request.process_set = process_set
+    request.reduction = reduction
+    request.root = root
+    request.ndim = len(shape)
+    held = extents(shape)  # another thread may push it out of the cache
+    request.shape = held[1]
+    request.input = address
+    request.output = output
+    request.prescale = prescale
+    request.postscale = postscale
+    request.output_bytes = output_bytes
+    if rare:
+        for field, value in rare.items():
+            setattr(request, field, value)
+    lib = library()
+    status = lib.enqueue(None, here.request_at, here.number_at)
+    if rare:
+        for field in rare:
+            setattr(request, field, 0)
+    if status != _abi.OK:
+        if lib.rank(None) < 0:
+            raise NotInitializedError(f"the operation '{name}'")
+        raise lib.error_of(status)
+    return Pending(here.number.value, lent, finish)
+
+
+def nothing(result, owner):
+    """A finish for operations whose result the caller has already."""
+    del result, owner
+
+
+def reduce_numbers(name, values, reduction, process_set=0):
+    """Some whole numbers, reduced over the ranks of a set. Blocks."""
+    array = (ctypes.c_int64 * len(values))(*values)
+    at = ctypes.addressof(array)
+    enqueue(_abi.ALLREDUCE, name, _abi.INT64, (len(values),), at, array, nothing, output=at, output_bytes=8 * len(values),
+            reduction=reduction, process_set=process_set).wait()
+    return list(array)
+
+
+def gather_bytes(name, mine, process_set=0):
+    """The bytes of every rank of the set, by rank. Blocks."""
+    sizes = _gather(name + ".sizes", len(mine).to_bytes(8, sys.byteorder), process_set)
+    whole = _gather(name, mine, process_set)
+    parts, begin = [], 0
+    for at in range(0, len(sizes), 8):
+        end = begin + int.from_bytes(sizes[at:at + 8], sys.byteorder)
+        parts.append(whole[begin:end])
+        begin = end
+    return parts
+
+
+def _gather(name, mine, process_set):
+    array = (ctypes.c_char * max(len(mine), 1)).from_buffer_copy(mine or b"\0")
+    return enqueue(_abi.ALLGATHER, name, _abi.UINT8, (len(mine),), ctypes.addressof(array), array,
+                   lambda result, owner: ctypes.string_at(result.data, result.bytes) if result.bytes else b"",
+                   process_set=process_set).wait()
+
+
+def broadcast_bytes(name, mine, root, process_set=0):
+    """root's bytes, on every rank of the set; root: a rank in it; mine: None elsewhere. Blocks."""
+    size = _broadcast(name + ".size", None if mine is None else len(mine).to_bytes(8, sys.byteorder), 8, root, process_set)
+    return _broadcast(name, mine, int.from_bytes(size, sys.byteorder), root, process_set)
+
+
+def _broadcast(name, mine, size, root, process_set):
+    array = (ctypes.c_char * max(size, 1))()
+    if mine is not None:
+        array[:size] = mine
+    at = ctypes.addressof(array)
+    enqueue(_abi.BROADCAST, name, _abi.UINT8, (size,), at, array, nothing, output=at, output_bytes=size, root=root,
+            process_set=process_set).wait()
+    return bytes(array[:size])

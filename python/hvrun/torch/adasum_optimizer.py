@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adasum's optimizer: every rank takes its own step, and the steps, not the gradients, are combined.
+
+The combination of two steps depends on how much they agree (Maleki et al., MLSys 2021), so each parameter's is made by itself.
+"""
+
+import contextlib
+
+import torch
+
+from hvrun.torch import operations as ops
+
+
+class AdasumSteps:
+    """What a wrapped optimizer's class has before its own."""
+
+    @staticmethod
+    def wrap(optimizer, label, names, compression, passes, process_set):
+        from hvrun.torch.optimizer import become
+
+        return become(optimizer, AdasumSteps, _label=label, _names=dict(names), _compression=compression, _passes=passes,
+                      _process_set=process_set)
+
+    @property
+    def backward_passes_per_step(self):
+        return self._passes
+
+    def set_backward_passes_per_step(self, passes):
+        """Steps are taken when the caller calls step(): this is the number of backward passes that should lie between."""
+        self._passes = passes
+
+    def synchronize(self):
+        """There is nothing to wait for: what ranks exchange is made by step()."""
+
+    @contextlib.contextmanager
+    def skip_synchronize(self):
+        """Steps cannot be taken apart from their combination."""
+        raise AssertionError("an optimizer with op=hvd.Adasum combines steps, not gradients: there is nothing to be skipped")
+        yield
+
+    def step(self, closure=None):
+        """This rank's own step, then the combination of all ranks' steps. A closure is called on each rank by itself."""
+        trained = [one for group in self.param_groups for one in group["params"] if one.requires_grad]
+        for parameter in trained:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        starts = [parameter.detach().clone() for parameter in trained]
+        loss = super().step(closure)
+        steps = [parameter.detach() - start for parameter, start in zip(trained, starts)]
+        handles = [ops.compressed_allreduce_async_(step, f"{self._label}.{self._names[parameter]}", ops.Adasum,
+                                                   self._compression, process_set=self._process_set)
+                   for parameter, step in zip(trained, steps)]
+        for parameter, start, handle in zip(trained, starts, handles):
+            parameter.detach().copy_(start.add_(handle.wait()))
+        return loss
+
+    step.hooked = True  # torch.optim wraps the step below this one already

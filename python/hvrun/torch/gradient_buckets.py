@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients that lie one behind the other in memory which the ranks of a host share, a bucket of them one allreduce.
+
+Each parameter's hook makes one copy, into its place there, and leaves `grad` pointing at that place: nothing is unpacked
+afterwards. What cannot point there (a gradient with a graph, of another type or device) is copied there and back.
+"""
+
+import ctypes
+import sys
+
+import torch
+
+from hvrun import _abi
+from hvrun._library import library
+from hvrun.inflight import enqueue, nothing
+from hvrun.torch.tensors import TYPES
+
+_ALIGNMENT = 64
+
+
+class _Memory:
+    """From hvrun_alloc; freed with the last tensor that lies in it."""
+
+    def __init__(self, size):
+        at = ctypes.c_void_p()
+        library().check(library().alloc(None, max(size, 1), ctypes.byref(at)))
+        self.address, self.size = at.value, size
+        self._free = library().free
+
+    def tensor(self, offset, like):
+        """A tensor of its own there, with the strides of `like`, which lies densely."""
+        memory = (ctypes.c_char * (like.numel() * like.element_size())).from_address(self.address + offset)
+        memory.owner = self
+        flat = torch.frombuffer(memory, dtype=like.dtype)
+        return flat.as_strided(like.shape, like.stride()) if is_dense(like) else flat.view(like.shape)
+
+    def __del__(self):
+        if not sys.is_finalizing():
+            self._free(self.address)
+
+
+def is_dense(tensor):
+    """Whether its elements fill their memory without gaps, in whatever order: contiguous, channels_last, transposed."""
+    expected = 1
+    for stride, extent in sorted(zip(tensor.stride(), tensor.shape)):
+        if extent == 1:
+            continue
+        if stride != expected:
+            return False
+        expected *= extent
+    return True
+
+
+class Place:
+    """A parameter's place in a bucket."""
+
+    __slots__ = ("bucket", "view", "is_taken", "foreign", "version")
+
+    def __init__(self, bucket, view):
+        self.bucket, self.view = bucket, view
+        self.is_taken = False
+        self.foreign = None  # a gradient that has to get its result back
+        self.version = 0
+
+    def take(self, parameter):
+        """The parameter's gradient is complete: it goes there, if it is not there already."""
+        gradient = parameter.grad
+        if gradient.layout is not torch.strided:
+            self.view.copy_(gradient.detach().to_dense())
+            self.foreign = gradient
+        elif gradient.data_ptr() != self.view.data_ptr():
+            self.view.copy_(gradient.detach())
+            if self._may_replace(gradient):
+                parameter.grad = self.view
+            else:
+                self.foreign = gradient
+        self._taken()
+
+    def take_zeros(self, parameter):
+        """This rank has none."""
+        self.skip()
+        parameter.grad = self.view
+
+    def skip(self):
+        """The gradient travels by itself, this time."""
+        self.view.zero_()
+        self._taken()
+
+    def _taken(self):
+        self.version = self.view._version
+        self.is_taken = True
+
+    def _may_replace(self, gradient):
+        view = self.view
+        return gradient.dtype == view.dtype and gradient.device == view.device and not gradient.requires_grad
+
+    def settle(self, parameter):
+        """The exchange is over. False where somebody has changed the gradient meanwhile."""
+        is_untouched = self.view._version == self.version
+        if self.foreign is not None:
+            if self.foreign.layout is torch.strided:
+                self.foreign.detach().copy_(self.view)
+            else:
+                parameter.grad = self.view.clone()
+            self.foreign = None
+        self.is_taken = False
+        return is_untouched
+
+
+class Bucket:
+    """Places that are exchanged together."""
+
+    def __init__(self, name, dtype, parameters):
+        self.name, self.kind = name, TYPES[dtype]
+        self.places = {}
+        offsets, size = [], 0
+        for parameter in parameters:
+            offsets.append(size)
+            size += -(-parameter.numel() * parameter.element_size() // _ALIGNMENT) * _ALIGNMENT
+        self._memory = _Memory(size)
+        self._count = size // dtype.itemsize
+        ctypes.memset(self._memory.address, 0, size)  # the gaps, too, take part
+        for parameter, offset in zip(parameters, offsets):
+            self.places[parameter] = Place(self, self._memory.tensor(offset, parameter.detach()))
+        self._missing = len(self.places)
+        self._pending = None
+
+    def arrived(self):
+        """One more place is taken; True: all are."""
+        self._missing -= 1
+        return self._missing == 0
+
+    def is_started(self):
+        return self._pending is not None
+
+    def start(self, **fields):
+        """fields: of hvrun_request: how gradients are reduced."""
+        address = self._memory.address
+        self._pending = enqueue(_abi.ALLREDUCE, self.name, self.kind, (self._count,), address, self._memory, nothing,
+                                output=address, output_bytes=self._memory.size, **fields)
+
+    def finish(self):
+        """Waits. Raises what went wrong."""
+        try:
+            self._pending.wait()
+        finally:
+            self._pending = None
+            self._missing = len(self.places)
+
+
+def can_lie_in_bucket(parameter):
+    return (parameter.device.type == "cpu" and parameter.dtype.is_floating_point and parameter.dtype in TYPES
+            and parameter.layout is torch.strided and parameter.numel() > 0)
+
+
+def split_into_buckets(parameters, limit_bytes):
+    """Lists of parameters of one type each, in the order given, of at most limit_bytes unless one alone is larger."""
+    open_lists, done, sizes = {}, [], {}
+    for parameter in parameters:
+        dtype, size = parameter.dtype, parameter.numel() * parameter.element_size()
+        if dtype in open_lists and sizes[dtype] + size > limit_bytes:
+            done.append(open_lists.pop(dtype))
+        if dtype not in open_lists:
+            open_lists[dtype], sizes[dtype] = [], 0
+        open_lists[dtype].append(parameter)
+        sizes[dtype] += size
+    return done + list(open_lists.values())

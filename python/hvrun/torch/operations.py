@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operations on PyTorch's tensors, started and waited for apart: what Horovod calls *_async, poll and synchronize.
+
+A name is the same on all ranks, and unique among the operations in flight. Without one, operations are numbered: each rank
+must then start them in the same order. Every function may be called from any thread; none of them blocks but synchronize(),
+join() and barrier(). Results of operations that start here carry no graph: those of `differentiable` do.
+"""
+
+import enum
+import warnings
+
+import torch
+
+from hvrun import _abi, inflight
+from hvrun.inflight import Pending, enqueue
+from hvrun.process_sets import NOT_REGISTERED, global_process_set
+from hvrun.torch.compression import Compression, wire_of
+from hvrun.torch.tensors import indices_over_memory, over_memory, readable, require_strided, type_of
+
+
+class ReduceOp(enum.IntEnum):
+    """How an allreduce and a reducescatter combine what ranks have; the numbers are Horovod's."""
+
+    Average = 0
+    Sum = 1
+    Adasum = 2
+    Min = 3
+    Max = 4
+    Product = 5
+
+    def __repr__(self):
+        return f"hvd.{self.name}"
+
+
+Average, Sum, Adasum, Min, Max, Product = ReduceOp
+_REDUCTIONS = {Average: _abi.AVERAGE, Sum: _abi.SUM, Adasum: _abi.ADASUM, Min: _abi.MIN, Max: _abi.MAX, Product: _abi.PRODUCT}
+
+_numbers = {}  # what is being done: how many have had no name
+_groups = {}  # a group's names: its number
+
+
+def name_for(what, name):
+    """The name that travels: the caller's behind what is done with it, or a number."""
+    if name is not None:
+        return f"{what}.{name}"
+    number = _numbers[what] = _numbers.get(what, -1) + 1
+    return f"{what}.noname.{number}"
+
+
+def forget_numbers():
+    """The job has been left: in the next one all ranks count from 0."""
+    _numbers.clear()
+
+
+def chosen_op(op, average):
+    """Of `op` and the older `average=`: at most one is given; neither means Average."""
+    if average is not None:
+        if op is not None:
+            raise ValueError("both op and average are given; give op alone: op=hvd.Average or op=hvd.Sum")
+        warnings.warn("average= is the older way; give op=hvd.Average or op=hvd.Sum", DeprecationWarning, stacklevel=3)
+        return Average if average else Sum
+    if op is None:
+        return Average
+    try:
+        return ReduceOp(op)
+    except ValueError:
+        raise ValueError(f"op={op!r} is none of hvd.Average, Sum, Adasum, Min, Max and Product") from None
+
+
+def reduction_of(op):
+    """The runtime's number."""
+    return _REDUCTIONS[op]
+
+
+def number_of(process_set):
+    number = process_set.process_set_id
+    if number is NOT_REGISTERED:
+        raise ValueError(f"{process_set} is not registered; try hvd.init(process_sets=[...]) or hvd.add_process_set(...)")
+    return number
+
+
+# ---- allreduce ----------------------------------------------------------------------------------------------------------
+
+
+def _start_allreduce(tensor, output, name, op, prescale, postscale, process_set, **rare):
+    """output: a tensor like `tensor`, perhaps the very same. Returns what yields it."""
+    require_strided(tensor, "allreduce")
+    kind = type_of(tensor)
+    source = readable(tensor)
+    if output.device.type == "cpu" and output.is_contiguous():
+        room = output.detach()
+    else:
+        room = torch.empty(tensor.shape, dtype=tensor.dtype)
+    at, size = room.data_ptr(), room.numel() * room.element_size()
+
+    is_direct = room.data_ptr() == output.data_ptr()
+    is_nothing = prescale == 0 or postscale == 0  # for the runtime 0 is a scale that was not given
+
+    def finish(result, owner):
+        del result, owner
+        if is_nothing:
+            room.zero_()
+        if not is_direct:
+            output.detach().copy_(room)
+        return output
+
+    return enqueue(_abi.ALLREDUCE, name, kind, tuple(tensor.shape), source.data_ptr(), (source, room), finish, output=at,
+                   output_bytes=size, process_set=number_of(process_set), reduction=_REDUCTIONS[op], prescale=prescale,
+                   postscale=postscale, **rare)
+
+
+def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                    process_set=global_process_set):
+    """Starts an allreduce into a new tensor and returns its handle; `tensor` stays as it is, and must until then."""
+    op = chosen_op(op, average)
+    output = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+    return _start_allreduce(tensor, output, name_for("allreduce", name), op, prescale_factor, postscale_factor, process_set)
+
+
+def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                     process_set=global_process_set):
+    """Starts an allreduce whose result comes to stand in `tensor` itself, and returns its handle."""
+    op = chosen_op(op, average)
+    return _start_allreduce(tensor, tensor, name_for("allreduce", name), op, prescale_factor, postscale_factor, process_set)
+
+
+def compressed_allreduce_async_(tensor, name, op, compression, prescale_factor=1.0, postscale_factor=1.0,
+                                process_set=global_process_set, **rare):
+    """As allreduce_async_, with what travels made smaller by a compressor, hvrun's own or the user's."""
+    wire = None if op is Adasum and compression is not Compression.none else wire_of(compression, tensor.dtype)
+    travels = name_for("allreduce", name)
+    if wire is not None:
+        rare |= {"compression": wire} if wire else {}
+        return _start_allreduce(tensor, tensor, travels, op, prescale_factor, postscale_factor, process_set, **rare)
+    small, context = compression.compress(tensor.detach())
+    if small is tensor or small.data_ptr() == tensor.data_ptr():
+        small = small.clone()
+    pending = _start_allreduce(small, small, travels, op, prescale_factor, postscale_factor, process_set, **rare)
+    return Then(pending, lambda result: tensor.detach().copy_(compression.decompress(result, context)))
+
+
+class Then:
+    """A handle whose result is made from another's."""
+
+    def __init__(self, pending, make):
+        self._pending, self._make = pending, make
+        self._result = None
+
+    def is_done(self):
+        return self._pending is None or self._pending.is_done()
+
+    def wait(self):
+        if self._pending is not None:
+            self._result = self._make(self._pending.wait())
+            self._pending = self._make = None
+        return self._result
+
+    def __call__(self):
+        return self.wait()
+
+
+class Several:
+    """One handle for a group: its result is the list of theirs."""
+
+    def __init__(self, handles):
+        self._handles = handles
+
+    def is_done(self):
+        return all(handle.is_done() for handle in self._handles)
+
+    def wait(self):
+        return [handle.wait() for handle in self._handles]
+
+    def __call__(self):
+        return self.wait()
+
+
+def group_fields(what, names):
+    """The fields of a group of these operations. Its number is the same on all ranks, and next time: made of the names, whose
+    order may differ from rank to rank."""
+    key = (what, *sorted(names))
+    number = _groups.get(key)
+    if number is None:
+        if len(_groups) >= 4096:
+            _groups.clear()
+        number = _groups[key] = _stable_number("\0".join(key))
+    return {"group": number, "group_size": len(names)}
+
+
+def _stable_number(text):
+    """FNV-1a, 64 bits, never 0: hash() differs from process to process."""
+    number = 0xCBF29CE484222325
+    for byte in text.encode():
+        number = ((number ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return number or 1
+
+
+def _group_names(what, tensors, name):
+    base = name_for(what, name)
+    return [f"{base}.{i}of{len(tensors)}" for i in range(1, len(tensors) + 1)]
+
+
+def _start_group(what, tensors, name, start):
+    """start(tensor, name, fields) for each. ValueError before any has started where one cannot."""
+    tensors = list(tensors)
+    if not tensors:
+        return Several([])
+    for tensor in tensors:
+        require_strided(tensor, what)
+        type_of(tensor)
+    names = _group_names(what, tensors, name)
+    fields = group_fields(what, names)
+    return Several([start(tensor, one, fields) for tensor, one in zip(tensors, names)])
+
+
+def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                            process_set=global_process_set):
+    """As allreduce_async, of several tensors that travel when all of them are there; the result is the list of theirs."""
+    op = chosen_op(op, average)
+
+    def start(tensor, one, fields):
+        output = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+        return _start_allreduce(tensor, output, one, op, prescale_factor, postscale_factor, process_set, **fields)
+
+    return _start_group("grouped_allreduce", tensors, name, start)
+
+
+def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                             process_set=global_process_set):
+    """As grouped_allreduce_async, in place."""
+    op = chosen_op(op, average)
+    return _start_group("grouped_allreduce", tensors, name,
+                        lambda tensor, one, fields: _start_allreduce(tensor, tensor, one, op, prescale_factor,
+                                                                     postscale_factor, process_set, **fields))
+
+
+def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
+    """Starts the sum or average of a sparse tensor's rows, which may differ in number from rank to rank. The handle's result,
+    also got by calling it, is a sparse tensor with the rows of all ranks, not coalesced."""
+    if op not in (Sum, Average):
+        raise ValueError(f"a sparse allreduce has op=hvd.Sum or hvd.Average, not {op!r}")
+    if not tensor.is_sparse:
+        raise ValueError("sparse_allreduce_async takes a sparse COO tensor; try hvd.allreduce_async for this one")
+    if tensor.sparse_dim() != 1:
+        return _sparse_by_gathering(tensor, name, op, process_set)
+    shape, device = tensor.shape, tensor.device
+    rows = readable(tensor._values())  # as they are: duplicates are allowed
+    indices = readable(tensor._indices()[0])
+
+    def finish(result, owner):
+        values = over_memory(result, owner)
+        places = indices_over_memory(result, values.shape[0], owner)
+        return torch.sparse_coo_tensor(places.unsqueeze(0).to(device), values.to(device), shape)
+
+    return enqueue(_abi.SPARSE_ALLREDUCE, name_for("sparse_allreduce", name), type_of(rows), tuple(rows.shape),
+                   rows.data_ptr(), (rows, indices), finish, process_set=number_of(process_set), reduction=_REDUCTIONS[op],
+                   index_type=_abi.INT64, indices=indices.data_ptr())
+
+
+def _sparse_by_gathering(tensor, name, op, process_set):
+    """Of more than one sparse dimension, indices are rows of several numbers: both are gathered."""
+    name = name_for("sparse_allreduce", name)
+    shape, device, ranks = tensor.shape, tensor.device, process_set.size()
+    both = Several([_start_allgather(tensor._indices().t(), name + ".indices", process_set),
+                    _start_allgather(tensor._values(), name + ".values", process_set)])
+
+    def make(parts):
+        indices, values = parts
+        values = values / ranks if op is Average else values
+        return torch.sparse_coo_tensor(indices.t().to(device), values.to(device), shape)
+
+    return Then(both, make)
+
+
+# ---- the others ---------------------------------------------------------------------------------------------------------
+
+
+def _to(device):
+    """A finish that wraps the runtime's memory, or copies it where tensors of this device lie."""
+
+    def finish(result, owner):
+        tensor = over_memory(result, owner)
+        return tensor if device.type == "cpu" else tensor.to(device)
+
+    return finish
+
+
+def _start_allgather(tensor, name, process_set, **rare):
+    require_strided(tensor, "allgather")
+    source = readable(tensor)
+    return enqueue(_abi.ALLGATHER, name, type_of(source), tuple(source.shape), source.data_ptr(), source, _to(tensor.device),
+                   process_set=number_of(process_set), **rare)
+
+
+def allgather_async(tensor, name=None, process_set=global_process_set):
+    """Starts to gather the tensors of all ranks, one after the other in order of their ranks. They may differ in the first
+    extent. The handle's result is a new tensor."""
+    return _start_allgather(tensor, name_for("allgather", name), process_set)
+
+
+def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
+    """As allgather_async, of several tensors that travel when all of them are there."""
+    return _start_group("grouped_allgather", tensors, name,
+                        lambda tensor, one, fields: _start_allgather(tensor, one, process_set, **fields))
+
+
+def _start_broadcast(tensor, output, root_rank, name, process_set):
+    require_strided(tensor, "broadcast")
+    kind, root = type_of(tensor), process_set.rank_of(root_rank, "root_rank")
+    source = readable(tensor)
+    is_direct = output.device.type == "cpu" and output.is_contiguous()
+    room = output.detach() if is_direct else torch.empty(tensor.shape, dtype=tensor.dtype)
+
+    def finish(result, owner):
+        del result, owner
+        if not is_direct:
+            output.detach().copy_(room)
+        return output
+
+    return enqueue(_abi.BROADCAST, name, kind, tuple(tensor.shape), source.data_ptr(), (source, room), finish,
+                   output=room.data_ptr(), output_bytes=room.numel() * room.element_size(), root=root,
+                   process_set=number_of(process_set))
+
+
+def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
+    """Starts to give every rank root_rank's tensor, in a new one. root_rank: its number in the job, also in a process set."""
+    output = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+    return _start_broadcast(tensor, output, root_rank, name_for("broadcast", name), process_set)
+
+
+def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
+    """As broadcast_async, in place."""
+    return _start_broadcast(tensor, tensor, root_rank, name_for("broadcast", name), process_set)
+
+
+def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
+    """Starts to send some rows to each rank. splits: how many to each, a list or a tensor of whole numbers; None: as many to
+    each. The handle's result is the tensor of what came, and, where splits were given, how many rows came from each."""
+    require_strided(tensor, "alltoall")
+    source, device = readable(tensor), tensor.device
+    rare, held = {}, None
+    if splits is not None:
+        numbers = [int(one) for one in (splits.tolist() if isinstance(splits, torch.Tensor) else splits)]
+        if len(numbers) != process_set.size():
+            raise ValueError(f"alltoall has {len(numbers)} splits for {process_set.size()} ranks; one for each")
+        held, at = inflight.integers(numbers)
+        rare = {"splits": at, "split_count": len(numbers)}
+    splits_device = splits.device if isinstance(splits, torch.Tensor) else torch.device("cpu")
+
+    def finish(result, owner):
+        tensor = over_memory(result, owner).to(device)
+        if splits is None:
+            return tensor
+        received = torch.tensor([result.received_splits[i] for i in range(result.received_split_count)], dtype=torch.int32)
+        return tensor, received.to(splits_device)
+
+    return enqueue(_abi.ALLTOALL, name_for("alltoall", name), type_of(source), tuple(source.shape), source.data_ptr(),
+                   (source, held), finish, process_set=number_of(process_set), **rare)
+
+
+def _start_reducescatter(tensor, name, op, process_set, prescale, postscale, **rare):
+    require_strided(tensor, "reducescatter")
+    if op not in (Average, Sum):
+        raise ValueError(f"a reducescatter has op=hvd.Average or hvd.Sum, not {op!r}")
+    source = readable(tensor)
+    return enqueue(_abi.REDUCESCATTER, name, type_of(source), tuple(source.shape), source.data_ptr(), source,
+                   _to(tensor.device), process_set=number_of(process_set), reduction=_REDUCTIONS[op], prescale=prescale,
+                   postscale=postscale, **rare)
+
+
+def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
+                        postscale_factor=1.0):
+    """Starts a reduction of which each rank gets its share of the rows: as many as the others, and of the first ranks one
+    more where it does not come out even."""
+    return _start_reducescatter(tensor, name_for("reducescatter", name), op, process_set, prescale_factor, postscale_factor)
+
+
+def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
+                                postscale_factor=1.0):
+    """As reducescatter_async, of several tensors that travel when all of them are there."""
+    return _start_group("grouped_reducescatter", tensors, name,
+                        lambda tensor, one, fields: _start_reducescatter(tensor, one, op, process_set, prescale_factor,
+                                                                         postscale_factor, **fields))
+
+
+# ---- waiting ------------------------------------------------------------------------------------------------------------
+
+
+def poll(handle):
+    """Whether synchronize(handle) would return at once."""
+    _require_handle(handle)
+    return handle.is_done()
+
+
+def synchronize(handle):
+    """Waits for an operation and returns its result; again and again the same. Raises HorovodInternalError with the runtime's
+    words where it failed. Ctrl-C ends the wait."""
+    _require_handle(handle)
+    return handle.wait()
+
+
+def _require_handle(handle):
+    if not isinstance(handle, (Pending, Then, Several)):
+        raise ValueError(f"{handle!r} is no handle: give what a function such as hvd.allreduce_async returned")
+
+
+def join(device=-1):
+    """This rank has run out of data: waits until all have, and meanwhile takes part in their allreduces with zeros. Returns
+    the rank that joined last. device is accepted for Horovod's sake: zeros need none here."""
+    del device
+    return enqueue(_abi.JOIN, "join", 0, (), 0, None, lambda result, owner: result.last_joined).wait()
+
+
+def barrier(process_set=global_process_set):
+    """Waits until every rank of the set has called it."""
+    enqueue(_abi.BARRIER, "", 0, (), 0, None, inflight.nothing, process_set=number_of(process_set)).wait()
