@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch in a virtual environment under build/, made where it is not there: for programs of a user's that know nothing of hvrun.
+"""PyTorch in a virtual environment under build/, made where it is not there: for hvrun.torch, the peers of the bench, and programs
+of a user's that know nothing of hvrun.
 
 As a program: makes it, and says on stderr why where it cannot.
 """
@@ -10,6 +11,7 @@ import subprocess
 import sys
 
 TORCH = "torch==2.13.0"  # its CPU build has Gloo; later ones may not
+OTHERS = ("numpy", "pytest", "cloudpickle", "scikit-learn")  # of tests and examples
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "build" / "torch"
 PYTHON = FOLDER / "bin" / "python"
 INSTALL_S = 900
@@ -30,15 +32,20 @@ def interpreter():
     FOLDER.parent.mkdir(exist_ok=True)
     with open(FOLDER.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests that run at once make one
-        if "torch==" + version().split("+")[0] != TORCH:
+        if "torch==" + version().split("+")[0] != TORCH or not _has_others():
             _make()
     return PYTHON
+
+
+def _has_others():
+    words = [str(PYTHON), "-c", f"import importlib.metadata as m; [m.version(name) for name in {OTHERS!r}]"]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
 def _make():
     print(f"making build/torch with {TORCH}", file=sys.stderr, flush=True)
     for words in (["/usr/bin/python3", "-m", "venv", str(FOLDER)],
-                  [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", TORCH]):
+                  [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", TORCH, *OTHERS]):
         try:
             done = subprocess.run(words, capture_output=True, text=True, timeout=INSTALL_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:

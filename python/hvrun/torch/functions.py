@@ -97,13 +97,13 @@ def broadcast_object(obj=None, root_rank=0, name=None, process_set=global_proces
     root = process_set.rank_of(root_rank, "root_rank")
     is_root = process_set.rank() == root
     mine = _pickler.dumps(obj) if is_root else None
-    travels = ops.name_for("broadcast_object", name)
+    travels = ops.name_for("broadcast_object", name, process_set)
     made = inflight.broadcast_bytes(travels, mine, root, ops.number_of(process_set))
     return obj if is_root else pickle.loads(made)
 
 
 def allgather_object(obj, name=None, process_set=global_process_set):
     """The objects of all ranks of the set, in a list by rank; each a copy."""
-    travels = ops.name_for("allgather_object", name)
+    travels = ops.name_for("allgather_object", name, process_set)
     parts = inflight.gather_bytes(travels, _pickler.dumps(obj), ops.number_of(process_set))
     return [pickle.loads(part) for part in parts]

@@ -50,7 +50,7 @@ class GradientExchange:
         self._label, self._names, self._terms = label, dict(names), terms
         self.passes = passes
         self._left = {}  # parameter: backward passes until its gradient is complete
-        self._handles = {}  # parameter: its handle, of those that travel by themselves
+        self._handles = {}  # parameter: (its handle, its gradient's version), of those that travel by themselves
         self._kinds = {}  # parameter: _DENSE and so on, once learned
         self._arrivals = []  # parameters, in the order of their gradients' completion in the first exchange
         self._places = {}  # parameter: its Place
@@ -125,7 +125,10 @@ class GradientExchange:
                 return
         if self._is_learning:
             self._arrivals.append(parameter)
-        self._handles[parameter] = self._start_alone(parameter)
+        self._send_alone(parameter)
+
+    def _send_alone(self, parameter):
+        self._handles[parameter] = self._start_alone(parameter), parameter.grad._version
 
     def _arrived_at(self, bucket):
         if not bucket.arrived():
@@ -203,10 +206,11 @@ class GradientExchange:
             parameter.grad = _no_rows(parameter)  # as the other ranks have it, with rows
         else:
             parameter.grad = torch.zeros_like(parameter)
-        self._handles[parameter] = self._start_alone(parameter)
+        self._send_alone(parameter)
 
     def _wait(self):
         handles, self._handles = self._handles, {}
+        changed = [self._names[one] for one, (_, version) in handles.items() if one.grad._version != version]
         error = None
         for wait, settle in self._waits(handles):
             try:
@@ -215,14 +219,14 @@ class GradientExchange:
                 error = error or failure
         for parameter in self._left:
             self._left[parameter] = self.passes
-        changed = [self._names[one] for one, place in self._places.items() if place.is_taken and not place.settle(one)]
+        changed += [self._names[one] for one, place in self._places.items() if place.is_taken and not place.settle(one)]
         if error is not None:
             raise error
         if changed:
             _warn_of_changed(changed)
 
     def _waits(self, handles):
-        for parameter, handle in handles.items():
+        for parameter, (handle, _) in handles.items():
             yield handle.wait, lambda made, parameter=parameter: _give_back(parameter, made)
         for bucket in self._buckets:
             if bucket.is_started():

@@ -35,15 +35,16 @@ class ReduceOp(enum.IntEnum):
 Average, Sum, Adasum, Min, Max, Product = ReduceOp
 _REDUCTIONS = {Average: _abi.AVERAGE, Sum: _abi.SUM, Adasum: _abi.ADASUM, Min: _abi.MIN, Max: _abi.MAX, Product: _abi.PRODUCT}
 
-_numbers = {}  # what is being done: how many have had no name
+_numbers = {}  # what is being done, and the process set's number: how many have had no name
 _groups = {}  # a group's names: its number
 
 
-def name_for(what, name):
-    """The name that travels: the caller's behind what is done with it, or a number."""
+def name_for(what, name, process_set):
+    """The name that travels: the caller's behind what is done with it, or a number, counted in each process set."""
     if name is not None:
         return f"{what}.{name}"
-    number = _numbers[what] = _numbers.get(what, -1) + 1
+    key = what, process_set.process_set_id
+    number = _numbers[key] = _numbers.get(key, -1) + 1
     return f"{what}.noname.{number}"
 
 
@@ -114,21 +115,21 @@ def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.
     """Starts an allreduce into a new tensor and returns its handle; `tensor` stays as it is, and must until then."""
     op = chosen_op(op, average)
     output = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-    return _start_allreduce(tensor, output, name_for("allreduce", name), op, prescale_factor, postscale_factor, process_set)
+    return _start_allreduce(tensor, output, name_for("allreduce", name, process_set), op, prescale_factor, postscale_factor, process_set)
 
 
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                      process_set=global_process_set):
     """Starts an allreduce whose result comes to stand in `tensor` itself, and returns its handle."""
     op = chosen_op(op, average)
-    return _start_allreduce(tensor, tensor, name_for("allreduce", name), op, prescale_factor, postscale_factor, process_set)
+    return _start_allreduce(tensor, tensor, name_for("allreduce", name, process_set), op, prescale_factor, postscale_factor, process_set)
 
 
 def compressed_allreduce_async_(tensor, name, op, compression, prescale_factor=1.0, postscale_factor=1.0,
                                 process_set=global_process_set, **rare):
     """As allreduce_async_, with what travels made smaller by a compressor, hvrun's own or the user's."""
     wire = None if op is Adasum and compression is not Compression.none else wire_of(compression, tensor.dtype)
-    travels = name_for("allreduce", name)
+    travels = name_for("allreduce", name, process_set)
     if wire is not None:
         rare |= {"compression": wire} if wire else {}
         return _start_allreduce(tensor, tensor, travels, op, prescale_factor, postscale_factor, process_set, **rare)
@@ -195,12 +196,12 @@ def _stable_number(text):
     return number or 1
 
 
-def _group_names(what, tensors, name):
-    base = name_for(what, name)
+def _group_names(what, tensors, name, process_set):
+    base = name_for(what, name, process_set)
     return [f"{base}.{i}of{len(tensors)}" for i in range(1, len(tensors) + 1)]
 
 
-def _start_group(what, tensors, name, start):
+def _start_group(what, tensors, name, process_set, start):
     """start(tensor, name, fields) for each. ValueError before any has started where one cannot."""
     tensors = list(tensors)
     if not tensors:
@@ -208,7 +209,7 @@ def _start_group(what, tensors, name, start):
     for tensor in tensors:
         require_strided(tensor, what)
         type_of(tensor)
-    names = _group_names(what, tensors, name)
+    names = _group_names(what, tensors, name, process_set)
     fields = group_fields(what, names)
     return Several([start(tensor, one, fields) for tensor, one in zip(tensors, names)])
 
@@ -222,14 +223,14 @@ def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_
         output = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
         return _start_allreduce(tensor, output, one, op, prescale_factor, postscale_factor, process_set, **fields)
 
-    return _start_group("grouped_allreduce", tensors, name, start)
+    return _start_group("grouped_allreduce", tensors, name, process_set, start)
 
 
 def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                              process_set=global_process_set):
     """As grouped_allreduce_async, in place."""
     op = chosen_op(op, average)
-    return _start_group("grouped_allreduce", tensors, name,
+    return _start_group("grouped_allreduce", tensors, name, process_set,
                         lambda tensor, one, fields: _start_allreduce(tensor, tensor, one, op, prescale_factor,
                                                                      postscale_factor, process_set, **fields))
 
@@ -250,16 +251,16 @@ def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
     def finish(result, owner):
         values = over_memory(result, owner)
         places = indices_over_memory(result, values.shape[0], owner)
-        return torch.sparse_coo_tensor(places.unsqueeze(0).to(device), values.to(device), shape)
+        return torch.sparse_coo_tensor(places.unsqueeze(0).to(device), values.to(device), shape, check_invariants=False)
 
-    return enqueue(_abi.SPARSE_ALLREDUCE, name_for("sparse_allreduce", name), type_of(rows), tuple(rows.shape),
+    return enqueue(_abi.SPARSE_ALLREDUCE, name_for("sparse_allreduce", name, process_set), type_of(rows), tuple(rows.shape),
                    rows.data_ptr(), (rows, indices), finish, process_set=number_of(process_set), reduction=_REDUCTIONS[op],
                    index_type=_abi.INT64, indices=indices.data_ptr())
 
 
 def _sparse_by_gathering(tensor, name, op, process_set):
     """Of more than one sparse dimension, indices are rows of several numbers: both are gathered."""
-    name = name_for("sparse_allreduce", name)
+    name = name_for("sparse_allreduce", name, process_set)
     shape, device, ranks = tensor.shape, tensor.device, process_set.size()
     both = Several([_start_allgather(tensor._indices().t(), name + ".indices", process_set),
                     _start_allgather(tensor._values(), name + ".values", process_set)])
@@ -267,7 +268,7 @@ def _sparse_by_gathering(tensor, name, op, process_set):
     def make(parts):
         indices, values = parts
         values = values / ranks if op is Average else values
-        return torch.sparse_coo_tensor(indices.t().to(device), values.to(device), shape)
+        return torch.sparse_coo_tensor(indices.t().to(device), values.to(device), shape, check_invariants=False)
 
     return Then(both, make)
 
@@ -295,12 +296,12 @@ def _start_allgather(tensor, name, process_set, **rare):
 def allgather_async(tensor, name=None, process_set=global_process_set):
     """Starts to gather the tensors of all ranks, one after the other in order of their ranks. They may differ in the first
     extent. The handle's result is a new tensor."""
-    return _start_allgather(tensor, name_for("allgather", name), process_set)
+    return _start_allgather(tensor, name_for("allgather", name, process_set), process_set)
 
 
 def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
     """As allgather_async, of several tensors that travel when all of them are there."""
-    return _start_group("grouped_allgather", tensors, name,
+    return _start_group("grouped_allgather", tensors, name, process_set,
                         lambda tensor, one, fields: _start_allgather(tensor, one, process_set, **fields))
 
 
@@ -325,12 +326,12 @@ def _start_broadcast(tensor, output, root_rank, name, process_set):
 def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
     """Starts to give every rank root_rank's tensor, in a new one. root_rank: its number in the job, also in a process set."""
     output = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-    return _start_broadcast(tensor, output, root_rank, name_for("broadcast", name), process_set)
+    return _start_broadcast(tensor, output, root_rank, name_for("broadcast", name, process_set), process_set)
 
 
 def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
     """As broadcast_async, in place."""
-    return _start_broadcast(tensor, tensor, root_rank, name_for("broadcast", name), process_set)
+    return _start_broadcast(tensor, tensor, root_rank, name_for("broadcast", name, process_set), process_set)
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
@@ -354,7 +355,7 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
         received = torch.tensor([result.received_splits[i] for i in range(result.received_split_count)], dtype=torch.int32)
         return tensor, received.to(splits_device)
 
-    return enqueue(_abi.ALLTOALL, name_for("alltoall", name), type_of(source), tuple(source.shape), source.data_ptr(),
+    return enqueue(_abi.ALLTOALL, name_for("alltoall", name, process_set), type_of(source), tuple(source.shape), source.data_ptr(),
                    (source, held), finish, process_set=number_of(process_set), **rare)
 
 
@@ -372,13 +373,13 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
                         postscale_factor=1.0):
     """Starts a reduction of which each rank gets its share of the rows: as many as the others, and of the first ranks one
     more where it does not come out even."""
-    return _start_reducescatter(tensor, name_for("reducescatter", name), op, process_set, prescale_factor, postscale_factor)
+    return _start_reducescatter(tensor, name_for("reducescatter", name, process_set), op, process_set, prescale_factor, postscale_factor)
 
 
 def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                                 postscale_factor=1.0):
     """As reducescatter_async, of several tensors that travel when all of them are there."""
-    return _start_group("grouped_reducescatter", tensors, name,
+    return _start_group("grouped_reducescatter", tensors, name, process_set,
                         lambda tensor, one, fields: _start_reducescatter(tensor, one, op, process_set, prescale_factor,
                                                                          postscale_factor, **fields))
 

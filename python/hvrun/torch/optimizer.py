@@ -14,7 +14,7 @@ from hvrun.torch.compression import Compression
 from hvrun.torch.gradient_exchange import ExchangeTerms, GradientExchange
 from hvrun.torch.grad_scaler import watch_grad_scaler
 
-_labels = itertools.count()  # all ranks wrap their optimizers in the same order
+_wrapped = {}  # a process set's number: how many optimizers. All its ranks wrap theirs in the same order
 
 
 class DistributedSteps:
@@ -113,13 +113,19 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     if unused not in ("zeros", "keep_none"):
         raise ValueError(f"unused={unused!r} is neither 'zeros' nor 'keep_none'")
     passes, names = _whole_passes(backward_passes_per_step), parameter_names(optimizer, named_parameters)
-    label = f"gradients{next(_labels)}"
+    label = _label_in(process_set)
     if op is ops.Adasum and process_set.size() > 1:
         return AdasumSteps.wrap(optimizer, label, names, compression, passes, process_set)
     terms = ExchangeTerms(op, compression, gradient_predivide_factor, process_set, sparse_as_dense, unused == "keep_none")
     exchange = GradientExchange(label, names, terms, passes, _parameter_groups(names, num_groups, groups))
     return become(optimizer, DistributedSteps, _exchange=exchange, _terms=terms, _label=label, _should_synchronize=True,
                   _is_synchronized=False, _is_scaled=False)
+
+
+def _label_in(process_set):
+    number = ops.number_of(process_set)
+    _wrapped[number] = _wrapped.get(number, -1) + 1
+    return f"gradients{_wrapped[number]}"
 
 
 def become(optimizer, steps, **attributes):

@@ -61,7 +61,7 @@ def _per_channel(vector, like):
 
 
 def _sum_over_ranks(tensor, name, process_set):
-    return synchronize(ops.allreduce_async_(tensor, None, ops.name_for("sync_batch_norm", None) + name, Sum,
+    return synchronize(ops.allreduce_async_(tensor, None, ops.name_for("sync_batch_norm" + name, None, process_set), Sum,
                                             process_set=process_set))
 
 

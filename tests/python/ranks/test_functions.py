@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one rank has, for all; and batch normalisation over all ranks' batches."""
+
+import copy
+
+import pytest
+import torch
+
+import hvrun.torch as hvd
+
+
+def flattened(value, path=""):
+    """[(where, what)] of a state_dict, tensors as lists."""
+    if isinstance(value, torch.Tensor):
+        return [(path, value.tolist())]
+    if isinstance(value, dict):
+        return [one for key, inner in value.items() for one in flattened(inner, f"{path}/{key}")]
+    if isinstance(value, (list, tuple)):
+        return [one for number, inner in enumerate(value) for one in flattened(inner, f"{path}/{number}")]
+    return [(path, value)]
+
+
+@pytest.mark.parametrize("given", ["dict", "list of pairs", "list of tensors"])
+def test_parameters(given):
+    torch.manual_seed(hvd.rank())
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3))
+    root = hvd.size() - 1
+    params = {"dict": model.state_dict(), "list of pairs": list(model.named_parameters()),
+              "list of tensors": list(model.parameters())}[given]
+    hvd.broadcast_parameters(params, root_rank=root)
+    for one in model.parameters():
+        assert torch.equal(one, hvd.broadcast(one.detach().clone(), root))
+    with pytest.raises(ValueError, match="list"):
+        hvd.broadcast_parameters(model.named_parameters(), 0)
+
+
+OPTIMIZERS = [
+    lambda p: torch.optim.SGD(p, lr=0.1), lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
+    torch.optim.Adam, lambda p: torch.optim.Adam(p, amsgrad=True), torch.optim.AdamW, torch.optim.Adamax, torch.optim.Adagrad,
+    torch.optim.Adadelta, torch.optim.ASGD, torch.optim.NAdam, torch.optim.RAdam, torch.optim.RMSprop, torch.optim.Rprop,
+    lambda p: torch.optim.LBFGS(p, max_iter=2)]
+
+
+@pytest.mark.parametrize("who", ["root only", "all", "none", "others"])
+@pytest.mark.parametrize("make", OPTIMIZERS, ids=lambda make: type(make([torch.nn.Parameter(torch.ones(1))])).__name__)
+def test_optimizer_state(make, who):
+    torch.manual_seed(hvd.rank())
+    model = torch.nn.Linear(3, 2)
+    optimizer = make(model.parameters())
+    steps = {"root only": hvd.rank() == 0, "all": True, "none": False, "others": hvd.rank() != 0}[who]
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(torch.ones(2, 3)).square().mean()
+        loss.backward()
+        return loss
+
+    if steps:
+        optimizer.step(closure)
+    optimizer.param_groups[0]["lr"] = 0.5 if hvd.rank() == 0 else 0.25
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    assert optimizer.param_groups[0]["lr"] == 0.5
+    states = hvd.allgather_object(flattened(optimizer.state_dict()))
+    assert all(state == states[0] for state in states)
+    optimizer.step(closure)  # and it works with that
+
+
+def test_the_state_of_a_distributed_optimizer():
+    torch.manual_seed(hvd.rank())
+    model = torch.nn.Linear(3, 2)
+    optimizer = hvd.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.1 * (1 + hvd.rank())))
+    hvd.broadcast_parameters(model.state_dict(), 0)
+    hvd.broadcast_optimizer_state(optimizer, 0)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.full((2, 3), float(hvd.rank()))).sum().backward()
+        optimizer.step()
+    hvd.broadcast_optimizer_state(optimizer, 0)
+    optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.zero_grad()
+    model(torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+    for one in model.parameters():
+        assert torch.equal(one, hvd.broadcast(one.detach().clone(), 0))
+
+
+@pytest.mark.parametrize("momentum", [0.1, None])
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("shape", [(3,), (3, 5), (3, 2, 2)], ids=str)
+def test_batch_norm_over_all_ranks(shape, affine, momentum):
+    rows = [2 + rank for rank in range(hvd.size())]
+    torch.manual_seed(0)
+    inputs = [torch.randn(count, *shape) + rank for rank, count in enumerate(rows)]
+    kind = {1: torch.nn.BatchNorm1d, 2: torch.nn.BatchNorm1d, 3: torch.nn.BatchNorm2d}[len(shape)]
+    alone = kind(3, affine=affine, momentum=momentum)
+    ours = hvd.SyncBatchNorm(3, affine=affine, momentum=momentum)
+    if affine:
+        with torch.no_grad():
+            alone.weight.copy_(torch.tensor([0.5, 1.0, 2.0]))
+            alone.bias.copy_(torch.tensor([1.0, 0.0, -1.0]))
+    ours.load_state_dict(alone.state_dict())
+    for _ in range(2):
+        ours.zero_grad()
+        alone.zero_grad()
+        whole = torch.cat(inputs).requires_grad_()
+        mine = inputs[hvd.rank()].clone().requires_grad_()
+        expected, made = alone(whole), ours(mine)
+        begin = sum(rows[:hvd.rank()])
+        own = slice(begin, begin + rows[hvd.rank()])
+        assert torch.allclose(made, expected[own], atol=1e-5)
+        factors = torch.randn(whole.shape, generator=torch.Generator().manual_seed(5))
+        (expected * factors).sum().backward()
+        (made * factors[own]).sum().backward()
+        assert torch.allclose(mine.grad, whole.grad[own], atol=1e-5)
+        if affine:
+            for one, other in ((ours.weight, alone.weight), (ours.bias, alone.bias)):
+                assert torch.allclose(hvd.allreduce(one.grad, op=hvd.Sum), other.grad, atol=1e-4)
+    for name in ("running_mean", "running_var", "num_batches_tracked"):
+        assert torch.allclose(getattr(ours, name), getattr(alone, name), atol=1e-5), name
+    ours.eval()
+    alone.eval()
+    assert torch.allclose(ours(inputs[hvd.rank()]), alone(inputs[hvd.rank()]), atol=1e-5)
+    with pytest.raises(ValueError, match="two dimensions"):
+        ours(torch.ones(3))
+
+
+def test_batch_norm_without_running_statistics():
+    torch.manual_seed(0)
+    ours = hvd.SyncBatchNorm(2, track_running_stats=False).eval()
+    inputs = [torch.randn(3, 2) + rank for rank in range(hvd.size())]
+    made = ours(inputs[hvd.rank()])
+    expected = torch.nn.functional.batch_norm(torch.cat(inputs), None, None, training=True)
+    assert torch.allclose(made, expected[3 * hvd.rank():3 * hvd.rank() + 3], atol=1e-5)
+
+
+def test_a_network_with_batch_norm_trains_alike():
+    torch.manual_seed(3)
+    ours = torch.nn.Sequential(torch.nn.Linear(4, 6), hvd.SyncBatchNorm(6), torch.nn.ReLU(), torch.nn.Linear(6, 1))
+    alone = torch.nn.Sequential(copy.deepcopy(ours[0]), torch.nn.BatchNorm1d(6), torch.nn.ReLU(), copy.deepcopy(ours[3]))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.1), ours.named_parameters())
+    single = torch.optim.SGD(alone.parameters(), lr=0.1)
+    for step in range(5):
+        inputs = [torch.randn(3, 4, generator=torch.Generator().manual_seed(step * 10 + rank)) for rank in range(hvd.size())]
+        optimizer.zero_grad()
+        ours(inputs[hvd.rank()]).square().mean().backward()
+        optimizer.step()
+        single.zero_grad()
+        alone(torch.cat(inputs)).square().mean().backward()
+        single.step()
+    for one, other in zip(ours.parameters(), alone.parameters()):
+        assert torch.allclose(one, other, atol=1e-4)

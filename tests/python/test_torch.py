@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tests/python/ranks, in the ranks of jobs of several sizes, and on two hosts."""
+
+import pathlib
+import re
+
+import pytest
+
+from harness import torch_jobs
+
+RANKS = pathlib.Path(__file__).parent / "ranks"
+JOBS = {"1 rank": ["-np", "1"], "2 ranks": ["-np", "2"], "3 ranks": ["-np", "3"], "4 ranks": ["-np", "4"],
+        "2 hosts": torch_jobs.TWO_HOSTS}
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_in_every_rank(job, tmp_path):
+    done = torch_jobs.run(JOBS[job], ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(RANKS)], tmp_path)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
+    counts = re.findall(r"(\d+) passed", done.stdout)
+    ranks = 3 if "hosts" in job else int(job[0])
+    assert len(counts) == ranks and len(set(counts)) == 1, done.stdout[-4000:]
