@@ -176,8 +176,9 @@ def mpi_enabled():
     return False
 
 
-def mpi_built():
-    """Whether MPI could carry out operations."""
+def mpi_built(verbose=False):
+    """Whether MPI could carry out operations. verbose, here and below, is accepted for Horovod's sake."""
+    del verbose
     return False
 
 
@@ -187,20 +188,24 @@ def gloo_enabled():
     return True
 
 
-def gloo_built():
+def gloo_built(verbose=False):
+    del verbose
     return True
 
 
-def nccl_built():
+def nccl_built(verbose=False):
     """The version of NCCL that operations on GPUs use, 21805 for 2.18.5; 0: none."""
+    del verbose
     return 0
 
 
-def ddl_built():
+def ddl_built(verbose=False):
+    del verbose
     return False
 
 
-def ccl_built():
+def ccl_built(verbose=False):
+    del verbose
     return False
 
 
@@ -213,8 +218,26 @@ def rocm_built():
     return False
 
 
+class HorovodBasics:
+    """The functions above as Horovod's class has them."""
+
+    def __init__(self, pkg_path=None, *args):
+        del pkg_path, args
+
+    init, shutdown, is_initialized = staticmethod(init), staticmethod(shutdown), staticmethod(is_initialized)
+    rank, local_rank, cross_rank = staticmethod(rank), staticmethod(local_rank), staticmethod(cross_rank)
+    size, local_size, cross_size = staticmethod(size), staticmethod(local_size), staticmethod(cross_size)
+    is_homogeneous = staticmethod(is_homogeneous)
+    start_timeline, stop_timeline = staticmethod(start_timeline), staticmethod(stop_timeline)
+    mpi_threads_supported, mpi_enabled, mpi_built = map(staticmethod, (mpi_threads_supported, mpi_enabled, mpi_built))
+    gloo_enabled, gloo_built = staticmethod(gloo_enabled), staticmethod(gloo_built)
+    nccl_built, ddl_built, ccl_built = staticmethod(nccl_built), staticmethod(ddl_built), staticmethod(ccl_built)
+    cuda_built, rocm_built = staticmethod(cuda_built), staticmethod(rocm_built)
+    Average, Sum, Adasum, Min, Max, Product = range(6)
+
+
 __all__ = [
     "init", "shutdown", "is_initialized", "rank", "size", "local_rank", "local_size", "cross_rank", "cross_size",
     "is_homogeneous", "start_timeline", "stop_timeline", "counters", "mpi_threads_supported", "mpi_enabled", "mpi_built",
-    "gloo_enabled", "gloo_built", "nccl_built", "ddl_built", "ccl_built", "cuda_built", "rocm_built", "global_process_set",
+    "gloo_enabled", "gloo_built", "nccl_built", "ddl_built", "ccl_built", "cuda_built", "rocm_built", "global_process_set", "HorovodBasics",
 ]

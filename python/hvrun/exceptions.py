@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hvrun raises. Names that Horovod's users know are its; the text is the runtime's own: what was done, where, why, what to try."""
+"""What hvrun raises. Names that Horovod's users know are its; the text is the runtime's: what was done, where, why, what to try."""
 
 from hvrun import _abi
 
@@ -52,7 +52,7 @@ class NotInitializedError(ValueError):
 class HostsUpdatedInterrupt(RuntimeError):
     """Hosts have joined or left: the training function is to begin anew from the state as it is."""
 
-    def __init__(self, skip_sync=False):
+    def __init__(self, skip_sync):
         super().__init__("the job's hosts have changed")
         self.skip_sync = skip_sync
 

@@ -3,10 +3,11 @@
 
 import pathlib
 import re
+import subprocess
 
 import pytest
 
-from harness import torch_jobs
+from harness import torch_environment, torch_jobs
 
 RANKS = pathlib.Path(__file__).parent / "ranks"
 JOBS = {"1 rank": ["-np", "1"], "2 ranks": ["-np", "2"], "3 ranks": ["-np", "3"], "4 ranks": ["-np", "4"],
@@ -20,3 +21,12 @@ def test_in_every_rank(job, tmp_path):
     counts = re.findall(r"(\d+) passed", done.stdout)
     ranks = 3 if "hosts" in job else int(job[0])
     assert len(counts) == ranks and len(set(counts)) == 1, done.stdout[-4000:]
+
+
+def test_in_one_process(tmp_path):
+    """tests/python/alone: what needs no job, with the distribution of Horovod's names beside the package."""
+    paths = f"{torch_jobs.PACKAGE}:{torch_jobs.PACKAGE / 'horovod-compat'}"
+    words = [str(torch_environment.interpreter()), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(RANKS.parent / "alone")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path,
+                          env=torch_jobs.environment(tmp_path, PYTHONPATH=paths))
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]

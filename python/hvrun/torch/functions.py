@@ -92,7 +92,7 @@ def _together(value, tensors):
     return value
 
 
-def broadcast_object(obj=None, root_rank=0, name=None, process_set=global_process_set):
+def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
     """root_rank's object, on every rank: there the very same, elsewhere a copy. What obj is elsewhere does not matter."""
     root = process_set.rank_of(root_rank, "root_rank")
     is_root = process_set.rank() == root

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python -m hvrun.doctor: would training work in this environment? What it has, and what is missing for what.
+
+Exit status 0: two ranks were started here and have added up numbers, and a framework that hvrun has a binding for can be
+imported. Else 1.
+"""
+
+import ctypes
+import ctypes.util
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+
+from hvrun import __version__, exceptions
+from hvrun._library import open_library
+from hvrun._programs import find_program
+
+GOOD, PLAIN, BAD = "ok", "--", "NO"
+# framework: (its distributions, the binding, the oldest that works)
+FRAMEWORKS = {
+    "PyTorch": (("torch",), "hvrun.torch", (2, 1)),
+    "TensorFlow": (("tensorflow", "tensorflow-cpu"), None, None),
+    "JAX": (("jax",), None, None),
+    "MXNet": (("mxnet",), None, None),
+}
+TRY_RANKS = """
+import ctypes, sys
+from hvrun import basics, inflight, _abi
+basics.init()
+print(inflight.reduce_numbers("doctor", [basics.rank() + 1], _abi.SUM)[0], basics.size())
+"""
+
+
+class Finding:
+    """What was looked at, whether it is well, what was found, and what mends it."""
+
+    def __init__(self, what, verdict, found, mend=""):
+        self.what, self.verdict, self.found, self.mend = what, verdict, found, mend
+
+    def text(self):
+        lines = [f"  {self.verdict}  {self.what:<12} {self.found}"]
+        return lines + ([f"{'':18}try: {self.mend}"] if self.mend else [])
+
+
+def version_of(names):
+    """Of the first distribution that is installed; None: none is."""
+    for name in names:
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def look_at_library():
+    try:
+        library = open_library()
+    except exceptions.LibraryError as error:
+        return Finding("libhvrun", BAD, str(error).replace("\n", "\n                  "))
+    version = library.version().decode()
+    if version != __version__:
+        return Finding("libhvrun", BAD, f"{version} at {library.path}, but this package is {__version__}",
+                       "unset HVRUN_LIBRARY, or pip install --force-reinstall hvrun")
+    return Finding("libhvrun", GOOD, f"{version} at {library.path} ({library.origin})")
+
+
+def look_at_programs():
+    hvrun, agent = find_program("hvrun"), find_program("hvrun-agent")
+    if hvrun is None:
+        return Finding("hvrun", BAD, "not beside this python, and not on PATH", "pip install hvrun in this environment")
+    done = _run([hvrun, "--version"])
+    if done.returncode != 0:
+        return Finding("hvrun", BAD, f"{hvrun}: {(done.stderr or done.stdout).strip()}",
+                       "the libraries that it names: apt-get install libssh-4 libyaml-cpp0.7")
+    if agent is None:
+        return Finding("hvrun", BAD, f"{hvrun}, but no hvrun-agent beside it", "pip install --force-reinstall hvrun")
+    return Finding("hvrun", GOOD, f"{done.stdout.strip()} at {hvrun}, with hvrun-agent")
+
+
+def look_at_framework(name):
+    distributions, binding, oldest = FRAMEWORKS[name]
+    version = version_of(distributions)
+    if version is None:
+        return Finding(name, PLAIN, "not installed")
+    if binding is None:
+        return Finding(name, PLAIN, f"{version}; hvrun has no binding for it yet, but starts its programs as they are")
+    if tuple(int(one) for one in version.split("+")[0].split(".")[:2]) < oldest:
+        return Finding(name, BAD, f"{version} is older than {'.'.join(map(str, oldest))}, which {binding} needs",
+                       f"pip install --upgrade {distributions[0]}")
+    done = _run([sys.executable, "-c", f"import {binding}"])
+    if done.returncode != 0:
+        return Finding(name, BAD, f"{version} is installed, but import {binding} fails: {_last_line(done.stderr)}",
+                       f"python -c 'import {distributions[0]}' shows whether PyTorch itself is broken")
+    return Finding(name, GOOD, f"{version}: import {binding} as hvd")
+
+
+def look_at_cuda():
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return Finding("CUDA", PLAIN, "no driver (libcuda.so.1): ranks work on CPUs")
+    number, count = ctypes.c_int(), ctypes.c_int()
+    code = driver.cuInit(0) or driver.cuDriverGetVersion(ctypes.byref(number)) or driver.cuDeviceGetCount(ctypes.byref(count))
+    if code != 0:
+        return Finding("CUDA", PLAIN, f"the driver is there, but cuInit says {code}: no GPU that works", "nvidia-smi")
+    version = f"{number.value // 1000}.{number.value % 1000 // 10}"
+    return Finding("CUDA", PLAIN, f"{count.value} GPUs, driver for CUDA {version}; tensors there are copied to the host for now")
+
+
+def look_at_nccl():
+    places = []
+    for name in ("nvidia-nccl-cu13", "nvidia-nccl-cu12"):
+        version = version_of([name])
+        if version:
+            places.append(f"{version} (package {name})")
+    if ctypes.util.find_library("nccl"):
+        places.append(f"{ctypes.util.find_library('nccl')} (the system's)")
+    return Finding("NCCL", PLAIN, ", ".join(places) + "; not used yet" if places else "not found; not used yet")
+
+
+def look_at_mpi():
+    library = ctypes.util.find_library("mpi")
+    return Finding("MPI", PLAIN, f"{library}; not needed" if library else "not found; not needed")
+
+
+def try_two_ranks():
+    """The thing itself, on this machine."""
+    hvrun = find_program("hvrun")
+    if hvrun is None:
+        return Finding("two ranks", BAD, "there is no hvrun to start them")
+    words = [hvrun, "-np", "2", "--oversubscribe", "--no-label", sys.executable, "-c", TRY_RANKS]
+    done = _run(words, PYTHONPATH=os.pathsep.join(one for one in sys.path if one))
+    if done.returncode == 0 and done.stdout.split() == ["3", "2", "3", "2"]:
+        return Finding("two ranks", GOOD, "were started here, met, and added up numbers")
+    return Finding("two ranks", BAD, f"hvrun -np 2 ended with exit code {done.returncode}:\n                  "
+                   + (done.stderr.strip() or done.stdout.strip()).replace("\n", "\n                  "))
+
+
+def _run(words, **more):
+    try:
+        return subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ, **more}, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return subprocess.CompletedProcess(words, 127, "", str(error))
+
+
+def _last_line(text):
+    return (text.strip().splitlines() or ["no words"])[-1]
+
+
+def examine():
+    """Every finding, in the order in which they are told."""
+    findings = [Finding("Python", GOOD, f"{platform.python_version()} at {sys.executable}"), look_at_programs(), look_at_library()]
+    findings += [look_at_framework(name) for name in FRAMEWORKS]
+    findings += [Finding("native", GOOD, "hvrun's own backend, by shared memory and TCP: always there"), look_at_cuda(),
+                 look_at_nccl(), look_at_mpi(), try_two_ranks()]
+    return findings
+
+
+def would_train(findings):
+    """Nothing is broken, and there is a framework to train with."""
+    has_framework = any(one.what in FRAMEWORKS and one.verdict == GOOD for one in findings)
+    return has_framework and all(one.verdict != BAD for one in findings)
+
+
+def conclusion(findings):
+    broken = [one.what for one in findings if one.verdict == BAD]
+    if broken:
+        return f"Training would not work here: see {', '.join(broken)}."
+    if not would_train(findings):
+        return "hvrun works, but there is no framework to train with. Try: pip install torch"
+    return "Training would work here. Try: hvrun -np 2 python train.py"
+
+
+def main():
+    print(f"hvrun {__version__} on {platform.node()}")
+    findings = examine()
+    for finding in findings:
+        print("\n".join(finding.text()))
+    print(conclusion(findings))
+    return 0 if would_train(findings) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

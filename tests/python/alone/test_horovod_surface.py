@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every public name of Horovod's, with its parameters in their order and their defaults: horovod_surface.json has them, as they
+are at its HEAD. What is not there says why."""
+
+import importlib
+import inspect
+import json
+import pathlib
+
+import pytest
+
+TABLE = json.loads((pathlib.Path(__file__).parent / "horovod_surface.json").read_text())
+ROWS = [(module, name, row) for module, names in TABLE.items() for name, row in names.items()]
+# Differs on purpose: why.
+OTHERWISE = {
+    ("horovod.common.exceptions", "HorovodInternalError"): "takes what RuntimeError takes",
+    ("horovod.common.basics", "HorovodBasics"): "its constants of an extension's error codes are of no use",
+}
+_BY_POSITION = "calls it by position"
+for _handler in ("Model", "Optimizer", "Sampler"):
+    OTHERWISE["horovod.torch.elastic.state", f"{_handler}StateHandler"] = _BY_POSITION
+for _optimizer in ("_DistributedOptimizer", "_DistributedAdasumOptimizer"):  # which torch.optim's class follows
+    for _method in ("load_state_dict", "find_duplicates", "zero_grad"):
+        OTHERWISE["horovod.torch.optimizer", _optimizer, _method] = "torch.optim's own, or of use to nobody"
+CHANGED_DEFAULTS = {("horovod.runner", "run", "num_proc")}  # None: one rank per slot
+
+
+def parameters(signature):
+    """[(name, default as text or None)] of a signature in the table."""
+    namespace = {}
+    text = signature.replace("Compression.none", "'Compression.none'").replace("=global_process_set", "='global_process_set'")
+    text = text.replace("op=Average", "op='Average'")
+    exec(f"def function{text}: pass", namespace)  # noqa: S102: the table is ours
+    return list(inspect.signature(namespace["function"]).parameters.values())
+
+
+def told(default):
+    """Defaults that are objects of Horovod's, by their names."""
+    from hvrun.torch import Average, Compression, global_process_set
+
+    for name, value in (("Compression.none", Compression.none), ("global_process_set", global_process_set), ("Average", Average)):
+        if default is value:
+            return name
+    return default
+
+
+def assert_takes(function, signature, where):
+    """Horovod's parameters, in their order, with their defaults; more may follow, with defaults."""
+    wanted = [one for one in parameters(signature) if one.name != "ctx" or "ctx" in inspect.signature(function).parameters]
+    if any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in wanted):
+        return
+    own = [one for one in inspect.signature(function).parameters.values() if one.name != "self"]
+    assert [one.name for one in own[:len(wanted)]] == [one.name for one in wanted], f"{where}: {own}"
+    for one, want in zip(own, wanted):
+        if (*where, want.name) not in CHANGED_DEFAULTS:
+            assert told(one.default) == want.default, f"{where}: the default of {want.name} is {one.default}"
+    for more in own[len(wanted):]:
+        assert more.default is not more.empty or more.kind in (more.VAR_POSITIONAL, more.VAR_KEYWORD), f"{where}: {more} must be given"
+
+
+@pytest.mark.parametrize("module,name,row", ROWS, ids=[f"{module}.{name}" for module, name, _ in ROWS])
+def test_name(module, name, row):
+    home = importlib.import_module(module)
+    try:
+        own = getattr(home, name)
+    except AttributeError as error:
+        assert "hvrun" in str(error) and len(str(error)) > 60, f"{module}.{name} is missing, and nothing says why: {error}"
+        return
+    if row["kind"] == "function":
+        assert callable(own)
+        assert_takes(own, row["signature"], (module, name))
+    elif row["kind"] == "class":
+        assert inspect.isclass(own)
+        if row.get("init") and "torch.autograd.Function" not in row["bases"] and (module, name) not in OTHERWISE:
+            assert_has_init(own, row["init"], (module, name))
+        for method, signature in row.get("methods", {}).items():
+            if "torch.autograd.Function" not in row["bases"] and (module, name, method) not in OTHERWISE:
+                assert_takes(getattr(own, method), signature, (module, name, method))
+
+
+def assert_has_init(own, signature, where):
+    if "params, named_parameters" in signature:  # of optimizers that the factory makes
+        return
+    assert_takes(own.__init__, signature, where)
+
+
+def test_the_table_is_whole():
+    assert {"allreduce", "DistributedOptimizer", "SyncBatchNorm", "elastic", "join"} <= set(TABLE["horovod.torch"])
+    assert len(ROWS) > 200
