@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 TORCH = "torch==2.13.0"  # its CPU build has Gloo; later ones may not
-OTHERS = ("numpy", "pytest", "cloudpickle", "scikit-learn")  # of tests and examples
+OTHERS = ("numpy", "pytest", "cloudpickle", "scikit-learn", "pillow")  # of tests and examples
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "build" / "torch"
 PYTHON = FOLDER / "bin" / "python"
 INSTALL_S = 900

@@ -115,14 +115,16 @@ def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.
     """Starts an allreduce into a new tensor and returns its handle; `tensor` stays as it is, and must until then."""
     op = chosen_op(op, average)
     output = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-    return _start_allreduce(tensor, output, name_for("allreduce", name, process_set), op, prescale_factor, postscale_factor, process_set)
+    travels = name_for("allreduce", name, process_set)
+    return _start_allreduce(tensor, output, travels, op, prescale_factor, postscale_factor, process_set)
 
 
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                      process_set=global_process_set):
     """Starts an allreduce whose result comes to stand in `tensor` itself, and returns its handle."""
     op = chosen_op(op, average)
-    return _start_allreduce(tensor, tensor, name_for("allreduce", name, process_set), op, prescale_factor, postscale_factor, process_set)
+    travels = name_for("allreduce", name, process_set)
+    return _start_allreduce(tensor, tensor, travels, op, prescale_factor, postscale_factor, process_set)
 
 
 def compressed_allreduce_async_(tensor, name, op, compression, prescale_factor=1.0, postscale_factor=1.0,
@@ -355,8 +357,8 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
         received = torch.tensor([result.received_splits[i] for i in range(result.received_split_count)], dtype=torch.int32)
         return tensor, received.to(splits_device)
 
-    return enqueue(_abi.ALLTOALL, name_for("alltoall", name, process_set), type_of(source), tuple(source.shape), source.data_ptr(),
-                   (source, held), finish, process_set=number_of(process_set), **rare)
+    return enqueue(_abi.ALLTOALL, name_for("alltoall", name, process_set), type_of(source), tuple(source.shape),
+                   source.data_ptr(), (source, held), finish, process_set=number_of(process_set), **rare)
 
 
 def _start_reducescatter(tensor, name, op, process_set, prescale, postscale, **rare):
@@ -373,7 +375,8 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
                         postscale_factor=1.0):
     """Starts a reduction of which each rank gets its share of the rows: as many as the others, and of the first ranks one
     more where it does not come out even."""
-    return _start_reducescatter(tensor, name_for("reducescatter", name, process_set), op, process_set, prescale_factor, postscale_factor)
+    travels = name_for("reducescatter", name, process_set)
+    return _start_reducescatter(tensor, travels, op, process_set, prescale_factor, postscale_factor)
 
 
 def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,

@@ -248,9 +248,9 @@ HVRUN_API hvrun_status hvrun_wait(hvrun_context* context, hvrun_handle handle,
  * learnt. */
 HVRUN_API hvrun_status hvrun_release(hvrun_context* context, hvrun_handle handle);
 
-/* The result of an operation that is complete shall live until hvrun_release(NULL, handle), whatever
- * becomes of the context: for bindings whose tensors lie in it. From now on the handle is known to
- * hvrun_release() only, with any context. HVRUN_ERROR_ARGUMENT: it is not complete yet. */
+/* The result of an operation that is complete shall live until hvrun_release(NULL, handle),
+ * whatever becomes of the context: for bindings whose tensors lie in it. From now on the handle is
+ * known to hvrun_release() only, with any context. HVRUN_ERROR_ARGUMENT: it is not complete yet. */
 HVRUN_API hvrun_status hvrun_keep(hvrun_context* context, hvrun_handle handle);
 
 /* Enqueue, wait and release in one call, for operations whose output the caller provides. They wait

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every program of examples/torch, with a small setting."""
+
+import re
+import subprocess
+
+import pytest
+
+from harness import programs, torch_environment, torch_jobs
+
+EXAMPLES = programs.SOURCE / "examples" / "torch"
+COMPAT = f"{torch_jobs.PACKAGE}:{torch_jobs.PACKAGE / 'horovod-compat'}"
+
+
+def run(name, tmp_path, *arguments, ranks=2, **more):
+    done = torch_jobs.run(["-np", str(ranks), "--no-label"], [str(EXAMPLES / name), *arguments], tmp_path, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_digits(ranks, tmp_path):
+    said = run("digits.py", tmp_path, ranks=ranks)
+    assert float(re.search(r"test accuracy ([\d.]+)", said).group(1)) >= 0.97, said
+
+
+def test_digits_go_on_from_a_checkpoint_with_other_ranks(tmp_path):
+    path = str(tmp_path / "digits.pt")
+    run("digits.py", tmp_path, "--epochs", "10", "--checkpoint", path, ranks=2)
+    said = run("digits_horovod.py", tmp_path, "--epochs", "16", "--checkpoint", path, ranks=3, PYTHONPATH=COMPAT)
+    assert "going on with epoch 10" in said
+    assert float(re.search(r"test accuracy ([\d.]+)", said).group(1)) >= 0.97, said
+
+
+def test_digits_differ_only_in_the_import():
+    def code(name):
+        return (EXAMPLES / name).read_text().split('"""', 2)[2].replace("horovod.torch", "hvrun.torch")
+
+    assert code("digits.py") == code("digits_horovod.py")
+
+
+def test_fashion_mnist(tmp_path):
+    said = run("fashion_mnist.py", tmp_path, "--epochs", "2", "--samples", "12000")
+    assert float(re.findall(r"test accuracy ([\d.]+)", said)[-1]) > 0.5, said
+    assert "images/s" in run("fashion_mnist.py", tmp_path, "--epochs", "1", "--samples", "2000", "--synthetic")
+
+
+@pytest.mark.parametrize("precision", [[], ["--autocast"]], ids=["float32", "bfloat16"])
+def test_gpt(precision, tmp_path):
+    said = run("gpt.py", tmp_path, "--steps", "41", "--width", "64", *precision)
+    losses = [float(one) for one in re.findall(r"loss ([\d.]+)", said)]
+    assert losses[-1] < losses[0] - 1, said
+
+
+def test_embedding(tmp_path):
+    assert float(re.search(r"([\d.]+) of the words", run("embedding.py", tmp_path)).group(1)) > 0.9
+
+
+def test_uneven_data(tmp_path):
+    said = sorted(run("uneven_join.py", tmp_path, ranks=3).splitlines())
+    assert said == [f"rank {rank} had {10 + 5 * rank} batches; the last one to join was rank 2" for rank in range(3)]
+
+
+def test_sync_batch_norm(tmp_path):
+    said = run("sync_batch_norm.py", tmp_path, "--steps", "150", ranks=4)
+    assert float(re.search(r"accuracy ([\d.]+)", said).group(1)) > 0.7, said
+
+
+def test_resnet50_on_noise_and_on_a_folder(tmp_path):
+    small = ["--steps", "2", "--batch-size", "2", "--image-size", "64", "--width", "8"]
+    assert "images/s" in run("resnet50.py", tmp_path, "--synthetic", *small)
+    images = tmp_path / "images"
+    for number in range(3):
+        (images / f"class{number}").mkdir(parents=True)
+        for image in range(6):  # a format that pillow reads and anybody can write
+            pixels = bytes((number * 80 + image + i) % 256 for i in range(16 * 16 * 3))
+            (images / f"class{number}" / f"{image}.ppm").write_bytes(b"P6 16 16 255\n" + pixels)
+    path = str(tmp_path / "resnet.pt")
+    args = ["--folder", str(images), "--workers", "1", *small[2:], "--checkpoint", path]
+    run("resnet50.py", tmp_path, *args, "--epochs", "1")
+    assert "epoch 1" in run("resnet50.py", tmp_path, *args, "--epochs", "2")
+
+
+def test_a_function_from_inside_python(tmp_path):
+    words = [str(torch_environment.interpreter()), str(EXAMPLES / "run_function.py")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
+                          env=torch_jobs.environment(tmp_path, HVRUN_BIN_DIR=str(programs.hvrun_folder())))
+    assert done.stdout.splitlines() == [f"rank {rank} has learned 3.00 x + 1.00" for rank in range(2)], done.stderr
