@@ -11,6 +11,7 @@ import logs
 import negotiation
 import network
 import recorded
+import torch_training
 from rounds import (Rule, at_least_times_faster, at_most, at_most_larger_of, at_most_more, at_most_times, reported)
 from sweep import Sweep
 
@@ -144,6 +145,25 @@ def negotiation_rows():
                   at_most_times(most), negotiation.bytes_of_a_leader(step), "simulation")
 
 
+def torch_rows():
+    ours = "hvrun.torch's DistributedOptimizer"
+    for ranks in (2, 4):
+        more = "" if ranks == 2 else f"-{ranks}-ranks"
+        for model in torch_training.MODELS:
+            yield Row(f"torch-{model}{more}-exchange", f"what the exchange adds to a step of {model}, {ranks} ranks, {ours}, beside DDP's",
+                      at_most_times(0.25), torch_training.exchange(model, ranks), "torch")
+            yield Row(f"torch-{model}{more}-step", f"a whole step of {model}, {ranks} ranks, {ours}, beside DDP", at_most_times(1),
+                      torch_training.step(model, ranks), "torch")
+    for model in torch_training.MODELS:
+        yield Row(f"torch-{model}-memory", f"memory of both ranks of {model}, {ours}, beside DDP", at_most_times(1),
+                  torch_training.memory(model, 2), "torch")
+    yield Row("torch-call", "one allreduce_async_ of hvrun.torch", at_most(5, "us"), torch_training.cost("call_us", "us"), "torch")
+    yield Row("torch-call-busy", "the same beside a busy thread of Python", at_most(5, "us"), torch_training.cost("busy_us", "us"), "torch")
+    yield Row("torch-import", "import hvrun.torch after torch", at_most(20, "ms"), torch_training.cost("import_ms", "ms"), "torch")
+    yield Row("torch-start", "hvrun -np 2 python -c 'import hvrun.torch as h; h.init()', beside two concurrent imports of torch",
+              at_most_times(1.1), torch_training.start, "torch")
+
+
 ROWS = [
     Row("launch-2", "hvrun -np 2 true, beside mpirun", at_most_times(0.5), launch.local, "launch"),
     Row("ssh", "the same over SSH on 3 hosts, beside three ssh at once", at_most_times(1.2), launch.over_ssh, "launch"),
@@ -156,6 +176,7 @@ ROWS = [
     *negotiation_rows(),
     *layer_rows(),
     *gloo_rows(),
+    *torch_rows(),
     *network_rows(),
 ]
 

@@ -78,6 +78,15 @@ SIDES = {
 }
 
 
+def pss_mib():
+    """Of all ranks together: what is shared counts in parts."""
+    with open("/proc/self/smaps_rollup", encoding="ascii") as lines:
+        mine = next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
+    together = torch.tensor([mine], dtype=torch.float64)
+    dist.all_reduce(together)
+    return float(together)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
@@ -101,8 +110,10 @@ def main():
         order = names[number % len(names):] + names[:number % len(names)]
         taken = {name: sides[name].seconds(arguments.steps) for name in order}
         rounds.append({name: taken[name] for name in names})
+    memory = pss_mib()
     if hvd.rank() == 0:
-        print(json.dumps({"model": os.path.basename(arguments.model), "ranks": hvd.size(), "rounds": rounds}), flush=True)
+        print(json.dumps({"model": os.path.basename(arguments.model), "ranks": hvd.size(), "rounds": rounds, "pss_mib": memory}),
+              flush=True)
     dist.destroy_process_group()
 
 

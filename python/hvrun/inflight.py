@@ -27,7 +27,6 @@ class _Fields(threading.local):
         self.number = ctypes.c_uint64()
         self.request_at = ctypes.addressof(self.request)
         self.number_at = ctypes.addressof(self.number)
-        self.changed = []  # beyond what every operation sets
 
 
 _fields = _Fields()
@@ -132,13 +131,12 @@ def _reap():
         lib.release(None, one[0])
 
 
-def enqueue(operation, name, kind, shape, address, lent, finish, *, output=0, output_bytes=0, process_set=0, reduction=0,
-            prescale=1.0, postscale=1.0, root=0, **rare):
+def enqueue(operation, name, kind, shape, address, lent, finish, output=0, output_bytes=0, **fields):
     """Starts an operation and returns its Pending.
 
     kind: type number; shape: a tuple; address: of the input; output: where the result goes, 0: the runtime's memory.
     lent: what must live until then. finish(result, owner): what wait() returns; a result that goes on using the runtime's
-    memory keeps owner. rare: other fields of hvrun_request.
+    memory keeps owner. fields: others of hvrun_request, which are 0 where they are not named.
     """
     if _abandoned:
         _reap()
@@ -147,25 +145,18 @@ def enqueue(operation, name, kind, shape, address, lent, finish, *, output=0, ou
     request.operation = operation
     request.type = kind
     request.name = name.encode()
-    request.process_set = process_set
-    request.reduction = reduction
-    request.root = root
-    request.ndim = len(shape)
     held = extents(shape)  # another thread may push it out of the cache
+    request.ndim = len(shape)
     request.shape = held[1]
     request.input = address
     request.output = output
-    request.prescale = prescale
-    request.postscale = postscale
     request.output_bytes = output_bytes
-    if rare:
-        for field, value in rare.items():
-            setattr(request, field, value)
+    for field in fields:
+        setattr(request, field, fields[field])
     lib = library()
     status = lib.enqueue(None, here.request_at, here.number_at)
-    if rare:
-        for field in rare:
-            setattr(request, field, 0)
+    for field in fields:
+        setattr(request, field, 0)
     if status != _abi.OK:
         if lib.rank(None) < 0:
             raise NotInitializedError(f"the operation '{name}'")

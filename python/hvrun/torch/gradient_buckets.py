@@ -130,6 +130,10 @@ class Bucket:
         self._missing -= 1
         return self._missing == 0
 
+    def is_complete(self):
+        """Whether every place is taken."""
+        return self._missing == 0
+
     def is_started(self):
         return self._pending is not None
 

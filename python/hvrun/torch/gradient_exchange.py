@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """When a parameter's gradient is complete, and how it gets averaged: what stands behind DistributedOptimizer.
 
-A hook of each parameter counts its backward passes. After the last one its gradient is exchanged while the backward pass goes
-on; synchronize() adds what had no gradient on this rank and waits. The first exchange is one of single tensors; while it goes
+A hook of each parameter counts its backward passes. After the last one its gradient is exchanged, between hosts while the
+backward pass goes on; synchronize() adds what had no gradient on this rank and waits. The first exchange is one of single tensors; while it goes
 on the ranks learn which gradients may share buckets, and rank 0's order of arrival decides which do.
 """
 
@@ -12,7 +12,7 @@ import warnings
 
 import torch
 
-from hvrun import _abi, inflight
+from hvrun import _abi, basics, inflight
 from hvrun.process_sets import ProcessSet, global_process_set
 from hvrun.torch import operations as ops
 from hvrun.torch.compression import Compression, wire_of
@@ -57,6 +57,9 @@ class GradientExchange:
         self._buckets = []
         self._hooks = {}
         self._is_learning = terms.allows_buckets() and not groups
+        # The ranks of one host reduce on the very cores that their backward passes compute on: both at once would only make
+        # threads wait for each other's turns. Between hosts the network works meanwhile.
+        self._is_deferred = basics.local_size() == basics.size()
         self._groups = self._group_fields(groups)
         for parameter in self._names:
             self._watch(parameter)
@@ -131,8 +134,10 @@ class GradientExchange:
         self._handles[parameter] = self._start_alone(parameter), parameter.grad._version
 
     def _arrived_at(self, bucket):
-        if not bucket.arrived():
-            return
+        if bucket.arrived() and not self._is_deferred:
+            self._start_bucket(bucket)
+
+    def _start_bucket(self, bucket):
         before, after = self._terms.scales
         wire = getattr(self._terms.compression, "wire", _abi.COMPRESSION_NONE)
         rare = {"compression": wire} if wire and bucket.kind in (_abi.FLOAT32, _abi.FLOAT64) else {}
@@ -170,6 +175,9 @@ class GradientExchange:
         used = self._used_anywhere(watched, missing)
         for parameter in missing:
             self._fill(parameter)
+        for bucket in self._buckets:
+            if bucket.is_complete() and not bucket.is_started():
+                self._start_bucket(bucket)
         self._wait()
         for parameter in missing:
             if used is not None and not used[parameter]:

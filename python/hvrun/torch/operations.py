@@ -15,7 +15,7 @@ from hvrun import _abi, inflight
 from hvrun.inflight import Pending, enqueue
 from hvrun.process_sets import NOT_REGISTERED, global_process_set
 from hvrun.torch.compression import Compression, wire_of
-from hvrun.torch.tensors import indices_over_memory, over_memory, readable, require_strided, type_of
+from hvrun.torch.tensors import indices_over_memory, is_readable, over_memory, readable, type_of
 
 
 class ReduceOp(enum.IntEnum):
@@ -85,29 +85,27 @@ def number_of(process_set):
 
 def _start_allreduce(tensor, output, name, op, prescale, postscale, process_set, **rare):
     """output: a tensor like `tensor`, perhaps the very same. Returns what yields it."""
-    require_strided(tensor, "allreduce")
     kind = type_of(tensor)
     source = readable(tensor)
-    if output.device.type == "cpu" and output.is_contiguous():
-        room = output.detach()
-    else:
-        room = torch.empty(tensor.shape, dtype=tensor.dtype)
-    at, size = room.data_ptr(), room.numel() * room.element_size()
-
-    is_direct = room.data_ptr() == output.data_ptr()
-    is_nothing = prescale == 0 or postscale == 0  # for the runtime 0 is a scale that was not given
+    is_direct = source is output or is_readable(output)
+    room = output if is_direct else torch.empty(tensor.shape, dtype=tensor.dtype)
+    # For the runtime a scale of 0 is one that was not given.
+    is_nothing = prescale == 0 or postscale == 0
+    if prescale != 1:
+        rare["prescale"] = prescale
+    if postscale != 1:
+        rare["postscale"] = postscale
 
     def finish(result, owner):
         del result, owner
         if is_nothing:
-            room.zero_()
+            room.detach().zero_()
         if not is_direct:
             output.detach().copy_(room)
         return output
 
-    return enqueue(_abi.ALLREDUCE, name, kind, tuple(tensor.shape), source.data_ptr(), (source, room), finish, output=at,
-                   output_bytes=size, process_set=number_of(process_set), reduction=_REDUCTIONS[op], prescale=prescale,
-                   postscale=postscale, **rare)
+    return enqueue(_abi.ALLREDUCE, name, kind, tuple(tensor.shape), source.data_ptr(), (source, room), finish,
+                   room.data_ptr(), room.nbytes, process_set=number_of(process_set), reduction=_REDUCTIONS[op], **rare)
 
 
 def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
@@ -209,7 +207,6 @@ def _start_group(what, tensors, name, process_set, start):
     if not tensors:
         return Several([])
     for tensor in tensors:
-        require_strided(tensor, what)
         type_of(tensor)
     names = _group_names(what, tensors, name, process_set)
     fields = group_fields(what, names)
@@ -289,7 +286,6 @@ def _to(device):
 
 
 def _start_allgather(tensor, name, process_set, **rare):
-    require_strided(tensor, "allgather")
     source = readable(tensor)
     return enqueue(_abi.ALLGATHER, name, type_of(source), tuple(source.shape), source.data_ptr(), source, _to(tensor.device),
                    process_set=number_of(process_set), **rare)
@@ -308,11 +304,10 @@ def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
 
 
 def _start_broadcast(tensor, output, root_rank, name, process_set):
-    require_strided(tensor, "broadcast")
     kind, root = type_of(tensor), process_set.rank_of(root_rank, "root_rank")
     source = readable(tensor)
-    is_direct = output.device.type == "cpu" and output.is_contiguous()
-    room = output.detach() if is_direct else torch.empty(tensor.shape, dtype=tensor.dtype)
+    is_direct = is_readable(output)
+    room = output if is_direct else torch.empty(tensor.shape, dtype=tensor.dtype)
 
     def finish(result, owner):
         del result, owner
@@ -321,7 +316,7 @@ def _start_broadcast(tensor, output, root_rank, name, process_set):
         return output
 
     return enqueue(_abi.BROADCAST, name, kind, tuple(tensor.shape), source.data_ptr(), (source, room), finish,
-                   output=room.data_ptr(), output_bytes=room.numel() * room.element_size(), root=root,
+                   output=room.data_ptr(), output_bytes=room.nbytes, root=root,
                    process_set=number_of(process_set))
 
 
@@ -339,7 +334,6 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_se
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
     """Starts to send some rows to each rank. splits: how many to each, a list or a tensor of whole numbers; None: as many to
     each. The handle's result is the tensor of what came, and, where splits were given, how many rows came from each."""
-    require_strided(tensor, "alltoall")
     source, device = readable(tensor), tensor.device
     rare, held = {}, None
     if splits is not None:
@@ -362,7 +356,6 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
 
 
 def _start_reducescatter(tensor, name, op, process_set, prescale, postscale, **rare):
-    require_strided(tensor, "reducescatter")
     if op not in (Average, Sum):
         raise ValueError(f"a reducescatter has op=hvd.Average or hvd.Sum, not {op!r}")
     source = readable(tensor)

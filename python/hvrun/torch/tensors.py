@@ -23,28 +23,25 @@ _DTYPES = {number: dtype for dtype, number in TYPES.items()}
 
 
 def type_of(tensor):
-    """The type's number. ValueError names those that there are."""
+    """The type's number. ValueError for types that do not travel, naming those that do, and for sparse tensors."""
     number = TYPES.get(tensor.dtype)
     if number is None:
         known = ", ".join(str(dtype) for dtype in TYPES)
         raise ValueError(f"hvrun moves no tensors of {tensor.dtype}; it moves {known}. Try tensor.to(...) before, "
                          "or torch.view_as_real(tensor) for complex numbers")
+    if tensor.layout is not torch.strided:
+        raise ValueError("a sparse tensor is no single piece of memory; try hvd.sparse_allreduce_async, or tensor.to_dense()")
     return number
 
 
-def require_strided(tensor, what):
-    """Of a sparse one there is no single piece of memory."""
-    if tensor.layout is not torch.strided:
-        raise ValueError(f"{what} takes no sparse tensor; try hvd.sparse_allreduce_async, or tensor.to_dense() before")
+def is_readable(tensor):
+    """Whether its values lie in the host's memory, one after the other."""
+    return tensor.is_cpu and tensor.is_contiguous()
 
 
 def readable(tensor):
-    """The same values where the runtime can read them: in the host's memory, one after the other. Not a copy where they are
-    so already. Without the graph."""
-    tensor = tensor.detach()
-    if tensor.device.type != "cpu":
-        tensor = tensor.cpu()
-    return tensor.contiguous() if not tensor.is_contiguous() else tensor
+    """The same values where is_readable() holds: the very tensor, or a copy without the graph."""
+    return tensor if is_readable(tensor) else tensor.detach().cpu().contiguous()
 
 
 def over_memory(result, owner):
