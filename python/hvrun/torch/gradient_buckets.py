@@ -151,6 +151,13 @@ class Bucket:
             self._pending = None
             self._missing = len(self.places)
 
+    def reset(self):
+        """No place is taken, and nothing is on its way that anybody waits for."""
+        self._pending = None
+        self._missing = len(self.places)
+        for place in self.places.values():
+            place.is_taken, place.foreign = False, None
+
 
 def can_lie_in_bucket(parameter):
     return (parameter.device.type == "cpu" and parameter.dtype.is_floating_point and parameter.dtype in TYPES

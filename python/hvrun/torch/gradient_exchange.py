@@ -2,8 +2,9 @@
 """When a parameter's gradient is complete, and how it gets averaged: what stands behind DistributedOptimizer.
 
 A hook of each parameter counts its backward passes. After the last one its gradient is exchanged, between hosts while the
-backward pass goes on; synchronize() adds what had no gradient on this rank and waits. The first exchange is one of single tensors; while it goes
-on the ranks learn which gradients may share buckets, and rank 0's order of arrival decides which do.
+backward pass goes on; synchronize() adds what had no gradient on this rank and waits. The first exchange is one of single
+tensors; in it the ranks learn which gradients may share buckets, and rank 0's order of arrival decides which do. A rank that is
+alone, or not in the process set, exchanges nothing.
 """
 
 import dataclasses
@@ -56,6 +57,7 @@ class GradientExchange:
         self._places = {}  # parameter: its Place
         self._buckets = []
         self._hooks = {}
+        self._is_idle = not terms.process_set.included() or terms.process_set.size() == 1
         self._is_learning = terms.allows_buckets() and not groups
         # The ranks of one host reduce on the very cores that their backward passes compute on: both at once would only make
         # threads wait for each other's turns. Between hosts the network works meanwhile.
@@ -74,7 +76,7 @@ class GradientExchange:
                 self._watch(parameter)
 
     def _watch(self, parameter):
-        if parameter.requires_grad and parameter not in self._hooks:
+        if parameter.requires_grad and parameter not in self._hooks and not self._is_idle:
             self._left[parameter] = self.passes
             self._hooks[parameter] = parameter.register_post_accumulate_grad_hook(self._arrived)
 
@@ -97,13 +99,17 @@ class GradientExchange:
         for parameter in self._left:
             self._left[parameter] = passes
 
+    def reset(self):
+        """Forgets what is on its way: the job has been left, or the optimizer's state is another one."""
+        self._handles = {}
+        for bucket in self._buckets:
+            bucket.reset()
+        for parameter in self._left:
+            self._left[parameter] = self.passes
+
     def is_pending(self):
         """Whether a gradient is on its way that nobody has waited for."""
         return bool(self._handles) or any(place.is_taken for place in self._places.values())
-
-    def has_arrivals(self):
-        """Whether a backward pass has been seen since the last exchange."""
-        return any(left != self.passes for left in self._left.values())
 
     # ---- during the backward pass ---------------------------------------------------------------------------------------
 
@@ -170,6 +176,8 @@ class GradientExchange:
     def synchronize(self):
         """Exchanges what had no gradient here, waits for all, and leaves the results in `grad`. Raises the first thing that
         went wrong, with nothing left on its way."""
+        if self._is_idle:
+            return
         watched = self._watched()
         missing = [one for one in watched if one not in self._handles and not self._is_taken(one)]
         used = self._used_anywhere(watched, missing)

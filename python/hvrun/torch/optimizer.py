@@ -83,6 +83,11 @@ class DistributedSteps:
                                  "their way to the other ranks. Call it before backward(), or after step()")
         return super().zero_grad(*args, **kwargs)
 
+    def load_state_dict(self, *args, **kwargs):
+        """As torch.optim's; what is on its way to the other ranks is forgotten."""
+        self._exchange.reset()
+        return super().load_state_dict(*args, **kwargs)
+
     def add_param_group(self, param_group):
         super().add_param_group(param_group)
         exchange = getattr(self, "_exchange", None)

@@ -88,6 +88,7 @@ def test_it_trains_as_one_process_would(make):
     assert_same_on_all_ranks(model)
 
 
+@pytest.mark.ranks(2)
 def test_its_gradients_lie_in_shared_memory_after_the_first_step():
     model, optimizer, _, _ = pair()
     places = []
@@ -431,6 +432,53 @@ def test_other_types(dtype):
         model(torch.full((2, 8), 0.25 * (hvd.rank() + 1), dtype=dtype)).mean().backward()
         optimizer.step()
     assert_same_on_all_ranks(model)
+
+
+def test_a_rank_that_is_not_in_the_set_goes_its_own_way():
+    first = hvd.add_process_set([0]) if hvd.size() > 1 else hvd.global_process_set
+    parameter = torch.nn.Parameter(torch.zeros(3))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([parameter], lr=1.0), process_set=first)
+    for _ in range(3):
+        optimizer.zero_grad()
+        (parameter * (hvd.rank() + 1.0)).sum().backward()
+        optimizer.step()
+    assert torch.equal(parameter.detach(), torch.full((3,), -3.0 * (hvd.rank() + 1)))
+    hvd.remove_process_set(first)
+
+
+@pytest.mark.ranks(2)
+def test_a_job_that_is_joined_anew_goes_on_with_the_optimizer():
+    model, optimizer, _, _ = pair()
+    for step in range(6):
+        optimizer.zero_grad()
+        loss_of(model, hvd.rank(), step).backward()
+        if step == 3:  # a failure comes in between, and the step is done again
+            optimizer.load_state_dict(optimizer.state_dict())  # forgets what is on its way
+            hvd.shutdown()
+            hvd.init()
+            optimizer.zero_grad()
+            loss_of(model, hvd.rank(), step).backward()
+        optimizer.step()
+    assert_same_on_all_ranks(model)
+
+
+def test_memory_does_not_grow():
+    def resident_mib():
+        with open("/proc/self/statm", encoding="ascii") as numbers:
+            return int(numbers.read().split()[1]) * 4096 / (1 << 20)
+
+    model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(4)])
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1e-6), model.named_parameters())
+    sizes = []
+    for step in range(2000):
+        optimizer.zero_grad()
+        model(torch.ones(4, 64)).sum().backward()
+        optimizer.step()
+        hvd.allgather(torch.ones(1000))
+        hvd.allreduce_async(torch.ones(1000), name="dropped")
+        if step in (500, 1999):
+            sizes.append(resident_mib())
+    assert sizes[1] - sizes[0] < 8, sizes
 
 
 def test_a_gradient_that_was_put_there_by_hand():
