@@ -474,11 +474,12 @@ def test_memory_does_not_grow():
         optimizer.zero_grad()
         model(torch.ones(4, 64)).sum().backward()
         optimizer.step()
-        hvd.allgather(torch.ones(1000))
-        hvd.allreduce_async(torch.ones(1000), name="dropped")
-        if step in (500, 1999):
+        hvd.allreduce_async(torch.ones(1000), name=f"dropped {step % 4}")
+        hvd.allgather(torch.ones(1000), name="gathered")
+        if step in (600, 1300, 1999):
             sizes.append(resident_mib())
-    assert sizes[1] - sizes[0] < 8, sizes
+    # An allocator may keep more once, a leak comes again: 4 KiB a step would be 2.7 MiB each time.
+    assert min(sizes[1] - sizes[0], sizes[2] - sizes[1]) < 2, sizes
 
 
 def test_a_gradient_that_was_put_there_by_hand():
