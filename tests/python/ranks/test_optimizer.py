@@ -454,6 +454,7 @@ def test_a_job_that_is_joined_anew_goes_on_with_the_optimizer():
         loss_of(model, hvd.rank(), step).backward()
         if step == 3:  # a failure comes in between, and the step is done again
             optimizer.load_state_dict(optimizer.state_dict())  # forgets what is on its way
+            hvd.barrier()
             hvd.shutdown()
             hvd.init()
             optimizer.zero_grad()
