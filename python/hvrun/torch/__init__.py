@@ -17,11 +17,11 @@ from hvrun.torch.differentiable import (
     allgather, allreduce, allreduce_, alltoall, broadcast, broadcast_, grouped_allgather, grouped_allreduce,
     grouped_allreduce_, grouped_reducescatter, reducescatter)
 from hvrun.torch.functions import allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters
+from hvrun.torch.handles import poll, synchronize
 from hvrun.torch.operations import (
     Adasum, Average, Max, Min, Product, ReduceOp, Sum, allgather_async, allreduce_async, allreduce_async_, alltoall_async,
     barrier, broadcast_async, broadcast_async_, forget_numbers, grouped_allgather_async, grouped_allreduce_async,
-    grouped_allreduce_async_, grouped_reducescatter_async, join, poll, reducescatter_async, sparse_allreduce_async,
-    synchronize)
+    grouped_allreduce_async_, grouped_reducescatter_async, join, reducescatter_async, sparse_allreduce_async)
 from hvrun.torch.optimizer import DistributedOptimizer
 from hvrun.torch.sync_batch_norm import SyncBatchNorm
 

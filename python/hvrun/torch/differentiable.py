@@ -10,7 +10,8 @@ import torch
 from hvrun.process_sets import global_process_set
 from hvrun.torch import operations as ops
 from hvrun.torch.compression import Compression
-from hvrun.torch.operations import Adasum, Average, Sum, chosen_op, synchronize
+from hvrun.torch.handles import synchronize
+from hvrun.torch.operations import Adasum, Average, Sum, chosen_op
 
 
 def _needs_graph(*tensors):

@@ -13,7 +13,7 @@ import torch
 from hvrun import inflight
 from hvrun.process_sets import global_process_set
 from hvrun.torch import operations as ops
-from hvrun.torch.operations import synchronize
+from hvrun.torch.handles import synchronize
 
 try:
     import cloudpickle as _pickler  # functions and classes of __main__, too

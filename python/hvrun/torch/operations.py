@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations on PyTorch's tensors, started and waited for apart: what Horovod calls *_async, poll and synchronize.
+"""The operations on PyTorch's tensors, started and waited for apart: what Horovod calls *_async.
 
 A name is the same on all ranks, and unique among the operations in flight. Without one, operations are numbered: each rank
-must then start them in the same order. Every function may be called from any thread; none of them blocks but synchronize(),
-join() and barrier(). Results of operations that start here carry no graph: those of `differentiable` do.
+must then start them in the same order. Every function may be called from any thread; none of them blocks but join() and
+barrier(). Results of operations that start here carry no graph: those of `differentiable` do.
 """
 
 import enum
@@ -12,9 +12,10 @@ import warnings
 import torch
 
 from hvrun import _abi, inflight
-from hvrun.inflight import Pending, enqueue
+from hvrun.inflight import enqueue
 from hvrun.process_sets import NOT_REGISTERED, global_process_set
 from hvrun.torch.compression import Compression, wire_of
+from hvrun.torch.handles import Several, Then
 from hvrun.torch.tensors import indices_over_memory, is_readable, over_memory, readable, type_of
 
 
@@ -138,42 +139,6 @@ def compressed_allreduce_async_(tensor, name, op, compression, prescale_factor=1
         small = small.clone()
     pending = _start_allreduce(small, small, travels, op, prescale_factor, postscale_factor, process_set, **rare)
     return Then(pending, lambda result: tensor.detach().copy_(compression.decompress(result, context)))
-
-
-class Then:
-    """A handle whose result is made from another's."""
-
-    def __init__(self, pending, make):
-        self._pending, self._make = pending, make
-        self._result = None
-
-    def is_done(self):
-        return self._pending is None or self._pending.is_done()
-
-    def wait(self):
-        if self._pending is not None:
-            self._result = self._make(self._pending.wait())
-            self._pending = self._make = None
-        return self._result
-
-    def __call__(self):
-        return self.wait()
-
-
-class Several:
-    """One handle for a group: its result is the list of theirs."""
-
-    def __init__(self, handles):
-        self._handles = handles
-
-    def is_done(self):
-        return all(handle.is_done() for handle in self._handles)
-
-    def wait(self):
-        return [handle.wait() for handle in self._handles]
-
-    def __call__(self):
-        return self.wait()
 
 
 def group_fields(what, names):
@@ -380,25 +345,7 @@ def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=glob
                                                                          postscale_factor, **fields))
 
 
-# ---- waiting ------------------------------------------------------------------------------------------------------------
-
-
-def poll(handle):
-    """Whether synchronize(handle) would return at once."""
-    _require_handle(handle)
-    return handle.is_done()
-
-
-def synchronize(handle):
-    """Waits for an operation and returns its result; again and again the same. Raises HorovodInternalError with the runtime's
-    words where it failed. Ctrl-C ends the wait."""
-    _require_handle(handle)
-    return handle.wait()
-
-
-def _require_handle(handle):
-    if not isinstance(handle, (Pending, Then, Several)):
-        raise ValueError(f"{handle!r} is no handle: give what a function such as hvd.allreduce_async returned")
+# ---- without a tensor -------------------------------------------------------------------------------------------------
 
 
 def join(device=-1):

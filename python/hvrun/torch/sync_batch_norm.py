@@ -6,7 +6,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from hvrun.process_sets import global_process_set
 from hvrun.torch import operations as ops
-from hvrun.torch.operations import Sum, synchronize
+from hvrun.torch.handles import synchronize
+from hvrun.torch.operations import Sum
 
 
 class SyncBatchNorm(_BatchNorm):
