@@ -15,6 +15,7 @@ from hvrun.process_sets import ProcessSet, global_process_set, process_sets_begi
 _failed = False  # an exception ends this process: its peers are to hear of a loss, not of a goodbye
 _watching = False
 _is_homogeneous = True
+_meetings = 0  # how often this rank has joined a job, or been brought back together with the others by a join
 
 
 def init(comm=None, process_sets=None):
@@ -26,16 +27,27 @@ def init(comm=None, process_sets=None):
     """
     if is_initialized():
         return
-    sets = [] if process_sets is None or process_sets == "dynamic" else [_as_set(one) for one in process_sets]
+    sets = [] if process_sets is None or _is_dynamic(process_sets) else [_as_set(one) for one in process_sets]
     ranks = [(ctypes.c_int32 * len(one.ranks))(*one.ranks) for one in sets]
     lists = (_abi.RankList * len(sets))(*(_abi.RankList(one, len(one)) for one in ranks))
     options = _abi.Options(ctypes.sizeof(_abi.Options), lists, len(sets))
     library().check(library().init(ctypes.byref(options), None))
     process_sets_begin(sets)
+    note_meeting()
     _watch_end()
     _compare_hosts()
     if comm is not None:
         _require_whole(comm)
+
+
+def note_meeting():
+    """All ranks are at one point again: what they have agreed on one by one before does not count any more."""
+    global _meetings
+    _meetings += 1
+
+
+def meetings():
+    return _meetings
 
 
 def _compare_hosts():
@@ -43,6 +55,10 @@ def _compare_hosts():
     global _is_homogeneous
     mine = local_size()
     _is_homogeneous = size() == 1 or reduce_numbers("hvrun.local_sizes", [mine, -mine], _abi.MIN) == [mine, -mine]
+
+
+def _is_dynamic(process_sets):
+    return isinstance(process_sets, str) and process_sets.lower() == "dynamic"
 
 
 def _as_set(one):

@@ -5,6 +5,7 @@ A framework describes tensors by type, extents and address; what it wants of a r
 with the runtime's `Result` once the operation is complete.
 """
 
+import collections
 import ctypes
 import functools
 import sys
@@ -64,28 +65,34 @@ class Pending:
 
     def wait(self):
         """What the operation yields; again and again the same. Raises what went wrong."""
-        if self._outcome is _NO_RESULT and self._error is None:
+        if self._number != 0:
             self._settle()
         if self._error is not None:
             raise self._error
         return self._outcome
 
     def _settle(self):
-        lib = library()
+        lib, number = library(), self._number
         result = _abi.Result(struct_size=ctypes.sizeof(_abi.Result))
         at = ctypes.byref(result)
-        status = lib.poll(None, self._number)
-        # Complete already, which costs no thread switch; else the calling thread drives the runtime.
-        status = lib.wait(None, self._number, 0.0 if status != _abi.IN_PROGRESS else _SLICE_SECONDS, at)
-        while status == _abi.IN_PROGRESS:
-            status = lib.wait(None, self._number, _SLICE_SECONDS, at)
+        status = _abi.IN_PROGRESS
+        while status == _abi.IN_PROGRESS and self._number != 0:
+            status = lib.wait(None, number, _SLICE_SECONDS, at)
+        with _settling:
+            if self._number != 0:  # else another thread has waited for it, too, and was first
+                self._take(status, result)
+
+    def _take(self, status, result):
+        lib = library()
         number, self._number = self._number, 0
-        if status != _abi.OK:
-            self._error = lib.error_of(status)
-            lib.release(None, number)
-        else:
-            owner = Owned(number)
-            self._outcome = self._finish(result, owner)
+        try:
+            if status != _abi.OK:
+                self._error = lib.error_of(status)
+                lib.release(None, number)
+            else:
+                self._outcome = self._finish(result, Owned(number))
+        except Exception as error:  # of the finish: the operation's, for whoever asks
+            self._error = error
         self._lent = self._finish = None
 
     def __call__(self):
@@ -120,15 +127,22 @@ class Owned:
             library().release(None, self._number)
 
 
-_abandoned = []  # (number, what it uses) of operations that nobody waits for any more
+_abandoned = collections.deque()  # (number, what it uses) of operations that nobody waits for any more
+_settling = threading.RLock()  # held while an operation's outcome is taken: a finish may drop another one
 
 
 def _reap():
+    """Each once: threads may do it beside each other."""
     lib = library()
-    done = [one for one in _abandoned if lib.poll(None, one[0]) != _abi.IN_PROGRESS]
-    for one in done:
-        _abandoned.remove(one)
-        lib.release(None, one[0])
+    for _ in range(len(_abandoned)):
+        try:
+            one = _abandoned.popleft()
+        except IndexError:  # another thread has it
+            return
+        if lib.poll(None, one[0]) == _abi.IN_PROGRESS:
+            _abandoned.append(one)
+        else:
+            lib.release(None, one[0])
 
 
 def enqueue(operation, name, kind, shape, address, lent, finish, output=0, output_bytes=0, **fields):
@@ -151,14 +165,16 @@ def enqueue(operation, name, kind, shape, address, lent, finish, output=0, outpu
     request.input = address
     request.output = output
     request.output_bytes = output_bytes
-    for field in fields:
-        setattr(request, field, fields[field])
     lib = library()
-    status = lib.enqueue(None, here.request_at, here.number_at)
-    for field in fields:
-        setattr(request, field, 0)
+    try:
+        for field in fields:
+            setattr(request, field, fields[field])
+        status = lib.enqueue(None, here.request_at, here.number_at)
+    finally:
+        for field in fields:
+            setattr(request, field, 0)
     if status != _abi.OK:
-        if lib.rank(None) < 0:
+        if status == _abi.ERROR_SHUTDOWN and lib.rank(None) < 0:
             raise NotInitializedError(f"the operation '{name}'")
         raise lib.error_of(status)
     return Pending(here.number.value, lent, finish)

@@ -13,8 +13,8 @@ from harness import programs, torch_environment
 
 SOURCE = programs.SOURCE
 # As the build of the tests, so that the compiler's cache has most of it; in a folder of its own.
-OPTIONS = ["-Cbuild-dir=build/wheel", "-Ccmake.build-type=RelWithDebInfo", "-Ccmake.define.HVRUN_PRECOMPILE=OFF",
-           "-Ccmake.define.HVRUN_WERROR=ON"]
+OPTIONS = ["--config-settings=build-dir=build/wheel", "--config-settings=cmake.build-type=RelWithDebInfo",
+           "--config-settings=cmake.define.HVRUN_PRECOMPILE=OFF", "--config-settings=cmake.define.HVRUN_WERROR=ON"]
 OTHER_PYTHONS = [path for path in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python")))
                  if tuple(map(int, re.search(r"/3\.(\d+)\.", path).groups())) >= (9,)]
 
@@ -31,7 +31,7 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     python = torch_environment.interpreter()
     done = run([python, "-m", "pip", "wheel", "--no-deps", "--disable-pip-version-check", "-w", folder, *OPTIONS, SOURCE], folder,
-               HOME=os.environ.get("HOME", "/root"))
+               HOME=os.environ.get("HOME", "/root"), CC="/usr/bin/cc", CXX="/usr/bin/c++")  # as the cache knows them
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
     (path,) = folder.glob("hvrun-*.whl")
     return path

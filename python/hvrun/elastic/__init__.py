@@ -9,6 +9,7 @@ shrink come with elastic launching, which calls State.on_hosts_updated().
 import copy
 import functools
 import queue
+import sys
 
 from hvrun.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 
@@ -23,6 +24,7 @@ class State:
         self._updates = queue.Queue()
         self._last_update = 0
         self._callbacks = []
+        self.commits = 0  # so many
 
     def register_reset_callbacks(self, callbacks):
         """Called, in this order, each time that the ranks have met again: to make what depends on their number anew."""
@@ -43,6 +45,7 @@ class State:
     def commit(self):
         """Saves the state, and hears of hosts: restore() comes back to here. It copies, so not after every batch."""
         self.save()
+        self.commits += 1
         self.check_host_updates()
 
     def check_host_updates(self):
@@ -99,17 +102,22 @@ class ObjectState(State):
 
 def run_fn(func, reset):
     """func(state, ...), begun anew from the last commit after a failure, and from the state as it is after a change of hosts.
-    reset: meets the other ranks again."""
+    reset: meets the other ranks again. A failure that comes again before the next commit is not one that passes: it is raised.
+    """
 
     @functools.wraps(func)
     def wrapper(state, *args, **kwargs):
-        skip_sync = False
+        skip_sync, met = False, None
         while True:
             try:
                 if not skip_sync:
                     state.sync()
                 return func(state, *args, **kwargs)
-            except HorovodInternalError:
+            except HorovodInternalError as error:
+                if met == (type(error), state.commits):
+                    raise
+                met = type(error), state.commits
+                print(f"hvrun: the training goes on from its last commit after {type(error).__name__}: {error}", file=sys.stderr)
                 state.restore()
                 skip_sync = False
             except HostsUpdatedInterrupt as interrupt:

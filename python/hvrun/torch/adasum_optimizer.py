@@ -19,7 +19,7 @@ class AdasumSteps:
         from hvrun.torch.optimizer import become
 
         return become(optimizer, AdasumSteps, _label=label, _names=dict(names), _compression=compression, _passes=passes,
-                      _process_set=process_set)
+                      _process_set=process_set, _step_supports_amp_scaling=False)
 
     @property
     def backward_passes_per_step(self):
@@ -37,6 +37,18 @@ class AdasumSteps:
         """Steps cannot be taken apart from their combination."""
         raise AssertionError("an optimizer with op=hvd.Adasum combines steps, not gradients: there is nothing to be skipped")
         yield
+
+    def share_found_infinities(self, found):
+        """GradScaler has looked for infinities: what one rank has found skips the step on all."""
+        for number, one in enumerate(found):
+            name = f"{self._label}.infinities.{number}"
+            one.copy_(ops.allreduce_async(one, None, name, ops.Max, process_set=self._process_set).wait())
+
+    def add_param_group(self, param_group):
+        super().add_param_group(param_group)
+        if hasattr(self, "_names"):
+            group = len(self.param_groups) - 1
+            self._names.update((one, f"group{group}.{i}") for i, one in enumerate(self.param_groups[-1]["params"]))
 
     def step(self, closure=None):
         """This rank's own step, then the combination of all ranks' steps. A closure is called on each rank by itself."""

@@ -54,12 +54,12 @@ def is_dense(tensor):
 class Place:
     """A parameter's place in a bucket."""
 
-    __slots__ = ("bucket", "view", "is_taken", "foreign", "version")
+    __slots__ = ("bucket", "view", "is_taken", "left", "version")
 
     def __init__(self, bucket, view):
         self.bucket, self.view = bucket, view
         self.is_taken = False
-        self.foreign = None  # a gradient that has to get its result back
+        self.left = None  # what has become the parameter's gradient: this place, or what has to get its result back
         self.version = 0
 
     def take(self, parameter):
@@ -67,26 +67,24 @@ class Place:
         gradient = parameter.grad
         if gradient.layout is not torch.strided:
             self.view.copy_(gradient.detach().to_dense())
-            self.foreign = gradient
         elif gradient.data_ptr() != self.view.data_ptr():
             self.view.copy_(gradient.detach())
             if self._may_replace(gradient):
                 parameter.grad = self.view
-            else:
-                self.foreign = gradient
-        self._taken()
+        self._taken(parameter.grad)
 
     def take_zeros(self, parameter):
         """This rank has none."""
-        self.skip()
         parameter.grad = self.view
+        self.skip(self.view)
 
-    def skip(self):
-        """The gradient travels by itself, this time."""
+    def skip(self, left=None):
+        """Zeros take part, whatever the gradient is."""
         self.view.zero_()
-        self._taken()
+        self._taken(left)
 
-    def _taken(self):
+    def _taken(self, left):
+        self.left = left
         self.version = self.view._version
         self.is_taken = True
 
@@ -95,16 +93,25 @@ class Place:
         return gradient.dtype == view.dtype and gradient.device == view.device and not gradient.requires_grad
 
     def settle(self, parameter):
-        """The exchange is over. False where somebody has changed the gradient meanwhile."""
-        is_untouched = self.view._version == self.version
-        if self.foreign is not None:
-            if self.foreign.layout is torch.strided:
-                self.foreign.detach().copy_(self.view)
-            else:
-                parameter.grad = self.view.clone()
-            self.foreign = None
-        self.is_taken = False
+        """The exchange is over: the result is the parameter's gradient. False where somebody has changed that meanwhile."""
+        left, self.left, self.is_taken = self.left, None, False
+        if left is None:
+            return True
+        is_untouched = self.view._version == self.version and parameter.grad is left
+        give_back(parameter, self.view)
         return is_untouched
+
+
+def give_back(parameter, result):
+    """The result becomes the gradient, or its values do where that is another tensor of the user's."""
+    gradient = parameter.grad
+    if gradient is result:
+        return
+    fits = gradient is not None and gradient.layout is torch.strided and gradient.shape == result.shape
+    if fits:
+        gradient.detach().copy_(result)
+    else:
+        parameter.grad = result.clone()
 
 
 class Bucket:
@@ -145,18 +152,19 @@ class Bucket:
 
     def finish(self):
         """Waits. Raises what went wrong."""
-        try:
-            self._pending.wait()
-        finally:
-            self._pending = None
-            self._missing = len(self.places)
+        pending, self._pending = self._pending, None
+        pending.wait()
+
+    def begin_anew(self):
+        """After an exchange: all places are to be taken again."""
+        self._missing = len(self.places)
 
     def reset(self):
         """No place is taken, and nothing is on its way that anybody waits for."""
         self._pending = None
         self._missing = len(self.places)
         for place in self.places.values():
-            place.is_taken, place.foreign = False, None
+            place.is_taken, place.left = False, None
 
 
 def can_lie_in_bucket(parameter):

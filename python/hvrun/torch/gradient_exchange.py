@@ -10,14 +10,15 @@ alone, or not in the process set, exchanges nothing.
 import dataclasses
 import os
 import warnings
+import weakref
 
 import torch
 
 from hvrun import _abi, basics, inflight
 from hvrun.process_sets import ProcessSet, global_process_set
 from hvrun.torch import operations as ops
-from hvrun.torch.compression import Compression, wire_of
-from hvrun.torch.gradient_buckets import Bucket, can_lie_in_bucket, split_into_buckets
+from hvrun.torch.compression import Compression
+from hvrun.torch.gradient_buckets import Bucket, can_lie_in_bucket, give_back, split_into_buckets
 
 _BUCKET_BYTES = 25 << 20
 _DENSE, _ALONE, _SPARSE = 0, 1, 2  # may lie in a bucket; may not; has sparse gradients
@@ -50,21 +51,29 @@ class GradientExchange:
     def __init__(self, label, names, terms, passes, groups):
         self._label, self._names, self._terms = label, dict(names), terms
         self.passes = passes
+        self.has_news = False  # a gradient has become complete since this was last asked
         self._left = {}  # parameter: backward passes until its gradient is complete
-        self._handles = {}  # parameter: (its handle, its gradient's version), of those that travel by themselves
-        self._kinds = {}  # parameter: _DENSE and so on, once learned
-        self._arrivals = []  # parameters, in the order of their gradients' completion in the first exchange
-        self._places = {}  # parameter: its Place
-        self._buckets = []
+        self._alone = {}  # parameter: (handle, gradient, its version), of those that travel by themselves
         self._hooks = {}
+        weakref.finalize(self, _remove_hooks, self._hooks)
+        self._groups = {parameter: list(group) for group in groups for parameter in group if len(group) > 1}
         self._is_idle = not terms.process_set.included() or terms.process_set.size() == 1
-        self._is_learning = terms.allows_buckets() and not groups
+        self._may_learn = terms.allows_buckets() and not groups
         # The ranks of one host reduce on the very cores that their backward passes compute on: both at once would only make
         # threads wait for each other's turns. Between hosts the network works meanwhile.
         self._is_deferred = basics.local_size() == basics.size()
-        self._groups = self._group_fields(groups)
+        self._unlearn()
         for parameter in self._names:
             self._watch(parameter)
+
+    def _unlearn(self):
+        """What the ranks agree on in the first exchange is to be agreed on anew."""
+        self._meeting = basics.meetings()
+        self._is_learning = self._may_learn
+        self._kinds = {}  # parameter: _DENSE and so on
+        self._arrivals = {}  # parameters, in the order of their gradients' completion
+        self._places = {}  # parameter: its Place
+        self._buckets = []
 
     # ---- parameters -----------------------------------------------------------------------------------------------------
 
@@ -78,21 +87,20 @@ class GradientExchange:
     def _watch(self, parameter):
         if parameter.requires_grad and parameter not in self._hooks and not self._is_idle:
             self._left[parameter] = self.passes
-            self._hooks[parameter] = parameter.register_post_accumulate_grad_hook(self._arrived)
+            arrived = weakref.WeakMethod(self._arrived)  # a parameter must not keep an optimizer that is gone
+            self._hooks[parameter] = parameter.register_post_accumulate_grad_hook(lambda one: _call(arrived, one))
+            parameter._hvrun_exchange = weakref.ref(self)
 
     def _watched(self):
         """Those that need a gradient now; some may have been frozen when the optimizer was wrapped."""
         for parameter in self._names:
             self._watch(parameter)
-        return [parameter for parameter in self._names if parameter.requires_grad]
-
-    def _group_fields(self, groups):
-        fields = {}
-        for group in groups:
-            names = [self._names[parameter] for parameter in group]
-            shared = ops.group_fields(self._label, names) if len(group) > 1 else {}
-            fields.update({parameter: shared for parameter in group})
-        return fields
+        watched = [parameter for parameter in self._names if parameter.requires_grad]
+        for parameter in watched:
+            if parameter._hvrun_exchange() is not self:
+                raise ValueError(f"{self._names[parameter]} belongs to a DistributedOptimizer that was made later; use that one, "
+                                 "or give each parameter to one only")
+        return watched
 
     def set_passes(self, passes):
         self.passes = passes
@@ -101,7 +109,7 @@ class GradientExchange:
 
     def reset(self):
         """Forgets what is on its way: the job has been left, or the optimizer's state is another one."""
-        self._handles = {}
+        self._alone, self._arrivals = {}, {}
         for bucket in self._buckets:
             bucket.reset()
         for parameter in self._left:
@@ -109,11 +117,14 @@ class GradientExchange:
 
     def is_pending(self):
         """Whether a gradient is on its way that nobody has waited for."""
-        return bool(self._handles) or any(place.is_taken for place in self._places.values())
+        return bool(self._alone) or any(place.is_taken for place in self._places.values())
 
     # ---- during the backward pass ---------------------------------------------------------------------------------------
 
     def _arrived(self, parameter):
+        if parameter._hvrun_exchange() is not self:
+            return
+        self.has_news = True
         left = self._left[parameter] - 1
         if left < 0:
             raise AssertionError(
@@ -125,6 +136,8 @@ class GradientExchange:
             self._exchange(parameter)
 
     def _exchange(self, parameter):
+        if self._meeting != basics.meetings() and not self.is_pending():
+            self._unlearn()
         place = self._places.get(parameter)
         if place is not None:
             fits = parameter.grad.shape == place.view.shape  # not where its parameter has got other data meanwhile
@@ -132,12 +145,12 @@ class GradientExchange:
             self._arrived_at(place.bucket)
             if fits:
                 return
-        if self._is_learning:
-            self._arrivals.append(parameter)
+        self._arrivals.setdefault(parameter)
         self._send_alone(parameter)
 
     def _send_alone(self, parameter):
-        self._handles[parameter] = self._start_alone(parameter), parameter.grad._version
+        handle = self._start_alone(parameter)
+        self._alone[parameter] = handle, parameter.grad, parameter.grad._version
 
     def _arrived_at(self, bucket):
         if bucket.arrived() and not self._is_deferred:
@@ -159,10 +172,15 @@ class GradientExchange:
             gradient = gradient.to_dense()
         before, after = terms.scales
         return ops.compressed_allreduce_async_(gradient, name, terms.op, terms.compression, before, after, terms.process_set,
-                                               **self._groups.get(parameter, {}))
+                                               **self._group_fields(parameter))
+
+    def _group_fields(self, parameter):
+        """Of those in its group that need a gradient now."""
+        members = [self._names[one] for one in self._groups.get(parameter, ()) if one.requires_grad]
+        return ops.group_fields(self._label, members) if len(members) > 1 else {}
 
     def _start_sparse(self, parameter, name):
-        if self._groups.get(parameter):
+        if parameter in self._groups:
             raise ValueError(f"{self._names[parameter]} has sparse gradients, which travel in no group; leave it out of "
                              "groups, or give sparse_as_dense=True")
         if self._terms.compression is not Compression.none:
@@ -176,16 +194,19 @@ class GradientExchange:
     def synchronize(self):
         """Exchanges what had no gradient here, waits for all, and leaves the results in `grad`. Raises the first thing that
         went wrong, with nothing left on its way."""
+        self.has_news = False
         if self._is_idle:
             return
+        if self._meeting != basics.meetings() and not self.is_pending():
+            self._unlearn()
         watched = self._watched()
-        missing = [one for one in watched if one not in self._handles and not self._is_taken(one)]
+        missing = [one for one in watched if one not in self._alone and not self._is_taken(one)]
+        if not self._kinds:
+            self._agree_on_kinds(watched)
         used = self._used_anywhere(watched, missing)
         for parameter in missing:
             self._fill(parameter)
-        for bucket in self._buckets:
-            if bucket.is_complete() and not bucket.is_started():
-                self._start_bucket(bucket)
+        self._complete_buckets()
         self._wait()
         for parameter in missing:
             if used is not None and not used[parameter]:
@@ -224,45 +245,57 @@ class GradientExchange:
             parameter.grad = torch.zeros_like(parameter)
         self._send_alone(parameter)
 
+    def _complete_buckets(self):
+        """Places of parameters that need no gradient any more take part with zeros; then all buckets are on their way."""
+        for place in self._places.values():
+            if not place.is_taken:
+                place.skip()
+                self._arrived_at(place.bucket)
+        for bucket in self._buckets:
+            if not bucket.is_started():
+                self._start_bucket(bucket)
+
     def _wait(self):
-        handles, self._handles = self._handles, {}
-        changed = [self._names[one] for one, (_, version) in handles.items() if one.grad._version != version]
-        error = None
-        for wait, settle in self._waits(handles):
-            try:
-                settle(wait())
-            except Exception as failure:  # the rest must end before anybody touches the gradients again
-                error = error or failure
+        """For all, so that nothing is on its way any more when the first thing that went wrong is raised."""
+        alone, self._alone = self._alone, {}
+        made, errors, changed = {}, [], []
+        for parameter, (handle, gradient, version) in alone.items():
+            if parameter.grad is not gradient or gradient._version != version:
+                changed.append(self._names[parameter])
+            made[parameter] = _outcome(handle.wait, errors)
+        for bucket in self._buckets:
+            _outcome(bucket.finish, errors)
+            bucket.begin_anew()
         for parameter in self._left:
             self._left[parameter] = self.passes
-        changed += [self._names[one] for one, place in self._places.items() if place.is_taken and not place.settle(one)]
-        if error is not None:
-            raise error
+        if errors:
+            self.reset()
+            raise errors[0]
+        for parameter, result in made.items():
+            _give_back_alone(parameter, result)
+        changed += [self._names[one] for one, place in self._places.items() if not place.settle(one)]
         if changed:
             _warn_of_changed(changed)
 
-    def _waits(self, handles):
-        for parameter, (handle, _) in handles.items():
-            yield handle.wait, lambda made, parameter=parameter: _give_back(parameter, made)
-        for bucket in self._buckets:
-            if bucket.is_started():
-                yield bucket.finish, lambda made: None
-
     # ---- learning -------------------------------------------------------------------------------------------------------
 
+    def _agree_on_kinds(self, watched):
+        """In the first exchange, before ranks without a gradient contribute one of the right kind."""
+        kinds = self._reduce([self._kind_of(parameter) for parameter in watched], "kinds", _abi.MAX)
+        self._kinds = dict(zip(watched, kinds))
+
     def _learn(self, watched):
-        """After the first exchange, on all ranks: what may lie in buckets, and in which."""
-        self._is_learning = False
-        mine = [self._kind_of(parameter) for parameter in watched]
-        self._kinds = dict(zip(watched, self._reduce(mine, "kinds", _abi.MAX)))
+        """After the first exchange, on all ranks: which gradients lie in which bucket."""
         order = self._order_of_root(watched)
-        dense = [one for one in order if self._kinds[one] == _DENSE]
+        if order is None:
+            return  # next time: the set's first rank has run out of data
+        dense = [one for one in order if self._kinds.get(one) == _DENSE]
         limit = int(os.environ.get("HVRUN_BUCKET_BYTES") or _BUCKET_BYTES)
         for number, parameters in enumerate(split_into_buckets(dense, limit)):
             bucket = Bucket(f"{self._label}.bucket.{number}", parameters[0].dtype, parameters)
             self._buckets.append(bucket)
             self._places.update(bucket.places)
-        self._arrivals = []
+        self._arrivals, self._is_learning = {}, False
 
     def _kind_of(self, parameter):
         if parameter.grad is not None and parameter.grad.layout is not torch.strided:
@@ -270,13 +303,34 @@ class GradientExchange:
         return _DENSE if can_lie_in_bucket(parameter) else _ALONE
 
     def _order_of_root(self, watched):
-        """The first rank's order of arrival, then what never arrived there, last first: as gradients do."""
+        """The first rank's order of arrival, then what never arrived there, last first: as gradients do. None: it has not
+        taken part."""
         index = {parameter: i for i, parameter in enumerate(watched)}
-        seen = [index[parameter] for parameter in self._arrivals]
+        seen = [index[parameter] for parameter in self._arrivals if parameter in index]
         seen += sorted(set(range(len(watched))) - set(seen), reverse=True)
         root = self._terms.process_set.rank() == 0
         numbers = self._reduce(seen if root else [0] * len(seen), "order", _abi.SUM)
-        return [watched[i] for i in numbers]
+        return [watched[i] for i in numbers] if sorted(numbers) == list(range(len(watched))) else None
+
+
+def _call(method, parameter):
+    arrived = method()
+    if arrived is not None:
+        arrived(parameter)
+
+
+def _remove_hooks(hooks):
+    for hook in hooks.values():
+        hook.remove()
+
+
+def _outcome(wait, errors):
+    """What wait() returns; what it raises goes to errors."""
+    try:
+        return wait()
+    except Exception as error:  # raised once all have ended
+        errors.append(error)
+        return None
 
 
 def _no_rows(parameter):
@@ -285,12 +339,15 @@ def _no_rows(parameter):
                                    device=parameter.device)
 
 
-def _give_back(parameter, made):
+def _give_back_alone(parameter, made):
     """made: the very tensor that was the gradient, or one in its stead."""
+    gradient = parameter.grad
     if made.layout is not torch.strided:
         parameter.grad = made.coalesce()
-    elif parameter.grad.layout is not torch.strided:  # it travelled as a dense one
+    elif gradient is not None and gradient.layout is not torch.strided:  # it travelled as a dense one
         parameter.grad = made.to_sparse(1)
+    else:
+        give_back(parameter, made)
 
 
 def _warn_of_changed(names):

@@ -11,7 +11,7 @@ import warnings
 
 import torch
 
-from hvrun import _abi, inflight
+from hvrun import _abi, basics, inflight
 from hvrun.inflight import enqueue
 from hvrun.process_sets import NOT_REGISTERED, global_process_set
 from hvrun.torch.compression import Compression, wire_of
@@ -84,6 +84,11 @@ def number_of(process_set):
 # ---- allreduce ----------------------------------------------------------------------------------------------------------
 
 
+def _lent(*tensors):
+    """Their memory, which a tensor may lose to `tensor.data = ...` while it is used."""
+    return [tensor.untyped_storage() for tensor in tensors]
+
+
 def _start_allreduce(tensor, output, name, op, prescale, postscale, process_set, **rare):
     """output: a tensor like `tensor`, perhaps the very same. Returns what yields it."""
     kind = type_of(tensor)
@@ -105,7 +110,7 @@ def _start_allreduce(tensor, output, name, op, prescale, postscale, process_set,
             output.detach().copy_(room)
         return output
 
-    return enqueue(_abi.ALLREDUCE, name, kind, tuple(tensor.shape), source.data_ptr(), (source, room), finish,
+    return enqueue(_abi.ALLREDUCE, name, kind, tuple(tensor.shape), source.data_ptr(), _lent(source, room), finish,
                    room.data_ptr(), room.nbytes, process_set=number_of(process_set), reduction=_REDUCTIONS[op], **rare)
 
 
@@ -218,7 +223,7 @@ def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
         return torch.sparse_coo_tensor(places.unsqueeze(0).to(device), values.to(device), shape, check_invariants=False)
 
     return enqueue(_abi.SPARSE_ALLREDUCE, name_for("sparse_allreduce", name, process_set), type_of(rows), tuple(rows.shape),
-                   rows.data_ptr(), (rows, indices), finish, process_set=number_of(process_set), reduction=_REDUCTIONS[op],
+                   rows.data_ptr(), _lent(rows, indices), finish, process_set=number_of(process_set), reduction=_REDUCTIONS[op],
                    index_type=_abi.INT64, indices=indices.data_ptr())
 
 
@@ -252,7 +257,7 @@ def _to(device):
 
 def _start_allgather(tensor, name, process_set, **rare):
     source = readable(tensor)
-    return enqueue(_abi.ALLGATHER, name, type_of(source), tuple(source.shape), source.data_ptr(), source, _to(tensor.device),
+    return enqueue(_abi.ALLGATHER, name, type_of(source), tuple(source.shape), source.data_ptr(), _lent(source), _to(tensor.device),
                    process_set=number_of(process_set), **rare)
 
 
@@ -280,7 +285,7 @@ def _start_broadcast(tensor, output, root_rank, name, process_set):
             output.detach().copy_(room)
         return output
 
-    return enqueue(_abi.BROADCAST, name, kind, tuple(tensor.shape), source.data_ptr(), (source, room), finish,
+    return enqueue(_abi.BROADCAST, name, kind, tuple(tensor.shape), source.data_ptr(), _lent(source, room), finish,
                    output=room.data_ptr(), output_bytes=room.nbytes, root=root,
                    process_set=number_of(process_set))
 
@@ -297,14 +302,16 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_se
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
-    """Starts to send some rows to each rank. splits: how many to each, a list or a tensor of whole numbers; None: as many to
-    each. The handle's result is the tensor of what came, and, where splits were given, how many rows came from each."""
+    """Starts to send some rows to each rank. splits: how many to each, a list or a tensor of whole numbers, the first ones to
+    the first rank; None: as many to each. The handle's result is the tensor of what came, and, where splits were given, how many rows came from each."""
     source, device = readable(tensor), tensor.device
     rare, held = {}, None
     if splits is not None:
         numbers = [int(one) for one in (splits.tolist() if isinstance(splits, torch.Tensor) else splits)]
         if len(numbers) != process_set.size():
             raise ValueError(f"alltoall has {len(numbers)} splits for {process_set.size()} ranks; one for each")
+        if source.dim() and sum(numbers) < source.shape[0]:  # what is left over is not sent
+            source = source.narrow(0, 0, sum(numbers))
         held, at = inflight.integers(numbers)
         rare = {"splits": at, "split_count": len(numbers)}
     splits_device = splits.device if isinstance(splits, torch.Tensor) else torch.device("cpu")
@@ -317,16 +324,21 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
         return tensor, received.to(splits_device)
 
     return enqueue(_abi.ALLTOALL, name_for("alltoall", name, process_set), type_of(source), tuple(source.shape),
-                   source.data_ptr(), (source, held), finish, process_set=number_of(process_set), **rare)
+                   source.data_ptr(), (_lent(source), held), finish, process_set=number_of(process_set), **rare)
 
 
 def _start_reducescatter(tensor, name, op, process_set, prescale, postscale, **rare):
     if op not in (Average, Sum):
         raise ValueError(f"a reducescatter has op=hvd.Average or hvd.Sum, not {op!r}")
-    source = readable(tensor)
-    return enqueue(_abi.REDUCESCATTER, name, type_of(source), tuple(source.shape), source.data_ptr(), source,
-                   _to(tensor.device), process_set=number_of(process_set), reduction=_REDUCTIONS[op], prescale=prescale,
-                   postscale=postscale, **rare)
+    source, give = readable(tensor), _to(tensor.device)
+    is_nothing = prescale == 0 or postscale == 0
+
+    def finish(result, owner):
+        made = give(result, owner)
+        return made.zero_() if is_nothing else made
+
+    return enqueue(_abi.REDUCESCATTER, name, type_of(source), tuple(source.shape), source.data_ptr(), _lent(source), finish,
+                   process_set=number_of(process_set), reduction=_REDUCTIONS[op], prescale=prescale, postscale=postscale, **rare)
 
 
 def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
@@ -352,7 +364,9 @@ def join(device=-1):
     """This rank has run out of data: waits until all have, and meanwhile takes part in their allreduces with zeros. Returns
     the rank that joined last. device is accepted for Horovod's sake: zeros need none here."""
     del device
-    return enqueue(_abi.JOIN, "join", 0, (), 0, None, lambda result, owner: result.last_joined).wait()
+    last = enqueue(_abi.JOIN, "join", 0, (), 0, None, lambda result, owner: result.last_joined).wait()
+    basics.note_meeting()
+    return last
 
 
 def barrier(process_set=global_process_set):

@@ -4,6 +4,8 @@
 import contextlib
 import itertools
 import warnings
+import weakref
+import zlib
 
 import torch
 
@@ -14,13 +16,11 @@ from hvrun.torch.compression import Compression
 from hvrun.torch.gradient_exchange import ExchangeTerms, GradientExchange
 from hvrun.torch.grad_scaler import watch_grad_scaler
 
-_wrapped = {}  # a process set's number: how many optimizers. All its ranks wrap theirs in the same order
+_wrapped = {}  # (a process set's number, a digest of names): how many optimizers. Its ranks wrap theirs in one order
 
 
 class DistributedSteps:
     """What a wrapped optimizer's class has before its own: exchange first, then the step."""
-
-    _step_supports_amp_scaling = False  # so that GradScaler looks for infinities after the exchange, not within the step
 
     @property
     def backward_passes_per_step(self):
@@ -52,19 +52,28 @@ class DistributedSteps:
             return super().step(lambda: self._evaluate(closure))
         if self._should_synchronize:
             self._synchronize_once()
-        self._is_synchronized = False
+        self._is_synchronized = self._is_scaled = False
         return super().step()
 
     step.hooked = True  # torch.optim wraps the step below this one already
 
     def _synchronize_once(self):
         """GradScaler may have done it; so may the user, who then wants to be told of skip_synchronize()."""
-        if not self._is_synchronized or self._exchange.is_pending():
+        if self._needs_exchange():
             self._exchange.synchronize()
         elif not self._is_scaled:
             warnings.warn("step() was called outside 'with optimizer.skip_synchronize():' after synchronize(); the gradients "
                           "are averaged already, and step() takes them as they are", stacklevel=3)
-        self._is_scaled = False
+
+    def _needs_exchange(self):
+        """Whether gradients have come since the last one."""
+        return not self._is_synchronized or self._exchange.has_news or self._exchange.is_pending()
+
+    def synchronize_for_scaler(self):
+        """GradScaler is going to unscale gradients, and to look for infinities among them."""
+        if self._needs_exchange():
+            self.synchronize()
+        self._is_scaled = True
 
     def _evaluate(self, closure):
         with torch.enable_grad():
@@ -72,8 +81,10 @@ class DistributedSteps:
         self._exchange.synchronize()
         self._is_synchronized = False
         terms = self._terms
-        if not isinstance(loss, torch.Tensor) or terms.process_set.size() == 1:
+        if not terms.process_set.included() or terms.process_set.size() == 1:
             return loss
+        if not isinstance(loss, torch.Tensor):
+            raise ValueError(f"the closure returned {loss!r}: its loss has to be a tensor, so that all ranks go by their average")
         return ops.allreduce_async(loss, None, f"{self._label}.loss", ops.Average, process_set=terms.process_set).wait()
 
     def zero_grad(self, *args, **kwargs):
@@ -81,12 +92,17 @@ class DistributedSteps:
         if self._exchange.is_pending():
             raise AssertionError("zero_grad() was called after backward() and before step() or synchronize(): gradients are on "
                                  "their way to the other ranks. Call it before backward(), or after step()")
+        self._is_synchronized = False
         return super().zero_grad(*args, **kwargs)
 
     def load_state_dict(self, *args, **kwargs):
         """As torch.optim's; what is on its way to the other ranks is forgotten."""
         self._exchange.reset()
         return super().load_state_dict(*args, **kwargs)
+
+    def __reduce_ex__(self, protocol):
+        """A copy, and what is pickled, is the plain optimizer: wrap it again where it is to be used."""
+        return _plain, (type(self).__bases__[1], self.__getstate__())
 
     def add_param_group(self, param_group):
         super().add_param_group(param_group)
@@ -118,40 +134,63 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     if unused not in ("zeros", "keep_none"):
         raise ValueError(f"unused={unused!r} is neither 'zeros' nor 'keep_none'")
     passes, names = _whole_passes(backward_passes_per_step), parameter_names(optimizer, named_parameters)
-    label = _label_in(process_set)
+    label = _label_in(process_set, names)
     if op is ops.Adasum and process_set.size() > 1:
         return AdasumSteps.wrap(optimizer, label, names, compression, passes, process_set)
     terms = ExchangeTerms(op, compression, gradient_predivide_factor, process_set, sparse_as_dense, unused == "keep_none")
     exchange = GradientExchange(label, names, terms, passes, _parameter_groups(names, num_groups, groups))
     return become(optimizer, DistributedSteps, _exchange=exchange, _terms=terms, _label=label, _should_synchronize=True,
-                  _is_synchronized=False, _is_scaled=False)
+                  _is_synchronized=False, _is_scaled=False,
+                  _step_supports_amp_scaling=False)  # GradScaler is to look for infinities after the exchange
 
 
-def _label_in(process_set):
-    number = ops.number_of(process_set)
-    _wrapped[number] = _wrapped.get(number, -1) + 1
-    return f"gradients{_wrapped[number]}"
+def _plain(own, state):
+    optimizer = own.__new__(own)
+    optimizer.__setstate__(state)
+    return optimizer
+
+
+def _label_in(process_set, names):
+    """Before the names that travel, so that two optimizers with parameters of the same names are told apart."""
+    digest = zlib.crc32("\0".join(name for _, name in names).encode())
+    key = ops.number_of(process_set), digest
+    _wrapped[key] = _wrapped.get(key, -1) + 1
+    return f"gradients.{digest:08x}.{_wrapped[key]}"
+
+
+_NOTING = ("_wrapped_by_lr_sched", "_with_counter")  # how schedulers, today's and those of PyTorch 2.1, mark their own step
 
 
 def become(optimizer, steps, **attributes):
     """The optimizer gets a class that has `steps` before its own, and these attributes."""
-    before = optimizer.__dict__.pop("step", None)  # a scheduler's, which notes that it was called
+    before = optimizer.__dict__.get("step")
+    is_noted = any(hasattr(before, mark) for mark in _NOTING)
+    if before is not None and not is_noted:
+        raise ValueError(f"optimizer.step has been replaced by {before!r}, which a DistributedOptimizer would lose; wrap the "
+                         "optimizer first")
+    optimizer.__dict__.pop("step", None)
     own = type(optimizer)
     optimizer.__class__ = type(own.__name__, (steps, own), {"__module__": own.__module__})
     for name, value in attributes.items():
         setattr(optimizer, name, value)
-    if getattr(before, "_wrapped_by_lr_sched", False):
+    if is_noted:
         optimizer.step = _noting_step(optimizer)
     watch_grad_scaler()
     return optimizer
 
 
 def _noting_step(optimizer):
-    def step(*args, **kwargs):
-        optimizer._opt_called = True
-        return type(optimizer).step(optimizer, *args, **kwargs)
+    """What schedulers look for: whether the optimizer has taken a step, and how many."""
+    owner = weakref.ref(optimizer)
 
-    step._wrapped_by_lr_sched = True
+    def step(*args, **kwargs):
+        one = owner()
+        one._opt_called = True
+        one._step_count = getattr(one, "_step_count", 0) + 1
+        return type(one).step(one, *args, **kwargs)
+
+    for mark in _NOTING:
+        setattr(step, mark, True)
     return step
 
 

@@ -2,6 +2,7 @@
 """Batch normalisation with the statistics of the whole batch, that of all ranks."""
 
 import torch
+from torch.autograd.function import once_differentiable
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from hvrun.process_sets import global_process_set
@@ -18,9 +19,9 @@ class SyncBatchNorm(_BatchNorm):
     set must come here in the same order. On CPUs and GPUs.
     """
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True,
-                 process_set=global_process_set):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats)
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
+                 dtype=None, process_set=global_process_set):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
         self.process_set = process_set
 
     def _check_input_dim(self, input):
@@ -89,6 +90,7 @@ class _Normalize(torch.autograd.Function):
         return out.to(input.dtype), mean, variance, count
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, gradient, *unused):
         del unused
         input, weight, mean, inverse, count = ctx.saved_tensors
