@@ -220,7 +220,8 @@ def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
     def finish(result, owner):
         values = over_memory(result, owner)
         places = indices_over_memory(result, values.shape[0], owner)
-        return torch.sparse_coo_tensor(places.unsqueeze(0).to(device), values.to(device), shape, check_invariants=False)
+        places = places.unsqueeze(0).to(device)
+        return torch.sparse_coo_tensor(places, values.to(device), shape, check_invariants=False)
 
     return enqueue(_abi.SPARSE_ALLREDUCE, name_for("sparse_allreduce", name, process_set), type_of(rows), tuple(rows.shape),
                    rows.data_ptr(), _lent(rows, indices), finish, process_set=number_of(process_set), reduction=_REDUCTIONS[op],
@@ -257,8 +258,8 @@ def _to(device):
 
 def _start_allgather(tensor, name, process_set, **rare):
     source = readable(tensor)
-    return enqueue(_abi.ALLGATHER, name, type_of(source), tuple(source.shape), source.data_ptr(), _lent(source), _to(tensor.device),
-                   process_set=number_of(process_set), **rare)
+    return enqueue(_abi.ALLGATHER, name, type_of(source), tuple(source.shape), source.data_ptr(), _lent(source),
+                   _to(tensor.device), process_set=number_of(process_set), **rare)
 
 
 def allgather_async(tensor, name=None, process_set=global_process_set):
@@ -303,7 +304,8 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_se
 
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
     """Starts to send some rows to each rank. splits: how many to each, a list or a tensor of whole numbers, the first ones to
-    the first rank; None: as many to each. The handle's result is the tensor of what came, and, where splits were given, how many rows came from each."""
+    the first rank; None: as many to each. The handle's result is the tensor of what came, and, where splits were given, how
+    many rows came from each."""
     source, device = readable(tensor), tensor.device
     rare, held = {}, None
     if splits is not None:
