@@ -21,6 +21,7 @@ struct Row {
   const char* why;           // nothing is set
   bool is_inverted = false;  // the file says it by a no
   const char* cancels = "";  // what the file may say under this key
+  bool is_list = false;      // given again it adds to what was given, as there
 };
 
 constexpr const char* kNoCycles = "there are no cycles: what is ready goes at once";
@@ -34,7 +35,8 @@ constexpr const char* kNotYet = "no backend reads it";
 
 // Of one source later rows beat earlier ones that set the same.
 constexpr std::array kRows{
-    Row{"--network-interfaces,--network-interface", nullptr, "HVRUN_INTERFACES", "%", ""},
+    Row{"--network-interfaces,--network-interface", nullptr, "HVRUN_INTERFACES", "%", "", false, "",
+        true},
     Row{"--tcp", nullptr, "NCCL_IB_DISABLE", "1", ""},
     Row{"--fusion-threshold-mb", "params.fusion_threshold_mb", "HVRUN_FUSION_THRESHOLD", "%M", ""},
     Row{"--cache-capacity", "params.cache_capacity", "HVRUN_CACHE_CAPACITY", "%", ""},
@@ -159,10 +161,12 @@ HorovodOptions::HorovodOptions() : values_(kRows.size()), flags_(kRows.size()) {
 void HorovodOptions::add_to(CLI::App& app) {
   app.add_option("--config-file", config_file_, "horovodrun's settings in YAML")->group("");
   for (std::size_t i = 0; i < kRows.size(); ++i) {
-    if (takes_value(kRows[i]))
-      app.add_option(kRows[i].names, values_[i])->group("");
-    else
+    if (!takes_value(kRows[i])) {
       app.add_flag(kRows[i].names, flags_[i])->group("");
+      continue;
+    }
+    CLI::Option* const option = app.add_option(kRows[i].names, values_[i])->group("");
+    if (kRows[i].is_list) option->multi_option_policy(CLI::MultiOptionPolicy::Join)->delimiter(',');
   }
   for (const Refusal& refusal : kRefusals) {
     for (const std::string& name : split(refusal.names, ',')) {

@@ -4,16 +4,29 @@
 #include <optional>
 
 #include "src/base/error.h"
+#include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
+
+std::vector<std::string> names_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+// As it is written. CLI11's own get_name() is empty for an option that --help does not list.
+std::string name_of(const CLI::Option& option) {
+  const std::vector<std::string> names = names_of(option);
+  return names.empty() ? option.get_name(true) : join(names, ",");
+}
 
 // What is wrong with an option that takes one value and has several.
 std::optional<std::string> repeated_option(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_items_expected_max() == 1 && option->count() > 1)
-      return option->get_name(false, true) + " is given " + std::to_string(option->count()) +
-             " times";
+      return name_of(*option) + " is given " + std::to_string(option->count()) + " times";
   }
   return std::nullopt;
 }
@@ -24,8 +37,7 @@ std::vector<OptionShape> shapes_of(const CLI::App& app) {
   std::vector<OptionShape> shapes;
   for (const CLI::Option* option : app.get_options()) {
     OptionShape shape;
-    for (const std::string& name : option->get_snames()) shape.names.push_back("-" + name);
-    for (const std::string& name : option->get_lnames()) shape.names.push_back("--" + name);
+    shape.names = names_of(*option);
     shape.takes_value = option->get_items_expected_min() > 0;
     shapes.push_back(shape);
   }
@@ -47,7 +59,7 @@ void refuse_empty_values(const CLI::App& app) {
     if (option->get_items_expected_min() == 0) continue;
     for (const std::string& value : option->results()) {
       if (!value.empty()) continue;
-      throw Error(ErrorKind::kUsage, option->get_name(false, true) + " has an empty value",
+      throw Error(ErrorKind::kUsage, name_of(*option) + " has an empty value",
                   "give it one, or leave the option out; is a shell variable unset?");
     }
   }

@@ -15,6 +15,16 @@ def test_its_options_reach_the_ranks(hvrun):
     assert (result.returncode, result.stdout, result.stderr) == (0, b"32M 20 1\n" * 2, b"")
 
 
+def test_network_interfaces_given_again_add_up_and_others_are_told_by_their_names(hvrun):
+    eth = ["--network-interface", "eth0", "--network-interface", "eth1"]
+    result = run(hvrun, "-np", "1", *eth, "--no-label", "sh", "-c", "echo $HVRUN_INTERFACES")
+    assert (result.returncode, result.stdout) == (0, b"eth0,eth1\n"), result
+    result = run(hvrun, "--cache-capacity", "1", "--cache-capacity", "2", "true")
+    assert result.returncode == 2 and b"error: --cache-capacity is given 2 times\n" in result.stderr, result
+    result = run(hvrun, "--cache-capacity", "", "true")
+    assert result.returncode == 2 and b"error: --cache-capacity has an empty value\n" in result.stderr, result
+
+
 def test_they_beat_what_is_set(hvrun):
     result = run(hvrun, "-np", "1", "--fusion-threshold-mb", "32", "--no-label", *SHOW, HVRUN_FUSION_THRESHOLD="1M")
     assert result.stdout == b"32M\n", result

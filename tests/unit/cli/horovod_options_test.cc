@@ -60,6 +60,8 @@ TEST_CASE("each option of horovodrun's sets what it means here") {
       {{"--log-level", "WARNING"}, "HVRUN_LOG_LEVEL=WARNING"},
       {{"--network-interface", "eth0,ib0"}, "HVRUN_INTERFACES=eth0,ib0"},
       {{"--network-interfaces", "eth0"}, "HVRUN_INTERFACES=eth0"},
+      {{"--network-interface", "eth0", "--network-interfaces", "eth1,ib0"},
+       "HVRUN_INTERFACES=eth0,eth1,ib0"},
       {{"--tcp"}, "NCCL_IB_DISABLE=1"},
       {{"--stall-check", "--no-autotune"}, ""},
   };
