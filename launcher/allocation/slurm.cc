@@ -41,11 +41,13 @@ std::vector<int> tasks_by_node(const Place& place, std::size_t nodes) {
 }
 
 // The tasks of each node, where the job was given a number of tasks at all: without one Slurm
-// counts cores, which says nothing of ranks. Inside a step these are the step's, not the job's.
+// counts cores, which says nothing of ranks. Inside a step, as the shell of salloc may be one, the
+// numbers of tasks are the step's; what was asked for each node still is the job's.
 void state_slots(const Environment& environment, HostList* list) {
-  if (environment.has("SLURM_STEP_NUM_TASKS")) return;
+  const bool is_in_step = environment.has("SLURM_STEP_NUM_TASKS");
   const auto tasks = environment.get("SLURM_TASKS_PER_NODE");
-  if (tasks && (environment.has("SLURM_NTASKS") || environment.has("SLURM_NPROCS"))) {
+  if (!is_in_step && tasks &&
+      (environment.has("SLURM_NTASKS") || environment.has("SLURM_NPROCS"))) {
     const std::vector<int> by_node =
         tasks_by_node({"$SLURM_TASKS_PER_NODE", 0, *tasks}, list->entries.size());
     for (std::size_t i = 0; i < by_node.size(); ++i) list->entries[i].slots = by_node[i];

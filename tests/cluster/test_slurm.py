@@ -97,6 +97,18 @@ def test_salloc_on_the_login_host(slurm):
     assert result.code == 0 and sorted(lines_of(result)) == ["[0] node1", "[1] node2", "[2] node3"], str(result)
 
 
+def test_the_shell_of_salloc_that_is_a_step_still_has_the_tasks_of_each_node(cluster):
+    if reason := why_not():
+        pytest.skip(reason)
+    more = 'LaunchParameters=use_interactive_step\nInteractiveStepOptions="--interactive --preserve-env /bin/sh"\n'
+    with Slurm(cluster, more=more):
+        script = "echo 'echo step $SLURM_STEP_NUM_TASKS; hvrun hostname' | salloc -N 3 --ntasks-per-node=2 --overcommit"
+        result = cluster.run(["sh", "-c", script], timeout=60)
+    lines = lines_of(result)
+    assert "step 1" in lines, str(result)
+    assert sorted(line for line in lines if line[0] == "[") == [f"[{rank}] node{rank // 2 + 1}" for rank in range(6)], str(result)
+
+
 def test_part_of_the_nodes(slurm):
     output = done(slurm.batch("hvrun -H node3,node1 hostname", "-N", "3"))
     assert ranks_of(output) == {"0": "node3", "1": "node1"}, output

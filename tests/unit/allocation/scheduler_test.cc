@@ -86,6 +86,10 @@ TEST_CASE("Slurm: what is not whole is refused in words, and so are many hvrun i
   // srun -n 1 hvrun in a job of two nodes: the numbers are the step's
   CHECK(found({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_STEP_NUM_TASKS=1",
                "SLURM_NTASKS=1", "SLURM_TASKS_PER_NODE=1"}) == "Slurm: n1 n2");
+  // salloc -N 2 --ntasks-per-node=4 with LaunchParameters=use_interactive_step: the shell is a step
+  CHECK(found({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_STEP_NUM_TASKS=1",
+               "SLURM_NTASKS=1", "SLURM_TASKS_PER_NODE=1", "SLURM_NTASKS_PER_NODE=4"}) ==
+        "Slurm: n1:4 n2:4");
 }
 
 TEST_CASE("Slurm: a host that is no node of the job is told, unless it is named for SSH") {
