@@ -14,6 +14,9 @@
 namespace hv::launcher {
 namespace {
 
+std::string file_name(const std::string& program) { return program.substr(program.rfind('/') + 1); }
+
+// In ssh's words; rsh has the first of them, too.
 void add_login(std::vector<std::string>* words, const HostTarget& host) {
   if (!host.user.empty()) words->insert(words->end(), {"-l", host.user});
   if (host.port != 0) words->insert(words->end(), {"-p", std::to_string(host.port)});
@@ -30,7 +33,23 @@ void add_login(std::vector<std::string>* words, const HostTarget& host) {
 
 }  // namespace
 
-bool is_ssh(const std::string& program) { return program.substr(program.rfind('/') + 1) == "ssh"; }
+bool is_ssh(const std::string& program) { return file_name(program) == "ssh"; }
+
+void check_login(const std::string& program, const HostTarget& host) {
+  if (is_ssh(program)) return;
+  std::string what;
+  if (!host.identity_file.empty())
+    what = "key " + printable(host.identity_file) + " (-i, identity=)";
+  if (host.port != 0) what = "port " + std::to_string(host.port) + " (-p, port=)";
+  if (!host.user.empty() && file_name(program) != "rsh")
+    what = "user '" + printable(host.user) + "' (-l, user@host, user=)";
+  if (what.empty()) return;
+  throw Error(ErrorKind::kUsage,
+              "reach host " + printable(host.name) + ": " + what + " cannot be passed on to '" +
+                  printable(program) + "' (--rsh), which is not named ssh",
+              "put it into the command itself, in that program's own words, and leave it out here; "
+              "or --rsh ssh");
+}
 
 void check_name(const HostTarget& host) {
   if (!host.name.empty() && host.name[0] != '-' && (host.user.empty() || host.user[0] != '-'))
@@ -97,6 +116,7 @@ boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start(HostTar
   check_name(host);
   std::vector<std::string> words = split_command(options_.remote_shell);
   const bool by_ssh = is_ssh(words[0]);
+  check_login(words[0], host);
   if (by_ssh) check_identity_file(host.identity_file);
   if (options_.accept_new_host_keys) {
     if (!by_ssh) refuse_accept_new(words[0]);

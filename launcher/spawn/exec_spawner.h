@@ -21,6 +21,10 @@ std::vector<std::string> split_command(const std::string& text);
 // Whether a command's program takes ssh's options.
 bool is_ssh(const std::string& program);
 
+// Error(kUsage) for a host with a user, port or key that a command's program has no known word for:
+// ssh has one for each, rsh for the user.
+void check_login(const std::string& program, const HostTarget& host);
+
 // Error(kUsage) for a host whose name or user a command would take for an option.
 void check_name(const HostTarget& host);
 
@@ -34,8 +38,8 @@ class ExecSpawner : public Spawner {
   ExecSpawner(const SpawnOptions& options, std::shared_ptr<AgentProgram> agent)
       : options_(options), agent_(std::move(agent)) {}
   // By options.remote_shell; user, port and identity file are passed as ssh's -l, -p and -i when
-  // they are given. Only a program named ssh can be told to accept new host keys: Error(kUsage) for
-  // another.
+  // they are given. Only a program named ssh can be told these, and to accept new host keys:
+  // Error(kUsage) for another.
   boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override;
   std::string advice_if_lost(const HostTarget& host) override;
   // By these words, to which the start line is added.

@@ -28,8 +28,14 @@ void check_way(const SpawnOptions& options, const std::vector<HostTarget>& targe
   const bool is_all_local = std::all_of(targets.begin(), targets.end(),
                                         [](const HostTarget& host) { return host.is_local; });
   if (is_all_local || options.by_srun || !options.reach.kubectl.program.empty()) return;
-  if (!options.remote_shell.empty()) check_remote_shell(options);
-  if (!options.remote_shell.empty() && !is_ssh(split_command(options.remote_shell).at(0))) return;
+  if (!options.remote_shell.empty()) {
+    check_remote_shell(options);
+    const std::string program = split_command(options.remote_shell).at(0);
+    if (is_kubectl(program)) return;
+    for (const HostTarget& host : targets)
+      if (!host.is_local) check_login(program, host);
+    if (!is_ssh(program)) return;
+  }
   std::set<std::string> looked_at;
   for (const HostTarget& host : targets)
     if (!host.is_local && looked_at.insert(host.identity_file).second)

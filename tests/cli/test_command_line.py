@@ -183,6 +183,21 @@ def test_a_way_to_hosts_that_cannot_be_is_told_once_before_any_is_connected_to(h
     assert json.loads((tmp_path / "s").read_text())["state"] == "not_started"
 
 
+@pytest.mark.parametrize("words,said", [
+    (("-l", "bob", "-H", "a"), "reach host a: user 'bob' (-l, user@host, user=)"), (("-H", "b,bob@a"), "reach host a: user 'bob' (-l, user@host, user=)"),
+    (("-p", "2222", "-H", "a"), "port 2222 (-p, port=)"), (("-i", __file__, "-H", "a"), f"key {__file__} (-i, identity=)"),
+])
+def test_what_a_remote_shell_cannot_be_told_is_refused_before_it_is_run(hvrun, tmp_path, words, said):
+    script = tmp_path / "enter"
+    script.write_text(f"#!/bin/sh\ntouch {tmp_path}/was_run\n")
+    script.chmod(0o755)
+    result = run(hvrun, "--rsh", str(script), *words, "true")
+    assert result.returncode == 2 and result.stderr.count(b"error: ") == 1, result
+    assert f"{said} cannot be passed on to '{script}'" in result.stderr.decode(), result
+    assert b"try: put it into the command itself" in result.stderr, result
+    assert not (tmp_path / "was_run").exists()
+
+
 def test_a_remote_shell_is_not_looked_for_where_nothing_is_remote(hvrun):
     result = run(hvrun, "-np", "1", "true", HVRUN_RSH="/no/such/rsh")
     assert (result.returncode, result.stderr) == (0, b"")

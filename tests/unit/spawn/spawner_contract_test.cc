@@ -145,7 +145,7 @@ TEST_CASE("a local agent that is missing is an error that names it") {
   CHECK_FALSE(error.hint().empty());
 }
 
-TEST_CASE("--rsh gets the words of a shell, and user, port and key only when they are given") {
+TEST_CASE("--rsh gets the words of a shell") {
   const TemporaryFolder folder;
   const std::string rsh = folder / "my rsh";
   write_file(rsh, "#!/bin/sh\nprintf '%s|' \"$@\" >" + folder / "words" + "\n", 0755);
@@ -153,8 +153,6 @@ TEST_CASE("--rsh gets the words of a shell, and user, port and key only when the
   SpawnOptions options = options_for(folder, "'" + rsh + "' -o \"a b\"");
   (void)start_error(io, *make_spawner(options), {"b", "", 0, "", false});
   CHECK(read_file(folder / "words").find("-o|a b|b|exec /bin/sh -c ") == 0);
-  (void)start_error(io, *make_spawner(options), {"b", "me", 2222, "key", false});
-  CHECK(read_file(folder / "words").find("-o|a b|-l|me|-p|2222|-i|key|b|exec ") == 0);
   options.accept_new_host_keys = true;
   const Error refused = start_error(io, *make_spawner(options), {"b", "", 0, "", false});
   CHECK(refused.kind() == ErrorKind::kUsage);
@@ -169,6 +167,35 @@ TEST_CASE("--rsh gets the words of a shell, and user, port and key only when the
   options.remote_shell = "ssh";
   CHECK(start_error(io, *make_spawner(options), {"-oProxyCommand=evil", "", 0, "", false}).kind() ==
         ErrorKind::kUsage);
+}
+
+TEST_CASE(
+    "--rsh with ssh gets user, port and key, with rsh the user, another program none of them") {
+  const TemporaryFolder folder;
+  for (const std::string name : {"ssh", "rsh", "enter"})
+    write_file(folder / name, "#!/bin/sh\nprintf '%s|' \"$@\" >" + folder / "words" + "\n", 0755);
+  write_file(folder / "key", "");
+  asio::io_context io;
+  const auto error_of = [&](const std::string& program, const HostTarget& host) {
+    const auto spawner = make_spawner(options_for(folder, folder / program));
+    return start_error(io, *spawner, host);
+  };
+  const std::string key = folder / "key";
+  (void)error_of("ssh", {"b", "me", 2222, key, false});
+  CHECK(read_file(folder / "words").find("-l|me|-p|2222|-i|" + key + "|b|exec ") == 0);
+  (void)error_of("rsh", {"b", "me", 0, "", false});
+  CHECK(read_file(folder / "words").find("-l|me|b|exec ") == 0);
+  const auto refused = [&](const std::string& program, const HostTarget& host) {
+    const Error error = error_of(program, host);
+    CHECK(error.kind() == ErrorKind::kUsage);
+    CHECK(contains(error.hint(), "into the command itself"));
+    return std::string(error.what());
+  };
+  CHECK(contains(refused("enter", {"b", "me", 0, "", false}),
+                 "reach host b: user 'me' (-l, user@host, user=) cannot be passed on to "));
+  CHECK(contains(refused("enter", {"b", "", 22, "", false}), "port 22 (-p, port=)"));
+  CHECK(contains(refused("enter", {"b", "", 0, key, false}), "key " + key + " (-i, identity=)"));
+  CHECK(contains(refused("rsh", {"b", "me", 22, "", false}), "port 22"));
 }
 
 TEST_CASE("--rsh with a program that runs nothing there is told with how to try it") {
