@@ -243,11 +243,13 @@ void refuse_same_machines(const LaunchContext& context) {
   for (std::size_t i = 0; i < job.hosts.size(); ++i) {
     const wire::SetUp& set_up = *job.hosts[i].set_up;
     const bool is_named = !context.list.this_machine;
-    hosts.push_back({job.hosts[i].target.name,
+    const HostTarget& target = job.hosts[i].target;
+    hosts.push_back({target.name,
                      is_named ? context.list.entries[job.plan.hosts[i].entry].origin : "",
-                     set_up.shares_machine ? std::optional(set_up.first_here) : std::nullopt});
+                     set_up.shares_machine ? std::optional(set_up.first_here) : std::nullopt,
+                     target.user, target.address, target.port});
   }
-  if (const auto error = same_machines(hosts)) throw Error(*error);
+  if (const auto error = same_machines(std::move(hosts))) throw Error(*error);
 }
 
 // By which its ranks talk, and so MASTER_ADDR: its line's ifname= beats HVRUN_INTERFACES, as it

@@ -2,6 +2,7 @@
 #include "launcher/supervise/same_machines.h"
 
 #include <map>
+#include <utility>
 
 #include "src/base/text.h"
 
@@ -11,12 +12,27 @@ namespace {
 constexpr std::size_t kNamed = 8;
 
 std::string words_for(const HostOnMachine& host) {
-  return host.name + (host.origin.empty() ? "" : " (" + host.origin + ")");
+  return (host.user.empty() ? "" : host.user + "@") + host.name +
+         (host.origin.empty() ? "" : " (" + host.origin + ")");
+}
+
+// Of two users on one machine the later one gets the earlier one's mark.
+void find_two_users(std::vector<HostOnMachine>* hosts) {
+  std::map<std::pair<std::string, std::uint16_t>, std::uint32_t> first_at;
+  for (std::uint32_t i = 0; i < hosts->size(); ++i) {
+    HostOnMachine& host = (*hosts)[i];
+    const std::string& where = host.address.empty() ? host.name : host.address;
+    const auto [found, is_new] = first_at.emplace(std::pair(where, host.port), i);
+    const HostOnMachine& first = (*hosts)[found->second];
+    if (is_new || host.first_here || host.user == first.user) continue;
+    host.first_here = first.first_here.value_or(found->second);
+  }
 }
 
 }  // namespace
 
-std::optional<Error> same_machines(const std::vector<HostOnMachine>& hosts) {
+std::optional<Error> same_machines(std::vector<HostOnMachine> hosts) {
+  find_two_users(&hosts);
   std::map<std::size_t, std::vector<std::string>> machines;  // by the host that was first there
   for (const HostOnMachine& host : hosts)
     if (host.first_here) machines[*host.first_here].push_back(words_for(host));

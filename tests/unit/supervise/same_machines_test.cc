@@ -33,6 +33,21 @@ TEST_CASE("hosts that are one machine are named, each machine once") {
         "place the ranks: another host and a are one machine");
 }
 
+TEST_CASE(
+    "one name, or address, and port under two users is one machine, whatever its agents found") {
+  const auto host = [](const std::string& user, const std::string& name, std::uint16_t port = 0,
+                       const std::string& address = "") {
+    return HostOnMachine{name, "-H", std::nullopt, user, address, port};
+  };
+  CHECK(words({host("ada", "a"), host("bob", "a"), host("bob", "b")}) ==
+        "place the ranks: ada@a (-H) and bob@a (-H) are one machine");
+  CHECK(words({host("", "a"), host("bob", "a")}) ==
+        "place the ranks: a (-H) and bob@a (-H) are one machine");
+  CHECK(words({host("ada", "a", 22, "10.0.0.1"), host("bob", "b", 22, "10.0.0.1")}) ==
+        "place the ranks: ada@a (-H) and bob@b (-H) are one machine");
+  CHECK(words({host("ada", "a", 2201), host("bob", "a", 2202)}) == "");  // a container each
+}
+
 TEST_CASE("of many names some are told") {
   std::vector<HostOnMachine> hosts{{"h0", "", std::nullopt}};
   for (int i = 1; i < 20; ++i) hosts.push_back({"h" + std::to_string(i), "", 0});
