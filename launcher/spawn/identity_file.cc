@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/spawn/identity_file.h"
 
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,6 +51,12 @@ LoadedKey load_private_key(const std::string& file) {
                                                        : "cannot be read";
   }
   return loaded;
+}
+
+std::string from_home(const std::string& file) {
+  if (file.compare(0, 2, "~/") != 0) return file;
+  const passwd* const entry = ::getpwuid(::getuid());
+  return entry == nullptr ? file : entry->pw_dir + file.substr(1);
 }
 
 void check_identity_file(const std::string& file) {

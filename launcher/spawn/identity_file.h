@@ -23,6 +23,9 @@ struct LoadedKey {
 // Nobody is asked for a passphrase.
 LoadedKey load_private_key(const std::string& file);
 
+// "~/x" as ssh reads it in a file that no shell has seen: below this user's home.
+std::string from_home(const std::string& file);
+
 // Nothing for an empty name. Throws Error(kStart) unless it is a regular file that can be read;
 // warns, once in the process, of one that holds no key. One thread at a time.
 void check_identity_file(const std::string& file);

@@ -12,6 +12,7 @@
 #include "launcher/plan/gpu_inventory.h"
 #include "launcher/plan/rank_environment.h"
 #include "launcher/plan/rank_resources.h"
+#include "launcher/spawn/identity_file.h"
 #include "launcher/supervise/address_choice.h"
 #include "launcher/supervise/agent_file.h"
 #include "launcher/supervise/launch_message.h"
@@ -338,7 +339,8 @@ std::vector<HostTarget> targets_of(const JobSpec& spec, const HostList& list,
     target.name = entry.name;
     target.user = entry.user.empty() ? spec.ssh_user : entry.user;
     target.port = entry.port != 0 ? entry.port : spec.ssh_port;
-    target.identity_file = entry.identity.empty() ? spec.ssh_identity_file : entry.identity;
+    target.identity_file =
+        entry.identity.empty() ? spec.ssh_identity_file : from_home(entry.identity);
     target.address = entry.address;
     const bool is_here = entry.name == "localhost" || entry.name == own_hostname ||
                          is_own_pod(entry, list, own_hostname);

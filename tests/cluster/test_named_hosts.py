@@ -33,6 +33,17 @@ def test_each_host_is_reached_as_its_line_says(cluster):
     assert lines_of(result) == ["[0] node1 ada", "[1] node2 root", "[2] node3 root", "[3] node3 root"], str(result)
 
 
+def test_a_line_says_with_which_key(cluster):
+    """Each lets one key in only, and neither is the user's own."""
+    for host in ("node1", "node2"):
+        sshd.authorize(cluster[host], "root", key_pair(f"of-{host}").public)
+        sshd.give_key(cluster.login, "root", key_pair(f"of-{host}"), f"key_of_{host}")
+    cluster.login.write_file(FILE, "node1 identity=~/.ssh/key_of_node1\nnode2 identity=/run/home/root/.ssh/key_of_node2\n")
+    expect_hosts(cluster.run(["hvrun", "--hostfile", FILE, "hostname"]), "node1", "node2")
+    cluster.login.write_file(FILE, "node1 identity=~/.ssh/key_of_node2\n")
+    expect_error(cluster.run(["hvrun", "--hostfile", FILE, "hostname"]), 3, "log in to host node1", "permission denied")
+
+
 def test_a_host_that_fails_is_named_as_in_the_file(cluster):
     cluster.login.write_file(FILE, f"rack7-blue address={cluster['node1'].address} port=2299\n")
     expect_error(cluster.run(["hvrun", "--hostfile", FILE, "true"]), 3, "rack7-blue", "Connection refused")
