@@ -41,6 +41,13 @@ bool is_file(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && !S_ISDIR(info.st_mode);
 }
 
+bool is_same_file(const std::string& one, const std::string& other) {
+  struct stat first {
+  }, second{};
+  return ::stat(one.c_str(), &first) == 0 && ::stat(other.c_str(), &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
 // No host is named so: whoever writes it means a file, whether or not it is there.
 bool is_named_like_file(const std::string& word) {
   if (word.find('/') != std::string::npos) return true;
@@ -54,8 +61,8 @@ bool is_named_like_file(const std::string& word) {
 HostfileForm form_for(const HostWishes& wishes, const std::string& path,
                       const Environment& environment) {
   if (!wishes.hostfile_format.empty()) return hostfile_form(wishes.hostfile_format);
-  if (environment.get_or("PBS_NODEFILE", "") == path) return HostfileForm::kNames;
-  if (environment.get_or("LSB_DJOB_HOSTFILE", "") == path) return HostfileForm::kPairs;
+  if (is_same_file(environment.get_or("PBS_NODEFILE", ""), path)) return HostfileForm::kNames;
+  if (is_same_file(environment.get_or("LSB_DJOB_HOSTFILE", ""), path)) return HostfileForm::kPairs;
   return HostfileForm::kAny;
 }
 
@@ -64,19 +71,33 @@ FoundHosts hosts_of_file(const HostWishes& wishes, const std::string& path,
   return {parse_hostfile(read_hostfile(path), path, form_for(wishes, path, environment)), path};
 }
 
+// -H may be a word that means a file, too.
+std::string hostfile_of(const HostWishes& wishes) {
+  if (!wishes.hostfile.empty() || wishes.hosts.empty()) return wishes.hostfile;
+  const bool may_be_file = wishes.hosts.find_first_of(",:[]") == std::string::npos;
+  return may_be_file && (is_file(wishes.hosts) || is_named_like_file(wishes.hosts)) ? wishes.hosts
+                                                                                    : "";
+}
+
+void check_format(const std::string& format, bool is_file_read) {
+  if (format.empty()) return;
+  (void)hostfile_form(format);
+  if (is_file_read) return;
+  throw Error(ErrorKind::kUsage,
+              "--hostfile-format " + format + " is the form of a hostfile, and none is read",
+              "add --hostfile FILE, or leave out --hostfile-format");
+}
+
 FoundHosts hosts_as_named(const HostWishes& wishes, const Environment& environment) {
-  if (!wishes.hostfile.empty()) {
-    FoundHosts found = hosts_of_file(wishes, wishes.hostfile, environment);
-    if (!wishes.hosts.empty())
-      found.list = choose_hosts(found.list, found.source, parse_host_expression(wishes.hosts));
+  const std::string file = hostfile_of(wishes);
+  check_format(wishes.hostfile_format, !file.empty());
+  if (!file.empty()) {
+    FoundHosts found = hosts_of_file(wishes, file, environment);
+    if (!wishes.hostfile.empty() && !wishes.hosts.empty())
+      found.list = choose_hosts(found.list, found.source, wishes.hosts);
     return found;
   }
-  if (!wishes.hosts.empty()) {
-    const bool may_be_file = wishes.hosts.find_first_of(",:[]") == std::string::npos;
-    if (may_be_file && (is_file(wishes.hosts) || is_named_like_file(wishes.hosts)))
-      return hosts_of_file(wishes, wishes.hosts, environment);
-    return {parse_host_expression(wishes.hosts), ""};
-  }
+  if (!wishes.hosts.empty()) return {parse_host_expression(wishes.hosts), ""};
   if (auto found = hosts_of_scheduler(environment, read_of_scheduler))
     return {std::move(found->hosts), std::move(found->scheduler)};
   return {{{}, true}, ""};

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "launcher/allocation/host_expression.h"
 #include "launcher/allocation/host_words.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -105,25 +106,23 @@ std::optional<HostEntry> without_slots(HostEntry entry, const std::vector<int>& 
 
 }  // namespace
 
-HostList choose_hosts(const HostList& from, const std::string& source, const HostList& wanted) {
+HostList choose_hosts(const HostList& from, const std::string& source, std::string_view wanted) {
+  const Place place{"-H", 0, wanted};
   HostList chosen;
   chosen.reach = from.reach;
   const HostIndex index(from);
-  for (const HostEntry& host : wanted.entries) {
+  for (const HostEntry& host : parse_host_expression(wanted, place.source).entries) {
     const HostEntry* const entry = index.find(host.user, host.name);
     if (entry == nullptr)
-      throw Error(
-          ErrorKind::kUsage,
-          host.origin + " names '" + host.name + "', which is none of the hosts of " + source,
-          advice_on_unknown(from, host.name));
+      mistake(place, host.column, "'" + host.name + "' is none of the hosts of " + source,
+              advice_on_unknown(from, host.name));
     chosen.entries.push_back(*entry);
     if (!host.slots) continue;
     if (entry->slots && *host.slots > *entry->slots)
-      throw Error(ErrorKind::kUsage,
-                  host.origin + " asks for " + std::to_string(*host.slots) + " slots on '" +
-                      host.name + "', which has " + std::to_string(*entry->slots) + " in " +
-                      entry->origin,
-                  "at most as many, or more slots there");
+      mistake(place, host.column,
+              "'" + host.name + "' has " + std::to_string(*entry->slots) + " slots in " +
+                  entry->origin + ", and " + std::to_string(*host.slots) + " are asked for",
+              "at most as many, or more slots there");
     chosen.entries.back().slots = host.slots;
   }
   return chosen;

@@ -9,10 +9,10 @@
 
 namespace hv::launcher {
 
-// Those of `from` that `wanted` (-H) names, in its order. A number of slots stated there counts,
+// Those of `from` that the words of -H name, in their order. A number of slots stated there counts,
 // and may not be more than the list has. source: whose list it is. Throws Error(kUsage) for a host
 // that is not in the list.
-HostList choose_hosts(const HostList& from, const std::string& source, const HostList& wanted);
+HostList choose_hosts(const HostList& from, const std::string& source, std::string_view wanted);
 
 // DeepSpeed's --include and --exclude: "w1:0,2@w2" is slots 0 and 2 of w1 and all of w2. A slot is
 // a GPU of the host's, or of those that its line states. Throws Error(kUsage), also where nothing

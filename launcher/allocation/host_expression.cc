@@ -18,11 +18,12 @@ HostList parse_host_expression(std::string_view text, const std::string& source)
       entry.user = word.user;
       entry.slots = word.slots;
       entry.origin = place.origin();
+      entry.column = begin;
       collector.add(std::move(entry), place);
     }
     begin = end + 1;
   }
-  return collector.take(source);
+  return collector.take(place);
 }
 
 }  // namespace hv::launcher

@@ -61,15 +61,21 @@ void HostCollector::add(HostEntry entry, const Place& place) {
             "a number of slots for each host");
   const auto key = std::pair(entry.user, entry.name);
   const auto [found, is_new] = index_.emplace(key, list_.entries.size());
-  if (!is_new) return merge(&list_.entries[found->second], entry, place);
+  if (!is_new) {
+    HostEntry& first = list_.entries[found->second];
+    has_bare_repeat_ = has_bare_repeat_ || (first.is_bare() && entry.is_bare());
+    return merge(&first, entry, place);
+  }
   if (list_.entries.size() >= kMostHosts)
     mistake(place, 0, "more than " + std::to_string(kMostHosts) + " hosts", "fewer hosts");
   list_.entries.push_back(std::move(entry));
 }
 
-HostList HostCollector::take(const std::string& source) {
-  if (list_.entries.empty())
-    throw Error(ErrorKind::kUsage, source + " names no host", std::string("expected ") + kHostForm);
+HostList HostCollector::take(const Place& begin) {
+  if (list_.entries.empty()) mistake(begin, 0, "no host is named", kHostForm);
+  if (has_bare_repeat_)
+    for (HostEntry& entry : list_.entries)
+      if (entry.is_bare()) entry.slots = 1;
   return std::move(list_);
 }
 

@@ -31,6 +31,10 @@ struct HostEntry {
   std::vector<int> without_gpus{};  // indices
   bool gpus_are_slots = false;      // --include, --exclude: a host without GPUs has such slots, too
   std::string origin;               // "hosts:3" or "-H", for messages
+  std::size_t column = 0;           // of its first mention there
+
+  // What PBS writes for each slot: a name and nothing that says how many ranks it takes.
+  bool is_bare() const { return !slots && !max_slots && gpus.empty(); }
 };
 
 // Cores of a socket, counted from 0 in it.
@@ -45,6 +49,9 @@ struct RankPlace {
   std::vector<int> cores{};            // as its system numbers them; empty: not stated
   std::vector<SocketCores> sockets{};  // instead of cores
   std::vector<std::string> gpus{};     // as HostEntry's; empty: not stated
+  std::size_t line = 0;                // of the rankfile; for messages, as the next two
+  std::size_t column = 0;              // of its host there
+  std::string text{};                  // the line itself
 };
 
 // How the hosts are reached, where whoever named them says so.
@@ -57,6 +64,7 @@ struct HostList {
   std::vector<HostEntry> entries{};      // in order of first mention, each host once
   bool this_machine = false;             // nobody named a host
   std::vector<RankPlace> rank_places{};  // by rank; empty: no rankfile
+  std::string rankfile{};                // its name, for messages
   HostReach reach{};                     // of all of them
 };
 
@@ -80,13 +88,15 @@ class HostCollector {
   // A host named before gets the sum of the slots, where not stated one a mention. What else is
   // stated twice must be the same. Throws Error(kUsage).
   void add(HostEntry entry, const Place& place);
-  // source: for the Error(kUsage) where nobody was named.
-  HostList take(const std::string& source);
+  // Where a bare name was repeated, each bare name has one slot a mention. begin: of the list, for
+  // the Error(kUsage) where nobody was named.
+  HostList take(const Place& begin);
 
  private:
   HostList list_;
   std::map<std::pair<std::string, std::string>, std::size_t> index_;  // by user and name
   std::size_t mentions_ = 0;
+  bool has_bare_repeat_ = false;
 };
 
 }  // namespace hv::launcher

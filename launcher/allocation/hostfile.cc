@@ -142,6 +142,7 @@ class Line {
     entry.user = host.user;
     entry.slots = host.slots;
     entry.origin = place_.origin();
+    entry.column = begin;
     complete(&entry);
     if (has_line_for_each_slot(wanted_) && !entry.slots) entry.slots = 1;
     for (const std::string& name : host.names) {
@@ -192,7 +193,7 @@ HostList parse_hostfile(std::string_view content, const std::string& source, Hos
     Line({source, ++line_number, content.substr(begin, end - begin)}, form, &collector).parse();
     begin = end + 1;
   }
-  return collector.take(source);
+  return collector.take({source, 1, content.substr(0, content.find('\n'))});
 }
 
 HostfileForm hostfile_form(const std::string& word) {

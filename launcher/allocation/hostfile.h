@@ -9,8 +9,8 @@
 //   kNodes   n[01-16,20],gpu[1-2]x[a]         Slurm
 // A name may be a node expression in all of them; '#' begins a comment, and blank lines,
 // CRLF and a last line without an end are as good as others. Where no form is stated, each line is
-// of the one that it looks like, and a name without a number that stands in one line only has no
-// stated slots.
+// of the one that it looks like. A name without a number is one slot a line where any such name
+// stands in several lines, and has no stated slots where each stands in one.
 #pragma once
 
 #include <optional>

@@ -20,7 +20,7 @@ constexpr int kMostSockets = 1024;
 // A line understood, its host not yet looked up.
 struct RankLine {
   Place place;
-  std::size_t host_at = 0;                // the column
+  std::size_t rank_at = 0, host_at = 0;   // columns
   HostWord host{};                        // one name
   std::optional<std::size_t> relative{};  // "+n1"
   RankPlace rank{};
@@ -117,6 +117,7 @@ int parse_rank_line(const std::vector<WordRange>& words, RankLine* line) {
   if (equals == std::string_view::npos || !rank || *rank < 0 || *rank >= kMostRankfileRanks)
     mistake(place, words[1].begin, "'" + printable(text(1)) + "' names no rank and host",
             kRankForm);
+  line->rank_at = words[1].begin;
   line->host_at = words[1].begin + equals + 1;
   const std::string_view host = text(1).substr(equals + 1);
   if (host.substr(0, 2) == "+n") {
@@ -159,22 +160,22 @@ std::vector<RankLine> parse_lines(std::string_view content, const std::string& s
               "each rank once");
   }
   if (lines.empty())
-    throw Error(ErrorKind::kUsage, source + " gives no rank a place",
-                std::string("expected ") + kRankForm);
+    mistake({source, 1, content.substr(0, content.find('\n'))}, 0, "no rank is given a place",
+            kRankForm);
   std::vector<RankLine> by_rank;
   for (auto& [rank, line] : lines) {
     if (rank != static_cast<int>(by_rank.size()))
-      throw Error(ErrorKind::kUsage,
-                  source + ": rank " + std::to_string(by_rank.size()) + " has no place, and rank " +
-                      std::to_string(rank) + " has one",
-                  "give every rank from 0 on a line");
+      mistake(line.place, line.rank_at,
+              "rank " + std::to_string(by_rank.size()) + " has no place, and rank " +
+                  std::to_string(rank) + " has one",
+              "a line for every rank from 0 on");
     by_rank.push_back(std::move(line));
   }
   return by_rank;
 }
 
 // The hosts that the file names, where nobody else does.
-HostList hosts_of(const std::vector<RankLine>& lines, const std::string& source) {
+HostList hosts_of(const std::vector<RankLine>& lines) {
   HostCollector collector;
   for (const RankLine& line : lines) {
     if (line.relative)
@@ -187,7 +188,7 @@ HostList hosts_of(const std::vector<RankLine>& lines, const std::string& source)
     entry.origin = line.place.origin();
     collector.add(std::move(entry), line.place);
   }
-  return collector.take(source);
+  return collector.take(lines.front().place);
 }
 
 std::size_t find_entry(const HostIndex& index, const HostList& list, const RankLine& line) {
@@ -211,13 +212,18 @@ HostList add_rankfile(HostList named, std::string_view content, const std::strin
                 source + ": a rankfile of " + format_bytes(content.size()) + " is refused",
                 "at most " + format_bytes(kMostRankfileBytes));
   const std::vector<RankLine> lines = parse_lines(content, source);
-  HostList list = named.this_machine ? hosts_of(lines, source) : std::move(named);
+  HostList list = named.this_machine ? hosts_of(lines) : std::move(named);
   const HostIndex index(list);
   std::vector<RankPlace> places;
   for (const RankLine& line : lines) {
     places.push_back(line.rank);
-    places.back().entry = find_entry(index, list, line);
+    RankPlace& place = places.back();
+    place.entry = find_entry(index, list, line);
+    place.line = line.place.line;
+    place.column = line.host_at;
+    place.text = line.place.text;
   }
+  list.rankfile = source;
   list.rank_places = std::move(places);
   return list;
 }

@@ -156,12 +156,14 @@ std::vector<int> places_by_file(const JobSpec& spec, const HostList& list,
     host_of_rank.push_back(static_cast<int>(host));
     const HostEntry& entry = list.entries[host];
     const int most = spec.oversubscribe ? entry.max_slots.value_or(kMostRanks) : hosts[host].slots;
+    const RankPlace& place = list.rank_places[rank];
     if (++shares[host] > most)
-      throw Error(ErrorKind::kUsage,
-                  "the rankfile puts more ranks on host " + entry.name + " than its " +
-                      in_all(most, spec.oversubscribe ? "max-slot" : "slot") + " (" + entry.origin +
-                      ")",
-                  "state more slots there, or let ranks share them with --oversubscribe");
+      mistake({list.rankfile, place.line, place.text}, place.column,
+              "host " + entry.name + " has " +
+                  in_all(most, spec.oversubscribe ? "max-slot" : "slot") + " (" + entry.origin +
+                  "), and this is one rank more",
+              spec.oversubscribe ? "another host, or more max-slots there"
+                                 : "another host, more slots there, or --oversubscribe");
   }
   return host_of_rank;
 }

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 import json
 import os
 import pathlib
+import pwd
 
 import pytest
 
@@ -15,9 +16,12 @@ EXAMPLES = SOURCE / "hostfiles"
 HOSTS_OF = {
     "hvrun": {"[fd00::7]": 4, "node1": 2} | {f"rack1n{number:02}": 4 for number in range(1, 17)},
     "openmpi": {"node1": 4, "node2": 4},
+    "deepspeed": {"worker-1": 4, "worker-2": 4},
+    "horovod": {"node1": 4, "node2": 2},
     "mpich": {"node1": 4, "node2": 4},
     "pbs": {"node1": 2, "node2": 2},
     "lsf": {"node1": 4, "node2": 4},
+    "lsf-djob": {"node1": 2, "node2": 2},
     "sge": {"node1": 4, "node2": 2},
     "mpi-operator": {"train-worker-0.train.default.svc": 2, "train-worker-1.train.default.svc": 2},
     "slurm": {f"n{number:02}": 1 for number in (*range(1, 17), 20)} | {"gpu1xa": 1, "gpu2xa": 1},
@@ -45,10 +49,74 @@ def test_every_example_is_known_here():
 @pytest.mark.parametrize("name", HOSTS_OF)
 @pytest.mark.parametrize("states_the_format", [False, True])
 def test_every_example_is_read(hvrun, name, states_the_format):
-    dialect = {"mpi-operator": "openmpi"}.get(name, name)
+    dialect = {"mpi-operator": "openmpi", "lsf-djob": "lsf"}.get(name, name)
     words = ["--hostfile-format", dialect] if states_the_format and name != "hvrun" else []
     expected = {host.strip("[]"): slots for host, slots in HOSTS_OF[name].items()}
     assert hosts_of(plan_of(hvrun, "--hostfile", str(EXAMPLES / name), *words)) == expected
+
+
+def ssh_that(tmp_path, does):
+    """--rsh with a program named ssh, whose words go into a file; $host is the one that it is called for."""
+    script = tmp_path / "ssh"
+    script.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/words\n'
+                      f'while [ "$1" != "${{1#-}}" ]; do shift 2; done\nhost=$1; shift\n{does}\n')
+    script.chmod(0o755)
+    return ["--rsh", str(script)]
+
+
+@pytest.mark.parametrize("name,host,login,settings", [
+    ("hvrun", "node1", "-l alice -p 2222 -i {tmp_path}/id_lab -o HostName=10.0.0.7 node1 ", {"says": b"host node1 has no GPU ", "most": 4}),
+    ("hvrun", "rack1n03", "rack1n03 ", {"interfaces": b"ib0"}),
+    ("hvrun", "[fd00::7]", "fd00::7 ", {}),
+    ("openmpi", "node2", "node2 ", {"most": 8}),
+    ("mpich", "node2", "-l alice node2 ", {"interfaces": b"eth1"}),
+    ("mpi-operator", "train-worker-1.train.default.svc", "train-worker-1.train.default.svc ", {}),
+])
+def test_what_the_lines_of_an_example_add_arrives(hvrun, tmp_path, name, host, login, settings):
+    (tmp_path / "id_lab").touch(mode=0o600)
+    (tmp_path / "hosts").write_text((EXAMPLES / name).read_text().replace("~/.ssh", str(tmp_path)))
+    words = ["--hostfile", str(tmp_path / "hosts"), "-H", host]
+    more = ["-np", "1", "--no-label", "sh", "-c", "echo $HVRUN_INTERFACES"]
+    result = run(hvrun, *ssh_that(tmp_path, 'exec sh -c "$1"'), *words, *more)
+    assert result.stdout.strip() == settings.get("interfaces", b""), result
+    assert settings.get("says", b"") in result.stderr, result
+    called = tmp_path / "words"
+    assert called.exists() and called.read_text().startswith(login.format(tmp_path=tmp_path)), result
+    if most := settings.get("most"):
+        result = run(hvrun, "--dry-run=offline", "--oversubscribe", "-np", str(most + 1), *words, "true")
+        assert f"max-slots allow, {most} in all".encode() in result.stderr, result
+
+
+def test_a_key_below_the_home_folder_is_looked_for_there(hvrun, tmp_path):
+    (tmp_path / "hosts").write_text("a identity=~/.ssh/no-such-key-of-a-test\n")
+    result = run(hvrun, "--hostfile", "hosts", "true", cwd=tmp_path)
+    file = pathlib.Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh" / "no-such-key-of-a-test"
+    assert result.returncode == 3 and f"read the key file {file}: No such file" in result.stderr.decode(), result
+
+
+@pytest.mark.parametrize("words,said", [
+    (("--hostfile", str(EXAMPLES / "openmpi"), "-H", "node1,zz"),
+     "-H:7: 'zz' is none of the hosts of {file}\n  node1,zz\n        ^\n  try: expected one of node1, node2\n"),
+    (("--hostfile", str(EXAMPLES / "openmpi"), "-H", "node1:9"),
+     "-H:1: 'node1' has 4 slots in {file}:2, and 9 are asked for\n  node1:9\n  ^\n"),
+    (("--rankfile", "gap"), "gap:2:6: rank 1 has no place, and rank 2 has one\n  rank 2=a\n       ^\n"),
+    (("--rankfile", "narrow", "-H", "a:1"),
+     "narrow:2:8: host a has 1 slot (-H), and this is one rank more\n  rank 1=a\n         ^\n"),
+    (("--hostfile", "empty"), "empty:1:1: no host is named\n  # to do\n  ^\n"),
+])
+def test_what_is_wrong_between_two_lists_is_shown_where_it_is(hvrun, tmp_path, words, said):
+    (tmp_path / "gap").write_text("rank 0=a\nrank 2=a\n")
+    (tmp_path / "narrow").write_text("rank 0=a\nrank 1=a\n")
+    (tmp_path / "empty").write_text("# to do\n")
+    result = run(hvrun, "--dry-run=offline", *words, "true", cwd=tmp_path)
+    assert result.returncode == 2 and said.format(file=EXAMPLES / "openmpi") in result.stderr.decode(), result.stderr.decode()
+
+
+def test_a_format_is_refused_where_no_file_is_read(hvrun):
+    result = run(hvrun, "--dry-run=offline", "-H", "a:2", "--hostfile-format", "sgee", "true")
+    assert result.returncode == 2 and b"--hostfile-format 'sgee' is not understood\n  try: expected sge?" in result.stderr, result
+    result = run(hvrun, "--dry-run=offline", "-H", "a:2", "--hostfile-format", "sge", "true")
+    assert result.returncode == 2 and b"sge is the form of a hostfile, and none is read\n  try: add --hostfile FILE" in result.stderr, result
 
 
 def test_the_example_of_a_rankfile_is_read(hvrun):

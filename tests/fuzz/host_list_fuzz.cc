@@ -95,7 +95,7 @@ std::optional<HostList> read(char who, std::string_view text) {
   if (who == 'R') return add_rankfile({{}, true}, text, "f");
   if (who == 'I') return include_hosts(lab(), text);
   if (who == 'E') return exclude_hosts(lab(), text);
-  if (who == 'C') return choose_hosts(lab(), "lab", parse_host_expression(text));
+  if (who == 'C') return choose_hosts(lab(), "lab", text);
   if (who == 'S') return of_slurm(text);
   const bool is_form = who >= '0' && who <= '6';
   return parse_hostfile(text, "f", is_form ? HostfileForm(who - '0') : HostfileForm::kAny);

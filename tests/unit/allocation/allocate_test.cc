@@ -83,6 +83,27 @@ TEST_CASE("a scheduler's file is in its form also where the user names it") {
   CHECK_FALSE(find({"", "nodes"}).entries[0].slots.has_value());
   CHECK(find({"", "nodes", "pbs"}).entries[0].slots == 1);
   CHECK_THROWS_AS(find({"", "nodes", "sge"}), hv::Error);
+  std::filesystem::create_symlink("nodes", "link");
+  const std::string whole = std::filesystem::current_path() / "nodes";
+  for (const std::string name : {"./nodes", "link", whole.c_str()}) {
+    CAPTURE(name);
+    CHECK(find({"", name}, pbs).entries[0].slots == 1);
+    CHECK(find({"", name}, {"LSB_DJOB_HOSTFILE=nodes"}).entries[0].slots == 1);
+  }
+  std::filesystem::copy_file("nodes", "copy");
+  CHECK_FALSE(find({"", "copy"}, pbs).entries[0].slots.has_value());
+}
+
+TEST_CASE("a stated format is looked at where no hostfile is read, too, and refused there") {
+  CHECK(message_of([] {
+          find({"a:2", "", "sgee"});
+        }) == "--hostfile-format 'sgee' is not understood");
+  const std::string none = "--hostfile-format sge is the form of a hostfile, and none is read";
+  CHECK(message_of([] { find({"a:2", "", "sge"}); }) == none);
+  CHECK(message_of([] { find({"", "", "sge"}); }) == none);
+  CHECK(message_of([] {
+          find({"", "", "sge"}, {"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n1"});
+        }) == none);
 }
 
 TEST_CASE("a scheduler's file that cannot be read names the variable") {

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "launcher/allocation/host_expression.h"
 #include "tests/unit/allocation/refusal.h"
 
 using namespace hv::launcher;
@@ -32,7 +33,6 @@ std::string read(const std::string& content) { return read_as(HostfileForm::kAny
 TEST_CASE("every dialect is recognised by its lines") {
   CHECK(read("a slots=4 max-slots=8\nb slots=2 max_slots=2\n") == "a:4 b:2");
   CHECK(read("a:4\nb:2\n") == "a:4 b:2");
-  CHECK(read("a\nb\na\n") == "a:2 b");
   CHECK(read("a 4 b 2\n") == "a:4 b:2");
   CHECK(read("a 4\nb 2\n") == "a:4 b:2");
   CHECK(read("a 4 all.q@a UNDEFINED\nb 2 all.q@b 0,1\nc 3 all.q@c 1\n") == "a:4 b:2 c:3");
@@ -41,6 +41,21 @@ TEST_CASE("every dialect is recognised by its lines") {
   CHECK(read("n[1-2] slots=4\n") == "n1:4 n2:4");
   CHECK(read("a:2,b:3\n") == "a:2 b:3");
   CHECK(read("[fd00::1] slots=2\n[fd00::2]:3\nme@[fd00::3]\n") == "fd00::1:2 fd00::2:3 fd00::3");
+}
+
+TEST_CASE("where a bare name repeats, every bare name is one slot a line") {
+  CHECK(read("a\nb\na\n") == "a:2 b:1");
+  CHECK(read("b\na\na\na\n") == "b:1 a:3");
+  CHECK(read("a port=22\na port=22\nb ifname=eth1\n") == "a:2 b:1");
+  CHECK(read("a\na\nb slots=4\nc gpus=0,1\n") == "a:2 b:4 c");  // which say it themselves
+  CHECK(read("a\nb\n") == "a b");
+  CHECK(read("a:2\nb\na\n") == "a:3 b");
+  CHECK(picture(parse_host_expression("a,a,b")) == "a:2 b:1");
+}
+
+TEST_CASE("a file that names no host is shown with its first line") {
+  CHECK(message_of([] { read("# to do\n\n"); }) == "f:1:1: no host is named\n  # to do\n  ^");
+  CHECK(message_of([] { read(""); }) == "f:1:1: no host is named\n  \n  ^");
 }
 
 TEST_CASE("a line may add how the host is reached and what of it is used") {

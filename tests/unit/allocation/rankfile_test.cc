@@ -85,9 +85,9 @@ TEST_CASE("every kind of mistake in a rankfile is shown where it is") {
            Case{"rank 0=a gpus=x", "ranks:1:15: 'x' is no GPU"},
            Case{"rank 0=a core=1", "ranks:1:10: 'core=1' is not understood"},
            Case{"rank 0=a\nrank 0=b", "ranks:2:6: rank 0 has a place in ranks:1"},
-           Case{"rank 1=a", "ranks: rank 0 has no place, and rank 1 has one"},
-           Case{"rank 0=a\nrank 2=a", "ranks: rank 1 has no place, and rank 2 has one"},
-           Case{"# nothing", "ranks gives no rank a place"},
+           Case{"rank 1=a", "ranks:1:6: rank 0 has no place, and rank 1 has one"},
+           Case{"rank 0=a\nrank 2=a", "ranks:2:6: rank 1 has no place, and rank 2 has one"},
+           Case{"# nothing", "ranks:1:1: no rank is given a place\n  # nothing\n  ^"},
        }) {
     CAPTURE(c.content);
     CHECK(message_of([&] { read(c.content); }).find(c.where) == 0);

@@ -220,7 +220,9 @@ TEST_CASE("a rankfile says where each rank is, which cores and GPUs it has") {
   CHECK(make_plan(spec_of(2), list, facts).ranks.size() == 2);
   CHECK_THROWS_AS(make_plan(spec_of(4), list, facts), hv::Error);
   const HostList narrow = add_rankfile(parse_host_expression("a:2,b:1"), file, "ranks");
-  CHECK_THROWS_AS(make_plan(spec_of(std::nullopt), narrow, facts), hv::Error);
+  CHECK_THROWS_WITH(make_plan(spec_of(std::nullopt), narrow, facts),
+                    "ranks:1:8: host b has 1 slot (-H), and this is one rank more\n"
+                    "  rank 1=b slot=0-1,4 gpus=1\n         ^");
 }
 
 TEST_CASE("of several programs the first ranks run the first one, and so on") {
