@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/rendezvous/slurm_step.h"
 
-#include <fcntl.h>
 #include <netdb.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "src/base/text.h"
 #include "src/net/address.h"
 #include "src/net/socket.h"
 #include "src/rendezvous/munge.h"
 #include "src/rendezvous/star_exchange.h"
+#include "src/rendezvous/step_key_file.h"
 #include "src/wire/agent_greeting.h"
 #include "src/wire/wipe.h"
 
@@ -23,8 +21,6 @@ namespace {
 constexpr std::size_t kMostPorts = 16;
 constexpr std::uint16_t kFirstPort = 20000, kPorts = 12000;  // below those that kernels give out
 constexpr std::uint32_t kMostCredential = 64 << 10;
-
-std::string doing(const std::string& what) { return "meet the other tasks of the step: " + what; }
 
 std::uint32_t hash_of(const std::string& text) {
   std::uint32_t hash = 2166136261u;  // FNV-1a: alike in every process
@@ -97,41 +93,6 @@ StarKey key_by_munge(const Munge& munge, const std::string& step, const JobKey& 
 
 // ---- the file
 
-std::string key_file(const Environment& environment, const std::string& step) {
-  const std::string home(environment.get_or("HOME", ""));
-  return home.empty() ? "" : home + "/.hvrun-step-" + step;
-}
-
-Status write_key(const std::string& path, const JobKey& key) {
-  const std::string fresh = path + "." + random_hex(4);
-  std::string text = key_as_text(key) + "\n";
-  const UniqueFd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  const bool is_written =
-      file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const bool is_there = is_written && ::rename(fresh.c_str(), path.c_str()) == 0;
-  const int error = errno;
-  wipe(&text);
-  if (is_there) return Status::success();
-  ::unlink(fresh.c_str());
-  return system_status(doing("write the key to " + path), error);
-}
-
-Status read_key(const std::string& path, JobKey* key) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat info {};
-  if (!file || ::fstat(file.get(), &info) != 0)
-    return system_status(doing("read the key from " + path), errno);
-  if (info.st_uid != ::geteuid() || (info.st_mode & 077) != 0)
-    return {StatusCode::kContract,
-            doing(path + " is not this user's alone; take it away, and start the step again")};
-  std::string text(2 * JobKey::kBytes, '\0');
-  const bool is_key =
-      ::read(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-      parse_key(text, key);
-  wipe(&text);
-  return is_key ? Status::success() : Status{StatusCode::kContract, doing(path + " holds no key")};
-}
-
 // Read anew at each try: a file of a step of that name which was broken off may lie there until
 // rank 0 has replaced it.
 StarKey key_by_file(const std::string& path, const JobKey& own) {
@@ -140,14 +101,14 @@ StarKey key_by_file(const std::string& path, const JobKey& own) {
     *result = own;
     return Status::success();
   };
-  key.of_other = [path](int, TimePoint, JobKey* result) { return read_key(path, result); };
+  key.of_other = [path](int, TimePoint, JobKey* result) { return read_step_key(path, result); };
   return key;
 }
 
 Status open_by_file(const StarTerms& terms, const std::string& path, const WaitLimits& limits,
                     std::unique_ptr<Exchange>* exchange) {
   const JobKey own = random_key();
-  Status status = terms.rank == 0 ? write_key(path, own) : Status::success();
+  Status status = terms.rank == 0 ? write_step_key(path, own) : Status::success();
   if (status.ok()) status = open_star(terms, key_by_file(path, own), limits, exchange);
   if (terms.rank == 0) ::unlink(path.c_str());
   return status;
@@ -224,7 +185,7 @@ Status open_slurm_step(const SlurmStep& step, const Environment& environment,
       status.message += " (by munge); start the step with 'srun --mpi=pmix ...', or with hvrun";
     return status;
   }
-  const std::string path = key_file(environment, step.name);
+  const std::string path = step_key_file(environment, step.name);
   if (!path.empty()) {
     Status status = open_by_file(terms, path, limits, exchange);
     if (!status.ok())

@@ -56,10 +56,10 @@ def test_every_example_is_read(hvrun, name, states_the_format):
 
 
 def ssh_that(tmp_path, does):
-    """--rsh with a program named ssh, whose words go into a file; $host is the one that it is called for."""
+    """--rsh with a program named ssh, whose words go into a file."""
     script = tmp_path / "ssh"
     script.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/words\n'
-                      f'while [ "$1" != "${{1#-}}" ]; do shift 2; done\nhost=$1; shift\n{does}\n')
+                      f'while [ "$1" != "${{1#-}}" ]; do shift 2; done\nshift\n{does}\n')
     script.chmod(0o755)
     return ["--rsh", str(script)]
 

@@ -5,18 +5,14 @@
 #include <doctest/doctest.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
-#include <fstream>
 #include <mutex>
 #include <set>
 #include <thread>
 
 #include "src/base/log.h"
 #include "src/net/socket.h"
-#include "src/rendezvous/munge.h"
 #include "src/rendezvous/slurm_step.h"
-#include "tests/unit/temporary_folder.h"
 
 using namespace hv;
 
@@ -268,31 +264,4 @@ TEST_CASE("every task of a step knows the same ports, of the range if there is o
   const auto few = ports_of_step("7.2", *parse_port_range("30000-30002"));
   CHECK(std::set<std::uint16_t>(few.begin(), few.end()) ==
         std::set<std::uint16_t>{30000, 30001, 30002});
-}
-
-TEST_CASE("without munge the key comes from a file, whatever lay there before, that goes again") {
-  std::unique_ptr<Munge> munge;
-  if (Munge::open(&munge).ok()) return;  // then nobody looks for a file
-  const tests::TemporaryFolder home;
-  const auto environment = Environment::from_entries({"HOME=" + home.path()});
-  // What a step of that name has left that was broken off.
-  const std::string left = home / ".hvrun-step-7.9";
-  std::ofstream(left) << std::string(64, 'a') << "\n";
-  ::chmod(left.c_str(), 0600);
-  const MeetingTerms terms{kLong, *parse_port_range(std::to_string(free_port()))};
-  Status statuses[2];
-  std::vector<std::thread> ranks;
-  for (int rank = 1; rank >= 0; --rank)
-    ranks.emplace_back([&, rank] {
-      std::unique_ptr<Exchange> exchange;
-      statuses[rank] =
-          open_slurm_step({rank, 2, "7.9", "localhost"}, environment, terms, &exchange);
-      std::vector<std::string> all;
-      if (statuses[rank].ok()) statuses[rank] = exchange->gather(std::to_string(rank), kLong, &all);
-      if (statuses[rank].ok() && all != std::vector<std::string>{"0", "1"})
-        statuses[rank] = {StatusCode::kContract, "other bytes came"};
-    });
-  for (std::thread& rank : ranks) rank.join();
-  for (const Status& status : statuses) CHECK(status.message == "");
-  CHECK(std::filesystem::is_empty(home.path()));
 }
