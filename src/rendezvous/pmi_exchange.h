@@ -1,8 +1,8 @@
 // Exchange by PMI: Slurm's srun --mpi=pmi2, MPICH's and Intel's mpiexec.
 // SPDX-License-Identifier: Apache-2.0
 //
-// PMI-1's words over the socket that the launcher has left in PMI_FD, which servers of PMI-2 speak
-// as well. Whoever else speaks on it (an MPI library in the same process) must not.
+// PMI-1's words over the socket that the launcher has left in PMI_FD, which Slurm's pmi2 plugin
+// takes as well; a server of PMI-2 alone is not served. Whoever else speaks on it (an MPI library in the same process) must not.
 //   cmd=put kvsname=K key=hv-GATHER-RANK-PART value=HEX     cmd=barrier_in     cmd=get ...
 #pragma once
 

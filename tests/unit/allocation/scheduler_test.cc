@@ -1,4 +1,4 @@
-// Tests of hosts that schedulers name, by environments as they were recorded there.
+// Tests of hosts that schedulers name, by environments as their manuals describe them.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/allocation/scheduler.h"
 
