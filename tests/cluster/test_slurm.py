@@ -2,6 +2,7 @@
 """hvrun inside jobs of a real Slurm: three nodes with slurmd, a login host with slurmctld, munge."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -131,6 +132,27 @@ def test_ranks_have_nothing_of_the_agents_step(slurm):
 def test_a_rank_can_use_srun_itself(slurm):
     output = done(slurm.batch("hvrun sh -c 'test $RANK = 1 || exit 0; srun --overlap -N 3 -n 3 hostname'", "-N", "3"))
     assert sorted(line for line in output.splitlines()) == ["[1] node1", "[1] node2", "[1] node3"], output
+
+
+@pytest.mark.parametrize("options", [[], ["--oversubscribe", "-np", "6"]], ids=["alone", "shared"])
+def test_a_rank_can_run_a_plain_srun(slurm, options):
+    """Without --overlap: hvrun's own step keeps no core of the job's from it."""
+    output = done(slurm.batch(f"hvrun {' '.join(options)} sh -c 'test $RANK = 1 || exit 0; exec srun -N 1 -n 1 hostname'", "-N", "3"))
+    assert [line[:8] for line in output.splitlines()] == ["[1] node"], output
+
+
+def test_the_key_of_the_job_is_in_no_environment_and_no_argument(slurm):
+    """Not of hvrun's, srun's, the agents' or the ranks'; 64 hex digits, or 32 bytes in base64, would be one."""
+    job = slurm.batch("hvrun sh -c 'echo here; exec tail -f /dev/null'", "-N", "3")
+    for rank in range(3):
+        job.wait_for_output(f"[{rank}] here", 30)
+    seen = slurm.cluster.newcomers()
+    assert {"hvrun", "srun", "hvrun-agent", "tail"} <= {process.name for process in seen}
+    words = [word for process in seen for word in (*process.arguments, *process.environment.values())]
+    suspicious = [word for word in words if re.search(r"[0-9a-fA-F]{64}|[A-Za-z0-9+/]{43}=", word)]
+    assert not [word for word in suspicious if "agent-" not in word], suspicious
+    slurm.cluster.run(["scancel", str(job.number)])
+    assert job.wait(30)[0] == "CANCELLED"
 
 
 def test_exit_codes_come_through(slurm):

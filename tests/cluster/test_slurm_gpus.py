@@ -40,3 +40,21 @@ def test_hvrun_shows_all_of_a_nodes_gpus_to_its_ranks(slurm, asked):
     output = output_of(slurm.batch(f"hvrun --no-label sh -c 'echo sees $CUDA_VISIBLE_DEVICES; exec {REDUCTIONS}'",
                                    "-N", "2", "-n", "4", asked))
     assert (output.count("is right"), output.count("sees 0,1\n"), HIDDEN in output) == (4, 4, False), output
+
+
+IDR_TORCH = """
+import os
+rank, local_rank, size = (int(os.environ[f"SLURM_{name}"]) for name in ("PROCID", "LOCALID", "NTASKS"))
+cores = int(os.environ["SLURM_CPUS_PER_TASK"])
+nodes = os.environ["SLURM_JOB_NODELIST"]
+gpus = os.environ["SLURM_STEP_GPUS"].split(",")
+print(rank, local_rank, size, cores, nodes, 12345 + int(min(gpus)), flush=True)
+"""
+
+
+def test_programs_that_read_slurms_variables_as_idr_torch_does_find_them(slurm):
+    """Jean Zay's module: who a rank is, the first node, and a port by the first of the step's GPUs."""
+    (slurm.cluster.shared / "idr.py").write_text(IDR_TORCH)
+    script = f"hvrun --no-label /usr/bin/python3 {slurm.cluster.shared}/idr.py"
+    output = output_of(slurm.batch(script, "-N", "2", "--ntasks-per-node=1", "--cpus-per-task=2", "--gres=gpu:2"))
+    assert sorted(output.splitlines()) == ["0 0 2 2 node[1-2] 12345", "1 0 2 2 node[1-2] 12345"], output

@@ -103,6 +103,25 @@ TEST_CASE("with --nic-bind ranks use the adapters that are nearest to their GPU"
   CHECK(variable(plan_of(spec, without_adapters).ranks[0], "NCCL_IB_HCA") == "not set");
 }
 
+TEST_CASE("--nic-bind goes by the adapters as the agent tells of them") {
+  hv::wire::Facts told;
+  told.gpus = {{"a", "H100", "GPU-a", 0, 0, "pci0/b0/s0/g0"},
+               {"b", "H100", "GPU-b", 1, 1, "pci1/b1/s1/g1"}};
+  told.rdma = {{"mlx5_0", 0, "pci0/b0/s0/n0", {1}}, {"mlx5_7", 1, "pci1/b1/s1/n1", {1, 2}}};
+  JobSpec spec = spec_of(2);
+  spec.nic_bind = true;
+  const LaunchPlan plan = plan_of(spec, host_facts(told));
+  CHECK(variable(plan.ranks[0], "NCCL_IB_HCA") == "=mlx5_0");
+  CHECK(variable(plan.ranks[0], "UCX_NET_DEVICES") == "mlx5_0:1");
+  CHECK(variable(plan.ranks[1], "NCCL_IB_HCA") == "=mlx5_7");
+  CHECK(variable(plan.ranks[1], "UCX_NET_DEVICES") == "mlx5_7:1,mlx5_7:2");
+  // Without a place in the PCI tree the NUMA node tells; of adapters without either none is named.
+  for (hv::wire::RdmaAdapter& adapter : told.rdma) adapter.pci_path.clear();
+  CHECK(variable(plan_of(spec, host_facts(told)).ranks[1], "NCCL_IB_HCA") == "=mlx5_7");
+  for (hv::wire::RdmaAdapter& adapter : told.rdma) adapter.node = hv::wire::kNoNode;
+  CHECK(variable(plan_of(spec, host_facts(told)).ranks[1], "NCCL_IB_HCA") == "not set");
+}
+
 TEST_CASE("with --map-by numa GPUs of the nodes take turns, too") {
   JobSpec spec = spec_of(2);
   spec.map_by = {MapBy::kNuma};
