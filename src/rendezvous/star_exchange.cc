@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -20,8 +19,8 @@
 #include "src/base/unique_fd.h"
 #include "src/net/socket.h"
 #include "src/rendezvous/long_wait.h"
+#include "src/rendezvous/star_frames.h"
 #include "src/wire/agent_greeting.h"
-#include "src/wire/codec.h"
 #include "src/wire/sealed_stream.h"
 #include "src/wire/wipe.h"
 
@@ -55,26 +54,19 @@ class Peer {
       : socket_(std::move(socket)), sealer_(to), opener_(from) {}
 
   Status send(std::string_view bytes, TimePoint deadline) {
-    const std::uint64_t size = bytes.size();
     std::string sealed;
-    sealer_.seal({reinterpret_cast<const char*>(&size), sizeof size}, &sealed);
+    sealer_.seal(frame_head(bytes), &sealed);
     sealer_.seal(bytes, &sealed);
     return write_all(socket_.get(), sealed.data(), sealed.size(), time_until(deadline));
   }
 
   Status receive(std::uint64_t most, TimePoint deadline, std::string* bytes) {
-    std::uint64_t size = 0;
-    while (opened_.size() < sizeof size || opened_.size() - sizeof size < size) {
+    for (;;) {
+      const FrameState state = take_frame(&opened_, most, bytes);
+      if (state == FrameState::kWhole) return Status::success();
+      if (state == FrameState::kTooLong) return {StatusCode::kContract, "it says too much at once"};
       if (Status status = receive_some(deadline); !status.ok()) return status;
-      if (opened_.size() < sizeof size) continue;
-      std::memcpy(&size, opened_.data(), sizeof size);
-      if (size > most) return {StatusCode::kContract, "it says too much at once"};
     }
-    bytes->assign(opened_, sizeof size, size);
-    std::string rest = opened_.substr(sizeof size + size);
-    wipe(&opened_);
-    opened_.swap(rest);
-    return Status::success();
   }
 
  private:
@@ -96,14 +88,6 @@ class Peer {
   Sealer sealer_;
   Opener opener_;
   std::string opened_;
-};
-
-struct Gathered {
-  std::vector<std::string> all;
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive(all);
-  }
 };
 
 class StarExchange : public Exchange {
@@ -134,37 +118,33 @@ class StarExchange : public Exchange {
   }
 
   Status gather_here(const std::string& mine, TimePoint deadline, std::vector<std::string>* all) {
-    Gathered gathered;
-    gathered.all.resize(static_cast<std::size_t>(size_));
-    gathered.all[0] = mine;
+    std::vector<std::string> gathered(static_cast<std::size_t>(size_));
+    gathered[0] = mine;
     for (std::size_t rank = 1; rank < peers_.size(); ++rank) {
       awaited_ = static_cast<int>(rank);
-      const Status status = peers_[rank]->receive(kMostFromRank, deadline, &gathered.all[rank]);
+      const Status status = peers_[rank]->receive(kMostFromRank, deadline, &gathered[rank]);
       if (!status.ok()) return about(static_cast<int>(rank), status);
     }
     awaited_ = 0;
-    std::string bytes = encode(gathered);
+    std::string bytes = encode_gathered(gathered);
     for (std::size_t rank = 1; rank < peers_.size(); ++rank) {
       const Status status = peers_[rank]->send(bytes, deadline);
       if (!status.ok()) return about(static_cast<int>(rank), status);
     }
     wipe(&bytes);
-    *all = std::move(gathered.all);
+    *all = std::move(gathered);
     return Status::success();
   }
 
   Status gather_there(const std::string& mine, TimePoint deadline, std::vector<std::string>* all) {
-    Gathered gathered;
     std::string bytes;
     Status status = peers_[0]->send(mine, deadline);
     if (status.ok()) status = peers_[0]->receive(kMostFromFirst, deadline, &bytes);
     if (!status.ok()) return about(0, status);
-    const bool is_whole =
-        decode(bytes, &gathered) && gathered.all.size() == static_cast<std::size_t>(size_);
+    const bool is_whole = decode_gathered(bytes, static_cast<std::size_t>(size_), all);
     wipe(&bytes);
-    if (!is_whole) return about(0, {StatusCode::kContract, "it does not say who all are"});
-    *all = std::move(gathered.all);
-    return Status::success();
+    return is_whole ? Status::success()
+                    : about(0, {StatusCode::kContract, "it does not say who all are"});
   }
 
   const int rank_, size_;

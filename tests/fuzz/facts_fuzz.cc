@@ -39,7 +39,9 @@ constexpr Slot kFiles[] = {
     {"access", "proc/driver/nvidia/capabilities/gpu0/mig/gi7/access"},
     {"node", "sys/devices/system/node/node1/cpulist"},
     {"siblings", "sys/devices/system/cpu/cpu0/topology/thread_siblings_list"},
-    {"port", "sys/class/infiniband/mlx5_0/ports/1/state"}};
+    {"package", "sys/devices/system/cpu/cpu0/topology/physical_package_id"},
+    {"port", "sys/class/infiniband/mlx5_0/ports/1/state"},
+    {"place", "sys/class/infiniband/mlx5_0/device/numa_node"}};
 
 // A folder of made-up files, and this process in it.
 class Host {
@@ -107,10 +109,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::size_t threads = 0;
   for (const wire::Core& core : read_cores({0xff, 1}, root)) {
     HV_CHECK(!core.threads.empty(), "a thread at least");
+    HV_CHECK(core.package < kMostCores, "a package that there may be");
     threads += core.threads.size();
   }
   HV_CHECK(threads == 9, "every usable thread once");
-  HV_CHECK(read_rdma(root).size() <= 1, "no more than there are");
+  const auto adapters = read_rdma(root);
+  HV_CHECK(adapters.size() <= 1, "no more than there are");
+  for (const wire::RdmaAdapter& adapter : adapters)
+    HV_CHECK(adapter.node == wire::kNoNode || (adapter.node >= 0 && adapter.node < int{kMostCores}),
+             "a node that there may be, or none");
   const auto cores_named = parse_core_list(text);
   HV_CHECK(!cores_named || cores_named->size() <= 2 * 65536, "no more than there may be");
   const auto limit = parse_cpu_max(text);
