@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PMI-1's words over the socket that the launcher has left in PMI_FD, which Slurm's pmi2 plugin
-// takes as well; a server of PMI-2 alone is not served. Whoever else speaks on it (an MPI library in the same process) must not.
+// takes as well; a server of PMI-2 alone is not served. Whoever else speaks on it (an MPI library
+// in the same process) must not.
 //   cmd=put kvsname=K key=hv-GATHER-RANK-PART value=HEX     cmd=barrier_in     cmd=get ...
 #pragma once
 

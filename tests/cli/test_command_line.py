@@ -184,7 +184,8 @@ def test_a_way_to_hosts_that_cannot_be_is_told_once_before_any_is_connected_to(h
 
 
 @pytest.mark.parametrize("words,said", [
-    (("-l", "bob", "-H", "a"), "reach host a: user 'bob' (-l, user@host, user=)"), (("-H", "b,bob@a"), "reach host a: user 'bob' (-l, user@host, user=)"),
+    (("-l", "bob", "-H", "a"), "reach host a: user 'bob' (-l, user@host, user=)"),
+    (("-H", "b,bob@a"), "reach host a: user 'bob' (-l, user@host, user=)"),
     (("-p", "2222", "-H", "a"), "port 2222 (-p, port=)"), (("-i", __file__, "-H", "a"), f"key {__file__} (-i, identity=)"),
 ])
 def test_what_a_remote_shell_cannot_be_told_is_refused_before_it_is_run(hvrun, tmp_path, words, said):

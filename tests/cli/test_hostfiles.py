@@ -116,7 +116,7 @@ def test_a_format_is_refused_where_no_file_is_read(hvrun):
     result = run(hvrun, "--dry-run=offline", "-H", "a:2", "--hostfile-format", "sgee", "true")
     assert result.returncode == 2 and b"--hostfile-format 'sgee' is not understood\n  try: expected sge?" in result.stderr, result
     result = run(hvrun, "--dry-run=offline", "-H", "a:2", "--hostfile-format", "sge", "true")
-    assert result.returncode == 2 and b"sge is the form of a hostfile, and none is read\n  try: add --hostfile FILE" in result.stderr, result
+    assert result.returncode == 2 and b"sge is the form of a hostfile, and none is read\n  try: add" in result.stderr, result
 
 
 def test_the_example_of_a_rankfile_is_read(hvrun):
