@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -16,6 +17,7 @@
 #include <boost/asio/write.hpp>
 #include <cerrno>
 #include <optional>
+#include <utility>
 
 #include "launcher/spawn/go_between.h"
 #include "launcher/spawn/ssh_advice.h"
@@ -29,7 +31,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr std::size_t kStderrKept = 16 << 10;
+constexpr std::size_t kStderrKept = 16 << 10, kPipeRoom = 64 << 10;
 // Between the end of a program's stream and its end as a process.
 constexpr auto kExitDelay = std::chrono::milliseconds(300);
 
@@ -56,8 +58,30 @@ struct ProcessChannel::Child {
     } else if (!status && ::waitpid(pid, &raw, WNOHANG) == pid) {
       status = ExitStatus::from_wait(raw);
     }
-    if (status) ended.cancel();
+    if (!status) return;
+    if (!std::exchange(is_drained_, true)) drain();
+    ended.cancel();
   }
+
+  void keep(const char* words, std::size_t size) {
+    stderr_tail.append(words, size);
+    if (stderr_tail.size() > kStderrKept) stderr_tail.erase(0, stderr_tail.size() - kStderrKept);
+  }
+
+ private:
+  // The end of a program may be seen before its last words, which are in the pipe by then. Others
+  // may hold the pipe, too, and write on: no more than it has room for.
+  void drain() {
+    char buffer[4096];
+    for (std::size_t read = 0; errors.is_open() && read < kPipeRoom;) {
+      const ssize_t got = ::read(errors.native_handle(), buffer, sizeof buffer);
+      if (got <= 0) return;
+      keep(buffer, static_cast<std::size_t>(got));
+      read += static_cast<std::size_t>(got);
+    }
+  }
+
+  bool is_drained_ = false;
 };
 
 ProcessChannel::ProcessChannel(asio::any_io_executor executor, const Command& command,
@@ -91,6 +115,7 @@ ProcessChannel::ProcessChannel(asio::any_io_executor executor, const Command& co
   child_->program = command.argv[0].substr(command.argv[0].rfind('/') + 1);
   stream_.assign(asio::local::stream_protocol(), ours.release());
   child_->errors.assign(errors_read.release());
+  child_->errors.native_non_blocking(true);
   asio::co_spawn(executor, collect_stderr(child_), asio::detached);
   if (const auto pidfd = static_cast<int>(::syscall(SYS_pidfd_open, spawned.pid, 0)); pidfd >= 0) {
     child_->exit.assign(pidfd);
@@ -123,9 +148,7 @@ asio::awaitable<void> ProcessChannel::collect_stderr(std::shared_ptr<Child> chil
   while (!error) {
     const std::size_t got = co_await child->errors.async_read_some(
         asio::buffer(buffer), asio::redirect_error(asio::use_awaitable, error));
-    child->stderr_tail.append(buffer, got);
-    if (child->stderr_tail.size() > kStderrKept)
-      child->stderr_tail.erase(0, child->stderr_tail.size() - kStderrKept);
+    child->keep(buffer, got);
     const auto told = child->told;  // which may close the channel, and itself
     if (got > 0 && told) told();
   }

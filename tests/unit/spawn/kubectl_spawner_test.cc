@@ -88,7 +88,8 @@ TEST_CASE("a pod that never comes is a timeout with kubectl's last words and wha
   options.start_timeout = 700ms;
   const Error error = failure(options);
   CHECK(error.kind() == ErrorKind::kTimeout);
-  CAPTURE(error.what());
+  const std::string words = error.what();
+  CAPTURE(words);
   CHECK(contains(error.what(),
                  "host w-0: kubectl ended with exit code 1: Error from server "
                  "(NotFound): pods \"w-0\" not found, until the 0.7 s of "
