@@ -65,6 +65,15 @@ def step_alone(model, optimizer, step, ranks=None, passes=1):
     optimizer.step()
 
 
+def train_both(model, optimizer, alone, single):
+    """All ranks, each with its batches, and one process that has them all."""
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        loss_of(model, hvd.rank(), step).backward()
+        optimizer.step()
+        step_alone(alone, single, step)
+
+
 def assert_same(model, alone, tolerance=1e-5):
     for (name, one), other in zip(model.named_parameters(), alone.parameters()):
         assert torch.allclose(one, other, rtol=tolerance, atol=tolerance), name
@@ -79,11 +88,7 @@ def assert_same_on_all_ranks(model):
 @pytest.mark.parametrize("make", OPTIMIZERS)
 def test_it_trains_as_one_process_would(make):
     model, optimizer, alone, single = pair(make)
-    for step in range(STEPS):
-        optimizer.zero_grad()
-        loss_of(model, hvd.rank(), step).backward()
-        optimizer.step()
-        step_alone(alone, single, step)
+    train_both(model, optimizer, alone, single)
     assert_same(model, alone)
     assert_same_on_all_ranks(model)
 
@@ -166,11 +171,7 @@ def test_one_backward_pass_too_many_is_an_error():
 @pytest.mark.parametrize("factor", [2.0, 8.0])
 def test_predivision(factor):
     model, optimizer, alone, single = pair(gradient_predivide_factor=factor)
-    for step in range(STEPS):
-        optimizer.zero_grad()
-        loss_of(model, hvd.rank(), step).backward()
-        optimizer.step()
-        step_alone(alone, single, step)
+    train_both(model, optimizer, alone, single)
     assert_same(model, alone)
     with pytest.raises(ValueError, match="average"):
         pair(gradient_predivide_factor=2.0, op=hvd.Sum)
@@ -191,11 +192,7 @@ class Halves:
 @pytest.mark.parametrize("compression", [hvd.Compression.fp16, hvd.Compression.bf16, Halves], ids=["fp16", "bf16", "own"])
 def test_compression(compression):
     model, optimizer, alone, single = pair(compression=compression)
-    for step in range(STEPS):
-        optimizer.zero_grad()
-        loss_of(model, hvd.rank(), step).backward()
-        optimizer.step()
-        step_alone(alone, single, step)
+    train_both(model, optimizer, alone, single)
     assert_same(model, alone, 5e-2)
     assert_same_on_all_ranks(model)
 
@@ -211,11 +208,7 @@ def test_groups(groups):
         warnings.simplefilter("ignore", DeprecationWarning)
         optimizer = hvd.DistributedOptimizer(OPTIMIZERS["sgd"](model.parameters()), model.named_parameters(), **options)
     single = OPTIMIZERS["sgd"](alone.parameters())
-    for step in range(STEPS):
-        optimizer.zero_grad()
-        loss_of(model, hvd.rank(), step).backward()
-        optimizer.step()
-        step_alone(alone, single, step)
+    train_both(model, optimizer, alone, single)
     assert_same(model, alone)
 
 
