@@ -5,8 +5,8 @@
 //   1. each rank writes into its slot where its tensors lie in its heap (shared_heap.h), or that
 //      they do not; raise Ready.
 //   2. reduce: when all are Ready, each rank folds its share, the n-th part of all elements, from
-//      the inputs of all ranks, in rank order, into its output, and copies it from there, still in
-//      the cache, into the outputs of the others; raise Reduced. When all are: complete.
+//      the inputs of all ranks, in rank order, into the outputs of all; raise Reduced. When all
+//      are: complete.
 // Two steps of waiting; per rank B read and B written, nothing copied. If the tensors of any rank
 // lie elsewhere, all ranks see that in step 1 and go on through the slots. Each element's fold is
 // the same as there, so the bits do not depend on where tensors lie.
@@ -20,7 +20,7 @@
 namespace hv::runtime {
 namespace {
 
-constexpr std::size_t kPieceBytes = 64 << 10;  // reduced and copied at once: a part of the L2 cache
+constexpr std::size_t kPieceBytes = 64 << 10;  // reduced at once; then a loss is looked for
 
 // Where a segment lies in its rank's heap.
 struct Place {
@@ -36,8 +36,7 @@ class AllreduceInPlace : public RingCollective {
         bytes_(plan.total_bytes),
         walk_(setup_.request.segments, element_bytes()),
         finish_(finish_of(setup_.request)),
-        reduce_(setup_.kernels.reduce_for(setup_.request.type, setup_.request.reduction)),
-        copy_(result_copy(bytes_)),
+        reduce_(setup_.kernels.reduce_step_for(setup_.request.type, setup_.request.reduction)),
         sources_(static_cast<std::size_t>(host_.ranks())) {}
 
  private:
@@ -124,11 +123,21 @@ class AllreduceInPlace : public RingCollective {
     }
     const auto own = walk_.piece(at_, std::min(kPieceBytes, end_ - at_));
     const auto base = [&](std::size_t r) { return bases_[r * segments() + own.segment]; };
-    for (std::size_t r = 0; r < sources_.size(); ++r) sources_[r] = base(r).input + own.offset;
-    reduce_(own.output, sources_.data(), host_.ranks(), own.bytes / element_bytes(), finish_);
-    for (std::size_t r = 0; r < sources_.size(); ++r)
-      if (static_cast<int>(r) != me_) copy_(base(r).output + own.offset, own.output, own.bytes);
-    count_copied(own.bytes * (sources_.size() - 1));
+    copies_.clear();
+    for (std::size_t r = 0; r < sources_.size(); ++r) {
+      sources_[r] = base(r).input + own.offset;
+      if (static_cast<int>(r) != me_) copies_.push_back(base(r).output + own.offset);
+    }
+    ReduceStep step;
+    step.destination = own.output;
+    step.copies = copies_.data();
+    step.copy_count = static_cast<int>(copies_.size());
+    step.sources = sources_.data();
+    step.source_count = host_.ranks();
+    step.count = own.bytes / element_bytes();
+    step.finish = finish_;
+    reduce_(step);
+    count_copied(own.bytes * copies_.size());
     at_ += own.bytes;
     return true;
   }
@@ -165,10 +174,10 @@ class AllreduceInPlace : public RingCollective {
   const std::size_t bytes_;  // of all segments
   SegmentWalk walk_;
   const Finish finish_;
-  const ReduceKernel reduce_;
-  const CopyKernel copy_;
-  std::vector<const void*> sources_;
-  std::vector<Base> bases_;  // by rank, by segment
+  const ReduceStepKernel reduce_;
+  std::vector<const void*> sources_;  // of a piece
+  std::vector<void*> copies_;         // its outputs on the other ranks
+  std::vector<Base> bases_;           // by rank, by segment
   Stage stage_ = Stage::kTell;
   std::size_t at_ = 0, end_ = 0;  // bytes of this rank's share, segments laid end to end
   RingQueue nested_;

@@ -145,10 +145,13 @@ void reduce_loop(void* destination, const void* const* sources, int source_count
   reduce_range<T, Operation>(static_cast<T*>(destination), sources, source_count, 0, count, finish);
 }
 
-// 128 bytes a turn of destination = a op b (times factor). destination is aligned to a cache line.
-// Returns the elements done: all but less than a turn.
-template <typename T, typename Operation, bool kStreamed>
-std::size_t step_in_vectors(T* to, const T* a, const T* b, std::size_t count, T factor) {
+// Where results go: to the destination, there past the caches, or there and to one copy.
+enum class Storing { kOnce, kStreamed, kTwice };
+
+// 128 bytes a turn of destination = a op b (times factor). destination is aligned to a cache line;
+// copy: of Storing::kTwice. Returns the elements done: all but less than a turn.
+template <typename T, typename Operation, Storing kStoring>
+std::size_t step_in_vectors(T* to, T* copy, const T* a, const T* b, std::size_t count, T factor) {
   constexpr std::size_t kLanes = kVectorBytes / sizeof(T), kTurn = 128 / sizeof(T);
   std::size_t i = 0;
   for (; i + kTurn <= count; i += kTurn) {
@@ -159,17 +162,23 @@ std::size_t step_in_vectors(T* to, const T* a, const T* b, std::size_t count, T 
         result *= factor;
         result = result == result ? result : Vector<T>{} + kQuietNan<T>;
       }
-      if constexpr (kStreamed) {
+      if constexpr (kStoring == Storing::kStreamed) {
         store_vector_past_caches(to + k, &result);
       } else {
         std::memcpy(to + k, &result, sizeof result);
       }
+      if constexpr (kStoring == Storing::kTwice) std::memcpy(copy + k, &result, sizeof result);
     }
   }
   return i;
 }
 
-// A piece of a step in the general way: any sources, any finish.
+template <typename T>
+T* copy_of(const ReduceStep& step, int number, std::size_t offset) {
+  return static_cast<T*>(step.copies[number]) + offset;
+}
+
+// A piece of a step in the general way: any sources, any finish, any copies.
 template <typename T, typename Operation>
 void step_in_pieces(const ReduceStep& step, std::size_t begin, std::size_t end) {
   constexpr std::size_t kPiece = 512 / sizeof(T);
@@ -180,6 +189,9 @@ void step_in_pieces(const ReduceStep& step, std::size_t begin, std::size_t end) 
     reduce_range<T, Operation>(step.is_streamed ? piece : to + done, step.sources,
                                step.source_count, done, part, step.finish);
     if (step.is_streamed) copy_past_caches(to + done, piece, part * sizeof(T));
+    for (int i = 0; i < step.copy_count; ++i)
+      std::memcpy(static_cast<void*>(copy_of<T>(step, i, done)),
+                  step.is_streamed ? piece : to + done, part * sizeof(T));
   }
 }
 
@@ -191,8 +203,13 @@ std::size_t step_of_two(const ReduceStep& step, std::size_t begin) {
   const T* b = static_cast<const T*>(step.sources[1]) + begin;
   const std::size_t count = step.count - begin;
   const T factor = static_cast<T>(step.finish.factor);
-  return begin + (step.is_streamed ? step_in_vectors<T, Operation, true>(to, a, b, count, factor)
-                                   : step_in_vectors<T, Operation, false>(to, a, b, count, factor));
+  const auto go = [&](auto in_vectors, T* copy) {
+    return begin + in_vectors(to, copy, a, b, count, factor);
+  };
+  if (step.copy_count > 0)
+    return go(step_in_vectors<T, Operation, Storing::kTwice>, copy_of<T>(step, 0, begin));
+  if (step.is_streamed) return go(step_in_vectors<T, Operation, Storing::kStreamed>, nullptr);
+  return go(step_in_vectors<T, Operation, Storing::kOnce>, nullptr);
 }
 
 template <typename T, typename Operation>
@@ -201,7 +218,9 @@ void reduce_step_loop(const ReduceStep& step) {
   if constexpr (kIsPlain<T>) {
     const bool has_simple_finish =
         step.finish.divisor == 1 && (!kIsInteger<T> || step.finish.factor == 1);
-    if (step.source_count == 2 && has_simple_finish && !is_misaligned<T>(step.destination)) {
+    const int most_copies = step.is_streamed ? 0 : 1;
+    if (step.source_count == 2 && step.copy_count <= most_copies && has_simple_finish &&
+        !is_misaligned<T>(step.destination)) {
       const std::size_t ahead =
           (64 - reinterpret_cast<std::uintptr_t>(step.destination) % 64) % 64 / sizeof(T);
       const std::size_t head = ahead < step.count ? ahead : step.count;

@@ -25,9 +25,12 @@ struct Finish {
 // destination may be one of the sources, but must not overlap any of them otherwise.
 using ReduceKernel = void (*)(void* destination, const void* const* sources, int source_count,
                               std::size_t count, const Finish& finish);
-// A reduction whose result may go past the caches: the destination is none of the sources then.
+// A reduction whose result may go past the caches, where it goes to none of the sources, or to
+// several places at once, which may be sources.
 struct ReduceStep {
   void* destination = nullptr;
+  void* const* copies = nullptr;  // where the result goes, too
+  int copy_count = 0;
   const void* const* sources = nullptr;
   int source_count = 0;
   std::size_t count = 0;  // elements

@@ -41,8 +41,10 @@ constexpr std::size_t pipe_capacity(PipeKind kind) {
 constexpr int kFlags = 3;  // see slot_rings.h
 // Process sets of which a rank can be a member at the same time, all ranks among them.
 constexpr int kCells = 64;
-// Of each rank; only what is used of it costs memory.
-constexpr std::size_t kHeapBytes = 64ULL << 30;
+// Of each rank; only what is used of it costs memory. No multiple of 2^28, so that a share's places
+// in the ranks' heaps do not lie alike: caches whose ways are predicted from addresses (AMD's Zen)
+// would drop the line of one when that of the next is touched.
+constexpr std::size_t kHeapBytes = (64ULL << 30) + 4096;
 
 struct HostGeometry {
   int ranks = 1;

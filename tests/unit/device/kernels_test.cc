@@ -117,6 +117,56 @@ TEST_CASE("all forms of the kernels reduce to the same bits") {
   }
 }
 
+// Folded where the sources lie: the result goes into every one of them, or to fresh places.
+std::vector<Bytes> step_to_all(const Kernels& kernels, const Case& c, bool in_place,
+                               std::size_t shift) {
+  const std::size_t size = c.count * element_size(c.type);
+  std::vector<Bytes> inputs, results;
+  std::vector<const void*> sources;
+  std::vector<void*> targets;
+  for (int s = 0; s < c.sources; ++s) {
+    inputs.emplace_back(shift * static_cast<std::size_t>(s + 1));
+    const Bytes values = random_tensor(c.type, c.count, static_cast<std::uint64_t>(s) + c.count);
+    inputs.back().insert(inputs.back().end(), values.begin(), values.end());
+  }
+  results = in_place ? std::vector<Bytes>{} : inputs;
+  for (Bytes& input : inputs) sources.push_back(input.data() + input.size() - size);
+  for (Bytes& target : in_place ? inputs : results)
+    targets.push_back(target.data() + target.size() - size);
+  ReduceStep step;
+  step.destination = targets[0];
+  step.copies = targets.data() + 1;
+  step.copy_count = c.sources - 1;
+  step.sources = sources.data();
+  step.source_count = c.sources;
+  step.count = c.count;
+  step.finish = c.finish;
+  step.is_streamed = !in_place && c.count % 2 == 0;
+  kernels.reduce_step_for(c.type, c.reduction)(step);
+  std::vector<Bytes> reduced;
+  for (const void* target : targets) {
+    const auto* from = static_cast<const std::byte*>(target);
+    reduced.emplace_back(from, from + size);
+  }
+  return reduced;
+}
+
+TEST_CASE("a step that stores its result in several places stores the same in each") {
+  for (const Kernels* kernels : usable_kernels()) {
+    CAPTURE(kernels->name);
+    for_each_case([&](const Case& c) {
+      const Bytes expected = reduce_with(portable_kernels(), c);
+      for (const bool in_place : {true, false})
+        for (const std::size_t shift : {std::size_t{0}, element_size(c.type), std::size_t{3}})
+          for (const Bytes& stored : step_to_all(*kernels, c, in_place, shift)) {
+            const std::string wrong = difference(c.type, expected, stored);
+            CHECK_MESSAGE(wrong.empty(), wrong << " in " << reduction_name(c.reduction) << " of "
+                                               << c.sources << " x " << c.count);
+          }
+    });
+  }
+}
+
 // Zeros, infinities, NaNs and the least, the largest and some middling denormals, between random
 // bits.
 template <typename T, typename Bits>
