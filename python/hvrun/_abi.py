@@ -151,6 +151,7 @@ PROMPT = {
     "hvrun_keep": ([c.c_void_p, c.c_uint64], c.c_int),
     "hvrun_alloc": ([c.c_void_p, c.c_size_t, c.POINTER(c.c_void_p)], c.c_int),
     "hvrun_free": ([c.c_void_p], c.c_int),
+    "hvrun_copy": ([c.c_void_p, c.c_void_p, c.c_size_t], c.c_int),
     "hvrun_process_set_list": ([c.c_void_p, c.c_void_p, c.c_int32, c.POINTER(c.c_int32)], c.c_int),
     "hvrun_process_set_ranks": ([c.c_void_p, c.c_uint32, c.c_void_p, c.c_int32, c.POINTER(c.c_int32)], c.c_int),
     "hvrun_counters_read": ([c.c_void_p, c.POINTER(Counters)], c.c_int),

@@ -1,4 +1,4 @@
-// The functions of hvrun.h that give out memory.
+// The functions of hvrun.h that give out memory and fill it.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 #include <map>
@@ -6,12 +6,16 @@
 
 #include "runtime/api/context_registry.h"
 #include "runtime/api/last_error.h"
+#include "runtime/device/kernels.h"
 #include "runtime/include/hvrun/hvrun.h"
 #include "runtime/transport/shm/pages.h"
 #include "runtime/transport/shm/shared_heap.h"
 
 namespace hv::runtime {
 namespace {
+
+// From here on a copy goes past the caches: it would drive out of them what is computed with.
+constexpr std::size_t kStreamedFromBytes = 256 << 10;
 
 // What was given out and by whom; it may outlive its context. Never destroyed: threads may outlive
 // main.
@@ -61,6 +65,15 @@ Status release(void* memory) {
   return Status::success();
 }
 
+Status copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return Status::success();
+  if (to == nullptr || from == nullptr)
+    return {StatusCode::kArgument, "hvrun_copy: to or from is NULL"};
+  const Kernels& kernels = best_kernels();
+  (bytes < kStreamedFromBytes ? kernels.copy : kernels.stream_copy)(to, from, bytes);
+  return Status::success();
+}
+
 }  // namespace
 }  // namespace hv::runtime
 
@@ -72,4 +85,8 @@ hvrun_status hvrun_alloc(hvrun_context* context, size_t bytes, void** memory) {
 
 hvrun_status hvrun_free(void* memory) {
   return api::guarded([&] { return api::release(memory); });
+}
+
+hvrun_status hvrun_copy(void* to, const void* from, size_t bytes) {
+  return api::guarded([&] { return api::copy(to, from, bytes); });
 }

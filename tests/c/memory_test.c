@@ -1,4 +1,4 @@
-/* Tests of hvrun_alloc and hvrun_free: hvrun -np N memory_test.
+/* Tests of hvrun_alloc, hvrun_free and hvrun_copy: hvrun -np N memory_test.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +57,29 @@ static void what_is_freed_can_be_had_again(void) {
   CHECK(hvrun_free(none) == HVRUN_OK);
 }
 
+/* Of all sizes up to some cache lines, and of sizes round the one from which on copies go past the
+ * caches, at any alignment. */
+static void a_copy_is_that(void) {
+  enum { FEW = 300, STREAMED = 256 << 10, ROOM = STREAMED + 4096 };
+  char* to = (char*)floats(ROOM / sizeof(float));
+  char* from = malloc(ROOM);
+  for (int i = 0; i < ROOM; ++i) from[i] = (char)(i * 7 + i / 251);
+  for (int n = 0; n < 2 * FEW; ++n) {
+    const size_t bytes = (size_t)(n < FEW ? n : STREAMED - FEW / 2 + n);
+    const int at = 1 + n % 67, of = n % 71;
+    memset(to, 'x', ROOM);
+    CHECK(hvrun_copy(to + at, from + of, bytes) == HVRUN_OK);
+    CHECK(memcmp(to + at, from + of, bytes) == 0);
+    CHECK(to[at - 1] == 'x' && to[(size_t)at + bytes] == 'x');
+  }
+  CHECK(hvrun_copy(NULL, NULL, 0) == HVRUN_OK);
+  CHECK(hvrun_copy(NULL, from, 1) == HVRUN_ERROR_ARGUMENT);
+  CHECK(hvrun_copy(to, NULL, 1) == HVRUN_ERROR_ARGUMENT);
+  CHECK_SAYS("to or from is NULL");
+  free(from);
+  CHECK(hvrun_free(to) == HVRUN_OK);
+}
+
 static void misuse_is_told(void) {
   int local = 0;
   float* piece = floats(1000);
@@ -96,6 +119,7 @@ int main(void) {
   const int rank = hvrun_rank(NULL), size = hvrun_size(NULL);
   tensors_may_lie_there_on_all_ranks_or_on_some(rank, size);
   what_is_freed_can_be_had_again();
+  a_copy_is_that();
   misuse_is_told();
   a_forked_child_may_look();
   float* kept = floats(COUNT);

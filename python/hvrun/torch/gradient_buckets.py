@@ -54,13 +54,14 @@ def is_dense(tensor):
 class Place:
     """A parameter's place in a bucket."""
 
-    __slots__ = ("bucket", "view", "is_taken", "left", "version")
+    __slots__ = ("bucket", "view", "is_taken", "left", "version", "_bytes")
 
     def __init__(self, bucket, view):
         self.bucket, self.view = bucket, view
         self.is_taken = False
         self.left = None  # what has become the parameter's gradient: this place, or what has to get its result back
         self.version = 0
+        self._bytes = view.numel() * view.element_size()
 
     def take(self, parameter):
         """The parameter's gradient is complete: it goes there, if it is not there already."""
@@ -68,10 +69,20 @@ class Place:
         if gradient.layout is not torch.strided:
             self.view.copy_(gradient.detach().to_dense())
         elif gradient.data_ptr() != self.view.data_ptr():
-            self.view.copy_(gradient.detach())
+            self._copy(gradient)
             if self._may_replace(gradient):
                 parameter.grad = self.view
         self._taken(parameter.grad)
+
+    def _copy(self, gradient):
+        """Past the caches where it lies as the view does: nobody reads it here before it has been averaged."""
+        view = self.view
+        is_alike = (gradient.stride() == view.stride() and gradient.dtype == view.dtype and gradient.device == view.device
+                    and not gradient.is_neg())
+        if is_alike:
+            library().copy(view.data_ptr(), gradient.data_ptr(), self._bytes)
+        else:
+            view.copy_(gradient.detach())
 
     def take_zeros(self, parameter):
         """This rank has none."""

@@ -277,6 +277,10 @@ HVRUN_API hvrun_status hvrun_alloc(hvrun_context* context, size_t bytes, void** 
 /* Gives it back; no operation may still use it. NULL is allowed. HVRUN_ERROR_ARGUMENT: not from
  * hvrun_alloc, or freed already. In a forked child it frees nothing of its parent's. */
 HVRUN_API hvrun_status hvrun_free(void* memory);
+/* memcpy for what goes into memory from hvrun_alloc and is read next by an operation: large pieces
+ * go past the caches of this processor. The regions must not overlap. Any thread, at any time.
+ * HVRUN_ERROR_ARGUMENT: a pointer is NULL and bytes is not 0. */
+HVRUN_API hvrun_status hvrun_copy(void* to, const void* from, size_t bytes);
 
 /* This rank has run out of data before others: waits until all ranks have joined. Meanwhile it
  * takes part in the allreduces of those that have not, with zeros; their averages divide by all
