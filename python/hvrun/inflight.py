@@ -145,7 +145,18 @@ def _reap():
             lib.release(None, one[0])
 
 
-def enqueue(operation, name, kind, shape, address, lent, finish, output=0, output_bytes=0, **fields):
+def _enqueue_with(here, fields):
+    """With fields that few operations have; the next one finds them 0."""
+    try:
+        for field in fields:
+            setattr(here.request, field, fields[field])
+        return library().enqueue(None, here.request_at, here.number_at)
+    finally:
+        for field in fields:
+            setattr(here.request, field, 0)
+
+
+def enqueue(operation, name, kind, shape, address, lent, finish, output=0, output_bytes=0, process_set=0, reduction=0, **fields):
     """Starts an operation and returns its Pending.
 
     kind: type number; shape: a tuple; address: of the input; output: where the result goes, 0: the runtime's memory.
@@ -165,14 +176,13 @@ def enqueue(operation, name, kind, shape, address, lent, finish, output=0, outpu
     request.input = address
     request.output = output
     request.output_bytes = output_bytes
+    request.process_set = process_set
+    request.reduction = reduction
     lib = library()
-    try:
-        for field in fields:
-            setattr(request, field, fields[field])
+    if fields:
+        status = _enqueue_with(here, fields)
+    else:
         status = lib.enqueue(None, here.request_at, here.number_at)
-    finally:
-        for field in fields:
-            setattr(request, field, 0)
     if status != _abi.OK:
         if status == _abi.ERROR_SHUTDOWN and lib.rank(None) < 0:
             raise NotInitializedError(f"the operation '{name}'")

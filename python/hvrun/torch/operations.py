@@ -63,6 +63,8 @@ def chosen_op(op, average):
         return Average if average else Sum
     if op is None:
         return Average
+    if type(op) is ReduceOp:
+        return op
     try:
         return ReduceOp(op)
     except ValueError:
@@ -84,9 +86,10 @@ def number_of(process_set):
 # ---- allreduce ----------------------------------------------------------------------------------------------------------
 
 
-def _lent(*tensors):
+def _lent(source, room=None):
     """Their memory, which a tensor may lose to `tensor.data = ...` while it is used."""
-    return [tensor.untyped_storage() for tensor in tensors]
+    memory = source.untyped_storage()
+    return memory if room is None or room is source else (memory, room.untyped_storage())
 
 
 def _start_allreduce(tensor, output, name, op, prescale, postscale, process_set, **rare):
