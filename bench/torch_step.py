@@ -24,7 +24,8 @@ WARM_UP = 4
 
 
 class Listed(torch.nn.Module):
-    """Parameters of a list; in the backward pass the last one's gradient comes first."""
+    """Parameters of a list; in the backward pass the last one's gradient comes first. No result on the way is large: what the
+    C library's heap makes of those would outweigh what is compared."""
 
     def __init__(self, path):
         super().__init__()
@@ -34,7 +35,7 @@ class Listed(torch.nn.Module):
 
     def forward(self, x):
         for one in self.listed:
-            x = x * 1.0 + (one * x).sum()
+            x = x * 1.0 + one.sum() * x
         return x
 
 

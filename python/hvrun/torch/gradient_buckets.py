@@ -84,6 +84,14 @@ class Place:
         else:
             view.copy_(gradient.detach())
 
+    def move_in(self, parameter):
+        """What has been averaged elsewhere lies here from now on."""
+        gradient = parameter.grad
+        if gradient is not None and gradient.layout is torch.strided and gradient.shape == self.view.shape:
+            self.view.copy_(gradient.detach())
+            if self._may_replace(gradient):
+                parameter.grad = self.view
+
     def take_zeros(self, parameter):
         """This rank has none."""
         parameter.grad = self.view
@@ -176,6 +184,13 @@ class Bucket:
         self._missing = len(self.places)
         for place in self.places.values():
             place.is_taken, place.left = False, None
+
+
+def give_freed_memory_back():
+    """What the C library keeps of it goes to the system: gradients that lay elsewhere before are never wanted again."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
+    if trim is not None:
+        trim(0)
 
 
 def can_lie_in_bucket(parameter):

@@ -18,7 +18,7 @@ from hvrun import _abi, basics, inflight
 from hvrun.process_sets import ProcessSet, global_process_set
 from hvrun.torch import operations as ops
 from hvrun.torch.compression import Compression
-from hvrun.torch.gradient_buckets import Bucket, can_lie_in_bucket, give_back, split_into_buckets
+from hvrun.torch.gradient_buckets import Bucket, can_lie_in_bucket, give_back, give_freed_memory_back, split_into_buckets
 
 _BUCKET_BYTES = 25 << 20
 _DENSE, _ALONE, _SPARSE = 0, 1, 2  # may lie in a bucket; may not; has sparse gradients
@@ -295,6 +295,9 @@ class GradientExchange:
             bucket = Bucket(f"{self._label}.bucket.{number}", parameters[0].dtype, parameters)
             self._buckets.append(bucket)
             self._places.update(bucket.places)
+        for parameter, place in self._places.items():
+            place.move_in(parameter)
+        give_freed_memory_back()
         self._arrivals, self._is_learning = {}, False
 
     def _kind_of(self, parameter):
