@@ -244,7 +244,16 @@ void RankSocket::pass_fence(const wire::FenceOut& out) {
   check_fences();
 }
 
+// Its end may be seen before what it said last, a goodbye among it, has been read.
+void RankSocket::hear_last_words(std::uint32_t rank) {
+  const std::map<int, ClientPointer> clients = clients_;  // its end drops one
+  for (const auto& [fd, client] : clients) {
+    if (client->has_joined && client->rank == rank && !client->is_dropped) receive(*client);
+  }
+}
+
 RankStanding RankSocket::rank_ended(std::uint32_t rank) {
+  hear_last_words(rank);
   RankStanding standing = RankStanding::kLeft;
   if (!meeting_.has_ever_joined(rank)) standing = RankStanding::kNeverJoined;
   if (meeting_.is_joined(rank)) standing = RankStanding::kJoined;

@@ -53,7 +53,7 @@ class RankSocket {
   void expect(std::set<std::uint32_t> ranks) { meeting_ = RankMeeting(std::move(ranks)); }
 
   void pass_fence(const wire::FenceOut& out);
-  // The rank's process was reaped: how it stood then.
+  // The rank's process was reaped: how it stood then, with what it had said before.
   RankStanding rank_ended(std::uint32_t rank);
   // Ranks that run and wait at no fence.
   std::vector<std::uint32_t> absent() const { return meeting_.absent(); }
@@ -92,6 +92,7 @@ class RankSocket {
   bool put(Client& client, rendezvous::Put put);
   void answer(Client& client, const rendezvous::Get& get);
   void leave(Client& client);
+  void hear_last_words(std::uint32_t rank);
   template <class Message>
   void send(Client& client, const Message& message);
   void flush(Client& client);

@@ -193,6 +193,25 @@ TEST_CASE("clients that break the protocol are dropped, the others do not notice
   CHECK(job.client.finish(0) == 0);
 }
 
+// The agent is kept from reading while both come, so that it sees the end first as often as not.
+TEST_CASE("what a rank says right before its end counts, though the end is seen first") {
+  for (int round = 0; round < 20; ++round) {
+    MeetingJob job(1);
+    RawRank zero(job.socket);
+    zero.join(0);
+    zero.expect<rendezvous::Welcome>();
+    ::kill(job.client.agent(), SIGSTOP);
+    wait_until([&] { return state_of(job.client.agent()) == 'T'; }, "the agent's stop");
+    ::kill(static_cast<pid_t>(job.pids[0]), SIGKILL);
+    wait_until([&] { return state_of(static_cast<pid_t>(job.pids[0])) == 'Z'; }, "the rank's end");
+    zero.send(rendezvous::Goodbye{});
+    ::kill(job.client.agent(), SIGCONT);
+    const auto exited = job.client.expect<wire::Exited>();
+    CHECK_FALSE(exited.left_unannounced);
+    CHECK(job.client.finish(0) == 0);
+  }
+}
+
 TEST_CASE("a fence waits for ranks that have not joined, not for those that left") {
   RankMeeting meeting({0, 1, 2});
   meeting.join(0, 0);
