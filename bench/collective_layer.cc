@@ -111,7 +111,7 @@ int run_rank(const RankIdentity& who, Store& store, FabricConfig config,
   NativeBackend backend(*fabric->data_plane(), {.wishes = parse_algorithms(options.algorithms)});
   Rank rank{*fabric, backend};
   bench::time_all(calls_of(rank, options), options, "hvrun", who.size, who.rank);
-  store.report_goodbye();
+  store.report(Leaving{});
   fabric->close(std::chrono::seconds(5));
   return 0;
 }

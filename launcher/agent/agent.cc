@@ -384,6 +384,7 @@ void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
   const RankStanding standing = host_.socket->rank_ended(rank.rank);
   exited.left_unannounced = standing == RankStanding::kJoined;
   exited.never_joined = standing == RankStanding::kNeverJoined;
+  exited.step_times = host_.socket->step_times(rank.rank);
   link_.send(exited);
   // The others on this host need not wait for hvrun to hear of it.
   if (!exited.signal_was_ours && (!status.clean() || standing != RankStanding::kLeft)) {

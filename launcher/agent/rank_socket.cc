@@ -141,6 +141,9 @@ bool RankSocket::handle_joined(Client& client, const Frame& frame) {
         callbacks_.on_lost({client.rank, lost.rank, printable(lost.reason, kLongestReason)});
         return true;
       });
+    case Type::kSteps:
+      return with<rendezvous::Steps>(
+          frame, [&](const rendezvous::Steps& steps) { return keep(client.rank, steps.times); });
     case Type::kGoodbye:
       return with<rendezvous::Goodbye>(frame, [&](const rendezvous::Goodbye&) {
         leave(client);
@@ -192,6 +195,18 @@ bool RankSocket::put(Client& client, rendezvous::Put put) {
 void RankSocket::answer(Client& client, const rendezvous::Get& get) {
   const std::string* value = meeting_.get(client.epoch, get.rank, get.key);
   send(client, value ? rendezvous::Value{true, *value} : rendezvous::Value{});
+}
+
+// One for each rank, however many of its programs tell theirs.
+bool RankSocket::keep(std::uint32_t rank, const wire::StepTimes& times) {
+  if (!times.is_plausible()) return false;
+  step_times_[rank] = times;
+  return true;
+}
+
+wire::StepTimes RankSocket::step_times(std::uint32_t rank) const {
+  const auto found = step_times_.find(rank);
+  return found == step_times_.end() ? wire::StepTimes{} : found->second;
 }
 
 void RankSocket::leave(Client& client) {

@@ -55,6 +55,8 @@ class RankSocket {
   void pass_fence(const wire::FenceOut& out);
   // The rank's process was reaped: how it stood then, with what it had said before.
   RankStanding rank_ended(std::uint32_t rank);
+  // The newest that the rank has told; of no steps where it has told none.
+  wire::StepTimes step_times(std::uint32_t rank) const;
   // Ranks that run and wait at no fence.
   std::vector<std::uint32_t> absent() const { return meeting_.absent(); }
   // How long some have waited at a fence by now; 0: none does.
@@ -91,6 +93,7 @@ class RankSocket {
   std::string why_refused(const rendezvous::Join& join) const;
   bool put(Client& client, rendezvous::Put put);
   void answer(Client& client, const rendezvous::Get& get);
+  bool keep(std::uint32_t rank, const wire::StepTimes& times);
   void leave(Client& client);
   void hear_last_words(std::uint32_t rank);
   template <class Message>
@@ -110,6 +113,7 @@ class RankSocket {
   RankMeeting meeting_{{}};
   std::map<int, ClientPointer> clients_;
   std::map<std::uint32_t, std::string> losses_;
+  std::map<std::uint32_t, wire::StepTimes> step_times_;
   bool is_silence_allowed_ = false;
   StallSchedule stalls_;
   std::optional<TimePoint> stall_due_;  // stall_ is set, to then

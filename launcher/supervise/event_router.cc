@@ -22,6 +22,7 @@ bool with(const Frame& frame, Act&& act) {
 
 // What wait(2) can tell of a process; more would become another exit code of hvrun, even 0.
 bool is_an_end(const wire::Exited& exited) {
+  if (!exited.step_times.is_plausible()) return false;
   return exited.by_signal ? exited.code > 0 && exited.code < 128 : exited.code <= 255;
 }
 
@@ -172,6 +173,7 @@ void EventRouter::rank_exited(HostState& state, int host, const wire::Exited& ex
   end.left_unannounced = exited.left_unannounced;
   end.never_joined = exited.never_joined;
   job_.ranks[exited.rank].ended = true;
+  job_.ranks[exited.rank].step_times = exited.step_times;
   job_.policy->rank_ended(end, now());
   if (end.signal_was_ours) {
     // Whatever became of the words that should have come first: this is no job that ended well.

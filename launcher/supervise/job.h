@@ -60,6 +60,7 @@ struct RankState {
   std::uint32_t pid = 0;
   bool ended = false;
   int open_streams = 0;
+  wire::StepTimes step_times{};  // that it had told when it ended
 };
 
 // Wakes every coroutine that waits for the job's state to change.

@@ -292,7 +292,7 @@ void Context::shutdown() {
                                                      : "left the job");
   // What cannot be written has been told by the thread that writes.
   (void)observation_->timeline.stop();
-  store_->report_goodbye();
+  store_->report(Leaving{});
   const auto left = std::max(std::chrono::duration_cast<milliseconds>(deadline - now()),
                              kCloseTimeoutAfterFailure);
   fabric_->close(engine_.has_failed() ? kCloseTimeoutAfterFailure : left);

@@ -128,7 +128,7 @@ void MeshFabric::judge_suspects() {
     if (has_left(who.rank)) return true;
     const std::string reason = "rank " + std::to_string(who.rank) + " " + who.words;
     mark_lost(who.rank, {StatusCode::kPeerLost, reason});
-    if (!is_closing_) store_.report_lost(who.rank, who.words);
+    if (!is_closing_) store_.report(PeerLost{who.rank, who.words});
     return true;
   });
   if (suspects_.empty()) io_.set_ticking(false);
@@ -141,7 +141,7 @@ void MeshFabric::look_for_silence() {
     if (has_left(rank) || is_closing_) continue;
     const std::string words = peer_watch_.words();
     mark_lost(rank, {StatusCode::kPeerLost, "rank " + std::to_string(rank) + " " + words});
-    store_.report_lost(rank, words);
+    store_.report(PeerLost{rank, words});
   }
 }
 

@@ -241,18 +241,17 @@ Status AgentStore::job_key(JobKey* key) {
   return Status::success();
 }
 
-// Nothing to do about a failure of these two but to say so: the agent sees the rank's end in any
-// case.
-void AgentStore::report_lost(int rank, const std::string& reason) {
-  const Status status =
-      send(rendezvous::Lost{static_cast<std::uint32_t>(rank), reason}, "report a lost rank");
-  if (!status.ok()) {
-    HV_LOG(kWarn, "rendezvous") << status.message;
+// Nothing to do about a failure but to say so: the agent sees the rank's end in any case.
+void AgentStore::report(const RankReport& what) {
+  Status status;
+  if (const auto* lost = std::get_if<PeerLost>(&what)) {
+    status = send(rendezvous::Lost{static_cast<std::uint32_t>(lost->rank), lost->reason},
+                  "report a lost rank");
+  } else if (const auto* times = std::get_if<wire::StepTimes>(&what)) {
+    status = send(rendezvous::Steps{*times}, "report the steps' times");
+  } else {
+    status = send(rendezvous::Goodbye{}, "say goodbye");
   }
-}
-
-void AgentStore::report_goodbye() {
-  const Status status = send(rendezvous::Goodbye{}, "say goodbye");
   if (!status.ok()) {
     HV_LOG(kWarn, "rendezvous") << status.message;
   }

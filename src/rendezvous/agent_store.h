@@ -31,8 +31,7 @@ class AgentStore : public Store {
   Status fence(std::chrono::milliseconds timeout) override;
   Status get(int rank, const std::string& key, std::string* value) override;
   Status job_key(JobKey* key) override;
-  void report_lost(int rank, const std::string& reason) override;
-  void report_goodbye() override;
+  void report(const RankReport& what) override;
   int event_fd() const override { return readiness_.get(); }
   bool next_event(PeerEvent* event) override;
 

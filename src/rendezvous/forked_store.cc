@@ -108,8 +108,7 @@ class ForkedStore : public Store {
     *key = hub_.key_;
     return Status::success();
   }
-  void report_lost(int, const std::string&) override {}
-  void report_goodbye() override {}
+  void report(const RankReport&) override {}
   int event_fd() const override { return tables_.event_fds[rank_]; }
 
   bool next_event(PeerEvent* event) override {

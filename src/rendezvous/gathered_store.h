@@ -30,8 +30,7 @@ class GatheredStore : public Store {
   Status fence(std::chrono::milliseconds timeout) override;
   Status get(int rank, const std::string& key, std::string* value) override;
   Status job_key(JobKey* key) override;
-  void report_lost(int, const std::string&) override {}
-  void report_goodbye() override {}
+  void report(const RankReport&) override {}
   int event_fd() const override { return -1; }
   bool next_event(PeerEvent*) override { return false; }
 

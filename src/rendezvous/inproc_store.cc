@@ -50,14 +50,15 @@ class InprocStore : public Store {
     return Status::success();
   }
 
-  void report_lost(int rank, const std::string& reason) override {
+  void report(const RankReport& what) override {
     std::lock_guard lock(hub_.mutex_);
-    hub_.reports_.emplace_back(rank, reason);
-  }
-
-  void report_goodbye() override {
-    std::lock_guard lock(hub_.mutex_);
-    ++hub_.goodbyes_;
+    if (const auto* lost = std::get_if<PeerLost>(&what)) {
+      hub_.reports_.emplace_back(lost->rank, lost->reason);
+    } else if (const auto* times = std::get_if<wire::StepTimes>(&what)) {
+      hub_.step_times_.emplace_back(rank_, *times);
+    } else {
+      ++hub_.goodbyes_;
+    }
   }
 
   int event_fd() const override {
@@ -118,6 +119,11 @@ void InprocStoreHub::announce_loss(int rank, const std::string& reason) {
 std::vector<std::pair<int, std::string>> InprocStoreHub::reported_losses() {
   std::lock_guard lock(mutex_);
   return reports_;
+}
+
+std::vector<std::pair<int, wire::StepTimes>> InprocStoreHub::reported_step_times() {
+  std::lock_guard lock(mutex_);
+  return step_times_;
 }
 
 int InprocStoreHub::goodbyes() {

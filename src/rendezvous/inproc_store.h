@@ -29,6 +29,7 @@ class InprocStoreHub {
   void announce_loss(int rank, const std::string& reason);
   // What ranks reported: (lost rank, reason).
   std::vector<std::pair<int, std::string>> reported_losses();
+  std::vector<std::pair<int, wire::StepTimes>> reported_step_times();  // by whom
   int goodbyes();
 
  private:
@@ -49,6 +50,7 @@ class InprocStoreHub {
   std::string lost_;  // words of the first loss
   std::vector<Mailbox> mailboxes_;
   std::vector<std::pair<int, std::string>> reports_;
+  std::vector<std::pair<int, wire::StepTimes>> step_times_;
   int goodbyes_ = 0;
 };
 

@@ -9,6 +9,7 @@
 //   <- FenceDone                   or never, when a rank is lost first: then an Event says so
 //   -> Get   <- Value              of what was put before the last fence; one Get at a time
 //   -> Lost                        this rank lost contact with another one
+//   -> Steps                       how its training goes, in all so far; the newest counts
 //   -> Goodbye                     this rank leaves in order: its end is no loss
 //   <- Event, Silence              at any time after Welcome, also between a Get and its Value
 // Frames as in wire/frame.h: u32 length of the rest, u8 type, payload.
@@ -19,10 +20,11 @@
 
 #include "src/wire/authentication.h"
 #include "src/wire/codec.h"
+#include "src/wire/step_times.h"
 
 namespace hv::rendezvous {
 
-constexpr std::uint32_t kRankProtocol = 2;
+constexpr std::uint32_t kRankProtocol = 3;
 constexpr std::size_t kMaxPayload = 2u << 20;
 constexpr std::size_t kMaxKeyBytes = 255;
 constexpr std::size_t kMaxValueBytes = 1u << 20;
@@ -33,7 +35,8 @@ enum class Type : std::uint8_t {
   kFence,
   kGet,
   kLost,
-  kGoodbye,  // rank to agent
+  kGoodbye,
+  kSteps,  // rank to agent
   kWelcome = 65,
   kRefused,
   kFenceDone,
@@ -128,6 +131,14 @@ struct Lost {
   void fields(Archive& a) {
     a(rank);
     a(reason);
+  }
+};
+struct Steps {
+  static constexpr Type kType = Type::kSteps;
+  wire::StepTimes times;
+  template <class Archive>
+  void fields(Archive& a) {
+    a(times);
   }
 };
 struct Goodbye {

@@ -9,9 +9,11 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <variant>
 
 #include "src/base/status.h"
 #include "src/wire/authentication.h"
+#include "src/wire/step_times.h"
 
 namespace hv {
 
@@ -27,6 +29,14 @@ struct PeerEvent {
   Kind kind = Kind::kLost;
 };
 
+// What a rank tells the launcher while it runs.
+struct PeerLost {
+  int rank = -1;  // with which this one lost contact, for the search of the cause
+  std::string reason;
+};
+struct Leaving {};  // in order: this rank's end from here on is no loss to the others
+using RankReport = std::variant<PeerLost, wire::StepTimes, Leaving>;
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -41,11 +51,8 @@ class Store {
   virtual Status get(int rank, const std::string& key, std::string* value) = 0;
   // The job's key: proves connections between ranks. Never logged.
   virtual Status job_key(JobKey* key) = 0;
-  // Tells the job that this rank lost contact with another one, for the launcher's search of the
-  // cause.
-  virtual void report_lost(int rank, const std::string& reason) = 0;
-  // This rank leaves in order: its end from here on is no loss to the others.
-  virtual void report_goodbye() = 0;
+  // Where no launcher listens it is lost.
+  virtual void report(const RankReport& what) = 0;
   // A descriptor that polls readable when next_event has something; -1 if events never come.
   virtual int event_fd() const = 0;
   // Takes one event without blocking; false when there is none.

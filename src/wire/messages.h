@@ -37,6 +37,7 @@
 #include "src/wire/codec.h"
 #include "src/wire/facts.h"
 #include "src/wire/inventory.h"
+#include "src/wire/step_times.h"
 
 namespace hv::wire {
 
@@ -347,6 +348,7 @@ struct Exited {
   std::int64_t wall_clock_ns = 0;
   bool left_unannounced = false;  // it had joined the others and ended without goodbye
   bool never_joined = false;      // it ended without having joined the others at all
+  StepTimes step_times{};         // the newest that it had told
   template <class A>
   void fields(A& a) {
     a(rank);
@@ -357,6 +359,7 @@ struct Exited {
     a(wall_clock_ns);
     a(left_unannounced);
     a(never_joined);
+    a(step_times);
   }
   bool clean() const { return !by_signal && code == 0; }
   // What, beside its status, makes it a loss for others.

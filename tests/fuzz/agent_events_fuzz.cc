@@ -65,6 +65,8 @@ class RunningJob {
     HV_CHECK(job_.hosts[0].link->ended(), "its stream has ended");
     HV_CHECK(job_.hosts[0].lost || job_.hosts[0].empty, "lost, or gone in order");
     HV_CHECK(!job_.hosts[1].lost && !job_.ranks[2].ended, "nobody else is harmed");
+    for (const RankState& rank : job_.ranks)
+      HV_CHECK(rank.step_times.is_plausible(), "times that can be");
     if (!job_.policy->failed()) return;
     const Verdict verdict = job_.policy->verdict();
     HV_CHECK(verdict.exit_code > 0 && verdict.exit_code <= 255, "a failure has a code that is one");
@@ -100,10 +102,10 @@ std::vector<std::string> seeds() {
       encode_frame_of(Pong{1, 2}) + encode_frame_of(FenceIn{0, 1, {{0, "k", "v"}}}) +
       encode_frame_of(QueryReply{1, {0}, {1}, {1}, 60}) + encode_frame_of(Credit{0, 4096}) +
       encode_frame_of(FenceStalled{60, true});
-  const std::string end = encode_frame_of(Exited{0, false, 1, false, false, 5, false}) +
-                          encode_frame_of(Exited{1, true, 9, false, true, 6, true}) +
-                          encode_frame_of(Output{0, 2, true, 5, ""}) +
-                          encode_frame_of(Empty{{"pid 1"}});
+  const std::string end =
+      encode_frame_of(Exited{0, false, 1, false, false, 5, false}) +
+      encode_frame_of(Exited{1, true, 9, false, true, 6, true, false, {20, 90, 40, 30, 20}}) +
+      encode_frame_of(Output{0, 2, true, 5, ""}) + encode_frame_of(Empty{{"pid 1"}});
   return {
       begin + run + end, begin + encode_frame_of(Problem{"a", "b"}),
       begin + encode_frame_of(RankLost{0, 2, "silent"}) + end,

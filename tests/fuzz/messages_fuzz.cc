@@ -73,7 +73,7 @@ std::vector<std::string> seeds() {
           seed(0, wire::Problem{"what", "hint"}),
           seed(0, wire::Started{{12, 13}}),
           seed(0, wire::Output{1, 2, false, 123456789, "text\n"}),
-          seed(0, wire::Exited{1, true, 9, false, true, 1, true}),
+          seed(0, wire::Exited{1, true, 9, false, true, 1, true, false, {20, 90, 40, 30, 20}}),
           seed(0, wire::QueryReply{1, {0, 1}, {1}, {0}, 60}),
           seed(0, wire::FenceIn{0, 1, {{0, "key", "value"}}}),
           seed(0, wire::FenceOut{0, 1, {{0, "key", "value"}, {1, "", ""}}}),
@@ -86,6 +86,7 @@ std::vector<std::string> seeds() {
           seed(1, rendezvous::Put{"key", "value"}),
           seed(1, rendezvous::Value{true, "value"}),
           seed(1, rendezvous::Event{1, "killed"}),
+          seed(1, rendezvous::Steps{{20, 90, 40, 30, 20}}),
           seed(1, rendezvous::Silence{true})};
 }
 
@@ -105,7 +106,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else {
     using namespace hv::rendezvous;
     check_each<Join, Welcome, Refused, Put, Fence, FenceDone, Get, Value, Lost, Goodbye, Event,
-               Silence>(type, payload);
+               Silence, Steps>(type, payload);
   }
   return 0;
 }

@@ -41,7 +41,10 @@ class Host {
     wire::FenceOut out;
     if (decode(bytes, &out)) socket_.pass_fence(out);
   }
-  void end(std::uint32_t rank) { (void)socket_.rank_ended(rank); }
+  void end(std::uint32_t rank) {
+    (void)socket_.rank_ended(rank);
+    HV_CHECK(socket_.step_times(rank).is_plausible(), "nothing that cannot be is passed on");
+  }
   void lose(std::uint32_t rank) { socket_.tell_loss(rank, "is gone"); }
 
   // hvrun answers fences with what it was told, as in a job of one host.
@@ -97,6 +100,8 @@ std::vector<std::string> seeds() {
   return {both + fence + said(1, Get{0, "k"}) + said(1, Get{7, ""}) + said(0, Goodbye{}),
           both + said(0, Lost{1, "silent"}) + "\x04" + piece("\x01") + said(0, Fence{1}) + fence,
           "\x05" + piece("\x02") + both + joined(2, 0) + joined(2, 1, 1) + said(0, Fence{3}),
+          both + said(0, Steps{{20, 90, 40, 30, 20}}) + said(1, Steps{{1, 2, 3, 4, 5}}) + "\x04" +
+              piece(std::string(1, '\0')) + "\x04" + piece("\x01"),
           both + fence + "\x03" + piece(encode(wire::FenceOut{0, 1, {{1, "a", "b"}}}))};
 }
 

@@ -113,8 +113,7 @@ TEST_CASE("ranks with different keys refuse each other and say so") {
       *key = random_key();
       return Status::success();
     }
-    void report_lost(int, const std::string&) override {}
-    void report_goodbye() override {}
+    void report(const RankReport&) override {}
     int event_fd() const override { return -1; }
     bool next_event(PeerEvent*) override { return false; }
 

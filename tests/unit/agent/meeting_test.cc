@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <map>
 
 #include "launcher/agent/rank_meeting.h"
 #include "src/net/socket.h"
@@ -193,6 +194,32 @@ TEST_CASE("clients that break the protocol are dropped, the others do not notice
   CHECK(job.client.finish(0) == 0);
 }
 
+TEST_CASE("the newest step times of a rank go with its end, whatever else it says or leaves out") {
+  MeetingJob job(3);
+  RawRank zero(job.socket), one(job.socket);
+  zero.join(0);
+  one.join(1);
+  zero.expect<rendezvous::Welcome>();
+  one.expect<rendezvous::Welcome>();
+  zero.send(rendezvous::Steps{{1, 10, 2, 3, 1}});
+  zero.send(rendezvous::Steps{{2, 20, 4, 6, 2}});
+  zero.send(rendezvous::Goodbye{});
+  one.send(rendezvous::Steps{{7, 70, 0, 0, 0}});
+  one.send(rendezvous::Steps{{8, 70, 71, 0, 1}});  // more than the whole
+  CHECK(one.is_hung_up_on());
+  for (const std::uint32_t pid : job.pids) ::kill(static_cast<pid_t>(pid), SIGKILL);
+  std::map<std::uint32_t, wire::StepTimes> told;
+  for (int i = 0; i < 3; ++i) {
+    const auto exited = job.client.expect<wire::Exited>();
+    told[exited.rank] = exited.step_times;
+  }
+  CHECK(told[0].steps == 2);
+  CHECK(told[0].exchange_nanoseconds == 6);
+  CHECK(told[1].steps == 7);
+  CHECK(told[2].steps == 0);
+  CHECK(job.client.finish(0) == 0);
+}
+
 // The agent is kept from reading while both come, so that it sees the end first as often as not.
 TEST_CASE("what a rank says right before its end counts, though the end is seen first") {
   for (int round = 0; round < 20; ++round) {
@@ -204,9 +231,11 @@ TEST_CASE("what a rank says right before its end counts, though the end is seen 
     wait_until([&] { return state_of(job.client.agent()) == 'T'; }, "the agent's stop");
     ::kill(static_cast<pid_t>(job.pids[0]), SIGKILL);
     wait_until([&] { return state_of(static_cast<pid_t>(job.pids[0])) == 'Z'; }, "the rank's end");
+    zero.send(rendezvous::Steps{{1, 10, 2, 3, 1}});
     zero.send(rendezvous::Goodbye{});
     ::kill(job.client.agent(), SIGCONT);
     const auto exited = job.client.expect<wire::Exited>();
+    CHECK(exited.step_times.steps == 1);
     CHECK_FALSE(exited.left_unannounced);
     CHECK(job.client.finish(0) == 0);
   }

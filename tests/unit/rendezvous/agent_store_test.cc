@@ -135,6 +135,7 @@ TEST_CASE("an agent that says nothing is not waited for beyond the timeout") {
 TEST_CASE("put, fence and get talk as the protocol says") {
   Put put;
   Get get;
+  Steps steps;
   Agent agent([&](Agent& self) {
     self.welcome();
     put = self.expect<Put>();
@@ -146,6 +147,7 @@ TEST_CASE("put, fence and get talk as the protocol says") {
     self.expect<Get>();
     self.send(Value{false, ""});
     self.expect<Lost>();
+    steps = self.expect<Steps>();
     self.expect<Goodbye>();
   });
   {
@@ -157,14 +159,17 @@ TEST_CASE("put, fence and get talk as the protocol says") {
     CHECK(store->get(7, "key", &value).ok());
     CHECK(value == std::string("a\0b", 3));
     CHECK(store->get(7, "other", &value).code == StatusCode::kPeerLost);
-    store->report_lost(2, "silent");
-    store->report_goodbye();
+    store->report(PeerLost{2, "silent"});
+    store->report(wire::StepTimes{5, 4, 3, 1, 2});
+    store->report(Leaving{});
   }
   agent.thread.join();
   agent.thread = std::thread([] {});
   CHECK(agent.is_good);
   CHECK(put.value == "value");
   CHECK(get.rank == 7);
+  CHECK(steps.times.steps == 5);
+  CHECK(steps.times.data_waits == 2);
 }
 
 TEST_CASE("keys and values over the limit are refused before anything is sent") {
@@ -191,7 +196,7 @@ TEST_CASE("an event between question and answer is kept, and makes the descripto
   CHECK(event.rank == 5);
   CHECK(event.reason == "ended by signal 9 (Killed)");
   CHECK_FALSE(store->next_event(&event));
-  store->report_goodbye();
+  store->report(Leaving{});
 }
 
 TEST_CASE("an event that comes by itself is taken without blocking") {
@@ -207,7 +212,7 @@ TEST_CASE("an event that comes by itself is taken without blocking") {
   CHECK(store->put("k", "v").ok());
   CHECK(is_readable(store->event_fd()));
   CHECK(store->next_event(&event));
-  store->report_goodbye();
+  store->report(Leaving{});
 }
 
 TEST_CASE("a stop of the whole job comes as events, between others, and ends no fence") {
@@ -230,7 +235,7 @@ TEST_CASE("a stop of the whole job comes as events, between others, and ends no 
   CHECK(event.kind == PeerEvent::Kind::kLost);
   while (!store->next_event(&event)) CHECK(is_readable(store->event_fd()));
   CHECK(event.kind == PeerEvent::Kind::kSilenceOver);
-  store->report_goodbye();
+  store->report(Leaving{});
 }
 
 TEST_CASE("a fence ends with the loss of a rank, which is named and told once more as an event") {
@@ -246,7 +251,7 @@ TEST_CASE("a fence ends with the loss of a rank, which is named and told once mo
   CHECK(status.message.find("rank 4 ended with code 1") != std::string::npos);
   PeerEvent event;
   CHECK(store->next_event(&event));
-  store->report_goodbye();
+  store->report(Leaving{});
 }
 
 TEST_CASE(
