@@ -136,6 +136,17 @@ class Counters(c.Structure):
     ]
 
 
+class StepTimes(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("steps", c.c_uint64),
+        ("nanoseconds", c.c_uint64),
+        ("data_nanoseconds", c.c_uint64),
+        ("exchange_nanoseconds", c.c_uint64),
+        ("data_waits", c.c_uint64),
+    ]
+
+
 # name: (what it takes, what it gives). Those that never block keep the interpreter's lock: giving it away and asking for it
 # again costs two thread switches beside a busy Python thread.
 PROMPT = {
@@ -155,6 +166,7 @@ PROMPT = {
     "hvrun_process_set_list": ([c.c_void_p, c.c_void_p, c.c_int32, c.POINTER(c.c_int32)], c.c_int),
     "hvrun_process_set_ranks": ([c.c_void_p, c.c_uint32, c.c_void_p, c.c_int32, c.POINTER(c.c_int32)], c.c_int),
     "hvrun_counters_read": ([c.c_void_p, c.POINTER(Counters)], c.c_int),
+    "hvrun_report_steps": ([c.c_void_p, c.POINTER(StepTimes)], c.c_int),
     "hvrun_last_error": ([], c.c_char_p),
     "hvrun_status_name": ([c.c_int], c.c_char_p),
     "hvrun_version": ([], c.c_char_p),

@@ -171,6 +171,7 @@ Status Context::join(ContextParts parts, std::shared_ptr<Context>* context) {
   if (Status status = begin_timeline(parts, *observation); !status.ok()) return status;
   read_network(parts.environment, &parts.fabric);
   parts.fabric.moved = observation->moved;
+  parts.fabric.step_report = observation->step_report;
   if (Status status = parts.store->put(kSettingsKey, encode(settings)); !status.ok()) return status;
   Status status;
   auto fabric = connect_fabric(parts.identity, *parts.store, parts.fabric, &status);  // fences
@@ -292,6 +293,7 @@ void Context::shutdown() {
                                                      : "left the job");
   // What cannot be written has been told by the thread that writes.
   (void)observation_->timeline.stop();
+  observation_->step_report->send_last(*store_);
   store_->report(Leaving{});
   const auto left = std::max(std::chrono::duration_cast<milliseconds>(deadline - now()),
                              kCloseTimeoutAfterFailure);

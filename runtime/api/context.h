@@ -70,6 +70,8 @@ class Context {
   Status start_timeline(const std::string& pattern);
   Status stop_timeline() { return observation_->timeline.stop(); }
   const Observation& observation() const { return *observation_; }
+  // As hvrun_report_steps.
+  void report_steps(const wire::StepTimes& times) { observation_->step_report->note(times); }
 
   // Leaves the job, within leave_limit; the first call does it, later ones wait for that.
   void shutdown();

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "runtime/api/context_registry.h"
 #include "runtime/api/last_error.h"
+#include "runtime/api/sized_struct.h"
 #include "runtime/include/hvrun/hvrun.h"
 
 namespace hv::runtime {
@@ -54,6 +56,33 @@ Status read_counters(hvrun_context* context, hvrun_counters* counters) {
   return Status::success();
 }
 
+Status report_steps(hvrun_context* context, const hvrun_step_times* given) {
+  const std::string doing = "hvrun_report_steps";
+  if (given == nullptr) return {StatusCode::kArgument, doing + ": times is NULL"};
+  hvrun_step_times from{};
+  if (Status status =
+          copy_sized({doing.c_str(), "HVRUN_STEP_TIMES_INIT"}, given, sizeof from, &from);
+      !status.ok())
+    return status;
+  const wire::StepTimes times{from.steps, from.nanoseconds, from.data_nanoseconds,
+                              from.exchange_nanoseconds, from.data_waits};
+  if (!times.is_plausible()) {
+    return {StatusCode::kArgument,
+            doing + ": " + std::to_string(from.steps) + " steps of " +
+                std::to_string(from.nanoseconds) + " ns with " +
+                std::to_string(from.data_nanoseconds) + " ns in " +
+                std::to_string(from.data_waits) + " waits for data and " +
+                std::to_string(from.exchange_nanoseconds) +
+                " ns of exchange cannot be; parts are no more than the whole, and times are of "
+                "steps and waits that were counted"};
+  }
+  std::shared_ptr<Context> found;
+  if (Status status = ContextRegistry::instance().find(context, &found); !status.ok())
+    return status;
+  found->report_steps(times);
+  return Status::success();
+}
+
 Status start_timeline(hvrun_context* context, const char* path) {
   std::shared_ptr<Context> found;
   if (Status status = ContextRegistry::instance().find(context, &found); !status.ok())
@@ -77,6 +106,10 @@ namespace api = hv::runtime;
 
 hvrun_status hvrun_counters_read(hvrun_context* context, hvrun_counters* counters) {
   return api::guarded([&] { return api::read_counters(context, counters); });
+}
+
+hvrun_status hvrun_report_steps(hvrun_context* context, const hvrun_step_times* times) {
+  return api::guarded([&] { return api::report_steps(context, times); });
 }
 
 hvrun_status hvrun_timeline_start(hvrun_context* context, const char* path) {

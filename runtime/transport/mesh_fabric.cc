@@ -29,6 +29,7 @@ MeshFabric::MeshFabric(Topology topology, std::unique_ptr<HostMemory> memory,
       rings_(*memory_, first_cells(topology_), local_index(topology_)),
       config_(config),
       moved_(config.moved ? config.moved : std::make_shared<MovedBytes>()),
+      step_report_(config.step_report ? config.step_report : std::make_shared<StepReport>()),
       store_(store),
       local_(std::make_unique<ShmTransport>(*memory_, topology_.local_ranks)),
       remote_(std::move(remote)),
@@ -68,6 +69,7 @@ void MeshFabric::progress() {
     look_for_silence();
     look_whether_alone();
   }
+  if (step_report_->has_news() && !is_closing_) step_report_->send_if_due(store_, now());
   look_for_suspects();
   if (!suspects_.empty()) judge_suspects();
   if (is_healthy()) adopt_loss_of_host();

@@ -83,6 +83,7 @@ class MeshFabric : public Fabric, public DataPlane {
   SlotRings rings_;
   const FabricConfig config_;
   const std::shared_ptr<MovedBytes> moved_;
+  const std::shared_ptr<StepReport> step_report_;
   Store& store_;
   std::unique_ptr<ShmTransport> local_;
   RemoteTransport remote_;

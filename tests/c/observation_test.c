@@ -29,6 +29,53 @@ static void malformed_questions_are_refused(void) {
   CHECK(hvrun_timeline_start(NULL, "") == HVRUN_ERROR_ARGUMENT);
 }
 
+/* What becomes of them is told by hvrun: tests/cli. */
+static void step_times_that_can_be_are_taken(void) {
+  hvrun_step_times times = HVRUN_STEP_TIMES_INIT;
+  CHECK(hvrun_report_steps(NULL, NULL) == HVRUN_ERROR_ARGUMENT);
+  CHECK(hvrun_report_steps(NULL, &times) == HVRUN_OK); /* nothing yet */
+  times.steps = 10;
+  times.nanoseconds = 100;
+  times.data_nanoseconds = 40;
+  times.data_waits = 10;
+  times.exchange_nanoseconds = 60;
+  CHECK(hvrun_report_steps(NULL, &times) == HVRUN_OK);
+  times.exchange_nanoseconds = 61;
+  CHECK(hvrun_report_steps(NULL, &times) == HVRUN_ERROR_ARGUMENT);
+  CHECK_SAYS("parts are no more than the whole");
+  times.exchange_nanoseconds = UINT64_MAX; /* whose sum with the others is small again */
+  CHECK(hvrun_report_steps(NULL, &times) == HVRUN_ERROR_ARGUMENT);
+  times.exchange_nanoseconds = 0;
+  times.nanoseconds = UINT64_MAX;
+  CHECK(hvrun_report_steps(NULL, &times) == HVRUN_ERROR_ARGUMENT);
+  times.nanoseconds = 100;
+  times.data_waits = 0;
+  CHECK(hvrun_report_steps(NULL, &times) == HVRUN_ERROR_ARGUMENT);
+  times.data_waits = 10;
+  times.steps = 0;
+  CHECK(hvrun_report_steps(NULL, &times) == HVRUN_ERROR_ARGUMENT);
+}
+
+/* As a program built with an earlier or a later hvrun.h would tell them. */
+static void step_times_may_have_grown(void) {
+  struct {
+    hvrun_step_times known;
+    uint64_t unknown;
+  } later = {HVRUN_STEP_TIMES_INIT, 0};
+  hvrun_step_times times = HVRUN_STEP_TIMES_INIT;
+  later.known.struct_size = sizeof later;
+  CHECK(hvrun_report_steps(NULL, &later.known) == HVRUN_OK);
+  later.unknown = 1;
+  CHECK(hvrun_report_steps(NULL, &later.known) == HVRUN_ERROR_ARGUMENT);
+  times.struct_size = 0;
+  CHECK(hvrun_report_steps(NULL, &times) == HVRUN_ERROR_ARGUMENT);
+  CHECK_SAYS("HVRUN_STEP_TIMES_INIT");
+  times.struct_size = offsetof(hvrun_step_times, data_nanoseconds);
+  times.steps = times.nanoseconds = 1;
+  times.data_nanoseconds = 77; /* beyond what it says it has */
+  CHECK(hvrun_report_steps(NULL, &times) == HVRUN_OK);
+}
+
 static void run_rounds(void) {
   static float data[kTensors][kFloats];
   hvrun_handle handles[kTensors];
@@ -162,9 +209,13 @@ int main(int argc, char** argv) {
   CHECK(hvrun_counters_read(NULL, &counters) == HVRUN_ERROR_SHUTDOWN);
   CHECK(hvrun_timeline_start(NULL, "x") == HVRUN_ERROR_SHUTDOWN);
   CHECK(hvrun_timeline_stop(NULL) == HVRUN_ERROR_SHUTDOWN);
+  hvrun_step_times times = HVRUN_STEP_TIMES_INIT;
+  CHECK(hvrun_report_steps(NULL, &times) == HVRUN_ERROR_SHUTDOWN);
   CHECK(hvrun_init(NULL, NULL) == HVRUN_OK);
   const int rank = hvrun_rank(NULL), size = hvrun_size(NULL);
   malformed_questions_are_refused();
+  step_times_that_can_be_are_taken();
+  step_times_may_have_grown();
   what_was_done_is_counted();
   a_late_rank_is_waited_for(rank, size);
   a_failure_is_counted(rank, size);

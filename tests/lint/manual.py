@@ -14,6 +14,7 @@ FIELDS_STAND_IN = {  # a struct, and the subsections of which one describes its 
     "hvrun_options": ("Joining and leaving", "Process sets"),
     "hvrun_rank_list": ("Process sets",),
     "hvrun_counters": ("What one sees of it",),
+    "hvrun_step_times": ("What one sees of it",),
 }
 
 

@@ -8,7 +8,7 @@ from harness.programs import SOURCE
 
 HEADER = (SOURCE / "runtime/include/hvrun/hvrun.h").read_text()
 STRUCTS = {"hvrun_rank_list": "RankList", "hvrun_options": "Options", "hvrun_request": "Request", "hvrun_result": "Result",
-           "hvrun_counters": "Counters"}
+           "hvrun_counters": "Counters", "hvrun_step_times": "StepTimes"}
 # Not called from Python: enqueue and wait do what they do.
 UNUSED = {"hvrun_allreduce", "hvrun_broadcast", "hvrun_join"}
 BYTES = {"size_t": 8, "int32_t": 4, "uint32_t": 4, "int64_t": 8, "uint64_t": 8, "double": 8}

@@ -353,6 +353,24 @@ typedef struct hvrun_counters {
  * HVRUN_COUNTERS_INIT. */
 HVRUN_API hvrun_status hvrun_counters_read(hvrun_context* context, hvrun_counters* counters);
 
+/* What a training has measured of its steps, in all so far; hvrun tells of it at the job's end. */
+typedef struct hvrun_step_times {
+  size_t struct_size;
+  uint64_t steps;                /* so many were measured */
+  uint64_t nanoseconds;          /* that they took together */
+  uint64_t data_nanoseconds;     /* of it: waiting for data */
+  uint64_t exchange_nanoseconds; /* and waiting for other ranks and what they send */
+  uint64_t data_waits;           /* how often it waited for data; 0: that was not measured, and
+                                    counts as computing, as whatever is left does */
+} hvrun_step_times;
+#define HVRUN_STEP_TIMES_INIT HVRUN_SIZED(hvrun_step_times)
+
+/* Tells hvrun how this rank's training goes; never blocks. The newest figures count, each time of
+ * all steps since the process began; what is told more often than once a second is passed over
+ * until then, and the last goes with hvrun_shutdown. HVRUN_ERROR_ARGUMENT: NULL, not begun with
+ * HVRUN_STEP_TIMES_INIT, times of no steps or no waits, or parts that are more than the whole. */
+HVRUN_API hvrun_status hvrun_report_steps(hvrun_context* context, const hvrun_step_times* times);
+
 /* Begins to write what happens to each tensor into a file in Chrome's trace format, which Perfetto
  * and chrome://tracing show; see hvrun(3). path: each %r in it becomes this rank's number; without
  * one only rank 0 writes, and the call does nothing elsewhere. An old file of that name is lost.
