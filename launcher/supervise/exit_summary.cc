@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/output/gather.h"
+#include "launcher/supervise/training_split.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -162,7 +163,52 @@ std::string other_ends(const Job& job, const Verdict& verdict) {
          (second.empty() ? "" : "hvrun: as a consequence also ended: " + second + "\n");
 }
 
+std::optional<TrainingSplit> training_of(const Job& job) {
+  std::vector<wire::StepTimes> times;
+  for (const RankState& rank : job.ranks) times.push_back(rank.step_times);
+  return split_training(times);
+}
+
+Json training_json(const std::optional<TrainingSplit>& split) {
+  if (!split) return nullptr;
+  const double whole = split->step.total_s();
+  const auto share = [whole](double part_s) { return whole > 0 ? part_s / whole : 0; };
+  Json json{{"bound", bound_name(split->bound)},
+            {"is_long", split->is_long},
+            {"slowest_rank", split->slowest},
+            {"step_seconds", whole},
+            {"data_share", share(split->step.data_s)},
+            {"compute_share", share(split->step.compute_s)},
+            {"exchange_share", share(split->step.exchange_s)},
+            {"step_seconds_without_bound", split->without_bound_s},
+            {"others_wait_seconds", split->others_wait_s},
+            {"slowest_by", nullptr},
+            {"has_seen_data", split->has_seen_data}};
+  if (split->is_uneven()) json["slowest_by"] = split->is_late_by_data() ? "data" : "compute";
+  return json;
+}
+
+Json step_times_json(const wire::StepTimes& times) {
+  if (times.steps == 0) return nullptr;
+  const auto seconds = [](std::uint64_t nanoseconds) {
+    return 1e-9 * static_cast<double>(nanoseconds);
+  };
+  return {{"steps", times.steps},
+          {"seconds", seconds(times.nanoseconds)},
+          {"data_seconds", seconds(times.data_nanoseconds)},
+          {"compute_seconds", seconds(times.compute_nanoseconds())},
+          {"exchange_seconds", seconds(times.exchange_nanoseconds)},
+          {"data_waits", times.data_waits}};
+}
+
 }  // namespace
+
+std::string training_summary(const Job& job) {
+  const std::optional<TrainingSplit> split = training_of(job);
+  if (!split) return "";
+  return training_text(*split,
+                       {[&job](int rank) { return job.host_of(rank); }, job.hosts.size() > 1});
+}
 
 std::string summary_text(const Job& job, const JobEnd& end, const LastLines& last_lines) {
   std::string text;
@@ -197,14 +243,18 @@ std::string summary_json(const Job& job, const JobEnd& end, const LastLines& las
                      {"reason", cause_text(job, *end.verdict)},
                      {"last_lines", lines}};
   }
+  json["training"] = training_json(training_of(job));
   json["ranks"] = Json::array();
   for (const PlannedRank& rank : job.plan.ranks) {
     const RankEnd* how = job.policy ? end_of(job, rank.identity.rank) : nullptr;
     Json entry{{"rank", rank.identity.rank},
                {"host", job.host_of(rank.identity.rank)},
                {"exit_code", nullptr},
-               {"signal", nullptr}};
+               {"signal", nullptr},
+               {"steps", nullptr}};
     if (how) entry[how->status.by_signal ? "signal" : "exit_code"] = how->status.code;
+    const auto index = static_cast<std::size_t>(rank.identity.rank);
+    if (index < job.ranks.size()) entry["steps"] = step_times_json(job.ranks[index].step_times);
     json["ranks"].push_back(entry);
   }
   return json.dump(2) + "\n";

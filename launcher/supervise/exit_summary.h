@@ -25,6 +25,8 @@ struct JobEnd {
 // The rank's last lines, oldest first.
 using LastLines = std::function<std::vector<std::string>(int rank)>;
 
+// What bounded the training, where its ranks have measured one for long enough. As summary_text().
+std::string training_summary(const Job& job);
 // Several lines, each ending in a newline; empty when there is nothing to say.
 std::string summary_text(const Job& job, const JobEnd& end, const LastLines& last_lines);
 std::string summary_json(const Job& job, const JobEnd& end, const LastLines& last_lines);

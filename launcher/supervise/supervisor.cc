@@ -355,7 +355,9 @@ asio::awaitable<void> Supervisor::finish(JobEnd end) {
   const LastLines last_lines = [this](int rank) {
     return room_.last_lines(static_cast<std::uint32_t>(rank));
   };
-  for (const std::string& line : split(summary_text(job_, end, last_lines), '\n')) {
+  // What is wrong comes last, where it is read first.
+  const std::string summary = training_summary(job_) + summary_text(job_, end, last_lines);
+  for (const std::string& line : split(summary, '\n')) {
     if (!line.empty()) room_.note(line);
   }
   if (const Status written = summary_.write(summary_json(job_, end, last_lines)); !written.ok())

@@ -29,6 +29,7 @@ struct EndedJob {
       job.plan.ranks.back().identity.rank = rank;
       job.plan.ranks.back().host = rank / 2;
     }
+    job.ranks.resize(4);
     job.policy.emplace(4);
   }
   void ended(int rank, hv::ExitStatus status, bool by_hvrun = false) {
@@ -234,9 +235,39 @@ TEST_CASE("the JSON names the cause and tells signals from codes, with words of 
   CHECK(json["ranks"][1]["exit_code"].is_null());
 }
 
+TEST_CASE("a training is told with what bounded it, whether the job ended well or not") {
+  EndedJob job;
+  CHECK(training_summary(job.job) == "");
+  CHECK(job.json()["training"].is_null());
+  // 100 steps of 50 ms: rank 2 waits 30 ms of each for data, the others for rank 2.
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    const bool waits = rank == 2;
+    job.job.ranks[rank].step_times = {100, 5'000'000'000, waits ? 3'000'000'000u : 0,
+                                      waits ? 500'000'000u : 3'500'000'000u, waits ? 100u : 0};
+  }
+  CHECK(training_summary(job.job).find("hvrun: the training was input-bound: a step took 50 ms: "
+                                       "data 30 ms (60 %), compute 15 ms (30 %), exchange 5.0 ms "
+                                       "(10 %); without the wait for data it would take 20 ms\n"
+                                       "hvrun: rank 2 on host b was the slowest: the others waited "
+                                       "30 ms a step for it, as its wait for data is 30 ms longer "
+                                       "than theirs\n  try: ") == 0);
+  job.ended(1, exited(1));
+  const auto json = job.json();
+  CHECK(json["training"]["bound"] == "input");
+  CHECK(json["training"]["slowest_rank"] == 2);
+  CHECK(json["training"]["slowest_by"] == "data");
+  CHECK(json["training"]["step_seconds"] == doctest::Approx(0.05));
+  CHECK(json["training"]["step_seconds_without_bound"] == doctest::Approx(0.02));
+  CHECK(json["training"]["data_share"] == doctest::Approx(0.6));
+  CHECK(json["ranks"][0]["steps"]["exchange_seconds"] == doctest::Approx(3.5));
+  CHECK(json["ranks"][0]["steps"]["compute_seconds"] == doctest::Approx(1.5));
+  CHECK(json["ranks"][3]["steps"].is_null());
+}
+
 TEST_CASE("the JSON of a job that could not start holds the error") {
   EndedJob job;
   job.job.policy.reset();
+  job.job.ranks.clear();
   job.end = {3, "not_started", {}, "host b: refused", 0.5};
   const auto json = nlohmann::json::parse(
       summary_json(job.job, job.end, [](int) { return std::vector<std::string>{}; }));

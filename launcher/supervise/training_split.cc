@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/training_split.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace hv::launcher {
+namespace {
+
+constexpr std::uint64_t kFewSteps = 20;
+constexpr std::uint64_t kShortNanoseconds = 1'000'000'000;
+// Of a step: less is the ordinary jitter of ranks that do the same.
+constexpr double kNoticeable = 0.1;
+
+struct MeasuredRank {
+  int rank;
+  StepSplit step;
+};
+
+bool is_long(const wire::StepTimes& times) {
+  return times.steps >= kFewSteps && times.nanoseconds >= kShortNanoseconds;
+}
+
+std::vector<MeasuredRank> measured_ranks(const std::vector<wire::StepTimes>& times,
+                                         bool long_ones) {
+  std::vector<MeasuredRank> ranks;
+  for (std::size_t rank = 0; rank < times.size(); ++rank) {
+    if (times[rank].steps > 0 && (!long_ones || is_long(times[rank])))
+      ranks.push_back({static_cast<int>(rank), step_of(times[rank])});
+  }
+  return ranks;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+template <class Part>
+double median_of_others(const std::vector<MeasuredRank>& ranks, int slowest, Part part) {
+  std::vector<double> values;
+  for (const MeasuredRank& one : ranks) {
+    if (one.rank != slowest) values.push_back(part(one.step));
+  }
+  return median(std::move(values));
+}
+
+Bound bound_of(const StepSplit& step) {
+  if (step.data_s > std::max(step.compute_s, step.exchange_s)) return Bound::kInput;
+  return step.exchange_s > step.compute_s ? Bound::kCommunication : Bound::kCompute;
+}
+
+// The rank that has most left to do is then the one that the others wait for.
+double without(Bound bound, const std::vector<MeasuredRank>& ranks, double exchange_s) {
+  double longest = 0;
+  for (const MeasuredRank& one : ranks) {
+    const double data = bound == Bound::kInput ? 0 : one.step.data_s;
+    const double compute = bound == Bound::kCompute ? 0 : one.step.compute_s;
+    longest = std::max(longest, data + compute);
+  }
+  return longest + (bound == Bound::kCommunication ? 0 : exchange_s);
+}
+
+std::string time_text(double seconds) {
+  char text[32];
+  const double ms = 1000 * seconds;
+  if (ms >= 9999.5) {
+    std::snprintf(text, sizeof text, "%.1f s", seconds);
+  } else {
+    std::snprintf(text, sizeof text, ms >= 9.95 ? "%.0f ms" : "%.1f ms", ms);
+  }
+  return text;
+}
+
+std::string share_text(double part_s, double whole_s) {
+  char text[16];
+  std::snprintf(text, sizeof text, " (%.0f %%)", whole_s > 0 ? 100 * part_s / whole_s : 0);
+  return time_text(part_s) + text;
+}
+
+std::string rank_text(int rank, const TrainingPlace& place) {
+  return "rank " + std::to_string(rank) + " on host " + place.host_of(rank);
+}
+
+std::string split_line(const TrainingSplit& split) {
+  const StepSplit& step = split.step;
+  const double whole = step.total_s();
+  std::string text =
+      "hvrun: the training was " + std::string(bound_name(split.bound)) + "-bound: a step took " +
+      time_text(whole) + ": data " + share_text(step.data_s, whole) + ", compute " +
+      share_text(step.compute_s, whole) + ", exchange " + share_text(step.exchange_s, whole);
+  if (split.bound != Bound::kCompute) {
+    text += std::string("; without the wait for ") +
+            (split.bound == Bound::kInput ? "data" : "the exchange") + " it would take " +
+            time_text(split.without_bound_s);
+  } else if (!split.has_seen_data) {
+    text += "; no DataLoader was seen, so that reading data counts as compute";
+  }
+  return text + "\n";
+}
+
+std::string slowest_line(const TrainingSplit& split, const TrainingPlace& place) {
+  if (split.ranks == 1) return "";
+  std::string text = "hvrun: " + rank_text(split.slowest, place) +
+                     " was the slowest: the others waited " + time_text(split.others_wait_s) +
+                     " a step for it";
+  if (split.is_uneven()) {
+    const bool is_data = split.is_late_by_data();
+    text += std::string(", as its ") + (is_data ? "wait for data" : "computing") + " is " +
+            time_text(std::max(0.0, is_data ? split.more_data_s : split.more_compute_s)) +
+            " longer than theirs";
+  }
+  return text + "\n";
+}
+
+std::string input_advice(const TrainingSplit& split, const TrainingPlace& place) {
+  if (split.is_uneven() && split.is_late_by_data()) {
+    return "look at what " + rank_text(split.slowest, place) +
+           " reads and from where; more num_workers there, or hvrun.data.Prefetcher";
+  }
+  return "more num_workers in the DataLoader, hvrun.data.Prefetcher round it, faster or cached "
+         "storage; noise instead of data (--synthetic in examples/torch) shows the ceiling";
+}
+
+std::string communication_advice(const TrainingPlace& place) {
+  return std::string(
+             "larger batches, backward_passes_per_step=2 or more, "
+             "compression=hvd.Compression.bf16") +
+         (place.has_several_hosts ? "; a faster network (HVRUN_INTERFACES), or fewer hosts" : "");
+}
+
+// That computing bounds a training is as it should be.
+std::string compute_advice(const TrainingSplit& split, const TrainingPlace& place) {
+  if (!split.is_uneven()) {
+    return split.has_seen_data ? ""
+                               : "put hvrun.data.Prefetcher round the loader, so that its waits "
+                                 "are measured, and shorter";
+  }
+  if (split.is_late_by_data()) return input_advice(split, place);
+  return "look at what else runs on " + place.host_of(split.slowest) +
+         " and at the clocks of its " + "cores and GPUs, or give " +
+         rank_text(split.slowest, place) + " as much work as the others";
+}
+
+std::string advice(const TrainingSplit& split, const TrainingPlace& place) {
+  switch (split.bound) {
+    case Bound::kInput:
+      return input_advice(split, place);
+    case Bound::kCommunication:
+      return communication_advice(place);
+    case Bound::kCompute:
+      break;
+  }
+  return compute_advice(split, place);
+}
+
+}  // namespace
+
+const char* bound_name(Bound bound) {
+  switch (bound) {
+    case Bound::kInput:
+      return "input";
+    case Bound::kCommunication:
+      return "communication";
+    case Bound::kCompute:
+      break;
+  }
+  return "compute";
+}
+
+StepSplit step_of(const wire::StepTimes& times) {
+  const auto part = [&times](std::uint64_t nanoseconds) {
+    return 1e-9 * static_cast<double>(nanoseconds) / static_cast<double>(times.steps);
+  };
+  return {part(times.data_nanoseconds), part(times.compute_nanoseconds()),
+          part(times.exchange_nanoseconds)};
+}
+
+bool TrainingSplit::is_uneven() const {
+  return ranks > 1 && others_wait_s >= kNoticeable * step.total_s();
+}
+
+std::optional<TrainingSplit> split_training(const std::vector<wire::StepTimes>& times) {
+  TrainingSplit split;
+  split.is_long = std::any_of(times.begin(), times.end(), is_long);
+  const std::vector<MeasuredRank> ranks = measured_ranks(times, split.is_long);
+  if (ranks.empty()) return std::nullopt;
+  const MeasuredRank& slowest =
+      *std::min_element(ranks.begin(), ranks.end(), [](const auto& one, const auto& other) {
+        return one.step.exchange_s < other.step.exchange_s;
+      });
+  split.slowest = slowest.rank;
+  split.step = slowest.step;
+  split.ranks = static_cast<int>(ranks.size());
+  split.bound = bound_of(split.step);
+  split.without_bound_s = without(split.bound, ranks, split.step.exchange_s);
+  split.has_seen_data =
+      std::any_of(times.begin(), times.end(), [](const auto& one) { return one.data_waits > 0; });
+  if (split.ranks == 1) return split;
+  const auto others = [&](auto part) { return median_of_others(ranks, split.slowest, part); };
+  const auto exchange = [](const StepSplit& step) { return step.exchange_s; };
+  const auto data = [](const StepSplit& step) { return step.data_s; };
+  const auto compute = [](const StepSplit& step) { return step.compute_s; };
+  split.others_wait_s = others(exchange) - split.step.exchange_s;
+  split.more_data_s = split.step.data_s - others(data);
+  split.more_compute_s = split.step.compute_s - others(compute);
+  return split;
+}
+
+std::string training_text(const TrainingSplit& split, const TrainingPlace& place) {
+  if (!split.is_long) return "";
+  const std::string try_this = advice(split, place);
+  return split_line(split) + slowest_line(split, place) +
+         (try_this.empty() ? "" : "  try: " + try_this + "\n");
+}
+
+}  // namespace hv::launcher
