@@ -11,6 +11,7 @@ from hvrun._library import library
 from hvrun.exceptions import NotInitializedError
 from hvrun.inflight import reduce_numbers
 from hvrun.process_sets import ProcessSet, global_process_set, process_sets_begin, process_sets_end
+from hvrun.step_times import times
 
 _failed = False  # an exception ends this process: its peers are to hear of a loss, not of a goodbye
 _watching = False
@@ -44,6 +45,7 @@ def note_meeting():
     """All ranks are at one point again: what they have agreed on one by one before does not count any more."""
     global _meetings
     _meetings += 1
+    times.begin_anew()
 
 
 def meetings():
@@ -79,6 +81,7 @@ def _require_whole(comm):
 def shutdown():
     """Leaves the job; what is pending ends with an error on every rank. Where it has been left already nothing happens."""
     if is_initialized():
+        times.report()
         library().check(library().shutdown(None))
         process_sets_end()
 
@@ -174,6 +177,7 @@ def _watch_end():
 
 def _leave(owner):
     if os.getpid() == owner and not _failed and is_initialized():
+        times.report()
         library().shutdown(None)  # a peer that is gone already is no reason to fail at the end
 
 

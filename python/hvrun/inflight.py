@@ -14,6 +14,7 @@ import threading
 from hvrun import _abi
 from hvrun._library import library
 from hvrun.exceptions import NotInitializedError
+from hvrun.step_times import EXCHANGE, times
 
 # A wait looks for signals this often: Ctrl-C ends it.
 _SLICE_SECONDS = 0.2
@@ -75,9 +76,12 @@ class Pending:
         lib, number = library(), self._number
         result = _abi.Result(struct_size=ctypes.sizeof(_abi.Result))
         at = ctypes.byref(result)
-        status = _abi.IN_PROGRESS
-        while status == _abi.IN_PROGRESS and self._number != 0:
-            status = lib.wait(None, number, _SLICE_SECONDS, at)
+        status, begun = _abi.IN_PROGRESS, times.begin_wait()
+        try:
+            while status == _abi.IN_PROGRESS and self._number != 0:
+                status = lib.wait(None, number, _SLICE_SECONDS, at)
+        finally:
+            times.end_wait(EXCHANGE, begun)
         with _settling:
             if self._number != 0:  # else another thread has waited for it, too, and was first
                 self._take(status, result)

@@ -2,6 +2,7 @@
 """Loaders of one's own, as Horovod has them: a class that yields batches, and a mixin that reads ahead."""
 
 from hvrun.data.prefetcher import Prefetcher
+from hvrun.step_times import timed
 
 
 class BaseDataLoader:
@@ -17,7 +18,7 @@ class BaseDataLoader:
         return batch
 
     def __iter__(self):
-        for batch in self._iterate():
+        for batch in timed(self._iterate()):
             yield self._process_batch(batch)
 
 

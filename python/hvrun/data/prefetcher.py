@@ -4,6 +4,8 @@
 import queue
 import threading
 
+from hvrun.step_times import DATA, times
+
 _END = object()
 
 
@@ -36,7 +38,11 @@ class Prefetcher:
         reader.start()
         try:
             while True:
-                batch = waiting.get()
+                begun = times.begin_wait()
+                try:
+                    batch = waiting.get()
+                finally:
+                    times.end_wait(DATA, begun)
                 if batch is _END:
                     return
                 if isinstance(batch, _Failed):

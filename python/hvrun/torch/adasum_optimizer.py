@@ -8,6 +8,7 @@ import contextlib
 
 import torch
 
+from hvrun.step_times import times
 from hvrun.torch import operations as ops
 
 
@@ -64,6 +65,7 @@ class AdasumSteps:
                    for parameter, step in zip(trained, steps)]
         for parameter, start, handle in zip(trained, starts, handles):
             parameter.detach().copy_(start.add_(handle.wait()))
+        times.step_ended(self)
         return loss
 
     step.hooked = True  # torch.optim wraps the step below this one already

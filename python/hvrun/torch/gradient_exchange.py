@@ -16,6 +16,7 @@ import torch
 
 from hvrun import _abi, basics, inflight
 from hvrun.process_sets import ProcessSet, global_process_set
+from hvrun.step_times import EXCHANGE, times
 from hvrun.torch import operations as ops
 from hvrun.torch.compression import Compression
 from hvrun.torch.gradient_buckets import Bucket, can_lie_in_bucket, give_back, give_freed_memory_back, split_into_buckets
@@ -197,6 +198,13 @@ class GradientExchange:
         self.has_news = False
         if self._is_idle:
             return
+        begun = times.begin_wait()
+        try:
+            self._synchronize()
+        finally:
+            times.end_wait(EXCHANGE, begun)
+
+    def _synchronize(self):
         if self._meeting != basics.meetings() and not self.is_pending():
             self._unlearn()
         watched = self._watched()
@@ -358,4 +366,4 @@ def _warn_of_changed(names):
     warnings.warn(
         f"the gradients of {shown} were changed after the backward pass, while they were being averaged: what was changed is "
         "lost or wrong. To clip or scale gradients call optimizer.synchronize() first, then change them, then step inside "
-        "'with optimizer.skip_synchronize():'", stacklevel=4)
+        "'with optimizer.skip_synchronize():'", stacklevel=5)

@@ -10,11 +10,13 @@ import zlib
 import torch
 
 from hvrun.process_sets import global_process_set
+from hvrun.step_times import times
 from hvrun.torch import operations as ops
 from hvrun.torch.adasum_optimizer import AdasumSteps
 from hvrun.torch.compression import Compression
 from hvrun.torch.gradient_exchange import ExchangeTerms, GradientExchange
 from hvrun.torch.grad_scaler import watch_grad_scaler
+from hvrun.torch.loaders import watch_loaders
 
 _wrapped = {}  # (a process set's number, a digest of names): how many optimizers. Its ranks wrap theirs in one order
 
@@ -49,11 +51,14 @@ class DistributedSteps:
         """One step with everybody's gradients. With a closure, each time that it is called: its loss is averaged too, so that
         all ranks take the same steps; the result is that average."""
         if closure is not None:
-            return super().step(lambda: self._evaluate(closure))
-        if self._should_synchronize:
-            self._synchronize_once()
-        self._is_synchronized = self._is_scaled = False
-        return super().step()
+            made = super().step(lambda: self._evaluate(closure))
+        else:
+            if self._should_synchronize:
+                self._synchronize_once()
+            self._is_synchronized = self._is_scaled = False
+            made = super().step()
+        times.step_ended(self)
+        return made
 
     step.hooked = True  # torch.optim wraps the step below this one already
 
@@ -176,6 +181,7 @@ def become(optimizer, steps, **attributes):
     if is_noted:
         optimizer.step = _noting_step(optimizer)
     watch_grad_scaler()
+    watch_loaders()
     return optimizer
 
 

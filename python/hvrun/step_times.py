@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a rank's time goes: what its training's steps take, and how much of it is waiting for data and for other ranks. The
+same for every framework.
+
+The clock begins when the first step ends, and anew when the ranks have met again, so that what only a beginning takes does not
+count. Only the thread that steps is looked at: what another one reads ahead is no wait. Of waits within waits the outermost
+counts; what is left over is computing. The sums go to the runtime, and hvrun tells at the job's end what bounded the training.
+"""
+
+import ctypes
+import threading
+import time
+
+from hvrun import _abi
+from hvrun._library import library
+
+DATA, EXCHANGE = 0, 1  # kinds of waits
+_REPORT_NS = 1_000_000_000
+
+
+class StepTimes:
+    """Of this process, in all. clock: nanoseconds; tell: is given the sums, as hvrun_step_times."""
+
+    def __init__(self, clock, tell):
+        self._clock, self._tell = clock, tell
+        self._thread = None  # that steps; None: the next step begins the clock
+        self._is_waiting = False
+        self._last = self._told = 0  # when the last step ended, when the runtime was told
+        self._turn = set()  # optimizers that have stepped, since one of them did so last
+        self._waited, self._waits = [0, 0], 0  # since the last step ended: by kind; how often for data
+        self.sums = _abi.StepTimes(ctypes.sizeof(_abi.StepTimes))
+
+    def begin_anew(self):
+        """The ranks have met: the time until the next step ends does not count."""
+        self._thread = None
+
+    def step_ended(self, optimizer):
+        """Optimizers that take turns make one step together."""
+        now, thread = self._clock(), threading.get_ident()
+        if thread != self._thread:
+            self._thread, self._turn, self._told = thread, set(), now
+        else:
+            self._add(now - self._last)
+        if id(optimizer) in self._turn:
+            self.sums.steps += 1
+            self._turn.clear()
+        self._turn.add(id(optimizer))
+        self._last, self._waited, self._waits, self._is_waiting = now, [0, 0], 0, False
+        if now - self._told >= _REPORT_NS:
+            self._told = now
+            self.report()
+
+    def _add(self, nanoseconds):
+        sums = self.sums
+        sums.nanoseconds += nanoseconds
+        sums.data_nanoseconds += self._waited[DATA]
+        sums.exchange_nanoseconds += self._waited[EXCHANGE]
+        sums.data_waits += self._waits
+
+    def report(self):
+        """Tells the runtime, which never blocks for it."""
+        if self.sums.steps:
+            self._tell(self.sums)
+
+    def begin_wait(self):
+        """What end_wait() is to be given; 0: this wait does not count."""
+        if self._is_waiting or threading.get_ident() != self._thread:
+            return 0
+        self._is_waiting = True
+        return self._clock()
+
+    def end_wait(self, kind, begun):
+        if begun and self._is_waiting:
+            self._is_waiting = False
+            self._waited[kind] += self._clock() - begun
+            self._waits += kind == DATA
+
+
+def _tell(sums):
+    status = library().report_steps(None, ctypes.byref(sums))
+    if status == _abi.ERROR_ARGUMENT:  # else there is nobody to tell: the job has been left, or this is a forked child
+        raise library().error_of(status)
+
+
+times = StepTimes(time.perf_counter_ns, _tell)
+
+
+def timed(iterable):
+    """The same, one by one; the time until each comes counts as waiting for data."""
+    iterator = iter(iterable)
+    while True:
+        begun = times.begin_wait()
+        try:
+            one = next(iterator)
+        except StopIteration:
+            return
+        finally:
+            times.end_wait(DATA, begun)
+        yield one

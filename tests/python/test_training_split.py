@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hvrun tells at the end what bounded a training: one whose loader or model is slow on purpose. A slow link: tests/cluster."""
+
+import json
+import re
+
+import pytest
+
+from harness import programs, torch_jobs
+
+STEPS = programs.SOURCE / "tests" / "payload" / "torch_steps.py"
+
+
+class Ended:
+    def __init__(self, done, path):
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+        summary = json.loads(path.read_text())
+        self.training, self.ranks = summary["training"], [rank["steps"] for rank in summary["ranks"]]
+        self.told = [line for line in self.err.splitlines() if line.startswith("hvrun: the training was ")]
+
+    def per_step(self, rank, part):
+        """Milliseconds."""
+        return 1000 * self.ranks[rank][part + "_seconds"] / self.ranks[rank]["steps"]
+
+    def __str__(self):
+        return f"exit {self.code}\n{self.out[-3000:]}\n{self.err[-5000:]}\n{self.training}\n{self.ranks}"
+
+
+@pytest.fixture
+def train(tmp_path):
+    """train(hvrun's options, *words of the program): an Ended."""
+    def run(options, *words, **environment):
+        path = tmp_path / "summary.json"
+        done = torch_jobs.run([*options, "--summary", str(path)], [str(STEPS), *words], tmp_path, timeout=120, **environment)
+        return Ended(done, path)
+
+    return run
+
+
+def expect(ended, bound, ranks, steps, code=0):
+    """That, and figures of every rank that fit together."""
+    assert ended.code == code, str(ended)
+    assert ended.training and ended.training["bound"] == bound, str(ended)
+    assert len(ended.told) == 1 and f"the training was {bound}-bound: " in ended.told[0], str(ended)
+    shares = [ended.training[part + "_share"] for part in ("data", "compute", "exchange")]
+    assert abs(sum(shares) - 1) < 1e-9 and max(shares) == ended.training[{"input": "data", "compute": "compute",
+                                                                        "communication": "exchange"}[bound] + "_share"], str(ended)
+    assert len(ended.ranks) == ranks and all(ended.ranks), str(ended)
+    for rank in ended.ranks:
+        assert rank["steps"] == steps if code == 0 else 0 < rank["steps"] <= steps, str(ended)
+        parts = rank["data_seconds"] + rank["compute_seconds"] + rank["exchange_seconds"]
+        assert abs(parts - rank["seconds"]) < 1e-6, str(ended)
+
+
+def test_a_slow_loader_on_all_ranks_is_input_bound(train):
+    ended = train(["-np", "2"], "--data-ms", "30")
+    expect(ended, "input", 2, 59)
+    for rank in (0, 1):
+        assert 29 < ended.per_step(rank, "data") < 60, str(ended)
+    assert ended.training["step_seconds_without_bound"] < ended.training["step_seconds"] - 0.025, str(ended)
+    assert "  try: more num_workers" in ended.err, str(ended)
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+@pytest.mark.parametrize("job, ranks", [(["-np", "2"], 2), (torch_jobs.TWO_HOSTS, 3)], ids=["one host", "two hosts"])
+def test_a_slow_loader_on_one_rank_is_that_ranks(train, job, ranks, slow):
+    ended = train(job, "--data-ms", "40", "--only-rank", str(slow))
+    expect(ended, "input", ranks, 59)
+    assert (ended.training["slowest_rank"], ended.training["slowest_by"]) == (slow, "data"), str(ended)
+    assert 39 < ended.per_step(slow, "data") < 80, str(ended)
+    assert ended.training["others_wait_seconds"] > 0.02, str(ended)
+    assert re.search(rf"hvrun: rank {slow} on host \S+ was the slowest: the others waited \d+ ms a step for it, "
+                     r"as its wait for data is \d+ ms longer than theirs\n  try: look at what rank", ended.err), str(ended)
+
+
+def test_a_slow_model_is_compute_bound(train):
+    ended = train(["-np", "2"], "--compute-ms", "40", "--steps", "41")
+    expect(ended, "compute", 2, 40)
+    assert 39 < ended.per_step(0, "compute") < 90, str(ended)
+    assert "  try: more num_workers" not in ended.err, str(ended)
+
+
+def test_a_rank_that_computes_longer_is_named(train):
+    ended = train(["-np", "3"], "--compute-ms", "40", "--only-rank", "1", "--steps", "41")
+    expect(ended, "compute", 3, 40)
+    assert (ended.training["slowest_rank"], ended.training["slowest_by"]) == (1, "compute"), str(ended)
+    assert "  try: look at what else runs on" in ended.err, str(ended)
+
+
+def test_one_rank_alone_waits_for_its_data(train):
+    ended = train(["-np", "1"], "--data-ms", "30", "--steps", "51")
+    expect(ended, "input", 1, 50)
+    assert ended.ranks[0]["exchange_seconds"] < 0.1 * ended.ranks[0]["seconds"], str(ended)
+    assert "was the slowest" not in ended.err, str(ended)
+
+
+def test_adasum_is_measured_alike(train):
+    ended = train(["-np", "2"], "--data-ms", "40", "--only-rank", "1", "--steps", "41", "--adasum")
+    expect(ended, "input", 2, 40)
+    assert ended.training["slowest_rank"] == 1, str(ended)
+
+
+def test_a_loader_of_ones_own_is_told_as_one_that_was_not_seen(train):
+    ended = train(["-np", "1"], "--data-ms", "40", "--steps", "41", "--own-loop")
+    expect(ended, "compute", 1, 40)
+    assert not ended.training["has_seen_data"]
+    assert "no DataLoader was seen" in ended.told[0] and "  try: put hvrun.data.Prefetcher" in ended.err, str(ended)
+
+
+def test_a_job_that_fails_is_told_of_too(train):
+    ended = train(["-np", "2"], "--data-ms", "40", "--steps", "1000", "--fail-after", "80")
+    expect(ended, "input", 2, 999, code=1)
+    assert ended.err.index("the training was input-bound") < ended.err.index("hvrun: error: rank 0 on host"), str(ended)
+
+
+def test_a_short_training_is_not_told_of_but_in_the_summary_file(train):
+    ended = train(["-np", "2"], "--steps", "10")
+    assert ended.code == 0 and ended.told == [], str(ended)
+    assert [rank["steps"] for rank in ended.ranks] == [9, 9] and not ended.training["is_long"], str(ended)
+
+
+def test_programs_that_measure_nothing_are_told_nothing_of(tmp_path):
+    path = tmp_path / "summary.json"
+    done = torch_jobs.run(["-np", "2", "--summary", str(path)], ["-c", "import hvrun.torch as hvd; hvd.init()"], tmp_path)
+    summary = json.loads(path.read_text())
+    assert done.returncode == 0 and "training" not in done.stderr, done.stderr
+    assert summary["training"] is None and [rank["steps"] for rank in summary["ranks"]] == [None, None]
