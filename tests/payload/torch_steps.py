@@ -18,6 +18,7 @@ def parsed():
     parser.add_argument("--only-rank", type=int, help="the others are not slow")
     parser.add_argument("--parameters", type=int, default=1000)
     parser.add_argument("--fail-after", type=int, help="steps, on rank 0")
+    parser.add_argument("--meet-again-after", type=int, help="steps, after which all ranks leave the job and join it anew")
     parser.add_argument("--adasum", action="store_true")
     parser.add_argument("--own-loop", action="store_true", help="batches come from a generator instead of a DataLoader")
     return parser.parse_args()
@@ -66,6 +67,9 @@ def main():
     for number, batch in enumerate(batches):
         if number == arguments.fail_after and hvd.rank() == 0:
             raise RuntimeError("something is wrong with this batch")
+        if number == arguments.meet_again_after:
+            hvd.shutdown()
+            hvd.init()
         optimizer.zero_grad()
         model(batch).backward()
         optimizer.step()

@@ -113,6 +113,11 @@ def test_a_job_that_fails_is_told_of_too(train):
     assert ended.err.index("the training was input-bound") < ended.err.index("hvrun: error: rank 0 on host"), str(ended)
 
 
+def test_ranks_that_meet_again_go_on_with_their_sums(train):
+    """The first step after each meeting does not count."""
+    expect(train(["-np", "2"], "--data-ms", "30", "--meet-again-after", "30"), "input", 2, 58)
+
+
 def test_a_short_training_is_not_told_of_but_in_the_summary_file(train):
     ended = train(["-np", "2"], "--steps", "10")
     assert ended.code == 0 and ended.told == [], str(ended)
