@@ -76,12 +76,13 @@ class Pending:
         lib, number = library(), self._number
         result = _abi.Result(struct_size=ctypes.sizeof(_abi.Result))
         at = ctypes.byref(result)
-        status, begun = _abi.IN_PROGRESS, times.begin_wait()
+        status, begun = _abi.IN_PROGRESS, times.begin_wait() if times.thread else 0
         try:
             while status == _abi.IN_PROGRESS and self._number != 0:
                 status = lib.wait(None, number, _SLICE_SECONDS, at)
         finally:
-            times.end_wait(EXCHANGE, begun)
+            if begun:
+                times.end_wait(EXCHANGE, begun)
         with _settling:
             if self._number != 0:  # else another thread has waited for it, too, and was first
                 self._take(status, result)

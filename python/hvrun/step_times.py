@@ -23,7 +23,7 @@ class StepTimes:
 
     def __init__(self, clock, tell):
         self._clock, self._tell = clock, tell
-        self._thread = None  # that steps; None: the next step begins the clock
+        self.thread = None  # that steps; None: the next step begins the clock
         self._is_waiting = False
         self._last = self._told = 0  # when the last step ended, when the runtime was told
         self._turn = set()  # optimizers that have stepped, since one of them did so last
@@ -32,13 +32,13 @@ class StepTimes:
 
     def begin_anew(self):
         """The ranks have met: the time until the next step ends does not count."""
-        self._thread = None
+        self.thread = None
 
     def step_ended(self, optimizer):
         """Optimizers that take turns make one step together."""
         now, thread = self._clock(), threading.get_ident()
-        if thread != self._thread:
-            self._thread, self._turn, self._told = thread, set(), now
+        if thread != self.thread:
+            self.thread, self._turn, self._told = thread, set(), now
         else:
             self._add(now - self._last)
         if id(optimizer) in self._turn:
@@ -64,7 +64,7 @@ class StepTimes:
 
     def begin_wait(self):
         """What end_wait() is to be given; 0: this wait does not count."""
-        if self._is_waiting or threading.get_ident() != self._thread:
+        if self._is_waiting or threading.get_ident() != self.thread:
             return 0
         self._is_waiting = True
         return self._clock()
