@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "launcher/output/blocking_write.h"
 #include "launcher/output/console_format.h"
+#include "src/base/blocking_write.h"
 
 namespace hv::launcher {
 namespace {

@@ -8,8 +8,8 @@
 #include <map>
 #include <vector>
 
-#include "launcher/output/blocking_write.h"
 #include "launcher/output/console_format.h"
+#include "src/base/blocking_write.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 

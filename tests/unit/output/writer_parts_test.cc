@@ -1,14 +1,12 @@
-// The parts of a writer thread: queue, thread, blocking write, reports.
+// The parts of a writer thread: queue, thread, reports.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
-#include <fcntl.h>
 
 #include <cerrno>
 #include <csignal>
 #include <future>
 #include <thread>
 
-#include "launcher/output/blocking_write.h"
 #include "launcher/output/reports.h"
 #include "launcher/output/work_queue.h"
 #include "launcher/output/writer_thread.h"
@@ -87,41 +85,6 @@ TEST_CASE("a writer thread blocks all signals, its maker's mask stays as it was"
     CHECK(sigismember(&inside, signal) == 1);
     CHECK(sigismember(&after, signal) == sigismember(&before, signal));
   }
-}
-
-TEST_CASE("many pieces are written as one text, empty ones too") {
-  const Pipe pipe;
-  const std::string one = "one ", two = "two", nothing;
-  std::vector<iovec> pieces;
-  for (const std::string* text : {&nothing, &one, &nothing, &two, &nothing}) {
-    pieces.push_back({const_cast<char*>(text->data()), text->size()});
-  }
-  CHECK(write_all(pipe.writer.get(), pieces) == 0);
-  CHECK(pipe.read(7) == "one two");
-  CHECK(write_all(pipe.writer.get(), "") == 0);
-}
-
-TEST_CASE("more pieces than one call takes, and more bytes than a pipe holds, arrive in order") {
-  const Pipe pipe;
-  std::vector<std::string> texts;
-  std::string expected;
-  for (int i = 0; i < 3000; ++i) {
-    texts.push_back(std::to_string(i) + std::string(static_cast<std::size_t>(i % 100), '.'));
-    expected += texts.back();
-  }
-  std::thread writer([&] {
-    std::vector<iovec> pieces;
-    for (std::string& text : texts) pieces.push_back({text.data(), text.size()});
-    CHECK(write_all(pipe.writer.get(), pieces) == 0);
-  });
-  CHECK(pipe.read(expected.size()) == expected);
-  writer.join();
-}
-
-TEST_CASE("a failed write gives the system's reason") {
-  CHECK(write_all(-1, "x") == EBADF);
-  const hv::UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
-  CHECK(write_all(full.get(), "x") == ENOSPC);
 }
 
 TEST_CASE("reports add up what a rank's chunks held until they are sent") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/output/blocking_write.h"
+#include "src/base/blocking_write.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 
-namespace hv::launcher {
+namespace hv {
 namespace {
 
 // 0: try again.
@@ -51,4 +51,4 @@ int write_all(int fd, std::vector<iovec>& pieces) {
   return 0;
 }
 
-}  // namespace hv::launcher
+}  // namespace hv
