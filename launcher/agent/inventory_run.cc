@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "hvrun_version.h"
+#include "src/base/blocking_write.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/text.h"
 #include "src/process/child.h"
@@ -25,16 +26,6 @@ constexpr char kName[] = "hvrun-inventory";
 constexpr auto kMostTime = std::chrono::minutes(10);
 constexpr std::size_t kMostComplaints = 4096;
 constexpr unsigned kExecutable = 0x10;  // MFD_EXEC, for kernels (6.3 on) that can forbid others
-
-bool write_all(int fd, const std::string& bytes) {
-  for (std::size_t sent = 0; sent < bytes.size();) {
-    const ssize_t wrote = ::write(fd, bytes.data() + sent, bytes.size() - sent);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return false;
-    sent += static_cast<std::size_t>(wrote);
-  }
-  return true;
-}
 
 UniqueFd memory_file() {
   UniqueFd fd(::memfd_create(kName, MFD_CLOEXEC | kExecutable));
@@ -93,8 +84,8 @@ InventoryRun::~InventoryRun() {
 // The child opens it by the same number, before its descriptors close.
 void InventoryRun::run_from_memory(const std::string& bytes, const Environment& environment) {
   const UniqueFd file = memory_file();
-  if (!file || !write_all(file.get(), bytes))
-    return fail(std::string("keep ") + kName + " in memory: " + errno_text(errno));
+  if (const int failure = file ? write_all(file.get(), bytes) : errno)
+    return fail(std::string("keep ") + kName + " in memory: " + errno_text(failure));
   start("/proc/self/fd/" + std::to_string(file.get()), environment);
 }
 

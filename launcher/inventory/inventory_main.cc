@@ -5,7 +5,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -14,6 +13,7 @@
 #include "launcher/inventory/hwloc_topology.h"
 #include "launcher/inventory/inventory.h"
 #include "launcher/inventory/nvml_gpus.h"
+#include "src/base/blocking_write.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 #include "src/process/birth.h"
@@ -26,16 +26,6 @@ constexpr char kUsage[] =
     "usage: hvrun-inventory [--version]\n"
     "Prints this host's GPUs and topology as JSON; see hvrun-inventory(1).\n";
 
-bool write_all(int fd, const std::string& bytes) {
-  for (std::size_t sent = 0; sent < bytes.size();) {
-    const ssize_t wrote = ::write(fd, bytes.data() + sent, bytes.size() - sent);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return false;
-    sent += static_cast<std::size_t>(wrote);
-  }
-  return true;
-}
-
 // What a library prints must not get between: it is for standard error.
 UniqueFd take_stdout() {
   UniqueFd out(::fcntl(1, F_DUPFD_CLOEXEC, 3));
@@ -46,9 +36,11 @@ UniqueFd take_stdout() {
 int tell(bool for_agent) {
   const UniqueFd out = take_stdout();
   const wire::Inventory inventory = take_inventory({kNvmlLibrary, kHwlocLibrary});
-  if (write_all(out.get(), for_agent ? encode(inventory) : inventory_as_json(inventory))) return 0;
+  const std::string text = for_agent ? encode(inventory) : inventory_as_json(inventory);
+  const int failure = write_all(out.get(), text);
+  if (failure == 0) return 0;
   std::fprintf(stderr, "hvrun-inventory: write to standard output: %s\n",
-               errno_text(errno).c_str());
+               errno_text(failure).c_str());
   return 3;
 }
 
