@@ -6,6 +6,8 @@ afterwards. What cannot point there (a gradient with a graph, of another type or
 """
 
 import ctypes
+import os
+import re
 import sys
 
 import torch
@@ -196,6 +198,13 @@ def give_freed_memory_back():
 def can_lie_in_bucket(parameter):
     return (parameter.device.type == "cpu" and parameter.dtype.is_floating_point and parameter.dtype in TYPES
             and parameter.layout is torch.strided and parameter.numel() > 0)
+
+
+def bucket_bytes():
+    """What HVRUN_BUCKET_BYTES says, in the runtime's words: 65536, 64K or 25MiB. It has refused all others in hvrun_init."""
+    text = os.environ.get("HVRUN_BUCKET_BYTES") or "25M"
+    count, unit = re.match(r"\s*\+?(\d+)\s*([kmg]?)", text.lower()).groups()
+    return int(count) << {"": 0, "k": 10, "m": 20, "g": 30}[unit]
 
 
 def split_into_buckets(parameters, limit_bytes):

@@ -8,7 +8,6 @@ alone, or not in the process set, exchanges nothing.
 """
 
 import dataclasses
-import os
 import warnings
 import weakref
 
@@ -19,9 +18,9 @@ from hvrun.process_sets import ProcessSet, global_process_set
 from hvrun.step_times import EXCHANGE, times
 from hvrun.torch import operations as ops
 from hvrun.torch.compression import Compression
-from hvrun.torch.gradient_buckets import Bucket, can_lie_in_bucket, give_back, give_freed_memory_back, split_into_buckets
+from hvrun.torch.gradient_buckets import (
+    Bucket, bucket_bytes, can_lie_in_bucket, give_back, give_freed_memory_back, split_into_buckets)
 
-_BUCKET_BYTES = 25 << 20
 _DENSE, _ALONE, _SPARSE = 0, 1, 2  # may lie in a bucket; may not; has sparse gradients
 
 
@@ -298,7 +297,7 @@ class GradientExchange:
         if order is None:
             return  # next time: the set's first rank has run out of data
         dense = [one for one in order if self._kinds.get(one) == _DENSE]
-        limit = int(os.environ.get("HVRUN_BUCKET_BYTES") or _BUCKET_BYTES)
+        limit, = self._reduce([bucket_bytes() if self._terms.process_set.rank() == 0 else 0], "limit", _abi.SUM)
         for number, parameters in enumerate(split_into_buckets(dense, limit)):
             bucket = Bucket(f"{self._label}.bucket.{number}", parameters[0].dtype, parameters)
             self._buckets.append(bucket)

@@ -66,6 +66,17 @@ def test_a_gradient_that_is_assigned_anew(before):
     assert_alike(model)
 
 
+@pytest.mark.ranks(2)
+def test_the_size_of_buckets_is_written_as_for_the_runtime_and_rank_0s_counts(monkeypatch):
+    monkeypatch.setenv("HVRUN_BUCKET_BYTES", "1KiB" if hvd.rank() == 0 else "25M")
+    model = linear(16, 16, 16)
+    optimizer = wrapped(model)
+    for _ in range(3):
+        step(model, optimizer)
+    assert_alike(model)
+    assert len(optimizer._exchange._buckets) > 1
+
+
 @pytest.mark.parametrize("make", [lambda p: torch.optim.Adam(p, lr=0.01, fused=True), lambda p: torch.optim.SGD(p, lr=0.01)],
                          ids=["fused", "plain"])
 @pytest.mark.parametrize("op", [hvd.Average, hvd.Adasum], ids=["average", "adasum"])
