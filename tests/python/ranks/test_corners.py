@@ -7,6 +7,7 @@ import os
 import threading
 import warnings
 
+import needs
 import pytest
 import torch
 
@@ -77,8 +78,9 @@ def test_the_size_of_buckets_is_written_as_for_the_runtime_and_rank_0s_counts(mo
     assert len(optimizer._exchange._buckets) > 1
 
 
-@pytest.mark.parametrize("make", [lambda p: torch.optim.Adam(p, lr=0.01, fused=True), lambda p: torch.optim.SGD(p, lr=0.01)],
-                         ids=["fused", "plain"])
+@needs.cpu_scaler
+@pytest.mark.parametrize("make", [pytest.param(lambda p: torch.optim.Adam(p, lr=0.01, fused=True), marks=needs.fused_adam),
+                                  lambda p: torch.optim.SGD(p, lr=0.01)], ids=["fused", "plain"])
 @pytest.mark.parametrize("op", [hvd.Average, hvd.Adasum], ids=["average", "adasum"])
 def test_an_infinity_on_one_rank_whatever_the_optimizer(make, op):
     model = linear(4, 4)
@@ -95,6 +97,7 @@ def test_an_infinity_on_one_rank_whatever_the_optimizer(make, op):
     assert_alike(model)
 
 
+@needs.cpu_scaler
 @pytest.mark.parametrize("enabled", [True, False])
 def test_horovods_way_with_a_scaler(enabled):
     model = linear(4, 4)

@@ -4,6 +4,7 @@
 import copy
 import warnings
 
+import needs
 import pytest
 import torch
 
@@ -415,7 +416,8 @@ def test_within_a_process_set():
     hvd.remove_process_set(pairs)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, pytest.param(torch.float16, marks=needs.half_matmul)],
+                         ids=str)
 def test_other_types(dtype):
     torch.manual_seed(6)
     model = torch.nn.Linear(8, 8).to(dtype)
@@ -498,6 +500,7 @@ def test_data_that_is_exchanged_for_other_data():
         assert torch.allclose(parameter.data, torch.full((extent,), 1.0 - mean))
 
 
+@needs.cpu_scaler
 def test_an_infinity_on_one_rank_skips_the_step_on_all():
     torch.manual_seed(8)
     model = torch.nn.Linear(4, 4)
@@ -518,7 +521,8 @@ def test_an_infinity_on_one_rank_skips_the_step_on_all():
     assert_same_on_all_ranks(model)
 
 
-@pytest.mark.parametrize("is_fused", [False, True])
+@needs.cpu_scaler
+@pytest.mark.parametrize("is_fused", [False, pytest.param(True, marks=needs.fused_adam)])
 def test_the_scaler_and_clipping_together(is_fused):
     model = torch.nn.Linear(4, 4)
     hvd.broadcast_parameters(model.state_dict(), 0)
