@@ -11,11 +11,16 @@ RSH = str(programs.SOURCE / "tests" / "c" / "rsh_to_here.sh")
 TWO_HOSTS = ["--oversubscribe", "--rsh", RSH, "-H", "a:2,b:1"]  # two names for this machine: ranks meet over TCP
 
 
+def settings(**more):
+    """Variables with which a Python finds the package and the library of this checkout."""
+    return {"PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "HVRUN_STALL_SECONDS": "20",
+            "HVRUN_STALL_SHUTDOWN_SECONDS": "60", "HVRUN_LIBRARY": str(programs.hvrun_folder().parent / "lib" / "libhvrun.so"),
+            **more}
+
+
 def environment(home, **more):
     """As a user's that has built this checkout."""
-    return {"HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1",
-            "OMP_NUM_THREADS": "1", "HVRUN_STALL_SECONDS": "20", "HVRUN_STALL_SHUTDOWN_SECONDS": "60",
-            "HVRUN_LIBRARY": str(programs.hvrun_folder().parent / "lib" / "libhvrun.so"), **more}
+    return {"HOME": str(home), "PATH": "/usr/bin:/bin", **settings(**more)}
 
 
 def run(options, words, home, timeout=300, **more):

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hvrun.torch over two SSH hosts: its own tests in every rank, a training, and a rank that is killed."""
+
+import re
+
+import pytest
+
+from harness import torch_environment, torch_jobs
+from harness.jobs import errors
+from harness.programs import SOURCE
+
+pytestmark = pytest.mark.usefixtures("hvrun")
+
+RANKS = SOURCE / "tests" / "python" / "ranks"
+PAYLOAD = SOURCE / "tests" / "payload"
+SIZE = 3
+MOST_SECONDS = 5
+
+
+@pytest.fixture
+def run(make_cluster):
+    """run(hosts, words): a Python program on hosts of 'node1' and 'node2'."""
+    python = str(torch_environment.interpreter())
+    cluster = make_cluster(["node1", "node2"], visible=[torch_environment.FOLDER.resolve()])
+    return lambda hosts, words, timeout=60, **more: cluster.run(["hvrun", "-H", hosts, python, *map(str, words)], timeout=timeout,
+                                                                env=torch_jobs.settings(**more))
+
+
+def test_every_test_of_ranks_passes_over_two_hosts(run):
+    result = run("node1:2,node2:1", ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", RANKS], timeout=300)
+    counts = re.findall(r"(\d+) passed", result.out)
+    assert result.code == 0 and len(counts) == SIZE and len(set(counts)) == 1, str(result)
+
+
+@pytest.mark.parametrize("hosts", ["node1:2,node2:1", "node1:1,node2:2"])
+def test_a_training_ends_with_the_same_bits_on_all_hosts(run, hosts):
+    result = run(hosts, [PAYLOAD / "torch_training.py"])
+    told = re.findall(r"rank \d of 3: as one process alone, weights ([0-9a-f]{16})$", result.out, re.MULTILINE)
+    assert result.code == 0 and len(told) == SIZE and len(set(told)) == 1, str(result)
+
+
+@pytest.mark.parametrize("place", ["backward", "exchange"])
+def test_a_rank_that_is_killed_ends_those_of_the_other_host_and_is_named(run, place):
+    result = run("node1:1,node2:2", [PAYLOAD / "torch_fault.py", "kill", place])
+    gone = float(re.search(r"gone at ([\d.]+)", result.out).group(1))
+    heard = re.findall(r"\[(\d)\] heard at ([\d.]+): (.*)", result.out)
+    assert sorted(rank for rank, _, _ in heard) == ["0", "2"], str(result)
+    assert all(float(at) - gone < MOST_SECONDS and "rank 1" in words for _, at, words in heard), str(result)
+    assert result.code == 137 and "rank 1 on host node2" in errors(result)[0][0], str(result)
