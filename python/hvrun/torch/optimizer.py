@@ -133,6 +133,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     """
     if isinstance(optimizer, (DistributedSteps, AdasumSteps)):
         raise ValueError("this optimizer is a DistributedOptimizer already")
+    _require_own_step(optimizer)
     op = ops.chosen_op(op, None)
     if gradient_predivide_factor != 1.0 and op is not ops.Average:
         raise ValueError("gradient_predivide_factor divides an average; give op=hvd.Average with it")
@@ -166,14 +167,20 @@ def _label_in(process_set, names):
 _NOTING = ("_wrapped_by_lr_sched", "_with_counter")  # how schedulers, today's and those of PyTorch 2.1, mark their own step
 
 
+def _is_noted(step):
+    return any(hasattr(step, mark) for mark in _NOTING)
+
+
+def _require_own_step(optimizer):
+    step = optimizer.__dict__.get("step")
+    if step is not None and not _is_noted(step):
+        raise ValueError(f"optimizer.step has been replaced by {step!r}, which a DistributedOptimizer would lose; wrap the "
+                         "optimizer first")
+
+
 def become(optimizer, steps, **attributes):
     """The optimizer gets a class that has `steps` before its own, and these attributes."""
-    before = optimizer.__dict__.get("step")
-    is_noted = any(hasattr(before, mark) for mark in _NOTING)
-    if before is not None and not is_noted:
-        raise ValueError(f"optimizer.step has been replaced by {before!r}, which a DistributedOptimizer would lose; wrap the "
-                         "optimizer first")
-    optimizer.__dict__.pop("step", None)
+    is_noted = _is_noted(optimizer.__dict__.pop("step", None))
     own = type(optimizer)
     optimizer.__class__ = type(own.__name__, (steps, own), {"__module__": own.__module__})
     for name, value in attributes.items():

@@ -261,10 +261,12 @@ def test_copies_are_the_plain_optimizer():
 
 
 def test_a_step_that_somebody_has_replaced():
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
-    optimizer.step = lambda: None
+    model = linear(4, 4)
+    first, second = wrapped(model), torch.optim.SGD(model.parameters(), lr=0.1)
+    second.step = lambda: None
     with pytest.raises(ValueError, match="wrap the optimizer first"):
-        hvd.DistributedOptimizer(optimizer)
+        hvd.DistributedOptimizer(second)
+    step(model, first)  # which has kept its parameters
 
 
 def test_parameters_that_are_added_to_adasum():
