@@ -184,7 +184,8 @@ Json training_json(const std::optional<TrainingSplit>& split) {
             {"others_wait_seconds", split->others_wait_s},
             {"slowest_by", nullptr},
             {"has_seen_data", split->has_seen_data}};
-  if (split->is_uneven()) json["slowest_by"] = split->is_late_by_data() ? "data" : "compute";
+  if (const Cause cause = split->late_by(); cause != Cause::kNone)
+    json["slowest_by"] = cause == Cause::kData ? "data" : "compute";
   return json;
 }
 

@@ -12,6 +12,8 @@ constexpr std::uint64_t kFewSteps = 20;
 constexpr std::uint64_t kShortNanoseconds = 1'000'000'000;
 // Of a step: less is the ordinary jitter of ranks that do the same.
 constexpr double kNoticeable = 0.1;
+// Of a wait: what explains less is not called its cause.
+constexpr double kExplains = 0.5;
 
 struct MeasuredRank {
   int rank;
@@ -52,6 +54,12 @@ Bound bound_of(const StepSplit& step) {
   return step.exchange_s > step.compute_s ? Bound::kCommunication : Bound::kCompute;
 }
 
+// A loader that is read now and then, for validation say, is not that of the steps: unless its
+// waits are most of their time.
+bool has_seen_data(const wire::StepTimes& times, Bound bound) {
+  return bound == Bound::kInput || times.data_waits >= (times.steps + 1) / 2;
+}
+
 // The rank that has most left to do is then the one that the others wait for.
 double without(Bound bound, const std::vector<MeasuredRank>& ranks, double exchange_s) {
   double longest = 0;
@@ -84,39 +92,54 @@ std::string rank_text(int rank, const TrainingPlace& place) {
   return "rank " + std::to_string(rank) + " on host " + place.host_of(rank);
 }
 
+// Waits that are not those of a loader of every step's are told where they weigh something.
+std::string data_text(const TrainingSplit& split) {
+  const double whole = split.step.total_s();
+  const bool is_told = split.has_seen_data || split.step.data_s > kNoticeable * whole;
+  return "data " + (is_told ? share_text(split.step.data_s, whole) : "not seen");
+}
+
+// What the line on a step says beyond its parts.
+std::string remarks(const TrainingSplit& split) {
+  std::string text;
+  if (split.bound != Bound::kCompute) {
+    text += std::string("; without the wait for ") +
+            (split.bound == Bound::kInput ? "data" : "the exchange") + " it would take at best " +
+            time_text(split.without_bound_s);
+  }
+  if (!split.has_seen_data)
+    text += "; no DataLoader was seen, so that reading data counts as compute";
+  if (split.ranks < split.job_ranks)
+    text += "; measured on " + std::to_string(split.ranks) + " of " +
+            std::to_string(split.job_ranks) + " ranks";
+  return text;
+}
+
 std::string split_line(const TrainingSplit& split) {
   const StepSplit& step = split.step;
   const double whole = step.total_s();
-  std::string text =
-      "hvrun: the training was " + std::string(bound_name(split.bound)) + "-bound: a step took " +
-      time_text(whole) + ": data " + share_text(step.data_s, whole) + ", compute " +
-      share_text(step.compute_s, whole) + ", exchange " + share_text(step.exchange_s, whole);
-  if (split.bound != Bound::kCompute) {
-    text += std::string("; without the wait for ") +
-            (split.bound == Bound::kInput ? "data" : "the exchange") + " it would take " +
-            time_text(split.without_bound_s);
-  } else if (!split.has_seen_data) {
-    text += "; no DataLoader was seen, so that reading data counts as compute";
-  }
-  return text + "\n";
+  return "hvrun: the training was " + std::string(bound_name(split.bound)) +
+         "-bound: a step took " + time_text(whole) + ": " + data_text(split) + ", compute " +
+         share_text(step.compute_s, whole) + ", exchange, with waiting for others, " +
+         share_text(step.exchange_s, whole) + remarks(split) + "\n";
 }
 
+// Among ranks that are even it is chance which one was the slowest.
 std::string slowest_line(const TrainingSplit& split, const TrainingPlace& place) {
-  if (split.ranks == 1) return "";
+  if (!split.is_uneven()) return "";
   std::string text = "hvrun: " + rank_text(split.slowest, place) +
                      " was the slowest: the others waited " + time_text(split.others_wait_s) +
                      " a step for it";
-  if (split.is_uneven()) {
-    const bool is_data = split.is_late_by_data();
+  if (const Cause cause = split.late_by(); cause != Cause::kNone) {
+    const bool is_data = cause == Cause::kData;
     text += std::string(", as its ") + (is_data ? "wait for data" : "computing") + " is " +
-            time_text(std::max(0.0, is_data ? split.more_data_s : split.more_compute_s)) +
-            " longer than theirs";
+            time_text(is_data ? split.more_data_s : split.more_compute_s) + " longer than theirs";
   }
   return text + "\n";
 }
 
 std::string input_advice(const TrainingSplit& split, const TrainingPlace& place) {
-  if (split.is_uneven() && split.is_late_by_data()) {
+  if (split.late_by() == Cause::kData) {
     return "look at what " + rank_text(split.slowest, place) +
            " reads and from where; more num_workers there, or hvrun.data.Prefetcher";
   }
@@ -128,20 +151,27 @@ std::string communication_advice(const TrainingPlace& place) {
   return std::string(
              "larger batches, backward_passes_per_step=2 or more, "
              "compression=hvd.Compression.bf16") +
-         (place.has_several_hosts ? "; a faster network (HVRUN_INTERFACES), or fewer hosts" : "");
+         (place.has_several_hosts ? "; a faster network (HVRUN_INTERFACES), or fewer hosts" : "") +
+         "; where ranks are slow by turns, batches of equal length";
 }
 
 // That computing bounds a training is as it should be.
 std::string compute_advice(const TrainingSplit& split, const TrainingPlace& place) {
-  if (!split.is_uneven()) {
-    return split.has_seen_data ? ""
-                               : "put hvrun.data.Prefetcher round the loader, so that its waits "
-                                 "are measured, and shorter";
+  switch (split.late_by()) {
+    case Cause::kData:
+      return input_advice(split, place);
+    case Cause::kCompute:
+      return "look at what else runs on " + place.host_of(split.slowest) +
+             " and at the clocks of its cores and GPUs, or give " +
+             rank_text(split.slowest, place) +
+             " as much work as the others; a rank that validates or saves checkpoints alone makes "
+             "the others wait";
+    case Cause::kNone:
+      break;
   }
-  if (split.is_late_by_data()) return input_advice(split, place);
-  return "look at what else runs on " + place.host_of(split.slowest) +
-         " and at the clocks of its " + "cores and GPUs, or give " +
-         rank_text(split.slowest, place) + " as much work as the others";
+  return split.has_seen_data ? ""
+                             : "put hvrun.data.Prefetcher round the loader, so that its waits are "
+                               "measured, and shorter";
 }
 
 std::string advice(const TrainingSplit& split, const TrainingPlace& place) {
@@ -182,6 +212,12 @@ bool TrainingSplit::is_uneven() const {
   return ranks > 1 && others_wait_s >= kNoticeable * step.total_s();
 }
 
+Cause TrainingSplit::late_by() const {
+  if (!is_uneven() || std::max(more_data_s, more_compute_s) < kExplains * others_wait_s)
+    return Cause::kNone;
+  return more_data_s > more_compute_s ? Cause::kData : Cause::kCompute;
+}
+
 std::optional<TrainingSplit> split_training(const std::vector<wire::StepTimes>& times) {
   TrainingSplit split;
   split.is_long = std::any_of(times.begin(), times.end(), is_long);
@@ -194,10 +230,10 @@ std::optional<TrainingSplit> split_training(const std::vector<wire::StepTimes>& 
   split.slowest = slowest.rank;
   split.step = slowest.step;
   split.ranks = static_cast<int>(ranks.size());
+  split.job_ranks = static_cast<int>(times.size());
   split.bound = bound_of(split.step);
   split.without_bound_s = without(split.bound, ranks, split.step.exchange_s);
-  split.has_seen_data =
-      std::any_of(times.begin(), times.end(), [](const auto& one) { return one.data_waits > 0; });
+  split.has_seen_data = has_seen_data(times[static_cast<std::size_t>(split.slowest)], split.bound);
   if (split.ranks == 1) return split;
   const auto others = [&](auto part) { return median_of_others(ranks, split.slowest, part); };
   const auto exchange = [](const StepSplit& step) { return step.exchange_s; };

@@ -4,7 +4,8 @@
 // Ranks that step together wait for each other in the exchange. So the one that waits least there
 // is the slowest: the others wait for it, and its step is how long a step takes. The largest of
 // that step's three shares bounds the job. What the others wait longer than it is the price of its
-// being slow, and what it has more of than they, data or computing, is why.
+// being slow, and what it has more of than they, data or computing, is why. Where ranks are
+// slow by turns no rank stands out, and all wait in the exchange: its share holds that, too.
 #pragma once
 
 #include <functional>
@@ -17,6 +18,7 @@
 namespace hv::launcher {
 
 enum class Bound { kInput, kCommunication, kCompute };
+enum class Cause { kNone, kData, kCompute };
 
 // Of one step, on average.
 struct StepSplit {
@@ -32,16 +34,17 @@ struct TrainingSplit {
   StepSplit step{};            // of that rank
   double without_bound_s = 0;  // a step without any rank's part of that kind
   int ranks = 1;               // that were measured
+  int job_ranks = 1;           // that there are
   double others_wait_s = 0;    // a step, for the slowest: the median of what they wait longer
   double more_data_s = 0;      // than the others' median, of the slowest; may be below 0
   double more_compute_s = 0;
-  bool has_seen_data = false;  // a rank has measured waits for data
+  bool has_seen_data = false;  // of that rank: a loader whose waits are the data of most steps
   bool is_long = false;        // enough steps and time to be told to people
 
   // Waiting for one rank costs the others a noticeable part of a step.
   bool is_uneven() const;
-  // If so: is it its data, or its computing?
-  bool is_late_by_data() const { return more_data_s > more_compute_s; }
+  // Why: what it has more of than the others explains half of their wait at least.
+  Cause late_by() const;
 };
 
 // times: by rank. Where some have measured enough, they alone count. nullopt: none has any.

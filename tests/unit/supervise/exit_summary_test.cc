@@ -245,12 +245,14 @@ TEST_CASE("a training is told with what bounded it, whether the job ended well o
     job.job.ranks[rank].step_times = {100, 5'000'000'000, waits ? 3'000'000'000u : 0,
                                       waits ? 500'000'000u : 3'500'000'000u, waits ? 100u : 0};
   }
-  CHECK(training_summary(job.job).find("hvrun: the training was input-bound: a step took 50 ms: "
-                                       "data 30 ms (60 %), compute 15 ms (30 %), exchange 5.0 ms "
-                                       "(10 %); without the wait for data it would take 20 ms\n"
-                                       "hvrun: rank 2 on host b was the slowest: the others waited "
-                                       "30 ms a step for it, as its wait for data is 30 ms longer "
-                                       "than theirs\n  try: ") == 0);
+  CHECK(
+      training_summary(job.job).find("hvrun: the training was input-bound: a step took 50 ms: "
+                                     "data 30 ms (60 %), compute 15 ms (30 %), exchange, with "
+                                     "waiting for others, 5.0 ms (10 %); without the wait for "
+                                     "data it would take at best 20 ms; measured on 3 of 4 ranks\n"
+                                     "hvrun: rank 2 on host b was the slowest: the others waited "
+                                     "30 ms a step for it, as its wait for data is 30 ms longer "
+                                     "than theirs\n  try: ") == 0);
   job.ended(1, exited(1));
   const auto json = job.json();
   CHECK(json["training"]["bound"] == "input");

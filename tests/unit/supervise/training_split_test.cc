@@ -55,6 +55,26 @@ TEST_CASE("a slow loader on all ranks bounds by input, and a step without it is 
   CHECK(split.without_bound_s == doctest::Approx(0.020));
   CHECK_FALSE(split.is_uneven());
   CHECK(contains(text_of(times), "more num_workers in the DataLoader"));
+  CHECK(contains(text_of(times), "without the wait for data it would take at best 20 ms\n"));
+  CHECK_FALSE(contains(text_of(times), "slowest"));
+}
+
+TEST_CASE("ranks that are even name none as the slowest, by however little it is") {
+  const auto times = together({{1, 40}, {1, 40.5}, {1, 40.2}}, 5);
+  CHECK(split_of(times).slowest == 1);
+  CHECK(split_of(times).late_by() == Cause::kNone);
+  CHECK_FALSE(contains(text_of(times), "slowest"));
+}
+
+TEST_CASE("a wait that neither data nor computing explains is told without a cause") {
+  // The others wait 20 ms longer in the exchange, and in longer steps.
+  const std::vector<StepTimes> times{steps_of(1, 40, 5), steps_of(1, 40, 25), steps_of(1, 40, 25)};
+  CHECK(split_of(times).is_uneven());
+  CHECK(split_of(times).late_by() == Cause::kNone);
+  const std::string text = text_of(times);
+  CHECK(contains(text,
+                 "rank 0 on host node0 was the slowest: the others waited 20 ms a step for it\n"));
+  CHECK_FALSE(contains(text, "try:"));
 }
 
 TEST_CASE("a slow loader on one rank is that rank's, for which the others wait") {
@@ -66,7 +86,7 @@ TEST_CASE("a slow loader on one rank is that rank's, for which the others wait")
     CHECK(split.slowest == slow);
     CHECK(split.bound == Bound::kInput);
     CHECK(split.is_uneven());
-    CHECK(split.is_late_by_data());
+    CHECK(split.late_by() == Cause::kData);
     CHECK(split.others_wait_s == doctest::Approx(0.0395));
     CHECK(
         contains(text_of(times), "rank " + std::to_string(slow) + " on host node" +
@@ -82,7 +102,9 @@ TEST_CASE("a slow link bounds by communication, and the network is named where t
   CHECK(split.bound == Bound::kCommunication);
   CHECK(split.without_bound_s == doctest::Approx(0.016));
   CHECK_FALSE(split.is_uneven());
+  CHECK(contains(text_of(times), "exchange, with waiting for others, 60 ms (79 %)"));
   CHECK(contains(text_of(times), "backward_passes_per_step"));
+  CHECK(contains(text_of(times), "slow by turns, batches of equal length\n"));
   CHECK(contains(text_of(times), "a faster network"));
   CHECK_FALSE(contains(text_of(times, false), "network"));
 }
@@ -100,15 +122,16 @@ TEST_CASE("a rank that computes longer is named, and its host") {
   CHECK(split.slowest == 2);
   CHECK(split.bound == Bound::kCompute);
   CHECK(split.is_uneven());
-  CHECK_FALSE(split.is_late_by_data());
+  CHECK(split.late_by() == Cause::kCompute);
   CHECK(split.more_compute_s == doctest::Approx(0.040));
   CHECK(contains(text_of(times), "try: look at what else runs on node2"));
+  CHECK(contains(text_of(times), "saves checkpoints alone"));
 }
 
 TEST_CASE("a rank may be late by its data though its computing takes longer still") {
   const auto times = together({{1, 40}, {20, 40}}, 2);
   CHECK(split_of(times).bound == Bound::kCompute);
-  CHECK(split_of(times).is_late_by_data());
+  CHECK(split_of(times).late_by() == Cause::kData);
   CHECK(contains(text_of(times), "try: look at what rank 1 on host node1 reads"));
 }
 
@@ -121,7 +144,27 @@ TEST_CASE("one rank is bound by data or computing, and is slower than nobody") {
 TEST_CASE("without a loader that was seen, computing is not praised for what it may not be") {
   const std::string text = text_of({steps_of(0, 50, 1), steps_of(0, 50, 1)});
   CHECK(contains(text, "no DataLoader was seen, so that reading data counts as compute"));
+  CHECK(contains(text, "data not seen, compute 50 ms"));
   CHECK(contains(text, "try: put hvrun.data.Prefetcher round the loader"));
+  const std::string slow_link = text_of({steps_of(0, 5, 50), steps_of(0, 5, 50)});
+  CHECK(contains(slow_link, "data not seen, compute 5.0 ms"));
+  CHECK(contains(slow_link, "no DataLoader was seen"));
+}
+
+TEST_CASE("a loader that is read now and then is not that of the steps") {
+  StepTimes times = steps_of(1, 50, 1);
+  times.data_waits = 49;
+  CHECK_FALSE(split_of({times}).has_seen_data);
+  CHECK(contains(text_of({times}), "data not seen"));
+  times.data_waits = 50;
+  CHECK(split_of({times}).has_seen_data);
+  // But where its waits weigh something they are told.
+  times = steps_of(30, 50, 1);
+  times.data_waits = 5;
+  CHECK(contains(text_of({times}), "data 30 ms (37 %)"));
+  times = steps_of(60, 50, 1);
+  times.data_waits = 5;
+  CHECK(split_of({times}).has_seen_data);
 }
 
 TEST_CASE("ranks that measured nothing, or little beside others, do not count") {
@@ -132,6 +175,7 @@ TEST_CASE("ranks that measured nothing, or little beside others, do not count") 
   times.push_back(steps_of(0, 0.1, 0, 3));
   CHECK(split_of(times).ranks == 2);
   CHECK(split_of(times).slowest < 2);
+  CHECK(contains(text_of(times), "; measured on 2 of 4 ranks\n"));
 }
 
 TEST_CASE("few steps, or a short time, are split but not told") {
