@@ -23,6 +23,9 @@ constexpr std::size_t kMostClients = 4096;
 constexpr std::size_t kMostUnsent = 8u << 20;  // a client that does not read is dropped
 constexpr auto kTimeToJoin = std::chrono::seconds(10);
 constexpr std::size_t kLongestReason = 1000;
+constexpr std::size_t kReadAtOnce = 16384;
+// More than a kernel keeps of what a process has sent. A child that it left may go on for ever.
+constexpr std::size_t kMostLastWords = 2 * rendezvous::kMaxPayload;
 
 template <class Message, class Act>
 bool with(const Frame& frame, Act&& act) {
@@ -99,17 +102,21 @@ void RankSocket::ready(const ClientPointer& client, std::uint32_t events) {
   if (!client->is_dropped && (events & (EPOLLIN | EPOLLHUP | EPOLLERR))) receive(*client);
 }
 
-void RankSocket::receive(Client& client) {
-  char bytes[16384];
+bool RankSocket::receive(Client& client) {
+  char bytes[kReadAtOnce];
   const ssize_t got = ::recv(client.fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0 || !client.parser.feed({bytes, static_cast<std::size_t>(got)})) return drop(client);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
+  if (got <= 0 || !client.parser.feed({bytes, static_cast<std::size_t>(got)})) {
+    drop(client);
+    return false;
+  }
   Frame frame;
   while (!client.is_dropped && client.parser.next(&frame)) {
     if (!handle(client, frame)) drop(client);
   }
   if (!client.is_dropped && client.parser.broken()) drop(client);
   check_fences();
+  return !client.is_dropped;
 }
 
 bool RankSocket::handle(Client& client, const Frame& frame) {
@@ -197,10 +204,12 @@ void RankSocket::answer(Client& client, const rendezvous::Get& get) {
   send(client, value ? rendezvous::Value{true, *value} : rendezvous::Value{});
 }
 
-// One for each rank, however many of its programs tell theirs.
+// One for each rank, however many programs it runs, or trainings begins: the longest, so that a
+// short one at the end (a test, say) does not hide it.
 bool RankSocket::keep(std::uint32_t rank, const wire::StepTimes& times) {
   if (!times.is_plausible()) return false;
-  step_times_[rank] = times;
+  wire::StepTimes& kept = step_times_[rank];
+  if (times.nanoseconds >= kept.nanoseconds) kept = times;
   return true;
 }
 
@@ -263,7 +272,9 @@ void RankSocket::pass_fence(const wire::FenceOut& out) {
 void RankSocket::hear_last_words(std::uint32_t rank) {
   const std::map<int, ClientPointer> clients = clients_;  // its end drops one
   for (const auto& [fd, client] : clients) {
-    if (client->has_joined && client->rank == rank && !client->is_dropped) receive(*client);
+    if (!client->has_joined || client->rank != rank) continue;
+    for (std::size_t read = 0; read < kMostLastWords && !client->is_dropped; read += kReadAtOnce)
+      if (!receive(*client)) break;
   }
 }
 

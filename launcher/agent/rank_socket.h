@@ -55,7 +55,7 @@ class RankSocket {
   void pass_fence(const wire::FenceOut& out);
   // The rank's process was reaped: how it stood then, with what it had said before.
   RankStanding rank_ended(std::uint32_t rank);
-  // The newest that the rank has told; of no steps where it has told none.
+  // The longest that the rank's programs have told; of no steps where they have told none.
   wire::StepTimes step_times(std::uint32_t rank) const;
   // Ranks that run and wait at no fence.
   std::vector<std::uint32_t> absent() const { return meeting_.absent(); }
@@ -85,7 +85,8 @@ class RankSocket {
   void accept();
   void add_client(UniqueFd fd, std::int32_t pid);
   void ready(const ClientPointer& client, std::uint32_t events);
-  void receive(Client& client);
+  // False: nothing was there to read any more.
+  bool receive(Client& client);
   // False: the client is to be dropped.
   bool handle(Client& client, const Frame& frame);
   bool handle_joined(Client& client, const Frame& frame);

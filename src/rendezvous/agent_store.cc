@@ -40,6 +40,13 @@ Status check_owner(int socket) {
 
 std::string name_of(int rank) { return "rank " + std::to_string(rank); }
 
+// Nothing to do about a failure but to say so: the agent sees the rank's end in any case.
+void warn_unless(const Status& status) {
+  if (!status.ok()) {
+    HV_LOG(kWarn, "rendezvous") << status.message;
+  }
+}
+
 }  // namespace
 
 AgentStore::AgentStore(UniqueFd socket, std::string name, std::chrono::milliseconds timeout)
@@ -241,20 +248,34 @@ Status AgentStore::job_key(JobKey* key) {
   return Status::success();
 }
 
-// Nothing to do about a failure but to say so: the agent sees the rank's end in any case.
 void AgentStore::report(const RankReport& what) {
-  Status status;
-  if (const auto* lost = std::get_if<PeerLost>(&what)) {
-    status = send(rendezvous::Lost{static_cast<std::uint32_t>(lost->rank), lost->reason},
-                  "report a lost rank");
-  } else if (const auto* times = std::get_if<wire::StepTimes>(&what)) {
-    status = send(rendezvous::Steps{*times}, "report the steps' times");
-  } else {
-    status = send(rendezvous::Goodbye{}, "say goodbye");
-  }
-  if (!status.ok()) {
-    HV_LOG(kWarn, "rendezvous") << status.message;
-  }
+  std::visit([this](const auto& one) { tell(one); }, what);
+}
+
+void AgentStore::tell(const PeerLost& lost) {
+  warn_unless(send(rendezvous::Lost{static_cast<std::uint32_t>(lost.rank), lost.reason},
+                   "report a lost rank"));
+}
+
+// The next ones tell these, too: a training does not wait for an agent that does not read, and
+// hears of its end elsewhere.
+void AgentStore::tell(const wire::StepTimes& times) { send_or_pass_over(rendezvous::Steps{times}); }
+
+void AgentStore::tell(const Leaving&) { warn_unless(send(rendezvous::Goodbye{}, "say goodbye")); }
+
+template <class Message>
+void AgentStore::send_or_pass_over(const Message& message) {
+  if (!broken_.empty()) return;
+  const std::string frame = encode_frame_of(message);
+  const ssize_t sent =
+      ::send(socket_.get(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (sent < 0) return break_off(errno_text(errno));
+  // What has begun must be finished, or nothing after it could be read.
+  const auto begun = static_cast<std::size_t>(sent);
+  const Status status =
+      write_all(socket_.get(), frame.data() + begun, frame.size() - begun, timeout_);
+  if (!status.ok()) break_off(status.message);
 }
 
 bool AgentStore::next_event(PeerEvent* event) {

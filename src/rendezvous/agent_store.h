@@ -41,6 +41,13 @@ class AgentStore : public Store {
 
   template <class Message>
   Status send(const Message& message, const std::string& doing);
+  // Where the socket takes nothing at once the message is lost.
+  template <class Message>
+  void send_or_pass_over(const Message& message);
+  // One for each kind of report.
+  void tell(const PeerLost& lost);
+  void tell(const wire::StepTimes& times);
+  void tell(const Leaving&);
   // Reads frames until one of this type has come; Events are kept on the way.
   template <class Message>
   Status await(Message* message, const std::string& doing, TimePoint deadline, bool loss_ends_it);

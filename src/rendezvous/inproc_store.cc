@@ -52,13 +52,7 @@ class InprocStore : public Store {
 
   void report(const RankReport& what) override {
     std::lock_guard lock(hub_.mutex_);
-    if (const auto* lost = std::get_if<PeerLost>(&what)) {
-      hub_.reports_.emplace_back(lost->rank, lost->reason);
-    } else if (const auto* times = std::get_if<wire::StepTimes>(&what)) {
-      hub_.step_times_.emplace_back(rank_, *times);
-    } else {
-      ++hub_.goodbyes_;
-    }
+    std::visit([this](const auto& one) { note(one); }, what);
   }
 
   int event_fd() const override {
@@ -78,6 +72,11 @@ class InprocStore : public Store {
   }
 
  private:
+  // One for each kind of report.
+  void note(const PeerLost& lost) { hub_.reports_.emplace_back(lost.rank, lost.reason); }
+  void note(const wire::StepTimes& times) { hub_.step_times_.emplace_back(rank_, times); }
+  void note(const Leaving&) { ++hub_.goodbyes_; }
+
   void open_fence() {
     hub_.published_.merge(hub_.unfenced_);
     for (auto& [key, value] : hub_.unfenced_) hub_.published_[key] = value;  // values put anew

@@ -41,7 +41,7 @@
 
 namespace hv::wire {
 
-constexpr std::uint32_t kAgentProtocol = 1;
+constexpr std::uint32_t kAgentProtocol = 2;
 // Launch carries argv and environment, which the kernel bounds to a few MiB a process.
 constexpr std::size_t kMaxAgentPayload = 64u << 20;
 
@@ -348,7 +348,7 @@ struct Exited {
   std::int64_t wall_clock_ns = 0;
   bool left_unannounced = false;  // it had joined the others and ended without goodbye
   bool never_joined = false;      // it ended without having joined the others at all
-  StepTimes step_times{};         // the newest that it had told
+  StepTimes step_times{};         // the longest that it had told
   template <class A>
   void fields(A& a) {
     a(rank);

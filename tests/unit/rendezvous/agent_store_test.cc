@@ -272,3 +272,34 @@ TEST_CASE(
     CHECK_FALSE(store->next_event(&event));
   }
 }
+
+TEST_CASE("an agent that does not read holds up no step times, and hears whole frames later") {
+  std::atomic<bool> are_told{false};
+  std::uint64_t most = 0;
+  bool is_in_order = true;
+  {
+    Agent agent([&](Agent& self) {
+      self.welcome();
+      while (!are_told) std::this_thread::yield();
+      Frame frame;
+      char bytes[4096];
+      for (;;) {
+        const ssize_t got = ::recv(self.socket.get(), bytes, sizeof bytes, 0);
+        if (got <= 0 || !self.parser.feed({bytes, static_cast<std::size_t>(got)})) break;
+        while (self.parser.next(&frame)) {
+          Steps steps;
+          is_in_order = is_in_order && decode(frame.payload, &steps) && steps.times.steps > most;
+          most = steps.times.steps;
+        }
+      }
+    });
+    const auto store = join(agent);
+    const TimePoint begun = now();
+    for (std::uint64_t i = 1; i <= 50'000; ++i) store->report(wire::StepTimes{i, i, 0, 0, 0});
+    CHECK(now() - begun < kLimit);  // one that waits takes as long as that, at the first
+    are_told = true;
+  }
+  CHECK(is_in_order);
+  CHECK(most > 0);
+  CHECK(most < 50'000);
+}

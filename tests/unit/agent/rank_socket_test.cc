@@ -1,0 +1,64 @@
+// Tests of launcher/agent/rank_socket: what a rank says last, and what is kept of it.
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/rank_socket.h"
+
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+
+#include "src/base/text.h"
+#include "src/net/socket.h"
+
+using namespace hv;
+using namespace hv::launcher;
+
+namespace {
+
+// An agent's socket with rank 0, which has joined.
+struct Host {
+  Host() : socket(loop, JobKey{}, {[](wire::FenceIn) {}, [](const wire::RankLost&) {}, {}}) {
+    REQUIRE(socket.listen(random_hex(12), 0).ok());
+    socket.expect({0});
+    REQUIRE(connect_unix(socket.name(), &rank).ok());
+    loop.run_once(now());
+    say(encode_frame_of(rendezvous::Join{}));
+    loop.run_once(now());
+  }
+  void say(const std::string& bytes) {
+    REQUIRE(write_all(rank.get(), bytes.data(), bytes.size(), std::chrono::seconds(5)).ok());
+  }
+
+  EventLoop loop;
+  RankSocket socket;
+  UniqueFd rank;
+};
+
+std::string steps_of(std::uint64_t steps) {
+  return encode_frame_of(rendezvous::Steps{{steps, 1000 * steps, 0, 0, 0}});
+}
+
+}  // namespace
+
+TEST_CASE("a goodbye behind many words is heard before the rank's end is judged") {
+  Host host;
+  for (int i = 0; i < 10; ++i)
+    host.say(encode_frame_of(rendezvous::Put{"key", std::string(5000, 'x')}));
+  host.say(steps_of(7) + encode_frame_of(rendezvous::Goodbye{}));
+  host.rank.reset();
+  CHECK(host.socket.rank_ended(0) == RankStanding::kLeft);
+  CHECK(host.socket.step_times(0).steps == 7);
+}
+
+TEST_CASE("a rank that has ended may leave its socket open, and is waited for no longer") {
+  Host host;
+  host.say(steps_of(7));
+  CHECK(host.socket.rank_ended(0) == RankStanding::kJoined);
+  CHECK(host.socket.step_times(0).steps == 7);
+}
+
+TEST_CASE("of all trainings that a rank tells of the longest is kept") {
+  Host host;
+  host.say(steps_of(100) + steps_of(200) + steps_of(3));
+  host.loop.run_once(now());
+  CHECK(host.socket.step_times(0).steps == 200);
+  CHECK(host.socket.step_times(1).steps == 0);
+}
