@@ -137,7 +137,6 @@ class AllreduceInPlace : public RingCollective {
     step.count = own.bytes / element_bytes();
     step.finish = finish_;
     reduce_(step);
-    count_copied(own.bytes * copies_.size());
     at_ += own.bytes;
     return true;
   }
