@@ -129,6 +129,7 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
     spec.master_port = parse_number_in("--master-port", raw.master_port, 1, 65535);
   spec.hold_port = !raw.no_hold_port;
   spec.label = !raw.no_label;
+  spec.training_summary = !raw.no_training_summary;
   spec.timestamp = raw.timestamp;
   spec.output_directory = raw.output_directory;
   spec.forward_stdin = raw.forward_stdin;

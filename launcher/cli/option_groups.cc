@@ -135,6 +135,9 @@ void add_output_options(CLI::App& app, RawOptions& raw) {
   const char* group = "Output and input";
   app.add_flag("--no-label", raw.no_label, "no [rank] before each line")->group(group);
   app.add_flag("--timestamp", raw.timestamp, "time at the source before each line")->group(group);
+  app.add_flag("--no-training-summary", raw.no_training_summary,
+               "do not say at the end what bounded a training")
+      ->group(group);
   app.add_option("--output-dir", raw.output_directory, "also write DIR/rank.N/stdout and stderr")
       ->group(group)
       ->type_name("DIR");

@@ -20,7 +20,7 @@ struct RawOptions {
   std::vector<std::string> exports;
   bool oversubscribe = false, nic_bind = false, report_bindings = false;
   bool ssh_accept_new = false, clean_environment = false, no_hold_port = false, no_label = false,
-       timestamp = false;
+       no_training_summary = false, timestamp = false;
   bool forward_stdin = false, pty = false, verbose = false, help = false, version = false;
 };
 

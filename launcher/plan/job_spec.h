@@ -62,6 +62,7 @@ struct JobSpec {
 
   // Output.
   bool label = true;
+  bool training_summary = true;  // its words; the summary file has it in any case
   bool timestamp = false;
   std::string output_directory;
   bool forward_stdin = false;

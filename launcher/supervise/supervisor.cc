@@ -356,7 +356,8 @@ asio::awaitable<void> Supervisor::finish(JobEnd end) {
     return room_.last_lines(static_cast<std::uint32_t>(rank));
   };
   // What is wrong comes last, where it is read first.
-  const std::string summary = training_summary(job_) + summary_text(job_, end, last_lines);
+  const std::string training = job_.spec.training_summary ? training_summary(job_) : "";
+  const std::string summary = training + summary_text(job_, end, last_lines);
   for (const std::string& line : split(summary, '\n')) {
     if (!line.empty()) room_.note(line);
   }

@@ -28,11 +28,11 @@ sys.exit(library.hvrun_shutdown(None) != 0)
 """
 
 
-def told(hvrun, tmp_path, steps, ranks, end="leave"):
+def told(hvrun, tmp_path, steps, ranks, end="leave", options=()):
     """(result, summary) of ranks that tell these times."""
     path = tmp_path / "end.json"
     library = programs.hvrun_folder().parent / "lib" / "libhvrun.so"
-    result = run(hvrun, "-np", str(len(ranks)), "--summary", str(path), sys.executable, "-c", TELLING, str(steps), *ranks, end,
+    result = run(hvrun, "-np", str(len(ranks)), *options, "--summary", str(path), sys.executable, "-c", TELLING, str(steps), *ranks, end,
                  HVRUN_LIBRARY=str(library))
     return result, json.loads(path.read_text())
 
@@ -42,7 +42,7 @@ def test_what_bounded_a_training_and_who_was_slowest_is_told(hvrun, tmp_path):
     assert result.returncode == 0, result.stderr
     lines = result.stderr.decode().splitlines()
     assert lines[0] == ("hvrun: the training was input-bound: a step took 51 ms: data 31 ms (61 %), compute 15 ms (29 %), "
-                        "exchange 5.0 ms (10 %); without the wait for data it would take 20 ms"), lines
+                        "exchange, with waiting for others, 5.0 ms (10 %); without the wait for data it would take at best 20 ms"), lines
     assert lines[1].startswith("hvrun: rank 1 on host ") and lines[1].endswith(
         " was the slowest: the others waited 30 ms a step for it, as its wait for data is 30 ms longer than theirs"), lines
     assert lines[2].startswith("  try: ") and len(lines) == 3, lines
@@ -57,6 +57,12 @@ def test_a_killed_rank_has_told_what_it_had_measured(hvrun, tmp_path):
     assert summary["ranks"][1]["steps"]["steps"] >= 50, summary
     assert b"the training was compute-bound" in result.stderr
     assert result.stderr.index(b"the training was") < result.stderr.index(b"hvrun: error: rank 1")
+
+
+def test_who_does_not_want_the_words_has_the_summary_all_the_same(hvrun, tmp_path):
+    result, summary = told(hvrun, tmp_path, 100, ["1,5,50"], options=["--no-training-summary"])
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert summary["training"]["is_long"] is True
 
 
 def test_few_steps_are_no_training_to_speak_of(hvrun, tmp_path):

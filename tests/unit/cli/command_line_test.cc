@@ -200,6 +200,7 @@ TEST_CASE("every option lands in its field") {
                                 "1234",
                                 "--no-hold-port",
                                 "--no-label",
+                                "--no-training-summary",
                                 "--timestamp",
                                 "--output-dir",
                                 "out",
@@ -228,6 +229,7 @@ TEST_CASE("every option lands in its field") {
   CHECK(spec.master_port == 1234);
   CHECK_FALSE(spec.hold_port);
   CHECK_FALSE(spec.label);
+  CHECK_FALSE(spec.training_summary);
   CHECK(spec.timestamp);
   CHECK(spec.output_directory == "out");
   CHECK(spec.forward_stdin);
