@@ -81,9 +81,11 @@ def _require_whole(comm):
 def shutdown():
     """Leaves the job; what is pending ends with an error on every rank. Where it has been left already nothing happens."""
     if is_initialized():
-        times.report()
-        library().check(library().shutdown(None))
-        process_sets_end()
+        try:
+            times.report()
+        finally:
+            library().check(library().shutdown(None))
+            process_sets_end()
 
 
 def is_initialized():

@@ -3,19 +3,23 @@
 same for every framework.
 
 The clock begins when the first step ends, and anew when the ranks have met again, so that what only a beginning takes does not
-count. Only the thread that steps is looked at: what another one reads ahead is no wait. Of waits within waits the outermost
-counts; what is left over is computing. The sums go to the runtime, and hvrun tells at the job's end what bounded the training.
+count. Nor do pauses: what takes ten times as long as a step, such as validation or a checkpoint. Only optimizers of all ranks
+are measured: ranks that train by themselves wait for nobody, and nobody for them. Only the thread that steps is looked at: what
+another one reads ahead is no wait. Of waits within waits the outermost counts; what is left over is computing. The sums go to
+the runtime, and hvrun tells at the job's end what bounded the training.
 """
 
 import ctypes
 import threading
 import time
+import warnings
 
 from hvrun import _abi
 from hvrun._library import library
 
 DATA, EXCHANGE = 0, 1  # kinds of waits
 _REPORT_NS = 1_000_000_000
+_PAUSE_STEPS, _FEW_STEPS = 10, 20  # so many steps' time is a pause, once so many steps have been measured
 
 
 class StepTimes:
@@ -24,7 +28,7 @@ class StepTimes:
     def __init__(self, clock, tell):
         self._clock, self._tell = clock, tell
         self.thread = None  # that steps; None: the next step begins the clock
-        self._is_waiting = False
+        self._begun = 0  # when the wait that counts has begun; 0: none has
         self._last = self._told = 0  # when the last step ended, when the runtime was told
         self._turn = set()  # optimizers that have stepped, since one of them did so last
         self._waited, self._waits = [0, 0], 0  # since the last step ended: by kind; how often for data
@@ -37,18 +41,23 @@ class StepTimes:
     def step_ended(self, optimizer):
         """Optimizers that take turns make one step together."""
         now, thread = self._clock(), threading.get_ident()
+        is_measured = thread == self.thread and not self._is_pause(now - self._last)
         if thread != self.thread:
             self.thread, self._turn, self._told = thread, set(), now
-        else:
+        elif is_measured:
             self._add(now - self._last)
         if id(optimizer) in self._turn:
-            self.sums.steps += 1
+            self.sums.steps += is_measured
             self._turn.clear()
         self._turn.add(id(optimizer))
-        self._last, self._waited, self._waits, self._is_waiting = now, [0, 0], 0, False
+        self._last, self._waited, self._waits, self._begun = now, [0, 0], 0, 0
         if now - self._told >= _REPORT_NS:
             self._told = now
             self.report()
+
+    def _is_pause(self, nanoseconds):
+        sums = self.sums
+        return sums.steps >= _FEW_STEPS and nanoseconds * sums.steps > _PAUSE_STEPS * sums.nanoseconds
 
     def _add(self, nanoseconds):
         sums = self.sums
@@ -64,14 +73,14 @@ class StepTimes:
 
     def begin_wait(self):
         """What end_wait() is to be given; 0: this wait does not count."""
-        if self._is_waiting or threading.get_ident() != self.thread:
+        if self._begun or threading.get_ident() != self.thread:
             return 0
-        self._is_waiting = True
-        return self._clock()
+        self._begun = self._clock()
+        return self._begun
 
     def end_wait(self, kind, begun):
-        if begun and self._is_waiting:
-            self._is_waiting = False
+        if begun and begun == self._begun and threading.get_ident() == self.thread:
+            self._begun = 0
             self._waited[kind] += self._clock() - begun
             self._waits += kind == DATA
 
@@ -79,7 +88,7 @@ class StepTimes:
 def _tell(sums):
     status = library().report_steps(None, ctypes.byref(sums))
     if status == _abi.ERROR_ARGUMENT:  # else there is nobody to tell: the job has been left, or this is a forked child
-        raise library().error_of(status)
+        warnings.warn(f"where this training's time goes is not told: {library().error_of(status)}", stacklevel=2)
 
 
 times = StepTimes(time.perf_counter_ns, _tell)
@@ -87,7 +96,11 @@ times = StepTimes(time.perf_counter_ns, _tell)
 
 def timed(iterable):
     """The same, one by one; the time until each comes counts as waiting for data."""
-    iterator = iter(iterable)
+    begun = times.begin_wait()
+    try:
+        iterator = iter(iterable)
+    finally:
+        times.end_wait(DATA, begun)
     while True:
         begun = times.begin_wait()
         try:

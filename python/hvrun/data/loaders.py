@@ -18,8 +18,7 @@ class BaseDataLoader:
         return batch
 
     def __iter__(self):
-        for batch in timed(self._iterate()):
-            yield self._process_batch(batch)
+        yield from timed(map(self._process_batch, _Iterated(self)))
 
 
 class _Iterated:
@@ -48,8 +47,7 @@ class AsyncDataLoaderMixin:
         iteration = iter(Prefetcher(_Iterated(self), self.async_loader_queue_size, pin=False))
         self._iterations.append(iteration)
         try:
-            for batch in iteration:
-                yield self._process_batch(batch)
+            yield from timed(map(self._process_batch, iteration))
         finally:
             iteration.close()
             self._iterations.remove(iteration)

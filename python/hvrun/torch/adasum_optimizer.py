@@ -65,7 +65,8 @@ class AdasumSteps:
                    for parameter, step in zip(trained, steps)]
         for parameter, start, handle in zip(trained, starts, handles):
             parameter.detach().copy_(start.add_(handle.wait()))
-        times.step_ended(self)
+        if ops.number_of(self._process_set) == 0:
+            times.step_ended(self)
         return loss
 
     step.hooked = True  # torch.optim wraps the step below this one already

@@ -18,6 +18,7 @@ from hvrun.inflight import enqueue, nothing
 from hvrun.torch.tensors import TYPES
 
 _ALIGNMENT = 64
+_MOST_COPIED_BYTES = 32 << 20
 
 
 class _Memory:
@@ -56,7 +57,7 @@ def is_dense(tensor):
 class Place:
     """A parameter's place in a bucket."""
 
-    __slots__ = ("bucket", "view", "is_taken", "left", "version", "_bytes")
+    __slots__ = ("bucket", "view", "is_taken", "left", "version", "_bytes", "_is_copied_past_caches")
 
     def __init__(self, bucket, view):
         self.bucket, self.view = bucket, view
@@ -64,6 +65,8 @@ class Place:
         self.left = None  # what has become the parameter's gradient: this place, or what has to get its result back
         self.version = 0
         self._bytes = view.numel() * view.element_size()
+        # By one thread, which keeps the interpreter's lock: a short time only, and not where torch would take several.
+        self._is_copied_past_caches = self._bytes <= _MOST_COPIED_BYTES and torch.get_num_threads() == 1
 
     def take(self, parameter):
         """The parameter's gradient is complete: it goes there, if it is not there already."""
@@ -79,20 +82,11 @@ class Place:
     def _copy(self, gradient):
         """Past the caches where it lies as the view does: nobody reads it here before it has been averaged."""
         view = self.view
-        is_alike = (gradient.stride() == view.stride() and gradient.dtype == view.dtype and gradient.device == view.device
-                    and not gradient.is_neg())
-        if is_alike:
-            library().copy(view.data_ptr(), gradient.data_ptr(), self._bytes)
-        else:
+        is_alike = (self._is_copied_past_caches and gradient.stride() == view.stride() and gradient.dtype == view.dtype
+                    and gradient.device == view.device and not gradient.is_neg())
+        # Refused where there is no memory: of a tensor that is zero without any.
+        if not is_alike or library().copy(view.data_ptr(), gradient.data_ptr(), self._bytes) != _abi.OK:
             view.copy_(gradient.detach())
-
-    def move_in(self, parameter):
-        """What has been averaged elsewhere lies here from now on."""
-        gradient = parameter.grad
-        if gradient is not None and gradient.layout is torch.strided and gradient.shape == self.view.shape:
-            self.view.copy_(gradient.detach())
-            if self._may_replace(gradient):
-                parameter.grad = self.view
 
     def take_zeros(self, parameter):
         """This rank has none."""
@@ -189,7 +183,8 @@ class Bucket:
 
 
 def give_freed_memory_back():
-    """What the C library keeps of it goes to the system: gradients that lay elsewhere before are never wanted again."""
+    """What the C library keeps of it goes to the system. For when gradients have come to lie in buckets: each lives elsewhere
+    only for a moment from then on, so that room for all of them at once is not wanted again."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
     if trim is not None:
         trim(0)

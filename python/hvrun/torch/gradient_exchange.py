@@ -57,6 +57,7 @@ class GradientExchange:
         self._hooks = {}
         weakref.finalize(self, _remove_hooks, self._hooks)
         self._groups = {parameter: list(group) for group in groups for parameter in group if len(group) > 1}
+        self.is_of_all_ranks = ops.number_of(terms.process_set) == 0
         self._is_idle = not terms.process_set.included() or terms.process_set.size() == 1
         self._may_learn = terms.allows_buckets() and not groups
         # The ranks of one host reduce on the very cores that their backward passes compute on: both at once would only make
@@ -74,6 +75,7 @@ class GradientExchange:
         self._arrivals = {}  # parameters, in the order of their gradients' completion
         self._places = {}  # parameter: its Place
         self._buckets = []
+        self._has_left_memory = False  # all gradients together have lain in the C library's heap, and do so no more
 
     # ---- parameters -----------------------------------------------------------------------------------------------------
 
@@ -214,7 +216,11 @@ class GradientExchange:
         for parameter in missing:
             self._fill(parameter)
         self._complete_buckets()
+        is_in_buckets = bool(self._buckets)
         self._wait()
+        if is_in_buckets and self._has_left_memory:
+            self._has_left_memory = False
+            give_freed_memory_back()
         for parameter in missing:
             if used is not None and not used[parameter]:
                 parameter.grad = None
@@ -302,10 +308,8 @@ class GradientExchange:
             bucket = Bucket(f"{self._label}.bucket.{number}", parameters[0].dtype, parameters)
             self._buckets.append(bucket)
             self._places.update(bucket.places)
-        for parameter, place in self._places.items():
-            place.move_in(parameter)
-        give_freed_memory_back()
         self._arrivals, self._is_learning = {}, False
+        self._has_left_memory = bool(self._buckets)
 
     def _kind_of(self, parameter):
         if parameter.grad is not None and parameter.grad.layout is not torch.strided:

@@ -57,7 +57,8 @@ class DistributedSteps:
                 self._synchronize_once()
             self._is_synchronized = self._is_scaled = False
             made = super().step()
-        times.step_ended(self)
+        if self._exchange.is_of_all_ranks:
+            times.step_ended(self)
         return made
 
     step.hooked = True  # torch.optim wraps the step below this one already

@@ -77,6 +77,43 @@ def test_a_wait_of_another_thread_is_none():
     assert trial.sums() == (1, 101, 0, 0, 0)
 
 
+def test_a_wait_that_another_thread_steps_in_is_not_that_threads():
+    trial = Trial()
+    has_begun, has_stepped = threading.Event(), threading.Event()
+
+    def wait_long():
+        trial.step(1)
+        begun = trial.times.begin_wait()
+        has_begun.set()
+        assert has_stepped.wait(30)
+        trial.clock.now += 5000
+        trial.times.end_wait(EXCHANGE, begun)
+
+    other = threading.Thread(target=wait_long)
+    other.start()
+    assert has_begun.wait(30)
+    trial.step(1)
+    begun = trial.times.begin_wait()
+    has_stepped.set()
+    other.join()
+    trial.times.end_wait(DATA, begun)
+    trial.step(1)
+    assert trial.sums() == (1, 5001, 5000, 0, 1)
+
+
+def test_a_pause_is_no_step():
+    trial = Trial()
+    trial.step(1)
+    for _ in range(20):
+        trial.step(10)
+    trial.wait(DATA, 90)
+    trial.step(11)
+    assert trial.sums() == (20, 200, 0, 0, 0)
+    trial.wait(DATA, 90)
+    trial.step(10)
+    assert trial.sums() == (21, 300, 90, 0, 1)
+
+
 def test_after_a_meeting_the_clock_begins_anew_and_the_sums_stay():
     trial = Trial()
     trial.step(1)
@@ -253,10 +290,20 @@ def test_what_a_loader_raises_comes_through_and_later_waits_count(turned):
 
 
 def test_what_is_read_ahead_is_no_wait(turned):
-    """Only the time in which nothing was there is: by this clock none, since the reading thread alone turns it."""
-    taken, data, _, waits = waited(turned, Prefetcher(DataLoader(Slow(turned, 10), batch_size=2)))
-    assert len(taken) == 3 and waits >= 3
-    assert data <= 60  # as far as the clock was turned while the training waited
+    """All has been read before the training asks for the second batch."""
+    is_read = threading.Event()
+
+    def read():
+        for number in range(3):
+            turned.now += 10
+            yield number
+        is_read.set()
+
+    batches = iter(Prefetcher(read()))
+    first = next(batches)
+    assert is_read.wait(30)
+    taken, data, _, waits = waited(turned, batches)
+    assert [first, *taken] == [0, 1, 2] and waits == 2 and data == 0
 
     def counted(thread):
         for number in range(3):

@@ -296,3 +296,51 @@ def test_a_forked_child_is_told_what_it_is():
         os._exit(0)
     os.waitpid(child, 0)
     assert "forked from a rank" in os.read(reader, 1000).decode()
+
+
+class _ZeroWithoutMemory(torch.autograd.Function):
+    """Its weight's gradient is a tensor of zeros that has no memory."""
+
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(weight)
+        return x * 1.0
+
+    @staticmethod
+    def backward(ctx, grad):
+        weight, = ctx.saved_tensors
+        return grad, torch._efficientzerotensor(weight.shape)
+
+
+def test_a_gradient_without_memory_is_zero():
+    used, zero = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(3))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([used, zero], lr=0.1), named_parameters=[("used", used), ("zero", zero)])
+    for step in range(4):
+        optimizer.zero_grad()
+        loss = (used * (hvd.rank() + 1)).sum()
+        if step < 2:
+            loss = loss + zero.sum()
+        else:
+            loss = _ZeroWithoutMemory.apply(loss, zero)
+        loss.backward()
+        optimizer.synchronize()
+        expected = torch.ones(3) if step < 2 else torch.zeros(3)
+        assert torch.equal(zero.grad + 0, expected), step
+        with optimizer.skip_synchronize():
+            optimizer.step()
+
+
+def test_gradients_may_be_taken_before_they_are_averaged():
+    """The tensors that a backward pass leaves are those that are averaged, in the first step as well."""
+    model = torch.nn.Linear(3, 2)
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), named_parameters=model.named_parameters())
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.full((1, 3), float(hvd.rank() + 1))).sum().backward()
+        gradients = [one.grad for one in model.parameters()]
+        optimizer.synchronize()
+        for one, gradient in zip(model.parameters(), gradients):
+            assert one.grad is gradient
+        with optimizer.skip_synchronize():
+            optimizer.step()

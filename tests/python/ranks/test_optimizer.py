@@ -95,7 +95,7 @@ def test_it_trains_as_one_process_would(make):
 
 
 @pytest.mark.ranks(2)
-def test_its_gradients_lie_in_shared_memory_from_the_first_step_on():
+def test_its_gradients_lie_in_shared_memory_after_the_first_step():
     model, optimizer, _, _ = pair()
     places = []
     for step in range(3):
@@ -103,7 +103,7 @@ def test_its_gradients_lie_in_shared_memory_from_the_first_step_on():
         loss_of(model, hvd.rank(), step).backward()
         optimizer.step()
         places.append([one.grad.data_ptr() for one in model.parameters() if one.requires_grad])
-    assert places[0] == places[1] == places[2]
+    assert places[1] == places[2]
     for one in model.parameters():
         assert one.grad is None or one.grad.stride() == one.stride()
 
