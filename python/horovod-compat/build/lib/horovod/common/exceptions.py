@@ -1,5 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""horovod.common.exceptions, by hvrun.exceptions."""
-
-from hvrun.exceptions import HorovodInternalError, HostsUpdatedInterrupt  # noqa: F401
-from hvrun.torch.horovod_names import HorovodVersionMismatchError, get_version_mismatch_message  # noqa: F401
