@@ -84,6 +84,14 @@ class StepTimes:
             self._waited[kind] += self._clock() - begun
             self._waits += kind == DATA
 
+    def waited(self, kind, call, *arguments):
+        """What the call returns; the time that it takes is a wait."""
+        begun = self.begin_wait()
+        try:
+            return call(*arguments)
+        finally:
+            self.end_wait(kind, begun)
+
 
 def _tell(sums):
     status = library().report_steps(None, ctypes.byref(sums))
@@ -96,17 +104,10 @@ times = StepTimes(time.perf_counter_ns, _tell)
 
 def timed(iterable):
     """The same, one by one; the time until each comes counts as waiting for data."""
-    begun = times.begin_wait()
-    try:
-        iterator = iter(iterable)
-    finally:
-        times.end_wait(DATA, begun)
+    iterator = times.waited(DATA, iter, iterable)
     while True:
-        begun = times.begin_wait()
         try:
-            one = next(iterator)
+            one = times.waited(DATA, next, iterator)
         except StopIteration:
             return
-        finally:
-            times.end_wait(DATA, begun)
         yield one

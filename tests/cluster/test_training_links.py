@@ -25,9 +25,7 @@ def train(make_cluster):
             shape(node, "lan", rate)
         path = hosts.shared / "summary.json"
         program = [str(torch_environment.interpreter()), str(STEPS), "--parameters", str(PARAMETERS), *words]
-        environment = {name: value for name, value in torch_jobs.environment("").items() if name not in ("HOME", "PATH")}
-        words = on("node1", "node2")
-        result = hosts.run([*words, "--summary", str(path), *program], env=environment, timeout=120)
+        result = hosts.run([*on("node1", "node2"), "--summary", str(path), *program], env=torch_jobs.settings(), timeout=120)
         assert result.code == 0, str(result)
         return result, json.loads(path.read_text())
 

@@ -7,15 +7,16 @@ import subprocess
 from harness import programs, torch_environment
 
 PACKAGE = programs.SOURCE / "python"
+WITH_HOROVODS_NAMES = f"{PACKAGE}:{PACKAGE / 'horovod-compat'}"  # for PYTHONPATH
 RSH = str(programs.SOURCE / "tests" / "c" / "rsh_to_here.sh")
 TWO_HOSTS = ["--oversubscribe", "--rsh", RSH, "-H", "a:2,b:1"]  # two names for this machine: ranks meet over TCP
 
 
 def settings(**more):
-    """Variables with which a Python finds the package and the library of this checkout."""
+    """Variables with which a Python finds the package of this checkout, and its library and programs."""
     return {"PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "HVRUN_STALL_SECONDS": "20",
             "HVRUN_STALL_SHUTDOWN_SECONDS": "60", "HVRUN_LIBRARY": str(programs.hvrun_folder().parent / "lib" / "libhvrun.so"),
-            **more}
+            "HVRUN_BIN_DIR": str(programs.hvrun_folder()), **more}
 
 
 def environment(home, **more):

@@ -15,7 +15,6 @@ import pytest
 from harness import programs, torch_environment, torch_jobs
 
 GUIDES = ("docs/pytorch.md", "docs/from-horovod.md", "docs/from-ddp.md", "docs/from-torchrun.md", "README.md")
-COMPAT = f"{torch_jobs.PACKAGE}:{torch_jobs.PACKAGE / 'horovod-compat'}"
 PRELUDE = '''
 import torch
 import hvrun.torch as hvd
@@ -70,8 +69,7 @@ def call(command, folder):
     path = f"{programs.hvrun_folder()}:{torch_environment.interpreter().parent}:/usr/bin:/bin"
     if " -H " in command:
         command = command.replace("hvrun ", "hvrun --oversubscribe ", 1)
-    env = torch_jobs.environment(folder, PATH=path, PYTHONPATH=COMPAT, HVRUN_RSH=torch_jobs.RSH,
-                             HVRUN_BIN_DIR=str(programs.hvrun_folder()))
+    env = torch_jobs.environment(folder, PATH=path, PYTHONPATH=torch_jobs.WITH_HOROVODS_NAMES, HVRUN_RSH=torch_jobs.RSH)
     for _ in range(3):
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=240, check=False, cwd=folder, env=env)
         if GLOO_AT_ITS_END not in done.stderr:

@@ -25,8 +25,7 @@ def test_in_every_rank(job, tmp_path):
 
 def test_in_one_process(tmp_path):
     """tests/python/alone: what needs no job, with the distribution of Horovod's names beside the package."""
-    paths = f"{torch_jobs.PACKAGE}:{torch_jobs.PACKAGE / 'horovod-compat'}"
     words = [str(torch_environment.interpreter()), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(RANKS.parent / "alone")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path,
-                          env=torch_jobs.environment(tmp_path, PYTHONPATH=paths))
+                          env=torch_jobs.environment(tmp_path, PYTHONPATH=torch_jobs.WITH_HOROVODS_NAMES))
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]

@@ -9,7 +9,6 @@ import pytest
 from harness import programs, torch_environment, torch_jobs
 
 EXAMPLES = programs.SOURCE / "examples" / "torch"
-COMPAT = f"{torch_jobs.PACKAGE}:{torch_jobs.PACKAGE / 'horovod-compat'}"
 
 
 def run(name, tmp_path, *arguments, ranks=2, **more):
@@ -27,7 +26,7 @@ def test_digits(ranks, tmp_path):
 def test_digits_go_on_from_a_checkpoint_with_other_ranks(tmp_path):
     path = str(tmp_path / "digits.pt")
     run("digits.py", tmp_path, "--epochs", "10", "--checkpoint", path, ranks=2)
-    said = run("digits_horovod.py", tmp_path, "--epochs", "16", "--checkpoint", path, ranks=3, PYTHONPATH=COMPAT)
+    said = run("digits_horovod.py", tmp_path, "--epochs", "16", "--checkpoint", path, ranks=3, PYTHONPATH=torch_jobs.WITH_HOROVODS_NAMES)
     assert "going on with epoch 10" in said
     assert float(re.search(r"test accuracy ([\d.]+)", said).group(1)) >= 0.97, said
 
@@ -84,5 +83,5 @@ def test_resnet50_on_noise_and_on_a_folder(tmp_path):
 def test_a_function_from_inside_python(tmp_path):
     words = [str(torch_environment.interpreter()), str(EXAMPLES / "run_function.py")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
-                          env=torch_jobs.environment(tmp_path, HVRUN_BIN_DIR=str(programs.hvrun_folder())))
+                          env=torch_jobs.environment(tmp_path))
     assert done.stdout.splitlines() == [f"rank {rank} has learned 3.00 x + 1.00" for rank in range(2)], done.stderr

@@ -38,11 +38,7 @@ class Prefetcher:
         reader.start()
         try:
             while True:
-                begun = times.begin_wait()
-                try:
-                    batch = waiting.get()
-                finally:
-                    times.end_wait(DATA, begun)
+                batch = times.waited(DATA, waiting.get)
                 if batch is _END:
                     return
                 if isinstance(batch, _Failed):

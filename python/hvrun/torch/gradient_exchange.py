@@ -197,13 +197,8 @@ class GradientExchange:
         """Exchanges what had no gradient here, waits for all, and leaves the results in `grad`. Raises the first thing that
         went wrong, with nothing left on its way."""
         self.has_news = False
-        if self._is_idle:
-            return
-        begun = times.begin_wait()
-        try:
-            self._synchronize()
-        finally:
-            times.end_wait(EXCHANGE, begun)
+        if not self._is_idle:
+            times.waited(EXCHANGE, self._synchronize)
 
     def _synchronize(self):
         if self._meeting != basics.meetings() and not self.is_pending():
@@ -369,4 +364,4 @@ def _warn_of_changed(names):
     warnings.warn(
         f"the gradients of {shown} were changed after the backward pass, while they were being averaged: what was changed is "
         "lost or wrong. To clip or scale gradients call optimizer.synchronize() first, then change them, then step inside "
-        "'with optimizer.skip_synchronize():'", stacklevel=5)
+        "'with optimizer.skip_synchronize():'", stacklevel=6)

@@ -39,11 +39,7 @@ def _is_timed(function):
 def _timed(function, look_at):
     @functools.wraps(function)
     def waiting(self):
-        begun = times.begin_wait()
-        try:
-            made = function(self)
-        finally:
-            times.end_wait(DATA, begun)
+        made = times.waited(DATA, function, self)
         look_at(made)
         return made
 
