@@ -9,34 +9,10 @@
 #include <string>
 #include <thread>
 
-#include "src/base/unique_fd.h"
+#include "tests/unit/pipe.h"
 
 using namespace hv;
-
-namespace {
-
-struct Pipe {
-  Pipe() {
-    int fds[2];
-    REQUIRE(::pipe2(fds, O_CLOEXEC) == 0);
-    reader.reset(fds[0]);
-    writer.reset(fds[1]);
-  }
-  std::string read(std::size_t bytes) const {
-    std::string text(bytes, '\0');
-    std::size_t have = 0;
-    for (ssize_t got;
-         have < bytes && (got = ::read(reader.get(), &text[have], bytes - have)) > 0;) {
-      have += static_cast<std::size_t>(got);
-    }
-    text.resize(have);
-    return text;
-  }
-  UniqueFd reader;
-  UniqueFd writer;
-};
-
-}  // namespace
+using hv::tests::Pipe;
 
 TEST_CASE("many pieces are written as one text, empty ones too") {
   const Pipe pipe;

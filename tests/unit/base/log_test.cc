@@ -14,6 +14,9 @@
 
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
+#include "tests/unit/pipe.h"
+
+using hv::tests::Pipe;
 
 namespace {
 
@@ -53,16 +56,6 @@ std::string read_to_end(int fd) {
     result.append(buffer, static_cast<std::size_t>(got));
   return result;
 }
-
-struct Pipe {
-  Pipe() {
-    int ends[2];
-    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-    read_end.reset(ends[0]);
-    write_end.reset(ends[1]);
-  }
-  hv::UniqueFd read_end, write_end;
-};
 
 constexpr hv::LogLevel kLevels[] = {hv::LogLevel::kError, hv::LogLevel::kWarn, hv::LogLevel::kInfo,
                                     hv::LogLevel::kDebug, hv::LogLevel::kTrace};
@@ -139,13 +132,13 @@ TEST_CASE("a later configuration replaces level and name") {
 TEST_CASE("without a sink a line goes to descriptor 2, with one nothing does") {
   Pipe pipe;
   {
-    const StderrReplaced stderr_is(pipe.write_end.get());
+    const StderrReplaced stderr_is(pipe.writer.get());
     HV_LOG(kError, "area") << "to stderr";
     const SunkLog log(hv::LogLevel::kWarn);
     HV_LOG(kError, "area") << "to the sink";
   }
-  pipe.write_end.reset();
-  const std::string written = read_to_end(pipe.read_end.get());
+  pipe.writer.reset();
+  const std::string written = read_to_end(pipe.reader.get());
   CHECK(written.find("area: to stderr\n") != std::string::npos);
   CHECK(written.find("to the sink") == std::string::npos);
 }
@@ -154,7 +147,7 @@ TEST_CASE("lines of several threads come whole, each in one write") {
   constexpr int kThreads = 4, kLines = 100;  // all of it fits into the pipe
   Pipe pipe;
   {
-    const StderrReplaced stderr_is(pipe.write_end.get());
+    const StderrReplaced stderr_is(pipe.writer.get());
     std::vector<std::thread> threads;
     for (int thread = 0; thread < kThreads; ++thread)
       threads.emplace_back([thread] {
@@ -163,8 +156,8 @@ TEST_CASE("lines of several threads come whole, each in one write") {
       });
     for (std::thread& thread : threads) thread.join();
   }
-  pipe.write_end.reset();
-  const auto lines = hv::split(read_to_end(pipe.read_end.get()), '\n');
+  pipe.writer.reset();
+  const auto lines = hv::split(read_to_end(pipe.reader.get()), '\n');
   REQUIRE(lines.size() == kThreads * kLines + 1);
   const std::regex whole(R"([0-9:.]{12} error hvrun area: thread=\d i=\d+)");
   std::size_t good = 0;
@@ -181,8 +174,8 @@ TEST_CASE("a line longer than a pipe arrives whole although signals cut its writ
   Pipe pipe;
   std::string written;
   {
-    const StderrReplaced stderr_is(pipe.write_end.get());
-    pipe.write_end.reset();  // descriptor 2 is the only end now
+    const StderrReplaced stderr_is(pipe.writer.get());
+    pipe.writer.reset();  // descriptor 2 is the only end now
     std::thread writer([&text] {
       HV_LOG(kError, "area") << text;
       ::close(2);  // so that a line cut short ends the reading, too
@@ -192,7 +185,7 @@ TEST_CASE("a line longer than a pipe arrives whole although signals cut its writ
       std::this_thread::yield();
     }
     char buffer[4096];
-    for (ssize_t got; (got = ::read(pipe.read_end.get(), buffer, sizeof buffer)) > 0;) {
+    for (ssize_t got; (got = ::read(pipe.reader.get(), buffer, sizeof buffer)) > 0;) {
       written.append(buffer, static_cast<std::size_t>(got));
       ::pthread_kill(writer.native_handle(), SIGUSR1);
     }
@@ -209,14 +202,14 @@ TEST_CASE("a line that nobody can take is given up without waiting") {
     HV_LOG(kError, "area") << "to nobody";
   }
   Pipe pipe;
-  ::fcntl(pipe.write_end.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(pipe.writer.get(), F_SETFL, O_NONBLOCK);
   const std::string fill(4096, 'x');
-  while (::write(pipe.write_end.get(), fill.data(), fill.size()) > 0) {
+  while (::write(pipe.writer.get(), fill.data(), fill.size()) > 0) {
   }
   {
-    const StderrReplaced full(pipe.write_end.get());
+    const StderrReplaced full(pipe.writer.get());
     HV_LOG(kError, "area") << "to a full pipe";
   }
-  pipe.write_end.reset();
-  CHECK(read_to_end(pipe.read_end.get()).find("full pipe") == std::string::npos);
+  pipe.writer.reset();
+  CHECK(read_to_end(pipe.reader.get()).find("full pipe") == std::string::npos);
 }

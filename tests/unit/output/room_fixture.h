@@ -16,37 +16,12 @@
 #include <vector>
 
 #include "launcher/output/output_room.h"
-#include "src/base/unique_fd.h"
+#include "tests/unit/pipe.h"
 #include "tests/unit/temporary_folder.h"
 
 namespace hv::launcher {
 
-struct Pipe {
-  Pipe() {
-    int fds[2];
-    REQUIRE(::pipe2(fds, O_CLOEXEC) == 0);
-    reader.reset(fds[0]);
-    writer.reset(fds[1]);
-  }
-  // So many bytes; fewer when the last writer has closed.
-  std::string read(std::size_t bytes) const {
-    std::string text(bytes, '\0');
-    std::size_t have = 0;
-    for (ssize_t got;
-         have < bytes && (got = ::read(reader.get(), &text[have], bytes - have)) > 0;) {
-      have += static_cast<std::size_t>(got);
-    }
-    text.resize(have);
-    return text;
-  }
-  // Once nobody else writes.
-  std::string read_all() {
-    writer.reset();
-    return read(1 << 20);
-  }
-  UniqueFd reader;
-  UniqueFd writer;
-};
+using tests::Pipe;
 
 // What the room tells its owner. Waits for conditions instead of for time.
 class Owner {
