@@ -177,9 +177,10 @@ def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
 class _Alltoall(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, splits, name, process_set):
-        ctx.process_set, ctx.shape = process_set, tensor.shape
-        rows = tensor.shape[0] if tensor.dim() else 1
-        each = [rows // process_set.size()] * process_set.size() if splits is None else splits
+        ctx.process_set, ctx.shape, size = process_set, tensor.shape, process_set.size()
+        ctx.rows = tensor.shape[0] if tensor.dim() else 1
+        is_even = splits is None and ctx.rows % size == 0  # where it is not, the runtime says why that is an error
+        each = [ctx.rows // size] * size if is_even else splits
         made, ctx.received = synchronize(ops.alltoall_async(tensor, each, name, process_set))
         if splits is None:
             return made
@@ -190,6 +191,9 @@ class _Alltoall(torch.autograd.Function):
     def backward(ctx, gradient, *unused):
         del unused
         back, _ = alltoall(gradient, ctx.received, None, ctx.process_set)
+        left_over = ctx.rows - len(back)  # that were sent to nobody
+        if left_over:
+            back = torch.cat([back, back.new_zeros(left_over, *back.shape[1:])])
         return back.reshape(ctx.shape), None, None, None
 
 

@@ -75,6 +75,21 @@ def test_alltoall(has_splits):
     same(tensor.grad, torch.tensor([float(rank + 1) for rank in ranks() for _ in range(2)]))
 
 
+def test_alltoall_of_rows_that_are_sent_to_nobody():
+    tensor = leaf(hvd.size() + 2, 2)
+    made, _ = hvd.alltoall(tensor, [1] * hvd.size())
+    (made * (hvd.rank() + 1)).sum().backward()
+    same(tensor.grad, torch.tensor([[rank + 1.0] * 2 for rank in ranks()] + [[0.0] * 2] * 2))
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("has_graph", [False, True], ids=["plain", "with gradients"])
+def test_rows_that_cannot_be_shared_evenly_want_splits(has_graph):
+    for tensor in (torch.ones(hvd.size() + 1, 2), torch.ones(())):
+        with pytest.raises(ValueError, match="give splits"):
+            hvd.alltoall(tensor.requires_grad_(has_graph))
+
+
 @pytest.mark.parametrize("op", [hvd.Average, hvd.Sum], ids=["average", "sum"])
 def test_reducescatter(op):
     expected = torch.tensor([float(rank + 1) for rank in ranks()]) * (hvd.size() if op == hvd.Sum else 1)
