@@ -8,7 +8,7 @@ import torch
 def _works(attempt):
     try:
         attempt()
-    except (AttributeError, NotImplementedError, RuntimeError):
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError):
         return False
     return True
 
@@ -19,4 +19,5 @@ def _lacking(what, attempt):
 
 cpu_scaler = _lacking("GradScaler for CPUs", lambda: torch.amp.GradScaler("cpu"))
 fused_adam = _lacking("fused Adam on CPUs", lambda: torch.optim.Adam([torch.nn.Parameter(torch.ones(1))], fused=True))
+fused_sgd = _lacking("fused SGD on CPUs", lambda: torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0, fused=True))
 half_matmul = _lacking("product of float16 matrices on CPUs", lambda: torch.ones(2, 2).half() @ torch.ones(2, 2).half())
