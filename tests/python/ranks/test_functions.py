@@ -9,17 +9,6 @@ import torch
 import hvrun.torch as hvd
 
 
-def flattened(value, path=""):
-    """[(where, what)] of a state_dict, tensors as lists."""
-    if isinstance(value, torch.Tensor):
-        return [(path, value.tolist())]
-    if isinstance(value, dict):
-        return [one for key, inner in value.items() for one in flattened(inner, f"{path}/{key}")]
-    if isinstance(value, (list, tuple)):
-        return [one for number, inner in enumerate(value) for one in flattened(inner, f"{path}/{number}")]
-    return [(path, value)]
-
-
 @pytest.mark.parametrize("given", ["dict", "list of pairs", "list of tensors"])
 def test_parameters(given):
     torch.manual_seed(hvd.rank())
@@ -32,37 +21,6 @@ def test_parameters(given):
         assert torch.equal(one, hvd.broadcast(one.detach().clone(), root))
     with pytest.raises(ValueError, match="list"):
         hvd.broadcast_parameters(model.named_parameters(), 0)
-
-
-OPTIMIZERS = [
-    lambda p: torch.optim.SGD(p, lr=0.1), lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
-    torch.optim.Adam, lambda p: torch.optim.Adam(p, amsgrad=True), torch.optim.AdamW, torch.optim.Adamax, torch.optim.Adagrad,
-    torch.optim.Adadelta, torch.optim.ASGD, torch.optim.NAdam, torch.optim.RAdam, torch.optim.RMSprop, torch.optim.Rprop,
-    lambda p: torch.optim.LBFGS(p, max_iter=2)]
-
-
-@pytest.mark.parametrize("who", ["root only", "all", "none", "others"])
-@pytest.mark.parametrize("make", OPTIMIZERS, ids=lambda make: type(make([torch.nn.Parameter(torch.ones(1))])).__name__)
-def test_optimizer_state(make, who):
-    torch.manual_seed(hvd.rank())
-    model = torch.nn.Linear(3, 2)
-    optimizer = make(model.parameters())
-    steps = {"root only": hvd.rank() == 0, "all": True, "none": False, "others": hvd.rank() != 0}[who]
-
-    def closure():
-        optimizer.zero_grad()
-        loss = model(torch.ones(2, 3)).square().mean()
-        loss.backward()
-        return loss
-
-    if steps:
-        optimizer.step(closure)
-    optimizer.param_groups[0]["lr"] = 0.5 if hvd.rank() == 0 else 0.25
-    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-    assert optimizer.param_groups[0]["lr"] == 0.5
-    states = hvd.allgather_object(flattened(optimizer.state_dict()))
-    assert all(state == states[0] for state in states)
-    optimizer.step(closure)  # and it works with that
 
 
 def test_the_state_of_a_distributed_optimizer():
