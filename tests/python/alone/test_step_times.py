@@ -6,21 +6,14 @@ import threading
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data import DataLoader, IterableDataset
 
+from harness.turned_clock import Clock, Slow, turn
 from hvrun.data import AsyncDataLoaderMixin, BaseDataLoader, Prefetcher
 from hvrun.step_times import DATA, EXCHANGE, StepTimes, times
 from hvrun.torch.loaders import watch_loaders
 
 SECOND = 1_000_000_000
-
-
-class Clock:
-    def __init__(self):
-        self.now = 1000
-
-    def __call__(self):
-        return self.now
 
 
 class Trial:
@@ -165,20 +158,6 @@ def test_nothing_is_told_of_no_steps():
 # ---- loaders -------------------------------------------------------------------------------------------------------------
 
 
-class Slow(Dataset):
-    """A batch takes as long as 'clock' says."""
-
-    def __init__(self, clock, nanoseconds):
-        self.clock, self.nanoseconds = clock, nanoseconds
-
-    def __len__(self):
-        return 6
-
-    def __getitem__(self, index):
-        self.clock.now += self.nanoseconds
-        return torch.tensor(index)
-
-
 class Stream(IterableDataset):
     """Reads from another loader."""
 
@@ -214,12 +193,7 @@ class Itself(DataLoader):
 
 @pytest.fixture
 def turned(monkeypatch):
-    """The process's own times, from zero and by a clock that a test turns; told to nobody."""
-    clock, fresh = Clock(), StepTimes(None, lambda sums: None)
-    for name, value in {**vars(fresh), "_clock": clock}.items():
-        monkeypatch.setattr(times, name, value)
-    watch_loaders()
-    return clock
+    return turn(monkeypatch)
 
 
 def waited(clock, batches):
