@@ -19,7 +19,8 @@ from hvrun._library import library
 
 DATA, EXCHANGE = 0, 1  # kinds of waits
 _REPORT_NS = 1_000_000_000
-_PAUSE_STEPS, _FEW_STEPS = 10, 20  # so many steps' time is a pause, once so many steps have been measured
+_PAUSE_STEPS, _FEW_STEPS = 10, 20  # so many steps' time is a pause, which is known once so many steps have been measured
+_SUMS = "steps", "nanoseconds", "data_nanoseconds", "exchange_nanoseconds", "data_waits"
 
 
 class StepTimes:
@@ -33,6 +34,7 @@ class StepTimes:
         self._turn = set()  # optimizers that have stepped, since one of them did so last
         self._waited, self._waits = [0, 0], 0  # since the last step ended: by kind; how often for data
         self.sums = _abi.StepTimes(ctypes.sizeof(_abi.StepTimes))
+        self._first = []  # what was added of the first few steps, any of which may be found to have been a pause; then None
 
     def begin_anew(self):
         """The ranks have met: the time until the next step ends does not count."""
@@ -44,10 +46,10 @@ class StepTimes:
         is_measured = thread == self.thread and not self._is_pause(now - self._last)
         if thread != self.thread:
             self.thread, self._turn, self._told = thread, set(), now
-        elif is_measured:
-            self._add(now - self._last)
-        if id(optimizer) in self._turn:
-            self.sums.steps += is_measured
+        is_step = id(optimizer) in self._turn
+        if is_measured:
+            self._measure((is_step, now - self._last, *self._waited, self._waits))
+        if is_step:
             self._turn.clear()
         self._turn.add(id(optimizer))
         self._last, self._waited, self._waits, self._begun = now, [0, 0], 0, 0
@@ -56,15 +58,30 @@ class StepTimes:
             self.report()
 
     def _is_pause(self, nanoseconds):
-        sums = self.sums
-        return sums.steps >= _FEW_STEPS and nanoseconds * sums.steps > _PAUSE_STEPS * sums.nanoseconds
+        return self._first is None and self._is_long(nanoseconds)
 
-    def _add(self, nanoseconds):
-        sums = self.sums
-        sums.nanoseconds += nanoseconds
-        sums.data_nanoseconds += self._waited[DATA]
-        sums.exchange_nanoseconds += self._waited[EXCHANGE]
-        sums.data_waits += self._waits
+    def _is_long(self, nanoseconds):
+        return nanoseconds * self.sums.steps > _PAUSE_STEPS * self.sums.nanoseconds
+
+    def _measure(self, part):
+        self._add(part)
+        if self._first is not None:
+            self._first.append(part)
+            if self.sums.steps == _FEW_STEPS:
+                self._forget_pauses()
+
+    def _forget_pauses(self):
+        """Among the first few steps, beside the mean of the others."""
+        first, self._first = sorted(self._first, key=lambda part: part[1]), None
+        for part in reversed(first):
+            self._add(part, -1)
+            if not self._is_long(part[1]):
+                self._add(part)
+                break
+
+    def _add(self, part, sign=1):
+        for name, value in zip(_SUMS, part):
+            setattr(self.sums, name, getattr(self.sums, name) + sign * value)
 
     def report(self):
         """Tells the runtime, which never blocks for it."""

@@ -107,6 +107,21 @@ def test_a_pause_is_no_step():
     assert trial.sums() == (21, 300, 90, 0, 1)
 
 
+def test_a_pause_among_the_first_steps_is_found_once_there_are_some():
+    trial = Trial()
+    trial.step(1)
+    for number in range(20):
+        trial.step(900 if number in (4, 12) else 10)
+    assert trial.sums() == (18, 180, 0, 0, 0)
+
+
+def test_an_optimizer_whose_turn_is_longer_makes_no_pause():
+    trial = Trial()
+    for number in range(1, 37):
+        trial.step(1 if number % 6 else 30, "critic" if number % 6 else "generator")
+    assert trial.sums() == (29, 29 + 6 * 30, 0, 0, 0)
+
+
 def test_after_a_meeting_the_clock_begins_anew_and_the_sums_stay():
     trial = Trial()
     trial.step(1)
