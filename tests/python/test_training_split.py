@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from harness import programs, torch_jobs
+from harness import programs, torch_environment, torch_jobs
 
 STEPS = programs.SOURCE / "tests" / "payload" / "torch_steps.py"
 
@@ -122,6 +122,23 @@ def test_a_short_training_is_not_told_of_but_in_the_summary_file(train):
     ended = train(["-np", "2"], "--steps", "10")
     assert ended.code == 0 and ended.told == [], str(ended)
     assert [rank["steps"] for rank in ended.ranks] == [9, 9] and not ended.training["is_long"], str(ended)
+
+
+def test_a_training_within_a_process_set_is_not_measured(train):
+    ended = train(["-np", "3", "--oversubscribe"], "--steps", "25", "--train-on", "2")
+    assert ended.code == 0 and ended.told == [] and ended.out.count("is through") == 3, str(ended)
+    assert ended.training is None and ended.ranks == [None] * 3, str(ended)
+
+
+def test_ranks_that_join_early_are_not_those_whose_steps_are_told(train):
+    """And steps that a GradScaler skips are none."""
+    has_scaler = tuple(map(int, torch_environment.VERSION.split(".")[:2])) >= (2, 3)  # for CPUs
+    words = ["--infinite-every", "6"] if has_scaler else []
+    ended = train(["-np", "2"], "--data-ms", "60", "--steps", "31", "--join-after", "8", *words)
+    assert ended.code == 0 and len(ended.told) == 1, str(ended)
+    skipped = (5, 1) if words else (0, 0)
+    assert [rank["steps"] for rank in ended.ranks] == [31 - skipped[0] - 1, 8 - skipped[1] - 1], str(ended)
+    assert ended.training["bound"] == "input" and ended.told[0].endswith("; measured on 1 of 2 ranks"), str(ended)
 
 
 def test_programs_that_measure_nothing_are_told_nothing_of(tmp_path):
