@@ -200,13 +200,17 @@ def nothing(result, owner):
     del result, owner
 
 
-def reduce_numbers(name, values, reduction, process_set=0):
-    """Some whole numbers, reduced over the ranks of a set. Blocks."""
+def begin_reducing(name, values, reduction, process_set=0):
+    """Some whole numbers, reduced over the ranks of a set. Never blocks; wait() of what is returned yields them as a list."""
     array = (ctypes.c_int64 * len(values))(*values)
     at = ctypes.addressof(array)
-    enqueue(_abi.ALLREDUCE, name, _abi.INT64, (len(values),), at, array, nothing, output=at, output_bytes=8 * len(values),
-            reduction=reduction, process_set=process_set).wait()
-    return list(array)
+    return enqueue(_abi.ALLREDUCE, name, _abi.INT64, (len(values),), at, array, lambda result, owner: list(array), output=at,
+                   output_bytes=8 * len(values), reduction=reduction, process_set=process_set)
+
+
+def reduce_numbers(name, values, reduction, process_set=0):
+    """As begin_reducing, and waits."""
+    return begin_reducing(name, values, reduction, process_set).wait()
 
 
 def gather_bytes(name, mine, process_set=0):

@@ -10,6 +10,7 @@ import torch
 
 from hvrun.step_times import times
 from hvrun.torch import operations as ops
+from hvrun.torch.agreement import Agreement
 
 
 class AdasumSteps:
@@ -20,7 +21,8 @@ class AdasumSteps:
         from hvrun.torch.optimizer import become
 
         return become(optimizer, AdasumSteps, _label=label, _names=dict(names), _compression=compression, _passes=passes,
-                      _process_set=process_set, _step_supports_amp_scaling=False)
+                      _process_set=process_set, _agreement=Agreement(label, ops.number_of(process_set)),
+                      _step_supports_amp_scaling=False)
 
     @property
     def backward_passes_per_step(self):
@@ -53,7 +55,8 @@ class AdasumSteps:
 
     def step(self, closure=None):
         """This rank's own step, then the combination of all ranks' steps. A closure is called on each rank by itself."""
-        trained = [one for group in self.param_groups for one in group["params"] if one.requires_grad]
+        trained = [one for one in self._names if one.requires_grad]
+        self._compare_needed()
         for parameter in trained:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
@@ -68,5 +71,11 @@ class AdasumSteps:
         if ops.number_of(self._process_set) == 0:
             times.step_ended(self)
         return loss
+
+    def _compare_needed(self):
+        """Raises, on all ranks, where they do not train the same parameters."""
+        needed = tuple(one.requires_grad for one in self._names)
+        if not self._agreement.is_made() or self._agreement.begin_check(needed)():
+            self._agreement.make(needed, list(self._names.values()))
 
     step.hooked = True  # torch.optim wraps the step below this one already

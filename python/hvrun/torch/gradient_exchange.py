@@ -17,6 +17,7 @@ from hvrun import _abi, basics, inflight
 from hvrun.process_sets import ProcessSet, global_process_set
 from hvrun.step_times import EXCHANGE, times
 from hvrun.torch import operations as ops
+from hvrun.torch.agreement import Agreement
 from hvrun.torch.compression import Compression
 from hvrun.torch.gradient_buckets import (
     Bucket, bucket_bytes, can_lie_in_bucket, give_back, give_freed_memory_back, split_into_buckets)
@@ -60,6 +61,7 @@ class GradientExchange:
         self.is_of_all_ranks = ops.number_of(terms.process_set) == 0
         self._is_idle = not terms.process_set.included() or terms.process_set.size() == 1
         self._may_learn = terms.allows_buckets() and not groups
+        self._agreement = Agreement(label, ops.number_of(terms.process_set))
         # The ranks of one host reduce on the very cores that their backward passes compute on: both at once would only make
         # threads wait for each other's turns. Between hosts the network works meanwhile.
         self._is_deferred = basics.local_size() == basics.size()
@@ -71,6 +73,8 @@ class GradientExchange:
         """What the ranks agree on in the first exchange is to be agreed on anew."""
         self._meeting = basics.meetings()
         self._is_learning = self._may_learn
+        self._agreement.forget()
+        self._parts = {}  # parameters that the ranks have agreed to exchange, in the optimizer's order
         self._kinds = {}  # parameter: _DENSE and so on
         self._arrivals = {}  # parameters, in the order of their gradients' completion
         self._places = {}  # parameter: its Place
@@ -134,7 +138,7 @@ class GradientExchange:
                 f"({self.passes}) times before step() or synchronize(); raise backward_passes_per_step to accumulate "
                 "gradients over several backward passes")
         self._left[parameter] = left
-        if left == 0:
+        if left == 0 and (parameter in self._parts or not self._agreement.is_made()):
             self._exchange(parameter)
 
     def _exchange(self, parameter):
@@ -151,7 +155,7 @@ class GradientExchange:
         self._send_alone(parameter)
 
     def _send_alone(self, parameter):
-        handle = self._start_alone(parameter)
+        handle = self._start_alone(parameter, parameter.grad)
         self._alone[parameter] = handle, parameter.grad, parameter.grad._version
 
     def _arrived_at(self, bucket):
@@ -165,23 +169,24 @@ class GradientExchange:
         bucket.start(process_set=ops.number_of(self._terms.process_set), reduction=ops.reduction_of(self._terms.op),
                      prescale=before, postscale=after, **rare)
 
-    def _start_alone(self, parameter):
+    def _start_alone(self, parameter, gradient):
         terms, name = self._terms, f"{self._label}.{self._names[parameter]}"
-        gradient = parameter.grad
         if gradient.layout is not torch.strided:
             if not terms.sparse_as_dense:
-                return self._start_sparse(parameter, name)
+                return self._start_sparse(parameter, gradient, name)
             gradient = gradient.to_dense()
         before, after = terms.scales
         return ops.compressed_allreduce_async_(gradient, name, terms.op, terms.compression, before, after, terms.process_set,
                                                **self._group_fields(parameter))
 
     def _group_fields(self, parameter):
-        """Of those in its group that need a gradient now."""
-        members = [self._names[one] for one in self._groups.get(parameter, ()) if one.requires_grad]
+        """Of those in its group that are exchanged."""
+        is_agreed = self._agreement.is_made()
+        members = [self._names[one] for one in self._groups.get(parameter, ())
+                   if (one in self._parts if is_agreed else one.requires_grad)]
         return ops.group_fields(self._label, members) if len(members) > 1 else {}
 
-    def _start_sparse(self, parameter, name):
+    def _start_sparse(self, parameter, gradient, name):
         if parameter in self._groups:
             raise ValueError(f"{self._names[parameter]} has sparse gradients, which travel in no group; leave it out of "
                              "groups, or give sparse_as_dense=True")
@@ -189,7 +194,7 @@ class GradientExchange:
             warnings.warn("sparse gradients are exchanged without compression", stacklevel=2)
         if self._terms.predivide_factor != 1:
             raise ValueError("gradient_predivide_factor is for dense gradients; give sparse_as_dense=True")
-        return ops.sparse_allreduce_async(parameter.grad, name, self._terms.op, self._terms.process_set)
+        return ops.sparse_allreduce_async(gradient, name, self._terms.op, self._terms.process_set)
 
     # ---- afterwards -----------------------------------------------------------------------------------------------------
 
@@ -204,10 +209,36 @@ class GradientExchange:
         if self._meeting != basics.meetings() and not self.is_pending():
             self._unlearn()
         watched = self._watched()
-        missing = [one for one in watched if one not in self._alone and not self._is_taken(one)]
-        if not self._kinds:
-            self._agree_on_kinds(watched)
-        used = self._used_anywhere(watched, missing)
+        needed = tuple(one.requires_grad for one in self._names)
+        has_changed = None
+        if self._agreement.is_made():
+            has_changed = self._agreement.begin_check(needed)
+        else:
+            self._agree(watched, needed)
+        self._complete(list(self._parts))
+        if has_changed is not None and has_changed():
+            before = self._parts
+            self._unlearn()
+            self._agree(watched, needed)
+            self._complete([one for one in watched if one not in before])
+            self._arrivals = {}
+        elif self._is_learning:
+            self._learn(watched)
+
+    def _agree(self, watched, needed):
+        """The ranks compare what they need, before those without a gradient contribute one of the right kind."""
+        try:
+            self._agreement.make(needed, list(self._names.values()))
+        except Exception:
+            self.reset()
+            raise
+        kinds = self._reduce([self._kind_of(parameter) for parameter in watched], "kinds", _abi.MAX)
+        self._parts, self._kinds = dict.fromkeys(watched), dict(zip(watched, kinds))
+
+    def _complete(self, parts):
+        """parts: parameters that the ranks exchange; those that have a gradient are on their way already."""
+        missing = [one for one in parts if one not in self._alone and not self._is_taken(one)]
+        used = self._used_anywhere(parts, missing)
         for parameter in missing:
             self._fill(parameter)
         self._complete_buckets()
@@ -219,39 +250,40 @@ class GradientExchange:
         for parameter in missing:
             if used is not None and not used[parameter]:
                 parameter.grad = None
-        if self._is_learning:
-            self._learn(watched)
 
     def _is_taken(self, parameter):
         place = self._places.get(parameter)
         return place is not None and place.is_taken
 
-    def _used_anywhere(self, watched, missing):
+    def _used_anywhere(self, parts, missing):
         """parameter: whether a rank had a gradient for it; None where nobody asks."""
         if not self._terms.keeps_none:
             return None
         absent = set(missing)
-        flags = [0 if one in absent and one.grad is None else 1 for one in watched]
-        return dict(zip(watched, self._reduce(flags, "used", _abi.MAX)))
+        flags = [0 if one in absent and one.grad is None else 1 for one in parts]
+        return dict(zip(parts, self._reduce(flags, "used", _abi.MAX)))
 
     def _reduce(self, numbers, what, reduction):
         return inflight.reduce_numbers(f"{self._label}.{what}", numbers, reduction, ops.number_of(self._terms.process_set))
 
     def _fill(self, parameter):
         """It has had no backward pass on this rank: what it has, or zeros, is its part."""
-        if parameter.grad is not None:
-            self._exchange(parameter)
-            return
         place = self._places.get(parameter)
-        if place is not None:
+        if not parameter.requires_grad:  # frozen since the ranks agreed; zeros, until all of them have heard of it
+            if place is None:
+                self._alone[parameter] = self._start_alone(parameter, self._nothing_of(parameter)), None, 0
+        elif parameter.grad is not None:
+            self._exchange(parameter)
+        elif place is not None:
             place.take_zeros(parameter)
             self._arrived_at(place.bucket)
-            return
-        if self._kinds.get(parameter) == _SPARSE:
-            parameter.grad = _no_rows(parameter)  # as the other ranks have it, with rows
         else:
-            parameter.grad = torch.zeros_like(parameter)
-        self._send_alone(parameter)
+            parameter.grad = self._nothing_of(parameter)
+            self._send_alone(parameter)
+
+    def _nothing_of(self, parameter):
+        """A gradient of zeros, as the other ranks have theirs: with rows, or dense."""
+        return _no_rows(parameter) if self._kinds.get(parameter) == _SPARSE else torch.zeros_like(parameter)
 
     def _complete_buckets(self):
         """Places of parameters that need no gradient any more take part with zeros; then all buckets are on their way."""
@@ -268,6 +300,9 @@ class GradientExchange:
         alone, self._alone = self._alone, {}
         made, errors, changed = {}, [], []
         for parameter, (handle, gradient, version) in alone.items():
+            if gradient is None:  # nobody wants the result here
+                _outcome(handle.wait, errors)
+                continue
             if parameter.grad is not gradient or gradient._version != version:
                 changed.append(self._names[parameter])
             made[parameter] = _outcome(handle.wait, errors)
@@ -286,11 +321,6 @@ class GradientExchange:
             _warn_of_changed(changed)
 
     # ---- learning -------------------------------------------------------------------------------------------------------
-
-    def _agree_on_kinds(self, watched):
-        """In the first exchange, before ranks without a gradient contribute one of the right kind."""
-        kinds = self._reduce([self._kind_of(parameter) for parameter in watched], "kinds", _abi.MAX)
-        self._kinds = dict(zip(watched, kinds))
 
     def _learn(self, watched):
         """After the first exchange, on all ranks: which gradients lie in which bucket."""

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import hvrun.torch as hvd
+from hvrun.exceptions import MismatchError
 
 
 def linear(*extents):
@@ -43,6 +44,36 @@ def test_freezing_later_and_thawing_again(options):
         model[0].requires_grad_(number not in (2, 3))
         step(model, optimizer)
         assert_alike(model)
+
+
+OPTIONS = [{}, {"groups": 2}, {"op": hvd.Adasum}, {"unused": "keep_none"}]
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("options", OPTIONS, ids=["buckets", "groups", "adasum", "keep_none"])
+@pytest.mark.parametrize("trains", [lambda number, is_odd: not is_odd, lambda number, is_odd: number < 3 or not is_odd,
+                                    lambda number, is_odd: number >= 3 and not is_odd], ids=["at first", "later", "thawed"])
+def test_a_parameter_that_one_rank_freezes(options, trains):
+    model, odd = linear(4, 4, 4), hvd.size() - 1
+    optimizer = wrapped(model, **options)
+    with pytest.raises(MismatchError, match=f"rank {odd} has frozen the parameter 0.weight .requires_grad=False., and rank "
+                                            f"{odd - 1} has not.* Likewise 1 more"):
+        for number in range(5):
+            model[0].requires_grad_(trains(number, hvd.rank() == odd))
+            step(model, optimizer)
+    assert_alike(model)
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("options", OPTIONS, ids=["buckets", "groups", "adasum", "keep_none"])
+def test_parameters_that_one_rank_adds(options):
+    model, more = linear(4, 4), torch.nn.Linear(4, 4)
+    optimizer = wrapped(model, **options)
+    step(model, optimizer)
+    if hvd.rank() == 0:
+        optimizer.add_param_group({"params": more.parameters()})
+    with pytest.raises(MismatchError, match="different numbers of parameters, 2 to 4"):
+        step(model, optimizer)
 
 
 @pytest.mark.ranks(2)

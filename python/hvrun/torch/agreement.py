@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which parameters the ranks exchange gradients of: the same on all of them.
+
+A rank that freezes a parameter, and another that does not, would wait for each other or go on with different weights. So one
+number goes with each exchange: whether this rank needs other gradients than the ranks have agreed on. Where one does, all of
+them compare what they need, before anything is stepped.
+"""
+
+import zlib
+
+from hvrun import _abi, basics, inflight
+from hvrun.exceptions import MismatchError
+
+_LIMIT = 1 << 40  # above any digest and any number of parameters
+
+
+class Agreement:
+    """label: before the names that travel, the same on all ranks. process_set: its number."""
+
+    def __init__(self, label, process_set):
+        self._label, self._process_set = label, process_set
+        self._needed = None  # a flag for each of the optimizer's parameters; None: the ranks have not compared them
+        self._meeting = 0  # in which they have
+
+    def is_made(self):
+        return self._needed is not None and self._meeting == basics.meetings()
+
+    def forget(self):
+        self._needed = None
+
+    def begin_check(self, needed):
+        """Has the other ranks told whether this one needs others now. wait() of what is returned says whether any rank does."""
+        is_new = int(needed != self._needed)
+        pending = inflight.begin_reducing(f"{self._label}.changed", [is_new], _abi.MAX, self._process_set)
+        return lambda: pending.wait()[0] != 0
+
+    def make(self, needed, names):
+        """Blocks until all ranks have compared what they need: flags, and the parameters' names, in the optimizer's order.
+        Raises MismatchError, on all ranks, where they differ."""
+        self._needed = None
+        digest = 1 + zlib.crc32(repr((needed, names)).encode())
+        # The largest of each, since ranks that have joined give zeros.
+        largest, smallest, most, fewest = self._largest("needed", _both_ways(digest) + _both_ways(len(names)))
+        if most != _LIMIT - fewest:
+            raise _mismatch(f"the ranks' optimizers have different numbers of parameters, {_LIMIT - fewest} to {most}. Call "
+                            "add_param_group() on all ranks, between the same steps")
+        if largest != _LIMIT - smallest:
+            self._name_what_differs(needed, names)
+        self._needed, self._meeting = needed, basics.meetings()
+
+    def _name_what_differs(self, needed, names):
+        rank = basics.rank() + 1
+        ranks = self._largest("needing", [rank * one for one in needed] + [rank * (not one) for one in needed])
+        differing = [pair for pair in zip(names, ranks, ranks[len(names):]) if pair[1] and pair[2]]
+        if differing:
+            name, trains, freezes = differing[0]
+            more = f" Likewise {len(differing) - 1} more." if len(differing) > 1 else ""
+            raise _mismatch(f"rank {freezes - 1} has frozen the parameter {name} (requires_grad=False), and rank {trains - 1} "
+                            f"has not.{more} Freeze and thaw the same parameters on all ranks, between the same steps")
+
+    def _largest(self, what, numbers):
+        return inflight.begin_reducing(f"{self._label}.{what}", numbers, _abi.MAX, self._process_set).wait()
+
+
+def _both_ways(number):
+    return [number, _LIMIT - number]
+
+
+def _mismatch(text):
+    error = MismatchError(f"gradients cannot be averaged: {text}")
+    error.status = "HVRUN_ERROR_MISMATCH"
+    return error
