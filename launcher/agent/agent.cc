@@ -148,8 +148,9 @@ bool Agent::steer(const Frame& frame) {
     case Type::kQuery:
       return take<wire::Query>(frame, [&](const wire::Query& query) {
         reap();  // who can be reaped now has ended, and is told so first
-        link_.send(wire::QueryReply{query.number, ranks_.on_their_way_out(), absent_ranks(),
-                                    ranks_.stopped(), host_.socket->seconds_waited()});
+        link_.send(wire::QueryReply{query.number, ranks_.on_their_way_out(host_.socket->left_ns()),
+                                    absent_ranks(), ranks_.stopped(),
+                                    host_.socket->seconds_waited()});
       });
     case Type::kFenceOut:
       return take<wire::FenceOut>(
@@ -385,6 +386,8 @@ void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
   exited.left_unannounced = standing == RankStanding::kJoined;
   exited.never_joined = standing == RankStanding::kNeverJoined;
   exited.step_times = host_.socket->step_times(rank.rank);
+  const auto left = host_.socket->left_ns().find(rank.rank);
+  if (left != host_.socket->left_ns().end()) exited.left_ns = left->second;
   link_.send(exited);
   // The others on this host need not wait for hvrun to hear of it.
   if (!exited.signal_was_ours && (!status.clean() || standing != RankStanding::kLeft)) {

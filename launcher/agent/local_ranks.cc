@@ -85,13 +85,15 @@ void LocalRanks::note_signal(int number) {
   }
 }
 
-std::vector<std::uint32_t> LocalRanks::on_their_way_out() const {
+std::vector<std::uint32_t> LocalRanks::on_their_way_out(
+    const std::map<std::uint32_t, std::int64_t>& left) const {
   std::vector<std::uint32_t> leaving;
   for (const auto& rank : ranks_) {
     if (!rank->is_running()) continue;
     const auto process = read_process(rank->pid);
     const auto status = read_file("/proc/" + std::to_string(rank->pid) + "/status");
-    if (!process || is_on_its_way_out(*process, status.value_or(""))) leaving.push_back(rank->rank);
+    if (left.count(rank->rank) || !process || is_on_its_way_out(*process, status.value_or("")))
+      leaving.push_back(rank->rank);
   }
   return leaving;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -56,8 +57,9 @@ class LocalRanks {
   std::set<pid_t> groups() const;
   // Notes that this agent sends that signal, so that an end by it is not taken for a failure.
   void note_signal(int number);
-  // Those that are ending but not reaped.
-  std::vector<std::uint32_t> on_their_way_out() const;
+  // Those that are ending but not reaped, and those that have left the job; left: when.
+  std::vector<std::uint32_t> on_their_way_out(
+      const std::map<std::uint32_t, std::int64_t>& left) const;
   // Those that stand still, by SIGSTOP or a debugger.
   std::vector<std::uint32_t> stopped() const;
   // There may be room again for what was held back.

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/clock.h"
 #include "src/base/text.h"
 #include "src/net/socket.h"
 
@@ -187,6 +188,7 @@ void RankSocket::join(Client& client, const rendezvous::Join& wanted) {
   client.rank = wanted.rank;
   client.epoch = wanted.epoch;
   loop_.cancel(client.deadline);
+  left_ns_.erase(wanted.rank);
   meeting_.join(wanted.rank, wanted.epoch);
   send(client, rendezvous::Welcome{key_});
   for (const auto& [rank, why] : losses_) send(client, rendezvous::Event{rank, why});
@@ -220,6 +222,7 @@ wire::StepTimes RankSocket::step_times(std::uint32_t rank) const {
 
 void RankSocket::leave(Client& client) {
   client.has_left = true;
+  left_ns_[client.rank] = wall_clock_ns();
   meeting_.leave(client.rank, client.epoch);
 }
 

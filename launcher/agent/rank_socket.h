@@ -55,6 +55,8 @@ class RankSocket {
   void pass_fence(const wire::FenceOut& out);
   // The rank's process was reaped: how it stood then, with what it had said before.
   RankStanding rank_ended(std::uint32_t rank);
+  // Ranks that have said goodbye, and when by the wall clock.
+  const std::map<std::uint32_t, std::int64_t>& left_ns() const { return left_ns_; }
   // The longest that the rank's programs have told; of no steps where they have told none.
   wire::StepTimes step_times(std::uint32_t rank) const;
   // Ranks that run and wait at no fence.
@@ -115,6 +117,7 @@ class RankSocket {
   std::map<int, ClientPointer> clients_;
   std::map<std::uint32_t, std::string> losses_;
   std::map<std::uint32_t, wire::StepTimes> step_times_;
+  std::map<std::uint32_t, std::int64_t> left_ns_;
   bool is_silence_allowed_ = false;
   StallSchedule stalls_;
   std::optional<TimePoint> stall_due_;  // stall_ is set, to then

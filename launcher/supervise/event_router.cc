@@ -173,6 +173,7 @@ void EventRouter::rank_exited(HostState& state, int host, const wire::Exited& ex
   end.time_ns = state.link->corrected(exited.wall_clock_ns);
   end.left_unannounced = exited.left_unannounced;
   end.never_joined = exited.never_joined;
+  if (exited.left_ns != 0) end.left_ns = state.link->corrected(exited.left_ns);
   job_.ranks[exited.rank].ended = true;
   job_.ranks[exited.rank].step_times = exited.step_times;
   job_.policy->rank_ended(end, now());

@@ -49,11 +49,15 @@ std::string how_it_went(const Job& job, const Verdict& verdict, const std::strin
 }
 
 // What may have made the cause fail, of which there is no proof.
+const char* how_it_stood(const RankEnd& end) {
+  if (end.never_joined) return wire::kHadNotJoined;
+  return end.left_ns != 0 ? wire::kShutDown : wire::kNotShutDown;
+}
+
 std::string who_left_before(const Job& job, int rank) {
   const RankEnd& left = *end_of(job, rank);
   return "hvrun: before that rank " + std::to_string(rank) + " on host " + job.host_of(rank) +
-         " had ended with " + left.status.text() +
-         (left.never_joined ? wire::kHadNotJoined : wire::kNotShutDown) +
+         " had ended with " + left.status.text() + how_it_stood(left) +
          ": if others still needed it, that is the reason\n  try: " +
          (left.never_joined ? "let every rank call hvrun_init, or start fewer ranks"
                             : "let every rank take as many steps, or call hvrun_join") +

@@ -21,9 +21,13 @@ bool was_first(const RankEnd& one, const RankEnd& other) {
   return one.arrival < other.arrival;
 }
 
-// Ended with 0 and without a word to the others, who may need it yet.
+// Ended with 0, and the others may have needed it yet.
 bool is_leaver(const RankEnd& end) {
-  return !end.failed() && (end.left_unannounced || end.never_joined);
+  return !end.failed() && (end.left_unannounced || end.never_joined || end.left_ns != 0);
+}
+
+bool left_first(const RankEnd& leaver, const RankEnd& other) {
+  return leaver.left_ns != 0 ? leaver.left_ns < other.time_ns : was_first(leaver, other);
 }
 
 }  // namespace
@@ -114,7 +118,7 @@ std::optional<int> FailurePolicy::named_rank() const {
     const RankEnd* end = end_of(rank);
     if ((end && end->signal_was_ours) || named.times <= most) continue;
     // Whether hvrun's word of its end or the end of a connection comes first is chance.
-    if (end && failed && is_leaver(*end) && was_first(*end, *failed)) continue;
+    if (end && failed && is_leaver(*end) && left_first(*end, *failed)) continue;
     best = rank;
     most = named.times;
   }
@@ -128,7 +132,7 @@ std::optional<int> FailurePolicy::left_before(const RankEnd& cause) const {
   if (cause.status.by_signal && !is_self_inflicted(cause.status.code)) return std::nullopt;
   const RankEnd* best = nullptr;
   for (const auto& [rank, end] : ends_) {
-    if (!is_leaver(end) || !was_first(end, cause)) continue;
+    if (!is_leaver(end) || !left_first(end, cause)) continue;
     if (!best || end.time_ns < best->time_ns) best = &end;
   }
   return best ? std::optional(best->rank) : std::nullopt;
@@ -165,7 +169,21 @@ std::optional<int> FailurePolicy::cause_among_ranks() const {
   if (const auto named = named_rank()) return named;
   if (signalled) return signalled->rank;
   const RankEnd* first = first_bad_exit();
-  return first ? std::optional(first->rank) : std::nullopt;
+  if (!first) return std::nullopt;
+  const RankEnd* leaver = failed_after_leaving(*first);
+  return leaver ? leaver->rank : first->rank;
+}
+
+// Not one that had lost a peer, whose goodbye may be the consequence of that.
+const RankEnd* FailurePolicy::failed_after_leaving(const RankEnd& first) const {
+  if (!first.left_unannounced) return nullptr;
+  const RankEnd* best = nullptr;
+  for (const auto& [rank, end] : ends_) {
+    if (!end.failed() || end.signal_was_ours || end.left_ns == 0) continue;
+    if (!left_first(end, first) || has_lost_a_peer(rank)) continue;
+    if (!best || end.left_ns < best->left_ns) best = &end;
+  }
+  return best;
 }
 
 Verdict FailurePolicy::verdict_of_rank(int rank) const {

@@ -6,8 +6,10 @@
 // to be on its way out (asked from every agent) and every rank that survivors named as lost has
 // ended or stands still (SIGSTOP); at most 5 s. Then, in this order: a lost host; a rank ended by a
 // signal that hvrun did not send; a rank that peers named as lost; the earliest non-zero exit code
-// by corrected time. Everything else is a consequence. A rank that ended with 0 and without goodbye
-// before the cause is told beside it: nobody knows whether it was still needed.
+// by corrected time, unless that rank was still in the job when another one left it in order to
+// fail: that one then (an interpreter says goodbye for a program that calls exit(3)). Everything
+// else is a consequence. A rank that ended with 0 and left before the cause, with goodbye or
+// without, is told beside it: nobody knows whether it was still needed.
 #pragma once
 
 #include <map>
@@ -28,7 +30,8 @@ struct RankEnd {
   std::int64_t time_ns = 0;       // wall clock, corrected to hvrun's
   bool left_unannounced = false;  // it had joined the others, and said no goodbye
   bool never_joined = false;
-  std::size_t arrival = 0;  // of how many ends this was the last; FailurePolicy counts
+  std::int64_t left_ns = 0;  // when it said goodbye; 0: it has not
+  std::size_t arrival = 0;   // of how many ends this was the last; FailurePolicy counts
 
   bool failed() const { return !status.clean(); }
 };
@@ -76,6 +79,7 @@ class FailurePolicy {
   std::optional<int> cause_among_ranks() const;
   const RankEnd* end_of(int rank) const;
   const RankEnd* first_bad_exit() const;
+  const RankEnd* failed_after_leaving(const RankEnd& first) const;
   std::optional<int> left_before(const RankEnd& cause) const;
   Verdict verdict_of_rank(int rank) const;
 

@@ -41,7 +41,7 @@
 
 namespace hv::wire {
 
-constexpr std::uint32_t kAgentProtocol = 2;
+constexpr std::uint32_t kAgentProtocol = 3;
 // Launch carries argv and environment, which the kernel bounds to a few MiB a process.
 constexpr std::size_t kMaxAgentPayload = 64u << 20;
 
@@ -338,6 +338,8 @@ inline constexpr char kHadNotJoined[] = " and had not joined the job (hvrun_init
 
 inline constexpr char kNotShutDown[] = " without hvrun_shutdown";
 
+inline constexpr char kShutDown[] = " after it had left the job (hvrun_shutdown)";
+
 struct Exited {
   static constexpr Type kType = Type::kExited;
   std::uint32_t rank = 0;
@@ -349,6 +351,7 @@ struct Exited {
   bool left_unannounced = false;  // it had joined the others and ended without goodbye
   bool never_joined = false;      // it ended without having joined the others at all
   StepTimes step_times{};         // the longest that it had told
+  std::int64_t left_ns = 0;       // wall clock when it said goodbye; 0: it has not
   template <class A>
   void fields(A& a) {
     a(rank);
@@ -360,6 +363,7 @@ struct Exited {
     a(left_unannounced);
     a(never_joined);
     a(step_times);
+    a(left_ns);
   }
   bool clean() const { return !by_signal && code == 0; }
   // What, beside its status, makes it a loss for others.
@@ -437,7 +441,8 @@ struct Empty {
     a(stuck);
   }
 };
-// Which of your ranks are on their way out (PF_EXITING) but not reaped, which stand still?
+// Which of your ranks are on their way out but not reaped (PF_EXITING, or after their goodbye), and
+// which stand still?
 struct Query {
   static constexpr Type kType = Type::kQuery;
   std::uint32_t number = 0;
@@ -449,7 +454,7 @@ struct Query {
 struct QueryReply {
   static constexpr Type kType = Type::kQueryReply;
   std::uint32_t number = 0;
-  std::vector<std::uint32_t> exiting;  // on their way out
+  std::vector<std::uint32_t> exiting;  // on their way out, or have left the job
   std::vector<std::uint32_t> absent;   // running, and waiting at no fence
   std::vector<std::uint32_t> stopped;  // state T: by SIGSTOP or a debugger
   double waited_s = 0;                 // how long ranks have waited at a fence; 0: none does

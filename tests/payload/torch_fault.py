@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains with four idle DataLoader workers until rank 1 meets its end: torch_fault.py WAY PLACE. Survivors say what they heard.
 
-WAY: raise, exit, kill. PLACE: forward, backward, exchange, loader.
+WAY: raise, sys.exit, exit, kill. PLACE: forward, backward, exchange, loader.
 """
 
 import os
@@ -21,6 +21,8 @@ def meet_end():
     print(f"gone at {time.time()}", flush=True)
     if WAY == "raise":
         raise RuntimeError("something is wrong with this batch")
+    if WAY == "sys.exit":
+        sys.exit(9)
     if WAY == "exit":
         os._exit(7)
     os.kill(os.getpid(), signal.SIGKILL)

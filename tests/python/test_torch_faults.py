@@ -12,10 +12,10 @@ MOST_SECONDS = 5
 
 
 @pytest.mark.parametrize("place", ["forward", "backward", "exchange"])
-@pytest.mark.parametrize("way", ["raise", "exit", "kill"])
+@pytest.mark.parametrize("way", ["raise", "sys.exit", "exit", "kill"])
 def test_the_others_hear_of_it(way, place, tmp_path):
     done = torch_jobs.run(["-np", "3", "--grace", "4"], [str(FAULT), way, place], tmp_path, timeout=120)
-    assert done.returncode == {"raise": 1, "exit": 7, "kill": 137}[way], done.stderr
+    assert done.returncode == {"raise": 1, "sys.exit": 9, "exit": 7, "kill": 137}[way], done.stderr
     gone = float(re.search(r"gone at ([\d.]+)", done.stdout).group(1))
     heard = re.findall(r"\[(\d)\] heard at ([\d.]+): (.*)", done.stdout)
     assert sorted(rank for rank, _, _ in heard) == ["0", "2"], done.stdout + done.stderr
@@ -26,6 +26,21 @@ def test_the_others_hear_of_it(way, place, tmp_path):
     assert "rank 1" in cause.splitlines()[0], cause
     if way == "raise":
         assert "RuntimeError: something is wrong with this batch" in cause  # its traceback, in the summary
+
+
+def test_a_rank_that_takes_fewer_steps_is_told_beside_the_one_that_failed(tmp_path):
+    program = tmp_path / "fewer.py"
+    program.write_text("""
+import torch
+import hvrun.torch as hvd
+hvd.init()
+for step in range(3 - hvd.rank()):
+    hvd.allreduce(torch.ones(1))
+""")
+    done = torch_jobs.run(["-np", "2"], [str(program)], tmp_path, timeout=60)
+    assert done.returncode == 1
+    assert re.search(r"hvrun: error: rank 0 .* ended with exit code 1 .*\nhvrun: before that rank 1 .* had ended with exit code 0 "
+                     r"after it had left the job .hvrun_shutdown.: if others still needed it, that is the reason", done.stderr)
 
 
 def test_ctrl_c_ends_a_wait(tmp_path):

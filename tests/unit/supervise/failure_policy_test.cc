@@ -131,6 +131,48 @@ TEST_CASE("who leaves after the cause, or before one that needed nobody, is not 
   }
 }
 
+namespace {
+
+RankEnd after_goodbye(RankEnd end, std::int64_t ms) {
+  end.left_ns = ms * 1'000'000;
+  return end;
+}
+
+}  // namespace
+
+TEST_CASE("a rank that leaves in order and fails is the cause, whoever fails over it first") {
+  FailurePolicy policy(3);
+  policy.rank_ended(unannounced(exited(0, 1, 10)), kStart);
+  policy.rank_ended(unannounced(exited(2, 1, 11)), kStart);
+  policy.rank_ended(after_goodbye(exited(1, 3, 300), 4), kStart);
+  CHECK(policy.verdict().rank == 1);
+  CHECK(policy.verdict().exit_code == 3);
+  CHECK(policy.verdict().consequences == std::vector{0, 2});
+}
+
+TEST_CASE("a goodbye after the failure, over a lost peer, or among ranks that have left, is none") {
+  FailurePolicy later(2), loser(2), all_left(2);
+  later.rank_ended(unannounced(exited(0, 1, 10)), kStart);
+  later.rank_ended(after_goodbye(exited(1, 3, 30), 11), kStart);
+  loser.rank_ended(after_goodbye(exited(1, 3, 8), 4), kStart);
+  loser.named_lost(0, "closed the connection", 1);
+  loser.rank_ended(unannounced(exited(0, 1, 10)), kStart);
+  all_left.rank_ended(after_goodbye(exited(0, 1, 10), 5), kStart);
+  all_left.rank_ended(after_goodbye(exited(1, 3, 30), 4), kStart);
+  for (const FailurePolicy* policy : {&later, &loser, &all_left}) {
+    CHECK(policy->verdict().rank == 0);
+    CHECK(policy->verdict().exit_code == 1);
+  }
+}
+
+TEST_CASE("a rank that has left and ended with 0 is told beside the one that failed in the job") {
+  FailurePolicy policy(2);
+  policy.rank_ended(unannounced(exited(0, 1, 10)), kStart);
+  policy.rank_ended(after_goodbye(exited(1, 0, 300), 4), kStart);
+  CHECK(policy.verdict().rank == 0);
+  CHECK(policy.verdict().left_before == 1);
+}
+
 TEST_CASE("within the error of clocks what was heard of first was first") {
   FailurePolicy close(2), far(2);
   close.rank_ended(left(1, 110), kStart);

@@ -126,9 +126,9 @@ std::vector<Sample> samples_of_running() {
       sample(Output{1, 2, true, INT64_MAX, "a\n"},
              u32(1) + u8(2) + u8(1) + u64(INT64_MAX) + text("a\n")),
       sample(Credit{1, UINT32_MAX}, u32(1) + u32(UINT32_MAX)),
-      sample(Exited{1, true, 9, false, true, 5, true, false, {1, 2, 3, 4, 5}},
+      sample(Exited{1, true, 9, false, true, 5, true, false, {1, 2, 3, 4, 5}, 6},
              u32(1) + u8(1) + u32(9) + u8(0) + u8(1) + u64(5) + u8(1) + u8(0) + u64(1) + u64(2) +
-                 u64(3) + u64(4) + u64(5)),
+                 u64(3) + u64(4) + u64(5) + u64(6)),
       sample(Signal{-1}, u32(-1ull)),
       sample(Pause{true}, u8(1)),
       sample(Stdin{2, true, "in"}, u32(2) + u8(1) + text("in")),
