@@ -1,0 +1,23 @@
+// What the tests and the stand-in for NCCL ask the stand-in for libcuda.so.1 beside CUDA's own
+// functions; looked up in the opened library.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+#pragma GCC visibility push(default)
+// Where the host reads and writes a GPU's memory; nullptr: it is none. Only for what is in order
+// with all streams that use it.
+std::byte* fake_cuda_view(std::uintptr_t address, std::size_t bytes);
+// From now on, or no longer, a graph is being captured from this stream (nullptr: the default one).
+void fake_cuda_capture(void* stream, bool is_on);
+// True: a call that a capture forbids has come since it began, so it is invalid.
+bool fake_cuda_broke_capture();
+// Puts work on a stream, as a launch does.
+void fake_cuda_put(void* stream, void (*work)(void*), void* argument);
+// Streams, events and pieces of memory that have been made and not given back.
+int fake_cuda_left();
+#pragma GCC visibility pop
+}

@@ -1,0 +1,67 @@
+// A stream of the stand-in: a thread that does what was put on it, in that order, with delays; and
+// events, which say how far it has come.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any thread may call.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+namespace hv::fake {
+
+// Recorded again and again: what waits for it waits for the latest record before.
+class FakeEvent {
+ public:
+  std::uint64_t record();           // the caller will have a stream mark it
+  void mark(std::uint64_t record);  // a stream has come there
+  std::uint64_t latest() const;     // 0: never recorded
+  bool has_passed(std::uint64_t record) const;
+  void await(std::uint64_t record);  // blocks
+
+ private:
+  mutable std::mutex mutex_;  // guards both numbers
+  std::condition_variable passed_;
+  std::uint64_t recorded_ = 0;
+  std::uint64_t marked_ = 0;
+};
+
+class FakeStream {
+ public:
+  // Its thread is never joined: work that hangs must not keep the process from ending.
+  static std::shared_ptr<FakeStream> start(int device);
+
+  void put(std::function<void()> work);
+  // What comes now never ends.
+  void hang();
+  void record(const std::shared_ptr<FakeEvent>& event);
+  void wait_for(const std::shared_ptr<FakeEvent>& event);
+  bool is_idle() const;
+  void await_idle();
+  void end();  // when all is done that was put
+  // The first CUresult of its work that was not 0; it does nothing any more then, as a context that
+  // is broken.
+  int failure() const;
+  void fail(int result);
+  int device() const { return device_; }
+
+  bool is_captured = false;  // see fake_cuda.h
+
+ private:
+  explicit FakeStream(int device) : device_(device) {}
+  void run();
+
+  const int device_;
+  mutable std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> work_;
+  bool is_busy_ = false;
+  bool is_ending_ = false;
+  int failure_ = 0;
+};
+
+}  // namespace hv::fake

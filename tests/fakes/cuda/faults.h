@@ -1,0 +1,44 @@
+// What the stand-in for CUDA's driver is told to do wrong, and how slow it is.
+// SPDX-License-Identifier: Apache-2.0
+//
+// HVRUN_FAKE_CUDA_FAULTS: "FUNCTION@N=RESULT" or "FUNCTION@N=hang", several with commas: the N-th
+// call of that function in this process, from 1 on, answers with that CUresult, or what it puts on
+// a stream never ends. HVRUN_FAKE_CUDA_DELAY_US: what each thing on a stream waits for at most
+// before it is done, by a generator that HVRUN_FAKE_CUDA_SEED starts.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+
+namespace hv::fake {
+
+class Faults {
+ public:
+  // Of this process's variables.
+  static Faults& of_process();
+
+  enum class Way { kNone, kResult, kHang };
+  struct Fault {
+    Way way = Way::kNone;
+    int result = 0;
+  };
+  // Counts a call of that function.
+  Fault take(const std::string& function);
+  std::chrono::microseconds next_delay();
+
+ private:
+  Faults();
+  void read(const std::string& list);
+
+  std::mutex mutex_;  // guards all below
+  std::map<std::pair<std::string, int>, Fault> faults_;
+  std::map<std::string, int> calls_;
+  std::mt19937 random_;
+  std::int64_t most_delay_us_ = 0;
+};
+
+}  // namespace hv::fake
