@@ -10,7 +10,7 @@ import torch
 
 from hvrun.step_times import times
 from hvrun.torch import operations as ops
-from hvrun.torch.agreement import Agreement
+from hvrun.torch.agreement import Agreement, needs_of
 
 
 class AdasumSteps:
@@ -74,7 +74,7 @@ class AdasumSteps:
 
     def _compare_needed(self):
         """Raises, on all ranks, where they do not train the same parameters."""
-        needed = tuple(one.requires_grad for one in self._names)
+        needed = needs_of(self._names)
         if not self._agreement.is_made() or self._agreement.begin_check(needed)():
             self._agreement.make(needed, list(self._names.values()))
 

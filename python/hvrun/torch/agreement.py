@@ -14,12 +14,18 @@ from hvrun.exceptions import MismatchError
 _LIMIT = 1 << 40  # above any digest and any number of parameters
 
 
+def needs_of(parameters):
+    """What is compared: for each of them False, or of which type its gradient is. After model.double(), say, buckets are to be
+    learned anew."""
+    return tuple(one.requires_grad and one.dtype for one in parameters)
+
+
 class Agreement:
     """label: before the names that travel, the same on all ranks. process_set: its number."""
 
     def __init__(self, label, process_set):
         self._label, self._process_set = label, process_set
-        self._needed = None  # a flag for each of the optimizer's parameters; None: the ranks have not compared them
+        self._needed = None  # of each of the optimizer's parameters; None: the ranks have not compared them
         self._meeting = 0  # in which they have
 
     def is_made(self):
@@ -35,7 +41,7 @@ class Agreement:
         return lambda: pending.wait()[0] != 0
 
     def make(self, needed, names):
-        """Blocks until all ranks have compared what they need: flags, and the parameters' names, in the optimizer's order.
+        """Blocks until all ranks have compared what they need, and the parameters' names, in the optimizer's order.
         Raises MismatchError, on all ranks, where they differ."""
         self._needed = None
         digest = 1 + zlib.crc32(repr((needed, names)).encode())
@@ -50,7 +56,7 @@ class Agreement:
 
     def _name_what_differs(self, needed, names):
         rank = basics.rank() + 1
-        ranks = self._largest("needing", [rank * one for one in needed] + [rank * (not one) for one in needed])
+        ranks = self._largest("needing", [rank * bool(one) for one in needed] + [rank * (not one) for one in needed])
         differing = [pair for pair in zip(names, ranks, ranks[len(names):]) if pair[1] and pair[2]]
         if differing:
             name, trains, freezes = differing[0]

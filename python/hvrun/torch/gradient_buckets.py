@@ -2,10 +2,13 @@
 """Gradients that lie one behind the other in memory which the ranks of a host share, a bucket of them one allreduce.
 
 Each parameter's hook makes one copy, into its place there, and leaves `grad` pointing at that place: nothing is unpacked
-afterwards. What cannot point there (a gradient with a graph, of another type or device) is copied there and back.
+afterwards. What cannot point there (a gradient with a graph, of another type or device) is copied there and back. The tensor
+that users get has a storage of its own over that memory: what they make of it (`grad.data = ...`, `model.double()`,
+`share_memory()`) moves that tensor away, and not the place.
 """
 
 import ctypes
+import functools
 import os
 import re
 import sys
@@ -30,12 +33,12 @@ class _Memory:
         self.address, self.size = at.value, size
         self._free = library().free
 
-    def tensor(self, offset, like):
-        """A tensor of its own there, with the strides of `like`, which lies densely."""
-        memory = (ctypes.c_char * (like.numel() * like.element_size())).from_address(self.address + offset)
+    def tensor(self, offset, dtype, shape, strides):
+        """A tensor with a storage of its own there. It is no view of another one, so that `detach_()` works on it."""
+        memory = (ctypes.c_char * (shape.numel() * dtype.itemsize)).from_address(self.address + offset)
         memory.owner = self
-        flat = torch.frombuffer(memory, dtype=like.dtype)
-        return flat.as_strided(like.shape, like.stride()) if is_dense(like) else flat.view(like.shape)
+        flat = torch.frombuffer(memory, dtype=dtype)
+        return torch.empty(0, dtype=dtype).set_(flat.untyped_storage(), 0, shape, strides)
 
     def __del__(self):
         if not sys.is_finalizing():
@@ -54,17 +57,24 @@ def is_dense(tensor):
     return True
 
 
+def _dense_strides(tensor):
+    """Those of the tensor, or where it has gaps of a contiguous one."""
+    return tensor.stride() if is_dense(tensor) else torch.empty_like(tensor, memory_format=torch.contiguous_format).stride()
+
+
 class Place:
-    """A parameter's place in a bucket."""
+    """A parameter's place in a bucket. make: a tensor with a storage of its own there."""
 
-    __slots__ = ("bucket", "view", "is_taken", "left", "version", "_bytes", "_is_copied_past_caches")
+    __slots__ = ("bucket", "view", "is_taken", "left", "version", "_make", "_lent", "_bytes", "_is_copied_past_caches")
 
-    def __init__(self, bucket, view):
-        self.bucket, self.view = bucket, view
+    def __init__(self, bucket, make):
+        self.bucket, self._make = bucket, make
+        self.view = make()  # nobody else has it
+        self._lent = make()  # what becomes the parameter's gradient
         self.is_taken = False
-        self.left = None  # what has become the parameter's gradient: this place, or what has to get its result back
+        self.left = None  # what has become it: that tensor, or what has to get the result back
         self.version = 0
-        self._bytes = view.numel() * view.element_size()
+        self._bytes = self.view.numel() * self.view.element_size()
         # By one thread, which keeps the interpreter's lock: a short time only, and not where torch would take several.
         self._is_copied_past_caches = self._bytes <= _MOST_COPIED_BYTES and torch.get_num_threads() == 1
 
@@ -73,11 +83,28 @@ class Place:
         gradient = parameter.grad
         if gradient.layout is not torch.strided:
             self.view.copy_(gradient.detach().to_dense())
-        elif gradient.data_ptr() != self.view.data_ptr():
+        elif not self._is_here(gradient):
             self._copy(gradient)
             if self._may_replace(gradient):
-                parameter.grad = self.view
+                parameter.grad = self._lend()
         self._taken(parameter.grad)
+
+    def fits(self, parameter):
+        """Not where it has got data of another kind since the place was made."""
+        view, gradient = self.view, parameter.grad
+        return (parameter.shape == view.shape and parameter.dtype == view.dtype and parameter.device == view.device
+                and (gradient is None or gradient.shape == view.shape))
+
+    def _is_here(self, tensor):
+        view = self.view
+        return (tensor.data_ptr() == view.data_ptr() and tensor.dtype == view.dtype and tensor.shape == view.shape
+                and tensor.stride() == view.stride())
+
+    def _lend(self):
+        """A tensor here; another one where somebody has moved the last one away."""
+        if not self._is_here(self._lent):
+            self._lent = self._make()
+        return self._lent
 
     def _copy(self, gradient):
         """Past the caches where it lies as the view does: nobody reads it here before it has been averaged."""
@@ -90,8 +117,8 @@ class Place:
 
     def take_zeros(self, parameter):
         """This rank has none."""
-        parameter.grad = self.view
-        self.skip(self.view)
+        parameter.grad = self._lend()
+        self.skip(parameter.grad)
 
     def skip(self, left=None):
         """Zeros take part, whatever the gradient is."""
@@ -100,7 +127,7 @@ class Place:
 
     def _taken(self, left):
         self.left = left
-        self.version = self.view._version
+        self.version = 0 if left is None else left._version
         self.is_taken = True
 
     def _may_replace(self, gradient):
@@ -112,9 +139,12 @@ class Place:
         left, self.left, self.is_taken = self.left, None, False
         if left is None:
             return True
-        is_untouched = self.view._version == self.version and parameter.grad is left
+        is_same = parameter.grad is left and left._version == self.version
+        is_lent = left is self._lent  # else a tensor of the user's
+        if parameter.grad is left and is_lent and self._is_here(left):
+            return is_same
         give_back(parameter, self.view)
-        return is_untouched
+        return is_same and not is_lent
 
 
 def give_back(parameter, result):
@@ -143,7 +173,8 @@ class Bucket:
         self._count = size // dtype.itemsize
         ctypes.memset(self._memory.address, 0, size)  # the gaps, too, take part
         for parameter, offset in zip(parameters, offsets):
-            self.places[parameter] = Place(self, self._memory.tensor(offset, parameter.detach()))
+            make = functools.partial(self._memory.tensor, offset, dtype, parameter.shape, _dense_strides(parameter.detach()))
+            self.places[parameter] = Place(self, make)
         self._missing = len(self.places)
         self._pending = None
 

@@ -17,11 +17,12 @@ from hvrun import _abi, basics, inflight
 from hvrun.process_sets import ProcessSet, global_process_set
 from hvrun.step_times import EXCHANGE, times
 from hvrun.torch import operations as ops
-from hvrun.torch.agreement import Agreement
+from hvrun.torch.agreement import Agreement, needs_of
 from hvrun.torch.compression import Compression
 from hvrun.torch.gradient_buckets import (
     Bucket, bucket_bytes, can_lie_in_bucket, give_back, give_freed_memory_back, split_into_buckets)
 
+_owners = {}  # a parameter's id: a mark of the exchange that it belongs to, which keeps it alive. A parameter is to be pickled
 _DENSE, _ALONE, _SPARSE = 0, 1, 2  # may lie in a bucket; may not; has sparse gradients
 
 
@@ -56,7 +57,8 @@ class GradientExchange:
         self._left = {}  # parameter: backward passes until its gradient is complete
         self._alone = {}  # parameter: (handle, gradient, its version), of those that travel by themselves
         self._hooks = {}
-        weakref.finalize(self, _remove_hooks, self._hooks)
+        self._own = object()  # in _owners
+        weakref.finalize(self, _let_go, self._hooks, self._own)
         self._groups = {parameter: list(group) for group in groups for parameter in group if len(group) > 1}
         self.is_of_all_ranks = ops.number_of(terms.process_set) == 0
         self._is_idle = not terms.process_set.included() or terms.process_set.size() == 1
@@ -95,7 +97,7 @@ class GradientExchange:
             self._left[parameter] = self.passes
             arrived = weakref.WeakMethod(self._arrived)  # a parameter must not keep an optimizer that is gone
             self._hooks[parameter] = parameter.register_post_accumulate_grad_hook(lambda one: _call(arrived, one))
-            parameter._hvrun_exchange = weakref.ref(self)
+            _owners[id(parameter)] = self._own
 
     def _watched(self):
         """Those that need a gradient now; some may have been frozen when the optimizer was wrapped."""
@@ -103,7 +105,7 @@ class GradientExchange:
             self._watch(parameter)
         watched = [parameter for parameter in self._names if parameter.requires_grad]
         for parameter in watched:
-            if parameter._hvrun_exchange() is not self:
+            if _owners.get(id(parameter)) is not self._own:
                 raise ValueError(f"{self._names[parameter]} belongs to a DistributedOptimizer that was made later; use that one, "
                                  "or give each parameter to one only")
         return watched
@@ -128,7 +130,7 @@ class GradientExchange:
     # ---- during the backward pass ---------------------------------------------------------------------------------------
 
     def _arrived(self, parameter):
-        if parameter._hvrun_exchange() is not self:
+        if _owners.get(id(parameter)) is not self._own:
             return
         self.has_news = True
         left = self._left[parameter] - 1
@@ -146,7 +148,7 @@ class GradientExchange:
             self._unlearn()
         place = self._places.get(parameter)
         if place is not None:
-            fits = parameter.grad.shape == place.view.shape  # not where its parameter has got other data meanwhile
+            fits = place.fits(parameter)
             place.take(parameter) if fits else place.skip()
             self._arrived_at(place.bucket)
             if fits:
@@ -209,7 +211,7 @@ class GradientExchange:
         if self._meeting != basics.meetings() and not self.is_pending():
             self._unlearn()
         watched = self._watched()
-        needed = tuple(one.requires_grad for one in self._names)
+        needed = needs_of(self._names)
         has_changed = None
         if self._agreement.is_made():
             has_changed = self._agreement.begin_check(needed)
@@ -274,7 +276,7 @@ class GradientExchange:
                 self._alone[parameter] = self._start_alone(parameter, self._nothing_of(parameter)), None, 0
         elif parameter.grad is not None:
             self._exchange(parameter)
-        elif place is not None:
+        elif place is not None and place.fits(parameter):
             place.take_zeros(parameter)
             self._arrived_at(place.bucket)
         else:
@@ -358,9 +360,11 @@ def _call(method, parameter):
         arrived(parameter)
 
 
-def _remove_hooks(hooks):
-    for hook in hooks.values():
+def _let_go(hooks, own):
+    for parameter, hook in hooks.items():
         hook.remove()
+        if _owners.get(id(parameter)) is own:
+            del _owners[id(parameter)]
 
 
 def _outcome(wait, errors):
