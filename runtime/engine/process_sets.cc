@@ -93,7 +93,8 @@ void ProcessSets::leave(const Status& why) {
     if (making_.count(number) != 0) {
       session->close_unmade();
     } else {
-      why.ok() ? session->leave() : session->end(why.message);
+      why.ok() ? session->leave(number == 0 ? "" : all().closing_words())
+               : session->end(why.message);
     }
   }
 }

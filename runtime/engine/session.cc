@@ -289,7 +289,8 @@ Status Session::closing_reason(int leaver) const {
   if (!why_closing_.empty()) return {StatusCode::kShutdown, why_closing_};
   std::string words = "this rank has shut down";
   if (set_ != 0) {
-    words = "process set " + std::to_string(set_) + " is being removed, or a rank of it shuts down";
+    words = "process set " + std::to_string(set_) +
+            " is being removed, or a rank of the job, whether of this set or not, has shut down";
   } else if (leaver != self_) {
     words = "rank " + std::to_string(members_[static_cast<std::size_t>(leaver)]) +
             " has shut down (hvrun_shutdown); try: let every rank take as many steps, or call "
@@ -300,6 +301,7 @@ Status Session::closing_reason(int leaver) const {
 
 void Session::close(const Status& reason) {
   is_closing_ = true;
+  closing_words_ = reason.message;
   say_stragglers_at_end();
   queue_.close(reason);
   for (const OperationPtr& operation : queue_.in_flight()) {
