@@ -89,7 +89,9 @@ struct Refusal {
   const char* instead;
 };
 constexpr std::array kRefusals{
-    Refusal{"--check-build", "'hvrun env' shows what is set"},
+    Refusal{"--check-build",
+            "'python -m hvrun.doctor' says whether training would work here, and 'hvrun env' what "
+            "is set"},
     Refusal{"--jsrun", "inside LSF, hvrun reaches the hosts by SSH or by --rsh"},
     Refusal{"--mpi-args", "MPI starts nothing here: see --map-by, --bind-to, -x"},
     Refusal{"--binding-args", "see --bind-to and --rankfile"},
