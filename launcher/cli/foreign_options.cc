@@ -36,8 +36,8 @@ constexpr std::array kRows{
 
     // How many, and where.
     Row{"ntasks,num-processes", "-np"},
-    Row{"ppn,nproc-per-node,ntasks-per-node,num-gpus,num-accelerators", "--npernode",
-        "--ranks-per-node"},
+    Row{"ppn,nproc-per-node,ntasks-per-node,num-gpus,num-accelerators",
+        "that is -np here on one machine, and --npernode on several", "--ranks-per-node"},
     Row{"pernode", "--npernode 1", "--ranks-per-node 1"},
     Row{"nnodes,nodes,num-nodes,num-machines",
         "there are as many hosts as -H or --hostfile names, or as the scheduler has given",

@@ -136,10 +136,10 @@ TEST_CASE("an unknown option is an error with the nearest name") {
 TEST_CASE("options of other launchers are told by what they are here") {
   const std::vector<std::pair<Words, const char*>> cases{
       {{"-N", "2", "t"}, "mpirun's -N is --npernode here"},
-      {{"-ppn", "2", "t"}, "that is --npernode here"},
+      {{"-ppn", "2", "t"}, "that is -np here on one machine, and --npernode on several"},
       {{"-f", "hosts", "t"}, "that is --hostfile here"},
-      {{"--nproc-per-node", "4", "t"}, "that is --npernode here"},
-      {{"--nproc_per_node=4", "t"}, "that is --npernode here"},
+      {{"--nproc-per-node", "4", "t"}, "-np here on one machine, and --npernode on several"},
+      {{"--nproc_per_node=4", "t"}, "-np here on one machine, and --npernode on several"},
       {{"--nnodes", "2", "t"}, "as many hosts as -H"},
       {{"--mca", "btl", "tcp", "t"}, "MPI starts nothing here"},
       {{"-mca", "btl", "tcp", "t"}, "MPI starts nothing here"},
