@@ -52,11 +52,26 @@ std::string without_blanks(std::string_view line) {
   return std::string(line.substr(begin, line.find_last_not_of(" \t") - begin + 1));
 }
 
+bool is_python(const std::string& name) { return ends_with(name, ".py"); }
+
+// What was left out on hvrun's command line. As python3 it is in every environment.
+std::string advice_on_python(const std::string& name) {
+  return "name python3 before it: hvrun ... python3 " + printable(name, 1000);
+}
+
+bool names_interpreter(const std::string& start) { return start.compare(0, 2, "#!") == 0; }
+
+// Executable, and text without an interpreter: the shell would take its lines for commands.
+bool is_bare_python(const std::string& name, const std::string& file) {
+  const std::string start = read_file(file, kFirstLine).value_or("");
+  return is_python(name) && !start.empty() && !names_interpreter(start) &&
+         start.find('\0') == std::string::npos;
+}
+
 // How a file that lies there is started; it is not, as it was named.
 std::string advice_on_file(const std::string& name, bool is_executable) {
   const std::string shown = printable(name, 1000);
   if (is_executable) return shown;
-  if (ends_with(name, ".py")) return "python3 " + shown;
   if (ends_with(name, ".sh")) return "sh " + shown;
   for (const std::string_view source : {".c", ".cc", ".cpp", ".cu"})
     if (ends_with(name, source)) return "the program that is compiled from " + shown;
@@ -102,6 +117,8 @@ std::string advice_on_missing(const std::string& name, const std::string& path,
   if (exists && S_ISDIR(info.st_mode) && is_path) return "name a program in that directory";
   if (exists && S_ISREG(info.st_mode)) {
     const bool is_executable = ::access(file.c_str(), X_OK) == 0;
+    if (is_python(name) && (!is_executable || is_bare_python(name, file)))
+      return advice_on_python(name);
     if (is_path) return advice_on_file(name, is_executable);
     return advice_on_file("./" + name, is_executable) + ", for " + printable(name, 1000) +
            " lies in the ranks' directory, which is not searched";
@@ -134,6 +151,12 @@ std::optional<wire::Problem> find_program_there(const wire::Program& program,
   std::string reason;
   *found = find_program(program.argv[0], path, program.directory, &reason);
   if (found->empty()) return missing_program(program.argv[0], path, program.directory, reason);
+  if (is_bare_python(*found, *found)) {
+    const bool is_path = program.argv[0].find('/') != std::string::npos;
+    return wire::Problem{
+        "execute " + printable(*found, 1000) + ": its first line names no interpreter",
+        advice_on_python(is_path ? program.argv[0] : *found)};
+  }
   return interpreter_problem(*found, program.directory);
 }
 
@@ -197,7 +220,7 @@ Command rank_command(const wire::Launch& launch, const wire::LaunchRank& rank,
 std::optional<wire::Problem> interpreter_problem(const std::string& program,
                                                  const std::string& directory) {
   const std::string start = read_file(program, kFirstLine).value_or("");
-  if (start.compare(0, 2, "#!") != 0) return std::nullopt;
+  if (!names_interpreter(start)) return std::nullopt;
   const std::string line = without_blanks(std::string_view(start).substr(2, start.find('\n') - 2));
   const std::string interpreter = line.substr(0, line.find_first_of(" \t"));
   const bool is_relative = !interpreter.empty() && interpreter[0] != '/' && !directory.empty();

@@ -136,13 +136,16 @@ TEST_CASE("what a host lacks is told before anything starts, with path, reason a
 TEST_CASE("a program that is not found where it was looked for is told with what was meant") {
   TemporaryFolder folder;
   std::filesystem::copy("/usr/bin/env", folder / "hello");
-  for (const char* file : {"hello.c", "train.py", "data", "with blank"})
+  for (const char* file : {"hello.c", "train.py", "ready.py", "data", "with blank"})
     std::ofstream(folder / file) << "x\n";
+  std::filesystem::permissions(folder / "ready.py", std::filesystem::perms::all);
   const std::vector<std::pair<std::string, std::string>> cases{
       {"hello", "./hello, for hello lies in the ranks' directory, which is not searched"},
       {"hello.c", "the program that is compiled from ./hello.c, for"},
-      {"train.py", "python3 ./train.py, for"},
-      {"./train.py", "python3 ./train.py"},
+      {"train.py", "name python3 before it: hvrun ... python3 train.py"},
+      {"./train.py", "name python3 before it: hvrun ... python3 ./train.py"},
+      {"ready.py", "name python3 before it: hvrun ... python3 ready.py"},
+      {"./ready.py", "name python3 before it: hvrun ... python3 ./ready.py"},
       {"data", "chmod +x ./data, for"},
       {"./hello arg", "leave out the quotes"},
       {"cd /tmp && ls", "hvrun starts programs, and no lines of a shell: sh -c 'cd /tmp && ls'"},
@@ -176,6 +179,21 @@ TEST_CASE("a missing interpreter is named before anything starts") {
   const auto problem = problem_of(launch_of({script}));
   CHECK(problem.what.find("/no/such/interpreter: No such file or directory") != std::string::npos);
   CHECK(!problem.hint.empty());
+}
+
+TEST_CASE("a Python script whose first line names no interpreter is not given to the shell") {
+  TemporaryFolder folder;
+  const std::string script = folder / "ready.py";
+  std::ofstream(script) << "import os\n";
+  std::filesystem::permissions(script, std::filesystem::perms::all);
+  CHECK(problem_of(launch_of({script})).what ==
+        "execute " + script + ": its first line names no interpreter");
+  std::ofstream(script) << "#!/usr/bin/env true\n";
+  AgentClient client;
+  client.set_up();
+  client.start(launch_of({script}));
+  CHECK(client.expect<wire::Exited>().code == 0);
+  CHECK(client.finish() == 0);
 }
 
 TEST_CASE("a program that goes away before Go is a problem, and no rank is left running") {
