@@ -126,6 +126,7 @@ class Negotiation {
 
   std::vector<std::pair<int, std::string>> take_messages() { return std::exchange(messages_, {}); }
   std::vector<Verdict> take_verdicts() { return std::exchange(verdicts_, {}); }
+  Duration stall_end() const { return config_.stall_end; }
   // At the root: stalls to warn of.
   std::vector<Waiting> take_stalls() { return std::exchange(stalls_, {}); }
   // The same of groups that are not whole.

@@ -358,6 +358,7 @@ std::vector<std::string> PairTransfers::take_stalls(TimePoint time) {
   std::vector<std::string> words;
   for (const Waiting& stall : stalls_.inspect(waiting, time))
     words.push_back(stall_words(*by_name.at(stall.name), time));
+  if (!words.empty()) words[0] += what_ends_it(stall_end_after_);
   return words;
 }
 

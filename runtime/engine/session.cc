@@ -384,10 +384,10 @@ void Session::say_stragglers_at_end() {
 
 std::size_t Session::warn_of_stalls(TimePoint time) {
   const std::vector<Waiting> stalls = negotiation_.take_stalls();
-  std::vector<std::string> words;
-  for (const Waiting& stall : stalls)
-    words.push_back(stall_words(stall, members_, static_cast<int>(members_.size()), time));
-  tell_stalls(words);
+  if (!stalls.empty()) {
+    tell_stalls(stall_lines(stalls, members_, static_cast<int>(members_.size()),
+                            negotiation_.stall_end(), time));
+  }
   const auto groups = negotiation_.take_group_stalls();
   for (const auto& group : groups) HV_LOG(kWarn, "engine") << stall_words(group, time);
   if (const auto silence = negotiation_.take_silence()) {

@@ -3,6 +3,9 @@
 #include "runtime/engine/stall_inspector.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include "runtime/engine/mismatch.h"
 #include "runtime/engine/tensor_description.h"
@@ -10,6 +13,50 @@
 #include "src/base/text.h"
 
 namespace hv::runtime {
+namespace {
+
+using Names = std::vector<std::string>;
+
+// "tensor 'w' has waited 61 s", "tensor 'w' and 2 more ('v', 'u') have waited up to 61 s"
+std::string who_has_waited(const Waiting& oldest, const Names& others, TimePoint time) {
+  constexpr std::size_t kMostNamed = 3;
+  const std::string waited = waited_text(time - oldest.since);
+  if (others.empty()) return tensor_words(oldest.name) + " has waited " + waited;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(others.size(), kMostNamed); ++i)
+    names += (i == 0 ? "'" : ", '") + printable(others[i]) + "'";
+  return tensor_words(oldest.name) + " and " + std::to_string(others.size()) + " more (" + names +
+         (others.size() > kMostNamed ? ", ..." : "") + ") have waited up to " + waited;
+}
+
+std::string waiting_words(const Waiting& stall, const Names& others,
+                          const std::vector<int>& members, int ranks, TimePoint time) {
+  const bool is_one = others.empty();
+  std::string words =
+      who_has_waited(stall, others, time) + " for " + ranks_text(stall.missing, members);
+  if (!stall.silent.empty()) {
+    words += std::string(", some of which may have ") + (is_one ? "it" : "them") +
+             ": nothing was heard of " + (is_one ? "it" : "them") + " from " +
+             ranks_text(stall.silent, members) + ", which speaks for others of its host, too";
+  }
+  words += std::string("; ") + (is_one ? "it is" : "they are") + " ready on the other " +
+           std::to_string(ranks - static_cast<int>(stall.missing.size())) + " of " +
+           std::to_string(ranks) + " ranks. Those that miss " + (is_one ? "it" : "them") +
+           " may be slow, or take another path through the program";
+  for (const Standing& one : stall.standing) {
+    words += (&one == stall.standing.data() ? ": rank " : "; rank ") +
+             std::to_string(job_rank(members, static_cast<int>(one.rank))) + " " + one.words;
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string what_ends_it(Duration end) {
+  return end == Duration::zero()
+             ? ". Nothing ends this wait; HVRUN_STALL_SHUTDOWN_SECONDS=300 would"
+             : ". HVRUN_STALL_SHUTDOWN_SECONDS ends the job at " + seconds_text(end);
+}
 
 Duration shorter_limit(Duration one, Duration other) {
   if (one == Duration::zero() || other == Duration::zero()) return std::max(one, other);
@@ -44,21 +91,40 @@ std::optional<Duration> ParentWatch::inspect(TimePoint waits_since, TimePoint ti
 
 std::string stall_words(const Waiting& stall, const std::vector<int>& members, int ranks,
                         TimePoint time) {
-  std::string words = tensor_words(stall.name) + " has waited " + waited_text(time - stall.since) +
-                      " for " + ranks_text(stall.missing, members);
-  if (!stall.silent.empty()) {
-    words += ", some of which may have it: nothing was heard of it from " +
-             ranks_text(stall.silent, members) + ", which speaks for others of its host, too";
+  return waiting_words(stall, {}, members, ranks, time);
+}
+
+std::vector<std::string> stall_lines(std::vector<Waiting> stalls, const std::vector<int>& members,
+                                     int ranks, Duration end, TimePoint time) {
+  std::sort(stalls.begin(), stalls.end(), [](const Waiting& a, const Waiting& b) {
+    return std::tie(a.since, a.name) < std::tie(b.since, b.name);
+  });
+  struct Line {
+    const Waiting* oldest;
+    Names others;
+  };
+  std::vector<Line> gathered;
+  std::map<std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>>, std::size_t> places;
+  for (const Waiting& stall : stalls) {
+    // Who has joined waits for as long as others have data: that is no tensor, and nothing ends it.
+    const bool is_join = stall.name == kJoinName;
+    const auto [place, is_new] =
+        is_join ? std::make_pair(places.end(), true)
+                : places.try_emplace({stall.missing, stall.silent}, gathered.size());
+    if (is_new) {
+      gathered.push_back({&stall, {}});
+    } else {
+      gathered[place->second].others.push_back(stall.name);
+    }
   }
-  words += "; it is ready on the other " +
-           std::to_string(ranks - static_cast<int>(stall.missing.size())) + " of " +
-           std::to_string(ranks) +
-           " ranks. Those that miss it may be slow, or take another path through the program";
-  for (const Standing& one : stall.standing) {
-    words += (&one == stall.standing.data() ? ": rank " : "; rank ") +
-             std::to_string(job_rank(members, static_cast<int>(one.rank))) + " " + one.words;
+  std::vector<std::string> lines;
+  bool is_told = false;
+  for (const Line& line : gathered) {
+    lines.push_back(waiting_words(*line.oldest, line.others, members, ranks, time));
+    if (line.oldest->name != kJoinName && !std::exchange(is_told, true))
+      lines.back() += what_ends_it(end);
   }
-  return words;
+  return lines;
 }
 
 std::string stall_words(const PairStall& stall, TimePoint time) {
@@ -74,8 +140,7 @@ void tell_stalls(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < std::min(words.size(), kMostTold); ++i)
     HV_LOG(kWarn, "engine") << words[i];
   if (words.size() > kMostTold) {
-    HV_LOG(kWarn, "engine") << words.size() - kMostTold
-                            << " more tensors have waited as long or longer";
+    HV_LOG(kWarn, "engine") << words.size() - kMostTold << " waits more are as long or longer";
   }
 }
 

@@ -100,6 +100,13 @@ std::string stall_words(const Waiting& stall, const std::vector<int>& members, i
                         TimePoint time);
 // "tensor 'w' has waited 61 s for rank 3 to receive it ..."
 std::string stall_words(const PairStall& stall, TimePoint time);
+// Warnings: tensors that wait for the same ranks are one, the oldest of them in full: "tensor 'w'
+// and 5 more ('v', ...) have waited up to 61 s for rank 3 ...". The first says what ends the wait.
+// end: HVRUN_STALL_SHUTDOWN_SECONDS; zero: never.
+std::vector<std::string> stall_lines(std::vector<Waiting> stalls, const std::vector<int>& members,
+                                     int ranks, Duration end, TimePoint time);
+// Behind the first of several warnings.
+std::string what_ends_it(Duration end);
 // Warns of the first eight in a line each, of the rest in one.
 void tell_stalls(const std::vector<std::string>& words);
 // Why a stall of these words ends the job.

@@ -97,6 +97,26 @@ TEST_CASE("a rank that waits for something else says so") {
   });
 }
 
+TEST_CASE("tensors that wait for the same rank are told in one line, with what would end it") {
+  const LogCapture log;
+  std::array<std::string, 5> names{"a", "b", "c", "d", "e"};
+  run_job(with({2}, "0.1", "0"), [&](Rank& rank) {
+    const std::int64_t one = 1;
+    std::array<float, 5> values{};
+    std::array<std::uint64_t, 5> handles{};
+    if (rank.rank == 1) await(rank, log, " more ('");
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      float* const value = &values[i];
+      expect(
+          rank.enqueue(allreduce_request(names[i].c_str(), &one, value, value), &handles[i]).ok(),
+          "enqueue");
+    }
+    for (const std::uint64_t handle : handles) expect(rank.wait(handle).ok(), "wait");
+  });
+  CHECK(log.text().find("; they are ready on the other 1 of 2 ranks") != std::string::npos);
+  CHECK(log.text().find("HVRUN_STALL_SHUTDOWN_SECONDS=300 would") != std::string::npos);
+}
+
 TEST_CASE("a stall ends the job in the same words for all") {
   for (const JobShape& shape : {JobShape{3}, JobShape{1, 2}, JobShape{2, 1}}) {
     CAPTURE(name_of(shape));

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "runtime/engine/tensor_description.h"
+
 using namespace hv;
 using namespace hv::runtime;
 using std::chrono::seconds;
@@ -68,6 +70,34 @@ TEST_CASE("the words tell who has not said which of its ranks are ready") {
   CHECK(
       words.find("for ranks 2-3, some of which may have it: nothing was heard of it from rank 2") !=
       std::string::npos);
+}
+
+TEST_CASE("tensors that wait for the same ranks are one line, the oldest of them in full") {
+  std::vector<Waiting> stalls;
+  for (const char* name : {"e", "d", "c", "b"}) stalls.push_back({name, kStart, {3}, {}});
+  stalls.push_back({"late", kStart, {3, 4}, {}});
+  stalls.push_back({"unheard", kStart, {3}, {3}});
+  stalls.push_back({"a", kStart - seconds(1), {3}, {}, {{3, "sleeps"}}});
+  const auto lines = stall_lines(stalls, kMembers, kRanks, seconds(90), kStart + seconds(60));
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0] ==
+        "tensor 'a' and 4 more ('b', 'c', 'd', ...) have waited up to 61 s for rank 3; they are "
+        "ready on the other 7 of 8 ranks. Those that miss them may be slow, or take another path "
+        "through the program: rank 3 sleeps. HVRUN_STALL_SHUTDOWN_SECONDS ends the job at 90 s");
+  CHECK(lines[1].find("tensor 'late' has waited 60 s for ranks 3-4; it is ready") == 0);
+  CHECK(lines[2].find("tensor 'unheard' has waited 60 s for rank 3, some") == 0);
+  CHECK(lines[1].find("HVRUN_") == std::string::npos);
+}
+
+TEST_CASE(
+    "where nothing ends a stall the first line says what would, but not of a rank's joining") {
+  const std::vector<Waiting> stalls{{kJoinName, kStart, {3}, {}}, {"w", kStart, {3}, {}}};
+  const auto lines = stall_lines(stalls, kMembers, kRanks, {}, kStart + seconds(60));
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].find("HVRUN_") == std::string::npos);
+  CHECK(lines[1].find(". Nothing ends this wait; HVRUN_STALL_SHUTDOWN_SECONDS=300 would") !=
+        std::string::npos);
+  CHECK(stall_lines({}, kMembers, kRanks, {}, kStart).empty());
 }
 
 TEST_CASE("a silent parent is told at 1.5, 3 and 6 times the limit, and again after a word") {
