@@ -92,46 +92,46 @@ def is_initialized():
     return library().rank(None) >= 0
 
 
-def _number(name, what):
+def _number(name):
     value = getattr(library(), name)(None)
     if value < 0:
-        raise NotInitializedError(what)
+        raise NotInitializedError
     return value
 
 
 def rank():
     """This rank's number among all ranks of the job, from 0."""
-    return _number("rank", "hvd.rank()")
+    return _number("rank")
 
 
 def size():
     """Ranks of the job."""
-    return _number("size", "hvd.size()")
+    return _number("size")
 
 
 def local_rank():
     """This rank's number among those of its host, from 0: the number of its GPU."""
-    return _number("local_rank", "hvd.local_rank()")
+    return _number("local_rank")
 
 
 def local_size():
     """Ranks of this host."""
-    return _number("local_size", "hvd.local_size()")
+    return _number("local_size")
 
 
 def cross_rank():
     """The number, from 0, of this rank's host among the hosts that have its local rank."""
-    return _number("cross_rank", "hvd.cross_rank()")
+    return _number("cross_rank")
 
 
 def cross_size():
     """Hosts that have this local rank."""
-    return _number("cross_size", "hvd.cross_size()")
+    return _number("cross_size")
 
 
 def is_homogeneous():
     """Whether every host has as many ranks as every other."""
-    _number("rank", "hvd.is_homogeneous()")
+    _number("rank")
     return _is_homogeneous
 
 
@@ -139,18 +139,19 @@ def start_timeline(file_path, mark_cycles=False):
     """Begins to write what happens to each tensor, in Chrome's trace format; see hvrun(3). mark_cycles: there are no cycles
     here to be marked; it is accepted. ValueError where this rank writes one already."""
     del mark_cycles
-    _number("rank", "hvd.start_timeline()")
+    _number("rank")
     library().check(library().timeline_start(None, os.fsencode(file_path)))
 
 
 def stop_timeline():
     """Ends it, and waits until the file is written."""
-    _number("rank", "hvd.stop_timeline()")
+    _number("rank")
     library().check(library().timeline_stop(None))
 
 
 def counters():
     """What this rank's runtime has done since init(), by the names of hvrun_counters in hvrun(3)."""
+    _number("rank")
     counted = _abi.Counters(ctypes.sizeof(_abi.Counters))
     library().check(library().counters_read(None, ctypes.byref(counted)))
     return {name: getattr(counted, name) for name, _ in _abi.Counters._fields_ if name not in ("struct_size", "reserved")}
@@ -188,13 +189,13 @@ def _leave(owner):
 
 def mpi_threads_supported():
     """Whether MPI's own library, beside hvrun, may be called from several threads: it is not loaded by hvrun."""
-    _number("rank", "hvd.mpi_threads_supported()")
+    _number("rank")
     return False
 
 
 def mpi_enabled():
     """Whether MPI carries out operations."""
-    _number("rank", "hvd.mpi_enabled()")
+    _number("rank")
     return False
 
 
@@ -206,7 +207,7 @@ def mpi_built(verbose=False):
 
 def gloo_enabled():
     """Whether operations are carried out on CPUs without MPI: what Horovod's users mean by Gloo hvrun's own backend does."""
-    _number("rank", "hvd.gloo_enabled()")
+    _number("rank")
     return True
 
 

@@ -2,6 +2,7 @@
 """What hvrun raises. Names that Horovod's users know are its; the text is the runtime's: what was done, where, why, what to try."""
 
 from hvrun import _abi
+from hvrun._called import called
 
 
 class HorovodInternalError(RuntimeError):
@@ -45,8 +46,9 @@ class UnsupportedError(HorovodInternalError, NotImplementedError):
 class NotInitializedError(ValueError):
     """hvd.init() has not been called, or hvd.shutdown() has."""
 
-    def __init__(self, what="this"):
-        super().__init__(f"{what} needs a job that has been joined; call hvd.init() first")
+    def __init__(self):
+        function = called()
+        super().__init__(f"{function + '()' if function else 'this'} needs a job that has been joined; call hvd.init() first")
 
 
 class HostsUpdatedInterrupt(RuntimeError):

@@ -190,7 +190,7 @@ def enqueue(operation, name, kind, shape, address, lent, finish, output=0, outpu
         status = lib.enqueue(None, here.request_at, here.number_at)
     if status != _abi.OK:
         if status == _abi.ERROR_SHUTDOWN and lib.rank(None) < 0:
-            raise NotInitializedError(f"the operation '{name}'")
+            raise NotInitializedError
         raise lib.error_of(status)
     return Pending(here.number.value, lent, finish)
 

@@ -36,6 +36,8 @@ class ProcessSet:
         if self.process_set_id is NOT_REGISTERED:
             return None
         mine = library().rank(None)
+        if mine < 0:
+            raise NotInitializedError
         if mine not in self.ranks:
             raise ValueError(f"rank {mine} is not in {self}")
         return self.ranks.index(mine)
@@ -76,10 +78,14 @@ class _GlobalProcessSet(ProcessSet):
             self._ranks = list(range(max(size, 0)))
         return self._ranks
 
-    def rank_of(self, job_rank, what):
+    def size(self):
         size = library().size(None)
         if size < 0:
-            raise NotInitializedError("this operation")
+            raise NotInitializedError
+        return size
+
+    def rank_of(self, job_rank, what):
+        size = self.size()
         if not 0 <= job_rank < size:
             raise ValueError(f"{what} {job_rank} is no rank of this job, which has {size}")
         return job_rank
@@ -109,7 +115,7 @@ def add_process_set(process_set):
     """Registers a ProcessSet, or a list of ranks, and returns the ProcessSet. Every rank of the job calls it, also those that
     are not in it, in the same order; it blocks until all have."""
     if library().rank(None) < 0:
-        raise NotInitializedError("hvd.add_process_set()")
+        raise NotInitializedError
     one = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
     if one.process_set_id is not NOT_REGISTERED:
         raise ValueError(f"{one} is registered already")
@@ -125,7 +131,7 @@ def remove_process_set(process_set):
     """Ends a set; every rank of the job calls it. True where it was one, False for all ranks and for one that is not
     registered."""
     if library().rank(None) < 0:
-        raise NotInitializedError("hvd.remove_process_set()")
+        raise NotInitializedError
     if process_set.process_set_id in (NOT_REGISTERED, 0):
         return False
     library().check(library().process_set_remove(None, process_set.process_set_id))
