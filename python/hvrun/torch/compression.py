@@ -8,6 +8,7 @@ float32. Any class with compress(tensor) -> (tensor, context) and decompress(ten
 import torch
 
 from hvrun import _abi
+from hvrun.torch.tensors import require_tensor
 
 
 class Compressor:
@@ -66,6 +67,23 @@ class Compression:
     none = NoneCompressor
     fp16 = FP16Compressor
     bf16 = BF16Compressor
+
+
+def require_compressor(compression):
+    """ValueError for what has no compress and no decompress, with what to give instead."""
+    if not all(callable(getattr(compression, name, None)) for name in ("compress", "decompress")):
+        name = "none" if compression is None else compression
+        is_known = isinstance(name, str) and hasattr(Compression, name)
+        advice = f"hvd.Compression.{name}" if is_known else ("hvd.Compression.none, .fp16 or .bf16, or a class with compress and "
+                                                             "decompress")
+        raise ValueError(f"compression={compression!r} is no compressor; give {advice}")
+
+
+def compressed(tensor, compression):
+    """What travels, and what decompress() needs to know. Raises ValueError and TypeError in the caller's words."""
+    require_compressor(compression)
+    require_tensor(tensor)
+    return compression.compress(tensor)
 
 
 def wire_of(compression, dtype):

@@ -9,13 +9,19 @@ import torch
 
 from hvrun.process_sets import global_process_set
 from hvrun.torch import operations as ops
-from hvrun.torch.compression import Compression
+from hvrun.torch.compression import Compression, compressed
 from hvrun.torch.handles import synchronize
 from hvrun.torch.operations import Adasum, Average, Sum, chosen_op
+from hvrun.torch.tensors import require_tensor
 
 
 def _needs_graph(*tensors):
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    try:
+        return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    except AttributeError:
+        for one in tensors:
+            require_tensor(one)
+        raise
 
 
 def _require_linear(op, what):
@@ -46,7 +52,7 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
     gradients."""
     op = chosen_op(op, average)
     if compression is not Compression.none:
-        small, context = compression.compress(tensor)
+        small, context = compressed(tensor, compression)
         made = allreduce(small, None, name, Compression.none, op, prescale_factor, postscale_factor, process_set)
         return compression.decompress(made, context)
     if _needs_graph(tensor):
@@ -81,7 +87,7 @@ def grouped_allreduce(tensors, average=None, name=None, compression=Compression.
     """As allreduce, of several tensors that travel as one; a list."""
     op = chosen_op(op, average)
     if compression is not Compression.none:
-        small, contexts = zip(*(compression.compress(tensor) for tensor in tensors)) if tensors else ((), ())
+        small, contexts = zip(*(compressed(tensor, compression) for tensor in tensors)) if tensors else ((), ())
         made = grouped_allreduce(list(small), None, name, Compression.none, op, prescale_factor, postscale_factor, process_set)
         return [compression.decompress(one, context) for one, context in zip(made, contexts)]
     if _needs_graph(*tensors):
@@ -227,7 +233,7 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
                   prescale_factor=1.0, postscale_factor=1.0):
     """This rank's share of the rows of the average (or sum) over the set. Its gradient gathers those of all shares."""
     if compression is not Compression.none:
-        small, context = compression.compress(tensor)
+        small, context = compressed(tensor, compression)
         made = reducescatter(small, name, Compression.none, op, process_set, prescale_factor, postscale_factor)
         return compression.decompress(made, context)
     if _needs_graph(tensor):
@@ -251,7 +257,7 @@ def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=A
                           prescale_factor=1.0, postscale_factor=1.0):
     """As reducescatter, of several tensors that travel as one; a list."""
     if compression is not Compression.none:
-        small, contexts = zip(*(compression.compress(tensor) for tensor in tensors)) if tensors else ((), ())
+        small, contexts = zip(*(compressed(tensor, compression) for tensor in tensors)) if tensors else ((), ())
         made = grouped_reducescatter(list(small), name, Compression.none, op, process_set, prescale_factor, postscale_factor)
         return [compression.decompress(one, context) for one, context in zip(made, contexts)]
     if _needs_graph(*tensors):

@@ -16,7 +16,7 @@ from hvrun.inflight import enqueue
 from hvrun.process_sets import NOT_REGISTERED, global_process_set
 from hvrun.torch.compression import Compression, wire_of
 from hvrun.torch.handles import Several, Then
-from hvrun.torch.tensors import indices_over_memory, is_readable, over_memory, readable, type_of
+from hvrun.torch.tensors import indices_over_memory, is_readable, over_memory, readable, require_tensor, type_of
 
 
 class ReduceOp(enum.IntEnum):
@@ -93,8 +93,10 @@ def _lent(source, room=None):
 
 
 def _start_allreduce(tensor, output, name, op, prescale, postscale, process_set, **rare):
-    """output: a tensor like `tensor`, perhaps the very same. Returns what yields it."""
+    """output: a tensor like `tensor`, perhaps the very same; None: a new one. Returns what yields it."""
     kind = type_of(tensor)
+    if output is None:
+        output = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     source = readable(tensor)
     is_direct = source is output or is_readable(output)
     room = output if is_direct else torch.empty(tensor.shape, dtype=tensor.dtype)
@@ -121,9 +123,8 @@ def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.
                     process_set=global_process_set):
     """Starts an allreduce into a new tensor and returns its handle; `tensor` stays as it is, and must until then."""
     op = chosen_op(op, average)
-    output = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     travels = name_for("allreduce", name, process_set)
-    return _start_allreduce(tensor, output, travels, op, prescale_factor, postscale_factor, process_set)
+    return _start_allreduce(tensor, None, travels, op, prescale_factor, postscale_factor, process_set)
 
 
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
@@ -190,12 +191,9 @@ def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_
                             process_set=global_process_set):
     """As allreduce_async, of several tensors that travel when all of them are there; the result is the list of theirs."""
     op = chosen_op(op, average)
-
-    def start(tensor, one, fields):
-        output = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-        return _start_allreduce(tensor, output, one, op, prescale_factor, postscale_factor, process_set, **fields)
-
-    return _start_group("grouped_allreduce", tensors, name, process_set, start)
+    return _start_group("grouped_allreduce", tensors, name, process_set,
+                        lambda tensor, one, fields: _start_allreduce(tensor, None, one, op, prescale_factor,
+                                                                     postscale_factor, process_set, **fields))
 
 
 def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
@@ -212,6 +210,7 @@ def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
     also got by calling it, is a sparse tensor with the rows of all ranks, not coalesced."""
     if op not in (Sum, Average):
         raise ValueError(f"a sparse allreduce has op=hvd.Sum or hvd.Average, not {op!r}")
+    require_tensor(tensor)
     if not tensor.is_sparse:
         raise ValueError("sparse_allreduce_async takes a sparse COO tensor; try hvd.allreduce_async for this one")
     if tensor.sparse_dim() != 1:
@@ -260,8 +259,8 @@ def _to(device):
 
 
 def _start_allgather(tensor, name, process_set, **rare):
-    source = readable(tensor)
-    return enqueue(_abi.ALLGATHER, name, type_of(source), tuple(source.shape), source.data_ptr(), _lent(source),
+    kind, source = type_of(tensor), readable(tensor)
+    return enqueue(_abi.ALLGATHER, name, kind, tuple(source.shape), source.data_ptr(), _lent(source),
                    _to(tensor.device), process_set=number_of(process_set), **rare)
 
 
@@ -279,6 +278,8 @@ def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
 
 def _start_broadcast(tensor, output, root_rank, name, process_set):
     kind, root = type_of(tensor), process_set.rank_of(root_rank, "root_rank")
+    if output is None:
+        output = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     source = readable(tensor)
     is_direct = is_readable(output)
     room = output if is_direct else torch.empty(tensor.shape, dtype=tensor.dtype)
@@ -296,8 +297,7 @@ def _start_broadcast(tensor, output, root_rank, name, process_set):
 
 def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
     """Starts to give every rank root_rank's tensor, in a new one. root_rank: its number in the job, also in a process set."""
-    output = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-    return _start_broadcast(tensor, output, root_rank, name_for("broadcast", name, process_set), process_set)
+    return _start_broadcast(tensor, None, root_rank, name_for("broadcast", name, process_set), process_set)
 
 
 def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
@@ -309,7 +309,7 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
     """Starts to send some rows to each rank. splits: how many to each, a list or a tensor of whole numbers, the first ones to
     the first rank; None: as many to each. The handle's result is the tensor of what came, and, where splits were given, how
     many rows came from each."""
-    source, device = readable(tensor), tensor.device
+    kind, source, device = type_of(tensor), readable(tensor), tensor.device
     rare, held = {}, None
     if splits is not None:
         numbers = [int(one) for one in (splits.tolist() if isinstance(splits, torch.Tensor) else splits)]
@@ -328,21 +328,21 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
         received = torch.tensor([result.received_splits[i] for i in range(result.received_split_count)], dtype=torch.int32)
         return tensor, received.to(splits_device)
 
-    return enqueue(_abi.ALLTOALL, name_for("alltoall", name, process_set), type_of(source), tuple(source.shape),
+    return enqueue(_abi.ALLTOALL, name_for("alltoall", name, process_set), kind, tuple(source.shape),
                    source.data_ptr(), (_lent(source), held), finish, process_set=number_of(process_set), **rare)
 
 
 def _start_reducescatter(tensor, name, op, process_set, prescale, postscale, **rare):
     if op not in (Average, Sum):
         raise ValueError(f"a reducescatter has op=hvd.Average or hvd.Sum, not {op!r}")
-    source, give = readable(tensor), _to(tensor.device)
+    kind, source, give = type_of(tensor), readable(tensor), _to(tensor.device)
     is_nothing = prescale == 0 or postscale == 0
 
     def finish(result, owner):
         made = give(result, owner)
         return made.zero_() if is_nothing else made
 
-    return enqueue(_abi.REDUCESCATTER, name, type_of(source), tuple(source.shape), source.data_ptr(), _lent(source), finish,
+    return enqueue(_abi.REDUCESCATTER, name, kind, tuple(source.shape), source.data_ptr(), _lent(source), finish,
                    process_set=number_of(process_set), reduction=_REDUCTIONS[op], prescale=prescale, postscale=postscale, **rare)
 
 

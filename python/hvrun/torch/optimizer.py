@@ -13,7 +13,7 @@ from hvrun.process_sets import global_process_set
 from hvrun.step_times import times
 from hvrun.torch import operations as ops
 from hvrun.torch.adasum_optimizer import AdasumSteps
-from hvrun.torch.compression import Compression
+from hvrun.torch.compression import Compression, require_compressor
 from hvrun.torch.gradient_exchange import ExchangeTerms, GradientExchange
 from hvrun.torch.grad_scaler import watch_grad_scaler
 from hvrun.torch.loaders import watch_loaders
@@ -134,7 +134,8 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     """
     if isinstance(optimizer, (DistributedSteps, AdasumSteps)):
         raise ValueError("this optimizer is a DistributedOptimizer already")
-    _require_own_step(optimizer)
+    _require_optimizer(optimizer)
+    require_compressor(compression)
     op = ops.chosen_op(op, None)
     if gradient_predivide_factor != 1.0 and op is not ops.Average:
         raise ValueError("gradient_predivide_factor divides an average; give op=hvd.Average with it")
@@ -172,7 +173,11 @@ def _is_noted(step):
     return any(hasattr(step, mark) for mark in _NOTING)
 
 
-def _require_own_step(optimizer):
+def _require_optimizer(optimizer):
+    if isinstance(optimizer, type) or not hasattr(optimizer, "param_groups"):
+        given = optimizer.__name__ if isinstance(optimizer, type) else type(optimizer).__name__
+        raise TypeError(f"hvd.DistributedOptimizer takes an optimizer of torch.optim, not {given}; try hvd.DistributedOptimizer("
+                        "torch.optim.SGD(model.parameters(), lr=0.01), model.named_parameters())")
     step = optimizer.__dict__.get("step")
     if step is not None and not _is_noted(step):
         raise ValueError(f"optimizer.step has been replaced by {step!r}, which a DistributedOptimizer would lose; wrap the "

@@ -6,6 +6,7 @@ import ctypes
 import torch
 
 from hvrun import _abi
+from hvrun._called import called
 
 TYPES = {
     torch.uint8: _abi.UINT8,
@@ -22,10 +23,21 @@ TYPES = {
 _DTYPES = {number: dtype for dtype, number in TYPES.items()}
 
 
+def require_tensor(one):
+    """TypeError, by the name of the function that the user has called, for what is none."""
+    if not isinstance(one, torch.Tensor):
+        raise TypeError(f"{called() or 'hvrun'} takes a torch.Tensor, not {type(one).__name__}; try torch.tensor(...)")
+
+
 def type_of(tensor):
-    """The type's number. ValueError for types that do not travel, naming those that do, and for sparse tensors."""
-    number = TYPES.get(tensor.dtype)
+    """The type's number. ValueError for types that do not travel, naming those that do, and for sparse tensors; TypeError for
+    what is no tensor."""
+    try:
+        number = TYPES.get(tensor.dtype)
+    except AttributeError:
+        number = None
     if number is None:
+        require_tensor(tensor)
         known = ", ".join(str(dtype) for dtype in TYPES)
         raise ValueError(f"hvrun moves no tensors of {tensor.dtype}; it moves {known}. Try tensor.to(...) before, "
                          "or torch.view_as_real(tensor) for complex numbers")
