@@ -107,7 +107,7 @@ std::string remarks(const TrainingSplit& split) {
             (split.bound == Bound::kInput ? "data" : "the exchange") + " it would take at best " +
             time_text(split.without_bound_s);
   }
-  if (!split.has_seen_data)
+  if (!split.has_seen_data && split.bound != Bound::kCompute)
     text += "; no DataLoader was seen, so that reading data counts as compute";
   if (split.ranks < split.job_ranks)
     text += "; measured on " + std::to_string(split.ranks) + " of " +
@@ -115,13 +115,20 @@ std::string remarks(const TrainingSplit& split) {
   return text;
 }
 
+// Without a loader that was seen computing may be reading: said beside the word.
+std::string caveat(const TrainingSplit& split) {
+  if (split.has_seen_data || split.bound != Bound::kCompute) return "";
+  return ", reading data included, for no DataLoader and no hvrun.data.Prefetcher was seen";
+}
+
 std::string split_line(const TrainingSplit& split) {
   const StepSplit& step = split.step;
   const double whole = step.total_s();
-  return "hvrun: the training was " + std::string(bound_name(split.bound)) +
-         "-bound: a step took " + time_text(whole) + ": " + data_text(split) + ", compute " +
-         share_text(step.compute_s, whole) + ", exchange, with waiting for others, " +
-         share_text(step.exchange_s, whole) + remarks(split) + "\n";
+  return "hvrun: the training was " + std::string(bound_name(split.bound)) + "-bound" +
+         caveat(split) + ": a step took " + time_text(whole) + ": " + data_text(split) +
+         ", compute " + share_text(step.compute_s, whole) +
+         ", exchange, with waiting for others, " + share_text(step.exchange_s, whole) +
+         remarks(split) + "\n";
 }
 
 // Among ranks that are even it is chance which one was the slowest.
@@ -141,10 +148,12 @@ std::string slowest_line(const TrainingSplit& split, const TrainingPlace& place)
 std::string input_advice(const TrainingSplit& split, const TrainingPlace& place) {
   if (split.late_by() == Cause::kData) {
     return "look at what " + rank_text(split.slowest, place) +
-           " reads and from where; more num_workers there, or hvrun.data.Prefetcher";
+           " reads and from where; if it has none yet, more num_workers there, or "
+           "hvrun.data.Prefetcher";
   }
-  return "more num_workers in the DataLoader, hvrun.data.Prefetcher round it, faster or cached "
-         "storage; noise instead of data (--synthetic in examples/torch) shows the ceiling";
+  return "more num_workers in the DataLoader, hvrun.data.Prefetcher round it; where both are there "
+         "already, faster or cached storage, or less to decode; noise instead of data (--synthetic "
+         "in examples/torch) shows the ceiling";
 }
 
 std::string communication_advice(const TrainingPlace& place) {
@@ -170,8 +179,8 @@ std::string compute_advice(const TrainingSplit& split, const TrainingPlace& plac
       break;
   }
   return split.has_seen_data ? ""
-                             : "put hvrun.data.Prefetcher round the loader, so that its waits are "
-                               "measured, and shorter";
+                             : "if there is a loader, put hvrun.data.Prefetcher round it, so that "
+                               "its waits are measured, and shorter";
 }
 
 std::string advice(const TrainingSplit& split, const TrainingPlace& place) {

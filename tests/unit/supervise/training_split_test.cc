@@ -55,6 +55,7 @@ TEST_CASE("a slow loader on all ranks bounds by input, and a step without it is 
   CHECK(split.without_bound_s == doctest::Approx(0.020));
   CHECK_FALSE(split.is_uneven());
   CHECK(contains(text_of(times), "more num_workers in the DataLoader"));
+  CHECK(contains(text_of(times), "where both are there already, faster or cached storage"));
   CHECK(contains(text_of(times), "without the wait for data it would take at best 20 ms\n"));
   CHECK_FALSE(contains(text_of(times), "slowest"));
 }
@@ -133,6 +134,7 @@ TEST_CASE("a rank may be late by its data though its computing takes longer stil
   CHECK(split_of(times).bound == Bound::kCompute);
   CHECK(split_of(times).late_by() == Cause::kData);
   CHECK(contains(text_of(times), "try: look at what rank 1 on host node1 reads"));
+  CHECK(contains(text_of(times), "if it has none yet, more num_workers there"));
 }
 
 TEST_CASE("one rank is bound by data or computing, and is slower than nobody") {
@@ -143,12 +145,15 @@ TEST_CASE("one rank is bound by data or computing, and is slower than nobody") {
 
 TEST_CASE("without a loader that was seen, computing is not praised for what it may not be") {
   const std::string text = text_of({steps_of(0, 50, 1), steps_of(0, 50, 1)});
-  CHECK(contains(text, "no DataLoader was seen, so that reading data counts as compute"));
-  CHECK(contains(text, "data not seen, compute 50 ms"));
-  CHECK(contains(text, "try: put hvrun.data.Prefetcher round the loader"));
+  CHECK(
+      contains(text,
+               "the training was compute-bound, reading data included, for no DataLoader and no "
+               "hvrun.data.Prefetcher was seen: a step took 51 ms: data not seen, compute 50 ms"));
+  CHECK(contains(text, "try: if there is a loader, put hvrun.data.Prefetcher round it"));
   const std::string slow_link = text_of({steps_of(0, 5, 50), steps_of(0, 5, 50)});
   CHECK(contains(slow_link, "data not seen, compute 5.0 ms"));
-  CHECK(contains(slow_link, "no DataLoader was seen"));
+  CHECK(contains(slow_link, "communication-bound: a step took 55 ms"));
+  CHECK(contains(slow_link, "; no DataLoader was seen, so that reading data counts as compute"));
 }
 
 TEST_CASE("a loader that is read now and then is not that of the steps") {
