@@ -293,8 +293,9 @@ Status Session::closing_reason(int leaver) const {
             " is being removed, or a rank of the job, whether of this set or not, has shut down";
   } else if (leaver != self_) {
     words = "rank " + std::to_string(members_[static_cast<std::size_t>(leaver)]) +
-            " has shut down (hvrun_shutdown); try: let every rank take as many steps, or call "
-            "hvrun_join";
+            " has shut down: it has called hvd.shutdown() or hvrun_shutdown, or its program has "
+            "ended; try: let every rank take as many steps, or join where one has fewer "
+            "(hvd.join(), hvrun_join)";
   }
   return {StatusCode::kShutdown, words};
 }

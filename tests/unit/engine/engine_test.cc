@@ -223,7 +223,9 @@ TEST_CASE("leaving waits for what has been started, and refuses the rest") {
   pair.engines[1].request_leave();
   pair.run();
   CHECK(pending->outcome.code == StatusCode::kShutdown);
-  CHECK(pending->outcome.message.find("rank 1 has shut down") != std::string::npos);
+  CHECK(pending->outcome.message.find(
+            "rank 1 has shut down: it has called hvd.shutdown() or hvrun_shutdown, or its program "
+            "has ended") != std::string::npos);
   CHECK(pending->outcome.message.find("hvrun_join") != std::string::npos);
   CHECK_FALSE(started[0]->is_done);
   CHECK_FALSE(pair.engines[0].is_finished());
