@@ -6,6 +6,7 @@ the results come back as lines of rank 0's output that begin with a mark of this
 """
 
 import base64
+import json
 import os
 import pickle
 import subprocess
@@ -21,6 +22,7 @@ try:
 except ImportError:
     _pickler = pickle
 
+_MOST_LINES, _MOST_OF_A_LINE = 10, 300  # of a rank's, in an exception
 _NOT_YET = ("min_num_proc", "max_num_proc", "slots", "reset_limit", "cooldown_range", "host_discovery_script")
 
 
@@ -37,7 +39,8 @@ def run(func, args=(), kwargs=None, num_proc=None, min_num_proc=None, max_num_pr
     rest is accepted for Horovod's sake, or refused with the reason.
 
     The ranks' output comes to this process's streams. What is not in an installed module travels by cloudpickle. RuntimeError
-    where the job fails: what hvrun says of it stands on standard error.
+    where the job fails, with what the rank said last that failed first, such as its exception; all of it, and what hvrun says,
+    stands on standard error.
     """
     del disable_cache, use_gloo
     wishes = dict(min_num_proc=min_num_proc or min_np, max_num_proc=max_num_proc or max_np, slots=slots, reset_limit=reset_limit,
@@ -53,11 +56,14 @@ def run(func, args=(), kwargs=None, num_proc=None, min_num_proc=None, max_num_pr
         network_interfaces = network_interface.split(",")
     mark = f"hvrun-result-{uuid.uuid4().hex}"
     options = _options(np or num_proc, hosts, hostfile, start_timeout, ssh_port, ssh_identity_file, output_filename, verbose)
-    words = [_hvrun(), *options, "--stdin", executable or sys.executable, "-m", "hvrun.run_task", mark]
+    words = [*options, "--stdin", executable or sys.executable, "-m", "hvrun.run_task", mark]
     variables = {**os.environ, **(env or {}), "PYTHONPATH": _python_path()}
     if network_interfaces:
         variables["HVRUN_INTERFACES"] = ",".join(network_interfaces)
-    return _results(words, variables, _packed(func, args, kwargs or {}), mark)
+    packed = _packed(func, args, kwargs or {})
+    with tempfile.TemporaryDirectory() as folder:
+        summary = os.path.join(folder, "summary.json")
+        return _results([_hvrun(), "--summary", summary, *words], variables, packed, mark, summary)
 
 
 def _hvrun():
@@ -87,7 +93,7 @@ def _packed(func, args, kwargs):
         raise ValueError(f"hvrun.run: the function or its arguments cannot be sent to the ranks: {error}{hint}") from error
 
 
-def _results(words, variables, packed, mark):
+def _results(words, variables, packed, mark, summary):
     with tempfile.TemporaryFile() as given:
         given.write(packed)
         given.seek(0)
@@ -106,8 +112,31 @@ def _results(words, variables, packed, mark):
         process.stdout.close()
         process.stderr.close()
     if code != 0:
-        raise RuntimeError(f"hvrun.run: the job ended with exit code {code}; standard error has what hvrun says of it")
+        raise RuntimeError(f"hvrun.run: the job ended with exit code {code}{_reason(summary)}")
     return pickle.loads(base64.b64decode(b"".join(pieces)))
+
+
+def _reason(summary):
+    """Of that end, by hvrun's own file: why nothing was started, or what the rank said last that failed first."""
+    try:
+        with open(summary, encoding="utf-8") as file:
+            told = json.load(file)
+    except (OSError, ValueError):  # a wrong option: there was no job
+        return "; standard error has what hvrun says of it"
+    cause = told["cause"]
+    if cause is None:
+        return f": {told['error']}" if "error" in told else "; standard error has what hvrun says of it"
+    if "rank" not in cause:
+        return f": host {cause['host']}: {cause['reason']}"
+    lines = "".join(f"\n    {line[:_MOST_OF_A_LINE]}" for line in _last_words(cause["last_lines"]))
+    return f": rank {cause['rank']} on host {cause['host']}: {cause['reason']}" + (f"; its last lines:{lines}" if lines else "")
+
+
+def _last_words(lines):
+    """What stands behind a traceback's frames, which are indented: the exception."""
+    frames = [number for number, line in enumerate(lines) if line.startswith("  ")]
+    behind = lines[frames[-1] + 1:] if frames else lines
+    return (behind or lines)[-_MOST_LINES:]
 
 
 def _pass_on(lines, stream):

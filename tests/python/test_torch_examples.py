@@ -85,3 +85,28 @@ def test_a_function_from_inside_python(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
                           env=torch_jobs.environment(tmp_path))
     assert done.stdout.splitlines() == [f"rank {rank} has learned 3.00 x + 1.00" for rank in range(2)], done.stderr
+
+
+@pytest.mark.parametrize("says, end", [
+    ("raise KeyError('learning_rate')", "KeyError: 'learning_rate'"),
+    ("raise ValueError('two lines\\n\\nof it')", "ValueError: two lines\n    \n    of it"),
+    ("raise ValueError('x' * 100000)", "xxx"),
+    ("print('no exception', file=sys.stderr); os._exit(9)", "no exception"),
+], ids=["an exception", "of some lines", "a long one", "none"])
+def test_what_a_function_has_raised_is_in_the_error_of_run(says, end, tmp_path):
+    (tmp_path / "mine.py").write_text(f"import os, sys\ndef train():\n    if os.environ['RANK'] == '1':\n        {says}\n")
+    (tmp_path / "main.py").write_text("import hvrun, mine\ntry:\n    hvrun.run(mine.train, np=2)\nexcept RuntimeError as error:\n"
+                                      "    print(error)\n")
+    done = subprocess.run([str(torch_environment.interpreter()), "main.py"], capture_output=True, text=True, timeout=120, check=False,
+                          cwd=tmp_path, env=torch_jobs.environment(tmp_path))
+    told, _, last = done.stdout.rstrip("\n").partition("\n    ")
+    assert re.fullmatch(r"hvrun.run: the job ended with exit code (\d): rank 1 on host \S+: exit code \1; its last lines:", told), done
+    assert last.endswith(end) and len(last) < 4000, done
+
+
+def test_why_no_function_was_called_is_in_the_error_of_run(tmp_path):
+    (tmp_path / "main.py").write_text("import hvrun\ntry:\n    hvrun.run(print, np=2, hosts='nowhere.invalid')\n"
+                                      "except RuntimeError as error:\n    print(error)\n")
+    done = subprocess.run([str(torch_environment.interpreter()), "main.py"], capture_output=True, text=True, timeout=120, check=False,
+                          cwd=tmp_path, env=torch_jobs.environment(tmp_path))
+    assert done.stdout.startswith("hvrun.run: the job ended with exit code ") and "nowhere.invalid" in done.stdout, done
