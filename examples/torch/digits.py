@@ -72,7 +72,8 @@ def main():
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
     first = load(arguments.checkpoint, model, optimizer)
     if first and hvd.rank() == 0:
-        print(f"going on with epoch {first}")
+        print(f"going on with epoch {first}" if first < arguments.epochs else
+              f"nothing left to train: {arguments.checkpoint} has {first} epochs")
 
     for epoch in range(first, arguments.epochs):
         sampler.set_epoch(epoch)

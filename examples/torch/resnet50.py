@@ -132,6 +132,9 @@ def main():
     if "schedule" in state:
         schedule.load_state_dict(state["schedule"])
 
+    if state["epoch"] >= arguments.epochs and hvd.rank() == 0:
+        print(f"nothing left to train: {arguments.checkpoint} has {state['epoch']} epochs")
+
     steps, begun, is_over = 0, time.perf_counter(), False
     for epoch in range(state["epoch"], arguments.epochs):
         sampler.set_epoch(epoch)

@@ -29,6 +29,8 @@ def test_digits_go_on_from_a_checkpoint_with_other_ranks(tmp_path):
     said = run("digits_horovod.py", tmp_path, "--epochs", "16", "--checkpoint", path, ranks=3, PYTHONPATH=torch_jobs.WITH_HOROVODS_NAMES)
     assert "going on with epoch 10" in said
     assert float(re.search(r"test accuracy ([\d.]+)", said).group(1)) >= 0.97, said
+    said = run("digits.py", tmp_path, "--epochs", "16", "--checkpoint", path)
+    assert said.startswith(f"nothing left to train: {path} has 16 epochs\ntest accuracy "), said
 
 
 def test_digits_differ_only_in_the_import():
@@ -78,6 +80,7 @@ def test_resnet50_on_noise_and_on_a_folder(tmp_path):
     args = ["--folder", str(images), "--workers", "1", *small[2:], "--checkpoint", path]
     run("resnet50.py", tmp_path, *args, "--epochs", "1")
     assert "epoch 1" in run("resnet50.py", tmp_path, *args, "--epochs", "2")
+    assert run("resnet50.py", tmp_path, *args, "--epochs", "2") == f"nothing left to train: {path} has 2 epochs\n"
 
 
 def test_a_function_from_inside_python(tmp_path):
