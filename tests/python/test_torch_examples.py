@@ -113,3 +113,12 @@ def test_why_no_function_was_called_is_in_the_error_of_run(tmp_path):
     done = subprocess.run([str(torch_environment.interpreter()), "main.py"], capture_output=True, text=True, timeout=120, check=False,
                           cwd=tmp_path, env=torch_jobs.environment(tmp_path))
     assert done.stdout.startswith("hvrun.run: the job ended with exit code ") and "nowhere.invalid" in done.stdout, done
+
+
+def test_every_example_is_in_their_readme():
+    text = (EXAMPLES / "README.md").read_text()
+    assert [one.name for one in sorted(EXAMPLES.glob("*.py")) if f"python {one.name}" not in text] == []
+    for arguments in re.findall(r"python (\w+\.py[^`|]*)`", text):
+        name, *words = arguments.split()
+        options = [word for word in words if word.startswith("--")]
+        assert all(f'"{option}"' in (EXAMPLES / name).read_text() for option in options), arguments
