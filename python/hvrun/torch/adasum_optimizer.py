@@ -24,9 +24,16 @@ class AdasumSteps:
                       _process_set=process_set, _agreement=Agreement(label, ops.number_of(process_set)),
                       _step_supports_amp_scaling=False)
 
+    op = ops.Adasum
+    process_set = property(lambda self: self._process_set)
+
     @property
     def backward_passes_per_step(self):
         return self._passes
+
+    @backward_passes_per_step.setter
+    def backward_passes_per_step(self, passes):
+        self.set_backward_passes_per_step(passes)
 
     def set_backward_passes_per_step(self, passes):
         """Steps are taken when the caller calls step(): this is the number of backward passes that should lie between."""

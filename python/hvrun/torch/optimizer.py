@@ -24,9 +24,18 @@ _wrapped = {}  # (a process set's number, a digest of names): how many optimizer
 class DistributedSteps:
     """What a wrapped optimizer's class has before its own: exchange first, then the step."""
 
+    op = property(lambda self: self._terms.op)
+    process_set = property(lambda self: self._terms.process_set)
+    gradient_predivide_factor = property(lambda self: self._terms.predivide_factor)
+    sparse_as_dense = property(lambda self: self._terms.sparse_as_dense)
+
     @property
     def backward_passes_per_step(self):
         return self._exchange.passes
+
+    @backward_passes_per_step.setter
+    def backward_passes_per_step(self, passes):
+        self.set_backward_passes_per_step(passes)
 
     def set_backward_passes_per_step(self, passes):
         """From now on gradients are summed up over so many backward passes before they are exchanged."""
@@ -144,6 +153,9 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     passes, names = _whole_passes(backward_passes_per_step), parameter_names(optimizer, named_parameters)
     label = _label_in(process_set, names)
     if op is ops.Adasum and process_set.size() > 1:
+        if num_groups or groups is not None or sparse_as_dense or unused != "zeros":
+            warnings.warn("op=hvd.Adasum combines each parameter's step by itself: groups, num_groups, sparse_as_dense and unused "
+                          "have no effect", stacklevel=2)
         return AdasumSteps.wrap(optimizer, label, names, compression, passes, process_set)
     terms = ExchangeTerms(op, compression, gradient_predivide_factor, process_set, sparse_as_dense, unused == "keep_none")
     exchange = GradientExchange(label, names, terms, passes, _parameter_groups(names, num_groups, groups))

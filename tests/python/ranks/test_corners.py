@@ -375,3 +375,23 @@ def test_gradients_may_be_taken_before_they_are_averaged():
             assert one.grad is gradient
         with optimizer.skip_synchronize():
             optimizer.step()
+
+
+@pytest.mark.parametrize("op", [hvd.Average, hvd.Sum, hvd.Adasum])
+def test_an_optimizer_says_what_it_was_made_with(op):
+    model = linear(4, 4)
+    factor = {"gradient_predivide_factor": 2.0} if op is hvd.Average else {}
+    optimizer = wrapped(model, op=op, **factor)
+    assert optimizer.op is op and optimizer.process_set is hvd.global_process_set
+    optimizer.backward_passes_per_step = 2
+    assert optimizer.backward_passes_per_step == 2
+    with pytest.raises(ValueError, match="backward_passes_per_step is a whole number"):
+        wrapped(linear(4, 4)).backward_passes_per_step = 0
+    if factor:
+        assert (optimizer.gradient_predivide_factor, optimizer.sparse_as_dense) == (2.0, False)
+
+
+@pytest.mark.ranks(2)
+def test_adasum_says_what_has_no_effect_with_it():
+    with pytest.warns(UserWarning, match="groups, num_groups, sparse_as_dense and unused have no effect"):
+        wrapped(linear(4, 4), op=hvd.Adasum, groups=2)
