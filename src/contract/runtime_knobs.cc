@@ -39,7 +39,7 @@ const std::vector<Knob>& runtime_knobs() {
        "A tensor that some ranks miss for so long is warned about; 0: never.",
        "HOROVOD_STALL_CHECK_TIME_SECONDS", "", 0, INT64_MAX, "", 0, nullptr, "",
        "HOROVOD_STALL_CHECK_DISABLE"},
-      {"HVRUN_STALL_SHUTDOWN_SECONDS", KnobType::kSeconds, "0",
+      {"HVRUN_STALL_SHUTDOWN_SECONDS", KnobType::kSeconds, "1800",
        "A tensor that some ranks miss for so long ends the job; 0: never.",
        "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"},
       {kStragglerSeconds, KnobType::kSeconds, "0",

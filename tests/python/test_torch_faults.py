@@ -43,6 +43,37 @@ for step in range(3 - hvd.rank()):
                      r"after it had left the job .hvrun_shutdown.: if others still needed it, that is the reason", done.stderr)
 
 
+AHEAD = """
+import sys
+import torch
+import hvrun.torch as hvd
+from hvrun.exceptions import StalledError
+hvd.init()
+model = torch.nn.Linear(4, 1)
+optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.01), model.named_parameters())
+try:
+    for step in range(5):
+        if step == 3 and hvd.rank() == 1:
+            break
+        optimizer.zero_grad()
+        model(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+    hvd.allgather_object(hvd.rank())
+except StalledError as error:
+    sys.exit(f"stalled: {error}")
+"""
+
+
+def test_a_rank_that_is_a_step_ahead_of_one_that_goes_on_is_told(tmp_path):
+    program = tmp_path / "ahead.py"
+    program.write_text(AHEAD)
+    done = torch_jobs.run(["-np", "3"], [str(program)], tmp_path, timeout=60, HVRUN_STALL_SECONDS="1",
+                          HVRUN_STALL_SHUTDOWN_SECONDS="2")
+    assert done.returncode == 1
+    for rank in range(3):
+        assert re.search(rf"^\[{rank}\] stalled: tensor '[^']*' has waited 2.* s for ranks? ", done.stderr, re.M), done.stderr
+
+
 def test_ctrl_c_ends_a_wait(tmp_path):
     """SIGINT to a rank that waits for one that does not come."""
     program = tmp_path / "wait.py"

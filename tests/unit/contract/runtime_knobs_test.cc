@@ -146,6 +146,14 @@ TEST_CASE("each of Horovod's common variables leads to what it says") {
         7);
 }
 
+TEST_CASE("a stall ends the job after half an hour, unless it is told never to") {
+  const auto seconds = [](const hv::Environment& environment) {
+    return hv::KnobReader(hv::runtime_knobs(), environment).seconds("HVRUN_STALL_SHUTDOWN_SECONDS");
+  };
+  CHECK(seconds({}) == 1800);
+  CHECK(seconds(with("HVRUN_STALL_SHUTDOWN_SECONDS", "0")) == 0);
+}
+
 TEST_CASE("Horovod's word for a timeline that the program will start is no file's name") {
   const hv::Environment environment = with("HOROVOD_TIMELINE", "DYNAMIC");
   const hv::KnobReader knobs(hv::runtime_knobs(), environment);
