@@ -20,9 +20,11 @@ endforeach()
 
 find_program(HVRUN_CCACHE ccache)
 if(HVRUN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER ${HVRUN_CCACHE})
+  # What one folder of build/ has compiled serves the others, also that of `pip install .`, which has no variables of ./dev's.
+  set(_shared CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
+  set(CMAKE_C_COMPILER_LAUNCHER env ${_shared} ${HVRUN_CCACHE})
   # Without these words ccache keeps nothing that was compiled with a precompiled header.
-  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${HVRUN_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER env ${_shared} CCACHE_SLOPPINESS=pch_defines,time_macros ${HVRUN_CCACHE})
 endif()
 find_program(HVRUN_MOLD mold)
 if(HVRUN_MOLD)

@@ -4,6 +4,7 @@
 import glob
 import os
 import re
+import shutil
 import subprocess
 import zipfile
 
@@ -31,7 +32,7 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     python = torch_environment.interpreter()
     done = run([python, "-m", "pip", "wheel", "--no-deps", "--disable-pip-version-check", "-w", folder, *OPTIONS, SOURCE], folder,
-               HOME=os.environ.get("HOME", "/root"), CC="/usr/bin/cc", CXX="/usr/bin/c++")  # as the cache knows them
+               HOME=os.environ.get("HOME", "/root"))  # which has ccache's folder
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
     (path,) = folder.glob("hvrun-*.whl")
     return path
@@ -69,6 +70,15 @@ def test_one_file_for_every_python_that_holds_all(wheel):
                    "hvrun/include/hvrun/hvrun.h", "man1/hvrun.1"):
         assert any(name.endswith(ending) for name in names), f"{ending} is not in {names}"
     assert not any(name.endswith((".cc", ".pyc")) for name in names)
+
+
+def test_it_is_compiled_as_the_build_is_so_that_ccache_has_it(wheel):
+    del wheel
+    folders = programs.hvrun_folder().parent, SOURCE / "build" / "wheel"
+    compilers = [re.findall(r"^CMAKE_(?:C|CXX)_COMPILER:.*=(.*)$", (one / "CMakeCache.txt").read_text(), re.MULTILINE) for one in folders]
+    assert len(compilers[0]) == 2 and compilers[0] == compilers[1]
+    if shutil.which("ccache"):  # without ./dev's variables, as pip has none
+        assert all(f"CCACHE_BASEDIR={SOURCE} " in (one / "CMakeFiles" / "rules.ninja").read_text() for one in folders)
 
 
 def test_it_imports_and_starts_without_a_framework(plain, tmp_path):
