@@ -59,8 +59,10 @@ std::string who_left_before(const Job& job, int rank) {
   return "hvrun: before that rank " + std::to_string(rank) + " on host " + job.host_of(rank) +
          " had ended with " + left.status.text() + how_it_stood(left) +
          ": if others still needed it, that is the reason\n  try: " +
-         (left.never_joined ? "let every rank call hvrun_init, or start fewer ranks"
-                            : "let every rank take as many steps, or call hvrun_join") +
+         (left.never_joined
+              ? "let every rank join (hvd.init(), hvrun_init), or start fewer ranks"
+              : "let every rank take as many steps, or join where one has fewer (hvd.join(), "
+                "hvrun_join)") +
          "\n";
 }
 

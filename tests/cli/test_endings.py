@@ -97,7 +97,7 @@ def test_a_rank_that_leaves_early_and_well_is_told_beside_those_that_fail_after_
     assert result.returncode == 1, words
     assert re.search("error: rank [02] on host localhost ended with exit code 1", words), words
     assert "before that rank 1 on host localhost had ended with exit code 0 without hvrun_shutdown: if others still needed it" in words
-    assert "  try: let every rank take as many steps, or call hvrun_join\n" in words
+    assert "  try: let every rank take as many steps, or join where one has fewer (hvd.join(), hvrun_join)\n" in words
     assert b"rank 1 ended with exit code 0 without hvrun_shutdown, on this host" in result.stdout
     assert json.loads((tmp_path / "s").read_text())["cause"]["rank"] in (0, 2)
 

@@ -87,9 +87,11 @@ TEST_CASE("a rank that left the others before is told below the cause, with what
     const std::string end =
         never_joined
             ? " and had not joined the job (hvrun_init): if others still needed it, that "
-              "is the reason\n  try: let every rank call hvrun_init, or start fewer ranks\n"
+              "is the reason\n  try: let every rank join (hvd.init(), hvrun_init), or start fewer "
+              "ranks\n"
             : " without hvrun_shutdown: if others still needed it, that is the reason\n"
-              "  try: let every rank take as many steps, or call hvrun_join\n";
+              "  try: let every rank take as many steps, or join where one has fewer (hvd.join(), "
+              "hvrun_join)\n";
     CHECK(job.text() == beginning + end);
     CHECK(job.json()["cause"]["rank"] == 2);
   }
