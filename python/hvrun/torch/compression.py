@@ -2,7 +2,8 @@
 """What gradients are made of on their way between ranks.
 
 Compression.none, .fp16 and .bf16 are hvrun's own: float32 and float64 tensors are rounded inside the runtime, and summed in
-float32. Any class with compress(tensor) -> (tensor, context) and decompress(tensor, context) may be used beside them.
+float32. Any class with compress(tensor) -> (tensor, context) and decompress(tensor, context) may be used beside them, also one
+that is derived from theirs.
 """
 
 import torch
@@ -69,6 +70,9 @@ class Compression:
     bf16 = BF16Compressor
 
 
+_OWN = (NoneCompressor, FP16Compressor, BF16Compressor)
+
+
 def require_compressor(compression):
     """ValueError for what has no compress and no decompress, with what to give instead."""
     if not all(callable(getattr(compression, name, None)) for name in ("compress", "decompress")):
@@ -86,9 +90,8 @@ def compressed(tensor, compression):
     return compression.compress(tensor)
 
 
-def wire_of(compression, dtype):
-    """What the runtime is told for a tensor of that type; None: it cannot do what that compressor does."""
-    wire = getattr(compression, "wire", None)
-    if wire and dtype not in (torch.float32, torch.float64):
-        return _abi.COMPRESSION_NONE
-    return wire
+def wire_of(compressor):
+    """What the runtime is told, so that it does itself what one of these does. None: it is a user's, perhaps made of one of
+    these, whose compress() and decompress() are to be called."""
+    own = compressor if isinstance(compressor, type) else type(compressor)
+    return own.wire if own in _OWN else None

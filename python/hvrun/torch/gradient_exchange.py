@@ -18,7 +18,7 @@ from hvrun.process_sets import ProcessSet, global_process_set
 from hvrun.step_times import EXCHANGE, times
 from hvrun.torch import operations as ops
 from hvrun.torch.agreement import Agreement, needs_of
-from hvrun.torch.compression import Compression
+from hvrun.torch.compression import Compression, wire_of
 from hvrun.torch.gradient_buckets import (
     Bucket, bucket_bytes, can_lie_in_bucket, give_back, give_freed_memory_back, split_into_buckets)
 
@@ -43,7 +43,7 @@ class ExchangeTerms:
         return 1.0 / self.predivide_factor, self.predivide_factor
 
     def allows_buckets(self):
-        return self.op in (ops.Average, ops.Sum) and getattr(self.compression, "wire", None) is not None
+        return self.op in (ops.Average, ops.Sum) and wire_of(self.compression) is not None
 
 
 class GradientExchange:
@@ -166,7 +166,7 @@ class GradientExchange:
 
     def _start_bucket(self, bucket):
         before, after = self._terms.scales
-        wire = getattr(self._terms.compression, "wire", _abi.COMPRESSION_NONE)
+        wire = wire_of(self._terms.compression)
         rare = {"compression": wire} if wire and bucket.kind in (_abi.FLOAT32, _abi.FLOAT64) else {}
         bucket.start(process_set=ops.number_of(self._terms.process_set), reduction=ops.reduction_of(self._terms.op),
                      prescale=before, postscale=after, **rare)

@@ -14,7 +14,7 @@ import torch
 from hvrun import _abi, basics, inflight
 from hvrun.inflight import enqueue
 from hvrun.process_sets import NOT_REGISTERED, global_process_set
-from hvrun.torch.compression import Compression, wire_of
+from hvrun.torch.compression import wire_of
 from hvrun.torch.handles import Several, Then
 from hvrun.torch.tensors import indices_over_memory, is_readable, over_memory, readable, require_tensor, type_of
 
@@ -138,10 +138,10 @@ def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1
 def compressed_allreduce_async_(tensor, name, op, compression, prescale_factor=1.0, postscale_factor=1.0,
                                 process_set=global_process_set, **rare):
     """As allreduce_async_, with what travels made smaller by a compressor, hvrun's own or the user's."""
-    wire = None if op is Adasum and compression is not Compression.none else wire_of(compression, tensor.dtype)
+    wire = wire_of(compression)
     travels = name_for("allreduce", name, process_set)
-    if wire is not None:
-        rare |= {"compression": wire} if wire else {}
+    if wire == _abi.COMPRESSION_NONE or (wire is not None and op is not Adasum):
+        rare |= {"compression": wire} if wire and tensor.dtype in (torch.float32, torch.float64) else {}
         return _start_allreduce(tensor, tensor, travels, op, prescale_factor, postscale_factor, process_set, **rare)
     small, context = compression.compress(tensor.detach())
     if small is tensor or small.data_ptr() == tensor.data_ptr():
