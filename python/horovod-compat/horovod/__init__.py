@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Horovod's names, by hvrun."""
 
-from hvrun import __getattr__  # noqa: F401: run, loaded when asked for
+from horovod import common  # noqa: F401
+from horovod.runner import run  # noqa: F401
 
 __version__ = "0.28.1+hvrun"

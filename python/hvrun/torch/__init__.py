@@ -56,3 +56,5 @@ __all__ = [
     "poll", "rank", "reducescatter", "reducescatter_async", "remove_process_set", "rocm_built", "shutdown", "size",
     "sparse_allreduce_async", "start_timeline", "stop_timeline", "synchronize",
 ]
+
+from hvrun.torch import mpi_ops  # noqa: E402,F401: which has all of these

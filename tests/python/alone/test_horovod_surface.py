@@ -6,8 +6,13 @@ import importlib
 import inspect
 import json
 import pathlib
+import subprocess
+import sys
 
 import pytest
+import torch
+
+import hvrun.torch as hvd
 
 TABLE = json.loads((pathlib.Path(__file__).parent / "horovod_surface.json").read_text())
 ROWS = [(module, name, row) for module, names in TABLE.items() for name, row in names.items()]
@@ -22,7 +27,46 @@ for _handler in ("Model", "Optimizer", "Sampler"):
 for _optimizer in ("_DistributedOptimizer", "_DistributedAdasumOptimizer"):  # which torch.optim's class follows
     for _method in ("load_state_dict", "find_duplicates", "zero_grad"):
         OTHERWISE["horovod.torch.optimizer", _optimizer, _method] = "torch.optim's own, or of use to nobody"
+for _name in ("finished_event", "queue", "thread", "started"):
+    OTHERWISE["horovod.data.data_loader_base", "AsyncDataLoaderMixin", _name] = "of its thread: each iteration has one of its own"
+for _name in ("op", "gradient_predivide_factor", "sparse_as_dense", "process_set"):
+    OTHERWISE["horovod.torch.optimizer", "_DistributedOptimizer", _name] = "not there yet"
 CHANGED_DEFAULTS = {("horovod.runner", "run", "num_proc")}  # None: one rank per slot
+
+
+
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 3
+
+
+def sampler():
+    made = hvd.elastic.ElasticSampler(Rows())
+    list(made)
+    return made
+
+
+# What has the attributes that are told of instances; of the others the class has them, as properties.
+INSTANCES = {
+    "StateHandler": lambda own: own(1),
+    "ModelStateHandler": lambda own: own(torch.nn.Linear(1, 1)),
+    "OptimizerStateHandler": lambda own: own(torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)),
+    "SamplerStateHandler": lambda own: own(sampler()),
+    "TorchState": lambda own: own(torch.nn.Linear(1, 1), torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)),
+    "ElasticSampler": lambda own: sampler(),
+    "ProcessSet": lambda own: own([0]),
+    "HostsUpdatedInterrupt": lambda own: own(True),
+    "HorovodVersionMismatchError": lambda own: own("torch", "1", "2"),
+    "AsyncDataLoaderMixin": lambda own: own(),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def job():
+    hvd.init()
+    yield
+    hvd.shutdown()
 
 
 def parameters(signature):
@@ -76,6 +120,42 @@ def test_name(module, name, row):
         for method, signature in row.get("methods", {}).items():
             if "torch.autograd.Function" not in row["bases"] and (module, name, method) not in OTHERWISE:
                 assert_takes(getattr(own, method), signature, (module, name, method))
+        if (module, name) not in OTHERWISE or OTHERWISE[module, name] is _BY_POSITION:
+            assert_has(INSTANCES.get(name, lambda own: own)(own), row["attributes"], (module, name))
+
+
+def assert_has(one, attributes, where):
+    for name in attributes:
+        if " " not in name and (*where, name) not in OTHERWISE:  # else it is a sentence
+            assert hasattr(one, name), f"{where}: {name} is missing"
+
+
+@pytest.mark.parametrize("program", [
+    "import horovod.torch as hvd, hvrun.torch as own, horovod\n"
+    "for one in hvd, own:\n"
+    "    one.mpi_ops.allreduce, one.functions, one.compression, one.optimizer, one.sync_batch_norm, one.elastic.state\n"
+    "horovod.common.basics, horovod.common.elastic, horovod.common.exceptions, horovod.common.process_sets, horovod.common.util",
+    "import horovod; horovod.runner.run, horovod.run, horovod.common",
+])
+def test_modules_are_there_that_horovods_own_import(program):
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_name_that_is_nowhere_is_told_of_the_module_that_was_asked():
+    for package in ("horovod", "horovod.torch", "horovod.common", "horovod.runner"):
+        with pytest.raises(AttributeError, match=f"^module '{package}' has no attribute 'nonsense'"):
+            importlib.import_module(package).nonsense  # noqa: B018
+
+
+def test_an_elastic_sampler_says_which_indices_are_processed():
+    one = hvd.elastic.ElasticSampler(Rows(), seed=3)
+    order = list(one)
+    assert one.processed_indices == set()
+    one.record_batch(0, 2)
+    assert one.processed_indices == set(order[:2])
+    one.set_epoch(1)
+    assert one.processed_indices == set()
 
 
 def assert_has_init(own, signature, where):

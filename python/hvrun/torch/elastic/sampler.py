@@ -32,6 +32,11 @@ class ElasticSampler(Sampler):
         del batch_idx
         self.processed_num += batch_size * self.num_replicas
 
+    @property
+    def processed_indices(self):
+        """The set of what all ranks together have processed in this epoch."""
+        return set(self._order[:self.processed_num])
+
     def state_dict(self):
         return {"epoch": self.epoch, "processed_num": self.processed_num}
 
@@ -42,10 +47,10 @@ class ElasticSampler(Sampler):
     def reset(self):
         """The ranks may be others: their shares are made anew of what is left."""
         self.num_replicas, self.rank = basics.size(), basics.rank()
-        indices = list(range(len(self.dataset)))
+        self._order = list(range(len(self.dataset)))
         if self.shuffle:
-            random.Random(self.seed + self.epoch).shuffle(indices)
-        self.remaining_indices = indices[self.processed_num:]
+            random.Random(self.seed + self.epoch).shuffle(self._order)
+        self.remaining_indices = self._order[self.processed_num:]
         self.num_samples = math.ceil(len(self.remaining_indices) / self.num_replicas)
         self.total_size = self.num_samples * self.num_replicas
 
