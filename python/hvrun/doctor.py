@@ -6,7 +6,6 @@ imported. Else 1.
 """
 
 import ctypes
-import ctypes.util
 import importlib.metadata
 import os
 import platform
@@ -66,17 +65,36 @@ def look_at_library():
     return Finding("libhvrun", GOOD, f"{version} at {library.path} ({library.origin})")
 
 
-def look_at_programs():
-    hvrun, agent = find_program("hvrun"), find_program("hvrun-agent")
+def look_at_hvrun():
+    hvrun = find_program("hvrun")
     if hvrun is None:
         return Finding("hvrun", BAD, "not beside this python, and not on PATH", "pip install hvrun in this environment")
     done = _run([hvrun, "--version"])
     if done.returncode != 0:
         return Finding("hvrun", BAD, f"{hvrun}: {(done.stderr or done.stdout).strip()}",
                        "the libraries that it names: apt-get install libssh-4 libyaml-cpp0.7")
+    return Finding("hvrun", GOOD, f"{done.stdout.strip()} at {hvrun}")
+
+
+def look_at_agent():
+    """The program that hvrun copies to hosts, so what counts is the machine that it is for."""
+    agent, mend = find_program("hvrun-agent"), "pip install --force-reinstall hvrun"
     if agent is None:
-        return Finding("hvrun", BAD, f"{hvrun}, but no hvrun-agent beside it", "pip install --force-reinstall hvrun")
-    return Finding("hvrun", GOOD, f"{done.stdout.strip()} at {hvrun}, with hvrun-agent")
+        return Finding("hvrun-agent", BAD, "not beside this python, and not on PATH", mend)
+    done = _run([agent, "--version"])
+    if done.returncode != 0:
+        return Finding("hvrun-agent", BAD, f"{agent}, for {machine_of(agent)}: {(done.stderr or done.stdout).strip()}", mend)
+    version = done.stdout.split()[1]  # hvrun-agent VERSION BUILD
+    if version != __version__:
+        return Finding("hvrun-agent", BAD, f"{version} at {agent}, but this package is {__version__}", mend)
+    return Finding("hvrun-agent", GOOD, f"{version} at {agent}, for {machine_of(agent)}")
+
+
+def machine_of(program):
+    """By its ELF header: what uname -m says on the machines that it runs on."""
+    with open(program, "rb") as file:
+        number = int.from_bytes(file.read(20)[18:], sys.byteorder)
+    return {62: "x86_64", 183: "aarch64", 243: "riscv64", 21: "ppc64le"}.get(number, f"machine type {number} of ELF")
 
 
 def look_at_framework(name):
@@ -110,19 +128,41 @@ def look_at_cuda():
 
 
 def look_at_nccl():
-    places = []
-    for name in ("nvidia-nccl-cu13", "nvidia-nccl-cu12"):
-        version = version_of([name])
-        if version:
-            places.append(f"{version} (package {name})")
-    if ctypes.util.find_library("nccl"):
-        places.append(f"{ctypes.util.find_library('nccl')} (the system's)")
+    places = [place for place in map(_nccl_of_package, ("nvidia-nccl-cu13", "nvidia-nccl-cu12")) if place]
+    library, path = _loaded("libnccl.so.2")
+    if library is not None:
+        number = ctypes.c_int()
+        library.ncclGetVersion(ctypes.byref(number))
+        places.append(f"{number.value // 10000}.{number.value % 10000 // 100}.{number.value % 100} at {path} (the system's)")
     return Finding("NCCL", PLAIN, ", ".join(places) + "; not used yet" if places else "not found; not used yet")
 
 
+def _nccl_of_package(name):
+    """As pip installs it beside PyTorch."""
+    try:
+        package = importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    paths = [str(package.locate_file(one)) for one in package.files or () if one.name.startswith("libnccl.so")]
+    return f"{package.version} at {paths[0] if paths else 'no place that its package tells'} (package {name})"
+
+
 def look_at_mpi():
-    library = ctypes.util.find_library("mpi")
-    return Finding("MPI", PLAIN, f"{library}; not needed" if library else "not found; not needed")
+    library, path = _loaded("libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi.so")
+    return Finding("MPI", PLAIN, "not found; not needed" if library is None else f"{path}; not needed")
+
+
+def _loaded(*names):
+    """The first of these libraries that the system finds, and its path; or twice None."""
+    for name in names:
+        try:
+            library = ctypes.CDLL(name)
+        except OSError:
+            continue
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            paths = {line.split(maxsplit=5)[-1].strip() for line in maps}
+        return library, next((path for path in paths if os.path.basename(path).startswith(name.split(".so")[0] + ".so")), name)
+    return None, None
 
 
 def try_two_ranks():
@@ -151,7 +191,8 @@ def _last_line(text):
 
 def examine():
     """Every finding, in the order in which they are told."""
-    findings = [Finding("Python", GOOD, f"{platform.python_version()} at {sys.executable}"), look_at_programs(), look_at_library()]
+    findings = [Finding("Python", GOOD, f"{platform.python_version()} at {sys.executable}"), look_at_hvrun(), look_at_agent(),
+                look_at_library()]
     findings += [look_at_framework(name) for name in FRAMEWORKS]
     findings += [Finding("native", GOOD, "hvrun's own backend, by shared memory and TCP: always there"), look_at_cuda(),
                  look_at_nccl(), look_at_mpi(), try_two_ranks()]

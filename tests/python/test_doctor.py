@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What python -m hvrun.doctor says of a machine's libraries and programs, with stand-ins for those that this one may not have."""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from harness import programs, torch_jobs
+
+STAND_INS = {
+    "libcuda.so.1": "int cuInit(unsigned f) { return RESULT; } int cuDriverGetVersion(int* v) { *v = 12040; return 0; }"
+                    "int cuDeviceGetCount(int* n) { *n = 2; return 0; }",
+    "libnccl.so.2": "int ncclGetVersion(int* v) { *v = 21805; return 0; }",
+    "libmpi.so.40": "int MPI_Init(int* n, char*** a) { return 0; }",
+}
+
+
+def stand_in(folder, name, *options):
+    source = folder / "source.c"
+    source.write_text(STAND_INS[name])
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", *options, "-o", str(folder / name), str(source)], check=True)
+    return folder / name
+
+
+def look(what, home, **more):
+    """The lines of one look."""
+    words = [sys.executable, "-c", f"from hvrun import doctor; print('\\n'.join(doctor.look_at_{what}().text()))"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=torch_jobs.environment(home, **more))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_cuda(tmp_path):
+    stand_in(tmp_path, "libcuda.so.1", "-DRESULT=0")
+    assert "2 GPUs, driver for CUDA 12.4" in look("cuda", tmp_path, LD_LIBRARY_PATH=str(tmp_path))
+    stand_in(tmp_path, "libcuda.so.1", "-DRESULT=100")
+    said = look("cuda", tmp_path, LD_LIBRARY_PATH=str(tmp_path))
+    assert "cuInit says 100: no GPU that works" in said and "try: nvidia-smi" in said
+
+
+@pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="this machine has a driver")
+def test_cuda_is_not_there(tmp_path):
+    assert "no driver (libcuda.so.1): ranks work on CPUs" in look("cuda", tmp_path)
+
+
+def test_nccl_of_the_system_with_its_path(tmp_path):
+    path = stand_in(tmp_path, "libnccl.so.2")
+    assert f"2.18.5 at {path} (the system's)" in look("nccl", tmp_path, LD_LIBRARY_PATH=str(tmp_path))
+
+
+def test_nccl_of_a_package_with_its_path(tmp_path):
+    information = tmp_path / "nvidia_nccl_cu12-2.27.3.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: nvidia-nccl-cu12\nVersion: 2.27.3\n")
+    (information / "RECORD").write_text("nvidia/nccl/include/nccl.h,,\nnvidia/nccl/lib/libnccl.so.2,,\n")
+    said = look("nccl", tmp_path, PYTHONPATH=f"{torch_jobs.PACKAGE}:{tmp_path}")
+    assert f"2.27.3 at {tmp_path}/nvidia/nccl/lib/libnccl.so.2 (package nvidia-nccl-cu12); not used yet" in said
+
+
+def test_mpi_with_its_path(tmp_path):
+    path = stand_in(tmp_path, "libmpi.so.40")
+    assert f"{path}; not needed" in look("mpi", tmp_path, LD_LIBRARY_PATH=str(tmp_path))
+
+
+def test_the_agent_with_its_version_and_machine(tmp_path):
+    agent = programs.hvrun_folder() / "hvrun-agent"
+    said = look("agent", tmp_path)
+    assert re.search(rf"ok  hvrun-agent +[\d.]+ at {agent}, for {platform.machine()}$", said, re.M), said
+
+
+@pytest.mark.parametrize("script,words", [("echo hvrun-agent 9.9 build", "9.9 at "), ("echo cannot >&2; exit 1", ": cannot")])
+def test_an_agent_that_is_not_this_ones(script, words, tmp_path):
+    agent = tmp_path / "hvrun-agent"
+    agent.write_text(f"#!/bin/sh\n{script}\n")
+    os.chmod(agent, 0o755)
+    said = look("agent", tmp_path, HVRUN_BIN_DIR=str(tmp_path))
+    assert "NO  hvrun-agent" in said and words in said and "try: pip install --force-reinstall hvrun" in said
