@@ -21,7 +21,7 @@ class Prefetcher:
 
     prepare: called on each batch in that thread, such as a copy to a GPU. pin: batches of PyTorch's tensors go to pinned
     memory there, where CUDA is available. What the iterable raises, the one who asks for the next batch gets. Leaving an
-    iteration in its middle ends the thread.
+    iteration in its middle ends the thread, and waits until the iterable has given what it is at.
     """
 
     def __init__(self, iterable, depth=2, prepare=None, pin=True):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations that wait for their result, through which gradients flow back.
 
-The gradient of what ranks make together is made together: every rank's backward pass takes part, in the same order. It is
-that of the average of what the ranks minimise, as with Horovod.
+The gradient of what ranks make together is made together: every rank's backward pass takes part, in the same order. Its scale is
+Horovod's. Through an allreduce or an alltoall comes the gradient of the sum of all ranks' losses, through an allgather or a
+broadcast that of their average, through a reducescatter the sum's times the number of ranks.
 """
 
 import torch

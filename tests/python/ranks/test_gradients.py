@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients through operations: those of the average of what the ranks minimise."""
+"""Gradients through operations, with the scales that docs/pytorch.md tells: test_operation_table.py holds all of them."""
 
 import pytest
 import torch
