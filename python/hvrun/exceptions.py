@@ -6,7 +6,7 @@ from hvrun._called import called
 
 
 class HorovodInternalError(RuntimeError):
-    """An operation failed, or could not begin. `status` is the runtime's name for it, "HVRUN_ERROR_PEER_LOST" for one."""
+    """An operation failed, or could not begin. `status` is the runtime's name for it, "peer lost" for one."""
 
     status = ""
 

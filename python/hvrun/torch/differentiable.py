@@ -215,7 +215,7 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
 def _gathered_shares(gradient, op, process_set, prescale, postscale):
     """The gradient of a reducescatter, of what all ranks want on average: all shares' gradients, scaled as shares were."""
     gathered = allgather(gradient, process_set=process_set)
-    factor = prescale * postscale * (process_set.size() if op is Sum else 1)
+    factor = prescale * postscale * (process_set.size() if op == Sum else 1)
     return gathered if factor == 1 else gathered * factor
 
 

@@ -12,6 +12,7 @@ import warnings
 import torch
 
 from hvrun import _abi, basics, inflight
+from hvrun.exceptions import of_status
 from hvrun.inflight import enqueue
 from hvrun.process_sets import NOT_REGISTERED, global_process_set
 from hvrun.torch.compression import wire_of
@@ -232,6 +233,9 @@ def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
 
 def _sparse_by_gathering(tensor, name, op, process_set):
     """Of more than one sparse dimension, indices are rows of several numbers: both are gathered."""
+    if op == Average and not tensor.is_floating_point():
+        raise of_status(_abi.ERROR_UNSUPPORTED, "unsupported",
+                        f"sparse_allreduce_async averages floating-point values, not {tensor.dtype}; sum them")
     name = name_for("sparse_allreduce", name, process_set)
     shape, device, ranks = tensor.shape, tensor.device, process_set.size()
     both = Several([_start_allgather(tensor._indices().t(), name + ".indices", process_set),
@@ -239,7 +243,7 @@ def _sparse_by_gathering(tensor, name, op, process_set):
 
     def make(parts):
         indices, values = parts
-        values = values / ranks if op is Average else values
+        values = values / ranks if op == Average else values
         return torch.sparse_coo_tensor(indices.t().to(device), values.to(device), shape, check_invariants=False)
 
     return Then(both, make)

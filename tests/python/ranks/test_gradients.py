@@ -90,7 +90,7 @@ def test_rows_that_cannot_be_shared_evenly_want_splits(has_graph):
             hvd.alltoall(tensor.requires_grad_(has_graph))
 
 
-@pytest.mark.parametrize("op", [hvd.Average, hvd.Sum], ids=["average", "sum"])
+@pytest.mark.parametrize("op", [hvd.Average, hvd.Sum, 1], ids=["average", "sum", "sum's number"])
 def test_reducescatter(op):
     expected = torch.tensor([float(rank + 1) for rank in ranks()]) * (hvd.size() if op == hvd.Sum else 1)
     tensor = leaf(hvd.size())

@@ -6,6 +6,7 @@ import torch
 from operation_table import ALL_TYPES, FLOATS, LAYOUTS, OPERATIONS, process_sets, tensor_of, values
 
 import hvrun.torch as hvd
+from hvrun.exceptions import UnsupportedError
 
 DIFFERENTIABLE = [name for name, one in OPERATIONS.items() if one.gradient]
 GRADIENT_LAYOUTS = ["scalar", "matrix", "empty", "transposed", "channels_last"]
@@ -109,6 +110,14 @@ def test_sparse_tensors_make_what_one_process_makes(dtype, sets):
                 reference = OPERATIONS["allreduce sum" if op is hvd.Sum else "allreduce average"].alone
                 expected = reference([values(shape, dtype, rank) for rank in members.ranks], members.rank())
                 assert_same([made.to_dense()], expected, where, is_exact=op is hvd.Sum)
+
+
+@pytest.mark.parametrize("sparse_dim", [1, 2])
+@pytest.mark.parametrize("dtype", [dtype for dtype in ALL_TYPES if dtype not in FLOATS], ids=str)
+def test_averages_of_sparse_tensors_of_integers_are_refused(dtype, sparse_dim):
+    with pytest.raises(UnsupportedError, match=str(dtype).split(".")[1]) as refusal:
+        hvd.sparse_allreduce_async(torch.ones(2, 3, dtype=dtype).to_sparse(sparse_dim), "integers", hvd.Average)
+    assert refusal.value.status == "unsupported"
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)

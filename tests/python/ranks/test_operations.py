@@ -203,7 +203,7 @@ def test_reducescatter_of_uneven_shares(op):
         hvd.reducescatter(torch.ones(3), op=hvd.Min)
 
 
-@pytest.mark.parametrize("op", [hvd.Average, hvd.Sum], ids=["average", "sum"])
+@pytest.mark.parametrize("op", [hvd.Average, hvd.Sum, 0, 1], ids=["average", "sum", "average's number", "sum's"])
 @pytest.mark.parametrize("sparse_dim", [1, 2])
 def test_sparse_allreduce(op, sparse_dim):
     dense = torch.zeros(hvd.size() + 1, 4)
