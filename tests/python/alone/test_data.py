@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """hvrun.data: shares of a dataset, and reading ahead."""
 
+import itertools
+import multiprocessing
 import threading
 
 import pytest
+import torch
 
 from hvrun.data import AsyncDataLoaderMixin, BaseDataLoader, DistributedSampler, Prefetcher
 
@@ -77,6 +80,35 @@ def test_no_more_is_read_than_may_wait():
     assert len(read) == 4
     batches.close()
     assert threading.active_count() == 1
+
+
+class Tensors(torch.utils.data.Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        return torch.full((2,), float(index))
+
+
+def test_a_loader_with_workers_is_read_ahead():
+    loader = torch.utils.data.DataLoader(Tensors(), batch_size=2, num_workers=2)
+    for _ in range(2):  # its epochs
+        assert [batch[:, 0].tolist() for batch in Prefetcher(loader)] == [[0, 1], [2, 3], [4, 5]]
+    for batch in Prefetcher(loader):
+        assert batch.shape == (2, 2)
+        break
+    assert not [one for one in threading.enumerate() if one.name == "hvrun-prefetcher"]
+    assert multiprocessing.active_children() == []
+
+
+def test_what_has_no_end_can_be_left():
+    seen = []
+    for number in Prefetcher(itertools.count(), depth=3):
+        seen.append(number)
+        if number == 5:
+            break
+    assert seen == [0, 1, 2, 3, 4, 5]
+    assert not [one for one in threading.enumerate() if one.name == "hvrun-prefetcher"]
 
 
 def test_what_the_reader_meets_is_told():
