@@ -46,6 +46,27 @@ def test_a_failed_operation_brings_all_ranks_back_to_the_last_commit():
         assert torch.equal(one, hvd.broadcast(one.detach().clone(), 0))
 
 
+@pytest.mark.ranks(2)
+def test_a_failure_that_one_rank_alone_has_brings_all_back():
+    """Such as one of its own library's: the others hear of it where they wait for it."""
+    seen = []
+
+    @hvd.elastic.run
+    def train(state):
+        while state.step < 4:
+            seen.append(state.step)
+            hvd.allreduce(torch.ones(1), name="step")
+            if len(seen) == 3 and hvd.rank() == hvd.size() - 1:
+                raise hvd.HorovodInternalError("only here")
+            state.step += 1
+            if state.step == 2:
+                state.commit()
+        return hvd.allreduce(torch.ones(1), op=hvd.Sum).item()
+
+    assert train(hvd.elastic.ObjectState(hvd.broadcast_object, hvd.rank, step=0)) == hvd.size()
+    assert seen[:3] == [0, 1, 2] and seen[-2:] == [2, 3]
+
+
 def test_sync_gives_all_ranks_the_first_ones_state():
     model = torch.nn.Linear(2, 1)
     state = hvd.elastic.TorchState(model=model, epoch=hvd.rank(), names=["a"] * hvd.rank())

@@ -91,6 +91,51 @@ def test_batch_norm_without_running_statistics():
     assert torch.allclose(made, expected[3 * hvd.rank():3 * hvd.rank() + 3], atol=1e-5)
 
 
+def batch_norm_beside_one_process(inputs, ours, tolerance):
+    """Forward and backward, of one process that has all inputs in float64."""
+    alone = torch.nn.BatchNorm2d(3).double()
+    whole = torch.cat(inputs).double().requires_grad_()
+    mine = inputs[hvd.rank()].clone().requires_grad_()
+    begin = sum(len(one) for one in inputs[:hvd.rank()])
+    own = slice(begin, begin + len(mine))
+    factors = torch.linspace(-1, 1, whole.numel(), dtype=torch.float64).view(whole.shape)
+    expected, made = alone(whole), ours(mine)
+    (expected * factors).sum().backward()
+    (made * factors[own].to(made.dtype)).sum().backward()
+    for one, other in ((made, expected[own]), (mine.grad, whole.grad[own]), (ours.running_mean, alone.running_mean),
+                       (ours.running_var, alone.running_var), (hvd.allreduce(ours.weight.grad, op=hvd.Sum), alone.weight.grad),
+                       (hvd.allreduce(ours.bias.grad, op=hvd.Sum), alone.bias.grad)):
+        assert torch.allclose(one.double(), other, rtol=tolerance, atol=tolerance), f"{one} is not {other}"
+    assert made.dtype == mine.dtype
+    return made, mine
+
+
+def of_each_rank(rows=2):
+    generator = torch.Generator().manual_seed(7)
+    return [torch.randn(rows, 3, 2, 2, generator=generator) + rank for rank in range(hvd.size())]
+
+
+def test_batch_norm_in_bfloat16():
+    inputs = [one.bfloat16() for one in of_each_rank()]
+    batch_norm_beside_one_process(inputs, hvd.SyncBatchNorm(3, dtype=torch.bfloat16), 4e-2)
+    batch_norm_beside_one_process(inputs, hvd.SyncBatchNorm(3), 2e-2)  # under autocast weights stay float32
+
+
+def test_batch_norm_of_channels_last():
+    inputs = [one.to(memory_format=torch.channels_last) for one in of_each_rank()]
+    made, mine = batch_norm_beside_one_process(inputs, hvd.SyncBatchNorm(3), 1e-4)
+    assert made.is_contiguous(memory_format=torch.channels_last)
+    assert mine.grad.is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("empty", [0, -1], ids=["first", "last"])
+def test_batch_norm_where_one_rank_has_no_rows(empty):
+    inputs = of_each_rank()
+    inputs[empty] = inputs[empty][:0]
+    batch_norm_beside_one_process(inputs, hvd.SyncBatchNorm(3), 1e-4)
+
+
 def test_a_network_with_batch_norm_trains_alike():
     torch.manual_seed(3)
     ours = torch.nn.Sequential(torch.nn.Linear(4, 6), hvd.SyncBatchNorm(6), torch.nn.ReLU(), torch.nn.Linear(6, 1))
