@@ -52,7 +52,7 @@ def test_an_allreduce_in_place_calls_them(halving, op, is_instance):
 
 
 @pytest.mark.ranks(2)
-@pytest.mark.parametrize("op", [hvd.Adasum])
+@pytest.mark.parametrize("op", [hvd.Average, hvd.Adasum])
 def test_the_optimizer_calls_them(halving, op):
     parameter = torch.nn.Parameter(torch.zeros(3))
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD([parameter], lr=1.0), compression=halving, op=op)
