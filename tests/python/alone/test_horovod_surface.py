@@ -29,8 +29,6 @@ for _optimizer in ("_DistributedOptimizer", "_DistributedAdasumOptimizer"):  # w
         OTHERWISE["horovod.torch.optimizer", _optimizer, _method] = "torch.optim's own, or of use to nobody"
 for _name in ("finished_event", "queue", "thread", "started"):
     OTHERWISE["horovod.data.data_loader_base", "AsyncDataLoaderMixin", _name] = "of its thread: each iteration has one of its own"
-for _name in ("op", "gradient_predivide_factor", "sparse_as_dense", "process_set"):
-    OTHERWISE["horovod.torch.optimizer", "_DistributedOptimizer", _name] = "not there yet"
 CHANGED_DEFAULTS = {("horovod.runner", "run", "num_proc")}  # None: one rank per slot
 
 
@@ -146,6 +144,17 @@ def test_a_name_that_is_nowhere_is_told_of_the_module_that_was_asked():
     for package in ("horovod", "horovod.torch", "horovod.common", "horovod.runner"):
         with pytest.raises(AttributeError, match=f"^module '{package}' has no attribute 'nonsense'"):
             importlib.import_module(package).nonsense  # noqa: B018
+
+
+def test_attributes_of_a_wrapped_optimizer():
+    parameter = torch.nn.Parameter(torch.ones(1))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([parameter], lr=0.1), gradient_predivide_factor=2.0, sparse_as_dense=True)
+    assert (optimizer.op, optimizer.gradient_predivide_factor, optimizer.sparse_as_dense) == (hvd.Average, 2.0, True)
+    assert optimizer.process_set is hvd.global_process_set
+    optimizer.backward_passes_per_step = 3
+    assert optimizer.backward_passes_per_step == 3
+    with pytest.raises(ValueError, match="from 1 on"):
+        optimizer.backward_passes_per_step = 0
 
 
 def test_an_elastic_sampler_says_which_indices_are_processed():
