@@ -136,8 +136,9 @@ def is_homogeneous():
 
 
 def start_timeline(file_path, mark_cycles=False):
-    """Begins to write what happens to each tensor, in Chrome's trace format; see hvrun(3). mark_cycles: there are no cycles
-    here to be marked; it is accepted. ValueError where this rank writes one already."""
+    """Begins to write what happens to each tensor, in Chrome's trace format; see hvrun(3). file_path: %r in it becomes this
+    rank's number; without it rank 0 alone writes. mark_cycles: there are no cycles here to be marked; it is accepted. ValueError
+    where this rank writes one already."""
     del mark_cycles
     _number("rank")
     library().check(library().timeline_start(None, os.fsencode(file_path)))

@@ -30,7 +30,8 @@ def test_a_rank_that_ends_well_without_joining_is_told_to_those_who_wait(hvrun, 
     assert b"rank 1 ended with exit code 0 and had not joined the job (hvrun_init)" in result.stderr
     assert re.search(rb"hvrun: error: rank 0 on host \S+ ended with exit code [1-9]", result.stderr)
     assert re.search(rb"hvrun: before that rank 1 on host \S+ had ended with exit code 0 and had not joined the job \(hvrun_init\): "
-                     rb"if others still needed it, that is the reason\n  try: let every rank join \(hvd\.init\(\), hvrun_init\)", result.stderr)
+                     rb"if others still needed it, that is the reason\n  try: let every rank join \(hvd\.init\(\), hvrun_init\)",
+                     result.stderr)
 
 
 def test_a_rank_that_comes_late_is_waited_for_and_named_meanwhile(hvrun, hosts, tmp_path):

@@ -74,5 +74,5 @@ def _both_ways(number):
 
 def _mismatch(text):
     error = MismatchError(f"gradients cannot be averaged: {text}")
-    error.status = "HVRUN_ERROR_MISMATCH"
+    error.status = "mismatch between ranks"
     return error
