@@ -156,7 +156,8 @@ def test_an_unknown_option_names_the_nearest(hvrun):
 
 @pytest.mark.parametrize("words,meaning", [
     (("-N", "2"), "mpirun's -N is --npernode here"), (("-ppn", "2"), "that is -np here on one machine, and --npernode on several"),
-    (("-f", "hosts"), "that is --hostfile here"), (("--nproc-per-node", "gpu"), "that is -np here on one machine, and --npernode on several"),
+    (("-f", "hosts"), "that is --hostfile here"),
+    (("--nproc-per-node", "gpu"), "that is -np here on one machine, and --npernode on several"),
     (("--nnodes=2",), "as many hosts as -H"), (("--mca", "a", "b"), "MPI starts nothing here"),
 ])
 def test_another_launchers_option_is_told_by_what_it_is_here(hvrun, words, meaning):
