@@ -71,7 +71,7 @@ def test_a_rank_that_is_a_step_ahead_of_one_that_goes_on_is_told(tmp_path):
                           HVRUN_STALL_SHUTDOWN_SECONDS="2")
     assert done.returncode == 1
     for rank in range(3):
-        assert re.search(rf"^\[{rank}\] stalled: tensor '[^']*' has waited 2.* s for ranks? ", done.stderr, re.M), done.stderr
+        assert re.search(rf"^\[{rank}\] stalled: .*tensor '[^']*' has waited 2.* s for ranks? ", done.stderr, re.M), done.stderr
 
 
 def test_ctrl_c_ends_a_wait(tmp_path):
