@@ -90,7 +90,7 @@ Engine::Step Engine::take_step(TimePoint clock_time) {
   result.has_progressed |= result.has_completed;
   if (result.has_progressed) ++observation_->counters.steps;
   if (!trouble.ok()) fail(trouble);
-  if (sets_.all().is_closing()) sets_.leave();
+  if (sets_.all().is_closing()) sets_.leave(sets_.all().stall());
   if (state_ == State::kOpen && sets_.are_closed()) state_ = State::kClosed;
   return result;
 }
