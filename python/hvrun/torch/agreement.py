@@ -15,9 +15,13 @@ _LIMIT = 1 << 40  # above any digest and any number of parameters
 
 
 def needs_of(parameters):
-    """What is compared: for each of them False, or of which type its gradient is. After model.double(), say, buckets are to be
-    learned anew."""
-    return tuple(one.requires_grad and one.dtype for one in parameters)
+    """What is compared: for each of them False, or its form. After model.double(), say, buckets are to be learned anew."""
+    return tuple(one.requires_grad and form_of(one) for one in parameters)
+
+
+def form_of(parameter):
+    """What its gradient is exchanged as."""
+    return parameter.dtype, parameter.shape
 
 
 class Agreement:
@@ -63,6 +67,13 @@ class Agreement:
             more = f" Likewise {len(differing) - 1} more." if len(differing) > 1 else ""
             raise _mismatch(f"rank {freezes - 1} has frozen the parameter {name} (requires_grad=False), and rank {trains - 1} "
                             f"has not.{more} Freeze and thaw the same parameters on all ranks, between the same steps")
+        codes = [1 + zlib.crc32(repr(one).encode()) if one else 0 for one in needed]
+        largest = self._largest("forms", codes + [_LIMIT - one if one else 0 for one in codes])
+        for name, one, most, fewest in zip(names, needed, largest, largest[len(names):]):
+            if most and most != _LIMIT - fewest:
+                here = f"{one[0]} of shape {tuple(one[1])}" if one else "frozen"
+                raise _mismatch(f"the ranks have the parameter {name} in different forms, this one {here}. Change the model alike "
+                                "on all ranks, between the same steps")
 
     def _largest(self, what, numbers):
         return inflight.begin_reducing(f"{self._label}.{what}", numbers, _abi.MAX, self._process_set).wait()

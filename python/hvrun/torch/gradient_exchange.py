@@ -17,7 +17,7 @@ from hvrun import _abi, basics, inflight
 from hvrun.process_sets import ProcessSet, global_process_set
 from hvrun.step_times import EXCHANGE, times
 from hvrun.torch import operations as ops
-from hvrun.torch.agreement import Agreement, needs_of
+from hvrun.torch.agreement import Agreement, form_of, needs_of
 from hvrun.torch.compression import Compression, wire_of
 from hvrun.torch.gradient_buckets import (
     Bucket, bucket_bytes, can_lie_in_bucket, give_back, give_freed_memory_back, split_into_buckets)
@@ -58,6 +58,7 @@ class GradientExchange:
         self._alone = {}  # parameter: (handle, gradient, its version), of those that travel by themselves
         self._hooks = {}
         self._own = object()  # in _owners
+        self._is_catching_up = False  # with gradients that the ranks have agreed on just now
         weakref.finalize(self, _let_go, self._hooks, self._own)
         self._groups = {parameter: list(group) for group in groups for parameter in group if len(group) > 1}
         self.is_of_all_ranks = ops.number_of(terms.process_set) == 0
@@ -76,7 +77,7 @@ class GradientExchange:
         self._meeting = basics.meetings()
         self._is_learning = self._may_learn
         self._agreement.forget()
-        self._parts = {}  # parameters that the ranks have agreed to exchange, in the optimizer's order
+        self._parts = {}  # what the ranks have agreed to exchange: parameter, its form, in the optimizer's order
         self._kinds = {}  # parameter: _DENSE and so on
         self._arrivals = {}  # parameters, in the order of their gradients' completion
         self._places = {}  # parameter: its Place
@@ -140,8 +141,12 @@ class GradientExchange:
                 f"({self.passes}) times before step() or synchronize(); raise backward_passes_per_step to accumulate "
                 "gradients over several backward passes")
         self._left[parameter] = left
-        if left == 0 and (parameter in self._parts or not self._agreement.is_made()):
+        if left == 0 and (self._is_as_agreed(parameter) or not self._agreement.is_made()):
             self._exchange(parameter)
+
+    def _is_as_agreed(self, parameter):
+        """Else it waits for synchronize(), in which the ranks hear of it."""
+        return self._parts.get(parameter) == form_of(parameter)
 
     def _exchange(self, parameter):
         if self._meeting != basics.meetings() and not self.is_pending():
@@ -183,6 +188,8 @@ class GradientExchange:
 
     def _group_fields(self, parameter):
         """Of those in its group that are exchanged."""
+        if self._is_catching_up:
+            return {}  # the others of the group have gone
         is_agreed = self._agreement.is_made()
         members = [self._names[one] for one in self._groups.get(parameter, ())
                    if (one in self._parts if is_agreed else one.requires_grad)]
@@ -222,7 +229,11 @@ class GradientExchange:
             before = self._parts
             self._unlearn()
             self._agree(watched, needed)
-            self._complete([one for one in watched if one not in before])
+            self._is_catching_up = True
+            try:
+                self._complete([one for one in watched if before.get(one) != form_of(one)])
+            finally:
+                self._is_catching_up = False
             self._arrivals = {}
         elif self._is_learning:
             self._learn(watched)
@@ -235,7 +246,7 @@ class GradientExchange:
             self.reset()
             raise
         kinds = self._reduce([self._kind_of(parameter) for parameter in watched], "kinds", _abi.MAX)
-        self._parts, self._kinds = dict.fromkeys(watched), dict(zip(watched, kinds))
+        self._parts, self._kinds = {one: form_of(one) for one in watched}, dict(zip(watched, kinds))
 
     def _complete(self, parts):
         """parts: parameters that the ranks exchange; those that have a gradient are on their way already."""
@@ -271,21 +282,26 @@ class GradientExchange:
     def _fill(self, parameter):
         """It has had no backward pass on this rank: what it has, or zeros, is its part."""
         place = self._places.get(parameter)
-        if not parameter.requires_grad:  # frozen since the ranks agreed; zeros, until all of them have heard of it
+        if not (parameter.requires_grad and self._is_as_agreed(parameter)):  # zeros, until all ranks have heard of it
             if place is None:
-                self._alone[parameter] = self._start_alone(parameter, self._nothing_of(parameter)), None, 0
+                self._alone[parameter] = self._start_alone(parameter, self._agreed_nothing(parameter)), None, 0
         elif parameter.grad is not None:
             self._exchange(parameter)
         elif place is not None and place.fits(parameter):
             place.take_zeros(parameter)
             self._arrived_at(place.bucket)
         else:
-            parameter.grad = self._nothing_of(parameter)
+            is_sparse = self._kinds.get(parameter) == _SPARSE  # as the other ranks have it, with rows
+            parameter.grad = self._agreed_nothing(parameter) if is_sparse else torch.zeros_like(parameter)
             self._send_alone(parameter)
 
-    def _nothing_of(self, parameter):
-        """A gradient of zeros, as the other ranks have theirs: with rows, or dense."""
-        return _no_rows(parameter) if self._kinds.get(parameter) == _SPARSE else torch.zeros_like(parameter)
+    def _agreed_nothing(self, parameter):
+        """A gradient of zeros in the form that the ranks have agreed on, whatever the parameter has become."""
+        dtype, shape = self._parts[parameter]
+        if self._kinds.get(parameter) == _SPARSE:
+            return torch.sparse_coo_tensor(torch.empty((1, 0), dtype=torch.int64), torch.empty((0, *shape[1:]), dtype=dtype), shape,
+                                           device=parameter.device)
+        return torch.zeros(shape, dtype=dtype, device=parameter.device)
 
     def _complete_buckets(self):
         """Places of parameters that need no gradient any more take part with zeros; then all buckets are on their way."""
@@ -374,12 +390,6 @@ def _outcome(wait, errors):
     except Exception as error:  # raised once all have ended
         errors.append(error)
         return None
-
-
-def _no_rows(parameter):
-    return torch.sparse_coo_tensor(torch.empty((1, 0), dtype=torch.int64),
-                                   torch.empty((0, *parameter.shape[1:]), dtype=parameter.dtype), parameter.shape,
-                                   device=parameter.device)
 
 
 def _give_back_alone(parameter, made):

@@ -64,6 +64,34 @@ def test_a_parameter_that_one_rank_freezes(options, trains):
     assert_alike(model)
 
 
+@pytest.mark.parametrize("options", OPTIONS, ids=["buckets", "groups", "adasum", "keep_none"])
+def test_a_part_of_a_group_that_freezes_and_thaws(options):
+    model = linear(4, 4, 4)
+    optimizer = wrapped(model, **options)
+    for number in range(7):
+        model[0].weight.requires_grad_(number not in (2, 3))
+        step(model, optimizer)
+        assert_alike(model)
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("options", OPTIONS, ids=["buckets", "groups", "adasum", "keep_none"])
+@pytest.mark.parametrize("number", [0, 3], ids=["at first", "later"])
+def test_a_model_of_another_type_on_one_rank(options, number):
+    model = linear(4, 4)
+    optimizer = wrapped(model, **options)
+    for _ in range(number):
+        step(model, optimizer)
+    odd = hvd.rank() == hvd.size() - 1
+    if odd:
+        model.double()
+    with pytest.raises(MismatchError, match=f"0.weight in different forms, this one torch.float{64 if odd else 32} of shape .4, 4.|"
+                                            "ranks disagree"):
+        optimizer.zero_grad()
+        model(torch.ones(2, 4, dtype=model[0].weight.dtype)).square().mean().backward()
+        optimizer.step()
+
+
 @pytest.mark.ranks(2)
 @pytest.mark.parametrize("options", OPTIONS, ids=["buckets", "groups", "adasum", "keep_none"])
 def test_parameters_that_one_rank_adds(options):
