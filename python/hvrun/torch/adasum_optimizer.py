@@ -24,9 +24,6 @@ class AdasumSteps:
                       _process_set=process_set, _agreement=Agreement(label, ops.number_of(process_set)),
                       _step_supports_amp_scaling=False)
 
-    op = ops.Adasum
-    process_set = property(lambda self: self._process_set)
-
     @property
     def backward_passes_per_step(self):
         return self._passes

@@ -24,11 +24,6 @@ _wrapped = {}  # (a process set's number, a digest of names): how many optimizer
 class DistributedSteps:
     """What a wrapped optimizer's class has before its own: exchange first, then the step."""
 
-    op = property(lambda self: self._terms.op)
-    process_set = property(lambda self: self._terms.process_set)
-    gradient_predivide_factor = property(lambda self: self._terms.predivide_factor)
-    sparse_as_dense = property(lambda self: self._terms.sparse_as_dense)
-
     @property
     def backward_passes_per_step(self):
         return self._exchange.passes
@@ -156,12 +151,22 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
         if num_groups or groups is not None or sparse_as_dense or unused != "zeros":
             warnings.warn("op=hvd.Adasum combines each parameter's step by itself: groups, num_groups, sparse_as_dense and unused "
                           "have no effect", stacklevel=2)
+        _name_terms(optimizer, op=op, process_set=process_set)
         return AdasumSteps.wrap(optimizer, label, names, compression, passes, process_set)
     terms = ExchangeTerms(op, compression, gradient_predivide_factor, process_set, sparse_as_dense, unused == "keep_none")
     exchange = GradientExchange(label, names, terms, passes, _parameter_groups(names, num_groups, groups))
+    _name_terms(optimizer, op=op, process_set=process_set, gradient_predivide_factor=gradient_predivide_factor,
+                sparse_as_dense=sparse_as_dense)
     return become(optimizer, DistributedSteps, _exchange=exchange, _terms=terms, _label=label, _should_synchronize=True,
                   _is_synchronized=False, _is_scaled=False,
                   _step_supports_amp_scaling=False)  # GradScaler is to look for infinities after the exchange
+
+
+def _name_terms(optimizer, **terms):
+    """As Horovod's optimizer has them; what the optimizer has under such a name is its own, and stays."""
+    for name, value in terms.items():
+        if not hasattr(optimizer, name):
+            setattr(optimizer, name, value)
 
 
 def _plain(own, state):
