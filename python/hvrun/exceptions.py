@@ -46,9 +46,10 @@ class UnsupportedError(HorovodInternalError, NotImplementedError):
 class NotInitializedError(ValueError):
     """hvd.init() has not been called, or hvd.shutdown() has."""
 
-    def __init__(self):
+    def __init__(self, words=None):  # words: where it is pickled
         function = called()
-        super().__init__(f"{function + '()' if function else 'this'} needs a job that has been joined; call hvd.init() first")
+        super().__init__(
+            words or f"{function + '()' if function else 'this'} needs a job that has been joined; call hvd.init() first")
 
 
 class HostsUpdatedInterrupt(RuntimeError):
