@@ -152,6 +152,7 @@ TEST_CASE("a stall ends the job after half an hour, unless it is told never to")
   };
   CHECK(seconds({}) == 1800);
   CHECK(seconds(with("HVRUN_STALL_SHUTDOWN_SECONDS", "0")) == 0);
+  CHECK(seconds(with("HOROVOD_STALL_CHECK_DISABLE", "1")) == 0);
 }
 
 TEST_CASE("Horovod's word for a timeline that the program will start is no file's name") {
