@@ -387,7 +387,8 @@ void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
   exited.never_joined = standing == RankStanding::kNeverJoined;
   exited.step_times = host_.socket->step_times(rank.rank);
   const auto left = host_.socket->left_ns().find(rank.rank);
-  if (left != host_.socket->left_ns().end()) exited.left_ns = left->second;
+  if (standing == RankStanding::kLeft && left != host_.socket->left_ns().end())
+    exited.left_ns = left->second;
   link_.send(exited);
   // The others on this host need not wait for hvrun to hear of it.
   if (!exited.signal_was_ours && (!status.clean() || standing != RankStanding::kLeft)) {

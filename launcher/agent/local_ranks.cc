@@ -6,6 +6,7 @@
 
 #include "launcher/agent/process_table.h"
 #include "launcher/facts/read_file.h"
+#include "src/base/clock.h"
 
 namespace hv::launcher {
 
@@ -85,6 +86,10 @@ void LocalRanks::note_signal(int number) {
   }
 }
 
+// Within so much after its goodbye a program has ended that says it at its end, in nanoseconds.
+// Others go on for as long as they like.
+constexpr std::int64_t kEndAfterGoodbye = 2'000'000'000;
+
 std::vector<std::uint32_t> LocalRanks::on_their_way_out(
     const std::map<std::uint32_t, std::int64_t>& left) const {
   std::vector<std::uint32_t> leaving;
@@ -92,7 +97,10 @@ std::vector<std::uint32_t> LocalRanks::on_their_way_out(
     if (!rank->is_running()) continue;
     const auto process = read_process(rank->pid);
     const auto status = read_file("/proc/" + std::to_string(rank->pid) + "/status");
-    if (left.count(rank->rank) || !process || is_on_its_way_out(*process, status.value_or("")))
+    const auto goodbye = left.find(rank->rank);
+    const bool says_goodbye =
+        goodbye != left.end() && wall_clock_ns() - goodbye->second < kEndAfterGoodbye;
+    if (says_goodbye || !process || is_on_its_way_out(*process, status.value_or("")))
       leaving.push_back(rank->rank);
   }
   return leaving;

@@ -57,7 +57,7 @@ class LocalRanks {
   std::set<pid_t> groups() const;
   // Notes that this agent sends that signal, so that an end by it is not taken for a failure.
   void note_signal(int number);
-  // Those that are ending but not reaped, and those that have left the job; left: when.
+  // Those that are ending but not reaped, and those that have left the job just now; left: when.
   std::vector<std::uint32_t> on_their_way_out(
       const std::map<std::uint32_t, std::int64_t>& left) const;
   // Those that stand still, by SIGSTOP or a debugger.

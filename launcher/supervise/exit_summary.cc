@@ -48,21 +48,21 @@ std::string how_it_went(const Job& job, const Verdict& verdict, const std::strin
          cause + " after " + when;
 }
 
-// What may have made the cause fail, of which there is no proof.
-const char* how_it_stood(const RankEnd& end) {
-  if (end.never_joined) return wire::kHadNotJoined;
-  return end.left_ns != 0 ? wire::kShutDown : wire::kNotShutDown;
+// What it did, as others saw it.
+std::string how_it_left(const RankEnd& end) {
+  const std::string ended = "ended with " + end.status.text();
+  if (end.left_ns != 0) return "left the job (hvd.shutdown(), hvrun_shutdown), and " + ended;
+  return ended + (end.never_joined ? wire::kHadNotJoined : wire::kNotShutDown);
 }
 
+// What may have made the cause fail, of which there is no proof.
 std::string who_left_before(const Job& job, int rank) {
   const RankEnd& left = *end_of(job, rank);
   return "hvrun: before that rank " + std::to_string(rank) + " on host " + job.host_of(rank) +
-         " had ended with " + left.status.text() + how_it_stood(left) +
-         ": if others still needed it, that is the reason\n  try: " +
-         (left.never_joined
-              ? "let every rank join (hvd.init(), hvrun_init), or start fewer ranks"
-              : "let every rank take as many steps, or join where one has fewer (hvd.join(), "
-                "hvrun_join)") +
+         " had " + how_it_left(left) + ": if others still needed it, that is the reason\n  try: " +
+         (left.never_joined ? "let every rank join (hvd.init(), hvrun_init), or start fewer ranks"
+                            : "let every rank take as many steps, or join where one has fewer "
+                              "(hvd.join(), hvrun_join)") +
          "\n";
 }
 

@@ -338,8 +338,6 @@ inline constexpr char kHadNotJoined[] = " and had not joined the job (hvrun_init
 
 inline constexpr char kNotShutDown[] = " without hvrun_shutdown";
 
-inline constexpr char kShutDown[] = " after it had left the job (hvrun_shutdown)";
-
 struct Exited {
   static constexpr Type kType = Type::kExited;
   std::uint32_t rank = 0;

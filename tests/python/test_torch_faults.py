@@ -39,8 +39,9 @@ for step in range(3 - hvd.rank()):
 """)
     done = torch_jobs.run(["-np", "2"], [str(program)], tmp_path, timeout=60)
     assert done.returncode == 1
-    assert re.search(r"hvrun: error: rank 0 .* ended with exit code 1 .*\nhvrun: before that rank 1 .* had ended with exit code 0 "
-                     r"after it had left the job .hvrun_shutdown.: if others still needed it, that is the reason", done.stderr)
+    assert re.search(r"hvrun: error: rank 0 .* ended with exit code 1 .*\nhvrun: before that rank 1 .* had left the job "
+                     r"[(]hvd.shutdown[(][)], hvrun_shutdown[)], and ended with exit code 0: if others still needed it, that is "
+                     r"the reason", done.stderr)
 
 
 AHEAD = """

@@ -101,8 +101,9 @@ TEST_CASE("a rank that had left in order is told below the cause as one that had
   EndedJob job;
   job.job.policy->rank_ended({2, exited(1), false, 3, true}, hv::now());
   job.job.policy->rank_ended({1, exited(0), false, 4, false, false, 2}, hv::now());
-  CHECK(job.text().find("before that rank 1 on host a had ended with exit code 0 after it had left "
-                        "the job (hvrun_shutdown): if others") != std::string::npos);
+  CHECK(job.text().find("before that rank 1 on host a had left the job (hvd.shutdown(), "
+                        "hvrun_shutdown), and ended with exit code 0: if others") !=
+        std::string::npos);
 }
 
 TEST_CASE("a rank that peers lost and that then ended with 0 is told as that") {
