@@ -86,9 +86,9 @@ void LocalRanks::note_signal(int number) {
   }
 }
 
-// Within so much after its goodbye a program has ended that says it at its end, in nanoseconds.
-// Others go on for as long as they like.
-constexpr std::int64_t kEndAfterGoodbye = 2'000'000'000;
+// Within so much after its goodbye a program has ended that says it at its end, with workers to be
+// joined and memory to be freed; in nanoseconds. Others go on for as long as they like.
+constexpr std::int64_t kEndAfterGoodbye = 10'000'000'000;
 
 std::vector<std::uint32_t> LocalRanks::on_their_way_out(
     const std::map<std::uint32_t, std::int64_t>& left) const {
