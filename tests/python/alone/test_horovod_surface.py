@@ -54,6 +54,7 @@ INSTANCES = {
     "TorchState": lambda own: own(torch.nn.Linear(1, 1), torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)),
     "ElasticSampler": lambda own: sampler(),
     "ProcessSet": lambda own: own([0]),
+    "_DistributedOptimizer": lambda own: hvd.DistributedOptimizer(torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)),
     "HostsUpdatedInterrupt": lambda own: own(True),
     "HorovodVersionMismatchError": lambda own: own("torch", "1", "2"),
     "AsyncDataLoaderMixin": lambda own: own(),
