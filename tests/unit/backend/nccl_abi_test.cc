@@ -8,29 +8,18 @@
 #include <nccl.h>
 
 #include <cstddef>
-#include <type_traits>
+
+#include "tests/unit/called_alike.h"
 
 using namespace hv;
 using namespace hv::nccl;
 
-namespace {
-
-// A function of its own takes what ours passes: the same number of arguments, each of the same
-// size, and pointers as pointers.
-template <class Own, class Ours>
-struct IsAlike : std::false_type {};
-template <class... Own, class... Ours>
-struct IsAlike<ncclResult_t(Own...), int(Ours...)>
-    : std::bool_constant<((sizeof(Own) == sizeof(Ours)) && ...) &&
-                         ((std::is_pointer_v<Own> == std::is_pointer_v<Ours>)&&...)> {};
-
-}  // namespace
-
 TEST_CASE("NCCL's functions are called as its header declares them") {
-#define HV_ONE(here, exported, parameters)                                      \
-  {                                                                             \
-    const bool is_alike = IsAlike<decltype(::exported), int parameters>::value; \
-    CHECK_MESSAGE(is_alike, #exported);                                         \
+#define HV_ONE(here, exported, parameters)                                          \
+  {                                                                                 \
+    const bool is_alike =                                                           \
+        hv::CalledAlike<ncclResult_t, decltype(::exported), int parameters>::value; \
+    CHECK_MESSAGE(is_alike, #exported);                                             \
   }
   HV_NCCL_FUNCTIONS(HV_ONE)
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 0)

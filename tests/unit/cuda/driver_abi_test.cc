@@ -8,28 +8,15 @@
 #if __has_include(<cuda.h>)
 #include <cuda.h>
 
-#include <type_traits>
+#include "tests/unit/called_alike.h"
 
 using namespace hv::cuda;
 
-namespace {
-
-// A function of its own takes what ours passes: the same number of arguments, each of the same
-// size, and pointers as pointers.
-template <class Own, class Ours>
-struct IsAlike : std::false_type {};
-template <class... Own, class... Ours>
-struct IsAlike<CUresult(Own...), int(Ours...)>
-    : std::bool_constant<((sizeof(Own) == sizeof(Ours)) && ...) &&
-                         ((std::is_pointer_v<Own> == std::is_pointer_v<Ours>)&&...)> {};
-
-}  // namespace
-
 TEST_CASE("CUDA's driver functions are called as its header declares them"){
-#define HV_ONE(here, exported, parameters)                                      \
-  {                                                                             \
-    const bool is_alike = IsAlike<decltype(::exported), int parameters>::value; \
-    CHECK_MESSAGE(is_alike, #exported);                                         \
+#define HV_ONE(here, exported, parameters)                                                        \
+  {                                                                                               \
+    const bool is_alike = hv::CalledAlike<CUresult, decltype(::exported), int parameters>::value; \
+    CHECK_MESSAGE(is_alike, #exported);                                                           \
   }
     HV_CUDA_FUNCTIONS(HV_ONE)
 #undef HV_ONE

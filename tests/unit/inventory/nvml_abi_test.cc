@@ -11,22 +11,16 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "tests/unit/called_alike.h"
+
 using namespace hv::nvml;
 
 namespace {
 
-// A function of its own takes what ours passes: the same number of arguments, each of the same
-// size, and pointers as pointers.
-template <class Own, class Ours>
-struct IsAlike : std::false_type {};
-template <class... Own, class... Ours>
-struct IsAlike<nvmlReturn_t (*)(Own...), int (*)(Ours...)>
-    : std::bool_constant<((sizeof(Own) == sizeof(Ours)) && ...) &&
-                         ((std::is_pointer_v<Own> == std::is_pointer_v<Ours>)&&...)> {};
-
 template <class Ours, class Own>
 constexpr bool is_alike() {
-  return IsAlike<Own, Ours>::value;
+  return hv::CalledAlike<nvmlReturn_t, std::remove_pointer_t<Own>,
+                         std::remove_pointer_t<Ours>>::value;
 }
 
 }  // namespace
