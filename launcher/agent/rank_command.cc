@@ -63,9 +63,9 @@ bool names_interpreter(const std::string& start) { return start.compare(0, 2, "#
 
 // Executable, and text without an interpreter: the shell would take its lines for commands.
 bool is_bare_python(const std::string& name, const std::string& file) {
+  if (!is_python(name)) return false;
   const std::string start = read_file(file, kFirstLine).value_or("");
-  return is_python(name) && !start.empty() && !names_interpreter(start) &&
-         start.find('\0') == std::string::npos;
+  return !start.empty() && !names_interpreter(start) && start.find('\0') == std::string::npos;
 }
 
 // How a file that lies there is started; it is not, as it was named.
