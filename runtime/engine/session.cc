@@ -302,7 +302,6 @@ Status Session::closing_reason(int leaver) const {
 
 void Session::close(const Status& reason) {
   is_closing_ = true;
-  closing_words_ = reason.message;
   say_stragglers_at_end();
   queue_.close(reason);
   for (const OperationPtr& operation : queue_.in_flight()) {

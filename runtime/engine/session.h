@@ -110,7 +110,10 @@ class Session {
   void close_unmade();
   // A member has left: nothing is decided any more.
   bool is_closing() const { return is_closing_; }
-  const std::string& closing_words() const { return closing_words_; }  // once it is
+  // Why, where that is because one has; "" before.
+  std::string closing_words() const {
+    return is_closing_ && leaver_ ? closing_reason(*leaver_).message : "";
+  }
   // When that is because of a stall; else kOk.
   const Status& stall() const { return stall_; }
   // And what was started has ended.
@@ -155,7 +158,6 @@ class Session {
   bool is_joining_ = false;    // the negotiation knows
   std::optional<int> leaver_;  // a member has left, and this session closes next
   std::string why_closing_;
-  std::string closing_words_;
   Status stall_;
   std::optional<Status> reason_for_pairs_;  // they are still to be completed, with this
   bool is_leaving_ = false;
