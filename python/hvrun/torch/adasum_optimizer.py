@@ -76,10 +76,10 @@ class AdasumSteps:
             times.step_ended(self)
         return loss
 
+    step.hooked = True  # torch.optim wraps the step below this one already
+
     def _compare_needed(self):
         """Raises, on all ranks, where they do not train the same parameters."""
         needed = needs_of(self._names)
         if not self._agreement.is_made() or self._agreement.begin_check(needed)():
             self._agreement.make(needed, list(self._names.values()))
-
-    step.hooked = True  # torch.optim wraps the step below this one already

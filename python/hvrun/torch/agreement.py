@@ -76,7 +76,7 @@ class Agreement:
                                 "on all ranks, between the same steps")
 
     def _largest(self, what, numbers):
-        return inflight.begin_reducing(f"{self._label}.{what}", numbers, _abi.MAX, self._process_set).wait()
+        return inflight.reduce_numbers(f"{self._label}.{what}", numbers, _abi.MAX, self._process_set)
 
 
 def _both_ways(number):
