@@ -452,7 +452,7 @@ struct Query {
 struct QueryReply {
   static constexpr Type kType = Type::kQueryReply;
   std::uint32_t number = 0;
-  std::vector<std::uint32_t> exiting;  // on their way out, or have left the job
+  std::vector<std::uint32_t> exiting;  // on their way out, or have left the job just now
   std::vector<std::uint32_t> absent;   // running, and waiting at no fence
   std::vector<std::uint32_t> stopped;  // state T: by SIGSTOP or a debugger
   double waited_s = 0;                 // how long ranks have waited at a fence; 0: none does
