@@ -145,29 +145,47 @@ void reduce_loop(void* destination, const void* const* sources, int source_count
   reduce_range<T, Operation>(static_cast<T*>(destination), sources, source_count, 0, count, finish);
 }
 
-// Where results go: to the destination, there past the caches, or there and to one copy.
-enum class Storing { kOnce, kStreamed, kTwice };
+// Where results go: to the destination, there past the caches, or there and to the copies.
+enum class Storing { kOnce, kStreamed, kCopied };
 
-// 128 bytes a turn of destination = a op b (times factor). destination is aligned to a cache line;
-// copy: of Storing::kTwice. Returns the elements done: all but less than a turn.
-template <typename T, typename Operation, Storing kStoring>
-std::size_t step_in_vectors(T* to, T* copy, const T* a, const T* b, std::size_t count, T factor) {
+// What becomes of a folded vector. Integers: only kNone.
+enum class Finishing { kNone, kFactor, kFactorAndDivisor };
+
+template <typename T>
+const T* source_of(const ReduceStep& step, int number) {
+  return static_cast<const T*>(step.sources[number]);
+}
+
+// The elements [begin, returned) of a step: 128 bytes a turn, all but less than a turn. destination
+// + begin is aligned to a cache line. kIsOfTwo: there are two sources, else more.
+template <typename T, typename Operation, Storing kStoring, Finishing kFinishing, bool kIsOfTwo>
+std::size_t step_in_vectors(const ReduceStep& step, std::size_t begin) {
   constexpr std::size_t kLanes = kVectorBytes / sizeof(T), kTurn = 128 / sizeof(T);
-  std::size_t i = 0;
+  T* to = static_cast<T*>(step.destination);
+  const T* a = source_of<T>(step, 0);
+  const T* b = source_of<T>(step, 1);
+  const T factor = static_cast<T>(step.finish.factor);
+  const T divisor = static_cast<T>(step.finish.divisor);
+  const int sources = kIsOfTwo ? 2 : step.source_count;
+  const std::size_t count = step.count;
+  std::size_t i = begin;
   for (; i + kTurn <= count; i += kTurn) {
     for (std::size_t k = i; k < i + kTurn; k += kLanes) {
       Vector<T> result = apply_vector<T>(Operation{}, load_vector<Vector<T>>(a + k),
                                          load_vector<Vector<T>>(b + k));
-      if constexpr (!kIsInteger<T>) {
-        result *= factor;
-        result = result == result ? result : Vector<T>{} + kQuietNan<T>;
-      }
+      for (int s = 2; s < sources; ++s)
+        result =
+            apply_vector<T>(Operation{}, result, load_vector<Vector<T>>(source_of<T>(step, s) + k));
+      if constexpr (kFinishing != Finishing::kNone) result *= factor;
+      if constexpr (kFinishing == Finishing::kFactorAndDivisor) result /= divisor;
+      if constexpr (!kIsInteger<T>) result = result == result ? result : Vector<T>{} + kQuietNan<T>;
       if constexpr (kStoring == Storing::kStreamed) {
         store_vector_past_caches(to + k, &result);
       } else {
         std::memcpy(to + k, &result, sizeof result);
       }
-      if constexpr (kStoring == Storing::kTwice) std::memcpy(copy + k, &result, sizeof result);
+      for (int c = 0; kStoring == Storing::kCopied && c < step.copy_count; ++c)
+        std::memcpy(static_cast<T*>(step.copies[c]) + k, &result, sizeof result);
     }
   }
   return i;
@@ -195,37 +213,51 @@ void step_in_pieces(const ReduceStep& step, std::size_t begin, std::size_t end) 
   }
 }
 
-// The elements [begin, returned) of a step of two sources, in vectors.
+template <typename T, typename Operation, Storing kStoring, Finishing kFinishing>
+std::size_t step_by_sources(const ReduceStep& step, std::size_t begin) {
+  if (step.source_count == 2)
+    return step_in_vectors<T, Operation, kStoring, kFinishing, true>(step, begin);
+  return step_in_vectors<T, Operation, kStoring, kFinishing, false>(step, begin);
+}
+
+template <typename T, typename Operation, Storing kStoring>
+std::size_t step_by_finish(const ReduceStep& step, std::size_t begin) {
+  if constexpr (kIsInteger<T>) {
+    return step_by_sources<T, Operation, kStoring, Finishing::kNone>(step, begin);
+  } else if (step.finish.divisor == 1) {
+    return step_by_sources<T, Operation, kStoring, Finishing::kFactor>(step, begin);
+  } else {
+    return step_by_sources<T, Operation, kStoring, Finishing::kFactorAndDivisor>(step, begin);
+  }
+}
+
+// What can go in vectors does, to the end or to less than a turn of it; returns where that is.
 template <typename T, typename Operation>
-std::size_t step_of_two(const ReduceStep& step, std::size_t begin) {
-  T* to = static_cast<T*>(step.destination) + begin;
-  const T* a = static_cast<const T*>(step.sources[0]) + begin;
-  const T* b = static_cast<const T*>(step.sources[1]) + begin;
-  const std::size_t count = step.count - begin;
-  const T factor = static_cast<T>(step.finish.factor);
-  const auto go = [&](auto in_vectors, T* copy) {
-    return begin + in_vectors(to, copy, a, b, count, factor);
-  };
-  if (step.copy_count > 0)
-    return go(step_in_vectors<T, Operation, Storing::kTwice>, copy_of<T>(step, 0, begin));
-  if (step.is_streamed) return go(step_in_vectors<T, Operation, Storing::kStreamed>, nullptr);
-  return go(step_in_vectors<T, Operation, Storing::kOnce>, nullptr);
+std::size_t step_in_vectors_from(const ReduceStep& step, std::size_t begin) {
+  if (step.is_streamed) return step_by_finish<T, Operation, Storing::kStreamed>(step, begin);
+  if (step.copy_count > 0) return step_by_finish<T, Operation, Storing::kCopied>(step, begin);
+  return step_by_finish<T, Operation, Storing::kOnce>(step, begin);
+}
+
+template <typename T>
+bool can_step_in_vectors(const ReduceStep& step) {
+  const bool is_finished_in_vectors =
+      !kIsInteger<T> || (step.finish.factor == 1 && step.finish.divisor == 1);
+  const bool is_stored_in_vectors = !step.is_streamed || step.copy_count == 0;
+  return step.source_count >= 2 && is_finished_in_vectors && is_stored_in_vectors &&
+         !is_misaligned<T>(step.destination);
 }
 
 template <typename T, typename Operation>
 void reduce_step_loop(const ReduceStep& step) {
   std::size_t done = 0;
   if constexpr (kIsPlain<T>) {
-    const bool has_simple_finish =
-        step.finish.divisor == 1 && (!kIsInteger<T> || step.finish.factor == 1);
-    const int most_copies = step.is_streamed ? 0 : 1;
-    if (step.source_count == 2 && step.copy_count <= most_copies && has_simple_finish &&
-        !is_misaligned<T>(step.destination)) {
+    if (can_step_in_vectors<T>(step)) {
       const std::size_t ahead =
           (64 - reinterpret_cast<std::uintptr_t>(step.destination) % 64) % 64 / sizeof(T);
       const std::size_t head = ahead < step.count ? ahead : step.count;
       step_in_pieces<T, Operation>(step, 0, head);
-      done = step_of_two<T, Operation>(step, head);
+      done = step_in_vectors_from<T, Operation>(step, head);
     }
   }
   step_in_pieces<T, Operation>(step, done, step.count);
