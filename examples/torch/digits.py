@@ -59,6 +59,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=16)
     parser.add_argument("--batch-size", type=int, default=64, help="of all ranks together")
     parser.add_argument("--checkpoint", default="", help="file to go on from, and to write")
+    parser.add_argument("--synthetic", action="store_true", help="one batch again and again: what the ranks could do without reading")
     arguments = parser.parse_args()
 
     hvd.init()
@@ -67,6 +68,8 @@ def main():
     train, (images, labels) = data()
     sampler = torch.utils.data.DistributedSampler(train, num_replicas=hvd.size(), rank=hvd.rank())
     loader = torch.utils.data.DataLoader(train, arguments.batch_size // hvd.size(), sampler=sampler)
+    if arguments.synthetic:
+        loader = [next(iter(loader))] * len(loader)
     model = network()
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())

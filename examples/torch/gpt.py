@@ -65,6 +65,7 @@ def main():
     parser.add_argument("--batch-size", type=int, default=16, help="of each rank")
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--autocast", action="store_true", help="compute in bfloat16")
+    parser.add_argument("--synthetic", action="store_true", help="one batch again and again: what the ranks could do without reading")
     arguments = parser.parse_args()
 
     hvd.init()
@@ -79,8 +80,9 @@ def main():
     precision = torch.autocast("cpu", torch.bfloat16) if arguments.autocast else contextlib.nullcontext()
 
     for step in range(arguments.steps):
-        begins = torch.randint(len(text) - length - 1, (arguments.batch_size,), generator=places)
-        letters = torch.stack([text[begin:begin + length + 1] for begin in begins]).long()
+        if step == 0 or not arguments.synthetic:
+            begins = torch.randint(len(text) - length - 1, (arguments.batch_size,), generator=places)
+            letters = torch.stack([text[begin:begin + length + 1] for begin in begins]).long()
         optimizer.zero_grad()
         with precision:
             guesses = model(letters[:, :-1])

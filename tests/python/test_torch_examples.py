@@ -53,6 +53,13 @@ def test_gpt(precision, tmp_path):
     assert losses[-1] < losses[0] - 1, said
 
 
+@pytest.mark.parametrize("name", ["digits.py", "gpt.py"])
+def test_a_batch_again_and_again_is_learnt_by_heart(name, tmp_path):
+    said = run(name, tmp_path, *{"digits.py": ["--epochs", "8"], "gpt.py": ["--steps", "41"]}[name], "--synthetic")
+    losses = [float(one) for one in re.findall(r"loss ([\d.]+)", said)]
+    assert losses[-1] < losses[0] * 0.7, said
+
+
 def test_embedding(tmp_path):
     assert float(re.search(r"([\d.]+) of the words", run("embedding.py", tmp_path)).group(1)) > 0.9
 
