@@ -12,9 +12,9 @@ the runtime, and hvrun tells at the job's end what bounded the training.
 import ctypes
 import threading
 import time
-import warnings
 
 from hvrun import _abi
+from hvrun._called import warn
 from hvrun._library import library
 
 DATA, EXCHANGE = 0, 1  # kinds of waits
@@ -113,7 +113,7 @@ class StepTimes:
 def _tell(sums):
     status = library().report_steps(None, ctypes.byref(sums))
     if status == _abi.ERROR_ARGUMENT:  # else there is nobody to tell: the job has been left, or this is a forked child
-        warnings.warn(f"where this training's time goes is not told: {library().error_of(status)}", stacklevel=2)
+        warn(f"where this training's time goes is not told: {library().error_of(status)}")
 
 
 times = StepTimes(time.perf_counter_ns, _tell)

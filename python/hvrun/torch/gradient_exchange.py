@@ -2,18 +2,18 @@
 """When a parameter's gradient is complete, and how it gets averaged: what stands behind DistributedOptimizer.
 
 A hook of each parameter counts its backward passes. After the last one its gradient is exchanged, between hosts while the
-backward pass goes on; synchronize() adds what had no gradient on this rank and waits. The first exchange is one of single
-tensors; in it the ranks learn which gradients may share buckets, and rank 0's order of arrival decides which do. A rank that is
-alone, or not in the process set, exchanges nothing.
+backward pass goes on; synchronize() adds what had no gradient on this rank and waits. The first exchange begins there, when the
+ranks have agreed what is exchanged, and is one of single tensors; in it they learn which gradients may share buckets, and rank
+0's order of arrival decides which do. A rank that is alone, or not in the process set, exchanges nothing.
 """
 
 import dataclasses
-import warnings
 import weakref
 
 import torch
 
 from hvrun import _abi, basics, inflight
+from hvrun._called import warn
 from hvrun.process_sets import ProcessSet, global_process_set
 from hvrun.step_times import EXCHANGE, times
 from hvrun.torch import operations as ops
@@ -55,6 +55,7 @@ class GradientExchange:
         self.passes = passes
         self.has_news = False  # a gradient has become complete since this was last asked
         self._left = {}  # parameter: backward passes until its gradient is complete
+        self._noted = {}  # parameter: (gradient, its version), complete before the ranks have agreed on what they exchange
         self._alone = {}  # parameter: (handle, gradient, its version), of those that travel by themselves
         self._hooks = {}
         self._own = object()  # in _owners
@@ -74,7 +75,6 @@ class GradientExchange:
 
     def _unlearn(self):
         """What the ranks agree on in the first exchange is to be agreed on anew."""
-        self._meeting = basics.meetings()
         self._is_learning = self._may_learn
         self._agreement.forget()
         self._parts = {}  # what the ranks have agreed to exchange: parameter, its form, in the optimizer's order
@@ -118,14 +118,17 @@ class GradientExchange:
 
     def reset(self):
         """Forgets what is on its way: the job has been left, or the optimizer's state is another one."""
-        self._alone, self._arrivals = {}, {}
+        self._noted, self._alone, self._arrivals = {}, {}, {}
         for bucket in self._buckets:
             bucket.reset()
         for parameter in self._left:
             self._left[parameter] = self.passes
 
     def is_pending(self):
-        """Whether a gradient is on its way that nobody has waited for."""
+        """Whether a gradient is complete that nobody has waited for."""
+        return bool(self._noted) or self._is_on_its_way()
+
+    def _is_on_its_way(self):
         return bool(self._alone) or any(place.is_taken for place in self._places.values())
 
     # ---- during the backward pass ---------------------------------------------------------------------------------------
@@ -141,7 +144,11 @@ class GradientExchange:
                 f"({self.passes}) times before step() or synchronize(); raise backward_passes_per_step to accumulate "
                 "gradients over several backward passes")
         self._left[parameter] = left
-        if left == 0 and (self._is_as_agreed(parameter) or not self._agreement.is_made()):
+        if left > 0:
+            return
+        if not self._agreement.is_made():
+            self._noted[parameter] = parameter.grad, parameter.grad._version
+        elif self._is_as_agreed(parameter):
             self._exchange(parameter)
 
     def _is_as_agreed(self, parameter):
@@ -149,8 +156,6 @@ class GradientExchange:
         return self._parts.get(parameter) == form_of(parameter)
 
     def _exchange(self, parameter):
-        if self._meeting != basics.meetings() and not self.is_pending():
-            self._unlearn()
         place = self._places.get(parameter)
         if place is not None:
             fits = place.fits(parameter)
@@ -190,9 +195,7 @@ class GradientExchange:
         """Of those in its group that are exchanged."""
         if self._is_catching_up:
             return {}  # the others of the group have gone
-        is_agreed = self._agreement.is_made()
-        members = [self._names[one] for one in self._groups.get(parameter, ())
-                   if (one in self._parts if is_agreed else one.requires_grad)]
+        members = [self._names[one] for one in self._groups.get(parameter, ()) if one in self._parts]
         return ops.group_fields(self._label, members) if len(members) > 1 else {}
 
     def _start_sparse(self, parameter, gradient, name):
@@ -200,7 +203,7 @@ class GradientExchange:
             raise ValueError(f"{self._names[parameter]} has sparse gradients, which travel in no group; leave it out of "
                              "groups, or give sparse_as_dense=True")
         if self._terms.compression is not Compression.none:
-            warnings.warn("sparse gradients are exchanged without compression", stacklevel=2)
+            warn("sparse gradients are exchanged without compression")
         if self._terms.predivide_factor != 1:
             raise ValueError("gradient_predivide_factor is for dense gradients; give sparse_as_dense=True")
         return ops.sparse_allreduce_async(gradient, name, self._terms.op, self._terms.process_set)
@@ -215,15 +218,16 @@ class GradientExchange:
             times.waited(EXCHANGE, self._synchronize)
 
     def _synchronize(self):
-        if self._meeting != basics.meetings() and not self.is_pending():
-            self._unlearn()
         watched = self._watched()
         needed = needs_of(self._names)
         has_changed = None
         if self._agreement.is_made():
             has_changed = self._agreement.begin_check(needed)
         else:
+            if not self._is_on_its_way():  # in the job that the agreement was of
+                self._unlearn()
             self._agree(watched, needed)
+            self._exchange_noted()
         self._complete(list(self._parts))
         if has_changed is not None and has_changed():
             before = self._parts
@@ -247,6 +251,16 @@ class GradientExchange:
             raise
         kinds = self._reduce([self._kind_of(parameter) for parameter in watched], "kinds", _abi.MAX)
         self._parts, self._kinds = {one: form_of(one) for one in watched}, dict(zip(watched, kinds))
+
+    def _exchange_noted(self):
+        noted, self._noted = self._noted, {}
+        for parameter, (gradient, version) in noted.items():
+            if parameter.grad is None or not self._is_as_agreed(parameter):
+                continue  # as one that has had no backward pass
+            self._exchange(parameter)
+            if parameter in self._alone:
+                handle, _, _ = self._alone[parameter]
+                self._alone[parameter] = handle, gradient, version
 
     def _complete(self, parts):
         """parts: parameters that the ranks exchange; those that have a gradient are on their way already."""
@@ -405,7 +419,7 @@ def _give_back_alone(parameter, made):
 
 def _warn_of_changed(names):
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    warnings.warn(
+    warn(
         f"the gradients of {shown} were changed after the backward pass, while they were being averaged: what was changed is "
         "lost or wrong. To clip or scale gradients call optimizer.synchronize() first, then change them, then step inside "
-        "'with optimizer.skip_synchronize():'", stacklevel=6)
+        "'with optimizer.skip_synchronize():'")

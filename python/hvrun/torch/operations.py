@@ -7,11 +7,11 @@ barrier(). Results of operations that start here carry no graph: those of `diffe
 """
 
 import enum
-import warnings
 
 import torch
 
 from hvrun import _abi, basics, inflight
+from hvrun._called import warn
 from hvrun.exceptions import of_status
 from hvrun.inflight import enqueue
 from hvrun.process_sets import NOT_REGISTERED, global_process_set
@@ -60,7 +60,7 @@ def chosen_op(op, average):
     if average is not None:
         if op is not None:
             raise ValueError("both op and average are given; give op alone: op=hvd.Average or op=hvd.Sum")
-        warnings.warn("average= is the older way; give op=hvd.Average or op=hvd.Sum", DeprecationWarning, stacklevel=3)
+        warn("average= is the older way; give op=hvd.Average or op=hvd.Sum", DeprecationWarning)
         return Average if average else Sum
     if op is None:
         return Average

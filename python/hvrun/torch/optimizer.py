@@ -3,12 +3,12 @@
 
 import contextlib
 import itertools
-import warnings
 import weakref
 import zlib
 
 import torch
 
+from hvrun._called import warn
 from hvrun.process_sets import global_process_set
 from hvrun.step_times import times
 from hvrun.torch import operations as ops
@@ -72,8 +72,8 @@ class DistributedSteps:
         if self._needs_exchange():
             self._exchange.synchronize()
         elif not self._is_scaled:
-            warnings.warn("step() was called outside 'with optimizer.skip_synchronize():' after synchronize(); the gradients "
-                          "are averaged already, and step() takes them as they are", stacklevel=3)
+            warn("step() was called outside 'with optimizer.skip_synchronize():' after synchronize(); the gradients are averaged "
+                 "already, and step() takes them as they are")
 
     def _needs_exchange(self):
         """Whether gradients have come since the last one."""
@@ -149,8 +149,8 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     label = _label_in(process_set, names)
     if op is ops.Adasum and process_set.size() > 1:
         if num_groups or groups is not None or sparse_as_dense or unused != "zeros":
-            warnings.warn("op=hvd.Adasum combines each parameter's step by itself: groups, num_groups, sparse_as_dense and unused "
-                          "have no effect", stacklevel=2)
+            warn("op=hvd.Adasum combines each parameter's step by itself: groups, num_groups, sparse_as_dense and unused have no "
+                 "effect")
         _name_terms(optimizer, op=op, process_set=process_set)
         return AdasumSteps.wrap(optimizer, label, names, compression, passes, process_set)
     terms = ExchangeTerms(op, compression, gradient_predivide_factor, process_set, sparse_as_dense, unused == "keep_none")
@@ -265,8 +265,7 @@ def _parameter_groups(names, num_groups, groups):
     if groups is None and not num_groups:
         return []
     if num_groups:
-        warnings.warn("num_groups= is the older way; give groups=, a number or lists of parameters", DeprecationWarning,
-                      stacklevel=3)
+        warn("num_groups= is the older way; give groups=, a number or lists of parameters", DeprecationWarning)
     if isinstance(groups, int):
         num_groups, groups = groups, None
         if num_groups < 1:

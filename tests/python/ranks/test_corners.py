@@ -62,6 +62,10 @@ def test_a_parameter_that_one_rank_freezes(options, trains):
             model[0].requires_grad_(trains(number, hvd.rank() == odd))
             step(model, optimizer)
     assert_alike(model)
+    model[0].requires_grad_(True)  # mended, and on it goes
+    for _ in range(3):
+        step(model, optimizer)
+        assert_alike(model)
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=["buckets", "groups", "adasum", "keep_none"])

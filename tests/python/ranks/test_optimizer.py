@@ -324,8 +324,9 @@ def test_clipping_without_synchronize_is_told(before):
     optimizer.zero_grad()
     loss_of(model, hvd.rank(), 50).backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 0.001)
-    with pytest.warns(UserWarning, match=r"call optimizer.synchronize\(\) first"):
+    with pytest.warns(UserWarning, match=r"call optimizer.synchronize\(\) first") as caught:
         optimizer.step()
+    assert caught[0].filename == __file__
 
 
 @pytest.mark.ranks(2)
