@@ -9,6 +9,7 @@
 #include "runtime/backend/backend_list.h"
 #include "runtime/collective/patience.h"
 #include "runtime/collective/registry.h"
+#include "runtime/device/cuda/cuda_accelerator.h"
 #include "runtime/transport/io_thread.h"
 #include "runtime/transport/set_plane.h"
 #include "runtime/transport/shm/slot_rings.h"
@@ -207,15 +208,36 @@ Context::Context(ContextParts parts, std::unique_ptr<Fabric> fabric, SetParts al
 
 Context::~Context() { shutdown(); }
 
+namespace {
+
+// Of a tensor on a GPU: what its caller's stream has been given by now is to be done before it is
+// read.
+Status mark_readiness(Operation& operation) {
+  if (operation.device == kHostDevice) return Status::success();
+  Status status = cuda::CudaAccelerator::of_process(&operation.accelerator);
+  if (status.ok())
+    status = operation.accelerator->mark(operation.device, operation.stream, &operation.ready);
+  if (!status.ok())
+    status.message = "enqueue " + tensor_words(operation.name) + ": " + status.message;
+  return status;
+}
+
+}  // namespace
+
+Status Context::add(const OperationPtr& operation) {
+  const Status status = mark_readiness(*operation);
+  return status.ok() ? engine_.enqueue(operation) : status;
+}
+
 Status Context::enqueue(OperationPtr operation, std::uint64_t* handle) {
-  if (Status status = engine_.enqueue(operation); !status.ok()) return status;
+  if (Status status = add(operation); !status.ok()) return status;
   *handle = handles_.add(std::move(operation));
   driver_.wake();
   return Status::success();
 }
 
 Status Context::run(OperationPtr operation) {
-  if (Status status = engine_.enqueue(operation); !status.ok()) return status;
+  if (Status status = add(operation); !status.ok()) return status;
   return wait(*operation, TimePoint::max());
 }
 

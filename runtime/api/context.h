@@ -81,6 +81,7 @@ class Context {
           const EngineConfig& config, const BackendSettings& backends);
 
   Status change_sets(const OperationPtr& change);
+  Status add(const OperationPtr& operation);
 
   const RankIdentity identity_;
   const std::chrono::milliseconds leave_limit_;

@@ -107,12 +107,27 @@ Status check_reserved(const hvrun_request& request, const Operation& operation) 
     return malformed(operation, "only a sparse allreduce has indices");
   if (number_of(request.compression) != 0 && !has_reduction(operation.description.kind))
     return malformed(operation, "compression is for allreduce");
-  const auto not_yet = [&](const char* what) {
-    return refused(operation, StatusCode::kUnsupported, what);
-  };
-  if (request.device != 0) return not_yet("only host memory (device 0) is supported");
-  if (request.stream != nullptr)
-    return not_yet("streams come with device memory, which is not supported");
+  return Status::success();
+}
+
+Status read_device(const hvrun_request& request, Operation* operation) {
+  if (request.device < 0)
+    return malformed(*operation, "device is " + std::to_string(request.device) +
+                                     ", neither 0 (the host) nor 1 + a GPU's number");
+  if (request.device == 0 && request.stream != nullptr)
+    return malformed(*operation, "stream is not NULL, and device is 0: the host has no streams");
+  if (request.device == 0) return Status::success();
+  const CollectiveKind kind = operation->description.kind;
+  if (kind == CollectiveKind::kBarrier || kind == CollectiveKind::kJoin)
+    return malformed(*operation,
+                     std::string(collective_name(kind)) + " has no tensor: device is 0");
+  if (kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive)
+    return refused(*operation, StatusCode::kUnsupported,
+                   std::string(collective_name(kind)) +
+                       " takes host memory (device 0) only; copy the tensor there before");
+  operation->description.memory = MemoryKind::kCuda;
+  operation->device = request.device - 1;
+  operation->stream = request.stream;
   return Status::success();
 }
 
@@ -305,6 +320,7 @@ Status read_request(const hvrun_request* given, int size, OperationPtr* result) 
   if (Status status = read_kind(request, operation.get()); !status.ok()) return status;
   if (Status status = read_name(request, operation.get()); !status.ok()) return status;
   if (Status status = check_reserved(request, *operation); !status.ok()) return status;
+  if (Status status = read_device(request, operation.get()); !status.ok()) return status;
   if (Status status = read_group(request, operation.get()); !status.ok()) return status;
   const CollectiveKind kind = operation->description.kind;
   Status status;

@@ -2,6 +2,7 @@
 #include "runtime/backend/backend_list.h"
 
 #include "runtime/backend/native/native_backend.h"
+#include "runtime/backend/staged/staged_backend.h"
 #include "src/base/check.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -66,7 +67,11 @@ Status make_backends(DataPlane* plane, const BackendSettings& settings, const Jo
     if (Status status = entry.make(plane, settings, job, &backend); !status.ok()) return status;
     if (backend) backends->push_back(std::move(backend));
   }
-  if (!backends->empty()) return Status::success();
+  // What a GPU has goes over the last one, which is for the host's memory, where no other takes it.
+  if (!backends->empty()) {
+    backends->push_back(std::make_unique<StagedBackend>(*backends->back()));
+    return Status::success();
+  }
   return {StatusCode::kUnsupported, "choose a backend: there is no '" + settings.wanted +
                                         "' here; this build has: " + join(backend_names(), ", ")};
 }

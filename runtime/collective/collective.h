@@ -11,6 +11,7 @@
 #include <functional>
 #include <vector>
 
+#include "runtime/device/accelerator.h"
 #include "runtime/device/element_type.h"
 #include "src/base/status.h"
 
@@ -59,6 +60,8 @@ struct Segment {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;  // may equal input
   std::int64_t count = 0;
+  std::size_t output_bytes = 0;  // of an alltoall: 0
+  int device = kHostDevice;      // where both lie
 };
 
 struct CollectiveRequest {
@@ -73,6 +76,10 @@ struct CollectiveRequest {
   // allreduce of float32 and float64: what moves between ranks, and what the result is rounded to.
   Compression compression = Compression::kNone;
   ElementType index_type = ElementType::kInt64;  // sparse allreduce
+  MemoryKind memory =
+      MemoryKind::kHost;  // alike on all ranks; zeros of an absent one are the host's
+  std::shared_ptr<Accelerator> accelerator{};  // of the segments that are not the host's
+  std::vector<MomentPtr> ready{};              // when the inputs there are
   // allgather: one; output is the whole result, nullptr where nobody wants it. reducescatter:
   // output is this rank's share. alltoall: one, without output. sparse allreduce: indices, of
   // index_type, and values.
@@ -116,6 +123,8 @@ class Collective {
   virtual Progress advance() = 0;
   // After kFailed.
   virtual Status status() const = 0;
+  // Something that rings no bell is awaited: to be asked again soon.
+  virtual bool is_polled() const { return false; }
   // False while those before it keep the data path from it.
   virtual bool has_begun() const { return true; }
 };

@@ -22,6 +22,12 @@ std::int64_t row_elements(const TensorDescription& description) {
   return description.elements() / description.shape[0];
 }
 
+// Of a sparse result.
+std::size_t index_bytes(const Operation& operation) {
+  return static_cast<std::size_t>(operation.result_shape[0]) *
+         element_size(operation.description.index_type);
+}
+
 CollectiveRequest request_for(const std::vector<OperationPtr>& operations,
                               const std::vector<std::int64_t>& first_extents,
                               const ExecutionConfig& config) {
@@ -40,12 +46,18 @@ CollectiveRequest request_for(const std::vector<OperationPtr>& operations,
   request.deterministic = config.deterministic;
   request.compression = description.compression;
   request.index_type = description.index_type;
+  request.memory = description.memory;
   for (const OperationPtr& operation : operations) {
     if (description.kind == CollectiveKind::kSparseAllreduce)
-      request.segments.push_back(
-          {operation->indices, operation->owned_indices.get(), operation->first_extent});
-    request.segments.push_back(
-        {operation->input, destination(*operation), own_elements(*operation)});
+      request.segments.push_back({operation->indices, operation->owned_indices.get(),
+                                  operation->first_extent, index_bytes(*operation),
+                                  operation->device});
+    request.segments.push_back({operation->input, destination(*operation), own_elements(*operation),
+                                operation->result_bytes, operation->device});
+    if (operation->accelerator != nullptr) {
+      request.accelerator = operation->accelerator;
+      request.ready.push_back(operation->ready);
+    }
     if (goes_by_rows(description.kind))
       request.row_counts.push_back(row_elements(operation->description));
   }
@@ -147,6 +159,11 @@ bool Execution::advance() {
     return true;
   });
   return has_moved || running_.size() != before;
+}
+
+bool Execution::is_polled() const {
+  return std::any_of(running_.begin(), running_.end(),
+                     [](const Running& group) { return group.collective->is_polled(); });
 }
 
 void Execution::end_empty(const std::vector<OperationPtr>& operations) {

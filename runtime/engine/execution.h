@@ -34,6 +34,8 @@ class Execution {
   // Does what can be done without waiting. True: something was done.
   bool advance();
   bool is_idle() const { return running_.empty(); }
+  // Something runs that rings no bell when it can go on.
+  bool is_polled() const;
 
   // Operations that have ended since the last call, with their outcome.
   std::vector<std::pair<OperationPtr, Status>> take_ended() { return std::exchange(ended_, {}); }

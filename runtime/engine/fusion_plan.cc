@@ -23,7 +23,7 @@ bool can_fuse(const TensorDescription& tensor) {
 bool can_share(const TensorDescription& a, const TensorDescription& b) {
   return can_fuse(a) && b.kind == a.kind && a.type == b.type && a.reduction == b.reduction &&
          a.divides_by_present == b.divides_by_present && a.compression == b.compression &&
-         a.prescale == b.prescale && a.postscale == b.postscale;
+         a.memory == b.memory && a.prescale == b.prescale && a.postscale == b.postscale;
 }
 
 std::vector<std::vector<std::size_t>> plan_fusion(

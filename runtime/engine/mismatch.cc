@@ -25,6 +25,7 @@ struct Aspects {
   bool group = false;
   bool compression = false;
   bool index_type = false;
+  bool memory = false;
 };
 
 Aspects differing(const std::vector<Variant>& variants) {
@@ -37,6 +38,7 @@ Aspects differing(const std::vector<Variant>& variants) {
     aspects.root |= other.root != first.root;
     aspects.scale |= other.prescale != first.prescale || other.postscale != first.postscale;
     aspects.compression |= other.compression != first.compression;
+    aspects.memory |= other.memory != first.memory;
     aspects.index_type |= other.index_type != first.index_type;
     aspects.group |= other.group != first.group || other.group_size != first.group_size;
   }
@@ -67,6 +69,8 @@ std::string words_for(const TensorDescription& description, const Aspects& aspec
   if (aspects.compression && description.compression != Compression::kNone)
     words << " compressed to "
           << element_type_name(wire_type(description.type, description.compression));
+  if (aspects.memory)
+    words << (description.memory == MemoryKind::kHost ? " in the host's memory" : " on a GPU");
   if (aspects.index_type && description.kind == CollectiveKind::kSparseAllreduce)
     words << " with " << element_type_name(description.index_type) << " indices";
   if (aspects.group && description.group == 0) words << " in no group";

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device/accelerator.h"
 #include "runtime/engine/tensor_description.h"
 #include "src/base/status.h"
 
@@ -29,6 +30,14 @@ struct Operation {
   const std::byte* indices = nullptr;  // sparse allreduce: one for each of this rank's rows
   std::vector<std::int64_t> splits;    // alltoall: rows of the input for each rank of the set
 
+  // Of memory that is not the host's: where input and output lie, what orders the work there, and
+  // what the caller's stream had been given at enqueue.
+  int device = kHostDevice;
+  void* stream = nullptr;
+  std::shared_ptr<Accelerator> accelerator;
+  MomentPtr ready;
+  MomentPtr ended;  // the engine's: nullptr where the result is there when is_done is true
+
   std::uint64_t phase = 0;  // see BucketPlanner::observe
   // By a caller: nothing is held back for the sake of others then.
   mutable std::atomic<bool> is_awaited{false};
@@ -42,9 +51,9 @@ struct Operation {
   std::size_t result_bytes = 0;
   std::vector<std::int64_t> received;  // alltoall: rows of the result from each rank
   // The result, or an allgather's input that lay inside it; freed with the operation.
-  std::unique_ptr<std::byte[]> owned;
-  std::unique_ptr<std::byte[]> owned_indices;  // sparse allreduce: of the result's rows
-  bool is_staged = false;  // the result comes into `owned` first: the output lies in the input
+  MemoryPtr owned;
+  MemoryPtr owned_indices;  // sparse allreduce: of the result's rows
+  bool is_staged = false;   // the result comes into `owned` first: the output lies in the input
   Status outcome;
   std::atomic<bool> is_done{false};
 };

@@ -52,22 +52,48 @@ bool does_output_meet_input(const Operation& operation) {
   return bytes > 0 && overlap(operation.input, bytes, operation.output, operation.result_bytes);
 }
 
-// Not zeroed: every byte is written. kMemory on this rank alone when there is no such memory.
+// Where the operation's tensor lies. Not zeroed: every byte is written. kMemory on this rank alone
+// when there is no such memory.
 Status take_memory(Operation& operation, std::size_t bytes, const char* purpose) {
-  operation.owned.reset(new (std::nothrow) std::byte[bytes]);
-  if (operation.owned != nullptr) return Status::success();
+  std::string reason = "out of memory";
+  if (operation.device == kHostDevice) {
+    operation.owned.reset(new (std::nothrow) std::byte[bytes]);
+    if (operation.owned != nullptr) return Status::success();
+  } else if (bytes == 0) {
+    operation.owned.reset();
+    return Status::success();
+  } else {
+    const Status status = operation.accelerator->allocate(
+        operation.device, Accelerator::Room::kDevice, bytes, &operation.owned);
+    if (status.ok()) return status;
+    reason = status.message;
+  }
   return {StatusCode::kMemory, std::string("making room for the ") + std::to_string(bytes) +
                                    " bytes of " + purpose + " of " + tensor_words(operation.name) +
-                                   ": out of memory; give fewer rows at a time"};
+                                   ": " + reason + "; give fewer rows at a time"};
+}
+
+// From one place where the operation's tensor lies to another; on a device when the input is ready,
+// and before what else it is given there.
+Status copy(Operation& operation, std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (operation.device == kHostDevice) {
+    std::memcpy(to, from, bytes);
+    return Status::success();
+  }
+  Accelerator& accelerator = *operation.accelerator;
+  const Status status = accelerator.await(operation.device, *operation.ready);
+  return status.ok()
+             ? accelerator.copy(operation.device, Accelerator::Way::kOnDevice, to, from, bytes)
+             : status;
 }
 
 // An allgather writes the ranks' rows in no order: an input that lies among them is copied aside.
 Status copy_input_aside(Operation& operation) {
   const std::size_t bytes = own_bytes(operation);
   if (Status status = take_memory(operation, bytes, "the input"); !status.ok()) return status;
-  std::memcpy(operation.owned.get(), operation.input, bytes);
+  Status status = copy(operation, operation.owned.get(), operation.input, bytes);
   operation.input = operation.owned.get();
-  return Status::success();
+  return status;
 }
 
 // The library's memory, if the result cannot go where the caller wants it while the peers are
@@ -171,9 +197,11 @@ Status hand_over(Operation& operation) {
                                        std::to_string(operation.output_bytes) +
                                        "; give it more room, or none and take the library's"};
   }
-  if (operation.is_staged)
-    std::memcpy(operation.output, operation.owned.get(), operation.result_bytes);
-  return Status::success();
+  if (!operation.is_staged) return Status::success();
+  Status status = copy(operation, operation.output, operation.owned.get(), operation.result_bytes);
+  if (status.ok() && operation.device != kHostDevice)
+    status = operation.accelerator->mark_work(operation.device, &operation.ended);
+  return status;
 }
 
 }  // namespace hv::runtime

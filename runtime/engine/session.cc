@@ -77,7 +77,7 @@ OperationPtr absent_operation(const FreshTensor& tensor) {
   operation->is_absent = true;
   if (has_own_extents(operation->description.kind)) return operation;  // with no rows
   const auto bytes = static_cast<std::size_t>(operation->description.bytes());
-  operation->owned = std::make_unique<std::byte[]>(bytes);
+  operation->owned = std::make_shared<std::byte[]>(bytes);
   operation->input = operation->output = operation->owned.get();
   return operation;
 }

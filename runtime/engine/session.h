@@ -28,6 +28,9 @@
 
 namespace hv::runtime {
 
+// How long what a device does is left alone between two looks at it.
+constexpr Duration kPollPeriod = std::chrono::microseconds(20);
+
 struct SessionConfig {
   std::uint32_t set = 0;  // its number, the same on every rank
   NegotiationConfig negotiation;
@@ -55,6 +58,7 @@ class Session {
   Status enqueue(OperationPtr operation);
   bool has_work() const { return !queue_.empty(); }
   TimePoint next_look() const {
+    if (execution_.is_polled()) return now() + kPollPeriod;
     const TimePoint next = negotiation_.next_look();
     return negotiation_.has_open_waits() ? std::min(next, stragglers_.next_look()) : next;
   }

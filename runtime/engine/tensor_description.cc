@@ -43,6 +43,7 @@ bool TensorDescription::is_valid() const {
   if (!is_kind || !is_reduction(reduction_number)) return false;
   if (!is_element_type(static_cast<int>(type)) || root < 0) return false;
   if (!is_compression(static_cast<int>(compression)) || !is_index_type(index_type)) return false;
+  if (memory != MemoryKind::kHost && memory != MemoryKind::kCuda) return false;
   if (shape.size() > kMostDimensions || ranks.size() > kMostMembers) return false;
   if ((group == 0) != (group_size == 0) || group_size > kMostGrouped) return false;
   if (!ranks.empty() && kind != CollectiveKind::kAddSet) return false;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/backend/backend.h"
+#include "runtime/device/accelerator.h"
 #include "runtime/device/element_type.h"
 #include "src/base/status.h"
 
@@ -47,6 +48,7 @@ struct TensorDescription {
   bool divides_by_present = false;  // an average leaves out the ranks that have joined
   Compression compression = Compression::kNone;
   ElementType index_type = ElementType::kInt64;  // kSparseAllreduce
+  MemoryKind memory = MemoryKind::kHost;         // which of its devices is each rank's own affair
 
   bool operator==(const TensorDescription&) const = default;
   // Elements of one rank's tensor; where the first extent varies, those of one row.
@@ -70,6 +72,7 @@ struct TensorDescription {
     a(divides_by_present);
     a(compression);
     a(index_type);
+    a(memory);
   }
 };
 

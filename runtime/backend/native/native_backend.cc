@@ -8,7 +8,7 @@ namespace hv::runtime {
 
 bool NativeBackend::supports(const CollectiveRequest& request) const {
   const bool scales = request.prescale != 1 || request.postscale != 1 || request.divisor != 1;
-  if (request.divisor < 1) return false;
+  if (request.divisor < 1 || request.memory != MemoryKind::kHost) return false;
   const bool compresses = request.compression != Compression::kNone;
   const bool is_wide =
       request.type == ElementType::kFloat32 || request.type == ElementType::kFloat64;

@@ -15,6 +15,7 @@ constexpr int kNoDevice = 100;
 constexpr int kNoBinaryForGpu = 209;
 constexpr int kNotReady = 600;
 constexpr int kStreamCaptureUnsupported = 900;
+constexpr int kStreamCaptureImplicit = 906;
 
 // CUdevice_attribute
 constexpr int kComputeCapabilityMajor = 75;

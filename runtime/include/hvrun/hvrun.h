@@ -169,9 +169,10 @@ typedef struct hvrun_request {
                                 than the input. NULL: the library owns the result */
   double prescale;           /* 0 means 1: multiplies the input before the reduction */
   double postscale;          /* 0 means 1: multiplies the result */
-  int32_t device;            /* 0: host memory */
+  int32_t device;            /* 0: host memory; 1 + n: all addresses are of GPU n, as CUDA counts */
   uint32_t flags;            /* 0, or HVRUN_AVERAGE_PRESENT */
-  void* stream;              /* NULL with host memory */
+  void* stream;              /* a GPU's: the CUstream (cudaStream_t) that fills the input, and that
+                                uses the result after hvrun_wait; NULL: the default one */
   uint64_t group;            /* 0: none. Requests of one number travel when all of them are there,
                                 and complete or fail as one; the same number again next time keeps
                                 the negotiation short */
@@ -237,7 +238,9 @@ HVRUN_API hvrun_status hvrun_enqueue(hvrun_context* context, const hvrun_request
 /* HVRUN_IN_PROGRESS, or the operation's final status. Never blocks. */
 HVRUN_API hvrun_status hvrun_poll(hvrun_context* context, hvrun_handle handle);
 
-/* Waits for completion, at most timeout_seconds (negative: for ever). result may be NULL.
+/* Waits for completion, at most timeout_seconds (negative: for ever). result may be NULL. On a GPU
+ * the request's stream waits for what is left to do there: what it is given afterwards has the
+ * result.
  * The handle stays valid until hvrun_release(), so waiting twice gives the same answer. A signal's
  * handler runs meanwhile and the wait goes on: whoever must react to one waits in slices. */
 HVRUN_API hvrun_status hvrun_wait(hvrun_context* context, hvrun_handle handle,

@@ -546,6 +546,8 @@ void fake_cuda_put(void* stream, void (*work)(void*), void* argument) {
   stream_of(static_cast<Stream>(stream))->put([=] { work(argument); });
 }
 
+void fake_cuda_faults(const char* list) { Faults::of_process().begin_anew(list); }
+
 int fake_cuda_left() {
   const std::lock_guard lock(world().mutex);
   return static_cast<int>(world().streams.size() + world().events.size() +

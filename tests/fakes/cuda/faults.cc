@@ -45,6 +45,13 @@ void Faults::read(const std::string& list) {
   }
 }
 
+void Faults::begin_anew(const std::string& list) {
+  const std::lock_guard lock(mutex_);
+  faults_.clear();
+  calls_.clear();
+  read(list);
+}
+
 Faults::Fault Faults::take(const std::string& function) {
   const std::lock_guard lock(mutex_);
   const auto found = faults_.find({function, ++calls_[function]});

@@ -26,6 +26,8 @@ class Faults {
     Way way = Way::kNone;
     int result = 0;
   };
+  // Instead of what was to go wrong, in calls from now on.
+  void begin_anew(const std::string& list);
   // Counts a call of that function.
   Fault take(const std::string& function);
   std::chrono::microseconds next_delay();

@@ -15,8 +15,9 @@ TEST_CASE("the native backend is always listed and made by name or by default") 
       std::vector<std::unique_ptr<Backend>> backends;
       require(make_backends(context.fabric.data_plane(), {wanted}, {}, &backends).ok(),
               "a backend is made");
-      require(backends.size() == 1 && std::string(backends[0]->name()) == "native",
-              "it is the native one");
+      require(backends.size() == 2 && std::string(backends[0]->name()) == "native" &&
+                  std::string(backends[1]->name()) == "staged",
+              "it is the native one, and what takes a GPU's memory there");
     }
   });
 }

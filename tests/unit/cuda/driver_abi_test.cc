@@ -31,6 +31,7 @@ TEST_CASE("the numbers and types of CUDA's driver are those of its header") {
       {kNoBinaryForGpu, CUDA_ERROR_NO_BINARY_FOR_GPU},
       {kNotReady, CUDA_ERROR_NOT_READY},
       {kStreamCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED},
+      {kStreamCaptureImplicit, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT},
       {kComputeCapabilityMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR},
       {kComputeCapabilityMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR},
       {kMultiprocessorCount, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT},

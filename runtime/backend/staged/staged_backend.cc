@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+//   kCopyIn   the inputs are on their way to pinned memory, when they are ready
+//   kExchange the host's collective, which has had its place among the others from the start: ranks
+//             whose inputs come late hold up what stands behind it, and all start in one order
+//   kCopyOut  the results are on their way back
+// The pinned memory of what is given up while a device copies goes back when that is done.
+#include "runtime/backend/staged/staged_backend.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace hv::runtime {
+namespace {
+
+class StagedCollective : public Collective {
+ public:
+  StagedCollective(Backend& host, CollectiveRequest request) : given_(std::move(request)) {
+    CollectiveRequest staged = given_;
+    staged.memory = MemoryKind::kHost;
+    staged.accelerator = nullptr;
+    staged.ready.clear();
+    pieces_.resize(given_.segments.size());
+    for (std::size_t i = 0; i < pieces_.size() && status_.ok(); ++i)
+      status_ = make_pinned(i, &staged.segments[i]);
+    if (given_.make_room)
+      staged.make_room = [this](const std::vector<std::int64_t>& received) {
+        return make_room(received);
+      };
+    if (status_.ok()) status_ = copy_in();
+    if (status_.ok()) exchange_ = host.start(std::move(staged));
+  }
+  ~StagedCollective() override {
+    if (stage_ == Stage::kExchange || moments_.empty()) return;
+    for (const DeviceMoment& one : moments_)
+      for (const Piece& piece : pieces_) keep(one, piece);
+  }
+  StagedCollective(const StagedCollective&) = delete;
+  StagedCollective& operator=(const StagedCollective&) = delete;
+
+  Progress advance() override {
+    if (!status_.ok()) return Progress::kFailed;
+    switch (stage_) {
+      case Stage::kCopyIn:
+        return await_copies(Stage::kExchange);
+      case Stage::kExchange:
+        return advance_exchange();
+      case Stage::kCopyOut:
+        return await_copies(Stage::kDone);
+      case Stage::kDone:
+        break;
+    }
+    return Progress::kDone;
+  }
+  Status status() const override { return status_; }
+  bool has_begun() const override { return stage_ != Stage::kCopyIn && exchange_->has_begun(); }
+  bool is_polled() const override { return stage_ == Stage::kCopyIn || stage_ == Stage::kCopyOut; }
+
+ private:
+  enum class Stage { kCopyIn, kExchange, kCopyOut, kDone };
+  // What stands for a segment on the host; both nullptr: it lies there itself.
+  struct Piece {
+    MemoryPtr input, output;
+    std::size_t input_bytes = 0, output_bytes = 0;
+    std::byte* target = nullptr;
+    int device = kHostDevice;
+  };
+  struct DeviceMoment {
+    int device;
+    MomentPtr moment;
+  };
+
+  Accelerator& accelerator() const { return *given_.accelerator; }
+
+  // A sparse allreduce's segments are indices and values in turn.
+  std::size_t element_bytes(std::size_t segment) const {
+    const bool is_index = given_.kind == CollectiveKind::kSparseAllreduce && segment % 2 == 0;
+    return element_size(is_index ? given_.index_type : given_.type);
+  }
+
+  Status make_pinned(std::size_t number, Segment* segment) {
+    Piece& piece = pieces_[number];
+    piece.device = segment->device;
+    if (piece.device == kHostDevice) return Status::success();
+    segment->device = kHostDevice;
+    if (segment->input != nullptr)
+      piece.input_bytes = static_cast<std::size_t>(segment->count) * element_bytes(number);
+    piece.output_bytes = segment->output != nullptr ? segment->output_bytes : 0;
+    piece.target = segment->output;
+    const bool is_in_place = segment->input == segment->output && segment->input != nullptr;
+    const std::size_t output_room =
+        is_in_place ? std::max(piece.input_bytes, piece.output_bytes) : piece.output_bytes;
+    if (Status status = pin(piece.device, output_room, &piece.output); !status.ok()) return status;
+    if (is_in_place) {
+      piece.input = piece.output;
+    } else if (Status status = pin(piece.device, piece.input_bytes, &piece.input); !status.ok()) {
+      return status;
+    }
+    segment->input = piece.input.get();
+    segment->output = piece.output.get();
+    return Status::success();
+  }
+
+  Status pin(int device, std::size_t bytes, MemoryPtr* made) {
+    return bytes == 0 ? Status::success()
+                      : accelerator().allocate(device, Accelerator::Room::kPinned, bytes, made);
+  }
+
+  Status copy_in() {
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      const Piece& piece = pieces_[i];
+      if (piece.input_bytes == 0) continue;
+      if (Status status = await_inputs(piece.device); !status.ok()) return status;
+      if (Status status =
+              accelerator().copy(piece.device, Accelerator::Way::kToHost, piece.input.get(),
+                                 given_.segments[i].input, piece.input_bytes);
+          !status.ok())
+        return status;
+    }
+    return mark_ends();
+  }
+
+  // Once for each device: its work stream goes on when all that the callers' streams were given is
+  // done.
+  Status await_inputs(int device) {
+    if (std::find(awaiting_.begin(), awaiting_.end(), device) != awaiting_.end())
+      return Status::success();
+    awaiting_.push_back(device);
+    for (const MomentPtr& moment : given_.ready) {
+      if (Status status = accelerator().await(device, *moment); !status.ok()) return status;
+    }
+    return Status::success();
+  }
+
+  // Of all that the devices have been given.
+  Status mark_ends() {
+    moments_.clear();
+    for (const Piece& piece : pieces_) {
+      const bool is_known = std::any_of(moments_.begin(), moments_.end(), [&](const auto& one) {
+        return one.device == piece.device;
+      });
+      if (piece.device == kHostDevice || is_known) continue;
+      MomentPtr moment;
+      if (Status status = accelerator().mark_work(piece.device, &moment); !status.ok())
+        return status;
+      moments_.push_back({piece.device, std::move(moment)});
+    }
+    return Status::success();
+  }
+
+  Progress await_copies(Stage next) {
+    while (!moments_.empty()) {
+      const Status passed = accelerator().poll(*moments_.back().moment);
+      if (passed.code == StatusCode::kInProgress) return Progress::kPending;
+      if (!passed.ok()) return fail(passed);
+      moments_.pop_back();
+    }
+    stage_ = next;
+    return next == Stage::kDone ? Progress::kDone : Progress::kAdvanced;
+  }
+
+  Progress advance_exchange() {
+    const Progress progress = exchange_->advance();
+    if (progress == Progress::kFailed && status_.ok()) status_ = exchange_->status();
+    if (progress != Progress::kDone) return progress;
+    if (Status status = copy_out(); !status.ok()) return fail(status);
+    stage_ = Stage::kCopyOut;
+    return Progress::kAdvanced;
+  }
+
+  Status copy_out() {
+    for (const Piece& piece : pieces_) {
+      if (piece.output_bytes == 0) continue;
+      if (Status status = accelerator().copy(piece.device, Accelerator::Way::kToDevice,
+                                             piece.target, piece.output.get(), piece.output_bytes);
+          !status.ok())
+        return status;
+    }
+    return mark_ends();
+  }
+
+  // An alltoall's: on the device, and what stands for it here.
+  std::byte* make_room(const std::vector<std::int64_t>& received) {
+    Piece& piece = pieces_.front();
+    piece.target = given_.make_room(received);
+    if (piece.target == nullptr || piece.device == kHostDevice) return piece.target;
+    std::int64_t rows = 0;
+    for (const std::int64_t one : received) rows += one;
+    piece.output_bytes =
+        static_cast<std::size_t>(rows * given_.row_counts.front()) * element_size(given_.type);
+    const Status pinned = pin(piece.device, piece.output_bytes, &piece.output);
+    return pinned.ok() ? piece.output.get() : nullptr;
+  }
+
+  Progress fail(const Status& why) {
+    status_ = why;
+    return Progress::kFailed;
+  }
+
+  void keep(const DeviceMoment& end, const Piece& piece) {
+    if (piece.device != end.device) return;
+    for (const MemoryPtr& memory : {piece.input, piece.output})
+      if (memory != nullptr) accelerator().keep_until(end.moment, memory);
+  }
+
+  const CollectiveRequest given_;
+  std::vector<Piece> pieces_;          // by segment
+  std::vector<int> awaiting_;          // devices whose work streams await the inputs
+  std::vector<DeviceMoment> moments_;  // that have not passed yet, of the copies
+  std::unique_ptr<Collective> exchange_;
+  Stage stage_ = Stage::kCopyIn;
+  Status status_;
+};
+
+}  // namespace
+
+bool StagedBackend::supports(const CollectiveRequest& request) const {
+  if (request.memory == MemoryKind::kHost) return false;
+  CollectiveRequest staged = request;
+  staged.memory = MemoryKind::kHost;
+  return host_.supports(staged);
+}
+
+std::unique_ptr<Collective> StagedBackend::start(CollectiveRequest request) {
+  return std::make_unique<StagedCollective>(host_, std::move(request));
+}
+
+}  // namespace hv::runtime

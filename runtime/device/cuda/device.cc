@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/cuda/device.h"
+
+#include <bit>
+#include <new>
+#include <utility>
+
+namespace hv::cuda {
+namespace {
+
+constexpr std::size_t kLeastPinned = 4096;
+
+Address address_of(const void* memory) { return reinterpret_cast<Address>(memory); }
+
+}  // namespace
+
+// This thread's context is the device's meanwhile, and no capture of another thread's forbids what
+// is called.
+class Device::Current {
+ public:
+  explicit Current(const Device& device)
+      : call_(device.call()), result_(call_.push_context(device.context_)) {
+    if (result_ == kSuccess) call_.exchange_capture_mode(&mode_);
+  }
+  ~Current() {
+    if (result_ != kSuccess) return;
+    call_.exchange_capture_mode(&mode_);
+    Context popped = nullptr;
+    call_.pop_context(&popped);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+  int result() const { return result_; }
+
+ private:
+  const DriverFunctions& call_;
+  int mode_ = kCaptureRelaxed;  // from the constructor on: the thread's own
+  const int result_;
+};
+
+Device::Device(std::shared_ptr<const Driver> driver, int ordinal)
+    : driver_(std::move(driver)), ordinal_(ordinal) {}
+
+Status Device::open(std::shared_ptr<const Driver> driver, int ordinal,
+                    std::shared_ptr<Device>* made) {
+  std::shared_ptr<Device> device(new Device(std::move(driver), ordinal));
+  if (Status begun = device->begin(); !begun.ok()) return begun;
+  *made = std::move(device);
+  return Status::success();
+}
+
+Status Device::begin() {
+  if (Status status = check(call().device(&number_, ordinal_), "look it up"); !status.ok())
+    return status;
+  if (Status status = check(call().retain_context(&context_, number_), "make its context");
+      !status.ok())
+    return status;
+  const Current current(*this);
+  if (Status status = check(current.result(), "take its context"); !status.ok()) return status;
+  int lowest = 0, highest = 0;
+  if (Status status = check(call().stream_priorities(&lowest, &highest), "ask for priorities");
+      !status.ok())
+    return status;
+  return check(call().make_stream(&work_, kStreamNonBlocking, highest), "make a stream");
+}
+
+// The driver may have gone before, at the process's end: then all of it has.
+Device::~Device() {
+  if (context_ == nullptr) return;
+  {
+    const Current current(*this);
+    if (current.result() == kSuccess) {
+      for (const Event event : free_events_) call().destroy_event(event);
+      for (const auto& [bytes, memory] : free_pinned_) call().free_host(memory);
+      if (work_ != nullptr) call().destroy_stream(work_);
+    }
+  }
+  call().release_context(number_);
+}
+
+Status Device::check(int result, const std::string& doing) const {
+  Status status = driver_->check(result, "GPU " + std::to_string(ordinal_) + ": " + doing);
+  if (result == kOutOfMemory) status.code = StatusCode::kMemory;
+  return status;
+}
+
+Status Device::check_capture(Stream stream) {
+  int status = kCapturesNone;
+  const int result = call().stream_captures(stream, &status);
+  if (result == kSuccess && status == kCapturesNone) return Status::success();
+  if (result != kSuccess && result != kStreamCaptureImplicit)
+    return check(result, "ask whether a stream is captured");
+  return {StatusCode::kUnsupported,
+          "a CUDA graph is being captured from the tensor's stream, and a graph that is replayed "
+          "would not negotiate; try: enqueue before or after the capture, or on another stream"};
+}
+
+Status Device::take_event(Event* event) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_events_.empty()) {
+      *event = free_events_.back();
+      free_events_.pop_back();
+      return Status::success();
+    }
+  }
+  return check(call().make_event(event, kEventDisableTiming), "make an event");
+}
+
+void Device::give_back(Event event) {
+  const std::lock_guard lock(mutex_);
+  free_events_.push_back(event);
+}
+
+Status Device::mark(Stream stream, runtime::MomentPtr* made) {
+  const Current current(*this);
+  if (Status status = check(current.result(), "take its context"); !status.ok()) return status;
+  if (stream != work_) {
+    if (Status status = check_capture(stream); !status.ok()) return status;
+  }
+  Event event = nullptr;
+  if (Status status = take_event(&event); !status.ok()) return status;
+  auto moment = std::make_shared<const RecordedEvent>(shared_from_this(), event);
+  if (Status status = check(call().record_event(event, stream), "record an event"); !status.ok())
+    return status;
+  *made = std::move(moment);
+  return Status::success();
+}
+
+Status Device::wait_in(Stream stream, Event event) {
+  const Current current(*this);
+  if (Status status = check(current.result(), "take its context"); !status.ok()) return status;
+  return check(call().stream_wait(stream, event, 0), "have a stream wait");
+}
+
+Status Device::poll(Event event) {
+  const Current current(*this);
+  if (Status status = check(current.result(), "take its context"); !status.ok()) return status;
+  const int result = call().event_query(event);
+  if (result == kNotReady) return {StatusCode::kInProgress, {}};
+  return check(result, "carry out what it was given");
+}
+
+Status Device::allocate(std::size_t bytes, runtime::MemoryPtr* made) {
+  const Current current(*this);
+  if (Status status = check(current.result(), "take its context"); !status.ok()) return status;
+  Address address = 0;
+  if (Status status =
+          check(call().allocate(&address, bytes), "allocate " + std::to_string(bytes) + " bytes");
+      !status.ok())
+    return status;
+  made->reset(reinterpret_cast<std::byte*>(address),
+              [device = shared_from_this()](std::byte* memory) { device->free(memory); });
+  return Status::success();
+}
+
+void Device::free(std::byte* memory) {
+  const Current current(*this);
+  if (current.result() == kSuccess) call().free(address_of(memory));
+}
+
+Status Device::allocate_pinned(std::size_t wanted, runtime::MemoryPtr* made) {
+  const std::size_t bytes = std::bit_ceil(std::max(wanted, kLeastPinned));
+  void* memory = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = free_pinned_.find(bytes); found != free_pinned_.end()) {
+      memory = found->second;
+      free_pinned_.erase(found);
+    }
+  }
+  if (memory == nullptr) {
+    const Current current(*this);
+    if (Status status = check(current.result(), "take its context"); !status.ok()) return status;
+    if (Status status = check(call().allocate_host(&memory, bytes, kHostPortable),
+                              "pin " + std::to_string(bytes) + " bytes of the host's memory");
+        !status.ok())
+      return status;
+  }
+  made->reset(static_cast<std::byte*>(memory),
+              [device = shared_from_this(), bytes](std::byte* one) {
+                device->give_back_pinned(one, bytes);
+              });
+  return Status::success();
+}
+
+void Device::give_back_pinned(std::byte* memory, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  free_pinned_.emplace(bytes, memory);
+}
+
+Status Device::copy(runtime::Accelerator::Way way, void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return Status::success();
+  const Current current(*this);
+  if (Status status = check(current.result(), "take its context"); !status.ok()) return status;
+  using Way = runtime::Accelerator::Way;
+  switch (way) {
+    case Way::kToHost:
+      return check(call().copy_to_host(to, address_of(from), bytes, work_), "copy to the host");
+    case Way::kToDevice:
+      return check(call().copy_to_device(address_of(to), from, bytes, work_), "copy from the host");
+    case Way::kOnDevice:
+      return check(call().copy_on_device(address_of(to), address_of(from), bytes, work_), "copy");
+  }
+  return Status::success();
+}
+
+}  // namespace hv::cuda

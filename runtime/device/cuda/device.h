@@ -1,0 +1,75 @@
+// One GPU of this process: its context, the runtime's stream on it, its events and pinned memory.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any thread may call. Held by the accelerator and by all memory and moments that come from it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/device/accelerator.h"
+#include "runtime/device/cuda/driver.h"
+
+namespace hv::cuda {
+
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  static Status open(std::shared_ptr<const Driver> driver, int ordinal,
+                     std::shared_ptr<Device>* made);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  Stream work() const { return work_; }
+  Status mark(Stream stream, runtime::MomentPtr* made);
+  Status wait_in(Stream stream, Event event);
+  Status poll(Event event);
+  Status allocate(std::size_t bytes, runtime::MemoryPtr* made);
+  Status allocate_pinned(std::size_t bytes, runtime::MemoryPtr* made);
+  class RecordedEvent;
+  Status copy(runtime::Accelerator::Way way, void* to, const void* from, std::size_t bytes);
+
+ private:
+  class Current;
+
+  Device(std::shared_ptr<const Driver> driver, int ordinal);
+  Status begin();
+  Status check_capture(Stream stream);
+  Status take_event(Event* event);
+  void give_back(Event event);
+  void give_back_pinned(std::byte* memory, std::size_t bytes);
+  void free(std::byte* memory);
+  Status check(int result, const std::string& doing) const;
+  const DriverFunctions& call() const { return driver_->call(); }
+
+  const std::shared_ptr<const Driver> driver_;
+  const int ordinal_;
+  int number_ = 0;  // as the driver names it
+  Context context_ = nullptr;
+  Stream work_ = nullptr;
+  std::mutex mutex_;  // guards all below
+  std::vector<Event> free_events_;
+  std::multimap<std::size_t, std::byte*> free_pinned_;  // by bytes
+};
+
+// A moment of a device.
+class Device::RecordedEvent : public runtime::Moment {
+ public:
+  RecordedEvent(std::shared_ptr<Device> device, Event event)
+      : device_(std::move(device)), event_(event) {}
+  ~RecordedEvent() override { device_->give_back(event_); }
+  RecordedEvent(const RecordedEvent&) = delete;
+  RecordedEvent& operator=(const RecordedEvent&) = delete;
+
+  Device& device() const { return *device_; }
+  Event event() const { return event_; }
+
+ private:
+  const std::shared_ptr<Device> device_;
+  const Event event_;
+};
+
+}  // namespace hv::cuda

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ranks/engine/gpu.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "src/base/symbol.h"
+#include "tests/fakes/cuda/fake_cuda.h"
+#include "tests/ranks/engine/job.h"
+
+namespace hv::runtime {
+namespace {
+
+const std::string kStandIn = std::string(HVRUN_TEST_LIBRARIES) + "/cuda/libcuda.so.1";
+
+// From the first call on, "libcuda.so.1" is the stand-in for the runtime, too.
+const cuda::DriverFunctions& call() {
+  static const std::shared_ptr<const cuda::Driver> driver = [] {
+    ::setenv("HVRUN_FAKE_CUDA_DELAY_US", "300", 0);
+    ::setenv("HVRUN_FAKE_CUDA_DEVICES", std::to_string(Gpu::kDevices).c_str(), 1);
+    std::shared_ptr<const cuda::Driver> made;
+    const Status status = cuda::Driver::open(kStandIn, &made);
+    expect(status.ok(), status.message);
+    return made;
+  }();
+  return driver->call();
+}
+
+void require(int result, const char* doing) {
+  expect(result == cuda::kSuccess, std::string(doing) + ": " + std::to_string(result));
+}
+
+// What the stand-in has beside CUDA's functions; like: its declaration.
+template <typename Function>
+Function asked(const char* name, Function /*like*/) {
+  Function found = nullptr;
+  expect(find_function(::dlopen(kStandIn.c_str(), RTLD_NOW), name, &found), name);
+  return found;
+}
+
+cuda::Address address_of(const void* memory) { return reinterpret_cast<cuda::Address>(memory); }
+
+}  // namespace
+
+Gpu::Gpu(int rank) : device_(rank % kDevices) {
+  enter();
+  require(call().make_stream(&stream_, cuda::kStreamNonBlocking, 0), "make a stream");
+}
+
+Gpu::~Gpu() {
+  enter();
+  call().stream_synchronize(stream_);
+  for (const cuda::Address block : blocks_) call().free(block);
+  call().destroy_stream(stream_);
+}
+
+// Every thread that comes has the device's context from then on.
+void Gpu::enter() const {
+  cuda::Context context = nullptr;
+  require(call().retain_context(&context, device_), "make a context");
+  require(call().push_context(context), "take it");
+}
+
+std::byte* Gpu::put(const void* bytes, std::size_t count) {
+  enter();
+  cuda::Address block = 0;
+  require(call().allocate(&block, count == 0 ? 1 : count), "allocate");
+  blocks_.push_back(block);
+  if (bytes != nullptr && count > 0) {
+    const auto* const begin = static_cast<const std::byte*>(bytes);
+    sources_.emplace_back(begin, begin + count);
+    require(call().copy_to_device(block, sources_.back().data(), count, stream_), "copy there");
+  }
+  return reinterpret_cast<std::byte*>(block);
+}
+
+Bytes Gpu::get(const void* from, std::size_t count) {
+  enter();
+  Bytes bytes(count);
+  if (count > 0)
+    require(call().copy_to_host(bytes.data(), address_of(from), count, stream_), "copy back");
+  require(call().stream_synchronize(stream_), "wait for the stream");
+  return bytes;
+}
+
+void Gpu::capture(bool is_on) {
+  const auto begin_or_end = asked("fake_cuda_capture", &fake_cuda_capture);
+  begin_or_end(stream_, is_on);
+}
+
+void Gpu::set_faults(const std::string& list) {
+  asked("fake_cuda_faults", &fake_cuda_faults)(list.c_str());
+}
+
+}  // namespace hv::runtime

@@ -1,0 +1,61 @@
+// The stand-in's GPUs for ranks that are threads of a test: memory there, and a stream of each
+// rank's own, whose work comes late.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "runtime/device/accelerator.h"
+#include "runtime/device/cuda/driver.h"
+#include "runtime/include/hvrun/hvrun.h"
+#include "tests/ranks/reference.h"
+
+namespace hv::runtime {
+
+class Gpu {
+ public:
+  static constexpr int kDevices = 2;
+
+  // One of the stand-in's for this rank. What it keeps goes with it: after the last wait.
+  explicit Gpu(int rank);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  int number() const { return device_; }
+  void* stream() const { return stream_; }
+  // Memory there, which the stream fills with these bytes some time.
+  std::byte* put(const void* bytes, std::size_t count);
+  // What lies there when all is done that the stream has been given.
+  Bytes get(const void* from, std::size_t count);
+  template <typename T>
+  std::vector<T> values(const void* from, std::size_t count) {
+    const Bytes bytes = get(from, count * sizeof(T));
+    std::vector<T> result(count);
+    std::memcpy(result.data(), bytes.data(), bytes.size());
+    return result;
+  }
+  // The request for what lies there: device and stream.
+  void place(hvrun_request* request) const {
+    request->device = 1 + device_;
+    request->stream = stream_;
+  }
+  // A graph is being captured from the stream, or no longer.
+  void capture(bool is_on);
+  // What goes wrong from now on, of all ranks' calls: tests/fakes/cuda/faults.h; "": nothing.
+  static void set_faults(const std::string& list);
+
+ private:
+  void enter() const;
+
+  const int device_;
+  cuda::Stream stream_ = nullptr;
+  std::deque<Bytes> sources_;  // of copies that may not be done yet
+  std::vector<cuda::Address> blocks_;
+};
+
+}  // namespace hv::runtime
