@@ -16,6 +16,8 @@ from hvrun.step_times import times
 _failed = False  # an exception ends this process: its peers are to hear of a loss, not of a goodbye
 _watching = False
 _is_homogeneous = True
+_numbers = {}  # rank, size and so on of the job, for processes that are forked from this one: a DataLoader's workers
+_jobs = 0  # how many this rank has joined
 _meetings = 0  # how often this rank has joined a job, or been brought back together with the others by a join
 
 
@@ -34,7 +36,10 @@ def init(comm=None, process_sets=None):
     options = _abi.Options(ctypes.sizeof(_abi.Options), lists, len(sets))
     library().check(library().init(ctypes.byref(options), None))
     process_sets_begin(sets)
+    global _jobs
+    _jobs += 1
     note_meeting()
+    _note_numbers()
     _watch_end()
     _compare_hosts()
     if comm is not None:
@@ -50,6 +55,10 @@ def note_meeting():
 
 def meetings():
     return _meetings
+
+
+def jobs():
+    return _jobs
 
 
 def _compare_hosts():
@@ -86,6 +95,7 @@ def shutdown():
         finally:
             library().check(library().shutdown(None))
             process_sets_end()
+            _numbers.clear()
 
 
 def is_initialized():
@@ -94,9 +104,16 @@ def is_initialized():
 
 def _number(name):
     value = getattr(library(), name)(None)
+    if value < 0 and name in _numbers and os.getpid() != _numbers["process"]:
+        return _numbers[name]
     if value < 0:
         raise NotInitializedError
     return value
+
+
+def _note_numbers():
+    _numbers.update({name: getattr(library(), name)(None) for name in
+                     ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")}, process=os.getpid())
 
 
 def rank():

@@ -5,6 +5,7 @@ Exit status 0: two ranks were started here and have added up numbers, and a fram
 imported. Else 1.
 """
 
+import argparse
 import ctypes
 import importlib.metadata
 import os
@@ -114,6 +115,13 @@ def look_at_framework(name):
     return Finding(name, GOOD, f"{version}: import {binding} as hvd")
 
 
+def look_at_numpy():
+    version = version_of(("numpy",))
+    if version is None:
+        return Finding("NumPy", PLAIN, "not installed: PyTorch warns of that on every rank, and many programs want it", "pip install numpy")
+    return Finding("NumPy", PLAIN, version)
+
+
 def look_at_cuda():
     try:
         driver = ctypes.CDLL("libcuda.so.1")
@@ -194,6 +202,7 @@ def examine():
     findings = [Finding("Python", GOOD, f"{platform.python_version()} at {sys.executable}"), look_at_hvrun(), look_at_agent(),
                 look_at_library()]
     findings += [look_at_framework(name) for name in FRAMEWORKS]
+    findings += [look_at_numpy()]
     findings += [Finding("native", GOOD, "hvrun's own backend, by shared memory and TCP: always there"), look_at_cuda(),
                  look_at_nccl(), look_at_mpi(), try_two_ranks()]
     return findings
@@ -215,6 +224,7 @@ def conclusion(findings):
 
 
 def main():
+    argparse.ArgumentParser(prog="python -m hvrun.doctor", description=__doc__).parse_args()
     print(f"hvrun {__version__} on {platform.node()}")
     findings = examine()
     for finding in findings:

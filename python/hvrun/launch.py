@@ -86,6 +86,9 @@ def _python_path():
 
 
 def _packed(func, args, kwargs):
+    if _pickler is pickle and getattr(func, "__module__", None) == "__main__":  # pickle would send its name alone
+        raise ValueError(f"hvrun.run: {getattr(func, '__name__', func)} is a function of this script or notebook, which ranks cannot "
+                         "import; pip install cloudpickle, which can send it, or move it into a module")
     try:
         return base64.b64encode(_pickler.dumps((func, args, kwargs))) + b"\n"
     except (pickle.PicklingError, AttributeError, TypeError) as error:

@@ -292,10 +292,11 @@ Status Session::closing_reason(int leaver) const {
     words = "process set " + std::to_string(set_) +
             " is being removed, or a rank of the job, whether of this set or not, has shut down";
   } else if (leaver != self_) {
-    words = "rank " + std::to_string(members_[static_cast<std::size_t>(leaver)]) +
-            " has shut down: it has called hvd.shutdown() or hvrun_shutdown, or its program has "
-            "ended; try: let every rank take as many steps, or join where one has fewer "
-            "(hvd.join(), hvrun_join)";
+    words =
+        "rank " + std::to_string(members_[static_cast<std::size_t>(leaver)]) +
+        " has shut down: it has called hvd.shutdown() or hvrun_shutdown, or its program has "
+        "ended; try: if it has failed, see what hvrun says of it at the end; else let every rank "
+        "take as many steps, or join where one has fewer (hvd.join(), hvrun_join)";
   }
   return {StatusCode::kShutdown, words};
 }

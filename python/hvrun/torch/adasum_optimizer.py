@@ -13,6 +13,17 @@ from hvrun.torch import operations as ops
 from hvrun.torch.agreement import Agreement, needs_of
 
 
+def plain_of(optimizer):
+    """As __reduce_ex__ has it: the optimizer without what wraps it."""
+    return _plain, (type(optimizer).__bases__[1], optimizer.__getstate__())
+
+
+def _plain(own, state):
+    optimizer = own.__new__(own)
+    optimizer.__setstate__(state)
+    return optimizer
+
+
 class AdasumSteps:
     """What a wrapped optimizer's class has before its own."""
 
@@ -21,7 +32,7 @@ class AdasumSteps:
         from hvrun.torch.optimizer import become
 
         return become(optimizer, AdasumSteps, _label=label, _names=dict(names), _compression=compression, _passes=passes,
-                      _process_set=process_set, _agreement=Agreement(label, ops.number_of(process_set)),
+                      _process_set=process_set, _agreement=Agreement(label, process_set),
                       _step_supports_amp_scaling=False)
 
     @property
@@ -50,6 +61,10 @@ class AdasumSteps:
         for number, one in enumerate(found):
             name = f"{self._label}.infinities.{number}"
             one.copy_(ops.allreduce_async(one, None, name, ops.Max, process_set=self._process_set).wait())
+
+    def __reduce_ex__(self, protocol):
+        """As DistributedOptimizer's others: the plain optimizer."""
+        return plain_of(self)
 
     def add_param_group(self, param_group):
         super().add_param_group(param_group)

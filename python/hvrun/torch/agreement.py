@@ -10,6 +10,7 @@ import zlib
 
 from hvrun import _abi, basics, inflight
 from hvrun.exceptions import MismatchError
+from hvrun.torch.operations import number_of
 
 _LIMIT = 1 << 40  # above any digest and any number of parameters
 
@@ -25,7 +26,7 @@ def form_of(parameter):
 
 
 class Agreement:
-    """label: before the names that travel, the same on all ranks. process_set: its number."""
+    """label: before the names that travel, the same on all ranks. process_set: may get another number with another job."""
 
     def __init__(self, label, process_set):
         self._label, self._process_set = label, process_set
@@ -38,10 +39,11 @@ class Agreement:
     def forget(self):
         self._needed = None
 
-    def begin_check(self, needed):
-        """Has the other ranks told whether this one needs others now. wait() of what is returned says whether any rank does."""
-        is_new = int(needed != self._needed)
-        pending = inflight.begin_reducing(f"{self._label}.changed", [is_new], _abi.MAX, self._process_set)
+    def begin_check(self, needed, has_news=False):
+        """Has the other ranks told whether this one needs others now, or has other news. What is returned, called, says whether
+        any rank does."""
+        is_new = int(has_news or needed != self._needed)
+        pending = inflight.begin_reducing(f"{self._label}.changed", [is_new], _abi.MAX, number_of(self._process_set))
         return lambda: pending.wait()[0] != 0
 
     def make(self, needed, names):
@@ -76,7 +78,7 @@ class Agreement:
                                 "on all ranks, between the same steps")
 
     def _largest(self, what, numbers):
-        return inflight.reduce_numbers(f"{self._label}.{what}", numbers, _abi.MAX, self._process_set)
+        return inflight.reduce_numbers(f"{self._label}.{what}", numbers, _abi.MAX, number_of(self._process_set))
 
 
 def _both_ways(number):

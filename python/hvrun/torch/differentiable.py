@@ -20,9 +20,10 @@ def _needs_graph(*tensors):
     try:
         return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
     except AttributeError:
-        for one in tensors:
-            require_tensor(one)
-        raise
+        pass
+    for one in tensors:
+        require_tensor(one)
+    raise TypeError("hvrun.torch takes torch tensors")
 
 
 def _require_linear(op, what):

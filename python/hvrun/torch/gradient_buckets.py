@@ -12,6 +12,7 @@ import functools
 import os
 import re
 import sys
+import zlib
 
 import torch
 
@@ -59,7 +60,31 @@ def is_dense(tensor):
 
 def _dense_strides(tensor):
     """Those of the tensor, or where it has gaps of a contiguous one."""
-    return tensor.stride() if is_dense(tensor) else torch.empty_like(tensor, memory_format=torch.contiguous_format).stride()
+    return tensor.stride() if is_dense(tensor) else _contiguous_strides(tensor)
+
+
+def _contiguous_strides(tensor):
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format).stride()
+
+
+def layout_number(parameter):
+    """The same on ranks that lay a gradient of this shape out alike."""
+    return zlib.crc32(repr(_dense_strides(parameter.detach())).encode())
+
+
+def version_of(gradient):
+    """Of what is a view, to a tensor of all gradients say, it tells nothing: that has one version for all of them."""
+    return 0 if gradient is None or gradient._base is not None else gradient._version
+
+
+def _references():
+    parameter = torch.empty(0, requires_grad=True)
+    parameter.grad = torch.empty(0)
+    gradient = parameter.grad
+    return sys.getrefcount(gradient)
+
+
+_UNSHARED = _references()  # what getrefcount() says where a parameter and one local name are all that have a gradient
 
 
 class Place:
@@ -84,8 +109,10 @@ class Place:
         if gradient.layout is not torch.strided:
             self.view.copy_(gradient.detach().to_dense())
         elif not self._is_here(gradient):
+            # To the user, who expects the result in it; a lent one that has been moved away is known here.
+            is_known = sys.getrefcount(gradient) > _UNSHARED and gradient is not self._lent
             self._copy(gradient)
-            if self._may_replace(gradient):
+            if not is_known and self._may_replace(gradient):
                 parameter.grad = self._lend()
         self._taken(parameter.grad)
 
@@ -127,19 +154,20 @@ class Place:
 
     def _taken(self, left):
         self.left = left
-        self.version = 0 if left is None else left._version
+        self.version = version_of(left)
         self.is_taken = True
 
     def _may_replace(self, gradient):
         view = self.view
-        return gradient.dtype == view.dtype and gradient.device == view.device and not gradient.requires_grad
+        is_whole = gradient._base is None and gradient.untyped_storage().nbytes() <= self._bytes
+        return is_whole and gradient.dtype == view.dtype and gradient.device == view.device and not gradient.requires_grad
 
     def settle(self, parameter):
         """The exchange is over: the result is the parameter's gradient. False where somebody has changed that meanwhile."""
         left, self.left, self.is_taken = self.left, None, False
         if left is None:
             return True
-        is_same = parameter.grad is left and left._version == self.version
+        is_same = parameter.grad is left and version_of(left) == self.version
         is_lent = left is self._lent  # else a tensor of the user's
         if parameter.grad is left and is_lent and self._is_here(left):
             return is_same
@@ -162,7 +190,8 @@ def give_back(parameter, result):
 class Bucket:
     """Places that are exchanged together."""
 
-    def __init__(self, name, dtype, parameters):
+    def __init__(self, name, dtype, parameters, plain):
+        """plain: parameters that lie there as contiguous ones, whatever they are."""
         self.name, self.kind = name, TYPES[dtype]
         self.places = {}
         offsets, size = [], 0
@@ -173,7 +202,8 @@ class Bucket:
         self._count = size // dtype.itemsize
         ctypes.memset(self._memory.address, 0, size)  # the gaps, too, take part
         for parameter, offset in zip(parameters, offsets):
-            make = functools.partial(self._memory.tensor, offset, dtype, parameter.shape, _dense_strides(parameter.detach()))
+            strides = _contiguous_strides(parameter) if parameter in plain else _dense_strides(parameter.detach())
+            make = functools.partial(self._memory.tensor, offset, dtype, parameter.shape, strides)
             self.places[parameter] = Place(self, make)
         self._missing = len(self.places)
         self._pending = None
@@ -181,10 +211,6 @@ class Bucket:
     def arrived(self):
         """One more place is taken; True: all are."""
         self._missing -= 1
-        return self._missing == 0
-
-    def is_complete(self):
-        """Whether every place is taken."""
         return self._missing == 0
 
     def is_started(self):

@@ -14,13 +14,14 @@ import torch
 
 from hvrun import _abi, basics, inflight
 from hvrun._called import warn
+from hvrun.exceptions import HorovodInternalError
 from hvrun.process_sets import ProcessSet, global_process_set
 from hvrun.step_times import EXCHANGE, times
 from hvrun.torch import operations as ops
 from hvrun.torch.agreement import Agreement, form_of, needs_of
 from hvrun.torch.compression import Compression, wire_of
 from hvrun.torch.gradient_buckets import (
-    Bucket, bucket_bytes, can_lie_in_bucket, give_back, give_freed_memory_back, split_into_buckets)
+    Bucket, bucket_bytes, can_lie_in_bucket, give_back, give_freed_memory_back, layout_number, split_into_buckets, version_of)
 
 _owners = {}  # a parameter's id: a mark of the exchange that it belongs to, which keeps it alive. A parameter is to be pickled
 _DENSE, _ALONE, _SPARSE = 0, 1, 2  # may lie in a bucket; may not; has sparse gradients
@@ -62,10 +63,10 @@ class GradientExchange:
         self._is_catching_up = False  # with gradients that the ranks have agreed on just now
         weakref.finalize(self, _let_go, self._hooks, self._own)
         self._groups = {parameter: list(group) for group in groups for parameter in group if len(group) > 1}
-        self.is_of_all_ranks = ops.number_of(terms.process_set) == 0
+        self._job = basics.jobs()  # that _noted and what is on its way are of
         self._is_idle = not terms.process_set.included() or terms.process_set.size() == 1
         self._may_learn = terms.allows_buckets() and not groups
-        self._agreement = Agreement(label, ops.number_of(terms.process_set))
+        self._agreement = Agreement(label, terms.process_set)
         # The ranks of one host reduce on the very cores that their backward passes compute on: both at once would only make
         # threads wait for each other's turns. Between hosts the network works meanwhile.
         self._is_deferred = basics.local_size() == basics.size()
@@ -79,10 +80,15 @@ class GradientExchange:
         self._agreement.forget()
         self._parts = {}  # what the ranks have agreed to exchange: parameter, its form, in the optimizer's order
         self._kinds = {}  # parameter: _DENSE and so on
+        self._plain = set()  # parameters that the ranks lay out differently
         self._arrivals = {}  # parameters, in the order of their gradients' completion
         self._places = {}  # parameter: its Place
         self._buckets = []
         self._has_left_memory = False  # all gradients together have lain in the C library's heap, and do so no more
+
+    @property
+    def is_of_all_ranks(self):
+        return ops.number_of(self._terms.process_set) == 0
 
     # ---- parameters -----------------------------------------------------------------------------------------------------
 
@@ -117,7 +123,7 @@ class GradientExchange:
             self._left[parameter] = passes
 
     def reset(self):
-        """Forgets what is on its way: the job has been left, or the optimizer's state is another one."""
+        """Forgets what is on its way."""
         self._noted, self._alone, self._arrivals = {}, {}, {}
         for bucket in self._buckets:
             bucket.reset()
@@ -126,7 +132,14 @@ class GradientExchange:
 
     def is_pending(self):
         """Whether a gradient is complete that nobody has waited for."""
+        self._leave_job()
         return bool(self._noted) or self._is_on_its_way()
+
+    def _leave_job(self):
+        """What was on its way in a job that has been left is lost."""
+        if self._job != basics.jobs():
+            self._job = basics.jobs()
+            self.reset()
 
     def _is_on_its_way(self):
         return bool(self._alone) or any(place.is_taken for place in self._places.values())
@@ -136,6 +149,10 @@ class GradientExchange:
     def _arrived(self, parameter):
         if _owners.get(id(parameter)) is not self._own:
             return
+        self._leave_job()
+        if parameter.grad is None:
+            raise AssertionError(f"another hook has taken away the gradient of {self._names[parameter]} before it was averaged; "
+                                 "register that hook after the optimizer has been wrapped, or step in the training loop")
         self.has_news = True
         left = self._left[parameter] - 1
         if left < 0:
@@ -147,13 +164,17 @@ class GradientExchange:
         if left > 0:
             return
         if not self._agreement.is_made():
-            self._noted[parameter] = parameter.grad, parameter.grad._version
+            self._noted[parameter] = parameter.grad, version_of(parameter.grad)
         elif self._is_as_agreed(parameter):
             self._exchange(parameter)
 
     def _is_as_agreed(self, parameter):
         """Else it waits for synchronize(), in which the ranks hear of it."""
-        return self._parts.get(parameter) == form_of(parameter)
+        return self._parts.get(parameter) == form_of(parameter) and not self._is_sparse_news(parameter)
+
+    def _is_sparse_news(self, parameter):
+        """It has sparse gradients, and nobody's had been so far."""
+        return _is_sparse(parameter.grad) and self._kinds.get(parameter, _SPARSE) != _SPARSE
 
     def _exchange(self, parameter):
         place = self._places.get(parameter)
@@ -168,7 +189,7 @@ class GradientExchange:
 
     def _send_alone(self, parameter):
         handle = self._start_alone(parameter, parameter.grad)
-        self._alone[parameter] = handle, parameter.grad, parameter.grad._version
+        self._alone[parameter] = handle, parameter.grad, version_of(parameter.grad)
 
     def _arrived_at(self, bucket):
         if bucket.arrived() and not self._is_deferred:
@@ -183,9 +204,9 @@ class GradientExchange:
 
     def _start_alone(self, parameter, gradient):
         terms, name = self._terms, f"{self._label}.{self._names[parameter]}"
-        if gradient.layout is not torch.strided:
-            if not terms.sparse_as_dense:
-                return self._start_sparse(parameter, gradient, name)
+        if self._kinds.get(parameter) == _SPARSE and not terms.sparse_as_dense:
+            return self._start_sparse(gradient if _is_sparse(gradient) else gradient.detach().to_sparse(1), name)
+        if _is_sparse(gradient):
             gradient = gradient.to_dense()
         before, after = terms.scales
         return ops.compressed_allreduce_async_(gradient, name, terms.op, terms.compression, before, after, terms.process_set,
@@ -198,14 +219,18 @@ class GradientExchange:
         members = [self._names[one] for one in self._groups.get(parameter, ()) if one in self._parts]
         return ops.group_fields(self._label, members) if len(members) > 1 else {}
 
-    def _start_sparse(self, parameter, gradient, name):
-        if parameter in self._groups:
-            raise ValueError(f"{self._names[parameter]} has sparse gradients, which travel in no group; leave it out of "
-                             "groups, or give sparse_as_dense=True")
+    def _require_sparse_terms(self, parameters):
+        """Of those that have sparse gradients on any rank: raises on all of them alike, before anything is on its way."""
+        for parameter in [] if self._terms.sparse_as_dense else parameters:
+            if parameter in self._groups:
+                raise ValueError(f"{self._names[parameter]} has sparse gradients, which travel in no group; leave it out of "
+                                 "groups, or give sparse_as_dense=True")
+            if self._terms.predivide_factor != 1:
+                raise ValueError("gradient_predivide_factor is for dense gradients; give sparse_as_dense=True")
+
+    def _start_sparse(self, gradient, name):
         if self._terms.compression is not Compression.none:
             warn("sparse gradients are exchanged without compression")
-        if self._terms.predivide_factor != 1:
-            raise ValueError("gradient_predivide_factor is for dense gradients; give sparse_as_dense=True")
         return ops.sparse_allreduce_async(gradient, name, self._terms.op, self._terms.process_set)
 
     # ---- afterwards -----------------------------------------------------------------------------------------------------
@@ -214,28 +239,40 @@ class GradientExchange:
         """Exchanges what had no gradient here, waits for all, and leaves the results in `grad`. Raises the first thing that
         went wrong, with nothing left on its way."""
         self.has_news = False
-        if not self._is_idle:
-            times.waited(EXCHANGE, self._synchronize)
+        try:
+            if not self._is_idle:
+                times.waited(EXCHANGE, self._synchronize)
+        except HorovodInternalError as error:
+            raise error.with_traceback(None)  # whose steps between here and there tell the user nothing
 
     def _synchronize(self):
+        self._leave_job()
+        try:
+            self._agree_and_complete()
+        except Exception:
+            self.reset()
+            raise
+
+    def _agree_and_complete(self):
         watched = self._watched()
         needed = needs_of(self._names)
         has_changed = None
         if self._agreement.is_made():
-            has_changed = self._agreement.begin_check(needed)
+            has_changed = self._agreement.begin_check(needed, any(self._is_sparse_news(one) for one in watched))
         else:
-            if not self._is_on_its_way():  # in the job that the agreement was of
-                self._unlearn()
+            self._note_what_was_taken()
+            self._unlearn()
             self._agree(watched, needed)
             self._exchange_noted()
         self._complete(list(self._parts))
         if has_changed is not None and has_changed():
-            before = self._parts
+            before, kinds = self._parts, self._kinds
             self._unlearn()
             self._agree(watched, needed)
             self._is_catching_up = True
             try:
-                self._complete([one for one in watched if before.get(one) != form_of(one)])
+                self._complete([one for one in watched if before.get(one) != form_of(one)
+                                or (kinds[one] == _SPARSE) != (self._kinds[one] == _SPARSE)])
             finally:
                 self._is_catching_up = False
             self._arrivals = {}
@@ -244,23 +281,31 @@ class GradientExchange:
 
     def _agree(self, watched, needed):
         """The ranks compare what they need, before those without a gradient contribute one of the right kind."""
-        try:
-            self._agreement.make(needed, list(self._names.values()))
-        except Exception:
-            self.reset()
-            raise
-        kinds = self._reduce([self._kind_of(parameter) for parameter in watched], "kinds", _abi.MAX)
+        self._agreement.make(needed, list(self._names.values()))
+        layouts = [layout_number(parameter) for parameter in watched]
+        numbers = self._reduce([*(self._kind_of(parameter) for parameter in watched), *layouts, *(-one for one in layouts)], "kinds",
+                               _abi.MAX)
+        kinds, most, least = (numbers[len(watched) * i:len(watched) * (i + 1)] for i in range(3))
         self._parts, self._kinds = {one: form_of(one) for one in watched}, dict(zip(watched, kinds))
+        try:
+            self._require_sparse_terms(one for one, kind in self._kinds.items() if kind == _SPARSE)
+        except ValueError:
+            self._agreement.forget()
+            raise
+        self._plain = {one for one, largest, smallest in zip(watched, most, least) if largest != -smallest}
+
+    def _note_what_was_taken(self):
+        """Of before the ranks came together anew, perhaps on this one alone: it is for the next agreement."""
+        for parameter, place in self._places.items():
+            if place.is_taken and not place.bucket.is_started():
+                self._noted[parameter] = parameter.grad, version_of(parameter.grad)
 
     def _exchange_noted(self):
         noted, self._noted = self._noted, {}
         for parameter, (gradient, version) in noted.items():
-            if parameter.grad is None or not self._is_as_agreed(parameter):
-                continue  # as one that has had no backward pass
-            self._exchange(parameter)
-            if parameter in self._alone:
-                handle, _, _ = self._alone[parameter]
-                self._alone[parameter] = handle, gradient, version
+            if self._is_as_agreed(parameter):  # else as one that has had no backward pass
+                self._arrivals.setdefault(parameter)
+                self._alone[parameter] = self._start_alone(parameter, gradient), gradient, version
 
     def _complete(self, parts):
         """parts: parameters that the ranks exchange; those that have a gradient are on their way already."""
@@ -335,7 +380,7 @@ class GradientExchange:
             if gradient is None:  # nobody wants the result here
                 _outcome(handle.wait, errors)
                 continue
-            if parameter.grad is not gradient or gradient._version != version:
+            if parameter.grad is not gradient or version_of(gradient) != version:
                 changed.append(self._names[parameter])
             made[parameter] = _outcome(handle.wait, errors)
         for bucket in self._buckets:
@@ -362,14 +407,14 @@ class GradientExchange:
         dense = [one for one in order if self._kinds.get(one) == _DENSE]
         limit, = self._reduce([bucket_bytes() if self._terms.process_set.rank() == 0 else 0], "limit", _abi.SUM)
         for number, parameters in enumerate(split_into_buckets(dense, limit)):
-            bucket = Bucket(f"{self._label}.bucket.{number}", parameters[0].dtype, parameters)
+            bucket = Bucket(f"{self._label}.bucket.{number}", parameters[0].dtype, parameters, self._plain)
             self._buckets.append(bucket)
             self._places.update(bucket.places)
         self._arrivals, self._is_learning = {}, False
         self._has_left_memory = bool(self._buckets)
 
     def _kind_of(self, parameter):
-        if parameter.grad is not None and parameter.grad.layout is not torch.strided:
+        if _is_sparse(parameter.grad):
             return _SPARSE
         return _DENSE if can_lie_in_bucket(parameter) else _ALONE
 
@@ -382,6 +427,10 @@ class GradientExchange:
         root = self._terms.process_set.rank() == 0
         numbers = self._reduce(seen if root else [0] * len(seen), "order", _abi.SUM)
         return [watched[i] for i in numbers] if sorted(numbers) == list(range(len(watched))) else None
+
+
+def _is_sparse(gradient):
+    return gradient is not None and gradient.layout is not torch.strided
 
 
 def _call(method, parameter):

@@ -84,6 +84,13 @@ def number_of(process_set):
     return number
 
 
+def _travels(what, tensor, name, process_set):
+    """The name that it travels by. What is refused on one rank must take no number there, so that is found out before."""
+    if name is None:
+        type_of(tensor)
+    return name_for(what, name, process_set)
+
+
 # ---- allreduce ----------------------------------------------------------------------------------------------------------
 
 
@@ -124,7 +131,7 @@ def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.
                     process_set=global_process_set):
     """Starts an allreduce into a new tensor and returns its handle; `tensor` stays as it is, and must until then."""
     op = chosen_op(op, average)
-    travels = name_for("allreduce", name, process_set)
+    travels = _travels("allreduce", tensor, name, process_set)
     return _start_allreduce(tensor, None, travels, op, prescale_factor, postscale_factor, process_set)
 
 
@@ -132,7 +139,7 @@ def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1
                      process_set=global_process_set):
     """Starts an allreduce whose result comes to stand in `tensor` itself, and returns its handle."""
     op = chosen_op(op, average)
-    travels = name_for("allreduce", name, process_set)
+    travels = _travels("allreduce", tensor, name, process_set)
     return _start_allreduce(tensor, tensor, travels, op, prescale_factor, postscale_factor, process_set)
 
 
@@ -271,7 +278,7 @@ def _start_allgather(tensor, name, process_set, **rare):
 def allgather_async(tensor, name=None, process_set=global_process_set):
     """Starts to gather the tensors of all ranks, one after the other in order of their ranks. They may differ in the first
     extent. The handle's result is a new tensor."""
-    return _start_allgather(tensor, name_for("allgather", name, process_set), process_set)
+    return _start_allgather(tensor, _travels("allgather", tensor, name, process_set), process_set)
 
 
 def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
@@ -294,19 +301,20 @@ def _start_broadcast(tensor, output, root_rank, name, process_set):
             output.detach().copy_(room)
         return output
 
-    return enqueue(_abi.BROADCAST, name, kind, tuple(tensor.shape), source.data_ptr(), _lent(source, room), finish,
+    return enqueue(_abi.BROADCAST, name_for("broadcast", name, process_set), kind, tuple(tensor.shape),
+                   source.data_ptr(), _lent(source, room), finish,
                    output=room.data_ptr(), output_bytes=room.nbytes, root=root,
                    process_set=number_of(process_set))
 
 
 def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
     """Starts to give every rank root_rank's tensor, in a new one. root_rank: its number in the job, also in a process set."""
-    return _start_broadcast(tensor, None, root_rank, name_for("broadcast", name, process_set), process_set)
+    return _start_broadcast(tensor, None, root_rank, name, process_set)
 
 
 def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
     """As broadcast_async, in place."""
-    return _start_broadcast(tensor, tensor, root_rank, name_for("broadcast", name, process_set), process_set)
+    return _start_broadcast(tensor, tensor, root_rank, name, process_set)
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
@@ -336,9 +344,12 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
                    source.data_ptr(), (_lent(source), held), finish, process_set=number_of(process_set), **rare)
 
 
-def _start_reducescatter(tensor, name, op, process_set, prescale, postscale, **rare):
+def _require_scattered(op):
     if op not in (Average, Sum):
         raise ValueError(f"a reducescatter has op=hvd.Average or hvd.Sum, not {op!r}")
+
+
+def _start_reducescatter(tensor, name, op, process_set, prescale, postscale, **rare):
     kind, source, give = type_of(tensor), readable(tensor), _to(tensor.device)
     is_nothing = prescale == 0 or postscale == 0
 
@@ -354,13 +365,15 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
                         postscale_factor=1.0):
     """Starts a reduction of which each rank gets its share of the rows: as many as the others, and of the first ranks one
     more where it does not come out even."""
-    travels = name_for("reducescatter", name, process_set)
+    _require_scattered(op)
+    travels = _travels("reducescatter", tensor, name, process_set)
     return _start_reducescatter(tensor, travels, op, process_set, prescale_factor, postscale_factor)
 
 
 def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                                 postscale_factor=1.0):
     """As reducescatter_async, of several tensors that travel when all of them are there."""
+    _require_scattered(op)
     return _start_group("grouped_reducescatter", tensors, name, process_set,
                         lambda tensor, one, fields: _start_reducescatter(tensor, one, op, process_set, prescale_factor,
                                                                          postscale_factor, **fields))

@@ -12,7 +12,7 @@ from hvrun._called import warn
 from hvrun.process_sets import global_process_set
 from hvrun.step_times import times
 from hvrun.torch import operations as ops
-from hvrun.torch.adasum_optimizer import AdasumSteps
+from hvrun.torch.adasum_optimizer import AdasumSteps, plain_of
 from hvrun.torch.compression import Compression, require_compressor
 from hvrun.torch.gradient_exchange import ExchangeTerms, GradientExchange
 from hvrun.torch.grad_scaler import watch_grad_scaler
@@ -40,7 +40,7 @@ class DistributedSteps:
         """Waits until the gradients are those of all ranks. step() does so by itself; call this before gradients are looked at
         or changed, and step inside skip_synchronize() then."""
         self._exchange.synchronize()
-        self._is_synchronized = True
+        self._is_synchronized, self._is_scaled = True, False
 
     @contextlib.contextmanager
     def skip_synchronize(self):
@@ -80,15 +80,18 @@ class DistributedSteps:
         return not self._is_synchronized or self._exchange.has_news or self._exchange.is_pending()
 
     def synchronize_for_scaler(self):
-        """GradScaler is going to unscale gradients, and to look for infinities among them."""
-        if self._needs_exchange():
+        """GradScaler is going to unscale gradients, and to look for infinities among them. Where it has done so already it has
+        left out the step: these are the next ones, also on a rank that has none."""
+        if self._is_scaled or self._needs_exchange():
             self.synchronize()
         self._is_scaled = True
 
     def _evaluate(self, closure):
+        self._is_synchronized = False
         with torch.enable_grad():
             loss = closure()
-        self._exchange.synchronize()
+        if self._needs_exchange():  # else the closure has called synchronize()
+            self._exchange.synchronize()
         self._is_synchronized = False
         terms = self._terms
         if not terms.process_set.included() or terms.process_set.size() == 1:
@@ -105,14 +108,9 @@ class DistributedSteps:
         self._is_synchronized = False
         return super().zero_grad(*args, **kwargs)
 
-    def load_state_dict(self, *args, **kwargs):
-        """As torch.optim's; what is on its way to the other ranks is forgotten."""
-        self._exchange.reset()
-        return super().load_state_dict(*args, **kwargs)
-
     def __reduce_ex__(self, protocol):
         """A copy, and what is pickled, is the plain optimizer: wrap it again where it is to be used."""
-        return _plain, (type(self).__bases__[1], self.__getstate__())
+        return plain_of(self)
 
     def add_param_group(self, param_group):
         super().add_param_group(param_group)
@@ -147,7 +145,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
         raise ValueError(f"unused={unused!r} is neither 'zeros' nor 'keep_none'")
     passes, names = _whole_passes(backward_passes_per_step), parameter_names(optimizer, named_parameters)
     label = _label_in(process_set, names)
-    if op is ops.Adasum and process_set.size() > 1:
+    if op is ops.Adasum and process_set.included() and process_set.size() > 1:
         if num_groups or groups is not None or sparse_as_dense or unused != "zeros":
             warn("op=hvd.Adasum combines each parameter's step by itself: groups, num_groups, sparse_as_dense and unused have no "
                  "effect")
@@ -167,12 +165,6 @@ def _name_terms(optimizer, **terms):
     for name, value in terms.items():
         if not hasattr(optimizer, name):
             setattr(optimizer, name, value)
-
-
-def _plain(own, state):
-    optimizer = own.__new__(own)
-    optimizer.__setstate__(state)
-    return optimizer
 
 
 def _label_in(process_set, names):

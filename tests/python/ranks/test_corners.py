@@ -5,6 +5,7 @@ import copy
 import gc
 import os
 import threading
+import traceback
 import warnings
 
 import needs
@@ -359,6 +360,38 @@ def test_a_forked_child_is_told_what_it_is():
         os._exit(0)
     os.waitpid(child, 0)
     assert "forked from a rank" in os.read(reader, 1000).decode()
+
+
+class _Ranks(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return torch.tensor([hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), hvd.cross_size()])
+
+
+def test_workers_of_a_loader_know_which_ranks_they_are():
+    mine = _Ranks()[0].tolist()
+
+    def begin(number):
+        assert hvd.rank() == mine[0], number
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loader = torch.utils.data.DataLoader(_Ranks(), batch_size=1, num_workers=2, worker_init_fn=begin, multiprocessing_context="fork")
+        assert [one.tolist() for one in loader] == [[mine]] * 4
+
+
+@pytest.mark.ranks(2)
+def test_an_error_of_a_step_shows_the_users_line_and_few_of_hvruns():
+    model = torch.nn.Linear(1 + hvd.rank(), 1)
+    optimizer = wrapped(model)
+    model(torch.ones(1, 1 + hvd.rank())).sum().backward()
+    with pytest.raises(MismatchError) as caught:
+        optimizer.step()
+    files = [one.filename for one in traceback.extract_tb(caught.tb)]
+    assert files[0] == __file__
+    assert len(files) <= 5, files
 
 
 class _ZeroWithoutMemory(torch.autograd.Function):
