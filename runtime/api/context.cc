@@ -222,6 +222,12 @@ Status mark_readiness(Operation& operation) {
   return status;
 }
 
+// The outcome. What is left to do on a GPU comes before what the caller's stream is given next.
+Status settled(const Operation& operation) {
+  if (!operation.outcome.ok() || operation.ended == nullptr) return operation.outcome;
+  return operation.accelerator->follow(operation.device, operation.stream, *operation.ended);
+}
+
 }  // namespace
 
 Status Context::add(const OperationPtr& operation) {
@@ -242,7 +248,7 @@ Status Context::run(OperationPtr operation) {
 }
 
 Status Context::wait(const Operation& operation, TimePoint deadline) {
-  if (operation.is_done.load(std::memory_order_acquire)) return operation.outcome;
+  if (operation.is_done.load(std::memory_order_acquire)) return settled(operation);
   await(operation);
   const TimePoint begun = now();
   const bool is_done = driver_.wait(operation.is_done, deadline);
@@ -250,7 +256,7 @@ Status Context::wait(const Operation& operation, TimePoint deadline) {
   ++counters.waits;
   counters.wait_nanoseconds.add(static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(now() - begun).count()));
-  return is_done ? operation.outcome : Status{StatusCode::kInProgress, {}};
+  return is_done ? settled(operation) : Status{StatusCode::kInProgress, {}};
 }
 
 Status Context::start_timeline(const std::string& pattern) {

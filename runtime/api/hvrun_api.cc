@@ -154,10 +154,7 @@ Status wait(hvrun_context* context, hvrun_handle handle, double timeout_seconds,
   std::shared_ptr<Context> found;
   OperationPtr operation;
   if (Status status = find(context, handle, &found, &operation); !status.ok()) return status;
-  Status outcome = found->wait(*operation, deadline);
-  if (outcome.ok() && operation->ended != nullptr)
-    outcome =
-        operation->accelerator->follow(operation->device, operation->stream, *operation->ended);
+  const Status outcome = found->wait(*operation, deadline);
   if (outcome.ok() && result != nullptr) write_result(*operation, result);
   return outcome;
 }

@@ -80,3 +80,13 @@ def test_an_agent_that_is_not_this_ones(script, words, tmp_path):
     os.chmod(agent, 0o755)
     said = look("agent", tmp_path, HVRUN_BIN_DIR=str(tmp_path))
     assert "NO  hvrun-agent" in said and words in said and "try: pip install --force-reinstall hvrun" in said
+
+
+def test_it_takes_no_arguments_but_help(tmp_path):
+    def ask(*words):
+        return subprocess.run([sys.executable, "-m", "hvrun.doctor", *words], capture_output=True, text=True, check=False,
+                              env=torch_jobs.environment(tmp_path))
+
+    asked, wrong = ask("--help"), ask("--json")
+    assert asked.returncode == 0 and "would training work in this environment?" in asked.stdout
+    assert wrong.returncode == 2 and "--json" in wrong.stderr

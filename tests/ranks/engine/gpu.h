@@ -36,7 +36,7 @@ class Gpu {
   std::vector<T> values(const void* from, std::size_t count) {
     const Bytes bytes = get(from, count * sizeof(T));
     std::vector<T> result(count);
-    std::memcpy(result.data(), bytes.data(), bytes.size());
+    if (count > 0) std::memcpy(result.data(), bytes.data(), bytes.size());
     return result;
   }
   // The request for what lies there: device and stream.
