@@ -151,8 +151,13 @@ static void malformed_requests_are_refused(void) {
   REFUSED(postscale, INFINITY, HVRUN_ERROR_ARGUMENT);
   REFUSED(flags, 1, HVRUN_ERROR_ARGUMENT);
   REFUSED(process_set, 1, HVRUN_ERROR_ARGUMENT);
-  REFUSED(device, 1, HVRUN_ERROR_UNSUPPORTED);
-  REFUSED(stream, data, HVRUN_ERROR_UNSUPPORTED);
+  REFUSED(device, -1, HVRUN_ERROR_ARGUMENT);
+  REFUSED(stream, data, HVRUN_ERROR_ARGUMENT);
+  hvrun_request elsewhere = good;
+  elsewhere.device = 1 << 20; /* no such GPU, or no GPU at all */
+  if (hvrun_enqueue(NULL, &elsewhere, &handle) != HVRUN_ERROR_ARGUMENT)
+    CHECK_SAYS("use GPUs by CUDA's driver: libcuda.so.1");
+  CHECK(handle == HVRUN_NO_HANDLE);
   REFUSED(group, 1, HVRUN_ERROR_ARGUMENT);
   REFUSED(group_size, 1, HVRUN_ERROR_ARGUMENT);
   REFUSED(split_count, 1, HVRUN_ERROR_ARGUMENT);

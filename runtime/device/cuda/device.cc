@@ -14,17 +14,28 @@ Address address_of(const void* memory) { return reinterpret_cast<Address>(memory
 
 }  // namespace
 
-// This thread's context is the device's meanwhile, and no capture of another thread's forbids what
-// is called.
+// Meanwhile no capture, of whichever thread, forbids what this thread calls.
+class Device::Unforbidden {
+ public:
+  explicit Unforbidden(const DriverFunctions& call) : call_(call) {
+    call_.exchange_capture_mode(&mode_);
+  }
+  ~Unforbidden() { call_.exchange_capture_mode(&mode_); }
+  Unforbidden(const Unforbidden&) = delete;
+  Unforbidden& operator=(const Unforbidden&) = delete;
+
+ private:
+  const DriverFunctions& call_;
+  int mode_ = kCaptureRelaxed;  // from the constructor on: the thread's own
+};
+
+// This thread's context is the device's meanwhile, too.
 class Device::Current {
  public:
   explicit Current(const Device& device)
-      : call_(device.call()), result_(call_.push_context(device.context_)) {
-    if (result_ == kSuccess) call_.exchange_capture_mode(&mode_);
-  }
+      : call_(device.call()), unforbidden_(call_), result_(call_.push_context(device.context_)) {}
   ~Current() {
     if (result_ != kSuccess) return;
-    call_.exchange_capture_mode(&mode_);
     Context popped = nullptr;
     call_.pop_context(&popped);
   }
@@ -35,7 +46,7 @@ class Device::Current {
 
  private:
   const DriverFunctions& call_;
-  int mode_ = kCaptureRelaxed;  // from the constructor on: the thread's own
+  const Unforbidden unforbidden_;
   const int result_;
 };
 
@@ -51,6 +62,7 @@ Status Device::open(std::shared_ptr<const Driver> driver, int ordinal,
 }
 
 Status Device::begin() {
+  const Unforbidden unforbidden(call());
   if (Status status = check(call().device(&number_, ordinal_), "look it up"); !status.ok())
     return status;
   if (Status status = check(call().retain_context(&context_, number_), "make its context");

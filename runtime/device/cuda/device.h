@@ -33,6 +33,7 @@ class Device : public std::enable_shared_from_this<Device> {
   Status copy(runtime::Accelerator::Way way, void* to, const void* from, std::size_t bytes);
 
  private:
+  class Unforbidden;
   class Current;
 
   Device(std::shared_ptr<const Driver> driver, int ordinal);

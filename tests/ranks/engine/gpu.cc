@@ -48,6 +48,7 @@ Gpu::Gpu(int rank) : device_(rank % kDevices) {
 }
 
 Gpu::~Gpu() {
+  capture(false);  // where a test has failed meanwhile
   enter();
   call().stream_synchronize(stream_);
   for (const cuda::Address block : blocks_) call().free(block);
