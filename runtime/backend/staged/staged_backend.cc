@@ -111,7 +111,7 @@ class StagedCollective : public Collective {
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
       const Piece& piece = pieces_[i];
       if (piece.input_bytes == 0) continue;
-      if (Status status = await_inputs(piece.device); !status.ok()) return status;
+      if (Status status = await_callers(piece.device); !status.ok()) return status;
       if (Status status =
               accelerator().copy(piece.device, Accelerator::Way::kToHost, piece.input.get(),
                                  given_.segments[i].input, piece.input_bytes);
@@ -122,8 +122,8 @@ class StagedCollective : public Collective {
   }
 
   // Once for each device: its work stream goes on when all that the callers' streams were given is
-  // done.
-  Status await_inputs(int device) {
+  // done. That may write to an output, too.
+  Status await_callers(int device) {
     if (std::find(awaiting_.begin(), awaiting_.end(), device) != awaiting_.end())
       return Status::success();
     awaiting_.push_back(device);
@@ -172,6 +172,7 @@ class StagedCollective : public Collective {
   Status copy_out() {
     for (const Piece& piece : pieces_) {
       if (piece.output_bytes == 0) continue;
+      if (Status status = await_callers(piece.device); !status.ok()) return status;
       if (Status status = accelerator().copy(piece.device, Accelerator::Way::kToDevice,
                                              piece.target, piece.output.get(), piece.output_bytes);
           !status.ok())
@@ -206,7 +207,7 @@ class StagedCollective : public Collective {
 
   const CollectiveRequest given_;
   std::vector<Piece> pieces_;          // by segment
-  std::vector<int> awaiting_;          // devices whose work streams await the inputs
+  std::vector<int> awaiting_;          // devices whose work streams await the callers'
   std::vector<DeviceMoment> moments_;  // that have not passed yet, of the copies
   std::unique_ptr<Collective> exchange_;
   Stage stage_ = Stage::kCopyIn;

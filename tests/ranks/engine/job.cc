@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "src/base/text.h"
+
 namespace hv::runtime {
 namespace {
 
@@ -122,7 +124,7 @@ void run_job(const JobOptions& options, const std::function<void(Rank&)>& body) 
     }
   }
   for (std::thread& thread : threads) thread.join();
-  if (!watch.failures.empty()) throw std::runtime_error(watch.failures.front());
+  if (!watch.failures.empty()) throw std::runtime_error(join(watch.failures, "; "));
 }
 
 void expect(bool condition, const std::string& words) {
