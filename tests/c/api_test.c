@@ -110,6 +110,17 @@ static void what_nothing_carries_out_is_refused_at_once(void) {
   CHECK(handle == HVRUN_NO_HANDLE);
 }
 
+static void a_gpu_that_is_not_there_is_told(void) {
+  const int64_t shape[2] = {2, 3};
+  float data[8] = {0};
+  hvrun_handle handle = 77;
+  hvrun_request elsewhere = sum_of("elsewhere", shape, 2, data, data);
+  elsewhere.device = 1 << 20; /* no such GPU, or no GPU at all */
+  if (hvrun_enqueue(NULL, &elsewhere, &handle) != HVRUN_ERROR_ARGUMENT)
+    CHECK_SAYS("use GPUs by CUDA's driver: libcuda.so.1");
+  CHECK(handle == HVRUN_NO_HANDLE);
+}
+
 static void malformed_requests_are_refused(void) {
   const int64_t shape[2] = {2, 3}, negative[2] = {2, -3}, huge[2] = {INT64_MAX, 2};
   float data[8] = {0};
@@ -153,11 +164,6 @@ static void malformed_requests_are_refused(void) {
   REFUSED(process_set, 1, HVRUN_ERROR_ARGUMENT);
   REFUSED(device, -1, HVRUN_ERROR_ARGUMENT);
   REFUSED(stream, data, HVRUN_ERROR_ARGUMENT);
-  hvrun_request elsewhere = good;
-  elsewhere.device = 1 << 20; /* no such GPU, or no GPU at all */
-  if (hvrun_enqueue(NULL, &elsewhere, &handle) != HVRUN_ERROR_ARGUMENT)
-    CHECK_SAYS("use GPUs by CUDA's driver: libcuda.so.1");
-  CHECK(handle == HVRUN_NO_HANDLE);
   REFUSED(group, 1, HVRUN_ERROR_ARGUMENT);
   REFUSED(group_size, 1, HVRUN_ERROR_ARGUMENT);
   REFUSED(split_count, 1, HVRUN_ERROR_ARGUMENT);
@@ -306,6 +312,7 @@ int main(void) {
   every_operation_works_alone();
   a_gathered_result_belongs_to_the_library();
   malformed_requests_are_refused();
+  a_gpu_that_is_not_there_is_told();
   what_nothing_carries_out_is_refused_at_once();
   a_gathered_result_stays_within_the_room_that_was_stated();
   older_and_newer_requests_are_understood();
