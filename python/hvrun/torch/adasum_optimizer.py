@@ -11,20 +11,10 @@ import torch
 from hvrun.step_times import times
 from hvrun.torch import operations as ops
 from hvrun.torch.agreement import Agreement, needs_of
+from hvrun.torch.plain_copies import PlainCopies
 
 
-def plain_of(optimizer):
-    """As __reduce_ex__ has it: the optimizer without what wraps it."""
-    return _plain, (type(optimizer).__bases__[1], optimizer.__getstate__())
-
-
-def _plain(own, state):
-    optimizer = own.__new__(own)
-    optimizer.__setstate__(state)
-    return optimizer
-
-
-class AdasumSteps:
+class AdasumSteps(PlainCopies):
     """What a wrapped optimizer's class has before its own."""
 
     @staticmethod
@@ -61,10 +51,6 @@ class AdasumSteps:
         for number, one in enumerate(found):
             name = f"{self._label}.infinities.{number}"
             one.copy_(ops.allreduce_async(one, None, name, ops.Max, process_set=self._process_set).wait())
-
-    def __reduce_ex__(self, protocol):
-        """As DistributedOptimizer's others: the plain optimizer."""
-        return plain_of(self)
 
     def add_param_group(self, param_group):
         super().add_param_group(param_group)

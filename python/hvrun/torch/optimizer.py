@@ -12,16 +12,17 @@ from hvrun._called import warn
 from hvrun.process_sets import global_process_set
 from hvrun.step_times import times
 from hvrun.torch import operations as ops
-from hvrun.torch.adasum_optimizer import AdasumSteps, plain_of
+from hvrun.torch.adasum_optimizer import AdasumSteps
 from hvrun.torch.compression import Compression, require_compressor
 from hvrun.torch.gradient_exchange import ExchangeTerms, GradientExchange
 from hvrun.torch.grad_scaler import watch_grad_scaler
 from hvrun.torch.loaders import watch_loaders
+from hvrun.torch.plain_copies import PlainCopies
 
 _wrapped = {}  # (a process set's number, a digest of names): how many optimizers. Its ranks wrap theirs in one order
 
 
-class DistributedSteps:
+class DistributedSteps(PlainCopies):
     """What a wrapped optimizer's class has before its own: exchange first, then the step."""
 
     @property
@@ -107,10 +108,6 @@ class DistributedSteps:
                                  "their way to the other ranks. Call it before backward(), or after step()")
         self._is_synchronized = False
         return super().zero_grad(*args, **kwargs)
-
-    def __reduce_ex__(self, protocol):
-        """A copy, and what is pickled, is the plain optimizer: wrap it again where it is to be used."""
-        return plain_of(self)
 
     def add_param_group(self, param_group):
         super().add_param_group(param_group)

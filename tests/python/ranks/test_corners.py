@@ -11,6 +11,7 @@ import warnings
 import needs
 import pytest
 import torch
+from alike import assert_alike
 
 import hvrun.torch as hvd
 from hvrun.exceptions import MismatchError
@@ -25,12 +26,6 @@ def step(model, optimizer, value=None):
     optimizer.zero_grad()
     model(torch.full((2, model[0].in_features), hvd.rank() + 1.0 if value is None else value)).square().mean().backward()
     optimizer.step()
-
-
-def assert_alike(model):
-    for name, one in model.named_parameters():
-        assert torch.isfinite(one).all(), name
-        assert torch.equal(one.detach(), hvd.broadcast(one.detach().clone(), 0)), name
 
 
 def wrapped(model, **options):

@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+from alike import assert_alike
 
 import hvrun.torch as hvd
 
@@ -18,11 +19,6 @@ class Own(hvd.Compression.none):
     def decompress(tensor, context):
         del context
         return tensor
-
-
-def assert_alike(model):
-    for name, one in model.named_parameters():
-        assert torch.equal(one.detach(), hvd.broadcast(one.detach().clone(), 0)), name
 
 
 class Late(torch.nn.Module):
