@@ -33,19 +33,22 @@ class Device::Unforbidden {
 class Device::Current {
  public:
   explicit Current(const Device& device)
-      : call_(device.call()), unforbidden_(call_), result_(call_.push_context(device.context_)) {}
+      : device_(device), unforbidden_(call()), result_(call().push_context(device.context_)) {}
   ~Current() {
-    if (result_ != kSuccess) return;
+    if (!is_taken()) return;
     Context popped = nullptr;
-    call_.pop_context(&popped);
+    call().pop_context(&popped);
   }
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;
 
-  int result() const { return result_; }
+  bool is_taken() const { return result_ == kSuccess; }
+  Status taken() const { return device_.check(result_, "take its context"); }
 
  private:
-  const DriverFunctions& call_;
+  const DriverFunctions& call() const { return device_.call(); }
+
+  const Device& device_;
   const Unforbidden unforbidden_;
   const int result_;
 };
@@ -69,7 +72,7 @@ Status Device::begin() {
       !status.ok())
     return status;
   const Current current(*this);
-  if (Status status = check(current.result(), "take its context"); !status.ok()) return status;
+  if (Status status = current.taken(); !status.ok()) return status;
   int lowest = 0, highest = 0;
   if (Status status = check(call().stream_priorities(&lowest, &highest), "ask for priorities");
       !status.ok())
@@ -82,7 +85,7 @@ Device::~Device() {
   if (context_ == nullptr) return;
   {
     const Current current(*this);
-    if (current.result() == kSuccess) {
+    if (current.is_taken()) {
       for (const Event event : free_events_) call().destroy_event(event);
       for (const auto& [bytes, memory] : free_pinned_) call().free_host(memory);
       if (work_ != nullptr) call().destroy_stream(work_);
@@ -127,7 +130,7 @@ void Device::give_back(Event event) {
 
 Status Device::mark(Stream stream, runtime::MomentPtr* made) {
   const Current current(*this);
-  if (Status status = check(current.result(), "take its context"); !status.ok()) return status;
+  if (Status status = current.taken(); !status.ok()) return status;
   if (stream != work_) {
     if (Status status = check_capture(stream); !status.ok()) return status;
   }
@@ -142,13 +145,13 @@ Status Device::mark(Stream stream, runtime::MomentPtr* made) {
 
 Status Device::wait_in(Stream stream, Event event) {
   const Current current(*this);
-  if (Status status = check(current.result(), "take its context"); !status.ok()) return status;
+  if (Status status = current.taken(); !status.ok()) return status;
   return check(call().stream_wait(stream, event, 0), "have a stream wait");
 }
 
 Status Device::poll(Event event) {
   const Current current(*this);
-  if (Status status = check(current.result(), "take its context"); !status.ok()) return status;
+  if (Status status = current.taken(); !status.ok()) return status;
   const int result = call().event_query(event);
   if (result == kNotReady) return {StatusCode::kInProgress, {}};
   return check(result, "carry out what it was given");
@@ -156,7 +159,7 @@ Status Device::poll(Event event) {
 
 Status Device::allocate(std::size_t bytes, runtime::MemoryPtr* made) {
   const Current current(*this);
-  if (Status status = check(current.result(), "take its context"); !status.ok()) return status;
+  if (Status status = current.taken(); !status.ok()) return status;
   Address address = 0;
   if (Status status =
           check(call().allocate(&address, bytes), "allocate " + std::to_string(bytes) + " bytes");
@@ -169,7 +172,7 @@ Status Device::allocate(std::size_t bytes, runtime::MemoryPtr* made) {
 
 void Device::free(std::byte* memory) {
   const Current current(*this);
-  if (current.result() == kSuccess) call().free(address_of(memory));
+  if (current.is_taken()) call().free(address_of(memory));
 }
 
 Status Device::allocate_pinned(std::size_t wanted, runtime::MemoryPtr* made) {
@@ -184,7 +187,7 @@ Status Device::allocate_pinned(std::size_t wanted, runtime::MemoryPtr* made) {
   }
   if (memory == nullptr) {
     const Current current(*this);
-    if (Status status = check(current.result(), "take its context"); !status.ok()) return status;
+    if (Status status = current.taken(); !status.ok()) return status;
     if (Status status = check(call().allocate_host(&memory, bytes, kHostPortable),
                               "pin " + std::to_string(bytes) + " bytes of the host's memory");
         !status.ok())
@@ -205,7 +208,7 @@ void Device::give_back_pinned(std::byte* memory, std::size_t bytes) {
 Status Device::copy(runtime::Accelerator::Way way, void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return Status::success();
   const Current current(*this);
-  if (Status status = check(current.result(), "take its context"); !status.ok()) return status;
+  if (Status status = current.taken(); !status.ok()) return status;
   using Way = runtime::Accelerator::Way;
   switch (way) {
     case Way::kToHost:
