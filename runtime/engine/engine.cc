@@ -91,7 +91,10 @@ Engine::Step Engine::take_step(TimePoint clock_time) {
   if (result.has_progressed) ++observation_->counters.steps;
   if (!trouble.ok()) fail(trouble);
   if (sets_.all().is_closing()) sets_.leave(sets_.all().stall());
-  if (state_ == State::kOpen && sets_.are_closed()) state_ = State::kClosed;
+  if (state_ == State::kOpen && sets_.are_closed()) {
+    state_ = State::kClosed;
+    fabric_.messenger().say_goodbye();  // now: a program may take long, or an exception, to its end
+  }
   return result;
 }
 

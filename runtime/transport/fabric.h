@@ -39,6 +39,9 @@ class Messenger {
   virtual Status send(int rank, const void* bytes, std::size_t size) = 0;
   // Takes the next message from any rank; false when there is none.
   virtual bool receive(int* rank, std::string* message) = 0;
+  // Nothing more will be sent, nor anybody else's memory touched: peers that leave need not wait
+  // for this rank, and its end from here on is no loss to them. Goes out after what waits.
+  virtual void say_goodbye() = 0;
   static constexpr std::size_t kMaxMessageBytes = 64 << 20;
 };
 
@@ -66,7 +69,8 @@ class Fabric {
   virtual void mark_lost(int rank, const Status& reason) = 0;
   // The first loss known, with words; kOk while everybody is there.
   virtual Status health() const = 0;
-  // Every peer has left, or the timeout passed: this rank's shared memory may go. Blocks.
+  // Says goodbye, if that is not done. Returns when every peer has, or the timeout has passed: this
+  // rank's shared memory may go. Blocks.
   virtual void close(std::chrono::milliseconds timeout) = 0;
   // What collectives move data over; nullptr where there is none (stand-ins for tests of control).
   virtual DataPlane* data_plane() { return nullptr; }

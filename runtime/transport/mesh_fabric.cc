@@ -203,18 +203,14 @@ bool MeshFabric::is_everybody_gone() const {
 void MeshFabric::close(std::chrono::milliseconds timeout) {
   const TimePoint deadline = now() + timeout;
   is_closing_ = true;
-  bool said = false;
   for (;;) {
     const std::uint32_t seen = doorbell_.value();
     progress();
-    if (!said && (!router_.has_unsent() || now() >= deadline)) {
-      local_->say_goodbye();
-      if (remote_.transport) remote_.transport->say_goodbye();
-      said = true;
-      continue;
-    }
-    const bool is_sent = !remote_.transport || !remote_.transport->has_unsent();
-    if ((said && is_sent && is_everybody_gone()) || now() >= deadline) return;
+    if (now() >= deadline) router_.drop_unsent();
+    router_.say_goodbye();
+    const bool is_sent =
+        router_.has_said_goodbye() && (!remote_.transport || !remote_.transport->has_unsent());
+    if ((is_sent && is_everybody_gone()) || now() >= deadline) return;
     doorbell_.wait(seen, deadline);
   }
 }

@@ -83,10 +83,22 @@ void MessageRouter::progress() {
     flush(&peer);
     return peer.outbox.empty();
   });
+  say_goodbye_if_sent();
   for (Transport* transport : transports_) {
     int rank;
     while (transport->next_arrival(&rank)) take_in(rank, &peers_[static_cast<std::size_t>(rank)]);
   }
+}
+
+void MessageRouter::say_goodbye() {
+  is_leaving_ = true;
+  say_goodbye_if_sent();
+}
+
+void MessageRouter::say_goodbye_if_sent() {
+  if (!is_leaving_ || has_said_goodbye_ || unsent_ > 0) return;
+  has_said_goodbye_ = true;
+  for (Transport* transport : transports_) transport->say_goodbye();
 }
 
 void MessageRouter::take_in(int rank, Peer* peer) {
@@ -118,9 +130,17 @@ void MessageRouter::cut_off(int rank, const Status& reason) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (!peer.cut.ok()) return;
   peer.cut = reason;
-  unsent_ -= peer.outbox.size();
-  peer.outbox.clear();
-  peer.sent_of_first = 0;
+  drop_unsent(&peer);
+}
+
+void MessageRouter::drop_unsent() {
+  for (Peer& peer : peers_) drop_unsent(&peer);
+}
+
+void MessageRouter::drop_unsent(Peer* peer) {
+  unsent_ -= peer->outbox.size();
+  peer->outbox.clear();
+  peer->sent_of_first = 0;
 }
 
 }  // namespace hv::runtime

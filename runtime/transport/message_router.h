@@ -30,10 +30,14 @@ class MessageRouter : public Messenger {
   // Besides a lost peer's words: kSystem for more than kMaxMessageBytes, and nothing is sent.
   Status send(int rank, const void* bytes, std::size_t size) override;
   bool receive(int* rank, std::string* message) override;
+  void say_goodbye() override;
 
   // Sends what waits and takes in what has arrived.
   void progress();
+  // From here on what has not been sent is dropped.
+  void drop_unsent();
   bool has_unsent() const { return unsent_ > 0; }
+  bool has_said_goodbye() const { return has_said_goodbye_; }
   // From here on send() to that rank fails with these words, and what waits for it is dropped.
   void cut_off(int rank, const Status& reason);
 
@@ -47,6 +51,8 @@ class MessageRouter : public Messenger {
   };
 
   void flush(Peer* peer);
+  void say_goodbye_if_sent();
+  void drop_unsent(Peer* peer);
   void take_in(int rank, Peer* peer);
   // Splits whole messages off peer->incoming; false if the peer sent nonsense.
   bool split_messages(int rank, Peer* peer);
@@ -58,6 +64,8 @@ class MessageRouter : public Messenger {
   std::vector<int> waiting_;  // peers whose outbox is not empty
   std::deque<std::pair<int, std::string>> arrived_;
   std::size_t unsent_ = 0;  // messages in outboxes
+  bool is_leaving_ = false;
+  bool has_said_goodbye_ = false;
 };
 
 }  // namespace hv::runtime

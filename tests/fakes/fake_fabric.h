@@ -54,6 +54,7 @@ class FakeFabric : public Fabric, public Doorbell, public Messenger {
     inbox.pop_front();
     return true;
   }
+  void say_goodbye() override {}
 
  private:
   FakeWires& wires_;

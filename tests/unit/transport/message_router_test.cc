@@ -87,6 +87,28 @@ TEST_CASE("after a cut every send fails with the words of the cut, and nothing w
   CHECK(pair.router[0]->send(1, "x", 1).message == "rank 1 ended");
 }
 
+TEST_CASE("a goodbye goes out after what waits, or once that is dropped") {
+  for (const bool is_dropped : {false, true}) {
+    CAPTURE(is_dropped);
+    Pair pair;
+    const std::string large(200000, 'x');
+    REQUIRE(pair.router[0]->send(1, large.data(), large.size()).ok());
+    pair.router[0]->say_goodbye();
+    CHECK_FALSE(pair.router[0]->has_said_goodbye());
+    CHECK(pair.transport[1]->state(0) == PeerState::kPresent);
+    if (is_dropped) pair.router[0]->drop_unsent();
+    int from = -1;
+    std::string message;
+    for (int turn = 0; turn < 1000 && !pair.router[0]->has_said_goodbye(); ++turn) {
+      CHECK_FALSE(pair.router[1]->receive(&from, &message));
+      pair.router[0]->progress();
+    }
+    CHECK(pair.transport[1]->state(0) == PeerState::kLeft);
+    CHECK(pair.router[1]->receive(&from, &message) == !is_dropped);
+    CHECK(message == (is_dropped ? "" : large));
+  }
+}
+
 // The contract of every transport, over whole fabrics: each rank sends numbered messages to each.
 TEST_CASE("every rank hears every other in order over inproc, shm and tcp") {
   for (const RankKind kind : {RankKind::kThreadsOneMapping, RankKind::kThreadsMemfd}) {
