@@ -9,6 +9,7 @@ install(TARGETS hvrun hvrun-agent hvrun-inventory RUNTIME DESTINATION ${CMAKE_IN
 set_target_properties(hvrun_lib PROPERTIES EXPORT_NAME hvrun)
 install(TARGETS hvrun_lib EXPORT hvrun LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS hvrun_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # libhvrun looks for it beside itself
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/hvrun/hvrun.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hvrun)
 
 set(_package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/hvrun)

@@ -4,6 +4,7 @@
 # A wheel holds no symbolic links: libhvrun is there once, by the name that programs ask for.
 install(TARGETS hvrun hvrun-agent hvrun-inventory RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR})
 install(FILES $<TARGET_FILE:hvrun_lib> DESTINATION hvrun/lib RENAME $<TARGET_SONAME_FILE_NAME:hvrun_lib>)
+install(TARGETS hvrun_nccl LIBRARY DESTINATION hvrun/lib)  # libhvrun looks for it beside itself
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/hvrun/hvrun.h DESTINATION hvrun/include/hvrun)
 foreach(_section 1 3 5 7)
   file(GLOB _pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/man/*.${_section})

@@ -16,8 +16,15 @@ class Backend {
   virtual ~Backend() = default;
   virtual const char* name() const = 0;
   virtual bool supports(const CollectiveRequest& request) const = 0;
+  // What is to be done by all ranks before the first request of this kind, which it supports, is
+  // started; until that is done nothing else is started. nullptr: nothing.
+  virtual std::unique_ptr<Collective> prepare(const CollectiveRequest& /*first*/) {
+    return nullptr;
+  }
   // Collectives are started in the same order on every rank; several may be under way at once.
   virtual std::unique_ptr<Collective> start(CollectiveRequest request) = 0;
+  // The job has failed: what devices still wait for will not come. Nothing is asked of it any more.
+  virtual void abandon() {}
 };
 
 }  // namespace hv::runtime

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backend/backend_list.h"
 
+#include "runtime/backend/gpu/gpu_backend.h"
 #include "runtime/backend/native/native_backend.h"
-#include "runtime/backend/staged/staged_backend.h"
+
 #include "src/base/check.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -67,9 +68,10 @@ Status make_backends(DataPlane* plane, const BackendSettings& settings, const Jo
     if (Status status = entry.make(plane, settings, job, &backend); !status.ok()) return status;
     if (backend) backends->push_back(std::move(backend));
   }
-  // What a GPU has goes over the last one, which is for the host's memory, where no other takes it.
   if (!backends->empty()) {
-    backends->push_back(std::make_unique<StagedBackend>(*backends->back()));
+    const bool uses_plugin = settings.wanted.empty();
+    backends->push_back(
+        std::make_unique<GpuBackend>(*backends->back(), plane->topology(), uses_plugin));
     return Status::success();
   }
   return {StatusCode::kUnsupported, "choose a backend: there is no '" + settings.wanted +

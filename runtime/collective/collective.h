@@ -125,6 +125,8 @@ class Collective {
   virtual Status status() const = 0;
   // Something that rings no bell is awaited: to be asked again soon.
   virtual bool is_polled() const { return false; }
+  // After kDone: when the results on a device are there; nullptr: they are now.
+  virtual MomentPtr ended() const { return nullptr; }
   // False while those before it keep the data path from it.
   virtual bool has_begun() const { return true; }
 };

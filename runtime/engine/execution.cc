@@ -89,8 +89,8 @@ void Execution::start(std::vector<OperationPtr> operations,
     const Status sized = size_result(*operation, first_extents, config_.place);
     if (!sized.ok()) return end(operations, sized);
   }
-  const TensorDescription& description = operations.front()->description;
-  if (const Status meant = check_meaning(description); !meant.ok()) return end(operations, meant);
+  const Status meant = check_meaning(operations.front()->description);
+  if (!meant.ok()) return end(operations, meant);
   for (const OperationPtr& operation : operations) {
     // The peers begin without this rank and would wait: only the end of all frees them.
     if (failure_.ok()) failure_ = make_room(*operation);
@@ -102,16 +102,44 @@ void Execution::start(std::vector<OperationPtr> operations,
         return moves_nothing(*operation, first_extents);
       }))
     return end_empty(operations);
-  CollectiveRequest request = request_for(operations, first_extents, config_);
+  begin(std::move(operations), request_for(operations, first_extents, config_));
+}
+
+void Execution::begin(std::vector<OperationPtr> operations, CollectiveRequest request) {
+  if (preparation_ != nullptr) {
+    waiting_.push_back({std::move(operations), std::move(request)});
+    return;
+  }
   for (Backend* backend : backends_) {
     if (!backend->supports(request)) continue;
+    preparation_ = backend->prepare(request);
+    if (preparation_ != nullptr) {
+      waiting_.push_back({std::move(operations), std::move(request)});
+      return;
+    }
     HV_LOG(kTrace, "engine") << backend->name() << " starts " << operations.size() << " x "
                              << collective_name(request.kind) << ", the first '"
                              << printable(operations.front()->name) << "'";
     running_.push_back({std::move(operations), backend->start(std::move(request))});
     return;
   }
-  end(operations, unsupported(description));
+  end(operations, unsupported(operations.front()->description));
+}
+
+// What comes after it begins in the order of the decisions, until a backend has to be prepared
+// again.
+bool Execution::advance_preparation() {
+  if (preparation_ == nullptr || !failure_.ok()) return false;
+  const Progress progress = preparation_->advance();
+  if (progress == Progress::kPending || has_advanced(progress)) return has_advanced(progress);
+  if (progress == Progress::kFailed) {
+    failure_ = preparation_->status();
+    return true;
+  }
+  preparation_ = nullptr;
+  for (Waiting& one : std::exchange(waiting_, {}))
+    begin(std::move(one.operations), std::move(one.request));
+  return true;
 }
 
 void Execution::tell_decided(const std::vector<OperationPtr>& operations) {
@@ -142,8 +170,8 @@ void Execution::tell_begun(Running& group) {
 }
 
 bool Execution::advance() {
+  bool has_moved = advance_preparation();
   const std::size_t before = running_.size();
-  bool has_moved = false;
   std::erase_if(running_, [&](Running& group) {
     if (!failure_.ok()) return false;
     tell_begun(group);
@@ -155,13 +183,14 @@ bool Execution::advance() {
     // What no rank can do all of them know alike; anything else leaves them apart.
     if (progress == Progress::kFailed && outcome.code != StatusCode::kUnsupported)
       failure_ = outcome;
-    end(group.operations, outcome);
+    end(group.operations, outcome, group.collective->ended());
     return true;
   });
   return has_moved || running_.size() != before;
 }
 
 bool Execution::is_polled() const {
+  if (preparation_ != nullptr && preparation_->is_polled()) return true;
   return std::any_of(running_.begin(), running_.end(),
                      [](const Running& group) { return group.collective->is_polled(); });
 }
@@ -174,17 +203,21 @@ void Execution::end_empty(const std::vector<OperationPtr>& operations) {
   end(operations, Status::success());
 }
 
-void Execution::end(const std::vector<OperationPtr>& operations, const Status& outcome) {
+void Execution::end(const std::vector<OperationPtr>& operations, const Status& outcome,
+                    const MomentPtr& ended) {
   if (operations.size() > 1) observation_->timeline.bucket_ended(*operations.front());
   for (const OperationPtr& operation : operations) {
-    Status own = outcome.ok() ? hand_over(*operation) : outcome;
+    Status own = outcome.ok() ? hand_over(*operation, ended) : outcome;
     if (!own.ok()) own.message = tensor_words(operation->name) + ": " + own.message;
     ended_.emplace_back(operation, std::move(own));
   }
 }
 
 void Execution::abandon(const Status& reason) {
+  preparation_ = nullptr;
+  for (const Waiting& one : std::exchange(waiting_, {})) end(one.operations, reason);
   for (const Running& group : std::exchange(running_, {})) end(group.operations, reason);
+  for (Backend* const backend : backends_) backend->abandon();
 }
 
 }  // namespace hv::runtime

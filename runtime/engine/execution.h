@@ -5,6 +5,7 @@
 // One thread at a time (whoever holds the engine's progress). Nothing blocks.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -33,7 +34,7 @@ class Execution {
   void start(std::vector<OperationPtr> operations, const std::vector<std::int64_t>& first_extents);
   // Does what can be done without waiting. True: something was done.
   bool advance();
-  bool is_idle() const { return running_.empty(); }
+  bool is_idle() const { return running_.empty() && waiting_.empty(); }
   // Something runs that rings no bell when it can go on.
   bool is_polled() const;
 
@@ -52,17 +53,28 @@ class Execution {
     bool has_begun = false;  // as the timeline knows
   };
 
+  // What waits for a backend to be prepared, in order.
+  struct Waiting {
+    std::vector<OperationPtr> operations;
+    CollectiveRequest request;
+  };
+
+  void begin(std::vector<OperationPtr> operations, CollectiveRequest request);
+  bool advance_preparation();
   void tell_decided(const std::vector<OperationPtr>& operations);
   void tell_begun(Running& group);
 
   void end_empty(const std::vector<OperationPtr>& operations);
-  void end(const std::vector<OperationPtr>& operations, const Status& outcome);
+  void end(const std::vector<OperationPtr>& operations, const Status& outcome,
+           const MomentPtr& ended = nullptr);
 
   const ExecutionConfig config_;
   const ObservationPtr observation_;
   std::uint64_t buckets_ = 0;
   const std::vector<Backend*> backends_;
   std::vector<Running> running_;
+  std::unique_ptr<Collective> preparation_;
+  std::deque<Waiting> waiting_;  // empty where nothing is being prepared
   std::vector<std::pair<OperationPtr, Status>> ended_;
   Status failure_;
 };

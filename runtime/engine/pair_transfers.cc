@@ -290,7 +290,7 @@ bool PairTransfers::receive_some(int peer, Inlet* inlet, Status* trouble) {
 }
 
 void PairTransfers::end(const OperationPtr& operation, const Status& outcome) {
-  Status own = outcome.ok() ? hand_over(*operation) : outcome;
+  Status own = outcome.ok() ? hand_over(*operation, nullptr) : outcome;
   if (!own.ok()) own.message = tensor_words(operation->name) + ": " + own.message;
   ended_.emplace_back(operation, std::move(own));
 }

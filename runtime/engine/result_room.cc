@@ -190,16 +190,22 @@ std::byte* make_room_for(Operation& operation, const std::vector<std::int64_t>& 
   return destination(operation);
 }
 
-Status hand_over(Operation& operation) {
+Status hand_over(Operation& operation, MomentPtr ended) {
   if (is_output_too_small(operation)) {
     return {StatusCode::kArgument, "the result has " + std::to_string(operation.result_bytes) +
                                        " bytes, and output_bytes is " +
                                        std::to_string(operation.output_bytes) +
                                        "; give it more room, or none and take the library's"};
   }
+  const bool is_on_device = operation.device != kHostDevice;
+  if (is_on_device) operation.ended = std::move(ended);
   if (!operation.is_staged) return Status::success();
-  Status status = copy(operation, operation.output, operation.owned.get(), operation.result_bytes);
-  if (status.ok() && operation.device != kHostDevice)
+  Status status;
+  if (operation.ended != nullptr)
+    status = operation.accelerator->await(operation.device, *operation.ended);
+  if (status.ok())
+    status = copy(operation, operation.output, operation.owned.get(), operation.result_bytes);
+  if (status.ok() && is_on_device)
     status = operation.accelerator->mark_work(operation.device, &operation.ended);
   return status;
 }

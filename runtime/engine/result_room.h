@@ -42,7 +42,7 @@ std::byte* destination(const Operation& operation);
 std::byte* make_room_for(Operation& operation, const std::vector<std::int64_t>& received);
 
 // After success: moves a result that stood aside to the caller's output. kArgument when that is too
-// small.
-Status hand_over(Operation& operation);
+// small. ended: when the collective's own is there; nullptr: it is.
+Status hand_over(Operation& operation, MomentPtr ended);
 
 }  // namespace hv::runtime

@@ -23,6 +23,8 @@ class CudaAccelerator : public runtime::Accelerator {
 
   // The process's: the first call opens the driver, and what came of that stays.
   static Status of_process(std::shared_ptr<runtime::Accelerator>* found);
+  // Makes it ready. kArgument: there is none of that number.
+  Status find(int device, std::shared_ptr<class Device>* found);
 
   Status mark(int device, void* stream, runtime::MomentPtr* made) override;
   Status follow(int device, void* stream, const runtime::Moment& moment) override;
@@ -39,7 +41,6 @@ class CudaAccelerator : public runtime::Accelerator {
     runtime::MemoryPtr memory;
   };
 
-  Status find(int device, std::shared_ptr<class Device>* found);
   template <class Action>
   Status on(int device, Action&& action);
   void release_passed();

@@ -100,6 +100,16 @@ Status Device::check(int result, const std::string& doing) const {
   return status;
 }
 
+Status Device::identify(Uuid* uuid) {
+  return check(call().device_uuid(uuid, number_), "ask for its UUID");
+}
+
+Status Device::within(const std::function<Status()>& action) {
+  const Current current(*this);
+  const Status taken = current.taken();
+  return taken.ok() ? action() : taken;
+}
+
 Status Device::check_capture(Stream stream) {
   int status = kCapturesNone;
   const int result = call().stream_captures(stream, &status);
@@ -219,6 +229,13 @@ Status Device::copy(runtime::Accelerator::Way way, void* to, const void* from, s
       return check(call().copy_on_device(address_of(to), address_of(from), bytes, work_), "copy");
   }
   return Status::success();
+}
+
+Status Device::clear(void* memory, std::size_t bytes) {
+  if (bytes == 0) return Status::success();
+  const Current current(*this);
+  if (Status status = current.taken(); !status.ok()) return status;
+  return check(call().fill(address_of(memory), 0, bytes, work_), "clear memory");
 }
 
 }  // namespace hv::cuda

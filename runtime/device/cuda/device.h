@@ -4,6 +4,7 @@
 // Any thread may call. Held by the accelerator and by all memory and moments that come from it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,6 +25,11 @@ class Device : public std::enable_shared_from_this<Device> {
   Device& operator=(const Device&) = delete;
 
   Stream work() const { return work_; }
+  int ordinal() const { return ordinal_; }
+  // The same in every process, whatever CUDA_VISIBLE_DEVICES says.
+  Status identify(Uuid* uuid);
+  // While it runs, this thread's context is the device's, and no capture forbids what it calls.
+  Status within(const std::function<Status()>& action);
   Status mark(Stream stream, runtime::MomentPtr* made);
   Status wait_in(Stream stream, Event event);
   Status poll(Event event);
@@ -31,6 +37,7 @@ class Device : public std::enable_shared_from_this<Device> {
   Status allocate_pinned(std::size_t bytes, runtime::MemoryPtr* made);
   class RecordedEvent;
   Status copy(runtime::Accelerator::Way way, void* to, const void* from, std::size_t bytes);
+  Status clear(void* memory, std::size_t bytes);
 
  private:
   class Unforbidden;

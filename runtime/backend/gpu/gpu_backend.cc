@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+//   kTell     what each member has is on its way to all, over the host's backend
+//   kPrepare  the plugin's backend does what its first collective needs
+#include "runtime/backend/gpu/gpu_backend.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "runtime/backend/gpu/plugin_library.h"
+#include "runtime/collective/carriers.h"
+#include "src/base/log.h"
+
+namespace hv::runtime {
+namespace {
+
+// Where the first tensor that lies on a GPU does.
+int device_of(const CollectiveRequest& request) {
+  for (const Segment& segment : request.segments)
+    if (segment.device != kHostDevice) return segment.device;
+  return kHostDevice;
+}
+
+std::string host_name() {
+  char name[sizeof GpuFacts::host] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "(unknown)";
+}
+
+}  // namespace
+
+class GpuBackend::Preparation : public Collective {
+ public:
+  Preparation(GpuBackend& backend, CollectiveRequest first)
+      : backend_(backend), first_(std::move(first)), device_(device_of(first_)) {
+    members_.facts.resize(static_cast<std::size_t>(backend.members_.size));
+    members_.self = backend.members_.rank;
+    members_.device = device_;
+    own_ = look();
+    tell_ = backend.host_.start(facts_request());
+  }
+
+  Progress advance() override {
+    if (!status_.ok()) return Progress::kFailed;
+    return prepare_ != nullptr ? advance(*prepare_) : advance_telling();
+  }
+  Status status() const override { return status_; }
+  bool is_polled() const override { return prepare_ != nullptr && prepare_->is_polled(); }
+
+ private:
+  GpuFacts look() {
+    GpuFacts facts;
+    facts.is_absent = device_ == kHostDevice;
+    const Status status = find_gpu_plugin(&plugin_);
+    if (!status.ok()) {
+      put_words(facts.words, status.message);
+    } else if (!facts.is_absent) {
+      facts = plugin_->look(first_.accelerator, device_, members_.self == 0);
+    }
+    put_words(facts.host, host_name());
+    return facts;
+  }
+
+  CollectiveRequest facts_request() {
+    CollectiveRequest request;
+    request.kind = CollectiveKind::kAllgather;
+    request.type = ElementType::kUint8;
+    constexpr auto kBytes = static_cast<std::int64_t>(sizeof(GpuFacts));
+    request.counts_by_rank.assign(members_.facts.size(), kBytes);
+    request.segments.push_back({reinterpret_cast<const std::byte*>(&own_),
+                                reinterpret_cast<std::byte*>(members_.facts.data()), kBytes,
+                                members_.facts.size() * sizeof(GpuFacts)});
+    return request;
+  }
+
+  Progress advance_telling() {
+    const Progress progress = advance(*tell_);
+    if (progress != Progress::kDone) return progress;
+    const GpuChoice choice = choose_gpu_way(members_.facts);
+    if (choice.teller == members_.self && choice.way == GpuChoice::Way::kStaged) {
+      HV_LOG(kWarn, "backend") << "tensors on GPUs go through the host's memory, which is slow: "
+                               << choice.words;
+    }
+    backend_.is_chosen_ = choice.way != GpuChoice::Way::kStagedNow;
+    backend_.goes_unprepared_ = !backend_.is_chosen_;
+    if (choice.way == GpuChoice::Way::kRefused) backend_.refusal_ = choice.words;
+    if (choice.way != GpuChoice::Way::kPlugin) return Progress::kDone;
+    backend_.plugged_ = plugin_->make(first_.accelerator, members_, backend_.host_);
+    prepare_ = backend_.plugged_->prepare(first_);
+    return prepare_ != nullptr ? Progress::kAdvanced : Progress::kDone;
+  }
+
+  Progress advance(Collective& step) {
+    const Progress progress = step.advance();
+    if (progress == Progress::kFailed) status_ = step.status();
+    return progress;
+  }
+
+  GpuBackend& backend_;
+  const CollectiveRequest first_;
+  const int device_;
+  GpuPlugin* plugin_ = nullptr;
+  GpuFacts own_;
+  GpuMembers members_;
+  std::unique_ptr<Collective> tell_, prepare_;
+  Status status_;
+};
+
+GpuBackend::GpuBackend(Backend& host, const Topology& members, bool uses_plugin)
+    : host_(host), staged_(host), members_(members), is_chosen_(!uses_plugin) {}
+
+GpuBackend::~GpuBackend() = default;
+
+bool GpuBackend::supports(const CollectiveRequest& request) const {
+  return staged_.supports(request);
+}
+
+std::unique_ptr<Collective> GpuBackend::prepare(const CollectiveRequest& first) {
+  if (is_chosen_ || std::exchange(goes_unprepared_, false)) return nullptr;
+  return std::make_unique<Preparation>(*this, first);
+}
+
+std::unique_ptr<Collective> GpuBackend::start(CollectiveRequest request) {
+  if (!refusal_.empty()) return refused(refusal_);
+  if (plugged_ != nullptr && plugged_->supports(request))
+    return plugged_->start(std::move(request));
+  return staged_.start(std::move(request));
+}
+
+void GpuBackend::abandon() {
+  if (plugged_ != nullptr) plugged_->abandon();
+}
+
+}  // namespace hv::runtime

@@ -1,0 +1,41 @@
+// Tensors in GPUs' memory: by the plugin (NCCL) where all members of the set can, else through the
+// host's memory.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The members tell each other what they have before the first such tensor, and choose alike.
+#pragma once
+
+#include <memory>
+
+#include "runtime/backend/gpu/gpu_choice.h"
+#include "runtime/backend/staged/staged_backend.h"
+#include "runtime/transport/fabric.h"
+
+namespace hv::runtime {
+
+class GpuBackend : public Backend {
+ public:
+  // host: for the host's memory; it outlives this. uses_plugin: false: through the host always;
+  // alike on all members.
+  GpuBackend(Backend& host, const Topology& members, bool uses_plugin);
+  ~GpuBackend() override;
+
+  const char* name() const override { return plugged_ ? plugged_->name() : staged_.name(); }
+  bool supports(const CollectiveRequest& request) const override;
+  std::unique_ptr<Collective> prepare(const CollectiveRequest& first) override;
+  std::unique_ptr<Collective> start(CollectiveRequest request) override;
+  void abandon() override;
+
+ private:
+  class Preparation;
+
+  Backend& host_;
+  StagedBackend staged_;
+  const Topology& members_;
+  bool is_chosen_;
+  bool goes_unprepared_ = false;      // the next one, for which the members have met just now
+  std::string refusal_;               // not empty: nobody carries anything out
+  std::unique_ptr<Backend> plugged_;  // nullptr: through the host
+};
+
+}  // namespace hv::runtime

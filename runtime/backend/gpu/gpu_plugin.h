@@ -1,0 +1,56 @@
+// What a shared object beside libhvrun has that carries out collectives on GPUs, such as
+// libhvrun-nccl.so.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The two are of one build: its interface is C++, and the only symbol is kGpuPluginSymbol, a
+// GpuPluginEntry. All calls come from whoever holds the engine's progress lock.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hvrun_version.h"
+#include "runtime/backend/backend.h"
+
+namespace hv::runtime {
+
+// What a rank tells the others of its set, as bytes, before they choose.
+struct GpuFacts {
+  std::int32_t is_usable = 0;  // 0: words say why
+  std::int32_t is_absent = 0;  // it has joined, and has no tensor of its own: next time, perhaps
+  std::int32_t version = 0;    // of the library behind the plugin
+  std::int32_t shares = 0;     // two ranks may use one GPU
+  char gpu[16] = {};           // its UUID
+  char host[64] = {};          // in words
+  char meeting[128] = {};      // of the first member: where the library's own connections begin
+  char words[512] = {};
+};
+
+// Who takes part, as each of them knows it.
+struct GpuMembers {
+  std::vector<GpuFacts> facts;  // by member
+  int self = 0;
+  int device = 0;  // this rank's
+};
+
+class GpuPlugin {
+ public:
+  virtual ~GpuPlugin() = default;
+  // is_first: this rank is the set's first member.
+  virtual GpuFacts look(const std::shared_ptr<Accelerator>& accelerator, int device,
+                        bool is_first) = 0;
+  // Called by all members together. host: carries out what is on the host's memory; it outlives the
+  // backend, whose preparation comes next.
+  virtual std::unique_ptr<Backend> make(const std::shared_ptr<Accelerator>& accelerator,
+                                        const GpuMembers& members, Backend& host) = 0;
+};
+
+struct GpuPluginEntry {
+  const char* build;
+  GpuPlugin* (*plugin)();  // one a process, never destroyed
+};
+constexpr const char* kGpuPluginSymbol = "hvrun_gpu_plugin";
+constexpr const char* kPluginBuild = HVRUN_VERSION_TEXT " by " __VERSION__;
+
+}  // namespace hv::runtime

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backend/nccl/communicator.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "src/base/clock.h"
+#include "src/base/signal_block.h"
+
+namespace hv::nccl {
+namespace {
+
+constexpr std::chrono::seconds kEndsWithin{1};
+constexpr std::chrono::milliseconds kBetweenLooks{1};
+
+}  // namespace
+
+Communicator::Communicator(std::shared_ptr<const Library> library,
+                           std::shared_ptr<cuda::Device> device, int members, int self)
+    : library_(std::move(library)), device_(std::move(device)), members_(members), self_(self) {}
+
+Status Communicator::begin(std::shared_ptr<const Library> library,
+                           std::shared_ptr<cuda::Device> device, const UniqueId& id, int members,
+                           int self, std::unique_ptr<Communicator>* made) {
+  std::unique_ptr<Communicator> one(
+      new Communicator(std::move(library), std::move(device), members, self));
+  Status status = one->device_->within([&] {
+    Config config;
+    config.blocking = 0;
+    const int result = one->library_->call().init_rank(&one->comm_, members, id, self, &config);
+    return one->library_->check(result, "make a communicator");
+  });
+  if (!status.ok()) return status;
+  *made = std::move(one);
+  return Status::success();
+}
+
+Status Communicator::poll(const char* doing) {
+  return device_->within([&] {
+    int state = kSuccess;
+    const int result = library_->call().async_error(comm_, &state);
+    if (Status asked = library_->check(result, "ask how far it is", comm_); !asked.ok())
+      return asked;
+    if (state == kInProgress) return Status{StatusCode::kInProgress, {}};
+    return library_->check(state, doing, comm_);
+  });
+}
+
+// The peers end theirs at the same time: where one does not, this one goes alone.
+Communicator::~Communicator() {
+  if (comm_ == nullptr) return;
+  const Status asked = device_->within([&] {
+    return library_->check(library_->call().finalize(comm_), "end a communicator", comm_);
+  });
+  const TimePoint deadline = now() + kEndsWithin;
+  Status ended = asked.ok() ? poll("end a communicator") : asked;
+  while (ended.code == StatusCode::kInProgress && now() < deadline) {
+    std::this_thread::sleep_for(kBetweenLooks);
+    ended = poll("end a communicator");
+  }
+  if (!ended.ok()) {
+    abort();
+    return;
+  }
+  // Nothing could be done about what it answers, nor by the one who asked for the end.
+  (void)device_->within(
+      [&] { return library_->check(library_->call().destroy(comm_), "free a communicator"); });
+}
+
+void Communicator::abort() {
+  const Comm comm = std::exchange(comm_, nullptr);
+  if (comm == nullptr) return;
+  const SignalBlock block;
+  std::thread([library = library_, device = device_, comm] {
+    // What it answers helps nobody: the job has failed already, in words.
+    (void)device->within(
+        [&] { return library->check(library->call().abort(comm), "give up a communicator"); });
+  }).detach();
+}
+
+}  // namespace hv::nccl

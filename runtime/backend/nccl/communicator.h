@@ -1,0 +1,48 @@
+// One communicator of NCCL's: among the members of a process set, each with a GPU.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Not blocking: each call may only have begun when it returns, and the next one must wait until
+// poll() says that it is done. One thread at a time, but for what ends it.
+#pragma once
+
+#include <memory>
+
+#include "runtime/backend/nccl/nccl_library.h"
+#include "runtime/device/cuda/device.h"
+
+namespace hv::nccl {
+
+class Communicator {
+ public:
+  // All members call it, with the id that the first has made. kInProgress is no failure: poll().
+  static Status begin(std::shared_ptr<const Library> library, std::shared_ptr<cuda::Device> device,
+                      const UniqueId& id, int members, int self,
+                      std::unique_ptr<Communicator>* made);
+  // Ends it in order, if that takes no longer than a second; what it has been given is done before.
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  const Library& library() const { return *library_; }
+  cuda::Device& device() const { return *device_; }
+  Comm get() const { return comm_; }
+  int members() const { return members_; }
+  int self() const { return self_; }
+
+  // kInProgress: the last call has not been carried out yet. Else kSystem with NCCL's words.
+  Status poll(const char* doing);
+  // What of it runs on the GPU ends, with any result; a thread of its own does that, which may take
+  // long. Nothing is asked of it any more.
+  void abort();
+
+ private:
+  Communicator(std::shared_ptr<const Library> library, std::shared_ptr<cuda::Device> device,
+               int members, int self);
+
+  const std::shared_ptr<const Library> library_;
+  const std::shared_ptr<cuda::Device> device_;
+  const int members_, self_;
+  Comm comm_ = nullptr;
+};
+
+}  // namespace hv::nccl

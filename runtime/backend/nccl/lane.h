@@ -1,0 +1,52 @@
+// Lane: what the collectives of one communicator share: whose turn it is, and memory to pack in.
+// SPDX-License-Identifier: Apache-2.0
+//
+// All of them use one stream of the GPU's, one after the other, so one piece of memory serves all.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "runtime/backend/nccl/communicator.h"
+#include "runtime/device/accelerator.h"
+#include "runtime/device/element_type.h"
+
+namespace hv::nccl {
+
+class Lane {
+ public:
+  Lane(std::unique_ptr<Communicator> communicator,
+       std::shared_ptr<runtime::Accelerator> accelerator);
+  ~Lane();
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  Communicator& communicator() { return *communicator_; }
+  runtime::Accelerator& accelerator() { return *accelerator_; }
+  cuda::Device& device() { return communicator_->device(); }
+  const LibraryFunctions& call() const { return communicator_->library().call(); }
+
+  // Turns come in the order in which they were asked for.
+  std::uint64_t take_turn() { return turns_++; }
+  bool is_turn(std::uint64_t turn) const { return turn == current_; }
+  void end_turn() { ++current_; }
+
+  // Whoever has the turn may use as much until it ends it. kMemory: there is not so much.
+  Status room(std::size_t bytes, std::byte** memory);
+  // A sum whose addends are multiplied before.
+  Status scaled_sum(runtime::ElementType type, double factor, int* reduction);
+  // Ends what runs on the GPU. Nothing is asked of the lane any more.
+  void abort();
+
+ private:
+  const std::unique_ptr<Communicator> communicator_;
+  const std::shared_ptr<runtime::Accelerator> accelerator_;
+  std::uint64_t turns_ = 0, current_ = 0;
+  runtime::MemoryPtr room_;
+  std::size_t room_bytes_ = 0;
+  std::map<std::pair<runtime::ElementType, double>, int> scaled_sums_;
+};
+
+}  // namespace hv::nccl

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backend/nccl/nccl_backend.h"
+
+#include <dlfcn.h>
+
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "runtime/backend/gpu/gpu_choice.h"
+#include "runtime/backend/nccl/operations.h"
+#include "runtime/device/cuda/cuda_accelerator.h"
+
+namespace hv::nccl {
+
+using runtime::Accelerator;
+using runtime::Collective;
+using runtime::CollectiveRequest;
+using runtime::GpuFacts;
+using runtime::GpuMembers;
+using runtime::Progress;
+
+namespace {
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+std::string own_path() {
+  Dl_info info{};
+  const auto* const here = reinterpret_cast<const void*>(&own_path);
+  return ::dladdr(here, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+// There is no other accelerator.
+Status find_device(Accelerator& accelerator, int number, std::shared_ptr<cuda::Device>* device) {
+  return static_cast<cuda::CudaAccelerator&>(accelerator).find(number, device);
+}
+
+}  // namespace
+
+Status NcclPlugin::open() {
+  if (!std::exchange(is_opened_, true)) {
+    opened_ = Library::open(
+        places(variable("HVRUN_NCCL"), package_folders(own_path(), variable("VIRTUAL_ENV"))),
+        &library_);
+    if (opened_.ok() && variable("HVRUN_SHARE_GPU") == "1")
+      ::setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);  // before NCCL first looks at it
+  }
+  return opened_;
+}
+
+GpuFacts NcclPlugin::look(const std::shared_ptr<Accelerator>& accelerator, int device,
+                          bool is_first) {
+  GpuFacts facts;
+  std::shared_ptr<cuda::Device> gpu;
+  cuda::Uuid uuid{};
+  UniqueId id{};
+  Status status = open();
+  if (status.ok()) status = find_device(*accelerator, device, &gpu);
+  if (status.ok()) status = gpu->identify(&uuid);
+  if (status.ok() && is_first)
+    status = library_->check(library_->call().make_unique_id(&id), "make a communicator's id");
+  if (!status.ok()) {
+    runtime::put_words(facts.words, status.message);
+    return facts;
+  }
+  facts.is_usable = 1;
+  facts.version = library_->version();
+  facts.shares = library_->version() >= kSharesGpusFrom && variable("HVRUN_SHARE_GPU") == "1";
+  std::memcpy(facts.gpu, uuid.bytes, sizeof facts.gpu);
+  std::memcpy(facts.meeting, id.bytes, sizeof facts.meeting);
+  return facts;
+}
+
+std::unique_ptr<runtime::Backend> NcclPlugin::make(const std::shared_ptr<Accelerator>& accelerator,
+                                                   const GpuMembers& members,
+                                                   runtime::Backend& host) {
+  return std::make_unique<NcclBackend>(library_, accelerator, members, host);
+}
+
+// Makes the communicator, which takes as long as NCCL needs for its connections.
+class NcclBackend::Preparation : public Collective {
+ public:
+  explicit Preparation(NcclBackend& backend) : backend_(backend) {
+    std::shared_ptr<cuda::Device> device;
+    status_ = find_device(*backend.accelerator_, backend.device_, &device);
+    if (status_.ok())
+      status_ = Communicator::begin(backend.library_, std::move(device), backend.id_,
+                                    backend.members_, backend.self_, &made_);
+  }
+
+  Progress advance() override {
+    if (status_.ok()) status_ = made_->poll("make a communicator");
+    if (status_.code == StatusCode::kInProgress) {
+      status_ = Status::success();
+      return Progress::kPending;
+    }
+    if (!status_.ok()) return Progress::kFailed;
+    backend_.lane_ = std::make_shared<Lane>(std::move(made_), backend_.accelerator_);
+    return Progress::kDone;
+  }
+  Status status() const override { return status_; }
+  bool is_polled() const override { return true; }
+
+ private:
+  NcclBackend& backend_;
+  std::unique_ptr<Communicator> made_;
+  Status status_;
+};
+
+NcclBackend::NcclBackend(std::shared_ptr<const Library> library,
+                         std::shared_ptr<Accelerator> accelerator, const GpuMembers& members,
+                         runtime::Backend& host)
+    : library_(std::move(library)),
+      accelerator_(std::move(accelerator)),
+      device_(members.device),
+      members_(static_cast<int>(members.facts.size())),
+      self_(members.self),
+      id_(std::bit_cast<UniqueId>(members.facts.front().meeting)),
+      host_(host) {}
+
+NcclBackend::~NcclBackend() = default;
+
+bool NcclBackend::supports(const CollectiveRequest& request) const {
+  return request.memory == runtime::MemoryKind::kCuda && supports_operation(request);
+}
+
+std::unique_ptr<Collective> NcclBackend::prepare(const CollectiveRequest& /*first*/) {
+  return lane_ != nullptr ? nullptr : std::make_unique<Preparation>(*this);
+}
+
+std::unique_ptr<Collective> NcclBackend::start(CollectiveRequest request) {
+  return start_operation(lane_, std::move(request), host_);
+}
+
+void NcclBackend::abandon() {
+  if (lane_ != nullptr) lane_->abort();
+}
+
+}  // namespace hv::nccl

@@ -1,0 +1,55 @@
+// The plugin behind libhvrun-nccl.so: collectives on GPUs' memory by NCCL.
+// SPDX-License-Identifier: Apache-2.0
+//
+// One communicator for each process set, made before its first collective.
+#pragma once
+
+#include <memory>
+
+#include "runtime/backend/gpu/gpu_plugin.h"
+#include "runtime/backend/nccl/lane.h"
+
+namespace hv::nccl {
+
+class NcclPlugin : public runtime::GpuPlugin {
+ public:
+  runtime::GpuFacts look(const std::shared_ptr<runtime::Accelerator>& accelerator, int device,
+                         bool is_first) override;
+  std::unique_ptr<runtime::Backend> make(const std::shared_ptr<runtime::Accelerator>& accelerator,
+                                         const runtime::GpuMembers& members,
+                                         runtime::Backend& host) override;
+
+ private:
+  Status open();
+
+  bool is_opened_ = false;
+  Status opened_;
+  std::shared_ptr<const Library> library_;
+};
+
+class NcclBackend : public runtime::Backend {
+ public:
+  // Its communicator's id is in the first member's facts.
+  NcclBackend(std::shared_ptr<const Library> library,
+              std::shared_ptr<runtime::Accelerator> accelerator, const runtime::GpuMembers& members,
+              runtime::Backend& host);
+  ~NcclBackend() override;
+
+  const char* name() const override { return "nccl"; }
+  bool supports(const runtime::CollectiveRequest& request) const override;
+  std::unique_ptr<runtime::Collective> prepare(const runtime::CollectiveRequest& first) override;
+  std::unique_ptr<runtime::Collective> start(runtime::CollectiveRequest request) override;
+  void abandon() override;
+
+ private:
+  class Preparation;
+
+  const std::shared_ptr<const Library> library_;
+  const std::shared_ptr<runtime::Accelerator> accelerator_;
+  const int device_, members_, self_;
+  const UniqueId id_;
+  runtime::Backend& host_;
+  std::shared_ptr<Lane> lane_;  // nullptr: before its preparation
+};
+
+}  // namespace hv::nccl

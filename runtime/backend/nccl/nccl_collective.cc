@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+//   kReady      ranks tell each other what they need to know, on the host
+//   kTurn       those before it have not been launched yet
+//   kLaunching  NCCL's own threads still give it to the stream: only then may anything follow there
+#include "runtime/backend/nccl/nccl_collective.h"
+
+#include <string>
+#include <utility>
+
+namespace hv::nccl {
+
+using runtime::Progress;
+
+NcclCollective::NcclCollective(std::shared_ptr<Lane> lane, runtime::CollectiveRequest request)
+    : lane_(std::move(lane)), request_(std::move(request)), turn_(lane_->take_turn()) {
+  status_ = check_devices();
+}
+
+Progress NcclCollective::advance() {
+  if (!status_.ok()) return Progress::kFailed;
+  switch (stage_) {
+    case Stage::kReady: {
+      const Progress ready = get_ready();
+      if (ready != Progress::kDone) return ready;
+      stage_ = Stage::kTurn;
+      return take_turn();
+    }
+    case Stage::kTurn:
+      return take_turn();
+    case Stage::kLaunching:
+      return await_launch();
+    case Stage::kDone:
+      break;
+  }
+  return Progress::kDone;
+}
+
+Progress NcclCollective::take_turn() {
+  if (!lane_->is_turn(turn_)) return Progress::kPending;
+  Status status = device().within([&] {
+    Status given = Status::success();
+    for (std::size_t i = 0; i < request_.ready.size() && given.ok(); ++i)
+      given = lane_->accelerator().await(device().ordinal(), *request_.ready[i]);
+    if (given.ok()) given = before();
+    return given.ok() ? launch() : given;
+  });
+  if (!status.ok()) return fail(std::move(status));
+  stage_ = Stage::kLaunching;
+  return await_launch();
+}
+
+Progress NcclCollective::await_launch() {
+  Status status = lane_->communicator().poll(doing().c_str());
+  if (status.code == StatusCode::kInProgress) return Progress::kPending;
+  if (status.ok()) status = after();
+  if (status.ok()) status = device().mark(stream(), &ended_);
+  if (!status.ok()) return fail(std::move(status));
+  lane_->end_turn();
+  stage_ = Stage::kDone;
+  return Progress::kDone;
+}
+
+Progress NcclCollective::fail(Status why) {
+  status_ = std::move(why);
+  return Progress::kFailed;
+}
+
+// A communicator is of one GPU.
+Status NcclCollective::check_devices() const {
+  const int own = lane_->device().ordinal();
+  for (const runtime::Segment& segment : request_.segments) {
+    if (segment.device == runtime::kHostDevice || segment.device == own) continue;
+    return {StatusCode::kUnsupported,
+            "the tensor lies on GPU " + std::to_string(segment.device) +
+                ", and this rank's tensors have been on GPU " + std::to_string(own) +
+                " before; try: one GPU a rank (torch.cuda.set_device(hvd.local_rank())), or "
+                "HVRUN_BACKEND=native, which goes through the host's memory"};
+  }
+  return Status::success();
+}
+
+Status NcclCollective::check(int result) const {
+  return lane_->communicator().library().check(result, doing());
+}
+
+Status NcclCollective::grouped(const std::function<Status()>& calls) {
+  if (Status status = check(call().group_start()); !status.ok()) return status;
+  Status called = calls();
+  Status ended = check(call().group_end());
+  return called.ok() ? ended : called;
+}
+
+Status NcclCollective::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  return to == from ? Status::success()
+                    : device().copy(runtime::Accelerator::Way::kOnDevice, to, from, bytes);
+}
+
+}  // namespace hv::nccl

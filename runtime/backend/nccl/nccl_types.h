@@ -1,0 +1,23 @@
+// Which of NCCL's types and operations stand for the runtime's. Pure functions.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "runtime/backend/nccl/nccl_abi.h"
+#include "runtime/device/element_type.h"
+
+namespace hv::nccl {
+
+// nullopt: NCCL does not compute with it.
+std::optional<int> type_of(runtime::ElementType type);
+// nullopt: it has none.
+std::optional<int> reduction_of(runtime::Reduction reduction);
+
+// A factor as NCCL reads it: of that element type.
+struct Scalar {
+  alignas(8) unsigned char bytes[8] = {};
+};
+Scalar scalar_of(runtime::ElementType type, double value);
+
+}  // namespace hv::nccl

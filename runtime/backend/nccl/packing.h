@@ -1,0 +1,35 @@
+// Where the pieces of a fused operation lie in its bucket, and which of them need not be moved.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A bucket is the segments one behind the other without gaps, whatever lies between them in memory.
+// NCCL sees only its bytes, so each rank may have it where it likes: in a buffer, or, where its
+// tensors lie like that already, in the tensors themselves. Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "runtime/collective/collective.h"
+
+namespace hv::nccl {
+
+// A copy between a tensor and its place in the bucket.
+struct Move {
+  std::size_t offset = 0;  // of the place, in bytes
+  std::size_t bytes = 0;
+  const std::byte* from = nullptr;  // of a way in; nullptr: zeros
+  std::byte* to = nullptr;          // of a way out
+};
+
+struct Packing {
+  std::size_t bytes = 0;
+  std::int64_t count = 0;            // elements
+  const std::byte* input = nullptr;  // the bucket as it lies; nullptr: moves_in make it
+  std::byte* output = nullptr;       // nullptr: moves_out make the results
+  std::vector<Move> moves_in, moves_out;
+};
+
+// A segment that lies nowhere here (of a rank that has joined) gives zeros and takes nothing.
+Packing plan_packing(const runtime::CollectiveRequest& request);
+
+}  // namespace hv::nccl

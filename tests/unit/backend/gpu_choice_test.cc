@@ -1,0 +1,69 @@
+// Who carries out what lies in GPUs' memory: the same on every member, whatever they have told.
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backend/gpu/gpu_choice.h"
+
+#include <doctest/doctest.h>
+
+using namespace hv::runtime;
+using Way = GpuChoice::Way;
+
+namespace {
+
+GpuFacts facts_of(char gpu, int version = 22803) {
+  GpuFacts facts;
+  facts.is_usable = 1;
+  facts.version = version;
+  facts.gpu[0] = gpu;
+  put_words(facts.host, "node1");
+  return facts;
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
+
+}  // namespace
+
+TEST_CASE("members with the same NCCL and a GPU each go by the plugin") {
+  CHECK(choose_gpu_way({facts_of(1)}).way == Way::kPlugin);
+  CHECK(choose_gpu_way({facts_of(1), facts_of(2), facts_of(3)}).way == Way::kPlugin);
+}
+
+TEST_CASE("one member that lacks something takes all through the host, and tells") {
+  std::vector<GpuFacts> facts = {facts_of(1), facts_of(2), facts_of(3)};
+  facts[2].is_usable = 0;
+  put_words(facts[2].words, "there is no libnccl.so.2");
+  GpuChoice choice = choose_gpu_way(facts);
+  CHECK(choice.way == Way::kStaged);
+  CHECK(choice.teller == 2);
+  CHECK(choice.words == "there is no libnccl.so.2");
+
+  choice = choose_gpu_way({facts_of(1), facts_of(2, 22907)});
+  CHECK(choice.way == Way::kStaged);
+  CHECK(choice.teller == 1);
+  CHECK(has(choice.words, "2.28.3 on rank 0 and 2.29.7 on rank 1"));
+}
+
+TEST_CASE("a member that has joined puts the choice off") {
+  std::vector<GpuFacts> facts = {facts_of(1), GpuFacts()};
+  facts[1].is_absent = 1;
+  CHECK(choose_gpu_way(facts).way == Way::kStagedNow);
+}
+
+TEST_CASE("two ranks on one GPU are named with it, unless both may") {
+  std::vector<GpuFacts> facts = {facts_of(1), facts_of(2), facts_of(1)};
+  const GpuChoice choice = choose_gpu_way(facts);
+  CHECK(choice.way == Way::kRefused);
+  CHECK(has(choice.words, "ranks 0 and 2"));
+  CHECK(has(choice.words, "GPU-01000000-0000-0000-0000-000000000000 on host node1"));
+  facts[0].shares = 1;
+  CHECK(choose_gpu_way(facts).way == Way::kRefused);
+  facts[2].shares = 1;
+  CHECK(choose_gpu_way(facts).way == Way::kPlugin);
+}
+
+TEST_CASE("words of another rank end where their field does") {
+  GpuFacts facts;
+  std::fill(std::begin(facts.words), std::end(facts.words), 'x');
+  CHECK(choose_gpu_way({facts}).words == std::string(sizeof facts.words, 'x'));
+  put_words(facts.words, std::string(5000, 'y'));
+  CHECK(choose_gpu_way({facts}).words == std::string(sizeof facts.words - 1, 'y'));
+}
