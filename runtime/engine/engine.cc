@@ -75,7 +75,7 @@ Engine::Step Engine::take_step(TimePoint clock_time) {
   Status trouble;
   sets_.for_each([&](Session& set) {
     result.has_completed |= set.carry_out();
-    result.has_progressed |= set.advance();
+    result.has_progressed |= set.advance(time);
     result.has_completed |= set.complete_ended();
     if (trouble.ok()) trouble = set.failure();
     observation_->counters.stalls.add(set.warn_of_stalls(time));

@@ -11,6 +11,10 @@
 namespace hv::runtime {
 namespace {
 
+// What rings no bell is looked at: soon, what runs; once in a while, how devices are.
+constexpr std::chrono::microseconds kPollPeriod{20};
+constexpr std::chrono::milliseconds kWatchPeriod{100};
+
 bool goes_by_rows(CollectiveKind kind) {
   return kind == CollectiveKind::kReducescatter || kind == CollectiveKind::kAlltoall ||
          kind == CollectiveKind::kSparseAllreduce;
@@ -169,7 +173,9 @@ void Execution::tell_begun(Running& group) {
     if (!operation->is_absent) observation_->timeline.begun(*operation);
 }
 
-bool Execution::advance() {
+bool Execution::advance(TimePoint time) {
+  last_look_ = time;
+  if (time >= next_watch_) watch(time);
   bool has_moved = advance_preparation();
   const std::size_t before = running_.size();
   std::erase_if(running_, [&](Running& group) {
@@ -183,10 +189,28 @@ bool Execution::advance() {
     // What no rank can do all of them know alike; anything else leaves them apart.
     if (progress == Progress::kFailed && outcome.code != StatusCode::kUnsupported)
       failure_ = outcome;
-    end(group.operations, outcome, group.collective->ended());
+    const MomentPtr ended = group.collective->ended();
+    if (ended != nullptr) next_watch_ = std::min(next_watch_, time + kWatchPeriod);
+    end(group.operations, outcome, ended);
     return true;
   });
   return has_moved || running_.size() != before;
+}
+
+void Execution::watch(TimePoint time) {
+  next_watch_ = TimePoint::max();
+  for (Backend* const backend : backends_) {
+    const Status status = backend->watch();
+    if (status.code == StatusCode::kInProgress) {
+      next_watch_ = time + kWatchPeriod;
+    } else if (!status.ok() && failure_.ok()) {
+      failure_ = status;
+    }
+  }
+}
+
+TimePoint Execution::next_look() const {
+  return is_polled() ? last_look_ + kPollPeriod : next_watch_;
 }
 
 bool Execution::is_polled() const {
@@ -214,10 +238,11 @@ void Execution::end(const std::vector<OperationPtr>& operations, const Status& o
 }
 
 void Execution::abandon(const Status& reason) {
+  for (Backend* const backend : backends_) backend->abandon();
+  next_watch_ = TimePoint::max();
   preparation_ = nullptr;
   for (const Waiting& one : std::exchange(waiting_, {})) end(one.operations, reason);
   for (const Running& group : std::exchange(running_, {})) end(group.operations, reason);
-  for (Backend* const backend : backends_) backend->abandon();
 }
 
 }  // namespace hv::runtime

@@ -33,10 +33,10 @@ class Execution {
   // vary, by rank.
   void start(std::vector<OperationPtr> operations, const std::vector<std::int64_t>& first_extents);
   // Does what can be done without waiting. True: something was done.
-  bool advance();
+  bool advance(TimePoint time);
   bool is_idle() const { return running_.empty() && waiting_.empty(); }
-  // Something runs that rings no bell when it can go on.
-  bool is_polled() const;
+  // When advance() is to be called again though no bell rings.
+  TimePoint next_look() const;
 
   // Operations that have ended since the last call, with their outcome.
   std::vector<std::pair<OperationPtr, Status>> take_ended() { return std::exchange(ended_, {}); }
@@ -59,6 +59,8 @@ class Execution {
     CollectiveRequest request;
   };
 
+  bool is_polled() const;
+  void watch(TimePoint time);
   void begin(std::vector<OperationPtr> operations, CollectiveRequest request);
   bool advance_preparation();
   void tell_decided(const std::vector<OperationPtr>& operations);
@@ -73,6 +75,8 @@ class Execution {
   std::uint64_t buckets_ = 0;
   const std::vector<Backend*> backends_;
   std::vector<Running> running_;
+  TimePoint last_look_{};
+  TimePoint next_watch_ = TimePoint::max();  // max: no device does anything of ours
   std::unique_ptr<Collective> preparation_;
   std::deque<Waiting> waiting_;  // empty where nothing is being prepared
   std::vector<std::pair<OperationPtr, Status>> ended_;

@@ -28,9 +28,6 @@
 
 namespace hv::runtime {
 
-// How long what a device does is left alone between two looks at it.
-constexpr Duration kPollPeriod = std::chrono::microseconds(20);
-
 struct SessionConfig {
   std::uint32_t set = 0;  // its number, the same on every rank
   NegotiationConfig negotiation;
@@ -58,8 +55,7 @@ class Session {
   Status enqueue(OperationPtr operation);
   bool has_work() const { return !queue_.empty(); }
   TimePoint next_look() const {
-    if (execution_.is_polled()) return now() + kPollPeriod;
-    const TimePoint next = negotiation_.next_look();
+    const TimePoint next = std::min(execution_.next_look(), negotiation_.next_look());
     return negotiation_.has_open_waits() ? std::min(next, stragglers_.next_look()) : next;
   }
 
@@ -74,7 +70,7 @@ class Session {
   Status receive(int from, std::string_view message, TimePoint time);
   // last: what this rank has to say when others wait for it.
   void conclude(TimePoint time, const LastEnqueued& last);
-  bool advance() { return execution_.advance(); }
+  bool advance(TimePoint time) { return execution_.advance(time); }
   // (rank of the job, bytes), the set's number in front.
   std::vector<std::pair<int, std::string>> take_messages();
   // How many it has warned of.

@@ -24,6 +24,7 @@ class GpuBackend : public Backend {
   bool supports(const CollectiveRequest& request) const override;
   std::unique_ptr<Collective> prepare(const CollectiveRequest& first) override;
   std::unique_ptr<Collective> start(CollectiveRequest request) override;
+  Status watch() override { return plugged_ ? plugged_->watch() : Status::success(); }
   void abandon() override;
 
  private:

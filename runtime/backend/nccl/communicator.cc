@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backend/nccl/communicator.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
 
-#include "src/base/clock.h"
 #include "src/base/signal_block.h"
 
 namespace hv::nccl {
 namespace {
 
 constexpr std::chrono::seconds kEndsWithin{1};
+constexpr std::chrono::seconds kUntilPeersEndIsTold{3};
 constexpr std::chrono::milliseconds kBetweenLooks{1};
 
 }  // namespace
@@ -43,6 +44,10 @@ Status Communicator::poll(const char* doing) {
     if (Status asked = library_->check(result, "ask how far it is", comm_); !asked.ok())
       return asked;
     if (state == kInProgress) return Status{StatusCode::kInProgress, {}};
+    if (state == kRemoteError || state == kSystemError) {
+      first_trouble_ = std::min(first_trouble_, now());
+      if (now() < first_trouble_ + kUntilPeersEndIsTold) return Status{StatusCode::kInProgress, {}};
+    }
     return library_->check(state, doing, comm_);
   });
 }

@@ -9,6 +9,7 @@
 
 #include "runtime/backend/nccl/nccl_library.h"
 #include "runtime/device/cuda/device.h"
+#include "src/base/clock.h"
 
 namespace hv::nccl {
 
@@ -29,7 +30,8 @@ class Communicator {
   int members() const { return members_; }
   int self() const { return self_; }
 
-  // kInProgress: the last call has not been carried out yet. Else kSystem with NCCL's words.
+  // kInProgress: the last call has not been carried out yet. Else kSystem with NCCL's words: of what
+  // may be the end of a peer only once there was time to learn who has ended, which others tell.
   Status poll(const char* doing);
   // What of it runs on the GPU ends, with any result; a thread of its own does that, which may take
   // long. Nothing is asked of it any more.
@@ -43,6 +45,7 @@ class Communicator {
   const std::shared_ptr<cuda::Device> device_;
   const int members_, self_;
   Comm comm_ = nullptr;
+  TimePoint first_trouble_ = TimePoint::max();  // that may be a peer's end
 };
 
 }  // namespace hv::nccl

@@ -54,6 +54,15 @@ Status Lane::scaled_sum(runtime::ElementType type, double factor, int* reduction
   return Status::success();
 }
 
+Status Lane::watch() {
+  if (last_end_ == nullptr) return Status::success();
+  if (Status status = communicator_->poll("carry out what the GPU was given"); !status.ok())
+    return status;
+  Status passed = accelerator_->poll(*last_end_);
+  if (passed.ok()) last_end_ = nullptr;
+  return passed;
+}
+
 void Lane::abort() { communicator_->abort(); }
 
 }  // namespace hv::nccl

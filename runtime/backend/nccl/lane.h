@@ -37,6 +37,10 @@ class Lane {
   Status room(std::size_t bytes, std::byte** memory);
   // A sum whose addends are multiplied before.
   Status scaled_sum(runtime::ElementType type, double factor, int* reduction);
+  // The GPU's stream has been given a collective; it is done when the moment has passed.
+  void note_end(runtime::MomentPtr end) { last_end_ = std::move(end); }
+  // kInProgress: the GPU still works on what it was given; or an error of that, or of NCCL's.
+  Status watch();
   // Ends what runs on the GPU. Nothing is asked of the lane any more.
   void abort();
 
@@ -44,6 +48,7 @@ class Lane {
   const std::unique_ptr<Communicator> communicator_;
   const std::shared_ptr<runtime::Accelerator> accelerator_;
   std::uint64_t turns_ = 0, current_ = 0;
+  runtime::MomentPtr last_end_;  // nullptr: nothing is under way
   runtime::MemoryPtr room_;
   std::size_t room_bytes_ = 0;
   std::map<std::pair<runtime::ElementType, double>, int> scaled_sums_;

@@ -136,6 +136,8 @@ std::unique_ptr<Collective> NcclBackend::start(CollectiveRequest request) {
   return start_operation(lane_, std::move(request), host_);
 }
 
+Status NcclBackend::watch() { return lane_ != nullptr ? lane_->watch() : Status::success(); }
+
 void NcclBackend::abandon() {
   if (lane_ != nullptr) lane_->abort();
 }

@@ -39,6 +39,7 @@ class NcclBackend : public runtime::Backend {
   bool supports(const runtime::CollectiveRequest& request) const override;
   std::unique_ptr<runtime::Collective> prepare(const runtime::CollectiveRequest& first) override;
   std::unique_ptr<runtime::Collective> start(runtime::CollectiveRequest request) override;
+  Status watch() override;
   void abandon() override;
 
  private:

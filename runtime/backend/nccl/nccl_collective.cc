@@ -56,6 +56,7 @@ Progress NcclCollective::await_launch() {
   if (status.ok()) status = after();
   if (status.ok()) status = device().mark(stream(), &ended_);
   if (!status.ok()) return fail(std::move(status));
+  lane_->note_end(ended_);
   lane_->end_turn();
   stage_ = Stage::kDone;
   return Progress::kDone;

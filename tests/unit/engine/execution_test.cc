@@ -11,6 +11,8 @@ using namespace hv::runtime;
 
 namespace {
 
+constexpr TimePoint kNow{std::chrono::hours(1)};
+
 OperationPtr allreduce(std::int64_t count, std::byte* data) {
   auto operation = std::make_shared<Operation>();
   operation->name = "w" + std::to_string(count);
@@ -45,7 +47,7 @@ TEST_CASE(
   REQUIRE(request.segments.size() == 3);
   CHECK(request.segments[1].count == 0);
   CHECK(request.segments[2].input == memory + 16);
-  CHECK(execution.advance());
+  CHECK(execution.advance(kNow));
   CHECK(execution.take_ended().size() == 3);
   CHECK(execution.is_idle());
 }
@@ -147,11 +149,11 @@ TEST_CASE("a collective that only pauses is advanced again at once") {
   std::byte memory[64];
   backend.progress = Progress::kAdvanced;
   execution.start({allreduce(16, memory)}, {});
-  CHECK(execution.advance());
+  CHECK(execution.advance(kNow));
   CHECK(execution.take_ended().empty());
   CHECK_FALSE(execution.is_idle());
   backend.progress = Progress::kPending;
-  CHECK_FALSE(execution.advance());
+  CHECK_FALSE(execution.advance(kNow));
 }
 
 TEST_CASE("a rank that has joined makes no room for a sparse result") {
@@ -178,10 +180,10 @@ TEST_CASE("a failed collective gives its tensors its status and stops the rest")
   execution.start({allreduce(4, memory)}, {});
   execution.start({allreduce(8, memory)}, {});
   backend.progress = Progress::kPending;
-  CHECK_FALSE(execution.advance());
+  CHECK_FALSE(execution.advance(kNow));
   backend.progress = Progress::kFailed;
   backend.failure = {StatusCode::kPeerLost, "rank 1 ended"};
-  CHECK(execution.advance());
+  CHECK(execution.advance(kNow));
   CHECK(execution.failure().code == StatusCode::kPeerLost);
   CHECK(execution.take_ended().size() == 1);
   execution.abandon({StatusCode::kPeerLost, "rank 1 ended"});
@@ -189,4 +191,107 @@ TEST_CASE("a failed collective gives its tensors its status and stops the rest")
   REQUIRE(rest.size() == 1);
   CHECK(rest[0].second.message == "tensor 'w8': rank 1 ended");
   CHECK(backend.under_way == 0);
+}
+
+namespace {
+
+// Done for the host; the device still works on it.
+struct GivenAway : Collective {
+  Progress advance() override { return Progress::kDone; }
+  Status status() const override { return Status::success(); }
+  MomentPtr ended() const override { return std::make_shared<const Moment>(); }
+};
+
+struct FakeDeviceBackend : FakeBackend {
+  std::unique_ptr<Collective> prepare(const CollectiveRequest&) override {
+    return preparations-- > 0 ? FakeBackend::start({}) : nullptr;
+  }
+  std::unique_ptr<Collective> start(CollectiveRequest request) override {
+    requests.push_back(std::move(request));
+    return std::make_unique<GivenAway>();
+  }
+  Status watch() override {
+    ++watched;
+    return device;
+  }
+  void abandon() override { ++abandoned; }
+
+  int preparations = 0, watched = 0, abandoned = 0;
+  Status device{StatusCode::kInProgress, {}};
+};
+
+std::vector<std::int64_t> counts_of(const FakeBackend& backend) {
+  std::vector<std::int64_t> counts;
+  for (const CollectiveRequest& request : backend.requests)
+    if (!request.segments.empty()) counts.push_back(request.segments[0].count);
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("until a backend is prepared everything waits, and then begins in its order") {
+  FakeDeviceBackend device;
+  FakeBackend host;
+  device.refused_type = ElementType::kFloat64;
+  device.preparations = 2;
+  device.progress = Progress::kPending;
+  Execution execution({{0, 2}, false}, {&device, &host});
+  std::byte memory[64];
+  const OperationPtr of_host = allreduce(2, memory);
+  of_host->description.type = ElementType::kFloat64;
+  execution.start({allreduce(4, memory)}, {});
+  execution.start({of_host}, {});
+  execution.start({allreduce(8, memory)}, {});
+  CHECK_FALSE(execution.advance(kNow));
+  CHECK_FALSE(execution.is_idle());
+  CHECK(host.requests.empty());
+  device.progress = Progress::kDone;
+  CHECK(execution.advance(kNow));  // the second preparation begins
+  CHECK(host.requests.empty());
+  while (!execution.is_idle()) REQUIRE(execution.advance(kNow));
+  CHECK(counts_of(device) == std::vector<std::int64_t>{4, 8});
+  CHECK(host.requests.size() == 1);
+  CHECK(execution.take_ended().size() == 3);
+}
+
+TEST_CASE("a preparation that fails is a failure of the whole") {
+  FakeDeviceBackend device;
+  device.preparations = 1;
+  device.progress = Progress::kFailed;
+  device.failure = {StatusCode::kSystem, "no communicator"};
+  Execution execution({{0, 2}, false}, {&device});
+  std::byte memory[64];
+  execution.start({allreduce(4, memory)}, {});
+  execution.start({allreduce(8, memory)}, {});
+  CHECK(execution.advance(kNow));
+  CHECK(execution.failure().message == "no communicator");
+  execution.abandon(execution.failure());
+  CHECK(execution.take_ended().size() == 2);
+  CHECK(execution.is_idle());
+  CHECK(device.abandoned == 1);
+}
+
+TEST_CASE("what a device still does is looked at every 100 ms, and its error is a failure") {
+  FakeDeviceBackend device;
+  Execution execution({{0, 2}, false}, {&device});
+  std::byte memory[64];
+  CHECK(execution.next_look() == TimePoint::max());
+  execution.start({allreduce(4, memory)}, {});
+  execution.advance(kNow);
+  CHECK(execution.is_idle());
+  const auto period = std::chrono::milliseconds(100);
+  CHECK(execution.next_look() == kNow + period);
+  execution.advance(kNow + period / 2);
+  CHECK(device.watched == 0);
+  execution.advance(kNow + period);
+  CHECK(device.watched == 1);
+  CHECK(execution.next_look() == kNow + 2 * period);
+  device.device = Status::success();
+  execution.advance(kNow + 2 * period);
+  CHECK(execution.next_look() == TimePoint::max());
+  execution.start({allreduce(4, memory)}, {});
+  execution.advance(kNow + 3 * period);
+  device.device = {StatusCode::kSystem, "an illegal address"};
+  execution.advance(kNow + 4 * period);
+  CHECK(execution.failure().message == "an illegal address");
 }
