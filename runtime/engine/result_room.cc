@@ -93,6 +93,8 @@ Status copy_input_aside(Operation& operation) {
   if (Status status = take_memory(operation, bytes, "the input"); !status.ok()) return status;
   Status status = copy(operation, operation.owned.get(), operation.input, bytes);
   operation.input = operation.owned.get();
+  if (status.ok() && operation.device != kHostDevice)
+    status = operation.accelerator->mark_work(operation.device, &operation.ready);
   return status;
 }
 

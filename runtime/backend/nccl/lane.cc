@@ -14,13 +14,15 @@ constexpr std::size_t kLeastRoom = std::size_t{1} << 20;
 }  // namespace
 
 Lane::Lane(std::unique_ptr<Communicator> communicator,
-           std::shared_ptr<runtime::Accelerator> accelerator)
-    : communicator_(std::move(communicator)), accelerator_(std::move(accelerator)) {}
+           std::shared_ptr<runtime::Accelerator> accelerator, cuda::Stream stream)
+    : communicator_(std::move(communicator)),
+      accelerator_(std::move(accelerator)),
+      stream_(stream) {}
 
 // What the GPU may still write to stays until it has.
 Lane::~Lane() {
   runtime::MomentPtr end;
-  if (room_ != nullptr && device().mark(device().work(), &end).ok())
+  if (room_ != nullptr && device().mark(stream_, &end).ok())
     accelerator_->keep_until(std::move(end), std::move(room_));
 }
 
@@ -28,7 +30,7 @@ Status Lane::room(std::size_t bytes, std::byte** memory) {
   if (bytes > room_bytes_) {
     runtime::MomentPtr end;
     if (room_ != nullptr) {
-      if (Status status = device().mark(device().work(), &end); !status.ok()) return status;
+      if (Status status = device().mark(stream_, &end); !status.ok()) return status;
       accelerator_->keep_until(std::move(end), std::exchange(room_, nullptr));
       room_bytes_ = 0;
     }

@@ -1,7 +1,8 @@
 // Lane: what the collectives of one communicator share: whose turn it is, and memory to pack in.
 // SPDX-License-Identifier: Apache-2.0
 //
-// All of them use one stream of the GPU's, one after the other, so one piece of memory serves all.
+// All of them use the lane's stream, one after the other, so one piece of memory serves all. Each
+// communicator has a stream of its own: sets that overlap may be given theirs in another order.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace hv::nccl {
 class Lane {
  public:
   Lane(std::unique_ptr<Communicator> communicator,
-       std::shared_ptr<runtime::Accelerator> accelerator);
+       std::shared_ptr<runtime::Accelerator> accelerator, cuda::Stream stream);
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -26,6 +27,7 @@ class Lane {
   Communicator& communicator() { return *communicator_; }
   runtime::Accelerator& accelerator() { return *accelerator_; }
   cuda::Device& device() { return communicator_->device(); }
+  cuda::Stream stream() const { return stream_; }
   const LibraryFunctions& call() const { return communicator_->library().call(); }
 
   // Turns come in the order in which they were asked for.
@@ -47,6 +49,7 @@ class Lane {
  private:
   const std::unique_ptr<Communicator> communicator_;
   const std::shared_ptr<runtime::Accelerator> accelerator_;
+  const cuda::Stream stream_;
   std::uint64_t turns_ = 0, current_ = 0;
   runtime::MomentPtr last_end_;  // nullptr: nothing is under way
   runtime::MemoryPtr room_;

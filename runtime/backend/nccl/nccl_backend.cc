@@ -87,6 +87,7 @@ class NcclBackend::Preparation : public Collective {
   explicit Preparation(NcclBackend& backend) : backend_(backend) {
     std::shared_ptr<cuda::Device> device;
     status_ = find_device(*backend.accelerator_, backend.device_, &device);
+    if (status_.ok()) status_ = device->open_stream(&stream_);
     if (status_.ok())
       status_ = Communicator::begin(backend.library_, std::move(device), backend.id_,
                                     backend.members_, backend.self_, &made_);
@@ -99,7 +100,7 @@ class NcclBackend::Preparation : public Collective {
       return Progress::kPending;
     }
     if (!status_.ok()) return Progress::kFailed;
-    backend_.lane_ = std::make_shared<Lane>(std::move(made_), backend_.accelerator_);
+    backend_.lane_ = std::make_shared<Lane>(std::move(made_), backend_.accelerator_, stream_);
     return Progress::kDone;
   }
   Status status() const override { return status_; }
@@ -107,6 +108,7 @@ class NcclBackend::Preparation : public Collective {
 
  private:
   NcclBackend& backend_;
+  cuda::Stream stream_ = nullptr;
   std::unique_ptr<Communicator> made_;
   Status status_;
 };

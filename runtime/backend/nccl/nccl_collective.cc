@@ -39,15 +39,21 @@ Progress NcclCollective::advance() {
 Progress NcclCollective::take_turn() {
   if (!lane_->is_turn(turn_)) return Progress::kPending;
   Status status = device().within([&] {
-    Status given = Status::success();
-    for (std::size_t i = 0; i < request_.ready.size() && given.ok(); ++i)
-      given = lane_->accelerator().await(device().ordinal(), *request_.ready[i]);
+    Status given = await_inputs();
     if (given.ok()) given = before();
     return given.ok() ? launch() : given;
   });
   if (!status.ok()) return fail(std::move(status));
   stage_ = Stage::kLaunching;
   return await_launch();
+}
+
+Status NcclCollective::await_inputs() {
+  for (const runtime::MomentPtr& moment : request_.ready) {
+    const auto& event = static_cast<const cuda::Device::RecordedEvent&>(*moment);  // no others
+    if (Status status = device().wait_in(stream(), event.event()); !status.ok()) return status;
+  }
+  return Status::success();
 }
 
 Progress NcclCollective::await_launch() {
@@ -94,7 +100,11 @@ Status NcclCollective::grouped(const std::function<Status()>& calls) {
 
 Status NcclCollective::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   return to == from ? Status::success()
-                    : device().copy(runtime::Accelerator::Way::kOnDevice, to, from, bytes);
+                    : device().copy(stream(), runtime::Accelerator::Way::kOnDevice, to, from, bytes);
+}
+
+Status NcclCollective::clear(std::byte* memory, std::size_t bytes) {
+  return device().clear(stream(), memory, bytes);
 }
 
 }  // namespace hv::nccl

@@ -37,7 +37,7 @@ class NcclCollective : public runtime::Collective {
   int members() const { return lane_->communicator().members(); }
   int self() const { return lane_->communicator().self(); }
   cuda::Device& device() { return lane_->device(); }
-  cuda::Stream stream() { return device().work(); }
+  cuda::Stream stream() const { return lane_->stream(); }
   Comm comm() { return lane_->communicator().get(); }
   const LibraryFunctions& call() const { return lane_->call(); }
   // What one call of NCCL has answered.
@@ -46,11 +46,13 @@ class NcclCollective : public runtime::Collective {
   Status grouped(const std::function<Status()>& calls);
   runtime::Progress fail(Status why);
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes);
+  Status clear(std::byte* memory, std::size_t bytes);
 
  private:
   enum class Stage { kReady, kTurn, kLaunching, kDone };
 
   runtime::Progress take_turn();
+  Status await_inputs();
   runtime::Progress await_launch();
   Status check_devices() const;
   std::string doing() const { return std::string("carry out ") + what(); }

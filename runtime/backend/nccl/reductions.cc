@@ -33,7 +33,7 @@ Status Allreduce::before() {
   if (Status status = lane().room(packing_.bytes, &room_); !status.ok()) return status;
   for (const Move& move : packing_.moves_in) {
     Status status = move.from != nullptr ? copy(room_ + move.offset, move.from, move.bytes)
-                                         : device().clear(room_ + move.offset, move.bytes);
+                                         : clear(room_ + move.offset, move.bytes);
     if (!status.ok()) return status;
   }
   return Status::success();

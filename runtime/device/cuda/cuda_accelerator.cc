@@ -65,7 +65,7 @@ Status CudaAccelerator::on(int device, Action&& action) {
 }
 
 Status CudaAccelerator::mark(int device, void* stream, MomentPtr* made) {
-  return on(device, [&](Device& one) { return one.mark(static_cast<Stream>(stream), made); });
+  return on(device, [&](Device& one) { return one.mark_callers(static_cast<Stream>(stream), made); });
 }
 
 Status CudaAccelerator::follow(int device, void* stream, const Moment& moment) {
@@ -100,7 +100,7 @@ Status CudaAccelerator::await(int device, const Moment& moment) {
 }
 
 Status CudaAccelerator::copy(int device, Way way, void* to, const void* from, std::size_t bytes) {
-  return on(device, [&](Device& one) { return one.copy(way, to, from, bytes); });
+  return on(device, [&](Device& one) { return one.copy(one.work(), way, to, from, bytes); });
 }
 
 Status CudaAccelerator::mark_work(int device, MomentPtr* made) {

@@ -73,11 +73,24 @@ Status Device::begin() {
     return status;
   const Current current(*this);
   if (Status status = current.taken(); !status.ok()) return status;
+  return make_stream(&work_);
+}
+
+Status Device::make_stream(Stream* made) {
   int lowest = 0, highest = 0;
   if (Status status = check(call().stream_priorities(&lowest, &highest), "ask for priorities");
       !status.ok())
     return status;
-  return check(call().make_stream(&work_, kStreamNonBlocking, highest), "make a stream");
+  return check(call().make_stream(made, kStreamNonBlocking, highest), "make a stream");
+}
+
+Status Device::open_stream(Stream* made) {
+  const Current current(*this);
+  if (Status status = current.taken(); !status.ok()) return status;
+  if (Status status = make_stream(made); !status.ok()) return status;
+  const std::lock_guard lock(mutex_);
+  more_streams_.push_back(*made);
+  return Status::success();
 }
 
 // The driver may have gone before, at the process's end: then all of it has.
@@ -88,6 +101,7 @@ Device::~Device() {
     if (current.is_taken()) {
       for (const Event event : free_events_) call().destroy_event(event);
       for (const auto& [bytes, memory] : free_pinned_) call().free_host(memory);
+      for (const Stream stream : more_streams_) call().destroy_stream(stream);
       if (work_ != nullptr) call().destroy_stream(work_);
     }
   }
@@ -138,12 +152,16 @@ void Device::give_back(Event event) {
   free_events_.push_back(event);
 }
 
+Status Device::mark_callers(Stream stream, runtime::MomentPtr* made) {
+  const Current current(*this);
+  if (Status status = current.taken(); !status.ok()) return status;
+  if (Status status = check_capture(stream); !status.ok()) return status;
+  return mark(stream, made);
+}
+
 Status Device::mark(Stream stream, runtime::MomentPtr* made) {
   const Current current(*this);
   if (Status status = current.taken(); !status.ok()) return status;
-  if (stream != work_) {
-    if (Status status = check_capture(stream); !status.ok()) return status;
-  }
   Event event = nullptr;
   if (Status status = take_event(&event); !status.ok()) return status;
   auto moment = std::make_shared<const RecordedEvent>(shared_from_this(), event);
@@ -215,27 +233,28 @@ void Device::give_back_pinned(std::byte* memory, std::size_t bytes) {
   free_pinned_.emplace(bytes, memory);
 }
 
-Status Device::copy(runtime::Accelerator::Way way, void* to, const void* from, std::size_t bytes) {
+Status Device::copy(Stream stream, runtime::Accelerator::Way way, void* to, const void* from,
+                    std::size_t bytes) {
   if (bytes == 0) return Status::success();
   const Current current(*this);
   if (Status status = current.taken(); !status.ok()) return status;
   using Way = runtime::Accelerator::Way;
   switch (way) {
     case Way::kToHost:
-      return check(call().copy_to_host(to, address_of(from), bytes, work_), "copy to the host");
+      return check(call().copy_to_host(to, address_of(from), bytes, stream), "copy to the host");
     case Way::kToDevice:
-      return check(call().copy_to_device(address_of(to), from, bytes, work_), "copy from the host");
+      return check(call().copy_to_device(address_of(to), from, bytes, stream), "copy from the host");
     case Way::kOnDevice:
-      return check(call().copy_on_device(address_of(to), address_of(from), bytes, work_), "copy");
+      return check(call().copy_on_device(address_of(to), address_of(from), bytes, stream), "copy");
   }
   return Status::success();
 }
 
-Status Device::clear(void* memory, std::size_t bytes) {
+Status Device::clear(Stream stream, void* memory, std::size_t bytes) {
   if (bytes == 0) return Status::success();
   const Current current(*this);
   if (Status status = current.taken(); !status.ok()) return status;
-  return check(call().fill(address_of(memory), 0, bytes, work_), "clear memory");
+  return check(call().fill(address_of(memory), 0, bytes, stream), "clear memory");
 }
 
 }  // namespace hv::cuda

@@ -30,14 +30,19 @@ class Device : public std::enable_shared_from_this<Device> {
   Status identify(Uuid* uuid);
   // While it runs, this thread's context is the device's, and no capture forbids what it calls.
   Status within(const std::function<Status()>& action);
+  // One more of the runtime's own, of the highest priority; it goes with the device.
+  Status open_stream(Stream* made);
   Status mark(Stream stream, runtime::MomentPtr* made);
+  // A caller's: kUnsupported while a graph is captured from it.
+  Status mark_callers(Stream stream, runtime::MomentPtr* made);
   Status wait_in(Stream stream, Event event);
   Status poll(Event event);
   Status allocate(std::size_t bytes, runtime::MemoryPtr* made);
   Status allocate_pinned(std::size_t bytes, runtime::MemoryPtr* made);
   class RecordedEvent;
-  Status copy(runtime::Accelerator::Way way, void* to, const void* from, std::size_t bytes);
-  Status clear(void* memory, std::size_t bytes);
+  Status copy(Stream stream, runtime::Accelerator::Way way, void* to, const void* from,
+              std::size_t bytes);
+  Status clear(Stream stream, void* memory, std::size_t bytes);
 
  private:
   class Unforbidden;
@@ -45,6 +50,7 @@ class Device : public std::enable_shared_from_this<Device> {
 
   Device(std::shared_ptr<const Driver> driver, int ordinal);
   Status begin();
+  Status make_stream(Stream* made);
   Status check_capture(Stream stream);
   Status take_event(Event* event);
   void give_back(Event event);
@@ -59,6 +65,7 @@ class Device : public std::enable_shared_from_this<Device> {
   Context context_ = nullptr;
   Stream work_ = nullptr;
   std::mutex mutex_;  // guards all below
+  std::vector<Stream> more_streams_;
   std::vector<Event> free_events_;
   std::multimap<std::size_t, std::byte*> free_pinned_;  // by bytes
 };
