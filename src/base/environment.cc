@@ -48,4 +48,6 @@ std::vector<std::string> Environment::entries() const {
   return entries;
 }
 
+void set_in_process_if_unset(const char* name, const char* value) { ::setenv(name, value, 0); }
+
 }  // namespace hv

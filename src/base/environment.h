@@ -34,4 +34,8 @@ class Environment {
   std::map<std::string, std::string, std::less<>> values_;
 };
 
+// For libraries that read the process's own, before any thread of theirs does; one that is set
+// stays.
+void set_in_process_if_unset(const char* name, const char* value);
+
 }  // namespace hv

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The two are of one build: its interface is C++, and the only symbol is kGpuPluginSymbol, a
-// GpuPluginEntry. All calls come from whoever holds the engine's progress lock.
+// GpuPluginEntry. Calls of a backend come from whoever holds its engine's progress lock; those of
+// the plugin from the engines of all contexts, which may be at once.
 #pragma once
 
 #include <memory>

@@ -30,8 +30,8 @@ class Communicator {
   int members() const { return members_; }
   int self() const { return self_; }
 
-  // kInProgress: the last call has not been carried out yet. Else kSystem with NCCL's words: of what
-  // may be the end of a peer only once there was time to learn who has ended, which others tell.
+  // kInProgress: the last call has not been carried out yet. Else kSystem with NCCL's words: of
+  // what may be a peer's end only once there was time to learn who has ended, which others tell.
   Status poll(const char* doing);
   // What of it runs on the GPU ends, with any result; a thread of its own does that, which may take
   // long. Nothing is asked of it any more.

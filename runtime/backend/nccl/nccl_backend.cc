@@ -4,13 +4,13 @@
 #include <dlfcn.h>
 
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "runtime/backend/gpu/gpu_choice.h"
 #include "runtime/backend/nccl/operations.h"
 #include "runtime/device/cuda/cuda_accelerator.h"
+#include "src/base/environment.h"
 
 namespace hv::nccl {
 
@@ -22,11 +22,6 @@ using runtime::GpuMembers;
 using runtime::Progress;
 
 namespace {
-
-std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
 
 std::string own_path() {
   Dl_info info{};
@@ -42,13 +37,14 @@ Status find_device(Accelerator& accelerator, int number, std::shared_ptr<cuda::D
 }  // namespace
 
 Status NcclPlugin::open() {
-  if (!std::exchange(is_opened_, true)) {
-    opened_ = Library::open(
-        places(variable("HVRUN_NCCL"), package_folders(own_path(), variable("VIRTUAL_ENV"))),
-        &library_);
-    if (opened_.ok() && variable("HVRUN_SHARE_GPU") == "1")
-      ::setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);  // before NCCL first looks at it
-  }
+  std::call_once(once_, [this] {
+    const Environment environment = Environment::of_process();
+    const auto packages = package_folders(own_path(), environment.get_or("VIRTUAL_ENV", ""));
+    opened_ = Library::open(places(environment.get_or("HVRUN_NCCL", ""), packages), &library_);
+    shares_gpus_ = opened_.ok() && library_->version() >= kSharesGpusFrom &&
+                   environment.get_or("HVRUN_SHARE_GPU", "") == "1";
+    if (shares_gpus_) set_in_process_if_unset("NCCL_MULTI_RANK_GPU_ENABLE", "1");
+  });
   return opened_;
 }
 
@@ -69,7 +65,7 @@ GpuFacts NcclPlugin::look(const std::shared_ptr<Accelerator>& accelerator, int d
   }
   facts.is_usable = 1;
   facts.version = library_->version();
-  facts.shares = library_->version() >= kSharesGpusFrom && variable("HVRUN_SHARE_GPU") == "1";
+  facts.shares = shares_gpus_;
   std::memcpy(facts.gpu, uuid.bytes, sizeof facts.gpu);
   std::memcpy(facts.meeting, id.bytes, sizeof facts.meeting);
   return facts;

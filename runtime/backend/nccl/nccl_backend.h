@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "runtime/backend/gpu/gpu_plugin.h"
 #include "runtime/backend/nccl/lane.h"
@@ -20,11 +21,12 @@ class NcclPlugin : public runtime::GpuPlugin {
                                          runtime::Backend& host) override;
 
  private:
-  Status open();
+  Status open();  // contexts of several threads may call at once
 
-  bool is_opened_ = false;
+  std::once_flag once_;
   Status opened_;
   std::shared_ptr<const Library> library_;
+  bool shares_gpus_ = false;
 };
 
 class NcclBackend : public runtime::Backend {

@@ -99,8 +99,9 @@ Status NcclCollective::grouped(const std::function<Status()>& calls) {
 }
 
 Status NcclCollective::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  return to == from ? Status::success()
-                    : device().copy(stream(), runtime::Accelerator::Way::kOnDevice, to, from, bytes);
+  return to == from
+             ? Status::success()
+             : device().copy(stream(), runtime::Accelerator::Way::kOnDevice, to, from, bytes);
 }
 
 Status NcclCollective::clear(std::byte* memory, std::size_t bytes) {

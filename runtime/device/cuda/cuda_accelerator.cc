@@ -65,7 +65,8 @@ Status CudaAccelerator::on(int device, Action&& action) {
 }
 
 Status CudaAccelerator::mark(int device, void* stream, MomentPtr* made) {
-  return on(device, [&](Device& one) { return one.mark_callers(static_cast<Stream>(stream), made); });
+  return on(device,
+            [&](Device& one) { return one.mark_callers(static_cast<Stream>(stream), made); });
 }
 
 Status CudaAccelerator::follow(int device, void* stream, const Moment& moment) {

@@ -243,7 +243,8 @@ Status Device::copy(Stream stream, runtime::Accelerator::Way way, void* to, cons
     case Way::kToHost:
       return check(call().copy_to_host(to, address_of(from), bytes, stream), "copy to the host");
     case Way::kToDevice:
-      return check(call().copy_to_device(address_of(to), from, bytes, stream), "copy from the host");
+      return check(call().copy_to_device(address_of(to), from, bytes, stream),
+                   "copy from the host");
     case Way::kOnDevice:
       return check(call().copy_on_device(address_of(to), address_of(from), bytes, stream), "copy");
   }

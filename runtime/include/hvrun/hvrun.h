@@ -215,7 +215,7 @@ HVRUN_API hvrun_status hvrun_init(const hvrun_options* options, hvrun_context** 
 
 /* Leaves the job. What is pending completes with HVRUN_ERROR_SHUTDOWN, here and on the peers, whose
  * later calls return that too; what had begun to move is finished first. Blocks for that and until
- * every peer has heard of it, at most 5 s in all: a peer that hangs is left behind. The context, its
+ * all peers have heard of it, at most 5 s in all: one that hangs is left behind. The context, its
  * handles and their results are gone afterwards: a call with it returns HVRUN_ERROR_SHUTDOWN. NULL
  * waits while another thread joins or leaves with the default context; where there is none, it is
  * HVRUN_OK. Call it before the process ends, else its end counts as a loss. */

@@ -51,7 +51,7 @@ Gpu::~Gpu() {
   capture(false);  // where a test has failed meanwhile
   enter();
   call().stream_synchronize(stream_);
-  for (const cuda::Address block : blocks_) call().free(block);
+  for (const auto& [block, source] : blocks_) call().free(block);
   call().destroy_stream(stream_);
 }
 
@@ -66,13 +66,20 @@ std::byte* Gpu::put(const void* bytes, std::size_t count) {
   enter();
   cuda::Address block = 0;
   require(call().allocate(&block, count == 0 ? 1 : count), "allocate");
-  blocks_.push_back(block);
+  Bytes& source = blocks_[block];
   if (bytes != nullptr && count > 0) {
     const auto* const begin = static_cast<const std::byte*>(bytes);
-    sources_.emplace_back(begin, begin + count);
-    require(call().copy_to_device(block, sources_.back().data(), count, stream_), "copy there");
+    source.assign(begin, begin + count);
+    require(call().copy_to_device(block, source.data(), count, stream_), "copy there");
   }
   return reinterpret_cast<std::byte*>(block);
+}
+
+void Gpu::take_away(const std::byte* block) {
+  enter();
+  require(call().stream_synchronize(stream_), "wait for the stream");
+  require(call().free(address_of(block)), "free");
+  blocks_.erase(address_of(block));
 }
 
 Bytes Gpu::get(const void* from, std::size_t count) {

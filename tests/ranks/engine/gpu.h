@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstring>
-#include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -30,6 +30,8 @@ class Gpu {
   void* stream() const { return stream_; }
   // Memory there, which the stream fills with these bytes some time.
   std::byte* put(const void* bytes, std::size_t count);
+  // It is not needed any more, by whatever was given to any stream.
+  void take_away(const std::byte* block);
   // What lies there when all is done that the stream has been given.
   Bytes get(const void* from, std::size_t count);
   template <typename T>
@@ -54,8 +56,7 @@ class Gpu {
 
   const int device_;
   cuda::Stream stream_ = nullptr;
-  std::deque<Bytes> sources_;  // of copies that may not be done yet
-  std::vector<cuda::Address> blocks_;
+  std::map<cuda::Address, Bytes> blocks_;  // with what is copied there, which may not be done yet
 };
 
 }  // namespace hv::runtime

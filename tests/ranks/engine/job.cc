@@ -46,7 +46,8 @@ void run_whole(const RankIdentity& who, InprocStoreHub& hub, const JobOptions& o
   std::shared_ptr<Context> context;
   const Status joined = Context::join(parts_of(who, hub, options), &context);
   expect(joined.ok(), "join: " + joined.message);
-  Rank rank{who.rank, who.size, *context, hub, at};
+  const std::unique_ptr<GpuTensors> gpu = GpuTensors::wanted(who.rank);
+  Rank rank{who.rank, who.size, *context, hub, at, gpu.get()};
   at("joined");
   body(rank);
   // Together, as far as that is still possible: whoever has less to do would end what the others
@@ -86,20 +87,30 @@ void run_rank(const RankIdentity& who, InprocStoreHub& hub, const JobOptions& op
 Status Rank::enqueue(const hvrun_request& request, std::uint64_t* handle) const {
   OperationPtr operation;
   if (Status status = read_request(&request, size, &operation); !status.ok()) return status;
+  if (gpu != nullptr) gpu->take_there(*operation);
   return context.enqueue(std::move(operation), handle);
 }
 
 Status Rank::wait(std::uint64_t handle) const {
   const OperationPtr operation = context.find(handle);
   if (!operation) return {StatusCode::kHandle, "unknown handle"};
-  return context.wait(*operation, TimePoint::max());
+  return wait(*operation);
+}
+
+Status Rank::wait(Operation& operation, TimePoint deadline) const {
+  Status status = context.wait(operation, deadline);
+  if (gpu != nullptr && operation.is_done) gpu->bring_back(operation);
+  return status;
 }
 
 Status Rank::run(const hvrun_request& request, OperationPtr* operation) const {
   OperationPtr own;
   if (Status status = read_request(&request, size, &own); !status.ok()) return status;
   if (operation != nullptr) *operation = own;
-  return context.run(std::move(own));
+  if (gpu != nullptr) gpu->take_there(*own);
+  Status status = context.run(own);
+  if (gpu != nullptr) gpu->bring_back(*own);
+  return status;
 }
 
 void run_job(const JobOptions& options, const std::function<void(Rank&)>& body) {

@@ -14,6 +14,7 @@
 #include "runtime/api/context.h"
 #include "runtime/api/request_reader.h"
 #include "src/rendezvous/inproc_store.h"
+#include "tests/ranks/engine/gpu_tensors.h"
 #include "tests/ranks/run_ranks.h"
 
 namespace hv::runtime {
@@ -24,11 +25,13 @@ struct Rank {
   Context& context;
   InprocStoreHub& hub;
   std::function<void(const std::string&)> at;
+  GpuTensors* gpu = nullptr;  // where tensors are taken; nullptr: they stay on the host
 
   // As hvrun_enqueue; a refused request is the status.
   Status enqueue(const hvrun_request& request, std::uint64_t* handle) const;
   // As hvrun_wait without a timeout.
   Status wait(std::uint64_t handle) const;
+  Status wait(Operation& operation, TimePoint deadline = TimePoint::max()) const;
   // Enqueue and wait, the operation kept for its result.
   Status run(const hvrun_request& request, OperationPtr* operation = nullptr) const;
 };
