@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fakes/cuda/fake_cuda.h"
+
+#include <mutex>
+
+#include "tests/fakes/cuda/device_memory.h"
+#include "tests/fakes/cuda/faults.h"
+#include "tests/fakes/cuda/world.h"
+
+using namespace hv::fake;
+
+std::byte* fake_cuda_view(std::uintptr_t address, std::size_t bytes) {
+  return DeviceMemory::of_process().view(address, bytes);
+}
+
+void fake_cuda_capture(void* stream, bool is_on) {
+  FakeStream* const one = stream_of(static_cast<hv::cuda::Stream>(stream));
+  const std::lock_guard lock(world().mutex);
+  world().captures += static_cast<int>(is_on) - static_cast<int>(one->is_captured);
+  one->is_captured = is_on;
+  if (is_on) world().is_capture_broken = false;
+}
+
+bool fake_cuda_broke_capture() {
+  const std::lock_guard lock(world().mutex);
+  return world().is_capture_broken;
+}
+
+void fake_cuda_put(void* stream, void (*work)(void*), void* argument) {
+  stream_of(static_cast<hv::cuda::Stream>(stream))->put([=] { work(argument); });
+}
+
+void fake_cuda_faults(const char* list) { Faults::of_process().begin_anew(list); }
+
+int fake_cuda_left() {
+  const std::lock_guard lock(world().mutex);
+  return static_cast<int>(world().streams.size() + world().events.size() +
+                          world().host_blocks.size()) +
+         world().memory_blocks;
+}
