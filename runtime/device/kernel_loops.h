@@ -364,7 +364,8 @@ void pack_loop(void* destination, const void* source, std::size_t count, double 
     const std::size_t part = count - done < kTile ? count - done : kTile;
     alignas(64) T values[kTile];
     load_tile_anywhere<T>(values, source, done, part);
-    for (std::size_t i = 0; i < part; ++i) tile[i] = static_cast<float>(values[i] * scale);
+    for (std::size_t i = 0; i < part; ++i)
+      tile[i] = canonical(static_cast<float>(values[i] * scale));
     store_tile_anywhere<Wire>(destination, done, tile, part);
   }
 }

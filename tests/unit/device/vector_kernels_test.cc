@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "runtime/device/half.h"
@@ -140,6 +141,22 @@ TEST_CASE("packing for the wire scales, then rounds") {
   CHECK(back[0] == 0.5f);
   CHECK(std::isinf(back[1]));
   CHECK(back[2] == float_from_half(half_from_float(-0.05f)));
+}
+
+TEST_CASE("packing for the wire makes every NaN the same one") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float given[3] = {-std::numeric_limits<float>::quiet_NaN(), infinity, 1.0f};
+  const int row = static_cast<int>(ElementType::kFloat32);
+  for (const Kernels* kernels : usable_kernels()) {
+    CAPTURE(kernels->name);
+    std::uint16_t half[3], bfloat[3];
+    kernels->pack[row][static_cast<int>(Compression::kFloat16)](half, given, 3, 0);
+    kernels->pack[row][static_cast<int>(Compression::kBfloat16)](bfloat, given, 3, 0);
+    CHECK(std::vector<std::uint16_t>(half, half + 3) ==
+          std::vector<std::uint16_t>{0x7e00, 0x7e00, 0});
+    CHECK(std::vector<std::uint16_t>(bfloat, bfloat + 3) ==
+          std::vector<std::uint16_t>{0x7fc0, 0x7fc0, 0});
+  }
 }
 
 }  // namespace hv::runtime
