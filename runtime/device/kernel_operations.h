@@ -12,24 +12,13 @@
 #include <cstdint>
 #include <cstring>
 
-#include "runtime/device/half.h"
+#include "runtime/device/element_arithmetic.h"
 #include "runtime/device/kernels.h"
 
 namespace hv::runtime {
 namespace {
 
 constexpr std::size_t kTile = 512;  // elements
-
-// Tags for the types that are not C++ arithmetic types.
-struct Half {
-  std::uint16_t bits;
-};
-struct Bfloat {
-  std::uint16_t bits;
-};
-struct Bool {
-  std::uint8_t value;
-};
 
 // T as stored, Accumulator as computed with. Integers add and multiply unsigned, so that they wrap.
 template <typename T>
@@ -47,9 +36,6 @@ struct Traits<Bfloat> {
   using Accumulator = float;
   static constexpr bool kConverts = true;
 };
-
-template <typename T>
-constexpr bool kIsInteger = static_cast<T>(0.5) == static_cast<T>(0);
 
 template <typename T>
 struct Wrapping {
@@ -149,26 +135,6 @@ void store_tile<Half>(Half* to, const float* from, std::size_t count) {
 template <>
 void store_tile<Bfloat>(Bfloat* to, const float* from, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) to[i].bits = bfloat_from_float(from[i]);
-}
-
-// Towards zero; what no int64 holds becomes the nearest that one does, a NaN 0.
-inline std::int64_t saturated(double value) {
-  if (value >= 0x1p63) return INT64_MAX;
-  if (value <= -0x1p63) return INT64_MIN;
-  return value == value ? static_cast<std::int64_t>(value) : 0;
-}
-
-// Every NaN becomes the same one: which payload and sign survive an operation depends on the order
-// of its operands, and so on where an element lies and what it was fused with.
-template <typename A>
-constexpr A kQuietNan = static_cast<A>(__builtin_nan(""));
-template <typename A>
-A canonical(A value) {
-  if constexpr (kIsInteger<A>) {
-    return value;
-  } else {
-    return value == value ? value : kQuietNan<A>;
-  }
 }
 
 // value * factor / divisor in place, canonical.
