@@ -12,7 +12,12 @@ constexpr int kSuccess = 0;
 constexpr int kOutOfMemory = 2;
 constexpr int kDeinitialized = 4;
 constexpr int kNoDevice = 100;
+constexpr int kInvalidImage = 200;
 constexpr int kNoBinaryForGpu = 209;
+constexpr int kInvalidPtx = 218;
+constexpr int kJitCompilerNotFound = 221;
+constexpr int kUnsupportedPtxVersion = 222;
+constexpr int kJitCompilationDisabled = 223;
 constexpr int kNotReady = 600;
 constexpr int kStreamCaptureUnsupported = 900;
 constexpr int kStreamCaptureImplicit = 906;
@@ -62,6 +67,7 @@ struct Uuid {
   ONE(release_context, cuDevicePrimaryCtxRelease_v2, (int device))                                 \
   ONE(push_context, cuCtxPushCurrent_v2, (Context context))                                        \
   ONE(pop_context, cuCtxPopCurrent_v2, (Context * context))                                        \
+  ONE(current_device, cuCtxGetDevice, (int* device))                                               \
   ONE(stream_priorities, cuCtxGetStreamPriorityRange, (int* lowest, int* highest))                 \
   ONE(make_stream, cuStreamCreateWithPriority, (Stream * stream, unsigned flags, int priority))    \
   ONE(destroy_stream, cuStreamDestroy_v2, (Stream stream))                                         \

@@ -19,6 +19,12 @@ int count_devices() {
   return told == nullptr ? 2 : std::atoi(told);
 }
 
+// HVRUN_FAKE_CUDA_CAPABILITY: ten times the compute capability (90).
+int compute_capability() {
+  const char* const told = std::getenv("HVRUN_FAKE_CUDA_CAPABILITY");
+  return told == nullptr ? 90 : std::atoi(told);
+}
+
 bool is_device(int device) {
   return device >= 0 && static_cast<std::size_t>(device) < world().contexts.size();
 }
@@ -59,7 +65,10 @@ int cuGetErrorName(int error, const char** name) {
       {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
       {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
       {kNoDevice, "CUDA_ERROR_NO_DEVICE"},
+      {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
       {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
+      {kNoBinaryForGpu, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+      {kUnsupportedPtxVersion, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
       {kNotReady, "CUDA_ERROR_NOT_READY"},
       {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
       {kStreamCaptureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"}};
@@ -96,10 +105,10 @@ int cuDeviceGetAttribute(int* value, int attribute, int device) {
   if (!is_device(device)) return kInvalidDevice;
   switch (attribute) {
     case kComputeCapabilityMajor:
-      *value = 9;
+      *value = compute_capability() / 10;
       return kSuccess;
     case kComputeCapabilityMinor:
-      *value = 0;
+      *value = compute_capability() % 10;
       return kSuccess;
     case kMultiprocessorCount:
       *value = 4;
@@ -160,6 +169,12 @@ int cuCtxPopCurrent_v2(Context* context) {
   HV_ENTER(Needs::kContext);
   if (context != nullptr) *context = current_contexts.back();
   current_contexts.pop_back();
+  return kSuccess;
+}
+
+int cuCtxGetDevice(int* device) {
+  HV_ENTER(Needs::kContext);
+  *device = current_contexts.back()->device;
   return kSuccess;
 }
 

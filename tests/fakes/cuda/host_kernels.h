@@ -16,7 +16,8 @@ struct Grid {
 struct HostKernel {
   std::string name;
   std::vector<std::size_t> argument_bytes;  // a launch copies them
-  void (*run)(const Grid& grid, void* const* arguments) = nullptr;
+  // A CUresult: what the stream's failure becomes.
+  int (*run)(const Grid& grid, void* const* arguments) = nullptr;
 };
 
 // nullptr: no module has a kernel of that name.

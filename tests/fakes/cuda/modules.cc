@@ -1,6 +1,9 @@
 // Modules and their kernels.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "tests/fakes/cuda/host_kernels.h"
@@ -15,9 +18,23 @@ struct FunctionState {
   const HostKernel* kernel = nullptr;
 };
 
+namespace {
+
+// Of either kind that the runtime has; what is in it stays unread.
+bool is_image(const void* image) {
+  constexpr std::uint32_t kFatbin = 0xba55ed50;
+  std::uint32_t magic = 0;
+  std::memcpy(&magic, image, sizeof magic);  // a text, too, has as much
+  const std::string_view begin(static_cast<const char*>(image), sizeof magic);
+  return magic == kFatbin || begin.starts_with("//") || begin == ".ver";
+}
+
+}  // namespace
+
 int cuModuleLoadData(Module* module, const void* image) {
   HV_ENTER_UNSAFE(Needs::kContext);
   if (image == nullptr) return kInvalidValue;
+  if (!is_image(image)) return kInvalidImage;
   *module = new ModuleState;
   return kSuccess;
 }
@@ -51,8 +68,7 @@ int cuLaunchKernel(Function function, unsigned grid_x, unsigned grid_y, unsigned
   return put(__func__, stream, [=, run = function->kernel->run]() mutable {
     std::vector<void*> addresses;
     for (std::vector<std::byte>& copy : copies) addresses.push_back(copy.data());
-    run({grid_x, block_x}, addresses.data());
-    return kSuccess;
+    return run({grid_x, block_x}, addresses.data());
   });
 }
 

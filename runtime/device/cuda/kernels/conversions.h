@@ -1,0 +1,78 @@
+// What becomes of one element on its way: scaled, and of another type.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bit for bit what the host's kernels make of it: kernel_loops.h's scale_loop, pack_loop and
+// unpack_loop.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "runtime/device/element_arithmetic.h"
+
+namespace hv::cuda {
+namespace {
+
+using runtime::Bfloat;
+using runtime::Half;
+
+template <typename T>
+constexpr bool kIsHalfPrecision = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>;
+
+// As it is computed with, and back.
+template <typename T>
+HV_ALSO_ON_GPU T widened(T value) {
+  return value;
+}
+HV_ALSO_ON_GPU inline float widened(Half value) { return runtime::float_from_half(value.bits); }
+HV_ALSO_ON_GPU inline float widened(Bfloat value) { return runtime::float_from_bfloat(value.bits); }
+
+template <typename T>
+HV_ALSO_ON_GPU void narrow(T value, T* to) {
+  *to = value;
+}
+HV_ALSO_ON_GPU inline void narrow(float value, Half* to) {
+  to->bits = runtime::half_from_float(value);
+}
+HV_ALSO_ON_GPU inline void narrow(float value, Bfloat* to) {
+  to->bits = runtime::bfloat_from_float(value);
+}
+
+template <typename T>
+HV_ALSO_ON_GPU T scaled(T value, double factor) {
+  if constexpr (runtime::kIsInteger<T>) {
+    return static_cast<T>(runtime::saturated(static_cast<double>(value) * factor));
+  } else {
+    return runtime::canonical(value * static_cast<T>(factor));
+  }
+}
+
+// A NaN becomes quiet and keeps its sign and payload, as on the host: GPUs' own instruction gives
+// another one.
+HV_ALSO_ON_GPU inline void extend(float value, float* to) { *to = value; }
+HV_ALSO_ON_GPU inline void extend(float value, double* to) {
+  *to = static_cast<double>(value);
+  if (value == value) return;
+  const std::uint64_t bits = runtime::bits_from_float(value);
+  const std::uint64_t extended = bits >> 31 << 63 | 0xfffull << 51 | (bits & 0x7fffffu) << 29;
+  std::memcpy(to, &extended, sizeof extended);
+}
+
+template <typename From, typename To>
+HV_ALSO_ON_GPU To converted(From value, double factor) {
+  To result;
+  if constexpr (std::is_same_v<From, To>) {
+    narrow(scaled(widened(value), factor), &result);
+  } else if constexpr (kIsHalfPrecision<To>) {
+    const From product = value * static_cast<From>(factor);
+    narrow(runtime::canonical(static_cast<float>(product)), &result);
+  } else {
+    extend(widened(value), &result);
+    if (factor != 1) result = scaled(result, factor);
+  }
+  return result;
+}
+
+}  // namespace
+}  // namespace hv::cuda
