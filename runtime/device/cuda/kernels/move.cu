@@ -5,12 +5,13 @@
 
 using namespace hv::cuda;
 
-#define HV_PLACE {blockIdx.x, gridDim.x, threadIdx.x, blockDim.x}
+#define HV_PLACE \
+  { blockIdx.x, gridDim.x, threadIdx.x, blockDim.x }
 
-#define HV_ONE(from, to, From, To, from_name, to_name)                  \
-  extern "C" __global__ void __launch_bounds__(kBlockThreads)                \
-      hvrun_##from_name##_to_##to_name(const StripList list) {          \
-    move_strips<Conversion<From, To>>(list, HV_PLACE);                  \
+#define HV_ONE(from, to, From, To, from_name, to_name)         \
+  extern "C" __global__ void __launch_bounds__(kBlockThreads)  \
+      hvrun_##from_name##_to_##to_name(const StripList list) { \
+    move_strips<Conversion<From, To>>(list, HV_PLACE);         \
   }
 HV_MOVE_KERNELS(HV_ONE)
 #undef HV_ONE

@@ -94,8 +94,8 @@ HV_ALSO_ON_GPU void store(std::uint64_t address, const W& word) {
 }
 #endif
 
-// What a kernel does to each element. kWords: how many of a thread's are on their way at once. Those
-// of half precision hold eight elements, for which two take the registers that four of others do;
+// What a kernel does to each element. kWords: how many of a thread's are on their way at once. A
+// word of half precision holds eight elements, so that two keep as many registers as others' four;
 // integers are computed with in float64, and more than one word would not make that faster.
 template <typename F, typename T>
 struct Conversion {
