@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Read by the host, which fills it, and by the kernels, which have it by value: 4096 bytes are the
-// most that all drivers pass to a kernel. So there is no table in the GPU's memory that would have
-// to be copied there, kept until the launch is over, and given back. Newer drivers would pass 32 KB,
-// but one more launch for every 170 tensors is a few microseconds.
+// most that all drivers pass to a kernel. So no table has to be copied into the GPU's memory, kept
+// there until the launch is over, and given back. Newer drivers would pass 32 KB, but one more
+// launch for every 170 tensors is a few microseconds.
 #pragma once
 
 #include <cstddef>
