@@ -116,10 +116,15 @@ TEST_CASE("leaving ends at its limit when a peer hangs, in one host and between 
   CHECK(ContextParts().leave_limit == std::chrono::seconds(5));
   for (const JobShape& shape : {JobShape{2}, JobShape{1, 1}}) {
     CAPTURE(name_of(shape));
+    int stopped[2];
+    REQUIRE(::pipe(stopped) == 0);
     Processes job(
         shape,
-        [](Context& context) {
+        [&](Context& context) {
+          // A peer that hears of the leaving before it hangs says goodbye.
+          char byte = 'x';
           if (context.identity().rank == 1) ::raise(SIGSTOP);
+          if (::read(stopped[0], &byte, 1) != 1) return 3;
           const TimePoint start = now();
           const auto leave = [&] {
             context.shutdown();
@@ -132,7 +137,9 @@ TEST_CASE("leaving ends at its limit when a peer hangs, in one host and between 
         },
         std::chrono::milliseconds(300));
     job.await_stopped(1);
+    CHECK(::write(stopped[1], "x", 1) == 1);
     CHECK(job.exit_code(0) == 0);
+    for (const int fd : stopped) ::close(fd);
   }
 }
 
