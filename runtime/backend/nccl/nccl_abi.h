@@ -14,6 +14,7 @@ namespace hv::nccl {
 constexpr int kSuccess = 0;
 constexpr int kUnhandledCudaError = 1;
 constexpr int kSystemError = 2;
+constexpr int kInvalidArgument = 4;
 constexpr int kInvalidUsage = 5;
 constexpr int kRemoteError = 6;
 constexpr int kInProgress = 7;

@@ -1,5 +1,7 @@
 // The driver, its devices and their contexts.
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -7,6 +9,20 @@
 #include <utility>
 
 #include "tests/fakes/cuda/world.h"
+
+// HVRUN_FAKE_CUDA_UUID: the first byte of all of them; processes that have the same share GPUs.
+// Without it every process has GPUs of its own.
+hv::cuda::Uuid hv::fake::uuid_of(int device) {
+  cuda::Uuid uuid = {};
+  if (const char* const told = std::getenv("HVRUN_FAKE_CUDA_UUID"); told != nullptr) {
+    uuid.bytes[0] = static_cast<char>(std::atoi(told));
+  } else {
+    const pid_t own = ::getpid();
+    std::memcpy(uuid.bytes + 1, &own, sizeof own);
+  }
+  uuid.bytes[15] = static_cast<char>(device);
+  return uuid;
+}
 
 namespace hv::cuda {
 
@@ -127,14 +143,10 @@ int cuDeviceGetName(char* name, int room, int device) {
   return copy_text("stand-in for a GPU", name, room);
 }
 
-// HVRUN_FAKE_CUDA_UUID: the first byte of all of them; processes that have the same share GPUs.
 int cuDeviceGetUuid_v2(Uuid* uuid, int device) {
   HV_ENTER(Needs::kInit);
   if (!is_device(device)) return kInvalidDevice;
-  const char* const told = std::getenv("HVRUN_FAKE_CUDA_UUID");
-  *uuid = {};
-  uuid->bytes[0] = static_cast<char>(told == nullptr ? 0 : std::atoi(told));
-  uuid->bytes[15] = static_cast<char>(device);
+  *uuid = uuid_of(device);
   return kSuccess;
 }
 

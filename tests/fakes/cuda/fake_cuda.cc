@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fakes/cuda/fake_cuda.h"
 
+#include <cstring>
 #include <mutex>
 
 #include "tests/fakes/cuda/device_memory.h"
@@ -28,6 +29,13 @@ bool fake_cuda_broke_capture() {
 
 void fake_cuda_put(void* stream, void (*work)(void*), void* argument) {
   stream_of(static_cast<hv::cuda::Stream>(stream))->put([=] { work(argument); });
+}
+
+int fake_cuda_device(char* uuid) {
+  if (current_contexts.empty()) return -1;
+  const int device = current_contexts.back()->device;
+  std::memcpy(uuid, uuid_of(device).bytes, sizeof(hv::cuda::Uuid));
+  return device;
 }
 
 void fake_cuda_faults(const char* list) { Faults::of_process().begin_anew(list); }

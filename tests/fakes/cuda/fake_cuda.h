@@ -17,6 +17,8 @@ void fake_cuda_capture(void* stream, bool is_on);
 bool fake_cuda_broke_capture();
 // Puts work on a stream, as a launch does.
 void fake_cuda_put(void* stream, void (*work)(void*), void* argument);
+// The GPU of the calling thread's context, and the 16 bytes of its UUID; -1: no context is current.
+int fake_cuda_device(char* uuid);
 // As HVRUN_FAKE_CUDA_FAULTS, instead of what that said, of the calls that come from now on.
 void fake_cuda_faults(const char* list);
 // Streams, events and pieces of memory that have been made and not given back.

@@ -8,30 +8,26 @@
 namespace hv::fake {
 namespace {
 
-std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
+std::string variable(const std::string& name) {
+  const char* const value = std::getenv(name.c_str());
   return value == nullptr ? "" : value;
-}
-
-[[noreturn]] void refuse(const std::string& word) {
-  std::fprintf(stderr, "stand-in for CUDA: HVRUN_FAKE_CUDA_FAULTS has '%s'\n", word.c_str());
-  std::abort();
 }
 
 }  // namespace
 
-// Never destroyed: streams outlive main().
-Faults& Faults::of_process() {
-  static Faults* const faults = new Faults;
-  return *faults;
+Faults::Faults(const std::string& library) : library_(library) {
+  const std::string prefix = "HVRUN_FAKE_" + library + "_";
+  read(variable(prefix + "FAULTS"));
+  if (const std::string most = variable(prefix + "DELAY_US"); !most.empty())
+    most_delay_us_ = std::stoll(most);
+  const std::string seed = variable(prefix + "SEED");
+  random_.seed(seed.empty() ? 1 : static_cast<unsigned>(std::stoul(seed)));
 }
 
-Faults::Faults() {
-  read(variable("HVRUN_FAKE_CUDA_FAULTS"));
-  if (const std::string most = variable("HVRUN_FAKE_CUDA_DELAY_US"); !most.empty())
-    most_delay_us_ = std::stoll(most);
-  const std::string seed = variable("HVRUN_FAKE_CUDA_SEED");
-  random_.seed(seed.empty() ? 1 : static_cast<unsigned>(std::stoul(seed)));
+void Faults::refuse(const std::string& word) const {
+  std::fprintf(stderr, "stand-in for %s: HVRUN_FAKE_%s_FAULTS has '%s'\n", library_.c_str(),
+               library_.c_str(), word.c_str());
+  std::abort();
 }
 
 void Faults::read(const std::string& list) {

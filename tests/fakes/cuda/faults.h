@@ -1,10 +1,11 @@
-// What the stand-in for CUDA's driver is told to do wrong, and how slow it is.
+// What the stand-in for a library is told to do wrong, and how slow it is. LIBRARY is CUDA or NCCL.
 // SPDX-License-Identifier: Apache-2.0
 //
-// HVRUN_FAKE_CUDA_FAULTS: "FUNCTION@N=RESULT" or "FUNCTION@N=hang", several with commas: the N-th
-// call of that function in this process, from 1 on, answers with that CUresult, or what it puts on
-// a stream never ends. HVRUN_FAKE_CUDA_DELAY_US: what each thing on a stream waits for at most
-// before it is done, by a generator that HVRUN_FAKE_CUDA_SEED starts.
+// HVRUN_FAKE_LIBRARY_FAULTS: "FUNCTION@N=RESULT" or "FUNCTION@N=hang", several with commas: the
+// N-th call of that function in this process, from 1 on, answers with that number of the library's,
+// or what it puts on a stream never ends. HVRUN_FAKE_LIBRARY_DELAY_US: what each thing waits for at
+// most before it is done (CUDA: on a stream; NCCL: before it is put on one), by a generator that
+// HVRUN_FAKE_LIBRARY_SEED starts.
 #pragma once
 
 #include <chrono>
@@ -18,8 +19,9 @@ namespace hv::fake {
 
 class Faults {
  public:
-  // Of this process's variables.
+  // Of this process's variables; each stand-in defines it with its own library.
   static Faults& of_process();
+  explicit Faults(const std::string& library);  // "CUDA"
 
   enum class Way { kNone, kResult, kHang };
   struct Fault {
@@ -33,9 +35,11 @@ class Faults {
   std::chrono::microseconds next_delay();
 
  private:
-  Faults();
   void read(const std::string& list);
 
+  [[noreturn]] void refuse(const std::string& word) const;
+
+  const std::string library_;
   std::mutex mutex_;  // guards all below
   std::map<std::pair<std::string, int>, Fault> faults_;
   std::map<std::string, int> calls_;

@@ -62,6 +62,8 @@ struct World {
 };
 World& world();
 
+cuda::Uuid uuid_of(int device);
+
 // The calling thread's.
 extern thread_local std::vector<cuda::Context> current_contexts;
 extern thread_local int capture_mode;

@@ -32,6 +32,7 @@ TEST_CASE("the numbers and types of NCCL are those of its header") {
   const long long numbers[][2] = {{kSuccess, ncclSuccess},
                                   {kUnhandledCudaError, ncclUnhandledCudaError},
                                   {kSystemError, ncclSystemError},
+                                  {kInvalidArgument, ncclInvalidArgument},
                                   {kInvalidUsage, ncclInvalidUsage},
                                   {kRemoteError, ncclRemoteError},
                                   {kInProgress, ncclInProgress},
