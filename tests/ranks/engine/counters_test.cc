@@ -65,7 +65,8 @@ void expect_moved(const Rank& rank, hvrun_operation operation, std::uint64_t byt
 
 }  // namespace
 
-TEST_CASE("each operation's bytes are counted by the way they went, within a host and between") {
+TEST_CASE("each operation's bytes are counted by the way they went, within a host and between" *
+          doctest::test_suite("host")) {
   for (const JobShape& shape : {JobShape{2}, JobShape{1, 1}}) {
     CAPTURE(name_of(shape));
     JobOptions options;
@@ -86,7 +87,8 @@ TEST_CASE("each operation's bytes are counted by the way they went, within a hos
 
 // Rounding alone would give the same results. Within a host every rank copies its tensor in, and
 // its share of the result out; between hosts each sends its own to all others.
-TEST_CASE("a compressed allreduce moves the wire type's bytes, within a host and between") {
+TEST_CASE("a compressed allreduce moves the wire type's bytes, within a host and between" *
+          doctest::test_suite("host")) {
   for (const JobShape& shape : {JobShape{2}, JobShape{1, 1}, JobShape{3}, JobShape{1, 1, 1}}) {
     CAPTURE(name_of(shape));
     const std::uint64_t ranks = static_cast<std::uint64_t>(size_of(shape)), wire_bytes = kBytes / 2;

@@ -17,6 +17,10 @@ const std::string kStandIn = std::string(HVRUN_TEST_LIBRARIES) + "/cuda/libcuda.
 const cuda::DriverFunctions& call() {
   static const std::shared_ptr<const cuda::Driver> driver = [] {
     ::setenv("HVRUN_FAKE_CUDA_DELAY_US", "300", 0);
+    const char* const way = std::getenv("HVRUN_TEST_MEMORY");
+    const bool has_nccl = way != nullptr && std::string(way) == "nccl";
+    const std::string nccl = std::string(HVRUN_TEST_LIBRARIES) + "/nccl/libnccl.so.2";
+    ::setenv("HVRUN_NCCL", has_nccl ? nccl.c_str() : "none", 1);
     ::setenv("HVRUN_FAKE_CUDA_DEVICES", std::to_string(Gpu::kDevices).c_str(), 1);
     std::shared_ptr<const cuda::Driver> made;
     const Status status = cuda::Driver::open(kStandIn, &made);

@@ -39,7 +39,8 @@ bool is_right(const std::vector<float>& values, int size) {
 
 }  // namespace
 
-TEST_CASE("a call of CUDA's driver that fails ends the job with its words, and no wrong result") {
+TEST_CASE("a call of CUDA's driver that fails ends the job with its words, and no wrong result" *
+          doctest::test_suite("host")) {
   for (const Fault& fault : kFaults) {
     const std::string function = fault.function;
     CAPTURE(function);

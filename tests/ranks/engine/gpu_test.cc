@@ -217,7 +217,8 @@ TEST_CASE("a rank that has joined gives zeros of the host's") {
   });
 }
 
-TEST_CASE("ranks whose tensors lie in different kinds of memory are told so") {
+TEST_CASE("ranks whose tensors lie in different kinds of memory are told so" *
+          doctest::test_suite("host")) {
   run_job(in_shape({2}), [](Rank& rank) {
     Gpu gpu(rank.rank);
     const std::int64_t extent = 4;
@@ -249,7 +250,9 @@ TEST_CASE("what cannot be done with a GPU's memory is refused where it is asked 
              status.message);
     };
     request.device = 1 + Gpu::kDevices;
-    refused(StatusCode::kArgument, "tensor 'w': there is no GPU 2: this process sees 2");
+    const std::string number = std::to_string(Gpu::kDevices);
+    refused(StatusCode::kArgument,
+            "tensor 'w': there is no GPU " + number + ": this process sees " + number);
     request.device = -1;
     refused(StatusCode::kArgument, "device is -1");
     request.device = 0;

@@ -176,6 +176,8 @@ const std::map<std::string, std::string> kDeterministic = {{"HVRUN_DETERMINISTIC
 
 }  // namespace
 
+TEST_SUITE_BEGIN("host");
+
 // Apart: each takes minutes where threads are watched for races.
 TEST_CASE("a thousand schedules of 3 ranks give one hash, whatever is fused") {
   CHECK(most_hashes({3}, scaled(1000), kDeterministic) == 1);
@@ -250,3 +252,5 @@ TEST_CASE("a ring is refused where bits must be the same, on every rank and in w
 }
 
 }  // namespace hv::runtime
+
+TEST_SUITE_END();
