@@ -13,33 +13,42 @@ constexpr std::size_t kLeastRoom = std::size_t{1} << 20;
 
 }  // namespace
 
-Lane::Lane(std::unique_ptr<Communicator> communicator,
-           std::shared_ptr<runtime::Accelerator> accelerator, cuda::Stream stream)
-    : communicator_(std::move(communicator)),
-      accelerator_(std::move(accelerator)),
-      stream_(stream) {}
-
-// What the GPU may still write to stays until it has.
-Lane::~Lane() {
-  runtime::MomentPtr end;
-  if (room_ != nullptr && device().mark(stream_, &end).ok())
-    accelerator_->keep_until(std::move(end), std::move(room_));
+Status LaneStreams::open(cuda::Device& device, LaneStreams* made) {
+  for (cuda::Stream* stream : {&made->in, &made->work, &made->out})
+    if (Status status = device.open_stream(stream); !status.ok()) return status;
+  return Status::success();
 }
 
-Status Lane::room(std::size_t bytes, std::byte** memory) {
-  if (bytes > room_bytes_) {
+Lane::Lane(std::unique_ptr<Communicator> communicator,
+           std::shared_ptr<runtime::Accelerator> accelerator,
+           std::shared_ptr<const cuda::Kernels> kernels, const LaneStreams& streams)
+    : communicator_(std::move(communicator)),
+      accelerator_(std::move(accelerator)),
+      kernels_(std::move(kernels)),
+      streams_(streams) {}
+
+// What the GPU may still read or write stays until it has.
+Lane::~Lane() {
+  for (const cuda::Stream stream : {streams_.in, streams_.work, streams_.out}) {
     runtime::MomentPtr end;
-    if (room_ != nullptr) {
-      if (Status status = device().mark(stream_, &end); !status.ok()) return status;
-      accelerator_->keep_until(std::move(end), std::exchange(room_, nullptr));
-      room_bytes_ = 0;
-    }
-    const std::size_t wanted = std::bit_ceil(std::max(bytes, kLeastRoom));
-    if (Status status = device().allocate(wanted, &room_); !status.ok()) return status;
-    room_bytes_ = wanted;
+    if (!device().mark(stream, &end).ok()) continue;
+    for (const Room& room : rooms_)
+      if (room.memory != nullptr) accelerator_->keep_until(end, room.memory);
   }
-  *memory = room_.get();
-  return Status::success();
+}
+
+Status Lane::take_room(std::size_t bytes, std::byte** memory) {
+  room_ = (room_ + 1) % rooms_.size();
+  Room& room = rooms_[room_];
+  if (bytes > room.bytes) {
+    if (room.memory != nullptr) accelerator_->keep_until(room.free, std::move(room.memory));
+    room = {};
+    const std::size_t wanted = std::bit_ceil(std::max(bytes, kLeastRoom));
+    if (Status status = device().allocate(wanted, &room.memory); !status.ok()) return status;
+    room.bytes = wanted;
+  }
+  *memory = room.memory.get();
+  return room.free == nullptr ? Status::success() : device().wait_in(streams_.in, *room.free);
 }
 
 Status Lane::scaled_sum(runtime::ElementType type, double factor, int* reduction) {

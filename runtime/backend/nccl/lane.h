@@ -1,25 +1,39 @@
-// Lane: what the collectives of one communicator share: whose turn it is, and memory to pack in.
+// Lane: what the collectives of one communicator share: whose turn it is, streams, and memory to
+// pack in.
 // SPDX-License-Identifier: Apache-2.0
 //
-// All of them use the lane's stream, one after the other, so one piece of memory serves all. Each
-// communicator has a stream of its own: sets that overlap may be given theirs in another order.
+// Three streams, so that a bucket is packed while the one before it is reduced, and the one before
+// that unpacked: two pieces of memory take turns. Each communicator has streams of its own: sets
+// that overlap may be given theirs in another order.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "runtime/backend/nccl/communicator.h"
 #include "runtime/device/accelerator.h"
+#include "runtime/device/cuda/kernels.h"
 #include "runtime/device/element_type.h"
 
 namespace hv::nccl {
 
+struct LaneStreams {
+  cuda::Stream in = nullptr;    // packs
+  cuda::Stream work = nullptr;  // NCCL's
+  cuda::Stream out = nullptr;   // unpacks
+
+  static Status open(cuda::Device& device, LaneStreams* made);
+};
+
 class Lane {
  public:
   Lane(std::unique_ptr<Communicator> communicator,
-       std::shared_ptr<runtime::Accelerator> accelerator, cuda::Stream stream);
+       std::shared_ptr<runtime::Accelerator> accelerator,
+       std::shared_ptr<const cuda::Kernels> kernels, const LaneStreams& streams);
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -27,7 +41,8 @@ class Lane {
   Communicator& communicator() { return *communicator_; }
   runtime::Accelerator& accelerator() { return *accelerator_; }
   cuda::Device& device() { return communicator_->device(); }
-  cuda::Stream stream() const { return stream_; }
+  const cuda::Kernels& kernels() const { return *kernels_; }
+  const LaneStreams& streams() const { return streams_; }
   const LibraryFunctions& call() const { return communicator_->library().call(); }
 
   // Turns come in the order in which they were asked for.
@@ -35,11 +50,13 @@ class Lane {
   bool is_turn(std::uint64_t turn) const { return turn == current_; }
   void end_turn() { ++current_; }
 
-  // Whoever has the turn may use as much until it ends it. kMemory: there is not so much.
-  Status room(std::size_t bytes, std::byte** memory);
+  // Whoever has the turn may use as much from when the stream that packs comes there until it says
+  // when that ends. kMemory: there is not so much.
+  Status take_room(std::size_t bytes, std::byte** memory);
+  void give_back_room(runtime::MomentPtr end) { rooms_[room_].free = std::move(end); }
   // A sum whose addends are multiplied before.
   Status scaled_sum(runtime::ElementType type, double factor, int* reduction);
-  // The GPU's stream has been given a collective; it is done when the moment has passed.
+  // The GPU's streams have been given a collective; it is done when the moment has passed.
   void note_end(runtime::MomentPtr end) { last_end_ = std::move(end); }
   // kInProgress: the GPU still works on what it was given; or an error of that, or of NCCL's.
   Status watch();
@@ -47,13 +64,20 @@ class Lane {
   void abort();
 
  private:
+  struct Room {
+    runtime::MemoryPtr memory;
+    std::size_t bytes = 0;
+    runtime::MomentPtr free;  // nullptr: nobody has used it
+  };
+
   const std::unique_ptr<Communicator> communicator_;
   const std::shared_ptr<runtime::Accelerator> accelerator_;
-  const cuda::Stream stream_;
+  const std::shared_ptr<const cuda::Kernels> kernels_;
+  const LaneStreams streams_;
   std::uint64_t turns_ = 0, current_ = 0;
   runtime::MomentPtr last_end_;  // nullptr: nothing is under way
-  runtime::MemoryPtr room_;
-  std::size_t room_bytes_ = 0;
+  std::array<Room, 2> rooms_;
+  std::size_t room_ = 0;  // the last one that was taken
   std::map<std::pair<runtime::ElementType, double>, int> scaled_sums_;
 };
 

@@ -48,15 +48,29 @@ Status NcclPlugin::open() {
   return opened_;
 }
 
+Status NcclPlugin::load_kernels(cuda::Device& device,
+                                std::shared_ptr<const cuda::Kernels>* kernels) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<const cuda::Kernels>& one = kernels_[device.ordinal()];
+  if (one == nullptr) {
+    Status loaded = device.within([&] { return cuda::Kernels::load(device.driver(), &one); });
+    if (!loaded.ok()) return loaded;
+  }
+  *kernels = one;
+  return Status::success();
+}
+
 GpuFacts NcclPlugin::look(const std::shared_ptr<Accelerator>& accelerator, int device,
                           bool is_first) {
   GpuFacts facts;
   std::shared_ptr<cuda::Device> gpu;
+  std::shared_ptr<const cuda::Kernels> kernels;
   cuda::Uuid uuid{};
   UniqueId id{};
   Status status = open();
   if (status.ok()) status = find_device(*accelerator, device, &gpu);
   if (status.ok()) status = gpu->identify(&uuid);
+  if (status.ok()) status = load_kernels(*gpu, &kernels);
   if (status.ok() && is_first)
     status = library_->check(library_->call().make_unique_id(&id), "make a communicator's id");
   if (!status.ok()) {
@@ -74,7 +88,9 @@ GpuFacts NcclPlugin::look(const std::shared_ptr<Accelerator>& accelerator, int d
 std::unique_ptr<runtime::Backend> NcclPlugin::make(const std::shared_ptr<Accelerator>& accelerator,
                                                    const GpuMembers& members,
                                                    runtime::Backend& host) {
-  return std::make_unique<NcclBackend>(library_, accelerator, members, host);
+  const std::lock_guard lock(mutex_);
+  return std::make_unique<NcclBackend>(library_, kernels_.at(members.device), accelerator, members,
+                                       host);
 }
 
 // Makes the communicator, which takes as long as NCCL needs for its connections.
@@ -83,7 +99,7 @@ class NcclBackend::Preparation : public Collective {
   explicit Preparation(NcclBackend& backend) : backend_(backend) {
     std::shared_ptr<cuda::Device> device;
     status_ = find_device(*backend.accelerator_, backend.device_, &device);
-    if (status_.ok()) status_ = device->open_stream(&stream_);
+    if (status_.ok()) status_ = LaneStreams::open(*device, &streams_);
     if (status_.ok())
       status_ = Communicator::begin(backend.library_, std::move(device), backend.id_,
                                     backend.members_, backend.self_, &made_);
@@ -96,7 +112,8 @@ class NcclBackend::Preparation : public Collective {
       return Progress::kPending;
     }
     if (!status_.ok()) return Progress::kFailed;
-    backend_.lane_ = std::make_shared<Lane>(std::move(made_), backend_.accelerator_, stream_);
+    backend_.lane_ = std::make_shared<Lane>(std::move(made_), backend_.accelerator_,
+                                            backend_.kernels_, streams_);
     return Progress::kDone;
   }
   Status status() const override { return status_; }
@@ -104,15 +121,17 @@ class NcclBackend::Preparation : public Collective {
 
  private:
   NcclBackend& backend_;
-  cuda::Stream stream_ = nullptr;
+  LaneStreams streams_;
   std::unique_ptr<Communicator> made_;
   Status status_;
 };
 
 NcclBackend::NcclBackend(std::shared_ptr<const Library> library,
+                         std::shared_ptr<const cuda::Kernels> kernels,
                          std::shared_ptr<Accelerator> accelerator, const GpuMembers& members,
                          runtime::Backend& host)
     : library_(std::move(library)),
+      kernels_(std::move(kernels)),
       accelerator_(std::move(accelerator)),
       device_(members.device),
       members_(static_cast<int>(members.facts.size())),

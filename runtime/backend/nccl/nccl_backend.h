@@ -4,6 +4,7 @@
 // One communicator for each process set, made before its first collective.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -21,18 +22,22 @@ class NcclPlugin : public runtime::GpuPlugin {
                                          runtime::Backend& host) override;
 
  private:
-  Status open();  // contexts of several threads may call at once
+  // Contexts of several threads may call at once.
+  Status open();
+  Status load_kernels(cuda::Device& device, std::shared_ptr<const cuda::Kernels>* kernels);
 
   std::once_flag once_;
   Status opened_;
   std::shared_ptr<const Library> library_;
   bool shares_gpus_ = false;
+  std::mutex mutex_;                                             // guards all below
+  std::map<int, std::shared_ptr<const cuda::Kernels>> kernels_;  // by device
 };
 
 class NcclBackend : public runtime::Backend {
  public:
   // Its communicator's id is in the first member's facts.
-  NcclBackend(std::shared_ptr<const Library> library,
+  NcclBackend(std::shared_ptr<const Library> library, std::shared_ptr<const cuda::Kernels> kernels,
               std::shared_ptr<runtime::Accelerator> accelerator, const runtime::GpuMembers& members,
               runtime::Backend& host);
   ~NcclBackend() override;
@@ -48,6 +53,7 @@ class NcclBackend : public runtime::Backend {
   class Preparation;
 
   const std::shared_ptr<const Library> library_;
+  const std::shared_ptr<const cuda::Kernels> kernels_;
   const std::shared_ptr<runtime::Accelerator> accelerator_;
   const int device_, members_, self_;
   const UniqueId id_;

@@ -38,34 +38,52 @@ Progress NcclCollective::advance() {
 
 Progress NcclCollective::take_turn() {
   if (!lane_->is_turn(turn_)) return Progress::kPending;
-  Status status = device().within([&] {
-    Status given = await_inputs();
-    if (given.ok()) given = before();
-    return given.ok() ? launch() : given;
-  });
+  Status status = device().within([this] { return give_all_but_the_end(); });
   if (!status.ok()) return fail(std::move(status));
   stage_ = Stage::kLaunching;
   return await_launch();
 }
 
-Status NcclCollective::await_inputs() {
+Status NcclCollective::give_all_but_the_end() {
+  const std::size_t bytes = room_bytes();
+  has_room_ = bytes > 0;
+  const LaneStreams& streams = lane_->streams();
   for (const runtime::MomentPtr& moment : request_.ready) {
-    const auto& event = static_cast<const cuda::Device::RecordedEvent&>(*moment);  // no others
-    if (Status status = device().wait_in(stream(), event.event()); !status.ok()) return status;
+    const cuda::Stream first = has_room_ ? streams.in : streams.work;
+    if (Status status = device().wait_in(first, *moment); !status.ok()) return status;
   }
-  return Status::success();
+  if (has_room_) {
+    std::byte* room = nullptr;
+    runtime::MomentPtr packed;
+    Status status = lane_->take_room(bytes, &room);
+    if (status.ok()) status = pack(room);
+    if (status.ok()) status = device().mark(streams.in, &packed);
+    if (status.ok()) status = device().wait_in(streams.work, *packed);
+    if (!status.ok()) return status;
+  }
+  return launch();
 }
 
 Progress NcclCollective::await_launch() {
   Status status = lane_->communicator().poll(doing().c_str());
   if (status.code == StatusCode::kInProgress) return Progress::kPending;
-  if (status.ok()) status = after();
-  if (status.ok()) status = device().mark(stream(), &ended_);
+  if (status.ok()) status = device().within([this] { return give_the_end(); });
   if (!status.ok()) return fail(std::move(status));
   lane_->note_end(ended_);
   lane_->end_turn();
   stage_ = Stage::kDone;
   return Progress::kDone;
+}
+
+Status NcclCollective::give_the_end() {
+  const LaneStreams& streams = lane_->streams();
+  if (Status status = device().mark(streams.work, &ended_); !status.ok() || !has_room_)
+    return status;
+  Status status = device().wait_in(streams.out, *ended_);
+  if (status.ok()) status = unpack();
+  if (status.ok()) status = device().mark(streams.out, &ended_);
+  if (status.ok()) lane_->give_back_room(ended_);
+  return status;
 }
 
 Progress NcclCollective::fail(Status why) {
@@ -96,16 +114,6 @@ Status NcclCollective::grouped(const std::function<Status()>& calls) {
   Status called = calls();
   Status ended = check(call().group_end());
   return called.ok() ? ended : called;
-}
-
-Status NcclCollective::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  return to == from
-             ? Status::success()
-             : device().copy(stream(), runtime::Accelerator::Way::kOnDevice, to, from, bytes);
-}
-
-Status NcclCollective::clear(std::byte* memory, std::size_t bytes) {
-  return device().clear(stream(), memory, bytes);
 }
 
 }  // namespace hv::nccl

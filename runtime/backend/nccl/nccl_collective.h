@@ -1,8 +1,8 @@
-// NcclCollective: from a request to calls of NCCL on the GPU's work stream.
+// NcclCollective: from a request to calls of NCCL on the lane's streams.
 // SPDX-License-Identifier: Apache-2.0
 //
-// It is done for the host when all of it has been given to the stream, and never waits for the GPU:
-// ended() is when the results are there.
+// It is done for the host when all of it has been given to the streams, and never waits for the
+// GPU: ended() is when the results are there. What needs no room has nothing to do but its launch.
 #pragma once
 
 #include <functional>
@@ -27,17 +27,20 @@ class NcclCollective : public runtime::Collective {
   virtual const char* what() const = 0;  // "allreduce"
   // Before its turn: what ranks tell each other on the host. kDone: nothing more.
   virtual runtime::Progress get_ready() { return runtime::Progress::kDone; }
-  // On the work stream, in this order. The stream comes to all of it after the inputs are ready.
-  virtual Status before() { return Status::success(); }
+  // What it needs of the lane's memory.
+  virtual std::size_t room_bytes() const { return 0; }
+  // Each on a stream of the lane's, which comes there when the one before is over; pack() when the
+  // inputs are ready. room: nullptr where none is needed, and then there is only the launch.
+  virtual Status pack(std::byte* /*room*/) { return Status::success(); }
   virtual Status launch() = 0;
-  virtual Status after() { return Status::success(); }
+  virtual Status unpack() { return Status::success(); }
 
   const runtime::CollectiveRequest& request() const { return request_; }
   Lane& lane() { return *lane_; }
   int members() const { return lane_->communicator().members(); }
   int self() const { return lane_->communicator().self(); }
   cuda::Device& device() { return lane_->device(); }
-  cuda::Stream stream() const { return lane_->stream(); }
+  cuda::Stream stream() const { return lane_->streams().work; }
   Comm comm() { return lane_->communicator().get(); }
   const LibraryFunctions& call() const { return lane_->call(); }
   // What one call of NCCL has answered.
@@ -45,15 +48,14 @@ class NcclCollective : public runtime::Collective {
   // Calls that NCCL takes as one. A failure inside ends the group all the same.
   Status grouped(const std::function<Status()>& calls);
   runtime::Progress fail(Status why);
-  Status copy(std::byte* to, const std::byte* from, std::size_t bytes);
-  Status clear(std::byte* memory, std::size_t bytes);
 
  private:
   enum class Stage { kReady, kTurn, kLaunching, kDone };
 
   runtime::Progress take_turn();
-  Status await_inputs();
+  Status give_all_but_the_end();
   runtime::Progress await_launch();
+  Status give_the_end();
   Status check_devices() const;
   std::string doing() const { return std::string("carry out ") + what(); }
 
@@ -61,6 +63,7 @@ class NcclCollective : public runtime::Collective {
   const runtime::CollectiveRequest request_;
   const std::uint64_t turn_;
   Stage stage_ = Stage::kReady;
+  bool has_room_ = false;
   Status status_;
   runtime::MomentPtr ended_;
 };

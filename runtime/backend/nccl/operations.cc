@@ -12,13 +12,14 @@ using runtime::CollectiveRequest;
 
 namespace {
 
-// A reduction's factor is multiplied into its addends, so only a floating sum has one.
+// A reduction's factor is multiplied into its addends, so only a floating sum has one, and only
+// that goes as another type.
 bool supports_reduction(const CollectiveRequest& request) {
   const bool scales = request.prescale != 1 || request.postscale != 1 || request.divisor != 1;
   const bool is_scaled_sum =
       request.reduction == runtime::Reduction::kSum && runtime::is_floating(request.type);
-  return type_of(request.type) && reduction_of(request.reduction) &&
-         request.compression == runtime::Compression::kNone && (!scales || is_scaled_sum) &&
+  const bool is_plain = !scales && request.compression == runtime::Compression::kNone;
+  return type_of(request.type) && reduction_of(request.reduction) && (is_plain || is_scaled_sum) &&
          !request.deterministic;
 }
 

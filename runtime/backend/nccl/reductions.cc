@@ -12,11 +12,14 @@ using runtime::Segment;
 
 namespace {
 
-// What a sum's addends are multiplied by, so that 16-bit floats do not overflow on their way.
+cuda::Address address_of(const void* memory) { return reinterpret_cast<cuda::Address>(memory); }
+
 double factor_of(const CollectiveRequest& request) {
   return request.prescale * request.postscale / static_cast<double>(request.divisor);
 }
 
+// A sum's addends are multiplied, so that 16-bit floats do not overflow on their way. All ranks
+// must ask NCCL for the same sum, also those whose tensors need no packing.
 Status find_reduction(Lane& lane, const CollectiveRequest& request, int* reduction) {
   *reduction = *reduction_of(request.reduction);
   const double factor = factor_of(request);
@@ -26,93 +29,106 @@ Status find_reduction(Lane& lane, const CollectiveRequest& request, int* reducti
 }  // namespace
 
 Allreduce::Allreduce(std::shared_ptr<Lane> lane, CollectiveRequest given)
-    : NcclCollective(std::move(lane), std::move(given)), packing_(plan_packing(request())) {}
+    : NcclCollective(std::move(lane), std::move(given)),
+      packing_(plan_packing(request())),
+      wire_(runtime::wire_type(request().type, request().compression)) {}
 
-Status Allreduce::before() {
-  if (packing_.input != nullptr && packing_.output != nullptr) return Status::success();
-  if (Status status = lane().room(packing_.bytes, &room_); !status.ok()) return status;
+std::size_t Allreduce::room_bytes() const {
+  return packing_.input != nullptr && packing_.output != nullptr ? 0 : packing_.bytes;
+}
+
+// What goes as another type is scaled while it still has its own.
+Status Allreduce::pack(std::byte* room) {
+  room_ = room;
+  std::vector<cuda::Strip> strips;
   for (const Move& move : packing_.moves_in) {
-    Status status = move.from != nullptr ? copy(room_ + move.offset, move.from, move.bytes)
-                                         : clear(room_ + move.offset, move.bytes);
+    const auto count = static_cast<std::uint64_t>(move.count);
+    if (move.from != nullptr) {
+      strips.push_back({address_of(move.from), address_of(room_ + move.offset), count});
+      continue;
+    }
+    Status status = device().clear(lane().streams().in, room_ + move.offset,
+                                   count * runtime::element_size(wire_));
     if (!status.ok()) return status;
   }
-  return Status::success();
+  const double factor = wire_ == request().type ? 1 : factor_of(request());
+  return lane().kernels().move(lane().streams().in, strips, request().type, wire_, factor);
 }
 
 Status Allreduce::launch() {
-  int reduction = 0;
-  if (Status status = find_reduction(lane(), request(), &reduction); !status.ok()) return status;
+  int reduction = kSum;
+  if (wire_ == request().type) {
+    if (Status status = find_reduction(lane(), request(), &reduction); !status.ok()) return status;
+  }
   const std::byte* const from = packing_.input != nullptr ? packing_.input : room_;
   std::byte* const to = packing_.output != nullptr ? packing_.output : room_;
-  return check(call().allreduce(from, to, static_cast<std::size_t>(packing_.count),
-                                *type_of(request().type), reduction, comm(), stream()));
+  return check(call().allreduce(from, to, static_cast<std::size_t>(packing_.count), *type_of(wire_),
+                                reduction, comm(), stream()));
 }
 
-Status Allreduce::after() {
-  for (const Move& move : packing_.moves_out) {
-    if (Status status = copy(move.to, room_ + move.offset, move.bytes); !status.ok()) return status;
+Status Allreduce::unpack() {
+  std::vector<cuda::Strip> strips;
+  for (const Move& move : packing_.moves_out)
+    strips.push_back({address_of(room_ + move.offset), address_of(move.to),
+                      static_cast<std::uint64_t>(move.count)});
+  return lane().kernels().move(lane().streams().out, strips, wire_, request().type, 1);
+}
+
+Reducescatter::Reducescatter(std::shared_ptr<Lane> lane, CollectiveRequest given)
+    : NcclCollective(std::move(lane), std::move(given)) {
+  const auto places = static_cast<std::size_t>(members()) + 1;
+  for (std::size_t i = 0; i < request().segments.size(); ++i) {
+    shares_.push_back(share_of(i));
+    if (!shares_[i].is_even) room_bytes_ += places * place_bytes(shares_[i]);
   }
-  return Status::success();
 }
 
 Reducescatter::Share Reducescatter::share_of(std::size_t segment) const {
   const std::int64_t row = request().row_counts[segment];
-  const std::int64_t rows = row == 0 ? 0 : request().segments[segment].count / row;
+  const std::int64_t count = request().segments[segment].count;
+  const std::int64_t rows = row == 0 ? 0 : count / row;
   const int ranks = members();
-  return {runtime::rows_of(rows, ranks, self()).count * row,
-          runtime::rows_of(rows, ranks, 0).count * row, nullptr};
+  const std::int64_t most = runtime::rows_of(rows, ranks, 0).count * row;
+  return {runtime::rows_of(rows, ranks, self()).count * row, most, most * ranks == count, nullptr};
 }
 
-Status Reducescatter::before() {
+std::size_t Reducescatter::place_bytes(const Share& share) const {
+  return static_cast<std::size_t>(share.most) * runtime::element_size(request().type);
+}
+
+// What is behind a rank's rows in its place goes to nobody.
+Status Reducescatter::pack(std::byte* room) {
   const std::size_t width = runtime::element_size(request().type);
-  const auto ranks = static_cast<std::size_t>(members());
-  std::size_t bytes = 0;
-  for (std::size_t i = 0; i < request().segments.size(); ++i) {
-    shares_.push_back(share_of(i));
-    const bool is_even = shares_[i].most * members() == request().segments[i].count;
-    if (!is_even) bytes += (ranks + 1) * static_cast<std::size_t>(shares_[i].most) * width;
-  }
-  if (bytes == 0) return Status::success();
-  std::byte* room = nullptr;
-  if (Status status = lane().room(bytes, &room); !status.ok()) return status;
+  std::vector<cuda::Strip> strips;
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     Share& share = shares_[i];
-    if (share.most * members() == request().segments[i].count) continue;
+    if (share.is_even) continue;
+    const std::int64_t row = request().row_counts[i];
+    const Segment& segment = request().segments[i];
     share.places = room;
-    room += (ranks + 1) * static_cast<std::size_t>(share.most) * width;
-    if (Status status = fill_places(i, share); !status.ok()) return status;
+    for (int rank = 0; rank < members(); ++rank, room += place_bytes(share)) {
+      const runtime::RowRange range = runtime::rows_of(segment.count / row, members(), rank);
+      const auto begin = static_cast<std::size_t>(range.begin * row) * width;
+      strips.push_back({address_of(segment.input + begin), address_of(room),
+                        static_cast<std::uint64_t>(range.count * row)});
+    }
+    room += place_bytes(share);
   }
-  return Status::success();
-}
-
-// The last place is for the result. What is behind a rank's rows in its place goes to nobody.
-Status Reducescatter::fill_places(std::size_t segment, const Share& share) {
-  const std::size_t width = runtime::element_size(request().type);
-  const std::int64_t row = request().row_counts[segment];
-  const Segment& one = request().segments[segment];
-  for (int rank = 0; rank < members(); ++rank) {
-    const runtime::RowRange range = runtime::rows_of(one.count / row, members(), rank);
-    std::byte* const place = share.places + static_cast<std::size_t>(rank * share.most) * width;
-    const std::byte* const from = one.input + static_cast<std::size_t>(range.begin * row) * width;
-    Status status = copy(place, from, static_cast<std::size_t>(range.count * row) * width);
-    if (!status.ok()) return status;
-  }
-  return Status::success();
+  return lane().kernels().move(lane().streams().in, strips, request().type, request().type, 1);
 }
 
 Status Reducescatter::launch() {
   int reduction = 0;
   if (Status status = find_reduction(lane(), request(), &reduction); !status.ok()) return status;
   return grouped([&] {
-    const std::size_t width = runtime::element_size(request().type);
     for (std::size_t i = 0; i < shares_.size(); ++i) {
       const Share& share = shares_[i];
       if (share.most == 0) continue;
-      const bool is_even = share.places == nullptr;
-      const std::byte* const from = is_even ? request().segments[i].input : share.places;
+      const Segment& segment = request().segments[i];
+      const std::byte* const from = share.is_even ? segment.input : share.places;
       std::byte* const to =
-          is_even ? request().segments[i].output
-                  : share.places + static_cast<std::size_t>(members() * share.most) * width;
+          share.is_even ? segment.output
+                        : share.places + static_cast<std::size_t>(members()) * place_bytes(share);
       Status status =
           check(call().reducescatter(from, to, static_cast<std::size_t>(share.most),
                                      *type_of(request().type), reduction, comm(), stream()));
@@ -122,18 +138,17 @@ Status Reducescatter::launch() {
   });
 }
 
-Status Reducescatter::after() {
-  const std::size_t width = runtime::element_size(request().type);
+Status Reducescatter::unpack() {
+  std::vector<cuda::Strip> strips;
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     const Share& share = shares_[i];
-    if (share.places == nullptr || share.own == 0) continue;
+    if (share.is_even) continue;
     const std::byte* const result =
-        share.places + static_cast<std::size_t>(members() * share.most) * width;
-    Status status =
-        copy(request().segments[i].output, result, static_cast<std::size_t>(share.own) * width);
-    if (!status.ok()) return status;
+        share.places + static_cast<std::size_t>(members()) * place_bytes(share);
+    strips.push_back({address_of(result), address_of(request().segments[i].output),
+                      static_cast<std::uint64_t>(share.own)});
   }
-  return Status::success();
+  return lane().kernels().move(lane().streams().out, strips, request().type, request().type, 1);
 }
 
 }  // namespace hv::nccl

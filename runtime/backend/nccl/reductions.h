@@ -17,12 +17,14 @@ class Allreduce : public NcclCollective {
 
  protected:
   const char* what() const override { return "allreduce"; }
-  Status before() override;
+  std::size_t room_bytes() const override;
+  Status pack(std::byte* room) override;
   Status launch() override;
-  Status after() override;
+  Status unpack() override;
 
  private:
   const Packing packing_;
+  const runtime::ElementType wire_;
   std::byte* room_ = nullptr;  // the bucket; nullptr: in the tensors themselves
 };
 
@@ -30,25 +32,28 @@ class Allreduce : public NcclCollective {
 // size first.
 class Reducescatter : public NcclCollective {
  public:
-  using NcclCollective::NcclCollective;
+  Reducescatter(std::shared_ptr<Lane> lane, runtime::CollectiveRequest given);
 
  protected:
   const char* what() const override { return "reducescatter"; }
-  Status before() override;
+  std::size_t room_bytes() const override { return room_bytes_; }
+  Status pack(std::byte* room) override;
   Status launch() override;
-  Status after() override;
+  Status unpack() override;
 
  private:
   // Of a segment, in elements.
   struct Share {
     std::int64_t own = 0;
     std::int64_t most = 0;        // of any rank
-    std::byte* places = nullptr;  // a place of `most` for each rank; nullptr: the input itself
+    bool is_even = true;          // the input's rows are the places
+    std::byte* places = nullptr;  // one of `most` for each rank, and one for the result
   };
   Share share_of(std::size_t segment) const;
-  Status fill_places(std::size_t segment, const Share& share);
+  std::size_t place_bytes(const Share& share) const;
 
   std::vector<Share> shares_;
+  std::size_t room_bytes_ = 0;
 };
 
 }  // namespace hv::nccl

@@ -20,14 +20,12 @@ std::size_t bytes_of(const CollectiveRequest& request, std::int64_t elements) {
 
 }  // namespace
 
-// Nobody wants the result here: it has to go somewhere all the same.
-Status Allgather::before() {
-  output_ = request().segments.front().output;
-  if (output_ != nullptr) return Status::success();
+// Where nobody wants the result, it has to go somewhere all the same.
+std::size_t Allgather::room_bytes() const {
   const auto& counts = request().counts_by_rank;
-  return lane().room(
-      bytes_of(request(), std::accumulate(counts.begin(), counts.end(), std::int64_t{0})),
-      &output_);
+  return output_ != nullptr
+             ? 0
+             : bytes_of(request(), std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
 }
 
 Status Allgather::launch() {
@@ -53,17 +51,23 @@ Status Allgather::launch() {
   });
 }
 
-Status Broadcast::before() {
+Broadcast::Broadcast(std::shared_ptr<Lane> lane, CollectiveRequest given)
+    : NcclCollective(std::move(lane), std::move(given)) {
+  for (const Segment& segment : request().segments) outputs_.push_back(segment.output);
+}
+
+std::size_t Broadcast::room_bytes() const {
   std::size_t bytes = 0;
   for (const Segment& segment : request().segments)
     if (segment.output == nullptr) bytes += bytes_of(request(), segment.count);
-  std::byte* room = nullptr;
-  if (bytes > 0) {
-    if (Status status = lane().room(bytes, &room); !status.ok()) return status;
-  }
-  for (const Segment& segment : request().segments) {
-    outputs_.push_back(segment.output != nullptr ? segment.output : room);
-    if (segment.output == nullptr) room += bytes_of(request(), segment.count);
+  return bytes;
+}
+
+Status Broadcast::pack(std::byte* room) {
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i] != nullptr) continue;
+    outputs_[i] = room;
+    room += bytes_of(request(), request().segments[i].count);
   }
   return Status::success();
 }

@@ -14,24 +14,31 @@ namespace hv::nccl {
 // One call where all ranks give as much; else a broadcast of each rank's rows, as one group.
 class Allgather : public NcclCollective {
  public:
-  using NcclCollective::NcclCollective;
+  Allgather(std::shared_ptr<Lane> lane, runtime::CollectiveRequest given)
+      : NcclCollective(std::move(lane), std::move(given)),
+        output_(request().segments.front().output) {}
 
  protected:
   const char* what() const override { return "allgather"; }
-  Status before() override;
+  std::size_t room_bytes() const override;
+  Status pack(std::byte* room) override {
+    output_ = room;
+    return Status::success();
+  }
   Status launch() override;
 
  private:
-  std::byte* output_ = nullptr;
+  std::byte* output_;  // nullptr: nobody wants it
 };
 
 class Broadcast : public NcclCollective {
  public:
-  using NcclCollective::NcclCollective;
+  Broadcast(std::shared_ptr<Lane> lane, runtime::CollectiveRequest given);
 
  protected:
   const char* what() const override { return "broadcast"; }
-  Status before() override;
+  std::size_t room_bytes() const override;
+  Status pack(std::byte* room) override;
   Status launch() override;
 
  private:

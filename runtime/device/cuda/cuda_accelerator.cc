@@ -70,8 +70,7 @@ Status CudaAccelerator::mark(int device, void* stream, MomentPtr* made) {
 }
 
 Status CudaAccelerator::follow(int device, void* stream, const Moment& moment) {
-  const Event event = event_of(moment).event();
-  return on(device, [&](Device& one) { return one.wait_in(static_cast<Stream>(stream), event); });
+  return on(device, [&](Device& one) { return one.wait_in(static_cast<Stream>(stream), moment); });
 }
 
 Status CudaAccelerator::poll(const Moment& moment) {
@@ -96,8 +95,7 @@ void CudaAccelerator::release_passed() {
 }
 
 Status CudaAccelerator::await(int device, const Moment& moment) {
-  const Event event = event_of(moment).event();
-  return on(device, [&](Device& one) { return one.wait_in(one.work(), event); });
+  return on(device, [&](Device& one) { return one.wait_in(one.work(), moment); });
 }
 
 Status CudaAccelerator::copy(int device, Way way, void* to, const void* from, std::size_t bytes) {

@@ -171,7 +171,8 @@ Status Device::mark(Stream stream, runtime::MomentPtr* made) {
   return Status::success();
 }
 
-Status Device::wait_in(Stream stream, Event event) {
+Status Device::wait_in(Stream stream, const runtime::Moment& moment) {
+  const Event event = static_cast<const RecordedEvent&>(moment).event();  // there are no others
   const Current current(*this);
   if (Status status = current.taken(); !status.ok()) return status;
   return check(call().stream_wait(stream, event, 0), "have a stream wait");

@@ -24,6 +24,7 @@ class Device : public std::enable_shared_from_this<Device> {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
+  const std::shared_ptr<const Driver>& driver() const { return driver_; }
   Stream work() const { return work_; }
   int ordinal() const { return ordinal_; }
   // The same in every process, whatever CUDA_VISIBLE_DEVICES says.
@@ -35,7 +36,8 @@ class Device : public std::enable_shared_from_this<Device> {
   Status mark(Stream stream, runtime::MomentPtr* made);
   // A caller's: kUnsupported while a graph is captured from it.
   Status mark_callers(Stream stream, runtime::MomentPtr* made);
-  Status wait_in(Stream stream, Event event);
+  // What the stream is given from now on waits for it.
+  Status wait_in(Stream stream, const runtime::Moment& moment);
   Status poll(Event event);
   Status allocate(std::size_t bytes, runtime::MemoryPtr* made);
   Status allocate_pinned(std::size_t bytes, runtime::MemoryPtr* made);

@@ -11,12 +11,13 @@ namespace hv::fake {
 
 std::uint64_t FakeEvent::record() {
   const std::lock_guard lock(mutex_);
-  return ++recorded_;
+  pending_.insert(++recorded_);
+  return recorded_;
 }
 
 void FakeEvent::mark(std::uint64_t record) {
   const std::lock_guard lock(mutex_);
-  if (record > marked_) marked_ = record;
+  pending_.erase(record);
   passed_.notify_all();
 }
 
@@ -27,12 +28,12 @@ std::uint64_t FakeEvent::latest() const {
 
 bool FakeEvent::has_passed(std::uint64_t record) const {
   const std::lock_guard lock(mutex_);
-  return marked_ >= record;
+  return pending_.count(record) == 0;
 }
 
 void FakeEvent::await(std::uint64_t record) {
   std::unique_lock lock(mutex_);
-  passed_.wait(lock, [&] { return marked_ >= record; });
+  passed_.wait(lock, [&] { return pending_.count(record) == 0; });
 }
 
 // As the driver's threads it takes no signal of the program's.

@@ -11,10 +11,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 
 namespace hv::fake {
 
-// Recorded again and again: what waits for it waits for the latest record before.
+// Recorded again and again, on any stream: what waits for it waits for the latest record before,
+// whatever becomes of others.
 class FakeEvent {
  public:
   std::uint64_t record();           // the caller will have a stream mark it
@@ -24,10 +26,10 @@ class FakeEvent {
   void await(std::uint64_t record);  // blocks
 
  private:
-  mutable std::mutex mutex_;  // guards both numbers
+  mutable std::mutex mutex_;  // guards all below
   std::condition_variable passed_;
   std::uint64_t recorded_ = 0;
-  std::uint64_t marked_ = 0;
+  std::set<std::uint64_t> pending_;  // records that no stream has come to
 };
 
 class FakeStream {

@@ -10,5 +10,7 @@ extern "C" {
 void fake_nccl_faults(const char* list);
 // Communicators, registrations and pieces of memory that have been made and not given back.
 int fake_nccl_left();
+// Ranks that have come where this process made the id, by now.
+int fake_nccl_guests();
 #pragma GCC visibility pop
 }

@@ -112,6 +112,8 @@ int drop_memory(void* address) {
 
 void fake_nccl_faults(const char* list) { hv::fake::Faults::of_process().begin_anew(list); }
 
+int fake_nccl_guests() { return hv::fake::count_guests(); }
+
 int fake_nccl_left() {
   const hv::fake::World& all = hv::fake::world();
   const std::lock_guard lock(hv::fake::world().mutex);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -68,6 +69,8 @@ void refuse_stranger(const std::vector<Guest>& guests, const Member& comer) {
   }
 }
 
+std::atomic<int> guests_of_process{0};
+
 // The maker's side of a meeting.
 class Host {
  public:
@@ -93,6 +96,7 @@ class Host {
     refuse_stranger(guests_, comer.member);
     const auto ranks = static_cast<std::size_t>(comer.member.ranks);
     guests_.push_back(std::move(comer));
+    ++guests_of_process;
     if (guests_.size() + left_ < ranks || left_ > 0) return;
     listener_.reset();
     const Answer answer = answer_of(guests_);
@@ -203,6 +207,8 @@ nccl::UniqueId make_meeting() {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return id;
 }
+
+int count_guests() { return guests_of_process; }
 
 int join_meeting(const nccl::UniqueId& id, const Member& self, const StopSign& stop, Party* party,
                  std::string* why) {

@@ -33,6 +33,8 @@ struct Party {
 };
 
 nccl::UniqueId make_meeting();
+// Who have come to all the meetings that this process made.
+int count_guests();
 
 // Blocks until all ranks have come. An ncclResult_t: kSuccess; kInProgress: the sign was set.
 int join_meeting(const nccl::UniqueId& id, const Member& self, const StopSign& stop, Party* party,

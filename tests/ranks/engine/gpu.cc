@@ -13,15 +13,20 @@ namespace {
 
 const std::string kStandIn = std::string(HVRUN_TEST_LIBRARIES) + "/cuda/libcuda.so.1";
 
+// Before main(): no thread may ask for a variable while another sets one.
+bool set_environment() {
+  ::setenv("HVRUN_FAKE_CUDA_DELAY_US", "300", 0);
+  ::setenv("HVRUN_FAKE_CUDA_DEVICES", std::to_string(Gpu::kDevices).c_str(), 1);
+  const char* const way = std::getenv("HVRUN_TEST_MEMORY");
+  const bool has_nccl = way != nullptr && std::string(way) == "nccl";
+  ::setenv("HVRUN_NCCL", has_nccl ? HVRUN_TEST_LIBRARIES "/nccl/libnccl.so.2" : "none", 1);
+  return true;
+}
+[[maybe_unused]] const bool kIsEnvironmentSet = set_environment();
+
 // From the first call on, "libcuda.so.1" is the stand-in for the runtime, too.
 const cuda::DriverFunctions& call() {
   static const std::shared_ptr<const cuda::Driver> driver = [] {
-    ::setenv("HVRUN_FAKE_CUDA_DELAY_US", "300", 0);
-    const char* const way = std::getenv("HVRUN_TEST_MEMORY");
-    const bool has_nccl = way != nullptr && std::string(way) == "nccl";
-    const std::string nccl = std::string(HVRUN_TEST_LIBRARIES) + "/nccl/libnccl.so.2";
-    ::setenv("HVRUN_NCCL", has_nccl ? nccl.c_str() : "none", 1);
-    ::setenv("HVRUN_FAKE_CUDA_DEVICES", std::to_string(Gpu::kDevices).c_str(), 1);
     std::shared_ptr<const cuda::Driver> made;
     const Status status = cuda::Driver::open(kStandIn, &made);
     expect(status.ok(), status.message);

@@ -2,7 +2,8 @@
 // that tests of the host's memory are tests of a GPU's, too.
 // SPDX-License-Identifier: Apache-2.0
 //
-// With HVRUN_TEST_MEMORY=nccl, or =staged, which is without NCCL. One for each rank; any thread of it may call.
+// With HVRUN_TEST_MEMORY=nccl, or =staged, which is without NCCL. One for each rank; any thread of
+// it may call.
 #pragma once
 
 #include <map>

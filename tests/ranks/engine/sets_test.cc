@@ -118,7 +118,8 @@ struct InFlight {
       const float expected = status.ok() ? 2.0f : 1.0f;
       expect(
           std::all_of(values[i].begin(), values[i].end(), [&](float v) { return v == expected; }),
-          names[i] + " is neither the sum nor untouched");
+          names[i] + " is neither the sum nor untouched: " + std::to_string(values[i].back()) +
+              ", " + status.message);
       if (status.ok()) through |= 1u << i;
     }
     return through;

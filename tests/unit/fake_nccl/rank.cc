@@ -28,6 +28,7 @@ nccl::Functions open_nccl() {
   REQUIRE(find_function(library, "ncclGetLastError", &call.last_error));
   REQUIRE(find_function(library, "fake_nccl_faults", &call.set_faults));
   REQUIRE(find_function(library, "fake_nccl_left", &call.left));
+  REQUIRE(find_function(library, "fake_nccl_guests", &call.guests));
   return call;
 }
 

@@ -20,6 +20,7 @@ struct Functions {
   const char* (*last_error)(Comm comm) = nullptr;
   void (*set_faults)(const char* list) = nullptr;
   int (*left)() = nullptr;
+  int (*guests)() = nullptr;
 };
 
 }  // namespace hv::nccl

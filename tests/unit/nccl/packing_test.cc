@@ -39,10 +39,10 @@ struct Bucket {
 }  // namespace
 
 TEST_CASE("tensors that lie one behind the other are reduced where they lie") {
-  Bucket bucket({{0, 0, 3}, {3, 3, 5}, {8, 8, 1}});
+  Bucket bucket({{0, 0, 4}, {4, 4, 8}, {12, 12, 1}});
   const nccl::Packing plan = nccl::plan_packing(bucket.request);
-  CHECK(plan.count == 9);
-  CHECK(plan.bytes == 36);
+  CHECK(plan.count == 13);
+  CHECK(plan.bytes == 52);
   CHECK(plan.input == bucket.at(0));
   CHECK(plan.output == bucket.at(0));
   CHECK(plan.moves_in.empty());
@@ -50,33 +50,61 @@ TEST_CASE("tensors that lie one behind the other are reduced where they lie") {
 }
 
 TEST_CASE("what does not lie like the bucket is moved, each way for itself") {
-  Bucket gap({{0, 100, 3}, {4, 103, 5}});
+  Bucket gap({{0, 100, 4}, {5, 104, 5}});
   const nccl::Packing plan = nccl::plan_packing(gap.request);
   CHECK(plan.input == nullptr);
   CHECK(plan.output == gap.at(100));
   REQUIRE(plan.moves_in.size() == 2);
   CHECK(plan.moves_out.empty());
-  CHECK(plan.moves_in[1].offset == 12);
-  CHECK(plan.moves_in[1].bytes == 20);
-  CHECK(plan.moves_in[1].from == gap.at(4));
+  CHECK(plan.moves_in[1].offset == 16);
+  CHECK(plan.moves_in[1].count == 5);
+  CHECK(plan.moves_in[1].from == gap.at(5));
 
-  Bucket order({{0, 110, 3}, {3, 100, 5}});
+  Bucket order({{0, 112, 4}, {4, 100, 5}});
   const nccl::Packing turned = nccl::plan_packing(order.request);
   CHECK(turned.input == order.at(0));
   CHECK(turned.output == nullptr);
   REQUIRE(turned.moves_out.size() == 2);
-  CHECK(turned.moves_out[0].to == order.at(110));
+  CHECK(turned.moves_out[0].to == order.at(112));
   CHECK(turned.moves_out[1].to == order.at(100));
-  CHECK(turned.moves_out[1].offset == 12);
+  CHECK(turned.moves_out[1].offset == 16);
+}
+
+// Who knows whose memory lies in a gap?
+TEST_CASE("a gap of the bucket is never taken for what lies between tensors") {
+  for (const int second : {3, 4}) {
+    CAPTURE(second);
+    Bucket bucket({{0, 0, 3}, {second, second, 5}});
+    const nccl::Packing plan = nccl::plan_packing(bucket.request);
+    CHECK(plan.bytes == 36);
+    CHECK(plan.count == 9);
+    CHECK(plan.input == nullptr);
+    CHECK(plan.output == nullptr);
+    REQUIRE(plan.moves_in.size() == 2);
+    CHECK(plan.moves_in[1].offset == 16);
+  }
+}
+
+TEST_CASE("what goes as another type is moved, and its places are as wide as that") {
+  Bucket bucket({{0, 0, 4}, {4, 4, 16}});
+  bucket.request.compression = Compression::kBfloat16;
+  const nccl::Packing plan = nccl::plan_packing(bucket.request);
+  CHECK(plan.bytes == 16 + 32);
+  CHECK(plan.count == 8 + 16);
+  CHECK(plan.input == nullptr);
+  REQUIRE(plan.moves_in.size() == 2);
+  REQUIRE(plan.moves_out.size() == 2);
+  CHECK(plan.moves_in[1].offset == 16);
+  CHECK(plan.moves_out[1].to == bucket.at(4));
 }
 
 TEST_CASE("empty tensors have no place, and what a joined rank lacks is zeros for nobody") {
-  Bucket bucket({{50, 50, 0}, {0, 0, 2}, {500, 500, 0}, {2, 2, 2}});
+  Bucket bucket({{50, 50, 0}, {0, 0, 4}, {500, 500, 0}, {4, 4, 2}});
   CHECK(nccl::plan_packing(bucket.request).input == bucket.at(0));
 
   Bucket absent({{-1, -1, 2}, {-1, -1, 3}});
   const nccl::Packing plan = nccl::plan_packing(absent.request);
-  CHECK(plan.bytes == 20);
+  CHECK(plan.bytes == 16 + 12);
   CHECK(plan.input == nullptr);
   CHECK(plan.output == nullptr);
   REQUIRE(plan.moves_in.size() == 2);
