@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "runtime/collective/collective.h"
 
@@ -23,9 +24,11 @@ class Backend {
   }
   // Collectives are started in the same order on every rank; several may be under way at once.
   virtual std::unique_ptr<Collective> start(CollectiveRequest request) = 0;
-  // What devices still do of collectives that are done for the host: kInProgress while they do, and
-  // it is to be asked again; an error ends the job.
+  // Asked now and then while it is being prepared, or devices do what is done for the host. An error
+  // ends the job.
   virtual Status watch() { return Status::success(); }
+  // What to look at when that takes long, for messages.
+  virtual std::string advice() const { return {}; }
   // The job has failed: what devices still wait for will not come. Nothing is asked of it any more.
   virtual void abandon() {}
 };

@@ -77,6 +77,13 @@ CollectiveRequest request_for(const std::vector<OperationPtr>& operations,
   return request;
 }
 
+std::string words_of(const std::vector<OperationPtr>& operations) {
+  const Operation& first = *operations.front();
+  const std::size_t more = operations.size() - 1;
+  return std::string("the ") + collective_name(first.description.kind) + " of " +
+         tensor_words(first.name) + (more > 0 ? " and " + std::to_string(more) + " more" : "");
+}
+
 Status unsupported(const TensorDescription& description) {
   return {StatusCode::kUnsupported, std::string("no backend carries out ") +
                                         collective_name(description.kind) + " (" +
@@ -118,6 +125,9 @@ void Execution::begin(std::vector<OperationPtr> operations, CollectiveRequest re
     if (!backend->supports(request)) continue;
     preparation_ = backend->prepare(request);
     if (preparation_ != nullptr) {
+      long_work_.begin_preparation(std::string("what ") + backend->name() + " does before " +
+                                   words_of(operations));
+      next_watch_ = std::min(next_watch_, last_look_ + kWatchPeriod);
       waiting_.push_back({std::move(operations), std::move(request)});
       return;
     }
@@ -141,6 +151,7 @@ bool Execution::advance_preparation() {
     return true;
   }
   preparation_ = nullptr;
+  long_work_.end_preparation();
   for (Waiting& one : std::exchange(waiting_, {}))
     begin(std::move(one.operations), std::move(one.request));
   return true;
@@ -189,24 +200,42 @@ bool Execution::advance(TimePoint time) {
     // What no rank can do all of them know alike; anything else leaves them apart.
     if (progress == Progress::kFailed && outcome.code != StatusCode::kUnsupported)
       failure_ = outcome;
-    const MomentPtr ended = group.collective->ended();
-    if (ended != nullptr) next_watch_ = std::min(next_watch_, time + kWatchPeriod);
-    end(group.operations, outcome, ended);
+    note_device(group);
+    end(group.operations, outcome, group.collective->ended());
     return true;
   });
   return has_moved || running_.size() != before;
 }
 
+void Execution::note_device(const Running& group) {
+  const MomentPtr ended = group.collective->ended();
+  if (ended == nullptr) return;
+  const auto there =
+      std::find_if(group.operations.begin(), group.operations.end(),
+                   [](const OperationPtr& operation) { return operation->accelerator != nullptr; });
+  if (there == group.operations.end()) return;  // a rank that has joined asks nobody's results
+  long_work_.give("what the GPU does for " + words_of(group.operations), (*there)->accelerator,
+                  ended);
+  next_watch_ = std::min(next_watch_, last_look_ + kWatchPeriod);
+}
+
 void Execution::watch(TimePoint time) {
   next_watch_ = TimePoint::max();
-  for (Backend* const backend : backends_) {
-    const Status status = backend->watch();
-    if (status.code == StatusCode::kInProgress) {
-      next_watch_ = time + kWatchPeriod;
-    } else if (!status.ok() && failure_.ok()) {
-      failure_ = status;
-    }
+  Status status;
+  for (Backend* const backend : backends_)
+    if (status.ok()) status = backend->watch();
+  if (status.ok()) status = long_work_.look(advice(), time);
+  if (status.code == StatusCode::kInProgress) {
+    next_watch_ = time + kWatchPeriod;
+  } else if (!status.ok() && failure_.ok()) {
+    failure_ = status;
   }
+}
+
+std::string Execution::advice() const {
+  for (const Backend* const backend : backends_)
+    if (const std::string words = backend->advice(); !words.empty()) return words;
+  return "the log of each rank (HVRUN_LOG_LEVEL=debug)";
 }
 
 TimePoint Execution::next_look() const {

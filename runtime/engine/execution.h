@@ -7,10 +7,12 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/backend/backend.h"
+#include "runtime/engine/long_work.h"
 #include "runtime/engine/observation.h"
 #include "runtime/engine/operation.h"
 #include "runtime/engine/result_room.h"
@@ -21,13 +23,18 @@ struct ExecutionConfig {
   Place place;
   bool deterministic = false;
   ObservationPtr observation{};
+  // Of backends that are being prepared, and of devices; zero: never.
+  Duration stall_limit{}, stall_end{};
 };
 
 class Execution {
  public:
   // backends: in order of preference; they outlive this.
   Execution(const ExecutionConfig& config, std::vector<Backend*> backends)
-      : config_(config), observation_(or_own(config.observation)), backends_(std::move(backends)) {}
+      : config_(config),
+        observation_(or_own(config.observation)),
+        backends_(std::move(backends)),
+        long_work_(config.stall_limit, config.stall_end) {}
 
   // operations: one group, alike in everything that fusion asks for. first_extents: where they
   // vary, by rank.
@@ -61,11 +68,13 @@ class Execution {
 
   bool is_polled() const;
   void watch(TimePoint time);
+  std::string advice() const;
   void begin(std::vector<OperationPtr> operations, CollectiveRequest request);
   bool advance_preparation();
   void tell_decided(const std::vector<OperationPtr>& operations);
   void tell_begun(Running& group);
 
+  void note_device(const Running& group);
   void end_empty(const std::vector<OperationPtr>& operations);
   void end(const std::vector<OperationPtr>& operations, const Status& outcome,
            const MomentPtr& ended = nullptr);
@@ -76,7 +85,8 @@ class Execution {
   const std::vector<Backend*> backends_;
   std::vector<Running> running_;
   TimePoint last_look_{};
-  TimePoint next_watch_ = TimePoint::max();  // max: no device does anything of ours
+  LongWork long_work_;
+  TimePoint next_watch_ = TimePoint::max();  // max: nothing goes on beside the host
   std::unique_ptr<Collective> preparation_;
   std::deque<Waiting> waiting_;  // empty where nothing is being prepared
   std::vector<std::pair<OperationPtr, Status>> ended_;

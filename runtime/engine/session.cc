@@ -93,7 +93,11 @@ Session::Session(const SessionConfig& config, std::vector<int> members, const To
       observation_(or_own(config.negotiation.observation)),
       stragglers_(config.straggler_period),
       negotiation_(of_set(config, members_, observation_), make_control_tree(topology)),
-      execution_({{topology.rank, topology.size}, config.deterministic, observation_},
+      execution_({{topology.rank, topology.size},
+                  config.deterministic,
+                  observation_,
+                  config.negotiation.stall_limit,
+                  config.negotiation.stall_end},
                  parts_.backends),
       queue_(observation_) {}
 

@@ -56,9 +56,7 @@ class Lane {
   void give_back_room(runtime::MomentPtr end) { rooms_[room_].free = std::move(end); }
   // A sum whose addends are multiplied before.
   Status scaled_sum(runtime::ElementType type, double factor, int* reduction);
-  // The GPU's streams have been given a collective; it is done when the moment has passed.
-  void note_end(runtime::MomentPtr end) { last_end_ = std::move(end); }
-  // kInProgress: the GPU still works on what it was given; or an error of that, or of NCCL's.
+  // An error of NCCL's in what the GPU was given.
   Status watch();
   // Ends what runs on the GPU. Nothing is asked of the lane any more.
   void abort();
@@ -75,7 +73,6 @@ class Lane {
   const std::shared_ptr<const cuda::Kernels> kernels_;
   const LaneStreams streams_;
   std::uint64_t turns_ = 0, current_ = 0;
-  runtime::MomentPtr last_end_;  // nullptr: nothing is under way
   std::array<Room, 2> rooms_;
   std::size_t room_ = 0;  // the last one that was taken
   std::map<std::pair<runtime::ElementType, double>, int> scaled_sums_;

@@ -155,6 +155,12 @@ std::unique_ptr<Collective> NcclBackend::start(CollectiveRequest request) {
 
 Status NcclBackend::watch() { return lane_ != nullptr ? lane_->watch() : Status::success(); }
 
+std::string NcclBackend::advice() const {
+  return "NCCL_DEBUG=INFO, by which NCCL says on each rank what it does; NCCL_SOCKET_IFNAME where "
+         "it "
+         "takes an interface by which ranks cannot reach each other";
+}
+
 void NcclBackend::abandon() {
   if (lane_ != nullptr) lane_->abort();
 }

@@ -47,6 +47,7 @@ class NcclBackend : public runtime::Backend {
   std::unique_ptr<runtime::Collective> prepare(const runtime::CollectiveRequest& first) override;
   std::unique_ptr<runtime::Collective> start(runtime::CollectiveRequest request) override;
   Status watch() override;
+  std::string advice() const override;
   void abandon() override;
 
  private:

@@ -69,7 +69,6 @@ Progress NcclCollective::await_launch() {
   if (status.code == StatusCode::kInProgress) return Progress::kPending;
   if (status.ok()) status = device().within([this] { return give_the_end(); });
   if (!status.ok()) return fail(std::move(status));
-  lane_->note_end(ended_);
   lane_->end_turn();
   stage_ = Stage::kDone;
   return Progress::kDone;

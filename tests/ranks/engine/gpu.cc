@@ -39,10 +39,10 @@ void require(int result, const char* doing) {
   expect(result == cuda::kSuccess, std::string(doing) + ": " + std::to_string(result));
 }
 
-// What the stand-in has beside CUDA's functions; like: its declaration.
+// What the stand-in has beside CUDA's functions.
 template <typename Function>
-Function asked(const char* name, Function /*like*/) {
-  Function found = nullptr;
+Function* asked(const char* name) {
+  Function* found = nullptr;
   expect(find_function(::dlopen(kStandIn.c_str(), RTLD_NOW), name, &found), name);
   return found;
 }
@@ -101,12 +101,12 @@ Bytes Gpu::get(const void* from, std::size_t count) {
 }
 
 void Gpu::capture(bool is_on) {
-  const auto begin_or_end = asked("fake_cuda_capture", &fake_cuda_capture);
+  const auto begin_or_end = asked<decltype(fake_cuda_capture)>("fake_cuda_capture");
   begin_or_end(stream_, is_on);
 }
 
 void Gpu::set_faults(const std::string& list) {
-  asked("fake_cuda_faults", &fake_cuda_faults)(list.c_str());
+  asked<decltype(fake_cuda_faults)>("fake_cuda_faults")(list.c_str());
 }
 
 }  // namespace hv::runtime

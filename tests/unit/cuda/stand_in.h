@@ -34,12 +34,12 @@ inline const std::shared_ptr<const Driver>& stand_in() {
 
 // A function of fake_cuda.h.
 template <class Function>
-Function asked(const char* name, Function) {
-  Function found = nullptr;
+Function* asked(const char* name) {
+  Function* found = nullptr;
   REQUIRE(hv::find_function(::dlopen(kStandIn.c_str(), RTLD_NOW), name, &found));
   return found;
 }
 
-inline void tell_faults(const char* list) { asked("fake_cuda_faults", &fake_cuda_faults)(list); }
+inline void tell_faults(const char* list) { asked<decltype(fake_cuda_faults)>("fake_cuda_faults")(list); }
 
 }  // namespace hv::cuda

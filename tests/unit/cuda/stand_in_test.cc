@@ -45,7 +45,7 @@ TEST_CASE("the stand-in's memory cannot be read by its address") {
   char byte = 0;
   iovec here{&byte, 1}, there{reinterpret_cast<void*>(address), 1};
   CHECK(::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) == -1);
-  const auto view = asked("fake_cuda_view", &fake_cuda_view);
+  const auto view = asked<decltype(fake_cuda_view)>("fake_cuda_view");
   CHECK(view(address, 64) != nullptr);
   CHECK(view(address + 1, 64) == nullptr);
   int ordinal = 0;
@@ -114,8 +114,8 @@ TEST_CASE("a thread without a context is refused") {
 
 TEST_CASE("what a capture forbids breaks it, unless the thread allows itself all") {
   const DriverFunctions& call = driver().call();
-  const auto capture = asked("fake_cuda_capture", &fake_cuda_capture);
-  const auto broke = asked("fake_cuda_broke_capture", &fake_cuda_broke_capture);
+  const auto capture = asked<decltype(fake_cuda_capture)>("fake_cuda_capture");
+  const auto broke = asked<decltype(fake_cuda_broke_capture)>("fake_cuda_broke_capture");
   const Stream stream = make_stream();
   const Event event = make_event();
   capture(stream, true);

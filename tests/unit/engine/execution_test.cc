@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/fakes/fake_accelerator.h"
 #include "tests/fakes/fake_backend.h"
 
 using namespace hv;
@@ -212,12 +213,12 @@ struct FakeDeviceBackend : FakeBackend {
   }
   Status watch() override {
     ++watched;
-    return device;
+    return trouble;
   }
   void abandon() override { ++abandoned; }
 
   int preparations = 0, watched = 0, abandoned = 0;
-  Status device{StatusCode::kInProgress, {}};
+  Status trouble;
 };
 
 std::vector<std::int64_t> counts_of(const FakeBackend& backend) {
@@ -273,10 +274,13 @@ TEST_CASE("a preparation that fails is a failure of the whole") {
 
 TEST_CASE("what a device still does is looked at every 100 ms, and its error is a failure") {
   FakeDeviceBackend device;
+  const auto accelerator = std::make_shared<FakeAccelerator>();
   Execution execution({{0, 2}, false}, {&device});
   std::byte memory[64];
+  const OperationPtr operation = allreduce(4, memory);
+  operation->accelerator = accelerator;
   CHECK(execution.next_look() == TimePoint::max());
-  execution.start({allreduce(4, memory)}, {});
+  execution.start({operation}, {});
   execution.advance(kNow);
   CHECK(execution.is_idle());
   const auto period = std::chrono::milliseconds(100);
@@ -286,12 +290,14 @@ TEST_CASE("what a device still does is looked at every 100 ms, and its error is 
   execution.advance(kNow + period);
   CHECK(device.watched == 1);
   CHECK(execution.next_look() == kNow + 2 * period);
-  device.device = Status::success();
+  accelerator->work = Status::success();
   execution.advance(kNow + 2 * period);
   CHECK(execution.next_look() == TimePoint::max());
-  execution.start({allreduce(4, memory)}, {});
+  accelerator->work = {StatusCode::kInProgress, {}};
+  execution.start({operation}, {});
   execution.advance(kNow + 3 * period);
-  device.device = {StatusCode::kSystem, "an illegal address"};
+  SUBCASE("of the device") { accelerator->work = {StatusCode::kSystem, "an illegal address"}; }
+  SUBCASE("of the backend") { device.trouble = {StatusCode::kSystem, "an illegal address"}; }
   execution.advance(kNow + 4 * period);
   CHECK(execution.failure().message == "an illegal address");
 }
