@@ -24,8 +24,8 @@ class Backend {
   }
   // Collectives are started in the same order on every rank; several may be under way at once.
   virtual std::unique_ptr<Collective> start(CollectiveRequest request) = 0;
-  // Asked now and then while it is being prepared, or devices do what is done for the host. An error
-  // ends the job.
+  // Asked now and then while it is being prepared, or devices do what is done for the host. An
+  // error ends the job.
   virtual Status watch() { return Status::success(); }
   // What to look at when that takes long, for messages.
   virtual std::string advice() const { return {}; }

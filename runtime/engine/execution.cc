@@ -125,8 +125,7 @@ void Execution::begin(std::vector<OperationPtr> operations, CollectiveRequest re
     if (!backend->supports(request)) continue;
     preparation_ = backend->prepare(request);
     if (preparation_ != nullptr) {
-      long_work_.begin_preparation(std::string("what ") + backend->name() + " does before " +
-                                   words_of(operations));
+      long_work_.begin_preparation("getting ready for " + words_of(operations));
       next_watch_ = std::min(next_watch_, last_look_ + kWatchPeriod);
       waiting_.push_back({std::move(operations), std::move(request)});
       return;

@@ -38,8 +38,7 @@ Progress NcclCollective::advance() {
 
 Progress NcclCollective::take_turn() {
   if (!lane_->is_turn(turn_)) return Progress::kPending;
-  Status status = device().within([this] { return give_all_but_the_end(); });
-  if (!status.ok()) return fail(std::move(status));
+  launched_ = device().within([this] { return give_all_but_the_end(); });
   stage_ = Stage::kLaunching;
   return await_launch();
 }
@@ -64,9 +63,12 @@ Status NcclCollective::give_all_but_the_end() {
   return launch();
 }
 
+// A call that failed may have been told of a peer's end: the communicator then leaves time for
+// others to say whose.
 Progress NcclCollective::await_launch() {
   Status status = lane_->communicator().poll(doing().c_str());
   if (status.code == StatusCode::kInProgress) return Progress::kPending;
+  if (status.ok()) status = launched_;
   if (status.ok()) status = device().within([this] { return give_the_end(); });
   if (!status.ok()) return fail(std::move(status));
   lane_->end_turn();

@@ -64,6 +64,7 @@ class NcclCollective : public runtime::Collective {
   const std::uint64_t turn_;
   Stage stage_ = Stage::kReady;
   bool has_room_ = false;
+  Status launched_;  // what came of its launch
   Status status_;
   runtime::MomentPtr ended_;
 };

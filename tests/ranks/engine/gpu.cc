@@ -4,13 +4,17 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#include <atomic>
+
 #include "src/base/symbol.h"
 #include "tests/fakes/cuda/fake_cuda.h"
+#include "tests/fakes/nccl/fake_nccl.h"
 #include "tests/ranks/engine/job.h"
 
 namespace hv::runtime {
 namespace {
 
+const std::string kNcclStandIn = std::string(HVRUN_TEST_LIBRARIES) + "/nccl/libnccl.so.2";
 const std::string kStandIn = std::string(HVRUN_TEST_LIBRARIES) + "/cuda/libcuda.so.1";
 
 // Before main(): no thread may ask for a variable while another sets one.
@@ -19,14 +23,17 @@ bool set_environment() {
   ::setenv("HVRUN_FAKE_CUDA_DEVICES", std::to_string(Gpu::kDevices).c_str(), 1);
   const char* const way = std::getenv("HVRUN_TEST_MEMORY");
   const bool has_nccl = way != nullptr && std::string(way) == "nccl";
-  ::setenv("HVRUN_NCCL", has_nccl ? HVRUN_TEST_LIBRARIES "/nccl/libnccl.so.2" : "none", 1);
+  ::setenv("HVRUN_NCCL", has_nccl ? kNcclStandIn.c_str() : "none", 1);
   return true;
 }
 [[maybe_unused]] const bool kIsEnvironmentSet = set_environment();
 
+std::atomic<bool> has_opened{false};
+
 // From the first call on, "libcuda.so.1" is the stand-in for the runtime, too.
 const cuda::DriverFunctions& call() {
   static const std::shared_ptr<const cuda::Driver> driver = [] {
+    has_opened = true;
     std::shared_ptr<const cuda::Driver> made;
     const Status status = cuda::Driver::open(kStandIn, &made);
     expect(status.ok(), status.message);
@@ -39,11 +46,11 @@ void require(int result, const char* doing) {
   expect(result == cuda::kSuccess, std::string(doing) + ": " + std::to_string(result));
 }
 
-// What the stand-in has beside CUDA's functions.
+// What a stand-in has beside CUDA's or NCCL's functions.
 template <typename Function>
-Function* asked(const char* name) {
+Function* asked(const char* name, const std::string& library = kStandIn) {
   Function* found = nullptr;
-  expect(find_function(::dlopen(kStandIn.c_str(), RTLD_NOW), name, &found), name);
+  expect(find_function(::dlopen(library.c_str(), RTLD_NOW), name, &found), name);
   return found;
 }
 
@@ -108,5 +115,11 @@ void Gpu::capture(bool is_on) {
 void Gpu::set_faults(const std::string& list) {
   asked<decltype(fake_cuda_faults)>("fake_cuda_faults")(list.c_str());
 }
+
+void Gpu::set_nccl_faults(const std::string& list) {
+  asked<decltype(fake_nccl_faults)>("fake_nccl_faults", kNcclStandIn)(list.c_str());
+}
+
+bool Gpu::has_begun() { return has_opened; }
 
 }  // namespace hv::runtime

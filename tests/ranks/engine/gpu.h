@@ -50,6 +50,10 @@ class Gpu {
   void capture(bool is_on);
   // What goes wrong from now on, of all ranks' calls: tests/fakes/cuda/faults.h; "": nothing.
   static void set_faults(const std::string& list);
+  // The same of NCCL's functions: tests/fakes/nccl/fake_nccl.h.
+  static void set_nccl_faults(const std::string& list);
+  // True: this process has asked the stand-in for something, so its children cannot.
+  static bool has_begun();
 
  private:
   void enter() const;

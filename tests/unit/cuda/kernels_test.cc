@@ -115,7 +115,9 @@ struct Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  std::byte* view() const { return asked<decltype(fake_cuda_view)>("fake_cuda_view")(address, size); }
+  std::byte* view() const {
+    return asked<decltype(fake_cuda_view)>("fake_cuda_view")(address, size);
+  }
   Bytes bytes() const { return Bytes(view(), view() + size); }
 
   std::size_t size;

@@ -40,6 +40,8 @@ Function* asked(const char* name) {
   return found;
 }
 
-inline void tell_faults(const char* list) { asked<decltype(fake_cuda_faults)>("fake_cuda_faults")(list); }
+inline void tell_faults(const char* list) {
+  asked<decltype(fake_cuda_faults)>("fake_cuda_faults")(list);
+}
 
 }  // namespace hv::cuda

@@ -67,7 +67,7 @@ TEST_CASE("a device's error is told at once, and a limit of zero is none") {
 
 TEST_CASE("a preparation that is over is not told of any more") {
   LongWork work(kLimit, kEnd);
-  work.begin_preparation("what nccl does before");
+  work.begin_preparation("getting ready for w");
   CHECK(work.look("this", kNow).code == StatusCode::kInProgress);
   CHECK(work.look("this", kNow + kEnd).code == StatusCode::kStalled);
   work.end_preparation();

@@ -1,0 +1,182 @@
+// NCCL's calls fail or hang, and ranks die while their GPUs work: all ranks end with an error in
+// words, and no kernel spins on.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <signal.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "tests/ranks/engine/gpu.h"
+#include "tests/ranks/engine/processes.h"
+
+using namespace hv;
+using namespace hv::runtime;
+
+namespace {
+
+constexpr int kInternalError = 3;
+constexpr std::int64_t kCount = 1200;  // rows of one element, as many for each of the ranks
+
+struct Fault {
+  const char* function;
+  int call;
+  hvrun_operation operation = HVRUN_ALLREDUCE;
+  bool is_uneven = false;  // ranks differ in what they give
+};
+
+const std::vector<Fault> kFaults{{"ncclCommInitRankConfig", 1},
+                                 {"ncclCommInitRankConfig", 3},
+                                 {"ncclCommGetAsyncError", 1},
+                                 {"ncclCommGetAsyncError", 40},
+                                 {"ncclRedOpCreatePreMulSum", 1},
+                                 {"ncclAllReduce", 1},
+                                 {"ncclAllReduce", 3},
+                                 {"ncclReduceScatter", 1, HVRUN_REDUCESCATTER},
+                                 {"ncclAllGather", 1, HVRUN_ALLGATHER},
+                                 {"ncclBroadcast", 1, HVRUN_BROADCAST},
+                                 {"ncclBroadcast", 4, HVRUN_ALLGATHER, true},
+                                 {"ncclSend", 1, HVRUN_ALLTOALL},
+                                 {"ncclRecv", 2, HVRUN_ALLTOALL},
+                                 {"ncclGroupStart", 1, HVRUN_ALLTOALL},
+                                 {"ncclGroupEnd", 1, HVRUN_ALLTOALL}};
+
+// One rank's part of an operation on a GPU's memory.
+struct Part {
+  Part(Gpu& gpu, int rank, const Fault& fault)
+      : extent(fault.is_uneven ? kCount + rank : kCount),
+        values(static_cast<std::size_t>(extent), static_cast<float>(rank + 1)),
+        memory(gpu.put(values.data(), values.size() * sizeof(float))),
+        request(allreduce_request("w", &extent, memory, nullptr)) {
+    request.operation = fault.operation;
+    if (fault.operation == HVRUN_ALLREDUCE) request.reduction = HVRUN_AVERAGE;
+    if (fault.operation == HVRUN_ALLREDUCE || fault.operation == HVRUN_BROADCAST)
+      request.output = memory;
+    gpu.place(&request);
+  }
+
+  std::int64_t extent;
+  std::vector<float> values;
+  std::byte* memory;
+  hvrun_request request;
+};
+
+JobOptions three_ranks() {
+  JobOptions options = in_shape({3});
+  options.shuts_down = false;
+  return options;
+}
+
+// Whoever has failed leaves, as a program does whose exception nobody catches.
+void leave(Rank& rank, Gpu& gpu) {
+  rank.context.shutdown();
+  (void)gpu.get(nullptr, 0);  // whatever its stream waits for comes, or the test hangs
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("nccl");
+
+// A rank whose part was launched before has its result's end with the next operation.
+TEST_CASE("a call of NCCL that fails ends the job with its words on every rank") {
+  for (const Fault& fault : kFaults) {
+    const std::string function = fault.function;
+    CAPTURE(function);
+    CAPTURE(fault.call);
+    std::atomic<int> told{0}, failed{0};
+    run_job(three_ranks(), [&](Rank& rank) {
+      Gpu gpu(rank.rank);
+      Part part(gpu, rank.rank, fault);
+      expect(rank.run(barrier_request()).ok(), "before");
+      if (rank.rank == 0)
+        Gpu::set_nccl_faults(function + "@" + std::to_string(fault.call) + "=" +
+                             std::to_string(kInternalError));
+      expect(rank.run(barrier_request()).ok(), "between");
+      Status status = rank.run(part.request);
+      for (int again = 0; status.ok() && again < 20; ++again) status = rank.run(part.request);
+      if (!status.ok()) ++failed;
+      if (status.message.find("NCCL 2") != std::string::npos) ++told;
+      leave(rank, gpu);
+    });
+    Gpu::set_nccl_faults("");
+    CHECK(failed == 3);
+    CHECK(told > 0);
+  }
+}
+
+TEST_CASE("work of NCCL's that never ends, and a meeting that never ends, end the job in words") {
+  const std::pair<const char*, const char*> kinds[] = {
+      {"ncclAllReduce@1=hang", "what the GPU does for the allreduce of tensor 'w' has gone on"},
+      {"ncclCommInitRankConfig@1=hang",
+       "getting ready for the allreduce of tensor 'w' has gone on"}};
+  for (const auto& [fault, words] : kinds) {
+    CAPTURE(fault);
+    std::atomic<int> told{0};
+    JobOptions options = three_ranks();
+    options.environment.set("HVRUN_STALL_SHUTDOWN_SECONDS", "0.3");
+    run_job(options, [&](Rank& rank) {
+      Gpu gpu(rank.rank);
+      Part part(gpu, rank.rank, kFaults.front());
+      if (rank.rank == 0) Gpu::set_nccl_faults(fault);
+      expect(rank.run(barrier_request()).ok(), "before");
+      Status status = rank.run(part.request);
+      while (status.ok()) status = rank.run(barrier_request());
+      expect(status.message.find(words) != std::string::npos, status.message);
+      if (status.code == StatusCode::kStalled) {
+        expect(status.message.find("NCCL_DEBUG=INFO") != std::string::npos, status.message);
+        ++told;
+      }
+      leave(rank, gpu);
+    });
+    Gpu::set_nccl_faults("");
+    CHECK(told > 0);
+  }
+}
+
+TEST_CASE("where NCCL cannot begin, tensors go through the host's memory") {
+  Gpu::set_nccl_faults("ncclGetUniqueId@1=3");
+  run_job(in_shape({3}), [&](Rank& rank) {
+    Gpu gpu(rank.rank);
+    Part part(gpu, rank.rank, kFaults.front());
+    expect(rank.run(part.request).ok(), "run");
+    expect(gpu.values<float>(part.memory, kCount) == std::vector<float>(kCount, 2), "average");
+  });
+  Gpu::set_nccl_faults("");
+}
+
+// A peer's death comes from the agent; NCCL's remote error alone would not say
+// who it was.
+TEST_CASE("a rank that is killed while GPUs work is named to all, and no kernel spins on") {
+  if (Gpu::has_begun()) return;  // CUDA does not survive a fork: alone in its process, as by ctest
+  int told[2];
+  REQUIRE(::pipe(told) == 0);
+  Processes job({3}, [&](Context& context) {
+    const int own = context.identity().rank;
+    Gpu gpu(0);  // each process has GPUs of its own
+    const Fault fault{"", 0};
+    Part part(gpu, own, fault);
+    for (int round = 0;; ++round) {
+      if (round == 5) (void)!::write(told[1], "r", 1);
+      Status status = run_in(context, part.request);
+      if (status.ok()) continue;
+      if (status.code != StatusCode::kPeerLost) return 2;
+      if (status.message.find("rank 1") == std::string::npos) return 3;
+      const TimePoint start = now();
+      (void)gpu.get(nullptr, 0);
+      return now() - start < std::chrono::seconds(10) ? 0 : 4;
+    }
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    char byte;
+    REQUIRE(::read(told[0], &byte, 1) == 1);
+  }
+  ::kill(job.children[1], SIGKILL);
+  job.hub.announce_loss(1, "ended by signal 9 (Killed)");
+  CHECK(job.exit_code(2) == 0);
+  CHECK(job.exit_code(0) == 0);
+  for (const int fd : told) ::close(fd);
+}
+
+TEST_SUITE_END();
