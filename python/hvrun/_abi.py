@@ -181,4 +181,5 @@ BLOCKING = {
     "hvrun_process_set_remove": ([c.c_void_p, c.c_uint32], c.c_int),
     "hvrun_timeline_start": ([c.c_void_p, c.c_char_p], c.c_int),
     "hvrun_timeline_stop": ([c.c_void_p], c.c_int),
+    "hvrun_nccl_version": ([c.POINTER(c.c_int32)], c.c_int),
 }

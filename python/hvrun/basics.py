@@ -235,9 +235,10 @@ def gloo_built(verbose=False):
 
 
 def nccl_built(verbose=False):
-    """The version of NCCL that operations on GPUs use, 21805 for 2.18.5; 0: none."""
+    """The version of the NCCL that operations on GPUs use, 21805 for 2.18.5; 0: none, and `python -m hvrun.doctor` says why."""
     del verbose
-    return 0
+    version = ctypes.c_int32()
+    return version.value if library().nccl_version(ctypes.byref(version)) == _abi.OK else 0
 
 
 def ddl_built(verbose=False):
@@ -251,8 +252,8 @@ def ccl_built(verbose=False):
 
 
 def cuda_built():
-    """Whether operations work on a GPU's memory directly; tensors there are copied to the host and back."""
-    return False
+    """Whether operations take what lies in a GPU's memory from there."""
+    return True
 
 
 def rocm_built():

@@ -132,7 +132,7 @@ def look_at_cuda():
     if code != 0:
         return Finding("CUDA", PLAIN, f"the driver is there, but cuInit says {code}: no GPU that works", "nvidia-smi")
     version = f"{number.value // 1000}.{number.value % 1000 // 10}"
-    return Finding("CUDA", PLAIN, f"{count.value} GPUs, driver for CUDA {version}; tensors there are copied to the host for now")
+    return Finding("CUDA", PLAIN, f"{count.value} GPUs, driver for CUDA {version}")
 
 
 def look_at_nccl():
@@ -142,7 +142,7 @@ def look_at_nccl():
         number = ctypes.c_int()
         library.ncclGetVersion(ctypes.byref(number))
         places.append(f"{number.value // 10000}.{number.value % 10000 // 100}.{number.value % 100} at {path} (the system's)")
-    return Finding("NCCL", PLAIN, ", ".join(places) + "; not used yet" if places else "not found; not used yet")
+    return Finding("NCCL", PLAIN, ", ".join(places) if places else "not found; only GPUs need it")
 
 
 def _nccl_of_package(name):

@@ -225,7 +225,11 @@ Status mark_readiness(Operation& operation) {
 // The outcome. What is left to do on a GPU comes before what the caller's stream is given next.
 Status settled(const Operation& operation) {
   if (!operation.outcome.ok() || operation.ended == nullptr) return operation.outcome;
-  return operation.accelerator->follow(operation.device, operation.stream, *operation.ended);
+  if (operation.is_followed) return Status::success();
+  Status status =
+      operation.accelerator->follow(operation.device, operation.stream, *operation.ended);
+  operation.is_followed = status.ok();
+  return status;
 }
 
 }  // namespace
@@ -240,6 +244,15 @@ Status Context::enqueue(OperationPtr operation, std::uint64_t* handle) {
   *handle = handles_.add(std::move(operation));
   driver_.wake();
   return Status::success();
+}
+
+// Whoever has not waited for a complete operation may give its memory to others now, on its stream.
+// What that answers comes again with whatever the stream is given next.
+bool Context::release(std::uint64_t handle) {
+  const OperationPtr operation = handles_.find(handle);
+  if (operation != nullptr && operation->is_done.load(std::memory_order_acquire))
+    (void)settled(*operation);
+  return handles_.release(handle);
 }
 
 Status Context::run(OperationPtr operation) {

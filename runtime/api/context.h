@@ -52,7 +52,7 @@ class Context {
   // Enqueues and waits for ever; the outcome.
   Status run(OperationPtr operation);
   OperationPtr find(std::uint64_t handle) const { return handles_.find(handle); }
-  bool release(std::uint64_t handle) { return handles_.release(handle); }
+  bool release(std::uint64_t handle);
   // A caller asks for it, and may ask again.
   void await(const Operation& operation);
   // kInProgress when the deadline passed first.

@@ -11,6 +11,7 @@
 #include "runtime/api/last_error.h"
 #include "runtime/api/request_reader.h"
 #include "runtime/api/sized_struct.h"
+#include "runtime/backend/gpu/plugin_library.h"
 #include "runtime/include/hvrun/hvrun.h"
 #include "src/base/text.h"
 
@@ -177,6 +178,13 @@ Status keep(hvrun_context* context, hvrun_handle handle) {
   return Status::success();
 }
 
+Status nccl_version(std::int32_t* version) {
+  if (version == nullptr) return {StatusCode::kArgument, "hvrun_nccl_version: version is NULL"};
+  GpuPlugin* plugin = nullptr;
+  Status status = find_gpu_plugin(&plugin);
+  return status.ok() ? plugin->version(version) : status;
+}
+
 Status release(hvrun_context* context, hvrun_handle handle) {
   if (Status status = registry().check_process(); !status.ok()) return status;
   if (kept().release(handle)) return Status::success();
@@ -316,6 +324,10 @@ const char* hvrun_status_name(hvrun_status status) {
 const char* hvrun_version(void) {
   return HVRUN_TEXT(HVRUN_VERSION_MAJOR) "." HVRUN_TEXT(HVRUN_VERSION_MINOR) "." HVRUN_TEXT(
       HVRUN_VERSION_PATCH);
+}
+
+hvrun_status hvrun_nccl_version(int32_t* version) {
+  return api::guarded([&] { return api::nccl_version(version); });
 }
 
 size_t hvrun_type_size(hvrun_type type) {

@@ -41,7 +41,8 @@ struct Operation {
   std::uint64_t phase = 0;  // see BucketPlanner::observe
   // By a caller: nothing is held back for the sake of others then.
   mutable std::atomic<bool> is_awaited{false};
-  bool is_started = false;    // the engine's own note: a backend has it
+  mutable std::atomic<bool> is_followed{false};  // the caller's stream waits for what is left to do
+  bool is_started = false;                       // the engine's own note: a backend has it
   bool is_absent = false;     // made by the engine: zeros of a rank that has joined
   std::uint64_t bucket = 0;   // that it travels in; this rank's own number
   std::uint32_t present = 0;  // so many ranks have it, others have joined; 0: all have it

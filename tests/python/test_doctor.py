@@ -59,7 +59,7 @@ def test_nccl_of_a_package_with_its_path(tmp_path):
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: nvidia-nccl-cu12\nVersion: 2.27.3\n")
     (information / "RECORD").write_text("nvidia/nccl/include/nccl.h,,\nnvidia/nccl/lib/libnccl.so.2,,\n")
     said = look("nccl", tmp_path, PYTHONPATH=f"{torch_jobs.PACKAGE}:{tmp_path}")
-    assert f"2.27.3 at {tmp_path}/nvidia/nccl/lib/libnccl.so.2 (package nvidia-nccl-cu12); not used yet" in said
+    assert f"2.27.3 at {tmp_path}/nvidia/nccl/lib/libnccl.so.2 (package nvidia-nccl-cu12)" in said
 
 
 def test_mpi_with_its_path(tmp_path):

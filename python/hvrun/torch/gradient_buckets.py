@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients that lie one behind the other in memory which the ranks of a host share, a bucket of them one allreduce.
+"""Gradients that lie one behind the other, a bucket of them one allreduce: in memory which the ranks of a host share, or in that
+of a rank's GPU.
 
 Each parameter's hook makes one copy, into its place there, and leaves `grad` pointing at that place: nothing is unpacked
 afterwards. What cannot point there (a gradient with a graph, of another type or device) is copied there and back. The tensor
@@ -19,13 +20,27 @@ import torch
 from hvrun import _abi
 from hvrun._library import library
 from hvrun.inflight import enqueue, nothing
+from hvrun.torch import gpu
 from hvrun.torch.tensors import TYPES
 
 _ALIGNMENT = 64
 _MOST_COPIED_BYTES = 32 << 20
 
 
-class _Memory:
+class _GpuMemory:
+    """Of PyTorch's, which keeps it for others in the order of its streams. gaps: with zeros in them, too."""
+
+    def __init__(self, size, device):
+        self._bytes = torch.zeros(max(size, 1), dtype=torch.uint8, device=device)
+        self.address, self.size = self._bytes.data_ptr(), size
+
+    def tensor(self, offset, dtype, shape, strides):
+        piece = gpu.Piece(self.address + offset, shape.numel() * dtype.itemsize, self)
+        flat = torch.as_tensor(piece, device=self._bytes.device)
+        return torch.empty(0, dtype=dtype, device=flat.device).set_(flat.untyped_storage(), 0, shape, strides)
+
+
+class _HostMemory:
     """From hvrun_alloc; freed with the last tensor that lies in it."""
 
     def __init__(self, size):
@@ -33,6 +48,7 @@ class _Memory:
         library().check(library().alloc(None, max(size, 1), ctypes.byref(at)))
         self.address, self.size = at.value, size
         self._free = library().free
+        ctypes.memset(self.address, 0, size)  # the gaps, too, take part
 
     def tensor(self, offset, dtype, shape, strides):
         """A tensor with a storage of its own there. It is no view of another one, so that `detach_()` works on it."""
@@ -101,7 +117,7 @@ class Place:
         self.version = 0
         self._bytes = self.view.numel() * self.view.element_size()
         # By one thread, which keeps the interpreter's lock: a short time only, and not where torch would take several.
-        self._is_copied_past_caches = self._bytes <= _MOST_COPIED_BYTES and torch.get_num_threads() == 1
+        self._is_copied_past_caches = self.view.is_cpu and self._bytes <= _MOST_COPIED_BYTES and torch.get_num_threads() == 1
 
     def take(self, parameter):
         """The parameter's gradient is complete: it goes there, if it is not there already."""
@@ -198,9 +214,11 @@ class Bucket:
         for parameter in parameters:
             offsets.append(size)
             size += -(-parameter.numel() * parameter.element_size() // _ALIGNMENT) * _ALIGNMENT
-        self._memory = _Memory(size)
+        device = parameters[0].device
+        self.is_on_host = device.type == "cpu"
+        self._memory = _HostMemory(size) if self.is_on_host else _GpuMemory(size, device)
+        self._order = gpu.Gathered(device)
         self._count = size // dtype.itemsize
-        ctypes.memset(self._memory.address, 0, size)  # the gaps, too, take part
         for parameter, offset in zip(parameters, offsets):
             strides = _contiguous_strides(parameter) if parameter in plain else _dense_strides(parameter.detach())
             make = functools.partial(self._memory.tensor, offset, dtype, parameter.shape, strides)
@@ -210,6 +228,7 @@ class Bucket:
 
     def arrived(self):
         """One more place is taken; True: all are."""
+        self._order.note()
         self._missing -= 1
         return self._missing == 0
 
@@ -219,13 +238,15 @@ class Bucket:
     def start(self, **fields):
         """fields: of hvrun_request: how gradients are reduced."""
         address = self._memory.address
+        self._order.gather()
         self._pending = enqueue(_abi.ALLREDUCE, self.name, self.kind, (self._count,), address, self._memory, nothing,
-                                output=address, output_bytes=self._memory.size, **fields)
+                                output=address, output_bytes=self._memory.size, **self._order.fields, **fields)
 
     def finish(self):
         """Waits. Raises what went wrong."""
         pending, self._pending = self._pending, None
         pending.wait()
+        self._order.follow()
 
     def begin_anew(self):
         """After an exchange: all places are to be taken again."""
@@ -248,7 +269,7 @@ def give_freed_memory_back():
 
 
 def can_lie_in_bucket(parameter):
-    return (parameter.device.type == "cpu" and parameter.dtype.is_floating_point and parameter.dtype in TYPES
+    return (gpu.lies_directly(parameter) and parameter.dtype.is_floating_point and parameter.dtype in TYPES
             and parameter.layout is torch.strided and parameter.numel() > 0)
 
 

@@ -192,7 +192,7 @@ class GradientExchange:
         self._alone[parameter] = handle, parameter.grad, version_of(parameter.grad)
 
     def _arrived_at(self, bucket):
-        if bucket.arrived() and not self._is_deferred:
+        if bucket.arrived() and not (self._is_deferred and bucket.is_on_host):
             self._start_bucket(bucket)
 
     def _start_bucket(self, bucket):
@@ -411,12 +411,16 @@ class GradientExchange:
             self._buckets.append(bucket)
             self._places.update(bucket.places)
         self._arrivals, self._is_learning = {}, False
-        self._has_left_memory = bool(self._buckets)
+        self._has_left_memory = any(bucket.is_on_host for bucket in self._buckets)
 
     def _kind_of(self, parameter):
         if _is_sparse(parameter.grad):
             return _SPARSE
-        return _DENSE if can_lie_in_bucket(parameter) else _ALONE
+        return _DENSE if can_lie_in_bucket(parameter) and parameter.device == self._bucket_device() else _ALONE
+
+    def _bucket_device(self):
+        """Where this rank's buckets lie: of a model on several devices, what lies on others travels alone."""
+        return next((one.device for one in self._names if one.requires_grad and can_lie_in_bucket(one)), None)
 
     def _order_of_root(self, watched):
         """The first rank's order of arrival, then what never arrived there, last first: as gradients do. None: it has not

@@ -17,7 +17,8 @@ from hvrun.inflight import enqueue
 from hvrun.process_sets import NOT_REGISTERED, global_process_set
 from hvrun.torch.compression import wire_of
 from hvrun.torch.handles import Several, Then
-from hvrun.torch.tensors import indices_over_memory, is_readable, over_memory, readable, require_tensor, type_of
+from hvrun.torch.gpu import order_of
+from hvrun.torch.tensors import indices_over_memory, is_readable, over_memory, readable, require_tensor, room_for, type_of
 
 
 class ReduceOp(enum.IntEnum):
@@ -107,7 +108,7 @@ def _start_allreduce(tensor, output, name, op, prescale, postscale, process_set,
         output = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     source = readable(tensor)
     is_direct = source is output or is_readable(output)
-    room = output if is_direct else torch.empty(tensor.shape, dtype=tensor.dtype)
+    room, order = output if is_direct else room_for(tensor), order_of(source)
     # For the runtime a scale of 0 is one that was not given.
     is_nothing = prescale == 0 or postscale == 0
     if prescale != 1:
@@ -117,6 +118,7 @@ def _start_allreduce(tensor, output, name, op, prescale, postscale, process_set,
 
     def finish(result, owner):
         del result, owner
+        order.follow()
         if is_nothing:
             room.detach().zero_()
         if not is_direct:
@@ -124,7 +126,8 @@ def _start_allreduce(tensor, output, name, op, prescale, postscale, process_set,
         return output
 
     return enqueue(_abi.ALLREDUCE, name, kind, tuple(tensor.shape), source.data_ptr(), _lent(source, room), finish,
-                   room.data_ptr(), room.nbytes, process_set=number_of(process_set), reduction=_REDUCTIONS[op], **rare)
+                   room.data_ptr(), room.nbytes, process_set=number_of(process_set), reduction=_REDUCTIONS[op], **order.fields,
+                   **rare)
 
 
 def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
@@ -226,16 +229,18 @@ def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
     shape, device = tensor.shape, tensor.device
     rows = readable(tensor._values())  # as they are: duplicates are allowed
     indices = readable(tensor._indices()[0])
+    order = order_of(rows)
 
     def finish(result, owner):
-        values = over_memory(result, owner)
-        places = indices_over_memory(result, values.shape[0], owner)
+        order.follow()
+        values = over_memory(result, owner, rows.device)
+        places = indices_over_memory(result, values.shape[0], owner, rows.device)
         places = places.unsqueeze(0).to(device)
         return torch.sparse_coo_tensor(places, values.to(device), shape, check_invariants=False)
 
     return enqueue(_abi.SPARSE_ALLREDUCE, name_for("sparse_allreduce", name, process_set), type_of(rows), tuple(rows.shape),
                    rows.data_ptr(), _lent(rows, indices), finish, process_set=number_of(process_set), reduction=_REDUCTIONS[op],
-                   index_type=_abi.INT64, indices=indices.data_ptr())
+                   index_type=_abi.INT64, indices=indices.data_ptr(), **order.fields)
 
 
 def _sparse_by_gathering(tensor, name, op, process_set):
@@ -259,20 +264,21 @@ def _sparse_by_gathering(tensor, name, op, process_set):
 # ---- the others ---------------------------------------------------------------------------------------------------------
 
 
-def _to(device):
-    """A finish that wraps the runtime's memory, or copies it where tensors of this device lie."""
+def _made_for(tensor, source, order):
+    """A finish that wraps the runtime's memory, or copies it where the user's tensor lies. source: what the runtime has read."""
 
     def finish(result, owner):
-        tensor = over_memory(result, owner)
-        return tensor if device.type == "cpu" else tensor.to(device)
+        order.follow()
+        return over_memory(result, owner, source.device).to(tensor.device)
 
     return finish
 
 
 def _start_allgather(tensor, name, process_set, **rare):
     kind, source = type_of(tensor), readable(tensor)
+    order = order_of(source)
     return enqueue(_abi.ALLGATHER, name, kind, tuple(source.shape), source.data_ptr(), _lent(source),
-                   _to(tensor.device), process_set=number_of(process_set), **rare)
+                   _made_for(tensor, source, order), process_set=number_of(process_set), **order.fields, **rare)
 
 
 def allgather_async(tensor, name=None, process_set=global_process_set):
@@ -293,10 +299,11 @@ def _start_broadcast(tensor, output, root_rank, name, process_set):
         output = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     source = readable(tensor)
     is_direct = is_readable(output)
-    room = output if is_direct else torch.empty(tensor.shape, dtype=tensor.dtype)
+    room, order = output if is_direct else room_for(tensor), order_of(source)
 
     def finish(result, owner):
         del result, owner
+        order.follow()
         if not is_direct:
             output.detach().copy_(room)
         return output
@@ -304,7 +311,7 @@ def _start_broadcast(tensor, output, root_rank, name, process_set):
     return enqueue(_abi.BROADCAST, name_for("broadcast", name, process_set), kind, tuple(tensor.shape),
                    source.data_ptr(), _lent(source, room), finish,
                    output=room.data_ptr(), output_bytes=room.nbytes, root=root,
-                   process_set=number_of(process_set))
+                   process_set=number_of(process_set), **order.fields)
 
 
 def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
@@ -321,7 +328,8 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
     """Starts to send some rows to each rank. splits: how many to each, a list or a tensor of whole numbers, the first ones to
     the first rank; None: as many to each. The handle's result is the tensor of what came, and, where splits were given, how
     many rows came from each."""
-    kind, source, device = type_of(tensor), readable(tensor), tensor.device
+    kind, source = type_of(tensor), readable(tensor)
+    order = order_of(source)
     rare, held = {}, None
     if splits is not None:
         numbers = [int(one) for one in (splits.tolist() if isinstance(splits, torch.Tensor) else splits)]
@@ -333,15 +341,17 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
         rare = {"splits": at, "split_count": len(numbers)}
     splits_device = splits.device if isinstance(splits, torch.Tensor) else torch.device("cpu")
 
+    make = _made_for(tensor, source, order)
+
     def finish(result, owner):
-        tensor = over_memory(result, owner).to(device)
+        made = make(result, owner)
         if splits is None:
-            return tensor
+            return made
         received = torch.tensor([result.received_splits[i] for i in range(result.received_split_count)], dtype=torch.int32)
-        return tensor, received.to(splits_device)
+        return made, received.to(splits_device)
 
     return enqueue(_abi.ALLTOALL, name_for("alltoall", name, process_set), kind, tuple(source.shape),
-                   source.data_ptr(), (_lent(source), held), finish, process_set=number_of(process_set), **rare)
+                   source.data_ptr(), (_lent(source), held), finish, process_set=number_of(process_set), **order.fields, **rare)
 
 
 def _require_scattered(op):
@@ -350,7 +360,9 @@ def _require_scattered(op):
 
 
 def _start_reducescatter(tensor, name, op, process_set, prescale, postscale, **rare):
-    kind, source, give = type_of(tensor), readable(tensor), _to(tensor.device)
+    kind, source = type_of(tensor), readable(tensor)
+    order = order_of(source)
+    give = _made_for(tensor, source, order)
     is_nothing = prescale == 0 or postscale == 0
 
     def finish(result, owner):
@@ -358,7 +370,8 @@ def _start_reducescatter(tensor, name, op, process_set, prescale, postscale, **r
         return made.zero_() if is_nothing else made
 
     return enqueue(_abi.REDUCESCATTER, name, kind, tuple(source.shape), source.data_ptr(), _lent(source), finish,
-                   process_set=number_of(process_set), reduction=_REDUCTIONS[op], prescale=prescale, postscale=postscale, **rare)
+                   process_set=number_of(process_set), reduction=_REDUCTIONS[op], prescale=prescale, postscale=postscale,
+                   **order.fields, **rare)
 
 
 def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,

@@ -74,9 +74,9 @@ class _Normalize(torch.autograd.Function):
     def forward(ctx, input, weight, bias, eps, process_set):
         others = [0, *range(2, input.dim())]
         wide = input.detach().double()
-        sums = torch.cat([torch.tensor([float(input.numel() // input.shape[1])], dtype=torch.float64), wide.sum(others).cpu(),
-                          wide.square().sum(others).cpu()])
-        sums = _sum_over_ranks(sums, ".forward", process_set).to(input.device)
+        rows = torch.full([1], float(input.numel() // input.shape[1]), dtype=torch.float64, device=input.device)
+        sums = torch.cat([rows, wide.sum(others), wide.square().sum(others)])
+        sums = _sum_over_ranks(sums, ".forward", process_set)
         count, total, squares = sums[0], *sums[1:].view(2, -1)
         mean = total / torch.clamp(count, min=1)
         variance = torch.clamp(squares / torch.clamp(count, min=1) - mean.square(), min=0)
@@ -98,8 +98,7 @@ class _Normalize(torch.autograd.Function):
         wide = gradient.double()
         normal = (input.double() - _per_channel(mean, input)) * _per_channel(inverse, input)
         own_bias, own_weight = wide.sum(others), (wide * normal).sum(others)
-        both = torch.cat([own_bias, own_weight]).cpu()
-        both = _sum_over_ranks(both, ".backward", ctx.process_set).to(input.device)
+        both = _sum_over_ranks(torch.cat([own_bias, own_weight]), ".backward", ctx.process_set)
         all_bias, all_weight = both.view(2, -1)
         scale = inverse if weight is None else inverse * weight.double()
         back = (wide - _per_channel(all_bias / count, input) - normal * _per_channel(all_weight / count, input))

@@ -7,6 +7,7 @@ import torch
 
 from hvrun import _abi
 from hvrun._called import called
+from hvrun.torch import gpu
 
 TYPES = {
     torch.uint8: _abi.UINT8,
@@ -47,34 +48,45 @@ def type_of(tensor):
 
 
 def is_readable(tensor):
-    """Whether its values lie in the host's memory, one after the other."""
-    return tensor.is_cpu and tensor.is_contiguous()
+    """Whether its values lie one after the other, where the runtime reads and writes."""
+    return tensor.is_contiguous() and gpu.lies_directly(tensor)
 
 
 def readable(tensor):
     """The same values where is_readable() holds: the very tensor, or a copy without the graph."""
-    return tensor if is_readable(tensor) else tensor.detach().cpu().contiguous()
+    if is_readable(tensor):
+        return tensor
+    one = tensor.detach()
+    return (one if gpu.lies_directly(one) else one.cpu()).contiguous()
 
 
-def over_memory(result, owner):
-    """A tensor over the runtime's own memory, without a copy; it keeps the memory alive."""
+def room_for(tensor):
+    """A new tensor like it where is_readable() holds."""
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device if gpu.lies_directly(tensor) else None)
+
+
+def over_memory(result, owner, device):
+    """A tensor over the runtime's own memory, without a copy; it keeps the memory alive. device: where the operation's input
+    lay, which is where that memory does."""
     shape = [result.shape[i] for i in range(result.ndim)]
     dtype = _DTYPES[result.type]
     if result.bytes == 0:
-        return torch.empty(shape, dtype=dtype)
-    return _tensor_at(result.data, result.bytes, dtype, owner).reshape(shape)
+        return torch.empty(shape, dtype=dtype, device=device)
+    return _tensor_at(result.data, result.bytes, dtype, owner, device).reshape(shape)
 
 
-def indices_over_memory(result, count, owner):
+def indices_over_memory(result, count, owner, device):
     """The same for the indices of a sparse allreduce's result."""
     dtype = _DTYPES[result.index_type] if count else torch.int64
     if count == 0:
-        return torch.empty([0], dtype=dtype)
-    return _tensor_at(result.indices, count * dtype.itemsize, dtype, owner)
+        return torch.empty([0], dtype=dtype, device=device)
+    return _tensor_at(result.indices, count * dtype.itemsize, dtype, owner, device)
 
 
-def _tensor_at(address, size, dtype, owner):
+def _tensor_at(address, size, dtype, owner, device):
     owner.keep()
+    if device.type != "cpu":
+        return gpu.bytes_over(address, size, owner, device).view(dtype)
     memory = (ctypes.c_char * size).from_address(address)
     memory.owner = owner
     return torch.frombuffer(memory, dtype=dtype)

@@ -38,6 +38,8 @@ struct GpuMembers {
 class GpuPlugin {
  public:
   virtual ~GpuPlugin() = default;
+  // Of the library behind it, which the first call opens. kUnsupported, with words: there is none.
+  virtual Status version(std::int32_t* number) = 0;
   // is_first: this rank is the set's first member.
   virtual GpuFacts look(const std::shared_ptr<Accelerator>& accelerator, int device,
                         bool is_first) = 0;

@@ -11,6 +11,8 @@
 #include "runtime/backend/nccl/operations.h"
 #include "runtime/device/cuda/cuda_accelerator.h"
 #include "src/base/environment.h"
+#include "src/base/knob.h"
+#include "src/contract/runtime_knobs.h"
 
 namespace hv::nccl {
 
@@ -40,12 +42,19 @@ Status NcclPlugin::open() {
   std::call_once(once_, [this] {
     const Environment environment = Environment::of_process();
     const auto packages = package_folders(own_path(), environment.get_or("VIRTUAL_ENV", ""));
-    opened_ = Library::open(places(environment.get_or("HVRUN_NCCL", ""), packages), &library_);
-    shares_gpus_ = opened_.ok() && library_->version() >= kSharesGpusFrom &&
-                   environment.get_or("HVRUN_SHARE_GPU", "") == "1";
+    const KnobReader knobs(runtime_knobs(), environment);
+    opened_ = Library::open(places(knobs.text("HVRUN_NCCL"), packages), &library_);
+    shares_gpus_ =
+        opened_.ok() && library_->version() >= kSharesGpusFrom && knobs.flag("HVRUN_SHARE_GPU");
     if (shares_gpus_) set_in_process_if_unset("NCCL_MULTI_RANK_GPU_ENABLE", "1");
   });
   return opened_;
+}
+
+Status NcclPlugin::version(std::int32_t* number) {
+  Status status = open();
+  if (status.ok()) *number = library_->version();
+  return status;
 }
 
 Status NcclPlugin::load_kernels(cuda::Device& device,

@@ -15,6 +15,7 @@ namespace hv::nccl {
 
 class NcclPlugin : public runtime::GpuPlugin {
  public:
+  Status version(std::int32_t* number) override;
   runtime::GpuFacts look(const std::shared_ptr<runtime::Accelerator>& accelerator, int device,
                          bool is_first) override;
   std::unique_ptr<runtime::Backend> make(const std::shared_ptr<runtime::Accelerator>& accelerator,

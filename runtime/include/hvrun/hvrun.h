@@ -246,7 +246,8 @@ HVRUN_API hvrun_status hvrun_poll(hvrun_context* context, hvrun_handle handle);
 HVRUN_API hvrun_status hvrun_wait(hvrun_context* context, hvrun_handle handle,
                                   double timeout_seconds, hvrun_result* result);
 
-/* Gives back the handle and any memory of the library that belongs to it. An operation still in
+/* Gives back the handle and any memory of the library that belongs to it. On a GPU the request's
+ * stream waits for a complete operation first, as hvrun_wait() has it do. An operation still in
  * progress goes on, and with it the use of the caller's memory, whose end can then no longer be
  * learnt. */
 HVRUN_API hvrun_status hvrun_release(hvrun_context* context, hvrun_handle handle);
@@ -390,6 +391,10 @@ HVRUN_API const char* hvrun_status_name(hvrun_status status);
 HVRUN_API const char* hvrun_version(void);
 /* Bytes of one element, 0 for an unknown type. */
 HVRUN_API size_t hvrun_type_size(hvrun_type type);
+/* The version of the NCCL that this process would use on GPUs' memory: 21805 is 2.18.5. The first
+ * such call, or operation, opens it. HVRUN_ERROR_UNSUPPORTED, with what was looked for where: there
+ * is none. Needs no context, and no GPU. */
+HVRUN_API hvrun_status hvrun_nccl_version(int32_t* version);
 
 #ifdef __cplusplus
 }

@@ -12,7 +12,7 @@ from hvrun.exceptions import NotInitializedError
 
 NUMBERS = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size", "is_homogeneous", "mpi_enabled", "gloo_enabled",
            "mpi_threads_supported")
-BUILT = {"gloo_built": True, "mpi_built": False, "nccl_built": 0, "ddl_built": False, "ccl_built": False, "cuda_built": False,
+BUILT = {"gloo_built": True, "mpi_built": False, "nccl_built": 0, "ddl_built": False, "ccl_built": False, "cuda_built": True,
          "rocm_built": False}
 
 

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors in a GPU's memory: what orders the runtime's work on them with PyTorch's.
+
+An operation reads what its stream had been given when it was started, and whoever has waited for it finds the result on that
+stream. Users wait on whatever stream they are on by then: that one is made to follow. Memory of the runtime's that a tensor lies
+in goes back to it once the stream has passed that was current when the tensor went.
+"""
+
+import collections
+import sys
+
+import torch
+
+# With ROCm, too, tensors say that they are of CUDA.
+_HAS_CUDA = torch.version.cuda is not None
+
+
+def lies_directly(tensor):
+    """Whether the runtime works on its memory where that lies: the host's, or a GPU's of CUDA."""
+    return tensor.is_cpu or (tensor.is_cuda and _HAS_CUDA)
+
+
+class OnHost:
+    """Nothing is to be ordered."""
+
+    fields = {}
+
+    def follow(self):
+        pass
+
+
+class OnGpu:
+    """The stream that was current where a tensor lies. fields: of hvrun_request."""
+
+    __slots__ = ("_stream", "fields")
+
+    def __init__(self, device):
+        self._stream = torch.cuda.current_stream(device)
+        self.fields = {"device": 1 + self._stream.device.index, "stream": self._stream.cuda_stream}
+
+    def follow(self):
+        """The current stream has from now on what that one has."""
+        current = torch.cuda.current_stream(self._stream.device)
+        if current != self._stream:
+            current.wait_stream(self._stream)
+
+
+_ON_HOST = OnHost()
+
+
+def order_of(tensor):
+    """Of one that lies directly."""
+    return OnGpu(tensor.device) if tensor.is_cuda else _ON_HOST
+
+
+class Gathered:
+    """Of work that several threads give to streams, which is all to be done before an operation."""
+
+    def __init__(self, device):
+        self._device = None if device.type == "cpu" else device
+        self._streams = []  # others than the first have work of the operation's input
+        self._order = _ON_HOST
+
+    def note(self):
+        """The current stream has some of it."""
+        if self._device is not None:
+            stream = torch.cuda.current_stream(self._device)
+            if stream not in self._streams:
+                self._streams.append(stream)
+
+    def gather(self):
+        """The current stream, and the operation that is started on it, come after all that was noted."""
+        if self._device is None:
+            return
+        self._order = OnGpu(self._device)
+        current = torch.cuda.current_stream(self._device)
+        for stream in self._streams:
+            if stream != current:
+                current.wait_stream(stream)
+        self._streams.clear()
+
+    @property
+    def fields(self):
+        return self._order.fields
+
+    def follow(self):
+        self._order.follow()
+
+
+class Piece:
+    """Memory of a GPU as torch.as_tensor takes it. owner: lives as long as the tensors over it."""
+
+    def __init__(self, address, size, owner):
+        self.owner = owner
+        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3}
+
+
+class LentPiece(Piece):
+    """Of the runtime's memory, which it gets back when what the current stream has been given by then is done."""
+
+    def __init__(self, address, size, owner, device):
+        super().__init__(address, size, owner)
+        self._device = device
+
+    def __del__(self):
+        if sys.is_finalizing():
+            return
+        passed = torch.cuda.Event()
+        passed.record(torch.cuda.current_stream(self._device))
+        _leaving.append((passed, self.owner))
+
+
+_leaving = collections.deque()  # (event, whose memory it is)
+
+
+def bytes_over(address, size, owner, device):
+    """A tensor of bytes over the runtime's memory on that GPU, without a copy."""
+    while _leaving and _leaving[0][0].query():
+        _leaving.popleft()
+    return torch.as_tensor(LentPiece(address, size, owner, device), device=device)
