@@ -85,9 +85,10 @@ struct Report {
   std::uint64_t deviates = 0;  // a rank of it cannot keep to this plan (prediction.h); 0: all can
   std::vector<FreshReport> fresh;
   std::vector<PartialReport> partial;
-  std::vector<std::uint32_t> leaving;  // ranks that want to shut down
-  std::vector<std::uint32_t> joined;   // ranks that have run out of data since the last report
-  std::string ending;                  // a stall ends the job, in these words
+  std::vector<std::uint32_t> leaving;   // ranks that want to shut down
+  std::vector<std::uint32_t> joined;    // ranks that have run out of data since the last report
+  std::string ending;                   // a stall ends the job, in these words
+  std::vector<std::uint32_t> launches;  // sets that ask for a turn each (launch_order.h)
   LatestArrival latest{};
   template <class Archive>
   void fields(Archive& a) {
@@ -101,11 +102,13 @@ struct Report {
     a(leaving);
     a(joined);
     a(ending);
+    a(launches);
     a(latest);
   }
   bool empty() const {
     return numbers.empty() && buckets.empty() && deviates == 0 && fresh.empty() &&
-           partial.empty() && leaving.empty() && joined.empty() && ending.empty();
+           partial.empty() && leaving.empty() && joined.empty() && ending.empty() &&
+           launches.empty();
   }
 };
 
@@ -155,11 +158,12 @@ struct Decision {
   std::uint32_t epoch = 0;
   std::vector<Group> groups{};
   std::vector<Refusal> refusals{};
-  bool gives_up = false;                 // all buckets, after the groups above
-  std::vector<BucketNumbers> buckets{};  // from now on these are known by bucket, too
-  std::int32_t last_joined = -1;         // all ranks have joined, this one last: they work again
-  std::int32_t leaving = -1;             // this rank has shut down; nothing is decided after it
-  std::string ending{};                  // a stall ends the job, in these words; nor after this
+  bool gives_up = false;                  // all buckets, after the groups above
+  std::vector<BucketNumbers> buckets{};   // from now on these are known by bucket, too
+  std::vector<std::uint32_t> launches{};  // sets that have a turn each, after the groups above
+  std::int32_t last_joined = -1;          // all ranks have joined, this one last: they work again
+  std::int32_t leaving = -1;              // this rank has shut down; nothing is decided after it
+  std::string ending{};                   // a stall ends the job, in these words; nor after this
   template <class Archive>
   void fields(Archive& a) {
     a(epoch);
@@ -167,13 +171,14 @@ struct Decision {
     a(refusals);
     a(gives_up);
     a(buckets);
+    a(launches);
     a(last_joined);
     a(leaving);
     a(ending);
   }
   bool empty() const {
-    return groups.empty() && refusals.empty() && !gives_up && buckets.empty() && last_joined < 0 &&
-           leaving < 0 && ending.empty();
+    return groups.empty() && refusals.empty() && !gives_up && buckets.empty() && launches.empty() &&
+           last_joined < 0 && leaving < 0 && ending.empty();
   }
 };
 

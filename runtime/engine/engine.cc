@@ -72,9 +72,10 @@ Engine::Step Engine::take_step(TimePoint clock_time) {
   result.has_progressed |= take_messages(time);
   sets_.for_each([&](Session& set) { set.conclude(time, last_enqueued_); });
   result.has_progressed |= send_messages();
+  sets_.for_each([&](Session& set) { result.has_completed |= set.carry_out(); });
+  result.has_progressed |= launches_.advance(sets_);
   Status trouble;
   sets_.for_each([&](Session& set) {
-    result.has_completed |= set.carry_out();
     result.has_progressed |= set.advance(time);
     result.has_completed |= set.complete_ended();
     if (trouble.ok()) trouble = set.failure();

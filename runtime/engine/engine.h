@@ -14,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/engine/launch_order.h"
 #include "runtime/engine/pair_transfers.h"
 #include "runtime/engine/process_sets.h"
 #include "runtime/engine/running_time.h"
@@ -78,6 +79,7 @@ class Engine {
   const int rank_;
   const ObservationPtr observation_;
   ProcessSets sets_;
+  LaunchOrder launches_;
   PairTransfers pairs_;
   RunningTime running_time_;             // what the parts take for time
   std::atomic<std::uint64_t> waits_{0};  // of all callers so far

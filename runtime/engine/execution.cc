@@ -241,6 +241,14 @@ TimePoint Execution::next_look() const {
   return is_polled() ? last_look_ + kPollPeriod : next_watch_;
 }
 
+bool Execution::is_launching() const {
+  const auto is_for_device = [](const auto& group) {
+    return group.operations.front()->description.memory != MemoryKind::kHost;
+  };
+  return std::any_of(running_.begin(), running_.end(), is_for_device) ||
+         std::any_of(waiting_.begin(), waiting_.end(), is_for_device);
+}
+
 bool Execution::is_polled() const {
   if (preparation_ != nullptr && preparation_->is_polled()) return true;
   return std::any_of(running_.begin(), running_.end(),

@@ -42,6 +42,8 @@ class Execution {
   // Does what can be done without waiting. True: something was done.
   bool advance(TimePoint time);
   bool is_idle() const { return running_.empty() && waiting_.empty(); }
+  // Something for a device has been started and not been given to it yet.
+  bool is_launching() const;
   // When advance() is to be called again though no bell rings.
   TimePoint next_look() const;
 

@@ -172,6 +172,7 @@ Status Negotiation::receive_report(const ControlTree::Child& child, std::string_
   if (!report.joined.empty() && joined_.covers(child.subtree)) join_readiness(from);
   auto& leaving = tree_.is_root() ? leaving_ : report_.leaving;
   leaving.insert(leaving.end(), report.leaving.begin(), report.leaving.end());
+  for (const std::uint32_t set : report.launches) ask_launch(set);
   if (!report.ending.empty()) end(printable(report.ending, kMostFailureBytes));
   return Status::success();
 }
@@ -338,6 +339,7 @@ bool Negotiation::apply(const Decision& decision) {
       return false;
     }
   }
+  for (const std::uint32_t set : decision.launches) verdicts_.push_back(NextLaunch{set});
   if (decision.last_joined >= 0) {
     if (!std::exchange(has_joined_, false)) return false;
     joined_.clear();

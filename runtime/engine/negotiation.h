@@ -95,7 +95,10 @@ struct AllJoined {
 struct StallEnded {
   std::string words;
 };
-using Verdict = std::variant<StartGroup, FailTensor, AllJoined, RankLeft, StallEnded>;
+struct NextLaunch {
+  std::uint32_t set;
+};
+using Verdict = std::variant<StartGroup, FailTensor, AllJoined, RankLeft, StallEnded, NextLaunch>;
 
 class Negotiation {
  public:
@@ -119,6 +122,10 @@ class Negotiation {
   void leave();
   // A stall, in these words, ends the job: everybody's verdict, after which nothing is decided.
   void end(const std::string& words);
+  // Another set asks for a turn: all ranks hear of it in the order of this set's groups.
+  void ask_launch(std::uint32_t set) {
+    (tree_.is_root() ? launches_ : report_.launches).push_back(set);
+  }
   // This rank has failed: tells its neighbours in the tree, who do the same.
   void tell_failure(const std::string& words);
   // Gathers what follows from the inputs so far. Call after them, then take the outputs.
@@ -224,10 +231,11 @@ class Negotiation {
   std::uint64_t decisions_ = 0;  // applied
   Report report_;                // grows until conclude()
   std::vector<std::uint32_t> newly_joined_;
-  std::vector<std::uint32_t> leaving_;  // root: who asked to
-  std::string ending_;                  // root: a stall ends the job
-  std::string ending_stall_;            // root: this one ends the job once its answers are there
-  bool has_ended_ = false;              // root: was told to
+  std::vector<std::uint32_t> leaving_;   // root: who asked to
+  std::string ending_;                   // root: a stall ends the job
+  std::vector<std::uint32_t> launches_;  // root: to be told with the next decision
+  std::string ending_stall_;             // root: this one ends the job once its answers are there
+  bool has_ended_ = false;               // root: was told to
   std::vector<std::pair<int, std::string>> messages_;
   std::vector<Verdict> verdicts_;
   std::vector<Waiting> stalls_;

@@ -106,6 +106,7 @@ void Negotiation::decide(TimePoint time) {
 Decision Negotiation::next_decision(TimePoint time) {
   Decision decision;
   decision.epoch = config_.epoch;
+  decision.launches = std::exchange(launches_, {});
   for (const std::uint64_t bucket : prediction_.take_whole())
     decision.groups.push_back({.bucket = bucket});
   std::vector<ReadyTensor> ready = collect_ready(decision, time);

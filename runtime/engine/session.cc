@@ -244,6 +244,8 @@ bool Session::carry_out() {
       }
     } else if (const auto* joined = std::get_if<AllJoined>(&verdict)) {
       end_join(joined->last);
+    } else if (const auto* next = std::get_if<NextLaunch>(&verdict)) {
+      turns_.push_back(next->set);
     } else if (const auto* ended = std::get_if<StallEnded>(&verdict)) {
       stall_ = {StatusCode::kStalled, ended->words};
     } else {
@@ -271,7 +273,21 @@ void Session::start(const StartGroup& group) {
     changes_.push_back(operations.front());  // never fused
     return;
   }
-  execution_.start(std::move(operations), group.tensors.front().first_extents);
+  const std::vector<std::int64_t>& extents = group.tensors.front().first_extents;
+  if (operations.front()->description.memory == MemoryKind::kHost)
+    return execution_.start(std::move(operations), extents);
+  gated_.push_back({std::move(operations), extents});
+  if (set_ == 0) {
+    turns_.push_back(0);
+  } else if (negotiation_.is_root()) {
+    ++wanted_turns_;
+  }
+}
+
+void Session::start_gated() {
+  Gated group = std::move(gated_.front());
+  gated_.pop_front();
+  execution_.start(std::move(group.operations), group.first_extents);
 }
 
 void Session::end(const std::string& words) {
@@ -352,6 +368,7 @@ bool Session::complete_ended() {
 void Session::give_up(const Status& reason) {
   if (!is_closing_) attempt([&] { say_stragglers_at_end(); });
   queue_.close(reason);
+  gated_.clear();
   attempt([&] {
     execution_.abandon(reason);
     complete_ended();

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -103,6 +104,17 @@ class Session {
     queue_.complete(operation, std::move(outcome));
   }
 
+  // ---- what goes to devices, one set after the other: launch_order.h ----
+  // Of set 0: whose turns come, as far as it knows now and in this order, since the last call.
+  std::vector<std::uint32_t> take_turns() { return std::exchange(turns_, {}); }
+  // Of others, at their root: so many turns that are to be asked for, since the last call.
+  std::size_t take_wanted_turns() { return std::exchange(wanted_turns_, 0); }
+  void ask_launch(std::uint32_t set) { negotiation_.ask_launch(set); }
+  bool has_gated() const { return !gated_.empty(); }
+  void start_gated();
+  // A group that was started has not been given to its device yet.
+  bool is_launching() const { return execution_.is_launching(); }
+
   // This rank leaves; the first call counts. why: what callers are told whose operations have not
   // started by the end; "": who has shut down.
   void leave(const std::string& why = {});
@@ -117,7 +129,7 @@ class Session {
   // When that is because of a stall; else kOk.
   const Status& stall() const { return stall_; }
   // And what was started has ended.
-  bool is_closed() const { return is_closing_ && execution_.is_idle(); }
+  bool is_closed() const { return is_closing_ && execution_.is_idle() && gated_.empty(); }
   // Closed by every member: leaves this rank's part of the memory as it was.
   void clear_memory();
   // Not kOk: the ranks no longer agree on what has been done.
@@ -148,6 +160,13 @@ class Session {
   Execution execution_;
   TensorQueue queue_;
   GroupOutcomes group_outcomes_;
+  struct Gated {
+    std::vector<OperationPtr> operations;
+    std::vector<std::int64_t> first_extents;
+  };
+  std::deque<Gated> gated_;  // groups for devices that wait for their turn
+  std::vector<std::uint32_t> turns_;
+  std::size_t wanted_turns_ = 0;
   std::vector<std::pair<OperationPtr, int>> pair_operations_;
   std::vector<OperationPtr> changes_;
   int changes_in_flight_ = 0;  // of this rank; it joins between two

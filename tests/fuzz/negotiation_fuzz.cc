@@ -71,6 +71,7 @@ class Node {
   }
   void await(char name) { negotiation_.await(std::string(1, name)); }
   void leave() { negotiation_.leave(); }
+  void ask_launch(std::uint32_t set) { negotiation_.ask_launch(set); }
   void fail() { negotiation_.tell_failure("lost"); }
   void pass_time() { time_ += std::chrono::seconds(31); }
   void conclude() {
@@ -139,6 +140,7 @@ class Node {
     is_over_ = true;
     in_flight_.clear();
   }
+  void check(const NextLaunch&) { HV_CHECK(!is_over_, "no turn comes after the end"); }
   void check_message(int to, std::string_view message) const {
     const bool is_neighbour =
         to == tree_.parent ||
@@ -225,8 +227,10 @@ std::vector<std::string> stall_seeds() {
   Report stalled;
   stalled.epoch = 7;
   stalled.ending = "a tensor waits";
+  stalled.launches = {1, 5};
   Decision over;
   over.epoch = 7;
+  over.launches = {5, 1, 2};
   over.ending = "a tensor waits";
   const std::string asked =
       "2sa" +
@@ -235,7 +239,7 @@ std::vector<std::string> stall_seeds() {
       received('3', encode_control(ControlType::kStallAnswer, StallAnswer{7, 1, 3, "works"})) +
       "c" + received('3', encode_control(ControlType::kReport, stalled)) + "c" +
       received('0', encode_control(ControlType::kDecision, over)) + "c";
-  return {waits, asked};
+  return {waits + "n1c", "n2" + asked};
 }
 
 }  // namespace
@@ -330,6 +334,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       case 'l':
         node.leave();
+        break;
+      case 'n':
+        node.ask_launch(input.byte());
         break;
       case 'f':
         node.fail();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tests/fakes/cuda/faults.h"
+#include "tests/fakes/nccl/gpu_turns.h"
 #include "tests/fakes/nccl/outside.h"
 
 namespace hv::fake {
@@ -22,6 +23,7 @@ class Communicator::Work {
   }
 
   static void put(const std::shared_ptr<Work>& work) {
+    work->gpu_turn = GpuTurns::of_process().take(work->owner_->self_.device);
     for (const cuda::Stream stream : work->streams_)
       cuda_functions().put(
           stream,
@@ -39,6 +41,7 @@ class Communicator::Work {
 
   const std::uint64_t number;
   const std::vector<Operation> operations;
+  std::uint64_t gpu_turn = 0;  // set when it is put on its streams
 
  private:
   void arrive() {
@@ -188,13 +191,19 @@ int Communicator::launch(std::vector<Operation> operations) {
 }
 
 int Communicator::await_turn_and_perform(const Work& work) {
+  GpuTurns& gpu = GpuTurns::of_process();
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return done_ == work.number || work_stop_.is_set(); });
-    if (work_stop_.is_set()) return nccl::kSuccess;
+    if (work_stop_.is_set()) {
+      gpu.end(self_.device, work.gpu_turn);
+      return nccl::kSuccess;
+    }
     ++performing_;
   }
+  gpu.await(self_.device, work.gpu_turn, work_stop_);
   perform(work.operations, party_.work, work_stop_);
+  gpu.end(self_.device, work.gpu_turn);
   const std::lock_guard lock(mutex_);
   --performing_;
   ++done_;
@@ -256,6 +265,7 @@ int Communicator::finalize() {
 int Communicator::revoke() {
   const std::lock_guard lock(mutex_);
   work_stop_.set();
+  GpuTurns::of_process().wake();
   changed_.notify_all();
   return nccl::kSuccess;
 }
@@ -286,6 +296,7 @@ void Communicator::stop() {
   {
     const std::lock_guard lock(mutex_);
     work_stop_.set();
+    GpuTurns::of_process().wake();
     stop_.set();
     changed_.notify_all();
   }

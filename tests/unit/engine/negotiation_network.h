@@ -115,8 +115,8 @@ struct Network {
   TimePoint time = TimePoint{} + std::chrono::hours(1);
 };
 
-// "a+b|c|!d|>1|<2", "#": groups, a failure, all have joined (rank 1 last), a rank that left; a
-// stall has ended the job.
+// "a+b|c|!d|>1|<2", "#", "@3": groups, a failure, all have joined (rank 1 last), a rank that left;
+// a stall has ended the job; a turn of set 3.
 inline std::string words_of(const std::vector<Verdict>& verdicts) {
   std::string words;
   for (const Verdict& verdict : verdicts) {
@@ -130,6 +130,8 @@ inline std::string words_of(const std::vector<Verdict>& verdicts) {
       words += ">" + std::to_string(joined->last);
     } else if (std::holds_alternative<StallEnded>(verdict)) {
       words += "#";
+    } else if (const auto* next = std::get_if<NextLaunch>(&verdict)) {
+      words += "@" + std::to_string(next->set);
     } else {
       words += "<" + std::to_string(std::get<RankLeft>(verdict).rank);
     }

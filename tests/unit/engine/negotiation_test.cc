@@ -39,6 +39,28 @@ TEST_CASE("what is ready together travels in rank 0's order") {
   for (const auto& verdicts : network.verdicts) CHECK(words_of(verdicts) == "a|b|c|d");
 }
 
+TEST_CASE("turns of other sets stand at the same place of the groups on every rank") {
+  for (const auto& hosts : kJobs) {
+    Network network(hosts, {.fusion_threshold_bytes = 0});
+    std::mt19937_64 random(7);
+    std::size_t asked = 0;
+    for (int round = 0; round < 20; ++round) {
+      network.submit_everywhere(tensor("w" + std::to_string(round % 3)));
+      for (std::size_t rank = 0; rank < network.nodes.size(); ++rank, ++asked) {
+        network.nodes[rank]->ask_launch(static_cast<std::uint32_t>(1 + rank));
+        if (random() % 2 == 0) network.conclude(static_cast<int>(rank));
+      }
+      network.settle(random());
+    }
+    for (auto& node : network.nodes) node->leave();
+    network.settle();
+    const std::string words = words_of(network.verdicts[0]);
+    for (const auto& verdicts : network.verdicts) CHECK(words_of(verdicts) == words);
+    CHECK(static_cast<std::size_t>(std::count(words.begin(), words.end(), '@')) == asked);
+    CHECK(words.find("@1") < words.find("<"));
+  }
+}
+
 TEST_CASE("a tensor seen before costs few bytes") {
   Network network({1, 1}, {});
   std::vector<std::size_t> costs;
