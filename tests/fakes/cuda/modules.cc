@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <string_view>
 #include <vector>
 
@@ -13,9 +14,11 @@ namespace hv::cuda {
 
 using namespace fake;
 
-struct ModuleState {};
 struct FunctionState {
   const HostKernel* kernel = nullptr;
+};
+struct ModuleState {
+  std::deque<FunctionState> functions;  // go with it
 };
 
 namespace {
@@ -45,12 +48,11 @@ int cuModuleUnload(Module module) {
   return kSuccess;
 }
 
-// Kept for as long as the process lives, as many as there are kernels.
 int cuModuleGetFunction(Function* function, Module module, const char* name) {
   HV_ENTER(Needs::kContext);
   const HostKernel* const kernel = find_host_kernel(name);
   if (module == nullptr || kernel == nullptr) return kNotFound;
-  *function = new FunctionState{kernel};
+  *function = &module->functions.emplace_back(FunctionState{kernel});
   return kSuccess;
 }
 

@@ -4,8 +4,13 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#include <atomic>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+
+#include "runtime/backend/gpu/plugin_library.h"
 #include "src/base/symbol.h"
 #include "tests/fakes/cuda/fake_cuda.h"
 #include "tests/fakes/nccl/fake_nccl.h"
@@ -17,30 +22,67 @@ namespace {
 const std::string kNcclStandIn = std::string(HVRUN_TEST_LIBRARIES) + "/nccl/libnccl.so.2";
 const std::string kStandIn = std::string(HVRUN_TEST_LIBRARIES) + "/cuda/libcuda.so.1";
 
+constexpr int kStandInDevices = 8;
+constexpr int kNcclForSharing = 23000;
+
+bool is_way(const char* name) {
+  const char* const way = std::getenv("HVRUN_TEST_MEMORY");
+  return way != nullptr && std::strcmp(way, name) == 0;
+}
+
+const bool kIsReal = is_way("gpu");
+const std::string kCuda = kIsReal ? "libcuda.so.1" : kStandIn;
+
+void skip(const std::string& reason) {
+  std::printf("skipped: %s\n", reason.c_str());
+  std::fflush(stdout);
+  ::_exit(77);
+}
+
+void skip_without_gpu() {
+  std::shared_ptr<const cuda::Driver> driver;
+  GpuPlugin* plugin = nullptr;
+  std::int32_t version = 0;
+  Status status = cuda::Driver::open(kCuda, &driver);
+  if (status.ok() && driver->devices() == 0) skip("no GPU");
+  if (status.ok()) status = find_gpu_plugin(&plugin);
+  if (status.ok()) status = plugin->version(&version);
+  if (!status.ok()) skip(status.message);
+  if (version < kNcclForSharing)
+    skip("ranks share a GPU from NCCL 2.30 on, and this is " + std::to_string(version));
+}
+
 // Before main(): no thread may ask for a variable while another sets one.
 bool set_environment() {
+  if (kIsReal) {
+    ::setenv("HVRUN_SHARE_GPU", "1", 1);
+    ::setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
+    ::setenv("NCCL_MAX_CTAS", "2", 0);
+    skip_without_gpu();
+    return true;
+  }
   ::setenv("HVRUN_FAKE_CUDA_DELAY_US", "300", 0);
-  ::setenv("HVRUN_FAKE_CUDA_DEVICES", std::to_string(Gpu::kDevices).c_str(), 1);
-  const char* const way = std::getenv("HVRUN_TEST_MEMORY");
-  const bool has_nccl = way != nullptr && std::string(way) == "nccl";
-  ::setenv("HVRUN_NCCL", has_nccl ? kNcclStandIn.c_str() : "none", 1);
+  ::setenv("HVRUN_FAKE_CUDA_DEVICES", std::to_string(kStandInDevices).c_str(), 1);
+  ::setenv("HVRUN_NCCL", is_way("nccl") ? kNcclStandIn.c_str() : "none", 1);
   return true;
 }
 [[maybe_unused]] const bool kIsEnvironmentSet = set_environment();
 
 std::atomic<bool> has_opened{false};
 
-// From the first call on, "libcuda.so.1" is the stand-in for the runtime, too.
-const cuda::DriverFunctions& call() {
-  static const std::shared_ptr<const cuda::Driver> driver = [] {
+const cuda::Driver& driver() {
+  static const std::shared_ptr<const cuda::Driver> opened = [] {
     has_opened = true;
     std::shared_ptr<const cuda::Driver> made;
-    const Status status = cuda::Driver::open(kStandIn, &made);
+    const Status status = cuda::Driver::open(kCuda, &made);
     expect(status.ok(), status.message);
     return made;
   }();
-  return driver->call();
+  return *opened;
 }
+
+// From the first call on, "libcuda.so.1" is the stand-in for the runtime, too.
+const cuda::DriverFunctions& call() { return driver().call(); }
 
 void require(int result, const char* doing) {
   expect(result == cuda::kSuccess, std::string(doing) + ": " + std::to_string(result));
@@ -58,13 +100,15 @@ cuda::Address address_of(const void* memory) { return reinterpret_cast<cuda::Add
 
 }  // namespace
 
-Gpu::Gpu(int rank) : device_(rank % kDevices) {
+int Gpu::devices() { return driver().devices(); }
+
+Gpu::Gpu(int rank) : device_(rank % devices()) {
   enter();
   require(call().make_stream(&stream_, cuda::kStreamNonBlocking, 0), "make a stream");
 }
 
 Gpu::~Gpu() {
-  capture(false);  // where a test has failed meanwhile
+  if (!kIsReal) capture(false);  // where a test has failed meanwhile
   enter();
   call().stream_synchronize(stream_);
   for (const auto& [block, source] : blocks_) call().free(block);

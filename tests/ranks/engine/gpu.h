@@ -1,5 +1,7 @@
-// The stand-in's GPUs for ranks that are threads of a test: memory there, and a stream of each
-// rank's own, whose work comes late.
+// GPUs for ranks that are threads of a test: memory there, and a stream of each rank's own. They
+// are the stand-in's, where work comes late; with HVRUN_TEST_MEMORY=gpu real ones, which ranks
+// share. Where those or an NCCL that can do it are missing, the program ends at once, with the
+// reason and exit code 77.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,9 +20,9 @@ namespace hv::runtime {
 
 class Gpu {
  public:
-  static constexpr int kDevices = 8;
+  static int devices();  // that this process has
 
-  // One of the stand-in's for this rank. What it keeps goes with it: after the last wait.
+  // One of them for this rank. What it keeps goes with it: after the last wait.
   explicit Gpu(int rank);
   ~Gpu();
   Gpu(const Gpu&) = delete;

@@ -237,7 +237,8 @@ TEST_CASE("ranks whose tensors lie in different kinds of memory are told so" *
   });
 }
 
-TEST_CASE("what cannot be done with a GPU's memory is refused where it is asked for") {
+TEST_CASE("what cannot be done with a GPU's memory is refused where it is asked for" *
+          doctest::test_suite("stand-in")) {
   run_job(in_shape({1}), [](Rank& rank) {
     Gpu gpu(rank.rank);
     const std::int64_t extent = 4;
@@ -249,8 +250,8 @@ TEST_CASE("what cannot be done with a GPU's memory is refused where it is asked 
       expect(status.code == code && status.message.find(words) != std::string::npos,
              status.message);
     };
-    request.device = 1 + Gpu::kDevices;
-    const std::string number = std::to_string(Gpu::kDevices);
+    request.device = 1 + Gpu::devices();
+    const std::string number = std::to_string(Gpu::devices());
     refused(StatusCode::kArgument,
             "tensor 'w': there is no GPU " + number + ": this process sees " + number);
     request.device = -1;

@@ -1,5 +1,6 @@
-// The kernels that pack and unpack buckets, as the stand-in for CUDA's driver runs them: they move
-// what the host's kernels move, bit for bit, and nothing beside.
+// The kernels that pack and unpack buckets: they move what the host's kernels move, bit for bit,
+// and nothing beside. As the stand-in for CUDA's driver runs them; the suite "gpu" is for real ones,
+// too.
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/cuda/kernels.h"
 
@@ -31,7 +32,7 @@ constexpr std::byte kUntouched{0xa5};
 
 std::shared_ptr<const Kernels> load() {
   std::shared_ptr<const Kernels> kernels;
-  const Status status = Kernels::load(stand_in(), &kernels);
+  const Status status = Kernels::load(driver_under_test(), &kernels);
   REQUIRE_MESSAGE(status.ok(), status.message);
   return kernels;
 }
@@ -108,17 +109,22 @@ Layout lay_out(const std::vector<Tensor>& tensors, const Pair& pair) {
 
 struct Memory {
   explicit Memory(const Bytes& bytes) : size(bytes.size()) {
-    REQUIRE(stand_in()->call().allocate(&address, size) == kSuccess);
-    std::memcpy(view(), bytes.data(), size);
+    REQUIRE(driver_under_test()->call().allocate(&address, size) == kSuccess);
+    REQUIRE(driver_under_test()->call().copy_to_device(address, bytes.data(), size, nullptr) ==
+            kSuccess);
+    REQUIRE(driver_under_test()->call().stream_synchronize(nullptr) == kSuccess);
   }
-  ~Memory() { stand_in()->call().free(address); }
+  ~Memory() { driver_under_test()->call().free(address); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  std::byte* view() const {
-    return asked<decltype(fake_cuda_view)>("fake_cuda_view")(address, size);
+  Bytes bytes() const {
+    Bytes copied(size);
+    REQUIRE(driver_under_test()->call().copy_to_host(copied.data(), address, size, nullptr) ==
+            kSuccess);
+    REQUIRE(driver_under_test()->call().stream_synchronize(nullptr) == kSuccess);
+    return copied;
   }
-  Bytes bytes() const { return Bytes(view(), view() + size); }
 
   std::size_t size;
   Address address = 0;
@@ -138,7 +144,7 @@ std::ptrdiff_t first_difference(const std::vector<Tensor>& tensors, const Pair& 
   }
   const Status status = kernels().move(nullptr, strips, pair.from, pair.to, factor);
   REQUIRE_MESSAGE(status.ok(), status.message);
-  REQUIRE(stand_in()->call().stream_synchronize(nullptr) == kSuccess);
+  REQUIRE(driver_under_test()->call().stream_synchronize(nullptr) == kSuccess);
   CHECK(from.bytes() == source);
   const Bytes result = to.bytes();
   const auto wrong = std::mismatch(result.begin(), result.end(), expected.begin()).first;
@@ -164,6 +170,8 @@ void for_each_move(Check&& check) {
 }
 
 }  // namespace
+
+TEST_SUITE_BEGIN("gpu");
 
 TEST_CASE("every type is copied, scaled, packed and unpacked as on the host") {
   std::vector<Tensor> tensors;
@@ -200,7 +208,7 @@ TEST_CASE("a tensor is scaled in its place") {
   const Strip strip = {memory.address, memory.address, 5000};
   REQUIRE(
       kernels().move(nullptr, {&strip, 1}, ElementType::kFloat32, ElementType::kFloat32, 3).ok());
-  REQUIRE(stand_in()->call().stream_synchronize(nullptr) == kSuccess);
+  REQUIRE(driver_under_test()->call().stream_synchronize(nullptr) == kSuccess);
   Bytes expected(values.size());
   move_on_host(expected.data(), values.data(), 5000, {ElementType::kFloat32, ElementType::kFloat32},
                3);
@@ -217,6 +225,8 @@ TEST_CASE("what no kernel moves is refused with its types") {
   CHECK(words(ElementType::kBool, ElementType::kBool, 2) == "no kernel scales bool to bool");
   CHECK(words(ElementType::kInt32, ElementType::kInt64, 1) == "no kernel scales int32 to int64");
 }
+
+TEST_SUITE_END();
 
 TEST_CASE("a launch that fails is told with its GPU") {
   tell_faults("cuLaunchKernel@1=700");
@@ -240,7 +250,7 @@ TEST_CASE("a driver that refuses the fatbin is given the PTX") {
 TEST_CASE("a driver that loads no image is told with what it said of each") {
   tell_faults("cuModuleLoadData@1=222,cuModuleLoadData@2=222");
   std::shared_ptr<const Kernels> none;
-  const Status status = Kernels::load(stand_in(), &none);
+  const Status status = Kernels::load(driver_under_test(), &none);
   tell_faults("");
   CHECK(status.code == StatusCode::kUnsupported);
   CHECK(none == nullptr);
@@ -251,7 +261,7 @@ TEST_CASE("a driver that loads no image is told with what it said of each") {
 TEST_CASE("a failure that is not the image's own is not taken for a refusal") {
   tell_faults("cuModuleLoadData@1=2");
   std::shared_ptr<const Kernels> none;
-  const Status status = Kernels::load(stand_in(), &none);
+  const Status status = Kernels::load(driver_under_test(), &none);
   tell_faults("");
   CHECK(status.code == StatusCode::kSystem);
   CHECK(status.message.find("load the kernels: CUDA_ERROR_OUT_OF_MEMORY") != std::string::npos);
@@ -260,7 +270,7 @@ TEST_CASE("a failure that is not the image's own is not taken for a refusal") {
 TEST_CASE("a card older than the kernels is refused with its capability") {
   ::setenv("HVRUN_FAKE_CUDA_CAPABILITY", "70", 1);
   std::shared_ptr<const Kernels> none;
-  const Status status = Kernels::load(stand_in(), &none);
+  const Status status = Kernels::load(driver_under_test(), &none);
   ::unsetenv("HVRUN_FAKE_CUDA_CAPABILITY");
   CHECK(status.code == StatusCode::kUnsupported);
   CHECK(status.message ==
@@ -270,7 +280,7 @@ TEST_CASE("a card older than the kernels is refused with its capability") {
 
 TEST_CASE("the stand-in loads a fatbin and PTX, and nothing else") {
   Module module = nullptr;
-  const DriverFunctions& call = stand_in()->call();
+  const DriverFunctions& call = driver_under_test()->call();
   CHECK(call.load_module(&module,
                          "\x7f"
                          "ELF, of a program") == kInvalidImage);

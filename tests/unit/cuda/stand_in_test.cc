@@ -18,7 +18,7 @@ using namespace hv::cuda;
 
 namespace {
 
-const Driver& driver() { return *stand_in(); }
+const Driver& driver() { return *driver_under_test(); }
 
 Stream make_stream() {
   Stream stream = nullptr;

@@ -34,19 +34,21 @@ cuda::Event record(cuda::Stream stream) {
 
 TEST_CASE("a meeting is in progress until all have come") {
   const UniqueId id = make_id();
-  std::barrier has_seen(2);
+  std::barrier has_seen(2), have_met(2);
   run_threads(2, [&](Rank& rank) {
     if (rank.rank == 1) has_seen.arrive_and_wait();
     Config config;
     config.blocking = 0;
-    CHECK(nccl_call().init_rank(&rank.comm, 2, id, rank.rank, &config) == kInProgress);
+    const int begun = nccl_call().init_rank(&rank.comm, 2, id, rank.rank, &config);
     int state = kSuccess;
     CHECK(nccl_call().async_error(rank.comm, &state) == kSuccess);
     if (rank.rank == 0) {
+      CHECK(begun == kInProgress);
       CHECK(state == kInProgress);
       has_seen.arrive_and_wait();
     }
     CHECK(rank.settle() == kSuccess);
+    have_met.arrive_and_wait();  // an abort is a death to the other
     abort(rank);
   });
   CHECK(nccl_call().left() == 0);
