@@ -1,8 +1,9 @@
-// GPUs for ranks that are threads of a test: memory there, and a stream of each rank's own. They
-// are the stand-in's, where work comes late; with HVRUN_TEST_MEMORY=gpu real ones, which ranks
+// GPUs for ranks that are threads of a test: memory there, and a stream of each rank's own.
+// SPDX-License-Identifier: Apache-2.0
+//
+// They are the stand-in's, where work comes late; with HVRUN_TEST_MEMORY=gpu real ones, which ranks
 // share. Where those or an NCCL that can do it are missing, the program ends at once, with the
 // reason and exit code 77.
-// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

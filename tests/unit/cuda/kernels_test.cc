@@ -1,6 +1,5 @@
 // The kernels that pack and unpack buckets: they move what the host's kernels move, bit for bit,
-// and nothing beside. As the stand-in for CUDA's driver runs them; the suite "gpu" is for real ones,
-// too.
+// and nothing beside. The suite "gpu" runs on real GPUs, too; the rest needs the stand-in.
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/cuda/kernels.h"
 
