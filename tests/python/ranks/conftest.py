@@ -10,6 +10,8 @@ import torch
 import hvrun.torch as hvd
 
 torch.set_num_threads(1)
+if "HVRUN_TEST_DEVICE" in os.environ:  # "cuda": tests/gpu
+    torch.set_default_device(os.environ["HVRUN_TEST_DEVICE"])
 
 
 @pytest.fixture(scope="session", autouse=True)

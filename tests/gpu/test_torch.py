@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tests/python/ranks with all tensors on a GPU, which the ranks of this machine share."""
+
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from harness import torch_environment, torch_jobs
+
+RANKS = pathlib.Path(__file__).parents[1] / "python" / "ranks"
+SHARES_FROM = 23000  # of NCCL
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nccl(tmp_path_factory):
+    """The version that PyTorch brings, on a machine with a GPU that PyTorch can use."""
+    done = subprocess.run([str(torch_environment.interpreter()), "-c", "import torch, hvrun.torch as hvd; "
+                           "print(torch.cuda.is_available(), hvd.nccl_built())"], capture_output=True, text=True, check=False,
+                          env=torch_jobs.environment(tmp_path_factory.mktemp("asked")), timeout=120)
+    assert done.returncode == 0, done.stderr
+    has_gpu, version = done.stdout.split()
+    if has_gpu != "True":
+        pytest.skip("this PyTorch sees no GPU")
+    return int(version)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_in_every_rank(ranks, nccl, tmp_path):
+    if ranks > 1 and nccl < SHARES_FROM:
+        pytest.skip(f"ranks share a GPU from NCCL 2.30 on, and this is {nccl}")
+    words = ["-np", str(ranks), "--oversubscribe", "-x", "HVRUN_TEST_DEVICE=cuda", "-x", "HVRUN_SHARE_GPU=1", "-x", "NCCL_MAX_CTAS=2"]
+    done = torch_jobs.run(words, ["-m", "pytest", "-q", "-p", "no:cacheprovider", str(RANKS)], tmp_path)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
+    assert len(re.findall(r"\d+ passed", done.stdout)) == ranks, done.stdout[-4000:]
