@@ -168,12 +168,7 @@ TEST_CASE("a rank that is killed while GPUs work is named to all, and no kernel 
       return now() - start < std::chrono::seconds(10) ? 0 : 4;
     }
   });
-  for (int rank = 0; rank < 3; ++rank) {
-    char byte;
-    REQUIRE(::read(told[0], &byte, 1) == 1);
-  }
-  ::kill(job.children[1], SIGKILL);
-  job.hub.announce_loss(1, "ended by signal 9 (Killed)");
+  job.kill_when_all_told(told[0], 1);
   CHECK(job.exit_code(2) == 0);
   CHECK(job.exit_code(0) == 0);
   for (const int fd : told) ::close(fd);

@@ -67,6 +67,16 @@ struct Processes {
     REQUIRE(WIFSTOPPED(state));
   }
 
+  // Once each rank has written a byte there: it is in the middle of its work.
+  void kill_when_all_told(int fd, int rank) {
+    for (std::size_t one = 0; one < children.size(); ++one) {
+      char byte;
+      REQUIRE(::read(fd, &byte, 1) == 1);
+    }
+    ::kill(children[static_cast<std::size_t>(rank)], SIGKILL);
+    hub.announce_loss(rank, "ended by signal 9 (Killed)");
+  }
+
   ForkedStoreHub hub;
   std::chrono::milliseconds leave_limit;
   std::vector<pid_t> children;

@@ -219,12 +219,7 @@ TEST_CASE("a killed process ends every other rank's operations with its name wit
       }
     };
     Processes job(shape, body);
-    for (int rank = 0; rank < 3; ++rank) {
-      char byte;
-      REQUIRE(::read(told[0], &byte, 1) == 1);
-    }
-    ::kill(job.children[1], SIGKILL);
-    job.hub.announce_loss(1, "ended by signal 9 (Killed)");
+    job.kill_when_all_told(told[0], 1);
     CHECK(job.exit_code(2) == 0);
     CHECK(job.exit_code(0) == 0);
     ::close(told[0]);
