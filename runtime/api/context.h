@@ -13,6 +13,7 @@
 #include "runtime/api/handle_table.h"
 #include "runtime/backend/backend.h"
 #include "runtime/backend/backend_list.h"
+#include "runtime/backend/gpu/plugin_library.h"
 #include "runtime/engine/driver.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/observation.h"
@@ -83,6 +84,7 @@ class Context {
   Status change_sets(const OperationPtr& change);
   Status add(const OperationPtr& operation);
 
+  const GpuEnds gpu_ends_;  // goes last
   const RankIdentity identity_;
   const std::chrono::milliseconds leave_limit_;
   const std::shared_ptr<void> keeps_;

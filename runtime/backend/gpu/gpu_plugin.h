@@ -13,6 +13,7 @@
 
 #include "hvrun_version.h"
 #include "runtime/backend/backend.h"
+#include "src/base/clock.h"
 
 namespace hv::runtime {
 
@@ -47,6 +48,8 @@ class GpuPlugin {
   // backend, whose preparation comes next.
   virtual std::unique_ptr<Backend> make(const std::shared_ptr<Accelerator>& accelerator,
                                         const GpuMembers& members, Backend& host) = 0;
+  // Until the GPUs have done what backends were given that have gone. False: they go on still.
+  virtual bool await_ends(TimePoint deadline) = 0;
 };
 
 struct GpuPluginEntry {

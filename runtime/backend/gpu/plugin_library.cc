@@ -3,9 +3,14 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+
+#include "src/base/clock.h"
+#include "src/base/log.h"
 
 namespace hv::runtime {
 namespace {
@@ -51,6 +56,13 @@ Status open_gpu_plugin(const std::string& path, GpuPlugin** plugin) {
   return Status::success();
 }
 
+namespace {
+
+constexpr std::chrono::seconds kEndsWithin{30};
+std::atomic<GpuPlugin*> opened_plugin{nullptr};
+
+}  // namespace
+
 Status find_gpu_plugin(GpuPlugin** plugin) {
   struct Found {
     GpuPlugin* plugin = nullptr;
@@ -59,10 +71,19 @@ Status find_gpu_plugin(GpuPlugin** plugin) {
   static const Found found = [] {
     Found one;
     one.status = open_gpu_plugin(plugin_path(), &one.plugin);
+    opened_plugin = one.plugin;
     return one;
   }();
   *plugin = found.plugin;
   return found.status;
+}
+
+GpuEnds::~GpuEnds() {
+  GpuPlugin* const plugin = opened_plugin;
+  if (plugin == nullptr || plugin->await_ends(now() + kEndsWithin)) return;
+  HV_LOG(kWarn, "backend") << "GPUs have not done within " << kEndsWithin.count()
+                           << " s of the end what they were given; try: wait for the GPU's work "
+                              "before hvd.shutdown() or hvrun_shutdown, where its results count";
 }
 
 }  // namespace hv::runtime

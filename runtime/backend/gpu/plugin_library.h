@@ -15,4 +15,14 @@ Status find_gpu_plugin(GpuPlugin** plugin);
 // The same of a file.
 Status open_gpu_plugin(const std::string& path, GpuPlugin** plugin);
 
+// When it goes, it waits for what backends have left to the GPUs, which peers may need: half a
+// minute at most, and tells where that was not enough.
+class GpuEnds {
+ public:
+  GpuEnds() = default;
+  ~GpuEnds();
+  GpuEnds(const GpuEnds&) = delete;
+  GpuEnds& operator=(const GpuEnds&) = delete;
+};
+
 }  // namespace hv::runtime

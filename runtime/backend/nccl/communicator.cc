@@ -11,7 +11,6 @@
 namespace hv::nccl {
 namespace {
 
-constexpr std::chrono::seconds kEndsWithin{1};
 constexpr std::chrono::seconds kUntilPeersEndIsTold{3};
 constexpr std::chrono::milliseconds kBetweenLooks{1};
 
@@ -52,25 +51,25 @@ Status Communicator::poll(const char* doing) {
   });
 }
 
-// The peers end theirs at the same time: where one does not, this one goes alone.
-Communicator::~Communicator() {
-  if (comm_ == nullptr) return;
-  const Status asked = device_->within([&] {
+Communicator::~Communicator() { abort(); }
+
+void Communicator::end() {
+  Status status = device_->within([&] {
     return library_->check(library_->call().finalize(comm_), "end a communicator", comm_);
   });
-  const TimePoint deadline = now() + kEndsWithin;
-  Status ended = asked.ok() ? poll("end a communicator") : asked;
-  while (ended.code == StatusCode::kInProgress && now() < deadline) {
+  if (status.ok()) status = poll("end a communicator");
+  while (status.code == StatusCode::kInProgress) {
     std::this_thread::sleep_for(kBetweenLooks);
-    ended = poll("end a communicator");
+    status = poll("end a communicator");
   }
-  if (!ended.ok()) {
+  if (!status.ok()) {
     abort();
     return;
   }
+  const Comm comm = std::exchange(comm_, nullptr);
   // Nothing could be done about what it answers, nor by the one who asked for the end.
   (void)device_->within(
-      [&] { return library_->check(library_->call().destroy(comm_), "free a communicator"); });
+      [&] { return library_->check(library_->call().destroy(comm), "free a communicator"); });
 }
 
 void Communicator::abort() {

@@ -19,7 +19,7 @@ class Communicator {
   static Status begin(std::shared_ptr<const Library> library, std::shared_ptr<cuda::Device> device,
                       const UniqueId& id, int members, int self,
                       std::unique_ptr<Communicator>* made);
-  // Ends it in order, if that takes no longer than a second; what it has been given is done before.
+  // One that has not ended is given up, as by abort().
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -33,6 +33,10 @@ class Communicator {
   // kInProgress: the last call has not been carried out yet. Else kSystem with NCCL's words: of
   // what may be a peer's end only once there was time to learn who has ended, which others tell.
   Status poll(const char* doing);
+  // Once the GPU has done what it was given: returns when the peers have ended it, too, or one of
+  // them has died. Nothing is asked of it any more.
+  void end();
+  bool is_given_up() const { return comm_ == nullptr; }
   // What of it runs on the GPU ends, with any result; a thread of its own does that, which may take
   // long. Nothing is asked of it any more.
   void abort();

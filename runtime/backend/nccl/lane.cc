@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "runtime/backend/nccl/ends.h"
 #include "runtime/backend/nccl/nccl_types.h"
 
 namespace hv::nccl {
@@ -29,12 +30,16 @@ Lane::Lane(std::unique_ptr<Communicator> communicator,
 
 // What the GPU may still read or write stays until it has.
 Lane::~Lane() {
+  Leftovers left;
   for (const cuda::Stream stream : {streams_.in, streams_.work, streams_.out}) {
     runtime::MomentPtr end;
-    if (!device().mark(stream, &end).ok()) continue;
-    for (const Room& room : rooms_)
-      if (room.memory != nullptr) accelerator_->keep_until(end, room.memory);
+    if (device().mark(stream, &end).ok()) left.moments.push_back(std::move(end));
   }
+  for (Room& room : rooms_)
+    if (room.memory != nullptr) left.memory.push_back(std::move(room.memory));
+  left.communicator = std::move(communicator_);
+  left.accelerator = accelerator_;
+  Ends::of_process().take(std::move(left));
 }
 
 Status Lane::take_room(std::size_t bytes, std::byte** memory) {

@@ -34,12 +34,11 @@ class Lane {
   Lane(std::unique_ptr<Communicator> communicator,
        std::shared_ptr<runtime::Accelerator> accelerator,
        std::shared_ptr<const cuda::Kernels> kernels, const LaneStreams& streams);
-  ~Lane();
+  ~Lane();  // what the GPU has been given it does all the same
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
   Communicator& communicator() { return *communicator_; }
-  runtime::Accelerator& accelerator() { return *accelerator_; }
   cuda::Device& device() { return communicator_->device(); }
   const cuda::Kernels& kernels() const { return *kernels_; }
   const LaneStreams& streams() const { return streams_; }
@@ -68,7 +67,7 @@ class Lane {
     runtime::MomentPtr free;  // nullptr: nobody has used it
   };
 
-  const std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<Communicator> communicator_;
   const std::shared_ptr<runtime::Accelerator> accelerator_;
   const std::shared_ptr<const cuda::Kernels> kernels_;
   const LaneStreams streams_;

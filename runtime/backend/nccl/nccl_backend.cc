@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/backend/gpu/gpu_choice.h"
+#include "runtime/backend/nccl/ends.h"
 #include "runtime/backend/nccl/operations.h"
 #include "runtime/device/cuda/cuda_accelerator.h"
 #include "src/base/environment.h"
@@ -101,6 +102,8 @@ std::unique_ptr<runtime::Backend> NcclPlugin::make(const std::shared_ptr<Acceler
   return std::make_unique<NcclBackend>(library_, kernels_.at(members.device), accelerator, members,
                                        host);
 }
+
+bool NcclPlugin::await_ends(TimePoint deadline) { return Ends::of_process().await(deadline); }
 
 // Makes the communicator, which takes as long as NCCL needs for its connections.
 class NcclBackend::Preparation : public Collective {

@@ -21,6 +21,7 @@ class NcclPlugin : public runtime::GpuPlugin {
   std::unique_ptr<runtime::Backend> make(const std::shared_ptr<runtime::Accelerator>& accelerator,
                                          const runtime::GpuMembers& members,
                                          runtime::Backend& host) override;
+  bool await_ends(TimePoint deadline) override;
 
  private:
   // Contexts of several threads may call at once.

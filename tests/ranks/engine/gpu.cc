@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
 #include "runtime/backend/gpu/plugin_library.h"
 #include "src/base/symbol.h"
@@ -109,6 +110,7 @@ Gpu::Gpu(int rank) : device_(rank % devices()) {
 
 Gpu::~Gpu() {
   if (!kIsReal) capture(false);  // where a test has failed meanwhile
+  let_go();
   enter();
   call().stream_synchronize(stream_);
   for (const auto& [block, source] : blocks_) call().free(block);
@@ -149,6 +151,18 @@ Bytes Gpu::get(const void* from, std::size_t count) {
     require(call().copy_to_host(bytes.data(), address_of(from), count, stream_), "copy back");
   require(call().stream_synchronize(stream_), "wait for the stream");
   return bytes;
+}
+
+void Gpu::hold() {
+  enter();
+  is_held_ = true;
+  const auto put = asked<decltype(fake_cuda_put)>("fake_cuda_put");
+  put(
+      stream_,
+      [](void* held) {
+        while (*static_cast<std::atomic<bool>*>(held)) std::this_thread::yield();
+      },
+      &is_held_);
 }
 
 void Gpu::capture(bool is_on) {

@@ -6,6 +6,7 @@
 // reason and exit code 77.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <map>
@@ -49,6 +50,9 @@ class Gpu {
     request->device = 1 + device_;
     request->stream = stream_;
   }
+  // What the stream is given from now on begins once it is let go; a stand-in's only.
+  void hold();
+  void let_go() { is_held_ = false; }
   // A graph is being captured from the stream, or no longer.
   void capture(bool is_on);
   // What goes wrong from now on, of all ranks' calls: tests/fakes/cuda/faults.h; "": nothing.
@@ -63,6 +67,7 @@ class Gpu {
 
   const int device_;
   cuda::Stream stream_ = nullptr;
+  std::atomic<bool> is_held_{false};
   std::map<cuda::Address, Bytes> blocks_;  // with what is copied there, which may not be done yet
 };
 

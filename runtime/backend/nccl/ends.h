@@ -1,0 +1,43 @@
+// Ends: communicators that nobody needs any more, until the GPU has done what they were given.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Results have been told as done that the GPU has yet to reach, and members come to a
+// communicator's end at different times: so each ends in a thread of its own, however long that
+// takes, and nobody else waits. Any thread may call.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/backend/nccl/communicator.h"
+#include "runtime/device/accelerator.h"
+#include "src/base/clock.h"
+
+namespace hv::nccl {
+
+struct Leftovers {
+  std::unique_ptr<Communicator> communicator;
+  std::shared_ptr<runtime::Accelerator> accelerator;
+  std::vector<runtime::MomentPtr> moments;  // which have passed when the GPU has done it all
+  std::vector<runtime::MemoryPtr> memory;   // that it uses
+};
+
+class Ends {
+ public:
+  static Ends& of_process();  // never destroyed, as its threads may outlive main()
+
+  void take(Leftovers left);
+  // False: one goes on still.
+  bool await(TimePoint deadline);
+
+ private:
+  void end(Leftovers left);
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  int going_on_ = 0;
+};
+
+}  // namespace hv::nccl

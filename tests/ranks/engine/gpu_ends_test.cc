@@ -1,0 +1,92 @@
+// Results that have been told as done come, though the GPU reaches them only after their set, or
+// their rank's runtime, has gone.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "tests/ranks/engine/gpu.h"
+#include "tests/ranks/engine/processes.h"
+
+using namespace hv;
+using namespace hv::runtime;
+
+namespace {
+
+// Of more than the pieces in which it is packed and of less, by one rank.
+struct Sums {
+  explicit Sums(Gpu& gpu) : gpu_(gpu) {
+    for (const std::int64_t count : counts) {
+      const std::vector<float> ones(static_cast<std::size_t>(count), 1.0f);
+      blocks.push_back(gpu.put(ones.data(), ones.size() * sizeof(float)));
+    }
+  }
+  hvrun_request request(std::size_t index, std::uint32_t set) {
+    hvrun_request one = allreduce_request(index == 0 ? "few" : "many", &counts[index],
+                                          blocks[index], blocks[index]);
+    one.process_set = set;
+    gpu_.place(&one);
+    return one;
+  }
+  bool are(float sum) {
+    bool are_all = true;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      const auto count = static_cast<std::size_t>(counts[i]);
+      are_all = are_all && gpu_.values<float>(blocks[i], count) == std::vector<float>(count, sum);
+    }
+    return are_all;
+  }
+
+  std::vector<std::int64_t> counts{10, 1 << 20};
+  std::vector<std::byte*> blocks;
+
+ private:
+  Gpu& gpu_;
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("nccl");
+
+TEST_CASE("a set that goes before its GPUs' work has begun has its sums all the same") {
+  run_job(in_shape({2, 1}), [](Rank& rank) {
+    std::uint32_t set = 0;
+    expect(rank.context.add_process_set({0, 2}, &set).ok(), "add");
+    Gpu gpu(rank.rank);
+    Sums sums(gpu);
+    gpu.hold();
+    if (rank.rank != 1)
+      for (std::size_t i = 0; i < sums.blocks.size(); ++i)
+        expect(rank.run(sums.request(i, set)).ok(), "a sum");
+    expect(rank.context.remove_process_set(set).ok(), "remove");
+    Sums after(gpu);  // other sets go on meanwhile
+    for (std::size_t i = 0; i < after.blocks.size(); ++i)
+      expect(rank.run(after.request(i, 0)).ok(), "a sum of all");
+    expect(rank.run(barrier_request()).ok(), "all have removed it");
+    gpu.let_go();
+    expect(rank.rank == 1 || sums.are(2), "the sums of the set");
+    expect(after.are(3), "the sums of all");
+  });
+}
+
+TEST_CASE("a rank whose runtime has ended stays until its peers' GPUs have what they need of it") {
+  if (Gpu::has_begun()) return;  // CUDA does not survive a fork: alone in its process, as by ctest
+  Processes job({2}, [](Context& context) {
+    Gpu& gpu = *new Gpu(0);  // each process has its own, and does not wait for it at its end
+    Sums sums(gpu);
+    if (context.identity().rank == 1) gpu.hold();
+    for (std::size_t i = 0; i < sums.blocks.size(); ++i)
+      if (!run_in(context, sums.request(i, 0)).ok()) return 2;
+    context.shutdown();
+    if (context.identity().rank == 0) return 0;
+    gpu.let_go();
+    return sums.are(2) ? 0 : 3;
+  });
+  CHECK(job.exit_code(1) == 0);
+  CHECK(job.exit_code(0) == 0);
+}
+
+TEST_SUITE_END();
