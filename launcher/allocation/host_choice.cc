@@ -111,11 +111,15 @@ HostList choose_hosts(const HostList& from, const std::string& source, std::stri
   HostList chosen;
   chosen.reach = from.reach;
   const HostIndex index(from);
+  std::set<const HostEntry*> seen;
   for (const HostEntry& host : parse_host_expression(wanted, place.source).entries) {
     const HostEntry* const entry = index.find(host.user, host.name);
     if (entry == nullptr)
       mistake(place, host.column, "'" + host.name + "' is none of the hosts of " + source,
               advice_on_unknown(from, host.name));
+    if (!seen.insert(entry).second)
+      mistake(place, host.column, "'" + host.name + "' is named with its user and without",
+              "one way of naming it, such as " + host.name);
     chosen.entries.push_back(*entry);
     if (!host.slots) continue;
     if (entry->slots && *host.slots > *entry->slots)

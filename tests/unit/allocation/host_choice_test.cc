@@ -47,6 +47,10 @@ TEST_CASE("-H beside a hostfile chooses from it, in -H's order, with what the fi
   CHECK(hint_of([] { chosen("w9"); }).find("w1, w2, w3, w4") != std::string::npos);
   CHECK(message_of([] { chosen("w1:5"); }) ==
         "-H:1: 'w1' has 4 slots in hosts:1, and 5 are asked for\n  w1:5\n  ^");
+  CHECK(chosen("w3,w3") == "w3:2");
+  const HostList with_user = parse_hostfile("u@w1 slots=4\n", "hosts");
+  CHECK(message_of([&] { choose_hosts(with_user, "hosts", "w1,u@w1:2"); }) ==
+        "-H:4: 'w1' is named with its user and without\n  w1,u@w1:2\n     ^");
 }
 
 TEST_CASE("--include takes hosts and slots, each slot a GPU of what the host's line states") {
