@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/backend/mpi/mpi_library.h"
 #include "runtime/transport/shm/host_memory.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/knob.h"
@@ -105,8 +106,9 @@ Status exchange_of_process(const Environment& environment, std::shared_ptr<Excha
   if (kept == nullptr) {
     std::unique_ptr<Exchange> made;
     const MeetingTerms terms = launchers_terms(environment);
-    if (Status status = open_launcher_exchange(environment, terms, &made); !status.ok())
-      return status;
+    Status status = open_mpi_exchange(environment, &made);
+    if (status.ok() && made == nullptr) status = open_launcher_exchange(environment, terms, &made);
+    if (!status.ok()) return status;
     if (made != nullptr)
       kept.reset(new SharedExchange(std::move(made)), [pid = ::getpid()](Exchange* one) {
         if (::getpid() == pid) delete one;

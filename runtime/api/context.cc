@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <system_error>
+#include <utility>
 
 #include "runtime/backend/backend_list.h"
+#include "runtime/backend/mpi/mpi_choice.h"
 #include "runtime/collective/patience.h"
 #include "runtime/collective/registry.h"
 #include "runtime/device/cuda/cuda_accelerator.h"
@@ -120,17 +123,20 @@ EngineConfig engine_config(const SharedSettings& settings, int epoch, Observatio
 }
 
 // kernels: each rank's own, as all give the same bits.
-BackendSettings backend_settings(const SharedSettings& settings, const std::string& kernels) {
-  return {settings.backend, settings.algorithms, kernels, settings.is_deterministic};
+BackendSettings backend_settings(const SharedSettings& settings, const std::string& kernels,
+                                 MpiPlacesPtr mpi) {
+  return {settings.backend, settings.algorithms, kernels, settings.is_deterministic,
+          std::move(mpi)};
 }
 
 // What a set's session works with, over that plane.
-Status make_parts(DataPlane* plane, const BackendSettings& settings, const Topology& job,
-                  SetParts* parts) {
-  auto backends = std::make_shared<std::vector<std::unique_ptr<Backend>>>();
-  if (Status status = make_backends(plane, settings, extent_of(job), backends.get()); !status.ok())
+Status make_parts(DataPlane* plane, const BackendSettings& settings,
+                  const std::vector<int>& members, const Topology& job, SetParts* parts) {
+  auto backends = std::make_shared<BackendSet>();
+  if (Status status = make_backends(plane, settings, members, extent_of(job), backends.get());
+      !status.ok())
     return status;
-  for (const auto& backend : *backends) parts->backends.push_back(backend.get());
+  parts->backends = backends->carriers;
   parts->keeps = std::move(backends);
   return Status::success();
 }
@@ -138,7 +144,7 @@ Status make_parts(DataPlane* plane, const BackendSettings& settings, const Topol
 SetMaker set_maker(Fabric& fabric, const BackendSettings& settings) {
   return [&fabric, settings](const ProcessSet& set, SetParts* parts) {
     parts->plane = std::make_shared<SetPlane>(*fabric.data_plane(), set.place);
-    return make_parts(parts->plane.get(), settings, fabric.topology(), parts);
+    return make_parts(parts->plane.get(), settings, set.members(), fabric.topology(), parts);
   };
 }
 
@@ -180,9 +186,18 @@ Status Context::join(ContextParts parts, std::shared_ptr<Context>* context) {
   if (status = fetch_settings(*parts.store, parts.identity.size, &settings); !status.ok())
     return status;
   const KnobReader knobs(runtime_knobs(), parts.environment);
-  const BackendSettings choice = backend_settings(settings, knobs.text("HVRUN_KERNELS"));
+  MpiPlacesPtr mpi;
+  if (names_mpi(settings.backend))
+    status = meet_in_mpi(parts.environment, parts.identity, *parts.store,
+                         parts.fabric.meeting_timeout, &mpi);
+  if (!status.ok()) return status;
+  const BackendSettings choice =
+      backend_settings(settings, knobs.text("HVRUN_KERNELS"), std::move(mpi));
+  std::vector<int> everyone(static_cast<std::size_t>(parts.identity.size));
+  std::iota(everyone.begin(), everyone.end(), 0);
   SetParts all;
-  if (status = make_parts(fabric->data_plane(), choice, fabric->topology(), &all); !status.ok())
+  if (status = make_parts(fabric->data_plane(), choice, everyone, fabric->topology(), &all);
+      !status.ok())
     return status;
   log_joined(parts, all.backends, settings, begun);
   const EngineConfig config = engine_config(settings, parts.fabric.epoch, std::move(observation));

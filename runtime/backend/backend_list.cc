@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backend/backend_list.h"
 
-#include "runtime/backend/gpu/gpu_backend.h"
-#include "runtime/backend/native/native_backend.h"
+#include <utility>
 
+#include "runtime/backend/chain_backend.h"
+#include "runtime/backend/gpu/gpu_backend.h"
+#include "runtime/backend/mpi/mpi_choice.h"
+#include "runtime/backend/native/native_backend.h"
 #include "src/base/check.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -11,11 +14,7 @@
 namespace hv::runtime {
 namespace {
 
-struct Entry {
-  const char* name;
-  Status (*make)(DataPlane* plane, const BackendSettings& settings, const JobExtent& job,
-                 std::unique_ptr<Backend>* made);  // made stays nullptr: not usable here
-};
+constexpr const char* kAllNames = "nccl, mpi, native";
 
 Status read_algorithms(const BackendSettings& settings, const JobExtent& job,
                        std::vector<AlgorithmWish>* wishes) {
@@ -47,35 +46,55 @@ Status make_native(DataPlane* plane, const BackendSettings& settings, const JobE
   return Status::success();
 }
 
-const std::vector<Entry>& entries() {
-  static const std::vector<Entry> list = {{"native", make_native}};
-  return list;
+std::unique_ptr<Backend> make_mpi(const MpiPlaces& places, const std::vector<int>& members,
+                                  int self) {
+  std::vector<int> world_ranks;
+  for (const int rank : members)
+    world_ranks.push_back(places.world_ranks.at(static_cast<std::size_t>(rank)));
+  return places.plugin->make(std::move(world_ranks), self);
+}
+
+Status unknown(const std::string& name) {
+  return {StatusCode::kUnsupported, "choose a backend: there is no '" + printable(name) +
+                                        "'; HVRUN_BACKEND is a list of " + kAllNames};
 }
 
 }  // namespace
 
-std::vector<std::string> backend_names() {
-  std::vector<std::string> names;
-  for (const Entry& entry : entries()) names.emplace_back(entry.name);
-  return names;
-}
-
-Status make_backends(DataPlane* plane, const BackendSettings& settings, const JobExtent& job,
-                     std::vector<std::unique_ptr<Backend>>* backends) {
-  for (const Entry& entry : entries()) {
-    if (!settings.wanted.empty() && settings.wanted != entry.name) continue;
-    std::unique_ptr<Backend> backend;
-    if (Status status = entry.make(plane, settings, job, &backend); !status.ok()) return status;
-    if (backend) backends->push_back(std::move(backend));
+// The native one is there whoever carries tensors: others agree by it on what they need.
+Status make_backends(DataPlane* plane, const BackendSettings& settings,
+                     const std::vector<int>& members, const JobExtent& job, BackendSet* backends) {
+  std::vector<std::string> names = backend_words(settings.wanted);
+  if (names.empty()) names = {"nccl", "native"};
+  std::unique_ptr<Backend> made;
+  if (Status status = make_native(plane, settings, job, &made); !status.ok()) return status;
+  Backend& native = *made;
+  backends->owned.push_back(std::move(made));
+  bool uses_nccl = false;
+  std::vector<Backend*> of_host;
+  for (const std::string& name : names) {
+    if (name == "native") {
+      of_host.push_back(&native);
+    } else if (name == "mpi") {
+      HV_CHECK(settings.mpi != nullptr, "the ranks have met in MPI before");
+      backends->owned.push_back(make_mpi(*settings.mpi, members, plane->topology().rank));
+      of_host.push_back(backends->owned.back().get());
+    } else if (name == "nccl") {
+      uses_nccl = true;
+    } else {
+      return unknown(name);
+    }
   }
-  if (!backends->empty()) {
-    const bool uses_plugin = settings.wanted.empty();
-    backends->push_back(
-        std::make_unique<GpuBackend>(*backends->back(), plane->topology(), uses_plugin));
-    return Status::success();
+  backends->carriers = of_host;
+  Backend* staging = nullptr;
+  if (!of_host.empty()) {
+    backends->owned.push_back(std::make_unique<ChainBackend>(std::move(of_host)));
+    staging = backends->owned.back().get();
   }
-  return {StatusCode::kUnsupported, "choose a backend: there is no '" + settings.wanted +
-                                        "' here; this build has: " + join(backend_names(), ", ")};
+  backends->owned.push_back(
+      std::make_unique<GpuBackend>(native, staging, plane->topology(), uses_nccl));
+  backends->carriers.push_back(backends->owned.back().get());
+  return Status::success();
 }
 
 }  // namespace hv::runtime

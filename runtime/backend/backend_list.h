@@ -8,25 +8,30 @@
 #include <vector>
 
 #include "runtime/backend/backend.h"
+#include "runtime/backend/mpi/mpi_library.h"
 #include "runtime/transport/transport.h"
 #include "src/contract/algorithms.h"
 
 namespace hv::runtime {
 
-// Names that HVRUN_BACKEND accepts, in order of preference.
-std::vector<std::string> backend_names();
-
 struct BackendSettings {
-  std::string wanted{};      // HVRUN_BACKEND: one of those names, or "" for all that work here
+  std::string wanted{};      // HVRUN_BACKEND, rank 0's: "" for NCCL and native
   std::string algorithms{};  // HVRUN_ALGORITHM, rank 0's
   std::string kernels{};     // HVRUN_KERNELS; "": the best here
   bool deterministic = false;
+  MpiPlacesPtr mpi{};  // of the job's ranks; nullptr: MPI is not wanted
 };
 
-// kUnsupported, with what there is instead: for a name that is none of this build's, for kernels
-// that this processor does not run, for algorithms that cannot work among `job`'s ranks. The plane
-// outlives the backends, which may be those of a set: job is the extent of the whole job.
-Status make_backends(DataPlane* plane, const BackendSettings& settings, const JobExtent& job,
-                     std::vector<std::unique_ptr<Backend>>* backends);
+struct BackendSet {
+  std::vector<std::unique_ptr<Backend>> owned;
+  std::vector<Backend*> carriers;  // of those, in order of preference
+};
+
+// kUnsupported, with what there is instead: for a name that is none, for kernels that this
+// processor does not run, for algorithms that cannot work among `job`'s ranks. The plane outlives
+// the backends, which may be those of a set: members: its ranks in the job, and job is the extent
+// of the whole job.
+Status make_backends(DataPlane* plane, const BackendSettings& settings,
+                     const std::vector<int>& members, const JobExtent& job, BackendSet* backends);
 
 }  // namespace hv::runtime

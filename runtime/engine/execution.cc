@@ -3,6 +3,7 @@
 #include "runtime/engine/execution.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "runtime/engine/result_room.h"
 #include "src/base/log.h"
@@ -84,11 +85,18 @@ std::string words_of(const std::vector<OperationPtr>& operations) {
          tensor_words(first.name) + (more > 0 ? " and " + std::to_string(more) + " more" : "");
 }
 
-Status unsupported(const TensorDescription& description) {
-  return {StatusCode::kUnsupported, std::string("no backend carries out ") +
-                                        collective_name(description.kind) + " (" +
-                                        reduction_name(description.reduction) + ") of " +
-                                        element_type_name(description.type) + " with these scales"};
+Status unsupported(const TensorDescription& description, const std::vector<Backend*>& backends) {
+  const bool has_native = std::any_of(backends.begin(), backends.end(), [](const Backend* one) {
+    return std::string_view(one->name()) == "native";
+  });
+  const std::string reduction =
+      has_reduction(description.kind)
+          ? std::string(" (") + reduction_name(description.reduction) + ")"
+          : std::string();
+  return {StatusCode::kUnsupported,
+          std::string("no backend carries out ") + collective_name(description.kind) + reduction +
+              " of " + element_type_name(description.type) + " with these scales" +
+              (has_native ? "" : " here; try: name native in HVRUN_BACKEND, too")};
 }
 
 }  // namespace
@@ -136,7 +144,7 @@ void Execution::begin(std::vector<OperationPtr> operations, CollectiveRequest re
     running_.push_back({std::move(operations), backend->start(std::move(request))});
     return;
   }
-  end(operations, unsupported(operations.front()->description));
+  end(operations, unsupported(operations.front()->description, backends_));
 }
 
 // What comes after it begins in the order of the decisions, until a backend has to be prepared

@@ -17,6 +17,11 @@ bool is_peer_timeout(const std::string& text) {
   const auto seconds = parse_seconds(text);
   return seconds && (*seconds == 0 || (*seconds >= kLeast && *seconds <= kMost));
 }
+bool is_backend_list(const std::string& text) {
+  for (const std::string& word : split(text, ','))
+    if (word != "nccl" && word != "mpi" && word != "native") return false;
+  return true;
+}
 bool is_interface_list(const std::string& text) { return InterfaceFilter::parse(text).has_value(); }
 
 }  // namespace
@@ -50,9 +55,15 @@ const std::vector<Knob>& runtime_knobs() {
        0, INT64_MAX, "", 0, nullptr, "", "", "DYNAMIC"},
       {"HVRUN_DETERMINISTIC", KnobType::kBool, "0",
        "The same bits in every run, whatever the fusion and the order of arrival."},
-      {"HVRUN_BACKEND", KnobType::kChoice, "",
-       "Who carries out collectives; unset: the first that can.", "", "native", 0, INT64_MAX, "", 0,
-       nullptr, "native, the only backend that this libhvrun has yet"},
+      {"HVRUN_BACKEND", KnobType::kText, "",
+       "Who carries out collectives, the first that can: nccl, mpi, native; unset: nccl,native.",
+       "", "", 0, INT64_MAX, "", 0, is_backend_list, "a list of nccl, mpi, native"},
+      {"HVRUN_MPI", KnobType::kChoice, "",
+       "The MPI to use; unset: the process's own, its launcher's, or the first that is here.", "",
+       "openmpi|mpich"},
+      {"HVRUN_MPI_THREADS_DISABLE", KnobType::kBool, "0",
+       "One thread makes all calls of MPI, which is asked for no threads.",
+       "HOROVOD_MPI_THREADS_DISABLE"},
       {"HVRUN_ALGORITHM", KnobType::kText, "",
        "Algorithms to take before those of the table, such as allreduce:shares,cross:ring@1M."},
       {"HVRUN_KERNELS", KnobType::kChoice, "",
@@ -92,7 +103,6 @@ const std::vector<VainVariable>& vain_horovod_variables() {
       {"HOROVOD_CPU_OPERATIONS", "HVRUN_BACKEND chooses who carries out collectives."},
       {"HOROVOD_CONTROLLER", "Ranks always meet through hvrun and talk over their own tree."},
       {"HOROVOD_THREAD_AFFINITY", "hvrun binds ranks to cores, and their threads with them."},
-      {"HOROVOD_MPI_THREADS_DISABLE", "No MPI is called."},
       {"HOROVOD_AUTOTUNE", "Nothing is tuned while the job runs."},
       {"HOROVOD_AUTOTUNE_LOG", "Nothing is tuned while the job runs."},
       {"HOROVOD_LOG_HIDE_TIME", "Lines of the log always have their time."},

@@ -104,8 +104,8 @@ def test_what_an_algorithm_or_a_backend_was_meant_to_be_is_told(hvrun):
     assert b"'allreduce:ring' names no algorithm, did you mean cross:ring?" in result.stderr
     result = run(hvrun, "env", HVRUN_ALGORITHM="cross:halfing@1M")
     assert b"did you mean cross:halving?" in result.stderr
-    result = run(hvrun, "true", HVRUN_BACKEND="nccl")
-    assert b"HVRUN_BACKEND is 'nccl': not native, the only backend that this libhvrun has yet" in result.stderr
+    result = run(hvrun, "true", HVRUN_BACKEND="native,ncl")
+    assert b"HVRUN_BACKEND is 'native,ncl': not a list of nccl, mpi, native" in result.stderr
 
 
 def test_a_malformed_knob_of_the_ranks_is_told_once_and_before_the_start(hvrun, tmp_path):

@@ -18,6 +18,9 @@
 namespace hv::runtime {
 namespace {
 
+constexpr const char* kNoStaging =
+    "; try: name native in HVRUN_BACKEND, too, which takes such tensors through the host's memory";
+
 // Where the first tensor that lies on a GPU does.
 int device_of(const CollectiveRequest& request) {
   for (const Segment& segment : request.segments)
@@ -80,7 +83,9 @@ class GpuBackend::Preparation : public Collective {
     const Progress progress = advance(*tell_);
     if (progress != Progress::kDone) return progress;
     const GpuChoice choice = choose_gpu_way(members_.facts);
-    if (choice.teller == members_.self && choice.way == GpuChoice::Way::kStaged) {
+    const bool is_nobody = !backend_.staged_ && choice.way == GpuChoice::Way::kStaged;
+    if (is_nobody) backend_.refusal_ = choice.words + kNoStaging;
+    if (choice.teller == members_.self && choice.way == GpuChoice::Way::kStaged && !is_nobody) {
       HV_LOG(kWarn, "backend") << "tensors on GPUs go through the host's memory, which is slow: "
                                << choice.words;
     }
@@ -109,13 +114,16 @@ class GpuBackend::Preparation : public Collective {
   Status status_;
 };
 
-GpuBackend::GpuBackend(Backend& host, const Topology& members, bool uses_plugin)
-    : host_(host), staged_(host), members_(members), is_chosen_(!uses_plugin) {}
+GpuBackend::GpuBackend(Backend& host, Backend* staging, const Topology& members, bool uses_plugin)
+    : host_(host), members_(members), is_chosen_(!uses_plugin) {
+  if (staging != nullptr) staged_.emplace(*staging);
+}
 
 GpuBackend::~GpuBackend() = default;
 
 bool GpuBackend::supports(const CollectiveRequest& request) const {
-  return staged_.supports(request);
+  if (staged_) return staged_->supports(request);
+  return request.memory != MemoryKind::kHost && (!is_chosen_ || plugged_ != nullptr);
 }
 
 std::unique_ptr<Collective> GpuBackend::prepare(const CollectiveRequest& first) {
@@ -127,7 +135,8 @@ std::unique_ptr<Collective> GpuBackend::start(CollectiveRequest request) {
   if (!refusal_.empty()) return refused(refusal_);
   if (plugged_ != nullptr && plugged_->supports(request))
     return plugged_->start(std::move(request));
-  return staged_.start(std::move(request));
+  if (staged_ && staged_->supports(request)) return staged_->start(std::move(request));
+  return refused(std::string("NCCL cannot carry this out") + kNoStaging);
 }
 
 void GpuBackend::abandon() {

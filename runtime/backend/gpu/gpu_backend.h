@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "runtime/backend/gpu/gpu_choice.h"
 #include "runtime/backend/staged/staged_backend.h"
@@ -15,12 +16,12 @@ namespace hv::runtime {
 
 class GpuBackend : public Backend {
  public:
-  // host: for the host's memory; it outlives this. uses_plugin: false: through the host always;
-  // alike on all members.
-  GpuBackend(Backend& host, const Topology& members, bool uses_plugin);
+  // host: for the host's memory, as staging, which carries out what goes through it; nullptr:
+  // nothing does. They outlive this. uses_plugin: false: nothing but that. Alike on all members.
+  GpuBackend(Backend& host, Backend* staging, const Topology& members, bool uses_plugin);
   ~GpuBackend() override;
 
-  const char* name() const override { return plugged_ ? plugged_->name() : staged_.name(); }
+  const char* name() const override { return plugged_ ? plugged_->name() : "staged"; }
   bool supports(const CollectiveRequest& request) const override;
   std::unique_ptr<Collective> prepare(const CollectiveRequest& first) override;
   std::unique_ptr<Collective> start(CollectiveRequest request) override;
@@ -32,7 +33,7 @@ class GpuBackend : public Backend {
   class Preparation;
 
   Backend& host_;
-  StagedBackend staged_;
+  std::optional<StagedBackend> staged_;
   const Topology& members_;
   bool is_chosen_;
   bool goes_unprepared_ = false;      // the next one, for which the members have met just now

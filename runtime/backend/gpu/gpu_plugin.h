@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "hvrun_version.h"
 #include "runtime/backend/backend.h"
 #include "src/base/clock.h"
 
@@ -57,6 +56,5 @@ struct GpuPluginEntry {
   GpuPlugin* (*plugin)();  // one a process, never destroyed
 };
 constexpr const char* kGpuPluginSymbol = "hvrun_gpu_plugin";
-constexpr const char* kPluginBuild = HVRUN_VERSION_TEXT " by " __VERSION__;
 
 }  // namespace hv::runtime

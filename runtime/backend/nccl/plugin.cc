@@ -1,6 +1,7 @@
 // The one symbol of libhvrun-nccl.so.
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backend/nccl/nccl_backend.h"
+#include "runtime/backend/plugin_file.h"
 
 namespace {
 

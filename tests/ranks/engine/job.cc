@@ -138,28 +138,4 @@ void run_job(const JobOptions& options, const std::function<void(Rank&)>& body) 
   if (!watch.failures.empty()) throw std::runtime_error(join(watch.failures, "; "));
 }
 
-void expect(bool condition, const std::string& words) {
-  if (!condition) throw std::runtime_error(words);
-}
-
-hvrun_request barrier_request() {
-  hvrun_request request = HVRUN_REQUEST_INIT;
-  request.operation = HVRUN_BARRIER;
-  return request;
-}
-
-hvrun_request allreduce_request(const char* name, const std::int64_t* count, const void* input,
-                                void* output, hvrun_type type, hvrun_reduction reduction) {
-  hvrun_request request = HVRUN_REQUEST_INIT;
-  request.operation = HVRUN_ALLREDUCE;
-  request.name = name;
-  request.type = type;
-  request.reduction = reduction;
-  request.ndim = 1;
-  request.shape = count;
-  request.input = input;
-  request.output = output;
-  return request;
-}
-
 }  // namespace hv::runtime

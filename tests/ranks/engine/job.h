@@ -15,6 +15,7 @@
 #include "runtime/api/request_reader.h"
 #include "src/rendezvous/inproc_store.h"
 #include "tests/ranks/engine/gpu_tensors.h"
+#include "tests/ranks/engine/requests.h"
 #include "tests/ranks/run_ranks.h"
 
 namespace hv::runtime {
@@ -56,14 +57,5 @@ inline JobOptions in_shape(JobShape shape) {
 
 // Runs body on every rank. A failure of a body (it throws) fails the test from the main thread.
 void run_job(const JobOptions& options, const std::function<void(Rank&)>& body);
-// Throws with these words unless the condition holds; for bodies, which run outside the test's own
-// thread.
-void expect(bool condition, const std::string& words);
-
-// Requests as a C program would write them; shape must live until the request was read.
-hvrun_request barrier_request();
-hvrun_request allreduce_request(const char* name, const std::int64_t* count, const void* input,
-                                void* output, hvrun_type type = HVRUN_FLOAT32,
-                                hvrun_reduction reduction = HVRUN_SUM);
 
 }  // namespace hv::runtime

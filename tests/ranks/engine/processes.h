@@ -82,12 +82,4 @@ struct Processes {
   std::vector<pid_t> children;
 };
 
-// Enqueues and waits.
-inline Status run_in(Context& context, const hvrun_request& request) {
-  OperationPtr operation;
-  if (Status status = read_request(&request, context.identity().size, &operation); !status.ok())
-    return status;
-  return context.run(std::move(operation));
-}
-
 }  // namespace hv::runtime

@@ -8,27 +8,38 @@
 
 namespace hv::runtime {
 
-TEST_CASE("the native backend is always listed and made by name or by default") {
-  CHECK(backend_names() == std::vector<std::string>{"native"});
+namespace {
+
+Status made_by(RankContext& context, const BackendSettings& settings, BackendSet* backends,
+               const JobExtent& job = {}) {
+  return make_backends(context.fabric.data_plane(), settings, {0}, job, backends);
+}
+
+}  // namespace
+
+TEST_CASE("the native backend carries by default or by name, and not where others are named") {
   run_ranks({1}, {}, [](RankContext& context) {
-    for (const char* wanted : {"", "native"}) {
-      std::vector<std::unique_ptr<Backend>> backends;
-      require(make_backends(context.fabric.data_plane(), {wanted}, {}, &backends).ok(),
-              "a backend is made");
-      require(backends.size() == 2 && std::string(backends[0]->name()) == "native" &&
-                  std::string(backends[1]->name()) == "staged",
-              "it is the native one, and what takes a GPU's memory there");
+    const std::pair<const char*, std::vector<std::string>> cases[] = {
+        {"", {"native", "staged"}},
+        {"native", {"native", "staged"}},
+        {"nccl,native", {"native", "staged"}},
+        {"nccl", {"staged"}}};
+    for (const auto& [wanted, names] : cases) {
+      BackendSet backends;
+      require(made_by(context, {wanted}, &backends).ok(), "backends are made");
+      std::vector<std::string> carriers;
+      for (const Backend* one : backends.carriers) carriers.emplace_back(one->name());
+      require(carriers == names, wanted);
     }
   });
 }
 
 TEST_CASE("an unknown backend is refused with the names there are") {
   run_ranks({1}, {}, [](RankContext& context) {
-    std::vector<std::unique_ptr<Backend>> backends;
-    const Status status =
-        make_backends(context.fabric.data_plane(), {"carrier-pigeon"}, {}, &backends);
+    BackendSet backends;
+    const Status status = made_by(context, {"native,carrier-pigeon"}, &backends);
     require(status.code == StatusCode::kUnsupported, "refused");
-    require(status.message.find("native") != std::string::npos, status.message);
+    require(status.message.find("nccl, mpi, native") != std::string::npos, status.message);
     require(status.message.find("carrier-pigeon") != std::string::npos, status.message);
   });
 }
@@ -36,8 +47,8 @@ TEST_CASE("an unknown backend is refused with the names there are") {
 TEST_CASE("algorithms and kernels that cannot work here are refused in words") {
   run_ranks({1}, {}, [](RankContext& context) {
     const auto refusal = [&](const BackendSettings& settings, const JobExtent& job) {
-      std::vector<std::unique_ptr<Backend>> backends;
-      const Status status = make_backends(context.fabric.data_plane(), settings, job, &backends);
+      BackendSet backends;
+      const Status status = made_by(context, settings, &backends, job);
       require(status.ok() == status.message.empty(), status.message);
       return status.message;
     };

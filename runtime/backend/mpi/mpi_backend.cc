@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backend/mpi/mpi_backend.h"
+
+#include <unistd.h>
+
+#include "runtime/backend/mpi/mpi_collective.h"
+#include "runtime/backend/mpi/mpi_exchange.h"
+
+namespace hv::mpi {
+
+using runtime::CollectiveKind;
+using runtime::CollectiveRequest;
+using runtime::MpiFacts;
+using runtime::Progress;
+
+namespace {
+
+// Until the communicator is there.
+class Preparation : public runtime::Collective {
+ public:
+  explicit Preparation(std::shared_ptr<MpiLane> lane) : lane_(std::move(lane)) {}
+  Progress advance() override {
+    const Status status = lane_->ready();
+    if (status.code == StatusCode::kInProgress) return Progress::kPending;
+    return status.ok() ? Progress::kDone : Progress::kFailed;
+  }
+  Status status() const override { return lane_->ready(); }
+  bool is_polled() const override { return true; }
+
+ private:
+  const std::shared_ptr<MpiLane> lane_;
+};
+
+}  // namespace
+
+bool MpiBackendPlugin::is_begun() {
+  int is_begun = 0, is_ended = 0;
+  MPI_Initialized(&is_begun);
+  MPI_Finalized(&is_ended);
+  return is_begun != 0 && is_ended == 0;
+}
+
+MpiFacts MpiBackendPlugin::look(bool is_wired) {
+  MpiFacts facts;
+  MpiProcess& process = MpiProcess::of_process();
+  Status status = process.begin(is_wired);
+  if (status.ok() && process.is_given_up())
+    status = {StatusCode::kUnsupported,
+              "use MPI again: this process has lost other ranks, and MPI with them; try: start the "
+              "job anew, or HVRUN_BACKEND=native, which goes on with those that are left"};
+  ::gethostname(facts.host, sizeof facts.host - 1);
+  if (!status.ok()) {
+    status.message.copy(facts.words, sizeof facts.words - 1);
+    return facts;
+  }
+  facts.is_usable = 1;
+  facts.has_all_threads = process.has_all_threads();
+  process.within([&] {
+    MPI_Comm_rank(MPI_COMM_WORLD, &facts.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &facts.size);
+    process.library().copy(facts.library, sizeof facts.library - 1);
+  });
+  return facts;
+}
+
+std::unique_ptr<runtime::Backend> MpiBackendPlugin::make(std::vector<int> world_ranks, int self) {
+  return std::make_unique<MpiBackend>(MpiLane::begin(std::move(world_ranks), self));
+}
+
+Status MpiBackendPlugin::open_exchange(const void* communicator, std::unique_ptr<Exchange>* made) {
+  return MpiExchange::open(communicator, made);
+}
+
+bool MpiBackend::supports(const CollectiveRequest& request) const {
+  const bool is_known = request.kind == CollectiveKind::kBarrier ||
+                        request.kind == CollectiveKind::kBroadcast ||
+                        request.kind == CollectiveKind::kAllgather ||
+                        request.kind == CollectiveKind::kAlltoall || reduces(request.kind);
+  if (!is_known || request.memory != runtime::MemoryKind::kHost) return false;
+  if (!reduces(request.kind)) return true;
+  const bool is_wide = request.type == runtime::ElementType::kFloat32 ||
+                       request.type == runtime::ElementType::kFloat64;
+  const bool compresses = request.compression != runtime::Compression::kNone;
+  if (compresses && (request.kind != CollectiveKind::kAllreduce || !is_wide)) return false;
+  if (request.reduction == runtime::Reduction::kAdasum) return false;
+  if (request.deterministic && is_floating(request.type)) return false;
+  const bool scales = request.prescale != 1 || request.postscale != 1 || request.divisor != 1;
+  return request.type != runtime::ElementType::kBool || !scales;
+}
+
+std::unique_ptr<runtime::Collective> MpiBackend::prepare(const CollectiveRequest& /*first*/) {
+  if (lane_->ready().ok()) return nullptr;
+  return std::make_unique<Preparation>(lane_);
+}
+
+std::unique_ptr<runtime::Collective> MpiBackend::start(CollectiveRequest request) {
+  return start_operation(lane_, std::move(request));
+}
+
+std::string MpiBackend::advice() const {
+  return "the log of each rank (HVRUN_LOG_LEVEL=debug), and what MPI says: "
+         "OMPI_MCA_btl_base_verbose"
+         "=100 for Open MPI, MPICH_DBG or FI_LOG_LEVEL=info for MPICH";
+}
+
+}  // namespace hv::mpi

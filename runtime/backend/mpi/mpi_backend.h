@@ -1,0 +1,40 @@
+// The plugin behind libhvrun-openmpi.so and libhvrun-mpich.so: collectives on the host's memory by
+// MPI.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/backend/mpi/mpi_lane.h"
+#include "runtime/backend/mpi/mpi_plugin.h"
+
+namespace hv::mpi {
+
+class MpiBackendPlugin : public runtime::MpiPlugin {
+ public:
+  bool is_begun() override;
+  runtime::MpiFacts look(bool is_wired) override;
+  std::unique_ptr<runtime::Backend> make(std::vector<int> world_ranks, int self) override;
+  Status open_exchange(const void* communicator, std::unique_ptr<Exchange>* made) override;
+};
+
+// Not Adasum, nor sparse tensors, nor what must have the same bits in every run: MPI folds in an
+// order of its own.
+class MpiBackend : public runtime::Backend {
+ public:
+  explicit MpiBackend(std::shared_ptr<MpiLane> lane) : lane_(std::move(lane)) {}
+
+  const char* name() const override { return "mpi"; }
+  bool supports(const runtime::CollectiveRequest& request) const override;
+  std::unique_ptr<runtime::Collective> prepare(const runtime::CollectiveRequest& first) override;
+  std::unique_ptr<runtime::Collective> start(runtime::CollectiveRequest request) override;
+  std::string advice() const override;
+  void abandon() override { lane_->give_up(); }
+
+ private:
+  const std::shared_ptr<MpiLane> lane_;
+};
+
+}  // namespace hv::mpi

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backend/mpi/mpi_collective.h"
+
+#include "runtime/backend/mpi/reductions.h"
+#include "runtime/backend/mpi/row_operations.h"
+
+namespace hv::mpi {
+
+using runtime::CollectiveKind;
+using runtime::Progress;
+
+std::byte* MpiCollective::take_room(std::size_t bytes) {
+  rooms_.push_back(lane_->take_room(bytes));
+  return rooms_.back().get();
+}
+
+// What is done needs no further look.
+void MpiCollective::test_all() {
+  std::size_t left = 0;
+  for (MPI_Request& one : asked_) {
+    int is_done = 0;
+    if (status_.ok()) status_ = check(MPI_Test(&one, &is_done, MPI_STATUS_IGNORE), "move data");
+    if (is_done == 0) asked_[left++] = one;
+  }
+  asked_.resize(left);
+}
+
+void MpiCollective::begin_or_go_on(bool* is_done) {
+  if (!has_begun_) {
+    has_begun_ = true;
+    lane_->end_turn();
+    status_ = begin();
+  }
+  test_all();
+  if (status_.ok() && asked_.empty()) status_ = go_on(is_done);
+}
+
+Progress MpiCollective::advance() {
+  if (!has_begun_ && !lane_->is_turn(turn_)) return Progress::kPending;
+  bool is_done = true;
+  if (status_.ok()) MpiProcess::of_process().within([&] { begin_or_go_on(&is_done); });
+  if (!status_.ok()) return Progress::kFailed;
+  if (!asked_.empty()) return is_done ? Progress::kPending : Progress::kAdvanced;
+  return is_done ? Progress::kDone : Progress::kAdvanced;
+}
+
+std::unique_ptr<runtime::Collective> start_operation(std::shared_ptr<MpiLane> lane,
+                                                     runtime::CollectiveRequest request) {
+  std::unique_ptr<MpiCollective> made;
+  switch (request.kind) {
+    case CollectiveKind::kAllreduce:
+      made = std::make_unique<Allreduce>(std::move(lane), std::move(request));
+      break;
+    case CollectiveKind::kReducescatter:
+      made = std::make_unique<Reducescatter>(std::move(lane), std::move(request));
+      break;
+    case CollectiveKind::kAllgather:
+      made = std::make_unique<Allgather>(std::move(lane), std::move(request));
+      break;
+    case CollectiveKind::kBroadcast:
+      made = std::make_unique<Broadcast>(std::move(lane), std::move(request));
+      break;
+    case CollectiveKind::kAlltoall:
+      made = std::make_unique<Alltoall>(std::move(lane), std::move(request));
+      break;
+    default:
+      made = std::make_unique<Barrier>(std::move(lane), std::move(request));
+      break;
+  }
+  return made;
+}
+
+}  // namespace hv::mpi

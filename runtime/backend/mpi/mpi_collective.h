@@ -1,0 +1,80 @@
+// MpiCollective: a request as calls of MPI that do not block, asked after until they are done.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/backend/mpi/mpi_lane.h"
+#include "runtime/collective/collective.h"
+
+namespace hv::mpi {
+
+// Most elements or bytes of one call: its counts are ints.
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
+
+class MpiCollective : public runtime::Collective {
+ public:
+  MpiCollective(std::shared_ptr<MpiLane> lane, runtime::CollectiveRequest request)
+      : lane_(std::move(lane)), request_(std::move(request)), turn_(lane_->take_turn()) {}
+
+  runtime::Progress advance() override;
+  Status status() const override { return status_; }
+  bool is_polled() const override { return true; }
+  bool has_begun() const override { return has_begun_; }
+
+ protected:
+  // Asks MPI, by ask(). Its memory stays until all of it is done.
+  virtual Status begin() = 0;
+  // All that was asked for is done. is_done stays true unless more has been asked for.
+  virtual Status go_on(bool* is_done) = 0;
+
+  // call(MPI_Request*), of MPI's that begin something.
+  template <class Call>
+  Status ask(const char* doing, Call&& call) {
+    MPI_Request one = MPI_REQUEST_NULL;
+    Status status = check(call(&one), doing);
+    if (status.ok()) asked_.push_back(one);
+    return status;
+  }
+
+  const runtime::CollectiveRequest& request() const { return request_; }
+  MpiLane& lane() { return *lane_; }
+  MPI_Comm comm() const { return lane_->communicator(); }
+  int members() const { return lane_->members(); }
+  int self() const { return lane_->self(); }
+  std::size_t element_bytes() const { return runtime::element_size(request_.type); }
+  std::byte* take_room(std::size_t bytes);
+
+ private:
+  void begin_or_go_on(bool* is_done);
+  void test_all();
+
+  const std::shared_ptr<MpiLane> lane_;
+  const runtime::CollectiveRequest request_;
+  const std::uint64_t turn_;
+  bool has_begun_ = false;
+  std::vector<MpiLane::Room> rooms_;
+  std::vector<MPI_Request> asked_;
+  Status status_;
+};
+
+// Calls part(offset, count) for parts of what one call of MPI's can take.
+template <class Part>
+Status for_each_part(std::size_t count, Part&& part) {
+  for (std::size_t at = 0; at < count; at += kMostAtOnce)
+    if (Status status = part(at, std::min(kMostAtOnce, count - at)); !status.ok()) return status;
+  return Status::success();
+}
+
+// Of a kind that MpiBackend supports.
+std::unique_ptr<runtime::Collective> start_operation(std::shared_ptr<MpiLane> lane,
+                                                     runtime::CollectiveRequest request);
+
+}  // namespace hv::mpi

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backend/mpi/mpi_lane.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace hv::mpi {
+namespace {
+
+constexpr std::size_t kSpareRooms = 2;
+constexpr int kFirstTag = 1 << 13;
+
+}  // namespace
+
+MpiLane::MpiLane(std::vector<int> world_ranks, int self)
+    : world_ranks_(std::move(world_ranks)), self_(self) {
+  MpiProcess::of_process().count_communicators(1);
+}
+
+std::shared_ptr<MpiLane> MpiLane::begin(std::vector<int> world_ranks, int self) {
+  std::shared_ptr<MpiLane> lane(new MpiLane(std::move(world_ranks), self));
+  MpiProcess::of_process().post([lane] {
+    lane->make();
+    lane->is_made_ = true;
+  });
+  return lane;
+}
+
+// Only its members are asked, whatever else there is in MPI's world.
+void MpiLane::make() {
+  MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
+  made_ = check(MPI_Comm_group(MPI_COMM_WORLD, &world), "make a communicator");
+  if (made_.ok())
+    made_ =
+        check(MPI_Group_incl(world, members(), world_ranks_.data(), &group), "make a communicator");
+  if (made_.ok())
+    made_ = check(MPI_Comm_create_group(MPI_COMM_WORLD, group, kFirstTag, &communicator_),
+                  "make a communicator");
+  if (made_.ok())
+    made_ = check(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "make a communicator");
+  if (group != MPI_GROUP_NULL) MPI_Group_free(&group);
+  if (world != MPI_GROUP_NULL) MPI_Group_free(&world);
+}
+
+// In the order in which sets go, which is the same for all members.
+MpiLane::~MpiLane() {
+  MpiProcess& process = MpiProcess::of_process();
+  process.post([&process, communicator = communicator_, is_given_up = is_given_up_]() mutable {
+    if (!is_given_up && !process.is_given_up() && communicator != MPI_COMM_NULL)
+      MPI_Comm_free(&communicator);
+    process.count_communicators(-1);
+  });
+}
+
+Status MpiLane::ready() const { return is_made_ ? made_ : Status{StatusCode::kInProgress, {}}; }
+
+MpiLane::Room MpiLane::take_room(std::size_t bytes) {
+  const auto fits = std::find_if(spare_.begin(), spare_.end(),
+                                 [&](const Spare& one) { return one.bytes >= bytes; });
+  Spare taken;
+  if (fits != spare_.end()) {
+    taken = std::move(*fits);
+    spare_.erase(fits);
+  } else {
+    taken.bytes = std::bit_ceil(std::max(bytes, std::size_t{4096}));
+    taken.memory.reset(new std::byte[taken.bytes]);
+  }
+  auto* const memory = taken.memory.release();
+  return {memory, [lane = weak_from_this(), size = taken.bytes](std::byte* back) {
+            std::unique_ptr<std::byte[]> own(back);
+            const std::shared_ptr<MpiLane> there = lane.lock();
+            if (there == nullptr) return;
+            if (there->is_given_up_) {
+              (void)own.release();
+            } else if (there->spare_.size() < kSpareRooms) {
+              there->spare_.push_back({std::move(own), size});
+            }
+          }};
+}
+
+void MpiLane::give_up() {
+  is_given_up_ = true;
+  MpiProcess::of_process().give_up();
+}
+
+}  // namespace hv::mpi

@@ -1,0 +1,37 @@
+// The shared object beside this library that knows the process's MPI, opened where HVRUN_BACKEND
+// names it or the program has MPI's communicator.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/backend/mpi/mpi_plugin.h"
+#include "src/base/environment.h"
+#include "src/contract/contract.h"
+#include "src/rendezvous/store.h"
+
+namespace hv::runtime {
+
+// The process's: the first call opens it, and what came of that stays. kUnsupported: there is none,
+// with what was looked for.
+Status find_mpi_plugin(const Environment& environment, MpiPlugin** plugin);
+
+// Ranks that an MPI's launcher has started meet by MPI itself, where HVRUN_BACKEND names it or the
+// program has begun it: what the launcher gave them MPI takes for itself. *made stays empty: not
+// so. Blocks until all have come.
+Status open_mpi_exchange(const Environment& environment, std::unique_ptr<Exchange>* made);
+
+// Where the ranks of a job are in MPI's world.
+struct MpiPlaces {
+  MpiPlugin* plugin = nullptr;
+  std::vector<int> world_ranks;  // by rank of the job
+  std::string library;           // "Open MPI v4.1.4"
+};
+using MpiPlacesPtr = std::shared_ptr<const MpiPlaces>;
+
+// Every rank of the job calls, and has the same outcome.
+Status meet_in_mpi(const Environment& environment, const RankIdentity& who, Store& store,
+                   std::chrono::milliseconds timeout, MpiPlacesPtr* places);
+
+}  // namespace hv::runtime

@@ -1,0 +1,54 @@
+// What a shared object beside libhvrun has that carries out collectives by an MPI:
+// libhvrun-openmpi.so and libhvrun-mpich.so, of the same sources.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The two are of one build: its interface is C++, and the only symbol is kMpiPluginSymbol, an
+// MpiPluginEntry. Any thread may call; each call may block for what MPI takes but where told
+// otherwise.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/backend/backend.h"
+#include "src/rendezvous/exchange.h"
+
+namespace hv::runtime {
+
+// What a rank tells the others of its job, as bytes.
+struct MpiFacts {
+  std::int32_t is_usable = 0;  // 0: words say why
+  std::int32_t rank = 0;       // in MPI_COMM_WORLD
+  std::int32_t size = 0;
+  std::int32_t has_all_threads = 0;  // MPI_THREAD_MULTIPLE
+  char library[64] = {};             // "Open MPI v4.1.4", "MPICH 4.0.2"
+  char host[64] = {};
+  char words[512] = {};
+};
+
+class MpiPlugin {
+ public:
+  virtual ~MpiPlugin() = default;
+  // The program has called MPI_Init, and not MPI_Finalize. Calls nothing else.
+  virtual bool is_begun() = 0;
+  // Initializes MPI where the program has not, for the rest of the process. is_wired: MPI is known
+  // to find the other ranks; else it is left alone.
+  virtual MpiFacts look(bool is_wired) = 0;
+  // Among these ranks of MPI_COMM_WORLD, one for each member; all of them call, for one set after
+  // the other in the same order. self: this member. Never blocks: what there is to wait for is in
+  // the backend's preparation.
+  virtual std::unique_ptr<Backend> make(std::vector<int> world_ranks, int self) = 0;
+  // Ranks of a communicator meet: where an MPI_Comm lies; nullptr: MPI_COMM_WORLD. All ranks of it
+  // call. kUnsupported where there is no MPI to be used, kArgument where this is no communicator.
+  virtual Status open_exchange(const void* communicator, std::unique_ptr<Exchange>* made) = 0;
+};
+
+struct MpiPluginEntry {
+  const char* build;
+  MpiPlugin* (*plugin)();  // one a process, never destroyed
+};
+constexpr const char* kMpiPluginSymbol = "hvrun_mpi_plugin";
+
+}  // namespace hv::runtime

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backend/mpi/mpi_process.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "src/base/environment.h"
+#include "src/base/knob.h"
+#include "src/contract/runtime_knobs.h"
+
+namespace hv::mpi {
+namespace {
+
+const char* level_name(int level) {
+  if (level == MPI_THREAD_SINGLE) return "MPI_THREAD_SINGLE";
+  if (level == MPI_THREAD_FUNNELED) return "MPI_THREAD_FUNNELED";
+  return level == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED" : "MPI_THREAD_MULTIPLE";
+}
+
+}  // namespace
+
+Status check(int result, const char* doing) {
+  if (result == MPI_SUCCESS) return Status::success();
+  char words[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  const bool has_words = MPI_Error_string(result, words, &length) == MPI_SUCCESS;
+  return {StatusCode::kSystem,
+          std::string(doing) + ": MPI: " + (has_words ? words : "error " + std::to_string(result))};
+}
+
+MpiProcess& MpiProcess::of_process() {
+  static MpiProcess* const process = new MpiProcess;
+  return *process;
+}
+
+Status MpiProcess::begin(bool is_wired) {
+  std::call_once(once_, [&] { thread_.run([&] { begun_ = begin_here(is_wired); }); });
+  return begun_;
+}
+
+// In the thread that ends it, too.
+Status MpiProcess::begin_here(bool is_wired) {
+  int is_begun = 0, is_ended = 0;
+  MPI_Initialized(&is_begun);
+  MPI_Finalized(&is_ended);
+  if (is_ended != 0)
+    return {StatusCode::kUnsupported,
+            "use MPI: this program has called MPI_Finalize already; try: hvd.shutdown() or "
+            "hvrun_shutdown before that"};
+  if (is_begun != 0) {
+    MPI_Query_thread(&level_);
+    if (level_ >= MPI_THREAD_SERIALIZED) return Status::success();
+    return {StatusCode::kUnsupported,
+            std::string("use MPI: this program has begun it with ") + level_name(level_) +
+                ", and hvrun calls it in threads of its own; try: MPI_Init_thread with "
+                "MPI_THREAD_MULTIPLE, or mpi4py.rc.thread_level = 'multiple' before mpi4py.MPI is "
+                "imported, or hvd.init() first"};
+  }
+  if (!is_wired)
+    return {StatusCode::kUnsupported,
+            "use MPI: nothing has told this rank how MPI finds the others; try: hvrun --mpi, "
+            "mpirun, or srun --mpi=pmix"};
+  const bool is_single =
+      KnobReader(runtime_knobs(), Environment::of_process()).flag("HVRUN_MPI_THREADS_DISABLE");
+  const int wanted = is_single ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE;
+  if (Status status = check(MPI_Init_thread(nullptr, nullptr, wanted, &level_), "begin MPI");
+      !status.ok())
+    return status;
+  std::atexit([] { of_process().end(); });
+  return Status::success();
+}
+
+// A process that has lost others, or has not left its job, is itself a loss: MPI's end would wait
+// for those that it keeps waiting.
+void MpiProcess::end() {
+  if (is_given_up_) return;
+  thread_.run([this] {
+    int is_ended = 0;
+    MPI_Finalized(&is_ended);
+    if (is_ended == 0 && communicators_ == 0) MPI_Finalize();
+    is_given_up_ = true;
+  });
+}
+
+void MpiProcess::within(const std::function<void()>& calls) {
+  if (has_all_threads()) {
+    calls();
+  } else {
+    thread_.run(calls);
+  }
+}
+
+// "Open MPI v4.1.4, package: …", "MPICH Version:\t4.0.2\n…".
+std::string MpiProcess::library() const {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string_view all(text);
+  constexpr std::string_view kMpich = "MPICH Version:";
+  if (all.substr(0, kMpich.size()) == kMpich) {
+    const std::size_t from = std::min(all.find_first_not_of(" \t", kMpich.size()), all.size());
+    return "MPICH " + std::string(all.substr(from, all.find('\n', from) - from));
+  }
+  return std::string(all.substr(0, all.find_first_of(",\n")));
+}
+
+}  // namespace hv::mpi

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backend/mpi/row_operations.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <numeric>
+#include <string>
+
+namespace hv::mpi {
+
+using runtime::Segment;
+
+// ---- allgather ----
+
+// The input may lie anywhere in the output, which is its caller's.
+Status Allgather::begin() {
+  const Segment& segment = request().segments.front();
+  const auto& counts = request().counts_by_rank;
+  const auto total =
+      static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) *
+                               static_cast<std::int64_t>(element_bytes()));
+  const std::size_t own =
+      static_cast<std::size_t>(counts[static_cast<std::size_t>(self())]) * element_bytes();
+  std::byte* const output = segment.output != nullptr ? segment.output : take_room(total);
+  const std::byte* input = segment.input;
+  if (own > 0 && input < output + total && output < input + own) {
+    std::byte* const copy = take_room(own);
+    std::memcpy(copy, input, own);
+    input = copy;
+  }
+  if (total > INT_MAX) return gather_parts(input, output);
+  auto* const ints = reinterpret_cast<int*>(take_room(2 * counts.size() * sizeof(int)));
+  int* const starts = ints + counts.size();
+  int start = 0;
+  for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+    ints[rank] = static_cast<int>(counts[rank]) * static_cast<int>(element_bytes());
+    starts[rank] = start;
+    start += ints[rank];
+  }
+  return ask("allgather", [&](MPI_Request* asked) {
+    return MPI_Iallgatherv(input, static_cast<int>(own), MPI_BYTE, output, ints, starts, MPI_BYTE,
+                           comm(), asked);
+  });
+}
+
+// Of more bytes than MPI can count.
+Status Allgather::gather_parts(const std::byte* input, std::byte* output) {
+  for (int rank = 0; rank < members(); ++rank) {
+    const std::size_t bytes =
+        static_cast<std::size_t>(request().counts_by_rank[static_cast<std::size_t>(rank)]) *
+        element_bytes();
+    if (rank == self() && bytes > 0) std::memcpy(output, input, bytes);
+    const Status status = for_each_part(bytes, [&](std::size_t at, std::size_t part) {
+      return ask("allgather", [&](MPI_Request* asked) {
+        return MPI_Ibcast(output + at, static_cast<int>(part), MPI_BYTE, rank, comm(), asked);
+      });
+    });
+    if (!status.ok()) return status;
+    output += bytes;
+  }
+  return Status::success();
+}
+
+// ---- broadcast ----
+
+Status Broadcast::begin() {
+  const auto& segments = request().segments;
+  const bool is_root = request().root == self();
+  std::size_t bytes = 0;
+  for (const Segment& segment : segments)
+    bytes += static_cast<std::size_t>(segment.count) * element_bytes();
+  if (segments.size() > 1 || segments.front().output == nullptr) packed_ = take_room(bytes);
+  std::byte* to = packed_ != nullptr ? packed_ : segments.front().output;
+  std::byte* const begin = to;
+  if (is_root) {
+    for (const Segment& segment : segments) {
+      const std::size_t own = static_cast<std::size_t>(segment.count) * element_bytes();
+      if (own > 0 && segment.input != to) std::memmove(to, segment.input, own);
+      to += own;
+    }
+  }
+  return for_each_part(bytes, [&](std::size_t at, std::size_t part) {
+    return ask("broadcast", [&](MPI_Request* asked) {
+      return MPI_Ibcast(begin + at, static_cast<int>(part), MPI_BYTE, request().root, comm(),
+                        asked);
+    });
+  });
+}
+
+Status Broadcast::go_on(bool* /*is_done*/) {
+  const std::byte* from = packed_;
+  for (const Segment& segment : request().segments) {
+    if (packed_ == nullptr) break;
+    const std::size_t own = static_cast<std::size_t>(segment.count) * element_bytes();
+    if (own > 0 && segment.output != nullptr) std::memcpy(segment.output, from, own);
+    from += own;
+  }
+  return Status::success();
+}
+
+// ---- alltoall ----
+
+Status Alltoall::begin() {
+  tag_ = lane().next_tag();
+  received_.resize(static_cast<std::size_t>(members()));
+  return ask("alltoall", [&](MPI_Request* asked) {
+    return MPI_Ialltoall(request().splits.data(), 1, MPI_INT64_T, received_.data(), 1, MPI_INT64_T,
+                         comm(), asked);
+  });
+}
+
+Status Alltoall::go_on(bool* is_done) {
+  if (is_told_) return Status::success();
+  is_told_ = true;
+  std::byte* room = nullptr;
+  if (Status status = make_room(&room); !status.ok()) return status;
+  *is_done = false;
+  return send_rows(room);
+}
+
+Status Alltoall::make_room(std::byte** room) {
+  std::int64_t total = 0;
+  for (std::size_t rank = 0; rank < received_.size(); ++rank) {
+    const std::int64_t most = request().counts_by_rank[rank];
+    if (received_[rank] < 0 || received_[rank] > most)
+      return {StatusCode::kSystem, "rank " + std::to_string(rank) + " of the set sends " +
+                                       std::to_string(received_[rank]) + " rows and has " +
+                                       std::to_string(most)};
+    total += received_[rank];
+  }
+  *room = request().make_room(received_);
+  if (*room != nullptr || total == 0 || request().row_counts.front() == 0) return Status::success();
+  return {StatusCode::kMemory,
+          "making room for what comes from the other ranks: out of memory; send fewer rows"};
+}
+
+Status Alltoall::send_rows(std::byte* room) {
+  const std::size_t row = static_cast<std::size_t>(request().row_counts.front()) * element_bytes();
+  const std::byte* from = request().segments.front().input;
+  const std::byte* own = nullptr;
+  for (int rank = 0; rank < members(); ++rank) {
+    const std::size_t bytes =
+        static_cast<std::size_t>(request().splits[static_cast<std::size_t>(rank)]) * row;
+    const std::byte* const at_rank = from;
+    from += bytes;
+    if (rank == self()) {
+      own = at_rank;
+      continue;
+    }
+    const Status status = for_each_part(bytes, [&](std::size_t at, std::size_t part) {
+      return ask("alltoall", [&](MPI_Request* asked) {
+        return MPI_Isend(at_rank + at, static_cast<int>(part), MPI_BYTE, rank, tag_, comm(), asked);
+      });
+    });
+    if (!status.ok()) return status;
+  }
+  for (int rank = 0; rank < members(); ++rank) {
+    const std::size_t bytes =
+        static_cast<std::size_t>(received_[static_cast<std::size_t>(rank)]) * row;
+    std::byte* const to = room;
+    room += bytes;
+    if (rank == self()) {
+      if (bytes > 0) std::memcpy(to, own, bytes);
+      continue;
+    }
+    const Status status = for_each_part(bytes, [&](std::size_t at, std::size_t part) {
+      return ask("alltoall", [&](MPI_Request* asked) {
+        return MPI_Irecv(to + at, static_cast<int>(part), MPI_BYTE, rank, tag_, comm(), asked);
+      });
+    });
+    if (!status.ok()) return status;
+  }
+  return Status::success();
+}
+
+// ---- barrier ----
+
+Status Barrier::begin() {
+  return ask("barrier", [&](MPI_Request* asked) { return MPI_Ibarrier(comm(), asked); });
+}
+
+}  // namespace hv::mpi
