@@ -58,7 +58,8 @@ class RankList(c.Structure):
 
 
 class Options(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("process_sets", c.POINTER(RankList)), ("process_set_count", c.c_size_t)]
+    _fields_ = [("struct_size", c.c_size_t), ("process_sets", c.POINTER(RankList)), ("process_set_count", c.c_size_t),
+                ("mpi_communicator", c.c_void_p)]
 
 
 class Request(c.Structure):
@@ -182,4 +183,5 @@ BLOCKING = {
     "hvrun_timeline_start": ([c.c_void_p, c.c_char_p], c.c_int),
     "hvrun_timeline_stop": ([c.c_void_p], c.c_int),
     "hvrun_nccl_version": ([c.POINTER(c.c_int32)], c.c_int),
+    "hvrun_mpi_version": ([c.POINTER(c.c_char_p), c.POINTER(c.c_int32)], c.c_int),
 }

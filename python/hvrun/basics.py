@@ -24,7 +24,8 @@ _meetings = 0  # how often this rank has joined a job, or been brought back toge
 def init(comm=None, process_sets=None):
     """Joins the job that this process was started into; alone, it is rank 0 of 1. Blocks until every rank has called it.
 
-    comm: None, or all ranks of the job; a part of them is a process set here. process_sets: those to begin with, as ProcessSet
+    comm: None, all ranks of the job as a list (a part of them is a process set here), or a communicator of mpi4py's: where hvrun
+    has not started the ranks, its ranks are the job's. process_sets: those to begin with, as ProcessSet
     objects or lists of ranks, the same on every rank; or "dynamic", which is allowed, as sets can always be added here.
     Where the job has been joined already nothing happens. Raises HorovodInternalError where it cannot be joined.
     """
@@ -33,7 +34,7 @@ def init(comm=None, process_sets=None):
     sets = [] if process_sets is None or _is_dynamic(process_sets) else [_as_set(one) for one in process_sets]
     ranks = [(ctypes.c_int32 * len(one.ranks))(*one.ranks) for one in sets]
     lists = (_abi.RankList * len(sets))(*(_abi.RankList(one, len(one)) for one in ranks))
-    options = _abi.Options(ctypes.sizeof(_abi.Options), lists, len(sets))
+    options = _abi.Options(ctypes.sizeof(_abi.Options), lists, len(sets), _address_of(comm))
     library().check(library().init(ctypes.byref(options), None))
     process_sets_begin(sets)
     global _jobs
@@ -74,6 +75,14 @@ def _is_dynamic(process_sets):
 
 def _as_set(one):
     return one if isinstance(one, ProcessSet) else ProcessSet(one)
+
+
+def _address_of(comm):
+    """Where the MPI_Comm of a communicator of mpi4py's lies; None for anything else."""
+    if not type(comm).__module__.startswith("mpi4py"):
+        return None
+    from mpi4py import MPI  # the program has it already
+    return MPI._addressof(comm)
 
 
 def _require_whole(comm):
@@ -206,21 +215,27 @@ def _leave(owner):
 
 
 def mpi_threads_supported():
-    """Whether MPI's own library, beside hvrun, may be called from several threads: it is not loaded by hvrun."""
-    _number("rank")
-    return False
+    """Whether the program may call MPI, by mpi4py say, while hvrun does: MPI carries out operations, with MPI_THREAD_MULTIPLE."""
+    return mpi_enabled() and _mpi()[1] == 3
 
 
 def mpi_enabled():
-    """Whether MPI carries out operations."""
+    """Whether MPI carries out operations: HVRUN_BACKEND names it."""
     _number("rank")
-    return False
+    return "mpi" in os.environ.get("HVRUN_BACKEND", "").split(",")
 
 
 def mpi_built(verbose=False):
-    """Whether MPI could carry out operations. verbose, here and below, is accepted for Horovod's sake."""
+    """Whether MPI could carry out operations, where HVRUN_BACKEND names it. verbose, here and below, is accepted for Horovod's sake."""
     del verbose
-    return False
+    return _mpi()[0] is not None
+
+
+def _mpi():
+    """Which MPI there is, or None, and its thread level, -1 before it has begun."""
+    words, level = ctypes.c_char_p(), ctypes.c_int32(-1)
+    status = library().mpi_version(ctypes.byref(words), ctypes.byref(level))
+    return (words.value.decode() if status == _abi.OK else None), level.value
 
 
 def gloo_enabled():

@@ -157,18 +157,41 @@ Status join_agent(const Contract& contract, ContextParts* parts) {
   return joined;
 }
 
+// Among the ranks of the program's communicator.
+Status open_communicator(const Environment& environment, const void* communicator,
+                         std::shared_ptr<Exchange>* exchange) {
+  MpiPlugin* plugin = nullptr;
+  std::unique_ptr<Exchange> made;
+  Status status = find_mpi_plugin(environment, &plugin);
+  if (status.ok()) status = plugin->open_exchange(communicator, &made);
+  *exchange = std::move(made);
+  return status;
+}
+
+Status check_whole(const Contract& contract, const Exchange& exchange) {
+  if (exchange.size() == contract.identity.size) return Status::success();
+  return {StatusCode::kArgument,
+          "join the job: the communicator has " + std::to_string(exchange.size()) +
+              " of the job's " + std::to_string(contract.identity.size) +
+              " ranks; try: join without one, and make a process set of its ranks"};
+}
+
 }  // namespace
 
-Status parts_of_process(ContextParts* parts) {
+Status parts_of_process(ContextParts* parts, const void* communicator) {
   static std::atomic<int> epochs{0};
   parts->environment = Environment::of_process();
   parts->fabric.epoch = epochs++;
   set_up_log(parts->environment, "pid " + std::to_string(::getpid()));
+  const bool is_hvruns = has_contract(parts->environment);
   std::shared_ptr<Exchange> exchange;
-  if (!has_contract(parts->environment))
-    if (Status status = exchange_of_process(parts->environment, &exchange); !status.ok())
-      return status;
-  if (exchange != nullptr && exchange->size() > 1) {
+  Status opened;
+  if (communicator != nullptr)
+    opened = open_communicator(parts->environment, communicator, &exchange);
+  else if (!is_hvruns)
+    opened = exchange_of_process(parts->environment, &exchange);
+  if (!opened.ok()) return opened;
+  if (!is_hvruns && exchange != nullptr && (exchange->size() > 1 || communicator != nullptr)) {
     const Status met = meet_by(std::move(exchange), parts);
     set_up_log(parts->environment, std::to_string(parts->identity.rank));
     if (met.ok()) warn_of_hidden_gpus(*parts);
@@ -176,6 +199,8 @@ Status parts_of_process(ContextParts* parts) {
   }
   Contract contract;
   if (Status status = read_contract(parts->environment, &contract); !status.ok()) return status;
+  if (exchange != nullptr && is_hvruns)
+    if (Status status = check_whole(contract, *exchange); !status.ok()) return status;
   parts->identity = contract.identity;
   set_up_log(parts->environment, std::to_string(parts->identity.rank));
   if (!contract.agent_socket.empty()) return join_agent(contract, parts);

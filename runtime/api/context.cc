@@ -212,7 +212,8 @@ Status Context::join(ContextParts parts, std::shared_ptr<Context>* context) {
 
 Context::Context(ContextParts parts, std::unique_ptr<Fabric> fabric, SetParts all,
                  const EngineConfig& config, const BackendSettings& backends)
-    : identity_(parts.identity),
+    : mpi_(backends.mpi),
+      identity_(parts.identity),
       leave_limit_(parts.leave_limit),
       keeps_(std::move(parts.keeps)),
       store_(std::move(parts.store)),

@@ -84,7 +84,8 @@ class Context {
   Status change_sets(const OperationPtr& change);
   Status add(const OperationPtr& operation);
 
-  const GpuEnds gpu_ends_;  // goes last
+  const GpuEnds gpu_ends_;  // goes last, as the next
+  const MpiPlacesPtr mpi_;
   const RankIdentity identity_;
   const std::chrono::milliseconds leave_limit_;
   const std::shared_ptr<void> keeps_;

@@ -12,6 +12,7 @@
 #include "runtime/api/request_reader.h"
 #include "runtime/api/sized_struct.h"
 #include "runtime/backend/gpu/plugin_library.h"
+#include "runtime/backend/mpi/mpi_library.h"
 #include "runtime/include/hvrun/hvrun.h"
 #include "src/base/text.h"
 
@@ -29,7 +30,8 @@ Status read_options(const hvrun_options* given, hvrun_options* options) {
 
 Status join(const hvrun_options& options, std::shared_ptr<Context>* made) {
   ContextParts parts;
-  if (Status status = parts_of_process(&parts); !status.ok()) return status;
+  if (Status status = parts_of_process(&parts, options.mpi_communicator); !status.ok())
+    return status;
   std::shared_ptr<Context> joined;
   if (Status status = Context::join(std::move(parts), &joined); !status.ok()) return status;
   if (Status status = add_first_sets(options, *joined); !status.ok()) return status;
@@ -185,6 +187,17 @@ Status nccl_version(std::int32_t* version) {
   return status.ok() ? plugin->version(version) : status;
 }
 
+Status mpi_version(const char** version, std::int32_t* thread_level) {
+  if (version == nullptr) return {StatusCode::kArgument, "hvrun_mpi_version: version is NULL"};
+  MpiPlugin* plugin = nullptr;
+  if (Status status = find_mpi_plugin(Environment::of_process(), &plugin); !status.ok())
+    return status;
+  static const std::string* const words = new std::string(plugin->library());
+  *version = words->c_str();
+  if (thread_level != nullptr) *thread_level = plugin->thread_level();
+  return Status::success();
+}
+
 Status release(hvrun_context* context, hvrun_handle handle) {
   if (Status status = registry().check_process(); !status.ok()) return status;
   if (kept().release(handle)) return Status::success();
@@ -324,6 +337,10 @@ const char* hvrun_status_name(hvrun_status status) {
 const char* hvrun_version(void) {
   return HVRUN_TEXT(HVRUN_VERSION_MAJOR) "." HVRUN_TEXT(HVRUN_VERSION_MINOR) "." HVRUN_TEXT(
       HVRUN_VERSION_PATCH);
+}
+
+hvrun_status hvrun_mpi_version(const char** version, int32_t* thread_level) {
+  return api::guarded([&] { return api::mpi_version(version, thread_level); });
 }
 
 hvrun_status hvrun_nccl_version(int32_t* version) {

@@ -307,6 +307,7 @@ static void names_and_sizes(void) {
   CHECK(hvrun_nccl_version(NULL) == HVRUN_ERROR_ARGUMENT);
   setenv("HVRUN_NCCL", "/nowhere/libnccl.so.2", 1);
   CHECK(hvrun_nccl_version(&version) == HVRUN_ERROR_UNSUPPORTED && version == 0);
+  CHECK(hvrun_mpi_version(NULL, NULL) == HVRUN_ERROR_ARGUMENT);
   CHECK(strstr(hvrun_last_error(), "/nowhere/libnccl.so.2") != NULL);
   unsetenv("HVRUN_NCCL");
 }

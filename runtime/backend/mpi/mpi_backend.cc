@@ -33,11 +33,15 @@ class Preparation : public runtime::Collective {
 
 }  // namespace
 
-bool MpiBackendPlugin::is_begun() {
-  int is_begun = 0, is_ended = 0;
+int MpiBackendPlugin::thread_level() {
+  int is_begun = 0, is_ended = 0, level = MPI_THREAD_SINGLE;
   MPI_Initialized(&is_begun);
   MPI_Finalized(&is_ended);
-  return is_begun != 0 && is_ended == 0;
+  if (is_begun == 0 || is_ended != 0) return -1;
+  MPI_Query_thread(&level);
+  if (level == MPI_THREAD_SINGLE) return 0;
+  if (level == MPI_THREAD_FUNNELED) return 1;
+  return level == MPI_THREAD_SERIALIZED ? 2 : 3;
 }
 
 MpiFacts MpiBackendPlugin::look(bool is_wired) {

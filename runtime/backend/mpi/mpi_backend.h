@@ -14,9 +14,11 @@ namespace hv::mpi {
 
 class MpiBackendPlugin : public runtime::MpiPlugin {
  public:
-  bool is_begun() override;
+  std::string library() override { return MpiProcess::of_process().library(); }
+  int thread_level() override;
   runtime::MpiFacts look(bool is_wired) override;
   std::unique_ptr<runtime::Backend> make(std::vector<int> world_ranks, int self) override;
+  void settle() override { MpiProcess::of_process().settle(); }
   Status open_exchange(const void* communicator, std::unique_ptr<Exchange>* made) override;
 };
 

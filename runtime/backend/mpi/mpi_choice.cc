@@ -47,6 +47,12 @@ bool is_started_by_mpi(const Environment& environment) {
   return false;
 }
 
+std::int64_t ranks_of_launcher(const Environment& environment) {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const auto told = parse_integer(environment.get_or(name, ""))) return *told;
+  return 0;
+}
+
 std::vector<std::string> backend_words(const std::string& list) {
   std::vector<std::string> words;
   for (const std::string_view word : split(list, ','))

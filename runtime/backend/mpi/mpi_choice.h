@@ -24,6 +24,8 @@ std::vector<const MpiFlavour*> mpi_order(const std::string& wanted, const std::s
 
 // A launcher has told this process how an MPI finds the others.
 bool is_started_by_mpi(const Environment& environment);
+// How many ranks it has started; 0: it does not say.
+std::int64_t ranks_of_launcher(const Environment& environment);
 
 // HVRUN_BACKEND's words: "mpi,native". Empty: all that work here.
 std::vector<std::string> backend_words(const std::string& list);

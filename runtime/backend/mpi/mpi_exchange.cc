@@ -50,9 +50,7 @@ Status MpiExchange::duplicate(const void* communicator) {
 
 MpiExchange::~MpiExchange() {
   MpiProcess& process = MpiProcess::of_process();
-  process.post([&process, communicator = communicator_]() mutable {
-    if (!process.is_given_up() && communicator != MPI_COMM_NULL) MPI_Comm_free(&communicator);
-  });
+  process.post([&process, communicator = communicator_] { process.free(communicator); });
 }
 
 Status MpiExchange::await(MPI_Request request, const WaitLimits& limits) {

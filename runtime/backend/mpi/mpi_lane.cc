@@ -46,9 +46,8 @@ void MpiLane::make() {
 // In the order in which sets go, which is the same for all members.
 MpiLane::~MpiLane() {
   MpiProcess& process = MpiProcess::of_process();
-  process.post([&process, communicator = communicator_, is_given_up = is_given_up_]() mutable {
-    if (!is_given_up && !process.is_given_up() && communicator != MPI_COMM_NULL)
-      MPI_Comm_free(&communicator);
+  process.post([&process, communicator = communicator_] {
+    process.free(communicator);
     process.count_communicators(-1);
   });
 }

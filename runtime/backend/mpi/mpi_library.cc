@@ -88,8 +88,15 @@ Status open_mpi_exchange(const Environment& environment, std::unique_ptr<Exchang
   if (!is_named && held_mpi().empty()) return Status::success();
   MpiPlugin* plugin = nullptr;
   Status status = find_mpi_plugin(environment, &plugin);
-  if (!is_named && (!status.ok() || !plugin->is_begun())) return Status::success();
-  return status.ok() ? plugin->open_exchange(nullptr, made) : status;
+  if (!is_named && (!status.ok() || plugin->thread_level() < 0)) return Status::success();
+  if (status.ok()) status = plugin->open_exchange(nullptr, made);
+  const std::int64_t told = ranks_of_launcher(environment);
+  if (!status.ok() || (*made)->size() > 1 || told <= 1) return status;
+  return {StatusCode::kUnsupported,
+          "use MPI: the launcher has started " + std::to_string(told) + " ranks, and " +
+              plugin->library() +
+              " finds this one alone: it is not that launcher's; try: its own mpirun, or "
+              "HVRUN_MPI=openmpi or mpich, whichever the launcher is of"};
 }
 
 Status meet_in_mpi(const Environment& environment, const RankIdentity& who, Store& store,

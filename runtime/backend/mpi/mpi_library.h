@@ -24,6 +24,14 @@ Status open_mpi_exchange(const Environment& environment, std::unique_ptr<Exchang
 
 // Where the ranks of a job are in MPI's world.
 struct MpiPlaces {
+  MpiPlaces() = default;
+  // Held by the context: its backends have gone, and MPI has all back.
+  ~MpiPlaces() {
+    if (plugin != nullptr) plugin->settle();
+  }
+  MpiPlaces(const MpiPlaces&) = delete;
+  MpiPlaces& operator=(const MpiPlaces&) = delete;
+
   MpiPlugin* plugin = nullptr;
   std::vector<int> world_ranks;  // by rank of the job
   std::string library;           // "Open MPI v4.1.4"

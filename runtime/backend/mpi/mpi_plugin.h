@@ -31,8 +31,10 @@ struct MpiFacts {
 class MpiPlugin {
  public:
   virtual ~MpiPlugin() = default;
-  // The program has called MPI_Init, and not MPI_Finalize. Calls nothing else.
-  virtual bool is_begun() = 0;
+  // "Open MPI v4.1.4", "MPICH 4.0.2". Whether MPI has begun or not.
+  virtual std::string library() = 0;
+  // MPI_THREAD_MULTIPLE and so on, from 0 to 3; -1: MPI has not begun, or has ended.
+  virtual int thread_level() = 0;
   // Initializes MPI where the program has not, for the rest of the process. is_wired: MPI is known
   // to find the other ranks; else it is left alone.
   virtual MpiFacts look(bool is_wired) = 0;
@@ -40,6 +42,8 @@ class MpiPlugin {
   // the other in the same order. self: this member. Never blocks: what there is to wait for is in
   // the backend's preparation.
   virtual std::unique_ptr<Backend> make(std::vector<int> world_ranks, int self) = 0;
+  // Until all that has gone has been given back to MPI: the program may end it then.
+  virtual void settle() = 0;
   // Ranks of a communicator meet: where an MPI_Comm lies; nullptr: MPI_COMM_WORLD. All ranks of it
   // call. kUnsupported where there is no MPI to be used, kArgument where this is no communicator.
   virtual Status open_exchange(const void* communicator, std::unique_ptr<Exchange>* made) = 0;

@@ -83,6 +83,16 @@ void MpiProcess::end() {
   });
 }
 
+void MpiProcess::settle() {
+  if (!is_given_up_) thread_.run([] {});
+}
+
+void MpiProcess::free(MPI_Comm communicator) {
+  int is_ended = 0;
+  MPI_Finalized(&is_ended);
+  if (is_ended == 0 && !is_given_up_ && communicator != MPI_COMM_NULL) MPI_Comm_free(&communicator);
+}
+
 void MpiProcess::within(const std::function<void()>& calls) {
   if (has_all_threads()) {
     calls();

@@ -31,6 +31,10 @@ class MpiProcess {
   // The same that may wait for other ranks; it returns at once, and what is posted is done in
   // order.
   void post(std::function<void()> calls) { thread_.post(std::move(calls)); }
+  // Until what has been posted is done; not where MPI is given up.
+  void settle();
+  // Frees it, unless MPI is given up or has ended; where posted.
+  void free(MPI_Comm communicator);
 
   // A rank has been lost, or MPI has ended: it is not called any more, not even to end it.
   void give_up() { is_given_up_ = true; }

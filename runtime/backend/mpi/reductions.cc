@@ -64,10 +64,9 @@ void Reducing::unpack(std::byte* to, std::byte* from, std::size_t count) const {
 
 Status Reducing::allreduce(const std::byte* from, std::byte* to, std::size_t count) {
   return for_each_part(count, [&](std::size_t at, std::size_t part) {
-    const void* const input = from == to ? MPI_IN_PLACE : from + at * wire_bytes();
     return ask("allreduce", [&](MPI_Request* asked) {
-      return MPI_Iallreduce(input, to + at * wire_bytes(), static_cast<int>(part), datatype(),
-                            operation_, comm(), asked);
+      return MPI_Iallreduce(from + at * wire_bytes(), to + at * wire_bytes(),
+                            static_cast<int>(part), datatype(), operation_, comm(), asked);
     });
   });
 }
@@ -75,26 +74,27 @@ Status Reducing::allreduce(const std::byte* from, std::byte* to, std::size_t cou
 Status Allreduce::begin() {
   if (Status status = prepare(); !status.ok()) return status;
   const auto& segments = request().segments;
-  if (segments.size() == 1 && is_plain()) {
-    const auto count = static_cast<std::size_t>(segments.front().count);
-    return allreduce(segments.front().input, segments.front().output, count);
-  }
+  const bool is_single = segments.size() == 1 && wire_bytes() == element_bytes();
   const std::size_t elements = elements_of(request());
-  packed_ = take_room(elements * wire_bytes());
-  std::byte* to = packed_;
-  for (const Segment& segment : segments) {
-    pack(to, segment.input, static_cast<std::size_t>(segment.count));
-    to += static_cast<std::size_t>(segment.count) * wire_bytes();
+  const std::byte* from = segments.front().input;
+  if (segments.size() > 1 || !is_plain() || from == segments.front().output) {
+    std::byte* to = take_room(elements * wire_bytes());
+    from = to;
+    for (const Segment& segment : segments) {
+      pack(to, segment.input, static_cast<std::size_t>(segment.count));
+      to += static_cast<std::size_t>(segment.count) * wire_bytes();
+    }
   }
-  return allreduce(packed_, packed_, elements);
+  if (!is_single) folded_ = take_room(elements * wire_bytes());
+  return allreduce(from, is_single ? segments.front().output : folded_, elements);
 }
 
 Status Allreduce::go_on(bool* /*is_done*/) {
-  std::byte* from = packed_;
+  std::byte* from = folded_;
   for (const Segment& segment : request().segments) {
     const auto count = static_cast<std::size_t>(segment.count);
-    unpack(segment.output, packed_ == nullptr ? segment.output : from, count);
-    if (packed_ != nullptr) from += count * wire_bytes();
+    unpack(segment.output, folded_ == nullptr ? segment.output : from, count);
+    if (folded_ != nullptr) from += count * wire_bytes();
   }
   return Status::success();
 }

@@ -22,7 +22,8 @@ class Reducing : public MpiCollective {
   bool is_plain() const { return request().prescale == 1 && wire_ == request().type; }
   std::size_t wire_bytes() const { return runtime::element_size(wire_); }
   MPI_Datatype datatype() const;
-  // Folds what lies at `from` of all ranks to `to`, which may be the same.
+  // Folds what lies at `from` of all ranks to `to`, which is another place: MPI_IN_PLACE would have
+  // to stand on all ranks or on none, and each has its own ways.
   Status allreduce(const std::byte* from, std::byte* to, std::size_t count);
 
   MPI_Op operation_ = MPI_OP_NULL;
@@ -42,7 +43,7 @@ class Allreduce : public Reducing {
   Status begin() override;
   Status go_on(bool* is_done) override;
 
-  std::byte* packed_ = nullptr;  // nullptr: the only tensor's own memory
+  std::byte* folded_ = nullptr;  // of all tensors; nullptr: in the only one's own memory
 };
 
 class Reducescatter : public Reducing {

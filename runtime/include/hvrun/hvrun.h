@@ -148,6 +148,8 @@ typedef struct hvrun_options {
   const hvrun_rank_list* process_sets; /* process sets to begin with, the same on every rank; the
                                           first gets number 1, and so on */
   size_t process_set_count;
+  const void* mpi_communicator; /* where an MPI_Comm lies whose ranks are the job's, in its order;
+                                   NULL: the ranks that the launcher has started */
 } hvrun_options;
 #define HVRUN_OPTIONS_INIT HVRUN_SIZED(hvrun_options)
 
@@ -395,6 +397,12 @@ HVRUN_API size_t hvrun_type_size(hvrun_type type);
  * such call, or operation, opens it. HVRUN_ERROR_UNSUPPORTED, with what was looked for where: there
  * is none. Needs no context, and no GPU. */
 HVRUN_API hvrun_status hvrun_nccl_version(int32_t* version);
+/* The MPI that this process would use where HVRUN_BACKEND names mpi: "Open MPI v4.1.4",
+ * "MPICH 4.0.2"; the words stay. thread_level: NULL, or becomes what it has been begun with, from 0
+ * (MPI_THREAD_SINGLE) to 3 (MPI_THREAD_MULTIPLE); -1: it has not begun. The first such call opens
+ * it, and does not begin it. HVRUN_ERROR_UNSUPPORTED, with what was looked for: there is none. Needs
+ * no context. */
+HVRUN_API hvrun_status hvrun_mpi_version(const char** version, int32_t* thread_level);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import hvrun.torch as hvd
+from sizes import job_size
 
 torch.set_num_threads(1)
 if "HVRUN_TEST_DEVICE" in os.environ:  # "cuda": tests/gpu
@@ -29,7 +30,7 @@ def begin_together(job, request):
 
 
 def pytest_collection_modifyitems(items):
-    size = int(os.environ.get("HVRUN_SIZE", "1"))
+    size = job_size()
     for item in items:
         needed = item.get_closest_marker("ranks")
         if needed is not None and size < needed.args[0]:

@@ -3,16 +3,20 @@
 
 import json
 import os
+import pathlib
 
 import pytest
 import torch
 
 import hvrun.torch as hvd
 from hvrun.exceptions import NotInitializedError
+from sizes import job_size
 
 NUMBERS = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size", "is_homogeneous", "mpi_enabled", "gloo_enabled",
            "mpi_threads_supported")
-BUILT = {"gloo_built": True, "mpi_built": False, "nccl_built": 0, "ddl_built": False, "ccl_built": False, "cuda_built": True,
+HAS_MPI = any((pathlib.Path(os.environ["HVRUN_LIBRARY"]).parent / f"libhvrun-{name}.so").exists() for name in ("openmpi", "mpich"))
+BY_MPI = "mpi" in os.environ.get("HVRUN_BACKEND", "")
+BUILT = {"gloo_built": True, "mpi_built": HAS_MPI, "nccl_built": 0, "ddl_built": False, "ccl_built": False, "cuda_built": True,
          "rocm_built": False}
 
 
@@ -35,7 +39,7 @@ def left():
 @pytest.mark.parametrize("of", [list, tuple, lambda ranks: ranks, lambda ranks: Communicator(len(ranks))],
                          ids=["list", "tuple", "range", "communicator"])
 def test_init_with_all_ranks(of, left):
-    size = int(os.environ["HVRUN_SIZE"])
+    size = job_size()
     hvd.init(of(range(size)))
     assert hvd.size() == size
     assert hvd.allreduce(torch.ones(1), op=hvd.Sum) == size
@@ -65,7 +69,7 @@ def test_what_needs_a_job_says_so(left):
 def test_what_the_installation_can():
     assert {name: getattr(hvd, name)() for name in BUILT} == BUILT
     assert {name: getattr(hvd, name)(verbose=True) for name in BUILT if name not in ("cuda_built", "rocm_built")}
-    assert (hvd.gloo_enabled(), hvd.mpi_enabled(), hvd.mpi_threads_supported()) == (True, False, False)
+    assert (hvd.gloo_enabled(), hvd.mpi_enabled(), hvd.mpi_threads_supported()) == (True, BY_MPI, BY_MPI)
 
 
 def allreduced_in(path):

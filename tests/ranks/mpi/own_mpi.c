@@ -1,0 +1,72 @@
+/* A program that calls MPI itself, beside hvrun.h. SPDX-License-Identifier: Apache-2.0
+ *
+ * own_mpi LEVEL: begins MPI with that thread level (0 to 3), then hvrun's job of all ranks.
+ * own_mpi halves: a job of the ranks with even numbers, in reverse order, and one of the others.
+ * own_mpi death: rank 1 is killed while the others wait for it.
+ * Each rank says in one line what came of it. */
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hvrun/hvrun.h"
+
+static int fail(const char* doing) {
+  printf("%s: %s\n", doing, hvrun_last_error());
+  fflush(stdout);
+  return 1;
+}
+
+static hvrun_status sum(const char* name, float* value) {
+  return hvrun_allreduce(NULL, name, value, value, 1, HVRUN_FLOAT32, HVRUN_SUM);
+}
+
+/* This rank's job is that of `ranks`, where it is not NULL. */
+static int work(const MPI_Comm* ranks) {
+  hvrun_options options = HVRUN_OPTIONS_INIT;
+  options.mpi_communicator = ranks;
+  if (hvrun_init(&options, NULL) != HVRUN_OK) return fail("init");
+  float value = (float)hvrun_rank(NULL) + 1;
+  if (sum("w", &value) != HVRUN_OK) return fail("sum");
+  printf("rank %d of %d (%d of %d here): %g\n", hvrun_rank(NULL), hvrun_size(NULL),
+         hvrun_local_rank(NULL), hvrun_local_size(NULL), value);
+  fflush(stdout);
+  return hvrun_shutdown(NULL) == HVRUN_OK ? 0 : fail("shutdown");
+}
+
+static int work_until_death(int rank) {
+  signal(SIGUSR1, SIG_IGN); /* by which MPICH's launcher tells those that are left */
+  if (hvrun_init(NULL, NULL) != HVRUN_OK) return fail("init");
+  for (int round = 0;; ++round) {
+    if (rank == 1 && round == 100) kill(getpid(), SIGKILL);
+    float value = 1;
+    if (sum("w", &value) == HVRUN_OK) continue;
+    fail("sum");
+    hvrun_shutdown(NULL);
+    return 0;
+  }
+}
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  int rank = 0, level = 0;
+  const int is_level = argv[1][0] >= '0' && argv[1][0] <= '3';
+  const int levels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED,
+                        MPI_THREAD_MULTIPLE};
+  MPI_Init_thread(&argc, &argv, levels[is_level ? argv[1][0] - '0' : 3], &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (strcmp(argv[1], "death") == 0) _exit(work_until_death(rank));
+  int code = 0;
+  if (is_level) {
+    code = work(NULL);
+  } else {
+    MPI_Comm half;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+    code = work(&half);
+    MPI_Comm_free(&half);
+  }
+  MPI_Finalize();
+  return code;
+}
