@@ -24,10 +24,31 @@ bool is_backend_list(const std::string& text) {
 }
 bool is_interface_list(const std::string& text) { return InterfaceFilter::parse(text).has_value(); }
 
-}  // namespace
+std::vector<Knob> carrier_knobs() {
+  return {
+      {"HVRUN_BACKEND", KnobType::kText, "",
+       "Who carries out collectives, the first that can: nccl, mpi, native; unset: nccl,native.",
+       "", "", 0, INT64_MAX, "", 0, is_backend_list, "a list of nccl, mpi, native"},
+      {"HVRUN_MPI", KnobType::kChoice, "",
+       "The MPI to use; unset: the process's own, its launcher's, or the first that is here.", "",
+       "openmpi|mpich"},
+      {"HVRUN_MPI_THREADS_DISABLE", KnobType::kBool, "0",
+       "One thread makes all calls of MPI, which is asked for no threads.",
+       "HOROVOD_MPI_THREADS_DISABLE"},
+      {"HVRUN_ALGORITHM", KnobType::kText, "",
+       "Algorithms to take before those of the table, such as allreduce:shares,cross:ring@1M."},
+      {"HVRUN_KERNELS", KnobType::kChoice, "",
+       "The instructions that reductions use; unset: the best that the processor has.", "",
+       "portable|avx2|avx512|neon"},
+      {"HVRUN_NCCL", KnobType::kText, "",
+       "The libnccl.so.2 for GPUs; unset: the process's own, the system's or a Python package's."},
+      {"HVRUN_SHARE_GPU", KnobType::kBool, "0",
+       "Several ranks may share a GPU, which NCCL 2.30 and newer can do."},
+  };
+}
 
-const std::vector<Knob>& runtime_knobs() {
-  static const std::vector<Knob> table{
+std::vector<Knob> other_knobs() {
+  return {
       {"HVRUN_LOG_LEVEL", KnobType::kChoice, "warn", "How much a rank says on stderr.",
        "HOROVOD_LOG_LEVEL", "error|warn|info|debug|trace", 0, INT64_MAX,
        "warning=warn|fatal=error"},
@@ -55,24 +76,6 @@ const std::vector<Knob>& runtime_knobs() {
        0, INT64_MAX, "", 0, nullptr, "", "", "DYNAMIC"},
       {"HVRUN_DETERMINISTIC", KnobType::kBool, "0",
        "The same bits in every run, whatever the fusion and the order of arrival."},
-      {"HVRUN_BACKEND", KnobType::kText, "",
-       "Who carries out collectives, the first that can: nccl, mpi, native; unset: nccl,native.",
-       "", "", 0, INT64_MAX, "", 0, is_backend_list, "a list of nccl, mpi, native"},
-      {"HVRUN_MPI", KnobType::kChoice, "",
-       "The MPI to use; unset: the process's own, its launcher's, or the first that is here.", "",
-       "openmpi|mpich"},
-      {"HVRUN_MPI_THREADS_DISABLE", KnobType::kBool, "0",
-       "One thread makes all calls of MPI, which is asked for no threads.",
-       "HOROVOD_MPI_THREADS_DISABLE"},
-      {"HVRUN_ALGORITHM", KnobType::kText, "",
-       "Algorithms to take before those of the table, such as allreduce:shares,cross:ring@1M."},
-      {"HVRUN_KERNELS", KnobType::kChoice, "",
-       "The instructions that reductions use; unset: the best that the processor has.", "",
-       "portable|avx2|avx512|neon"},
-      {"HVRUN_NCCL", KnobType::kText, "",
-       "The libnccl.so.2 for GPUs; unset: the process's own, the system's or a Python package's."},
-      {"HVRUN_SHARE_GPU", KnobType::kBool, "0",
-       "Several ranks may share a GPU, which NCCL 2.30 and newer can do."},
       {"HVRUN_PORT_RANGE", KnobType::kText, "",
        "TCP ports that ranks and hvrun listen on for other hosts; unset: any.", "", "", 0,
        INT64_MAX, "", 0, is_port_range, "a range of ports such as 20000-20099"},
@@ -86,6 +89,17 @@ const std::vector<Knob>& runtime_knobs() {
        "A rank that gives no sign of life for so long counts as lost; 0: never.", kJobLostAfter, "",
        0, INT64_MAX, "", 0, is_peer_timeout, "a time of at least 0.5 s such as 15 or 2m, or 0"},
   };
+}
+
+}  // namespace
+
+const std::vector<Knob>& runtime_knobs() {
+  static const std::vector<Knob> table = [] {
+    std::vector<Knob> all = other_knobs();
+    const std::vector<Knob> carriers = carrier_knobs();
+    all.insert(all.end(), carriers.begin(), carriers.end());
+    return all;
+  }();
   return table;
 }
 

@@ -303,11 +303,11 @@ static void names_and_sizes(void) {
   CHECK(hvrun_status_name((hvrun_status)1234) != NULL);
   CHECK(hvrun_type_size(HVRUN_BFLOAT16) == 2 && hvrun_type_size(HVRUN_FLOAT64) == 8);
   CHECK(hvrun_type_size((hvrun_type)0) == 0 && hvrun_type_size(HVRUN_FLOAT8_E5M2) == 0);
+  CHECK(hvrun_mpi_version(NULL, NULL) == HVRUN_ERROR_ARGUMENT);
   int32_t version = 0;
   CHECK(hvrun_nccl_version(NULL) == HVRUN_ERROR_ARGUMENT);
   setenv("HVRUN_NCCL", "/nowhere/libnccl.so.2", 1);
   CHECK(hvrun_nccl_version(&version) == HVRUN_ERROR_UNSUPPORTED && version == 0);
-  CHECK(hvrun_mpi_version(NULL, NULL) == HVRUN_ERROR_ARGUMENT);
   CHECK(strstr(hvrun_last_error(), "/nowhere/libnccl.so.2") != NULL);
   unsetenv("HVRUN_NCCL");
 }

@@ -51,6 +51,7 @@ Status MpiExchange::duplicate(const void* communicator) {
 MpiExchange::~MpiExchange() {
   MpiProcess& process = MpiProcess::of_process();
   process.post([&process, communicator = communicator_] { process.free(communicator); });
+  process.settle();  // the program may end MPI next
 }
 
 Status MpiExchange::await(MPI_Request request, const WaitLimits& limits) {

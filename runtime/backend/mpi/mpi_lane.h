@@ -30,7 +30,7 @@ class MpiLane : public std::enable_shared_from_this<MpiLane> {
   MPI_Comm communicator() const { return communicator_; }
   int members() const { return static_cast<int>(world_ranks_.size()); }
   int self() const { return self_; }
-  // Collectives begin in the order in which they were started: of a staged one the input comes late.
+  // Collectives begin in the order in which they were started; the input of one may come late.
   std::uint64_t take_turn() { return turns_++; }
   bool is_turn(std::uint64_t turn) const { return turn == current_; }
   void end_turn() { ++current_; }

@@ -400,8 +400,8 @@ HVRUN_API hvrun_status hvrun_nccl_version(int32_t* version);
 /* The MPI that this process would use where HVRUN_BACKEND names mpi: "Open MPI v4.1.4",
  * "MPICH 4.0.2"; the words stay. thread_level: NULL, or becomes what it has been begun with, from 0
  * (MPI_THREAD_SINGLE) to 3 (MPI_THREAD_MULTIPLE); -1: it has not begun. The first such call opens
- * it, and does not begin it. HVRUN_ERROR_UNSUPPORTED, with what was looked for: there is none. Needs
- * no context. */
+ * it, and does not begin it. HVRUN_ERROR_UNSUPPORTED, with what was looked for: there is none.
+ * Needs no context. */
 HVRUN_API hvrun_status hvrun_mpi_version(const char** version, int32_t* thread_level);
 
 #ifdef __cplusplus

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tests/python/ranks, in ranks that a real mpirun has started, whose tensors MPI carries where it can."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from harness import torch_environment, torch_jobs
+
+RANKS = pathlib.Path(__file__).parent / "ranks"
+LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "-np", "2"], "mpich": ["mpirun.mpich", "-np", "2"]}
+NEEDS_HVRUN = RANKS / "test_beside_ddp.py"  # torch.distributed's variables, which mpirun does not set
+
+
+@pytest.mark.parametrize("mpi", LAUNCHERS)
+def test_in_every_rank(mpi, tmp_path):
+    if not shutil.which(LAUNCHERS[mpi][0]):
+        pytest.skip(f"no {mpi}")
+    words = [*LAUNCHERS[mpi], str(torch_environment.interpreter()), "-m", "pytest", "-x", "-q", "--color=no", "-p", "no:cacheprovider",
+             f"--ignore={NEEDS_HVRUN}", str(RANKS)]
+    environment = torch_jobs.environment(tmp_path, HVRUN_BACKEND="mpi,native", OMPI_ALLOW_RUN_AS_ROOT="1",
+                                         OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False, cwd=os.fspath(tmp_path), env=environment)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
+    counts = re.findall(r"(\d+) passed", done.stdout)
+    assert len(counts) == 2 and len(set(counts)) == 1, done.stdout[-4000:]
