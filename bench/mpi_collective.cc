@@ -1,4 +1,4 @@
-// The peer of collective_layer: the same timing of OpenMPI's collectives. Started by mpirun.
+// The peer of collective_layer: the same timing of an MPI's collectives. Started by its mpirun.
 // SPDX-License-Identifier: Apache-2.0
 #include <mpi.h>
 
@@ -25,6 +25,12 @@ void run(const bench::Operation& operation, const float* input, float* output, i
     MPI_Reduce_scatter_block(input, output, part, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 }
 
+#ifdef OMPI_MAJOR_VERSION
+constexpr const char* kLibrary = "openmpi";
+#else
+constexpr const char* kLibrary = "mpich";
+#endif
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -47,9 +53,9 @@ int main(int argc, char** argv) {
   calls.exit = [](int code) { MPI_Abort(MPI_COMM_WORLD, code); };
   if (options.init) {
     calls.take_greatest(&init_seconds, 1);
-    if (rank == 0) bench::print(options, "openmpi", "init", ranks, 0, {init_seconds});
+    if (rank == 0) bench::print(options, kLibrary, "init", ranks, 0, {init_seconds});
   } else {
-    bench::time_all(calls, options, "openmpi", ranks, rank);
+    bench::time_all(calls, options, kLibrary, ranks, rank);
   }
   MPI_Finalize();
 }

@@ -77,9 +77,9 @@ def first_line(words):
         return "absent"
 
 
-def median_us(words):
+def median_us(words, more_environment=None):
     """The figure of a program that measures one thing."""
-    results = json_lines(run(words), words)
+    results = json_lines(run(words, more_environment), words)
     if not results:
         raise NotRun(f"{shown(words)}: printed no result")
     return results[-1]["median_us"]

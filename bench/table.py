@@ -8,6 +8,7 @@ import engine
 import idle
 import launch
 import logs
+import mpi
 import negotiation
 import network
 import recorded
@@ -113,6 +114,18 @@ def gloo_rows():
                           recorded=recorded.allreduce(ranks, size) if operation == "allreduce" else "")
 
 
+def mpi_rows():
+    """What hvrun adds to an MPI that carries for it."""
+    rule = at_most_larger_of(10, "us", 1.05)
+    for library in mpi.LIBRARIES:
+        sweep = mpi.beside_bare(library, "allreduce", 2)
+        for size in GLOO_SIZES:
+            yield Row(f"mpi-{library}-{size_name(size)}", f"allreduce of {size} B by {library}, 2 ranks, beside it bare",
+                      rule, group="mpi", sweep=sweep, point=("allreduce", size))
+        yield Row(f"mpi-{library}-resnet50", f"one step of {MODELS['resnet50']} by {library}, beside one bare call on as many bytes",
+                  rule, mpi.step(library, "resnet50"), "mpi")
+
+
 def rows_of_net(net):
     for peer, beside in (("mpi", network.beside_mpi), ("gloo", network.beside_gloo)):
         for operation in OPERATIONS:
@@ -176,6 +189,7 @@ ROWS = [
     *negotiation_rows(),
     *layer_rows(),
     *gloo_rows(),
+    *mpi_rows(),
     *torch_rows(),
     *network_rows(),
 ]

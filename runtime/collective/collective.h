@@ -125,6 +125,8 @@ class Collective {
   virtual Status status() const = 0;
   // Something that rings no bell is awaited: to be asked again soon.
   virtual bool is_polled() const { return false; }
+  // Nothing else moves it than being asked: whoever waits for it does not sleep.
+  virtual bool is_driven() const { return false; }
   // After kDone: when the results on a device are there; nullptr: they are now.
   virtual MomentPtr ended() const { return nullptr; }
   // False while those before it keep the data path from it.

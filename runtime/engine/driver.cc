@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/driver.h"
 
+#include <sched.h>
+
 #include <algorithm>
 
 #include "runtime/transport/io_thread.h"
@@ -99,7 +101,11 @@ void Driver::drive(Done done, TimePoint deadline) {
     if (done() || time >= deadline) return;
     if (step.has_progressed) {
       patience_.renew();
-    } else if (!patience_.linger(time)) {
+    } else if (patience_.linger(time)) {
+      continue;
+    } else if (engine_.is_driven()) {
+      ::sched_yield();
+    } else {
       doorbell_.wait(seen, std::min({deadline, engine_.next_look(), time + kIdleLook}));
     }
   }

@@ -245,6 +245,11 @@ std::string Execution::advice() const {
   return "the log of each rank (HVRUN_LOG_LEVEL=debug)";
 }
 
+bool Execution::is_driven() const {
+  return std::any_of(running_.begin(), running_.end(),
+                     [](const Running& group) { return group.collective->is_driven(); });
+}
+
 TimePoint Execution::next_look() const {
   return is_polled() ? last_look_ + kPollPeriod : next_watch_;
 }

@@ -44,6 +44,8 @@ class Execution {
   bool is_idle() const { return running_.empty() && waiting_.empty(); }
   // Something for a device has been started and not been given to it yet.
   bool is_launching() const;
+  // Something that runs moves only by advance().
+  bool is_driven() const;
   // When advance() is to be called again though no bell rings.
   TimePoint next_look() const;
 

@@ -104,6 +104,11 @@ bool ProcessSets::are_closed() const {
                      [](const auto& entry) { return entry.second->is_closed(); });
 }
 
+bool ProcessSets::is_driven() const {
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [](const auto& entry) { return entry.second->is_driven(); });
+}
+
 TimePoint ProcessSets::next_look() const {
   TimePoint next = TimePoint::max();
   for (const auto& [number, session] : sessions_) next = std::min(next, session->next_look());

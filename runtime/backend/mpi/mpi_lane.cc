@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <utility>
 
 namespace hv::mpi {
 namespace {
 
-constexpr std::size_t kSpareRooms = 2;
+// As many bytes of spare rooms: what is given back to the system costs a fault a page next time.
+constexpr std::size_t kMostSpareBytes = std::size_t{512} << 20;
 constexpr int kFirstTag = 1 << 13;
 
 }  // namespace
@@ -55,14 +57,15 @@ MpiLane::~MpiLane() {
 Status MpiLane::ready() const { return is_made_ ? made_ : Status{StatusCode::kInProgress, {}}; }
 
 MpiLane::Room MpiLane::take_room(std::size_t bytes) {
-  const auto fits = std::find_if(spare_.begin(), spare_.end(),
-                                 [&](const Spare& one) { return one.bytes >= bytes; });
   Spare taken;
-  if (fits != spare_.end()) {
+  taken.bytes = std::bit_ceil(std::max(bytes, std::size_t{4096}));
+  const auto fits = std::find_if(spare_.rbegin(), spare_.rend(),
+                                 [&](const Spare& one) { return one.bytes == taken.bytes; });
+  if (fits != spare_.rend()) {
     taken = std::move(*fits);
-    spare_.erase(fits);
+    spare_.erase(std::next(fits).base());
+    spare_bytes_ -= taken.bytes;
   } else {
-    taken.bytes = std::bit_ceil(std::max(bytes, std::size_t{4096}));
     taken.memory.reset(new std::byte[taken.bytes]);
   }
   auto* const memory = taken.memory.release();
@@ -72,7 +75,8 @@ MpiLane::Room MpiLane::take_room(std::size_t bytes) {
             if (there == nullptr) return;
             if (there->is_given_up_) {
               (void)own.release();
-            } else if (there->spare_.size() < kSpareRooms) {
+            } else if (there->spare_bytes_ + size <= kMostSpareBytes) {
+              there->spare_bytes_ += size;
               there->spare_.push_back({std::move(own), size});
             }
           }};

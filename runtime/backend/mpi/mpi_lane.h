@@ -58,7 +58,8 @@ class MpiLane : public std::enable_shared_from_this<MpiLane> {
   int tags_ = 0;
   std::uint64_t turns_ = 0, current_ = 0;
   bool is_given_up_ = false;
-  std::vector<Spare> spare_;
+  std::vector<Spare> spare_;  // the last one used last
+  std::size_t spare_bytes_ = 0;
   Status made_;  // with the next, before is_made_ is
   MPI_Comm communicator_ = MPI_COMM_NULL;
   std::atomic<bool> is_made_{false};
