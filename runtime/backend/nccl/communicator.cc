@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::chrono::seconds kUntilPeersEndIsTold{3};
 constexpr std::chrono::milliseconds kBetweenLooks{1};
+constexpr int kRevokeDefault = 0;
 
 }  // namespace
 
@@ -77,9 +78,13 @@ void Communicator::abort() {
   if (comm == nullptr) return;
   const SignalBlock block;
   std::thread([library = library_, device = device_, comm] {
-    // What it answers helps nobody: the job has failed already, in words.
-    (void)device->within(
-        [&] { return library->check(library->call().abort(comm), "give up a communicator"); });
+    // What they answer helps nobody: the job has failed already, in words. Kernels end by the first
+    // one, where there is that; the second waits for more.
+    (void)device->within([&] {
+      const LibraryFunctions& call = library->call();
+      if (call.revoke != nullptr) (void)call.revoke(comm, kRevokeDefault);
+      return library->check(call.abort(comm), "give up a communicator");
+    });
   }).detach();
 }
 

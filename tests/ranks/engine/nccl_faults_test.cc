@@ -109,6 +109,8 @@ TEST_CASE("a call of NCCL that fails ends the job with its words on every rank")
 TEST_CASE("work of NCCL's that never ends, and a meeting that never ends, end the job in words") {
   const std::pair<const char*, const char*> kinds[] = {
       {"ncclAllReduce@1=hang", "what the GPU does for the allreduce of tensor 'w' has gone on"},
+      {"ncclAllReduce@1=hang,ncclCommAbort@1=hang,ncclCommAbort@2=hang,ncclCommAbort@3=hang",
+       "what the GPU does for the allreduce of tensor 'w' has gone on"},  // NCCL can revoke, too
       {"ncclCommInitRankConfig@1=hang",
        "getting ready for the allreduce of tensor 'w' has gone on"}};
   for (const auto& [fault, words] : kinds) {
