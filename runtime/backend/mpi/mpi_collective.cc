@@ -28,11 +28,19 @@ void MpiCollective::test_all() {
 void MpiCollective::begin_or_go_on(bool* is_done) {
   if (!has_begun_) {
     has_begun_ = true;
-    lane_->end_turn();
     status_ = begin();
+    end_turn();
   }
   test_all();
-  if (status_.ok() && asked_.empty()) status_ = go_on(is_done);
+  if (!status_.ok() || !asked_.empty()) return;
+  status_ = go_on(is_done);
+  end_turn();
+}
+
+void MpiCollective::end_turn() {
+  if (has_ended_turn_ || !has_asked_all()) return;
+  has_ended_turn_ = true;
+  lane_->end_turn();
 }
 
 Progress MpiCollective::advance() {

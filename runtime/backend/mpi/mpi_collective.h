@@ -35,6 +35,8 @@ class MpiCollective : public runtime::Collective {
   virtual Status begin() = 0;
   // All that was asked for is done. is_done stays true unless more has been asked for.
   virtual Status go_on(bool* is_done) = 0;
+  // No more collectives of MPI's will be asked for: those behind it may begin.
+  virtual bool has_asked_all() const { return true; }
 
   // call(MPI_Request*), of MPI's that begin something.
   template <class Call>
@@ -55,12 +57,13 @@ class MpiCollective : public runtime::Collective {
 
  private:
   void begin_or_go_on(bool* is_done);
+  void end_turn();
   void test_all();
 
   const std::shared_ptr<MpiLane> lane_;
   const runtime::CollectiveRequest request_;
   const std::uint64_t turn_;
-  bool has_begun_ = false;
+  bool has_begun_ = false, has_ended_turn_ = false;
   std::vector<MpiLane::Room> rooms_;
   std::vector<MPI_Request> asked_;
   Status status_;

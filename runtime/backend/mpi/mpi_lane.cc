@@ -58,7 +58,9 @@ Status MpiLane::ready() const { return is_made_ ? made_ : Status{StatusCode::kIn
 
 MpiLane::Room MpiLane::take_room(std::size_t bytes) {
   Spare taken;
-  taken.bytes = std::bit_ceil(std::max(bytes, std::size_t{4096}));
+  constexpr std::size_t kPage = 4096, kLarge = std::size_t{64} << 20;
+  taken.bytes =
+      bytes <= kLarge ? std::bit_ceil(std::max(bytes, kPage)) : (bytes + kPage - 1) / kPage * kPage;
   const auto fits = std::find_if(spare_.rbegin(), spare_.rend(),
                                  [&](const Spare& one) { return one.bytes == taken.bytes; });
   if (fits != spare_.rend()) {

@@ -18,6 +18,8 @@ using runtime::Segment;
 
 namespace {
 
+constexpr std::size_t kPieceBytes = std::size_t{64} << 20;
+
 std::size_t elements_of(const CollectiveRequest& request) {
   std::size_t elements = 0;
   for (const Segment& segment : request.segments)
@@ -73,30 +75,54 @@ Status Reducing::allreduce(const std::byte* from, std::byte* to, std::size_t cou
 
 Status Allreduce::begin() {
   if (Status status = prepare(); !status.ok()) return status;
-  const auto& segments = request().segments;
-  const bool is_single = segments.size() == 1 && wire_bytes() == element_bytes();
-  const std::size_t elements = elements_of(request());
-  const std::byte* from = segments.front().input;
-  if (segments.size() > 1 || !is_plain() || from == segments.front().output) {
-    std::byte* to = take_room(elements * wire_bytes());
-    from = to;
-    for (const Segment& segment : segments) {
-      pack(to, segment.input, static_cast<std::size_t>(segment.count));
-      to += static_cast<std::size_t>(segment.count) * wire_bytes();
-    }
-  }
-  if (!is_single) folded_ = take_room(elements * wire_bytes());
-  return allreduce(from, is_single ? segments.front().output : folded_, elements);
+  elements_ = elements_of(request());
+  return request().segments.size() > 1 ? begin_packed() : begin_piece();
 }
 
-Status Allreduce::go_on(bool* /*is_done*/) {
-  std::byte* from = folded_;
+Status Allreduce::begin_packed() {
+  piece_ = elements_;
+  copied_ = take_room(elements_ * wire_bytes());
+  folded_ = take_room(elements_ * wire_bytes());
+  std::byte* to = copied_;
   for (const Segment& segment : request().segments) {
-    const auto count = static_cast<std::size_t>(segment.count);
-    unpack(segment.output, folded_ == nullptr ? segment.output : from, count);
-    if (folded_ != nullptr) from += count * wire_bytes();
+    pack(to, segment.input, static_cast<std::size_t>(segment.count));
+    to += static_cast<std::size_t>(segment.count) * wire_bytes();
   }
-  return Status::success();
+  return allreduce(copied_, folded_, elements_);
+}
+
+Status Allreduce::begin_piece() {
+  const Segment& segment = request().segments.front();
+  const bool is_copied = !is_plain() || segment.input == segment.output;
+  const std::size_t most = is_copied ? kPieceBytes / wire_bytes() : elements_;
+  const bool is_compressed = wire_bytes() != element_bytes();
+  piece_ = std::min(elements_ - at_, most);
+  if (is_copied && copied_ == nullptr) copied_ = take_room(piece_ * wire_bytes());
+  if (is_compressed && folded_ == nullptr) folded_ = take_room(piece_ * wire_bytes());
+  const std::size_t offset = at_ * element_bytes();
+  if (is_copied) pack(copied_, segment.input + offset, piece_);
+  return allreduce(is_copied ? copied_ : segment.input,
+                   is_compressed ? folded_ : segment.output + offset, piece_);
+}
+
+Status Allreduce::go_on(bool* is_done) {
+  const auto& segments = request().segments;
+  if (segments.size() > 1) {
+    std::byte* from = folded_;
+    for (const Segment& segment : segments) {
+      const auto count = static_cast<std::size_t>(segment.count);
+      unpack(segment.output, from, count);
+      from += count * wire_bytes();
+    }
+    return Status::success();
+  }
+  std::byte* const to = segments.front().output + at_ * element_bytes();
+  unpack(to, folded_ != nullptr ? folded_ : to, piece_);
+  at_ += piece_;
+  piece_ = 0;
+  if (at_ == elements_) return Status::success();
+  *is_done = false;
+  return begin_piece();
 }
 
 std::size_t Reducescatter::begin_of(std::size_t segment, int rank) const {

@@ -35,6 +35,7 @@ class Reducing : public MpiCollective {
   const runtime::Finish finish_;
 };
 
+// One tensor that cannot go as it lies goes in pieces, so that a copy of it needs little memory.
 class Allreduce : public Reducing {
  public:
   using Reducing::Reducing;
@@ -42,6 +43,12 @@ class Allreduce : public Reducing {
  private:
   Status begin() override;
   Status go_on(bool* is_done) override;
+  bool has_asked_all() const override { return at_ + piece_ == elements_; }
+  Status begin_packed();
+  Status begin_piece();
+
+  std::size_t elements_ = 0, at_ = 0, piece_ = 0;  // of all tensors; of those the next, and now
+  std::byte* copied_ = nullptr;
 
   std::byte* folded_ = nullptr;  // of all tensors; nullptr: in the only one's own memory
 };

@@ -24,12 +24,12 @@ Status Allgather::begin() {
       static_cast<std::size_t>(counts[static_cast<std::size_t>(self())]) * element_bytes();
   std::byte* const output = segment.output != nullptr ? segment.output : take_room(total);
   const std::byte* input = segment.input;
+  if (total > INT_MAX) return gather_parts(input, output);
   if (own > 0 && input < output + total && output < input + own) {
     std::byte* const copy = take_room(own);
     std::memcpy(copy, input, own);
     input = copy;
   }
-  if (total > INT_MAX) return gather_parts(input, output);
   auto* const ints = reinterpret_cast<int*>(take_room(2 * counts.size() * sizeof(int)));
   int* const starts = ints + counts.size();
   int start = 0;
@@ -44,13 +44,17 @@ Status Allgather::begin() {
   });
 }
 
-// Of more bytes than MPI can count.
+// Of more bytes than MPI can count. The input goes to its place before others come to theirs.
 Status Allgather::gather_parts(const std::byte* input, std::byte* output) {
+  const auto own = request().counts_by_rank.begin() + self();
+  const auto before = std::accumulate(request().counts_by_rank.begin(), own, std::int64_t{0});
+  if (*own > 0)
+    std::memmove(output + static_cast<std::size_t>(before) * element_bytes(), input,
+                 static_cast<std::size_t>(*own) * element_bytes());
   for (int rank = 0; rank < members(); ++rank) {
     const std::size_t bytes =
         static_cast<std::size_t>(request().counts_by_rank[static_cast<std::size_t>(rank)]) *
         element_bytes();
-    if (rank == self() && bytes > 0) std::memcpy(output, input, bytes);
     const Status status = for_each_part(bytes, [&](std::size_t at, std::size_t part) {
       return ask("allgather", [&](MPI_Request* asked) {
         return MPI_Ibcast(output + at, static_cast<int>(part), MPI_BYTE, rank, comm(), asked);

@@ -23,6 +23,28 @@ static hvrun_status sum(const char* name, float* value) {
   return hvrun_allreduce(NULL, name, value, value, 1, HVRUN_FLOAT32, HVRUN_SUM);
 }
 
+enum { kMany = 1000 };
+
+/* Sums that do not fit, of so many that an MPI takes vectors for them. */
+static int small_integers_wrap(void) {
+  static uint8_t bytes[kMany];
+  static int16_t words[kMany];
+  for (int i = 0; i < kMany; ++i) {
+    bytes[i] = 200;
+    words[i] = 30000;
+  }
+  if (hvrun_allreduce(NULL, "b", bytes, bytes, kMany, HVRUN_UINT8, HVRUN_SUM) != HVRUN_OK ||
+      hvrun_allreduce(NULL, "s", words, words, kMany, HVRUN_INT16, HVRUN_SUM) != HVRUN_OK)
+    return fail("sums");
+  const int ranks = hvrun_size(NULL);
+  for (int i = 0; i < kMany; ++i) {
+    if (bytes[i] == (uint8_t)(200 * ranks) && words[i] == (int16_t)(30000 * ranks)) continue;
+    printf("sums that do not wrap: %d, %d\n", bytes[i], words[i]);
+    return 1;
+  }
+  return 0;
+}
+
 /* This rank's job is that of `ranks`, where it is not NULL. */
 static int work(const MPI_Comm* ranks) {
   hvrun_options options = HVRUN_OPTIONS_INIT;
@@ -30,6 +52,7 @@ static int work(const MPI_Comm* ranks) {
   if (hvrun_init(&options, NULL) != HVRUN_OK) return fail("init");
   float value = (float)hvrun_rank(NULL) + 1;
   if (sum("w", &value) != HVRUN_OK) return fail("sum");
+  if (small_integers_wrap() != 0) return 1;
   printf("rank %d of %d (%d of %d here): %g\n", hvrun_rank(NULL), hvrun_size(NULL),
          hvrun_local_rank(NULL), hvrun_local_size(NULL), value);
   fflush(stdout);

@@ -41,6 +41,12 @@ def test_random_programs(mpi, ranks):
     assert result.code == 0 and result.out.count("played") == ranks, str(result)
 
 
+@pytest.mark.parametrize("words", [["c_types_test", "3"], ["c_operations_test"], ["examples/process_sets"]], ids=lambda words: words[0])
+def test_programs_in_c(mpi, words):
+    result = start(mpi, 3, BIN / words[0], *words[1:])
+    assert result.code == 0, str(result)
+
+
 def test_random_programs_by_one_thread(mpi):
     """As where an MPI has no MPI_THREAD_MULTIPLE."""
     result = start(mpi, 3, BIN / "mpi_programs", scaled(100), "20261126", HVRUN_MPI_THREADS_DISABLE="1")
