@@ -200,6 +200,9 @@ Status Context::join(ContextParts parts, std::shared_ptr<Context>* context) {
       !status.ok())
     return status;
   log_joined(parts, all.backends, settings, begun);
+  if (parts.identity.rank == 0) {
+    HV_LOG(kInfo, "backend") << "collectives are carried " << carriers_in_words(choice);
+  }
   const EngineConfig config = engine_config(settings, parts.fabric.epoch, std::move(observation));
   try {
     context->reset(

@@ -46,6 +46,12 @@ Status make_native(DataPlane* plane, const BackendSettings& settings, const JobE
   return Status::success();
 }
 
+std::vector<std::string> names_of(const BackendSettings& settings) {
+  std::vector<std::string> names = backend_words(settings.wanted);
+  if (names.empty()) names = {"nccl", "native"};
+  return names;
+}
+
 std::unique_ptr<Backend> make_mpi(const MpiPlaces& places, const std::vector<int>& members,
                                   int self) {
   std::vector<int> world_ranks;
@@ -61,11 +67,27 @@ Status unknown(const std::string& name) {
 
 }  // namespace
 
+std::string carriers_in_words(const BackendSettings& settings) {
+  bool uses_nccl = false;
+  std::vector<std::string> of_host;
+  for (const std::string& name : names_of(settings)) {
+    if (name == "nccl")
+      uses_nccl = true;
+    else
+      of_host.push_back(
+          name == "mpi" && settings.mpi != nullptr ? "mpi (" + settings.mpi->library + ")" : name);
+  }
+  const std::string host = of_host.empty() ? "nobody" : join(of_host, ", ");
+  return "on the host's memory " + host + "; on GPUs' memory " +
+         (!uses_nccl        ? "the same"
+          : of_host.empty() ? "nccl"
+                            : "nccl, else the same");
+}
+
 // The native one is there whoever carries tensors: others agree by it on what they need.
 Status make_backends(DataPlane* plane, const BackendSettings& settings,
                      const std::vector<int>& members, const JobExtent& job, BackendSet* backends) {
-  std::vector<std::string> names = backend_words(settings.wanted);
-  if (names.empty()) names = {"nccl", "native"};
+  const std::vector<std::string> names = names_of(settings);
   std::unique_ptr<Backend> made;
   if (Status status = make_native(plane, settings, job, &made); !status.ok()) return status;
   Backend& native = *made;

@@ -22,6 +22,10 @@ struct BackendSettings {
   MpiPlacesPtr mpi{};  // of the job's ranks; nullptr: MPI is not wanted
 };
 
+// Who carries what, in words: "on the host's memory mpi (Open MPI v4.1.4), native; on GPUs' memory
+// nccl, else the same".
+std::string carriers_in_words(const BackendSettings& settings);
+
 struct BackendSet {
   std::vector<std::unique_ptr<Backend>> owned;
   std::vector<Backend*> carriers;  // of those, in order of preference

@@ -93,6 +93,11 @@ class GpuBackend::Preparation : public Collective {
     backend_.goes_unprepared_ = !backend_.is_chosen_;
     if (choice.way == GpuChoice::Way::kRefused) backend_.refusal_ = choice.words;
     if (choice.way != GpuChoice::Way::kPlugin) return Progress::kDone;
+    if (members_.self == 0) {
+      HV_LOG(kInfo, "backend") << "tensors on GPUs go by NCCL "
+                               << version_words(members_.facts.front().version) << " among "
+                               << members_.facts.size() << " ranks";
+    }
     backend_.plugged_ = plugin_->make(first_.accelerator, members_, backend_.host_);
     prepare_ = backend_.plugged_->prepare(first_);
     return prepare_ != nullptr ? Progress::kAdvanced : Progress::kDone;

@@ -14,11 +14,6 @@ std::string words_in(const char (&field)[N]) {
   return {field, ::strnlen(field, N)};
 }
 
-std::string version_words(int version) {
-  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
-         std::to_string(version % 100);
-}
-
 // Of the first two members that use the same one without leave; empty: there are none.
 std::string shared_gpu(const std::vector<GpuFacts>& facts) {
   std::map<std::string, std::size_t> users;
@@ -34,6 +29,11 @@ std::string shared_gpu(const std::vector<GpuFacts>& facts) {
 }
 
 }  // namespace
+
+std::string version_words(int version) {
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
 
 std::string uuid_text(const char (&uuid)[16]) {
   std::string text = "GPU-";

@@ -24,6 +24,9 @@ struct GpuChoice {
 // The same on every member.
 GpuChoice choose_gpu_way(const std::vector<GpuFacts>& facts);
 
+// "2.28.3"
+std::string version_words(int version);
+
 // "GPU-6f3c…", as nvidia-smi writes it.
 std::string uuid_text(const char (&uuid)[16]);
 

@@ -34,6 +34,19 @@ TEST_CASE("the native backend carries by default or by name, and not where other
   });
 }
 
+TEST_CASE("who carries what is said in words") {
+  const auto words = [](const char* wanted) { return carriers_in_words({wanted}); };
+  CHECK(words("") == "on the host's memory native; on GPUs' memory nccl, else the same");
+  CHECK(words("native") == "on the host's memory native; on GPUs' memory the same");
+  CHECK(words("nccl") == "on the host's memory nobody; on GPUs' memory nccl");
+  const auto places = std::make_shared<MpiPlaces>();
+  places->library = "Open MPI v4.1.4";
+  BackendSettings settings{"mpi,native"};
+  settings.mpi = places;
+  CHECK(carriers_in_words(settings) ==
+        "on the host's memory mpi (Open MPI v4.1.4), native; on GPUs' memory the same");
+}
+
 TEST_CASE("an unknown backend is refused with the names there are") {
   run_ranks({1}, {}, [](RankContext& context) {
     BackendSet backends;
