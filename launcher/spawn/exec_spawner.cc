@@ -60,33 +60,10 @@ void check_name(const HostTarget& host) {
 }
 
 std::vector<std::string> split_command(const std::string& text) {
-  std::vector<std::string> words;
-  bool in_word = false;
-  char quote = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (!in_word && quote == 0 && c != ' ' && c != '\t') {
-      words.emplace_back();
-      in_word = true;
-    }
-    if (c == '\\' && quote != '\'' && i + 1 < text.size()) {
-      words.back() += text[++i];
-    } else if (quote != 0) {
-      if (c == quote)
-        quote = 0;
-      else
-        words.back() += c;
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-    } else if (c == ' ' || c == '\t') {
-      in_word = false;
-    } else {
-      words.back() += c;
-    }
-  }
-  if (quote == 0 && !words.empty()) return words;
+  const auto words = shell_words(text);
+  if (words && !words->empty()) return *words;
   throw Error(ErrorKind::kUsage,
-              "'" + text + "' is no command" + (quote ? ": a quote is not closed" : ""),
+              "'" + text + "' is no command" + (words ? "" : ": a quote is not closed"),
               "write it as in a shell: --rsh 'ssh -J gateway'");
 }
 

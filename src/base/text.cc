@@ -193,6 +193,36 @@ std::string shell_quote(std::string_view text) {
   return result + "'";
 }
 
+std::optional<std::vector<std::string>> shell_words(std::string_view text) {
+  std::vector<std::string> words;
+  bool in_word = false;
+  char quote = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool is_space = c == ' ' || c == '\t' || c == '\n';
+    if (!in_word && !is_space) {
+      words.emplace_back();
+      in_word = true;
+    }
+    if (c == '\\' && quote != '\'' && i + 1 < text.size()) {
+      words.back() += text[++i];
+    } else if (quote != 0) {
+      if (c == quote)
+        quote = 0;
+      else
+        words.back() += c;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    } else if (is_space) {
+      in_word = false;
+    } else {
+      words.back() += c;
+    }
+  }
+  if (quote != 0) return std::nullopt;
+  return words;
+}
+
 std::string hex(const void* bytes, std::size_t size) {
   static const char* digits = "0123456789abcdef";
   const auto* data = static_cast<const unsigned char*>(bytes);

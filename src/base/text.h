@@ -30,6 +30,9 @@ std::string errno_text(int errno_value);
 std::string printable(std::string_view text, std::size_t limit = 200);
 // One word for a POSIX shell: 'it'\''s'.
 std::string shell_quote(std::string_view text);
+// The words of a command that a shell would read: quotes and backslashes, nothing else. none: a
+// quote is not closed.
+std::optional<std::vector<std::string>> shell_words(std::string_view text);
 std::string hex(const void* bytes, std::size_t size);
 std::string format_bytes(std::uint64_t bytes);
 // The nearest candidate in edit distance, unless that is more than a third of the word: for "did

@@ -186,6 +186,16 @@ TEST_CASE("printable keeps within its limit and never cuts a character or an esc
   CHECK(hv::printable(std::string(201, 'x')) == std::string(200, 'x') + "...");
 }
 
+TEST_CASE("shell_words reads quotes and backslashes as a shell does") {
+  using Words = std::vector<std::string>;
+  CHECK(*hv::shell_words("") == Words{});
+  CHECK(*hv::shell_words(" ssh  -J\tgate\n") == Words{"ssh", "-J", "gate"});
+  CHECK(*hv::shell_words("--mca 'a b' \"c 'd'\" e\\ f ''") ==
+        Words{"--mca", "a b", "c 'd'", "e f", ""});
+  CHECK(*hv::shell_words("a'b'c") == Words{"abc"});
+  CHECK(!hv::shell_words("'open"));
+}
+
 TEST_CASE("shell_quote leaves plain words and quotes the rest") {
   CHECK(hv::shell_quote("plain-word_1.2/x") == "plain-word_1.2/x");
   CHECK(hv::shell_quote("user@host:%h,+1=2") == "user@host:%h,+1=2");
