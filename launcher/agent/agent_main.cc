@@ -6,10 +6,12 @@
 
 #include <climits>
 #include <cstdio>
+#include <string_view>
 
 #include "hvrun_version.h"
 #include "launcher/agent/agent.h"
 #include "launcher/agent/agent_options.h"
+#include "launcher/agent/carried_output.h"
 #include "launcher/agent/control_connection.h"
 #include "launcher/agent/guard.h"
 #include "src/base/environment.h"
@@ -58,6 +60,8 @@ void remove_own_file() {
 }
 
 int run(int argc, char** argv) {
+  if (argc > 2 && argv[1] == std::string_view(kCarryOutput))
+    return carry_output({argv + 2, argv + argc});
   const auto options = parse_agent_options({argv + 1, argv + argc});
   if (!options) return explain_usage();
   if (options->shows_version) {

@@ -106,6 +106,18 @@ void take_spawner(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
   }
 }
 
+void take_mpirun(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
+  spec->by_mpirun = raw.by_mpirun;
+  if (app.count("--mpi-args") > 0 && !raw.by_mpirun)
+    throw Error(ErrorKind::kUsage, "--mpi-args is for mpirun, which starts nothing here",
+                "add --mpi, or see --map-by, --bind-to and -x");
+  const auto words = shell_words(raw.mpi_args);
+  if (!words)
+    throw Error(ErrorKind::kUsage, "--mpi-args '" + printable(raw.mpi_args) + "': a quote is open",
+                "write it as in a shell: --mpi-args=\"--mca btl '^openib'\"");
+  spec->mpi_args = *words;
+}
+
 JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::string> program,
                 const std::function<std::string()>& current_directory) {
   refuse_empty_values(app);
@@ -121,6 +133,7 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
   spec.ssh_accept_new = raw.ssh_accept_new;
   spec.remote_shell = raw.remote_shell;
   take_spawner(app, raw, &spec);
+  take_mpirun(app, raw, &spec);
   spec.start_timeout = parse_duration("--start-timeout", raw.start_timeout);
   spec.exports = raw.exports;
   spec.clean_environment = raw.clean_environment;

@@ -25,7 +25,7 @@ struct LaunchCommand {
 struct EnvCommand {  // hvrun env
   bool shows_algorithms = false;
 };
-struct ScriptCommand {  // hvrun script
+struct ScriptCommand {        // hvrun script
   JobRequest request;
   std::string site;
   std::string file;  // empty: standard output

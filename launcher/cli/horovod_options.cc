@@ -28,6 +28,7 @@ constexpr const char* kNoCycles = "there are no cycles: what is ready goes at on
 constexpr const char* kHostsFirst = "hosts work inside first, whenever there are several";
 constexpr const char* kNoTuning = "nothing is tuned while the job runs";
 constexpr const char* kOwnWays = "ranks meet through hvrun and talk by its own ways";
+constexpr const char* kMpiIsAsked = "--mpi has MPI start the ranks";
 constexpr const char* kAlwaysTime = "lines of the log always have their time";
 constexpr const char* kBound = "hvrun binds ranks to cores, and their threads with them";
 constexpr const char* kNoCache = "hvrun keeps no results of checks";
@@ -65,7 +66,6 @@ constexpr std::array kRows{
     Row{"--autotune-gaussian-process-noise", "autotune.gaussian_process_noise", nullptr, "%",
         kNoTuning},
     Row{"--gloo", nullptr, nullptr, "", kOwnWays},
-    Row{"--mpi", nullptr, nullptr, "", kOwnWays},
     Row{"--gloo-timeout-seconds", "library_options.gloo_timeout_seconds", nullptr, "%", kOwnWays},
     Row{"--mpi-threads-disable", "library_options.mpi_threads_disable", nullptr, "", kOwnWays},
     Row{"--num-nccl-streams", "library_options.num_nccl_streams", nullptr, "%", kNotYet},
@@ -93,7 +93,6 @@ constexpr std::array kRefusals{
             "'python -m hvrun.doctor' says whether training would work here, and 'hvrun env' what "
             "is set"},
     Refusal{"--jsrun", "inside LSF, hvrun reaches the hosts by SSH or by --rsh"},
-    Refusal{"--mpi-args", "MPI starts nothing here: see --map-by, --bind-to, -x"},
     Refusal{"--binding-args", "see --bind-to and --rankfile"},
     Refusal{"--min-np,--min-num-proc,--max-np,--max-num-proc,--slots-per-host,--slots,"
             "--elastic-timeout,--reset-limit,--blacklist-cooldown-range,--host-discovery-script",
@@ -192,7 +191,8 @@ HorovodSettings HorovodOptions::settings(const std::string& config,
   GivenRows in_file(kRows.size()), typed(kRows.size());
   for (const ConfigSetting& setting : parse_horovod_config(config, source)) {
     if (setting.key == "controller") {
-      settings.warnings.push_back(setting.origin + ": controller sets nothing: " + kOwnWays);
+      settings.warnings.push_back(setting.origin + ": controller sets nothing: " +
+                                  (lower(setting.value) == "mpi" ? kMpiIsAsked : kOwnWays));
       continue;
     }
     const auto row = std::find_if(kRows.begin(), kRows.end(), [&setting](const Row& each) {

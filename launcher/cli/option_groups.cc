@@ -102,6 +102,11 @@ void add_ssh_options(CLI::App& app, RawOptions& raw) {
                  "start agents by ssh, or by srun (default: srun on the nodes of a Slurm job)")
       ->group(group)
       ->type_name("ssh|srun");
+  app.add_flag("--mpi", raw.by_mpirun, "have the mpirun of Open MPI or MPICH start the ranks")
+      ->group(group);
+  app.add_option("--mpi-args", raw.mpi_args, "more words for it, as in a shell: \"--mca a b\"")
+      ->group(group)
+      ->type_name("WORDS");
   app.add_option("--start-timeout", raw.start_timeout,
                  with_default("seconds a host has to answer", "HVRUN_START_TIMEOUT"))
       ->group(group)

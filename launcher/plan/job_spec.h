@@ -51,6 +51,8 @@ struct JobSpec {
   bool ssh_accept_new = false;
   std::string remote_shell;  // --rsh
   SpawnerChoice spawner = SpawnerChoice::kByItself;
+  bool by_mpirun = false;             // --mpi: an MPI's own mpirun starts the ranks
+  std::vector<std::string> mpi_args;  // --mpi-args: words for it
   Duration start_timeout = std::chrono::seconds(30);
   Duration inventory_timeout = std::chrono::seconds(20);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "launcher/plan/job_spec.h"
 #include "launcher/plan/launch_plan.h"
@@ -13,7 +14,8 @@ namespace hv::launcher {
 std::string plan_as_text(const JobSpec& spec, const LaunchPlan& plan);
 
 // One object: version, program, hosts, ranks. Numbers that only the hosts can tell are null, lists
-// empty. No secret is in it.
-std::string plan_as_json(const JobSpec& spec, const LaunchPlan& plan);
+// empty. mpirun: the words of its command (--mpi); none: it starts nothing. No secret is in it.
+std::string plan_as_json(const JobSpec& spec, const LaunchPlan& plan,
+                         const std::vector<std::string>& mpirun = {});
 
 }  // namespace hv::launcher

@@ -1,0 +1,134 @@
+// What of a job's wishes goes to mpirun, and what is refused.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "launcher/mpi/mpi_command.h"
+#include "launcher/plan/rank_environment.h"
+#include "src/base/error.h"
+#include "src/base/name_pattern.h"
+#include "src/base/text.h"
+#include "src/contract/contract.h"
+
+namespace hv::launcher {
+namespace {
+
+// Of the MPIs and what they are made of: mpirun itself reads them, and hands on what ranks need.
+const std::vector<std::string>& mpirun_variable_patterns() {
+  static const std::vector<std::string> patterns{"PATH",   "LD_LIBRARY_PATH", "OMPI_*", "PRTE_*",
+                                                 "OPAL_*", "PMIX_MCA_*",      "HYDRA_*"};
+  return patterns;
+}
+
+bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return matches_pattern(name, pattern); });
+}
+
+// Others, as those of a shell's functions, cannot stand on mpirun's command line.
+bool is_plain_name(const std::string& name) {
+  return std::all_of(name.begin(), name.end(), [](const char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+struct Wish {
+  bool is_there;
+  const char* option;
+  const char* why;
+  const char* instead;
+};
+
+std::vector<Wish> wishes_of_agents(const JobSpec& spec) {
+  const char* leave_out = "leave it out, or start the job without --mpi";
+  return {
+      {spec.spawner != SpawnerChoice::kByItself, "--spawner", "mpirun starts its own way",
+       "leave it out; --rsh and --mpi-args say how mpirun reaches hosts"},
+      {spec.pty, "--pty", "mpirun has the ranks' streams", leave_out},
+      {!spec.summary_file.empty(), "--summary", "mpirun does not say how each rank has ended",
+       leave_out},
+      {spec.master_port != 0 || !spec.hold_port, "--master-port and --no-hold-port",
+       "nobody holds a port", "set MASTER_ADDR and MASTER_PORT by -x where a program needs them"},
+      {spec.bind_to == BindTo::kGpu, "--bind-to gpu", "mpirun knows none, core and numa of it",
+       leave_out},
+      {spec.sees_only_its_gpus, "--gpu-bind=visible and --gpus-per-rank above 1",
+       "all ranks get the same variables from mpirun",
+       "let ranks choose their GPU by their local rank"},
+      {spec.nic_bind, "--nic-bind", "all ranks get the same variables from mpirun", leave_out},
+  };
+}
+
+bool is_pods_shell(const JobSpec& spec) {
+  const auto words = shell_words(spec.remote_shell);
+  return words && !words->empty() && is_kubectl(words->front());
+}
+
+void refuse_hosts(const JobSpec& spec, const HostList& list) {
+  if (!list.reach.kubectl.program.empty() || is_pods_shell(spec))
+    throw Error(ErrorKind::kUsage, "--mpi: these hosts are pods, which kubectl reaches",
+                "leave out --mpi, or start mpirun itself as the operator's documents say");
+  for (const HostEntry& host : list.entries) {
+    if (!host.gpus.empty() || !host.without_gpus.empty() || !host.interfaces.empty())
+      throw Error(ErrorKind::kUsage,
+                  "--mpi: mpirun cannot be told which GPUs or interfaces of host " +
+                      printable(host.name) + " are meant",
+                  "leave that out of " + host.origin + ", or start the job without --mpi");
+  }
+  for (const RankPlace& place : list.rank_places)
+    if (!place.cores.empty() || !place.sockets.empty() || !place.gpus.empty())
+      throw Error(ErrorKind::kUsage,
+                  "--mpi takes the hosts of a rankfile, and " + printable(list.rankfile) +
+                      " names cores or GPUs",
+                  "--mpi-args '--rankfile FILE' hands the file itself to Open MPI's mpirun");
+}
+
+}  // namespace
+
+void refuse_what_mpirun_lacks(const JobSpec& spec, const HostList& list) {
+  for (const Wish& wish : wishes_of_agents(spec))
+    if (wish.is_there)
+      throw Error(ErrorKind::kUsage,
+                  std::string(wish.option) + " is nothing that --mpi can do: " + wish.why,
+                  wish.instead);
+  for (const ProgramSpec& program : spec.programs)
+    if (!program.exports.empty())
+      throw Error(ErrorKind::kUsage, "--mpi: -x of one of several programs cannot be had",
+                  "give -x before the first program, for all of them");
+  refuse_hosts(spec, list);
+}
+
+std::vector<std::string> vain_wishes(const JobSpec& spec, const LaunchPlan& plan) {
+  std::vector<std::string> lines;
+  if (spec.start_timeout != JobSpec().start_timeout)
+    lines.push_back("--start-timeout sets nothing with --mpi: mpirun has limits of its own");
+  std::vector<std::string> guessed;
+  for (const PlannedHost& host : plan.hosts)
+    if (host.slots_assumed) guessed.push_back(host.name);
+  if (!guessed.empty())
+    lines.push_back("with --mpi no host is asked for its GPUs: one slot is assumed on " +
+                    join_some(guessed) + "; say how many it is to be, as in " + guessed[0] + ":4");
+  return lines;
+}
+
+MpiEnvironment mpi_environment(const JobSpec& spec, const Environment& environment) {
+  MpiEnvironment result;
+  const std::vector<std::string>& taken = contract_names();
+  for (const auto& [name, value] : environment.all()) {
+    const bool is_for_mpirun = matches_any(name, mpirun_variable_patterns()) ||
+                               matches_any(name, host_variable_patterns()) ||
+                               !spec.clean_environment;
+    if (is_for_mpirun && !matches_any(name, step_variable_patterns()) &&
+        std::find(taken.begin(), taken.end(), name) == taken.end())
+      result.own.set(name, value);
+  }
+  Environment common = Environment::from_entries(common_environment(spec, environment).entries);
+  if (!common.has("HVRUN_BACKEND")) common.set("HVRUN_BACKEND", "mpi,native");
+  if (!common.has("PYTHONUNBUFFERED")) common.set("PYTHONUNBUFFERED", "1");
+  for (const auto& [name, value] : common.all()) {
+    result.own.set(name, value);
+    // Open MPI hands its own on, and says so where it is asked to.
+    if (is_plain_name(name) && name.rfind("OMPI_", 0) != 0) result.for_others.push_back(name);
+  }
+  return result;
+}
+
+}  // namespace hv::launcher

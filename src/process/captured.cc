@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/process/captured.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "src/base/text.h"
+#include "src/base/unique_fd.h"
+#include "src/process/child.h"
+
+namespace hv {
+namespace {
+
+// Until its end. False: the time or the size was passed.
+bool read_all(int fd, TimePoint limit, std::string* text) {
+  char buffer[4096];
+  while (text->size() <= kMostCaptured) {
+    pollfd ready{fd, POLLIN, 0};
+    const timespec left = time_left(limit);
+    const int count = ::ppoll(&ready, 1, &left, nullptr);
+    if (count == 0) return false;
+    if (count < 0) continue;
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got == 0) return true;
+    if (got > 0) text->append(buffer, static_cast<std::size_t>(got));
+    if (got < 0 && errno != EINTR) return true;
+  }
+  return false;
+}
+
+ExitStatus reap(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  return ExitStatus::from_wait(status);
+}
+
+}  // namespace
+
+Captured capture_output(const Command& command, Duration most_time, bool with_errors) {
+  Captured result;
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    result.trouble = "make a pipe: " + errno_text(errno);
+    return result;
+  }
+  UniqueFd read_end(ends[0]), write_end(ends[1]), null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  ChildOptions options;
+  options.stdout_fd = write_end.get();
+  options.stderr_fd = with_errors ? write_end.get() : null.get();
+  const SpawnResult child = spawn_child(command, options);
+  if (child.pid < 0) {
+    result.trouble = child.doing + ": " + errno_text(child.error);
+    return result;
+  }
+  write_end.reset();
+  const bool is_whole = read_all(read_end.get(), now() + most_time, &result.text);
+  // It leads a session of its own, with whatever it has started.
+  if (!is_whole) ::kill(-child.pid, SIGKILL);
+  const ExitStatus status = reap(child.pid);
+  if (is_whole)
+    result.status = status;
+  else
+    result.trouble = "it did not end within " + seconds_text(most_time);
+  return result;
+}
+
+}  // namespace hv

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hvrun --mpi: a real mpirun of Open MPI and of MPICH starts the ranks, and hvrun tells of them as of its own."""
+
+import json
+import os
+import shutil
+import signal
+
+import pytest
+
+from harness import programs
+from harness.processes import look_at
+from harness.waiting import wait_for
+from launching import lines_by_rank, run, start
+
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+RANK = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
+STAY = "echo $$ >> {pids}; exec tail -f /dev/null"
+
+
+@pytest.fixture(params=["openmpi", "mpich"])
+def mpi(request):
+    """The environment that chooses it."""
+    if not shutil.which(f"mpirun.{request.param}"):
+        pytest.skip(f"no {request.param}")
+    return {"HVRUN_MPI": request.param, **AS_ROOT}
+
+
+@pytest.fixture
+def two_hosts(tmp_path):
+    """Two names for this machine, reached by a command in ssh's place, which takes ssh's options. Open MPI's daemons, one
+    for each name, are in each other's way in one temporary folder."""
+    script = tmp_path / "rsh"
+    script.write_text(f'#!/bin/sh\necho "$*" >> {tmp_path}/calls\n'
+                      'while :; do case "$1" in -[pilo]) shift 2;; -*) shift;; *) break;; esac; done\n'
+                      f'export TMPDIR={tmp_path}/$1; mkdir $TMPDIR; shift; exec sh -c "$*"\n')
+    script.chmod(0o755)
+    return ["--rsh", str(script)]
+
+
+def alive(pid):
+    process = look_at(pid)
+    return process is not None and process.state != "Z"
+
+
+def pids_in(path, count):
+    wait_for(lambda: path.exists() and len(path.read_text().split()) >= count, 20, f"{count} pids in {path}")
+    return [int(word) for word in path.read_text().split()]
+
+
+# ---- what ranks are and say ----
+
+
+def test_each_rank_is_labelled_and_both_streams_stay_apart(hvrun, mpi):
+    result = run(hvrun, "--mpi", "-np", "3", "sh", "-c", f'echo "out <&> {RANK}"; echo "err ]]> {RANK}" >&2', **mpi)
+    assert result.returncode == 0, result
+    assert lines_by_rank(result.stdout) == {rank: [b"out <&> %d" % rank] for rank in range(3)}
+    told = b"\n".join(line for line in result.stderr.splitlines() if not line.startswith(b"hvrun: warning"))
+    assert lines_by_rank(told) == {rank: [b"err ]]> %d" % rank] for rank in range(3)}
+
+
+def test_every_byte_arrives_and_no_line_is_torn(hvrun, mpi, scaled):
+    """Lines that are longer than any piece that mpirun writes, and one without an end."""
+    count = scaled(20)
+    program = ("import os,sys\nr = os.environ.get('OMPI_COMM_WORLD_RANK') or os.environ['PMI_RANK']\n"
+               f"for n in range({count}):\n  os.write(1, (r * 10001 + '<&amp;>\\t\\x7f' + str(n) + '\\n').encode())\n"
+               "  os.write(1, b'\\xc3\\xa9\\xff\\n\\n')\n"
+               "os.write(1, b'no end')\n")
+    result = run(hvrun, "--mpi", "-np", "2", "/usr/bin/python3", "-c", program, **mpi)
+    assert result.returncode == 0, result.stderr
+    expected = {rank: [line for n in range(count) for line in (b"%d" % rank * 10001 + b"<&amp;>\t\x7f%d" % n, b"\xc3\xa9\xff", b"")]
+                + [b"no end"] for rank in range(2)}
+    assert lines_by_rank(result.stdout) == expected
+
+
+def test_many_short_lines_at_once_are_not_lost(hvrun, mpi, scaled):
+    """As Open MPI's mpirun loses them by itself."""
+    count = scaled(100000)
+    result = run(hvrun, "--mpi", "-np", "2", "seq", str(count), **mpi)
+    assert result.returncode == 0, result.stderr
+    assert lines_by_rank(result.stdout) == {rank: [b"%d" % n for n in range(1, count + 1)] for rank in range(2)}
+
+
+def test_without_labels_and_into_files(hvrun, mpi, tmp_path):
+    result = run(hvrun, "--mpi", "-np", "2", "--no-label", "--output-dir", str(tmp_path / "out"), "sh", "-c", f"echo {RANK}", **mpi)
+    assert result.returncode == 0 and sorted(result.stdout.split()) == [b"0", b"1"], result
+    assert [(tmp_path / "out" / f"rank.{rank}" / "stdout").read_bytes() for rank in range(2)] == [b"0\n", b"1\n"]
+
+
+def test_mpi_carries_what_libhvrun_is_given(hvrun, mpi):
+    result = run(hvrun, "--mpi", "-np", "2", str(programs.hvrun_folder() / "mpi_programs"), "2", "1", HVRUN_LOG_LEVEL="trace", **mpi)
+    carriers = {line.split(b"engine: ")[1].split()[0] for line in result.stderr.splitlines() if b" starts " in line}
+    assert result.returncode == 0 and b"mpi" in carriers, result
+
+
+# ---- environment and words ----
+
+
+def test_variables_arrive_and_their_values_are_on_no_command_line(hvrun, mpi, two_hosts, tmp_path):
+    program = f'echo "$A|$B|$HVRUN_BACKEND|$HOME"; [ {RANK} = 0 ] && tr "\\\\0" " " < /proc/$PPID/cmdline > {tmp_path}/line; exit 0'
+    result = run(hvrun, "--mpi", "-np", "2", "-H", "a,b", *two_hosts, "-x", "A=secret one", "-x", "B", "--no-label", "sh", "-c", program,
+                 B="secret\ntwo", **mpi)
+    assert result.returncode == 0 and result.stdout.count(b"secret one|secret\ntwo|mpi,native|") == 2, result
+    assert "secret" not in (tmp_path / "calls").read_text() + (tmp_path / "line").read_text()
+    dry = run(hvrun, "--mpi", "-np", "2", "-H", "a,b", *two_hosts, "-x", "A=secret one", "--dry-run=offline", "true", **mpi)
+    assert dry.returncode == 0 and b"secret" not in dry.stdout, dry
+
+
+def test_a_backend_that_is_set_stays(hvrun, mpi):
+    result = run(hvrun, "--mpi", "-np", "1", "--no-label", "sh", "-c", "echo $HVRUN_BACKEND", HVRUN_BACKEND="native", **mpi)
+    assert result.stdout == b"native\n", result
+
+
+def test_ranks_are_where_hvrun_would_have_put_them(hvrun, mpi, two_hosts):
+    program = f"echo {RANK} ${{OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}}"
+    for options, local in ([], [0, 1, 0]), (["--map-by", "node"], [0, 0, 1]):
+        result = run(hvrun, "--mpi", "-np", "3", "-H", "a:2,b:1", *two_hosts, *options, "sh", "-c", program, **mpi)
+        assert result.returncode == 0, result
+        assert lines_by_rank(result.stdout) == {rank: [b"%d %d" % (rank, local[rank])] for rank in range(3)}, options
+
+
+def test_ssh_is_told_port_and_user(hvrun, mpi, two_hosts, tmp_path):
+    result = run(hvrun, "--mpi", "-np", "2", "-H", "a,b", *two_hosts, "-p", "2222", "-l", "ann", "true", **mpi)
+    assert result.returncode == 0 and "-p 2222 -l ann" in (tmp_path / "calls").read_text(), result
+
+
+def test_several_programs(hvrun, mpi):
+    result = run(hvrun, "--mpi", "-np", "1", "sh", "-c", "echo one", ":", "-np", "2", "sh", "-c", "echo two", **mpi)
+    assert result.returncode == 0 and lines_by_rank(result.stdout) == {0: [b"one"], 1: [b"two"], 2: [b"two"]}, result
+
+
+def test_more_words_reach_mpirun(hvrun, mpi):
+    words = {"openmpi": "--mca mpi_hvrun_test 'a b'", "mpich": "-genv OMPI_MCA_mpi_hvrun_test 'a b'"}[mpi["HVRUN_MPI"]]
+    result = run(hvrun, "--mpi", f"--mpi-args={words}", "-np", "1", "--no-label", "sh", "-c", 'echo "$OMPI_MCA_mpi_hvrun_test"', **mpi)
+    assert (result.returncode, result.stdout) == (0, b"a b\n"), result
+
+
+def test_standard_input_reaches_rank_0(hvrun, mpi):
+    result = run(hvrun, "--mpi", "-np", "2", "--stdin", "sh", "-c", f"[ {RANK} = 0 ] && cat; exit 0", stdin=b"x\ny\n", **mpi)
+    assert result.returncode == 0 and lines_by_rank(result.stdout) == {0: [b"x", b"y"]}, result
+
+
+# ---- how it ends ----
+
+
+def test_a_rank_that_fails_decides_the_exit_code(hvrun, mpi):
+    """Hydra lets the others go on where a rank that has not begun MPI ends with a code, and breaks down itself (255) now and
+    then where a signal ends one."""
+    others = {"openmpi": "exec sleep 600", "mpich": "exit 0"}[mpi["HVRUN_MPI"]]
+    result = run(hvrun, "--mpi", "-np", "2", "sh", "-c", f"[ {RANK} = 1 ] && exit 3; {others}", **mpi)
+    assert result.returncode == 3 and b"ended with exit code 3" in result.stderr, result
+    for _ in range(10):
+        result = run(hvrun, "--mpi", "-np", "2", "sh", "-c", f"[ {RANK} = 1 ] && kill -SEGV $$; exec sleep 600", **mpi)
+        if b"process manager error" not in result.stderr:
+            break
+    assert result.returncode == 128 + signal.SIGSEGV and b"SIGSEGV" in result.stderr, result
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_leaves_nothing_behind(hvrun, mpi, number, tmp_path):
+    process = start(hvrun, "--mpi", "-np", "2", "--grace", "1", "sh", "-c", STAY.format(pids=tmp_path / "pids"), **mpi)
+    ranks = pids_in(tmp_path / "pids", 2)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+    if number == signal.SIGKILL:
+        wait_for(lambda: not any(map(alive, ranks)), 5, "the ranks' end")
+        return
+    assert process.returncode == 128 + number and b"hvrun: ended by " + number.name.encode() in err, err
+    assert not any(map(alive, ranks))
+
+
+GET_AWAY = """
+import os, signal, sys
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+    os.closerange(0, 1000)  # Hydra waits for the end of its own socket to a rank
+    with open(sys.argv[1], "a") as file:
+        print(os.getpid(), file=file)
+    signal.pause()
+while not os.path.exists(sys.argv[1]):
+    os.sched_yield()
+"""
+
+
+def test_whoever_gets_away_from_mpirun_is_ended_with_it(hvrun, mpi, tmp_path):
+    result = run(hvrun, "--mpi", "-np", "1", "/usr/bin/python3", "-c", GET_AWAY, str(tmp_path / "pids"), **mpi)
+    assert result.returncode == 0, result
+    assert not any(map(alive, pids_in(tmp_path / "pids", 1)))
+
+
+def test_a_time_limit(hvrun, mpi):
+    result = run(hvrun, "--mpi", "-np", "2", "--timeout", "1", "--grace", "1", "sleep", "600", **mpi)
+    assert result.returncode == 4 and b"longer than --timeout 1 s" in result.stderr, result
+
+
+def test_a_reader_that_goes_ends_the_job(hvrun, mpi, tmp_path):
+    process = start(hvrun, "--mpi", "-np", "2", "sh", "-c", f"echo $$ >> {tmp_path}/pids; exec yes", **mpi)
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=20) == 128 + signal.SIGPIPE
+    assert not any(map(alive, pids_in(tmp_path / "pids", 2)))
+
+
+# ---- what is told ----
+
+
+def test_a_dry_run_shows_mpiruns_command_line(hvrun, mpi):
+    result = run(hvrun, "--mpi", "-np", "3", "-H", "a:2,b:1", "--mpi-args", "--verbose", "--dry-run=offline", "./train", "a b", **mpi)
+    line = result.stdout.splitlines()[-1].decode()
+    assert result.returncode == 0 and f"/mpirun.{mpi['HVRUN_MPI']} " in line and "a:2,b:1" in line, result
+    assert " --verbose " in line and line.endswith("./train 'a b'")
+    result = run(hvrun, "--mpi", "-np", "3", "-H", "a:2,b:1", "--dry-run=offline", "--format", "json", "./train", "a b", **mpi)
+    words = json.loads(result.stdout)["mpirun"]
+    assert words[0].endswith(f"/mpirun.{mpi['HVRUN_MPI']}") and words[-2:] == ["./train", "a b"], result
+
+
+def test_no_mpirun_is_told_with_what_was_looked_for(hvrun, tmp_path):
+    result = run(hvrun, "--mpi", "-np", "1", "true", PATH=str(tmp_path))
+    assert result.returncode == 3 and b"looked for mpirun (" in result.stderr and b"mpiexec.hydra (" in result.stderr, result
+    assert b"openmpi-bin or mpich" in result.stderr
+    (tmp_path / "mpirun").write_text("#!/bin/sh\necho some other mpirun\n")
+    (tmp_path / "mpirun").chmod(0o755)
+    result = run(hvrun, "--mpi", "-np", "1", "true", PATH=str(tmp_path))
+    assert result.returncode == 3 and b"(neither Open MPI's nor MPICH's)" in result.stderr, result
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mpirun.openmpi"), reason="needs root and Open MPI")
+def test_open_mpis_own_words_on_root_are_told_with_what_to_try(hvrun):
+    result = run(hvrun, "--mpi", "-np", "1", "true", HVRUN_MPI="openmpi")
+    assert result.returncode == 1 and b"has detected an attempt to run as root" in result.stderr, result
+    assert b"try: as another user; or, in a container" in result.stderr
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--mpi", "--spawner", "ssh"], b"--spawner is nothing that --mpi can do"),
+    (["--mpi", "--pty"], b"--pty is nothing that --mpi can do"),
+    (["--mpi", "--gpu-bind=visible"], b"--gpu-bind=visible and --gpus-per-rank above 1 is nothing"),
+    (["--mpi", "--mpi-args", "'x"], b"a quote is open"),
+    (["--mpi-args", "x"], b"--mpi-args is for mpirun, which starts nothing here"),
+    (["--mpi", "--rsh", "kubectl exec", "-H", "a"], b"pods"),
+])
+def test_what_mpirun_cannot_do_is_refused(hvrun, options, words):
+    result = run(hvrun, "-np", "1", *options, "true")
+    assert result.returncode == 2 and words in result.stderr and b"\n  try: " in result.stderr, result

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/mpi/mpi_command.h"
+
+#include <doctest/doctest.h>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+const Mpirun kOpen{MpiKind::kOpenMpi, 4, "mpirun", "", ""};
+const Mpirun kHydra{MpiKind::kHydra, 0, "mpiexec", "", ""};
+
+struct Wanted {
+  JobSpec spec;
+  HostList list;
+
+  explicit Wanted(const std::vector<std::pair<std::string, int>>& hosts, int ranks) {
+    spec.programs.push_back({{"./train", "a b"}, "/work", ranks});
+    spec.ranks = ranks;
+    for (const auto& [name, slots] : hosts) {
+      HostEntry entry;
+      entry.name = name;
+      entry.slots = slots;
+      list.entries.push_back(entry);
+    }
+    list.this_machine = hosts.empty();
+  }
+  LaunchPlan plan() const {
+    return make_plan(
+        spec, list,
+        std::vector<std::optional<HostFacts>>(std::max<std::size_t>(1, list.entries.size())));
+  }
+  std::string line(const Mpirun& mpirun) const {
+    return as_shell_line(make_mpi_command(mpirun, spec, list, plan(), {"A", "PATH"}, "tag"));
+  }
+};
+
+bool holds(const std::string& line, const std::string& words) {
+  return (" " + line + " ").find(" " + words + " ") != std::string::npos;
+}
+
+std::string refusal(const JobSpec& spec, const HostList& list) {
+  try {
+    refuse_what_mpirun_lacks(spec, list);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("mpi_command names hosts with their ranks, variables, directory and program") {
+  const Wanted wanted({{"a", 2}, {"b", 2}}, 3);
+  CHECK(wanted.line(kOpen) ==
+        "mpirun --tag-output --bind-to none --map-by slot -x A "
+        "-x PATH -np 3 -host a:2,b:1 --wdir /work ./train 'a b'");
+  CHECK(wanted.line(kHydra) ==
+        "mpiexec -prepend-pattern '<tag %r>' -hosts a:2,b:1 -bind-to none -genvlist A,PATH -wdir "
+        "/work -np 3 ./train 'a b'");
+}
+
+TEST_CASE("mpi_command has no variables to name where all ranks are here") {
+  const Wanted wanted({}, 1);
+  CHECK(!holds(wanted.line(kOpen), "-x"));
+  CHECK(holds(wanted.line(kOpen), "-host localhost:1"));
+  CHECK(holds(wanted.line(kHydra), "-launcher fork -hosts localhost:1"));
+}
+
+TEST_CASE("mpi_command keeps hvrun's order of ranks") {
+  Wanted wanted({{"a", 2}, {"b", 2}}, 4);
+  wanted.spec.map_by = {MapBy::kNode, 0};
+  CHECK(holds(wanted.line(kHydra), "-hosts a:1,b:1"));
+  const std::string line = wanted.line(kOpen);
+  CHECK(holds(line, "-np 1 -host a:2 --wdir /work ./train 'a b' : -x A -x PATH -np 1 -host b:2"));
+  wanted.list.entries[1].slots = 1;
+  wanted.spec.programs[0].ranks = 3;
+  wanted.spec.ranks = 3;
+  CHECK(holds(wanted.line(kHydra), "-hosts a:1,b:1"));
+  wanted.list.entries[0].slots = 3;
+  wanted.spec.ranks = 4;
+  CHECK_THROWS_WITH_AS(wanted.line(kHydra),
+                       "--mpi: MPICH's mpirun cannot be told this order of ranks on hosts", Error);
+}
+
+TEST_CASE("mpi_command binds as is asked for, and leaves to --mpi-args what that says") {
+  Wanted wanted({{"a", 2}}, 2);
+  wanted.spec.bind_to = BindTo::kCore;
+  CHECK(holds(wanted.line(kOpen), "--bind-to core"));
+  CHECK(holds(wanted.line(kHydra), "-bind-to core"));
+  wanted.spec.mpi_args = {"-map-by", "socket", "--bind-to", "none"};
+  CHECK(holds(wanted.line(kOpen), "--tag-output -map-by socket --bind-to none -x A"));
+  CHECK(!holds(wanted.line(kOpen), "--map-by slot"));
+  CHECK(!holds(wanted.line(kOpen), "--bind-to core"));
+}
+
+TEST_CASE("mpi_command tells ssh what hosts and options say, if it is the same for all") {
+  Wanted wanted({{"a", 1}, {"b", 1}}, 2);
+  wanted.spec.ssh_port = 2222;
+  wanted.list.entries[0].user = wanted.list.entries[1].user = "ann";
+  CHECK(holds(wanted.line(kOpen), "--mca plm_rsh_args '-p 2222 -l ann'"));
+  CHECK(holds(wanted.line(kHydra), "mpiexec"));
+  CHECK(wanted.line(kHydra).rfind("HYDRA_LAUNCHER_EXTRA_ARGS='-p 2222 -l ann' mpiexec", 0) == 0);
+  wanted.spec.remote_shell = "ssh -J gate";
+  CHECK(holds(wanted.line(kOpen), "--mca plm_rsh_agent 'ssh -J gate'"));
+  CHECK(holds(wanted.line(kHydra), "-launcher-exec ssh"));
+  wanted.list.entries[1].user = "bob";
+  CHECK_THROWS_AS(wanted.line(kOpen), Error);
+  wanted.list.entries[1].user = "ann";
+  wanted.spec.ssh_identity_file = "/a b";
+  CHECK_THROWS_AS(wanted.line(kOpen), Error);
+}
+
+TEST_CASE("mpi_command has Open MPI's ranks yield where they share cores") {
+  Wanted wanted({{"a", 1}}, 3);
+  CHECK_THROWS_AS(wanted.line(kOpen), Error);
+  wanted.spec.oversubscribe = true;
+  CHECK(holds(wanted.line(kOpen), "--mca mpi_yield_when_idle 1"));
+}
+
+TEST_CASE("mpi_command hands a long grace to Open MPI, in whole seconds") {
+  Wanted wanted({{"a", 1}}, 1);
+  wanted.spec.grace = std::chrono::milliseconds(4500);
+  CHECK(holds(wanted.line(kOpen), "--mca odls_base_sigkill_timeout 5"));
+  wanted.spec.grace = std::chrono::seconds(1);
+  CHECK(!holds(wanted.line(kOpen), "odls_base_sigkill_timeout"));
+}
+
+TEST_CASE("mpi_command refuses an argument that mpirun would take for the end of a program's") {
+  Wanted wanted({{"a", 1}}, 1);
+  wanted.spec.programs[0].argv.push_back(":");
+  CHECK_THROWS_AS(wanted.line(kOpen), Error);
+}
+
+TEST_CASE("mpi_command refuses what only hvrun's agents can do") {
+  const Wanted plain({{"a", 1}}, 1);
+  CHECK(refusal(plain.spec, plain.list).empty());
+  JobSpec spec = plain.spec;
+  spec.pty = true;
+  CHECK(refusal(spec, plain.list) ==
+        "--pty is nothing that --mpi can do: mpirun has the ranks' streams");
+  spec = plain.spec;
+  spec.programs[0].exports = {"A=1"};
+  CHECK(!refusal(spec, plain.list).empty());
+  HostList list = plain.list;
+  list.entries[0].gpus = {"0"};
+  CHECK(!refusal(plain.spec, list).empty());
+  list = plain.list;
+  list.rank_places.push_back({});
+  CHECK(refusal(plain.spec, list).empty());
+  list.rank_places[0].cores = {1};
+  CHECK(!refusal(plain.spec, list).empty());
+}
+
+TEST_CASE("mpi_environment has the ranks' variables, and MPI carry") {
+  Wanted wanted({{"a", 1}}, 1);
+  wanted.spec.exports = {"TOKEN=secret"};
+  const auto own = Environment::from_entries({"HOME=/h", "PATH=/bin", "HVRUN_RANK=3", "PMI_RANK=1",
+                                              "OMPI_MCA_x=1", "BASH_FUNC_f%%=() { :; }", "Z=1"});
+  MpiEnvironment made = mpi_environment(wanted.spec, own);
+  CHECK(made.own.get_or("TOKEN", "") == "secret");
+  CHECK(made.own.get_or("HVRUN_BACKEND", "") == "mpi,native");
+  CHECK(made.own.has("HOME"));
+  CHECK(!made.own.has("HVRUN_RANK"));
+  CHECK(!made.own.has("PMI_RANK"));
+  CHECK(join(made.for_others, " ") ==
+        "HVRUN_BACKEND HVRUN_JOB_LOST_AFTER PATH PYTHONUNBUFFERED TOKEN Z");
+  wanted.spec.clean_environment = true;
+  made = mpi_environment(wanted.spec, own);
+  CHECK((made.own.has("PATH") && made.own.has("OMPI_MCA_x") && !made.own.has("Z")));
+}
+
+TEST_CASE("exit_code_of_mpirun knows a signal by Hydra's words only") {
+  const std::string words = "THE EXIT STRING: Killed (signal 9)\n";
+  CHECK(exit_code_of_mpirun(kHydra, 9, words) == 137);
+  CHECK(exit_code_of_mpirun(kHydra, 9, "") == 9);
+  CHECK(exit_code_of_mpirun(kHydra, 15, words) == 137);
+  CHECK(exit_code_of_mpirun(kHydra, 3, "EXIT STRING: Exit 3\n(signal 9)\n") == 3);
+  CHECK(exit_code_of_mpirun(kHydra, 3, "EXIT STRING: (signal x)\n") == 3);
+  CHECK(exit_code_of_mpirun(kHydra, 0, words) == 0);
+  CHECK(exit_code_of_mpirun(kOpen, 9, words) == 9);
+}
+
+}  // namespace
+}  // namespace hv::launcher
