@@ -218,6 +218,7 @@ CommandLine parse_command_line(const std::vector<std::string>& words,
   parse_options(app, split.options, "'hvrun --help' lists the options");
   if (raw.help) return PrintCommand{help_text(app)};
   if (raw.version) return PrintCommand{std::string("hvrun ") + HVRUN_VERSION_TEXT + "\n"};
+  if (raw.check_build) return CheckBuildCommand{};
   JobSpec spec = to_spec(app, raw, std::move(split.program), current_directory);
   check_limits(raw, spec);
   spec.inventory_timeout =

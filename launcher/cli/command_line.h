@@ -25,6 +25,7 @@ struct LaunchCommand {
 struct EnvCommand {  // hvrun env
   bool shows_algorithms = false;
 };
+struct CheckBuildCommand {};  // hvrun --check-build
 struct ScriptCommand {        // hvrun script
   JobRequest request;
   std::string site;
@@ -37,7 +38,8 @@ struct ScriptCommand {        // hvrun script
 struct PrintCommand {
   std::string text;
 };
-using CommandLine = std::variant<LaunchCommand, EnvCommand, ScriptCommand, PrintCommand>;
+using CommandLine =
+    std::variant<LaunchCommand, EnvCommand, CheckBuildCommand, ScriptCommand, PrintCommand>;
 
 // words: argv without argv[0]. current_directory: asked only where the words lead there, for it may
 // be gone. Throws Error(kUsage), naming the nearest option for an unknown one.

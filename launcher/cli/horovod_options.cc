@@ -89,9 +89,6 @@ struct Refusal {
   const char* instead;
 };
 constexpr std::array kRefusals{
-    Refusal{"--check-build",
-            "'python -m hvrun.doctor' says whether training would work here, and 'hvrun env' what "
-            "is set"},
     Refusal{"--jsrun", "inside LSF, hvrun reaches the hosts by SSH or by --rsh"},
     Refusal{"--binding-args", "see --bind-to and --rankfile"},
     Refusal{"--min-np,--min-num-proc,--max-np,--max-num-proc,--slots-per-host,--slots,"

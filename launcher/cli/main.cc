@@ -10,6 +10,7 @@
 
 #include "launcher/allocation/allocate.h"
 #include "launcher/allocation/scheduler.h"
+#include "launcher/cli/check_build.h"
 #include "launcher/cli/command_line.h"
 #include "launcher/cli/env_command.h"
 #include "launcher/cli/knobs.h"
@@ -155,6 +156,8 @@ int run(const std::vector<std::string>& words) {
   if (const auto* text = std::get_if<PrintCommand>(&command)) return print(text->text);
   if (const auto* env = std::get_if<EnvCommand>(&command))
     return env->shows_algorithms ? print(env_algorithms(environment)) : print_env(environment);
+  if (std::holds_alternative<CheckBuildCommand>(command))
+    return print(check_build_text(look_at_build(environment)));
   if (const auto* script = std::get_if<ScriptCommand>(&command))
     return write_script(*script, environment);
   return launch(std::get<LaunchCommand>(command), environment);

@@ -181,6 +181,9 @@ void add_telling_options(CLI::App& app, RawOptions& raw) {
   app.add_option("--summary", raw.summary_file, "write the end of the job as JSON")
       ->group(group)
       ->type_name("FILE");
+  app.add_flag("--check-build", raw.check_build,
+               "frameworks and backends that are here, and why one is not; also -cb")
+      ->group(group);
   app.add_flag("--version", raw.version, "print hvrun's version")->group(group);
   app.add_flag("-h,--help", raw.help, "print this help")->group(group);
 }

@@ -23,7 +23,7 @@ struct RawOptions {
   bool ssh_accept_new = false, clean_environment = false, no_hold_port = false, no_label = false,
        no_training_summary = false, timestamp = false;
   bool forward_stdin = false, pty = false, verbose = false, help = false, version = false;
-  bool by_mpirun = false;
+  bool by_mpirun = false, check_build = false;
 };
 
 // Every option of hvrun; what is typed for it goes to raw, which must outlive the app's parsing.

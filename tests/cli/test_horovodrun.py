@@ -2,6 +2,7 @@
 """Command lines written for horovodrun."""
 
 import re
+import subprocess
 
 from launching import run
 
@@ -67,3 +68,48 @@ def test_every_option_is_in_the_man_page():
     manual = set(re.findall(r"-[a-z][a-z-]+", (SOURCE / "man" / "hvrun.1").read_text()))
     assert len(options) > 35
     assert not {option for option in options if option[1:] not in manual}
+
+
+# ---- --check-build ----
+
+CRASHES = "__attribute__((constructor)) static void crash(void) { __builtin_trap(); }\n"
+
+
+def marks(result):
+    """{"MPI": "X", ...} of the operations."""
+    text = result.stdout.decode().split("Available Tensor Operations:\n")[1].split("\n\n")[0]
+    return {line[8:]: line[5] for line in text.splitlines()}
+
+
+def test_check_build_has_horovodruns_form(hvrun):
+    result = run(hvrun, "-cb")
+    assert result.returncode == 0 and not result.stderr, result
+    heads = [line for line in result.stdout.decode().splitlines() if line.startswith("Available")]
+    assert heads == ["Available Frameworks:", "Available Controllers:", "Available Tensor Operations:"]
+    assert list(marks(result)) == ["NCCL", "DDL", "CCL", "MPI", "Gloo"] and marks(result)["Gloo"] == "X"
+
+
+def test_check_build_tells_why_a_backend_is_not_there(hvrun, tmp_path):
+    """Not there, no library at all, and one that ends whoever opens it."""
+    (tmp_path / "libhvrun.so").write_bytes(b"no library")
+    (tmp_path / "libhvrun-openmpi.so").write_bytes(b"no library")
+    result = run(hvrun, "--check-build", HVRUN_LIBRARY=str(tmp_path / "libhvrun.so"))
+    assert (marks(result)["NCCL"], marks(result)["MPI"]) == (" ", " "), result
+    assert b"libhvrun.so: file too short" in result.stdout and b"libhvrun-openmpi.so: file too short" in result.stdout, result
+    assert f"{tmp_path}/libhvrun-mpich.so is not there: hvrun was built where that MPI was not".encode() in result.stdout
+    assert b"try: openmpi-bin and libopenmpi-dev, or mpich" in result.stdout
+    (tmp_path / "crash.c").write_text(CRASHES)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "libhvrun-mpich.so", tmp_path / "crash.c"], check=True)
+    result = run(hvrun, "--check-build", HVRUN_LIBRARY=str(tmp_path / "libhvrun.so"))
+    assert result.returncode == 0 and b"whoever opens it is ended by SIG" in result.stdout, result
+
+
+def test_check_build_knows_frameworks_by_their_python(hvrun, tmp_path):
+    python = tmp_path / "python3"
+    python.write_text("#!/bin/sh\nprintf 'PyTorch\\t2.13.0\\nTensorFlow\\t\\n'\n")
+    python.chmod(0o755)
+    result = run(hvrun, "--check-build", PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert b"    [ ] TensorFlow\n    [X] PyTorch\n    [ ] MXNet\n" in result.stdout and b"    PyTorch: 2.13.0\n" in result.stdout, result
+    python.write_text("#!/bin/sh\nexit 1\n")
+    result = run(hvrun, "--check-build", PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert b"[ ] PyTorch" in result.stdout and f"PyTorch: nobody knows: {python}: it ended with exit code 1".encode() in result.stdout

@@ -85,8 +85,6 @@ TEST_CASE("what has nothing to set here is taken, and told why") {
 TEST_CASE("what hvrun cannot do is refused with what to do instead") {
   CHECK(has(error_of({"--max-np", "2"}), "--max-np is horovodrun's, and not there in hvrun"));
   CHECK(has(error_of({"--host-discovery-script=./x"}), "elastic jobs are not there yet"));
-  CHECK(has(error_of({"--check-build"}), "python -m hvrun.doctor"));
-  CHECK(has(error_of({"--check-build"}), "hvrun env"));
 }
 
 TEST_CASE("a malformed value is told with the option") {

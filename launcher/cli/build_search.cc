@@ -1,0 +1,202 @@
+// Where check_build.h's facts come from: libraries that are opened, Python, mpirun.
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+
+#include "launcher/cli/check_build.h"
+#include "launcher/mpi/mpirun.h"
+#include "src/base/error.h"
+#include "src/base/text.h"
+#include "src/base/unique_fd.h"
+#include "src/process/captured.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr auto kTimeToLook = std::chrono::seconds(60);
+constexpr const char* kLibrary = "libhvrun.so.0";
+
+BuildFact look_in_child(const std::string& name, const std::function<BuildFact()>& look) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {name, false, "make a pipe: " + errno_text(errno)};
+  UniqueFd read_end(ends[0]), write_end(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return {name, false, "fork: " + errno_text(errno)};
+  if (child == 0) {
+    const BuildFact fact = look();
+    const std::string text = (fact.is_there ? "1" : "0") + fact.words.substr(0, PIPE_BUF - 1);
+    (void)!::write(write_end.get(), text.data(), text.size());
+    ::_exit(0);
+  }
+  write_end.reset();
+  char buffer[PIPE_BUF];
+  pollfd ready{read_end.get(), POLLIN, 0};
+  const timespec limit = time_left(now() + kTimeToLook);
+  const bool is_ready = ::ppoll(&ready, 1, &limit, nullptr) > 0;
+  const ssize_t got = is_ready ? ::read(read_end.get(), buffer, sizeof buffer) : 0;
+  if (!is_ready) ::kill(child, SIGKILL);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  if (got > 0)
+    return {name, buffer[0] == '1', std::string(buffer + 1, static_cast<std::size_t>(got) - 1)};
+  return {name, false,
+          is_ready ? "whoever opens it is ended by " + ExitStatus::from_wait(status).text()
+                   : "opening it takes longer than " + seconds_text(kTimeToLook)};
+}
+
+std::string own_folder() {
+  char path[PATH_MAX];
+  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
+  if (size <= 0) return ".";
+  const std::string file(path, static_cast<std::size_t>(size));
+  return file.substr(0, file.rfind('/'));
+}
+
+// "/opt" of /opt/bin/hvrun.
+std::string prefix() {
+  const std::string folder = own_folder();
+  const std::size_t slash = folder.rfind('/');
+  return slash == std::string::npos ? ".." : folder.substr(0, slash);
+}
+
+// The file, or a name that the system looks for. package: hvrun's Python package; may be empty.
+std::string find_library(const Environment& environment, const std::string& package) {
+  if (const auto stated = environment.get_filled("HVRUN_LIBRARY")) return *stated;
+  std::vector<std::string> folders{prefix() + "/lib", prefix() + "/lib64"};
+  if (!package.empty()) folders.insert(folders.begin(), package + "/lib");
+  for (const std::string& folder : folders) {
+    const std::string file = folder + "/" + kLibrary;
+    if (::access(file.c_str(), R_OK) == 0) return file;
+  }
+  return kLibrary;
+}
+
+std::string dl_words() {
+  const char* const words = ::dlerror();
+  return words == nullptr ? "no reason is told" : words;
+}
+
+BuildFact look_at_nccl(const std::string& library) {
+  BuildFact fact{"NCCL"};
+  void* const opened = ::dlopen(library.c_str(), RTLD_NOW);
+  if (opened == nullptr) {
+    fact.words = dl_words() + "; try: install libhvrun beside hvrun, or set HVRUN_LIBRARY";
+    return fact;
+  }
+  const auto version =
+      reinterpret_cast<int (*)(std::int32_t*)>(::dlsym(opened, "hvrun_nccl_version"));
+  const auto last_error = reinterpret_cast<const char* (*)()>(::dlsym(opened, "hvrun_last_error"));
+  std::int32_t number = 0;
+  if (version == nullptr || last_error == nullptr) {
+    fact.words = library + " is not of this hvrun: " + dl_words();
+  } else if (version(&number) != 0) {
+    fact.words = last_error();
+  } else {
+    constexpr int kMajor = 10000, kMinor = 100;
+    fact.is_there = true;
+    fact.words = std::to_string(number / kMajor) + "." + std::to_string(number % kMajor / kMinor) +
+                 "." + std::to_string(number % kMinor);
+  }
+  return fact;
+}
+
+// The plugin lies beside libhvrun.
+BuildFact look_at_plugin(const std::string& library, const std::string& plugin) {
+  const std::size_t slash = library.rfind('/');
+  const std::string file =
+      (slash == std::string::npos ? "" : library.substr(0, slash + 1)) + plugin;
+  if (slash != std::string::npos && ::access(file.c_str(), F_OK) != 0)
+    return {"MPI", false, file + " is not there: hvrun was built where that MPI was not"};
+  void* const opened = ::dlopen(file.c_str(), RTLD_NOW);
+  return opened == nullptr ? BuildFact{"MPI", false, dl_words()} : BuildFact{"MPI", true, file};
+}
+
+BuildFact look_at_mpi(const std::string& library) {
+  BuildFact fact{"MPI"};
+  std::vector<std::string> words;
+  for (const auto& [name, plugin] :
+       {std::pair{"Open MPI", "libhvrun-openmpi.so"}, std::pair{"MPICH", "libhvrun-mpich.so"}}) {
+    const BuildFact one =
+        look_in_child("MPI", [&, plugin = plugin] { return look_at_plugin(library, plugin); });
+    fact.is_there = fact.is_there || one.is_there;
+    words.push_back(name + std::string(one.is_there ? " by " : ": ") + one.words);
+  }
+  fact.words = join(words, "; ");
+  if (!fact.is_there)
+    fact.words += "; try: openmpi-bin and libopenmpi-dev, or mpich, and build hvrun again";
+  return fact;
+}
+
+BuildFact look_at_mpirun(const Environment& environment, const BuildFact& backend) {
+  try {
+    const Mpirun found = find_mpirun(environment);
+    return {"MPI", backend.is_there,
+            "hvrun --mpi starts by " + found.program + ", " + found.version};
+  } catch (const Error& error) {
+    return {"MPI", false, std::string(error.what()) + "; try: " + error.hint()};
+  }
+}
+
+constexpr const char* kAskForFrameworks =
+    "import importlib.util as u, importlib.metadata as m\n"
+    "def version(names):\n"
+    "    for n in names:\n"
+    "        try: return m.version(n)\n"
+    "        except m.PackageNotFoundError: pass\n"
+    "    return 'a version that is not told'\n"
+    "for name, module, names in (('TensorFlow', 'tensorflow', ('tensorflow', 'tensorflow-cpu')),\n"
+    "                            ('PyTorch', 'torch', ('torch',)), ('MXNet', 'mxnet', "
+    "('mxnet',))):\n"
+    "    print(name, version(names) if u.find_spec(module) else '', sep='\\t')\n"
+    "s = u.find_spec('hvrun')\n"
+    "print('package', s.submodule_search_locations[0] if s else '', sep='\\t')\n";
+
+}  // namespace
+
+BuildFacts look_at_build(const Environment& environment) {
+  BuildFacts facts;
+  std::string reason;
+  for (const char* name : {"python3", "python"})
+    if (facts.python.empty())
+      facts.python = find_program(name, environment.get_or("PATH", ""), "", &reason);
+  Captured said;
+  said.trouble = "there is no python3 on PATH";
+  if (!facts.python.empty()) {
+    Command command;
+    command.argv = {facts.python, "-c", kAskForFrameworks};
+    command.environment = environment.entries();
+    said = capture_output(command, kTimeToLook);
+    if (said.trouble.empty() && !said.is_well())
+      said.trouble = "it ended with " + said.status->text();
+    if (!said.trouble.empty()) said.trouble = facts.python + ": " + said.trouble;
+  }
+  facts.frameworks = framework_facts(said.text, said.trouble);
+  const std::size_t package = said.text.find("package\t");
+  const std::string library = find_library(
+      environment,
+      package == std::string::npos
+          ? ""
+          : std::string(trim(said.text.substr(package + std::string_view("package\t").size()))));
+  const BuildFact nccl = look_in_child("NCCL", [&] { return look_at_nccl(library); });
+  const BuildFact mpi = look_at_mpi(library);
+  const BuildFact gloo{"Gloo", true,
+                       "hvrun's own backend, native, has its place: by shared memory and TCP"};
+  facts.controllers = {look_at_mpirun(environment, mpi), gloo};
+  facts.operations = {nccl,
+                      {"DDL", false, "hvrun has no such backend"},
+                      {"CCL", false, "hvrun has no such backend"},
+                      mpi,
+                      gloo};
+  return facts;
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,35 @@
+// hvrun --check-build: which frameworks and backends are here, and why one is not.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/base/environment.h"
+
+namespace hv::launcher {
+
+// Something that is there or not. words: its version, or why it is not and what mends that.
+struct BuildFact {
+  std::string name;
+  bool is_there = false;
+  std::string words{};
+};
+
+struct BuildFacts {
+  std::string python;  // that was asked for frameworks
+  std::vector<BuildFact> frameworks, controllers, operations;
+};
+
+// In horovodrun's form, and below it why. Pure.
+std::string check_build_text(const BuildFacts& facts);
+
+// Of what the Python program prints, a line for each framework: name, tab, version or nothing.
+// Pure.
+std::vector<BuildFact> framework_facts(const std::string& printed, const std::string& trouble);
+
+// Looks. Libraries are opened in processes of their own, for one that is broken may take its
+// process with it. In a process without threads.
+BuildFacts look_at_build(const Environment& environment);
+
+}  // namespace hv::launcher

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/cli/check_build.h"
+
+#include <doctest/doctest.h>
+
+namespace hv::launcher {
+namespace {
+
+TEST_CASE("check_build writes horovodrun's form, and below it each reason once") {
+  BuildFacts facts;
+  facts.frameworks = {{"PyTorch", true, "2.13.0"}};
+  facts.controllers = {{"MPI", false, "no mpirun"}, {"Gloo", true, ""}};
+  facts.operations = {{"MPI", false, "no mpirun"}, {"NCCL", true, "2.32.3"}};
+  const std::string text = check_build_text(facts);
+  CHECK(text.rfind("hvrun v", 0) == 0);
+  CHECK(text.substr(text.find('\n')) ==
+        "\n\nAvailable Frameworks:\n    [X] PyTorch\n\nAvailable Controllers:\n    [ ] MPI\n    "
+        "[X] Gloo\n\nAvailable Tensor Operations:\n    [ ] MPI\n    [X] NCCL\n\nWhat is there, and "
+        "why not:\n    PyTorch: 2.13.0\n    MPI: no mpirun\n    NCCL: 2.32.3\n");
+}
+
+TEST_CASE("check_build knows frameworks by what Python prints of them") {
+  const auto facts = framework_facts("TensorFlow\t2.21.0\nPyTorch\t2.13.0+cpu\nMXNet\t\n", "");
+  REQUIRE(facts.size() == 3);
+  CHECK(facts[0].words.rfind("2.21.0 is installed; hvrun has no binding", 0) == 0);
+  CHECK((!facts[0].is_there && facts[1].is_there && !facts[2].is_there));
+  CHECK((facts[1].words == "2.13.0+cpu" && facts[2].words == "not installed"));
+}
+
+TEST_CASE("check_build does not guess at frameworks where Python does not answer") {
+  for (const BuildFact& fact : framework_facts("rubbish\n", "python3: it ended with exit code 1")) {
+    CHECK(!fact.is_there);
+    CHECK(fact.words == "nobody knows: python3: it ended with exit code 1");
+  }
+}
+
+}  // namespace
+}  // namespace hv::launcher
