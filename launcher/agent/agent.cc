@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "hvrun_version.h"
+#include "launcher/agent/helper_program.h"
 #include "launcher/agent/output_frame.h"
 #include "launcher/agent/rank_command.h"
 #include "launcher/agent/rank_starter.h"

@@ -154,7 +154,7 @@ asio::awaitable<void> take_inventories(LaunchContext& context) {
   std::size_t sent = 0;
   for (HostState& host : job.hosts) {
     if (!host.inventory || !host.inventory->is_missing) continue;
-    const auto program = inventory_program(host.hello->facts.machine);
+    const auto program = helper_program("hvrun-inventory", host.hello->facts.machine);
     if (!program) {
       host.inventory->problem =
           "hvrun-inventory is neither there nor, for its kind of machine, "
