@@ -1,11 +1,11 @@
 # cmake --install: programs, library, header, CMake package, pkg-config file, man pages, docs.
 # SPDX-License-Identifier: Apache-2.0
 #
-# The whole prefix can be moved afterwards: hvrun looks for hvrun-agent and hvrun-inventory beside itself, the CMake package and the
-# pkg-config file find the prefix from where they lie, and programs take libhvrun's place from those.
+# The whole prefix can be moved afterwards: hvrun looks for its other programs beside itself, the CMake package and the pkg-config
+# file find the prefix from where they lie, and programs take libhvrun's place from those.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS hvrun hvrun-agent hvrun-inventory RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS hvrun hvrun-agent hvrun-inventory hvrun-pmix RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 set_target_properties(hvrun_lib PROPERTIES EXPORT_NAME hvrun)
 install(TARGETS hvrun_lib EXPORT hvrun LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A wheel holds no symbolic links: libhvrun is there once, by the name that programs ask for.
-install(TARGETS hvrun hvrun-agent hvrun-inventory RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR})
+install(TARGETS hvrun hvrun-agent hvrun-inventory hvrun-pmix RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR})
 install(FILES $<TARGET_FILE:hvrun_lib> DESTINATION hvrun/lib RENAME $<TARGET_SONAME_FILE_NAME:hvrun_lib>)
 install(TARGETS hvrun_nccl LIBRARY DESTINATION hvrun/lib)  # libhvrun looks for it beside itself
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/hvrun/hvrun.h DESTINATION hvrun/include/hvrun)

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "hvrun_version.h"
+#include "launcher/agent/helper_program.h"
 #include "launcher/agent/output_frame.h"
 #include "launcher/agent/rank_command.h"
 #include "launcher/agent/rank_starter.h"
@@ -65,6 +66,9 @@ Agent::Agent(const Environment& environment, std::unique_ptr<HvrunStream> stream
              }}),
       room_{loop_, link_},
       silence_(kFirstSilence, now()),
+      mpi_(loop_, {[this](const wire::FenceIn& fence) { link_.send(fence); },
+                   [this](std::uint32_t rank, int code) { ranks_.abort(rank, code); },
+                   [this](const std::string& words) { link_.send(wire::Note{words}); }}),
       ranks_(loop_, kStartTurn),
       ending_(loop_, ranks_, pause_, [this] { job_is_over(); }) {
   watch_signals();
@@ -121,6 +125,9 @@ bool Agent::prepare(const Frame& frame) {
     case Type::kProbeRequest:
       return with<wire::ProbeRequest>(
           frame, [&](const wire::ProbeRequest& request) { return probe(request); });
+    case Type::kWiringRequest:
+      return with<wire::WiringRequest>(
+          frame, [&](const wire::WiringRequest& request) { return wire_mpi(request); });
     case Type::kLaunch:
       return with<wire::Launch>(frame,
                                 [&](wire::Launch wanted) { return launch(std::move(wanted)); });
@@ -153,8 +160,9 @@ bool Agent::steer(const Frame& frame) {
                                     host_.socket->seconds_waited()});
       });
     case Type::kFenceOut:
-      return take<wire::FenceOut>(
-          frame, [&](const wire::FenceOut& out) { host_.socket->pass_fence(out); });
+      return take<wire::FenceOut>(frame, [&](const wire::FenceOut& out) {
+        if (!mpi_.pass(out)) host_.socket->pass_fence(out);
+      });
     case Type::kRankDied:
       return take<wire::RankDied>(frame, [&](const wire::RankDied& died) {
         host_.socket->tell_loss(died.rank, died.reason);
@@ -211,6 +219,15 @@ bool Agent::probe(const wire::ProbeRequest& request) {
   return true;
 }
 
+bool Agent::wire_mpi(const wire::WiringRequest& request) {
+  if (phase_ != Phase::kSetUp) return false;
+  if (leaves_when_done_) return true;
+  mpi_.start_pmix(environment_, request, host_.wanted.host_index,
+                  [this](const wire::WiringReply& reply) { link_.send(reply); });
+  board_.write_folder(mpi_.folder());
+  return true;
+}
+
 bool Agent::launch(wire::Launch launch) {
   if (phase_ != Phase::kSetUp || !is_well_formed(launch)) return false;
   host_.probe.reset();
@@ -221,6 +238,7 @@ bool Agent::launch(wire::Launch launch) {
   }
   launch_ = std::move(launch);
   programs_ = std::move(found.paths);
+  mpi_.start_pmi(launch_, host_.wanted.job_id);
   std::set<std::uint32_t> numbers;
   for (const wire::LaunchRank& rank : launch_.ranks) numbers.insert(rank.rank);
   ranks_.expect(std::move(numbers));
@@ -240,12 +258,16 @@ bool Agent::go() {
                                 [this](std::uint32_t rank, std::uint32_t bytes) {
                                   link_.send(wire::Credit{rank, bytes});
                                 }};
-  const auto command_of = [this](std::size_t i) {
-    return rank_command(launch_, launch_.ranks[i], environment_, programs_[i]);
-  };
-  ranks_.start(room_, launch_, command_of, host_.cgroup.procs_file(), callbacks,
+  const auto birth_of = [this](std::size_t i, RankBirth* birth) { return prepare_birth(i, birth); };
+  ranks_.start(room_, launch_, birth_of, host_.cgroup.procs_file(), callbacks,
                [this](const Status& status) { start_is_over(status); });
   return true;
+}
+
+Status Agent::prepare_birth(std::size_t index, RankBirth* birth) {
+  const wire::LaunchRank& rank = launch_.ranks[index];
+  birth->command = rank_command(launch_, rank, environment_, programs_[index]);
+  return mpi_.prepare(rank.rank, &birth->command, &birth->passed);
 }
 
 void Agent::start_is_over(const Status& status) {
@@ -345,6 +367,7 @@ void Agent::take_signal() {
     }
   }
   if (child_has_ended && inventory_) inventory_->look_for_end();
+  if (child_has_ended) mpi_.look_for_end();
   if (child_has_ended) reap();
 }
 
@@ -368,12 +391,14 @@ void Agent::tell_own_end(const std::string& words) {
 }
 
 void Agent::child_ended(pid_t pid, int status) {
-  if (RankProcess* const rank = ranks_.by_pid(pid))
-    rank_ended(*rank, ExitStatus::from_wait(status));
+  const ExitStatus end = ExitStatus::from_wait(status);
+  mpi_.child_ended(pid, end);
+  if (RankProcess* const rank = ranks_.by_pid(pid)) rank_ended(*rank, rank->end_of(end));
 }
 
 void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
   rank.note_end(status);
+  mpi_.rank_ended(rank.rank);
   wire::Exited exited;
   exited.rank = rank.rank;
   exited.by_signal = status.by_signal;
@@ -402,6 +427,7 @@ void Agent::reap() {
   if (!has_children_) return;
   const bool has_any = reap_children([this](pid_t pid, int status) { child_ended(pid, status); });
   has_children_ = has_any || ranks_.is_starting();
+  if (!ranks_.any_running()) mpi_.let_go();
   if (!has_children_) {
     ending_.nothing_left();
     ranks_.finish_streams();
@@ -474,6 +500,7 @@ void Agent::leave_if_done() {
       (sweeper_ && !sweep_is_done_))
     return;
   host_.cgroup.remove();  // what is stuck keeps its group
+  mpi_.end();
   if (!link_.is_lost() && !is_orphaned_ && !std::exchange(said_empty_, true)) {
     link_.send(wire::Empty{sweeper_ ? sweeper_->stuck() : ending_.stuck()});
   }

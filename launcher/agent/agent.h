@@ -26,6 +26,7 @@
 #include "launcher/agent/inventory_run.h"
 #include "launcher/agent/job_ending.h"
 #include "launcher/agent/local_ranks.h"
+#include "launcher/agent/mpi_wiring.h"
 #include "launcher/agent/output_pump.h"
 #include "launcher/agent/silence_watch.h"
 #include "launcher/agent/sweeper.h"
@@ -55,7 +56,9 @@ class Agent {
   bool take_inventory(const wire::InventoryRequest& request);
   bool set_up(const wire::Setup& setup);
   bool probe(const wire::ProbeRequest& request);
+  bool wire_mpi(const wire::WiringRequest& request);
   bool launch(wire::Launch launch);
+  Status prepare_birth(std::size_t index, RankBirth* birth);
   bool go();
   void start_is_over(const Status& status);
   void start_no_more();
@@ -98,6 +101,7 @@ class Agent {
   std::unique_ptr<InventoryRun> inventory_;  // before Setup only
   HostSetup host_;
   std::unique_ptr<AddressProbe> probe_;
+  MpiWiring mpi_;
   wire::Launch launch_;
   std::vector<std::string> programs_;  // by rank, in launch_'s order
   LocalRanks ranks_;

@@ -17,6 +17,7 @@
 
 #include "launcher/agent/descendant_hunt.h"
 #include "launcher/agent/job_cgroup.h"
+#include "launcher/agent/private_folder.h"
 #include "src/base/check.h"
 #include "src/base/text.h"
 #include "src/process/exit_status.h"
@@ -70,6 +71,7 @@ void end_everything(const GuardBoard& board) {
       reap(-1, &nothing_left);
     }
   }
+  PrivateFolder::remove_tree(board.folder());
   for (int pass = 0; pass < kPassesForCgroup && !cgroup.remove(); ++pass) pause_for_pass();
 }
 
@@ -93,9 +95,20 @@ void end_everything(const GuardBoard& board) {
 
 }  // namespace
 
-struct GuardBoard::Page {
+struct GuardBoard::Text {
   std::atomic<std::uint32_t> size{0};
-  char text[4000];
+  char bytes[4000];
+
+  void write(const std::string& text) {
+    if (text.size() > sizeof bytes) return;
+    std::memcpy(bytes, text.data(), text.size());
+    size.store(static_cast<std::uint32_t>(text.size()), std::memory_order_release);
+  }
+  std::string read() const { return {bytes, size.load(std::memory_order_acquire)}; }
+};
+
+struct GuardBoard::Page {
+  Text cgroup, folder;
 };
 
 GuardBoard::GuardBoard() {
@@ -105,15 +118,13 @@ GuardBoard::GuardBoard() {
   page_ = new (memory) Page;  // lives as long as the process
 }
 
-void GuardBoard::write_cgroup(const std::string& folder) {
-  if (folder.size() > sizeof page_->text) return;
-  std::memcpy(page_->text, folder.data(), folder.size());
-  page_->size.store(static_cast<std::uint32_t>(folder.size()), std::memory_order_release);
-}
+void GuardBoard::write_cgroup(const std::string& folder) { page_->cgroup.write(folder); }
 
-std::string GuardBoard::cgroup() const {
-  return {page_->text, page_->size.load(std::memory_order_acquire)};
-}
+std::string GuardBoard::cgroup() const { return page_->cgroup.read(); }
+
+void GuardBoard::write_folder(const std::string& folder) { page_->folder.write(folder); }
+
+std::string GuardBoard::folder() const { return page_->folder.read(); }
 
 UniqueFd split_off_guard(int argc, char** argv, GuardBoard* board) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -19,14 +19,19 @@
 
 namespace hv::launcher {
 
-// What the agent tells its guard, in memory that both share; written once, before the ranks start.
+// What the agent tells its guard, in memory that both share; each written once, before the ranks
+// start.
 class GuardBoard {
  public:
   GuardBoard();  // before the fork
   void write_cgroup(const std::string& folder);
   std::string cgroup() const;
+  // A folder of the job that the guard removes should the agent be killed.
+  void write_folder(const std::string& folder);
+  std::string folder() const;
 
  private:
+  struct Text;
   struct Page;
   Page* page_;
 };

@@ -2,19 +2,16 @@
 #include "launcher/agent/inventory_run.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <csignal>
 #include <utility>
 
 #include "hvrun_version.h"
-#include "src/base/blocking_write.h"
+#include "launcher/agent/helper_program.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/text.h"
 #include "src/process/child.h"
@@ -25,23 +22,6 @@ namespace {
 constexpr char kName[] = "hvrun-inventory";
 constexpr auto kMostTime = std::chrono::minutes(10);
 constexpr std::size_t kMostComplaints = 4096;
-constexpr unsigned kExecutable = 0x10;  // MFD_EXEC, for kernels (6.3 on) that can forbid others
-
-UniqueFd memory_file() {
-  UniqueFd fd(::memfd_create(kName, MFD_CLOEXEC | kExecutable));
-  if (!fd && errno == EINVAL) fd.reset(::memfd_create(kName, MFD_CLOEXEC));
-  return fd;
-}
-
-// The folder may be one in which anybody can put files: a copy that srun has brought lies in /tmp.
-// So only a file of whom the agent's own is, and no link.
-bool belongs_to_agent(const std::string& program) {
-  struct stat own {};
-  struct stat found {};
-  return ::stat("/proc/self/exe", &own) == 0 && ::lstat(program.c_str(), &found) == 0 &&
-         S_ISREG(found.st_mode) && found.st_uid == own.st_uid &&
-         ::access(program.c_str(), X_OK) == 0;
-}
 
 std::string last_line(const std::string& text) {
   const std::string_view trimmed = trim(text);
@@ -50,13 +30,6 @@ std::string last_line(const std::string& text) {
 }
 
 }  // namespace
-
-std::string own_folder() {
-  char path[PATH_MAX];
-  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
-  const std::string file(path, size > 0 ? static_cast<std::size_t>(size) : 0);
-  return file.substr(0, file.rfind('/') + 1);
-}
 
 InventoryRun::InventoryRun(EventLoop& loop, const Environment& environment,
                            const std::string& folder, const wire::InventoryRequest& request,
@@ -81,12 +54,11 @@ InventoryRun::~InventoryRun() {
   kill();
 }
 
-// The child opens it by the same number, before its descriptors close.
 void InventoryRun::run_from_memory(const std::string& bytes, const Environment& environment) {
-  const UniqueFd file = memory_file();
-  if (const int failure = file ? write_all(file.get(), bytes) : errno)
-    return fail(std::string("keep ") + kName + " in memory: " + errno_text(failure));
-  start("/proc/self/fd/" + std::to_string(file.get()), environment);
+  UniqueFd file;
+  if (const Status status = keep_in_memory(kName, bytes, &file); !status.ok())
+    return fail(status.message);
+  start(path_in_memory(file), environment);
 }
 
 void InventoryRun::start(const std::string& program, const Environment& environment) {

@@ -55,7 +55,4 @@ class InventoryRun {
   EventLoop::Timer deadline_;
 };
 
-// Of this program's file; where it has been removed meanwhile, where it was.
-std::string own_folder();
-
 }  // namespace hv::launcher

@@ -10,7 +10,7 @@
 
 namespace hv::launcher {
 
-void LocalRanks::start(PumpRoom& room, const wire::Launch& launch, CommandOf command_of,
+void LocalRanks::start(PumpRoom& room, const wire::Launch& launch, BirthOf birth_of,
                        const std::string& cgroup_procs_file, const RankCallbacks& callbacks,
                        StartTurns::OnOver on_over) {
   StartOptions options;
@@ -20,14 +20,18 @@ void LocalRanks::start(PumpRoom& room, const wire::Launch& launch, CommandOf com
   options.credit_bytes = launch.credit_bytes;
   options.pipe_bytes = pipe_bytes_for(launch.ranks.size());
   options.cgroup_procs_file = cgroup_procs_file;
-  const auto start_one = [this, &room, &launch, command_of = std::move(command_of), options,
+  const auto start_one = [this, &room, &launch, birth_of = std::move(birth_of), options,
                           callbacks](std::size_t i) {
     std::unique_ptr<RankProcess> rank;
     const std::uint32_t number = launch.ranks[i].rank;
     const StreamCallbacks streams{
         callbacks.on_stream_end,
         [taken = callbacks.on_input_taken, number](std::uint32_t bytes) { taken(number, bytes); }};
-    Status status = start_rank(room, command_of(i), launch.ranks[i], options, streams, &rank);
+    RankBirth birth;
+    if (Status status = birth_of(i, &birth); !status.ok()) return status;
+    StartOptions own = options;
+    own.passed_fd = birth.passed.get();
+    Status status = start_rank(room, birth.command, launch.ranks[i], own, streams, &rank);
     if (!status.ok()) return status;
     ranks_.push_back(std::move(rank));
     unstarted_.erase(number);
@@ -84,6 +88,13 @@ void LocalRanks::note_signal(int number) {
     if (rank->is_running() && number > 0 && number < NSIG)
       rank->signals_sent.set(static_cast<std::size_t>(number));
   }
+}
+
+void LocalRanks::abort(std::uint32_t rank, int code) {
+  RankProcess* const process = by_number(rank);
+  if (process == nullptr || !process->is_running() || process->aborts_with) return;
+  process->aborts_with = code;
+  ::kill(-process->pid, SIGKILL);
 }
 
 // Within so much after its goodbye a program has ended that says it at its end, with workers to be

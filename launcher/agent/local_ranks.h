@@ -24,7 +24,12 @@ struct RankCallbacks {
   std::function<void(std::uint32_t rank, std::uint32_t bytes)> on_input_taken;
 };
 
-using CommandOf = std::function<Command(std::size_t index)>;
+// What a rank is started as, put together right before: its command, and what it is born with open.
+struct RankBirth {
+  Command command;
+  UniqueFd passed{};
+};
+using BirthOf = std::function<Status(std::size_t index, RankBirth*)>;
 
 class LocalRanks {
  public:
@@ -35,7 +40,7 @@ class LocalRanks {
   void expect(std::set<std::uint32_t> ranks) { unstarted_ = std::move(ranks); }
   // room and launch must stay until on_over, which comes unless give_up_unstarted() does first. On
   // failure those that were started already still run: the caller ends them.
-  void start(PumpRoom& room, const wire::Launch& launch, CommandOf command_of,
+  void start(PumpRoom& room, const wire::Launch& launch, BirthOf birth_of,
              const std::string& cgroup_procs_file, const RankCallbacks& callbacks,
              StartTurns::OnOver on_over);
   void hold_start() { turns_.hold(); }
@@ -57,6 +62,8 @@ class LocalRanks {
   std::set<pid_t> groups() const;
   // Notes that this agent sends that signal, so that an end by it is not taken for a failure.
   void note_signal(int number);
+  // Ends a rank that waits for that, as if it had left with that code.
+  void abort(std::uint32_t rank, int code);
   // Those that are ending but not reaped, and those that have left the job just now; left: when.
   std::vector<std::uint32_t> on_their_way_out(
       const std::map<std::uint32_t, std::int64_t>& left) const;

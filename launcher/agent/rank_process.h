@@ -26,6 +26,7 @@ struct RankProcess {
   std::uint32_t rank = 0;
   pid_t pid = -1;
   std::optional<ExitStatus> ended;
+  std::optional<int> aborts_with;  // it asked to be ended with that exit code, and has been
   std::bitset<NSIG> signals_sent;  // by this agent: an end by one of them is no failure of the rank
   std::uint64_t credit = 0;
   std::vector<std::unique_ptr<OutputPump>> outputs;
@@ -35,6 +36,10 @@ struct RankProcess {
   UniqueFd held_terminal;
 
   bool is_running() const { return pid > 0 && !ended; }
+  // How it has ended: what it had asked for counts, not the signal by which that was done.
+  ExitStatus end_of(const ExitStatus& status) const {
+    return aborts_with && status.by_signal ? ExitStatus{false, *aborts_with} : status;
+  }
   void note_end(const ExitStatus& status) {
     ended = status;
     held_terminal.reset();

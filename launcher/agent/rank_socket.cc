@@ -14,6 +14,7 @@
 #include "src/base/clock.h"
 #include "src/base/text.h"
 #include "src/net/socket.h"
+#include "src/wire/mpi_wiring.h"
 
 namespace hv::launcher {
 namespace {
@@ -167,6 +168,7 @@ std::string RankSocket::why_refused(const rendezvous::Join& join) const {
     return "libhvrun speaks protocol " + std::to_string(join.protocol) + ", hvrun-agent " +
            std::to_string(rendezvous::kRankProtocol) + "; use those of one version";
   }
+  if (join.epoch >= wire::kEpochsOfRanks) return "no rank has such an epoch";
   if (!meeting_.is_local(join.rank))
     return "rank " + std::to_string(join.rank) + " does not run on this host";
   for (const auto& [fd, other] : clients_) {

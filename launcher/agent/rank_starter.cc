@@ -82,6 +82,7 @@ SpawnResult spawn(const Command& command, const Streams& streams, const StartOpt
   child.stdin_fd = streams.rank_in.get();
   child.stdout_fd = streams.rank_out.get();
   child.stderr_fd = streams.rank_err.get();
+  child.passed_fd = options.passed_fd;
   child.controlling_terminal = options.pty;
   child.cgroup_procs_file = options.cgroup_procs_file;
   SpawnResult result = spawn_child(command, child);

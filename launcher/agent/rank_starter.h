@@ -22,6 +22,7 @@ struct StartOptions {
   std::uint32_t credit_bytes = 0;
   std::size_t pipe_bytes = 64 << 10;  // wanted for stdout
   std::string cgroup_procs_file;      // empty: no cgroup
+  int passed_fd = -1;                 // that the rank is born with, too; -1: none
 };
 
 struct StreamCallbacks {

@@ -26,9 +26,12 @@ std::string help_text(const CLI::App& app) {
   for (std::size_t at; (at = groups.find("\n\n\n")) != std::string::npos;) groups.erase(at, 1);
   groups.erase(groups.find_last_not_of('\n') + 1);
   // A value that only '=' introduces, which the formatter does not know of; the column stays.
-  const std::string apart = "--dry-run =offline", joined = "--dry-run=offline ";
-  if (const std::size_t at = groups.find(apart); at != std::string::npos)
-    groups.replace(at, apart.size(), joined);
+  for (const std::string option : {"--dry-run", "--wire-mpi"})
+    if (const std::size_t at = groups.find(option + " ="); at != std::string::npos) {
+      const std::size_t blank = groups.find_first_of(" \n", at + option.size() + 1);
+      groups.insert(blank, groups[blank] == ' ' ? " " : "");
+      groups.erase(at + option.size(), 1);
+    }
   return "hvrun: start one process per GPU on one or many hosts, and end them all together\n\n"
          "Usage: hvrun [options] [--] program [arguments]\n"
          "       hvrun [options] -np N program : -np M program ...\n"
@@ -118,6 +121,16 @@ void take_mpirun(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
   spec->mpi_args = *words;
 }
 
+WireMpi wire_mpi_of(const CLI::App& app, const RawOptions& raw) {
+  if (app.count("--wire-mpi") == 0) return WireMpi::kByItself;
+  if (raw.wire_mpi.empty()) return WireMpi::kBoth;
+  if (raw.wire_mpi == "pmix") return WireMpi::kPmix;
+  if (raw.wire_mpi == "pmi") return WireMpi::kPmi;
+  if (raw.wire_mpi != "none")
+    need(std::optional<bool>(), "--wire-mpi", raw.wire_mpi, "pmix, pmi or none, or no value");
+  return WireMpi::kNone;
+}
+
 JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::string> program,
                 const std::function<std::string()>& current_directory) {
   refuse_empty_values(app);
@@ -141,6 +154,7 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
   if (!raw.master_port.empty())
     spec.master_port = parse_number_in("--master-port", raw.master_port, 1, 65535);
   spec.hold_port = !raw.no_hold_port;
+  spec.wire_mpi = wire_mpi_of(app, raw);
   spec.label = !raw.no_label;
   spec.training_summary = !raw.no_training_summary;
   spec.timestamp = raw.timestamp;

@@ -131,6 +131,12 @@ void add_environment_options(CLI::App& app, RawOptions& raw) {
   app.add_option("--master-port", raw.master_port, "MASTER_PORT (default: a free one)")
       ->group(group)
       ->type_name("PORT");
+  app.add_option(
+         "--wire-mpi", raw.wire_mpi,
+         "MPI programs find each other, by one or both (default: where HVRUN_BACKEND names mpi)")
+      ->group(group)
+      ->type_name("=pmix|pmi|none")
+      ->expected(0, 1);
   app.add_flag("--no-hold-port", raw.no_hold_port,
                "do not reserve MASTER_PORT, for programs that bind it without SO_REUSEADDR")
       ->group(group);

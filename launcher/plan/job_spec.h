@@ -17,6 +17,9 @@ namespace hv::launcher {
 // --spawner: by what agents are started on hosts.
 enum class SpawnerChoice { kByItself, kSsh, kSrun };
 
+// --wire-mpi: by what MPI programs find each other.
+enum class WireMpi { kByItself, kNone, kPmix, kPmi, kBoth };
+
 enum class PlanFormat { kText, kJson };
 
 // One of the programs of a job; ranks have them in order.
@@ -61,6 +64,7 @@ struct JobSpec {
   bool clean_environment = false;
   int master_port = 0;
   bool hold_port = true;
+  WireMpi wire_mpi = WireMpi::kByItself;
 
   // Output.
   bool label = true;

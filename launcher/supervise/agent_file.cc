@@ -36,8 +36,8 @@ std::string find_agent_file() {
               "build or install hvrun and hvrun-agent together ('./dev build')");
 }
 
-std::optional<std::string> inventory_program(const std::string& machine) {
-  const auto file = find_beside("hvrun-inventory");
+std::optional<std::string> helper_program(const std::string& name, const std::string& machine) {
+  const auto file = find_beside(name);
   if (!file) return std::nullopt;
   AgentProgram program(*file);
   try {

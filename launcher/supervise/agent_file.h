@@ -14,8 +14,8 @@ std::string find_agent_file();
 // cannot be read.
 std::string agent_digest(const std::string& file);
 
-// hvrun-inventory of this build for such machines (uname -m); none: it lies in neither place, or is
-// for others.
-std::optional<std::string> inventory_program(const std::string& machine);
+// hvrun-inventory or hvrun-pmix of this build for such machines (uname -m); none: it lies in
+// neither place, or is for others.
+std::optional<std::string> helper_program(const std::string& name, const std::string& machine);
 
 }  // namespace hv::launcher

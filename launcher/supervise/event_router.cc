@@ -65,6 +65,12 @@ bool EventRouter::route_start(HostState& state, int host, const Frame& frame) {
     case Type::kProbeReply:
       return with<wire::ProbeReply>(
           frame, [&](wire::ProbeReply probe) { state.probe = std::move(probe); });
+    case Type::kWiringReply:
+      return with<wire::WiringReply>(frame, [&](wire::WiringReply reply) {
+        if (!reply.problem.empty())
+          state.problem = {printable(reply.problem, 2000), printable(reply.hint, 2000)};
+        state.wiring = std::move(reply);
+      });
     case Type::kReady:
       return with<wire::Ready>(frame, [&](wire::Ready) { state.ready = true; });
     case Type::kProblem:

@@ -21,12 +21,13 @@
 #include "src/base/environment.h"
 #include "src/base/error.h"
 #include "src/wire/messages.h"
+#include "src/wire/mpi_wiring.h"
 
 namespace hv::launcher {
 
 // One host, from the first connection to the agent's farewell.
 //
-//   connecting -> hello -> (inventory) -> set up -> (probed) -> ready -> started -> empty
+//   connecting -> hello -> (inventory) -> set up -> (probed, wired) -> ready -> started -> empty
 //        \________\__________\__________\__________\_________\______-> lost
 struct HostState {
   HostTarget target;
@@ -37,6 +38,7 @@ struct HostState {
   std::optional<wire::InventoryReply> inventory;
   std::optional<wire::SetUp> set_up;
   std::optional<wire::ProbeReply> probe;
+  std::optional<wire::WiringReply> wiring;
   std::optional<wire::Problem> problem;  // the agent could not do what it was asked
   bool ready = false;
   bool started = false;

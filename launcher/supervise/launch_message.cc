@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "launcher/plan/mpi_wires.h"
 #include "launcher/plan/slurm_variables.h"
 
 namespace hv::launcher {
@@ -65,7 +66,22 @@ void add_slurm_variables(const Job& job, const CommonEnvironment& environment,
     if (!is_exported(environment, name)) launch->environment.push_back(name + "=" + value);
 }
 
+std::vector<int> hosts_of_ranks(const Job& job) {
+  std::vector<int> hosts;
+  for (const PlannedRank& rank : job.plan.ranks) hosts.push_back(rank.host);
+  return hosts;
+}
+
 }  // namespace
+
+wire::MpiWorld mpi_world(const Job& job, std::string space) {
+  wire::MpiWorld world;
+  world.space = std::move(space);
+  for (const HostState& host : job.hosts) world.hosts.push_back(host.target.name);
+  for (const int host : hosts_of_ranks(job))
+    world.host_of_rank.push_back(static_cast<std::uint32_t>(host));
+  return world;
+}
 
 wire::Launch launch_message(const Job& job, std::size_t index, const ContractAddresses& common,
                             const CommonEnvironment& environment) {
@@ -83,6 +99,8 @@ wire::Launch launch_message(const Job& job, std::size_t index, const ContractAdd
   const bool is_slurm_job = has_entry(environment.entries, "SLURM_JOB_ID");
   if (is_slurm_job) add_slurm_variables(job, environment, &launch);
   launch.pty = job.spec.pty;
+  if (mpi_wires(job.spec.wire_mpi, environment).pmi)
+    launch.pmi = {static_cast<std::uint32_t>(job.ranks.size()), pmi_mapping(hosts_of_ranks(job))};
   launch.credit_bytes = credit_for(job.ranks.size());
   ContractAddresses addresses = common;
   addresses.host_index = static_cast<int>(index);

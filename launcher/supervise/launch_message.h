@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "launcher/plan/rank_environment.h"
 #include "launcher/supervise/job.h"
 #include "src/contract/contract.h"
 #include "src/wire/messages.h"
+#include "src/wire/mpi_wiring.h"
 
 namespace hv::launcher {
 
@@ -16,5 +18,8 @@ namespace hv::launcher {
 // here. Throws Error(kUsage) when it would be larger than an agent takes (wire::kMaxAgentPayload).
 wire::Launch launch_message(const Job& job, std::size_t host, const ContractAddresses& common,
                             const CommonEnvironment& environment);
+
+// For every host alike: which hosts the job has, and which of them each rank runs on.
+wire::MpiWorld mpi_world(const Job& job, std::string space);
 
 }  // namespace hv::launcher

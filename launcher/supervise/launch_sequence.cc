@@ -10,6 +10,7 @@
 
 #include "hvrun_version.h"
 #include "launcher/plan/gpu_inventory.h"
+#include "launcher/plan/mpi_wires.h"
 #include "launcher/plan/rank_environment.h"
 #include "launcher/plan/rank_resources.h"
 #include "launcher/spawn/identity_file.h"
@@ -154,7 +155,7 @@ asio::awaitable<void> take_inventories(LaunchContext& context) {
   std::size_t sent = 0;
   for (HostState& host : job.hosts) {
     if (!host.inventory || !host.inventory->is_missing) continue;
-    const auto program = inventory_program(host.hello->facts.machine);
+    const auto program = helper_program("hvrun-inventory", host.hello->facts.machine);
     if (!program) {
       host.inventory->problem =
           "hvrun-inventory is neither there nor, for its kind of machine, "
@@ -294,9 +295,40 @@ asio::awaitable<AddressChoice> probe_addresses(LaunchContext& context) {
   co_return choice;
 }
 
-asio::awaitable<void> launch_ranks(LaunchContext& context, const AddressChoice& choice) {
+// PMIx servers on every host: first by what lies beside the agent, then by the program itself.
+asio::awaitable<void> wire_mpi(LaunchContext& context, const CommonEnvironment& environment) {
   Job& job = context.job;
-  const CommonEnvironment environment = common_environment(job.spec, context.environment);
+  if (!mpi_wires(job.spec.wire_mpi, environment).pmix) co_return;
+  wire::WiringRequest request;
+  request.world = mpi_world(job, "hvrun-" + random_hex(16));
+  request.timeout_s = std::chrono::duration<double>(job.spec.start_timeout).count();
+  request.library_path =
+      Environment::from_entries(environment.entries).get_or("LD_LIBRARY_PATH", "");
+  const std::function<bool(const HostState&)> answered = [](const HostState& host) {
+    return host.wiring.has_value();
+  };
+  job.send_to_all(request);
+  co_await await_hosts(context, "start PMIx servers", answered, answer_deadline(job));
+  for (HostState& host : job.hosts) {
+    if (!host.wiring->is_missing) continue;
+    const auto program = helper_program("hvrun-pmix", host.hello->facts.machine);
+    if (!program)
+      throw Error(ErrorKind::kStart,
+                  "host " + host.target.name +
+                      ": hvrun-pmix, by which MPI programs find each other, is neither there nor, "
+                      "for its kind of machine, beside hvrun",
+                  "install it with hvrun; for MPICH, which needs none, --wire-mpi=pmi");
+    request.program = *program;
+    host.wiring.reset();
+    host.link->send(request);
+  }
+  co_await await_hosts(context, "start PMIx servers", answered, answer_deadline(job));
+  context.phase("MPI is wired");
+}
+
+asio::awaitable<void> launch_ranks(LaunchContext& context, const AddressChoice& choice,
+                                   const CommonEnvironment& environment) {
+  Job& job = context.job;
   ContractAddresses addresses;
   addresses.master_address = choice.addresses.front();
   addresses.master_port = static_cast<int>(job.hosts[0].set_up->master_port);
@@ -369,7 +401,9 @@ asio::awaitable<void> launch_job(LaunchContext& context) {
   context.phase("hosts are set up");
   const AddressChoice choice = co_await probe_addresses(context);
   context.phase("addresses are chosen");
-  co_await launch_ranks(context, choice);
+  const CommonEnvironment environment = common_environment(job.spec, context.environment);
+  co_await wire_mpi(context, environment);
+  co_await launch_ranks(context, choice, environment);
   context.phase("ranks run");
 }
 

@@ -1,5 +1,5 @@
-// Starting a child process: own session, clean signals, only descriptors 0-2, and the reason when
-// exec fails.
+// Starting a child process: own session, clean signals, only the descriptors it is given, and the
+// reason when exec fails.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,6 +17,7 @@ struct ChildOptions {
   int stdin_fd = -1;   // -1: /dev/null
   int stdout_fd = -1;  // -1: the caller's
   int stderr_fd = -1;
+  int passed_fd = -1;  // stays open in the child, under its number; -1: none does
   bool new_session = true;
   bool controlling_terminal = false;  // stdout_fd is a terminal and becomes the session's
   bool die_with_parent = true;        // PDEATHSIG SIGKILL; tied to the *thread* that calls

@@ -27,7 +27,10 @@ struct Value {
   std::uint16_t type;
   union {
     bool flag;
+    std::uint16_t uint16;
     std::uint32_t uint32;
+    char* text;
+    void* pointer;
     Bytes object;
     void* largest[3];
   } data;

@@ -10,6 +10,7 @@
 //   <- SetUp
 //   -> ProbeRequest                several hosts only: which addresses of the others can you reach?
 //   <- ProbeReply
+//   -> WiringRequest, <- WiringReply  where MPI programs are to find each other (mpi_wiring.h)
 //   -> Launch                      ranks, program, environment; the agent checks directory and
 //                                  program
 //   <- Ready | Problem             nothing has been started yet
@@ -29,6 +30,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,7 +43,7 @@
 
 namespace hv::wire {
 
-constexpr std::uint32_t kAgentProtocol = 3;
+constexpr std::uint32_t kAgentProtocol = 4;
 // Launch carries argv and environment, which the kernel bounds to a few MiB a process.
 constexpr std::size_t kMaxAgentPayload = 64u << 20;
 
@@ -58,6 +60,8 @@ enum class Type : std::uint8_t {
   kStarted,
   kInventoryRequest,
   kInventoryReply,
+  kWiringRequest,  // mpi_wiring.h
+  kWiringReply,
   kOutput = 20,
   kCredit,
   kExited,
@@ -247,6 +251,17 @@ struct Program {
   }
 };
 
+// What PMI tells ranks of their job.
+struct PmiWorld {
+  std::uint32_t size = 0;
+  std::string mapping;  // which ranks share a host, in PMI's words; empty: not told
+  template <class A>
+  void fields(A& a) {
+    a(size);
+    a(mapping);
+  }
+};
+
 struct Launch {
   static constexpr Type kType = Type::kLaunch;
   std::vector<Program> programs;
@@ -259,6 +274,7 @@ struct Launch {
   std::uint32_t pty_columns = 80;
   std::uint32_t pty_rows = 24;
   std::uint32_t credit_bytes = 1 << 20;  // what each rank may send before the first Credit
+  std::optional<PmiWorld> pmi{};         // ranks get a PMI-1 server, which the agent is
   template <class A>
   void fields(A& a) {
     a(programs);
@@ -269,6 +285,7 @@ struct Launch {
     a(pty_columns);
     a(pty_rows);
     a(credit_bytes);
+    a(pmi);
   }
 };
 

@@ -22,6 +22,7 @@
 #include "launcher/spawn/spawner.h"
 #include "src/wire/frame.h"
 #include "src/wire/messages.h"
+#include "src/wire/mpi_wiring.h"
 
 namespace hv::launcher {
 
@@ -39,6 +40,7 @@ class FakeAgent {
   std::function<void(const Frame&)> on_inventory = [this](const Frame&) {
     send(wire::InventoryReply{});
   };
+  std::function<void(const Frame&)> on_wiring = [this](const Frame&) { send(wire::WiringReply{}); };
   bool ended = false;   // End has come
   double grace_s = -1;  // that of the first
   bool answers_pings = true;
@@ -128,11 +130,20 @@ class FakeAgent {
   boost::asio::steady_timer* timer_ = nullptr;
 };
 
+template <class Message>
+Message decoded(const Frame& frame) {
+  Message message;
+  (void)decode(frame.payload, &message);
+  return message;
+}
+
 inline void FakeAgent::receive(const Frame& frame) {
   using wire::Type;
   switch (static_cast<Type>(frame.type)) {
     case Type::kInventoryRequest:
       return on_inventory(frame);
+    case Type::kWiringRequest:
+      return on_wiring(frame);
     case Type::kSetup:
       (void)decode(frame.payload, &setup);
       return on_setup();
@@ -164,12 +175,8 @@ inline void FakeAgent::receive(const Frame& frame) {
     case Type::kRankDied:
       (void)decode(frame.payload, &deaths.emplace_back());
       return;
-    case Type::kSignal: {
-      wire::Signal signal;
-      (void)decode(frame.payload, &signal);
-      signals.push_back(signal.number);
-      return;
-    }
+    case Type::kSignal:
+      return signals.push_back(decoded<wire::Signal>(frame).number);
     case Type::kPause:
       (void)decode(frame.payload, &pauses.emplace_back());
       return;

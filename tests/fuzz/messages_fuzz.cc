@@ -1,5 +1,5 @@
-// Every message between hvrun and agent (first byte even) and between agent and rank (odd); the
-// second its type.
+// Every message between hvrun and agent (first byte 0), between agent and rank (1), and between
+// agent and hvrun-pmix (2); the second its type.
 // SPDX-License-Identifier: Apache-2.0
 //
 // What decodes must encode to the same bytes: then no two inputs mean the same, and nothing is read
@@ -7,6 +7,7 @@
 #include "src/rendezvous/messages.h"
 #include "src/wire/frame.h"
 #include "src/wire/messages.h"
+#include "src/wire/mpi_wiring.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace hv;
@@ -62,11 +63,15 @@ std::vector<std::string> seeds() {
   launch.programs = {{{"python3", "train.py"}, "/work", {"C=1"}}};
   launch.environment = {"A=1", "B="};
   launch.ranks = {{0, {{"RANK", "0"}}, wire::StdinMode::kForwarded, 0, {0, 1}}, {1, {}, {}, 0, {}}};
+  launch.pmi = {2, "(vector,(0,1,2))"};
+  const wire::MpiWorld world{"space", {"a", "b"}, {0, 1}};
   return {seed(0, hello),
           seed(0, wire::InventoryRequest{20, "program"}),
           seed(0, inventory),
           seed(0, setup),
           seed(0, launch),
+          seed(0, wire::WiringRequest{world, 20, "/lib", "program"}),
+          seed(0, wire::WiringReply{false, "problem", "hint"}),
           seed(0, wire::SetUp{"@agent", 29500, 4000, true}),
           seed(0, wire::ProbeRequest{{{1, 4000, {"10.0.0.1", "fd00::1"}}}, 2}),
           seed(0, wire::ProbeReply{{{1, {"10.0.0.1"}, "refused"}}}),
@@ -87,22 +92,29 @@ std::vector<std::string> seeds() {
           seed(1, rendezvous::Value{true, "value"}),
           seed(1, rendezvous::Event{1, "killed"}),
           seed(1, rendezvous::Steps{{20, 90, 40, 30, 20}}),
-          seed(1, rendezvous::Silence{true})};
+          seed(1, rendezvous::Silence{true}),
+          seed(2, wire::PmixJob{world, 1, "/tmp/folder"}),
+          seed(2, wire::PmixReady{"", "", {{0, {{"PMIX_RANK", "0"}}}}, {{"A", "1"}}}),
+          seed(2, wire::PmixFence{1, "bytes"})};
 }
 
 }  // namespace hv::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input input(fuzz::view(data, size));
-  const bool is_between_hosts = input.byte() % 2 == 0;
+  const std::uint8_t family = input.byte() % 3;
   const std::uint8_t type = input.byte();
   const std::string_view payload = input.rest();
-  if (is_between_hosts) {
+  if (family == 0) {
     using namespace hv::wire;
     check_each<Hello, InventoryRequest, InventoryReply, Setup, SetUp, ProbeRequest, ProbeReply,
                Launch, Ready, Problem, Go, Started, Output, Credit, Exited, Signal, Pause, Stdin,
                End, Empty, Query, QueryReply, FenceIn, FenceOut, RankLost, RankDied, Ping, Pong,
-               Note, FenceStalled, Silence, SilenceNoted>(type, payload);
+               Note, FenceStalled, Silence, SilenceNoted, WiringRequest, WiringReply>(type,
+                                                                                      payload);
+  } else if (family == 2) {
+    using namespace hv::wire;
+    check_each<PmixJob, PmixReady, PmixFence>(type, payload);
   } else {
     using namespace hv::rendezvous;
     check_each<Join, Welcome, Refused, Put, Fence, FenceDone, Get, Value, Lost, Goodbye, Event,

@@ -35,7 +35,8 @@ def test_it_is_small_and_stripped(agent):
     assert ".symtab" not in readelf("--sections", agent)
 
 
-def test_the_inventory_asks_for_the_system_alone(agent):
-    """It opens NVML and hwloc by itself, where they are, and runs where the compiler's libraries are older."""
-    needed = re.findall(r"NEEDED.*\[(.*)\]", readelf("--dynamic", agent.with_name("hvrun-inventory")))
+@pytest.mark.parametrize("name", ["hvrun-inventory", "hvrun-pmix"])
+def test_what_lies_beside_it_asks_for_the_system_alone(agent, name):
+    """They open NVML, hwloc and PMIx by themselves, where they are, and run where the compiler's libraries are older."""
+    needed = re.findall(r"NEEDED.*\[(.*)\]", readelf("--dynamic", agent.with_name(name)))
     assert needed and not [name for name in needed if not name.startswith(("libc.so", "libm.so", "ld-linux"))]

@@ -66,7 +66,7 @@ def check_two_ranks(prefix, program, folder):
 
 
 def test_everything_lies_where_it_belongs(prefix):
-    for path in ["bin/hvrun", "bin/hvrun-agent", "bin/hvrun-inventory", "include/hvrun/hvrun.h", "share/man/man1/hvrun.1",
+    for path in ["bin/hvrun", "bin/hvrun-agent", "bin/hvrun-inventory", "bin/hvrun-pmix", "include/hvrun/hvrun.h", "share/man/man1/hvrun.1",
                  "share/man/man1/hvrun-inventory.1",
                  "share/man/man3/hvrun.3", "share/man/man5/hvrun-hostfile.5", "share/man/man5/hvrun-site.5",
                  "share/hvrun/sites/jean-zay.json", "share/hvrun/sites/site.schema.json", "share/man/man7/hvrun-env.7",
@@ -130,6 +130,7 @@ def test_the_program_in_the_readme_does_what_the_readme_shows(prefix, user):
 
 
 def test_no_path_of_the_build_is_left_in_what_is_installed(prefix):
-    for path in [prefix / "bin/hvrun", prefix / "bin/hvrun-agent", prefix / "bin/hvrun-inventory", found(prefix, "libhvrun.so")]:
+    programs = [prefix / "bin" / name for name in ("hvrun", "hvrun-agent", "hvrun-inventory", "hvrun-pmix")]
+    for path in [*programs, found(prefix, "libhvrun.so")]:
         dynamic = run("readelf", "-d", path)
         assert str(SOURCE) not in dynamic and str(BUILD) not in dynamic

@@ -66,8 +66,8 @@ def with_torch(wheel, tmp_path_factory):
 def test_one_file_for_every_python_that_holds_all(wheel):
     assert wheel.name.split("-")[2:4] == ["py3", "none"]
     names = zipfile.ZipFile(wheel).namelist()
-    for ending in ("scripts/hvrun", "scripts/hvrun-agent", "scripts/hvrun-inventory", "hvrun/lib/libhvrun.so.0", "hvrun/torch/__init__.py",
-                   "hvrun/include/hvrun/hvrun.h", "man1/hvrun.1"):
+    for ending in ("scripts/hvrun", "scripts/hvrun-agent", "scripts/hvrun-inventory", "scripts/hvrun-pmix",
+                   "hvrun/lib/libhvrun.so.0", "hvrun/torch/__init__.py", "hvrun/include/hvrun/hvrun.h", "man1/hvrun.1"):
         assert any(name.endswith(ending) for name in names), f"{ending} is not in {names}"
     assert not any(name.endswith((".cc", ".pyc")) for name in names)
 

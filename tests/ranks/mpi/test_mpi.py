@@ -123,7 +123,8 @@ def test_init_with_a_communicator_of_mpi4py():
 
 
 def test_ranks_that_no_mpi_connects_are_told_how_to_start():
-    result = run([BIN / "hvrun", "-np", "2", "--oversubscribe", BIN / "mpi_programs", "1", "1"], env=environment(), timeout=60)
+    words = ["-np", "2", "--oversubscribe", "--wire-mpi=none"]
+    result = run([BIN / "hvrun", *words, BIN / "mpi_programs", "1", "1"], env=environment(), timeout=60)
     assert result.code != 0 and "try: hvrun --mpi, mpirun, or srun --mpi=pmix" in result.err, str(result)
 
 

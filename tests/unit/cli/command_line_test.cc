@@ -111,6 +111,17 @@ TEST_CASE("a summary on standard output is refused, and a file called - is not")
 TEST_CASE("the help shows a value that only an equals sign introduces as it is typed") {
   const std::string help = std::get<PrintCommand>(parse({"--help"})).text;
   CHECK(help.find("  --dry-run=offline  ") != std::string::npos);
+  CHECK(help.find("  --wire-mpi=pmix|pmi|none  ") != std::string::npos);
+}
+
+TEST_CASE("by what MPI programs find each other is an option, and a word of its value no program") {
+  CHECK(spec_of({"train"}).wire_mpi == WireMpi::kByItself);
+  CHECK(spec_of({"--wire-mpi", "train"}).wire_mpi == WireMpi::kBoth);
+  CHECK(spec_of({"--wire-mpi", "pmi"}).programs[0].argv[0] == "pmi");
+  CHECK(spec_of({"--wire-mpi=pmi", "train"}).wire_mpi == WireMpi::kPmi);
+  CHECK(spec_of({"--wire-mpi=pmix", "train"}).wire_mpi == WireMpi::kPmix);
+  CHECK(spec_of({"--wire-mpi=none", "train"}).wire_mpi == WireMpi::kNone);
+  CHECK(error_of({"--wire-mpi=pmi2", "train"}).find("pmix, pmi or none") != std::string::npos);
 }
 
 TEST_CASE("env as the first word is the subcommand") {

@@ -89,6 +89,17 @@ TEST_CASE("a child sees exactly descriptors 0, 1 and 2") {
   CHECK((outcome.output == "0\n1\n2\n3\n" || outcome.output == "0\n1\n2\n"));
 }
 
+TEST_CASE("a descriptor that is passed stays open in the child, under its number, and only there") {
+  const hv::UniqueFd passed(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  hv::ChildOptions options;
+  options.passed_fd = passed.get();
+  const std::string path = "/proc/self/fd/" + std::to_string(passed.get());
+  CHECK(run({{"readlink", path}, "/usr/bin/readlink", {}, {}}, options).output == "/dev/null\n");
+  CHECK((::fcntl(passed.get(), F_GETFD) & FD_CLOEXEC) != 0);
+  options.passed_fd = 9999;
+  CHECK(run({{"true"}, "/usr/bin/true", {}, {}}, options).spawned.error == EBADF);
+}
+
 TEST_CASE("a child has no blocked signal and no ignored one") {
   ::signal(SIGUSR1, SIG_IGN);
   // Without a shell between, as shells mend such things themselves.

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "src/wire/frame.h"
+#include "src/wire/mpi_wiring.h"
 
 using namespace hv::wire;
 
@@ -89,11 +90,12 @@ std::vector<Sample> samples_of_starting() {
                     true,
                     132,
                     43,
-                    65536},
+                    65536,
+                    PmiWorld{9, "m"}},
              u32(1) + u32(2) + text("a") + text("\xff\n") + text("/d") + u32(1) + text("B=2") +
                  u32(1) + text("A=1") + u32(1) + text("SSH_*") + u32(1) + u32(7) + u32(1) +
                  text("RANK") + text("7") + u8(1) + u32(1) + u32(1) + u32(3) + u8(1) + u32(132) +
-                 u32(43) + u32(65536)),
+                 u32(43) + u32(65536) + u8(1) + u32(9) + text("m")),
       sample(Ready{}, ""),
       sample(Problem{"what", "hint"}, text("what") + text("hint")),
       sample(Go{}, ""),
@@ -118,6 +120,15 @@ std::vector<Sample> samples_of_inventories() {
       sample(InventoryReply{true, "why", inventory},
              u8(1) + text("why") + text("build") + text("550") + u32(1) + gpu_bytes + u32(1) +
                  u32(2) + u32(3) + u32(4) + u32(1) + text("L3") + text("no") + text("none")),
+  };
+}
+
+std::vector<Sample> samples_of_wiring() {
+  return {
+      sample(WiringRequest{{"s", {"a", "b"}, {0, 1, 1}}, 0.5, "/lib", "ELF"},
+             text("s") + u32(2) + text("a") + text("b") + u32(3) + u32(0) + u32(1) + u32(1) +
+                 u64(kHalf) + text("/lib") + text("ELF")),
+      sample(WiringReply{true, "why", "mend"}, u8(1) + text("why") + text("mend")),
   };
 }
 
@@ -155,6 +166,7 @@ std::vector<Sample> samples_of_running() {
 std::vector<Sample> samples() {
   std::vector<Sample> result = samples_of_starting();
   for (const Sample& each : samples_of_inventories()) result.push_back(each);
+  for (const Sample& each : samples_of_wiring()) result.push_back(each);
   for (const Sample& each : samples_of_running()) result.push_back(each);
   return result;
 }
@@ -162,8 +174,8 @@ std::vector<Sample> samples() {
 }  // namespace
 
 TEST_CASE("each type has its own number, and each a message") {
-  const std::set<int> numbers{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 20, 21, 22, 23,
-                              24, 25, 26, 27, 28, 29, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49};
+  const std::set<int> numbers{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 20, 21, 22,
+                              23, 24, 25, 26, 27, 28, 29, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49};
   std::set<int> seen;
   for (const Sample& each : samples()) seen.insert(static_cast<int>(each.type));
   CHECK(seen == numbers);

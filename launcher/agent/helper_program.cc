@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/helper_program.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+
+#include "src/base/blocking_write.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr unsigned kExecutable = 0x10;  // MFD_EXEC, for kernels (6.3 on) that can forbid others
+
+}  // namespace
+
+std::string own_folder() {
+  char path[PATH_MAX];
+  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
+  const std::string file(path, size > 0 ? static_cast<std::size_t>(size) : 0);
+  return file.substr(0, file.rfind('/') + 1);
+}
+
+bool belongs_to_agent(const std::string& program) {
+  struct stat own {};
+  struct stat found {};
+  return ::stat("/proc/self/exe", &own) == 0 && ::lstat(program.c_str(), &found) == 0 &&
+         S_ISREG(found.st_mode) && found.st_uid == own.st_uid &&
+         ::access(program.c_str(), X_OK) == 0;
+}
+
+Status keep_in_memory(const std::string& name, const std::string& bytes, UniqueFd* file) {
+  file->reset(::memfd_create(name.c_str(), MFD_CLOEXEC | kExecutable));
+  if (!*file && errno == EINVAL) file->reset(::memfd_create(name.c_str(), MFD_CLOEXEC));
+  const int failure = *file ? write_all(file->get(), bytes) : errno;
+  return failure == 0 ? Status::success() : system_status("keep " + name + " in memory", failure);
+}
+
+std::string path_in_memory(const UniqueFd& file) {
+  return "/proc/self/fd/" + std::to_string(file.get());
+}
+
+}  // namespace hv::launcher

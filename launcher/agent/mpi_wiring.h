@@ -1,0 +1,63 @@
+// How the MPI of this host's ranks finds the others: by PMIx, by PMI-1, by both, or not at all.
+// SPDX-License-Identifier: Apache-2.0
+//
+// An MPI takes the one that it knows: Open MPI PMIx, MPICH PMI-1.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "launcher/agent/event_loop.h"
+#include "launcher/agent/pmi_server.h"
+#include "launcher/agent/pmix_run.h"
+#include "src/base/environment.h"
+#include "src/process/command.h"
+#include "src/wire/mpi_wiring.h"
+
+namespace hv::launcher {
+
+struct MpiCallbacks {
+  std::function<void(const wire::FenceIn&)> on_fence;
+  // The rank waits to be ended, with that exit code.
+  std::function<void(std::uint32_t rank, int code)> on_abort;
+  // For people.
+  std::function<void(const std::string& words)> on_note;
+};
+
+class MpiWiring {
+ public:
+  MpiWiring(EventLoop& loop, MpiCallbacks callbacks)
+      : loop_(loop), callbacks_(std::move(callbacks)) {}
+
+  // Once more after an answer that the program is missing.
+  void start_pmix(const Environment& environment, const wire::WiringRequest& request,
+                  std::uint32_t host, std::function<void(const wire::WiringReply&)> on_ready);
+  // Of this launch, if it wants that.
+  void start_pmi(const wire::Launch& launch, const std::string& job_id);
+  // What is removed with this agent; empty: nothing.
+  std::string folder() const { return pmix_ ? pmix_->folder() : std::string(); }
+
+  // Right before the rank is started. passed: what it is to be born with open, if anything.
+  Status prepare(std::uint32_t rank, Command* command, UniqueFd* passed);
+  // False: that fence is none of MPI's.
+  bool pass(const wire::FenceOut& out);
+  void rank_ended(std::uint32_t rank);
+  void look_for_end();
+  void child_ended(pid_t pid, const ExitStatus& status);
+  // No rank runs any more.
+  void let_go();
+  // Nothing is left of it, folders neither.
+  void end();
+
+ private:
+  EventLoop& loop_;
+  const MpiCallbacks callbacks_;
+  std::unique_ptr<PmixRun> pmix_;
+  std::unique_ptr<PmiServer> pmi_;
+  std::uint32_t size_ = 0;
+};
+
+}  // namespace hv::launcher

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/plan/mpi_wires.h"
+
+#include <algorithm>
+
+#include "src/base/environment.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr std::size_t kMostLetters = 1000;
+
+struct Block {
+  int first = 0, hosts = 0, ranks = 0;
+  bool operator==(const Block&) const = default;
+};
+
+std::vector<Block> blocks_of(const std::vector<int>& host_of_rank) {
+  std::vector<Block> runs;
+  for (const int host : host_of_rank) {
+    if (!runs.empty() && runs.back().first == host)
+      ++runs.back().ranks;
+    else
+      runs.push_back({host, 1, 1});
+  }
+  std::vector<Block> blocks;
+  for (const Block& run : runs) {
+    Block* const last = blocks.empty() ? nullptr : &blocks.back();
+    if (last != nullptr && run.ranks == last->ranks && run.first == last->first + last->hosts)
+      ++last->hosts;
+    else
+      blocks.push_back(run);
+  }
+  return blocks;
+}
+
+// How many of them, said again and again, are all.
+std::size_t period_of(const std::vector<Block>& blocks) {
+  for (std::size_t period = 1; period < blocks.size(); ++period) {
+    if (blocks.size() % period != 0) continue;
+    std::size_t i = period;
+    while (i < blocks.size() && blocks[i] == blocks[i - period]) ++i;
+    if (i == blocks.size()) return period;
+  }
+  return blocks.size();
+}
+
+bool names_mpi(const Environment& environment) {
+  const std::vector<std::string> names = split(environment.get_or("HVRUN_BACKEND", ""), ',');
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return lower(trim(name)) == "mpi"; });
+}
+
+MpiWires by_itself(const CommonEnvironment& environment) {
+  MpiWires wires;
+  std::vector<std::vector<std::string>> of_ranks = environment.of_programs;
+  if (of_ranks.empty()) of_ranks.emplace_back();
+  for (std::vector<std::string> entries : of_ranks) {
+    // The program's own come first: those count.
+    entries.insert(entries.end(), environment.entries.begin(), environment.entries.end());
+    const Environment ranks = Environment::from_entries(entries);
+    if (!names_mpi(ranks)) continue;
+    const std::string mpi = ranks.get_or("HVRUN_MPI", "");
+    wires.pmix = wires.pmix || mpi != "mpich";
+    wires.pmi = wires.pmi || mpi != "openmpi";
+  }
+  return wires;
+}
+
+}  // namespace
+
+MpiWires mpi_wires(WireMpi wanted, const CommonEnvironment& environment) {
+  if (wanted == WireMpi::kByItself) return by_itself(environment);
+  return {wanted == WireMpi::kPmix || wanted == WireMpi::kBoth,
+          wanted == WireMpi::kPmi || wanted == WireMpi::kBoth};
+}
+
+std::string pmi_mapping(const std::vector<int>& host_of_rank) {
+  const std::vector<Block> blocks = blocks_of(host_of_rank);
+  std::string text = "(vector";
+  for (std::size_t i = 0; i < period_of(blocks); ++i) {
+    const Block& block = blocks[i];
+    text += ",(" + std::to_string(block.first) + "," + std::to_string(block.hosts) + "," +
+            std::to_string(block.ranks) + ")";
+    if (text.size() > kMostLetters) return {};
+  }
+  return text + ")";
+}
+
+}  // namespace hv::launcher

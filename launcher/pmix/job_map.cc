@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/pmix/job_map.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+bool is_plain(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_';
+}
+
+std::string folder_of(const wire::PmixJob& job, std::size_t rank) {
+  return job.folder + "/" + std::to_string(rank);
+}
+
+// position: among the ranks of its host.
+InfoList process_infos(const wire::PmixJob& job, const std::vector<std::string>& names,
+                       std::size_t rank, std::uint32_t position) {
+  const std::uint32_t host = job.world.host_of_rank[rank];
+  const auto number = static_cast<std::uint32_t>(rank);
+  const auto local = static_cast<std::uint16_t>(std::min<std::uint32_t>(position, UINT16_MAX));
+  InfoList infos;
+  infos.add_rank(pmix::kProcessRank, number);
+  infos.add_rank(pmix::kGlobalRank, number);
+  infos.add_rank(pmix::kApplicationRank, number);
+  infos.add_rank(pmix::kApplicationLeader, 0);
+  infos.add_uint32(pmix::kApplication, 0);
+  infos.add_uint16(pmix::kLocalRank, local);
+  infos.add_uint16(pmix::kNodeRank, local);
+  infos.add_uint32(pmix::kNodeNumber, host);
+  infos.add_text(pmix::kHostName, names[host]);
+  if (host == job.host) infos.add_text(pmix::kProcessFolder, folder_of(job, rank));
+  return infos;
+}
+
+}  // namespace
+
+bool is_well_formed(const wire::PmixJob& job) {
+  const wire::MpiWorld& world = job.world;
+  const auto is_there = [&world](std::uint32_t host) { return host < world.hosts.size(); };
+  return !world.space.empty() && world.space.size() <= pmix::kMostSpace &&
+         world.space.find('\0') == std::string::npos && !job.folder.empty() &&
+         job.folder[0] == '/' && world.host_of_rank.size() <= kMostRanksOfMap &&
+         std::all_of(world.host_of_rank.begin(), world.host_of_rank.end(), is_there) &&
+         !ranks_on(world, job.host).empty();
+}
+
+std::vector<std::string> node_names(const std::vector<std::string>& hosts) {
+  std::vector<std::string> names;
+  std::set<std::string> taken;
+  for (const std::string& host : hosts) {
+    std::string name = host;
+    for (char& c : name)
+      if (!is_plain(c)) c = '-';
+    // An address is taken apart at its digits; one that begins with a letter is a name as others.
+    if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0]))) name = "node-" + name;
+    while (!taken.insert(name).second) name += "-" + std::to_string(names.size());
+    names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<std::uint32_t> ranks_on(const wire::MpiWorld& world, std::uint32_t host) {
+  std::vector<std::uint32_t> ranks;
+  for (std::size_t rank = 0; rank < world.host_of_rank.size(); ++rank)
+    if (world.host_of_rank[rank] == host) ranks.push_back(static_cast<std::uint32_t>(rank));
+  return ranks;
+}
+
+std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
+  std::string text;
+  for (const std::uint32_t rank : ranks) {
+    if (!text.empty()) text += ',';
+    text += std::to_string(rank);
+  }
+  return text;
+}
+
+std::string process_text(const wire::MpiWorld& world) {
+  std::vector<std::string> of_hosts(world.hosts.size());
+  for (std::size_t rank = 0; rank < world.host_of_rank.size(); ++rank) {
+    std::string& text = of_hosts[world.host_of_rank[rank]];
+    if (!text.empty()) text += ',';
+    text += std::to_string(rank);
+  }
+  return join(of_hosts, ";");
+}
+
+InfoList job_infos(const wire::PmixJob& job, const std::string& node_map,
+                   const std::string& process_map) {
+  const wire::MpiWorld& world = job.world;
+  const auto size = static_cast<std::uint32_t>(world.host_of_rank.size());
+  const std::vector<std::uint32_t> local = ranks_on(world, job.host);
+  const auto local_size = static_cast<std::uint32_t>(local.size());
+  InfoList infos;
+  infos.add_text(pmix::kJobName, world.space);
+  infos.add_uint32(pmix::kJobSize, size);
+  infos.add_uint32(pmix::kUniverseSize, size);
+  infos.add_uint32(pmix::kMostProcesses, size);
+  infos.add_uint32(pmix::kApplications, 1);
+  infos.add_uint32(pmix::kNodes, static_cast<std::uint32_t>(world.hosts.size()));
+  infos.add_uint32(pmix::kNodeNumber, job.host);
+  infos.add_uint32(pmix::kLocalSize, local_size);
+  infos.add_uint32(pmix::kNodeSize, local_size);
+  infos.add_text(pmix::kLocalPeers, ranks_text(local));
+  infos.add_rank(pmix::kLocalLeader, local.front());
+  infos.add_text(pmix::kNodeMap, node_map);
+  infos.add_text(pmix::kProcessMap, process_map);
+  infos.add_text(pmix::kSessionFolder, job.folder);
+  infos.add_text(pmix::kSpaceFolder, job.folder);
+  infos.add_flag(pmix::kFoldersAreRemoved, true);
+  const std::vector<std::string> names = node_names(world.hosts);
+  std::vector<std::uint32_t> seen(world.hosts.size());
+  for (std::size_t rank = 0; rank < size; ++rank)
+    infos.add_list(pmix::kProcessData,
+                   process_infos(job, names, rank, seen[world.host_of_rank[rank]]++));
+  return infos;
+}
+
+}  // namespace hv::launcher

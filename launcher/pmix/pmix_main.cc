@@ -1,0 +1,90 @@
+// hvrun-pmix: a PMIx server for the ranks of one host, started by hvrun-agent where MPI programs
+// are to find each other. It ends when the agent hangs up.
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "hvrun_version.h"
+#include "launcher/pmix/agent_link.h"
+#include "launcher/pmix/job_map.h"
+#include "launcher/pmix/pmix_server.h"
+#include "src/base/environment.h"
+#include "src/process/birth.h"
+
+namespace hv::launcher {
+namespace {
+
+int explain_usage() {
+  std::fputs("hvrun-pmix is started by hvrun-agent; of its own it has --version only.\n", stderr);
+  return 2;
+}
+
+// The agent's socket, which is standard input; what the library reads or prints goes elsewhere.
+UniqueFd take_socket() {
+  UniqueFd socket(::fcntl(0, F_DUPFD_CLOEXEC, 3));
+  const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ::dup2(null.get(), 0);
+  ::dup2(2, 1);
+  return socket;
+}
+
+template <class Message>
+bool is_one(const Frame& frame, Message* message) {
+  return frame.type == static_cast<std::uint8_t>(Message::kType) && decode(frame.payload, message);
+}
+
+int serve(AgentLink& link) {
+  Frame frame;
+  wire::PmixJob job;
+  if (!link.receive(&frame) || !is_one(frame, &job) || !is_well_formed(job)) return 3;
+  PmixServer server(job, [&link](const wire::PmixFence& fence) { link.send(fence); });
+  const wire::PmixReady ready = server.start("");
+  if (!link.send(ready)) return 3;
+  wire::PmixFence fence;
+  while (link.receive(&frame) && is_one(frame, &fence)) server.pass(fence);
+  // The library's threads still run: nothing is torn down under them.
+  std::fflush(nullptr);
+  ::_exit(ready.problem.empty() ? 0 : 3);
+}
+
+int run(int argc, char** argv) {
+  const std::string word = argc == 2 ? argv[1] : "";
+  if (word == "--version") {
+    std::puts("hvrun-pmix " HVRUN_VERSION_TEXT " " HVRUN_BUILD_ID);
+    return 0;
+  }
+  struct stat input {};
+  if (word != "--serve" || ::fstat(0, &input) != 0 || !S_ISSOCK(input.st_mode))
+    return explain_usage();
+  // A signal that ends the job is for the ranks; the agent hangs up once they are gone.
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  ::umask(0077);
+  // The maps as text, which every version's clients read.
+  set_in_process_if_unset("PMIX_MCA_preg", "^compress");
+  AgentLink link(take_socket());
+  return serve(link);
+}
+
+}  // namespace
+}  // namespace hv::launcher
+
+int main(int argc, char** argv) {
+  hv::open_missing_streams();
+  // The agent may have started it from memory, where its file has no name.
+  ::prctl(PR_SET_NAME, "hvrun-pmix");
+  try {
+    return hv::launcher::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "hvrun-pmix: %s\n", error.what());
+    return 3;
+  }
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/pmix/pmix_server.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "launcher/pmix/job_map.h"
+#include "src/base/check.h"
+#include "src/base/symbol.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr const char* kLibraries[] = {"libpmix.so.2", "libpmix.so"};
+constexpr char kServersSpace[] = "hvrun-pmix";
+
+// The one of this process.
+PmixServer* the_server = nullptr;
+
+wire::PmixReady problem(std::string what, std::string hint) {
+  wire::PmixReady ready;
+  ready.problem = std::move(what);
+  ready.hint = std::move(hint);
+  return ready;
+}
+
+// The end of a call that the library ends from its own thread.
+class Operation {
+ public:
+  static void done(int status, void* context) {
+    auto* const operation = static_cast<Operation*>(context);
+    const std::lock_guard lock(operation->mutex_);
+    operation->status_ = status;
+    operation->change_.notify_all();
+  }
+  // started: what the call itself has returned.
+  int wait(int started) {
+    if (started == pmix::kDoneAtOnce) return pmix::kSuccess;
+    if (started != pmix::kSuccess) return started;
+    std::unique_lock lock(mutex_);
+    change_.wait(lock, [this] { return status_.has_value(); });
+    return *status_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable change_;
+  std::optional<int> status_;
+};
+
+pmix::Process process_of(const std::string& space, std::uint32_t rank) {
+  pmix::Process process{};
+  std::memcpy(process.space, space.data(), std::min(space.size(), sizeof process.space - 1));
+  process.rank = rank;
+  return process;
+}
+
+wire::Pairs pairs_of(char** entries) {
+  wire::Pairs pairs;
+  for (char** entry = entries; entry != nullptr && *entry != nullptr; ++entry) {
+    const char* const equals = std::strchr(*entry, '=');
+    if (equals != nullptr)
+      pairs.emplace_back(std::string(*entry, static_cast<std::size_t>(equals - *entry)),
+                         equals + 1);
+    std::free(*entry);
+  }
+  std::free(entries);
+  return pairs;
+}
+
+// Open MPI 4 takes itself for a program that nobody has started unless its own launcher or one that
+// it knows by name has; ess=pmi says that PMIx tells it who it is, and of its detectors only the
+// one that detects nothing is left. Open MPI 5 reads none of these: it always asks PMIx.
+void add_open_mpis(wire::Pairs* variables) {
+  variables->emplace_back("OMPI_MCA_ess", "pmi");
+  variables->emplace_back("OMPI_MCA_schizo", "ompi");
+}
+
+// hvrun has bound the ranks; and what they share in memory lies where it is removed in any case.
+wire::Pairs defaults_of(const std::string& folder) {
+  return {{"OMPI_MCA_hwloc_base_binding_policy", "none"},
+          {"OMPI_MCA_orte_externally_bound", "1"},
+          {"OMPI_MCA_btl_vader_backing_directory", folder},
+          {"OMPI_MCA_btl_sm_backing_directory", folder},
+          {"OMPI_MCA_osc_sm_backing_directory", folder}};
+}
+
+}  // namespace
+
+struct PmixServer::Library {
+  int (*init)(pmix::ServerModule*, pmix::Info*, std::size_t) = nullptr;
+  int (*make_node_map)(const char* names, char** map) = nullptr;
+  int (*make_process_map)(const char* ranks, char** map) = nullptr;
+  int (*add_space)(const char* space, int local_ranks, pmix::Info*, std::size_t, pmix::Done,
+                   void*) = nullptr;
+  int (*add_client)(const pmix::Process*, uid_t, gid_t, void* object, pmix::Done, void*) = nullptr;
+  int (*set_up_fork)(const pmix::Process*, char*** environment) = nullptr;
+  const char* (*words)(int status) = nullptr;
+
+  // The reason why it cannot be had; "": it can. It is never closed: it has threads.
+  std::string load(const std::string& wanted);
+  wire::PmixReady failure(const std::string& doing, int status) const {
+    return problem(doing + ": PMIx: " + words(status),
+                   "PMIX_MCA_ptl_base_verbose=5 in the login environment there makes it tell more");
+  }
+};
+
+std::string PmixServer::Library::load(const std::string& wanted) {
+  void* handle = nullptr;
+  std::string reason;
+  const auto open = [&](const char* name) {
+    if (handle == nullptr) handle = ::dlopen(name, RTLD_NOW | RTLD_GLOBAL);
+    if (handle != nullptr || !reason.empty()) return;
+    const char* const words_of_it = ::dlerror();
+    reason = words_of_it != nullptr ? words_of_it : name;
+  };
+  if (!wanted.empty()) open(wanted.c_str());
+  if (wanted.empty())
+    for (const char* name : kLibraries) open(name);
+  if (handle == nullptr) return reason;
+  if (find_function(handle, "PMIx_server_init", &init) &&
+      find_function(handle, "PMIx_generate_regex", &make_node_map) &&
+      find_function(handle, "PMIx_generate_ppn", &make_process_map) &&
+      find_function(handle, "PMIx_server_register_nspace", &add_space) &&
+      find_function(handle, "PMIx_server_register_client", &add_client) &&
+      find_function(handle, "PMIx_server_setup_fork", &set_up_fork) &&
+      find_function(handle, "PMIx_Error_string", &words))
+    return {};
+  return "it lacks a function that versions 2 to 5 have";
+}
+
+// What the library calls.
+struct Calls {
+  static int ok(const pmix::Process*, void*, pmix::Done, void*) { return pmix::kDoneAtOnce; }
+  // The rank ends itself, with the code that it wants hvrun to see.
+  static int abort(const pmix::Process*, void*, int, const char*, pmix::Process*, std::size_t,
+                   pmix::Done, void*) {
+    return pmix::kDoneAtOnce;
+  }
+  static int fence(const pmix::Process* processes, std::size_t count, const pmix::Info*,
+                   std::size_t, char* bytes, std::size_t size, pmix::GiveData give, void* context) {
+    return the_server->fence(processes, count, bytes, size, {give, context});
+  }
+  // What another host's rank has not told in a fence nobody here knows.
+  static int not_here(const pmix::Process*, const pmix::Info*, std::size_t, pmix::GiveData, void*) {
+    return pmix::kNotFound;
+  }
+};
+
+PmixServer::PmixServer(wire::PmixJob job, OnFence on_fence)
+    : job_(std::move(job)), on_fence_(std::move(on_fence)) {
+  HV_CHECK(the_server == nullptr, "one PMIx server in a process");
+  the_server = this;
+}
+
+PmixServer::~PmixServer() { the_server = nullptr; }
+
+wire::PmixReady PmixServer::start(const std::string& wanted) {
+  static Library library;
+  if (const std::string reason = library.load(wanted); !reason.empty())
+    return problem(
+        "open libpmix.so.2, by which MPI programs find each other: " + printable(reason, 500),
+        "install PMIx's library there (Debian: libpmix2), or put its folder into "
+        "LD_LIBRARY_PATH; for MPICH, which needs none, --wire-mpi=pmi");
+  static pmix::ServerModule module;
+  module.client_connected = Calls::ok;
+  module.client_finalized = Calls::ok;
+  module.abort = Calls::abort;
+  module.fence = Calls::fence;
+  module.direct_modex = Calls::not_here;
+  InfoList infos;
+  infos.add_text(pmix::kServerFolder, job_.folder);
+  infos.add_text(pmix::kSystemFolder, job_.folder);
+  infos.add_text(pmix::kServerSpace, kServersSpace);
+  infos.add_rank(pmix::kServerRank, job_.host);
+  infos.add_text(pmix::kHostName, node_names(job_.world.hosts)[job_.host]);
+  const int status = library.init(&module, infos.data(), infos.size());
+  if (status != pmix::kSuccess) return library.failure("start a PMIx server", status);
+  return tell(library);
+}
+
+wire::PmixReady PmixServer::tell(const Library& library) {
+  const std::string& space = job_.world.space;
+  const auto map = [](int (*make)(const char*, char**), const std::string& text, std::string* to) {
+    char* made = nullptr;
+    const int status = make(text.c_str(), &made);
+    if (status == pmix::kSuccess) *to = made;
+    std::free(made);
+    return status;
+  };
+  std::string nodes, processes;
+  int status = map(library.make_node_map, join(node_names(job_.world.hosts), ","), &nodes);
+  if (status == pmix::kSuccess)
+    status = map(library.make_process_map, process_text(job_.world), &processes);
+  if (status != pmix::kSuccess) return library.failure("say which ranks run where", status);
+
+  const std::vector<std::uint32_t> local = ranks_on(job_.world, job_.host);
+  InfoList infos = job_infos(job_, nodes, processes);
+  const pmix::Process padded = process_of(space, 0);  // the library reads the whole array
+  Operation space_added;
+  status =
+      space_added.wait(library.add_space(padded.space, static_cast<int>(local.size()), infos.data(),
+                                         infos.size(), Operation::done, &space_added));
+  if (status != pmix::kSuccess) return library.failure("tell PMIx of the job", status);
+  wire::PmixReady ready;
+  ready.defaults = defaults_of(job_.folder);
+  for (const std::uint32_t rank : local) {
+    const pmix::Process process = process_of(space, rank);
+    Operation added;
+    status = added.wait(
+        library.add_client(&process, ::geteuid(), ::getegid(), nullptr, Operation::done, &added));
+    char** environment = nullptr;
+    if (status == pmix::kSuccess) status = library.set_up_fork(&process, &environment);
+    if (status != pmix::kSuccess)
+      return library.failure("tell PMIx of rank " + std::to_string(rank), status);
+    ready.variables.emplace_back(rank, pairs_of(environment));
+    add_open_mpis(&ready.variables.back().second);
+  }
+  return ready;
+}
+
+bool PmixServer::is_whole_job(const pmix::Process* processes, std::size_t count) const {
+  if (count == 0 || job_.world.space != processes[0].space) return count == 0;
+  return (count == 1 && processes[0].rank == pmix::kAnyRank) ||
+         count == job_.world.host_of_rank.size();
+}
+
+bool PmixServer::is_of_this_host(const pmix::Process* processes, std::size_t count) const {
+  const std::vector<std::uint32_t>& hosts = job_.world.host_of_rank;
+  for (std::size_t i = 0; i < count; ++i)
+    if (processes[i].rank >= hosts.size() || hosts[processes[i].rank] != job_.host) return false;
+  return true;
+}
+
+int PmixServer::fence(const pmix::Process* processes, std::size_t count, const char* bytes,
+                      std::size_t size, Waiting waiting) {
+  wire::PmixFence fence;
+  if (!is_whole_job(processes, count))
+    return is_of_this_host(processes, count) ? pmix::kDoneAtOnce : pmix::kNotSupported;
+  if (size > 0) fence.bytes.assign(bytes, size);
+  {
+    const std::lock_guard lock(mutex_);
+    fence.number = ++fences_;
+    waiting_[fence.number] = waiting;
+  }
+  on_fence_(fence);
+  return pmix::kSuccess;
+}
+
+void PmixServer::pass(const wire::PmixFence& fence) {
+  Waiting waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = waiting_.find(fence.number);
+    if (found == waiting_.end()) return;
+    waiting = found->second;
+    waiting_.erase(found);
+  }
+  // The library reads it later, and says when it has.
+  auto* const kept = new std::string(fence.bytes);
+  waiting.give(
+      pmix::kSuccess, kept->data(), kept->size(), waiting.context,
+      [](void* bytes) { delete static_cast<std::string*>(bytes); }, kept);
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,107 @@
+// Messages by which MPI programs are wired: hvrun asks an agent for a PMIx server on its host, and
+// the agent speaks with hvrun-pmix, which is one.
+// SPDX-License-Identifier: Apache-2.0
+//
+// hvrun                    agent                        hvrun-pmix
+//   -> WiringRequest         starts hvrun-pmix
+//                            -> PmixJob
+//                            <- PmixReady               what its ranks are born with, or a problem
+//   <- WiringReply
+//   <- FenceIn               <- PmixFence               all ranks of this host are there
+//   -> FenceOut              -> PmixFence               what all hosts have said
+// PMI-1, whose server is the agent itself, needs no request: Launch says what it tells the ranks.
+// Both put what the ranks of a host say to the others under epochs of their own, which no rank has.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/wire/messages.h"
+
+namespace hv::wire {
+
+constexpr std::uint32_t kPmixEpoch = UINT32_MAX, kPmiEpoch = UINT32_MAX - 1;
+constexpr std::uint32_t kEpochsOfRanks = kPmiEpoch;  // theirs are below
+
+// Which hosts there are, and which of them each rank runs on.
+struct MpiWorld {
+  std::string space;  // the job's name among PMIx's, which nobody guesses
+  std::vector<std::string> hosts;
+  std::vector<std::uint32_t> host_of_rank;
+  template <class A>
+  void fields(A& a) {
+    a(space);
+    a(hosts);
+    a(host_of_rank);
+  }
+};
+
+// Start a PMIx server: by the hvrun-pmix beside the agent, or by these bytes of one.
+struct WiringRequest {
+  static constexpr Type kType = Type::kWiringRequest;
+  MpiWorld world;
+  double timeout_s = 20;
+  std::string library_path{};  // the ranks' LD_LIBRARY_PATH: by it libpmix is found as theirs is
+  std::string program{};
+  template <class A>
+  void fields(A& a) {
+    a(world);
+    a(timeout_s);
+    a(library_path);
+    a(program);
+  }
+};
+struct WiringReply {
+  static constexpr Type kType = Type::kWiringReply;
+  bool is_missing = false;  // there is no such program beside the agent
+  std::string problem{};    // why there is no server; empty: it is there
+  std::string hint{};
+  template <class A>
+  void fields(A& a) {
+    a(is_missing);
+    a(problem);
+    a(hint);
+  }
+};
+
+enum class PmixType : std::uint8_t { kJob = 1, kFence, kReady = 65 };
+
+struct PmixJob {
+  static constexpr PmixType kType = PmixType::kJob;
+  MpiWorld world;
+  std::uint32_t host = 0;  // this one
+  std::string folder;      // of this user alone, for what PMIx and MPI keep while the job runs
+  template <class A>
+  void fields(A& a) {
+    a(world);
+    a(host);
+    a(folder);
+  }
+};
+struct PmixReady {
+  static constexpr PmixType kType = PmixType::kReady;
+  std::string problem{};
+  std::string hint{};
+  std::vector<std::pair<std::uint32_t, Pairs>> variables{};  // by rank
+  Pairs defaults{};  // for every rank, unless they are set already
+  template <class A>
+  void fields(A& a) {
+    a(problem);
+    a(hint);
+    a(variables);
+    a(defaults);
+  }
+};
+struct PmixFence {
+  static constexpr PmixType kType = PmixType::kFence;
+  std::uint32_t number = 0;
+  std::string bytes;
+  template <class A>
+  void fields(A& a) {
+    a(number);
+    a(bytes);
+  }
+};
+
+}  // namespace hv::wire

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MPI programs that hvrun itself starts, of a real Open MPI and a real MPICH."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from harness import programs
+from harness.running import Running, run
+from harness.waiting import wait_for
+
+BIN = programs.hvrun_folder()
+RSH = programs.SOURCE / "tests" / "c" / "rsh_to_here.sh"
+ONE_HOST = ["--oversubscribe"]
+TWO_HOSTS = ["--oversubscribe", "--rsh", RSH, "-H", "a:2,b:1"]  # two names for this machine
+OF_OTHERS = ("HVRUN_", "PMI", "OMPI")
+
+
+def environment(**more):
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(OF_OTHERS)}
+    return {**inherited, **more}
+
+
+@pytest.fixture(params=["openmpi", "mpich"])
+def mpi(request):
+    if not (BIN / f"wired_{request.param}").exists():
+        pytest.skip(f"no {request.param}")
+    return request.param
+
+
+def start(words, *program, timeout=60, **more):
+    return run([BIN / "hvrun", "-np", "3", "--no-label", *words, *program], env=environment(**more), timeout=timeout)
+
+
+def expect_world(result, *of_hosts):
+    size = sum(of_hosts)
+    ranks = [(local, here) for here in of_hosts for local in range(here)]
+    total = size * (size + 1) // 2
+    assert result.code == 0 and result.err == "", str(result)
+    assert sorted(result.out.splitlines()) == [
+        f"rank {rank} of {size}, {local} of {here} here: {total}" for rank, (local, here) in enumerate(ranks)], str(result)
+
+
+def test_ranks_of_one_host_are_a_world(mpi):
+    expect_world(start([*ONE_HOST, "--wire-mpi"], BIN / f"wired_{mpi}"), 3)
+
+
+def test_ranks_of_two_hosts_are_a_world_and_know_who_shares_a_host(mpi):
+    expect_world(start([*TWO_HOSTS, "--wire-mpi"], BIN / f"wired_{mpi}"), 2, 1)
+
+
+def test_ranks_that_are_dealt_out_in_turn(mpi):
+    result = start(["--oversubscribe", "--rsh", RSH, "-H", "a:2,b:2", "--map-by", "node", "--wire-mpi"], BIN / f"wired_{mpi}")
+    assert result.code == 0, str(result)
+    assert sorted(result.out.splitlines()) == [
+        "rank 0 of 3, 0 of 2 here: 6", "rank 1 of 3, 0 of 1 here: 6", "rank 2 of 3, 1 of 2 here: 6"], str(result)
+
+
+@pytest.mark.parametrize("of_one, word", [("openmpi", "pmix"), ("mpich", "pmi")])
+def test_one_way_alone_is_enough_for_the_mpi_that_knows_it(of_one, word):
+    if not (BIN / f"wired_{of_one}").exists():
+        pytest.skip(f"no {of_one}")
+    expect_world(start([*ONE_HOST, f"--wire-mpi={word}"], BIN / f"wired_{of_one}"), 3)
+
+
+def test_without_being_wanted_it_is_not_there():
+    result = start(ONE_HOST, "sh", "-c", "env | grep -E '^(PMI|OMPI)'; true")
+    assert (result.code, result.out) == (0, ""), str(result)
+
+
+def test_hvrun_backend_wants_it_and_an_option_can_say_no():
+    words = ["sh", "-c", "echo ${PMIX_RANK-no} ${PMI_RANK-no}"]
+    result = start(ONE_HOST, *words, HVRUN_BACKEND="mpi,native")
+    assert sorted(result.out.splitlines()) == ["0 0", "1 1", "2 2"], str(result)
+    result = start([*ONE_HOST, "--wire-mpi=none"], *words, HVRUN_BACKEND="mpi,native")
+    assert result.out.splitlines() == ["no no"] * 3, str(result)
+
+
+# ---- with libhvrun ----
+
+
+@pytest.mark.parametrize("hosts", [ONE_HOST, TWO_HOSTS], ids=["one-host", "two-hosts"])
+def test_libhvruns_tensors_are_carried_by_mpi(mpi, hosts):
+    result = start(hosts, BIN / "mpi_programs", "20", "1", HVRUN_BACKEND="mpi,native", HVRUN_MPI=mpi, HVRUN_LOG_LEVEL="trace")
+    carriers = {line.split("engine: ")[1].split()[0] for line in result.err.splitlines() if " starts " in line}
+    assert result.code == 0 and result.out.count("played") == 3 and "mpi" in carriers, str(result)
+
+
+def test_a_program_that_has_begun_mpi_itself(mpi):
+    result = start(ONE_HOST, BIN / f"own_{mpi}", "3", HVRUN_BACKEND="mpi,native")
+    assert result.code == 0 and result.out.count("of 3 here): 6") == 3, str(result)
+
+
+def test_mpi4py():
+    """Debian's is of Open MPI."""
+    python = "/usr/bin/python3"
+    if subprocess.run([python, "-c", "import mpi4py"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("no mpi4py")
+    result = start([*ONE_HOST, "--wire-mpi"], python, "-c",
+                   "from mpi4py import MPI; world = MPI.COMM_WORLD; print(world.rank, world.size, world.allgather(world.rank))")
+    assert sorted(result.out.splitlines()) == [f"{rank} 3 [0, 1, 2]" for rank in range(3)], str(result)
+
+
+# ---- ends ----
+
+
+@pytest.mark.parametrize("hosts", [ONE_HOST, TWO_HOSTS], ids=["one-host", "two-hosts"])
+def test_a_killed_rank_ends_the_job_in_hvruns_words_and_leaves_nothing(mpi, hosts):
+    result = start([*hosts, "--wire-mpi"], "sh", "-c", f'echo folder $PMIX_SERVER_TMPDIR; exec {BIN / f"wired_{mpi}"} killed')
+    assert result.code == 128 + signal.SIGKILL and "ended with SIGKILL" in result.err and "rank 1 on host" in result.err, str(result)
+    folders = {line.split()[1] for line in result.out.splitlines() if line.startswith("folder ")}
+    assert len(folders) == (1 if hosts == ONE_HOST else 2) and not any(map(os.path.exists, folders)), str(result)
+
+
+def test_mpi_abort_ends_the_job_with_its_code(mpi):
+    result = start([*ONE_HOST, "--wire-mpi"], BIN / f"wired_{mpi}", "abort")
+    assert result.code == 7 and "rank 1 on host localhost ended with exit code 7" in result.err, str(result)
+
+
+def test_a_rank_that_ends_before_it_begins_mpi_is_the_cause(mpi):
+    result = start([*ONE_HOST, "--wire-mpi"], BIN / f"wired_{mpi}", "late")
+    assert result.code == 5 and "rank 1 on host localhost ended with exit code 5" in result.err, str(result)
+
+
+def folder_of(running):
+    """What MPI and PMIx keep while the job runs."""
+    for pid, name in processes_of(running).items():
+        if name.startswith("wired_"):
+            entries = pathlib.Path(f"/proc/{pid}/environ").read_text().split("\0")
+            return pathlib.Path(next(entry.partition("=")[2] for entry in entries if entry.startswith("PMIX_SERVER_TMPDIR=")))
+    raise AssertionError("no rank runs")
+
+
+def processes_of(running):
+    """Those whose environment has this test's mark, hvrun-pmix among them."""
+    found = {}
+    for folder in pathlib.Path("/proc").iterdir():
+        try:
+            if running.mark in (folder / "environ").read_bytes():
+                found[int(folder.name)] = (folder / "comm").read_text().strip()
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+@pytest.fixture
+def staying(mpi, tmp_path):
+    """A job whose ranks have met and wait."""
+    mark = f"WIRED_TEST={tmp_path}"
+    with Running([BIN / "hvrun", "-np", "2", "--oversubscribe", "--wire-mpi", BIN / f"wired_{mpi}", "stay"],
+                 env=environment(WIRED_TEST=str(tmp_path))) as running:
+        running.mark = mark.encode()
+        wait_for(lambda: running.out.count("here: 3") == 2, 60, "both ranks have met")
+        yield running
+
+
+@pytest.mark.parametrize("victim", ["hvrun", "hvrun-agent", "hvrun-guard"])
+def test_nothing_is_left_behind_whoever_is_killed(staying, victim):
+    processes = processes_of(staying)
+    assert "hvrun-pmix" in processes.values(), processes
+    folder = folder_of(staying)
+    assert folder.stat().st_mode & 0o777 == 0o700 and list(folder.iterdir())
+    os.kill(next(pid for pid, name in processes.items() if name == victim), signal.SIGKILL)
+    wait_for(lambda: not processes_of(staying), 10, lambda: f"nothing runs any more: {processes_of(staying)}")
+    wait_for(lambda: not folder.exists(), 10, "its folder is gone")
+
+
+def test_an_hvrun_pmix_that_is_killed_is_told_and_the_ranks_go_on(staying):
+    pid = next(pid for pid, name in processes_of(staying).items() if name == "hvrun-pmix")
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: "hvrun-pmix ended with SIGKILL" in staying.err, 10, "it is told")
+    assert sum(name.startswith("wired_") for name in processes_of(staying).values()) == 2
+    staying.process.send_signal(signal.SIGINT)
+    wait_for(lambda: not processes_of(staying), 10, "nothing runs any more")
+
+
+# ---- where a host lacks something ----
+
+
+def test_a_host_without_libpmix_is_told_with_the_package(tmp_path):
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("hiding a library takes root")
+    hide = "for f in $(ldconfig -p | sed -n 's/.*libpmix.so.* => //p'); do mount --bind /dev/null $(readlink -f $f); done; "
+    result = run(["unshare", "--mount", "sh", "-c", hide + 'exec "$@"', "sh", BIN / "hvrun", "-np", "1", "--wire-mpi=pmix", "true"],
+                 env=environment(), timeout=60)
+    assert result.code == 3 and "on localhost: open libpmix.so.2" in result.err and "(Debian: libpmix2)" in result.err, str(result)

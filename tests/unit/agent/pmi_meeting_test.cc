@@ -1,0 +1,106 @@
+// Tests of PMI-1's words, as MPICH says them.
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/pmi_meeting.h"
+
+#include <doctest/doctest.h>
+
+#include "src/wire/mpi_wiring.h"
+
+using namespace hv;
+using namespace hv::launcher;
+
+namespace {
+
+constexpr char kInit[] = "cmd=init pmi_version=1 pmi_subversion=1";
+
+// Two ranks of a job of four, each of a program of its own.
+struct Host {
+  PmiMeeting meeting{{4, "(vector,(0,2,2))"}, "space", {{2, 0}, {3, 1}}};
+
+  std::string say(std::uint32_t rank, const std::string& line) {
+    return meeting.answer(rank, line).value_or("broken");
+  }
+  void init_both() {
+    for (const std::uint32_t rank : {2, 3}) (void)meeting.answer(rank, kInit);
+  }
+  // Everybody's puts come back.
+  std::vector<std::uint32_t> pass(const wire::FenceIn& in) {
+    return meeting.pass({in.epoch, in.number, in.puts});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a rank that has begun is told of its job") {
+  Host host;
+  CHECK(host.say(3, kInit) == "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
+  CHECK(host.say(3, "cmd=get_maxes") ==
+        "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n");
+  CHECK(host.say(3, "cmd=get_universe_size") == "cmd=universe_size size=4\n");
+  CHECK(host.say(3, "cmd=get_appnum") == "cmd=appnum appnum=1\n");
+  CHECK(host.say(3, "cmd=get_my_kvsname") == "cmd=my_kvsname kvsname=space\n");
+  CHECK(host.say(3, "cmd=get kvsname=space key=PMI_process_mapping") ==
+        "cmd=get_result rc=0 msg=success value=(vector,(0,2,2))\n");
+  CHECK(host.say(3, "cmd=lookup_name service=x") == "cmd=lookup_result rc=-1 msg=not_supported\n");
+}
+
+TEST_CASE("a barrier ends when all hosts have come, and then what was put is there") {
+  Host host;
+  host.init_both();
+  CHECK(host.say(2, "cmd=put kvsname=space key=k value=v=1") ==
+        "cmd=put_result rc=0 msg=success\n");
+  CHECK(host.say(2, "cmd=barrier_in") == "");
+  CHECK(host.meeting.complete().empty());
+  CHECK(host.say(3, "cmd=barrier_in") == "");
+  const std::vector<wire::FenceIn> fences = host.meeting.complete();
+  REQUIRE(fences.size() == 1);
+  CHECK(fences[0].epoch == wire::kPmiEpoch);
+  CHECK(fences[0].number == 1);
+  CHECK(host.say(3, "cmd=get kvsname=space key=k") ==
+        "cmd=get_result rc=-1 msg=key_not_found value=unknown\n");
+  CHECK(host.pass(fences[0]) == std::vector<std::uint32_t>{2, 3});
+  CHECK(host.say(3, "cmd=get kvsname=space key=k") ==
+        "cmd=get_result rc=0 msg=success value=v=1\n");
+}
+
+TEST_CASE("a rank's next program begins anew") {
+  Host host;
+  for (int program = 0; program < 2; ++program) {
+    host.init_both();
+    for (const std::uint32_t rank : {2, 3}) CHECK(host.say(rank, "cmd=barrier_in") == "");
+    const std::vector<wire::FenceIn> fences = host.meeting.complete();
+    REQUIRE(fences.size() == 1);
+    CHECK(fences[0].number == 1);
+    CHECK(host.pass(fences[0]).size() == 2);
+    for (const std::uint32_t rank : {2, 3})
+      CHECK(host.say(rank, "cmd=finalize") == "cmd=finalize_ack\n");
+  }
+}
+
+TEST_CASE("an abort tells the code to end with, never 0") {
+  Host host;
+  host.init_both();
+  CHECK_FALSE(host.meeting.abort_of(2));
+  CHECK(host.say(2, "cmd=abort exitcode=7") == "");
+  CHECK(host.meeting.abort_of(2) == 7);
+  CHECK(host.say(3, "cmd=abort exitcode=256") == "");
+  CHECK(host.meeting.abort_of(3) == 1);
+  CHECK(host.say(2, "cmd=abort exitcode=words") == "");
+  CHECK(host.meeting.abort_of(2) == 1);
+}
+
+TEST_CASE("what is not PMI's is refused") {
+  Host host;
+  CHECK(host.say(2, "cmd=barrier_in") == "broken");  // before init
+  CHECK(host.say(9, kInit) == "broken");             // runs elsewhere
+  CHECK(host.say(2, "cmd=init pmi_version=2 pmi_subversion=0").find("rc=-1") != std::string::npos);
+  host.init_both();
+  for (const char* line : {"", "nonsense", "cmd=", "mcmd=spawn", "=x", "cmd=unheard_of"})
+    CHECK(host.say(2, line) == "broken");
+  CHECK(host.say(2, "cmd=get_maxes " + std::string(PmiMeeting::kMostLine, 'x')) == "broken");
+  for (const std::string& put :
+       {std::string("kvsname=other key=k value=v"), std::string("kvsname=space value=v"),
+        "kvsname=space key=" + std::string(65, 'k') + " value=v",
+        "kvsname=space key=k value=" + std::string(1025, 'v')})
+    CHECK(host.say(2, "cmd=put " + put) == "cmd=put_result rc=-1 msg=refused\n");
+}
