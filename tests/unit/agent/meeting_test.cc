@@ -11,6 +11,7 @@
 #include "launcher/agent/rank_meeting.h"
 #include "src/net/socket.h"
 #include "src/rendezvous/messages.h"
+#include "src/wire/mpi_wiring.h"
 #include "tests/unit/agent/agent_client.h"
 
 using namespace hv;
@@ -180,7 +181,7 @@ TEST_CASE("clients that break the protocol are dropped, the others do not notice
     bad.send_bytes(bytes);
     CHECK(bad.is_hung_up_on());
   }
-  RawRank stranger(job.socket), twin(job.socket), old(job.socket);
+  RawRank stranger(job.socket), twin(job.socket), old(job.socket), meddler(job.socket);
   stranger.join(5);
   CHECK(stranger.expect<rendezvous::Refused>().reason.find("rank 5") != std::string::npos);
   twin.join(0);
@@ -189,6 +190,10 @@ TEST_CASE("clients that break the protocol are dropped, the others do not notice
   of_old.protocol = 99;
   old.send(of_old);
   CHECK(old.expect<rendezvous::Refused>().reason.find("protocol 99") != std::string::npos);
+  rendezvous::Join of_mpi;
+  of_mpi.epoch = wire::kPmiEpoch;
+  meddler.send(of_mpi);
+  CHECK(meddler.expect<rendezvous::Refused>().reason.find("epoch") != std::string::npos);
   good.send(rendezvous::Put{"long", std::string(rendezvous::kMaxValueBytes + 1, 'x')});
   CHECK(good.is_hung_up_on());
   CHECK(job.client.finish(0) == 0);
