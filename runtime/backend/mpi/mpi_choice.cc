@@ -10,7 +10,8 @@ namespace hv::runtime {
 namespace {
 
 constexpr const char* kHowToStart =
-    "hvrun --mpi, mpirun, or srun --mpi=pmix, which start ranks that an MPI connects";
+    "hvrun --wire-mpi, hvrun --mpi, mpirun, or srun --mpi=pmix, which start ranks that an MPI "
+    "connects";
 
 std::string words_of(std::size_t rank, const MpiFacts& facts) {
   return "rank " + std::to_string(rank) + " on " + printable(facts.host);

@@ -59,8 +59,8 @@ Status MpiProcess::begin_here(bool is_wired) {
   }
   if (!is_wired)
     return {StatusCode::kUnsupported,
-            "use MPI: nothing has told this rank how MPI finds the others; try: hvrun --mpi, "
-            "mpirun, or srun --mpi=pmix"};
+            "use MPI: nothing has told this rank how MPI finds the others; try: hvrun --wire-mpi, "
+            "hvrun --mpi, mpirun, or srun --mpi=pmix"};
   const bool is_single =
       KnobReader(runtime_knobs(), Environment::of_process()).flag("HVRUN_MPI_THREADS_DISABLE");
   const int wanted = is_single ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE;

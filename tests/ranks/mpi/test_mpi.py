@@ -125,7 +125,7 @@ def test_init_with_a_communicator_of_mpi4py():
 def test_ranks_that_no_mpi_connects_are_told_how_to_start():
     words = ["-np", "2", "--oversubscribe", "--wire-mpi=none"]
     result = run([BIN / "hvrun", *words, BIN / "mpi_programs", "1", "1"], env=environment(), timeout=60)
-    assert result.code != 0 and "try: hvrun --mpi, mpirun, or srun --mpi=pmix" in result.err, str(result)
+    assert result.code != 0 and "try: hvrun --wire-mpi, hvrun --mpi, mpirun, or srun --mpi=pmix" in result.err, str(result)
 
 
 @pytest.mark.skipif(not all(shutil.which(words[0]) for words in LAUNCHERS.values()), reason="needs both")

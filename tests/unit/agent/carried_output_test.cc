@@ -18,7 +18,7 @@ TEST_CASE("carried_output comes back as it was, byte for byte") {
   CHECK(back == bytes);
 }
 
-TEST_CASE("carried_output has long lines only, and no '[' in them") {
+TEST_CASE("carried_output has long lines only, and no opening bracket in them") {
   std::string text;
   encode_carried(std::string(9000, '\n') + "[[", &text);
   CHECK(text.find('[') == std::string::npos);
