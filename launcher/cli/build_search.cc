@@ -160,32 +160,48 @@ constexpr const char* kAskForFrameworks =
     "s = u.find_spec('hvrun')\n"
     "print('package', s.submodule_search_locations[0] if s else '', sep='\\t')\n";
 
+// What the Python on PATH prints of frameworks, and of hvrun's package; *python: which that is.
+Captured ask_python(const Environment& environment, std::string* python) {
+  std::string reason;
+  for (const char* name : {"python3", "python"})
+    if (python->empty()) *python = find_program(name, environment.get_or("PATH", ""), "", &reason);
+  Captured said;
+  said.trouble = "there is no python3 on PATH";
+  if (python->empty()) return said;
+  Command command;
+  command.argv = {*python, "-c", kAskForFrameworks};
+  command.environment = environment.entries();
+  said = capture_output(command, kTimeToLook);
+  if (said.trouble.empty() && !said.is_well())
+    said.trouble = "it ended with " + said.status->text();
+  if (!said.trouble.empty()) said.trouble = *python + ": " + said.trouble;
+  return said;
+}
+
+std::string library_of(const Environment& environment, const std::string& printed) {
+  constexpr std::string_view kMark = "package\t";
+  const std::size_t package = printed.find(kMark);
+  return find_library(environment, package == std::string::npos
+                                       ? ""
+                                       : std::string(trim(printed.substr(package + kMark.size()))));
+}
+
 }  // namespace
+
+std::vector<BuildFact> look_at_backends(const Environment& environment) {
+  std::string python;
+  const std::string library = library_of(environment, ask_python(environment, &python).text);
+  BuildFact nccl = look_in_child("nccl", [&] { return look_at_nccl(library); });
+  BuildFact mpi = look_at_mpi(library);
+  mpi.name = "mpi";
+  return {{"native", true, "hvrun's own: by shared memory and TCP"}, mpi, nccl};
+}
 
 BuildFacts look_at_build(const Environment& environment) {
   BuildFacts facts;
-  std::string reason;
-  for (const char* name : {"python3", "python"})
-    if (facts.python.empty())
-      facts.python = find_program(name, environment.get_or("PATH", ""), "", &reason);
-  Captured said;
-  said.trouble = "there is no python3 on PATH";
-  if (!facts.python.empty()) {
-    Command command;
-    command.argv = {facts.python, "-c", kAskForFrameworks};
-    command.environment = environment.entries();
-    said = capture_output(command, kTimeToLook);
-    if (said.trouble.empty() && !said.is_well())
-      said.trouble = "it ended with " + said.status->text();
-    if (!said.trouble.empty()) said.trouble = facts.python + ": " + said.trouble;
-  }
+  const Captured said = ask_python(environment, &facts.python);
   facts.frameworks = framework_facts(said.text, said.trouble);
-  const std::size_t package = said.text.find("package\t");
-  const std::string library = find_library(
-      environment,
-      package == std::string::npos
-          ? ""
-          : std::string(trim(said.text.substr(package + std::string_view("package\t").size()))));
+  const std::string library = library_of(environment, said.text);
   const BuildFact nccl = look_in_child("NCCL", [&] { return look_at_nccl(library); });
   const BuildFact mpi = look_at_mpi(library);
   const BuildFact gloo{"Gloo", true,

@@ -39,6 +39,20 @@ std::string check_build_text(const BuildFacts& facts) {
          "\nWhat is there, and why not:\n" + join(lines, "");
 }
 
+std::string backends_text(const std::vector<BuildFact>& backends, const std::string& wanted) {
+  std::string text = "BACKEND  HERE  WHAT IT IS, OR WHY NOT\n";
+  for (const BuildFact& one : backends) {
+    constexpr std::size_t kWidth = 9;
+    const std::string name =
+        one.name + std::string(kWidth - std::min(kWidth, one.name.size()), ' ');
+    text += name + (one.is_there ? "yes   " : "no    ") + one.words + "\n";
+  }
+  return text + "Each operation is carried out by the first of " +
+         (wanted.empty() ? "nccl,native" : printable(wanted)) +
+         " that can; nccl is for tensors on GPUs, and 'hvrun env --algorithms' has native's "
+         "ways.\n";
+}
+
 std::vector<BuildFact> framework_facts(const std::string& printed, const std::string& trouble) {
   std::vector<BuildFact> facts;
   for (const std::string name : {"TensorFlow", "PyTorch", "MXNet"}) {

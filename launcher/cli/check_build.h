@@ -28,6 +28,13 @@ std::string check_build_text(const BuildFacts& facts);
 // Pure.
 std::vector<BuildFact> framework_facts(const std::string& printed, const std::string& trouble);
 
+// For `hvrun env`: which backends are here, why one is not, and who is chosen. wanted:
+// HVRUN_BACKEND. Pure.
+std::string backends_text(const std::vector<BuildFact>& backends, const std::string& wanted);
+
+// As the next, of the backends alone: native, mpi, nccl.
+std::vector<BuildFact> look_at_backends(const Environment& environment);
+
 // Looks. Libraries are opened in processes of their own, for one that is broken may take its
 // process with it. In a process without threads.
 BuildFacts look_at_build(const Environment& environment);

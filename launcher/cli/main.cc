@@ -136,7 +136,9 @@ int launch(LaunchCommand command, Environment environment) {
 // With all of it in view a malformed one is the easier to mend.
 int print_env(const Environment& environment) {
   const EnvTable table = env_table(environment);
-  const int code = print(table.text);
+  const std::string backends =
+      backends_text(look_at_backends(environment), environment.get_or("HVRUN_BACKEND", ""));
+  const int code = print(table.text + backends);
   if (table.trouble) throw Error(*table.trouble);
   return code;
 }

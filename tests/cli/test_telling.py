@@ -17,7 +17,7 @@ GROUPS = {
     "Binding": ["--bind-to", "--gpu-bind", "--nic-bind", "--report-bindings"],
     "Reaching hosts": ["--ssh-port", "--ssh-identity-file", "--ssh-user", "--ssh-accept-new", "--rsh", "--spawner", "--mpi", "--mpi-args",
                        "--start-timeout"],
-    "What ranks are born with": ["-x", "--clean-env", "--wdir", "--master-port", "--no-hold-port"],
+    "What ranks are born with": ["-x", "--clean-env", "--wdir", "--master-port", "--no-hold-port", "--wire-mpi"],
     "Output and input": ["--no-label", "--no-training-summary", "--timestamp", "--output-dir", "--stdin", "--pty"],
     "Ending": ["--grace", "--lost-after", "--timeout"],
     "Asking and telling": ["--dry-run", "--format", "--verbose", "--summary", "--check-build", "--version", "--help"],

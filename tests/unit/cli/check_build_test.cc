@@ -19,6 +19,14 @@ TEST_CASE("check_build writes horovodrun's form, and below it each reason once")
         "why not:\n    PyTorch: 2.13.0\n    MPI: no mpirun\n    NCCL: 2.32.3\n");
 }
 
+TEST_CASE("hvrun env has a line for each backend, and in which order they are asked") {
+  const std::vector<BuildFact> facts{{"native", true, "own"}, {"nccl", false, "no libnccl.so.2"}};
+  const std::string text = backends_text(facts, "mpi,native");
+  CHECK(text.find("\nnative   yes   own\nnccl     no    no libnccl.so.2\n") != std::string::npos);
+  CHECK(text.find("the first of mpi,native that can") != std::string::npos);
+  CHECK(backends_text(facts, "").find("nccl,native") != std::string::npos);
+}
+
 TEST_CASE("check_build knows frameworks by what Python prints of them") {
   const auto facts = framework_facts("TensorFlow\t2.21.0\nPyTorch\t2.13.0+cpu\nMXNet\t\n", "");
   REQUIRE(facts.size() == 3);
