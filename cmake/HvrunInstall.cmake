@@ -9,7 +9,11 @@ install(TARGETS hvrun hvrun-agent hvrun-inventory hvrun-pmix RUNTIME DESTINATION
 set_target_properties(hvrun_lib PROPERTIES EXPORT_NAME hvrun)
 install(TARGETS hvrun_lib EXPORT hvrun LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(TARGETS hvrun_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # libhvrun looks for it beside itself
+foreach(_plugin hvrun_nccl hvrun_openmpi hvrun_mpich)
+  if(TARGET ${_plugin})
+    install(TARGETS ${_plugin} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # libhvrun looks for it beside itself
+  endif()
+endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/hvrun/hvrun.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hvrun)
 
 set(_package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/hvrun)

@@ -88,6 +88,13 @@ def test_the_installed_launcher_runs_from_any_directory(prefix, user):
     assert run(prefix / "bin/hvrun", "-np", "2", "--no-label", "pwd", cwd=user).split() == [str(user)] * 2
 
 
+def test_what_knows_nccl_and_each_mpi_is_installed_and_opens(prefix, user):
+    said = run(prefix / "bin/hvrun", "env", cwd=user)
+    for library in ("libhvrun-openmpi.so", "libhvrun-mpich.so"):  # both are among the packages for tests
+        assert f" by {found(prefix, library)}" in said, said
+    assert found(prefix, "libhvrun-nccl.so").exists()
+
+
 def test_a_copy_of_hvrun_alone_knows_the_sites_that_ship(prefix, user):
     (user / "hvrun").write_bytes((prefix / "bin/hvrun").read_bytes())
     (user / "hvrun").chmod(0o755)

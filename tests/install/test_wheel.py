@@ -67,7 +67,8 @@ def test_one_file_for_every_python_that_holds_all(wheel):
     assert wheel.name.split("-")[2:4] == ["py3", "none"]
     names = zipfile.ZipFile(wheel).namelist()
     for ending in ("scripts/hvrun", "scripts/hvrun-agent", "scripts/hvrun-inventory", "scripts/hvrun-pmix",
-                   "hvrun/lib/libhvrun.so.0", "hvrun/torch/__init__.py", "hvrun/include/hvrun/hvrun.h", "man1/hvrun.1"):
+                   "hvrun/lib/libhvrun.so.0", "hvrun/lib/libhvrun-nccl.so", "hvrun/lib/libhvrun-openmpi.so", "hvrun/lib/libhvrun-mpich.so",
+                   "hvrun/torch/__init__.py", "hvrun/include/hvrun/hvrun.h", "man1/hvrun.1"):
         assert any(name.endswith(ending) for name in names), f"{ending} is not in {names}"
     assert not any(name.endswith((".cc", ".pyc")) for name in names)
 
