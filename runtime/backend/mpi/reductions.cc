@@ -94,9 +94,8 @@ Status Allreduce::begin_packed() {
 Status Allreduce::begin_piece() {
   const Segment& segment = request().segments.front();
   const bool is_copied = !is_plain() || segment.input == segment.output;
-  const std::size_t most = is_copied ? kPieceBytes / wire_bytes() : elements_;
   const bool is_compressed = wire_bytes() != element_bytes();
-  piece_ = std::min(elements_ - at_, most);
+  piece_ = std::min(elements_ - at_, kPieceBytes / wire_bytes());
   if (is_copied && copied_ == nullptr) copied_ = take_room(piece_ * wire_bytes());
   if (is_compressed && folded_ == nullptr) folded_ = take_room(piece_ * wire_bytes());
   const std::size_t offset = at_ * element_bytes();
@@ -125,18 +124,12 @@ Status Allreduce::go_on(bool* is_done) {
   return begin_piece();
 }
 
-std::size_t Reducescatter::begin_of(std::size_t segment, int rank) const {
+Reducescatter::Share Reducescatter::share_of(std::size_t segment, int rank) const {
   const std::int64_t row = request().row_counts[segment];
-  if (row == 0) return 0;
+  if (row == 0) return {};
   const std::int64_t rows = request().segments[segment].count / row;
-  return static_cast<std::size_t>(runtime::rows_of(rows, members(), rank).begin * row);
-}
-
-std::size_t Reducescatter::share_of(std::size_t segment, int rank) const {
-  const std::int64_t row = request().row_counts[segment];
-  if (row == 0) return 0;
-  const std::int64_t rows = request().segments[segment].count / row;
-  return static_cast<std::size_t>(runtime::rows_of(rows, members(), rank).count * row);
+  const runtime::RowRange own = runtime::rows_of(rows, members(), rank);
+  return {static_cast<std::size_t>(own.begin * row), static_cast<std::size_t>(own.count * row)};
 }
 
 // By rank, of each the shares of all segments, one after the other.
@@ -146,16 +139,16 @@ Status Reducescatter::begin() {
   std::vector<std::size_t> counts(static_cast<std::size_t>(members()));
   for (int rank = 0; rank < members(); ++rank)
     for (std::size_t i = 0; i < segments.size(); ++i)
-      counts[static_cast<std::size_t>(rank)] += share_of(i, rank);
+      counts[static_cast<std::size_t>(rank)] += share_of(i, rank).count;
   share_ = take_room(counts[static_cast<std::size_t>(self())] * wire_bytes());
   if (segments.size() == 1 && is_plain()) return fold(segments.front().input, counts);
   std::byte* const packed = take_room(elements_of(request()) * wire_bytes());
   std::byte* to = packed;
   for (int rank = 0; rank < members(); ++rank) {
     for (std::size_t i = 0; i < segments.size(); ++i) {
-      const std::size_t count = share_of(i, rank);
-      pack(to, segments[i].input + begin_of(i, rank) * element_bytes(), count);
-      to += count * wire_bytes();
+      const Share share = share_of(i, rank);
+      pack(to, segments[i].input + share.begin * element_bytes(), share.count);
+      to += share.count * wire_bytes();
     }
   }
   return fold(packed, counts);
@@ -188,7 +181,7 @@ Status Reducescatter::fold(const std::byte* from, const std::vector<std::size_t>
 Status Reducescatter::go_on(bool* /*is_done*/) {
   std::byte* from = share_;
   for (std::size_t i = 0; i < request().segments.size(); ++i) {
-    const std::size_t count = share_of(i, self());
+    const std::size_t count = share_of(i, self()).count;
     unpack(request().segments[i].output, from, count);
     from += count * wire_bytes();
   }

@@ -35,7 +35,8 @@ class Reducing : public MpiCollective {
   const runtime::Finish finish_;
 };
 
-// One tensor that cannot go as it lies goes in pieces, so that a copy of it needs little memory.
+// One tensor goes in pieces, so that a copy of it, where it cannot go as it lies, needs little
+// memory; on all ranks in the same ones, though it lies so on some only.
 class Allreduce : public Reducing {
  public:
   using Reducing::Reducing;
@@ -49,7 +50,6 @@ class Allreduce : public Reducing {
 
   std::size_t elements_ = 0, at_ = 0, piece_ = 0;  // of all tensors; of those the next, and now
   std::byte* copied_ = nullptr;
-
   std::byte* folded_ = nullptr;  // of all tensors; nullptr: in the only one's own memory
 };
 
@@ -58,9 +58,11 @@ class Reducescatter : public Reducing {
   using Reducing::Reducing;
 
  private:
-  // Of a segment, those that go to a rank, in elements.
-  std::size_t begin_of(std::size_t segment, int rank) const;
-  std::size_t share_of(std::size_t segment, int rank) const;
+  // Elements of a segment, those that go to a rank.
+  struct Share {
+    std::size_t begin = 0, count = 0;
+  };
+  Share share_of(std::size_t segment, int rank) const;
   Status begin() override;
   Status go_on(bool* is_done) override;
   Status fold(const std::byte* from, const std::vector<std::size_t>& counts);

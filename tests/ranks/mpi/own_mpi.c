@@ -45,6 +45,25 @@ static int small_integers_wrap(void) {
   return 0;
 }
 
+/* More than travels in one piece; in place on the first rank only. */
+static int large_tensors_are_summed(void) {
+  const int64_t count = 20 << 20;
+  float* const input = malloc((size_t)count * sizeof *input);
+  float* const apart = malloc((size_t)count * sizeof *apart);
+  float* const output = hvrun_rank(NULL) == 0 ? input : apart;
+  if (input == NULL || apart == NULL) return fail("malloc");
+  for (int64_t i = 0; i < count; ++i) input[i] = (float)(i & 1023);
+  if (hvrun_allreduce(NULL, "l", input, output, count, HVRUN_FLOAT32, HVRUN_SUM) != HVRUN_OK)
+    return fail("a large sum");
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < count; ++i)
+    wrong += output[i] != (float)(i & 1023) * (float)hvrun_size(NULL);
+  if (wrong != 0) printf("%lld elements of a large sum are wrong\n", (long long)wrong);
+  free(input);
+  free(apart);
+  return wrong != 0;
+}
+
 /* This rank's job is that of `ranks`, where it is not NULL. */
 static int work(const MPI_Comm* ranks) {
   hvrun_options options = HVRUN_OPTIONS_INIT;
@@ -52,7 +71,7 @@ static int work(const MPI_Comm* ranks) {
   if (hvrun_init(&options, NULL) != HVRUN_OK) return fail("init");
   float value = (float)hvrun_rank(NULL) + 1;
   if (sum("w", &value) != HVRUN_OK) return fail("sum");
-  if (small_integers_wrap() != 0) return 1;
+  if (small_integers_wrap() != 0 || large_tensors_are_summed() != 0) return 1;
   printf("rank %d of %d (%d of %d here): %g\n", hvrun_rank(NULL), hvrun_size(NULL),
          hvrun_local_rank(NULL), hvrun_local_size(NULL), value);
   fflush(stdout);
