@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "runtime/collective/alltoall.h"
+#include "runtime/collective/alltoall_room.h"
 #include "runtime/collective/lanes.h"
 #include "runtime/collective/piece_stream.h"
 #include "runtime/collective/segment_walk.h"
@@ -232,25 +233,12 @@ class AlltoallStreams : public RingCollective {
   }
 
   bool make_room() {
-    std::int64_t total = 0;
-    for (std::size_t rank = 0; rank < received_.size(); ++rank) {
-      const std::int64_t count = received_[rank];
-      // More than the sender has at all: its memory is broken, and this rank's must not be.
-      if (count < 0 || count > setup_.request.counts_by_rank[rank]) {
-        give_up({StatusCode::kSystem, "rank " + std::to_string(rank) + " of the set sends " +
-                                          std::to_string(count) + " rows and has " +
-                                          std::to_string(setup_.request.counts_by_rank[rank])});
-        return false;
-      }
-      total += count;
-    }
-    room_ = setup_.request.make_room(received_);
-    is_empty_ = total == 0 || row_bytes_ == 0;
-    if (room_ == nullptr && !is_empty_) {
-      give_up({StatusCode::kMemory,
-               "making room for what comes from the other ranks: out of memory; send fewer rows"});
+    if (Status status = make_alltoall_room(setup_.request, received_, &room_); !status.ok()) {
+      give_up(std::move(status));
       return false;
     }
+    is_empty_ = row_bytes_ == 0 || std::all_of(received_.begin(), received_.end(),
+                                               [](auto rows) { return rows == 0; });
     output_starts_ = starts_of(received_, row_bytes_);
     const int self = setup_.plane.topology().rank;
     if (bytes_to(self) > 0) std::memcpy(output_from(self), input_for(self), bytes_to(self));

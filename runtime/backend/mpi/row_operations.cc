@@ -5,7 +5,8 @@
 #include <climits>
 #include <cstring>
 #include <numeric>
-#include <string>
+
+#include "runtime/collective/alltoall_room.h"
 
 namespace hv::mpi {
 
@@ -118,25 +119,10 @@ Status Alltoall::go_on(bool* is_done) {
   if (is_told_) return Status::success();
   is_told_ = true;
   std::byte* room = nullptr;
-  if (Status status = make_room(&room); !status.ok()) return status;
+  if (Status status = runtime::make_alltoall_room(request(), received_, &room); !status.ok())
+    return status;
   *is_done = false;
   return send_rows(room);
-}
-
-Status Alltoall::make_room(std::byte** room) {
-  std::int64_t total = 0;
-  for (std::size_t rank = 0; rank < received_.size(); ++rank) {
-    const std::int64_t most = request().counts_by_rank[rank];
-    if (received_[rank] < 0 || received_[rank] > most)
-      return {StatusCode::kSystem, "rank " + std::to_string(rank) + " of the set sends " +
-                                       std::to_string(received_[rank]) + " rows and has " +
-                                       std::to_string(most)};
-    total += received_[rank];
-  }
-  *room = request().make_room(received_);
-  if (*room != nullptr || total == 0 || request().row_counts.front() == 0) return Status::success();
-  return {StatusCode::kMemory,
-          "making room for what comes from the other ranks: out of memory; send fewer rows"};
 }
 
 Status Alltoall::send_rows(std::byte* room) {

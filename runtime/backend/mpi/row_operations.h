@@ -39,7 +39,6 @@ class Alltoall : public MpiCollective {
  private:
   Status begin() override;
   Status go_on(bool* is_done) override;
-  Status make_room(std::byte** room);
   Status send_rows(std::byte* room);
 
   int tag_ = 0;

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/collective/alltoall_room.h"
+
 namespace hv::nccl {
 
 using runtime::CollectiveKind;
@@ -111,15 +113,10 @@ Progress Alltoall::get_ready() {
   if (told == Progress::kFailed) return fail(tell_->status());
   if (told != Progress::kDone) return told;
   const auto ranks = static_cast<std::size_t>(members());
-  for (std::size_t from = 0; from < ranks; ++from) {
-    const std::int64_t rows = all_splits_[from * ranks + static_cast<std::size_t>(self())];
-    received_.push_back(rows);
-    // More than the sender has at all: its memory is broken, and this rank's must not be.
-    if (rows < 0 || rows > request().counts_by_rank[from])
-      return fail({StatusCode::kSystem, "rank " + std::to_string(from) + " of the set sends " +
-                                            std::to_string(rows) + " rows and has " +
-                                            std::to_string(request().counts_by_rank[from])});
-  }
+  for (std::size_t from = 0; from < ranks; ++from)
+    received_.push_back(all_splits_[from * ranks + static_cast<std::size_t>(self())]);
+  if (Status status = runtime::check_received(request(), received_); !status.ok())
+    return fail(std::move(status));
   const std::int64_t rows = std::accumulate(received_.begin(), received_.end(), std::int64_t{0});
   output_ = request().make_room(received_);
   if (output_ != nullptr || rows == 0 || row_bytes() == 0) return Progress::kDone;
