@@ -18,6 +18,7 @@
 #include "src/base/bounded_seconds.h"
 #include "src/base/check.h"
 #include "src/base/text.h"
+#include "src/process/own_file.h"
 #include "src/process/signals.h"
 
 namespace hv::launcher {
@@ -174,7 +175,7 @@ bool Agent::steer(const Frame& frame) {
 
 bool Agent::take_inventory(const wire::InventoryRequest& request) {
   if (inventory_ || leaves_when_done_) return leaves_when_done_;
-  inventory_ = std::make_unique<InventoryRun>(loop_, environment_, own_folder(), request,
+  inventory_ = std::make_unique<InventoryRun>(loop_, environment_, own_folder() + "/", request,
                                               [this](const wire::InventoryReply& reply) {
                                                 link_.send(reply);
                                                 inventory_.reset();

@@ -4,7 +4,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <climits>
 #include <cstdio>
 #include <string_view>
 
@@ -16,6 +15,7 @@
 #include "launcher/agent/guard.h"
 #include "src/base/environment.h"
 #include "src/process/birth.h"
+#include "src/process/own_file.h"
 
 namespace hv::launcher {
 namespace {
@@ -52,11 +52,8 @@ std::unique_ptr<HvrunStream> stream_to_hvrun(const AgentOptions& options,
 }
 
 void remove_own_file() {
-  char path[PATH_MAX];
-  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path - 1);
-  if (size <= 0) return;
-  path[size] = '\0';
-  ::unlink(path);
+  const std::string file = own_file();
+  if (!file.empty()) ::unlink(file.c_str());
 }
 
 int run(int argc, char** argv) {

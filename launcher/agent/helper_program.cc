@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 
 #include "src/base/blocking_write.h"
 
@@ -16,13 +15,6 @@ namespace {
 constexpr unsigned kExecutable = 0x10;  // MFD_EXEC, for kernels (6.3 on) that can forbid others
 
 }  // namespace
-
-std::string own_folder() {
-  char path[PATH_MAX];
-  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
-  const std::string file(path, size > 0 ? static_cast<std::size_t>(size) : 0);
-  return file.substr(0, file.rfind('/') + 1);
-}
 
 bool belongs_to_agent(const std::string& program) {
   struct stat own {};

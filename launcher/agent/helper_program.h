@@ -9,9 +9,6 @@
 
 namespace hv::launcher {
 
-// Of this program's file; where it has been removed meanwhile, where it was.
-std::string own_folder();
-
 // It may be started. The folder may be one in which anybody can put files: a copy that srun has
 // brought lies in /tmp. So only a file of whom the agent's own is, and no link.
 bool belongs_to_agent(const std::string& program);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "launcher/agent/helper_program.h"
+#include "src/process/own_file.h"
 
 namespace hv::launcher {
 
@@ -11,7 +12,7 @@ void MpiWiring::start_pmix(const Environment& environment, const wire::WiringReq
                            std::uint32_t host,
                            std::function<void(const wire::WiringReply&)> on_ready) {
   pmix_ = std::make_unique<PmixRun>(
-      loop_, environment, own_folder(), request, host,
+      loop_, environment, own_folder() + "/", request, host,
       PmixCallbacks{std::move(on_ready), callbacks_.on_fence, callbacks_.on_note});
 }
 

@@ -18,6 +18,7 @@
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 #include "src/process/captured.h"
+#include "src/process/own_file.h"
 
 namespace hv::launcher {
 namespace {
@@ -51,14 +52,6 @@ BuildFact look_in_child(const std::string& name, const std::function<BuildFact()
   return {name, false,
           is_ready ? "whoever opens it is ended by " + ExitStatus::from_wait(status).text()
                    : "opening it takes longer than " + seconds_text(kTimeToLook)};
-}
-
-std::string own_folder() {
-  char path[PATH_MAX];
-  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
-  if (size <= 0) return ".";
-  const std::string file(path, static_cast<std::size_t>(size));
-  return file.substr(0, file.rfind('/'));
 }
 
 // "/opt" of /opt/bin/hvrun.

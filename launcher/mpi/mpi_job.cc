@@ -17,6 +17,7 @@
 
 #include "launcher/mpi/mpi_keeper.h"
 #include "launcher/mpi/mpi_output.h"
+#include "launcher/output/output_options.h"
 #include "launcher/output/output_room.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -31,18 +32,6 @@ constexpr std::size_t kMostWordsKept = 16 << 10;
 constexpr auto kFarewell = std::chrono::milliseconds(500);
 // After mpirun has ended somebody elsewhere may still hold its streams.
 constexpr auto kTimeForLastOutput = std::chrono::seconds(1);
-
-OutputOptions output_options(const JobSpec& spec, const Environment& environment) {
-  OutputOptions options;
-  options.label = spec.label;
-  options.timestamp = spec.timestamp;
-  options.directory = spec.output_directory;
-  options.stdout_is_terminal = ::isatty(1) == 1;
-  options.stderr_is_terminal = ::isatty(2) == 1;
-  options.colour =
-      environment.get_or("NO_COLOR", "").empty() && environment.get_or("TERM", "dumb") != "dumb";
-  return options;
-}
 
 struct Pipe {
   UniqueFd read_end, write_end;

@@ -5,18 +5,11 @@
 
 #include "launcher/spawn/agent_program.h"
 #include "src/base/error.h"
+#include "src/process/own_file.h"
 #include "src/wire/authentication.h"
 
 namespace hv::launcher {
 namespace {
-
-std::string own_folder() {
-  char path[4096];
-  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
-  if (size <= 0) return ".";
-  const std::string file(path, static_cast<std::size_t>(size));
-  return file.substr(0, file.rfind('/'));
-}
 
 std::optional<std::string> find_beside(const std::string& program) {
   for (const char* folder : {"/", "/../libexec/hvrun/"}) {
