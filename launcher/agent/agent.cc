@@ -14,6 +14,7 @@
 #include "launcher/agent/output_frame.h"
 #include "launcher/agent/rank_command.h"
 #include "launcher/agent/rank_starter.h"
+#include "launcher/agent/slurm_signals.h"
 #include "launcher/facts/facts.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/check.h"
@@ -362,7 +363,7 @@ void Agent::take_signal() {
     if (number == SIGCHLD) {
       child_has_ended = true;
     } else if (number == SIGUSR1 || number == SIGUSR2) {
-      forward_signal(number);  // sbatch --signal sends it to each task of the step: the agents
+      signal_from_outside(number);
     } else if (!std::exchange(leaves_when_done_, true)) {
       told_to_end(number);
     }
@@ -370,6 +371,12 @@ void Agent::take_signal() {
   if (child_has_ended && inventory_) inventory_->look_for_end();
   if (child_has_ended) mpi_.look_for_end();
   if (child_has_ended) reap();
+}
+
+// sbatch --signal sends it to each task of the step, which are the agents; or to the ranks, too,
+// which then have had it.
+void Agent::signal_from_outside(int number) {
+  if (ranks_.is_starting() || !slurm_signals_every_process(environment_)) forward_signal(number);
 }
 
 void Agent::told_to_end(int signal) {

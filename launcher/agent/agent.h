@@ -72,6 +72,7 @@ class Agent {
   // What happens on this host.
   void watch_signals();
   void take_signal();
+  void signal_from_outside(int number);
   void told_to_end(int signal);
   void tell_own_end(const std::string& words);
   void child_ended(pid_t pid, int status);

@@ -200,7 +200,15 @@ def meeting_script(slurm, name):
 
 
 NEARLY_OVER = ["-t", "1", "--signal=USR1@59"]  # a minute's job: Slurm signals as soon as it looks
-UNTIL_TOLD = "sh -c 'trap \"echo told; exit 0\" USR1; echo ready; while :; do sleep 0.1; done'"
+UNTIL_TOLD = """python3 -c 'import signal
+told = [signal.SIGUSR1]
+signal.pthread_sigmask(signal.SIG_BLOCK, told)
+print("ready", flush=True)
+signal.sigwait(told)
+while True:
+    print("told", flush=True)
+    if not signal.sigtimedwait(told, 1):  # a second one would be told, too
+        break'"""
 
 
 def test_a_signal_near_the_time_limit_reaches_the_ranks(slurm):
