@@ -11,7 +11,7 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::size_t kMostDigits = 9;
+constexpr std::size_t kMostDigits = 9;  // all that an int holds for certain; a tenth is no tag's
 
 // What stands at the beginning of a text: a tag, no tag, or what may become one.
 struct Match {
@@ -36,13 +36,12 @@ class TagReader {
     const std::size_t begin = at_;
     int value = 0;
     while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9' &&
-           at_ - begin <= kMostDigits)
+           at_ - begin < kMostDigits)
       value = value * 10 + (text_[at_++] - '0');
     if (at_ == text_.size())
       is_begun_ = true;
     else if (at_ == begin)
       is_none_ = true;
-    if (at_ - begin > kMostDigits) is_none_ = true;
     return value;
   }
   bool goes_on() const { return !is_none_ && !is_begun_; }
