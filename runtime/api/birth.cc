@@ -106,7 +106,7 @@ Status exchange_of_process(const Environment& environment, std::shared_ptr<Excha
   if (kept == nullptr) {
     std::unique_ptr<Exchange> made;
     const MeetingTerms terms = launchers_terms(environment);
-    Status status = open_mpi_exchange(environment, &made);
+    Status status = open_mpi_exchange(environment, terms.limits, &made);
     if (status.ok() && made == nullptr) status = open_launcher_exchange(environment, terms, &made);
     if (!status.ok()) return status;
     if (made != nullptr)
@@ -118,20 +118,24 @@ Status exchange_of_process(const Environment& environment, std::shared_ptr<Excha
   return Status::success();
 }
 
+Status check_launcher(const Environment& environment, const Exchange& exchange) {
+  const std::string size(environment.get_or("WORLD_SIZE", ""));
+  if (size.empty() || size == std::to_string(exchange.size())) return Status::success();
+  return {StatusCode::kContract,
+          "join the job: WORLD_SIZE=" + printable(size) + " and the launcher's " +
+              std::to_string(exchange.size()) +
+              " ranks are of two launchers, one started by the other; start the program by one "
+              "of them, best by hvrun"};
+}
+
 Status meet_by(std::shared_ptr<Exchange> exchange, ContextParts* parts) {
   const int rank = exchange->rank();
-  const std::string size(parts->environment.get_or("WORLD_SIZE", ""));
-  if (!size.empty() && size != std::to_string(exchange->size()))
-    return {StatusCode::kContract,
-            "join the job: WORLD_SIZE=" + printable(size) + " and the launcher's " +
-                std::to_string(exchange->size()) +
-                " ranks are of two launchers, one started by the other; start the program by one "
-                "of them, best by hvrun"};
   GatheredStore::Meeting meeting;
-  const Status met =
-      GatheredStore::meet(std::move(exchange), host_name() + " " + boot_id(),
-                          launchers_terms(parts->environment).limits, &parts->store, &meeting);
+  const Status met = GatheredStore::meet(std::move(exchange), host_name() + " " + boot_id(),
+                                         launchers_terms(parts->environment).limits,
+                                         parts->fabric.epoch, &parts->store, &meeting);
   if (!met.ok()) return met;
+  parts->fabric.epoch = meeting.epoch;
   parts->identity = identities_by_host(meeting.hosts).at(static_cast<std::size_t>(rank));
   parts->identity.job_id = meeting.job_id;
   parts->fabric.meeting_timeout = kLaunchersTimeout;
@@ -157,23 +161,40 @@ Status join_agent(const Contract& contract, ContextParts* parts) {
   return joined;
 }
 
-// Among the ranks of the program's communicator.
-Status open_communicator(const Environment& environment, const void* communicator,
-                         std::shared_ptr<Exchange>* exchange) {
-  MpiPlugin* plugin = nullptr;
-  std::unique_ptr<Exchange> made;
-  Status status = find_mpi_plugin(environment, &plugin);
-  if (status.ok()) status = plugin->open_exchange(communicator, &made);
-  *exchange = std::move(made);
+// Of a job of hvrun's: the communicator's ranks are all of its, in its order.
+Status check_whole(const Contract& contract, const WaitLimits& limits, Exchange& exchange) {
+  std::vector<std::string> ranks;
+  Status status = exchange.gather(std::to_string(contract.identity.rank), limits, &ranks);
+  if (!status.ok()) return status;
+  if (exchange.size() != contract.identity.size)
+    return {StatusCode::kArgument,
+            "join the job: the communicator has " + std::to_string(exchange.size()) +
+                " of the job's " + std::to_string(contract.identity.size) +
+                " ranks; try: join without one, and make a process set of its ranks"};
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    if (ranks[i] != std::to_string(i))
+      return {StatusCode::kArgument, "join the job: rank " + std::to_string(i) +
+                                         " of the communicator is the job's rank " +
+                                         printable(ranks[i]) +
+                                         ", and hvrun has numbered its ranks; try: join without "
+                                         "a communicator, or with one in the job's order"};
   return status;
 }
 
-Status check_whole(const Contract& contract, const Exchange& exchange) {
-  if (exchange.size() == contract.identity.size) return Status::success();
-  return {StatusCode::kArgument,
-          "join the job: the communicator has " + std::to_string(exchange.size()) +
-              " of the job's " + std::to_string(contract.identity.size) +
-              " ranks; try: join without one, and make a process set of its ranks"};
+// communicator: the program's, or nullptr. *exchange stays empty where hvrun's agent is asked.
+Status find_exchange(const Environment& environment, bool is_hvruns, const void* communicator,
+                     std::shared_ptr<Exchange>* exchange) {
+  if (communicator != nullptr) {
+    std::unique_ptr<Exchange> made;
+    const Status status =
+        open_communicator(environment, communicator, launchers_terms(environment).limits, &made);
+    *exchange = std::move(made);
+    return status;
+  }
+  if (is_hvruns) return Status::success();
+  const Status status = exchange_of_process(environment, exchange);
+  const bool is_found = status.ok() && *exchange != nullptr && (*exchange)->size() > 1;
+  return is_found ? check_launcher(environment, **exchange) : status;
 }
 
 }  // namespace
@@ -185,12 +206,9 @@ Status parts_of_process(ContextParts* parts, const void* communicator) {
   set_up_log(parts->environment, "pid " + std::to_string(::getpid()));
   const bool is_hvruns = has_contract(parts->environment);
   std::shared_ptr<Exchange> exchange;
-  Status opened;
-  if (communicator != nullptr)
-    opened = open_communicator(parts->environment, communicator, &exchange);
-  else if (!is_hvruns)
-    opened = exchange_of_process(parts->environment, &exchange);
-  if (!opened.ok()) return opened;
+  if (Status status = find_exchange(parts->environment, is_hvruns, communicator, &exchange);
+      !status.ok())
+    return status;
   if (!is_hvruns && exchange != nullptr && (exchange->size() > 1 || communicator != nullptr)) {
     const Status met = meet_by(std::move(exchange), parts);
     set_up_log(parts->environment, std::to_string(parts->identity.rank));
@@ -200,7 +218,10 @@ Status parts_of_process(ContextParts* parts, const void* communicator) {
   Contract contract;
   if (Status status = read_contract(parts->environment, &contract); !status.ok()) return status;
   if (exchange != nullptr && is_hvruns)
-    if (Status status = check_whole(contract, *exchange); !status.ok()) return status;
+    if (Status status =
+            check_whole(contract, launchers_terms(parts->environment).limits, *exchange);
+        !status.ok())
+      return status;
   parts->identity = contract.identity;
   set_up_log(parts->environment, std::to_string(parts->identity.rank));
   if (!contract.agent_socket.empty()) return join_agent(contract, parts);

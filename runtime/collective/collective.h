@@ -95,6 +95,9 @@ struct CollectiveRequest {
   // alltoall: called once, when this rank has learnt how many rows come from each rank; returns
   // room for all of them, by rank, or nullptr: there is nothing to come, or no such memory here.
   std::function<std::byte*(const std::vector<std::int64_t>& received)> make_room{};
+  // Memory of segments that is to be there as long as this: for whoever may read and write it even
+  // when it is given up.
+  std::vector<MemoryPtr> keeps{};
 };
 
 // Part `index` of `rows` rows that are shared out to `parts`: the first ones get one more.

@@ -33,10 +33,16 @@ bool read_all(int fd, TimePoint limit, std::string* text) {
   return false;
 }
 
-ExitStatus reap(pid_t pid) {
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
-  return ExitStatus::from_wait(status);
+constexpr int kPassMilliseconds = 5;
+
+// A program that has closed its output may live on. False: the time was passed.
+bool reap(pid_t pid, TimePoint limit, int* status) {
+  for (;;) {
+    const pid_t ended = ::waitpid(pid, status, WNOHANG);
+    if (ended != 0 && (ended > 0 || errno != EINTR)) return true;
+    if (now() >= limit) return false;
+    ::poll(nullptr, 0, ended == 0 ? kPassMilliseconds : 0);
+  }
 }
 
 }  // namespace
@@ -58,12 +64,15 @@ Captured capture_output(const Command& command, Duration most_time, bool with_er
     return result;
   }
   write_end.reset();
-  const bool is_whole = read_all(read_end.get(), now() + most_time, &result.text);
+  const TimePoint limit = now() + most_time;
+  int status = 0;
+  const bool is_whole =
+      read_all(read_end.get(), limit, &result.text) && reap(child.pid, limit, &status);
   // It leads a session of its own, with whatever it has started.
   if (!is_whole) ::kill(-child.pid, SIGKILL);
-  const ExitStatus status = reap(child.pid);
+  if (!is_whole) reap(child.pid, TimePoint::max(), &status);
   if (is_whole)
-    result.status = status;
+    result.status = ExitStatus::from_wait(status);
   else
     result.trouble = "it did not end within " + seconds_text(most_time);
   return result;

@@ -12,17 +12,19 @@ namespace {
 
 constexpr std::size_t kMostHostName = 1024;
 
-// What each says first. Only rank 0's key and name count.
+// What each says first. Only rank 0's key, name and epoch count.
 struct BirthCard {
   static constexpr bool kIsSecret = true;
   std::string host;
   std::string job_id;
   JobKey key;
+  std::uint32_t epoch = 0;
   template <class Archive>
   void fields(Archive& archive) {
     archive(host);
     archive(job_id);
     archive(key);
+    archive(epoch);
   }
 };
 
@@ -43,10 +45,11 @@ Status not_ours(int rank) {
 }  // namespace
 
 Status GatheredStore::meet(std::shared_ptr<Exchange> exchange, const std::string& host,
-                           const WaitLimits& limits, std::unique_ptr<Store>* store,
+                           const WaitLimits& limits, int epoch, std::unique_ptr<Store>* store,
                            Meeting* meeting) {
   BirthCard mine;
   mine.host = host;
+  mine.epoch = static_cast<std::uint32_t>(epoch);
   if (exchange->rank() == 0) {
     mine.job_id = random_hex(12);
     mine.key = random_key();
@@ -67,6 +70,7 @@ Status GatheredStore::meet(std::shared_ptr<Exchange> exchange, const std::string
     if (rank == 0) first = std::move(card);
   }
   meeting->job_id = first.job_id;
+  meeting->epoch = static_cast<int>(first.epoch & INT32_MAX);
   store->reset(new GatheredStore(std::move(exchange), std::move(first.key), limits.stall));
   return Status::success();
 }

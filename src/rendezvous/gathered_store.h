@@ -20,11 +20,14 @@ class GatheredStore : public Store {
   struct Meeting {
     std::string job_id;              // which rank 0 has made up, as it has the job's key
     std::vector<std::string> hosts;  // of the ranks
+    int epoch = 0;                   // as rank 0 has given it
   };
   // All ranks meet for the first time. host: names this one, alike on its ranks and on no other.
+  // epoch: how often this process has met others, who may have met more or less often.
   // exchange may serve several stores, one after the other.
   static Status meet(std::shared_ptr<Exchange> exchange, const std::string& host,
-                     const WaitLimits& limits, std::unique_ptr<Store>* store, Meeting* meeting);
+                     const WaitLimits& limits, int epoch, std::unique_ptr<Store>* store,
+                     Meeting* meeting);
 
   Status put(const std::string& key, const std::string& value) override;
   Status fence(std::chrono::milliseconds timeout) override;

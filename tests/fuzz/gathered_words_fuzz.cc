@@ -60,7 +60,7 @@ void meet(fuzz::Input input) {
   GatheredStore::Meeting meeting;
   const auto exchange = std::make_shared<SaidExchange>(input);
   const WaitLimits limits{std::chrono::milliseconds(1)};
-  if (!GatheredStore::meet(exchange, "here", limits, &store, &meeting).ok()) return;
+  if (!GatheredStore::meet(exchange, "here", limits, 0, &store, &meeting).ok()) return;
   HV_CHECK(meeting.hosts.size() == kRanks && meeting.hosts[1] == "here", "a host of each rank");
   JobKey key;
   HV_CHECK(store->job_key(&key).ok(), "a key");
@@ -92,7 +92,7 @@ std::vector<std::string> seeds() {
   const auto recorder = std::make_shared<Recorder>();
   std::unique_ptr<Store> store;
   GatheredStore::Meeting meeting;
-  (void)GatheredStore::meet(recorder, "h", {std::chrono::milliseconds(1)}, &store, &meeting);
+  (void)GatheredStore::meet(recorder, "h", {std::chrono::milliseconds(1)}, 0, &store, &meeting);
   (void)store->put("address", "there");
   (void)store->fence(std::chrono::milliseconds(1));
   std::string talk = "S";

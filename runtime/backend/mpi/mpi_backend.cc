@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "runtime/backend/mpi/mpi_collective.h"
 #include "runtime/backend/mpi/mpi_exchange.h"
 
@@ -31,6 +33,15 @@ class Preparation : public runtime::Collective {
   const std::shared_ptr<MpiLane> lane_;
 };
 
+MpiFacts facts_of(const Status& status) {
+  MpiFacts facts;
+  facts.is_usable = status.ok();
+  library_text().copy(facts.library, sizeof facts.library - 1);
+  ::gethostname(facts.host, sizeof facts.host - 1);
+  status.message.copy(facts.words, sizeof facts.words - 1);
+  return facts;
+}
+
 }  // namespace
 
 int MpiBackendPlugin::thread_level() {
@@ -44,25 +55,18 @@ int MpiBackendPlugin::thread_level() {
   return level == MPI_THREAD_SERIALIZED ? 2 : 3;
 }
 
-MpiFacts MpiBackendPlugin::look(bool is_wired) {
-  MpiFacts facts;
+MpiFacts MpiBackendPlugin::inspect(bool is_wired) {
+  return facts_of(MpiProcess::of_process().obstacle(is_wired));
+}
+
+MpiFacts MpiBackendPlugin::begin() {
   MpiProcess& process = MpiProcess::of_process();
-  Status status = process.begin(is_wired);
-  if (status.ok() && process.is_given_up())
-    status = {StatusCode::kUnsupported,
-              "use MPI again: this process has lost other ranks, and MPI with them; try: start the "
-              "job anew, or HVRUN_BACKEND=native, which goes on with those that are left"};
-  ::gethostname(facts.host, sizeof facts.host - 1);
-  if (!status.ok()) {
-    status.message.copy(facts.words, sizeof facts.words - 1);
-    return facts;
-  }
-  facts.is_usable = 1;
+  MpiFacts facts = facts_of(process.begin());
+  if (facts.is_usable == 0) return facts;
   facts.has_all_threads = process.has_all_threads();
   process.within([&] {
     MPI_Comm_rank(MPI_COMM_WORLD, &facts.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &facts.size);
-    process.library().copy(facts.library, sizeof facts.library - 1);
   });
   return facts;
 }
@@ -71,8 +75,10 @@ std::unique_ptr<runtime::Backend> MpiBackendPlugin::make(std::vector<int> world_
   return std::make_unique<MpiBackend>(MpiLane::begin(std::move(world_ranks), self));
 }
 
-Status MpiBackendPlugin::open_exchange(const void* communicator, std::unique_ptr<Exchange>* made) {
-  return MpiExchange::open(communicator, made);
+Status MpiBackendPlugin::open_exchange(const void* communicator, const WaitLimits& limits,
+                                       std::function<void(const std::string&)> warn,
+                                       std::unique_ptr<Exchange>* made) {
+  return MpiExchange::open(communicator, limits, std::move(warn), made);
 }
 
 bool MpiBackend::supports(const CollectiveRequest& request) const {

@@ -14,12 +14,15 @@ namespace hv::mpi {
 
 class MpiBackendPlugin : public runtime::MpiPlugin {
  public:
-  std::string library() override { return MpiProcess::of_process().library(); }
+  std::string library() override { return library_text(); }
   int thread_level() override;
-  runtime::MpiFacts look(bool is_wired) override;
+  runtime::MpiFacts inspect(bool is_wired) override;
+  runtime::MpiFacts begin() override;
   std::unique_ptr<runtime::Backend> make(std::vector<int> world_ranks, int self) override;
   void settle() override { MpiProcess::of_process().settle(); }
-  Status open_exchange(const void* communicator, std::unique_ptr<Exchange>* made) override;
+  Status open_exchange(const void* communicator, const WaitLimits& limits,
+                       std::function<void(const std::string&)> warn,
+                       std::unique_ptr<Exchange>* made) override;
 };
 
 // Not Adasum, nor sparse tensors, nor what must have the same bits in every run: MPI folds in an

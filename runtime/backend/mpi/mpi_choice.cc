@@ -29,14 +29,15 @@ const std::vector<MpiFlavour>& mpi_flavours() {
 std::vector<const MpiFlavour*> mpi_order(const std::string& wanted, const std::string& held,
                                          const Environment& environment) {
   std::vector<const MpiFlavour*> order;
-  const bool is_of_openmpi =
-      environment.has("OMPI_COMM_WORLD_SIZE") || environment.has("PMIX_NAMESPACE");
-  const bool is_of_mpich = environment.has("PMI_RANK") || environment.has("PMI_FD");
-  const std::string first = !wanted.empty() ? wanted
-                            : !held.empty() ? held
-                            : is_of_openmpi ? "openmpi"
-                            : is_of_mpich   ? "mpich"
-                                            : "";
+  // hvrun itself tells ranks both ways.
+  const bool speaks_pmix = environment.has("PMIX_NAMESPACE");
+  const bool speaks_pmi = environment.has("PMI_RANK") || environment.has("PMI_FD");
+  const std::string first = !wanted.empty()                           ? wanted
+                            : !held.empty()                           ? held
+                            : environment.has("OMPI_COMM_WORLD_SIZE") ? "openmpi"
+                            : speaks_pmix == speaks_pmi               ? ""
+                            : speaks_pmix                             ? "openmpi"
+                                                                      : "mpich";
   for (const MpiFlavour& one : mpi_flavours())
     if (first.empty() || first == one.name) order.push_back(&one);
   return order;
@@ -66,8 +67,7 @@ bool names_mpi(const std::string& list) {
   return std::find(words.begin(), words.end(), "mpi") != words.end();
 }
 
-Status place_in_world(const std::vector<MpiFacts>& facts, std::vector<int>* world_ranks) {
-  std::set<int> seen;
+Status can_begin_together(const std::vector<MpiFacts>& facts) {
   const MpiFacts& first = facts.front();
   for (std::size_t rank = 0; rank < facts.size(); ++rank) {
     const MpiFacts& one = facts[rank];
@@ -79,6 +79,16 @@ Status place_in_world(const std::vector<MpiFacts>& facts, std::vector<int>* worl
                                             printable(first.library) +
                                             "; try: the same MPI on every host, or HVRUN_MPI=" +
                                             "openmpi or mpich where there are both"};
+  }
+  return Status::success();
+}
+
+Status place_in_world(const std::vector<MpiFacts>& facts, std::vector<int>* world_ranks) {
+  if (Status status = can_begin_together(facts); !status.ok()) return status;
+  std::set<int> seen;
+  const MpiFacts& first = facts.front();
+  for (std::size_t rank = 0; rank < facts.size(); ++rank) {
+    const MpiFacts& one = facts[rank];
     const bool is_alone = one.size == 1 && facts.size() > 1;
     if (is_alone || one.size != first.size || !seen.insert(one.rank).second)
       return {StatusCode::kUnsupported,

@@ -31,8 +31,12 @@ std::int64_t ranks_of_launcher(const Environment& environment);
 std::vector<std::string> backend_words(const std::string& list);
 bool names_mpi(const std::string& list);
 
-// By rank of the job, in MPI_COMM_WORLD; the same on every rank. kUnsupported: a rank has no MPI to
-// be used, or they are in no common world, with who and what to try.
+// kUnsupported: a rank has no MPI to be used, or another one than the rest, with who and what to
+// try. The same on every rank.
+Status can_begin_together(const std::vector<MpiFacts>& facts);
+
+// By rank of the job, in MPI_COMM_WORLD, of ranks that have begun it; the same on every rank.
+// kUnsupported: one has not, or they are in no common world, with who and what to try.
 Status place_in_world(const std::vector<MpiFacts>& facts, std::vector<int>* world_ranks);
 
 }  // namespace hv::runtime

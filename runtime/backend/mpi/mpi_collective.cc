@@ -14,6 +14,13 @@ std::byte* MpiCollective::take_room(std::size_t bytes) {
   return rooms_.back().get();
 }
 
+// Given up while MPI has some of it still: what that reads and writes for ever is never freed.
+MpiCollective::~MpiCollective() {
+  if (asked_.empty()) return;
+  (void)new auto(std::move(rooms_));
+  (void)new auto(std::move(request_));
+}
+
 // What is done needs no further look.
 void MpiCollective::test_all() {
   std::size_t left = 0;
@@ -45,6 +52,10 @@ void MpiCollective::end_turn() {
 
 Progress MpiCollective::advance() {
   if (!has_begun_ && !lane_->is_turn(turn_)) return Progress::kPending;
+  const Status there = lane_->ready();
+  if (there.code == StatusCode::kInProgress || MpiProcess::of_process().has_to_wait())
+    return Progress::kPending;
+  if (status_.ok()) status_ = there;
   bool is_done = true;
   if (status_.ok()) MpiProcess::of_process().within([&] { begin_or_go_on(&is_done); });
   if (!status_.ok()) return Progress::kFailed;

@@ -24,6 +24,10 @@ class MpiCollective : public runtime::Collective {
   MpiCollective(std::shared_ptr<MpiLane> lane, runtime::CollectiveRequest request)
       : lane_(std::move(lane)), request_(std::move(request)), turn_(lane_->take_turn()) {}
 
+  ~MpiCollective() override;
+  MpiCollective(const MpiCollective&) = delete;
+  MpiCollective& operator=(const MpiCollective&) = delete;
+
   runtime::Progress advance() override;
   Status status() const override { return status_; }
   bool is_polled() const override { return true; }
@@ -61,7 +65,7 @@ class MpiCollective : public runtime::Collective {
   void test_all();
 
   const std::shared_ptr<MpiLane> lane_;
-  const runtime::CollectiveRequest request_;
+  runtime::CollectiveRequest request_;
   const std::uint64_t turn_;
   bool has_begun_ = false, has_ended_turn_ = false;
   std::vector<MpiLane::Room> rooms_;

@@ -4,8 +4,10 @@
 
 #include <mpi.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/rendezvous/exchange.h"
@@ -14,8 +16,9 @@ namespace hv::mpi {
 
 class MpiExchange : public Exchange {
  public:
-  // communicator: as MpiPlugin::open_exchange has it. Blocks until all of its ranks have called.
-  static Status open(const void* communicator, std::unique_ptr<Exchange>* made);
+  // As MpiPlugin::open_exchange has it.
+  static Status open(const void* communicator, const WaitLimits& limits,
+                     std::function<void(const std::string&)> warn, std::unique_ptr<Exchange>* made);
   ~MpiExchange() override;
 
   int rank() const override { return rank_; }
@@ -24,11 +27,12 @@ class MpiExchange : public Exchange {
                 std::vector<std::string>* all) override;
 
  private:
-  MpiExchange() = default;
-  Status duplicate(const void* communicator);
-  // Until it is done.
+  explicit MpiExchange(std::function<void(const std::string&)> warn) : warn_(std::move(warn)) {}
+  Status duplicate(const void* communicator, const WaitLimits& limits);
+  // Until it is done. Else MPI may write for ever to where it was told to.
   Status await(MPI_Request request, const WaitLimits& limits);
 
+  const std::function<void(const std::string&)> warn_;
   MPI_Comm communicator_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
 };

@@ -40,7 +40,7 @@ class MpiLane : public std::enable_shared_from_this<MpiLane> {
   // Kept for the next one that asks when the last copy goes.
   using Room = std::shared_ptr<std::byte[]>;
   Room take_room(std::size_t bytes);
-  // What MPI has been given may be read and written for ever.
+  // Others have been lost: what MPI has been given may be read and written for ever.
   void give_up();
 
  private:

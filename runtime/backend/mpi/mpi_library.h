@@ -13,14 +13,18 @@
 
 namespace hv::runtime {
 
-// The process's: the first call opens it, and what came of that stays. kUnsupported: there is none,
-// with what was looked for.
+// The process's, which the first call opens. kUnsupported: there is none, with what was looked for.
 Status find_mpi_plugin(const Environment& environment, MpiPlugin** plugin);
 
 // Ranks that an MPI's launcher has started meet by MPI itself, where HVRUN_BACKEND names it or the
-// program has begun it: what the launcher gave them MPI takes for itself. *made stays empty: not
-// so. Blocks until all have come.
-Status open_mpi_exchange(const Environment& environment, std::unique_ptr<Exchange>* made);
+// program has begun it for threads: what the launcher gave them MPI takes for itself. *made stays
+// empty: not so. Blocks until all have come.
+Status open_mpi_exchange(const Environment& environment, const WaitLimits& limits,
+                         std::unique_ptr<Exchange>* made);
+
+// Ranks of the program's communicator meet: MpiPlugin::open_exchange.
+Status open_communicator(const Environment& environment, const void* communicator,
+                         const WaitLimits& limits, std::unique_ptr<Exchange>* made);
 
 // Where the ranks of a job are in MPI's world.
 struct MpiPlaces {
@@ -35,6 +39,7 @@ struct MpiPlaces {
   MpiPlugin* plugin = nullptr;
   std::vector<int> world_ranks;  // by rank of the job
   std::string library;           // "Open MPI v4.1.4"
+  bool has_all_threads = false;  // of this rank: MPI_THREAD_MULTIPLE
 };
 using MpiPlacesPtr = std::shared_ptr<const MpiPlaces>;
 

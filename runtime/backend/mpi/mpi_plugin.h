@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,7 +20,7 @@ namespace hv::runtime {
 
 // What a rank tells the others of its job, as bytes.
 struct MpiFacts {
-  std::int32_t is_usable = 0;  // 0: words say why
+  std::int32_t is_usable = 0;  // 0: words say why not
   std::int32_t rank = 0;       // in MPI_COMM_WORLD
   std::int32_t size = 0;
   std::int32_t has_all_threads = 0;  // MPI_THREAD_MULTIPLE
@@ -35,9 +36,12 @@ class MpiPlugin {
   virtual std::string library() = 0;
   // MPI_THREAD_MULTIPLE and so on, from 0 to 3; -1: MPI has not begun, or has ended.
   virtual int thread_level() = 0;
-  // Initializes MPI where the program has not, for the rest of the process. is_wired: MPI is known
-  // to find the other ranks; else it is left alone.
-  virtual MpiFacts look(bool is_wired) = 0;
+  // Whether MPI can be used here as it stands, or be begun: what is known without the other ranks.
+  // is_wired: MPI is told how to find them. Never waits.
+  virtual MpiFacts inspect(bool is_wired) = 0;
+  // Where inspect() has nothing against it: initializes MPI where the program has not, for the rest
+  // of the process, which waits for the other ranks of MPI_COMM_WORLD, without limit.
+  virtual MpiFacts begin() = 0;
   // Among these ranks of MPI_COMM_WORLD, one for each member; all of them call, for one set after
   // the other in the same order. self: this member. Never blocks: what there is to wait for is in
   // the backend's preparation.
@@ -45,8 +49,11 @@ class MpiPlugin {
   // Until all that has gone has been given back to MPI: the program may end it then.
   virtual void settle() = 0;
   // Ranks of a communicator meet: where an MPI_Comm lies; nullptr: MPI_COMM_WORLD. All ranks of it
-  // call. kUnsupported where there is no MPI to be used, kArgument where this is no communicator.
-  virtual Status open_exchange(const void* communicator, std::unique_ptr<Exchange>* made) = 0;
+  // call. warn: is called with what to tell the user of those that are missing, also later.
+  // kUnsupported where there is no MPI to be used, kArgument where this is no communicator.
+  virtual Status open_exchange(const void* communicator, const WaitLimits& limits,
+                               std::function<void(const std::string&)> warn,
+                               std::unique_ptr<Exchange>* made) = 0;
 };
 
 struct MpiPluginEntry {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backend/mpi/mpi_process.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
@@ -34,33 +36,56 @@ MpiProcess& MpiProcess::of_process() {
   return *process;
 }
 
-Status MpiProcess::begin(bool is_wired) {
-  std::call_once(once_, [&] { thread_.run([&] { begun_ = begin_here(is_wired); }); });
+Status MpiProcess::obstacle(bool is_wired) const {
+  const auto cannot = [](const std::string& words) {
+    return Status{StatusCode::kUnsupported, "use MPI" + words};
+  };
+  if (begun_by_ != 0 && begun_by_ != ::getpid())
+    return cannot(
+        ": this process was forked from one that has begun it; try: start processes before "
+        "hvd.init() or hvrun_init, or by multiprocessing's \"spawn\"");
+  if (is_given_up_)
+    return cannot(
+        " again: this process has lost other ranks, and MPI with them; try: start the job anew, or "
+        "HVRUN_BACKEND=native, which goes on with those that are left");
+  int is_begun = 0, is_ended = 0, level = MPI_THREAD_SINGLE;
+  MPI_Initialized(&is_begun);
+  MPI_Finalized(&is_ended);
+  if (is_ended != 0)
+    return cannot(
+        ": this program has called MPI_Finalize already; try: hvd.shutdown() or hvrun_shutdown "
+        "before that");
+  if (is_begun != 0) MPI_Query_thread(&level);
+  // What we have begun we call in the way that it allows.
+  if (begun_by_ != 0 || (is_begun != 0 && level >= MPI_THREAD_SERIALIZED)) return Status::success();
+  if (is_begun != 0)
+    return cannot(std::string(": this program has begun it with ") + level_name(level) +
+                  ", and hvrun calls it in threads of its own; try: MPI_Init_thread with "
+                  "MPI_THREAD_MULTIPLE, or mpi4py.rc.thread_level = 'multiple' before mpi4py.MPI "
+                  "is imported, or hvd.init() first");
+  if (is_wired) return Status::success();
+  return cannot(
+      ": nothing has told this rank how MPI finds the others; try: hvrun --wire-mpi, hvrun --mpi, "
+      "mpirun, or srun --mpi=pmix");
+}
+
+Status MpiProcess::begin() {
+  const std::lock_guard lock(mutex_);
+  if (begun_by_ != 0) return begun_;
+  thread_ = std::make_unique<MpiThread>();
+  thread_->run([&] { begun_ = begin_here(); });
+  begun_by_ = ::getpid();
   return begun_;
 }
 
 // In the thread that ends it, too.
-Status MpiProcess::begin_here(bool is_wired) {
-  int is_begun = 0, is_ended = 0;
+Status MpiProcess::begin_here() {
+  int is_begun = 0;
   MPI_Initialized(&is_begun);
-  MPI_Finalized(&is_ended);
-  if (is_ended != 0)
-    return {StatusCode::kUnsupported,
-            "use MPI: this program has called MPI_Finalize already; try: hvd.shutdown() or "
-            "hvrun_shutdown before that"};
   if (is_begun != 0) {
     MPI_Query_thread(&level_);
-    if (level_ >= MPI_THREAD_SERIALIZED) return Status::success();
-    return {StatusCode::kUnsupported,
-            std::string("use MPI: this program has begun it with ") + level_name(level_) +
-                ", and hvrun calls it in threads of its own; try: MPI_Init_thread with "
-                "MPI_THREAD_MULTIPLE, or mpi4py.rc.thread_level = 'multiple' before mpi4py.MPI is "
-                "imported, or hvd.init() first"};
+    return Status::success();
   }
-  if (!is_wired)
-    return {StatusCode::kUnsupported,
-            "use MPI: nothing has told this rank how MPI finds the others; try: hvrun --wire-mpi, "
-            "hvrun --mpi, mpirun, or srun --mpi=pmix"};
   const bool is_single =
       KnobReader(runtime_knobs(), Environment::of_process()).flag("HVRUN_MPI_THREADS_DISABLE");
   const int wanted = is_single ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE;
@@ -72,10 +97,10 @@ Status MpiProcess::begin_here(bool is_wired) {
 }
 
 // A process that has lost others, or has not left its job, is itself a loss: MPI's end would wait
-// for those that it keeps waiting.
+// for those that it keeps waiting. MPI itself may be what ends the process.
 void MpiProcess::end() {
-  if (is_given_up_) return;
-  thread_.run([this] {
+  if (is_given_up_ || begun_by_ != ::getpid() || thread_->is_own()) return;
+  thread_->run([this] {
     int is_ended = 0;
     MPI_Finalized(&is_ended);
     if (is_ended == 0 && communicators_ == 0) MPI_Finalize();
@@ -84,7 +109,13 @@ void MpiProcess::end() {
 }
 
 void MpiProcess::settle() {
-  if (!is_given_up_) thread_.run([] {});
+  if (begun_by_ != ::getpid()) return;
+  thread_->drain([this] { return is_given_up_.load(); });
+}
+
+void MpiProcess::give_up() {
+  is_given_up_ = true;
+  thread_->wake();
 }
 
 void MpiProcess::free(MPI_Comm communicator) {
@@ -97,12 +128,12 @@ void MpiProcess::within(const std::function<void()>& calls) {
   if (has_all_threads()) {
     calls();
   } else {
-    thread_.run(calls);
+    thread_->run(calls);
   }
 }
 
 // "Open MPI v4.1.4, package: …", "MPICH Version:\t4.0.2\n…".
-std::string MpiProcess::library() const {
+std::string library_text() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
   MPI_Get_library_version(text, &length);

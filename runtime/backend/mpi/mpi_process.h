@@ -5,9 +5,11 @@
 #pragma once
 
 #include <mpi.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -20,40 +22,44 @@ class MpiProcess {
  public:
   static MpiProcess& of_process();  // never destroyed
 
-  // The first call begins it, unless the program has, or MPI would not find the others (not
-  // is_wired). kUnsupported with words: it cannot be used here.
-  Status begin(bool is_wired);
+  // kUnsupported with words: it cannot be used here, now. is_wired: as MpiPlugin::inspect has it.
+  Status obstacle(bool is_wired) const;
+  // Begins it, unless the program has; obstacle() comes first. All below come after it.
+  Status begin();
   bool has_all_threads() const { return level_ == MPI_THREAD_MULTIPLE; }
-  std::string library() const;  // "Open MPI v4.1.4"
 
-  // Calls of MPI, by whom it may be.
+  // Calls of MPI, by whom it may be. They wait for what is posted where one thread does all.
   void within(const std::function<void()>& calls);
-  // The same that may wait for other ranks; it returns at once, and what is posted is done in
-  // order.
-  void post(std::function<void()> calls) { thread_.post(std::move(calls)); }
-  // Until what has been posted is done; not where MPI is given up.
+  bool has_to_wait() { return !has_all_threads() && !thread_->is_idle(); }
+  // Calls that may wait for other ranks; it returns at once, and what is posted is done in order.
+  void post(std::function<void()> calls) { thread_->post(std::move(calls)); }
+  // Until what has been posted is done, or MPI is given up.
   void settle();
   // Frees it, unless MPI is given up or has ended; where posted.
   void free(MPI_Comm communicator);
 
   // A rank has been lost, or MPI has ended: it is not called any more, not even to end it.
-  void give_up() { is_given_up_ = true; }
+  void give_up();
   bool is_given_up() const { return is_given_up_; }
   // Those of process sets: while there are some this rank has not left its job.
   void count_communicators(int more) { communicators_ += more; }
 
  private:
   MpiProcess() = default;
-  Status begin_here(bool is_wired);
+  Status begin_here();
   void end();
 
-  MpiThread thread_;
-  std::once_flag once_;
+  std::mutex mutex_;                   // of begin()
+  std::unique_ptr<MpiThread> thread_;  // from begin() on
   Status begun_;
   int level_ = MPI_THREAD_SINGLE;
+  std::atomic<pid_t> begun_by_{0};  // the process; a child that it forks has no part of MPI
   std::atomic<bool> is_given_up_{false};
   std::atomic<int> communicators_{0};
 };
+
+// "Open MPI v4.1.4", "MPICH 4.0.2": whether MPI has begun or not.
+std::string library_text();
 
 // kSystem with MPI's words, unless it went well.
 Status check(int result, const char* doing);

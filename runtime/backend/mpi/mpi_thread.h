@@ -5,9 +5,11 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <thread>
 
 namespace hv::mpi {
 
@@ -18,15 +20,25 @@ class MpiThread {
   MpiThread& operator=(const MpiThread&) = delete;
 
   void post(std::function<void()> work);
-  // Returns when it is done.
+  // Returns when it is done, or throws what that has thrown.
   void run(const std::function<void()>& work);
+  // Until what has been posted by now is done, or is_enough() holds, which wake() has looked at.
+  void drain(const std::function<bool()>& is_enough);
+  void wake();
+  // Nothing is left to do: what is run begins at once.
+  bool is_idle();
+  // The caller is this thread.
+  bool is_own() const { return std::this_thread::get_id() == id_; }
 
  private:
   [[noreturn]] void serve();
 
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
+  std::condition_variable ended_;
   std::deque<std::function<void()>> work_;
+  std::uint64_t posted_ = 0, done_ = 0;
+  std::thread::id id_;
 };
 
 }  // namespace hv::mpi

@@ -28,6 +28,9 @@ class StagedCollective : public Collective {
       staged.make_room = [this](const std::vector<std::int64_t>& received) {
         return make_room(received);
       };
+    for (const Piece& piece : pieces_)
+      for (const MemoryPtr& memory : {piece.input, piece.output})
+        if (memory != nullptr) staged.keeps.push_back(memory);
     if (status_.ok()) status_ = copy_in();
     if (status_.ok()) exchange_ = host.start(std::move(staged));
   }
@@ -55,7 +58,8 @@ class StagedCollective : public Collective {
   }
   Status status() const override { return status_; }
   bool has_begun() const override { return stage_ != Stage::kCopyIn && exchange_->has_begun(); }
-  bool is_polled() const override { return stage_ == Stage::kCopyIn || stage_ == Stage::kCopyOut; }
+  bool is_polled() const override { return stage_ != Stage::kExchange || exchange_->is_polled(); }
+  bool is_driven() const override { return stage_ == Stage::kExchange && exchange_->is_driven(); }
 
  private:
   enum class Stage { kCopyIn, kExchange, kCopyOut, kDone };

@@ -54,6 +54,7 @@ TEST_CASE("the MPI that is asked for counts, then the process's own, then its la
   CHECK(order("", "", {"OMPI_COMM_WORLD_SIZE", "PMI_RANK"}) == "openmpi");
   CHECK(order("", "", {"PMIX_NAMESPACE"}) == "openmpi");
   CHECK(order("", "", {"PMI_FD"}) == "mpich");
+  CHECK(order("", "", {"PMIX_NAMESPACE", "PMI_FD"}) == "openmpi mpich");  // hvrun's
   CHECK(order("", "", {}) == "openmpi mpich");
 }
 

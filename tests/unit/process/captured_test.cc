@@ -23,6 +23,8 @@ TEST_CASE("capture_output gives what a program says, and how it ended") {
 TEST_CASE("capture_output does not wait for ever, nor read for ever") {
   CHECK(run_shell("sleep 600", std::chrono::milliseconds(50)).trouble ==
         "it did not end within 0.05 s");
+  CHECK(run_shell("exec >&- 2>&-; exec sleep 600", std::chrono::milliseconds(50)).trouble ==
+        "it did not end within 0.05 s");
   const Captured endless = run_shell("exec yes");
   CHECK((!endless.status && endless.text.size() < 2 * kMostCaptured));
 }

@@ -145,7 +145,8 @@ TEST_CASE("who meets has one key and one name, and what each puts stands after t
     const int rank = exchange->rank();
     std::unique_ptr<Store> store;
     GatheredStore::Meeting meeting;
-    Status status = GatheredStore::meet(exchange, rank == 1 ? "b" : "a", {kLong}, &store, &meeting);
+    Status status =
+        GatheredStore::meet(exchange, rank == 1 ? "b" : "a", {kLong}, 7 - rank, &store, &meeting);
     if (!status.ok()) return status;
     JobKey key;
     (void)store->job_key(&key);
@@ -154,6 +155,7 @@ TEST_CASE("who meets has one key and one name, and what each puts stands after t
       ++keys[hex(key.data(), key.size())];
       ++jobs[meeting.job_id];
     }
+    if (meeting.epoch != 7) return Status{StatusCode::kContract, "not rank 0's epoch"};
     if (meeting.hosts != std::vector<std::string>{"a", "b", "a"})
       return Status{StatusCode::kContract, "other hosts"};
     (void)store->put("one", "of " + std::to_string(rank));
