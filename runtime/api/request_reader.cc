@@ -121,10 +121,6 @@ Status read_device(const hvrun_request& request, Operation* operation) {
   if (kind == CollectiveKind::kBarrier || kind == CollectiveKind::kJoin)
     return malformed(*operation,
                      std::string(collective_name(kind)) + " has no tensor: device is 0");
-  if (kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive)
-    return refused(*operation, StatusCode::kUnsupported,
-                   std::string(collective_name(kind)) +
-                       " takes host memory (device 0) only; copy the tensor there before");
   operation->description.memory = MemoryKind::kCuda;
   operation->device = request.device - 1;
   operation->stream = request.stream;

@@ -86,7 +86,7 @@ Engine::Step Engine::take_step(TimePoint clock_time) {
   bool is_holding = false;
   sets_.for_each([&](Session& set) { is_holding |= set.is_holding(); });
   if (is_holding != is_holding_) is_holding_ = is_holding;
-  advance_pairs(time, &result);
+  if (Status status = advance_pairs(time, &result); trouble.ok()) trouble = status;
   if (trouble.ok()) trouble = sets_.apply_changes();
   result.has_progressed |= result.has_completed;
   if (result.has_progressed) ++observation_->counters.steps;
@@ -114,15 +114,16 @@ void Engine::take_submissions(TimePoint time, Step* result) {
   });
 }
 
-void Engine::advance_pairs(TimePoint time, Step* result) {
+Status Engine::advance_pairs(TimePoint time, Step* result) {
   sets_.for_each([&](Session& set) {
     if (!set.is_closing()) return;
     pairs_.drop(set.set());
     result->has_completed |= set.end_pairs();
   });
   int culprit = 0;
-  const Status status = pairs_.advance(&culprit, &result->has_progressed);
-  if (!status.ok()) fabric_.mark_lost(culprit, {StatusCode::kPeerLost, status.message});
+  const Status status = pairs_.advance(time, &culprit, &result->has_progressed);
+  const bool is_own = culprit < 0;
+  if (!status.ok() && !is_own) fabric_.mark_lost(culprit, {StatusCode::kPeerLost, status.message});
   for (auto& [operation, outcome] : pairs_.take_ended()) {
     sets_.find(operation->set)->complete_pair(operation, std::move(outcome));
     result->has_completed = true;
@@ -131,6 +132,7 @@ void Engine::advance_pairs(TimePoint time, Step* result) {
   observation_->counters.stalls.add(stalls.size());
   tell_stalls(stalls);
   if (const auto words = pairs_.take_stall_end()) result->has_progressed |= end_by_stall(*words);
+  return is_own ? status : Status::success();
 }
 
 bool Engine::is_ended_from_outside() {

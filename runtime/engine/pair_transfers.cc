@@ -17,6 +17,7 @@ constexpr std::size_t kMostOffers = 16384;
 // So many go out in one message with the header: a copy costs less than a message.
 constexpr std::size_t kTogetherBytes = 8 << 10;
 constexpr std::size_t kPieceBytes = 64 << 10;
+constexpr std::chrono::microseconds kPollPeriod{20};  // of copies from a GPU
 
 enum class PairMessage : std::uint8_t { kOffer = 1, kAnswer = 2 };
 
@@ -87,6 +88,10 @@ void write_chunk(Channel& channel, const ChunkHeader& header, const std::byte* b
   }
 }
 
+Status with_name(const Operation& operation, const Status& status) {
+  return {status.code, tensor_words(operation.name) + ": " + status.message};
+}
+
 // Of so many bytes, those that are there; nobody wants them.
 std::size_t pass_over(Channel& channel, std::size_t bytes) {
   const std::size_t part = std::min(bytes, channel.readable().size());
@@ -98,12 +103,34 @@ std::size_t pass_over(Channel& channel, std::size_t bytes) {
 
 void PairTransfers::submit(const OperationPtr& operation, int peer, TimePoint time) {
   if (operation->description.kind == CollectiveKind::kSend) {
-    offer({operation, peer, next_number_++, time});
+    Sending sending{operation, peer, time};
+    const Status status = PairMemory::of_input(*operation, &sending.memory);
+    if (!status.ok() && failure_.ok()) failure_ = with_name(*operation, status);
+    copying_.push_back(std::move(sending));
+    offer_copied();
     return;
   }
   const Key key{operation->set, peer, operation->tag};
   posted_[key] = {operation, time};
   match(key);
+}
+
+// Whichever are there: a tensor that its caller's stream is still busy with holds up no other.
+bool PairTransfers::offer_copied() {
+  bool any = false;
+  for (auto one = copying_.begin(); one != copying_.end() && failure_.ok();) {
+    const Status copied = one->memory.is_ready();
+    if (copied.code == StatusCode::kInProgress) {
+      ++one;
+    } else if (!copied.ok()) {
+      failure_ = with_name(*one->operation, copied);
+    } else {
+      offer(std::move(*one));
+      one = copying_.erase(one);
+      any = true;
+    }
+  }
+  return any;
 }
 
 void PairTransfers::offer(Sending sending) {
@@ -113,6 +140,7 @@ void PairTransfers::offer(Sending sending) {
     return;
   }
   ++unanswered_[peer];
+  sending.number = next_number_++;
   const Operation& operation = *sending.operation;
   messages_.emplace_back(
       peer, encode_pair(PairMessage::kOffer, OfferMessage{operation.set, sending.number,
@@ -173,14 +201,22 @@ void PairTransfers::match(const Key& key) {
   posted_.erase(posted);
   --known_offers_[peer];
   Status status{words.empty() ? StatusCode::kOk : StatusCode::kMismatch, words};
-  if (status.ok()) status = size_result(*operation, {}, {});
-  if (status.ok()) status = make_room(*operation);
+  if (status.ok()) status = expect(operation, peer, number);
   answer(key, number, status);
-  if (!status.ok() || operation->result_bytes == 0) return end(operation, status);
-  Channel& channel = plane_->channel(peer, kPairLane);
+  if (!status.ok() || operation->result_bytes == 0) end(operation, status);
+}
+
+// The bytes of an offer that fits.
+Status PairTransfers::expect(const OperationPtr& operation, int peer, std::uint64_t number) {
+  Receiving receiving{operation, {}};
+  Status status = size_result(*operation, {}, {});
+  if (status.ok()) status = make_room(*operation);
+  if (status.ok()) status = PairMemory::of_result(*operation, &receiving.memory);
+  if (!status.ok() || operation->result_bytes == 0) return status;
   Inlet& inlet = inlets_[peer];
-  inlet.channel = &channel;
-  inlet.transfers.emplace(number, Receiving{operation});
+  inlet.channel = &plane_->channel(peer, kPairLane);
+  inlet.transfers.emplace(number, std::move(receiving));
+  return status;
 }
 
 void PairTransfers::answer(const Key& key, std::uint64_t number, const Status& status) {
@@ -211,7 +247,11 @@ Status PairTransfers::take_answer(int from, std::string_view bytes) {
   return Status::success();
 }
 
-Status PairTransfers::advance(int* culprit, bool* has_moved) {
+Status PairTransfers::advance(TimePoint time, int* culprit, bool* has_moved) {
+  last_look_ = time;
+  *has_moved |= offer_copied();
+  *culprit = -1;
+  if (!failure_.ok()) return failure_;
   for (auto& [peer, queue] : accepted_) *has_moved |= send_some(peer, &queue);
   Status trouble;
   for (auto& [peer, inlet] : inlets_) {
@@ -235,7 +275,7 @@ bool PairTransfers::send_some(int peer, std::deque<Sending>* queue) {
     if (room <= sizeof(ChunkHeader)) return moved;
     const std::size_t bytes = std::min(total - sending.sent, room - sizeof(ChunkHeader));
     const ChunkHeader header{sending.number, bytes};
-    write_chunk(channel, header, sending.operation->input + sending.sent);
+    write_chunk(channel, header, sending.memory.input() + sending.sent);
     sending.sent += bytes;
     moved = true;
     if (sending.sent < total) continue;
@@ -275,7 +315,7 @@ bool PairTransfers::receive_some(int peer, Inlet* inlet, Status* trouble) {
       return moved;
     }
     const std::size_t part =
-        is_wanted ? channel.receive(found->second.operation->output + found->second.received,
+        is_wanted ? channel.receive(found->second.memory.output() + found->second.received,
                                     inlet->chunk.bytes)
                   : pass_over(channel, inlet->chunk.bytes);
     if (part == 0 && inlet->chunk.bytes > 0) return moved;
@@ -284,15 +324,20 @@ bool PairTransfers::receive_some(int peer, Inlet* inlet, Status* trouble) {
     if (!is_wanted) continue;
     found->second.received += part;
     if (found->second.received < found->second.operation->result_bytes) continue;
-    end(found->second.operation, Status::success());
+    finish(found->second);
     inlet->transfers.erase(found);
   }
 }
 
-void PairTransfers::end(const OperationPtr& operation, const Status& outcome) {
-  Status own = outcome.ok() ? hand_over(*operation, nullptr) : outcome;
-  if (!own.ok()) own.message = tensor_words(operation->name) + ": " + own.message;
-  ended_.emplace_back(operation, std::move(own));
+void PairTransfers::finish(const Receiving& receiving) {
+  MomentPtr ended;
+  const Status status = receiving.memory.hand_over(*receiving.operation, &ended);
+  end(receiving.operation, status, std::move(ended));
+}
+
+void PairTransfers::end(const OperationPtr& operation, const Status& outcome, MomentPtr ended) {
+  const Status own = outcome.ok() ? hand_over(*operation, std::move(ended)) : outcome;
+  ended_.emplace_back(operation, own.ok() ? own : with_name(*operation, own));
 }
 
 void PairTransfers::drop(std::uint32_t set) {
@@ -303,6 +348,11 @@ void PairTransfers::drop(std::uint32_t set) {
     return true;
   });
   std::erase_if(posted_, [&](const auto& entry) { return std::get<0>(entry.first) == set; });
+  std::erase_if(copying_, [&](Sending& one) {
+    if (!is_of_set(*one.operation)) return false;
+    one.memory.give_up();
+    return true;
+  });
   std::erase_if(offered_, [&](const auto& entry) {
     if (!is_of_set(*entry.second.operation)) return false;
     --unanswered_[entry.second.peer];
@@ -324,9 +374,11 @@ void PairTransfers::drop(std::uint32_t set) {
 
 void PairTransfers::abandon() noexcept {
   for (auto& [peer, inlet] : inlets_) inlet.channel->withdraw();
+  for (Sending& one : copying_) one.memory.give_up();
 }
 
 TimePoint PairTransfers::next_look() const {
+  if (!copying_.empty()) return last_look_ + kPollPeriod;
   return posted_.empty() && offered_.empty() ? TimePoint::max() : stalls_.next_look();
 }
 

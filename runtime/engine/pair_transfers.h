@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "runtime/engine/operation.h"
+#include "runtime/engine/pair_memory.h"
 #include "runtime/engine/stall_inspector.h"
 #include "runtime/transport/transport.h"
 
@@ -49,8 +51,9 @@ class PairTransfers {
   Status receive(int from, std::string_view message);
   // (rank, bytes), kPairMessages in front.
   std::vector<std::pair<int, std::string>> take_messages() { return std::exchange(messages_, {}); }
-  // Moves what can be moved. Not kOk: that rank sends what cannot be.
-  Status advance(int* culprit, bool* has_moved);
+  // Moves what can be moved. Not kOk: that rank sends what cannot be, or, culprit -1, this one can
+  // no longer send what others may wait for.
+  Status advance(TimePoint time, int* culprit, bool* has_moved);
   // Operations that have ended since the last call.
   std::vector<std::pair<OperationPtr, Status>> take_ended() { return std::exchange(ended_, {}); }
   // The set closes: its operations are no concern of this any more.
@@ -73,12 +76,14 @@ class PairTransfers {
   struct Sending {
     OperationPtr operation;
     int peer;
-    std::uint64_t number;
     TimePoint since;
+    PairMemory memory = {};
+    std::uint64_t number = 0;  // from the offer on
     std::size_t sent = 0;
   };
   struct Receiving {
     OperationPtr operation;
+    PairMemory memory;
     std::size_t received = 0;
   };
   struct Posted {
@@ -93,16 +98,19 @@ class PairTransfers {
     std::map<std::uint64_t, Receiving> transfers;  // by the sender's number
   };
 
+  bool offer_copied();
   void offer(Sending sending);
   void offer_waiting(int peer);
   void match(const Key& key);
+  Status expect(const OperationPtr& operation, int peer, std::uint64_t number);
   void answer(const Key& key, std::uint64_t number, const Status& status);
   Status take_offer(int from, std::string_view bytes);
   Status take_answer(int from, std::string_view bytes);
   bool send_some(int peer, std::deque<Sending>* queue);
   bool receive_some(int peer, Inlet* inlet, Status* trouble);
   bool read_header(Channel& channel, Inlet* inlet);
-  void end(const OperationPtr& operation, const Status& outcome);
+  void finish(const Receiving& receiving);
+  void end(const OperationPtr& operation, const Status& outcome, MomentPtr ended = nullptr);
   std::vector<PairStall> unanswered() const;
   void look_for_end(const std::vector<PairStall>& waiting, TimePoint time);
 
@@ -110,6 +118,9 @@ class PairTransfers {
   std::uint64_t next_number_ = 1;
   std::map<Key, Offer> offers_;                  // to this rank, without a receive yet
   std::map<Key, Posted> posted_;                 // receives without an offer yet
+  std::list<Sending> copying_;                   // to the host, before they are offered
+  TimePoint last_look_{};                        // at those
+  Status failure_;                               // of one of those
   std::map<std::uint64_t, Sending> offered_;     // without an answer yet
   std::map<int, std::size_t> unanswered_;        // of those, by peer
   std::map<int, std::deque<Sending>> waiting_;   // that cannot be offered yet, by peer

@@ -12,8 +12,7 @@ namespace hv::runtime {
 namespace {
 
 bool has_tensors(CollectiveKind kind) {
-  return kind != CollectiveKind::kBarrier && kind != CollectiveKind::kJoin &&
-         kind != CollectiveKind::kSend && kind != CollectiveKind::kReceive && !is_set_change(kind);
+  return kind != CollectiveKind::kBarrier && kind != CollectiveKind::kJoin && !is_set_change(kind);
 }
 
 // What the caller's output has room for: of an allgather and an alltoall only the caller knows.
@@ -49,9 +48,10 @@ void GpuTensors::take_there(Operation& operation) {
   const TensorDescription& description = operation.description;
   if (!has_tensors(description.kind) || operation.device != kHostDevice) return;
   const std::lock_guard lock(mutex_);
-  const std::size_t input_bytes =
+  const std::size_t bytes =
       static_cast<std::size_t>(own_elements(operation)) * element_size(description.type);
-  const std::size_t room = output_room(operation, input_bytes);
+  const std::size_t room = output_room(operation, bytes);
+  const std::size_t input_bytes = operation.input == nullptr ? 0 : bytes;
   const std::byte* const input = operation.input;
   std::byte* const output = operation.output;
   const bool is_inside = output != nullptr && overlap(input, input_bytes, output, room);

@@ -109,7 +109,7 @@ struct Pair {
       exchange_messages();
       for (const int end : {0, 1}) {
         int culprit = -1;
-        CHECK(ends[end].advance(&culprit, &moved).ok());
+        CHECK(ends[end].advance(kStart, &culprit, &moved).ok());
         for (auto& one : ends[end].take_ended()) ended[end].push_back(std::move(one));
       }
     }
@@ -164,7 +164,7 @@ struct HalfAChunk : Pair {
     there.bytes.push(header, sizeof header);
     int culprit = -1;
     bool moved = false;
-    CHECK(ends[1].advance(&culprit, &moved).ok());
+    CHECK(ends[1].advance(kStart, &culprit, &moved).ok());
     there.bytes.push(first.data(), 50);
     REQUIRE(there.bytes.size() == 0);
   }
@@ -217,11 +217,12 @@ TEST_CASE("a transfer that one end drops in the middle harms no other") {
   pair.exchange_messages();
   int culprit = -1;
   bool moved = false;
-  CHECK(pair.ends[0].advance(&culprit, &moved).ok());  // a chunk of the first is in the lane
+  CHECK(
+      pair.ends[0].advance(kStart, &culprit, &moved).ok());  // a chunk of the first is in the lane
   CHECK(pair.there.bytes.size() == 100);
   pair.ends[1].drop(5);
   std::fill(got_first.begin(), got_first.end(), '!');
-  CHECK(pair.ends[0].advance(&culprit, &moved).ok());
+  CHECK(pair.ends[0].advance(kStart, &culprit, &moved).ok());
   pair.settle();
   pair.ends[0].drop(5);
   pair.settle();
@@ -243,7 +244,7 @@ TEST_CASE("what another build would send is no message, more than was agreed on 
   pair.there.bytes.push("zzzzzzzzzzz", 11);
   int culprit = -1;
   bool moved = false;
-  CHECK(pair.ends[1].advance(&culprit, &moved).code == StatusCode::kSystem);
+  CHECK(pair.ends[1].advance(kStart, &culprit, &moved).code == StatusCode::kSystem);
   CHECK(culprit == 0);
   CHECK(received == std::string(10, ' '));
 }
