@@ -210,6 +210,7 @@ Status Context::join(ContextParts parts, std::shared_ptr<Context>* context) {
   } catch (const std::system_error& error) {
     return io_trouble("join the job: start the engine", error);
   }
+  (*context)->settle_mpi();
   return Status::success();
 }
 
@@ -253,6 +254,14 @@ Status settled(const Operation& operation) {
 
 }  // namespace
 
+// Whoever has not waited for a complete operation may give its memory to others now, on its stream.
+// What that answers comes again with whatever the stream is given next.
+void let_go(Operation& operation) {
+  if (!operation.is_done.load(std::memory_order_acquire)) return;
+  (void)settled(operation);
+  give_back_result(operation);
+}
+
 Status Context::add(const OperationPtr& operation) {
   const Status status = mark_readiness(*operation);
   return status.ok() ? engine_.enqueue(operation) : status;
@@ -265,13 +274,10 @@ Status Context::enqueue(OperationPtr operation, std::uint64_t* handle) {
   return Status::success();
 }
 
-// Whoever has not waited for a complete operation may give its memory to others now, on its stream.
-// What that answers comes again with whatever the stream is given next.
 bool Context::release(std::uint64_t handle) {
-  const OperationPtr operation = handles_.find(handle);
-  if (operation != nullptr && operation->is_done.load(std::memory_order_acquire))
-    (void)settled(*operation);
-  return handles_.release(handle);
+  const OperationPtr operation = handles_.take(handle);
+  if (operation != nullptr) let_go(*operation);
+  return operation != nullptr;
 }
 
 Status Context::run(OperationPtr operation) {
@@ -306,7 +312,15 @@ void Context::await(const Operation& operation) {
 Status Context::change_sets(const OperationPtr& change) {
   const std::lock_guard lock(change_mutex_);
   change->name = kChangeName;
-  return run(change);
+  const Status status = run(change);
+  settle_mpi();
+  return status;
+}
+
+// Where MPI allows one thread at a time the caller may be the next to call it: what sets have made
+// or freed is to be through.
+void Context::settle_mpi() {
+  if (mpi_ != nullptr && !mpi_->has_all_threads) mpi_->plugin->settle();
 }
 
 Status Context::add_process_set(std::vector<std::int32_t> ranks, std::uint32_t* set) {

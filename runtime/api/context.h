@@ -38,6 +38,9 @@ struct ContextParts {
   std::chrono::milliseconds leave_limit{5000};
 };
 
+// Of an operation whose handle is given back: see hvrun_release.
+void let_go(Operation& operation);
+
 class Context {
  public:
   // Throws hv::Error for a malformed knob. Blocks until every rank has come.
@@ -53,6 +56,8 @@ class Context {
   // Enqueues and waits for ever; the outcome.
   Status run(OperationPtr operation);
   OperationPtr find(std::uint64_t handle) const { return handles_.find(handle); }
+  // It is no handle of this context any more; what is left to do is let_go().
+  OperationPtr take(std::uint64_t handle) { return handles_.take(handle); }
   bool release(std::uint64_t handle);
   // A caller asks for it, and may ask again.
   void await(const Operation& operation);
@@ -82,6 +87,7 @@ class Context {
           const EngineConfig& config, const BackendSettings& backends);
 
   Status change_sets(const OperationPtr& change);
+  void settle_mpi();
   Status add(const OperationPtr& operation);
 
   const GpuEnds gpu_ends_;  // goes last, as the next

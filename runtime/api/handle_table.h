@@ -33,14 +33,11 @@ class HandleTable {
     const auto found = operations_.find(handle);
     return found == operations_.end() ? nullptr : found->second;
   }
-  bool release(std::uint64_t handle) {
-    OperationPtr last;  // declared before the lock, so freed after it: its result may be large
+  // The same, and it is no handle any more.
+  OperationPtr take(std::uint64_t handle) {
     const std::lock_guard lock(mutex_);
-    const auto found = operations_.find(handle);
-    if (found == operations_.end()) return false;
-    last = std::move(found->second);
-    operations_.erase(found);
-    return true;
+    const auto found = operations_.extract(handle);
+    return found.empty() ? nullptr : std::move(found.mapped());
   }
 
  private:

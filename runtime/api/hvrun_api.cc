@@ -175,8 +175,8 @@ Status keep(hvrun_context* context, hvrun_handle handle) {
   if (!operation->is_done.load(std::memory_order_acquire))
     return {StatusCode::kArgument, "hvrun_keep: the operation on '" + printable(operation->name) +
                                        "' is not complete; call hvrun_wait before"};
-  kept().add(handle, std::move(operation));
-  found->release(handle);
+  if (operation = found->take(handle); operation != nullptr)
+    kept().add(handle, std::move(operation));
   return Status::success();
 }
 
@@ -200,7 +200,10 @@ Status mpi_version(const char** version, std::int32_t* thread_level) {
 
 Status release(hvrun_context* context, hvrun_handle handle) {
   if (Status status = registry().check_process(); !status.ok()) return status;
-  if (kept().release(handle)) return Status::success();
+  if (const OperationPtr operation = kept().take(handle)) {
+    let_go(*operation);
+    return Status::success();
+  }
   std::shared_ptr<Context> found;
   if (Status status = registry().find(context, &found); !status.ok()) return status;
   return found->release(handle) ? Status::success() : unknown_handle(handle);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Devices are numbered as the process sees them, from 0. Any thread may call anything; what one
-// thread gives to a device's work stream stands there in its order. Nothing waits for a device but
-// the ends of memory.
+// thread gives to a device's work stream stands there in its order. Nothing waits for a device,
+// unless its memory has run out.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,8 @@ class Accelerator {
 
   // kMemory where there is none.
   virtual Status allocate(int device, Room room, std::size_t bytes, MemoryPtr* made) = 0;
-  // Not given back before the moment has passed.
+  // Not given back before the moment has passed; no other work uses it. Whoever lets go of a
+  // device's memory without having said so need not wait either, but it is not used again.
   virtual void keep_until(MomentPtr moment, MemoryPtr memory) = 0;
 
   // ---- to the device's work stream: the runtime's own ----

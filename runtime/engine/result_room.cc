@@ -212,4 +212,15 @@ Status hand_over(Operation& operation, MomentPtr ended) {
   return status;
 }
 
+// Where the stream cannot be asked (of a graph that is being captured, say), it goes with the
+// operation, and the device is waited for.
+void give_back_result(Operation& operation) {
+  if (operation.device == kHostDevice) return;
+  if (operation.owned == nullptr && operation.owned_indices == nullptr) return;
+  MomentPtr moment;
+  if (!operation.accelerator->mark(operation.device, operation.stream, &moment).ok()) return;
+  for (MemoryPtr* const memory : {&operation.owned, &operation.owned_indices})
+    if (*memory != nullptr) operation.accelerator->keep_until(moment, std::move(*memory));
+}
+
 }  // namespace hv::runtime

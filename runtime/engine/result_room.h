@@ -45,4 +45,8 @@ std::byte* make_room_for(Operation& operation, const std::vector<std::int64_t>& 
 // small. ended: when the collective's own is there; nullptr: it is.
 Status hand_over(Operation& operation, MomentPtr ended);
 
+// The caller is through with a result that lies in the library's memory on a GPU: it is others'
+// when the tensor's stream has done what it had been given by now.
+void give_back_result(Operation& operation);
+
 }  // namespace hv::runtime

@@ -2,6 +2,7 @@
 #include "runtime/device/cuda/cuda_accelerator.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "runtime/device/cuda/device.h"
@@ -90,8 +91,15 @@ void CudaAccelerator::keep_until(MomentPtr moment, MemoryPtr memory) {
 }
 
 void CudaAccelerator::release_passed() {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(kept_, [this](const Kept& one) { return poll(*one.moment).ok(); });
+  std::vector<Kept> passed;  // let go of without the lock
+  {
+    const std::lock_guard lock(mutex_);
+    const auto first = std::partition(kept_.begin(), kept_.end(),
+                                      [this](const Kept& one) { return !poll(*one.moment).ok(); });
+    std::move(first, kept_.end(), std::back_inserter(passed));
+    kept_.erase(first, kept_.end());
+  }
+  for (Kept& one : passed) Device::let_go(std::move(one.memory));
 }
 
 Status CudaAccelerator::await(int device, const Moment& moment) {

@@ -3,7 +3,10 @@
 
 #include <bit>
 #include <new>
+#include <thread>
 #include <utility>
+
+#include "src/base/signal_block.h"
 
 namespace hv::cuda {
 namespace {
@@ -101,6 +104,7 @@ Device::~Device() {
     if (current.is_taken()) {
       for (const Event event : free_events_) call().destroy_event(event);
       for (const auto& [bytes, memory] : free_pinned_) call().free_host(memory);
+      for (std::byte* const piece : spare_.take_all()) call().free(address_of(piece));
       for (const Stream stream : more_streams_) call().destroy_stream(stream);
       if (work_ != nullptr) call().destroy_stream(work_);
     }
@@ -186,17 +190,89 @@ Status Device::poll(Event event) {
   return check(result, "carry out what it was given");
 }
 
-Status Device::allocate(std::size_t bytes, runtime::MemoryPtr* made) {
+// What lets go of a piece of the device's memory.
+class Device::Piece {
+ public:
+  Piece(std::shared_ptr<Device> device, std::size_t bytes)
+      : device_(std::move(device)), bytes_(bytes) {}
+  void operator()(std::byte* memory) const {
+    is_quiet ? device_->keep(memory, bytes_) : device_->free_later(memory);
+  }
+
+  bool is_quiet = false;  // no work uses it
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::size_t bytes_;
+};
+
+Status Device::allocate(std::size_t wanted, runtime::MemoryPtr* made) {
+  std::size_t bytes = SparePieces::size_for(wanted);
+  std::byte* memory = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    memory = spare_.take(bytes, &bytes);
+  }
+  if (memory == nullptr) {
+    if (Status status = take_from_driver(bytes, &memory); !status.ok()) return status;
+  }
+  made->reset(memory, Piece(shared_from_this(), bytes));
+  return Status::success();
+}
+
+// Where there is no more, what is spare is given back, for which the caller waits.
+Status Device::take_from_driver(std::size_t bytes, std::byte** memory) {
   const Current current(*this);
   if (Status status = current.taken(); !status.ok()) return status;
   Address address = 0;
-  if (Status status =
-          check(call().allocate(&address, bytes), "allocate " + std::to_string(bytes) + " bytes");
-      !status.ok())
-    return status;
-  made->reset(reinterpret_cast<std::byte*>(address),
-              [device = shared_from_this()](std::byte* memory) { device->free(memory); });
-  return Status::success();
+  int result = call().allocate(&address, bytes);
+  if (result == kOutOfMemory) {
+    std::vector<std::byte*> spare;
+    {
+      const std::lock_guard lock(mutex_);
+      spare = spare_.take_all();
+    }
+    for (std::byte* const one : spare) call().free(address_of(one));
+    if (!spare.empty()) result = call().allocate(&address, bytes);
+  }
+  *memory = reinterpret_cast<std::byte*>(address);
+  return check(result, "allocate " + std::to_string(bytes) + " bytes");
+}
+
+void Device::let_go(runtime::MemoryPtr memory) {
+  Piece* const piece = std::get_deleter<Piece>(memory);
+  if (piece != nullptr && memory.use_count() == 1) piece->is_quiet = true;
+}
+
+void Device::keep(std::byte* memory, std::size_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (spare_.put(memory, bytes)) return;
+  }
+  free_later(memory);
+}
+
+void Device::free_later(std::byte* memory) {
+  {
+    const std::lock_guard lock(mutex_);
+    freed_later_.push_back(memory);
+    if (std::exchange(is_freeing_, true)) return;
+  }
+  const SignalBlock block;
+  std::thread([self = shared_from_this()] { self->free_all_of_those(); }).detach();
+}
+
+void Device::free_all_of_those() {
+  for (;;) {
+    std::vector<std::byte*> pieces;
+    {
+      const std::lock_guard lock(mutex_);
+      pieces.swap(freed_later_);
+      if (pieces.empty()) is_freeing_ = false;
+    }
+    if (pieces.empty()) return;
+    for (std::byte* const piece : pieces) free(piece);
+  }
 }
 
 void Device::free(std::byte* memory) {

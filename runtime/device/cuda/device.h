@@ -13,6 +13,7 @@
 
 #include "runtime/device/accelerator.h"
 #include "runtime/device/cuda/driver.h"
+#include "runtime/device/cuda/spare_memory.h"
 
 namespace hv::cuda {
 
@@ -39,7 +40,11 @@ class Device : public std::enable_shared_from_this<Device> {
   // What the stream is given from now on waits for it.
   Status wait_in(Stream stream, const runtime::Moment& moment);
   Status poll(Event event);
+  // When the last owner lets go of it, work of any stream may still use it: a thread of its own
+  // waits for that.
   Status allocate(std::size_t bytes, runtime::MemoryPtr* made);
+  // No work uses it any more. Where this is the last owner, the next allocate() may have it.
+  static void let_go(runtime::MemoryPtr memory);
   Status allocate_pinned(std::size_t bytes, runtime::MemoryPtr* made);
   class RecordedEvent;
   Status copy(Stream stream, runtime::Accelerator::Way way, void* to, const void* from,
@@ -49,6 +54,7 @@ class Device : public std::enable_shared_from_this<Device> {
  private:
   class Unforbidden;
   class Current;
+  class Piece;
 
   Device(std::shared_ptr<const Driver> driver, int ordinal);
   Status begin();
@@ -57,6 +63,10 @@ class Device : public std::enable_shared_from_this<Device> {
   Status take_event(Event* event);
   void give_back(Event event);
   void give_back_pinned(std::byte* memory, std::size_t bytes);
+  Status take_from_driver(std::size_t bytes, std::byte** memory);
+  void keep(std::byte* memory, std::size_t bytes);
+  void free_later(std::byte* memory);
+  void free_all_of_those();
   void free(std::byte* memory);
   Status check(int result, const std::string& doing) const;
   const DriverFunctions& call() const { return driver_->call(); }
@@ -70,6 +80,9 @@ class Device : public std::enable_shared_from_this<Device> {
   std::vector<Stream> more_streams_;
   std::vector<Event> free_events_;
   std::multimap<std::size_t, std::byte*> free_pinned_;  // by bytes
+  SparePieces spare_;
+  std::vector<std::byte*> freed_later_;
+  bool is_freeing_ = false;  // a thread frees those
 };
 
 // A moment of a device.

@@ -112,6 +112,7 @@ void enqueue(const Player& player, const hvrun_request& request, int members,
              std::uint64_t* handle) {
   OperationPtr operation;
   Status status = read_request(&request, members, &operation);
+  if (status.ok() && player.gpu != nullptr) player.gpu->take_there(*operation);
   if (status.ok()) status = player.context.enqueue(std::move(operation), handle);
   expect(status.ok(), status.message);
 }
@@ -141,10 +142,21 @@ void run_window(const Player& player, const std::vector<Planned>& plan, std::mt1
     const OperationPtr operation = player.context.find(running->handle);
     while (own() % 3 == 0 && !operation->is_done) std::this_thread::yield();
     const Status status = player.context.wait(*operation, TimePoint::max());
+    if (player.gpu != nullptr) player.gpu->bring_back(*operation);
     expect(status.ok(), status.message);
     check(player, *running);
     expect(player.context.release(running->handle), "release");
   }
+}
+
+void run(const Player& player, const hvrun_request& request) {
+  OperationPtr operation;
+  Status status = read_request(&request, player.size, &operation);
+  expect(status.ok(), status.message);
+  if (player.gpu != nullptr) player.gpu->take_there(*operation);
+  status = player.context.run(operation);
+  if (player.gpu != nullptr) player.gpu->bring_back(*operation);
+  expect(status.ok(), status.message);
 }
 
 // The members of a set run out of data one after the other: sums of those that still have some, and
@@ -173,8 +185,7 @@ void run_to_join(const Player& player, const Members& members, std::mt19937_64& 
     if (averages) request.reduction = HVRUN_AVERAGE;
     if (averages && by_present) request.flags = HVRUN_AVERAGE_PRESENT;
     request.process_set = members.set;
-    const Status status = run_in(player.context, request);
-    expect(status.ok(), status.message);
+    run(player, request);
     expect(data == std::vector<std::int32_t>(data.size(), expected), "a sum before the join");
   }
   player.at("joining");

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/api/context.h"
+#include "tests/ranks/engine/gpu_tensors.h"
 #include "tests/ranks/run_ranks.h"
 
 namespace hv::runtime {
@@ -16,6 +17,7 @@ struct Player {
   int rank;
   int size;
   std::function<void(const std::string&)> at;
+  GpuTensors* gpu = nullptr;  // where tensors are taken; nullptr: they stay on the host
 };
 
 // Throws where a result is not the reference's. All ranks play the same seed.

@@ -25,7 +25,7 @@ void play_as_threads(const JobShape& shape, std::uint64_t seed) {
   options.kind = seed % 2 == 0 ? RankKind::kThreadsOneMapping : RankKind::kThreadsMemfd;
   options.environment = knobs_of(shape, seed);
   run_job(options, [seed](Rank& rank) {
-    play(Player{rank.context, rank.rank, rank.size, rank.at}, seed);
+    play(Player{rank.context, rank.rank, rank.size, rank.at, rank.gpu}, seed);
   });
 }
 
@@ -35,7 +35,8 @@ void play_as_processes(const JobShape& shape, std::uint64_t seed) {
     std::string position;
     try {
       const auto at = [&](const std::string& where) { position = where; };
-      play(Player{context, who.rank, who.size, at}, seed);
+      const auto gpu = GpuTensors::wanted(who.rank);
+      play(Player{context, who.rank, who.size, at, gpu.get()}, seed);
       hvrun_request barrier = HVRUN_REQUEST_INIT;
       barrier.operation = HVRUN_BARRIER;  // nobody leaves before all are through
       return run_in(context, barrier).ok() ? 0 : 1;

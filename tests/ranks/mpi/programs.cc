@@ -4,6 +4,7 @@
 //
 // mpi_programs COUNT SEED: as many, one after the other, each with a context of its
 // own. Where it goes wrong it says what, where and with which seed, and exits with 1.
+// HVRUN_TEST_MEMORY: as tests/ranks/engine has it.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -31,7 +32,8 @@ void play_one(std::uint64_t seed, std::string* position) {
   expect(status.ok(), status.message);
   const RankIdentity& who = context->identity();
   const auto at = [&](const std::string& where) { *position = where; };
-  play(Player{*context, who.rank, who.size, at}, seed);
+  const auto gpu = GpuTensors::wanted(who.rank);
+  play(Player{*context, who.rank, who.size, at, gpu.get()}, seed);
   at("waiting for the others' end");
   expect(run_in(*context, barrier_request()).ok(), "the last barrier");
   context->shutdown();

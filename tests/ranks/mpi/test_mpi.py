@@ -53,6 +53,14 @@ def test_random_programs_by_one_thread(mpi):
     assert result.code == 0 and result.out.count("played") == 3, str(result)
 
 
+@pytest.mark.parametrize("way", ["staged", "nccl"])
+def test_random_programs_on_gpus(mpi, way):
+    """The stand-in's GPUs: MPI carries what NCCL does not, through the host's memory."""
+    backend = "nccl,mpi,native" if way == "nccl" else "mpi,native"
+    result = start(mpi, 3, BIN / "mpi_programs", scaled(60), "20261127", HVRUN_TEST_MEMORY=way, HVRUN_BACKEND=backend)
+    assert result.code == 0 and result.out.count("played") == 3, str(result)
+
+
 def test_it_is_mpi_that_carries(mpi):
     result = start(mpi, 2, BIN / "mpi_programs", "2", "1", HVRUN_LOG_LEVEL="trace")
     carriers = {line.split("engine: ")[1].split()[0] for line in result.err.splitlines() if " starts " in line}
