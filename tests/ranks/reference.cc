@@ -200,9 +200,10 @@ std::vector<double> rounded(ElementType type, const std::vector<double>& numbers
 
 const std::vector<ElementType>& all_types() {
   static const std::vector<ElementType> types = {
-      ElementType::kUint8,   ElementType::kInt8,    ElementType::kInt16,    ElementType::kInt32,
-      ElementType::kInt64,   ElementType::kFloat16, ElementType::kBfloat16, ElementType::kFloat32,
-      ElementType::kFloat64, ElementType::kBool};
+      ElementType::kUint8,    ElementType::kInt8,       ElementType::kInt16,
+      ElementType::kInt32,    ElementType::kInt64,      ElementType::kFloat16,
+      ElementType::kBfloat16, ElementType::kFloat32,    ElementType::kFloat64,
+      ElementType::kBool,     ElementType::kFloat8E4M3, ElementType::kFloat8E5M2};
   return types;
 }
 
