@@ -28,6 +28,8 @@ static_assert(static_cast<int>(ElementType::kBfloat16) == HVRUN_BFLOAT16);
 static_assert(static_cast<int>(ElementType::kFloat32) == HVRUN_FLOAT32);
 static_assert(static_cast<int>(ElementType::kFloat64) == HVRUN_FLOAT64);
 static_assert(static_cast<int>(ElementType::kBool) == HVRUN_BOOL);
+static_assert(static_cast<int>(ElementType::kFloat8E4M3) == HVRUN_FLOAT8_E4M3);
+static_assert(static_cast<int>(ElementType::kFloat8E5M2) == HVRUN_FLOAT8_E5M2);
 
 static_assert(static_cast<int>(CollectiveKind::kAllreduce) == HVRUN_ALLREDUCE);
 static_assert(static_cast<int>(CollectiveKind::kAllgather) == HVRUN_ALLGATHER);
@@ -53,9 +55,8 @@ static_assert(static_cast<int>(Reduction::kAdasum) == HVRUN_ADASUM);
 constexpr std::size_t kMaxNameBytes = 1023;
 constexpr int kMaxDimensions = 64;
 // Those behind HVRUN_BOOL, in the order of hvrun_type.
-constexpr const char* kReservedTypes[] = {"uint16", "uint32", "uint64", "float8_e4m3",
-                                          "float8_e5m2"};
-static_assert(HVRUN_BOOL + std::size(kReservedTypes) == HVRUN_FLOAT8_E5M2);
+constexpr const char* kReservedTypes[] = {"uint16", "uint32", "uint64"};
+static_assert(HVRUN_BOOL + std::size(kReservedTypes) == HVRUN_UINT64);
 
 // A program in C may have left any number there, of which C++ would let an enum hold some only.
 template <class Enum>
@@ -149,7 +150,7 @@ Status read_type(const hvrun_request& request, Operation* operation) {
     operation->description.type = static_cast<ElementType>(number);
     return Status::success();
   }
-  if (number > HVRUN_BOOL && number <= HVRUN_FLOAT8_E5M2) {
+  if (number > HVRUN_BOOL && number <= HVRUN_UINT64) {
     const char* const name = kReservedTypes[number - HVRUN_BOOL - 1];
     return refused(
         *operation, StatusCode::kUnsupported,

@@ -18,8 +18,8 @@ AlgorithmQuestion question_of(const CollectiveSetup& setup, std::string_view col
   for (const Segment& segment : request.segments) question.bytes += segment.count;
   question.bytes *= static_cast<std::int64_t>(element_size(request.type));
   question.deterministic = request.deterministic;
-  question.half_precision =
-      request.compression != Compression::kNone || is_half_precision(request.type);
+  question.narrow_floats =
+      request.compression != Compression::kNone || is_narrow_float(request.type);
   return question;
 }
 

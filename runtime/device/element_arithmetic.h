@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "runtime/device/float8.h"
 #include "runtime/device/half.h"
 
 namespace hv::runtime {
@@ -20,6 +21,12 @@ struct Bfloat {
 };
 struct Bool {
   std::uint8_t value;
+};
+struct E4m3 {
+  std::uint8_t bits;
+};
+struct E5m2 {
+  std::uint8_t bits;
 };
 
 template <typename T>

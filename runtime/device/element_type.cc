@@ -26,6 +26,10 @@ const char* element_type_name(ElementType type) {
       return "float64";
     case ElementType::kBool:
       return "bool";
+    case ElementType::kFloat8E4M3:
+      return "float8_e4m3";
+    case ElementType::kFloat8E5M2:
+      return "float8_e5m2";
   }
   return "unknown type";
 }

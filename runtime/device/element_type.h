@@ -18,7 +18,11 @@ enum class ElementType : std::uint8_t {
   kFloat32 = 8,
   kFloat64 = 9,
   kBool = 10,
+  kFloat8E4M3 = 14,  // no infinity; the largest is 448
+  kFloat8E5M2 = 15,
 };
+// What is looked up by type has so many rows.
+constexpr int kTypeNumbers = 16;
 
 enum class Reduction : std::uint8_t {
   kSum = 1,
@@ -29,13 +33,19 @@ enum class Reduction : std::uint8_t {
   kAdasum = 6,  // of whole tensors: no fold of elements
 };
 
-constexpr bool is_element_type(int number) { return number >= 1 && number <= 10; }
-constexpr bool is_reduction(int number) { return number >= 1 && number <= 6; }
-constexpr bool is_floating(ElementType type) {
-  return type >= ElementType::kFloat16 && type <= ElementType::kFloat64;
+constexpr bool is_element_type(int number) {
+  return (number >= 1 && number <= 10) || number == 14 || number == 15;
 }
-constexpr bool is_half_precision(ElementType type) {
-  return type == ElementType::kFloat16 || type == ElementType::kBfloat16;
+constexpr bool is_reduction(int number) { return number >= 1 && number <= 6; }
+constexpr bool is_float8(ElementType type) {
+  return type == ElementType::kFloat8E4M3 || type == ElementType::kFloat8E5M2;
+}
+// Of 16 or 8 bits: computed with in float32, and rounded then.
+constexpr bool is_narrow_float(ElementType type) {
+  return type == ElementType::kFloat16 || type == ElementType::kBfloat16 || is_float8(type);
+}
+constexpr bool is_floating(ElementType type) {
+  return is_narrow_float(type) || type == ElementType::kFloat32 || type == ElementType::kFloat64;
 }
 
 constexpr std::size_t element_size(ElementType type) {
@@ -43,6 +53,8 @@ constexpr std::size_t element_size(ElementType type) {
     case ElementType::kUint8:
     case ElementType::kInt8:
     case ElementType::kBool:
+    case ElementType::kFloat8E4M3:
+    case ElementType::kFloat8E5M2:
       return 1;
     case ElementType::kInt16:
     case ElementType::kFloat16:

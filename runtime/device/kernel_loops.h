@@ -415,6 +415,8 @@ Kernels make_kernels(const char* name, CopyKernel vector_copy) {
   fill_floating_row<float>(&kernels, ElementType::kFloat32);
   fill_floating_row<double>(&kernels, ElementType::kFloat64);
   fill_row<Bool>(&kernels, ElementType::kBool);
+  fill_floating_row<E4m3>(&kernels, ElementType::kFloat8E4M3);
+  fill_floating_row<E5m2>(&kernels, ElementType::kFloat8E5M2);
   fill_wire_row<float>(&kernels, ElementType::kFloat32);
   fill_wire_row<double>(&kernels, ElementType::kFloat64);
   kernels.vector_copy = vector_copy;

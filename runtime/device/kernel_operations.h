@@ -36,6 +36,16 @@ struct Traits<Bfloat> {
   using Accumulator = float;
   static constexpr bool kConverts = true;
 };
+template <>
+struct Traits<E4m3> {
+  using Accumulator = float;
+  static constexpr bool kConverts = true;
+};
+template <>
+struct Traits<E5m2> {
+  using Accumulator = float;
+  static constexpr bool kConverts = true;
+};
 
 template <typename T>
 struct Wrapping {
@@ -123,6 +133,25 @@ template <>
 void load_tile<Bfloat>(float* to, const Bfloat* from, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) to[i] = float_from_bfloat(from[i].bits);
 }
+// By way of float16, for which there are instructions: that has e4m3's exponents less 8, and all
+// of e5m2's. At most a tile.
+template <>
+void load_tile<E4m3>(float* to, const E4m3* from, std::size_t count) {
+  alignas(64) std::uint16_t halves[kTile];
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t sign = from[i].bits & 0x80u, magnitude = from[i].bits & 0x7fu;
+    const std::uint32_t half = magnitude == 0x7f ? 0x7e00u : magnitude << 7;
+    halves[i] = static_cast<std::uint16_t>(sign << 8 | half);
+  }
+  widen_half(to, halves, count);
+  for (std::size_t i = 0; i < count; ++i) to[i] *= 256;
+}
+template <>
+void load_tile<E5m2>(float* to, const E5m2* from, std::size_t count) {
+  alignas(64) std::uint16_t halves[kTile];
+  for (std::size_t i = 0; i < count; ++i) halves[i] = static_cast<std::uint16_t>(from[i].bits << 8);
+  widen_half(to, halves, count);
+}
 
 template <typename T>
 void store_tile(T* to, const typename Traits<T>::Accumulator* from, std::size_t count) {
@@ -135,6 +164,18 @@ void store_tile<Half>(Half* to, const float* from, std::size_t count) {
 template <>
 void store_tile<Bfloat>(Bfloat* to, const float* from, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) to[i].bits = bfloat_from_float(from[i]);
+}
+// What overflows is a NaN only now, and loses its sign as other NaNs have.
+template <>
+void store_tile<E4m3>(E4m3* to, const float* from, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint8_t bits = e4m3_from_float(from[i]);
+    to[i].bits = bits == 0xff ? 0x7f : bits;
+  }
+}
+template <>
+void store_tile<E5m2>(E5m2* to, const float* from, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) to[i].bits = e5m2_from_float(from[i]);
 }
 
 // value * factor / divisor in place, canonical.

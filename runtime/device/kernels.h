@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every form gives the same bits (tested): sources are folded from the first to the last, 16-bit
-// floats in float32 with one rounding at the end, integers wrap. Any thread; nothing blocks;
-// pointers need no alignment.
+// and 8-bit floats in float32 with one rounding at the end, integers wrap. Any thread; nothing
+// blocks; pointers need no alignment.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 namespace hv::runtime {
 
 // What happens to a folded value before it is stored: value * factor / divisor. Floating types
-// compute in their own precision (16-bit ones in float32); integers multiply in float64 only if
-// factor is not 1, and divide truncating towards zero. bool takes part in neither.
+// compute in their own precision (16-bit and 8-bit ones in float32); integers multiply in float64
+// only if factor is not 1, and divide truncating towards zero. bool takes part in neither.
 struct Finish {
   double factor = 1;
   double divisor = 1;
@@ -63,15 +63,16 @@ using CopyKernel = void (*)(void* destination, const void* source, std::size_t b
 
 struct Kernels {
   const char* name;
-  ReduceKernel reduce[11][7];  // [ElementType][Reduction]; kAverage folds as kSum, kAdasum not
-  ReduceStepKernel reduce_step[11][7];
-  ScaleKernel scale[11];
-  DotKernel dot[11];  // of floating types, as the next
-  BlendKernel blend[11];
+  ReduceKernel reduce[kTypeNumbers]
+                     [7];  // [ElementType][Reduction]; kAverage folds as kSum, kAdasum not
+  ReduceStepKernel reduce_step[kTypeNumbers][7];
+  ScaleKernel scale[kTypeNumbers];
+  DotKernel dot[kTypeNumbers];  // of floating types, as the next
+  BlendKernel blend[kTypeNumbers];
   // [ElementType][Compression], of kFloat32 and kFloat64: to the wire type, scaled before it is
   // rounded (through float32); and back.
-  ScaleKernel pack[11][3];
-  UnpackKernel unpack[11][3];
+  ScaleKernel pack[kTypeNumbers][3];
+  UnpackKernel unpack[kTypeNumbers][3];
   // Through the caches: vector_copy where has_slow_string_copies(), else memcpy.
   CopyKernel copy;
   CopyKernel vector_copy;  // nullptr: none

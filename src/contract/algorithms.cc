@@ -33,7 +33,7 @@ bool keeps_bits(const AlgorithmRow& row, std::int64_t wished_up_to) {
 
 // Whether the table, unasked, may choose that row for it.
 bool suits(const AlgorithmRow& row, const AlgorithmQuestion& question) {
-  return row.order != FoldOrder::kTree || !(question.deterministic || question.half_precision);
+  return row.order != FoldOrder::kTree || !(question.deterministic || question.narrow_floats);
 }
 
 bool is_row_of(const AlgorithmRow& row, const AlgorithmWish& wish) {
@@ -226,7 +226,8 @@ std::string algorithms_text(const std::vector<AlgorithmWish>& wishes) {
   return text +
          "\nThe first line that fits a collective is taken. cross: what an allreduce does between "
          "hosts, by the bytes of a lane's share.\n"
-         "* Not of 16-bit floats or compressed, nor with HVRUN_DETERMINISTIC=1, unless asked for.\n"
+         "* Not of 16-bit or 8-bit floats or compressed, nor with HVRUN_DETERMINISTIC=1, unless "
+         "asked for.\n"
          "inplace: in memory from hvrun_alloc; else the way of direct or shares is taken.\n"
          "Limits for more than four hosts are reckoned, as docs/algorithms.md says.\n";
 }

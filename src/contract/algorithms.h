@@ -59,11 +59,11 @@ struct AlgorithmQuestion {
   JobExtent extent;
   std::int64_t bytes = 0;
   bool deterministic = false;
-  bool half_precision = false;  // 16-bit floats travel, which a tree rounds at each of its hosts
+  bool narrow_floats = false;  // of 16 or 8 bits travel, which a tree rounds at each of its hosts
 };
 // The first wish that fits, else the table's choice. A wish that does not fit (a set on one host in
 // a job on several, say) is passed over. The table offers trees of hosts neither to what is
-// deterministic nor to half precision.
+// deterministic nor to floats of 16 or 8 bits.
 const AlgorithmRow& choose_algorithm(const std::vector<AlgorithmWish>& wishes,
                                      const AlgorithmQuestion& question);
 

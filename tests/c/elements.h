@@ -17,11 +17,18 @@ typedef struct {
 } element;
 
 static const element kElements[] = {
-    {HVRUN_UINT8, "uint8", 1, 0},          {HVRUN_INT8, "int8", 1, 0},
-    {HVRUN_INT16, "int16", 2, 0},          {HVRUN_INT32, "int32", 4, 0},
-    {HVRUN_INT64, "int64", 8, 0},          {HVRUN_FLOAT16, "float16", 2, 1e-3},
-    {HVRUN_BFLOAT16, "bfloat16", 2, 8e-3}, {HVRUN_FLOAT32, "float32", 4, 3e-7},
-    {HVRUN_FLOAT64, "float64", 8, 5e-16},  {HVRUN_BOOL, "bool", 1, 0},
+    {HVRUN_UINT8, "uint8", 1, 0},
+    {HVRUN_INT8, "int8", 1, 0},
+    {HVRUN_INT16, "int16", 2, 0},
+    {HVRUN_INT32, "int32", 4, 0},
+    {HVRUN_INT64, "int64", 8, 0},
+    {HVRUN_FLOAT16, "float16", 2, 1e-3},
+    {HVRUN_BFLOAT16, "bfloat16", 2, 8e-3},
+    {HVRUN_FLOAT32, "float32", 4, 3e-7},
+    {HVRUN_FLOAT64, "float64", 8, 5e-16},
+    {HVRUN_BOOL, "bool", 1, 0},
+    {HVRUN_FLOAT8_E4M3, "float8_e4m3", 1, 0.07},
+    {HVRUN_FLOAT8_E5M2, "float8_e5m2", 1, 0.13},
 };
 enum { kElementTypes = sizeof kElements / sizeof *kElements };
 
@@ -56,6 +63,20 @@ static inline double half_value(uint16_t half) {
   return half & 0x8000 ? -value : value;
 }
 
+/* Exact for numbers of at most four bits, of 2^-6 to 448. An e5m2 is the upper half of a half. */
+static inline uint8_t e4m3_of(double value) {
+  int exponent = 0;
+  if (value == 0) return 0;
+  const int fraction = (int)ldexp(frexp(fabs(value), &exponent), 4) - 8;
+  return (uint8_t)((value < 0 ? 0x80 : 0) | (exponent + 6) << 3 | fraction);
+}
+
+static inline double e4m3_value(uint8_t e4m3) {
+  const int exponent = e4m3 >> 3 & 15, fraction = e4m3 & 7;
+  const double value = exponent == 0 ? ldexp(fraction, -9) : ldexp(8 + fraction, exponent - 10);
+  return e4m3 & 0x80 ? -value : value;
+}
+
 #define STORE(c_type, value)               \
   do {                                     \
     const c_type stored = (c_type)(value); \
@@ -74,6 +95,8 @@ static inline void store_element(hvrun_type type, void* data, size_t index, doub
   if (type == HVRUN_BFLOAT16) STORE(uint16_t, bfloat_of((float)value));
   if (type == HVRUN_FLOAT32) STORE(float, value);
   if (type == HVRUN_FLOAT64) STORE(double, value);
+  if (type == HVRUN_FLOAT8_E4M3) STORE(uint8_t, e4m3_of(value));
+  if (type == HVRUN_FLOAT8_E5M2) STORE(uint8_t, half_of(value) >> 8);
   if (type == HVRUN_BOOL) STORE(uint8_t, value != 0);
 }
 
@@ -94,6 +117,8 @@ static inline double load_element(hvrun_type type, const void* data, size_t inde
   if (type == HVRUN_BFLOAT16) LOADED(uint16_t, bfloat_value(it));
   if (type == HVRUN_FLOAT32) LOADED(float, it);
   if (type == HVRUN_FLOAT64) LOADED(double, it);
+  if (type == HVRUN_FLOAT8_E4M3) LOADED(uint8_t, e4m3_value(it));
+  if (type == HVRUN_FLOAT8_E5M2) LOADED(uint8_t, half_value((uint16_t)(it << 8)));
   LOADED(uint8_t, it);
 }
 

@@ -9,10 +9,10 @@
 namespace hv::runtime {
 namespace {
 
-const std::map<ElementType, double> kTolerances = {{ElementType::kFloat16, 2e-3},
-                                                   {ElementType::kBfloat16, 2e-2},
-                                                   {ElementType::kFloat32, 1e-6},
-                                                   {ElementType::kFloat64, 1e-14}};
+const std::map<ElementType, double> kTolerances = {
+    {ElementType::kFloat16, 2e-3},    {ElementType::kBfloat16, 2e-2},
+    {ElementType::kFloat32, 1e-6},    {ElementType::kFloat64, 1e-14},
+    {ElementType::kFloat8E4M3, 0.15}, {ElementType::kFloat8E5M2, 0.3}};
 
 // with_zeros: every second rank gives zeros.
 std::vector<Bytes> inputs_of(int ranks, ElementType type, std::size_t count, std::uint64_t seed,

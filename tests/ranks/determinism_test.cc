@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 
+#include "runtime/device/float8.h"
 #include "runtime/device/half.h"
 #include "tests/ranks/in_heap.h"
 
@@ -34,8 +35,9 @@ std::string name_of(const DelicateCase& delicate) {
 
 std::vector<DelicateCase> delicate_cases() {
   std::vector<DelicateCase> cases;
-  for (const ElementType type : {ElementType::kFloat16, ElementType::kBfloat16,
-                                 ElementType::kFloat32, ElementType::kFloat64}) {
+  for (const ElementType type :
+       {ElementType::kFloat16, ElementType::kBfloat16, ElementType::kFloat32, ElementType::kFloat64,
+        ElementType::kFloat8E4M3, ElementType::kFloat8E5M2}) {
     for (const Reduction reduction : {Reduction::kSum, Reduction::kAverage, Reduction::kProduct,
                                       Reduction::kMin, Reduction::kMax})
       cases.push_back({type, reduction});
@@ -62,6 +64,7 @@ int spread_of(const DelicateCase& delicate) {
   if (delicate.reduction == Reduction::kProduct) return 2;
   const ElementType wire = wire_type(delicate.type, delicate.compression);
   if (wire == ElementType::kFloat64) return 70;
+  if (is_float8(wire)) return wire == ElementType::kFloat8E4M3 ? 14 : 26;
   return wire == ElementType::kFloat16 ? 26 : 40;
 }
 
@@ -88,9 +91,9 @@ double special_number(std::mt19937_64* random) {
   return values[(*random)() % std::size(values)];
 }
 
-// Finite numbers of both signs whose sums, or products, depend on the order. 16-bit floats are
-// folded in single precision: that shows only where large numbers of two ranks cancel out, as they
-// do in every other sum. Every seventh is a special one.
+// Finite numbers of both signs whose sums, or products, depend on the order. 16-bit and 8-bit
+// floats are folded in single precision: that shows only where large numbers of two ranks cancel
+// out, as they do in every other sum. Every seventh is a special one.
 Bytes delicate(const DelicateCase& delicate, std::size_t count, int rank) {
   std::mt19937_64 own(static_cast<unsigned>(rank) * 7919 + 13), common(17);
   const int spread = spread_of(delicate);
@@ -108,6 +111,8 @@ Bytes delicate(const DelicateCase& delicate, std::size_t count, int rank) {
     const auto single = static_cast<float>(value);
     if (delicate.type == ElementType::kFloat16) append(&bytes, half_from_float(single));
     if (delicate.type == ElementType::kBfloat16) append(&bytes, bfloat_from_float(single));
+    if (delicate.type == ElementType::kFloat8E4M3) append(&bytes, e4m3_from_float(single));
+    if (delicate.type == ElementType::kFloat8E5M2) append(&bytes, e5m2_from_float(single));
     if (delicate.type == ElementType::kFloat32) append(&bytes, single);
     if (delicate.type == ElementType::kFloat64) append(&bytes, value);
   }
@@ -297,12 +302,13 @@ TEST_CASE(
   }
 }
 
-// Of many hosts a tree would round half precision at each. Single precision goes over one.
-TEST_CASE("half precision is folded in the order of ranks without being asked for it, too") {
+// Of many hosts a tree would round these at each. Single precision goes over one.
+TEST_CASE("what has 16 or 8 bits is folded in the order of ranks without being asked for it, too") {
   std::atomic<bool> do_singles_differ{false};
   run_ranks({1, 1, 1, 1, 1}, {}, [&](RankContext& context) {
     for (const ElementType type :
-         {ElementType::kFloat16, ElementType::kBfloat16, ElementType::kFloat32}) {
+         {ElementType::kFloat16, ElementType::kBfloat16, ElementType::kFloat8E4M3,
+          ElementType::kFloat8E5M2, ElementType::kFloat32}) {
       const DelicateCase each{type, Reduction::kSum};
       context.at(name_of(each));
       const Layout layout{{2000}, true, false};  // the largest of these has 8 KB

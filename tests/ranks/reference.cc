@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "runtime/device/float8.h"
 #include "runtime/device/half.h"
 
 namespace hv::runtime {
@@ -45,6 +46,10 @@ double read_number(ElementType type, const std::byte* at) {
       return read<double>(at);
     case ElementType::kBool:
       return read<std::uint8_t>(at) != 0;
+    case ElementType::kFloat8E4M3:
+      return float_from_e4m3(read<std::uint8_t>(at));
+    case ElementType::kFloat8E5M2:
+      return float_from_e5m2(read<std::uint8_t>(at));
   }
   return 0;
 }
@@ -71,6 +76,12 @@ void write_number(ElementType type, std::byte* at, double value) {
   if (type == ElementType::kFloat16) return write(at, half_from_float(static_cast<float>(value)));
   if (type == ElementType::kBfloat16)
     return write(at, bfloat_from_float(static_cast<float>(value)));
+  if (type == ElementType::kFloat8E4M3) {
+    const std::uint8_t bits = e4m3_from_float(static_cast<float>(value));
+    return write(at, bits == 0xff ? std::uint8_t{0x7f} : bits);  // what overflows has no sign
+  }
+  if (type == ElementType::kFloat8E5M2)
+    return write(at, e5m2_from_float(static_cast<float>(value)));
   if (type == ElementType::kFloat32) return write(at, static_cast<float>(value));
   if (type == ElementType::kFloat64) return write(at, value);
   write_integer(type, at, static_cast<std::int64_t>(value));
@@ -189,9 +200,10 @@ std::vector<double> rounded(ElementType type, const std::vector<double>& numbers
 
 const std::vector<ElementType>& all_types() {
   static const std::vector<ElementType> types = {
-      ElementType::kUint8,   ElementType::kInt8,    ElementType::kInt16,    ElementType::kInt32,
-      ElementType::kInt64,   ElementType::kFloat16, ElementType::kBfloat16, ElementType::kFloat32,
-      ElementType::kFloat64, ElementType::kBool};
+      ElementType::kUint8,    ElementType::kInt8,       ElementType::kInt16,
+      ElementType::kInt32,    ElementType::kInt64,      ElementType::kFloat16,
+      ElementType::kBfloat16, ElementType::kFloat32,    ElementType::kFloat64,
+      ElementType::kBool,     ElementType::kFloat8E4M3, ElementType::kFloat8E5M2};
   return types;
 }
 
@@ -204,9 +216,11 @@ const std::vector<Reduction>& all_reductions() {
 Bytes random_elements(ElementType type, std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Bytes bytes(count * element_size(type));
+  const std::int64_t most = is_float8(type) ? 1 : 4;
   for (std::size_t i = 0; i < count; ++i) {
     const auto value =
-        static_cast<std::int64_t>(random() % 9) - (type == ElementType::kUint8 ? 0 : 4);
+        static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(2 * most + 1)) -
+        (type == ElementType::kUint8 ? 0 : most);
     std::byte* at = &bytes[i * element_size(type)];
     if (type == ElementType::kBool) {
       *at = std::byte{static_cast<unsigned char>(value > 2)};

@@ -15,7 +15,8 @@ namespace hv::runtime {
 using Bytes = std::vector<std::byte>;
 
 // `count` elements that a rank contributes, from a seed: small numbers, so that sums of any order
-// are exact in every type (integers may wrap all the same: products do).
+// are exact in every type, of 8-bit floats those of 8 ranks (integers may wrap all the same:
+// products do).
 Bytes random_elements(ElementType type, std::size_t count, std::uint64_t seed);
 
 // Elements as numbers, and back: rounded to the type.

@@ -44,8 +44,9 @@ class NoneCompressor(Compressor):
 class _HalfCompressor(Compressor):
     @classmethod
     def compress(cls, tensor):
-        """Floating tensors are rounded; the context is their own dtype."""
-        return (tensor.to(cls.dtype), tensor.dtype) if tensor.dtype.is_floating_point else (tensor, None)
+        """Floating tensors are rounded, but those of 8 bits, which would become larger; the context is their own dtype."""
+        is_rounded = tensor.dtype.is_floating_point and tensor.dtype.itemsize > 1
+        return (tensor.to(cls.dtype), tensor.dtype) if is_rounded else (tensor, None)
 
     @staticmethod
     def decompress(tensor, ctx):

@@ -21,6 +21,8 @@ TYPES = {
     torch.float64: _abi.FLOAT64,
     torch.bool: _abi.BOOL,
 }
+TYPES |= {getattr(torch, name): number for name, number in (("float8_e4m3fn", _abi.FLOAT8_E4M3), ("float8_e5m2", _abi.FLOAT8_E5M2))
+          if hasattr(torch, name)}
 _DTYPES = {number: dtype for dtype, number in TYPES.items()}
 
 

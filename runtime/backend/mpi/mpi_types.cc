@@ -17,7 +17,7 @@ using runtime::Reduction;
 
 namespace {
 
-constexpr int kTypes = 11, kReductions = 6;
+constexpr int kTypes = runtime::kTypeNumbers, kReductions = 6;
 
 template <int kNumber>
 void fold(void* input, void* into, int* count, MPI_Datatype* /*type*/) {
@@ -60,6 +60,8 @@ MPI_Datatype datatype_of(ElementType type) {
   switch (type) {
     case ElementType::kUint8:
     case ElementType::kBool:
+    case ElementType::kFloat8E4M3:
+    case ElementType::kFloat8E5M2:
       return MPI_UINT8_T;
     case ElementType::kInt8:
       return MPI_INT8_T;

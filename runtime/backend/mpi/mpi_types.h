@@ -9,7 +9,8 @@
 
 namespace hv::mpi {
 
-// 16-bit floats and bool go as integers of their width: only operations of ours fold them.
+// 16-bit and 8-bit floats and bool go as integers of their width: only operations of ours fold
+// them.
 MPI_Datatype datatype_of(runtime::ElementType type);
 
 // Of elements, not Adasum; an average is a sum. MPI's own where that gives what every backend

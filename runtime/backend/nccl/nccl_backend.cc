@@ -90,6 +90,7 @@ GpuFacts NcclPlugin::look(const std::shared_ptr<Accelerator>& accelerator, int d
   facts.is_usable = 1;
   facts.version = library_->version();
   facts.shares = shares_gpus_;
+  facts.capability = kernels->capability();
   std::memcpy(facts.gpu, uuid.bytes, sizeof facts.gpu);
   std::memcpy(facts.meeting, id.bytes, sizeof facts.meeting);
   return facts;
@@ -148,13 +149,15 @@ NcclBackend::NcclBackend(std::shared_ptr<const Library> library,
       device_(members.device),
       members_(static_cast<int>(members.facts.size())),
       self_(members.self),
+      reduces_float8_(can_reduce_float8(members.facts)),
       id_(std::bit_cast<UniqueId>(members.facts.front().meeting)),
       host_(host) {}
 
 NcclBackend::~NcclBackend() = default;
 
 bool NcclBackend::supports(const CollectiveRequest& request) const {
-  return request.memory == runtime::MemoryKind::kCuda && supports_operation(request);
+  return request.memory == runtime::MemoryKind::kCuda &&
+         supports_operation(request, reduces_float8_);
 }
 
 std::unique_ptr<Collective> NcclBackend::prepare(const CollectiveRequest& /*first*/) {

@@ -59,6 +59,7 @@ class NcclBackend : public runtime::Backend {
   const std::shared_ptr<const cuda::Kernels> kernels_;
   const std::shared_ptr<runtime::Accelerator> accelerator_;
   const int device_, members_, self_;
+  const bool reduces_float8_;
   const UniqueId id_;
   runtime::Backend& host_;
   std::shared_ptr<Lane> lane_;  // nullptr: before its preparation

@@ -17,6 +17,7 @@ namespace hv::nccl {
 constexpr int kOldestVersion = 21800;        // ncclConfig_t as nccl_abi.h has it
 constexpr int kSharesGpusFrom = 23000;       // NCCL_MULTI_RANK_GPU_ENABLE
 constexpr int kGroupedRegistration = 21900;  // ncclCommRegister
+constexpr int kFloat8From = 22400;           // reductions of 8-bit floats
 
 struct LibraryFunctions {
 #define HV_ONE(here, exported, parameters) int(*here) parameters = nullptr;

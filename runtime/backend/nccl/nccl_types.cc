@@ -28,6 +28,10 @@ std::optional<int> type_of(ElementType type) {
       return kFloat32;
     case ElementType::kFloat64:
       return kFloat64;
+    case ElementType::kFloat8E4M3:
+      return kFloat8E4m3;
+    case ElementType::kFloat8E5M2:
+      return kFloat8E5m2;
     case ElementType::kInt16:
     case ElementType::kBool:
       break;

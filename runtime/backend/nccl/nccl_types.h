@@ -9,12 +9,12 @@
 
 namespace hv::nccl {
 
-// nullopt: NCCL does not compute with it.
+// nullopt: NCCL does not compute with it. With 8-bit floats not every NCCL does, nor on every card.
 std::optional<int> type_of(runtime::ElementType type);
 // nullopt: it has none.
 std::optional<int> reduction_of(runtime::Reduction reduction);
 
-// A factor as NCCL reads it: of that element type.
+// Of a floating type but those of 8 bits: a factor as NCCL reads it, of that type.
 struct Scalar {
   alignas(8) unsigned char bytes[8] = {};
 };

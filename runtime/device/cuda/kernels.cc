@@ -68,7 +68,7 @@ Status Kernels::begin() {
   return find_functions();
 }
 
-Status Kernels::check_card(int device) const {
+Status Kernels::check_card(int device) {
   int major = 0, minor = 0;
   const std::string doing = card_ + ": ask for its compute capability";
   for (const auto& [value, attribute] :
@@ -77,7 +77,8 @@ Status Kernels::check_card(int device) const {
         !status.ok())
       return status;
   }
-  if (major * 10 + minor >= kOldestCapability) return Status::success();
+  capability_ = major * 10 + minor;
+  if (capability_ >= kOldestCapability) return Status::success();
   return {StatusCode::kUnsupported, card_ + ": its compute capability is " + std::to_string(major) +
                                         "." + std::to_string(minor) +
                                         ", and the kernels are for 7.5 and newer"};

@@ -31,9 +31,12 @@ class Kernels {
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
+  int capability() const { return capability_; }  // ten times the card's compute capability
+
   // Each strip: to[i] = from[i] * factor, of type `from`, rounded to type `to`: the same one, or
-  // float32 or float64 to float16 or bfloat16 and back. factor != 1 not for bool. As the host's
-  // kernels do it, bit for bit: scale, pack and unpack; a factor of 1 to the same type copies.
+  // float32 or float64 to float16 or bfloat16 and back. factor != 1 not for bool and 8-bit floats.
+  // As the host's kernels do it, bit for bit: scale, pack and unpack; a factor of 1 to the same
+  // type copies.
   // One launch for up to 170 strips, more launches beyond. Never blocks; the strips may go at once.
   // from may be to where their types are as wide, but must not overlap it otherwise.
   Status move(Stream stream, std::span<const Strip> strips, runtime::ElementType from,
@@ -42,7 +45,7 @@ class Kernels {
  private:
   explicit Kernels(std::shared_ptr<const Driver> driver) : driver_(std::move(driver)) {}
   Status begin();
-  Status check_card(int device) const;
+  Status check_card(int device);
   Status load_module();
   Status find_functions();
   Status launch(Stream stream, Function function, struct StripList* list) const;
@@ -50,10 +53,11 @@ class Kernels {
 
   const std::shared_ptr<const Driver> driver_;
   std::string card_;  // "GPU 0 (its name)", for messages
+  int capability_ = 0;
   unsigned most_blocks_ = 1;
   Module module_ = nullptr;
   Function copy_ = nullptr;
-  Function functions_[11][11] = {};  // [ElementType from][to]
+  Function functions_[runtime::kTypeNumbers][runtime::kTypeNumbers] = {};  // [ElementType from][to]
 };
 
 }  // namespace hv::cuda

@@ -88,8 +88,10 @@ typedef enum hvrun_type {
   HVRUN_UINT16 = 11,
   HVRUN_UINT32 = 12,
   HVRUN_UINT64 = 13,
-  HVRUN_FLOAT8_E4M3 = 14,
-  HVRUN_FLOAT8_E5M2 = 15
+  /* Of the OCP 8-bit Floating Point Specification; reduced as 16-bit floats are: */
+  HVRUN_FLOAT8_E4M3 = 14, /* PyTorch's float8_e4m3fn: the greatest number is 448, there is no
+                             infinity, and what would be greater becomes a NaN */
+  HVRUN_FLOAT8_E5M2 = 15  /* the greatest number is 57,344; what would be greater, infinite */
 } hvrun_type;
 
 typedef enum hvrun_reduction {

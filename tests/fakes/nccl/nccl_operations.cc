@@ -50,10 +50,22 @@ int add(const char* function, Comm comm, Operation operation, Buffers needs) {
   return Group::of_thread().add(communicator, operation);
 }
 
+// As NCCL, those of 8-bit floats from 2.24 on, and on cards of 9.0 and newer.
+bool can_reduce(int type) {
+  if (type != kFloat8E4m3 && type != kFloat8E5m2) return fake::can_reduce(type);
+  char uuid[16];
+  int major = 0;
+  const int device = fake::cuda_functions().device(uuid);
+  return fake::version() >= 22400 && device >= 0 &&
+         fake::cuda_functions().attribute(&major, cuda::kComputeCapabilityMajor, device) ==
+             cuda::kSuccess &&
+         major >= 9;
+}
+
 int add_reduction(const char* function, Comm comm, Operation operation, int reduction) {
   const auto communicator = find(comm);
   operation.reduction.kind = reduction;
-  if (!fake::can_reduce(operation.type) || reduction < 0 ||
+  if (!can_reduce(operation.type) || reduction < 0 ||
       (reduction > kAverage &&
        !communicator->find_reduction(reduction, operation.type, &operation.reduction)))
     return refuse_call(communicator, kInvalidArgument,
@@ -66,7 +78,7 @@ int add_reduction(const char* function, Comm comm, Operation operation, int redu
 int ncclRedOpCreatePreMulSum(int* reduction, void* scalar, int type, int residence, Comm comm) {
   HV_ENTER();
   const auto communicator = find(comm);
-  if (residence != kScalarImmediate || !fake::can_reduce(type)) return kInvalidArgument;
+  if (residence != kScalarImmediate || !can_reduce(type)) return kInvalidArgument;
   fake::Reduction made;
   made.kind = fake::kPremultipliedSum;
   std::memcpy(made.scalar.data(), scalar, fake::element_bytes(type));

@@ -16,6 +16,11 @@ void refuse(const std::string& what) {
   std::abort();
 }
 
+int version() {
+  const char* const told = std::getenv("HVRUN_FAKE_NCCL_VERSION");
+  return told == nullptr ? 22803 : std::atoi(told);
+}
+
 const CudaFunctions& cuda_functions() {
   static const CudaFunctions functions = [] {
     void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -24,6 +29,7 @@ const CudaFunctions& cuda_functions() {
     if (!find_function(library, "fake_cuda_view", &found.view) ||
         !find_function(library, "fake_cuda_put", &found.put) ||
         !find_function(library, "fake_cuda_device", &found.device) ||
+        !find_function(library, "cuDeviceGetAttribute", &found.attribute) ||
         !find_function(library, "cuMemAlloc_v2", &found.allocate) ||
         !find_function(library, "cuMemFree_v2", &found.free))
       refuse("libcuda.so.1 is no stand-in");

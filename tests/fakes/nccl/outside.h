@@ -16,10 +16,14 @@ namespace hv::fake {
 // The test is wrong, or the backend: NCCL would hang here, or compute something else.
 [[noreturn]] void refuse(const std::string& what);
 
+// HVRUN_FAKE_NCCL_VERSION, as ncclGetVersion answers (22803).
+int version();
+
 struct CudaFunctions {
   decltype(&fake_cuda_view) view = nullptr;
   decltype(&fake_cuda_put) put = nullptr;
   decltype(&fake_cuda_device) device = nullptr;
+  int (*attribute)(int* value, int attribute, int device) = nullptr;
   int (*allocate)(cuda::Address* address, std::size_t bytes) = nullptr;
   int (*free)(cuda::Address address) = nullptr;
 };

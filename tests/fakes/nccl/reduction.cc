@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "runtime/backend/nccl/nccl_abi.h"
+#include "runtime/device/float8.h"
 #include "runtime/device/half.h"
 #include "tests/fakes/nccl/outside.h"
 
@@ -26,18 +27,18 @@ struct Plain {
   static void write(std::byte* at, Number value) { std::memcpy(at, &value, sizeof value); }
 };
 
-template <float (*kWiden)(std::uint16_t), std::uint16_t (*kNarrow)(float)>
+template <class Bits, float (*kWiden)(Bits), Bits (*kNarrow)(float)>
 struct Narrow {
   using Number = float;
-  static constexpr std::size_t kBytes = 2;
-  static Number read(const std::byte* at) { return kWiden(Plain<std::uint16_t>::read(at)); }
-  static void write(std::byte* at, Number value) {
-    Plain<std::uint16_t>::write(at, kNarrow(value));
-  }
+  static constexpr std::size_t kBytes = sizeof(Bits);
+  static Number read(const std::byte* at) { return kWiden(Plain<Bits>::read(at)); }
+  static void write(std::byte* at, Number value) { Plain<Bits>::write(at, kNarrow(value)); }
 };
 
-using Half = Narrow<&runtime::float_from_half, &runtime::half_from_float>;
-using Bfloat = Narrow<&runtime::float_from_bfloat, &runtime::bfloat_from_float>;
+using Half = Narrow<std::uint16_t, &runtime::float_from_half, &runtime::half_from_float>;
+using Bfloat = Narrow<std::uint16_t, &runtime::float_from_bfloat, &runtime::bfloat_from_float>;
+using E4m3 = Narrow<std::uint8_t, &runtime::float_from_e4m3, &runtime::e4m3_from_float>;
+using E5m2 = Narrow<std::uint8_t, &runtime::float_from_e5m2, &runtime::e5m2_from_float>;
 
 // Whole numbers wrap.
 template <class Number>
@@ -104,8 +105,8 @@ constexpr ElementType kTypes[] = {{1, &reduce_as<Plain<std::int8_t>>},
                                   {4, &reduce_as<Plain<float>>},
                                   {8, &reduce_as<Plain<double>>},
                                   {2, &reduce_as<Bfloat>},
-                                  {1, nullptr},
-                                  {1, nullptr}};
+                                  {1, &reduce_as<E4m3>},
+                                  {1, &reduce_as<E5m2>}};
 
 bool is_type(int type) { return type >= 0 && type < static_cast<int>(std::size(kTypes)); }
 
@@ -113,7 +114,7 @@ bool is_type(int type) { return type >= 0 && type < static_cast<int>(std::size(k
 
 std::size_t element_bytes(int type) { return is_type(type) ? kTypes[type].bytes : 0; }
 
-bool can_reduce(int type) { return is_type(type) && kTypes[type].reduce != nullptr; }
+bool can_reduce(int type) { return is_type(type); }
 
 void reduce(const std::vector<const std::byte*>& parts, std::byte* to, std::size_t count, int type,
             const Reduction& reduction) {

@@ -16,10 +16,11 @@ struct Reduction {
 };
 
 std::size_t element_bytes(int type);  // 0: no such type
-bool can_reduce(int type);            // 8-bit floats are only moved
+bool can_reduce(int type);
 
-// Element by element, in the order of the parts; `to` may be one of them. 16-bit floats are added
-// up in float32 and rounded once.
+// Element by element, in the order of the parts; `to` may be one of them. 16-bit and 8-bit
+// floats are added up in float32 and rounded once; NCCL itself rounds them more often, and makes
+// the greatest number of what is too large for 8 bits.
 void reduce(const std::vector<const std::byte*>& parts, std::byte* to, std::size_t count, int type,
             const Reduction& reduction);
 

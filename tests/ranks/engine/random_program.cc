@@ -13,10 +13,10 @@ namespace {
 using Random = std::mt19937_64;
 
 // As tests/ranks/adasum_test.cc has them.
-const std::map<ElementType, double> kTolerances = {{ElementType::kFloat16, 2e-3},
-                                                   {ElementType::kBfloat16, 2e-2},
-                                                   {ElementType::kFloat32, 1e-6},
-                                                   {ElementType::kFloat64, 1e-14}};
+const std::map<ElementType, double> kTolerances = {
+    {ElementType::kFloat16, 2e-3},    {ElementType::kBfloat16, 2e-2},
+    {ElementType::kFloat32, 1e-6},    {ElementType::kFloat64, 1e-14},
+    {ElementType::kFloat8E4M3, 0.15}, {ElementType::kFloat8E5M2, 0.3}};
 
 std::uint64_t below(Random& random, std::size_t limit) { return random() % limit; }
 

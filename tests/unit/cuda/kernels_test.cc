@@ -48,8 +48,7 @@ struct Pair {
 // Every type to itself, and those that are made smaller and back.
 std::vector<Pair> pairs() {
   std::vector<Pair> all;
-  for (int type = 1; type <= 10; ++type)
-    all.push_back({static_cast<ElementType>(type), static_cast<ElementType>(type)});
+  for (const ElementType type : runtime::element_types()) all.push_back({type, type});
   for (const ElementType wide : {ElementType::kFloat32, ElementType::kFloat64}) {
     for (const ElementType narrow : {ElementType::kFloat16, ElementType::kBfloat16}) {
       all.push_back({wide, narrow});
@@ -72,7 +71,7 @@ void move_on_host(void* to, const void* from, std::size_t count, const Pair& pai
     host.copy(to, from, count * element_size(pair.from));
   } else if (pair.from == pair.to) {
     host.scale[row](to, from, count, factor);
-  } else if (runtime::is_half_precision(pair.to)) {
+  } else if (runtime::is_narrow_float(pair.to)) {
     host.pack[row][wire_of(pair.to)](to, from, count, factor);
   } else {
     host.unpack[result][wire_of(pair.from)](to, from, count);
@@ -158,7 +157,7 @@ void check_alike(const std::vector<Tensor>& tensors, const Pair& pair, double fa
 }
 
 std::vector<double> factors(const Pair& pair) {
-  if (pair.from == ElementType::kBool) return {1};
+  if (pair.from == ElementType::kBool || runtime::is_float8(pair.from)) return {1};
   return {1, 0.5, -3, 1.0 / 3, 1e-5, 1e300, 0, std::numeric_limits<double>::infinity()};
 }
 
@@ -222,6 +221,8 @@ TEST_CASE("what no kernel moves is refused with its types") {
     return status.message;
   };
   CHECK(words(ElementType::kBool, ElementType::kBool, 2) == "no kernel scales bool to bool");
+  CHECK(words(ElementType::kFloat8E4M3, ElementType::kFloat8E4M3, 2) ==
+        "no kernel scales float8_e4m3 to float8_e4m3");
   CHECK(words(ElementType::kInt32, ElementType::kInt64, 1) == "no kernel scales int32 to int64");
 }
 

@@ -84,12 +84,12 @@ std::vector<std::size_t> counts() {
 
 template <typename Visit>
 void for_each_case(Visit&& visit) {
-  for (int type = 1; type <= 10; ++type)
+  for (const ElementType type : element_types())
     for (const Reduction reduction : kReductions)
       for (const int sources : {1, 2, 3, 5})
         for (const std::size_t count : counts())
           for (const Finish finish : {Finish{}, Finish{0.5, 1}, Finish{1, 3}})
-            visit(Case{static_cast<ElementType>(type), reduction, sources, count, finish});
+            visit(Case{type, reduction, sources, count, finish});
 }
 
 template <typename T>
@@ -188,6 +188,10 @@ Bytes tensor_with_specials(ElementType type, std::size_t count, std::uint64_t se
   if (type == ElementType::kBfloat16)
     sow<std::uint16_t, std::uint16_t>(
         &tensor, {0, 1, 0x7f, 0x2a, 0x80, 0x7f80, 0x7f81, 0x7fc0, 0x7f7f}, seed);
+  if (type == ElementType::kFloat8E4M3)
+    sow<std::uint8_t, std::uint8_t>(&tensor, {0, 1, 3, 7, 8, 0x7e, 0x7f}, seed);
+  if (type == ElementType::kFloat8E5M2)
+    sow<std::uint8_t, std::uint8_t>(&tensor, {0, 1, 3, 4, 0x7b, 0x7c, 0x7d, 0x7e, 0x7f}, seed);
   if (type == ElementType::kFloat32)
     sow<float, std::uint32_t>(
         &tensor,
@@ -202,10 +206,9 @@ Bytes tensor_with_specials(ElementType type, std::size_t count, std::uint64_t se
 }
 
 TEST_CASE("all forms agree at every length and misalignment, also of NaNs and denormals") {
-  for (int number = 1; number <= 10; ++number)
+  for (const ElementType type : element_types())
     for (const Reduction reduction : kReductions)
       for (std::size_t count = 0; count <= 140; ++count) {
-        const auto type = static_cast<ElementType>(number);
         const std::size_t element = element_size(type), size = count * element;
         // Pointers need not even be multiples of an element's size.
         const std::size_t shift = count * 7 % 65;
@@ -277,10 +280,10 @@ TEST_CASE("a step gives the bits of the plain reduction, streamed or not") {
 
 TEST_CASE("a step folds as many sources as a host may have ranks, in their order") {
   for (const Kernels* kernels : usable_kernels()) {
-    for (int type = 1; type <= 10; ++type)
+    for (const ElementType type : element_types())
       for (const int sources : {65, 200})
         for (const bool streamed : {false, true}) {
-          const Case c{static_cast<ElementType>(type), Reduction::kSum, sources, 130, {}};
+          const Case c{type, Reduction::kSum, sources, 130, {}};
           const Bytes step = step_with(*kernels, c, streamed, 0);
           std::vector<Bytes> inputs;
           for (int s = 0; s < sources; ++s)
@@ -298,8 +301,7 @@ TEST_CASE("a step folds as many sources as a host may have ranks, in their order
 
 TEST_CASE(
     "reducing into the first source or into the last gives what a separate destination gives") {
-  for (int number = 1; number <= 10; ++number) {
-    const auto type = static_cast<ElementType>(number);
+  for (const ElementType type : element_types()) {
     for (const std::size_t place : {std::size_t{0}, std::size_t{2}}) {
       std::vector<Bytes> inputs;
       for (std::uint64_t s = 0; s < 3; ++s) inputs.push_back(random_tensor(type, 1001, s));
@@ -409,6 +411,10 @@ TEST_CASE("NaNs, zeros and infinities that meet give bits that do not depend on 
                                                       0x7c00, 0xfc00, 0, 0x8000, 0x3c00, 0xbc00});
   check_orders<std::uint16_t>(ElementType::kBfloat16, {0x7fc0, 0xffc0, 0x7fc1, 0xff81, 0x7f80,
                                                        0xff80, 0, 0x8000, 0x3f80, 0xbf80});
+  check_orders<std::uint8_t>(ElementType::kFloat8E4M3,
+                             {0x7f, 0xff, 0x7e, 0xfe, 0, 0x80, 0x38, 0xb8});
+  check_orders<std::uint8_t>(ElementType::kFloat8E5M2,
+                             {0x7d, 0xfd, 0x7e, 0xfe, 0x7f, 0xff, 0x7c, 0xfc, 0, 0x80, 0x3c, 0xbc});
   std::vector<float> singles;
   for (const std::uint32_t bits : {0x7fc00000u, 0xffc00000u, 0x7fc12345u, 0xff800001u, 0x7f800000u,
                                    0xff800000u, 0u, 0x80000000u, 0x3f800000u, 0xbf800000u})

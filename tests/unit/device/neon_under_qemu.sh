@@ -28,7 +28,7 @@ for part in kernel_list element_type; do compile $part runtime/device/$part.cc -
 compile main tests/unit/main.cc -O0
 # The cross compiler does not look where Debian puts doctest.
 ln -sfn /usr/include/doctest doctest
-for test in kernels vector_kernels; do
+for test in kernels vector_kernels float8; do
   compile ${test}_test tests/unit/device/${test}_test.cc -O0 -I"$scratch"
 done
 $compiler -static ./*.o -o kernels_test

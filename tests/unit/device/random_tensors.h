@@ -1,4 +1,5 @@
-// Tensors of random bits, for the tests of the kernels. SPDX-License-Identifier: Apache-2.0
+// All types, and tensors of random bits, for the tests of the kernels.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -11,6 +12,13 @@
 namespace hv::runtime {
 
 using Bytes = std::vector<std::byte>;
+
+inline std::vector<ElementType> element_types() {
+  std::vector<ElementType> all;
+  for (int number = 0; number < kTypeNumbers; ++number)
+    if (is_element_type(number)) all.push_back(static_cast<ElementType>(number));
+  return all;
+}
 
 inline Bytes random_bytes(std::size_t size, std::uint64_t seed) {
   std::mt19937_64 random(seed);

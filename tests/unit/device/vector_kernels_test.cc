@@ -15,6 +15,12 @@
 namespace hv::runtime {
 namespace {
 
+std::vector<ElementType> floating_types() {
+  std::vector<ElementType> all = element_types();
+  std::erase_if(all, [](ElementType type) { return !is_floating(type); });
+  return all;
+}
+
 DotSums dots_with(const Kernels& kernels, ElementType type, const Bytes& a, const Bytes& b,
                   std::size_t first) {
   const std::size_t size = element_size(type), count = a.size() / size;
@@ -59,8 +65,7 @@ Bytes unpack_with(const Kernels& kernels, ElementType type, Compression compress
 TEST_CASE("dot products and blends have the same bits in all forms, however they are cut") {
   for (const Kernels* kernels : usable_kernels()) {
     CAPTURE(kernels->name);
-    for (const ElementType type : {ElementType::kFloat16, ElementType::kBfloat16,
-                                   ElementType::kFloat32, ElementType::kFloat64}) {
+    for (const ElementType type : floating_types()) {
       for (const std::size_t count : {1, 7, 8, 513, 5003}) {
         CAPTURE(element_type_name(type));
         CAPTURE(count);
@@ -82,8 +87,7 @@ TEST_CASE("dot products and blends have the same bits in all forms, however they
 }
 
 TEST_CASE("dot products and blends have the same bits at any address") {
-  for (const ElementType type : {ElementType::kFloat16, ElementType::kBfloat16,
-                                 ElementType::kFloat32, ElementType::kFloat64}) {
+  for (const ElementType type : floating_types()) {
     const std::size_t count = 1203, bytes = count * element_size(type),
                       row = static_cast<std::size_t>(type);
     const Bytes a(bytes + 1, std::byte{0x31}), b(bytes + 1, std::byte{0x32});  // alike everywhere

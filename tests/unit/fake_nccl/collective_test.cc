@@ -6,6 +6,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "runtime/device/float8.h"
 #include "runtime/device/half.h"
 #include "tests/unit/fake_nccl/rank.h"
 
@@ -14,7 +15,7 @@ using namespace hv::nccl;
 
 namespace {
 
-constexpr int kTypes = kBfloat16 + 1;
+constexpr int kTypes = kFloat8E5m2 + 1;
 
 template <class Value>
 void append(std::vector<std::byte>* bytes, Value value) {
@@ -39,6 +40,10 @@ void append(std::vector<std::byte>* bytes, int type, double value) {
       return append(bytes, static_cast<float>(value));
     case kFloat64:
       return append(bytes, value);
+    case kFloat8E4m3:
+      return append(bytes, runtime::e4m3_from_float(static_cast<float>(value)));
+    case kFloat8E5m2:
+      return append(bytes, runtime::e5m2_from_float(static_cast<float>(value)));
     default:
       return append(bytes, runtime::bfloat_from_float(static_cast<float>(value)));
   }
@@ -187,15 +192,20 @@ TEST_CASE("broadcasts of a group gather parts of different sizes") {
   });
 }
 
-TEST_CASE("what a rank's 8-bit floats can and cannot do") {
-  run_ranks(2, [](Rank& rank) {
-    int* const at = rank.put(std::vector<int>{rank.rank, rank.rank});
-    CHECK(rank.has_launched(
-        nccl_call().broadcast(at, at, 8, kFloat8E4m3, 1, rank.comm, rank.stream)));
-    CHECK(rank.get(at, 2) == std::vector<int>{1, 1});
-    CHECK(nccl_call().allreduce(at, at, 8, kFloat8E4m3, kSum, rank.comm, rank.stream) ==
-          kInvalidArgument);
-    CHECK(nccl_call().abort(rank.comm) == kSuccess);
-    rank.comm = nullptr;
-  });
+TEST_CASE("8-bit floats are reduced by an NCCL and on cards that can, and moved by all") {
+  for (const auto& [variable, value] :
+       {std::pair{"HVRUN_FAKE_NCCL_VERSION", "22304"}, {"HVRUN_FAKE_CUDA_CAPABILITY", "89"}}) {
+    ::setenv(variable, value, 1);
+    run_ranks(2, [](Rank& rank) {
+      int* const at = rank.put(std::vector<int>{rank.rank, rank.rank});
+      CHECK(rank.has_launched(
+          nccl_call().broadcast(at, at, 8, kFloat8E4m3, 1, rank.comm, rank.stream)));
+      CHECK(rank.get(at, 2) == std::vector<int>{1, 1});
+      CHECK(nccl_call().allreduce(at, at, 8, kFloat8E4m3, kSum, rank.comm, rank.stream) ==
+            kInvalidArgument);
+      CHECK(nccl_call().abort(rank.comm) == kSuccess);
+      rank.comm = nullptr;
+    });
+    ::unsetenv(variable);
+  }
 }

@@ -56,6 +56,10 @@ TEST_CASE("the numbers and types of NCCL are those of its header") {
                                   {kUnset, NCCL_CONFIG_UNDEF_INT},
                                   {kConfigVersion, NCCL_VERSION(2, 18, 0)}};
   for (const auto& [ours, own] : numbers) CHECK(ours == own);
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
+  CHECK(kFloat8E4m3 == static_cast<int>(ncclFloat8e4m3));
+  CHECK(kFloat8E5m2 == static_cast<int>(ncclFloat8e5m2));
+#endif
   CHECK(sizeof(Comm) == sizeof(ncclComm_t));
   CHECK(sizeof(UniqueId) == sizeof(ncclUniqueId));
   CHECK(sizeof(Config) <= sizeof(ncclConfig_t));

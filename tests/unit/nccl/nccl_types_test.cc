@@ -6,17 +6,20 @@
 
 #include <cstring>
 
+#include "tests/unit/device/random_tensors.h"
+
 using namespace hv::nccl;
 using hv::runtime::ElementType;
 using hv::runtime::Reduction;
 
 TEST_CASE("NCCL computes with all types but int16 and bool, and has no Adasum") {
-  for (int number = 1; number <= 10; ++number) {
-    const auto type = static_cast<ElementType>(number);
+  for (const ElementType type : hv::runtime::element_types()) {
     const bool is_lacking = type == ElementType::kInt16 || type == ElementType::kBool;
     CHECK(type_of(type).has_value() == !is_lacking);
   }
   CHECK(type_of(ElementType::kBfloat16) == kBfloat16);
+  CHECK(type_of(ElementType::kFloat8E4M3) == kFloat8E4m3);
+  CHECK(type_of(ElementType::kFloat8E5M2) == kFloat8E5m2);
   CHECK(reduction_of(Reduction::kMax) == kMax);
   CHECK_FALSE(reduction_of(Reduction::kAdasum));
   CHECK_FALSE(reduction_of(Reduction::kAverage));
