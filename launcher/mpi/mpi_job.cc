@@ -230,6 +230,7 @@ void MpiJob::take_signal(int number, bool is_of_terminal) {
     say("ended by " + signal_text(number));
   }
 }
+    if (is_known) keeper_.expect_end();
 
 void MpiJob::request_end(int exit_code, int signal) {
   wanted_code_ = exit_code;
