@@ -314,3 +314,4 @@ int run_mpi_job(const MpiLaunch& launch, const JobSpec& spec, const Environment&
 }
 
 }  // namespace hv::launcher
+  if (!spec.output_directory.empty()) make_output_directory(spec.output_directory);
