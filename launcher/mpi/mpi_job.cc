@@ -71,7 +71,7 @@ class MpiJob {
         begun_(now()) {
     for (int i = 0; i < 2; ++i) {
       pipes_[i].write_end.reset();
-      outputs_[i] = make_mpi_output(launch.mpirun.kind, i + 1, launch.tag);
+      outputs_[i] = make_mpi_output(launch.mpirun, i + 1, launch.tag);
     }
   }
 
