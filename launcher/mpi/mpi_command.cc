@@ -23,7 +23,12 @@ std::string host_word(const HostList& list, const LaunchPlan& plan, std::size_t 
   const PlannedHost& planned = plan.hosts[host];
   if (list.this_machine) return "localhost:" + std::to_string(planned.ranks);
   const std::string& address = list.entries[planned.entry].address;
-  return (address.empty() ? planned.name : address) + ":" + std::to_string(planned.ranks);
+  const std::string& host_name = address.empty() ? planned.name : address;
+  if (host_name.find(':') != std::string::npos)
+    throw Error(ErrorKind::kUsage,
+                "--mpi: mpirun takes no address with colons for a host: " + printable(host_name),
+                "give it a name in ~/.ssh/config or /etc/hosts, and name that");
+  return host_name + ":" + std::to_string(planned.ranks);
 }
 
 std::string host_words(const HostList& list, const LaunchPlan& plan) {

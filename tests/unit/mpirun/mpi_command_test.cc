@@ -82,6 +82,28 @@ TEST_CASE("mpi_command keeps hvrun's order of ranks") {
   CHECK_THROWS_WITH_AS(wanted.line(kHydra),
                        "--mpi: MPICH's mpirun cannot be told this order of ranks on hosts", Error);
 }
+TEST_CASE("mpi_command refuses an address that mpirun would take apart at its colons") {
+  Wanted wanted({{"fd00::1", 2}}, 2);
+  for (const Mpirun& mpirun : {kOpen, kHydra})
+    CHECK_THROWS_WITH_AS(wanted.line(mpirun),
+                         "--mpi: mpirun takes no address with colons for a host: fd00::1", Error);
+  wanted.list.entries[0].name = "a";
+  CHECK(holds(wanted.line(kOpen), "-host a:2"));
+}
+
+TEST_CASE("mpi_command refuses a remote shell that mpirun would take apart elsewhere") {
+  Wanted wanted({{"a", 1}}, 1);
+  wanted.spec.remote_shell = "ssh -o 'ProxyCommand=nc gate 22'";
+  for (const Mpirun& mpirun : {kOpen, kHydra})
+    CHECK_THROWS_WITH_AS(
+        wanted.line(mpirun),
+        "--mpi: mpirun hands no words with spaces to ssh, as in 'ProxyCommand=nc gate 22'", Error);
+  wanted.spec.remote_shell = "ssh -J gate:22";
+  CHECK_THROWS_WITH_AS(wanted.line(kOpen),
+                       "--mpi: mpirun hands no words with colons to ssh, as in 'gate:22'", Error);
+  CHECK(holds(wanted.line(kHydra), "HYDRA_LAUNCHER_EXTRA_ARGS='-J gate:22' mpiexec"));
+}
+
 
 TEST_CASE("mpi_command binds as is asked for, and leaves to --mpi-args what that says") {
   Wanted wanted({{"a", 2}}, 2);
