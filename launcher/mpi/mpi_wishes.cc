@@ -12,16 +12,23 @@
 namespace hv::launcher {
 namespace {
 
+// PMIx's own parameters are no step's, though their names begin like a step's.
+constexpr const char* kPmixParameters = "PMIX_MCA_*";
+
 // Of the MPIs and what they are made of: mpirun itself reads them, and hands on what ranks need.
 const std::vector<std::string>& mpirun_variable_patterns() {
   static const std::vector<std::string> patterns{"PATH",   "LD_LIBRARY_PATH", "OMPI_*", "PRTE_*",
-                                                 "OPAL_*", "PMIX_MCA_*",      "HYDRA_*"};
+                                                 "OPAL_*", kPmixParameters,   "HYDRA_*"};
   return patterns;
 }
 
 bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const std::string& pattern) { return matches_pattern(name, pattern); });
+}
+
+bool is_of_step(const std::string& name) {
+  return matches_any(name, step_variable_patterns()) && !matches_pattern(name, kPmixParameters);
 }
 
 // Others, as those of a shell's functions, cannot stand on mpirun's command line.
@@ -116,7 +123,7 @@ MpiEnvironment mpi_environment(const JobSpec& spec, const Environment& environme
     const bool is_for_mpirun = matches_any(name, mpirun_variable_patterns()) ||
                                matches_any(name, host_variable_patterns()) ||
                                !spec.clean_environment;
-    if (is_for_mpirun && !matches_any(name, step_variable_patterns()) &&
+    if (is_for_mpirun && !is_of_step(name) &&
         std::find(taken.begin(), taken.end(), name) == taken.end())
       result.own.set(name, value);
   }

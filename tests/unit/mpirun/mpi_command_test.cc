@@ -178,7 +178,8 @@ TEST_CASE("mpi_environment has the ranks' variables, and MPI carry") {
   Wanted wanted({{"a", 1}}, 1);
   wanted.spec.exports = {"TOKEN=secret"};
   const auto own = Environment::from_entries({"HOME=/h", "PATH=/bin", "HVRUN_RANK=3", "PMI_RANK=1",
-                                              "OMPI_MCA_x=1", "BASH_FUNC_f%%=() { :; }", "Z=1"});
+                                              "OMPI_MCA_x=1", "BASH_FUNC_f%%=() { :; }", "Z=1",
+                                              "PMIX_MCA_gds=hash", "PMIX_RANK=1"});
   MpiEnvironment made = mpi_environment(wanted.spec, own);
   CHECK(made.own.get_or("TOKEN", "") == "secret");
   CHECK(made.own.get_or("HVRUN_BACKEND", "") == "mpi,native");
@@ -189,10 +190,12 @@ TEST_CASE("mpi_environment has the ranks' variables, and MPI carry") {
         "HVRUN_BACKEND HVRUN_JOB_LOST_AFTER PATH PYTHONUNBUFFERED TOKEN Z");
   wanted.spec.clean_environment = true;
   made = mpi_environment(wanted.spec, own);
-  CHECK((made.own.has("PATH") && made.own.has("OMPI_MCA_x") && !made.own.has("Z")));
+  CHECK((made.own.has("PATH") && made.own.has("OMPI_MCA_x") && made.own.has("PMIX_MCA_gds") &&
+         !made.own.has("Z")));
 }
 
 TEST_CASE("exit_code_of_mpirun knows a signal by Hydra's words only") {
+  CHECK((made.own.has("PMIX_MCA_gds") && !made.own.has("PMIX_RANK")));
   const std::string words = "THE EXIT STRING: Killed (signal 9)\n";
   CHECK(exit_code_of_mpirun(kHydra, 9, words) == 137);
   CHECK(exit_code_of_mpirun(kHydra, 9, "") == 9);
