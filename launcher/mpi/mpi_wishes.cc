@@ -45,7 +45,7 @@ struct Wish {
   const char* instead;
 };
 
-std::vector<Wish> wishes_of_agents(const JobSpec& spec) {
+std::vector<Wish> wishes_of_agents(const JobSpec& spec, bool has_facts) {
   const char* leave_out = "leave it out, or start the job without --mpi";
   return {
       {spec.spawner != SpawnerChoice::kByItself, "--spawner", "mpirun starts its own way",
@@ -60,6 +60,10 @@ std::vector<Wish> wishes_of_agents(const JobSpec& spec) {
       {spec.sees_only_its_gpus, "--gpu-bind=visible and --gpus-per-rank above 1",
        "all ranks get the same variables from mpirun",
        "let ranks choose their GPU by their local rank"},
+      {spec.gpus_are_asked_for && !has_facts, "--gpus-per-rank", "no host is asked for its GPUs",
+       "say how many ranks each host is to have, as in -H a:4,b:4"},
+      {spec.wire_mpi != WireMpi::kByItself, "--wire-mpi", "mpirun wires its ranks itself",
+       leave_out},
       {spec.nic_bind, "--nic-bind", "all ranks get the same variables from mpirun", leave_out},
   };
 }
@@ -91,7 +95,7 @@ void refuse_hosts(const JobSpec& spec, const HostList& list) {
 }  // namespace
 
 void refuse_what_mpirun_lacks(const JobSpec& spec, const HostList& list) {
-  for (const Wish& wish : wishes_of_agents(spec))
+  for (const Wish& wish : wishes_of_agents(spec, list.this_machine))
     if (wish.is_there)
       throw Error(ErrorKind::kUsage,
                   std::string(wish.option) + " is nothing that --mpi can do: " + wish.why,

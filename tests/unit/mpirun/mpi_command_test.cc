@@ -161,6 +161,15 @@ TEST_CASE("mpi_command refuses what only hvrun's agents can do") {
   spec.pty = true;
   CHECK(refusal(spec, plain.list) ==
         "--pty is nothing that --mpi can do: mpirun has the ranks' streams");
+  spec.wire_mpi = WireMpi::kPmi;
+  CHECK(refusal(spec, plain.list) ==
+        "--wire-mpi is nothing that --mpi can do: mpirun wires its ranks itself");
+  spec = plain.spec;
+  spec.gpus_are_asked_for = true;
+  CHECK(refusal(spec, plain.list) ==
+        "--gpus-per-rank is nothing that --mpi can do: no host is asked for its GPUs");
+  CHECK(refusal(spec, Wanted({}, 1).list).empty());
+  spec = plain.spec;
   spec = plain.spec;
   spec.programs[0].exports = {"A=1"};
   CHECK(!refusal(spec, plain.list).empty());
