@@ -71,8 +71,7 @@ TEST_CASE("mpi_command keeps hvrun's order of ranks") {
   Wanted wanted({{"a", 2}, {"b", 2}}, 4);
   wanted.spec.map_by = {MapBy::kNode, 0};
   CHECK(holds(wanted.line(kHydra), "-hosts a:1,b:1"));
-  const std::string line = wanted.line(kOpen);
-  CHECK(holds(line, "-np 1 -host a:2 --wdir /work ./train 'a b' : -x A -x PATH -np 1 -host b:2"));
+  CHECK(holds(wanted.line(kOpen), "--map-by node --rank-by node -x A -x PATH -np 4 -host a:2,b:2"));
   wanted.list.entries[1].slots = 1;
   wanted.spec.programs[0].ranks = 3;
   wanted.spec.ranks = 3;
@@ -82,6 +81,25 @@ TEST_CASE("mpi_command keeps hvrun's order of ranks") {
   CHECK_THROWS_WITH_AS(wanted.line(kHydra),
                        "--mpi: MPICH's mpirun cannot be told this order of ranks on hosts", Error);
 }
+
+TEST_CASE("mpi_command has a part for each rank where Open MPI's mpirun cannot deal them out") {
+  Wanted wanted({{"a", 2}, {"b", 1}}, 3);
+  wanted.spec.map_by = {MapBy::kNode, 0};
+  CHECK(holds(wanted.line(kOpen), "--map-by node --rank-by node -x A -x PATH -np 3"));
+  wanted.list.entries[1].slots = 2;
+  wanted.spec.ranks = wanted.spec.programs[0].ranks = 4;
+  wanted.spec.mpi_args = {"--map-by", "node"};  // which is not looked into
+  CHECK(holds(wanted.line(kOpen),
+              "-np 1 -host a:2 --wdir /work ./train 'a b' : -x A -x PATH -np 1 -host b:2"));
+  wanted.spec.programs[0].argv.push_back(std::string(300000, 'x'));
+  CHECK_THROWS_WITH_AS(wanted.line(kOpen),
+                       "--mpi: Open MPI's mpirun is told this order of ranks in 4 parts, which are "
+                       "too long for a command line",
+                       Error);
+  wanted.spec.mpi_args.clear();
+  CHECK(wanted.line(kOpen).size() > 300000);  // shown as a whole
+}
+
 TEST_CASE("mpi_command refuses an address that mpirun would take apart at its colons") {
   Wanted wanted({{"fd00::1", 2}}, 2);
   for (const Mpirun& mpirun : {kOpen, kHydra})
@@ -103,7 +121,6 @@ TEST_CASE("mpi_command refuses a remote shell that mpirun would take apart elsew
                        "--mpi: mpirun hands no words with colons to ssh, as in 'gate:22'", Error);
   CHECK(holds(wanted.line(kHydra), "HYDRA_LAUNCHER_EXTRA_ARGS='-J gate:22' mpiexec"));
 }
-
 
 TEST_CASE("mpi_command binds as is asked for, and leaves to --mpi-args what that says") {
   Wanted wanted({{"a", 2}}, 2);
@@ -161,6 +178,7 @@ TEST_CASE("mpi_command refuses what only hvrun's agents can do") {
   spec.pty = true;
   CHECK(refusal(spec, plain.list) ==
         "--pty is nothing that --mpi can do: mpirun has the ranks' streams");
+  spec = plain.spec;
   spec.wire_mpi = WireMpi::kPmi;
   CHECK(refusal(spec, plain.list) ==
         "--wire-mpi is nothing that --mpi can do: mpirun wires its ranks itself");
@@ -169,7 +187,6 @@ TEST_CASE("mpi_command refuses what only hvrun's agents can do") {
   CHECK(refusal(spec, plain.list) ==
         "--gpus-per-rank is nothing that --mpi can do: no host is asked for its GPUs");
   CHECK(refusal(spec, Wanted({}, 1).list).empty());
-  spec = plain.spec;
   spec = plain.spec;
   spec.programs[0].exports = {"A=1"};
   CHECK(!refusal(spec, plain.list).empty());
@@ -195,6 +212,7 @@ TEST_CASE("mpi_environment has the ranks' variables, and MPI carry") {
   CHECK(made.own.has("HOME"));
   CHECK(!made.own.has("HVRUN_RANK"));
   CHECK(!made.own.has("PMI_RANK"));
+  CHECK((made.own.has("PMIX_MCA_gds") && !made.own.has("PMIX_RANK")));
   CHECK(join(made.for_others, " ") ==
         "HVRUN_BACKEND HVRUN_JOB_LOST_AFTER PATH PYTHONUNBUFFERED TOKEN Z");
   wanted.spec.clean_environment = true;
@@ -204,7 +222,6 @@ TEST_CASE("mpi_environment has the ranks' variables, and MPI carry") {
 }
 
 TEST_CASE("exit_code_of_mpirun knows a signal by Hydra's words only") {
-  CHECK((made.own.has("PMIX_MCA_gds") && !made.own.has("PMIX_RANK")));
   const std::string words = "THE EXIT STRING: Killed (signal 9)\n";
   CHECK(exit_code_of_mpirun(kHydra, 9, words) == 137);
   CHECK(exit_code_of_mpirun(kHydra, 9, "") == 9);
