@@ -24,16 +24,18 @@ namespace hv::wire {
 constexpr std::uint32_t kPmixEpoch = UINT32_MAX, kPmiEpoch = UINT32_MAX - 1;
 constexpr std::uint32_t kEpochsOfRanks = kPmiEpoch;  // theirs are below
 
-// Which hosts there are, and which of them each rank runs on.
+// Which hosts there are, which of them each rank runs on, and which of the job's programs it is of.
 struct MpiWorld {
   std::string space;  // the job's name among PMIx's, which nobody guesses
   std::vector<std::string> hosts;
   std::vector<std::uint32_t> host_of_rank;
+  std::vector<std::uint32_t> program_of_rank;
   template <class A>
   void fields(A& a) {
     a(space);
     a(hosts);
     a(host_of_rank);
+    a(program_of_rank);
   }
 };
 

@@ -64,7 +64,7 @@ std::vector<std::string> seeds() {
   launch.environment = {"A=1", "B="};
   launch.ranks = {{0, {{"RANK", "0"}}, wire::StdinMode::kForwarded, 0, {0, 1}}, {1, {}, {}, 0, {}}};
   launch.pmi = {2, "(vector,(0,1,2))"};
-  const wire::MpiWorld world{"space", {"a", "b"}, {0, 1}};
+  const wire::MpiWorld world{"space", {"a", "b"}, {0, 1}, {0, 0}};
   return {seed(0, hello),
           seed(0, wire::InventoryRequest{20, "program"}),
           seed(0, inventory),

@@ -60,6 +60,14 @@ def test_ranks_that_are_dealt_out_in_turn(mpi):
         "rank 0 of 3, 0 of 2 here: 6", "rank 1 of 3, 0 of 1 here: 6", "rank 2 of 3, 1 of 2 here: 6"], str(result)
 
 
+def test_a_rank_knows_which_of_several_programs_it_is_of(mpi):
+    wired = [BIN / f"wired_{mpi}", "program"]
+    result = run([BIN / "hvrun", "--no-label", *ONE_HOST, "--wire-mpi", "-np", "1", *wired, ":", "-np", "2", *wired],
+                 env=environment(), timeout=60)
+    assert result.code == 0 and sorted(line for line in result.out.splitlines() if " is of " in line) == [
+        "rank 0 is of program 0", "rank 1 is of program 1", "rank 2 is of program 1"], str(result)
+
+
 @pytest.mark.parametrize("of_one, word", [("openmpi", "pmix"), ("mpich", "pmi")])
 def test_one_way_alone_is_enough_for_the_mpi_that_knows_it(of_one, word):
     if not (BIN / f"wired_{of_one}").exists():

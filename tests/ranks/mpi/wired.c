@@ -3,6 +3,7 @@
  * wired: each rank says who it is, and the sum that it got over MPI.
  * wired killed | abort: then rank 1 kills itself, or calls MPI_Abort with 7, while the others wait.
  * wired late: rank 1 does not begin MPI but ends with 5.
+ * wired program: also which of the job's programs it is of.
  * wired stay: then every rank waits to be ended. */
 #include <mpi.h>
 #include <signal.h>
@@ -30,6 +31,11 @@ int main(int argc, char** argv) {
   const int mine = rank + 1;
   MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   printf("rank %d of %d, %d of %d here: %d\n", rank, size, local_rank, local_size, sum);
+  if (strcmp(what, "program") == 0) {
+    int *program, is_told;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &program, &is_told);
+    printf("rank %d is of program %d\n", rank, is_told ? *program : -1);
+  }
   fflush(stdout);
   if (strcmp(what, "killed") == 0 && rank == 1) raise(SIGKILL);
   if (strcmp(what, "abort") == 0 && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);

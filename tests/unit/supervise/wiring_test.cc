@@ -59,6 +59,7 @@ TEST_CASE("every host is told the whole job, by one name that differs from job t
   REQUIRE(b.requests.size() == 1);
   CHECK(a.requests[0].world.hosts == std::vector<std::string>{"a", "b"});
   CHECK(a.requests[0].world.host_of_rank == std::vector<std::uint32_t>{0, 0, 1});
+  CHECK(a.requests[0].world.program_of_rank == std::vector<std::uint32_t>{0, 0, 0});
   CHECK(a.requests[0].world.space == b.requests[0].world.space);
   const std::string space = a.requests[0].world.space;
   REQUIRE(b.launch.pmi);
