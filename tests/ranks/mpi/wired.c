@@ -2,9 +2,11 @@
  *
  * wired: each rank says who it is, and the sum that it got over MPI.
  * wired killed | abort: then rank 1 kills itself, or calls MPI_Abort with 7, while the others wait.
- * wired late: rank 1 does not begin MPI but ends with 5.
+ * wired late: rank 1 does not begin MPI but ends with 5; wired absent: with 0.
+ * wired leaves: rank 1 ends with 0 and without MPI_Finalize, while the others wait.
  * wired program: also which of the job's programs it is of.
- * wired stay: then every rank waits to be ended. */
+ * wired stay: then every rank waits to be ended.
+ * wired never | lingers: rank 1 waits to be ended before MPI_Init, or before MPI_Finalize. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,8 +19,6 @@ static int is_rank_1(void) {
   return rank != NULL && strcmp(rank, "1") == 0;
 }
 
-int main(int argc, char** argv) {
-  const char* what = argc > 1 ? argv[1] : "";
 /* MPICH before 4.1.2 may wait for ever in MPI_Finalize for a connection that is still being made:
  * docs/mpi.md. */
 static void talk_to_everybody(int size) {
@@ -28,7 +28,11 @@ static void talk_to_everybody(int size) {
   free(numbers);
 }
 
+int main(int argc, char** argv) {
+  const char* what = argc > 1 ? argv[1] : "";
   if (strcmp(what, "late") == 0 && is_rank_1()) return 5;
+  if (strcmp(what, "absent") == 0 && is_rank_1()) return 0;
+  if (strcmp(what, "never") == 0 && is_rank_1()) pause();
   MPI_Init(&argc, &argv);
   int rank, size, local_rank, local_size, sum;
   MPI_Comm here;
@@ -49,8 +53,10 @@ static void talk_to_everybody(int size) {
   if (strcmp(what, "killed") == 0 && rank == 1) raise(SIGKILL);
   if (strcmp(what, "abort") == 0 && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
   if (strcmp(what, "stay") == 0) pause();
+  talk_to_everybody(size);
   MPI_Barrier(MPI_COMM_WORLD);
+  if (strcmp(what, "leaves") == 0 && rank == 1) _exit(0);
+  if (strcmp(what, "lingers") == 0 && rank == 1) pause();
   MPI_Finalize();
   return 0;
 }
-  talk_to_everybody(size);

@@ -34,7 +34,7 @@ struct Run {
         request, 0,
         launcher::PmixCallbacks{[this](const wire::WiringReply& told) { reply = told; },
                                 [](const wire::FenceIn&) {},
-                                [this](const std::string& words) { loss = words; }});
+                                [this](const std::string& words) { loss = words; }, [] {}});
   }
   void until(const std::function<bool()>& holds) {
     for (const TimePoint deadline = now() + 20s; !holds() && now() < deadline;) {
