@@ -70,7 +70,9 @@ Agent::Agent(const Environment& environment, std::unique_ptr<HvrunStream> stream
       silence_(kFirstSilence, now()),
       mpi_(loop_, {[this](const wire::FenceIn& fence) { link_.send(fence); },
                    [this](std::uint32_t rank, int code) { ranks_.abort(rank, code); },
-                   [this](const std::string& words) { link_.send(wire::Note{words}); }}),
+                   [this](const std::string& words) { link_.send(wire::Note{words}); },
+                   [this](const wire::FenceStalled& stall) { link_.send(stall); },
+                   [this](const wire::MpiMissed& missed) { link_.send(missed); }}),
       ranks_(loop_, kStartTurn),
       ending_(loop_, ranks_, pause_, [this] { job_is_over(); }) {
   watch_signals();
@@ -157,9 +159,9 @@ bool Agent::steer(const Frame& frame) {
     case Type::kQuery:
       return take<wire::Query>(frame, [&](const wire::Query& query) {
         reap();  // who can be reaped now has ended, and is told so first
-        link_.send(wire::QueryReply{query.number, ranks_.on_their_way_out(host_.socket->left_ns()),
-                                    absent_ranks(), ranks_.stopped(),
-                                    host_.socket->seconds_waited()});
+        link_.send(wire::QueryReply{
+            query.number, ranks_.on_their_way_out(host_.socket->left_ns()), absent_ranks(),
+            ranks_.stopped(), std::max(host_.socket->seconds_waited(), mpi_.seconds_waited())});
       });
     case Type::kFenceOut:
       return take<wire::FenceOut>(frame, [&](const wire::FenceOut& out) {
@@ -205,6 +207,7 @@ bool Agent::set_up(const wire::Setup& setup) {
     link_.send(*problem);
     return true;
   }
+  mpi_.limit_waits({bounded_seconds(setup.stall_s), bounded_seconds(setup.stall_end_s)});
   board_.write_cgroup(host_.cgroup.folder());
   ending_.use_cgroup(&host_.cgroup);
   link_.send(host_.reply());
@@ -294,7 +297,9 @@ void Agent::start_no_more() {
 // Who has yet to be started is nobody to look for.
 std::vector<std::uint32_t> Agent::absent_ranks() const {
   std::vector<std::uint32_t> absent = host_.socket->absent();
-  std::erase_if(absent, [this](std::uint32_t rank) { return ranks_.unstarted().count(rank) > 0; });
+  std::erase_if(absent, [this](std::uint32_t rank) {
+    return ranks_.unstarted().count(rank) > 0 || mpi_.is_waiting(rank);
+  });
   return absent;
 }
 
@@ -342,6 +347,7 @@ void Agent::pause(bool stopped) {
 // Without a socket no rank runs here that could be told.
 void Agent::tell_silence(const wire::Silence& silence) {
   if (host_.socket) host_.socket->tell_silence(silence.allowed);
+  mpi_.allow_silence(silence.allowed);
   link_.send(wire::SilenceNoted{silence.number});
 }
 
@@ -406,8 +412,10 @@ void Agent::child_ended(pid_t pid, int status) {
 
 void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
   rank.note_end(status);
-  mpi_.rank_ended(rank.rank);
+  const MpiEnds mpi_ends = mpi_.rank_ended(rank.rank);
   wire::Exited exited;
+  exited.pmi_end = mpi_ends.pmi;
+  exited.pmix_end = mpi_ends.pmix;
   exited.rank = rank.rank;
   exited.by_signal = status.by_signal;
   exited.code = static_cast<std::uint32_t>(status.code);

@@ -3,11 +3,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -27,8 +29,6 @@ namespace {
 constexpr char kEscape = 0x10;
 constexpr std::size_t kLongestLine = 1000;
 constexpr int kNotFound = 127;
-// After the program's end its children may still write, and hold the streams open for ever.
-constexpr auto kTimeForLastOutput = std::chrono::milliseconds(500);
 
 // In pairs: a byte, and what stands for it behind the escape.
 constexpr std::string_view kEscaped = "\nn[b\rr\020d";
@@ -48,6 +48,7 @@ char unescaped(char letter) {
 struct Stream {
   UniqueFd read_end, write_end;
   int target;
+  std::size_t owed = 0;  // what the program had left in it at its end, less what was carried since
 };
 
 bool open_stream(Stream* stream) {
@@ -62,33 +63,60 @@ void carry_some(Stream* stream) {
   std::array<char, 16 << 10> buffer;
   const ssize_t got = ::read(stream->read_end.get(), buffer.data(), buffer.size());
   if (got < 0 && errno == EINTR) return;
+  stream->owed -= std::min(stream->owed, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
   std::string text;
   if (got > 0) encode_carried({buffer.data(), static_cast<std::size_t>(got)}, &text);
   // mpirun is gone, and ends the program in its way; this process gets SIGPIPE, as it would.
-  if (got <= 0 || write_all(stream->target, text) != 0) stream->read_end.reset();
+  if (got <= 0 || write_all(stream->target, text) != 0) {
+    stream->read_end.reset();
+    stream->owed = 0;
+  }
 }
 
-// Until both have ended, or the program has and nothing comes any more.
-ExitStatus carry(std::array<Stream, 2>* streams, pid_t program, int children) {
+void note_owed(Stream* stream) {
+  int bytes = 0;
+  if (stream->read_end && ::ioctl(stream->read_end.get(), FIONREAD, &bytes) == 0)
+    stream->owed = static_cast<std::size_t>(bytes);
+}
+
+// Until both have ended; or the program has, and its children have had their time. What is in the
+// streams by each of these moments is carried, as slowly as mpirun takes it.
+ExitStatus carry(std::array<Stream, 2>* streams, pid_t program, int children,
+                 Duration time_for_children) {
   int status = 0;
-  std::optional<TimePoint> last_output_at;
+  std::optional<TimePoint> limit;  // of its children, once the program has ended
+  bool is_last = false;
   for (;;) {
     std::array<pollfd, 3> ready{{{(*streams)[0].read_end.get(), POLLIN, 0},
                                  {(*streams)[1].read_end.get(), POLLIN, 0},
                                  {children, POLLIN, 0}}};
     const bool is_open = ready[0].fd >= 0 || ready[1].fd >= 0;
-    if (last_output_at && (!is_open || now() >= *last_output_at))
-      return ExitStatus::from_wait(status);
-    const timespec left = time_left(last_output_at.value_or(TimePoint::max()));
+    const bool is_owed = (*streams)[0].owed > 0 || (*streams)[1].owed > 0;
+    const bool is_over = limit && !is_owed && now() >= *limit;
+    if (limit && (!is_open || (is_over && is_last))) return ExitStatus::from_wait(status);
+    if (is_over) {
+      is_last = true;
+      for (Stream& stream : *streams) note_owed(&stream);
+      continue;
+    }
+    const timespec left = time_left(is_owed || !limit ? TimePoint::max() : *limit);
     const int count = ::ppoll(ready.data(), ready.size(), &left, nullptr);
-    if (count == 0 && last_output_at) return ExitStatus::from_wait(status);
     for (std::size_t i = 0; i < 2 && count > 0; ++i)
       if (ready[i].revents) carry_some(&(*streams)[i]);
     signalfd_siginfo ignored;
     while (::read(children, &ignored, sizeof ignored) > 0) continue;
-    if (!last_output_at && ::waitpid(program, &status, WNOHANG) == program)
-      last_output_at = now() + kTimeForLastOutput;
+    if (limit || ::waitpid(program, &status, WNOHANG) != program) continue;
+    limit = now() + time_for_children;
+    for (Stream& stream : *streams) note_owed(&stream);
   }
+}
+
+// Open MPI's daemons name by it the descriptor, of those that a rank is born with, for MPI's own
+// words. The program has none but its streams.
+Environment environment_of_program() {
+  Environment environment = Environment::of_process();
+  environment.unset("OPAL_OUTPUT_STDERR_FD");
+  return environment;
 }
 
 [[noreturn]] void end_as(const ExitStatus& status) {
@@ -135,7 +163,7 @@ void CarriedDecoder::decode(std::string_view text, std::string* bytes) {
   }
 }
 
-int carry_output(const std::vector<std::string>& program) {
+int carry_output(const std::vector<std::string>& program, Duration time_for_children) {
   std::array<Stream, 2> streams{{{{}, {}, 1}, {{}, {}, 2}}};
   if (!open_stream(&streams[0]) || !open_stream(&streams[1])) {
     std::fprintf(stderr, "hvrun-agent: make a pipe: %s\n", errno_text(errno).c_str());
@@ -151,7 +179,7 @@ int carry_output(const std::vector<std::string>& program) {
   const UniqueFd children(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
   Command command;
   command.argv = program;
-  command.environment = Environment::of_process().entries();
+  command.environment = environment_of_program().entries();
   ChildOptions options;
   options.stdin_fd = 0;
   options.stdout_fd = streams[0].write_end.get();
@@ -165,7 +193,7 @@ int carry_output(const std::vector<std::string>& program) {
     return kNotFound;
   }
   for (Stream& stream : streams) stream.write_end.reset();
-  end_as(carry(&streams, child.pid, children.get()));
+  end_as(carry(&streams, child.pid, children.get(), time_for_children));
 }
 
 }  // namespace hv::launcher

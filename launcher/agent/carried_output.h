@@ -7,9 +7,12 @@
 // newlines, '[' (which begins a tag) and a few others are two bytes, so that tags stand out.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "src/base/clock.h"
 
 namespace hv::launcher {
 
@@ -27,7 +30,9 @@ class CarriedDecoder {
 
 constexpr const char* kCarryOutput = "--carry-output";
 // hvrun-agent --carry-output program arguments: runs it and carries its output, to its end. Ends as
-// it does, by the same code or signal.
-int carry_output(const std::vector<std::string>& program);
+// it does, by the same code or signal. time_for_children: how long after its end they may still
+// write, who may hold its streams open for ever.
+int carry_output(const std::vector<std::string>& program,
+                 Duration time_for_children = std::chrono::milliseconds(500));
 
 }  // namespace hv::launcher

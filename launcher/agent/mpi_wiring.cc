@@ -11,9 +11,9 @@ namespace hv::launcher {
 void MpiWiring::start_pmix(const Environment& environment, const wire::WiringRequest& request,
                            std::uint32_t host,
                            std::function<void(const wire::WiringReply&)> on_ready) {
-  pmix_ = std::make_unique<PmixRun>(
-      loop_, environment, own_folder() + "/", request, host,
-      PmixCallbacks{std::move(on_ready), callbacks_.on_fence, callbacks_.on_note});
+  pmix_ = std::make_unique<PmixRun>(loop_, environment, own_folder() + "/", request, host,
+                                    PmixCallbacks{std::move(on_ready), callbacks_.on_fence,
+                                                  callbacks_.on_note, [this] { look(); }});
 }
 
 void MpiWiring::start_pmi(const wire::Launch& launch, const std::string& job_id) {
@@ -23,7 +23,7 @@ void MpiWiring::start_pmi(const wire::Launch& launch, const std::string& job_id)
   for (const wire::LaunchRank& rank : launch.ranks) applications[rank.rank] = rank.program;
   pmi_ = std::make_unique<PmiServer>(
       loop_, PmiMeeting(*launch.pmi, "hvrun-" + job_id, std::move(applications)),
-      PmiServer::Callbacks{callbacks_.on_fence, callbacks_.on_abort});
+      PmiServer::Callbacks{callbacks_.on_fence, callbacks_.on_abort, [this] { look(); }});
 }
 
 Status MpiWiring::prepare(std::uint32_t rank, Command* command, UniqueFd* passed) {
@@ -43,8 +43,42 @@ bool MpiWiring::pass(const wire::FenceOut& out) {
   return true;
 }
 
-void MpiWiring::rank_ended(std::uint32_t rank) {
-  if (pmi_) pmi_->rank_ended(rank);
+MpiEnds MpiWiring::rank_ended(std::uint32_t rank) {
+  MpiEnds ends;
+  if (pmi_) ends.pmi = pmi_->rank_ended(rank);
+  if (pmix_) ends.pmix = pmix_->rank_ended(rank);
+  return ends;
+}
+
+bool MpiWiring::is_waiting(std::uint32_t rank) const {
+  return (pmi_ && pmi_->meeting().is_waiting(rank)) || (pmix_ && pmix_->meeting().is_waiting(rank));
+}
+
+void MpiWiring::allow_silence(bool is_allowed) {
+  if (stalls_) stalls_->allow_silence(is_allowed);
+}
+
+// Only a beginning that takes too long ends the job: a rank may be in MPI_Finalize for hours before
+// the others have done their work.
+void MpiWiring::limit_waits(StallLimits limits) {
+  stalls_.emplace(loop_, limits, [this](wire::FenceStalled stall) {
+    const bool is_beginning =
+        (pmi_ && pmi_->meeting().is_beginning()) || (pmix_ && pmix_->meeting().is_beginning());
+    stall.is_by_mpi = true;
+    if (is_beginning || !stall.is_too_long) callbacks_.on_stall(stall);
+  });
+}
+
+void MpiWiring::look() {
+  const bool pmi_waits = pmi_ && pmi_->meeting().is_anybody_waiting();
+  const bool pmix_waits = pmix_ && pmix_->meeting().is_anybody_waiting();
+  if (stalls_) stalls_->look(pmi_waits || pmix_waits);
+  look_for_missing(wire::kPmiEpoch, pmi_waits && pmi_->meeting().is_anybody_missing());
+  look_for_missing(wire::kPmixEpoch, pmix_waits && pmix_->meeting().is_anybody_missing());
+}
+
+void MpiWiring::look_for_missing(std::uint32_t epoch, bool is_missing) {
+  if (is_missing && missed_.insert(epoch).second) callbacks_.on_missed({epoch});
 }
 
 void MpiWiring::look_for_end() {
@@ -62,6 +96,7 @@ void MpiWiring::let_go() {
 void MpiWiring::end() {
   pmix_.reset();
   pmi_.reset();
+  stalls_.reset();
 }
 
 }  // namespace hv::launcher

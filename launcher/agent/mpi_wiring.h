@@ -8,11 +8,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/pmi_server.h"
 #include "launcher/agent/pmix_run.h"
+#include "launcher/agent/stall_watch.h"
 #include "src/base/environment.h"
 #include "src/process/command.h"
 #include "src/wire/mpi_wiring.h"
@@ -25,6 +28,14 @@ struct MpiCallbacks {
   std::function<void(std::uint32_t rank, int code)> on_abort;
   // For people.
   std::function<void(const std::string& words)> on_note;
+  std::function<void(const wire::FenceStalled&)> on_stall;
+  std::function<void(const wire::MpiMissed&)> on_missed;  // once for each way
+};
+
+// How a rank's process stood in either way at its end.
+struct MpiEnds {
+  wire::MpiEnd pmi = wire::MpiEnd::kInOrder;
+  wire::MpiEnd pmix = wire::MpiEnd::kInOrder;
 };
 
 class MpiWiring {
@@ -32,6 +43,8 @@ class MpiWiring {
   MpiWiring(EventLoop& loop, MpiCallbacks callbacks)
       : loop_(loop), callbacks_(std::move(callbacks)) {}
 
+  // Which waits are told, before any of the following.
+  void limit_waits(StallLimits limits);
   // Once more after an answer that the program is missing.
   void start_pmix(const Environment& environment, const wire::WiringRequest& request,
                   std::uint32_t host, std::function<void(const wire::WiringReply&)> on_ready);
@@ -44,7 +57,11 @@ class MpiWiring {
   Status prepare(std::uint32_t rank, Command* command, UniqueFd* passed);
   // False: that fence is none of MPI's.
   bool pass(const wire::FenceOut& out);
-  void rank_ended(std::uint32_t rank);
+  MpiEnds rank_ended(std::uint32_t rank);
+  bool is_waiting(std::uint32_t rank) const;
+  // How long some have waited for others by MPI by now; 0: none does.
+  double seconds_waited() const { return stalls_ ? stalls_->seconds_waited() : 0; }
+  void allow_silence(bool is_allowed);
   void look_for_end();
   void child_ended(pid_t pid, const ExitStatus& status);
   // No rank runs any more.
@@ -53,11 +70,16 @@ class MpiWiring {
   void end();
 
  private:
+  void look();
+  void look_for_missing(std::uint32_t epoch, bool is_missing);
+
   EventLoop& loop_;
   const MpiCallbacks callbacks_;
   std::unique_ptr<PmixRun> pmix_;
   std::unique_ptr<PmiServer> pmi_;
   std::uint32_t size_ = 0;
+  std::optional<StallWatch> stalls_;
+  std::set<std::uint32_t> missed_;  // of which epochs that is told
 };
 
 }  // namespace hv::launcher

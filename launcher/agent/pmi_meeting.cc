@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/pmi_meeting.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -124,6 +125,24 @@ std::string PmiMeeting::finalize(std::uint32_t rank) {
     is_anybody_left = is_anybody_left || meeting_.is_joined(other);
   if (!is_anybody_left) values_.clear();
   return "cmd=finalize_ack\n";
+}
+
+wire::MpiEnd PmiMeeting::end(std::uint32_t rank) {
+  meeting_.end(rank);
+  if (meeting_.has_ended_in_order(rank)) return wire::MpiEnd::kInOrder;
+  is_anybody_missing_ = true;
+  return meeting_.has_ever_joined(rank) ? wire::MpiEnd::kNotFinalized : wire::MpiEnd::kNotBegun;
+}
+
+bool PmiMeeting::is_anybody_waiting() const {
+  return std::any_of(applications_.begin(), applications_.end(),
+                     [this](const auto& entry) { return meeting_.is_waiting(entry.first); });
+}
+
+bool PmiMeeting::is_beginning() const {
+  return std::any_of(barriers_.begin(), barriers_.end(), [this](const auto& barriers) {
+    return barriers.second == 1 && meeting_.is_waiting(barriers.first);
+  });
 }
 
 std::optional<int> PmiMeeting::abort_of(std::uint32_t rank) const {

@@ -42,7 +42,13 @@ class PmiMeeting {
   // The exit code that the rank wants to be ended with; never 0.
   std::optional<int> abort_of(std::uint32_t rank) const;
   // The rank's process is gone.
-  void end(std::uint32_t rank) { meeting_.end(rank); }
+  wire::MpiEnd end(std::uint32_t rank);
+  bool is_waiting(std::uint32_t rank) const { return meeting_.is_waiting(rank); }
+  bool is_anybody_waiting() const;
+  // Somebody waits in the first barrier since its init: not all have begun.
+  bool is_beginning() const;
+  // A rank has ended, and is waited for by each that comes to a barrier.
+  bool is_anybody_missing() const { return is_anybody_missing_; }
   // Barriers that all of this host's ranks have come to, each told once.
   std::vector<wire::FenceIn> complete() { return meeting_.complete(); }
   // The ranks that go on, and what each of them is told.
@@ -61,6 +67,7 @@ class PmiMeeting {
   const std::string space_;
   const std::map<std::uint32_t, std::uint32_t> applications_;
   RankMeeting meeting_;
+  bool is_anybody_missing_ = false;
   std::map<std::uint32_t, int> aborts_;
   std::map<std::uint32_t, std::uint32_t> barriers_;  // by rank: since its init
   std::map<std::string, std::string, std::less<>> values_;

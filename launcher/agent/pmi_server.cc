@@ -90,6 +90,7 @@ void PmiServer::hang_up(std::uint32_t rank) {
 
 void PmiServer::tell_barriers() {
   for (const wire::FenceIn& fence : meeting_.complete()) callbacks_.on_fence(fence);
+  callbacks_.on_change();
 }
 
 void PmiServer::pass(const wire::FenceOut& out) {
@@ -101,12 +102,13 @@ void PmiServer::pass(const wire::FenceOut& out) {
   tell_barriers();
 }
 
-void PmiServer::rank_ended(std::uint32_t rank) {
+wire::MpiEnd PmiServer::rank_ended(std::uint32_t rank) {
   // What it said last, a finalize among it, may not have been read yet.
   for (std::size_t read = 0; read < kMostLastReads && clients_.count(rank); ++read)
     if (!receive(rank)) break;
-  meeting_.end(rank);
+  const wire::MpiEnd end = meeting_.end(rank);
   tell_barriers();
+  return end;
 }
 
 }  // namespace hv::launcher

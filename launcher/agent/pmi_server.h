@@ -24,6 +24,7 @@ class PmiServer {
     std::function<void(const wire::FenceIn&)> on_fence;
     // The rank waits to be ended with that code; it may be told again.
     std::function<void(std::uint32_t rank, int code)> on_abort;
+    std::function<void()> on_change;  // of who waits for whom
   };
   PmiServer(EventLoop& loop, PmiMeeting meeting, Callbacks callbacks);
   ~PmiServer();
@@ -34,7 +35,8 @@ class PmiServer {
   Status connect(std::uint32_t rank, std::uint32_t size, UniqueFd* theirs,
                  Environment* environment);
   void pass(const wire::FenceOut& out);
-  void rank_ended(std::uint32_t rank);
+  wire::MpiEnd rank_ended(std::uint32_t rank);
+  const PmiMeeting& meeting() const { return meeting_; }
 
  private:
   struct Client {

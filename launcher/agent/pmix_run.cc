@@ -21,6 +21,7 @@ namespace {
 constexpr char kName[] = "hvrun-pmix";
 constexpr auto kMostTime = std::chrono::minutes(10);
 constexpr std::size_t kMostComplaints = 4096;
+constexpr std::size_t kMostLastReads = 256;
 constexpr std::size_t kMostUnsent = 2 * wire::kMaxAgentPayload;
 
 // Not what a launcher of this agent has told its own PMIx and PMI; what sets parameters stays.
@@ -117,15 +118,16 @@ void PmixRun::hear_complaints() {
   look_if_lost();
 }
 
-void PmixRun::receive() {
+bool PmixRun::receive() {
   char bytes[64 << 10];
   const ssize_t got = ::recv(socket_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
-  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return errno == EINTR;
   bool is_understood = got > 0 && parser_.feed({bytes, static_cast<std::size_t>(got)});
   for (Frame frame; is_understood && parser_.next(&frame);) is_understood = handle(frame);
-  if (is_understood) return;
+  if (is_understood) return true;
   hang_up();
   look_if_lost();
+  return false;
 }
 
 bool PmixRun::handle(const Frame& frame) {
@@ -135,13 +137,33 @@ bool PmixRun::handle(const Frame& frame) {
     take(std::move(ready));
     return true;
   }
+  if (!has_answered_) return false;
+  wire::PmixClient client;
   wire::PmixFence fence;
-  if (frame.type != static_cast<std::uint8_t>(wire::PmixType::kFence) || !has_answered_ ||
-      !decode(frame.payload, &fence))
+  if (frame.type == static_cast<std::uint8_t>(wire::PmixType::kClient)) {
+    if (!decode(frame.payload, &client)) return false;
+    if (client.has_ended)
+      meeting_.finalize(client.rank);
+    else
+      meeting_.begin(client.rank);
+  } else if (frame.type == static_cast<std::uint8_t>(wire::PmixType::kFence)) {
+    if (!decode(frame.payload, &fence)) return false;
+    meeting_.come_to_fence(fence.number);
+    callbacks_.on_fence(
+        {wire::kPmixEpoch, fence.number, {{host_, std::string(), std::move(fence.bytes)}}});
+  } else {
     return false;
-  callbacks_.on_fence(
-      {wire::kPmixEpoch, fence.number, {{host_, std::string(), std::move(fence.bytes)}}});
+  }
+  callbacks_.on_change();
   return true;
+}
+
+wire::MpiEnd PmixRun::rank_ended(std::uint32_t rank) {
+  for (std::size_t read = 0; read < kMostLastReads && socket_; ++read)
+    if (!receive()) break;
+  const wire::MpiEnd end = meeting_.end(rank);
+  callbacks_.on_change();
+  return end;
 }
 
 void PmixRun::take(wire::PmixReady ready) {
@@ -155,6 +177,8 @@ void PmixRun::pass(const wire::FenceOut& out) {
   wire::PmixFence fence{out.number, {}};
   for (const wire::FencePut& put : out.puts) fence.bytes += put.value;
   send(encode_frame_of(fence));
+  meeting_.pass(out.number);
+  callbacks_.on_change();
 }
 
 void PmixRun::prepare(std::uint32_t rank, Environment* environment) const {

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "launcher/agent/event_loop.h"
+#include "launcher/agent/pmix_meeting.h"
 #include "launcher/agent/private_folder.h"
 #include "src/base/environment.h"
 #include "src/base/unique_fd.h"
@@ -28,6 +29,7 @@ struct PmixCallbacks {
   std::function<void(const wire::WiringReply&)> on_ready;  // once, from the loop
   std::function<void(const wire::FenceIn&)> on_fence;
   std::function<void(const std::string& words)> on_loss;  // it ended while ranks may need it
+  std::function<void()> on_change;                        // of who waits for whom
 };
 
 class PmixRun {
@@ -47,6 +49,9 @@ class PmixRun {
   // One that was reaped elsewhere.
   void child_ended(pid_t pid, const ExitStatus& status);
   void pass(const wire::FenceOut& out);
+  // The rank's process was reaped; what the rank had told before is heard first.
+  wire::MpiEnd rank_ended(std::uint32_t rank);
+  const PmixMeeting& meeting() const { return meeting_; }
   // Sets what that rank is to be born with.
   void prepare(std::uint32_t rank, Environment* environment) const;
   // Hangs up: it ends by itself.
@@ -57,7 +62,8 @@ class PmixRun {
              const wire::WiringRequest& request);
   Status spawn(const std::string& program, const Environment& environment);
   void watch_socket(std::uint32_t events);
-  void receive();
+  // False: nothing was there to read any more.
+  bool receive();
   void hear_complaints();
   bool handle(const Frame& frame);
   void take(wire::PmixReady ready);
@@ -77,6 +83,7 @@ class PmixRun {
   std::optional<ExitStatus> status_;
   UniqueFd socket_, complaints_;
   FrameParser parser_{wire::kMaxAgentPayload};
+  PmixMeeting meeting_;
   std::string outgoing_;
   std::string words_;  // its first complaints
   bool has_answered_ = false;

@@ -39,14 +39,16 @@ bool RankMeeting::is_anybody_waiting() const {
                      [](const auto& entry) { return !entry.second.waiting.empty(); });
 }
 
+bool RankMeeting::is_waiting(std::uint32_t rank) const {
+  return !ended_.count(rank) &&
+         std::any_of(epochs_.begin(), epochs_.end(),
+                     [rank](const auto& entry) { return entry.second.waiting.count(rank) > 0; });
+}
+
 std::vector<std::uint32_t> RankMeeting::absent() const {
   std::vector<std::uint32_t> ranks;
-  for (const std::uint32_t rank : local_) {
-    const bool waits = std::any_of(epochs_.begin(), epochs_.end(), [rank](const auto& entry) {
-      return entry.second.waiting.count(rank) > 0;
-    });
-    if (!waits && !ended_.count(rank)) ranks.push_back(rank);
-  }
+  for (const std::uint32_t rank : local_)
+    if (!is_waiting(rank) && !ended_.count(rank)) ranks.push_back(rank);
   return ranks;
 }
 

@@ -35,7 +35,10 @@ class RankMeeting {
   // The rank has joined some epoch and not said goodbye to it.
   bool is_joined(std::uint32_t rank) const;
   bool has_ever_joined(std::uint32_t rank) const;
+  // It has ended, and said goodbye to all that it had joined.
+  bool has_ended_in_order(std::uint32_t rank) const;
   bool is_anybody_waiting() const;
+  bool is_waiting(std::uint32_t rank) const;
   // Local ranks that have not ended and wait at no fence.
   std::vector<std::uint32_t> absent() const;
 
@@ -66,7 +69,6 @@ class RankMeeting {
       return found == joins.end() ? 0 : found->second;
     }
   };
-  bool has_ended_in_order(std::uint32_t rank) const;
   bool is_awaited(const Epoch& epoch, std::uint32_t rank, std::uint32_t round,
                   std::uint32_t fence) const;
   std::optional<std::uint32_t> complete_fence(const Epoch& epoch) const;

@@ -39,10 +39,12 @@ bool with(const Frame& frame, Act&& act) {
 
 RankSocket::RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks callbacks,
                        StallLimits stalls)
-    : loop_(loop), key_(key), callbacks_(std::move(callbacks)), stalls_(stalls) {}
+    : loop_(loop),
+      key_(key),
+      callbacks_(std::move(callbacks)),
+      stalls_(loop, stalls, callbacks_.on_stall) {}
 
 RankSocket::~RankSocket() {
-  if (stall_due_) loop_.cancel(stall_);
   for (const auto& [fd, client] : clients_) {
     loop_.unwatch(fd);
     loop_.cancel(client->deadline);
@@ -230,35 +232,7 @@ void RankSocket::leave(Client& client) {
 
 void RankSocket::check_fences() {
   for (wire::FenceIn& fence : meeting_.complete()) callbacks_.on_fence(std::move(fence));
-  watch_for_stall();
-}
-
-// A job that is stopped as a whole waits for nobody.
-void RankSocket::watch_for_stall() {
-  if (meeting_.is_anybody_waiting()) {
-    stalls_.somebody_waits(!is_silence_allowed_, now());
-  } else {
-    stalls_.nobody_waits();
-  }
-  await_next_stall();
-}
-
-double RankSocket::seconds_waited() const {
-  return std::chrono::duration<double>(stalls_.waited(now())).count();
-}
-
-void RankSocket::await_next_stall() {
-  const std::optional<TimePoint> due = stalls_.due();
-  if (due == stall_due_) return;
-  if (stall_due_) loop_.cancel(stall_);
-  stall_due_ = due;
-  if (!due) return;
-  stall_ = loop_.call_at(*due, [this] {
-    stall_due_.reset();
-    const wire::FenceStalled stall = stalls_.take();
-    await_next_stall();
-    callbacks_.on_stall(stall);
-  });
+  stalls_.look(meeting_.is_anybody_waiting());
 }
 
 void RankSocket::pass_fence(const wire::FenceOut& out) {
@@ -304,7 +278,7 @@ void RankSocket::tell_loss(std::uint32_t rank, const std::string& reason) {
 
 void RankSocket::tell_silence(bool is_allowed) {
   if (std::exchange(is_silence_allowed_, is_allowed) == is_allowed) return;
-  watch_for_stall();
+  stalls_.allow_silence(is_allowed);
   const std::map<int, ClientPointer> clients = clients_;
   for (const auto& [fd, client] : clients) {
     if (client->has_joined && !client->has_left) send(*client, rendezvous::Silence{is_allowed});

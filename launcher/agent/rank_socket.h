@@ -15,7 +15,7 @@
 
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/rank_meeting.h"
-#include "launcher/agent/stall_schedule.h"
+#include "launcher/agent/stall_watch.h"
 #include "src/base/status.h"
 #include "src/base/unique_fd.h"
 #include "src/rendezvous/messages.h"
@@ -62,7 +62,7 @@ class RankSocket {
   // Ranks that run and wait at no fence.
   std::vector<std::uint32_t> absent() const { return meeting_.absent(); }
   // How long some have waited at a fence by now; 0: none does.
-  double seconds_waited() const;
+  double seconds_waited() const { return stalls_.seconds_waited(); }
   // Tells every rank that joined or will join.
   void tell_loss(std::uint32_t rank, const std::string& reason);
   // Tells every rank that joined, or will join while it is allowed: see wire::Silence.
@@ -104,8 +104,6 @@ class RankSocket {
   void flush(Client& client);
   void drop(Client& client);
   void check_fences();
-  void watch_for_stall();
-  void await_next_stall();
 
   EventLoop& loop_;
   JobKey key_;
@@ -119,9 +117,7 @@ class RankSocket {
   std::map<std::uint32_t, wire::StepTimes> step_times_;
   std::map<std::uint32_t, std::int64_t> left_ns_;
   bool is_silence_allowed_ = false;
-  StallSchedule stalls_;
-  std::optional<TimePoint> stall_due_;  // stall_ is set, to then
-  EventLoop::Timer stall_{};
+  StallWatch stalls_;
 };
 
 }  // namespace hv::launcher

@@ -2,6 +2,7 @@
 #include "launcher/mpi/mpi_command.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "launcher/agent/carried_output.h"
 #include "launcher/mpi/mpi_output.h"
@@ -16,6 +17,8 @@ using Words = std::vector<std::string>;
 
 // One argument may have 128 KiB on Linux.
 constexpr std::size_t kMostHostBytes = 120 << 10;
+// All of them and the environment have 2 MiB there, unless the stack's limit says otherwise.
+constexpr std::size_t kMostBytes = 1 << 20;
 
 void add(Words* words, const Words& more) { words->insert(words->end(), more.begin(), more.end()); }
 
@@ -23,7 +26,12 @@ std::string host_word(const HostList& list, const LaunchPlan& plan, std::size_t 
   const PlannedHost& planned = plan.hosts[host];
   if (list.this_machine) return "localhost:" + std::to_string(planned.ranks);
   const std::string& address = list.entries[planned.entry].address;
-  return (address.empty() ? planned.name : address) + ":" + std::to_string(planned.ranks);
+  const std::string& host_name = address.empty() ? planned.name : address;
+  if (host_name.find(':') != std::string::npos)
+    throw Error(ErrorKind::kUsage,
+                "--mpi: mpirun takes no address with colons for a host: " + printable(host_name),
+                "give it a name in ~/.ssh/config or /etc/hosts, and name that");
+  return host_name + ":" + std::to_string(planned.ranks);
 }
 
 std::string host_words(const HostList& list, const LaunchPlan& plan) {
@@ -85,6 +93,17 @@ std::string binding_of(const JobSpec& spec) {
   return "none";
 }
 
+bool has_own_mapping(const JobSpec& spec) {
+  return says(spec,
+              {"map-by", "npernode", "N", "ppr", "rankfile", "rf", "bynode", "byslot", "rank-by"});
+}
+
+// Open MPI's mpirun deals ranks out over hosts by itself.
+bool is_dealt_out(const JobSpec& spec, const LaunchPlan& plan) {
+  return spec.programs.size() == 1 && !goes_by_slot(plan) && goes_round(plan) &&
+         spec.map_by.by != MapBy::kNuma && !has_own_mapping(spec);
+}
+
 Words openmpi_options(const Mpirun& mpirun, const JobSpec& spec, const HostList& list,
                       const LaunchPlan& plan) {
   constexpr int kNewOptions = 5;
@@ -102,9 +121,24 @@ Words openmpi_options(const Mpirun& mpirun, const JobSpec& spec, const HostList&
   if (!says(spec,
             {"bind-to", "bind-to-core", "bind-to-none", "cpu-set", "cpu-list", "rankfile", "rf"}))
     add(&words, {"--bind-to", binding_of(spec)});
-  if (!says(spec, {"map-by", "npernode", "N", "ppr", "rankfile", "rf", "bynode", "byslot"}))
+  if (has_own_mapping(spec)) return words;
+  if (is_dealt_out(spec, plan)) {
+    add(&words, {"--map-by", "node", "--rank-by", "node"});
+  } else {
     add(&words, {"--map-by", spec.map_by.by == MapBy::kNuma ? "numa" : "slot"});
+  }
   return words;
+}
+
+// Each rank's part has all names of variables again.
+void check_size(const Words& words, std::size_t parts) {
+  std::size_t bytes = 0;
+  for (const std::string& word : words) bytes += word.size() + 1;
+  if (parts == 1 || bytes <= kMostBytes) return;
+  throw Error(ErrorKind::kUsage,
+              "--mpi: Open MPI's mpirun is told this order of ranks in " + std::to_string(parts) +
+                  " parts, which are too long for a command line",
+              "--map-by slot, or as many ranks on each host; or -x with fewer variables");
 }
 
 Words openmpi_words(const Mpirun& mpirun, const JobSpec& spec, const HostList& list,
@@ -114,10 +148,12 @@ Words openmpi_words(const Mpirun& mpirun, const JobSpec& spec, const HostList& l
   add(&words, spec.mpi_args);
   Words exports;
   for (const std::string& name : for_others) add(&exports, {"-x", name});
-  const bool is_simple = spec.programs.size() == 1 && goes_by_slot(plan);
+  const bool is_simple =
+      spec.programs.size() == 1 && (goes_by_slot(plan) || is_dealt_out(spec, plan));
   const std::string all_hosts = host_words(list, plan);
+  const std::vector<Run> runs = runs_of(plan, !is_simple);
   bool is_first = true;
-  for (const Run& run : runs_of(plan, !is_simple)) {
+  for (const Run& run : runs) {
     const ProgramSpec& program = spec.programs[static_cast<std::size_t>(run.program)];
     if (!std::exchange(is_first, false)) words.push_back(":");
     add(&words, exports);
@@ -127,6 +163,7 @@ Words openmpi_words(const Mpirun& mpirun, const JobSpec& spec, const HostList& l
     if (!mpirun.carrier.empty()) add(&words, {mpirun.carrier, kCarryOutput});
     add(&words, program.argv);
   }
+  check_size(words, runs.size());
   return words;
 }
 
@@ -199,7 +236,8 @@ std::string as_shell_line(const MpiCommand& command) {
     const std::size_t equals = variable.find('=') + 1;
     words.push_back(variable.substr(0, equals) + shell_quote(variable.substr(equals)));
   }
-  for (const std::string& word : command.argv) words.push_back(shell_quote(printable(word, 4096)));
+  for (const std::string& word : command.argv)
+    words.push_back(shell_quote(printable(word, SIZE_MAX)));
   return join(words, " ");
 }
 

@@ -71,7 +71,7 @@ class MpiJob {
         begun_(now()) {
     for (int i = 0; i < 2; ++i) {
       pipes_[i].write_end.reset();
-      outputs_[i] = make_mpi_output(launch.mpirun.kind, i + 1, launch.tag);
+      outputs_[i] = make_mpi_output(launch.mpirun, i + 1, launch.tag);
     }
   }
 
@@ -112,6 +112,7 @@ class MpiJob {
   void say(const std::string& text) { room_.note("hvrun: " + text); }
   bool is_open() const { return pipes_[0].read_end || pipes_[1].read_end; }
   bool is_done() const { return end_ && !is_open() && on_the_way_ == 0; }
+  bool reads_streams() const { return on_the_way_ < kMostOnTheWay || wanted_code_; }
   void step();
   void read_stream(std::size_t index);
   void take(const MpiPiece& piece);
@@ -119,7 +120,7 @@ class MpiJob {
   void close_stream(std::size_t index);
   void take_signals();
   void take_signal(int number, bool is_of_terminal);
-  void look_at_limits();
+  void look_at_limits(bool is_quiet);
   void take_broken();
   void request_end(int exit_code, int signal);
   int judge();
@@ -145,16 +146,17 @@ class MpiJob {
 
 // One pass of the loop: waits for something to happen.
 void MpiJob::step() {
-  const bool has_room = on_the_way_ < kMostOnTheWay;
-  std::array<pollfd, 5> ready{{{has_room ? pipes_[0].read_end.get() : -1, POLLIN, 0},
-                               {has_room ? pipes_[1].read_end.get() : -1, POLLIN, 0},
+  const bool reads = reads_streams();
+  std::array<pollfd, 5> ready{{{reads ? pipes_[0].read_end.get() : -1, POLLIN, 0},
+                               {reads ? pipes_[1].read_end.get() : -1, POLLIN, 0},
                                {end_ ? -1 : keeper_.fd(), POLLIN, 0},
                                {signals_.get(), POLLIN, 0},
                                {wake_.get(), POLLIN, 0}}};
-  TimePoint limit = last_output_at_.value_or(TimePoint::max());
+  TimePoint limit = last_output_at_ && reads ? *last_output_at_ : TimePoint::max();
   if (spec_.timeout && !wanted_code_ && !end_) limit = std::min(limit, begun_ + *spec_.timeout);
   const timespec left = time_left(limit);
-  if (::ppoll(ready.data(), ready.size(), &left, nullptr) < 0) return;
+  const int count = ::ppoll(ready.data(), ready.size(), &left, nullptr);
+  if (count < 0) return;
   std::uint64_t ignored = 0;
   if (ready[4].revents) (void)!::read(wake_.get(), &ignored, sizeof ignored);
   for (std::size_t i = 0; i < 2; ++i)
@@ -165,7 +167,7 @@ void MpiJob::step() {
   }
   take_signals();
   take_broken();
-  look_at_limits();
+  look_at_limits(count == 0);
 }
 
 void MpiJob::read_stream(std::size_t index) {
@@ -181,6 +183,8 @@ void MpiJob::read_stream(std::size_t index) {
 void MpiJob::take(const MpiPiece& piece) {
   if (piece.rank == kMpirunItself) return take_own_words(piece.bytes);
   seen_[{piece.rank, piece.stream}] = true;
+  // Once the job is to end, no reader holds back mpirun, which could not end its hosts then.
+  if (wanted_code_ && on_the_way_ >= kMostOnTheWay) return;
   on_the_way_ += piece.bytes.size();
   room_.add({static_cast<std::uint32_t>(piece.rank), piece.stream, wall_clock_ns(),
              std::string(piece.bytes), false});
@@ -226,6 +230,7 @@ void MpiJob::take_signal(int number, bool is_of_terminal) {
   } else {
     // The terminal's goes to mpirun by itself where it is in the same session.
     const bool is_known = is_of_terminal && spec_.forward_stdin;
+    if (is_known) keeper_.expect_end();
     request_end(128 + number, is_known ? 0 : number);
     say("ended by " + signal_text(number));
   }
@@ -237,13 +242,15 @@ void MpiJob::request_end(int exit_code, int signal) {
   if (end_) last_output_at_ = now();
 }
 
-void MpiJob::look_at_limits() {
+// is_quiet: nothing came until the limit. Only then is the last output over: a reader may have held
+// it up for longer than that, or Ctrl-Z all of us, and it is still in the pipe.
+void MpiJob::look_at_limits(bool is_quiet) {
   if (spec_.timeout && !wanted_code_ && !end_ && now() >= begun_ + *spec_.timeout) {
     request_end(static_cast<int>(ErrorKind::kTimeout), SIGTERM);
     say("error: the job ran longer than --timeout " + seconds_text(*spec_.timeout) +
         "\n  try: a longer --timeout, or see what it waits for (HVRUN_STALL_SECONDS)");
   }
-  if (last_output_at_ && now() >= *last_output_at_) {
+  if (last_output_at_ && (is_quiet || wanted_code_) && now() >= *last_output_at_) {
     last_output_at_.reset();
     for (std::size_t i = 0; i < 2; ++i) close_stream(i);
   }
@@ -307,6 +314,7 @@ MpiLaunch plan_mpi_launch(const JobSpec& spec, const HostList& list, const Launc
 }
 
 int run_mpi_job(const MpiLaunch& launch, const JobSpec& spec, const Environment& environment) {
+  if (!spec.output_directory.empty()) make_output_directory(spec.output_directory);
   // Never destroyed: threads that are blocked for good in a write may still refer to it.
   auto* const job = new MpiJob(launch, spec, environment);
   return job->run();

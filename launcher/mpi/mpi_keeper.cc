@@ -28,7 +28,7 @@ constexpr auto kTimeForMpirun = std::chrono::seconds(2);
 constexpr int kPassMilliseconds = 5;
 
 // Beyond the signals' numbers.
-enum Word : unsigned char { kKill = 200, kPause, kGoOn };
+enum Word : unsigned char { kKill = 200, kPause, kGoOn, kEndIsNear };
 
 struct Answer {
   int error = 0;   // it could not be started
@@ -114,8 +114,8 @@ class Keeping {
     } else if (word == kGoOn) {
       pause_.go_on();
     } else {
-      ::kill(mpirun_, word);
-      const bool ends = word == SIGTERM || word == SIGINT || word == SIGHUP;
+      if (word != kEndIsNear) ::kill(mpirun_, word);
+      const bool ends = word == SIGTERM || word == SIGINT || word == SIGHUP || word == kEndIsNear;
       if (ends && !kill_at_) kill_at_ = now() + 2 * grace_ + kTimeForMpirun;
     }
   }
@@ -171,6 +171,7 @@ MpiKeeper::~MpiKeeper() = default;
 
 void MpiKeeper::tell(unsigned char word) { (void)!::send(socket_.get(), &word, 1, MSG_NOSIGNAL); }
 void MpiKeeper::pass_on(int signal) { tell(static_cast<unsigned char>(signal)); }
+void MpiKeeper::expect_end() { tell(kEndIsNear); }
 void MpiKeeper::pause() { tell(kPause); }
 void MpiKeeper::go_on() { tell(kGoOn); }
 void MpiKeeper::kill() { tell(kKill); }

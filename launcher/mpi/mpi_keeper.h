@@ -31,9 +31,10 @@ class MpiKeeper {
   // Readable once there is an answer.
   int fd() const { return socket_.get(); }
   void pass_on(int signal);
-  void pause();  // everything of it on this machine
-  void go_on();  // what pause() has stopped
-  void kill();   // everything, now
+  void expect_end();  // such a signal has reached mpirun by itself
+  void pause();       // everything of it on this machine
+  void go_on();       // what pause() has stopped
+  void kill();        // everything, now
   // Takes the answer: how mpirun has ended; by SIGKILL where the keeper itself is gone.
   std::optional<ExitStatus> take_end();
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "launcher/agent/carried_output.h"
 #include "src/base/text.h"
@@ -13,11 +12,20 @@ namespace {
 
 constexpr std::size_t kMostDigits = 9;  // all that an int holds for certain; a tenth is no tag's
 
+constexpr int kFirstJob = 1;          // to Open MPI; others are what its ranks have spawned
+constexpr int kBlankBehindColon = 5;  // from this Open MPI on
+
+// Whose bytes come.
+struct Source {
+  int rank = kMpirunItself;
+  int job = kFirstJob;
+};
+
 // What stands at the beginning of a text: a tag, no tag, or what may become one.
 struct Match {
   enum class Kind { kNone, kBegun, kTag } kind = Kind::kNone;
   std::size_t size = 0;
-  int rank = 0;
+  Source source{};
 };
 
 // Takes a tag apart from the left.
@@ -45,10 +53,10 @@ class TagReader {
     return value;
   }
   bool goes_on() const { return !is_none_ && !is_begun_; }
-  Match match(int rank) const {
+  Match match(const Source& source) const {
     if (is_none_) return {};
-    if (is_begun_) return {Match::Kind::kBegun, 0, 0};
-    return {Match::Kind::kTag, at_, rank};
+    if (is_begun_) return {Match::Kind::kBegun};
+    return {Match::Kind::kTag, at_, source};
   }
 
  private:
@@ -63,27 +71,29 @@ Match match_hydra_tag(std::string_view text, std::string_view begin) {
   reader.word(begin);
   const int rank = reader.goes_on() ? reader.number() : 0;
   if (reader.goes_on()) reader.word(">");
-  return reader.match(rank);
+  return reader.match({rank});
 }
 
-// "[1,3]<stdout>:"
-Match match_openmpi_tag(std::string_view text, int stream) {
+// "[1,3]<stdout>:", and a blank where is_new
+Match match_openmpi_tag(std::string_view text, int stream, bool is_new) {
   TagReader reader(text);
-  int rank = 0;
+  Source source;
   reader.word("[");
-  if (reader.goes_on()) reader.number();
+  if (reader.goes_on()) source.job = reader.number();
   if (reader.goes_on()) reader.word(",");
-  if (reader.goes_on()) rank = reader.number();
+  if (reader.goes_on()) source.rank = reader.number();
   if (reader.goes_on()) reader.word(stream == 1 ? "]<stdout>:" : "]<stderr>:");
-  return reader.match(rank);
+  if (reader.goes_on() && is_new) reader.word(" ");
+  return reader.match(source);
 }
 
 class TaggedOutput : public MpiOutput {
  public:
-  TaggedOutput(MpiKind kind, int stream, const std::string& tag)
-      : kind_(kind),
+  TaggedOutput(const Mpirun& mpirun, int stream, const std::string& tag)
+      : kind_(mpirun.kind),
+        is_new_(mpirun.major >= kBlankBehindColon),
         stream_(stream),
-        begin_(kind == MpiKind::kHydra ? hydra_tag_begin(tag) : "[") {}
+        begin_(kind_ == MpiKind::kHydra ? hydra_tag_begin(tag) : "[") {}
 
   void feed(std::string_view bytes, const Sink& sink) override {
     held_.append(bytes);
@@ -92,15 +102,14 @@ class TaggedOutput : public MpiOutput {
     std::string_view rest = text;
     std::size_t at = 0;
     while ((at = rest.find(begin_[0], at)) != std::string_view::npos) {
-      const Match match = kind_ == MpiKind::kHydra ? match_hydra_tag(rest.substr(at), begin_)
-                                                   : match_openmpi_tag(rest.substr(at), stream_);
+      const Match match = match_tag(rest.substr(at));
       if (match.kind == Match::Kind::kBegun) break;
       if (match.kind == Match::Kind::kNone) {
         ++at;
         continue;
       }
       give(rest.substr(0, at), sink);
-      rank_ = match.rank;
+      source_ = match.source;
       rest.remove_prefix(at + match.size);
       at = 0;
     }
@@ -115,13 +124,18 @@ class TaggedOutput : public MpiOutput {
   }
 
  private:
+  Match match_tag(std::string_view text) const {
+    return kind_ == MpiKind::kHydra ? match_hydra_tag(text, begin_)
+                                    : match_openmpi_tag(text, stream_, is_new_);
+  }
+
   // A line's end is where mpirun's own words may begin: a rank's next line has a tag.
   void give(std::string_view text, const Sink& sink) {
-    if (rank_ != kMpirunItself) {
+    if (source_.rank != kMpirunItself) {
       const std::size_t newline = text.find('\n');
       const std::size_t its = newline == std::string_view::npos ? text.size() : newline + 1;
       give_ranks(text.substr(0, its), sink);
-      if (newline != std::string_view::npos) rank_ = kMpirunItself;
+      if (newline != std::string_view::npos) source_ = {};
       text.remove_prefix(its);
     }
     if (!text.empty()) sink({kMpirunItself, stream_, text});
@@ -129,17 +143,19 @@ class TaggedOutput : public MpiOutput {
 
   void give_ranks(std::string_view text, const Sink& sink) {
     std::string bytes;
-    if (kind_ == MpiKind::kOpenMpi) {
-      decoders_[rank_].decode(text, &bytes);
+    // Nobody has encoded what processes write that ranks have spawned.
+    if (kind_ == MpiKind::kOpenMpi && source_.job == kFirstJob) {
+      decoders_[source_.rank].decode(text, &bytes);
       text = bytes;
     }
-    if (!text.empty()) sink({rank_, stream_, text});
+    if (!text.empty()) sink({source_.rank, stream_, text});
   }
 
   const MpiKind kind_;
+  const bool is_new_;
   const int stream_;
   std::string begin_;                       // of a tag
-  int rank_ = kMpirunItself;                // whose the next bytes are
+  Source source_;                           // of the next bytes
   std::string held_;                        // may become a tag
   std::map<int, CarriedDecoder> decoders_;  // by rank; Open MPI's
 };
@@ -148,8 +164,9 @@ class TaggedOutput : public MpiOutput {
 
 std::string hydra_tag_begin(const std::string& tag) { return "<" + tag + " "; }
 
-std::unique_ptr<MpiOutput> make_mpi_output(MpiKind kind, int stream, const std::string& tag) {
-  return std::make_unique<TaggedOutput>(kind, stream, tag);
+std::unique_ptr<MpiOutput> make_mpi_output(const Mpirun& mpirun, int stream,
+                                           const std::string& tag) {
+  return std::make_unique<TaggedOutput>(mpirun, stream, tag);
 }
 
 }  // namespace hv::launcher

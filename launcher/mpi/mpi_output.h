@@ -6,7 +6,11 @@
 // before each piece, and each line, whose it is, so that no rank's own output is taken for that:
 //   Open MPI  --tag-output       [1,3]<stdout>: before bytes that hvrun-agent has encoded
 //                                (launcher/agent/carried_output.h), and in which there is no '['
+//             --output tag       the same and a blank: from 5 on, as in openpmix's pmix_iof.c
 //   Hydra     -prepend-pattern   <RANDOM 3>, with a random number
+// Processes that ranks have spawned (MPI_Comm_spawn) have numbers of their own from 0: both kinds
+// give them as the rank of that number. Open MPI's have another job than 1 in their tag, and nobody
+// encodes what they write.
 // The lines are then put together as those of any job are (launcher/output).
 #pragma once
 
@@ -39,7 +43,8 @@ class MpiOutput {
 };
 
 // stream: which of mpirun's own. tag: of Hydra's pieces.
-std::unique_ptr<MpiOutput> make_mpi_output(MpiKind kind, int stream, const std::string& tag);
+std::unique_ptr<MpiOutput> make_mpi_output(const Mpirun& mpirun, int stream,
+                                           const std::string& tag);
 
 // Before "3>": the beginning of the tag of rank 3's pieces.
 std::string hydra_tag_begin(const std::string& tag);

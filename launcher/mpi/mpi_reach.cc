@@ -29,6 +29,16 @@ std::string one_for_all(const HostList& list, const std::string& option, const c
   return list.entries.empty() ? option : shared;
 }
 
+// mpirun takes a text apart at these, and knows no quotes.
+void refuse_words_with(const Words& words, const char* what, char separator) {
+  for (const std::string& word : words)
+    if (word.find(separator) != std::string::npos)
+      throw Error(ErrorKind::kUsage,
+                  std::string("--mpi: mpirun hands no words with ") + what + " to ssh, as in '" +
+                      printable(word) + "'",
+                  "write it into ~/.ssh/config, which mpirun's ssh reads, and leave it out here");
+}
+
 // "-p 2222 -l ann".
 Words ssh_words(const JobSpec& spec, const HostList& list) {
   const std::string port =
@@ -45,18 +55,16 @@ Words ssh_words(const JobSpec& spec, const HostList& list) {
   if (!user.empty()) words.insert(words.end(), {"-l", user});
   if (!key.empty()) words.insert(words.end(), {"-i", key});
   if (spec.ssh_accept_new) words.insert(words.end(), {"-o", "StrictHostKeyChecking=accept-new"});
-  for (const std::string& word : words)
-    if (word.find(' ') != std::string::npos)
-      throw Error(
-          ErrorKind::kUsage,
-          "--mpi: mpirun hands no words with spaces to ssh, as in '" + printable(word) + "'",
-          "write it into ~/.ssh/config, which mpirun's ssh reads, and leave it out here");
+  refuse_words_with(words, "spaces", ' ');
   return words;
 }
 
 Words remote_shell_words(const JobSpec& spec) {
   const auto words = shell_words(spec.remote_shell);
-  if (words && !words->empty()) return *words;
+  if (words && !words->empty()) {
+    refuse_words_with(*words, "spaces", ' ');
+    return *words;
+  }
   throw Error(ErrorKind::kUsage, "--rsh '" + printable(spec.remote_shell) + "' is no command",
               "write it as in a shell: --rsh 'ssh -J gateway'");
 }
@@ -71,8 +79,11 @@ bool are_all_here(const HostList& list) {
 
 Words reach_of_openmpi(const JobSpec& spec, const HostList& list) {
   Words words;
-  if (!spec.remote_shell.empty())
-    words.insert(words.end(), {"--mca", "plm_rsh_agent", join(remote_shell_words(spec), " ")});
+  if (!spec.remote_shell.empty()) {
+    const Words command = remote_shell_words(spec);
+    refuse_words_with(command, "colons", ':');  // between commands of which it takes the first
+    words.insert(words.end(), {"--mca", "plm_rsh_agent", join(command, " ")});
+  }
   const Words ssh = ssh_words(spec, list);
   if (!ssh.empty()) words.insert(words.end(), {"--mca", "plm_rsh_args", join(ssh, " ")});
   return words;

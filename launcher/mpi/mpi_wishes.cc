@@ -12,16 +12,23 @@
 namespace hv::launcher {
 namespace {
 
+// PMIx's own parameters are no step's, though their names begin like a step's.
+constexpr const char* kPmixParameters = "PMIX_MCA_*";
+
 // Of the MPIs and what they are made of: mpirun itself reads them, and hands on what ranks need.
 const std::vector<std::string>& mpirun_variable_patterns() {
   static const std::vector<std::string> patterns{"PATH",   "LD_LIBRARY_PATH", "OMPI_*", "PRTE_*",
-                                                 "OPAL_*", "PMIX_MCA_*",      "HYDRA_*"};
+                                                 "OPAL_*", kPmixParameters,   "HYDRA_*"};
   return patterns;
 }
 
 bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const std::string& pattern) { return matches_pattern(name, pattern); });
+}
+
+bool is_of_step(const std::string& name) {
+  return matches_any(name, step_variable_patterns()) && !matches_pattern(name, kPmixParameters);
 }
 
 // Others, as those of a shell's functions, cannot stand on mpirun's command line.
@@ -38,7 +45,7 @@ struct Wish {
   const char* instead;
 };
 
-std::vector<Wish> wishes_of_agents(const JobSpec& spec) {
+std::vector<Wish> wishes_of_agents(const JobSpec& spec, bool has_facts) {
   const char* leave_out = "leave it out, or start the job without --mpi";
   return {
       {spec.spawner != SpawnerChoice::kByItself, "--spawner", "mpirun starts its own way",
@@ -53,6 +60,10 @@ std::vector<Wish> wishes_of_agents(const JobSpec& spec) {
       {spec.sees_only_its_gpus, "--gpu-bind=visible and --gpus-per-rank above 1",
        "all ranks get the same variables from mpirun",
        "let ranks choose their GPU by their local rank"},
+      {spec.gpus_are_asked_for && !has_facts, "--gpus-per-rank", "no host is asked for its GPUs",
+       "say how many ranks each host is to have, as in -H a:4,b:4"},
+      {spec.wire_mpi != WireMpi::kByItself, "--wire-mpi", "mpirun wires its ranks itself",
+       leave_out},
       {spec.nic_bind, "--nic-bind", "all ranks get the same variables from mpirun", leave_out},
   };
 }
@@ -84,7 +95,7 @@ void refuse_hosts(const JobSpec& spec, const HostList& list) {
 }  // namespace
 
 void refuse_what_mpirun_lacks(const JobSpec& spec, const HostList& list) {
-  for (const Wish& wish : wishes_of_agents(spec))
+  for (const Wish& wish : wishes_of_agents(spec, list.this_machine))
     if (wish.is_there)
       throw Error(ErrorKind::kUsage,
                   std::string(wish.option) + " is nothing that --mpi can do: " + wish.why,
@@ -116,7 +127,7 @@ MpiEnvironment mpi_environment(const JobSpec& spec, const Environment& environme
     const bool is_for_mpirun = matches_any(name, mpirun_variable_patterns()) ||
                                matches_any(name, host_variable_patterns()) ||
                                !spec.clean_environment;
-    if (is_for_mpirun && !matches_any(name, step_variable_patterns()) &&
+    if (is_for_mpirun && !is_of_step(name) &&
         std::find(taken.begin(), taken.end(), name) == taken.end())
       result.own.set(name, value);
   }

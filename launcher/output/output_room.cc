@@ -18,6 +18,12 @@
 namespace hv::launcher {
 namespace {
 
+LabelStyle style_of(const OutputOptions& options, bool is_terminal) {
+  return {options.label, options.timestamp, options.colour && is_terminal};
+}
+
+}  // namespace
+
 // Told before any rank starts, instead of after hours.
 void make_output_directory(const std::string& directory) {
   std::error_code failure;
@@ -30,12 +36,6 @@ void make_output_directory(const std::string& directory) {
                   errno_text(failure.value()),
               "give --output-dir a directory that this user can write to");
 }
-
-LabelStyle style_of(const OutputOptions& options, bool is_terminal) {
-  return {options.label, options.timestamp, options.colour && is_terminal};
-}
-
-}  // namespace
 
 class OutputRoom::Rooms {
  public:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 
 #include "src/base/text.h"
@@ -18,23 +19,45 @@ std::string folder_of(const wire::PmixJob& job, std::size_t rank) {
   return job.folder + "/" + std::to_string(rank);
 }
 
-// position: among the ranks of its host.
-InfoList process_infos(const wire::PmixJob& job, const std::vector<std::string>& names,
-                       std::size_t rank, std::uint32_t position) {
-  const std::uint32_t host = job.world.host_of_rank[rank];
+// What is told of a rank, each once the ranks below it have been.
+class ProcessInfos {
+ public:
+  explicit ProcessInfos(const wire::PmixJob& job)
+      : job_(job), names_(node_names(job.world.hosts)), seen_(job.world.hosts.size()) {}
+  InfoList next();
+
+ private:
+  const wire::PmixJob& job_;
+  const std::vector<std::string> names_;
+  std::size_t rank_ = 0;
+  std::vector<std::uint32_t> seen_;  // ranks of each host
+  struct Program {
+    std::uint32_t leader;
+    std::uint32_t ranks = 0;
+  };
+  std::map<std::uint32_t, Program> programs_;
+};
+
+InfoList ProcessInfos::next() {
+  const std::size_t rank = rank_++;
+  const std::uint32_t host = job_.world.host_of_rank[rank];
+  const std::uint32_t program = job_.world.program_of_rank[rank];
+  const std::uint32_t position = seen_[host]++;
+  Program& own =
+      programs_.try_emplace(program, Program{static_cast<std::uint32_t>(rank)}).first->second;
   const auto number = static_cast<std::uint32_t>(rank);
   const auto local = static_cast<std::uint16_t>(std::min<std::uint32_t>(position, UINT16_MAX));
   InfoList infos;
   infos.add_rank(pmix::kProcessRank, number);
   infos.add_rank(pmix::kGlobalRank, number);
-  infos.add_rank(pmix::kApplicationRank, number);
-  infos.add_rank(pmix::kApplicationLeader, 0);
-  infos.add_uint32(pmix::kApplication, 0);
+  infos.add_rank(pmix::kApplicationRank, own.ranks++);
+  infos.add_rank(pmix::kApplicationLeader, own.leader);
+  infos.add_uint32(pmix::kApplication, program);
   infos.add_uint16(pmix::kLocalRank, local);
   infos.add_uint16(pmix::kNodeRank, local);
   infos.add_uint32(pmix::kNodeNumber, host);
-  infos.add_text(pmix::kHostName, names[host]);
-  if (host == job.host) infos.add_text(pmix::kProcessFolder, folder_of(job, rank));
+  infos.add_text(pmix::kHostName, names_[host]);
+  if (host == job_.host) infos.add_text(pmix::kProcessFolder, folder_of(job_, rank));
   return infos;
 }
 
@@ -47,6 +70,7 @@ bool is_well_formed(const wire::PmixJob& job) {
          world.space.find('\0') == std::string::npos && !job.folder.empty() &&
          job.folder[0] == '/' && world.host_of_rank.size() <= kMostRanksOfMap &&
          std::all_of(world.host_of_rank.begin(), world.host_of_rank.end(), is_there) &&
+         world.program_of_rank.size() == world.host_of_rank.size() &&
          !ranks_on(world, job.host).empty();
 }
 
@@ -96,13 +120,15 @@ InfoList job_infos(const wire::PmixJob& job, const std::string& node_map,
   const wire::MpiWorld& world = job.world;
   const auto size = static_cast<std::uint32_t>(world.host_of_rank.size());
   const std::vector<std::uint32_t> local = ranks_on(world, job.host);
+  const std::set<std::uint32_t> programs(world.program_of_rank.begin(),
+                                         world.program_of_rank.end());
   const auto local_size = static_cast<std::uint32_t>(local.size());
   InfoList infos;
   infos.add_text(pmix::kJobName, world.space);
   infos.add_uint32(pmix::kJobSize, size);
   infos.add_uint32(pmix::kUniverseSize, size);
   infos.add_uint32(pmix::kMostProcesses, size);
-  infos.add_uint32(pmix::kApplications, 1);
+  infos.add_uint32(pmix::kApplications, static_cast<std::uint32_t>(programs.size()));
   infos.add_uint32(pmix::kNodes, static_cast<std::uint32_t>(world.hosts.size()));
   infos.add_uint32(pmix::kNodeNumber, job.host);
   infos.add_uint32(pmix::kLocalSize, local_size);
@@ -114,11 +140,9 @@ InfoList job_infos(const wire::PmixJob& job, const std::string& node_map,
   infos.add_text(pmix::kSessionFolder, job.folder);
   infos.add_text(pmix::kSpaceFolder, job.folder);
   infos.add_flag(pmix::kFoldersAreRemoved, true);
-  const std::vector<std::string> names = node_names(world.hosts);
-  std::vector<std::uint32_t> seen(world.hosts.size());
+  ProcessInfos processes(job);
   for (std::size_t rank = 0; rank < size; ++rank)
-    infos.add_list(pmix::kProcessData,
-                   process_infos(job, names, rank, seen[world.host_of_rank[rank]]++));
+    infos.add_list(pmix::kProcessData, processes.next());
   return infos;
 }
 

@@ -13,7 +13,8 @@ namespace hv::launcher {
 
 constexpr std::size_t kMostRanksOfMap = 1 << 20;
 
-// Every rank is on a host that is there, this host has some, and the names can be told.
+// Every rank is on a host that is there and of a program, this host has some, and the names can be
+// told.
 bool is_well_formed(const wire::PmixJob& job);
 
 // Names that PMIx's own separators cannot be in, one a host, no two alike.

@@ -44,7 +44,9 @@ int serve(AgentLink& link) {
   Frame frame;
   wire::PmixJob job;
   if (!link.receive(&frame) || !is_one(frame, &job) || !is_well_formed(job)) return 3;
-  PmixServer server(job, [&link](const wire::PmixFence& fence) { link.send(fence); });
+  PmixServer server(
+      job, [&link](const wire::PmixFence& fence) { link.send(fence); },
+      [&link](const wire::PmixClient& client) { link.send(client); });
   const wire::PmixReady ready = server.start("");
   if (!link.send(ready)) return 3;
   wire::PmixFence fence;

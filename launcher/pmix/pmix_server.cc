@@ -138,7 +138,15 @@ std::string PmixServer::Library::load(const std::string& wanted) {
 
 // What the library calls.
 struct Calls {
-  static int ok(const pmix::Process*, void*, pmix::Done, void*) { return pmix::kDoneAtOnce; }
+  // The rank goes on once these have returned: the agent knows before the rank's process can end.
+  static int connected(const pmix::Process* process, void*, pmix::Done, void*) {
+    the_server->tell(*process, false);
+    return pmix::kDoneAtOnce;
+  }
+  static int finalized(const pmix::Process* process, void*, pmix::Done, void*) {
+    the_server->tell(*process, true);
+    return pmix::kDoneAtOnce;
+  }
   // The rank ends itself, with the code that it wants hvrun to see.
   static int abort(const pmix::Process*, void*, int, const char*, pmix::Process*, std::size_t,
                    pmix::Done, void*) {
@@ -154,8 +162,8 @@ struct Calls {
   }
 };
 
-PmixServer::PmixServer(wire::PmixJob job, OnFence on_fence)
-    : job_(std::move(job)), on_fence_(std::move(on_fence)) {
+PmixServer::PmixServer(wire::PmixJob job, OnFence on_fence, OnClient on_client)
+    : job_(std::move(job)), on_fence_(std::move(on_fence)), on_client_(std::move(on_client)) {
   HV_CHECK(the_server == nullptr, "one PMIx server in a process");
   the_server = this;
 }
@@ -170,8 +178,8 @@ wire::PmixReady PmixServer::start(const std::string& wanted) {
         "install PMIx's library there (Debian: libpmix2), or put its folder into "
         "LD_LIBRARY_PATH; for MPICH, which needs none, --wire-mpi=pmi");
   static pmix::ServerModule module;
-  module.client_connected = Calls::ok;
-  module.client_finalized = Calls::ok;
+  module.client_connected = Calls::connected;
+  module.client_finalized = Calls::finalized;
   module.abort = Calls::abort;
   module.fence = Calls::fence;
   module.direct_modex = Calls::not_here;
@@ -224,6 +232,10 @@ wire::PmixReady PmixServer::tell(const Library& library) {
     add_open_mpis(&ready.variables.back().second);
   }
   return ready;
+}
+
+void PmixServer::tell(const pmix::Process& process, bool has_ended) {
+  if (job_.world.space == process.space) on_client_({process.rank, has_ended});
 }
 
 bool PmixServer::is_whole_job(const pmix::Process* processes, std::size_t count) const {

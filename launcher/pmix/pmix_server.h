@@ -25,7 +25,8 @@ namespace hv::launcher {
 class PmixServer {
  public:
   using OnFence = std::function<void(const wire::PmixFence&)>;
-  PmixServer(wire::PmixJob job, OnFence on_fence);
+  using OnClient = std::function<void(const wire::PmixClient&)>;
+  PmixServer(wire::PmixJob job, OnFence on_fence, OnClient on_client);
   ~PmixServer();
   PmixServer(const PmixServer&) = delete;
   PmixServer& operator=(const PmixServer&) = delete;
@@ -47,9 +48,11 @@ class PmixServer {
   int fence(const pmix::Process* processes, std::size_t count, const char* bytes, std::size_t size,
             Waiting waiting);
   wire::PmixReady tell(const Library& library);
+  void tell(const pmix::Process& process, bool has_ended);
 
   const wire::PmixJob job_;
   const OnFence on_fence_;
+  const OnClient on_client_;
   std::mutex mutex_;
   std::uint32_t fences_ = 0;                  // mutex_
   std::map<std::uint32_t, Waiting> waiting_;  // mutex_

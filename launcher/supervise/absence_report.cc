@@ -32,7 +32,7 @@ std::string absence_words(const Job& job) {
   return join(groups, ", ") + (more ? " and those of " + std::to_string(more) + " more hosts" : "");
 }
 
-std::string absence_advice(const Job& job) {
+std::string absence_advice(const Job& job, bool is_by_mpi) {
   for (const HostState& host : job.hosts) {
     if (!host.is_there() || host.absent.empty() || host.absent[0] >= job.ranks.size()) continue;
     const std::uint32_t pid = job.ranks[host.absent[0]].pid;
@@ -40,7 +40,10 @@ std::string absence_advice(const Job& job) {
     return "look what rank " + std::to_string(host.absent[0]) + " does, on host " +
            host.target.name + (pid == 0 ? "" : ": py-spy dump --pid " + at + ", or gdb -p " + at);
   }
-  return "let every rank call hvrun_init and hvrun_shutdown as often as the others";
+  return std::string("let every rank call ") +
+         (is_by_mpi ? "MPI_Init and MPI_Finalize, once"
+                    : "hvrun_init and hvrun_shutdown as often") +
+         " as the others";
 }
 
 void AbsenceReport::fence_stalled(const wire::FenceStalled& stall) {
@@ -49,6 +52,7 @@ void AbsenceReport::fence_stalled(const wire::FenceStalled& stall) {
   const bool is_told = now() - waited < told_at_ && waited <= told_;
   if (is_told && !stall.is_too_long) return;
   is_too_long_ = is_too_long_ || stall.is_too_long;
+  is_by_mpi_ = stall.is_by_mpi;
   waited_ = std::max(waited_, waited);
   if (std::exchange(is_asking_, true)) return;
   boost::asio::co_spawn(job_.executor, ask(), boost::asio::detached);
@@ -90,14 +94,15 @@ void AbsenceReport::tell() {
   told_at_ = now();
   told_ = waited_;
   const std::string words =
-      "ranks have waited over " + seconds_text(waited_) + " to meet the others (hvrun_init); " +
+      "ranks have waited over " + seconds_text(waited_) + " to meet the others (" +
+      (is_by_mpi_ ? "MPI_Init, MPI_Finalize" : "hvrun_init") + "); " +
       (absent.empty() ? "all wait, at different meetings" : "not there: " + absent);
   if (is_too_long_) {
     job_.request_stop({StopRequest::Kind::kStalled, 0,
                        words + ": the job ends (HVRUN_STALL_SHUTDOWN_SECONDS)",
-                       absence_advice(job_)});
+                       absence_advice(job_, is_by_mpi_)});
   } else {
-    warn_("warning: " + words + "\n  try: " + absence_advice(job_) +
+    warn_("warning: " + words + "\n  try: " + absence_advice(job_, is_by_mpi_) +
           "; HVRUN_STALL_SECONDS sets when this is told");
   }
 }

@@ -1,4 +1,5 @@
-// AbsenceReport: who has not come, when ranks wait for long to meet the others (hvrun_init).
+// AbsenceReport: who has not come, when ranks wait for long to meet the others (hvrun_init, or MPI
+// where hvrun has wired it).
 // SPDX-License-Identifier: Apache-2.0
 //
 // An agent says that a rank of its own waits (FenceStalled); hvrun asks all agents which of their
@@ -34,14 +35,15 @@ class AbsenceReport {
   std::function<void(const std::string&)> warn_;
   bool is_asking_ = false;
   bool is_too_long_ = false;
-  Duration waited_{};  // the longest that was told since the last answer
-  Duration told_{};    // of the last words
-  TimePoint told_at_;  // when they were said
+  bool is_by_mpi_ = false;  // of the last one
+  Duration waited_{};       // the longest that was told since the last answer
+  Duration told_{};         // of the last words
+  TimePoint told_at_;       // when they were said
 };
 
 // "ranks 2-3 on host b, rank 5 on host c"; empty when nobody is absent. Pure.
 std::string absence_words(const Job& job);
 // What to do about the first of them.
-std::string absence_advice(const Job& job);
+std::string absence_advice(const Job& job, bool is_by_mpi = false);
 
 }  // namespace hv::launcher

@@ -127,6 +127,12 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
         if (!job_.fences) return;
         if (const auto out = job_.fences->arrive(host, std::move(in))) job_.send_to_all(*out);
         announce_strangers();
+        look_for_missed_ranks();
+      });
+    case Type::kMpiMissed:
+      return with<wire::MpiMissed>(frame, [&](const wire::MpiMissed& missed) {
+        missed_epochs_.insert(missed.epoch);
+        look_for_missed_ranks();
       });
     case Type::kRankLost:
       return with<wire::RankLost>(frame, [&](const wire::RankLost& lost) {
@@ -183,6 +189,12 @@ void EventRouter::rank_exited(HostState& state, int host, const wire::Exited& ex
   job_.ranks[exited.rank].ended = true;
   job_.ranks[exited.rank].step_times = exited.step_times;
   job_.policy->rank_ended(end, now());
+  if (!end.failed()) {
+    for (const auto& [epoch, mpi_end] :
+         {std::pair(wire::kPmiEpoch, exited.pmi_end), std::pair(wire::kPmixEpoch, exited.pmix_end)})
+      if (mpi_end != wire::MpiEnd::kInOrder) out_of_mpi_[epoch].emplace(end.rank, mpi_end);
+    look_for_missed_ranks();
+  }
   if (end.signal_was_ours) {
     // Whatever became of the words that should have come first: this is no job that ended well.
     if (!state.problem)
@@ -203,6 +215,17 @@ void EventRouter::rank_exited(HostState& state, int host, const wire::Exited& ex
 void EventRouter::announce_strangers() {
   if (!job_.fences || !job_.fences->is_any_open()) return;
   for (const auto& [rank, words] : std::exchange(strangers_, {})) announce_end(rank, words);
+}
+
+// A rank that ended well, and not in order for MPI, is nobody's loss in a job of plain programs. It
+// is one as soon as others wait for it by MPI, which would be for ever.
+void EventRouter::look_for_missed_ranks() {
+  for (const auto& [epoch, ranks] : out_of_mpi_) {
+    if (!missed_epochs_.count(epoch) && !(job_.fences && job_.fences->is_open(epoch))) continue;
+    const auto& [rank, end] = *ranks.begin();
+    job_.policy->missed_in_mpi(rank, end == wire::MpiEnd::kNotBegun ? "MPI_Init" : "MPI_Finalize",
+                               now());
+  }
 }
 
 void EventRouter::announce_end(int rank, const std::string& words) {

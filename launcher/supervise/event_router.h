@@ -41,12 +41,15 @@ class EventRouter : public LinkObserver {
   void announce_end(int rank, const std::string& words);
   void announce_death(int rank, int from_host, const std::string& reason);
   void announce_strangers();
+  void look_for_missed_ranks();
   bool runs_on(std::uint32_t rank, int host) const;
 
   Job& job_;
   RouterSinks sinks_;
-  std::vector<std::pair<int, std::string>> strangers_;             // see announce_strangers
-  std::set<std::pair<std::uint32_t, std::uint32_t>> told_losses_;  // by whom, and who
+  std::vector<std::pair<int, std::string>> strangers_;               // see announce_strangers
+  std::set<std::uint32_t> missed_epochs_;                            // agents have told so
+  std::map<std::uint32_t, std::map<int, wire::MpiEnd>> out_of_mpi_;  // see look_for_missed_ranks
+  std::set<std::pair<std::uint32_t, std::uint32_t>> told_losses_;    // by whom, and who
 };
 
 }  // namespace hv::launcher

@@ -36,6 +36,8 @@ std::string cause_text(const Job& job, const Verdict& verdict) {
                                : "; hvrun found it running");
   }
   const RankEnd* how = end_of(job, *verdict.rank);
+  if (!verdict.missed_at.empty())
+    return how->status.text() + " without " + verdict.missed_at + ", in which others wait for it";
   return how ? how->status.text() : "no report";
 }
 
@@ -44,6 +46,7 @@ std::string how_it_went(const Job& job, const Verdict& verdict, const std::strin
   const std::string cause = cause_text(job, verdict);
   if (!verdict.reason.empty()) return "was lost to the others after " + when + ": it " + cause;
   const RankEnd* how = end_of(job, *verdict.rank);
+  if (!verdict.missed_at.empty()) return "ended after " + when + " with " + cause;
   return std::string(how && !how->failed() ? "was lost to the others: it " : "") + "ended with " +
          cause + " after " + when;
 }
@@ -88,6 +91,9 @@ std::string advice_on(const Job& job, const Verdict& verdict,
     return "find out what stopped it; HVRUN_PEER_TIMEOUT=0 lets the others wait for one that is "
            "being debugged";
   }
+  if (!verdict.missed_at.empty())
+    return "let every rank call MPI_Init and MPI_Finalize; a program without MPI is a job of its "
+           "own, or has no MPI beside it (--wire-mpi=none)";
   if (!verdict.reason.empty())
     return std::string("look what it is stuck in") +
            (job.hosts.size() > 1 ? ", or at the network between the hosts" : "");

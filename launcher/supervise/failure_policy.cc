@@ -72,6 +72,12 @@ void FailurePolicy::named_lost(int rank, const std::string& reason, int by) {
   if (named.times++ == 0) named.reason = reason;
 }
 
+void FailurePolicy::missed_in_mpi(int rank, const std::string& call, TimePoint now) {
+  if (missed_) return;
+  missed_.emplace(rank, call);
+  note_failure(now);
+}
+
 // One that stands still will not end by itself.
 bool FailurePolicy::waits_for_named_rank() const {
   return std::any_of(named_lost_.begin(), named_lost_.end(), [this](const auto& named) {
@@ -169,7 +175,7 @@ std::optional<int> FailurePolicy::cause_among_ranks() const {
   if (const auto named = named_rank()) return named;
   if (signalled) return signalled->rank;
   const RankEnd* first = first_bad_exit();
-  if (!first) return std::nullopt;
+  if (!first) return missed_ ? std::optional(missed_->first) : std::nullopt;
   const RankEnd* leaver = failed_after_leaving(*first);
   return leaver ? leaver->rank : first->rank;
 }
@@ -193,7 +199,9 @@ Verdict FailurePolicy::verdict_of_rank(int rank) const {
   // One that did not fail itself has no code to hand on: that of the first it let fail.
   const RankEnd* failed = end && end->failed() ? end : first_bad_exit();
   verdict.exit_code = failed ? failed->status.shell_code() : 1;
-  if (end) {
+  if (end && !end->failed() && missed_ && missed_->first == rank) {
+    verdict.missed_at = missed_->second;
+  } else if (end) {
     verdict.left_before = left_before(*end);
   } else {
     const auto named = named_lost_.find(rank);  // there, for nothing else blames a living rank

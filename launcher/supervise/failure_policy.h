@@ -7,9 +7,10 @@
 // ended or stands still (SIGSTOP); at most 5 s. Then, in this order: a lost host; a rank ended by a
 // signal that hvrun did not send; a rank that peers named as lost; the earliest non-zero exit code
 // by corrected time, unless that rank was still in the job when another one left it in order to
-// fail: that one then (an interpreter says goodbye for a program that calls exit(3)). Everything
-// else is a consequence. A rank that ended with 0 and left before the cause, with goodbye or
-// without, is told beside it: nobody knows whether it was still needed.
+// fail: that one then (an interpreter says goodbye for a program that calls exit(3)); a rank that
+// has ended with 0 and is waited for by MPI. Everything else is a consequence. A rank that ended
+// with 0 and left before the cause, with goodbye or without, is told beside it: nobody knows
+// whether it was still needed.
 #pragma once
 
 #include <map>
@@ -37,10 +38,11 @@ struct RankEnd {
 };
 
 struct Verdict {
-  std::optional<int> rank;         // the cause, when it is a rank
-  std::optional<int> host;         // the cause, when it is a host
-  std::string reason;              // of the lost host, or of a rank that has not ended by itself
-  bool is_stopped = false;         // that rank stands still
+  std::optional<int> rank;  // the cause, when it is a rank
+  std::optional<int> host;  // the cause, when it is a host
+  std::string reason;       // of the lost host, or of a rank that has not ended by itself
+  bool is_stopped = false;  // that rank stands still
+  std::string missed_at;    // that rank has ended with 0, and others wait for it in this call
   std::optional<int> left_before;  // ended with 0 before the cause, which may have needed it
   std::vector<int> consequences;   // ranks that failed because of it, ascending
   int exit_code = 0;
@@ -56,6 +58,8 @@ class FailurePolicy {
   void rank_ended(const RankEnd& end, TimePoint now);
   // reason: what follows the rank's name, such as "gave no sign of life for 3 s". by: who lost it.
   void named_lost(int rank, const std::string& reason, int by);
+  // That rank has ended with 0 without this call of MPI's, and others wait there. The first counts.
+  void missed_in_mpi(int rank, const std::string& call, TimePoint now);
   bool has_lost_a_peer(int rank) const { return losers_.count(rank) > 0; }
   // ranks: those on that host, which hvrun will hear nothing of any more.
   void host_lost(int host, const std::string& reason, const std::vector<int>& ranks, TimePoint now);
@@ -91,7 +95,8 @@ class FailurePolicy {
     std::string reason;  // of the first that told
   };
   std::map<int, NamedLost> named_lost_;
-  std::set<int> losers_;  // ranks that have named one
+  std::optional<std::pair<int, std::string>> missed_;  // see missed_in_mpi
+  std::set<int> losers_;                               // ranks that have named one
   std::optional<TimePoint> first_failure_;
   std::optional<TimePoint> last_query_;
   std::set<int> exiting_;

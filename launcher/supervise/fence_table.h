@@ -36,6 +36,10 @@ class FenceTable {
   std::size_t passed() const { return passed_; }
   // Some hosts' ranks wait for those of others.
   bool is_any_open() const { return !open_.empty(); }
+  bool is_open(std::uint32_t epoch) const {
+    const auto first = open_.lower_bound({epoch, 0});
+    return first != open_.end() && first->first.first == epoch;
+  }
 
  private:
   struct Entry {

@@ -78,8 +78,10 @@ wire::MpiWorld mpi_world(const Job& job, std::string space) {
   wire::MpiWorld world;
   world.space = std::move(space);
   for (const HostState& host : job.hosts) world.hosts.push_back(host.target.name);
-  for (const int host : hosts_of_ranks(job))
-    world.host_of_rank.push_back(static_cast<std::uint32_t>(host));
+  for (const PlannedRank& rank : job.plan.ranks) {
+    world.host_of_rank.push_back(static_cast<std::uint32_t>(rank.host));
+    world.program_of_rank.push_back(static_cast<std::uint32_t>(rank.program));
+  }
   return world;
 }
 

@@ -29,7 +29,7 @@ namespace asio = boost::asio;
 // After the first host has failed the others may still tell of theirs this long.
 constexpr auto kOtherFailures = std::chrono::milliseconds(1500);
 constexpr double kProbeSeconds = 2;
-constexpr std::size_t kSentAtOnce = 64;  // copies of hvrun-inventory on their way
+constexpr std::size_t kSentAtOnce = 64;  // copies of a small program on their way
 
 void throw_if_stopped(const Job& job) {
   if (job.stop) throw Interrupted{};
@@ -295,7 +295,8 @@ asio::awaitable<AddressChoice> probe_addresses(LaunchContext& context) {
   co_return choice;
 }
 
-// PMIx servers on every host: first by what lies beside the agent, then by the program itself.
+// PMIx servers on every host: first by what lies beside the agent, then, on some hosts at a time,
+// by the program itself.
 asio::awaitable<void> wire_mpi(LaunchContext& context, const CommonEnvironment& environment) {
   Job& job = context.job;
   if (!mpi_wires(job.spec.wire_mpi, environment).pmix) co_return;
@@ -309,8 +310,9 @@ asio::awaitable<void> wire_mpi(LaunchContext& context, const CommonEnvironment& 
   };
   job.send_to_all(request);
   co_await await_hosts(context, "start PMIx servers", answered, answer_deadline(job));
+  std::size_t sent = 0;
   for (HostState& host : job.hosts) {
-    if (!host.wiring->is_missing) continue;
+    if (!host.wiring->is_missing) continue;  // its first answer: one not asked again keeps that
     const auto program = helper_program("hvrun-pmix", host.hello->facts.machine);
     if (!program)
       throw Error(ErrorKind::kStart,
@@ -321,6 +323,8 @@ asio::awaitable<void> wire_mpi(LaunchContext& context, const CommonEnvironment& 
     request.program = *program;
     host.wiring.reset();
     host.link->send(request);
+    if (++sent % kSentAtOnce == 0)
+      co_await await_hosts(context, "start PMIx servers", answered, answer_deadline(job));
   }
   co_await await_hosts(context, "start PMIx servers", answered, answer_deadline(job));
   context.phase("MPI is wired");

@@ -82,6 +82,7 @@ enum class Type : std::uint8_t {
   kFenceStalled,
   kSilence,
   kSilenceNoted,
+  kMpiMissed,
 };
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -349,6 +350,9 @@ struct Credit {
   }
 };
 
+// How a rank's process stands in its MPI at its end.
+enum class MpiEnd : std::uint8_t { kInOrder, kNotBegun, kNotFinalized };
+
 // How an end that others take for a loss is told: by its agent to that host's ranks, by hvrun to
 // all.
 inline constexpr char kHadNotJoined[] = " and had not joined the job (hvrun_init)";
@@ -363,10 +367,12 @@ struct Exited {
   bool signal_was_ours = false;  // this agent had sent that signal itself
   bool core_dumped = false;
   std::int64_t wall_clock_ns = 0;
-  bool left_unannounced = false;  // it had joined the others and ended without goodbye
-  bool never_joined = false;      // it ended without having joined the others at all
-  StepTimes step_times{};         // the longest that it had told
-  std::int64_t left_ns = 0;       // wall clock when it said goodbye; 0: it has not
+  bool left_unannounced = false;       // it had joined the others and ended without goodbye
+  bool never_joined = false;           // it ended without having joined the others at all
+  StepTimes step_times{};              // the longest that it had told
+  std::int64_t left_ns = 0;            // wall clock when it said goodbye; 0: it has not
+  MpiEnd pmi_end = MpiEnd::kInOrder;   // where MPI is wired by PMI-1,
+  MpiEnd pmix_end = MpiEnd::kInOrder;  // by PMIx
   template <class A>
   void fields(A& a) {
     a(rank);
@@ -379,6 +385,8 @@ struct Exited {
     a(never_joined);
     a(step_times);
     a(left_ns);
+    a(pmi_end);
+    a(pmix_end);
   }
   bool clean() const { return !by_signal && code == 0; }
   // What, beside its status, makes it a loss for others.
@@ -526,10 +534,12 @@ struct FenceStalled {
   static constexpr Type kType = Type::kFenceStalled;
   double waited_s = 0;
   bool is_too_long = false;  // stall_end_s has passed
+  bool is_by_mpi = false;    // it is MPI's meeting, by PMI-1 or PMIx
   template <class A>
   void fields(A& a) {
     a(waited_s);
     a(is_too_long);
+    a(is_by_mpi);
   }
 };
 // A rank says that it lost another one.

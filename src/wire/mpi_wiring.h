@@ -7,8 +7,10 @@
 //                            -> PmixJob
 //                            <- PmixReady               what its ranks are born with, or a problem
 //   <- WiringReply
+//                            <- PmixClient              a rank has begun PMIx, or ended it
 //   <- FenceIn               <- PmixFence               all ranks of this host are there
 //   -> FenceOut              -> PmixFence               what all hosts have said
+//   <- MpiMissed             ranks wait for one that has ended, see Exited
 // PMI-1, whose server is the agent itself, needs no request: Launch says what it tells the ranks.
 // Both put what the ranks of a host say to the others under epochs of their own, which no rank has.
 #pragma once
@@ -24,16 +26,18 @@ namespace hv::wire {
 constexpr std::uint32_t kPmixEpoch = UINT32_MAX, kPmiEpoch = UINT32_MAX - 1;
 constexpr std::uint32_t kEpochsOfRanks = kPmiEpoch;  // theirs are below
 
-// Which hosts there are, and which of them each rank runs on.
+// Which hosts there are, which of them each rank runs on, and which of the job's programs it is of.
 struct MpiWorld {
   std::string space;  // the job's name among PMIx's, which nobody guesses
   std::vector<std::string> hosts;
   std::vector<std::uint32_t> host_of_rank;
+  std::vector<std::uint32_t> program_of_rank;
   template <class A>
   void fields(A& a) {
     a(space);
     a(hosts);
     a(host_of_rank);
+    a(program_of_rank);
   }
 };
 
@@ -65,7 +69,17 @@ struct WiringReply {
   }
 };
 
-enum class PmixType : std::uint8_t { kJob = 1, kFence, kReady = 65 };
+// Ranks of this host wait by MPI for one of it that has ended.
+struct MpiMissed {
+  static constexpr Type kType = Type::kMpiMissed;
+  std::uint32_t epoch = 0;  // kPmiEpoch or kPmixEpoch
+  template <class A>
+  void fields(A& a) {
+    a(epoch);
+  }
+};
+
+enum class PmixType : std::uint8_t { kJob = 1, kFence, kReady = 65, kClient };
 
 struct PmixJob {
   static constexpr PmixType kType = PmixType::kJob;
@@ -91,6 +105,16 @@ struct PmixReady {
     a(hint);
     a(variables);
     a(defaults);
+  }
+};
+struct PmixClient {
+  static constexpr PmixType kType = PmixType::kClient;
+  std::uint32_t rank = 0;
+  bool has_ended = false;
+  template <class A>
+  void fields(A& a) {
+    a(rank);
+    a(has_ended);
   }
 };
 struct PmixFence {

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 
 import pytest
 
@@ -140,6 +141,28 @@ def test_standard_input_reaches_rank_0(hvrun, mpi):
     assert result.returncode == 0 and lines_by_rank(result.stdout) == {0: [b"x", b"y"]}, result
 
 
+SPAWN = """
+import sys
+from mpi4py import MPI
+parent = MPI.Comm.Get_parent()
+if parent == MPI.COMM_NULL:
+    parent = MPI.COMM_SELF.Spawn(sys.executable, ["-c", sys.argv[1], sys.argv[1]])
+else:
+    print("one\\ntwo [<&>", flush=True)
+parent.Barrier()
+parent.Disconnect()
+"""
+
+
+def test_lines_of_processes_that_a_rank_has_spawned_stay_lines(hvrun):
+    """Debian's mpi4py is Open MPI's."""
+    python = "/usr/bin/python3"
+    if subprocess.run([python, "-c", "import mpi4py"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("no mpi4py")
+    result = run(hvrun, "--mpi", "--mpi-args=--oversubscribe", "-np", "1", python, "-c", SPAWN, SPAWN, HVRUN_MPI="openmpi", **AS_ROOT)
+    assert (result.returncode, lines_by_rank(result.stdout)) == (0, {0: [b"one", b"two [<&>"]}), result
+
+
 # ---- how it ends ----
 
 
@@ -240,6 +263,9 @@ def test_open_mpis_own_words_on_root_are_told_with_what_to_try(hvrun):
     (["--mpi", "--mpi-args", "'x"], b"a quote is open"),
     (["--mpi-args", "x"], b"--mpi-args is for mpirun, which starts nothing here"),
     (["--mpi", "--rsh", "kubectl exec", "-H", "a"], b"pods"),
+    (["--mpi", "--wire-mpi=pmi"], b"--wire-mpi is nothing that --mpi can do"),
+    (["--mpi", "-H", "a", "--gpus-per-rank", "1"], b"--gpus-per-rank is nothing that --mpi can do"),
+    (["--mpi", "-H", "[fd00::1]:2"], b"no address with colons"),
 ])
 def test_what_mpirun_cannot_do_is_refused(hvrun, options, words):
     result = run(hvrun, "-np", "1", *options, "true")

@@ -64,7 +64,7 @@ std::vector<std::string> seeds() {
   launch.environment = {"A=1", "B="};
   launch.ranks = {{0, {{"RANK", "0"}}, wire::StdinMode::kForwarded, 0, {0, 1}}, {1, {}, {}, 0, {}}};
   launch.pmi = {2, "(vector,(0,1,2))"};
-  const wire::MpiWorld world{"space", {"a", "b"}, {0, 1}};
+  const wire::MpiWorld world{"space", {"a", "b"}, {0, 1}, {0, 0}};
   return {seed(0, hello),
           seed(0, wire::InventoryRequest{20, "program"}),
           seed(0, inventory),
@@ -95,6 +95,7 @@ std::vector<std::string> seeds() {
           seed(1, rendezvous::Silence{true}),
           seed(2, wire::PmixJob{world, 1, "/tmp/folder"}),
           seed(2, wire::PmixReady{"", "", {{0, {{"PMIX_RANK", "0"}}}}, {{"A", "1"}}}),
+          seed(0, wire::MpiMissed{wire::kPmiEpoch}),
           seed(2, wire::PmixFence{1, "bytes"})};
 }
 
@@ -110,11 +111,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check_each<Hello, InventoryRequest, InventoryReply, Setup, SetUp, ProbeRequest, ProbeReply,
                Launch, Ready, Problem, Go, Started, Output, Credit, Exited, Signal, Pause, Stdin,
                End, Empty, Query, QueryReply, FenceIn, FenceOut, RankLost, RankDied, Ping, Pong,
-               Note, FenceStalled, Silence, SilenceNoted, WiringRequest, WiringReply>(type,
-                                                                                      payload);
+               Note, FenceStalled, Silence, SilenceNoted, WiringRequest, WiringReply, MpiMissed>(
+        type, payload);
   } else if (family == 2) {
     using namespace hv::wire;
-    check_each<PmixJob, PmixReady, PmixFence>(type, payload);
+    check_each<PmixJob, PmixReady, PmixClient, PmixFence>(type, payload);
   } else {
     using namespace hv::rendezvous;
     check_each<Join, Welcome, Refused, Put, Fence, FenceDone, Get, Value, Lost, Goodbye, Event,

@@ -60,6 +60,14 @@ def test_ranks_that_are_dealt_out_in_turn(mpi):
         "rank 0 of 3, 0 of 2 here: 6", "rank 1 of 3, 0 of 1 here: 6", "rank 2 of 3, 1 of 2 here: 6"], str(result)
 
 
+def test_a_rank_knows_which_of_several_programs_it_is_of(mpi):
+    wired = [BIN / f"wired_{mpi}", "program"]
+    result = run([BIN / "hvrun", "--no-label", *ONE_HOST, "--wire-mpi", "-np", "1", *wired, ":", "-np", "2", *wired],
+                 env=environment(), timeout=60)
+    assert result.code == 0 and sorted(line for line in result.out.splitlines() if " is of " in line) == [
+        "rank 0 is of program 0", "rank 1 is of program 1", "rank 2 is of program 1"], str(result)
+
+
 @pytest.mark.parametrize("of_one, word", [("openmpi", "pmix"), ("mpich", "pmi")])
 def test_one_way_alone_is_enough_for_the_mpi_that_knows_it(of_one, word):
     if not (BIN / f"wired_{of_one}").exists():
@@ -124,6 +132,46 @@ def test_mpi_abort_ends_the_job_with_its_code(mpi):
 def test_a_rank_that_ends_before_it_begins_mpi_is_the_cause(mpi):
     result = start([*ONE_HOST, "--wire-mpi"], BIN / f"wired_{mpi}", "late")
     assert result.code == 5 and "rank 1 on host localhost ended with exit code 5" in result.err, str(result)
+
+
+DEALT_OUT = ["--oversubscribe", "--rsh", RSH, "-H", "a:2,b:2", "--map-by", "node"]  # rank 1 is alone on its host
+
+
+@pytest.mark.parametrize("hosts", [ONE_HOST, TWO_HOSTS, DEALT_OUT], ids=["one-host", "two-hosts", "dealt-out"])
+def test_a_rank_that_ends_well_before_it_begins_mpi_is_named_where_others_wait(mpi, hosts):
+    result = start([*hosts, "--wire-mpi"], BIN / f"wired_{mpi}", "absent")
+    assert result.code == 1 and "rank 1 on host " in result.err, str(result)
+    assert "with exit code 0 without MPI_Init, in which others wait for it" in result.err, str(result)
+
+
+@pytest.mark.parametrize("hosts", [ONE_HOST, DEALT_OUT], ids=["one-host", "dealt-out"])
+def test_a_rank_that_ends_well_amid_mpi_is_named_where_others_wait(mpi, hosts):
+    """PMIx itself counts such a rank out where others of its host go on."""
+    result = start([*hosts, "--wire-mpi"], BIN / f"wired_{mpi}", "leaves")
+    if mpi == "openmpi" and hosts == ONE_HOST:
+        assert result.code == 0, str(result)
+        return
+    assert result.code == 1 and "rank 1 on host " in result.err, str(result)
+    assert "with exit code 0 without MPI_Finalize, in which others wait for it" in result.err, str(result)
+
+
+@pytest.mark.parametrize("hosts", [ONE_HOST, TWO_HOSTS, DEALT_OUT], ids=["one-host", "two-hosts", "dealt-out"])
+def test_a_rank_that_never_begins_mpi_is_named_and_then_ends_the_job(mpi, hosts):
+    result = start([*hosts, "--wire-mpi"], BIN / f"wired_{mpi}", "never", HVRUN_STALL_SECONDS="1", HVRUN_STALL_SHUTDOWN_SECONDS="3")
+    assert result.code == 4 and "warning: ranks have waited over 1 s to meet the others (MPI_Init" in result.err, str(result)
+    assert "not there: rank 1 on host " in result.err and "the job ends (HVRUN_STALL_SHUTDOWN_SECONDS)" in result.err, str(result)
+
+
+@pytest.mark.parametrize("hosts", [ONE_HOST, DEALT_OUT], ids=["one-host", "dealt-out"])
+def test_a_rank_that_is_long_before_mpi_finalize_is_named_and_ends_nothing(mpi, hosts):
+    if mpi == "openmpi" and hosts == ONE_HOST:
+        pytest.skip("who waits inside a host PMIx does not tell")
+    with Running([BIN / "hvrun", "-np", "3", *hosts, "--wire-mpi", BIN / f"wired_{mpi}", "lingers"],
+                 env=environment(HVRUN_STALL_SECONDS="1", HVRUN_STALL_SHUTDOWN_SECONDS="2")) as running:
+        wait_for(lambda: "waited over 4 s to meet the others" in running.err, 30, "both limits have passed")
+        assert "not there: rank 1 on host " in running.err and "the job ends" not in running.err, running.err
+        assert running.process.poll() is None
+        running.process.send_signal(signal.SIGINT)
 
 
 def folder_of(running):

@@ -89,6 +89,36 @@ TEST_CASE("an abort tells the code to end with, never 0") {
   CHECK(host.meeting.abort_of(2) == 1);
 }
 
+TEST_CASE("who waits in a barrier, for whom, and whether all have begun") {
+  Host host;
+  (void)host.say(2, kInit);
+  CHECK_FALSE(host.meeting.is_anybody_waiting());
+  (void)host.say(2, "cmd=barrier_in");
+  CHECK((host.meeting.is_waiting(2) && host.meeting.is_beginning()));
+  CHECK_FALSE(host.meeting.is_waiting(3));
+  (void)host.say(3, kInit);
+  (void)host.say(3, "cmd=barrier_in");
+  (void)host.pass(host.meeting.complete().at(0));
+  CHECK_FALSE(host.meeting.is_anybody_waiting());
+  (void)host.say(3, "cmd=barrier_in");
+  CHECK((host.meeting.is_waiting(3) && !host.meeting.is_beginning()));
+  CHECK_FALSE(host.meeting.is_anybody_missing());
+  CHECK(host.meeting.end(2) == wire::MpiEnd::kNotFinalized);
+  CHECK((host.meeting.is_anybody_waiting() && host.meeting.is_anybody_missing()));
+  CHECK(host.meeting.end(3) == wire::MpiEnd::kNotFinalized);
+  CHECK_FALSE(host.meeting.is_anybody_waiting());  // who has ended waits for nobody
+}
+
+TEST_CASE("a rank that ended in order, or never began, is told as that") {
+  Host host;
+  (void)host.say(2, kInit);
+  (void)host.say(2, "cmd=finalize");
+  CHECK(host.meeting.end(2) == wire::MpiEnd::kInOrder);
+  CHECK_FALSE(host.meeting.is_anybody_missing());
+  CHECK(host.meeting.end(3) == wire::MpiEnd::kNotBegun);
+  CHECK(host.meeting.is_anybody_missing());
+}
+
 TEST_CASE("what is not PMI's is refused") {
   Host host;
   CHECK(host.say(2, "cmd=barrier_in") == "broken");  // before init

@@ -25,7 +25,7 @@ struct Run {
     std::ofstream(file) << "#!/bin/sh\n" << script << "\n";
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
     request.timeout_s = timeout_s;
-    request.world = {"space", {"a"}, {0}};
+    request.world = {"space", {"a"}, {0}, {0}};
     start(folder.path() + "/");
   }
   void start(const std::string& programs) {
@@ -34,7 +34,7 @@ struct Run {
         request, 0,
         launcher::PmixCallbacks{[this](const wire::WiringReply& told) { reply = told; },
                                 [](const wire::FenceIn&) {},
-                                [this](const std::string& words) { loss = words; }});
+                                [this](const std::string& words) { loss = words; }, [] {}});
   }
   void until(const std::function<bool()>& holds) {
     for (const TimePoint deadline = now() + 20s; !holds() && now() < deadline;) {
@@ -102,7 +102,7 @@ TEST_CASE("what another launcher has told the agent's own PMIx does not reach hv
 TEST_CASE("what one end says is heard by the other, until it hangs up") {
   AgentClient client;
   client.set_up();
-  client.send(wire::WiringRequest{{"space", {"a"}, {0, 0}}, 20});
+  client.send(wire::WiringRequest{{"space", {"a"}, {0, 0}, {0, 0}}, 20});
   const auto reply = client.expect<wire::WiringReply>();
   CHECK(reply.problem == "");
   CHECK_FALSE(reply.is_missing);

@@ -71,8 +71,7 @@ TEST_CASE("mpi_command keeps hvrun's order of ranks") {
   Wanted wanted({{"a", 2}, {"b", 2}}, 4);
   wanted.spec.map_by = {MapBy::kNode, 0};
   CHECK(holds(wanted.line(kHydra), "-hosts a:1,b:1"));
-  const std::string line = wanted.line(kOpen);
-  CHECK(holds(line, "-np 1 -host a:2 --wdir /work ./train 'a b' : -x A -x PATH -np 1 -host b:2"));
+  CHECK(holds(wanted.line(kOpen), "--map-by node --rank-by node -x A -x PATH -np 4 -host a:2,b:2"));
   wanted.list.entries[1].slots = 1;
   wanted.spec.programs[0].ranks = 3;
   wanted.spec.ranks = 3;
@@ -81,6 +80,46 @@ TEST_CASE("mpi_command keeps hvrun's order of ranks") {
   wanted.spec.ranks = 4;
   CHECK_THROWS_WITH_AS(wanted.line(kHydra),
                        "--mpi: MPICH's mpirun cannot be told this order of ranks on hosts", Error);
+}
+
+TEST_CASE("mpi_command has a part for each rank where Open MPI's mpirun cannot deal them out") {
+  Wanted wanted({{"a", 2}, {"b", 1}}, 3);
+  wanted.spec.map_by = {MapBy::kNode, 0};
+  CHECK(holds(wanted.line(kOpen), "--map-by node --rank-by node -x A -x PATH -np 3"));
+  wanted.list.entries[1].slots = 2;
+  wanted.spec.ranks = wanted.spec.programs[0].ranks = 4;
+  wanted.spec.mpi_args = {"--map-by", "node"};  // which is not looked into
+  CHECK(holds(wanted.line(kOpen),
+              "-np 1 -host a:2 --wdir /work ./train 'a b' : -x A -x PATH -np 1 -host b:2"));
+  wanted.spec.programs[0].argv.push_back(std::string(300000, 'x'));
+  CHECK_THROWS_WITH_AS(wanted.line(kOpen),
+                       "--mpi: Open MPI's mpirun is told this order of ranks in 4 parts, which are "
+                       "too long for a command line",
+                       Error);
+  wanted.spec.mpi_args.clear();
+  CHECK(wanted.line(kOpen).size() > 300000);  // shown as a whole
+}
+
+TEST_CASE("mpi_command refuses an address that mpirun would take apart at its colons") {
+  Wanted wanted({{"fd00::1", 2}}, 2);
+  for (const Mpirun& mpirun : {kOpen, kHydra})
+    CHECK_THROWS_WITH_AS(wanted.line(mpirun),
+                         "--mpi: mpirun takes no address with colons for a host: fd00::1", Error);
+  wanted.list.entries[0].name = "a";
+  CHECK(holds(wanted.line(kOpen), "-host a:2"));
+}
+
+TEST_CASE("mpi_command refuses a remote shell that mpirun would take apart elsewhere") {
+  Wanted wanted({{"a", 1}}, 1);
+  wanted.spec.remote_shell = "ssh -o 'ProxyCommand=nc gate 22'";
+  for (const Mpirun& mpirun : {kOpen, kHydra})
+    CHECK_THROWS_WITH_AS(
+        wanted.line(mpirun),
+        "--mpi: mpirun hands no words with spaces to ssh, as in 'ProxyCommand=nc gate 22'", Error);
+  wanted.spec.remote_shell = "ssh -J gate:22";
+  CHECK_THROWS_WITH_AS(wanted.line(kOpen),
+                       "--mpi: mpirun hands no words with colons to ssh, as in 'gate:22'", Error);
+  CHECK(holds(wanted.line(kHydra), "HYDRA_LAUNCHER_EXTRA_ARGS='-J gate:22' mpiexec"));
 }
 
 TEST_CASE("mpi_command binds as is asked for, and leaves to --mpi-args what that says") {
@@ -140,6 +179,15 @@ TEST_CASE("mpi_command refuses what only hvrun's agents can do") {
   CHECK(refusal(spec, plain.list) ==
         "--pty is nothing that --mpi can do: mpirun has the ranks' streams");
   spec = plain.spec;
+  spec.wire_mpi = WireMpi::kPmi;
+  CHECK(refusal(spec, plain.list) ==
+        "--wire-mpi is nothing that --mpi can do: mpirun wires its ranks itself");
+  spec = plain.spec;
+  spec.gpus_are_asked_for = true;
+  CHECK(refusal(spec, plain.list) ==
+        "--gpus-per-rank is nothing that --mpi can do: no host is asked for its GPUs");
+  CHECK(refusal(spec, Wanted({}, 1).list).empty());
+  spec = plain.spec;
   spec.programs[0].exports = {"A=1"};
   CHECK(!refusal(spec, plain.list).empty());
   HostList list = plain.list;
@@ -156,18 +204,21 @@ TEST_CASE("mpi_environment has the ranks' variables, and MPI carry") {
   Wanted wanted({{"a", 1}}, 1);
   wanted.spec.exports = {"TOKEN=secret"};
   const auto own = Environment::from_entries({"HOME=/h", "PATH=/bin", "HVRUN_RANK=3", "PMI_RANK=1",
-                                              "OMPI_MCA_x=1", "BASH_FUNC_f%%=() { :; }", "Z=1"});
+                                              "OMPI_MCA_x=1", "BASH_FUNC_f%%=() { :; }", "Z=1",
+                                              "PMIX_MCA_gds=hash", "PMIX_RANK=1"});
   MpiEnvironment made = mpi_environment(wanted.spec, own);
   CHECK(made.own.get_or("TOKEN", "") == "secret");
   CHECK(made.own.get_or("HVRUN_BACKEND", "") == "mpi,native");
   CHECK(made.own.has("HOME"));
   CHECK(!made.own.has("HVRUN_RANK"));
   CHECK(!made.own.has("PMI_RANK"));
+  CHECK((made.own.has("PMIX_MCA_gds") && !made.own.has("PMIX_RANK")));
   CHECK(join(made.for_others, " ") ==
         "HVRUN_BACKEND HVRUN_JOB_LOST_AFTER PATH PYTHONUNBUFFERED TOKEN Z");
   wanted.spec.clean_environment = true;
   made = mpi_environment(wanted.spec, own);
-  CHECK((made.own.has("PATH") && made.own.has("OMPI_MCA_x") && !made.own.has("Z")));
+  CHECK((made.own.has("PATH") && made.own.has("OMPI_MCA_x") && made.own.has("PMIX_MCA_gds") &&
+         !made.own.has("Z")));
 }
 
 TEST_CASE("exit_code_of_mpirun knows a signal by Hydra's words only") {

@@ -13,7 +13,8 @@ namespace {
 
 wire::PmixJob job_on(std::vector<std::string> hosts, std::vector<std::uint32_t> host_of_rank) {
   wire::PmixJob job;
-  job.world = {"space", std::move(hosts), std::move(host_of_rank)};
+  job.world = {"space", std::move(hosts), std::move(host_of_rank), {}};
+  job.world.program_of_rank.resize(job.world.host_of_rank.size());
   job.folder = "/tmp/folder";
   return job;
 }
@@ -37,7 +38,7 @@ const pmix::Info* of_rank(InfoList& infos, std::size_t rank, std::string_view ke
 }  // namespace
 
 TEST_CASE("ranks of hosts are listed as PMIx wants them") {
-  const wire::MpiWorld world{"space", {"a", "b"}, {0, 1, 0, 1, 1}};
+  const wire::MpiWorld world{"space", {"a", "b"}, {0, 1, 0, 1, 1}, {}};
   CHECK(ranks_on(world, 1) == std::vector<std::uint32_t>{1, 3, 4});
   CHECK(ranks_text(ranks_on(world, 1)) == "1,3,4");
   CHECK(process_text(world) == "0,2;1,3,4");
@@ -69,10 +70,27 @@ TEST_CASE("a rank can ask who and where it is") {
   CHECK(of_rank(infos, 0, "pmix.pdir") == nullptr);  // its folder is on another host
 }
 
+TEST_CASE("a rank can ask which of the job's programs it is of") {
+  wire::PmixJob job = job_on({"a"}, {0, 0, 0, 0});
+  job.world.program_of_rank = {0, 1, 1, 2};
+  InfoList infos = job_infos(job, "nodes", "ranks");
+  CHECK(find(infos, "pmix.job.napps")->value.data.uint32 == 3);
+  const std::uint32_t leaders[] = {0, 1, 1, 3}, among[] = {0, 0, 1, 0};
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    CHECK(of_rank(infos, rank, "pmix.appnum")->value.data.uint32 ==
+          job.world.program_of_rank[rank]);
+    CHECK(of_rank(infos, rank, "pmix.aldr")->value.data.uint32 == leaders[rank]);
+    CHECK(of_rank(infos, rank, "pmix.apprank")->value.data.uint32 == among[rank]);
+  }
+}
+
 TEST_CASE("a job that cannot be is refused") {
   CHECK(is_well_formed(job_on({"a"}, {0, 0})));
   CHECK_FALSE(is_well_formed(job_on({"a"}, {0, 1})));
   CHECK_FALSE(is_well_formed(job_on({"a"}, {})));
+  wire::PmixJob short_of_one = job_on({"a"}, {0, 0});
+  short_of_one.world.program_of_rank.pop_back();
+  CHECK_FALSE(is_well_formed(short_of_one));
   CHECK_FALSE(is_well_formed(job_on({}, {})));
   wire::PmixJob job = job_on({"a", "b"}, {0});
   job.host = 1;

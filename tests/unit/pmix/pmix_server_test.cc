@@ -61,7 +61,8 @@ TEST_CASE("the keys of PMIx's servers are as in its header") {
 #endif
 
 TEST_CASE("where libpmix is not there the words say what was looked for, and what mends it") {
-  PmixServer server({}, [](const wire::PmixFence&) {});
+  PmixServer server(
+      {}, [](const wire::PmixFence&) {}, [](const wire::PmixClient&) {});
   const wire::PmixReady ready = server.start("/none/libpmix.so.2");
   CHECK(ready.problem.rfind("open libpmix.so.2, by which MPI programs find each other: /none/",
                             0) == 0);
@@ -70,6 +71,7 @@ TEST_CASE("where libpmix is not there the words say what was looked for, and wha
 }
 
 TEST_CASE("a library that is no PMIx is told") {
-  PmixServer server({}, [](const wire::PmixFence&) {});
+  PmixServer server(
+      {}, [](const wire::PmixFence&) {}, [](const wire::PmixClient&) {});
   CHECK(server.start("libm.so.6").problem.find("lacks a function") != std::string::npos);
 }

@@ -91,6 +91,52 @@ struct TooLate : FakeAgent {
 
 }  // namespace
 
+TEST_CASE("a wait by MPI is told as one") {
+  struct Waiting : FakeAgent {
+    void on_go() override { send(wire::FenceStalled{2, true, true}); }
+    std::vector<std::uint32_t> absent_now() override { return {1}; }
+  } a;
+  const Outcome outcome = supervise({{"a", &a}}, "a:2");
+  CHECK(outcome.code == 4);
+  CHECK(contains(outcome.err, "to meet the others (MPI_Init, MPI_Finalize); not there: rank 1"));
+}
+
+TEST_CASE("a rank that ended out of MPI is the cause as soon as somebody waits for it there") {
+  struct Leaving : FakeAgent {
+    void on_go() override {
+      wire::Exited exited;
+      exited.never_joined = true;
+      exited.pmi_end = wire::MpiEnd::kNotFinalized;
+      exit_rank(1, exited);
+    }
+  } b;
+  struct Waiting : FakeAgent {
+    std::function<void()> act;
+    void on_go() override { act(); }
+  } a;
+  a.act = [&a] { a.later(300ms, [&a] { a.finish_all(0); }); };
+  CHECK(supervise({{"a", &a}, {"b", &b}}, "a:1,b:1").code == 0);
+  a.act = [&a] {
+    a.send(wire::FenceIn{wire::kPmixEpoch, 1, {}});  // not where rank 1 is missing
+    a.later(300ms, [&a] { a.finish_all(0); });
+  };
+  CHECK(supervise({{"a", &a}, {"b", &b}}, "a:1,b:1").code == 0);
+  for (const bool is_by_fence : {true, false}) {
+    a.act = [&a, is_by_fence] {
+      if (is_by_fence)
+        a.send(wire::FenceIn{wire::kPmiEpoch, 1, {}});
+      else
+        a.send(wire::MpiMissed{wire::kPmiEpoch});
+    };
+    const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:1");
+    CHECK(outcome.code == 1);
+    CHECK(contains(outcome.err, "rank 1 on host b ended after "));
+    CHECK(contains(outcome.err, "with exit code 0 without MPI_Finalize, in which others wait"));
+    CHECK(contains(outcome.err, "try: let every rank call MPI_Init and MPI_Finalize"));
+    CHECK(a.ended);
+  }
+}
+
 TEST_CASE("a wait that is over when all have been asked ends no job") {
   TooLate a;
   a.waited_s = 0;

@@ -67,6 +67,22 @@ TEST_CASE("at least 250 ms and at most 5 s are spent on the search") {
   CHECK(policy.decided(kStart + 5s));
 }
 
+TEST_CASE("a rank that ended well and is waited for by MPI is the cause, unless another failed") {
+  FailurePolicy policy(3);
+  policy.rank_ended(exited(1, 0, 0), kStart);
+  CHECK_FALSE(policy.failed());
+  policy.missed_in_mpi(1, "MPI_Finalize", kStart);
+  policy.missed_in_mpi(2, "MPI_Init", kStart);
+  policy.exiting_ranks({}, kStart + 260ms);
+  REQUIRE(policy.decided(kStart + 300ms));
+  CHECK(policy.verdict().rank == 1);
+  CHECK(policy.verdict().missed_at == "MPI_Finalize");
+  CHECK(policy.verdict().exit_code == 1);
+  policy.rank_ended(exited(0, 3, 100), kStart + 300ms);
+  CHECK(policy.verdict().rank == 0);
+  CHECK(policy.verdict().exit_code == 3);
+}
+
 TEST_CASE("when every rank has ended there is nothing to wait for") {
   FailurePolicy policy(2);
   policy.rank_ended(exited(1, 7, 5), kStart);

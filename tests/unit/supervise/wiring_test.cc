@@ -3,11 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <list>
+
 #include "src/wire/mpi_wiring.h"
 #include "tests/unit/supervise/supervised.h"
 
 using namespace hv::launcher;
 namespace wire = hv::wire;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -59,6 +63,7 @@ TEST_CASE("every host is told the whole job, by one name that differs from job t
   REQUIRE(b.requests.size() == 1);
   CHECK(a.requests[0].world.hosts == std::vector<std::string>{"a", "b"});
   CHECK(a.requests[0].world.host_of_rank == std::vector<std::uint32_t>{0, 0, 1});
+  CHECK(a.requests[0].world.program_of_rank == std::vector<std::uint32_t>{0, 0, 0});
   CHECK(a.requests[0].world.space == b.requests[0].world.space);
   const std::string space = a.requests[0].world.space;
   REQUIRE(b.launch.pmi);
@@ -87,6 +92,31 @@ TEST_CASE("a host without hvrun-pmix gets it, once it has said so") {
   CHECK(a.requests[1].program.substr(0, 4) ==
         "\x7f"
         "ELF");
+}
+
+TEST_CASE("not all hosts that lack hvrun-pmix are sent it at once") {
+  constexpr std::size_t kHosts = 70;
+  std::list<MpiHost> hosts;
+  std::map<std::string, FakeAgent*> agents;
+  std::size_t on_their_way = 0, most = 0, sent = 0;
+  for (std::size_t i = 1; i <= kHosts; ++i) {
+    MpiHost& host = hosts.emplace_back();
+    host.on_wiring = [&](const hv::Frame& frame) {
+      wire::WiringRequest request;
+      REQUIRE(hv::decode(frame.payload, &request));
+      if (request.program.empty()) return host.send(wire::WiringReply{true, "", ""});
+      ++sent;
+      most = std::max(most, ++on_their_way);
+      host.later(50ms, [&] {
+        --on_their_way;
+        host.send(wire::WiringReply{});
+      });
+    };
+    agents["h" + std::to_string(i)] = &host;
+  }
+  CHECK(supervise(agents, "h[1-70]", wired()).code == 0);
+  CHECK(sent == kHosts);
+  CHECK(most == 64);
 }
 #endif
 

@@ -125,10 +125,11 @@ std::vector<Sample> samples_of_inventories() {
 
 std::vector<Sample> samples_of_wiring() {
   return {
-      sample(WiringRequest{{"s", {"a", "b"}, {0, 1, 1}}, 0.5, "/lib", "ELF"},
+      sample(WiringRequest{{"s", {"a", "b"}, {0, 1, 1}, {0, 0, 1}}, 0.5, "/lib", "ELF"},
              text("s") + u32(2) + text("a") + text("b") + u32(3) + u32(0) + u32(1) + u32(1) +
-                 u64(kHalf) + text("/lib") + text("ELF")),
+                 u32(3) + u32(0) + u32(0) + u32(1) + u64(kHalf) + text("/lib") + text("ELF")),
       sample(WiringReply{true, "why", "mend"}, u8(1) + text("why") + text("mend")),
+      sample(MpiMissed{2}, u32(2)),
   };
 }
 
@@ -137,9 +138,20 @@ std::vector<Sample> samples_of_running() {
       sample(Output{1, 2, true, INT64_MAX, "a\n"},
              u32(1) + u8(2) + u8(1) + u64(INT64_MAX) + text("a\n")),
       sample(Credit{1, UINT32_MAX}, u32(1) + u32(UINT32_MAX)),
-      sample(Exited{1, true, 9, false, true, 5, true, false, {1, 2, 3, 4, 5}, 6},
+      sample(Exited{1,
+                    true,
+                    9,
+                    false,
+                    true,
+                    5,
+                    true,
+                    false,
+                    {1, 2, 3, 4, 5},
+                    6,
+                    MpiEnd::kNotBegun,
+                    MpiEnd::kNotFinalized},
              u32(1) + u8(1) + u32(9) + u8(0) + u8(1) + u64(5) + u8(1) + u8(0) + u64(1) + u64(2) +
-                 u64(3) + u64(4) + u64(5) + u64(6)),
+                 u64(3) + u64(4) + u64(5) + u64(6) + u8(1) + u8(2)),
       sample(Signal{-1}, u32(-1ull)),
       sample(Pause{true}, u8(1)),
       sample(Stdin{2, true, "in"}, u32(2) + u8(1) + text("in")),
@@ -157,7 +169,7 @@ std::vector<Sample> samples_of_running() {
       sample(Ping{INT64_MIN}, u64(1ull << 63)),
       sample(Pong{1, 2}, u64(1) + u64(2)),
       sample(Note{"words"}, text("words")),
-      sample(FenceStalled{2, true}, u64(kTwo) + u8(1)),
+      sample(FenceStalled{2, true, true}, u64(kTwo) + u8(1) + u8(1)),
       sample(Silence{2, true}, u32(2) + u8(1)),
       sample(SilenceNoted{2}, u32(2)),
   };
@@ -174,8 +186,9 @@ std::vector<Sample> samples() {
 }  // namespace
 
 TEST_CASE("each type has its own number, and each a message") {
-  const std::set<int> numbers{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 20, 21, 22,
-                              23, 24, 25, 26, 27, 28, 29, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49};
+  const std::set<int> numbers{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,
+                              13, 14, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29,
+                              40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50};
   std::set<int> seen;
   for (const Sample& each : samples()) seen.insert(static_cast<int>(each.type));
   CHECK(seen == numbers);

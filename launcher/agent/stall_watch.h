@@ -1,0 +1,41 @@
+// StallWatch: tells in time that ranks wait for others, as a StallSchedule says.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "launcher/agent/event_loop.h"
+#include "launcher/agent/stall_schedule.h"
+
+namespace hv::launcher {
+
+class StallWatch {
+ public:
+  StallWatch(EventLoop& loop, StallLimits limits,
+             std::function<void(const wire::FenceStalled&)> on_stall)
+      : loop_(loop), schedule_(limits), on_stall_(std::move(on_stall)) {}
+  ~StallWatch();
+  StallWatch(const StallWatch&) = delete;
+  StallWatch& operator=(const StallWatch&) = delete;
+
+  // Called after every change.
+  void look(bool is_anybody_waiting);
+  // A job that is stopped as a whole waits for nobody.
+  void allow_silence(bool is_allowed);
+  // 0: nobody waits.
+  double seconds_waited() const;
+
+ private:
+  void await_next();
+
+  EventLoop& loop_;
+  StallSchedule schedule_;
+  const std::function<void(const wire::FenceStalled&)> on_stall_;
+  bool is_anybody_waiting_ = false;
+  bool is_silence_allowed_ = false;
+  std::optional<TimePoint> due_;  // timer_ is set, to then
+  EventLoop::Timer timer_{};
+};
+
+}  // namespace hv::launcher
