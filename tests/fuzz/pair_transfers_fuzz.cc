@@ -72,7 +72,7 @@ class Rank {
   bool advance() {
     int culprit = -1;
     bool moved = false;
-    const Status status = transfers_.advance(&culprit, &moved);
+    const Status status = transfers_.advance(TimePoint{}, &culprit, &moved);
     HV_CHECK(status.ok() || culprit == 1, "who has done it is told");
     for (const auto& [operation, outcome] : transfers_.take_ended()) {
       HV_CHECK(in_flight_.erase(operation->name) == 1, "what ends was in flight, and ends once");

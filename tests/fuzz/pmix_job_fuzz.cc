@@ -12,8 +12,8 @@ using namespace hv::launcher;
 namespace hv::fuzz {
 
 std::vector<std::string> seeds() {
-  return {encode(wire::PmixJob{{"space", {"a", "b"}, {0, 1, 0}}, 0, "/tmp/f"}),
-          encode(wire::PmixJob{{"space", {"10.0.0.1", "a,b;c"}, {1, 1}}, 1, "/tmp/f"})};
+  return {encode(wire::PmixJob{{"space", {"a", "b"}, {0, 1, 0}, {0, 0, 1}}, 0, "/tmp/f"}),
+          encode(wire::PmixJob{{"space", {"10.0.0.1", "a,b;c"}, {1, 1}, {0, 0}}, 1, "/tmp/f"})};
 }
 
 }  // namespace hv::fuzz
