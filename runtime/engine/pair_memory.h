@@ -26,7 +26,7 @@ class PairMemory {
   Status is_ready() const;
   const std::byte* input() const { return input_; }
   std::byte* output() const { return output_; }
-  // All has been written to output(): ended is when the operation's own memory has it, nullptr: now.
+  // All has been written to output(). ended: when the operation's own memory has it; nullptr: now.
   Status hand_over(const Operation& operation, MomentPtr* ended) const;
   // The operation is given up: what a device still writes goes back when that is done.
   void give_up() noexcept;
