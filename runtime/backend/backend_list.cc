@@ -57,7 +57,11 @@ std::unique_ptr<Backend> make_mpi(const MpiPlaces& places, const std::vector<int
   std::vector<int> world_ranks;
   for (const int rank : members)
     world_ranks.push_back(places.world_ranks.at(static_cast<std::size_t>(rank)));
-  return places.plugin->make(std::move(world_ranks), self);
+  return places.plugin->make(std::move(world_ranks), self, places.is_cuda_aware);
+}
+
+std::string mpi_in_words(const MpiPlaces& places) {
+  return "mpi (" + places.library + (places.is_cuda_aware ? ", aware of CUDA)" : ")");
 }
 
 Status unknown(const std::string& name) {
@@ -74,8 +78,8 @@ std::string carriers_in_words(const BackendSettings& settings) {
     if (name == "nccl")
       uses_nccl = true;
     else
-      of_host.push_back(
-          name == "mpi" && settings.mpi != nullptr ? "mpi (" + settings.mpi->library + ")" : name);
+      of_host.push_back(name == "mpi" && settings.mpi != nullptr ? mpi_in_words(*settings.mpi)
+                                                                 : name);
   }
   const std::string host = of_host.empty() ? "nobody" : join(of_host, ", ");
   return "on the host's memory " + host + "; on GPUs' memory " +

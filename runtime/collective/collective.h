@@ -78,6 +78,9 @@ struct CollectiveRequest {
   ElementType index_type = ElementType::kInt64;  // sparse allreduce
   MemoryKind memory =
       MemoryKind::kHost;  // alike on all ranks; zeros of an absent one are the host's
+  // The segments are a GPU's memory, ready, for a backend of the host's that only hands addresses
+  // on; the host cannot reach them.
+  bool is_out_of_reach = false;
   std::shared_ptr<Accelerator> accelerator{};  // of the segments that are not the host's
   std::vector<MomentPtr> ready{};              // when the inputs there are
   // allgather: one; output is the whole result, nullptr where nobody wants it. reducescatter:

@@ -4,7 +4,7 @@
 import pytest
 
 from harness import programs
-from harness.jobs import START, errors, lines_of, on
+from harness.jobs import START, TIMEOUT, errors, lines_of, on
 from harness.processes import listing
 from harness.waiting import wait_for
 
@@ -22,8 +22,18 @@ def wired(request):
     return str(program)
 
 
+def run_wired(cluster, words, wired):
+    """MPICH's ranks wait for each other in MPI_Finalize now and then (docs/mpi.md): then hvrun says so, and it is tried again."""
+    for _ in range(6):
+        result = cluster.run(["hvrun", *words, "-x", "HVRUN_STALL_SECONDS=5", "--timeout", "15", "--wire-mpi", wired], timeout=60)
+        if not (wired.endswith("mpich") and result.code == TIMEOUT and "(MPI_Init, MPI_Finalize); not there: rank" in result.err):
+            break
+    return result
+
+
 def test_ranks_of_two_hosts_are_a_world(cluster, wired):
-    result = cluster.run([*on(*TWO, ranks_per_host=2), "--no-label", "--wire-mpi", wired], timeout=120)
+    words = on(*TWO, ranks_per_host=2)
+    result = run_wired(cluster, [*words[1:], "--no-label"], wired)
     assert (result.code, lines_of(result)) == (
         0, [f"rank {rank} of 4, {rank % 2} of 2 here: 10" for rank in range(4)]), str(result)
     for node in TWO:

@@ -5,11 +5,11 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 
 import pytest
 
 from harness import torch_environment, torch_jobs
+from harness.running import run
 
 RANKS = pathlib.Path(__file__).parent / "ranks"
 LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "-np", "2"], "mpich": ["mpirun.mpich", "-np", "2"]}
@@ -24,7 +24,7 @@ def test_in_every_rank(mpi, tmp_path):
              f"--ignore={NEEDS_HVRUN}", str(RANKS)]
     environment = torch_jobs.environment(tmp_path, HVRUN_BACKEND="mpi,native", OMPI_ALLOW_RUN_AS_ROOT="1",
                                          OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False, cwd=os.fspath(tmp_path), env=environment)
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
-    counts = re.findall(r"(\d+) passed", done.stdout)
-    assert len(counts) == 2 and len(set(counts)) == 1, done.stdout[-4000:]
+    done = run(words, timeout=300, cwd=os.fspath(tmp_path), env=environment)  # with what they said where one waits for the other
+    assert done.code == 0, str(done)
+    counts = re.findall(r"(\d+) passed", done.out)
+    assert len(counts) == 2 and len(set(counts)) == 1, str(done)

@@ -121,7 +121,9 @@ class GpuBackend::Preparation : public Collective {
 
 GpuBackend::GpuBackend(Backend& host, Backend* staging, const Topology& members, bool uses_plugin)
     : host_(host), members_(members), is_chosen_(!uses_plugin) {
-  if (staging != nullptr) staged_.emplace(*staging);
+  if (staging == nullptr) return;
+  direct_.emplace(*staging, Accelerator::Room::kDevice);
+  staged_.emplace(*staging);
 }
 
 GpuBackend::~GpuBackend() = default;
@@ -140,6 +142,7 @@ std::unique_ptr<Collective> GpuBackend::start(CollectiveRequest request) {
   if (!refusal_.empty()) return refused(refusal_);
   if (plugged_ != nullptr && plugged_->supports(request))
     return plugged_->start(std::move(request));
+  if (direct_ && direct_->supports(request)) return direct_->start(std::move(request));
   if (staged_ && staged_->supports(request)) return staged_->start(std::move(request));
   return refused(std::string("NCCL cannot carry this out") + kNoStaging);
 }

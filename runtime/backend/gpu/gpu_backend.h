@@ -1,5 +1,5 @@
-// Tensors in GPUs' memory: by the plugin (NCCL) where all members of the set can, else through the
-// host's memory.
+// Tensors in GPUs' memory: by the plugin (NCCL) where all members of the set can, else by a backend
+// of the host's: by the GPU's addresses where that can be, else through the host's memory.
 // SPDX-License-Identifier: Apache-2.0
 //
 // The members tell each other what they have before the first such tensor, and choose alike.
@@ -33,7 +33,7 @@ class GpuBackend : public Backend {
   class Preparation;
 
   Backend& host_;
-  std::optional<StagedBackend> staged_;
+  std::optional<StagedBackend> direct_, staged_;  // without the host's memory, and through it
   const Topology& members_;
   bool is_chosen_;
   bool goes_unprepared_ = false;      // the next one, for which the members have met just now

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backend/mpi/mpi_backend.h"
 
+#include <mpi.h>
+#if defined(OPEN_MPI)
+#include <mpi-ext.h>
+#endif
 #include <unistd.h>
 
+#include <climits>
 #include <utility>
 
 #include "runtime/backend/mpi/mpi_collective.h"
 #include "runtime/backend/mpi/mpi_exchange.h"
+#include "src/base/knob.h"
+#include "src/contract/runtime_knobs.h"
 
 namespace hv::mpi {
 
@@ -32,6 +39,32 @@ class Preparation : public runtime::Collective {
  private:
   const std::shared_ptr<MpiLane> lane_;
 };
+
+// The user's word, else MPI's own.
+bool takes_gpu_addresses() {
+  const std::string word =
+      KnobReader(runtime_knobs(), Environment::of_process()).text("HVRUN_MPI_CUDA");
+  if (word != "auto") return word == "always";
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+  return MPIX_Query_cuda_support() == 1;
+#elif defined(MPIX_GPU_SUPPORT_CUDA)
+  int is_supported = 0;
+  return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &is_supported) == MPI_SUCCESS &&
+         is_supported != 0;
+#else
+  return false;
+#endif
+}
+
+// One call of MPI's, or messages; nothing is packed or moved aside.
+bool moves_by_addresses(const CollectiveRequest& request) {
+  if (request.segments.size() != 1) return false;
+  if (request.kind != CollectiveKind::kAllgather)
+    return request.kind == CollectiveKind::kBroadcast || request.kind == CollectiveKind::kAlltoall;
+  std::int64_t elements = 0;
+  for (const std::int64_t count : request.counts_by_rank) elements += count;
+  return elements * static_cast<std::int64_t>(runtime::element_size(request.type)) <= INT_MAX;
+}
 
 MpiFacts facts_of(const Status& status) {
   MpiFacts facts;
@@ -64,6 +97,7 @@ MpiFacts MpiBackendPlugin::begin() {
   MpiFacts facts = facts_of(process.begin());
   if (facts.is_usable == 0) return facts;
   facts.has_all_threads = process.has_all_threads();
+  facts.is_cuda_aware = takes_gpu_addresses();
   process.within([&] {
     MPI_Comm_rank(MPI_COMM_WORLD, &facts.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &facts.size);
@@ -71,8 +105,9 @@ MpiFacts MpiBackendPlugin::begin() {
   return facts;
 }
 
-std::unique_ptr<runtime::Backend> MpiBackendPlugin::make(std::vector<int> world_ranks, int self) {
-  return std::make_unique<MpiBackend>(MpiLane::begin(std::move(world_ranks), self));
+std::unique_ptr<runtime::Backend> MpiBackendPlugin::make(std::vector<int> world_ranks, int self,
+                                                         bool is_cuda_aware) {
+  return std::make_unique<MpiBackend>(MpiLane::begin(std::move(world_ranks), self), is_cuda_aware);
 }
 
 Status MpiBackendPlugin::open_exchange(const void* communicator, const WaitLimits& limits,
@@ -87,6 +122,7 @@ bool MpiBackend::supports(const CollectiveRequest& request) const {
                         request.kind == CollectiveKind::kAllgather ||
                         request.kind == CollectiveKind::kAlltoall || reduces(request.kind);
   if (!is_known || request.memory != runtime::MemoryKind::kHost) return false;
+  if (request.is_out_of_reach) return is_cuda_aware_ && moves_by_addresses(request);
   if (!reduces(request.kind)) return true;
   const bool is_wide = request.type == runtime::ElementType::kFloat32 ||
                        request.type == runtime::ElementType::kFloat64;

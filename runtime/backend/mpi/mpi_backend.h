@@ -18,7 +18,8 @@ class MpiBackendPlugin : public runtime::MpiPlugin {
   int thread_level() override;
   runtime::MpiFacts inspect(bool is_wired) override;
   runtime::MpiFacts begin() override;
-  std::unique_ptr<runtime::Backend> make(std::vector<int> world_ranks, int self) override;
+  std::unique_ptr<runtime::Backend> make(std::vector<int> world_ranks, int self,
+                                         bool is_cuda_aware) override;
   void settle() override { MpiProcess::of_process().settle(); }
   Status open_exchange(const void* communicator, const WaitLimits& limits,
                        std::function<void(const std::string&)> warn,
@@ -26,10 +27,12 @@ class MpiBackendPlugin : public runtime::MpiPlugin {
 };
 
 // Not Adasum, nor sparse tensors, nor what must have the same bits in every run: MPI folds in an
-// order of its own.
+// order of its own. Of what is out of the host's reach an MPI that is aware of CUDA moves single
+// tensors; sums it would take to the host itself, and where they do not block, not even that.
 class MpiBackend : public runtime::Backend {
  public:
-  explicit MpiBackend(std::shared_ptr<MpiLane> lane) : lane_(std::move(lane)) {}
+  MpiBackend(std::shared_ptr<MpiLane> lane, bool is_cuda_aware)
+      : lane_(std::move(lane)), is_cuda_aware_(is_cuda_aware) {}
 
   const char* name() const override { return "mpi"; }
   bool supports(const runtime::CollectiveRequest& request) const override;
@@ -40,6 +43,7 @@ class MpiBackend : public runtime::Backend {
 
  private:
   const std::shared_ptr<MpiLane> lane_;
+  const bool is_cuda_aware_;
 };
 
 }  // namespace hv::mpi

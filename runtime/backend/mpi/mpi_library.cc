@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -181,6 +182,8 @@ Status meet_in_mpi(const Environment& environment, const RankIdentity& who, Stor
   if (!status.ok()) return status;
   made->plugin = found.plugin;
   made->library = facts.front().library;
+  made->is_cuda_aware = std::all_of(facts.begin(), facts.end(),
+                                    [](const MpiFacts& one) { return one.is_cuda_aware != 0; });
   made->has_all_threads = facts[static_cast<std::size_t>(who.rank)].has_all_threads != 0;
   *places = made;
   return status;

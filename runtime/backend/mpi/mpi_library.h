@@ -40,6 +40,7 @@ struct MpiPlaces {
   std::vector<int> world_ranks;  // by rank of the job
   std::string library;           // "Open MPI v4.1.4"
   bool has_all_threads = false;  // of this rank: MPI_THREAD_MULTIPLE
+  bool is_cuda_aware = false;    // on all ranks
 };
 using MpiPlacesPtr = std::shared_ptr<const MpiPlaces>;
 

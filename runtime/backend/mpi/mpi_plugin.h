@@ -24,6 +24,7 @@ struct MpiFacts {
   std::int32_t rank = 0;       // in MPI_COMM_WORLD
   std::int32_t size = 0;
   std::int32_t has_all_threads = 0;  // MPI_THREAD_MULTIPLE
+  std::int32_t is_cuda_aware = 0;    // MPI takes addresses of GPUs' memory
   char library[64] = {};             // "Open MPI v4.1.4", "MPICH 4.0.2"
   char host[64] = {};
   char words[512] = {};
@@ -43,9 +44,10 @@ class MpiPlugin {
   // of the process, which waits for the other ranks of MPI_COMM_WORLD, without limit.
   virtual MpiFacts begin() = 0;
   // Among these ranks of MPI_COMM_WORLD, one for each member; all of them call, for one set after
-  // the other in the same order. self: this member. Never blocks: what there is to wait for is in
-  // the backend's preparation.
-  virtual std::unique_ptr<Backend> make(std::vector<int> world_ranks, int self) = 0;
+  // the other in the same order. self: this member. is_cuda_aware: of all of them. Never blocks:
+  // what there is to wait for is in the backend's preparation.
+  virtual std::unique_ptr<Backend> make(std::vector<int> world_ranks, int self,
+                                        bool is_cuda_aware) = 0;
   // Until all that has gone has been given back to MPI: the program may end it then.
   virtual void settle() = 0;
   // Ranks of a communicator meet: where an MPI_Comm lies; nullptr: MPI_COMM_WORLD. All ranks of it

@@ -134,7 +134,7 @@ Status Alltoall::send_rows(std::byte* room) {
         static_cast<std::size_t>(request().splits[static_cast<std::size_t>(rank)]) * row;
     const std::byte* const at_rank = from;
     from += bytes;
-    if (rank == self()) {
+    if (rank == self() && !request().is_out_of_reach) {
       own = at_rank;
       continue;
     }
@@ -150,7 +150,7 @@ Status Alltoall::send_rows(std::byte* room) {
         static_cast<std::size_t>(received_[static_cast<std::size_t>(rank)]) * row;
     std::byte* const to = room;
     room += bytes;
-    if (rank == self()) {
+    if (own != nullptr && rank == self()) {
       if (bytes > 0) std::memcpy(to, own, bytes);
       continue;
     }

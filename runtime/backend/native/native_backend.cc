@@ -8,7 +8,8 @@ namespace hv::runtime {
 
 bool NativeBackend::supports(const CollectiveRequest& request) const {
   const bool scales = request.prescale != 1 || request.postscale != 1 || request.divisor != 1;
-  if (request.divisor < 1 || request.memory != MemoryKind::kHost) return false;
+  const bool is_in_reach = request.memory == MemoryKind::kHost && !request.is_out_of_reach;
+  if (request.divisor < 1 || !is_in_reach) return false;
   const bool compresses = request.compression != Compression::kNone;
   const bool is_wide =
       request.type == ElementType::kFloat32 || request.type == ElementType::kFloat64;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-//   kCopyIn   the inputs are on their way to pinned memory, when they are ready
+//   kCopyIn   the inputs are on their way to their room, when they are ready
 //   kExchange the host's collective, which has had its place among the others from the start: ranks
 //             whose inputs come late hold up what stands behind it, and all start in one order
 //   kCopyOut  the results are on their way back
-// The pinned memory of what is given up while a device copies goes back when that is done.
+// The room of what is given up while a device copies goes back when that is done.
 #include "runtime/backend/staged/staged_backend.h"
 
 #include <algorithm>
@@ -16,9 +16,9 @@ namespace {
 
 class StagedCollective : public Collective {
  public:
-  StagedCollective(Backend& host, CollectiveRequest request) : given_(std::move(request)) {
-    CollectiveRequest staged = given_;
-    staged.memory = MemoryKind::kHost;
+  // staged: the same for the host's backend, but for its segments.
+  StagedCollective(Backend& host, CollectiveRequest request, CollectiveRequest staged)
+      : given_(std::move(request)), is_on_device_(staged.is_out_of_reach) {
     staged.accelerator = nullptr;
     staged.ready.clear();
     pieces_.resize(given_.segments.size());
@@ -35,7 +35,7 @@ class StagedCollective : public Collective {
     if (status_.ok()) exchange_ = host.start(std::move(staged));
   }
   ~StagedCollective() override {
-    if (stage_ == Stage::kExchange || moments_.empty()) return;
+    if (stage_ == Stage::kExchange) return;
     for (const DeviceMoment& one : moments_)
       for (const Piece& piece : pieces_) keep(one, piece);
   }
@@ -92,13 +92,13 @@ class StagedCollective : public Collective {
       piece.input_bytes = static_cast<std::size_t>(segment->count) * element_bytes(number);
     piece.output_bytes = segment->output != nullptr ? segment->output_bytes : 0;
     piece.target = segment->output;
-    const bool is_in_place = segment->input == segment->output && segment->input != nullptr;
-    const std::size_t output_room =
-        is_in_place ? std::max(piece.input_bytes, piece.output_bytes) : piece.output_bytes;
-    if (Status status = pin(piece.device, output_room, &piece.output); !status.ok()) return status;
-    if (is_in_place) {
+    const std::size_t output_room = is_in_place(*segment)
+                                        ? std::max(piece.input_bytes, piece.output_bytes)
+                                        : piece.output_bytes;
+    if (Status status = take(piece.device, output_room, &piece.output); !status.ok()) return status;
+    if (is_in_place(*segment)) {
       piece.input = piece.output;
-    } else if (Status status = pin(piece.device, piece.input_bytes, &piece.input); !status.ok()) {
+    } else if (Status status = take(piece.device, piece.input_bytes, &piece.input); !status.ok()) {
       return status;
     }
     segment->input = piece.input.get();
@@ -106,9 +106,21 @@ class StagedCollective : public Collective {
     return Status::success();
   }
 
-  Status pin(int device, std::size_t bytes, MemoryPtr* made) {
-    return bytes == 0 ? Status::success()
-                      : accelerator().allocate(device, Accelerator::Room::kPinned, bytes, made);
+  // What only hands addresses on moves nothing aside: a broadcast has one place, all else two.
+  bool is_in_place(const Segment& segment) const {
+    if (is_on_device_) return given_.kind == CollectiveKind::kBroadcast;
+    return segment.input == segment.output && segment.input != nullptr;
+  }
+
+  Status take(int device, std::size_t bytes, MemoryPtr* made) {
+    const auto room = is_on_device_ ? Accelerator::Room::kDevice : Accelerator::Room::kPinned;
+    return bytes == 0 ? Status::success() : accelerator().allocate(device, room, bytes, made);
+  }
+  Accelerator::Way in() const {
+    return is_on_device_ ? Accelerator::Way::kOnDevice : Accelerator::Way::kToHost;
+  }
+  Accelerator::Way out() const {
+    return is_on_device_ ? Accelerator::Way::kOnDevice : Accelerator::Way::kToDevice;
   }
 
   Status copy_in() {
@@ -116,9 +128,8 @@ class StagedCollective : public Collective {
       const Piece& piece = pieces_[i];
       if (piece.input_bytes == 0) continue;
       if (Status status = await_callers(piece.device); !status.ok()) return status;
-      if (Status status =
-              accelerator().copy(piece.device, Accelerator::Way::kToHost, piece.input.get(),
-                                 given_.segments[i].input, piece.input_bytes);
+      if (Status status = accelerator().copy(piece.device, in(), piece.input.get(),
+                                             given_.segments[i].input, piece.input_bytes);
           !status.ok())
         return status;
     }
@@ -140,6 +151,7 @@ class StagedCollective : public Collective {
   // Of all that the devices have been given.
   Status mark_ends() {
     moments_.clear();
+    passed_ = 0;
     for (const Piece& piece : pieces_) {
       const bool is_known = std::any_of(moments_.begin(), moments_.end(), [&](const auto& one) {
         return one.device == piece.device;
@@ -154,11 +166,10 @@ class StagedCollective : public Collective {
   }
 
   Progress await_copies(Stage next) {
-    while (!moments_.empty()) {
-      const Status passed = accelerator().poll(*moments_.back().moment);
+    for (; passed_ < moments_.size(); ++passed_) {
+      const Status passed = accelerator().poll(*moments_[passed_].moment);
       if (passed.code == StatusCode::kInProgress) return Progress::kPending;
       if (!passed.ok()) return fail(passed);
-      moments_.pop_back();
     }
     stage_ = next;
     return next == Stage::kDone ? Progress::kDone : Progress::kAdvanced;
@@ -177,8 +188,8 @@ class StagedCollective : public Collective {
     for (const Piece& piece : pieces_) {
       if (piece.output_bytes == 0) continue;
       if (Status status = await_callers(piece.device); !status.ok()) return status;
-      if (Status status = accelerator().copy(piece.device, Accelerator::Way::kToDevice,
-                                             piece.target, piece.output.get(), piece.output_bytes);
+      if (Status status = accelerator().copy(piece.device, out(), piece.target, piece.output.get(),
+                                             piece.output_bytes);
           !status.ok())
         return status;
     }
@@ -194,8 +205,8 @@ class StagedCollective : public Collective {
     for (const std::int64_t one : received) rows += one;
     piece.output_bytes =
         static_cast<std::size_t>(rows * given_.row_counts.front()) * element_size(given_.type);
-    const Status pinned = pin(piece.device, piece.output_bytes, &piece.output);
-    return pinned.ok() ? piece.output.get() : nullptr;
+    const Status taken = take(piece.device, piece.output_bytes, &piece.output);
+    return taken.ok() ? piece.output.get() : nullptr;
   }
 
   Progress fail(const Status& why) {
@@ -210,9 +221,11 @@ class StagedCollective : public Collective {
   }
 
   const CollectiveRequest given_;
+  const bool is_on_device_;            // pieces are
   std::vector<Piece> pieces_;          // by segment
   std::vector<int> awaiting_;          // devices whose work streams await the callers'
-  std::vector<DeviceMoment> moments_;  // that have not passed yet, of the copies
+  std::vector<DeviceMoment> moments_;  // of the last copies
+  std::size_t passed_ = 0;             // so many of those have
   std::unique_ptr<Collective> exchange_;
   Stage stage_ = Stage::kCopyIn;
   Status status_;
@@ -220,15 +233,19 @@ class StagedCollective : public Collective {
 
 }  // namespace
 
+CollectiveRequest StagedBackend::for_host(CollectiveRequest request) const {
+  request.memory = MemoryKind::kHost;
+  request.is_out_of_reach = room_ == Accelerator::Room::kDevice;
+  return request;
+}
+
 bool StagedBackend::supports(const CollectiveRequest& request) const {
-  if (request.memory == MemoryKind::kHost) return false;
-  CollectiveRequest staged = request;
-  staged.memory = MemoryKind::kHost;
-  return host_.supports(staged);
+  return request.memory != MemoryKind::kHost && host_.supports(for_host(request));
 }
 
 std::unique_ptr<Collective> StagedBackend::start(CollectiveRequest request) {
-  return std::make_unique<StagedCollective>(host_, std::move(request));
+  CollectiveRequest staged = for_host(request);
+  return std::make_unique<StagedCollective>(host_, std::move(request), std::move(staged));
 }
 
 }  // namespace hv::runtime

@@ -16,6 +16,7 @@ DeviceMemory& DeviceMemory::of_process() {
 
 DeviceMemory::DeviceMemory() {
   const char* const bytes = std::getenv("HVRUN_FAKE_CUDA_MEMORY");
+  is_in_reach_ = std::getenv("HVRUN_FAKE_CUDA_IN_REACH") != nullptr;
   left_ = bytes == nullptr ? std::size_t{4} << 30 : std::stoull(bytes);
 }
 
@@ -29,7 +30,8 @@ std::uintptr_t DeviceMemory::allocate(std::size_t bytes, int device) {
   void* given = MAP_FAILED;
   void* view = MAP_FAILED;
   if (::ftruncate(file, static_cast<off_t>(mapped)) == 0) {
-    given = ::mmap(nullptr, mapped, PROT_NONE, MAP_SHARED, file, 0);
+    given = ::mmap(nullptr, mapped, is_in_reach_ ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED,
+                   file, 0);
     view = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   }
   ::close(file);

@@ -1,5 +1,6 @@
 // Memory of the stand-in's GPUs: where a program has its address it cannot be read or written; the
-// work on streams goes by another view of it.
+// work on streams goes by another view of it. With HVRUN_FAKE_CUDA_IN_REACH it can, as by a library
+// that is aware of CUDA.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any thread may call.
@@ -40,6 +41,7 @@ class DeviceMemory {
   std::mutex mutex_;  // guards all below
   std::map<std::uintptr_t, Block> blocks_;
   std::size_t left_ = 0;
+  bool is_in_reach_ = false;
 };
 
 }  // namespace hv::fake

@@ -62,10 +62,10 @@ void GpuTensors::take_there(Operation& operation) {
   Place& place = places_[&operation];
   place.host = output;
   std::byte* const there = put(begin, static_cast<std::size_t>(end - begin), &place);
-  operation.input = there + (input - begin);
+  operation.input = input == nullptr ? nullptr : there + (input - begin);
   if (output != nullptr)
     operation.output =
-        is_inside ? there + (output - begin) : (room > 0 ? put(output, room, &place) : nullptr);
+        is_inside ? there + (output - begin) : (room > 0 ? put(nullptr, room, &place) : nullptr);
   if (description.kind == CollectiveKind::kSparseAllreduce)
     operation.indices =
         put(operation.indices,

@@ -61,6 +61,14 @@ def test_random_programs_on_gpus(mpi, way):
     assert result.code == 0 and result.out.count("played") == 3, str(result)
 
 
+def test_an_mpi_that_is_aware_of_cuda_gets_the_gpus_addresses(mpi):
+    """No MPI here is: the stand-in's memory is within its reach, or not, and then MPI must fail on it."""
+    ways = {"HVRUN_TEST_MEMORY": "staged", "HVRUN_MPI_CUDA": "always", "HVRUN_LOG_LEVEL": "info"}
+    result = start(mpi, 3, BIN / "mpi_programs", scaled(60), "20261128", HVRUN_FAKE_CUDA_IN_REACH="1", **ways)
+    assert result.code == 0 and result.out.count("played") == 3 and ", aware of CUDA)" in result.err, str(result)
+    assert start(mpi, 3, BIN / "mpi_programs", "10", "20261128", **ways).code != 0
+
+
 def test_it_is_mpi_that_carries(mpi):
     result = start(mpi, 2, BIN / "mpi_programs", "2", "1", HVRUN_LOG_LEVEL="trace")
     carriers = {line.split("engine: ")[1].split()[0] for line in result.err.splitlines() if " starts " in line}
@@ -94,9 +102,10 @@ def test_the_ranks_of_a_communicator_are_a_job(mpi, backend):
         "rank 1 of 3 (1 of 3 here): 6", "rank 2 of 3 (2 of 3 here): 6"], str(result)
 
 
-def test_a_killed_rank_is_named_to_the_others_and_nothing_hangs(mpi):
-    quietly = ["sh", "-c", '"$0" death; exit 0']  # else the launcher would end the others
-    result = start(mpi, 3, *quietly, BIN / f"own_{mpi}")
+def test_a_killed_rank_is_named_to_the_others_and_nothing_hangs(mpi, tmp_path):
+    # A shell that ended before the others had spoken, or in another way, the launcher would take them down for.
+    quietly = f'"$0" death; touch {tmp_path}/$$; while [ $(ls {tmp_path} | wc -l) -lt 3 ]; do sleep 0.05; done; exit 0'
+    result = start(mpi, 3, "sh", "-c", quietly, BIN / f"own_{mpi}")
     told = [line for line in result.out.splitlines() if line.startswith("sum: ")]
     assert len(told) == 2 and all("rank 1" in line for line in told), str(result)
 

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MPI inside jobs of a real Slurm: wired by hvrun, started by MPI's own mpirun, and by srun itself."""
+
+import shutil
+
+import pytest
+
+from harness import programs
+from harness.slurm import Slurm, why_not
+
+pytestmark = pytest.mark.usefixtures("hvrun")
+
+BIN = programs.hvrun_folder()
+AS_ROOT = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+OF_SRUN = {"openmpi": "pmix", "mpich": "pmi2"}  # the way that each MPI asks
+
+
+@pytest.fixture
+def slurm(cluster):
+    if reason := why_not():
+        pytest.skip(reason)
+    with Slurm(cluster) as made:
+        yield made
+
+
+@pytest.fixture(params=["openmpi", "mpich"])
+def mpi(request):
+    if not shutil.which(f"mpirun.{request.param}"):
+        pytest.skip(f"no {request.param}")
+    return request.param
+
+
+def outputs(slurm, mpi, script, is_whole):
+    """Of a job of three nodes. MPICH's ranks wait for each other in MPI_Finalize now and then, with all that they had to say said
+    (docs/mpi.md): then it is tried again."""
+    for _ in range(6):
+        state, code, output = slurm.batch(f"timeout 40 env {AS_ROOT} HVRUN_MPI={mpi} {script}", "-N", "3", "-n", "3").wait(150)
+        if not (mpi == "mpich" and (state, code) == ("FAILED", "124:0") and is_whole(output)):
+            break
+    assert (state, code) == ("COMPLETED", "0:0"), f"{state} {code}\n{output}\n{slurm.logs()}"
+    assert is_whole(output), output
+
+
+def is_world(output):
+    lines = [line for line in output.splitlines() if line.startswith("[")]
+    return sorted(lines) == [f"[{rank}] rank {rank} of 3, 0 of 1 here: 6" for rank in range(3)]
+
+
+def has_played(output):
+    return output.count("played") == 3
+
+
+def test_ranks_that_hvrun_starts_are_a_world(slurm, mpi):
+    outputs(slurm, mpi, f"hvrun --wire-mpi {BIN}/wired_{mpi}", is_world)
+
+
+def test_mpi_carries_for_ranks_that_hvrun_starts(slurm, mpi):
+    outputs(slurm, mpi, f"HVRUN_BACKEND=mpi,native hvrun {BIN}/mpi_programs 10 7", has_played)
+
+
+def test_mpirun_starts_the_ranks_on_the_jobs_nodes(slurm, mpi):
+    outputs(slurm, mpi, f"hvrun --mpi {BIN}/wired_{mpi}", is_world)
+
+
+def test_mpi_carries_for_ranks_of_a_bare_srun(slurm, mpi):
+    outputs(slurm, mpi, f"HVRUN_BACKEND=mpi,native srun --mpi={OF_SRUN[mpi]} {BIN}/mpi_programs 10 7", has_played)
