@@ -19,15 +19,6 @@ static int is_rank_1(void) {
   return rank != NULL && strcmp(rank, "1") == 0;
 }
 
-/* MPICH before 4.1.2 may wait for ever in MPI_Finalize for a connection that is still being made:
- * docs/mpi.md. */
-static void talk_to_everybody(int size) {
-  int* const numbers = calloc(2 * (size_t)size, sizeof *numbers);
-  if (numbers == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
-  MPI_Alltoall(numbers, 1, MPI_INT, numbers + size, 1, MPI_INT, MPI_COMM_WORLD);
-  free(numbers);
-}
-
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   if (strcmp(what, "late") == 0 && is_rank_1()) return 5;
@@ -53,7 +44,6 @@ int main(int argc, char** argv) {
   if (strcmp(what, "killed") == 0 && rank == 1) raise(SIGKILL);
   if (strcmp(what, "abort") == 0 && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
   if (strcmp(what, "stay") == 0) pause();
-  talk_to_everybody(size);
   MPI_Barrier(MPI_COMM_WORLD);
   if (strcmp(what, "leaves") == 0 && rank == 1) _exit(0);
   if (strcmp(what, "lingers") == 0 && rank == 1) pause();
