@@ -35,16 +35,27 @@ HV_ALSO_ON_GPU inline float float_from_e5m2(std::uint8_t e5m2) {
   return float_from_half(static_cast<std::uint16_t>(e5m2 << 8));
 }
 
+// The magnitude of a float, as bits, in a format that lacks its lowest kDropped bits and whose
+// exponents are less by kBias: rounded to nearest, ties to even; what is too large is the caller's.
+template <int kDropped, std::uint32_t kBias>
+HV_ALSO_ON_GPU inline std::uint32_t rounded_magnitude(std::uint32_t magnitude) {
+  constexpr std::uint32_t kLeastNormal = (kBias + 1) << 23;
+  const std::uint32_t odd = (magnitude >> kDropped) & 1u;
+  const std::uint32_t normal =
+      (magnitude - (kBias << 23) + (1u << (kDropped - 1)) - 1 + odd) >> kDropped;
+  // Subnormal: adding 2^23 of the smallest leaves value / smallest, rounded to nearest even, in the
+  // low mantissa bits.
+  constexpr std::uint32_t kUnits = kLeastNormal + (static_cast<std::uint32_t>(kDropped) << 23);
+  const float shifted = float_from_bits(magnitude) + float_from_bits(kUnits);
+  const std::uint32_t subnormal = bits_from_float(shifted) - kUnits;
+  return chosen(magnitude < kLeastNormal, subnormal, normal);
+}
+
 HV_ALSO_ON_GPU inline std::uint8_t e4m3_from_float(float value) {
   const std::uint32_t bits = bits_from_float(value);
   const std::uint32_t sign = (bits >> 24) & 0x80u;
   const std::uint32_t magnitude = bits & 0x7fffffffu;
-  const std::uint32_t odd = (magnitude >> 20) & 1u;
-  const std::uint32_t normal = (magnitude - (120u << 23) + 0x7ffffu + odd) >> 20;
-  // Subnormal: adding 2^14 leaves value / 2^-9, rounded to nearest even, in the low mantissa bits.
-  const float shifted = float_from_bits(magnitude) + 0x1p14f;
-  const std::uint32_t subnormal = bits_from_float(shifted) - 0x46800000u;
-  const std::uint32_t finite = chosen(magnitude < 0x3c800000u, subnormal, normal);
+  const std::uint32_t finite = rounded_magnitude<20, 120>(magnitude);
   const std::uint32_t rounded = chosen(magnitude > 0x43e80000u, 0x7f, finite);  // 464 is a tie
   return static_cast<std::uint8_t>(sign | rounded);
 }
@@ -53,12 +64,7 @@ HV_ALSO_ON_GPU inline std::uint8_t e5m2_from_float(float value) {
   const std::uint32_t bits = bits_from_float(value);
   const std::uint32_t sign = (bits >> 24) & 0x80u;
   const std::uint32_t magnitude = bits & 0x7fffffffu;
-  const std::uint32_t odd = (magnitude >> 21) & 1u;
-  const std::uint32_t normal = (magnitude - (112u << 23) + 0xfffffu + odd) >> 21;
-  // As above, in units of 2^-16.
-  const float shifted = float_from_bits(magnitude) + 0x1p7f;
-  const std::uint32_t subnormal = bits_from_float(shifted) - 0x43000000u;
-  const std::uint32_t finite = chosen(magnitude < 0x38800000u, subnormal, normal);
+  const std::uint32_t finite = rounded_magnitude<21, 112>(magnitude);
   const std::uint32_t rounded = chosen(magnitude >= 0x47700000u, 0x7c, finite);  // to 65536 or more
   return static_cast<std::uint8_t>(sign | chosen(magnitude > 0x7f800000u, 0x7f, rounded));
 }
