@@ -7,6 +7,8 @@ import pytest
 
 from harness.cluster import Cluster, why_not
 from harness.roll_call import RollCall
+from harness.slurm import Slurm
+from harness.slurm import why_not as slurm_why_not
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +29,15 @@ def make_cluster(needs_hosts):
 def cluster(make_cluster):
     """node1, node2 and node3, and the login host."""
     return make_cluster()
+
+
+@pytest.fixture
+def slurm(cluster):
+    """A real Slurm on those."""
+    if reason := slurm_why_not():
+        pytest.skip(reason)
+    with Slurm(cluster) as made:
+        yield made
 
 
 @pytest.fixture(params=["cgroup2", "no-cgroup2"])

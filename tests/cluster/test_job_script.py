@@ -16,14 +16,6 @@ NEARLY_OVER = ["--time", "1m", "--signal", "USR1@59"]
 UNTIL_TOLD = "trap 'echo told; exit {code}' USR1; echo run $SLURM_RESTART_COUNT; while :; do sleep 0.1; done"
 
 
-@pytest.fixture
-def slurm(cluster):
-    if reason := why_not():
-        pytest.skip(reason)
-    with Slurm(cluster) as made:
-        yield made
-
-
 def written(slurm, *words, name="job.slurm"):
     """The path of the script."""
     path = slurm.cluster.shared / name

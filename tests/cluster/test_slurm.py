@@ -19,14 +19,6 @@ EXAMPLES = programs.hvrun_folder() / "examples"
 VARIABLES = "SLURM_PROCID SLURM_LOCALID SLURM_NODEID SLURM_NTASKS SLURM_NPROCS SLURM_STEP_NUM_TASKS SLURM_STEP_NUM_NODES"
 
 
-@pytest.fixture
-def slurm(cluster):
-    if reason := why_not():
-        pytest.skip(reason)
-    with Slurm(cluster) as made:
-        yield made
-
-
 def ranks_of(output):
     """{rank: what it said} of labelled lines."""
     return {line[1:line.index("]")]: line[line.index("]") + 2:] for line in sorted(output.splitlines()) if line.startswith("[")}

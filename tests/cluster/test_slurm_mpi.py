@@ -6,21 +6,12 @@ import shutil
 import pytest
 
 from harness import programs
-from harness.slurm import Slurm, why_not
 
 pytestmark = pytest.mark.usefixtures("hvrun")
 
 BIN = programs.hvrun_folder()
 AS_ROOT = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
 OF_SRUN = {"openmpi": "pmix", "mpich": "pmi2"}  # the way that each MPI asks
-
-
-@pytest.fixture
-def slurm(cluster):
-    if reason := why_not():
-        pytest.skip(reason)
-    with Slurm(cluster) as made:
-        yield made
 
 
 @pytest.fixture(params=["openmpi", "mpich"])
