@@ -6,7 +6,6 @@
 // need not be of the same. Nothing blocks.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 
 #include "runtime/engine/operation.h"

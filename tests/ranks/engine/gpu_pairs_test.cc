@@ -18,16 +18,6 @@ namespace {
 constexpr int kLaunchFailed = 719;
 constexpr std::size_t kMany = 300001;  // more than a lane has room for
 
-hvrun_request pair_request(hvrun_operation operation, const char* name, int other,
-                           const std::int64_t* extent, void* data) {
-  hvrun_request request = allreduce_request(name, extent, nullptr, nullptr, HVRUN_INT32);
-  request.operation = operation;
-  request.reduction = static_cast<hvrun_reduction>(0);
-  request.root = other;
-  (operation == HVRUN_SEND ? const_cast<void*&>(request.input) : request.output) = data;
-  return request;
-}
-
 std::vector<std::int32_t> counted(std::size_t count, int from) {
   std::vector<std::int32_t> values(count);
   std::iota(values.begin(), values.end(), from);

@@ -14,22 +14,11 @@ using namespace hv::runtime;
 
 namespace {
 
-hvrun_request between(hvrun_operation operation, const char* name, int other,
-                      const std::int64_t* count, void* data, hvrun_type type = HVRUN_INT32) {
-  hvrun_request request = allreduce_request(name, count, nullptr, nullptr, type);
-  request.operation = operation;
-  request.reduction = static_cast<hvrun_reduction>(0);
-  request.root = other;
-  if (operation == HVRUN_SEND) request.input = data;
-  if (operation == HVRUN_RECEIVE) request.output = data;
-  return request;
-}
-
 hvrun_request send_to(int other, const char* name, const std::int64_t* count, void* data) {
-  return between(HVRUN_SEND, name, other, count, data);
+  return pair_request(HVRUN_SEND, name, other, count, data);
 }
 hvrun_request receive_from(int other, const char* name, const std::int64_t* count, void* data) {
-  return between(HVRUN_RECEIVE, name, other, count, data);
+  return pair_request(HVRUN_RECEIVE, name, other, count, data);
 }
 
 const std::vector<JobShape> kShapes{{2}, {3}, {5}, {2, 2}, {1, 1, 1}, {1, 3, 2}};
@@ -83,9 +72,9 @@ void carry_out(Rank& rank, const std::vector<Transfer>& transfers, std::mt19937_
   for (auto& one : all) {
     const Transfer& transfer = *one->transfer;
     const Status status =
-        rank.enqueue(between(one->sends ? HVRUN_SEND : HVRUN_RECEIVE, transfer.name.c_str(),
-                             one->sends ? transfer.to : transfer.from, &transfer.count,
-                             one->data.data(), static_cast<hvrun_type>(transfer.type)),
+        rank.enqueue(pair_request(one->sends ? HVRUN_SEND : HVRUN_RECEIVE, transfer.name.c_str(),
+                                  one->sends ? transfer.to : transfer.from, &transfer.count,
+                                  one->data.data(), static_cast<hvrun_type>(transfer.type)),
                      &one->handle);
     expect(status.ok(), status.message);
   }

@@ -32,6 +32,17 @@ hvrun_request allreduce_request(const char* name, const std::int64_t* count, con
   return request;
 }
 
+hvrun_request pair_request(hvrun_operation operation, const char* name, int other,
+                           const std::int64_t* count, void* data, hvrun_type type) {
+  hvrun_request request = allreduce_request(name, count, nullptr, nullptr, type);
+  request.operation = operation;
+  request.reduction = static_cast<hvrun_reduction>(0);
+  request.root = other;
+  if (operation == HVRUN_SEND) request.input = data;
+  if (operation == HVRUN_RECEIVE) request.output = data;
+  return request;
+}
+
 Status run_in(Context& context, const hvrun_request& request) {
   OperationPtr operation;
   if (Status status = read_request(&request, context.identity().size, &operation); !status.ok())

@@ -20,6 +20,10 @@ hvrun_request allreduce_request(const char* name, const std::int64_t* count, con
                                 void* output, hvrun_type type = HVRUN_FLOAT32,
                                 hvrun_reduction reduction = HVRUN_SUM);
 
+// HVRUN_SEND to or HVRUN_RECEIVE from that rank.
+hvrun_request pair_request(hvrun_operation operation, const char* name, int other,
+                           const std::int64_t* count, void* data, hvrun_type type = HVRUN_INT32);
+
 // Enqueues and waits.
 Status run_in(Context& context, const hvrun_request& request);
 
