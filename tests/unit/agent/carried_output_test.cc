@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 
 #include "src/base/text.h"
@@ -32,6 +33,7 @@ struct Pipe {
 std::string carried_of(const std::string& script) {
   Pipe output, signal;
   ::fcntl(output.to.get(), F_SETPIPE_SZ, 4096);
+  std::fflush(nullptr);  // the thread sanitizer's _exit() writes what the child has of it, too
   const pid_t carrier = ::fork();
   if (carrier == 0) {
     ::dup2(signal.to.get(), 0);
