@@ -44,7 +44,6 @@ Ends& Ends::of_process() {
 }
 
 void Ends::take(Leftovers left) {
-  if (left.communicator->is_given_up()) return keep_memory(left);
   {
     const std::lock_guard lock(mutex_);
     ++going_on_;
@@ -54,10 +53,12 @@ void Ends::take(Leftovers left) {
 }
 
 void Ends::end(Leftovers left) {
-  if (await_gpu(left).ok())
-    left.communicator->end();
-  else
-    left.communicator->abort();
+  if (!left.communicator->is_given_up()) {
+    if (await_gpu(left).ok())
+      left.communicator->end();
+    else
+      left.communicator->abort();
+  }
   keep_memory(left);
   left = {};
   const std::lock_guard lock(mutex_);

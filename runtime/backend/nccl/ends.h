@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/backend/nccl/communicator.h"
+#include "runtime/backend/nccl/lane_streams.h"
 #include "runtime/device/accelerator.h"
 #include "src/base/clock.h"
 
@@ -22,6 +23,7 @@ struct Leftovers {
   std::shared_ptr<runtime::Accelerator> accelerator;
   std::vector<runtime::MomentPtr> moments;  // which have passed when the GPU has done it all
   std::vector<runtime::MemoryPtr> memory;   // that it uses
+  LaneStreams streams;                      // that it was given work on
 };
 
 class Ends {

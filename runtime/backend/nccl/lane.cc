@@ -15,23 +15,23 @@ constexpr std::size_t kLeastRoom = std::size_t{1} << 20;
 }  // namespace
 
 Status LaneStreams::open(cuda::Device& device, LaneStreams* made) {
-  for (cuda::Stream* stream : {&made->in, &made->work, &made->out})
+  for (cuda::Device::StreamPtr* stream : {&made->in, &made->work, &made->out})
     if (Status status = device.open_stream(stream); !status.ok()) return status;
   return Status::success();
 }
 
 Lane::Lane(std::unique_ptr<Communicator> communicator,
            std::shared_ptr<runtime::Accelerator> accelerator,
-           std::shared_ptr<const cuda::Kernels> kernels, const LaneStreams& streams)
+           std::shared_ptr<const cuda::Kernels> kernels, LaneStreams streams)
     : communicator_(std::move(communicator)),
       accelerator_(std::move(accelerator)),
       kernels_(std::move(kernels)),
-      streams_(streams) {}
+      streams_(std::move(streams)) {}
 
 // What the GPU may still read or write stays until it has.
 Lane::~Lane() {
   Leftovers left;
-  for (const cuda::Stream stream : {streams_.in, streams_.work, streams_.out}) {
+  for (const cuda::Stream stream : {in(), work(), out()}) {
     runtime::MomentPtr end;
     if (device().mark(stream, &end).ok()) left.moments.push_back(std::move(end));
   }
@@ -39,6 +39,7 @@ Lane::~Lane() {
     if (room.memory != nullptr) left.memory.push_back(std::move(room.memory));
   left.communicator = std::move(communicator_);
   left.accelerator = accelerator_;
+  left.streams = std::move(streams_);
   Ends::of_process().take(std::move(left));
 }
 
@@ -53,7 +54,7 @@ Status Lane::take_room(std::size_t bytes, std::byte** memory) {
     room.bytes = wanted;
   }
   *memory = room.memory.get();
-  return room.free == nullptr ? Status::success() : device().wait_in(streams_.in, *room.free);
+  return room.free == nullptr ? Status::success() : device().wait_in(in(), *room.free);
 }
 
 Status Lane::scaled_sum(runtime::ElementType type, double factor, int* reduction) {

@@ -15,25 +15,18 @@
 #include <utility>
 
 #include "runtime/backend/nccl/communicator.h"
+#include "runtime/backend/nccl/lane_streams.h"
 #include "runtime/device/accelerator.h"
 #include "runtime/device/cuda/kernels.h"
 #include "runtime/device/element_type.h"
 
 namespace hv::nccl {
 
-struct LaneStreams {
-  cuda::Stream in = nullptr;    // packs
-  cuda::Stream work = nullptr;  // NCCL's
-  cuda::Stream out = nullptr;   // unpacks
-
-  static Status open(cuda::Device& device, LaneStreams* made);
-};
-
 class Lane {
  public:
   Lane(std::unique_ptr<Communicator> communicator,
        std::shared_ptr<runtime::Accelerator> accelerator,
-       std::shared_ptr<const cuda::Kernels> kernels, const LaneStreams& streams);
+       std::shared_ptr<const cuda::Kernels> kernels, LaneStreams streams);
   ~Lane();  // what the GPU has been given it does all the same
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -41,7 +34,9 @@ class Lane {
   Communicator& communicator() { return *communicator_; }
   cuda::Device& device() { return communicator_->device(); }
   const cuda::Kernels& kernels() const { return *kernels_; }
-  const LaneStreams& streams() const { return streams_; }
+  cuda::Stream in() const { return streams_.in.get(); }
+  cuda::Stream work() const { return streams_.work.get(); }
+  cuda::Stream out() const { return streams_.out.get(); }
   const LibraryFunctions& call() const { return communicator_->library().call(); }
 
   // Turns come in the order in which they were asked for.
@@ -70,7 +65,7 @@ class Lane {
   std::unique_ptr<Communicator> communicator_;
   const std::shared_ptr<runtime::Accelerator> accelerator_;
   const std::shared_ptr<const cuda::Kernels> kernels_;
-  const LaneStreams streams_;
+  LaneStreams streams_;
   std::uint64_t turns_ = 0, current_ = 0;
   std::array<Room, 2> rooms_;
   std::size_t room_ = 0;  // the last one that was taken

@@ -126,7 +126,7 @@ class NcclBackend::Preparation : public Collective {
     }
     if (!status_.ok()) return Progress::kFailed;
     backend_.lane_ = std::make_shared<Lane>(std::move(made_), backend_.accelerator_,
-                                            backend_.kernels_, streams_);
+                                            backend_.kernels_, std::move(streams_));
     return Progress::kDone;
   }
   Status status() const override { return status_; }

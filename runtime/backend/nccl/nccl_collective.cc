@@ -46,9 +46,8 @@ Progress NcclCollective::take_turn() {
 Status NcclCollective::give_all_but_the_end() {
   const std::size_t bytes = room_bytes();
   has_room_ = bytes > 0;
-  const LaneStreams& streams = lane_->streams();
   for (const runtime::MomentPtr& moment : request_.ready) {
-    const cuda::Stream first = has_room_ ? streams.in : streams.work;
+    const cuda::Stream first = has_room_ ? lane_->in() : lane_->work();
     if (Status status = device().wait_in(first, *moment); !status.ok()) return status;
   }
   if (has_room_) {
@@ -56,8 +55,8 @@ Status NcclCollective::give_all_but_the_end() {
     runtime::MomentPtr packed;
     Status status = lane_->take_room(bytes, &room);
     if (status.ok()) status = pack(room);
-    if (status.ok()) status = device().mark(streams.in, &packed);
-    if (status.ok()) status = device().wait_in(streams.work, *packed);
+    if (status.ok()) status = device().mark(lane_->in(), &packed);
+    if (status.ok()) status = device().wait_in(lane_->work(), *packed);
     if (!status.ok()) return status;
   }
   return launch();
@@ -77,12 +76,11 @@ Progress NcclCollective::await_launch() {
 }
 
 Status NcclCollective::give_the_end() {
-  const LaneStreams& streams = lane_->streams();
-  if (Status status = device().mark(streams.work, &ended_); !status.ok() || !has_room_)
+  if (Status status = device().mark(lane_->work(), &ended_); !status.ok() || !has_room_)
     return status;
-  Status status = device().wait_in(streams.out, *ended_);
+  Status status = device().wait_in(lane_->out(), *ended_);
   if (status.ok()) status = unpack();
-  if (status.ok()) status = device().mark(streams.out, &ended_);
+  if (status.ok()) status = device().mark(lane_->out(), &ended_);
   if (status.ok()) lane_->give_back_room(ended_);
   return status;
 }

@@ -40,7 +40,7 @@ class NcclCollective : public runtime::Collective {
   int members() const { return lane_->communicator().members(); }
   int self() const { return lane_->communicator().self(); }
   cuda::Device& device() { return lane_->device(); }
-  cuda::Stream stream() const { return lane_->streams().work; }
+  cuda::Stream stream() const { return lane_->work(); }
   Comm comm() { return lane_->communicator().get(); }
   const LibraryFunctions& call() const { return lane_->call(); }
   // What one call of NCCL has answered.

@@ -47,12 +47,12 @@ Status Allreduce::pack(std::byte* room) {
       strips.push_back({address_of(move.from), address_of(room_ + move.offset), count});
       continue;
     }
-    Status status = device().clear(lane().streams().in, room_ + move.offset,
-                                   count * runtime::element_size(wire_));
+    Status status =
+        device().clear(lane().in(), room_ + move.offset, count * runtime::element_size(wire_));
     if (!status.ok()) return status;
   }
   const double factor = wire_ == request().type ? 1 : factor_of(request());
-  return lane().kernels().move(lane().streams().in, strips, request().type, wire_, factor);
+  return lane().kernels().move(lane().in(), strips, request().type, wire_, factor);
 }
 
 Status Allreduce::launch() {
@@ -71,7 +71,7 @@ Status Allreduce::unpack() {
   for (const Move& move : packing_.moves_out)
     strips.push_back({address_of(room_ + move.offset), address_of(move.to),
                       static_cast<std::uint64_t>(move.count)});
-  return lane().kernels().move(lane().streams().out, strips, wire_, request().type, 1);
+  return lane().kernels().move(lane().out(), strips, wire_, request().type, 1);
 }
 
 Reducescatter::Reducescatter(std::shared_ptr<Lane> lane, CollectiveRequest given)
@@ -114,7 +114,7 @@ Status Reducescatter::pack(std::byte* room) {
     }
     room += place_bytes(share);
   }
-  return lane().kernels().move(lane().streams().in, strips, request().type, request().type, 1);
+  return lane().kernels().move(lane().in(), strips, request().type, request().type, 1);
 }
 
 Status Reducescatter::launch() {
@@ -148,7 +148,7 @@ Status Reducescatter::unpack() {
     strips.push_back({address_of(result), address_of(request().segments[i].output),
                       static_cast<std::uint64_t>(share.own)});
   }
-  return lane().kernels().move(lane().streams().out, strips, request().type, request().type, 1);
+  return lane().kernels().move(lane().out(), strips, request().type, request().type, 1);
 }
 
 }  // namespace hv::nccl

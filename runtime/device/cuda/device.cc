@@ -87,13 +87,18 @@ Status Device::make_stream(Stream* made) {
   return check(call().make_stream(made, kStreamNonBlocking, highest), "make a stream");
 }
 
-Status Device::open_stream(Stream* made) {
+Status Device::open_stream(StreamPtr* made) {
   const Current current(*this);
   if (Status status = current.taken(); !status.ok()) return status;
-  if (Status status = make_stream(made); !status.ok()) return status;
-  const std::lock_guard lock(mutex_);
-  more_streams_.push_back(*made);
+  Stream stream = nullptr;
+  if (Status status = make_stream(&stream); !status.ok()) return status;
+  *made = StreamPtr(stream, StreamCloser(shared_from_this()));
   return Status::success();
+}
+
+void Device::StreamCloser::operator()(Stream stream) const {
+  const Current current(*device_);
+  if (current.is_taken()) device_->call().destroy_stream(stream);
 }
 
 // The driver may have gone before, at the process's end: then all of it has.
@@ -105,7 +110,6 @@ Device::~Device() {
       for (const Event event : free_events_) call().destroy_event(event);
       for (const auto& [bytes, memory] : free_pinned_) call().free_host(memory);
       for (std::byte* const piece : spare_.take_all()) call().free(address_of(piece));
-      for (const Stream stream : more_streams_) call().destroy_stream(stream);
       if (work_ != nullptr) call().destroy_stream(work_);
     }
   }

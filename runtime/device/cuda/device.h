@@ -9,6 +9,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "runtime/device/accelerator.h"
@@ -19,6 +21,18 @@ namespace hv::cuda {
 
 class Device : public std::enable_shared_from_this<Device> {
  public:
+  // Destroys a stream, which may have work still: the driver then lets it end.
+  class StreamCloser {
+   public:
+    StreamCloser() = default;
+    explicit StreamCloser(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+    void operator()(Stream stream) const;
+
+   private:
+    std::shared_ptr<Device> device_;
+  };
+  using StreamPtr = std::unique_ptr<std::remove_pointer_t<Stream>, StreamCloser>;
+
   static Status open(std::shared_ptr<const Driver> driver, int ordinal,
                      std::shared_ptr<Device>* made);
   ~Device();
@@ -32,8 +46,8 @@ class Device : public std::enable_shared_from_this<Device> {
   Status identify(Uuid* uuid);
   // While it runs, this thread's context is the device's, and no capture forbids what it calls.
   Status within(const std::function<Status()>& action);
-  // One more of the runtime's own, of the highest priority; it goes with the device.
-  Status open_stream(Stream* made);
+  // One more of the runtime's own, of the highest priority.
+  Status open_stream(StreamPtr* made);
   Status mark(Stream stream, runtime::MomentPtr* made);
   // A caller's: kUnsupported while a graph is captured from it.
   Status mark_callers(Stream stream, runtime::MomentPtr* made);
@@ -77,7 +91,6 @@ class Device : public std::enable_shared_from_this<Device> {
   Context context_ = nullptr;
   Stream work_ = nullptr;
   std::mutex mutex_;  // guards all below
-  std::vector<Stream> more_streams_;
   std::vector<Event> free_events_;
   std::multimap<std::size_t, std::byte*> free_pinned_;  // by bytes
   SparePieces spare_;

@@ -178,6 +178,8 @@ void Gpu::set_nccl_faults(const std::string& list) {
   asked<decltype(fake_nccl_faults)>("fake_nccl_faults", kNcclStandIn)(list.c_str());
 }
 
+int Gpu::left() { return asked<decltype(fake_cuda_left)>("fake_cuda_left")(); }
+
 bool Gpu::has_begun() { return has_opened; }
 
 }  // namespace hv::runtime

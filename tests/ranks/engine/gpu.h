@@ -59,6 +59,8 @@ class Gpu {
   static void set_faults(const std::string& list);
   // The same of NCCL's functions: tests/fakes/nccl/fake_nccl.h.
   static void set_nccl_faults(const std::string& list);
+  // What the stand-in has made, and has not been given back: streams, events and pieces of memory.
+  static int left();
   // True: this process has asked the stand-in for something, so its children cannot.
   static bool has_begun();
 

@@ -76,3 +76,34 @@ TEST_CASE("sets that share ranks are served in one order, whatever the order of 
     });
   }
 }
+
+// Only the stand-in counts.
+TEST_CASE("sets that have gone leave no streams on their GPUs" * doctest::test_suite("stand-in")) {
+  const auto use_sets = [](int count) {
+    run_job(in_shape({3}), [count](Rank& rank) {
+      for (int i = 0; i < count; ++i) {
+        std::uint32_t set = 0;
+        Status status = rank.context.add_process_set({0, 1}, &set);
+        expect(status.ok(), status.message);
+        float value = 1;
+        const std::int64_t shape = 1;
+        hvrun_request request = allreduce_request("a", &shape, &value, &value);
+        request.process_set = set;
+        std::uint64_t handle = 0;
+        if (rank.rank < 2) {
+          status = rank.enqueue(request, &handle);
+          if (status.ok()) status = rank.wait(handle);
+          expect(status.ok(), status.message);
+          rank.context.release(handle);
+        }
+        status = rank.context.remove_process_set(set);
+        expect(status.ok(), status.message);
+      }
+    });
+  };
+  use_sets(1);
+  const int before = Gpu::left();
+  use_sets(20);
+  const int after = Gpu::left();
+  CHECK(after < before + 20);  // a set has three
+}
