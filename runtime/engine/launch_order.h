@@ -8,7 +8,9 @@
 // nothing of each other otherwise, so a turn may come before the group that it is for has, and the
 // other way round; then the one waits for the other. When set 0 decides nothing more (a rank leaves
 // the job) what has been decided elsewhere has no turn: it goes set by set, in order of their
-// numbers. Groups of the host's memory need no turn.
+// numbers. Groups of the host's memory need no turn, but stay behind those of their set that do:
+// what a GPU's group exchanges by a backend for the host has its place among all that this backend
+// is given, and every rank gives it the same.
 #pragma once
 
 #include <cstdint>

@@ -274,9 +274,10 @@ void Session::start(const StartGroup& group) {
     return;
   }
   const std::vector<std::int64_t>& extents = group.tensors.front().first_extents;
-  if (operations.front()->description.memory == MemoryKind::kHost)
-    return execution_.start(std::move(operations), extents);
+  const bool is_for_device = operations.front()->description.memory != MemoryKind::kHost;
+  if (!is_for_device && gated_.empty()) return execution_.start(std::move(operations), extents);
   gated_.push_back({std::move(operations), extents});
+  if (!is_for_device) return;
   if (set_ == 0) {
     turns_.push_back(0);
   } else if (negotiation_.is_root()) {
@@ -285,9 +286,11 @@ void Session::start(const StartGroup& group) {
 }
 
 void Session::start_gated() {
-  Gated group = std::move(gated_.front());
-  gated_.pop_front();
-  execution_.start(std::move(group.operations), group.first_extents);
+  do {
+    Gated group = std::move(gated_.front());
+    gated_.pop_front();
+    execution_.start(std::move(group.operations), group.first_extents);
+  } while (!gated_.empty() && !gated_.front().is_for_device());
 }
 
 void Session::end(const std::string& words) {

@@ -112,8 +112,8 @@ class Session {
   std::size_t take_wanted_turns() { return std::exchange(wanted_turns_, 0); }
   void ask_launch(std::uint32_t set) { negotiation_.ask_launch(set); }
   bool has_gated() const { return !gated_.empty(); }
-  void start_gated();
-  // A group that was started has not been given to its device yet.
+  void start_gated();  // the first one, and the host's that were decided on between it and the next
+  // One that was started has not been given to its device yet.
   bool is_launching() const { return execution_.is_launching(); }
 
   // This rank leaves; the first call counts. why: what callers are told whose operations have not
@@ -164,8 +164,11 @@ class Session {
   struct Gated {
     std::vector<OperationPtr> operations;
     std::vector<std::int64_t> first_extents;
+    bool is_for_device() const {
+      return operations.front()->description.memory != MemoryKind::kHost;
+    }
   };
-  std::deque<Gated> gated_;  // groups for devices that wait for their turn
+  std::deque<Gated> gated_;  // the first one's turn has not come
   std::vector<std::uint32_t> turns_;
   std::size_t wanted_turns_ = 0;
   std::vector<std::pair<OperationPtr, int>> pair_operations_;

@@ -108,11 +108,12 @@ void check(const Player& player, const Running& running) {
   expect(indices_in(*operation, planned, expected.size()) == expected, what + "other indices");
 }
 
-void enqueue(const Player& player, const hvrun_request& request, int members,
+void enqueue(const Player& player, const hvrun_request& request, const Planned& planned,
              std::uint64_t* handle) {
   OperationPtr operation;
-  Status status = read_request(&request, members, &operation);
-  if (status.ok() && player.gpu != nullptr) player.gpu->take_there(*operation);
+  Status status = read_request(&request, player.size, &operation);
+  if (status.ok() && player.gpu != nullptr && !planned.stays_on_host)
+    player.gpu->take_there(*operation);
   if (status.ok()) status = player.context.enqueue(std::move(operation), handle);
   expect(status.ok(), status.message);
 }
@@ -135,7 +136,7 @@ void run_window(const Player& player, const std::vector<Planned>& plan, std::mt1
   std::shuffle(all.begin(), all.end(), own);
   for (auto& running : all)
     enqueue(player, request_of(*running->planned, *running, static_cast<Output>(own() % 3)),
-            player.size, &running->handle);
+            *running->planned, &running->handle);
   std::shuffle(all.begin(), all.end(), own);
   for (auto& running : all) {
     player.at("waiting for " + running->planned->name);

@@ -178,6 +178,7 @@ std::vector<Planned> plan_window(Random& random, const std::vector<Members>& set
     next.has_long_indices = repeats ? i % 4 < 2 : random() % 2 == 0;
     choose_extents(random, &next);
     next.seed = random();
+    next.stays_on_host = (next.group == 0 ? next.seed : next.group + next.members.set) % 4 == 0;
     plan.push_back(std::move(next));
   }
   return plan;

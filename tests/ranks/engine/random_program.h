@@ -44,6 +44,7 @@ struct Planned {
   std::uint32_t group_size = 0;         // operations of that group
   std::vector<std::int64_t> extents{};  // elements, or rows if sparse, by member
   std::uint64_t seed = 0;
+  bool stays_on_host = false;  // where a program's tensors go to GPUs
 
   bool takes_part(int place) const;
   bool is_sparse() const { return kind == CollectiveKind::kSparseAllreduce; }
