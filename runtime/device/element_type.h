@@ -47,6 +47,9 @@ constexpr bool is_narrow_float(ElementType type) {
 constexpr bool is_floating(ElementType type) {
   return is_narrow_float(type) || type == ElementType::kFloat32 || type == ElementType::kFloat64;
 }
+constexpr bool is_integer(ElementType type) {
+  return !is_floating(type) && type != ElementType::kBool;
+}
 
 constexpr std::size_t element_size(ElementType type) {
   switch (type) {

@@ -17,17 +17,21 @@ namespace {
 
 constexpr int kFloat8Capability = 90;  // ten times that of the oldest GPUs on which NCCL has it
 
-// A reduction's factor is multiplied into its addends, so only a floating sum has one, and only
-// that goes as another type. No 8-bit float's: NCCL takes the factor in the tensor's type, in which
-// a third is off by 3 percent, and more.
-bool supports_reduction(const CollectiveRequest& request, bool reduces_float8) {
-  const bool is_float8 = runtime::is_float8(request.type);
-  if (is_float8 && !reduces_float8) return false;
+// Only a floating sum goes as another type. Narrow floats are scaled in sums only: NCCL rounds what
+// comes between the factors, and what is too large there may not be so at the end. 8-bit ones are
+// not even there: NCCL takes the factor in the tensor's type, in which a third is off by 3 percent.
+bool can_scale(const CollectiveRequest& request) {
   const bool scales = request.prescale != 1 || request.postscale != 1 || request.divisor != 1;
-  const bool is_scaled_sum = request.reduction == runtime::Reduction::kSum &&
-                             runtime::is_floating(request.type) && !is_float8;
-  const bool is_plain = !scales && request.compression == runtime::Compression::kNone;
-  return type_of(request.type) && reduction_of(request.reduction) && (is_plain || is_scaled_sum) &&
+  const bool compresses = request.compression != runtime::Compression::kNone;
+  if (runtime::is_float8(request.type)) return !scales && !compresses;
+  if (request.reduction == runtime::Reduction::kSum && runtime::is_floating(request.type))
+    return true;
+  return !compresses && !(scales && runtime::is_narrow_float(request.type));
+}
+
+bool supports_reduction(const CollectiveRequest& request, bool reduces_float8) {
+  if (runtime::is_float8(request.type) && !reduces_float8) return false;
+  return type_of(request.type) && reduction_of(request.reduction) && can_scale(request) &&
          !request.deterministic;
 }
 

@@ -16,11 +16,12 @@ constexpr std::size_t aligned(std::size_t bytes) {
 
 }  // namespace
 
-Packing plan_packing(const runtime::CollectiveRequest& request) {
+Packing plan_packing(const runtime::CollectiveRequest& request, bool scales_in, bool scales_out) {
   Packing plan;
   const runtime::ElementType wire = runtime::wire_type(request.type, request.compression);
   const std::size_t width = runtime::element_size(wire);
-  bool is_input_whole = wire == request.type, is_output_whole = is_input_whole;
+  const bool is_as_it_is = wire == request.type;
+  bool is_input_whole = is_as_it_is && !scales_in, is_output_whole = is_as_it_is && !scales_out;
   const Segment* first = nullptr;
   for (const Segment& segment : request.segments) {
     if (segment.count == 0) continue;

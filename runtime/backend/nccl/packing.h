@@ -31,6 +31,7 @@ struct Packing {
 };
 
 // A segment that lies nowhere here (of a rank that has joined) gives zeros and takes nothing.
-Packing plan_packing(const runtime::CollectiveRequest& request);
+// scales_in, scales_out: all of it is moved on that way, for the kernels scale what they move.
+Packing plan_packing(const runtime::CollectiveRequest& request, bool scales_in, bool scales_out);
 
 }  // namespace hv::nccl

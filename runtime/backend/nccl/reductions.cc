@@ -14,30 +14,42 @@ namespace {
 
 cuda::Address address_of(const void* memory) { return reinterpret_cast<cuda::Address>(memory); }
 
-double factor_of(const CollectiveRequest& request) {
-  return request.prescale * request.postscale / static_cast<double>(request.divisor);
-}
-
-// A sum's addends are multiplied, so that 16-bit floats do not overflow on their way. All ranks
-// must ask NCCL for the same sum, also those whose tensors need no packing.
-Status find_reduction(Lane& lane, const CollectiveRequest& request, int* reduction) {
+// All ranks must ask NCCL for the same sum, also those whose tensors need no packing.
+Status find_reduction(Lane& lane, const CollectiveRequest& request, const Scales& scales,
+                      int* reduction) {
   *reduction = *reduction_of(request.reduction);
-  const double factor = factor_of(request);
-  return factor == 1 ? Status::success() : lane.scaled_sum(request.type, factor, reduction);
+  return scales.by_nccl == 1 ? Status::success()
+                             : lane.scaled_sum(request.type, scales.by_nccl, reduction);
 }
 
 }  // namespace
 
+// A floating sum's addends are multiplied, so that 16-bit floats do not overflow on their way; what
+// goes as another type, while it still has its own.
+Scales scales_of(const CollectiveRequest& request) {
+  const double all = request.prescale * request.postscale / static_cast<double>(request.divisor);
+  Scales scales;
+  if (request.compression != runtime::Compression::kNone) {
+    scales.before.factor = all;
+  } else if (request.reduction == runtime::Reduction::kSum && runtime::is_floating(request.type)) {
+    scales.by_nccl = all;
+  } else {
+    scales.before.factor = request.prescale;
+    scales.after = {request.postscale, request.divisor};
+  }
+  return scales;
+}
+
 Allreduce::Allreduce(std::shared_ptr<Lane> lane, CollectiveRequest given)
     : NcclCollective(std::move(lane), std::move(given)),
-      packing_(plan_packing(request())),
+      scales_(scales_of(request())),
+      packing_(plan_packing(request(), scales_.is_before(), scales_.is_after())),
       wire_(runtime::wire_type(request().type, request().compression)) {}
 
 std::size_t Allreduce::room_bytes() const {
   return packing_.input != nullptr && packing_.output != nullptr ? 0 : packing_.bytes;
 }
 
-// What goes as another type is scaled while it still has its own.
 Status Allreduce::pack(std::byte* room) {
   room_ = room;
   std::vector<cuda::Strip> strips;
@@ -51,15 +63,13 @@ Status Allreduce::pack(std::byte* room) {
         device().clear(lane().in(), room_ + move.offset, count * runtime::element_size(wire_));
     if (!status.ok()) return status;
   }
-  const double factor = wire_ == request().type ? 1 : factor_of(request());
-  return lane().kernels().move(lane().in(), strips, request().type, wire_, factor);
+  return lane().kernels().move(lane().in(), strips, request().type, wire_, scales_.before);
 }
 
 Status Allreduce::launch() {
   int reduction = kSum;
-  if (wire_ == request().type) {
-    if (Status status = find_reduction(lane(), request(), &reduction); !status.ok()) return status;
-  }
+  if (Status status = find_reduction(lane(), request(), scales_, &reduction); !status.ok())
+    return status;
   const std::byte* const from = packing_.input != nullptr ? packing_.input : room_;
   std::byte* const to = packing_.output != nullptr ? packing_.output : room_;
   return check(call().allreduce(from, to, static_cast<std::size_t>(packing_.count), *type_of(wire_),
@@ -71,11 +81,11 @@ Status Allreduce::unpack() {
   for (const Move& move : packing_.moves_out)
     strips.push_back({address_of(room_ + move.offset), address_of(move.to),
                       static_cast<std::uint64_t>(move.count)});
-  return lane().kernels().move(lane().out(), strips, wire_, request().type, 1);
+  return lane().kernels().move(lane().out(), strips, wire_, request().type, scales_.after);
 }
 
 Reducescatter::Reducescatter(std::shared_ptr<Lane> lane, CollectiveRequest given)
-    : NcclCollective(std::move(lane), std::move(given)) {
+    : NcclCollective(std::move(lane), std::move(given)), scales_(scales_of(request())) {
   const auto places = static_cast<std::size_t>(members()) + 1;
   for (std::size_t i = 0; i < request().segments.size(); ++i) {
     shares_.push_back(share_of(i));
@@ -89,7 +99,8 @@ Reducescatter::Share Reducescatter::share_of(std::size_t segment) const {
   const std::int64_t rows = row == 0 ? 0 : count / row;
   const int ranks = members();
   const std::int64_t most = runtime::rows_of(rows, ranks, 0).count * row;
-  return {runtime::rows_of(rows, ranks, self()).count * row, most, most * ranks == count, nullptr};
+  const bool is_even = most * ranks == count && !scales_.is_before() && !scales_.is_after();
+  return {runtime::rows_of(rows, ranks, self()).count * row, most, is_even, nullptr};
 }
 
 std::size_t Reducescatter::place_bytes(const Share& share) const {
@@ -114,12 +125,13 @@ Status Reducescatter::pack(std::byte* room) {
     }
     room += place_bytes(share);
   }
-  return lane().kernels().move(lane().in(), strips, request().type, request().type, 1);
+  return lane().kernels().move(lane().in(), strips, request().type, request().type, scales_.before);
 }
 
 Status Reducescatter::launch() {
   int reduction = 0;
-  if (Status status = find_reduction(lane(), request(), &reduction); !status.ok()) return status;
+  if (Status status = find_reduction(lane(), request(), scales_, &reduction); !status.ok())
+    return status;
   return grouped([&] {
     for (std::size_t i = 0; i < shares_.size(); ++i) {
       const Share& share = shares_[i];
@@ -148,7 +160,7 @@ Status Reducescatter::unpack() {
     strips.push_back({address_of(result), address_of(request().segments[i].output),
                       static_cast<std::uint64_t>(share.own)});
   }
-  return lane().kernels().move(lane().out(), strips, request().type, request().type, 1);
+  return lane().kernels().move(lane().out(), strips, request().type, request().type, scales_.after);
 }
 
 }  // namespace hv::nccl

@@ -10,6 +10,15 @@
 
 namespace hv::nccl {
 
+// Where what is multiplied: into the addends by NCCL, or by the kernels that move tensors.
+struct Scales {
+  double by_nccl = 1;
+  cuda::Scaling before, after;
+  bool is_before() const { return before.factor != 1; }
+  bool is_after() const { return after.factor != 1 || after.divisor != 1; }
+};
+Scales scales_of(const runtime::CollectiveRequest& request);
+
 // One call for all tensors of a bucket, which is packed only where they do not lie like it already.
 class Allreduce : public NcclCollective {
  public:
@@ -23,13 +32,14 @@ class Allreduce : public NcclCollective {
   Status unpack() override;
 
  private:
+  const Scales scales_;
   const Packing packing_;
   const runtime::ElementType wire_;
   std::byte* room_ = nullptr;  // the bucket; nullptr: in the tensors themselves
 };
 
-// One call for a tensor whose rows come out even; else each rank's rows are put into places of one
-// size first.
+// One call for a tensor whose rows come out even. Else, or where the kernels scale, the rows of
+// each rank are put into places of one size first.
 class Reducescatter : public NcclCollective {
  public:
   Reducescatter(std::shared_ptr<Lane> lane, runtime::CollectiveRequest given);
@@ -52,6 +62,7 @@ class Reducescatter : public NcclCollective {
   Share share_of(std::size_t segment) const;
   std::size_t place_bytes(const Share& share) const;
 
+  const Scales scales_;
   std::vector<Share> shares_;
   std::size_t room_bytes_ = 0;
 };

@@ -119,11 +119,12 @@ Status Kernels::find_functions() {
 }
 
 Status Kernels::move(Stream stream, std::span<const Strip> strips, ElementType from, ElementType to,
-                     double factor) const {
-  const bool is_copy = from == to && factor == 1;
+                     const Scaling& scaling) const {
+  const bool is_copy = from == to && scaling.factor == 1 && scaling.divisor == 1;
+  const bool can_divide = from == to && is_integer(from);
   const Function function =
       is_copy ? copy_ : functions_[static_cast<int>(from)][static_cast<int>(to)];
-  if (function == nullptr)
+  if (function == nullptr || (scaling.divisor != 1 && !can_divide))
     return {StatusCode::kUnsupported, std::string("no kernel scales ") +
                                           runtime::element_type_name(from) + " to " +
                                           runtime::element_type_name(to)};
@@ -131,7 +132,7 @@ Status Kernels::move(Stream stream, std::span<const Strip> strips, ElementType f
   const std::uint64_t parts = is_copy ? from_bytes : 1;  // of an element, as the kernel counts
   const std::uint32_t chunk = is_copy ? chunk_elements(1, 1) : chunk_elements(from_bytes, to_bytes);
   StripList list;
-  list.factor = factor;
+  list.scaling = scaling;
   for (const Strip& strip : strips) {
     if (strip.count == 0 || add(&list, strip, strip.count * parts, chunk)) continue;
     if (Status status = launch(stream, function, &list); !status.ok()) return status;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "runtime/device/cuda/driver.h"
+#include "runtime/device/cuda/kernels/strip_list.h"
 #include "runtime/device/element_type.h"
 
 namespace hv::cuda {
@@ -33,14 +34,14 @@ class Kernels {
 
   int capability() const { return capability_; }  // ten times the card's compute capability
 
-  // Each strip: to[i] = from[i] * factor, of type `from`, rounded to type `to`: the same one, or
-  // float32 or float64 to float16 or bfloat16 and back. factor != 1 not for bool and 8-bit floats.
-  // As the host's kernels do it, bit for bit: scale, pack and unpack; a factor of 1 to the same
-  // type copies.
-  // One launch for up to 170 strips, more launches beyond. Never blocks; the strips may go at once.
+  // Each strip: to[i] = from[i] * factor / divisor, of type `from`, rounded to type `to`: the same
+  // one, or float32 or float64 to float16 or bfloat16 and back. factor != 1 not for bool and 8-bit
+  // floats, divisor != 1 for integers only, where it truncates. As the host's kernels do it, bit
+  // for bit: scale, finish, pack and unpack; what scales nothing copies to the same type.
+  // One launch for up to 169 strips, more launches beyond. Never blocks; the strips may go at once.
   // from may be to where their types are as wide, but must not overlap it otherwise.
   Status move(Stream stream, std::span<const Strip> strips, runtime::ElementType from,
-              runtime::ElementType to, double factor) const;
+              runtime::ElementType to, const Scaling& scaling) const;
 
  private:
   explicit Kernels(std::shared_ptr<const Driver> driver) : driver_(std::move(driver)) {}
@@ -48,7 +49,7 @@ class Kernels {
   Status check_card(int device);
   Status load_module();
   Status find_functions();
-  Status launch(Stream stream, Function function, struct StripList* list) const;
+  Status launch(Stream stream, Function function, StripList* list) const;
   const DriverFunctions& call() const { return driver_->call(); }
 
   const std::shared_ptr<const Driver> driver_;

@@ -140,7 +140,7 @@ std::ptrdiff_t first_difference(const std::vector<Tensor>& tensors, const Pair& 
     strips.push_back({from.address + layout.from[i], to.address + layout.to[i], tensors[i].count});
     move_on_host(&expected[layout.to[i]], &source[layout.from[i]], tensors[i].count, pair, factor);
   }
-  const Status status = kernels().move(nullptr, strips, pair.from, pair.to, factor);
+  const Status status = kernels().move(nullptr, strips, pair.from, pair.to, {factor});
   REQUIRE_MESSAGE(status.ok(), status.message);
   REQUIRE(driver_under_test()->call().stream_synchronize(nullptr) == kSuccess);
   CHECK(from.bytes() == source);
@@ -205,7 +205,7 @@ TEST_CASE("a tensor is scaled in its place") {
   const Memory memory(values);
   const Strip strip = {memory.address, memory.address, 5000};
   REQUIRE(
-      kernels().move(nullptr, {&strip, 1}, ElementType::kFloat32, ElementType::kFloat32, 3).ok());
+      kernels().move(nullptr, {&strip, 1}, ElementType::kFloat32, ElementType::kFloat32, {3}).ok());
   REQUIRE(driver_under_test()->call().stream_synchronize(nullptr) == kSuccess);
   Bytes expected(values.size());
   move_on_host(expected.data(), values.data(), 5000, {ElementType::kFloat32, ElementType::kFloat32},
@@ -213,10 +213,32 @@ TEST_CASE("a tensor is scaled in its place") {
   CHECK(memory.bytes() == expected);
 }
 
+// As the host's kernels finish a sum; values that no 32 bits hold must not go through a float64.
+TEST_CASE("integers are divided as on the host, truncating") {
+  for (const ElementType type : runtime::element_types()) {
+    if (!runtime::is_integer(type)) continue;
+    const Bytes values = runtime::random_bytes(1000 * element_size(type), 1);
+    for (const Scaling& scaling : {Scaling{1, 3}, Scaling{1, 1000000007}, Scaling{-0.7, 2}}) {
+      const Memory memory(values);
+      const Strip strip = {memory.address, memory.address, 1000};
+      REQUIRE(kernels().move(nullptr, {&strip, 1}, type, type, scaling).ok());
+      REQUIRE(driver_under_test()->call().stream_synchronize(nullptr) == kSuccess);
+      Bytes expected(values.size());
+      const void* const source = values.data();
+      runtime::portable_kernels()
+          .reduce[static_cast<int>(type)][static_cast<int>(runtime::Reduction::kSum)](
+              expected.data(), &source, 1, 1000,
+              {scaling.factor, static_cast<double>(scaling.divisor)});
+      CHECK_MESSAGE(memory.bytes() == expected, runtime::element_type_name(type)
+                                                    << " / " << scaling.divisor);
+    }
+  }
+}
+
 TEST_CASE("what no kernel moves is refused with its types") {
   const Strip strip = {16, 16, 1};
   const auto words = [&](ElementType from, ElementType to, double factor) {
-    const Status status = kernels().move(nullptr, {&strip, 1}, from, to, factor);
+    const Status status = kernels().move(nullptr, {&strip, 1}, from, to, {factor});
     CHECK(status.code == StatusCode::kUnsupported);
     return status.message;
   };
@@ -224,6 +246,9 @@ TEST_CASE("what no kernel moves is refused with its types") {
   CHECK(words(ElementType::kFloat8E4M3, ElementType::kFloat8E4M3, 2) ==
         "no kernel scales float8_e4m3 to float8_e4m3");
   CHECK(words(ElementType::kInt32, ElementType::kInt64, 1) == "no kernel scales int32 to int64");
+  const Status divided =
+      kernels().move(nullptr, {&strip, 1}, ElementType::kFloat32, ElementType::kFloat32, {1, 2});
+  CHECK(divided.message == "no kernel scales float32 to float32");
 }
 
 TEST_SUITE_END();
@@ -232,7 +257,7 @@ TEST_CASE("a launch that fails is told with its GPU") {
   tell_faults("cuLaunchKernel@1=700");
   const Strip strip = {16, 16, 1};
   const Status status =
-      kernels().move(nullptr, {&strip, 1}, ElementType::kInt8, ElementType::kInt8, 1);
+      kernels().move(nullptr, {&strip, 1}, ElementType::kInt8, ElementType::kInt8, {});
   tell_faults("");
   CHECK(status.code == StatusCode::kSystem);
   CHECK(status.message ==

@@ -66,6 +66,36 @@ TEST_CASE("other floats are reduced and averaged by every NCCL") {
   CHECK(supports_operation(request, false));
   request.divisor = 3;
   CHECK(supports_operation(request, false));
+  request.compression = Compression::kFloat16;
+  CHECK(supports_operation(request, false));
   request.reduction = Reduction::kMax;
   CHECK_FALSE(supports_operation(request, false));
+}
+
+TEST_CASE("of floats that are no sums, wide ones are scaled") {
+  for (const Reduction reduction : {Reduction::kMin, Reduction::kProduct}) {
+    CollectiveRequest wide =
+        request_of(CollectiveKind::kAllreduce, ElementType::kFloat32, reduction);
+    CollectiveRequest narrow =
+        request_of(CollectiveKind::kAllreduce, ElementType::kFloat16, reduction);
+    CHECK(supports_operation(narrow, false));
+    wide.postscale = narrow.postscale = 0.5;
+    CHECK(supports_operation(wide, false));
+    CHECK_FALSE(supports_operation(narrow, false));
+  }
+}
+
+TEST_CASE("integers that NCCL reduces are averaged and scaled, too") {
+  for (const ElementType type :
+       {ElementType::kInt8, ElementType::kUint8, ElementType::kInt32, ElementType::kInt64}) {
+    CollectiveRequest request = request_of(CollectiveKind::kAllreduce, type);
+    request.divisor = 3;
+    CHECK(supports_operation(request, false));
+    request.postscale = 0.5;
+    CHECK(supports_operation(request, false));
+  }
+  CHECK_FALSE(
+      supports_operation(request_of(CollectiveKind::kAllreduce, ElementType::kInt16), false));
+  CHECK_FALSE(
+      supports_operation(request_of(CollectiveKind::kAllreduce, ElementType::kBool), false));
 }

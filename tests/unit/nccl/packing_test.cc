@@ -40,7 +40,7 @@ struct Bucket {
 
 TEST_CASE("tensors that lie one behind the other are reduced where they lie") {
   Bucket bucket({{0, 0, 4}, {4, 4, 8}, {12, 12, 1}});
-  const nccl::Packing plan = nccl::plan_packing(bucket.request);
+  const nccl::Packing plan = nccl::plan_packing(bucket.request, false, false);
   CHECK(plan.count == 13);
   CHECK(plan.bytes == 52);
   CHECK(plan.input == bucket.at(0));
@@ -51,7 +51,7 @@ TEST_CASE("tensors that lie one behind the other are reduced where they lie") {
 
 TEST_CASE("what does not lie like the bucket is moved, each way for itself") {
   Bucket gap({{0, 100, 4}, {5, 104, 5}});
-  const nccl::Packing plan = nccl::plan_packing(gap.request);
+  const nccl::Packing plan = nccl::plan_packing(gap.request, false, false);
   CHECK(plan.input == nullptr);
   CHECK(plan.output == gap.at(100));
   REQUIRE(plan.moves_in.size() == 2);
@@ -61,7 +61,7 @@ TEST_CASE("what does not lie like the bucket is moved, each way for itself") {
   CHECK(plan.moves_in[1].from == gap.at(5));
 
   Bucket order({{0, 112, 4}, {4, 100, 5}});
-  const nccl::Packing turned = nccl::plan_packing(order.request);
+  const nccl::Packing turned = nccl::plan_packing(order.request, false, false);
   CHECK(turned.input == order.at(0));
   CHECK(turned.output == nullptr);
   REQUIRE(turned.moves_out.size() == 2);
@@ -75,7 +75,7 @@ TEST_CASE("a gap of the bucket is never taken for what lies between tensors") {
   for (const int second : {3, 4}) {
     CAPTURE(second);
     Bucket bucket({{0, 0, 3}, {second, second, 5}});
-    const nccl::Packing plan = nccl::plan_packing(bucket.request);
+    const nccl::Packing plan = nccl::plan_packing(bucket.request, false, false);
     CHECK(plan.bytes == 36);
     CHECK(plan.count == 9);
     CHECK(plan.input == nullptr);
@@ -88,7 +88,7 @@ TEST_CASE("a gap of the bucket is never taken for what lies between tensors") {
 TEST_CASE("what goes as another type is moved, and its places are as wide as that") {
   Bucket bucket({{0, 0, 4}, {4, 4, 16}});
   bucket.request.compression = Compression::kBfloat16;
-  const nccl::Packing plan = nccl::plan_packing(bucket.request);
+  const nccl::Packing plan = nccl::plan_packing(bucket.request, false, false);
   CHECK(plan.bytes == 16 + 32);
   CHECK(plan.count == 8 + 16);
   CHECK(plan.input == nullptr);
@@ -100,10 +100,10 @@ TEST_CASE("what goes as another type is moved, and its places are as wide as tha
 
 TEST_CASE("empty tensors have no place, and what a joined rank lacks is zeros for nobody") {
   Bucket bucket({{50, 50, 0}, {0, 0, 4}, {500, 500, 0}, {4, 4, 2}});
-  CHECK(nccl::plan_packing(bucket.request).input == bucket.at(0));
+  CHECK(nccl::plan_packing(bucket.request, false, false).input == bucket.at(0));
 
   Bucket absent({{-1, -1, 2}, {-1, -1, 3}});
-  const nccl::Packing plan = nccl::plan_packing(absent.request);
+  const nccl::Packing plan = nccl::plan_packing(absent.request, false, false);
   CHECK(plan.bytes == 16 + 12);
   CHECK(plan.input == nullptr);
   CHECK(plan.output == nullptr);
@@ -111,5 +111,17 @@ TEST_CASE("empty tensors have no place, and what a joined rank lacks is zeros fo
   CHECK(plan.moves_in[0].from == nullptr);
   CHECK(plan.moves_out.empty());
 
-  CHECK(nccl::plan_packing(Bucket({{0, 0, 0}}).request).count == 0);
+  CHECK(nccl::plan_packing(Bucket({{0, 0, 0}}).request, false, false).count == 0);
+}
+
+TEST_CASE("what the kernels scale is moved that way, however it lies") {
+  Bucket bucket({{0, 0, 4}, {4, 4, 8}});
+  const nccl::Packing before = nccl::plan_packing(bucket.request, true, false);
+  CHECK(before.input == nullptr);
+  CHECK(before.output == bucket.at(0));
+  CHECK(before.moves_in.size() == 2);
+  const nccl::Packing after = nccl::plan_packing(bucket.request, false, true);
+  CHECK(after.input == bucket.at(0));
+  CHECK(after.output == nullptr);
+  CHECK(after.moves_out.size() == 2);
 }

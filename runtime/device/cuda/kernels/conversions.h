@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bit for bit what the host's kernels make of it: kernel_loops.h's scale_loop, pack_loop and
-// unpack_loop.
+// unpack_loop, and kernel_operations.h's finish_tile.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
+#include "runtime/device/cuda/kernels/strip_list.h"
 #include "runtime/device/element_arithmetic.h"
 
 namespace hv::cuda {
@@ -40,11 +41,14 @@ HV_ALSO_ON_GPU inline void narrow(float value, Bfloat* to) {
 }
 
 template <typename T>
-HV_ALSO_ON_GPU T scaled(T value, double factor) {
+HV_ALSO_ON_GPU T scaled(T value, const Scaling& scaling) {
   if constexpr (runtime::kIsInteger<T>) {
-    return static_cast<T>(runtime::saturated(static_cast<double>(value) * factor));
+    if (scaling.factor != 1)
+      value = static_cast<T>(runtime::saturated(static_cast<double>(value) * scaling.factor));
+    if (scaling.divisor == 1) return value;
+    return static_cast<T>(static_cast<std::int64_t>(value) / scaling.divisor);
   } else {
-    return runtime::canonical(value * static_cast<T>(factor));
+    return runtime::canonical(value * static_cast<T>(scaling.factor));
   }
 }
 
@@ -60,16 +64,16 @@ HV_ALSO_ON_GPU inline void extend(float value, double* to) {
 }
 
 template <typename From, typename To>
-HV_ALSO_ON_GPU To converted(From value, double factor) {
+HV_ALSO_ON_GPU To converted(From value, const Scaling& scaling) {
   To result;
   if constexpr (std::is_same_v<From, To>) {
-    narrow(scaled(widened(value), factor), &result);
+    narrow(scaled(widened(value), scaling), &result);
   } else if constexpr (kIsHalfPrecision<To>) {
-    const From product = value * static_cast<From>(factor);
+    const From product = value * static_cast<From>(scaling.factor);
     narrow(runtime::canonical(static_cast<float>(product)), &result);
   } else {
     extend(widened(value), &result);
-    if (factor != 1) result = scaled(result, factor);
+    if (scaling.factor != 1) result = scaled(result, scaling);
   }
   return result;
 }

@@ -105,14 +105,16 @@ struct Conversion {
   static constexpr unsigned kWords = std::is_integral_v<F>                        ? 1
                                      : kIsHalfPrecision<F> && kIsHalfPrecision<T> ? 2
                                                                                   : 4;
-  HV_ALSO_ON_GPU static T of(F value, double factor) { return converted<F, T>(value, factor); }
+  HV_ALSO_ON_GPU static T of(F value, const Scaling& scaling) {
+    return converted<F, T>(value, scaling);
+  }
 };
 struct Copy {
   using From = std::uint8_t;
   using To = std::uint8_t;
   static constexpr bool kIsCopy = true;
   static constexpr unsigned kWords = 4;
-  HV_ALSO_ON_GPU static std::uint8_t of(std::uint8_t value, double) { return value; }
+  HV_ALSO_ON_GPU static std::uint8_t of(std::uint8_t value, const Scaling&) { return value; }
 };
 
 template <class Move, unsigned kGroup>
@@ -121,14 +123,15 @@ template <class Move, unsigned kGroup>
 using ToWord = Word<kGroup * sizeof(typename Move::To)>;
 
 template <class Move, unsigned kGroup>
-HV_ALSO_ON_GPU ToWord<Move, kGroup> group_of(const FromWord<Move, kGroup>& word, double factor) {
+HV_ALSO_ON_GPU ToWord<Move, kGroup> group_of(const FromWord<Move, kGroup>& word,
+                                             const Scaling& scaling) {
   if constexpr (Move::kIsCopy) {
     return word;
   } else {
     typename Move::From values[kGroup];
     typename Move::To results[kGroup];
     std::memcpy(values, &word, sizeof word);
-    HV_UNROLLED for (unsigned i = 0; i < kGroup; ++i) results[i] = Move::of(values[i], factor);
+    HV_UNROLLED for (unsigned i = 0; i < kGroup; ++i) results[i] = Move::of(values[i], scaling);
     ToWord<Move, kGroup> result;
     std::memcpy(&result, results, sizeof result);
     return result;
@@ -139,13 +142,13 @@ HV_ALSO_ON_GPU ToWord<Move, kGroup> group_of(const FromWord<Move, kGroup>& word,
 struct Piece {
   std::uint64_t from, to;
   std::uint32_t count;  // elements
-  double factor;
+  Scaling scaling;
 };
 
 template <class Move>
 HV_ALSO_ON_GPU Piece part_of(const Piece& piece, std::uint32_t begin, std::uint32_t count) {
   return {piece.from + std::uint64_t{begin} * sizeof(typename Move::From),
-          piece.to + std::uint64_t{begin} * sizeof(typename Move::To), count, piece.factor};
+          piece.to + std::uint64_t{begin} * sizeof(typename Move::To), count, piece.scaling};
 }
 
 // Whole groups, each aligned to its words on both sides.
@@ -164,7 +167,7 @@ HV_ALSO_ON_GPU void move_groups(const Piece& piece, const Place& place) {
       const std::uint32_t group = first + k * place.threads;
       if (group < groups)
         store<Out>(piece.to + std::uint64_t{group} * sizeof(Out),
-                   group_of<Move, kGroup>(words[k], piece.factor));
+                   group_of<Move, kGroup>(words[k], piece.scaling));
     }
   }
 }
@@ -182,7 +185,7 @@ HV_ALSO_ON_GPU void move_one(const Piece& one, bool is_aligned) {
     for (unsigned k = 0; k < sizeof word; ++k) bytes[k] = load<std::uint8_t>(one.from + k);
     std::memcpy(&word, bytes, sizeof word);
   }
-  const Out result = group_of<Move, 1>(word, one.factor);
+  const Out result = group_of<Move, 1>(word, one.scaling);
   if (is_aligned) return store<Out>(one.to, result);
   std::uint8_t bytes[sizeof result];
   std::memcpy(bytes, &result, sizeof result);
@@ -248,8 +251,8 @@ HV_ALSO_ON_GPU void move_strips(const StripList& list, const Place& place) {
     const std::uint32_t begin = number == 0 ? 0 : list.strips[number - 1].end;
     const std::uint64_t done = std::uint64_t{chunk - begin} * kChunk;
     const std::uint32_t count = chunk + 1 == strip.end ? strip.last : kChunk;
-    move_piece<Move, kGroup>({strip.from + done * kFrom, strip.to + done * kTo, count, list.factor},
-                             place);
+    move_piece<Move, kGroup>(
+        {strip.from + done * kFrom, strip.to + done * kTo, count, list.scaling}, place);
   }
 }
 
