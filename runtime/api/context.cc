@@ -242,14 +242,14 @@ Status mark_readiness(Operation& operation) {
   return status;
 }
 
-// The outcome. What is left to do on a GPU comes before what the caller's stream is given next.
+// The outcome. What is left to do on a GPU comes before what the caller's stream is given next,
+// that of an operation which failed, too: it may still write.
 Status settled(const Operation& operation) {
-  if (!operation.outcome.ok() || operation.ended == nullptr) return operation.outcome;
-  if (operation.is_followed) return Status::success();
-  Status status =
+  if (operation.ended == nullptr || operation.is_followed) return operation.outcome;
+  const Status status =
       operation.accelerator->follow(operation.device, operation.stream, *operation.ended);
   operation.is_followed = status.ok();
-  return status;
+  return operation.outcome.ok() ? status : operation.outcome;
 }
 
 }  // namespace
@@ -259,7 +259,7 @@ Status settled(const Operation& operation) {
 void let_go(Operation& operation) {
   if (!operation.is_done.load(std::memory_order_acquire)) return;
   (void)settled(operation);
-  give_back_result(operation);
+  if (operation.ended == nullptr || operation.is_followed) give_back_result(operation);
 }
 
 Status Context::add(const OperationPtr& operation) {
@@ -276,8 +276,10 @@ Status Context::enqueue(OperationPtr operation, std::uint64_t* handle) {
 
 bool Context::release(std::uint64_t handle) {
   const OperationPtr operation = handles_.take(handle);
-  if (operation != nullptr) let_go(*operation);
-  return operation != nullptr;
+  if (operation == nullptr) return false;
+  let_go(*operation);
+  if (operation->device != kHostDevice) driver_.wake();  // which gives its memory back in time
+  return true;
 }
 
 Status Context::run(OperationPtr operation) {

@@ -135,6 +135,8 @@ class Collective {
   virtual bool is_driven() const { return false; }
   // After kDone: when the results on a device are there; nullptr: they are now.
   virtual MomentPtr ended() const { return nullptr; }
+  // It stands in a device's queue, or will, where work of other sets may wait behind it.
+  virtual bool occupies_device() const { return false; }
   // False while those before it keep the data path from it.
   virtual bool has_begun() const { return true; }
 };

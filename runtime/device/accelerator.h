@@ -8,8 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
 
+#include "runtime/device/device_memory.h"
 #include "src/base/status.h"
 
 namespace hv::runtime {
@@ -18,22 +19,9 @@ namespace hv::runtime {
 enum class MemoryKind : std::uint8_t { kHost = 0, kCuda = 1 };
 constexpr int kHostDevice = -1;
 
-// A place in a stream's order: it has passed when all that the stream had been given before has.
-class Moment {
+class Accelerator : public DeviceMemory {
  public:
-  virtual ~Moment() = default;
-};
-using MomentPtr = std::shared_ptr<const Moment>;
-using MemoryPtr = std::shared_ptr<std::byte[]>;
-
-class Accelerator {
- public:
-  // kPinned: of the host, which a device copies from and to while the host goes on; it is kept for
-  // the next one that asks for as much.
-  enum class Room { kDevice, kPinned };
   enum class Way { kToHost, kToDevice, kOnDevice };
-
-  virtual ~Accelerator() = default;
 
   // stream: a caller's, nullptr its default one. kUnsupported while a graph is captured from it.
   virtual Status mark(int device, void* stream, MomentPtr* made) = 0;
@@ -42,11 +30,8 @@ class Accelerator {
   // kInProgress: not yet.
   virtual Status poll(const Moment& moment) = 0;
 
-  // kMemory where there is none.
-  virtual Status allocate(int device, Room room, std::size_t bytes, MemoryPtr* made) = 0;
-  // Not given back before the moment has passed; no other work uses it. Whoever lets go of a
-  // device's memory without having said so need not wait either, but it is not used again.
-  virtual void keep_until(MomentPtr moment, MemoryPtr memory) = 0;
+  // While it runs, what this thread calls finds the device, as code that knows CUDA expects it.
+  virtual Status within(int device, const std::function<Status()>& action) = 0;
 
   // ---- to the device's work stream: the runtime's own ----
   virtual Status await(int device, const Moment& moment) = 0;

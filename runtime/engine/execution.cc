@@ -125,6 +125,7 @@ void Execution::start(std::vector<OperationPtr> operations,
 }
 
 void Execution::begin(std::vector<OperationPtr> operations, CollectiveRequest request) {
+  if (request.accelerator != nullptr) accelerator_ = request.accelerator;
   if (preparation_ != nullptr) {
     waiting_.push_back({std::move(operations), std::move(request)});
     return;
@@ -194,6 +195,8 @@ void Execution::tell_begun(Running& group) {
 bool Execution::advance(TimePoint time) {
   last_look_ = time;
   if (time >= next_watch_) watch(time);
+  if (accelerator_ != nullptr && accelerator_->keeps_any())
+    next_watch_ = std::min(next_watch_, time + kWatchPeriod);
   bool has_moved = advance_preparation();
   const std::size_t before = running_.size();
   std::erase_if(running_, [&](Running& group) {
@@ -228,6 +231,7 @@ void Execution::note_device(const Running& group) {
 
 void Execution::watch(TimePoint time) {
   next_watch_ = TimePoint::max();
+  if (accelerator_ != nullptr) accelerator_->release_passed();
   Status status;
   for (Backend* const backend : backends_)
     if (status.ok()) status = backend->watch();
@@ -255,11 +259,11 @@ TimePoint Execution::next_look() const {
 }
 
 bool Execution::is_launching() const {
-  const auto is_for_device = [](const auto& group) {
-    return group.operations.front()->description.memory != MemoryKind::kHost;
-  };
-  return std::any_of(running_.begin(), running_.end(), is_for_device) ||
-         std::any_of(waiting_.begin(), waiting_.end(), is_for_device);
+  return std::any_of(running_.begin(), running_.end(),
+                     [](const Running& group) { return group.collective->occupies_device(); }) ||
+         std::any_of(waiting_.begin(), waiting_.end(), [](const Waiting& group) {
+           return group.operations.front()->description.memory != MemoryKind::kHost;
+         });
 }
 
 bool Execution::is_polled() const {

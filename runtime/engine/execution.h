@@ -42,7 +42,8 @@ class Execution {
   // Does what can be done without waiting. True: something was done.
   bool advance(TimePoint time);
   bool is_idle() const { return running_.empty() && waiting_.empty(); }
-  // Something for a device has been started and not been given to it yet.
+  // Something has been started and not been given to its device yet, where it would hold up what
+  // stands behind it.
   bool is_launching() const;
   // Something that runs moves only by advance().
   bool is_driven() const;
@@ -90,7 +91,8 @@ class Execution {
   std::vector<Running> running_;
   TimePoint last_look_{};
   LongWork long_work_;
-  TimePoint next_watch_ = TimePoint::max();  // max: nothing goes on beside the host
+  std::shared_ptr<Accelerator> accelerator_;  // keeps results that callers have let go of
+  TimePoint next_watch_ = TimePoint::max();   // max: nothing goes on beside the host
   std::unique_ptr<Collective> preparation_;
   std::deque<Waiting> waiting_;  // empty where nothing is being prepared
   std::vector<std::pair<OperationPtr, Status>> ended_;

@@ -9,15 +9,9 @@ Status PairMemory::of_input(const Operation& operation, PairMemory* made) {
   const auto bytes = static_cast<std::size_t>(operation.description.bytes());
   made->input_ = operation.input;
   if (operation.device == kHostDevice || bytes == 0) return Status::success();
-  Accelerator& accelerator = *operation.accelerator;
   made->accelerator_ = operation.accelerator;
-  Status status =
-      accelerator.allocate(operation.device, Accelerator::Room::kPinned, bytes, &made->pinned_);
-  if (status.ok()) status = accelerator.await(operation.device, *operation.ready);
-  if (status.ok())
-    status = accelerator.copy(operation.device, Accelerator::Way::kToHost, made->pinned_.get(),
-                              operation.input, bytes);
-  if (status.ok()) status = accelerator.mark_work(operation.device, &made->copied_);
+  const Status status = operation.accelerator->allocate(
+      operation.device, Accelerator::Room::kPinned, bytes, &made->pinned_);
   made->input_ = made->pinned_.get();
   return status;
 }
@@ -32,14 +26,21 @@ Status PairMemory::of_result(const Operation& operation, PairMemory* made) {
   return status;
 }
 
-Status PairMemory::is_ready() const {
-  return copied_ == nullptr ? Status::success() : accelerator_->poll(*copied_);
+Status PairMemory::bring(const Operation& operation) {
+  if (pinned_ == nullptr) return Status::success();
+  if (copied_ != nullptr) return accelerator_->poll(*copied_);
+  Status status = accelerator_->poll(*operation.ready);
+  if (status.ok())
+    status = accelerator_->copy(operation.device, Accelerator::Way::kToHost, pinned_.get(),
+                                operation.input,
+                                static_cast<std::size_t>(operation.description.bytes()));
+  if (status.ok()) status = accelerator_->mark_work(operation.device, &copied_);
+  return status.ok() ? Status{StatusCode::kInProgress, {}} : status;
 }
 
-// The caller's stream may write to the output until then.
 Status PairMemory::hand_over(const Operation& operation, MomentPtr* ended) const {
   if (pinned_ == nullptr) return Status::success();
-  Status status = accelerator_->await(operation.device, *operation.ready);
+  Status status = accelerator_->poll(*operation.ready);
   if (status.ok())
     status = accelerator_->copy(operation.device, Accelerator::Way::kToDevice, operation.output,
                                 pinned_.get(), operation.result_bytes);

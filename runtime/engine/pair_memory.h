@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bytes between two ranks go through the host whatever memory the tensors are of, so that the two
-// need not be of the same. Nothing blocks.
+// need not be of the same. Nothing blocks, and nothing is given to a device's work stream that
+// would wait there for a caller's and hold up what stands behind it.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +16,18 @@ namespace hv::runtime {
 
 class PairMemory {
  public:
-  // A sender's, from the moment on that is_ready(): it takes the tensor to the host once the
-  // caller's stream is through with it.
+  // A sender's, once it has been brought to the host.
   static Status of_input(const Operation& operation, PairMemory* made);
   // A receiver's; the result is to have its room.
   static Status of_result(const Operation& operation, PairMemory* made);
 
-  // kInProgress: not yet.
-  Status is_ready() const;
+  // kInProgress: the tensor is not on the host yet; it is copied when the caller's stream is
+  // through with it.
+  Status bring(const Operation& operation);
   const std::byte* input() const { return input_; }
   std::byte* output() const { return output_; }
   // All has been written to output(). ended: when the operation's own memory has it; nullptr: now.
+  // kInProgress: not yet, for the caller's stream may still write there.
   Status hand_over(const Operation& operation, MomentPtr* ended) const;
   // The operation is given up: what a device still writes goes back when that is done.
   void give_up() noexcept;

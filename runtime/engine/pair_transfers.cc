@@ -106,8 +106,8 @@ void PairTransfers::submit(const OperationPtr& operation, int peer, TimePoint ti
     Sending sending{operation, peer, time};
     const Status status = PairMemory::of_input(*operation, &sending.memory);
     if (!status.ok() && failure_.ok()) failure_ = with_name(*operation, status);
+    if (status.ok() && operation->device == kHostDevice) return offer(std::move(sending));
     copying_.push_back(std::move(sending));
-    offer_copied();
     return;
   }
   const Key key{operation->set, peer, operation->tag};
@@ -119,7 +119,7 @@ void PairTransfers::submit(const OperationPtr& operation, int peer, TimePoint ti
 bool PairTransfers::offer_copied() {
   bool any = false;
   for (auto one = copying_.begin(); one != copying_.end() && failure_.ok();) {
-    const Status copied = one->memory.is_ready();
+    const Status copied = one->memory.bring(*one->operation);
     if (copied.code == StatusCode::kInProgress) {
       ++one;
     } else if (!copied.ok()) {
@@ -250,6 +250,7 @@ Status PairTransfers::take_answer(int from, std::string_view bytes) {
 Status PairTransfers::advance(TimePoint time, int* culprit, bool* has_moved) {
   last_look_ = time;
   *has_moved |= offer_copied();
+  *has_moved |= finish_landed();
   *culprit = -1;
   if (!failure_.ok()) return failure_;
   for (auto& [peer, queue] : accepted_) *has_moved |= send_some(peer, &queue);
@@ -324,15 +325,22 @@ bool PairTransfers::receive_some(int peer, Inlet* inlet, Status* trouble) {
     if (!is_wanted) continue;
     found->second.received += part;
     if (found->second.received < found->second.operation->result_bytes) continue;
-    finish(found->second);
+    if (!finish(found->second)) landed_.push_back(std::move(found->second));
     inlet->transfers.erase(found);
   }
 }
 
-void PairTransfers::finish(const Receiving& receiving) {
+// Whichever can: as offer_copied().
+bool PairTransfers::finish_landed() {
+  return std::erase_if(landed_, [this](const Receiving& one) { return finish(one); }) > 0;
+}
+
+bool PairTransfers::finish(const Receiving& receiving) {
   MomentPtr ended;
   const Status status = receiving.memory.hand_over(*receiving.operation, &ended);
+  if (status.code == StatusCode::kInProgress) return false;
   end(receiving.operation, status, std::move(ended));
+  return true;
 }
 
 void PairTransfers::end(const OperationPtr& operation, const Status& outcome, MomentPtr ended) {
@@ -353,6 +361,7 @@ void PairTransfers::drop(std::uint32_t set) {
     one.memory.give_up();
     return true;
   });
+  std::erase_if(landed_, [&](const Receiving& one) { return is_of_set(*one.operation); });
   std::erase_if(offered_, [&](const auto& entry) {
     if (!is_of_set(*entry.second.operation)) return false;
     --unanswered_[entry.second.peer];
@@ -378,7 +387,7 @@ void PairTransfers::abandon() noexcept {
 }
 
 TimePoint PairTransfers::next_look() const {
-  if (!copying_.empty()) return last_look_ + kPollPeriod;
+  if (!copying_.empty() || !landed_.empty()) return last_look_ + kPollPeriod;
   return posted_.empty() && offered_.empty() ? TimePoint::max() : stalls_.next_look();
 }
 
@@ -387,8 +396,12 @@ std::vector<PairStall> PairTransfers::unanswered() const {
   std::vector<PairStall> all;
   const auto add = [&all](const Operation& operation, int peer, TimePoint since) {
     const bool sends = operation.description.kind == CollectiveKind::kSend;
-    all.push_back({operation.tag, operation.set, peer, sends, since});
+    all.push_back({operation.tag, operation.set, peer, sends, false, since});
   };
+  for (const Sending& one : copying_) {
+    add(*one.operation, one.peer, one.since);
+    all.back().is_on_gpu = true;
+  }
   for (const auto& [key, posted] : posted_) add(*posted.operation, std::get<1>(key), posted.since);
   for (const auto& [number, sending] : offered_)
     add(*sending.operation, sending.peer, sending.since);

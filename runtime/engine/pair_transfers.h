@@ -109,7 +109,8 @@ class PairTransfers {
   bool send_some(int peer, std::deque<Sending>* queue);
   bool receive_some(int peer, Inlet* inlet, Status* trouble);
   bool read_header(Channel& channel, Inlet* inlet);
-  void finish(const Receiving& receiving);
+  bool finish_landed();
+  bool finish(const Receiving& receiving);  // false: its memory is not free yet
   void end(const OperationPtr& operation, const Status& outcome, MomentPtr ended = nullptr);
   std::vector<PairStall> unanswered() const;
   void look_for_end(const std::vector<PairStall>& waiting, TimePoint time);
@@ -125,6 +126,7 @@ class PairTransfers {
   std::map<int, std::size_t> unanswered_;        // of those, by peer
   std::map<int, std::deque<Sending>> waiting_;   // that cannot be offered yet, by peer
   std::map<int, std::deque<Sending>> accepted_;  // by peer, in the order of their answers
+  std::list<Receiving> landed_;                  // on the host, and not in their memory yet
   std::map<int, Inlet> inlets_;                  // by peer
   std::map<int, std::size_t> known_offers_;      // in offers_, by peer
   std::map<int, std::uint64_t> last_offers_;     // their numbers, by peer

@@ -193,14 +193,14 @@ std::byte* make_room_for(Operation& operation, const std::vector<std::int64_t>& 
 }
 
 Status hand_over(Operation& operation, MomentPtr ended) {
+  const bool is_on_device = operation.device != kHostDevice;
+  if (is_on_device) operation.ended = std::move(ended);
   if (is_output_too_small(operation)) {
     return {StatusCode::kArgument, "the result has " + std::to_string(operation.result_bytes) +
                                        " bytes, and output_bytes is " +
                                        std::to_string(operation.output_bytes) +
                                        "; give it more room, or none and take the library's"};
   }
-  const bool is_on_device = operation.device != kHostDevice;
-  if (is_on_device) operation.ended = std::move(ended);
   if (!operation.is_staged) return Status::success();
   Status status;
   if (operation.ended != nullptr)
@@ -209,14 +209,17 @@ Status hand_over(Operation& operation, MomentPtr ended) {
     status = copy(operation, operation.output, operation.owned.get(), operation.result_bytes);
   if (status.ok() && is_on_device)
     status = operation.accelerator->mark_work(operation.device, &operation.ended);
+  if (!status.ok()) operation.ended = nullptr;  // when what was given ends is not known
   return status;
 }
 
-// Where the stream cannot be asked (of a graph that is being captured, say), it goes with the
-// operation, and the device is waited for.
+// Where nobody knows what still works on it (a failed one's without an end, or of a stream that
+// cannot be asked: a graph is being captured from it, say), it goes with the operation, and the
+// device is waited for.
 void give_back_result(Operation& operation) {
   if (operation.device == kHostDevice) return;
   if (operation.owned == nullptr && operation.owned_indices == nullptr) return;
+  if (!operation.outcome.ok() && operation.ended == nullptr) return;
   MomentPtr moment;
   if (!operation.accelerator->mark(operation.device, operation.stream, &moment).ok()) return;
   for (MemoryPtr* const memory : {&operation.owned, &operation.owned_indices})

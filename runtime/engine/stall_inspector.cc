@@ -129,6 +129,10 @@ std::vector<std::string> stall_lines(std::vector<Waiting> stalls, const std::vec
 
 std::string stall_words(const PairStall& stall, TimePoint time) {
   const std::string rank = "rank " + std::to_string(stall.peer);
+  if (stall.is_on_gpu)
+    return "tensor '" + printable(stall.name) + "' has waited " + waited_text(time - stall.since) +
+           " for its own GPU stream, to be sent to " + rank +
+           "; what that stream was given before may wait for another rank";
   return "tensor '" + printable(stall.name) + "' has waited " + waited_text(time - stall.since) +
          " for " + rank + " to " + (stall.sends ? "receive" : "send") + " it" +
          (stall.set == 0 ? "" : " in process set " + std::to_string(stall.set)) +

@@ -31,12 +31,13 @@ struct Waiting {
   std::vector<Standing> standing{};  // of some that miss it
 };
 
-// A send or receive whose other rank has not asked for its part.
+// A send or receive whose other rank has not asked for its part, or a send that cannot begin.
 struct PairStall {
   std::string name;  // as both ranks give it
   std::uint32_t set = 0;
   int peer = 0;  // the other rank, of the job
   bool sends = false;
+  bool is_on_gpu = false;  // its own stream has not come to it
   TimePoint since;
 };
 

@@ -2,6 +2,7 @@
 #include "runtime/backend/nccl/ends.h"
 
 #include <chrono>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -49,7 +50,16 @@ void Ends::take(Leftovers left) {
     ++going_on_;
   }
   const SignalBlock block;
-  std::thread([this, left = std::move(left)]() mutable { end(std::move(left)); }).detach();
+  auto* const kept = new Leftovers(std::move(left));
+  try {
+    std::thread([this, kept] {
+      end(std::move(*kept));
+      delete kept;
+    }).detach();
+  } catch (const std::system_error&) {  // no thread is to be had: all of it stays
+    const std::lock_guard lock(mutex_);
+    --going_on_;
+  }
 }
 
 void Ends::end(Leftovers left) {

@@ -172,8 +172,7 @@ Status NcclBackend::watch() { return lane_ != nullptr ? lane_->watch() : Status:
 
 std::string NcclBackend::advice() const {
   return "NCCL_DEBUG=INFO, by which NCCL says on each rank what it does; NCCL_SOCKET_IFNAME where "
-         "it "
-         "takes an interface by which ranks cannot reach each other";
+         "it takes an interface by which ranks cannot reach each other";
 }
 
 void NcclBackend::abandon() {

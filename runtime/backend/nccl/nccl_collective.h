@@ -22,6 +22,7 @@ class NcclCollective : public runtime::Collective {
   Status status() const final { return status_; }
   bool is_polled() const final { return stage_ != Stage::kReady; }
   runtime::MomentPtr ended() const final { return ended_; }
+  bool occupies_device() const final { return true; }
 
  protected:
   virtual const char* what() const = 0;  // "allreduce"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-//   kCopyIn   the inputs are on their way to their room, when they are ready
+//   kReady    the callers' streams are not through yet with what comes before: nothing is given to
+//             the device's work stream until then, in which it would hold up everything behind it
+//   kCopyIn   the inputs are on their way to their room
 //   kExchange the host's collective, which has had its place among the others from the start: ranks
 //             whose inputs come late hold up what stands behind it, and all start in one order
 //   kCopyOut  the results are on their way back
@@ -31,7 +33,6 @@ class StagedCollective : public Collective {
     for (const Piece& piece : pieces_)
       for (const MemoryPtr& memory : {piece.input, piece.output})
         if (memory != nullptr) staged.keeps.push_back(memory);
-    if (status_.ok()) status_ = copy_in();
     if (status_.ok()) exchange_ = host.start(std::move(staged));
   }
   ~StagedCollective() override {
@@ -45,6 +46,8 @@ class StagedCollective : public Collective {
   Progress advance() override {
     if (!status_.ok()) return Progress::kFailed;
     switch (stage_) {
+      case Stage::kReady:
+        return await_callers();
       case Stage::kCopyIn:
         return await_copies(Stage::kExchange);
       case Stage::kExchange:
@@ -57,12 +60,12 @@ class StagedCollective : public Collective {
     return Progress::kDone;
   }
   Status status() const override { return status_; }
-  bool has_begun() const override { return stage_ != Stage::kCopyIn && exchange_->has_begun(); }
+  bool has_begun() const override { return stage_ > Stage::kCopyIn && exchange_->has_begun(); }
   bool is_polled() const override { return stage_ != Stage::kExchange || exchange_->is_polled(); }
   bool is_driven() const override { return stage_ == Stage::kExchange && exchange_->is_driven(); }
 
  private:
-  enum class Stage { kCopyIn, kExchange, kCopyOut, kDone };
+  enum class Stage { kReady, kCopyIn, kExchange, kCopyOut, kDone };
   // What stands for a segment on the host; both nullptr: it lies there itself.
   struct Piece {
     MemoryPtr input, output;
@@ -76,6 +79,13 @@ class StagedCollective : public Collective {
   };
 
   Accelerator& accelerator() const { return *given_.accelerator; }
+
+  // kHostDevice on a rank that has joined.
+  int first_device() const {
+    const auto there = std::find_if(pieces_.begin(), pieces_.end(),
+                                    [](const Piece& piece) { return piece.device != kHostDevice; });
+    return there == pieces_.end() ? kHostDevice : there->device;
+  }
 
   // A sparse allreduce's segments are indices and values in turn.
   std::size_t element_bytes(std::size_t segment) const {
@@ -127,7 +137,6 @@ class StagedCollective : public Collective {
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
       const Piece& piece = pieces_[i];
       if (piece.input_bytes == 0) continue;
-      if (Status status = await_callers(piece.device); !status.ok()) return status;
       if (Status status = accelerator().copy(piece.device, in(), piece.input.get(),
                                              given_.segments[i].input, piece.input_bytes);
           !status.ok())
@@ -136,16 +145,16 @@ class StagedCollective : public Collective {
     return mark_ends();
   }
 
-  // Once for each device: its work stream goes on when all that the callers' streams were given is
-  // done. That may write to an output, too.
-  Status await_callers(int device) {
-    if (std::find(awaiting_.begin(), awaiting_.end(), device) != awaiting_.end())
-      return Status::success();
-    awaiting_.push_back(device);
-    for (const MomentPtr& moment : given_.ready) {
-      if (Status status = accelerator().await(device, *moment); !status.ok()) return status;
+  // What they were given before may write to an output, too.
+  Progress await_callers() {
+    for (; passed_ < given_.ready.size(); ++passed_) {
+      const Status passed = accelerator().poll(*given_.ready[passed_]);
+      if (passed.code == StatusCode::kInProgress) return Progress::kPending;
+      if (!passed.ok()) return fail(passed);
     }
-    return Status::success();
+    if (Status status = copy_in(); !status.ok()) return fail(status);
+    stage_ = Stage::kCopyIn;
+    return Progress::kAdvanced;
   }
 
   // Of all that the devices have been given.
@@ -175,8 +184,17 @@ class StagedCollective : public Collective {
     return next == Stage::kDone ? Progress::kDone : Progress::kAdvanced;
   }
 
+  // What takes a device's addresses calls CUDA itself.
   Progress advance_exchange() {
-    const Progress progress = exchange_->advance();
+    Progress progress = Progress::kPending;
+    const auto advance = [&] {
+      progress = exchange_->advance();
+      return Status::success();
+    };
+    const int device = first_device();
+    const Status there =
+        is_on_device_ && device != kHostDevice ? accelerator().within(device, advance) : advance();
+    if (!there.ok()) return fail(there);
     if (progress == Progress::kFailed && status_.ok()) status_ = exchange_->status();
     if (progress != Progress::kDone) return progress;
     if (Status status = copy_out(); !status.ok()) return fail(status);
@@ -187,7 +205,6 @@ class StagedCollective : public Collective {
   Status copy_out() {
     for (const Piece& piece : pieces_) {
       if (piece.output_bytes == 0) continue;
-      if (Status status = await_callers(piece.device); !status.ok()) return status;
       if (Status status = accelerator().copy(piece.device, out(), piece.target, piece.output.get(),
                                              piece.output_bytes);
           !status.ok())
@@ -223,11 +240,10 @@ class StagedCollective : public Collective {
   const CollectiveRequest given_;
   const bool is_on_device_;            // pieces are
   std::vector<Piece> pieces_;          // by segment
-  std::vector<int> awaiting_;          // devices whose work streams await the callers'
   std::vector<DeviceMoment> moments_;  // of the last copies
-  std::size_t passed_ = 0;             // so many of those have
+  std::size_t passed_ = 0;             // so many of those, or of the callers', have
   std::unique_ptr<Collective> exchange_;
-  Stage stage_ = Stage::kCopyIn;
+  Stage stage_ = Stage::kReady;
   Status status_;
 };
 

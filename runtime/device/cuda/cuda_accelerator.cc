@@ -88,6 +88,7 @@ Status CudaAccelerator::allocate(int device, Room room, std::size_t bytes, Memor
 void CudaAccelerator::keep_until(MomentPtr moment, MemoryPtr memory) {
   const std::lock_guard lock(mutex_);
   kept_.push_back({std::move(moment), std::move(memory)});
+  kept_count_ = kept_.size();
 }
 
 void CudaAccelerator::release_passed() {
@@ -98,8 +99,13 @@ void CudaAccelerator::release_passed() {
                                       [this](const Kept& one) { return !poll(*one.moment).ok(); });
     std::move(first, kept_.end(), std::back_inserter(passed));
     kept_.erase(first, kept_.end());
+    kept_count_ = kept_.size();
   }
   for (Kept& one : passed) Device::let_go(std::move(one.memory));
+}
+
+Status CudaAccelerator::within(int device, const std::function<Status()>& action) {
+  return on(device, [&](Device& one) { return one.within(action); });
 }
 
 Status CudaAccelerator::await(int device, const Moment& moment) {

@@ -6,6 +6,8 @@
 // thread has that context, and may do what a capture in another thread forbids.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -31,6 +33,9 @@ class CudaAccelerator : public runtime::Accelerator {
   Status poll(const runtime::Moment& moment) override;
   Status allocate(int device, Room room, std::size_t bytes, runtime::MemoryPtr* made) override;
   void keep_until(runtime::MomentPtr moment, runtime::MemoryPtr memory) override;
+  void release_passed() override;
+  bool keeps_any() const override { return kept_count_ > 0; }
+  Status within(int device, const std::function<Status()>& action) override;
   Status await(int device, const runtime::Moment& moment) override;
   Status copy(int device, Way way, void* to, const void* from, std::size_t bytes) override;
   Status mark_work(int device, runtime::MomentPtr* made) override;
@@ -43,12 +48,12 @@ class CudaAccelerator : public runtime::Accelerator {
 
   template <class Action>
   Status on(int device, Action&& action);
-  void release_passed();
 
   const std::shared_ptr<const Driver> driver_;
   std::mutex mutex_;  // guards all below
   std::vector<std::shared_ptr<class Device>> devices_;
   std::vector<Kept> kept_;
+  std::atomic<std::size_t> kept_count_{0};
 };
 
 }  // namespace hv::cuda

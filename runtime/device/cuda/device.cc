@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/cuda/device.h"
 
-#include <bit>
-#include <new>
+#include <chrono>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -11,7 +11,7 @@
 namespace hv::cuda {
 namespace {
 
-constexpr std::size_t kLeastPinned = 4096;
+constexpr std::chrono::seconds kFreesWithin{2};
 
 Address address_of(const void* memory) { return reinterpret_cast<Address>(memory); }
 
@@ -108,7 +108,7 @@ Device::~Device() {
     const Current current(*this);
     if (current.is_taken()) {
       for (const Event event : free_events_) call().destroy_event(event);
-      for (const auto& [bytes, memory] : free_pinned_) call().free_host(memory);
+      for (std::byte* const piece : spare_pinned_.take_all()) call().free_host(piece);
       for (std::byte* const piece : spare_.take_all()) call().free(address_of(piece));
       if (work_ != nullptr) call().destroy_stream(work_);
     }
@@ -200,7 +200,7 @@ class Device::Piece {
   Piece(std::shared_ptr<Device> device, std::size_t bytes)
       : device_(std::move(device)), bytes_(bytes) {}
   void operator()(std::byte* memory) const {
-    is_quiet ? device_->keep(memory, bytes_) : device_->free_later(memory);
+    is_quiet ? device_->keep(memory, bytes_) : device_->free_later({{memory, false}});
   }
 
   bool is_quiet = false;  // no work uses it
@@ -224,20 +224,21 @@ Status Device::allocate(std::size_t wanted, runtime::MemoryPtr* made) {
   return Status::success();
 }
 
-// Where there is no more, what is spare is given back, for which the caller waits.
+// The driver's free waits for all work there, which may itself wait for this thread: another one
+// calls it, and this one does not wait for long.
 Status Device::take_from_driver(std::size_t bytes, std::byte** memory) {
   const Current current(*this);
   if (Status status = current.taken(); !status.ok()) return status;
   Address address = 0;
   int result = call().allocate(&address, bytes);
   if (result == kOutOfMemory) {
-    std::vector<std::byte*> spare;
+    std::vector<Freed> spare;
     {
       const std::lock_guard lock(mutex_);
-      spare = spare_.take_all();
+      for (std::byte* const one : spare_.take_all()) spare.push_back({one, false});
     }
-    for (std::byte* const one : spare) call().free(address_of(one));
-    if (!spare.empty()) result = call().allocate(&address, bytes);
+    free_later(spare);
+    if (await_freed(kFreesWithin)) result = call().allocate(&address, bytes);
   }
   *memory = reinterpret_cast<std::byte*>(address);
   return check(result, "allocate " + std::to_string(bytes) + " bytes");
@@ -253,46 +254,53 @@ void Device::keep(std::byte* memory, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (spare_.put(memory, bytes)) return;
   }
-  free_later(memory);
+  free_later({{memory, false}});
 }
 
-void Device::free_later(std::byte* memory) {
+// Called where nothing may be thrown: without a thread the pieces are left to the next call.
+void Device::free_later(const std::vector<Freed>& pieces) {
   {
     const std::lock_guard lock(mutex_);
-    freed_later_.push_back(memory);
-    if (std::exchange(is_freeing_, true)) return;
+    freed_later_.insert(freed_later_.end(), pieces.begin(), pieces.end());
+    if (freed_later_.empty() || std::exchange(is_freeing_, true)) return;
   }
   const SignalBlock block;
-  std::thread([self = shared_from_this()] { self->free_all_of_those(); }).detach();
+  try {
+    std::thread([self = shared_from_this()] { self->free_all_of_those(); }).detach();
+  } catch (const std::system_error&) {
+    const std::lock_guard lock(mutex_);
+    is_freeing_ = false;
+  }
 }
 
 void Device::free_all_of_those() {
-  for (;;) {
-    std::vector<std::byte*> pieces;
+  std::vector<Freed> pieces;
+  do {
     {
-      const std::lock_guard lock(mutex_);
-      pieces.swap(freed_later_);
-      if (pieces.empty()) is_freeing_ = false;
+      const Current current(*this);
+      for (const Freed& one : pieces) {
+        if (!current.is_taken()) break;
+        one.is_pinned ? call().free_host(one.memory) : call().free(address_of(one.memory));
+      }
     }
-    if (pieces.empty()) return;
-    for (std::byte* const piece : pieces) free(piece);
-  }
+    const std::lock_guard lock(mutex_);
+    pieces = std::exchange(freed_later_, {});
+    is_freeing_ = !pieces.empty();
+  } while (!pieces.empty());
+  freed_.notify_all();
 }
 
-void Device::free(std::byte* memory) {
-  const Current current(*this);
-  if (current.is_taken()) call().free(address_of(memory));
+bool Device::await_freed(Duration limit) {
+  std::unique_lock lock(mutex_);
+  return freed_.wait_for(lock, limit, [this] { return !is_freeing_; });
 }
 
 Status Device::allocate_pinned(std::size_t wanted, runtime::MemoryPtr* made) {
-  const std::size_t bytes = std::bit_ceil(std::max(wanted, kLeastPinned));
+  std::size_t bytes = SparePieces::size_for(wanted);
   void* memory = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = free_pinned_.find(bytes); found != free_pinned_.end()) {
-      memory = found->second;
-      free_pinned_.erase(found);
-    }
+    memory = spare_pinned_.take(bytes, &bytes);
   }
   if (memory == nullptr) {
     const Current current(*this);
@@ -310,8 +318,11 @@ Status Device::allocate_pinned(std::size_t wanted, runtime::MemoryPtr* made) {
 }
 
 void Device::give_back_pinned(std::byte* memory, std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  free_pinned_.emplace(bytes, memory);
+  {
+    const std::lock_guard lock(mutex_);
+    if (spare_pinned_.put(memory, bytes)) return;
+  }
+  free_later({{memory, true}});
 }
 
 Status Device::copy(Stream stream, runtime::Accelerator::Way way, void* to, const void* from,

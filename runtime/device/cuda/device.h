@@ -4,8 +4,8 @@
 // Any thread may call. Held by the accelerator and by all memory and moments that come from it.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,6 +16,7 @@
 #include "runtime/device/accelerator.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/cuda/spare_memory.h"
+#include "src/base/clock.h"
 
 namespace hv::cuda {
 
@@ -55,7 +56,8 @@ class Device : public std::enable_shared_from_this<Device> {
   Status wait_in(Stream stream, const runtime::Moment& moment);
   Status poll(Event event);
   // When the last owner lets go of it, work of any stream may still use it: a thread of its own
-  // waits for that.
+  // waits for that. Where there is no more, that thread gives back what is spare, and the caller
+  // waits a while.
   Status allocate(std::size_t bytes, runtime::MemoryPtr* made);
   // No work uses it any more. Where this is the last owner, the next allocate() may have it.
   static void let_go(runtime::MemoryPtr memory);
@@ -76,12 +78,16 @@ class Device : public std::enable_shared_from_this<Device> {
   Status check_capture(Stream stream);
   Status take_event(Event* event);
   void give_back(Event event);
-  void give_back_pinned(std::byte* memory, std::size_t bytes);
+  struct Freed {
+    std::byte* memory;
+    bool is_pinned;
+  };
   Status take_from_driver(std::size_t bytes, std::byte** memory);
+  void give_back_pinned(std::byte* memory, std::size_t bytes);
   void keep(std::byte* memory, std::size_t bytes);
-  void free_later(std::byte* memory);
+  void free_later(const std::vector<Freed>& pieces);
   void free_all_of_those();
-  void free(std::byte* memory);
+  bool await_freed(Duration limit);  // false: not all of it by then
   Status check(int result, const std::string& doing) const;
   const DriverFunctions& call() const { return driver_->call(); }
 
@@ -92,10 +98,10 @@ class Device : public std::enable_shared_from_this<Device> {
   Stream work_ = nullptr;
   std::mutex mutex_;  // guards all below
   std::vector<Event> free_events_;
-  std::multimap<std::size_t, std::byte*> free_pinned_;  // by bytes
-  SparePieces spare_;
-  std::vector<std::byte*> freed_later_;
+  SparePieces spare_, spare_pinned_;
+  std::vector<Freed> freed_later_;
   bool is_freeing_ = false;  // a thread frees those
+  std::condition_variable freed_;
 };
 
 // A moment of a device.

@@ -1,4 +1,5 @@
-// Memory of a GPU that nobody has, kept for the next one that asks. Pure; one thread at a time.
+// Memory of a GPU, or pinned for one, that nobody has, kept for the next one that asks. Pure; one
+// thread at a time.
 // SPDX-License-Identifier: Apache-2.0
 //
 // The driver's own way to give memory back waits for all work of the GPU, that of communicators

@@ -105,6 +105,44 @@ TEST_CASE("a tensor whose stream is busy holds up no other send") {
   });
 }
 
+// Neither may what goes before: whoever waits on a stream for another rank has not given that
+// stream to the runtime.
+TEST_CASE("a tensor whose stream is busy holds up nothing else on its GPU") {
+  run_two([](Rank& rank, Gpu& busy) {
+    Gpu free(rank.rank);  // another stream of the same GPU
+    const std::int64_t extent = 1000;
+    const bool sends = rank.rank == 0;
+    std::vector<std::int32_t> mine(1000);
+    busy.hold();
+    std::byte* const late = busy.put(counted(1000, sends ? 2 : 0).data(), 4000);
+    hvrun_request slow =
+        pair_request(sends ? HVRUN_SEND : HVRUN_RECEIVE, "slow", 1 - rank.rank, &extent, late);
+    busy.place(&slow);
+    std::uint64_t handles[2] = {};
+    expect(rank.enqueue(slow, &handles[0]).ok(), "slow");
+    std::byte* const other = busy.put(counted(1000, 5).data(), 4000);
+    hvrun_request sum = allreduce_request("a sum", &extent, other, other, HVRUN_INT32);
+    busy.place(&sum);
+    expect(rank.enqueue(sum, &handles[1]).ok(), "a sum");
+    for (const char* name : {"one", "two"}) {
+      std::byte* const data = free.put(counted(1000, 1 + rank.rank).data(), 4000);
+      hvrun_request fast =
+          pair_request(sends ? HVRUN_SEND : HVRUN_RECEIVE, name, 1 - rank.rank, &extent, data);
+      free.place(&fast);
+      const Status status = rank.run(fast);
+      expect(status.ok(), status.message);
+      expect(free.values<std::int32_t>(data, 1000) == counted(1000, 1), name);
+    }
+    busy.let_go();
+    for (const std::uint64_t handle : handles) {
+      expect(rank.wait(handle).ok(), "what was slow");
+      rank.context.release(handle);
+    }
+    expect(busy.values<std::int32_t>(late, 1000) == counted(1000, 2), "slow");
+    expect(busy.values<std::int32_t>(other, 1)[0] == 10, "a sum");
+  });
+}
+
 TEST_CASE("a copy that fails under a send ends the job in words, on both ranks") {
   // Of pinned memory more than any before, so that it is made anew.
   const std::pair<const char*, std::size_t> faults[] = {{"cuMemcpyDtoHAsync_v2", 1000},

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <numeric>
+#include <thread>
 
 #include "tests/ranks/engine/job.h"
 
@@ -94,6 +95,33 @@ TEST_CASE("many small ones are fused, host's and GPUs' apart") {
       expect_sum(gpu.values<float>(on_gpu[i], 33), rank.size, "GPU");
     }
     expect(rank.context.observation().counters.fused_buckets.value() > 0, "something was fused");
+  });
+}
+
+// A training that gathers once and sums in place from then on must not keep what it has let go of.
+TEST_CASE("a result's memory is given back though nothing is asked for afterwards") {
+  run_job(in_shape({2}), [](Rank& rank) {
+    Gpu gpu(rank.rank);
+    const std::int64_t extent = 1000;
+    hvrun_request request = HVRUN_REQUEST_INIT;
+    request.operation = HVRUN_ALLGATHER;
+    request.name = "gather";
+    request.type = HVRUN_FLOAT32;
+    request.ndim = 1;
+    request.shape = &extent;
+    request.input = put(gpu, filled<float>(1000, rank.rank));
+    gpu.place(&request);
+    std::uint64_t handle = 0;
+    expect(rank.enqueue(request, &handle).ok(), "gather");
+    expect(rank.wait(handle).ok(), "gather");
+    const std::shared_ptr<Accelerator> accelerator = rank.context.find(handle)->accelerator;
+    gpu.hold();
+    expect(rank.context.release(handle), "release");
+    expect(accelerator->keeps_any(), "it is kept while the stream may use it");
+    gpu.let_go();
+    const TimePoint limit = now() + std::chrono::seconds(60);
+    while (accelerator->keeps_any() && now() < limit) std::this_thread::yield();
+    expect(!accelerator->keeps_any(), "it has been given back");
   });
 }
 
