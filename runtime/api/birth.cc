@@ -200,9 +200,10 @@ Status find_exchange(const Environment& environment, bool is_hvruns, const void*
 }  // namespace
 
 Status parts_of_process(ContextParts* parts, const void* communicator) {
-  static std::atomic<int> epochs{0};
+  static std::atomic<int> contexts{0};
   parts->environment = Environment::of_process();
-  parts->fabric.epoch = epochs++;
+  parts->number = contexts++;
+  parts->fabric.epoch = parts->number;
   set_up_log(parts->environment, "pid " + std::to_string(::getpid()));
   const bool is_hvruns = has_contract(parts->environment);
   std::shared_ptr<Exchange> exchange;

@@ -7,8 +7,9 @@
 namespace hv::runtime {
 
 // Reads the contract; asks the host's agent, or makes a store of its own for a rank that is alone.
-// Each call counts this process's epoch up, so all ranks must call as often. Blocks while the agent
-// answers. communicator: as in hvrun_options; where hvrun has started the ranks, of all of them.
+// Each call counts this process's contexts up, and with them its epoch, unless the ranks meet by
+// the launcher's own exchange: so all ranks must call as often. Blocks while the agent answers.
+// communicator: as in hvrun_options; where hvrun has started the ranks, of all of them.
 Status parts_of_process(ContextParts* parts, const void* communicator = nullptr);
 
 }  // namespace hv::runtime

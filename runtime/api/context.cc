@@ -79,7 +79,7 @@ Status begin_timeline(const ContextParts& parts, Observation& observation) {
   const KnobReader knobs(runtime_knobs(), parts.environment);
   auto path = timeline_path(knobs.text("HVRUN_TIMELINE"), parts.identity.rank);
   // Of several contexts of a process, each writes its own.
-  if (path && parts.fabric.epoch > 0) *path += "." + std::to_string(parts.fabric.epoch);
+  if (path && parts.number > 0) *path += "." + std::to_string(parts.number);
   return path ? observation.timeline.start(*path, parts.identity.rank) : Status::success();
 }
 

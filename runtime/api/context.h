@@ -33,6 +33,7 @@ struct ContextParts {
   std::unique_ptr<Store> store;
   Environment environment;  // for the knobs
   FabricConfig fabric;
+  int number = 0;  // of this process's contexts
   // Peers answer a leaving rank within milliseconds unless they hang; then it goes without them.
   // hvrun.h and hvrun(3) name it.
   std::chrono::milliseconds leave_limit{5000};

@@ -53,6 +53,8 @@ CollectiveRequest request_for(const std::vector<OperationPtr>& operations,
   request.index_type = description.index_type;
   request.memory = description.memory;
   for (const OperationPtr& operation : operations) {
+    for (const MemoryPtr& memory : {operation->owned, operation->owned_indices})
+      if (memory != nullptr && operation->device == kHostDevice) request.keeps.push_back(memory);
     if (description.kind == CollectiveKind::kSparseAllreduce)
       request.segments.push_back({operation->indices, operation->owned_indices.get(),
                                   operation->first_extent, index_bytes(*operation),

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Made by the API, shared by its handle and the engine. The engine writes outcome and result, then
-// sets is_done; after that nobody writes, and any thread may read.
+// sets is_done; after that nobody writes, and any thread may read, until its handle is released:
+// that takes the result's memory out of it.
 #pragma once
 
 #include <atomic>

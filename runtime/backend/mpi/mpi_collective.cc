@@ -18,6 +18,7 @@ std::byte* MpiCollective::take_room(std::size_t bytes) {
 MpiCollective::~MpiCollective() {
   if (asked_.empty()) return;
   (void)new auto(std::move(rooms_));
+  (void)new auto(std::move(kept_));
   (void)new auto(std::move(request_));
 }
 

@@ -58,6 +58,8 @@ class MpiCollective : public runtime::Collective {
   int self() const { return lane_->self(); }
   std::size_t element_bytes() const { return runtime::element_size(request_.type); }
   std::byte* take_room(std::size_t bytes);
+  // There as long as MPI may read or write it.
+  void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
 
  private:
   void begin_or_go_on(bool* is_done);
@@ -69,6 +71,7 @@ class MpiCollective : public runtime::Collective {
   const std::uint64_t turn_;
   bool has_begun_ = false, has_ended_turn_ = false;
   std::vector<MpiLane::Room> rooms_;
+  std::vector<std::shared_ptr<const void>> kept_;
   std::vector<MPI_Request> asked_;
   Status status_;
 };

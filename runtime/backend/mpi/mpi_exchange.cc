@@ -69,7 +69,7 @@ Status MpiExchange::duplicate(const void* communicator, const WaitLimits& limits
     MPI_Comm_size(from, &size_);
     status = check(MPI_Comm_idup(from, copy.get(), &request), kDoing);
   });
-  if (is_inter != 0)
+  if (status.ok() && is_inter != 0)
     return {StatusCode::kArgument, "join the job: the communicator is none within one group"};
   if (status.ok()) status = await(request, limits);
   if (!status.ok()) {

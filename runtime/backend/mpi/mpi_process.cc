@@ -46,8 +46,8 @@ Status MpiProcess::obstacle(bool is_wired) const {
         "hvd.init() or hvrun_init, or by multiprocessing's \"spawn\"");
   if (is_given_up_)
     return cannot(
-        " again: this process has lost other ranks, and MPI with them; try: start the job anew, or "
-        "HVRUN_BACKEND=native, which goes on with those that are left");
+        " again: a job of this process has failed, or has lost other ranks, and MPI with it; try: "
+        "start the job anew, or HVRUN_BACKEND=native, which goes on with those that are left");
   int is_begun = 0, is_ended = 0, level = MPI_THREAD_SINGLE;
   MPI_Initialized(&is_begun);
   MPI_Finalized(&is_ended);
@@ -72,7 +72,7 @@ Status MpiProcess::obstacle(bool is_wired) const {
 Status MpiProcess::begin() {
   const std::lock_guard lock(mutex_);
   if (begun_by_ != 0) return begun_;
-  thread_ = std::make_unique<MpiThread>();
+  if (thread_ == nullptr) thread_ = std::make_unique<MpiThread>();  // a begin may have thrown
   thread_->run([&] { begun_ = begin_here(); });
   begun_by_ = ::getpid();
   return begun_;

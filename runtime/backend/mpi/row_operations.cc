@@ -108,9 +108,10 @@ Status Broadcast::go_on(bool* /*is_done*/) {
 
 Status Alltoall::begin() {
   tag_ = lane().next_tag();
-  received_.resize(static_cast<std::size_t>(members()));
+  received_ = std::make_shared<std::vector<std::int64_t>>(static_cast<std::size_t>(members()));
+  keep(received_);
   return ask("alltoall", [&](MPI_Request* asked) {
-    return MPI_Ialltoall(request().splits.data(), 1, MPI_INT64_T, received_.data(), 1, MPI_INT64_T,
+    return MPI_Ialltoall(request().splits.data(), 1, MPI_INT64_T, received_->data(), 1, MPI_INT64_T,
                          comm(), asked);
   });
 }
@@ -119,7 +120,7 @@ Status Alltoall::go_on(bool* is_done) {
   if (is_told_) return Status::success();
   is_told_ = true;
   std::byte* room = nullptr;
-  if (Status status = runtime::make_alltoall_room(request(), received_, &room); !status.ok())
+  if (Status status = runtime::make_alltoall_room(request(), *received_, &room); !status.ok())
     return status;
   *is_done = false;
   return send_rows(room);
@@ -147,7 +148,7 @@ Status Alltoall::send_rows(std::byte* room) {
   }
   for (int rank = 0; rank < members(); ++rank) {
     const std::size_t bytes =
-        static_cast<std::size_t>(received_[static_cast<std::size_t>(rank)]) * row;
+        static_cast<std::size_t>((*received_)[static_cast<std::size_t>(rank)]) * row;
     std::byte* const to = room;
     room += bytes;
     if (own != nullptr && rank == self()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "runtime/backend/mpi/mpi_collective.h"
@@ -43,7 +44,7 @@ class Alltoall : public MpiCollective {
 
   int tag_ = 0;
   bool is_told_ = false;
-  std::vector<std::int64_t> received_;  // rows, by rank
+  std::shared_ptr<std::vector<std::int64_t>> received_;  // rows, by rank
 };
 
 class Barrier : public MpiCollective {

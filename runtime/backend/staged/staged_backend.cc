@@ -36,7 +36,10 @@ class StagedCollective : public Collective {
     if (status_.ok()) exchange_ = host.start(std::move(staged));
   }
   ~StagedCollective() override {
-    if (stage_ == Stage::kExchange) return;
+    if (stage_ == Stage::kExchange) {
+      leave_to_exchange();
+      return;
+    }
     for (const DeviceMoment& one : moments_)
       for (const Piece& piece : pieces_) keep(one, piece);
   }
@@ -229,6 +232,13 @@ class StagedCollective : public Collective {
   Progress fail(const Status& why) {
     status_ = why;
     return Progress::kFailed;
+  }
+
+  // An alltoall's results had no room yet when the exchange was told what it needs. One that is
+  // given up may write there for ever, as MPI does.
+  void leave_to_exchange() {
+    if (given_.kind == CollectiveKind::kAlltoall && pieces_.front().output != nullptr)
+      (void)new auto(std::move(pieces_.front().output));
   }
 
   void keep(const DeviceMoment& end, const Piece& piece) {

@@ -252,9 +252,9 @@ HVRUN_API hvrun_status hvrun_wait(hvrun_context* context, hvrun_handle handle,
 
 /* Gives back the handle and any memory of the library that belongs to it. On a GPU the request's
  * stream waits for a complete operation first, as hvrun_wait() has it do, and once the stream has
- * done what it was given by now, others have that memory: nothing else may use it then. An
- * operation still in progress goes on, and with it the use of the caller's memory, whose end can
- * then no longer be learnt. */
+ * done what it was given by now, others have that memory: nothing else may use it then, and the
+ * stream must not have been destroyed. An operation still in progress goes on, and with it the use
+ * of the caller's memory, whose end can then no longer be learnt. */
 HVRUN_API hvrun_status hvrun_release(hvrun_context* context, hvrun_handle handle);
 
 /* The result of an operation that is complete shall live until hvrun_release(NULL, handle),
