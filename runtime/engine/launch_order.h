@@ -10,7 +10,8 @@
 // the job) what has been decided elsewhere has no turn: it goes set by set, in order of their
 // numbers. Groups of the host's memory need no turn, but stay behind those of their set that do:
 // what a GPU's group exchanges by a backend for the host has its place among all that this backend
-// is given, and every rank gives it the same.
+// is given, and every rank gives it the same. So they may wait for another set's group that is on
+// its way to a device; what only passes through the host keeps nobody waiting.
 #pragma once
 
 #include <cstdint>
