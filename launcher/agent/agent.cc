@@ -160,9 +160,12 @@ bool Agent::steer(const Frame& frame) {
     case Type::kQuery:
       return take<wire::Query>(frame, [&](const wire::Query& query) {
         reap();  // who can be reaped now has ended, and is told so first
-        link_.send(wire::QueryReply{
-            query.number, ranks_.on_their_way_out(host_.socket->left_ns()), absent_ranks(),
-            ranks_.stopped(), std::max(host_.socket->seconds_waited(), mpi_.seconds_waited())});
+        link_.send(wire::QueryReply{query.number,
+                                    ranks_.on_their_way_out(host_.socket->left_ns()),
+                                    absent_ranks(),
+                                    ranks_.stopped(),
+                                    {host_.socket->seconds_waited(), mpi_.seconds_waited_to_begin(),
+                                     mpi_.seconds_waited_since()}});
       });
     case Type::kFenceOut:
       return take<wire::FenceOut>(frame, [&](const wire::FenceOut& out) {
