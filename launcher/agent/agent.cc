@@ -52,6 +52,7 @@ bool take(const Frame& frame, Act&& act) {
 Agent::Agent(const Environment& environment, std::unique_ptr<HvrunStream> stream,
              UniqueFd guard_life, GuardBoard& board)
     : environment_(environment),
+      slurm_signals_ranks_(slurm_signals_every_process(environment)),
       guard_life_(std::move(guard_life)),
       board_(board),
       link_(loop_, std::move(stream),
@@ -159,9 +160,12 @@ bool Agent::steer(const Frame& frame) {
     case Type::kQuery:
       return take<wire::Query>(frame, [&](const wire::Query& query) {
         reap();  // who can be reaped now has ended, and is told so first
-        link_.send(wire::QueryReply{
-            query.number, ranks_.on_their_way_out(host_.socket->left_ns()), absent_ranks(),
-            ranks_.stopped(), std::max(host_.socket->seconds_waited(), mpi_.seconds_waited())});
+        link_.send(wire::QueryReply{query.number,
+                                    ranks_.on_their_way_out(host_.socket->left_ns()),
+                                    absent_ranks(),
+                                    ranks_.stopped(),
+                                    {host_.socket->seconds_waited(), mpi_.seconds_waited_to_begin(),
+                                     mpi_.seconds_waited_since()}});
       });
     case Type::kFenceOut:
       return take<wire::FenceOut>(frame, [&](const wire::FenceOut& out) {
@@ -282,7 +286,8 @@ void Agent::start_is_over(const Status& status) {
   }
   phase_ = Phase::kRunning;
   link_.send(wire::Started{ranks_.pids()});
-  for (const int number : std::exchange(signals_for_all_, {})) forward_signal(number);
+  for (const auto& [number, first] : std::exchange(signals_for_all_, {}))
+    forward_signal(number, first);
 }
 
 // hvrun waits for the end of every stream.
@@ -322,14 +327,16 @@ void Agent::add_credit(const wire::Credit& credit) {
   rank->look_at_held_streams();
 }
 
-void Agent::forward_signal(int number) {
+// To the ranks from that one on, in the order of their start.
+void Agent::forward_signal(int number, std::size_t first) {
   // Not noted as ours: a rank that dies of the user's signal has failed.
   if (number <= 0 || number >= NSIG) return;
   if (ranks_.is_starting()) {
-    signals_for_all_.insert(number);
+    std::size_t& have_had_it = signals_for_all_.emplace(number, first).first->second;
+    have_had_it = std::min(have_had_it, first);
     return;
   }
-  for (const pid_t group : ranks_.groups()) ::kill(-group, number);
+  for (const pid_t group : ranks_.groups(first)) ::kill(-group, number);
 }
 
 void Agent::pause(bool stopped) {
@@ -379,10 +386,10 @@ void Agent::take_signal() {
   if (child_has_ended) reap();
 }
 
-// sbatch --signal sends it to each task of the step, which are the agents; or to the ranks, too,
-// which then have had it.
+// sbatch --signal sends it to each task of the step, which are the agents; or to the ranks, too, so
+// that those which have been started by now have had it.
 void Agent::signal_from_outside(int number) {
-  if (ranks_.is_starting() || !slurm_signals_every_process(environment_)) forward_signal(number);
+  forward_signal(number, slurm_signals_ranks_ ? ranks_.all().size() : 0);
 }
 
 void Agent::told_to_end(int signal) {

@@ -11,7 +11,9 @@
 // (DESIGN §6, promise 1).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,7 +67,7 @@ class Agent {
   std::vector<std::uint32_t> absent_ranks() const;
   bool take_input(const wire::Stdin& input);
   void add_credit(const wire::Credit& credit);
-  void forward_signal(int number);
+  void forward_signal(int number, std::size_t first = 0);
   void pause(bool stopped);
   void tell_silence(const wire::Silence& silence);
 
@@ -90,6 +92,7 @@ class Agent {
   Duration grace() const;
 
   const Environment& environment_;
+  const bool slurm_signals_ranks_;  // and not the agents alone
   UniqueFd guard_life_;
   GuardBoard& board_;
   EventLoop loop_;
@@ -106,8 +109,9 @@ class Agent {
   wire::Launch launch_;
   std::vector<std::string> programs_;  // by rank, in launch_'s order
   LocalRanks ranks_;
-  std::set<int>
-      signals_for_all_;  // that came while ranks were being started; sent once each, by number
+  // That came while ranks were being started: sent once each, by number, to those that have not had
+  // them, which are all but so many of the first.
+  std::map<int, std::size_t> signals_for_all_;
   DescendantPause pause_;
   JobEnding ending_;
   std::optional<Sweeper> sweeper_;

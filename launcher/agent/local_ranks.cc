@@ -75,10 +75,10 @@ std::vector<std::uint32_t> LocalRanks::pids() const {
   return pids;
 }
 
-std::set<pid_t> LocalRanks::groups() const {
+std::set<pid_t> LocalRanks::groups(std::size_t first) const {
   std::set<pid_t> groups;
-  for (const auto& rank : ranks_) {
-    if (rank->is_running()) groups.insert(rank->pid);
+  for (std::size_t i = first; i < ranks_.size(); ++i) {
+    if (ranks_[i]->is_running()) groups.insert(ranks_[i]->pid);
   }
   return groups;
 }

@@ -58,8 +58,9 @@ class LocalRanks {
   bool any_running() const;
   bool any_open_stream() const;
   std::vector<std::uint32_t> pids() const;
-  // Process groups of the ranks that run; every rank leads its own.
-  std::set<pid_t> groups() const;
+  // Process groups of the ranks that run, from that one on in the order of their start; every rank
+  // leads its own.
+  std::set<pid_t> groups(std::size_t first = 0) const;
   // Notes that this agent sends that signal, so that an end by it is not taken for a failure.
   void note_signal(int number);
   // Ends a rank that waits for that, as if it had left with that code.

@@ -55,24 +55,31 @@ bool MpiWiring::is_waiting(std::uint32_t rank) const {
 }
 
 void MpiWiring::allow_silence(bool is_allowed) {
-  if (stalls_) stalls_->allow_silence(is_allowed);
+  if (beginning_) beginning_->allow_silence(is_allowed);
+  if (later_) later_->allow_silence(is_allowed);
 }
 
 // Only a beginning that takes too long ends the job: a rank may be in MPI_Finalize for hours before
 // the others have done their work.
 void MpiWiring::limit_waits(StallLimits limits) {
-  stalls_.emplace(loop_, limits, [this](wire::FenceStalled stall) {
-    const bool is_beginning =
-        (pmi_ && pmi_->meeting().is_beginning()) || (pmix_ && pmix_->meeting().is_beginning());
-    stall.is_by_mpi = true;
-    if (is_beginning || !stall.is_too_long) callbacks_.on_stall(stall);
-  });
+  const auto told_as = [this](wire::Meeting meeting) {
+    return [this, meeting](wire::FenceStalled stall) {
+      stall.meeting = meeting;
+      callbacks_.on_stall(stall);
+    };
+  };
+  beginning_.emplace(loop_, limits, told_as(wire::Meeting::kMpiInit));
+  later_.emplace(loop_, StallLimits{limits.warning, Duration::zero()},
+                 told_as(wire::Meeting::kMpi));
 }
 
 void MpiWiring::look() {
   const bool pmi_waits = pmi_ && pmi_->meeting().is_anybody_waiting();
   const bool pmix_waits = pmix_ && pmix_->meeting().is_anybody_waiting();
-  if (stalls_) stalls_->look(pmi_waits || pmix_waits);
+  const bool is_beginning =
+      (pmi_ && pmi_->meeting().is_beginning()) || (pmix_ && pmix_->meeting().is_beginning());
+  if (beginning_) beginning_->look(is_beginning);
+  if (later_) later_->look((pmi_waits || pmix_waits) && !is_beginning);
   look_for_missing(wire::kPmiEpoch, pmi_waits && pmi_->meeting().is_anybody_missing());
   look_for_missing(wire::kPmixEpoch, pmix_waits && pmix_->meeting().is_anybody_missing());
 }
@@ -96,7 +103,8 @@ void MpiWiring::let_go() {
 void MpiWiring::end() {
   pmix_.reset();
   pmi_.reset();
-  stalls_.reset();
+  beginning_.reset();
+  later_.reset();
 }
 
 }  // namespace hv::launcher

@@ -59,8 +59,9 @@ class MpiWiring {
   bool pass(const wire::FenceOut& out);
   MpiEnds rank_ended(std::uint32_t rank);
   bool is_waiting(std::uint32_t rank) const;
-  // How long some have waited for others by MPI by now; 0: none does.
-  double seconds_waited() const { return stalls_ ? stalls_->seconds_waited() : 0; }
+  // How long some have waited for others by now, to begin MPI or later; 0: none does.
+  double seconds_waited_to_begin() const { return beginning_ ? beginning_->seconds_waited() : 0; }
+  double seconds_waited_since() const { return later_ ? later_->seconds_waited() : 0; }
   void allow_silence(bool is_allowed);
   void look_for_end();
   void child_ended(pid_t pid, const ExitStatus& status);
@@ -78,7 +79,7 @@ class MpiWiring {
   std::unique_ptr<PmixRun> pmix_;
   std::unique_ptr<PmiServer> pmi_;
   std::uint32_t size_ = 0;
-  std::optional<StallWatch> stalls_;
+  std::optional<StallWatch> beginning_, later_;
   std::set<std::uint32_t> missed_;  // of which epochs that is told
 };
 

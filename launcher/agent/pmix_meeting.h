@@ -2,15 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The library tells that a rank has begun or ended PMIx, and that all of this host's ranks have
-// come to a fence; who has come to one that others of this host have not, it keeps to itself. But
-// an MPI begins with a fence of all: until the first one who has begun waits for who has not. A
-// rank whose process ends later, without MPI_Finalize, it counts out, so that it is missed only if
-// nobody is left here to come to a fence.
+// come to a fence, also where the job has no other host (hvrun-pmix sees to that); who has come to
+// one that others of this host have not, it keeps to itself. But an MPI begins with a fence of all:
+// until the first one who has begun waits for who has not. Where all of this host have begun, one of
+// them has yet to come there, and any of them may be it. A rank whose process ends later, without
+// MPI_Finalize, it counts out, so that it is missed only if nobody is left here to come to a fence.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "src/wire/messages.h"
 
@@ -18,6 +22,10 @@ namespace hv::launcher {
 
 class PmixMeeting {
  public:
+  // local: this host's ranks, of so many that the job has.
+  PmixMeeting(std::set<std::uint32_t> local, std::size_t size)
+      : local_(std::move(local)), size_(size) {}
+
   void begin(std::uint32_t rank) {
     begun_.insert(rank);
     joined_.insert(rank);
@@ -39,10 +47,13 @@ class PmixMeeting {
     return wire::MpiEnd::kNotBegun;
   }
 
+  // For certain.
   bool is_waiting(std::uint32_t rank) const {
-    return joined_.count(rank) > 0 && (fence_ || is_first());
+    return joined_.count(rank) > 0 && (fence_ || (is_first() && !have_all_begun()));
   }
-  bool is_anybody_waiting() const { return fence_ || (is_first() && !joined_.empty()); }
+  bool is_anybody_waiting() const {
+    return size_ > 1 && (fence_ || (is_first() && !joined_.empty()));
+  }
   // Somebody waits, and not all have begun.
   bool is_beginning() const { return is_anybody_waiting() && !has_passed_; }
   // A rank of this host has ended, and is waited for by those that have begun.
@@ -51,7 +62,12 @@ class PmixMeeting {
  private:
   // Nobody has come to a fence yet.
   bool is_first() const { return !fence_ && !has_passed_; }
+  bool have_all_begun() const {
+    return std::includes(begun_.begin(), begun_.end(), local_.begin(), local_.end());
+  }
 
+  std::set<std::uint32_t> local_;
+  std::size_t size_;
   std::set<std::uint32_t> begun_, joined_;  // joined: and not finalized, nor ended
   std::optional<std::uint32_t> fence_;      // that waits for other hosts
   bool has_passed_ = false;                 // the first one has

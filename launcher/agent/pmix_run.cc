@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <set>
 #include <utility>
 
 #include "launcher/agent/helper_program.h"
@@ -35,6 +36,13 @@ Environment environment_of(const Environment& own, const std::string& library_pa
   return result;
 }
 
+std::set<std::uint32_t> ranks_on(const wire::MpiWorld& world, std::uint32_t host) {
+  std::set<std::uint32_t> ranks;
+  for (std::size_t rank = 0; rank < world.host_of_rank.size(); ++rank)
+    if (world.host_of_rank[rank] == host) ranks.insert(static_cast<std::uint32_t>(rank));
+  return ranks;
+}
+
 std::string own_words(const std::string& text) {
   const std::string words = printable(trim(text), 500);
   return words.empty() ? "" : ": " + words;
@@ -44,7 +52,10 @@ std::string own_words(const std::string& text) {
 
 PmixRun::PmixRun(EventLoop& loop, const Environment& environment, const std::string& programs,
                  const wire::WiringRequest& request, std::uint32_t host, PmixCallbacks callbacks)
-    : loop_(loop), callbacks_(std::move(callbacks)), host_(host) {
+    : loop_(loop),
+      callbacks_(std::move(callbacks)),
+      host_(host),
+      meeting_(ranks_on(request.world, host), request.world.host_of_rank.size()) {
   start(environment, programs, request);
 }
 

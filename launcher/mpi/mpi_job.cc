@@ -17,6 +17,8 @@
 
 #include "launcher/mpi/mpi_keeper.h"
 #include "launcher/mpi/mpi_output.h"
+#include "launcher/output/line_gate.h"
+#include "launcher/output/output_ledger.h"
 #include "launcher/output/output_options.h"
 #include "launcher/output/output_room.h"
 #include "src/base/error.h"
@@ -64,7 +66,7 @@ class MpiJob {
         keeper_(command(), streams(), spec.grace),
         room_(
             output_options(spec, environment),
-            [this](std::uint32_t, std::size_t bytes) { has_written(bytes); },
+            [this](std::uint32_t rank, std::size_t bytes) { has_written(rank, bytes); },
             [this](const std::string& what, int error, int stream) {
               output_broke(what, error, stream);
             }),
@@ -99,7 +101,11 @@ class MpiJob {
   }
 
   // From the writer threads.
-  void has_written(std::size_t bytes) {
+  void has_written(std::uint32_t rank, std::size_t bytes) {
+    {
+      const std::lock_guard lock(ledger_mutex_);
+      (void)ledger_.written(rank, bytes);
+    }
     on_the_way_ -= bytes;
     wake();
   }
@@ -112,8 +118,9 @@ class MpiJob {
   void say(const std::string& text) { room_.note("hvrun: " + text); }
   bool is_open() const { return pipes_[0].read_end || pipes_[1].read_end; }
   bool is_done() const { return end_ && !is_open() && on_the_way_ == 0; }
-  bool reads_streams() const { return on_the_way_ < kMostOnTheWay || wanted_code_; }
-  void step();
+  bool has_room() const { return on_the_way_ < kMostOnTheWay; }
+  bool reads_streams() const { return has_room() || wanted_code_; }
+  void step(TimePoint limit = TimePoint::max());
   void read_stream(std::size_t index);
   void take(const MpiPiece& piece);
   void take_own_words(std::string_view bytes);
@@ -124,6 +131,7 @@ class MpiJob {
   void take_broken();
   void request_end(int exit_code, int signal);
   int judge();
+  void say_farewell();
 
   const MpiLaunch& launch_;
   const JobSpec& spec_;
@@ -132,27 +140,29 @@ class MpiJob {
   MpiKeeper keeper_;
   std::array<std::unique_ptr<MpiOutput>, 2> outputs_;
   std::atomic<std::size_t> on_the_way_{0};
+  std::mutex ledger_mutex_;  // guards the next one
+  OutputLedger ledger_;
   std::mutex broken_mutex_;    // guards the next two
   std::optional<int> broken_;  // the exit code for it
   std::string broken_words_;
   OutputRoom room_;
   const TimePoint begun_;
-  std::map<std::pair<int, int>, bool> seen_;  // streams of ranks
-  std::string line_, words_;                  // of mpirun's own: begun; the last ones
-  std::optional<int> wanted_code_;            // why the job was to end before its time
+  std::map<std::pair<int, int>, LineGate> gates_;  // by rank and stream, of those that were seen
+  std::string line_, words_;                       // of mpirun's own: begun; the last ones
+  std::optional<int> wanted_code_;                 // why the job was to end before its time
   std::optional<ExitStatus> end_;
   std::optional<TimePoint> last_output_at_;
 };
 
-// One pass of the loop: waits for something to happen.
-void MpiJob::step() {
+// One pass of the loop: waits for something to happen, until then at most.
+void MpiJob::step(TimePoint limit) {
   const bool reads = reads_streams();
   std::array<pollfd, 5> ready{{{reads ? pipes_[0].read_end.get() : -1, POLLIN, 0},
                                {reads ? pipes_[1].read_end.get() : -1, POLLIN, 0},
                                {end_ ? -1 : keeper_.fd(), POLLIN, 0},
                                {signals_.get(), POLLIN, 0},
                                {wake_.get(), POLLIN, 0}}};
-  TimePoint limit = last_output_at_ && reads ? *last_output_at_ : TimePoint::max();
+  if (last_output_at_ && reads) limit = std::min(limit, *last_output_at_);
   if (spec_.timeout && !wanted_code_ && !end_) limit = std::min(limit, begun_ + *spec_.timeout);
   const timespec left = time_left(limit);
   const int count = ::ppoll(ready.data(), ready.size(), &left, nullptr);
@@ -182,12 +192,17 @@ void MpiJob::read_stream(std::size_t index) {
 
 void MpiJob::take(const MpiPiece& piece) {
   if (piece.rank == kMpirunItself) return take_own_words(piece.bytes);
-  seen_[{piece.rank, piece.stream}] = true;
+  const auto rank = static_cast<std::uint32_t>(piece.rank);
   // Once the job is to end, no reader holds back mpirun, which could not end its hosts then.
-  if (wanted_code_ && on_the_way_ >= kMostOnTheWay) return;
-  on_the_way_ += piece.bytes.size();
-  room_.add({static_cast<std::uint32_t>(piece.rank), piece.stream, wall_clock_ns(),
-             std::string(piece.bytes), false});
+  LineGate& gate = gates_[{piece.rank, piece.stream}];
+  std::string bytes = gate.pass(piece.bytes, !wanted_code_ || has_room());
+  {
+    const std::lock_guard lock(ledger_mutex_);
+    ledger_.arrived(rank, piece.bytes.size());
+  }
+  if (bytes.empty()) return;
+  on_the_way_ += bytes.size();
+  room_.add({rank, piece.stream, wall_clock_ns(), std::move(bytes), false});
 }
 
 void MpiJob::take_own_words(std::string_view bytes) {
@@ -207,7 +222,7 @@ void MpiJob::close_stream(std::size_t index) {
   if (is_open()) return;
   if (!line_.empty()) room_.note(line_);
   line_.clear();
-  for (const auto& [stream, seen] : seen_)
+  for (const auto& [stream, gate] : gates_)
     room_.add({static_cast<std::uint32_t>(stream.first), stream.second, wall_clock_ns(), "", true});
 }
 
@@ -288,11 +303,24 @@ int MpiJob::judge() {
   return code;
 }
 
+// Of a job that was to end: what its readers do not take by then is lost, and told.
+void MpiJob::say_farewell() {
+  const TimePoint limit = now() + kFarewell;
+  while (on_the_way_ > 0 && now() < limit) step(limit);
+  std::string words;
+  {
+    const std::lock_guard lock(ledger_mutex_);
+    words = ledger_.lost_words();
+  }
+  if (!words.empty()) say(words);
+  room_.finish_within(kFarewell);
+}
+
 int MpiJob::run() {
   while (!is_done() && !(end_ && !is_open() && wanted_code_)) step();
   const int code = judge();
   if (wanted_code_)
-    room_.finish_within(kFarewell);
+    say_farewell();
   else
     room_.finish();
   return code;

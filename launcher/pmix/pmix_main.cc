@@ -72,6 +72,9 @@ int run(int argc, char** argv) {
   ::umask(0077);
   // The maps as text, which every version's clients read.
   set_in_process_if_unset("PMIX_MCA_preg", "^compress");
+  // A fence of this host's ranks alone is told as any other: by the first the agent knows that they
+  // have begun.
+  set_in_process_if_unset("PMIX_MCA_pmix_server_fence_localonly_opt", "0");
   AgentLink link(take_socket());
   return serve(link);
 }

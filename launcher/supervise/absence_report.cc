@@ -17,6 +17,9 @@ constexpr auto kAnswerTime = std::chrono::seconds(5);
 constexpr std::size_t kNamedHosts = 8;
 // Of seconds on their way; who waits less long does not wait.
 constexpr Duration kRounding = std::chrono::microseconds(1);
+// By wire::Meeting. Of MPI's later ones nobody knows which calls they belong to.
+constexpr const char* kCalls[wire::kMeetings] = {"hvrun_init", "MPI_Init",
+                                                 "MPI_Init, MPI_Finalize"};
 
 }  // namespace
 
@@ -32,7 +35,7 @@ std::string absence_words(const Job& job) {
   return join(groups, ", ") + (more ? " and those of " + std::to_string(more) + " more hosts" : "");
 }
 
-std::string absence_advice(const Job& job, bool is_by_mpi) {
+std::string absence_advice(const Job& job, wire::Meeting meeting) {
   for (const HostState& host : job.hosts) {
     if (!host.is_there() || host.absent.empty() || host.absent[0] >= job.ranks.size()) continue;
     const std::uint32_t pid = job.ranks[host.absent[0]].pid;
@@ -41,19 +44,23 @@ std::string absence_advice(const Job& job, bool is_by_mpi) {
            host.target.name + (pid == 0 ? "" : ": py-spy dump --pid " + at + ", or gdb -p " + at);
   }
   return std::string("let every rank call ") +
-         (is_by_mpi ? "MPI_Init and MPI_Finalize, once"
-                    : "hvrun_init and hvrun_shutdown as often") +
+         (meeting == wire::Meeting::kHvrunInit ? "hvrun_init and hvrun_shutdown as often"
+                                               : "MPI_Init and MPI_Finalize, once") +
          " as the others";
 }
 
+// Waits that overlap are one, of which every host tells as its own ranks began.
+bool AbsenceReport::Wait::is_told(Duration how_long) const {
+  return now() - how_long < told_at && how_long <= told;
+}
+
 void AbsenceReport::fence_stalled(const wire::FenceStalled& stall) {
+  Wait& wait = waits_[static_cast<std::size_t>(stall.meeting)];
   const Duration waited = bounded_seconds(stall.waited_s);
-  // Waits that overlap are one, of which every host tells as its own ranks began.
-  const bool is_told = now() - waited < told_at_ && waited <= told_;
-  if (is_told && !stall.is_too_long) return;
-  is_too_long_ = is_too_long_ || stall.is_too_long;
-  is_by_mpi_ = stall.is_by_mpi;
-  waited_ = std::max(waited_, waited);
+  if (wait.is_told(waited) && !stall.is_too_long) return;
+  wait.is_asked = true;
+  wait.is_too_long = wait.is_too_long || stall.is_too_long;
+  wait.waited = std::max(wait.waited, waited);
   if (std::exchange(is_asking_, true)) return;
   boost::asio::co_spawn(job_.executor, ask(), boost::asio::detached);
 }
@@ -64,10 +71,11 @@ bool AbsenceReport::is_past_caring() const {
 }
 
 // The ranks may have met since, and even wait anew.
-bool AbsenceReport::still_waits() const {
-  const Duration limit = is_too_long_ ? job_.stall_end : job_.stall_limit;
-  return !job_.all_hosts([limit](const HostState& host) {
-    return !host.is_there() || host.waited < std::max(limit - kRounding, kRounding);
+bool AbsenceReport::still_waits(wire::Meeting meeting, bool is_too_long) const {
+  const Duration limit = is_too_long ? job_.stall_end : job_.stall_limit;
+  return !job_.all_hosts([limit, meeting](const HostState& host) {
+    return !host.is_there() ||
+           host.waited[static_cast<std::size_t>(meeting)] < std::max(limit - kRounding, kRounding);
   });
 }
 
@@ -81,28 +89,47 @@ boost::asio::awaitable<void> AbsenceReport::hear_all() {
   }
 }
 
-boost::asio::awaitable<void> AbsenceReport::ask() {
-  if (!is_past_caring()) co_await hear_all();
-  if (!is_past_caring() && still_waits()) tell();
-  is_asking_ = is_too_long_ = false;
-  waited_ = Duration::zero();
+// What was told up to now, and is not yet said; what comes while all are asked is asked of anew.
+std::array<AbsenceReport::Wait, wire::kMeetings> AbsenceReport::take_asked() {
+  std::array<Wait, wire::kMeetings> asked = waits_;
+  for (std::size_t i = 0; i < wire::kMeetings; ++i) {
+    asked[i].is_asked =
+        waits_[i].is_asked && (waits_[i].is_too_long || !waits_[i].is_told(waits_[i].waited));
+    waits_[i].is_asked = waits_[i].is_too_long = false;
+    waits_[i].waited = Duration::zero();
+  }
+  return asked;
 }
 
-void AbsenceReport::tell() {
+boost::asio::awaitable<void> AbsenceReport::ask() {
+  for (auto asked = take_asked(); !is_past_caring(); asked = take_asked()) {
+    if (std::none_of(asked.begin(), asked.end(), [](const Wait& wait) { return wait.is_asked; }))
+      break;
+    co_await hear_all();
+    for (std::size_t i = 0; i < wire::kMeetings; ++i) {
+      const auto meeting = static_cast<wire::Meeting>(i);
+      if (asked[i].is_asked && !is_past_caring() && still_waits(meeting, asked[i].is_too_long))
+        tell(meeting, asked[i]);
+    }
+  }
+  is_asking_ = false;
+}
+
+void AbsenceReport::tell(wire::Meeting meeting, const Wait& wait) {
+  const auto index = static_cast<std::size_t>(meeting);
+  waits_[index].told_at = now();
+  waits_[index].told = wait.waited;
   const std::string absent = absence_words(job_);
-  if (absent.empty() && !is_too_long_) return;
-  told_at_ = now();
-  told_ = waited_;
   const std::string words =
-      "ranks have waited over " + seconds_text(waited_) + " to meet the others (" +
-      (is_by_mpi_ ? "MPI_Init, MPI_Finalize" : "hvrun_init") + "); " +
+      "ranks have waited over " + seconds_text(wait.waited) + " to meet the others (" +
+      kCalls[index] + "); " +
       (absent.empty() ? "all wait, at different meetings" : "not there: " + absent);
-  if (is_too_long_) {
+  if (wait.is_too_long) {
     job_.request_stop({StopRequest::Kind::kStalled, 0,
                        words + ": the job ends (HVRUN_STALL_SHUTDOWN_SECONDS)",
-                       absence_advice(job_, is_by_mpi_)});
+                       absence_advice(job_, meeting)});
   } else {
-    warn_("warning: " + words + "\n  try: " + absence_advice(job_, is_by_mpi_) +
+    warn_("warning: " + words + "\n  try: " + absence_advice(job_, meeting) +
           "; HVRUN_STALL_SECONDS sets when this is told");
   }
 }

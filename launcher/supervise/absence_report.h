@@ -6,6 +6,7 @@
 // ranks run and wait nowhere, and names them. io_context thread only.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string>
 
@@ -21,29 +22,35 @@ class AbsenceReport {
       : job_(job), warn_(std::move(warn)) {}
 
   // Several agents tell of the same wait: it is told once. One that is too long ends the job,
-  // unless something else does or it is over by the time when all have been asked.
+  // unless something else does or it is over by the time when all have been asked. Each meeting has
+  // its own waits: what is told of one says nothing of another.
   void fence_stalled(const wire::FenceStalled& stall);
 
  private:
+  struct Wait {
+    bool is_asked = false;  // agents have told of it, and the answer is still to come
+    bool is_too_long = false;
+    Duration waited{};  // the longest that was told since the last answer
+    Duration told{};    // of the last words
+    TimePoint told_at;  // when they were said
+    bool is_told(Duration how_long) const;
+  };
   boost::asio::awaitable<void> ask();
   boost::asio::awaitable<void> hear_all();
+  std::array<Wait, wire::kMeetings> take_asked();
   bool is_past_caring() const;
-  bool still_waits() const;
-  void tell();
+  bool still_waits(wire::Meeting meeting, bool is_too_long) const;
+  void tell(wire::Meeting meeting, const Wait& wait);
 
   Job& job_;
   std::function<void(const std::string&)> warn_;
   bool is_asking_ = false;
-  bool is_too_long_ = false;
-  bool is_by_mpi_ = false;  // of the last one
-  Duration waited_{};       // the longest that was told since the last answer
-  Duration told_{};         // of the last words
-  TimePoint told_at_;       // when they were said
+  std::array<Wait, wire::kMeetings> waits_{};
 };
 
 // "ranks 2-3 on host b, rank 5 on host c"; empty when nobody is absent. Pure.
 std::string absence_words(const Job& job);
 // What to do about the first of them.
-std::string absence_advice(const Job& job, bool is_by_mpi = false);
+std::string absence_advice(const Job& job, wire::Meeting meeting);
 
 }  // namespace hv::launcher

@@ -142,8 +142,9 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
                                   static_cast<int>(lost.by));
       });
     case Type::kFenceStalled:
-      return with<wire::FenceStalled>(
-          frame, [&](const wire::FenceStalled& stall) { sinks_.fence_stalled(stall); });
+      return with<wire::FenceStalled>(frame, [&](const wire::FenceStalled& stall) {
+        if (static_cast<std::size_t>(stall.meeting) < wire::kMeetings) sinks_.fence_stalled(stall);
+      });
     case Type::kSilenceNoted:
       return with<wire::SilenceNoted>(
           frame, [&](const wire::SilenceNoted& noted) { state.silence_noted = noted.number; });
@@ -246,7 +247,8 @@ void EventRouter::answered(HostState& state, const wire::QueryReply& reply) {
   state.exiting = reply.exiting;
   state.stopped = reply.stopped;
   state.absent = reply.absent;
-  state.waited = bounded_seconds(reply.waited_s);
+  for (std::size_t i = 0; i < state.waited.size(); ++i)
+    state.waited[i] = bounded_seconds(reply.waited_s[i]);
 }
 
 void EventRouter::on_link_ended(int host, const std::string& reason) {

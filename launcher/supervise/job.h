@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -52,8 +53,9 @@ struct HostState {
   std::vector<std::uint32_t> exiting;  // as of that answer
   std::vector<std::uint32_t> stopped;  // as of that answer
   std::vector<std::uint32_t> absent;   // as of that answer
-  Duration waited{};                   // of its ranks at a fence, as of that answer
-  std::uint32_t silence_noted = 0;     // the last wire::Silence that its agent has noted
+  // Of its ranks, by wire::Meeting, as of that answer.
+  std::array<Duration, wire::kMeetings> waited{};
+  std::uint32_t silence_noted = 0;  // the last wire::Silence that its agent has noted
 
   bool is_there() const { return link && !lost && !empty; }
 };

@@ -13,7 +13,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "launcher/output/gather.h"
+#include "launcher/output/output_ledger.h"
 #include "launcher/output/output_options.h"
 #include "launcher/output/output_room.h"
 #include "launcher/plan/rank_environment.h"
@@ -25,7 +25,6 @@
 #include "launcher/supervise/host_sweep.h"
 #include "launcher/supervise/job.h"
 #include "launcher/supervise/launch_sequence.h"
-#include "launcher/supervise/output_ledger.h"
 #include "launcher/supervise/signal_watch.h"
 #include "launcher/supervise/stdin_forwarder.h"
 #include "launcher/supervise/summary_file.h"
@@ -337,10 +336,7 @@ asio::awaitable<void> Supervisor::finish(JobEnd end) {
   // well.
   if (end.exit_code == 0 && job_.stop) end = judge();
   end.lost_output_bytes = ledger_.lost_bytes();
-  if (end.lost_output_bytes > 0) {
-    say("warning: " + std::to_string(end.lost_output_bytes) + " bytes that " +
-        rank_words(ledger_.losers()) + " wrote are lost: nobody read them in time");
-  }
+  if (const std::string words = ledger_.lost_words(); !words.empty()) say(words);
   const LastLines last_lines = [this](int rank) {
     return room_.last_lines(static_cast<std::uint32_t>(rank));
   };

@@ -29,6 +29,8 @@
 // lost.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -474,20 +476,26 @@ struct Query {
     a(number);
   }
 };
+// What ranks wait in for others: hvrun_init; MPI, where hvrun has wired it, before its first barrier
+// or fence is over, or later.
+enum class Meeting : std::uint8_t { kHvrunInit, kMpiInit, kMpi };
+constexpr std::size_t kMeetings = 3;
+
 struct QueryReply {
   static constexpr Type kType = Type::kQueryReply;
   std::uint32_t number = 0;
   std::vector<std::uint32_t> exiting;  // on their way out, or have left the job just now
   std::vector<std::uint32_t> absent;   // running, and waiting at no fence
   std::vector<std::uint32_t> stopped;  // state T: by SIGSTOP or a debugger
-  double waited_s = 0;                 // how long ranks have waited at a fence; 0: none does
+  // By Meeting: how long ranks have waited there; 0: none does.
+  std::array<double, kMeetings> waited_s{};
   template <class A>
   void fields(A& a) {
     a(number);
     a(exiting);
     a(absent);
     a(stopped);
-    a(waited_s);
+    for (double& waited : waited_s) a(waited);
   }
 };
 
@@ -527,19 +535,19 @@ struct FenceOut {
     a(puts);
   }
 };
-// agent -> hvrun: ranks of this host have waited at a fence for Setup's stall_s, twice as long and
+// agent -> hvrun: ranks of this host have waited in a meeting for Setup's stall_s, twice as long and
 // so on; and once for its stall_end_s. Time in which they may be silent does not count; what they
 // had waited before does.
 struct FenceStalled {
   static constexpr Type kType = Type::kFenceStalled;
   double waited_s = 0;
   bool is_too_long = false;  // stall_end_s has passed
-  bool is_by_mpi = false;    // it is MPI's meeting, by PMI-1 or PMIx
+  Meeting meeting = Meeting::kHvrunInit;
   template <class A>
   void fields(A& a) {
     a(waited_s);
     a(is_too_long);
-    a(is_by_mpi);
+    a(meeting);
   }
 };
 // A rank says that it lost another one.

@@ -83,6 +83,47 @@ def test_a_reader_that_stands_still_does_not_keep_mpirun_from_ending_its_hosts(h
     assert process.returncode == 128 + signal.SIGTERM and (tmp_path / "in_order").exists()
 
 
+# Lines with numbers, so that each is known; the last ones once a reader is there again.
+NUMBERED = """
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+count = 0
+def write_lines(some):
+    global count
+    left = b"".join(tag + b"%01023d\\n" % n for n in range(count, count + some))
+    count += some
+    while left:
+        left = left[os.write(1, left):]
+while signal.SIGTERM not in signal.sigpending():
+    with open({folder!r} + "/pieces", "a") as file:
+        file.write("x")
+    write_lines(1024)
+write_lines(8192)
+open({folder!r} + "/written", "w").close()
+open({folder!r} + "/goes_on").read()
+write_lines(10)
+with open({folder!r} + "/count", "w") as file:
+    file.write(str(count))
+"""
+
+
+def test_what_is_lost_of_a_job_that_ends_is_whole_lines_and_told(hvrun, fake, tmp_path):
+    os.mkfifo(tmp_path / "goes_on")
+    process = start(hvrun, "--mpi", "-np", "1", "--no-label", "--grace", "20", "true", **fake(NUMBERED.format(folder=str(tmp_path))))
+    pieces = tmp_path / "pieces"
+    wait_for(lambda: pieces.exists() and len(pieces.read_text()) > HELD_BY_HVRUN >> 20, 20, "a write that cannot end")
+    process.send_signal(signal.SIGTERM)
+    wait_for(lambda: (tmp_path / "written").exists(), 20, "all that nobody reads is written")
+    first = process.stdout.read(HELD_BY_HVRUN)
+    (tmp_path / "goes_on").write_text("")
+    rest = process.stdout.read()
+    _, err = process.communicate(timeout=20)
+    lines = (first + rest).splitlines(keepends=True)
+    numbers = [int(line) for line in lines]
+    assert all(len(line) == 1024 for line in lines) and numbers == sorted(set(numbers)), numbers
+    lost = int((tmp_path / "count").read_text()) - len(lines)
+    assert lost > 0 and f"hvrun: warning: {1024 * lost} bytes that rank 0 wrote are lost: nobody read them in time".encode() in err, err
+
+
 AT_TERMINAL = """
 import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -5,6 +5,7 @@
 // runs on the supervisor's io_context thread.
 #pragma once
 
+#include <array>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -45,7 +46,8 @@ class FakeAgent {
   double grace_s = -1;  // that of the first
   bool answers_pings = true;
   bool tells_started = true;  // at Go
-  double waited_s = 1e6;      // what it answers
+  // What it answers, by wire::Meeting.
+  std::array<double, wire::kMeetings> waited_s{1e6, 1e6, 1e6};
 
   // What a script may override.
   virtual void on_start() {

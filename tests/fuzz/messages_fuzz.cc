@@ -79,7 +79,7 @@ std::vector<std::string> seeds() {
           seed(0, wire::Started{{12, 13}}),
           seed(0, wire::Output{1, 2, false, 123456789, "text\n"}),
           seed(0, wire::Exited{1, true, 9, false, true, 1, true, false, {20, 90, 40, 30, 20}}),
-          seed(0, wire::QueryReply{1, {0, 1}, {1}, {0}, 60}),
+          seed(0, wire::QueryReply{1, {0, 1}, {1}, {0}, {60}}),
           seed(0, wire::FenceIn{0, 1, {{0, "key", "value"}}}),
           seed(0, wire::FenceOut{0, 1, {{0, "key", "value"}, {1, "", ""}}}),
           seed(0, wire::RankLost{0, 1, "silent"}),

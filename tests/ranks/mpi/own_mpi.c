@@ -3,6 +3,7 @@
  * own_mpi LEVEL: begins MPI with that thread level (0 to 3), then hvrun's job of all ranks.
  * own_mpi halves: a job of the ranks with even numbers, in reverse order, and one of the others.
  * own_mpi death: rank 1 is killed while the others wait for it.
+ * own_mpi lags: rank 1 waits to be ended between MPI_Init and hvrun_init.
  * Each rank says in one line what came of it. */
 #include <mpi.h>
 #include <signal.h>
@@ -99,8 +100,10 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, levels[is_level ? argv[1][0] - '0' : 3], &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (strcmp(argv[1], "death") == 0) _exit(work_until_death(rank));
+  const int is_lagging = strcmp(argv[1], "lags") == 0;
+  if (is_lagging && rank == 1) pause();
   int code = 0;
-  if (is_level) {
+  if (is_level || is_lagging) {
     code = work(NULL);
   } else {
     MPI_Comm half;

@@ -11,7 +11,7 @@ import pytest
 
 from harness import programs
 from harness.running import Running, run
-from harness.waiting import wait_for
+from harness.waiting import stays, wait_for
 
 BIN = programs.hvrun_folder()
 RSH = programs.SOURCE / "tests" / "c" / "rsh_to_here.sh"
@@ -172,6 +172,24 @@ def test_a_rank_that_is_long_before_mpi_finalize_is_named_and_ends_nothing(mpi, 
         assert "not there: rank 1 on host " in running.err and "the job ends" not in running.err, running.err
         assert running.process.poll() is None
         running.process.send_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("of_one, word", [("openmpi", "pmix"), ("mpich", "pmi")])
+def test_ranks_that_have_begun_mpi_may_work_as_long_as_they_like(of_one, word):
+    if not (BIN / f"wired_{of_one}").exists():
+        pytest.skip(f"no {of_one}")
+    with Running([BIN / "hvrun", "-np", "2", *ONE_HOST, f"--wire-mpi={word}", BIN / f"wired_{of_one}", "stay"],
+                 env=environment(HVRUN_STALL_SECONDS="0.5", HVRUN_STALL_SHUTDOWN_SECONDS="1")) as running:
+        wait_for(lambda: running.out.count("here: 3") == 2, 60, "both ranks have begun MPI")
+        stays(lambda: not running.ended and running.err == "", 3, "the job as it is")
+
+
+def test_a_rank_that_lags_behind_in_mpi_is_named_to_those_in_hvrun_init(mpi):
+    with Running([BIN / "hvrun", "-np", "2", *ONE_HOST, "--wire-mpi", BIN / f"own_{mpi}", "lags"],
+                 env=environment(HVRUN_STALL_SECONDS="1")) as running:
+        wait_for(lambda: "waited over 1 s to meet the others (hvrun_init); not there: rank 1" in running.err, 30,
+                 lambda: f"a warning: {running.result()}")
+        assert running.process.poll() is None
 
 
 def folder_of(running):

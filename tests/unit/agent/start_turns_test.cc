@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <fstream>
 #include <optional>
 
 #include "src/base/text.h"
@@ -46,7 +47,9 @@ constexpr std::uint32_t kMany = 150;
 struct HalfStarted {
   AgentClient client;
 
-  explicit HalfStarted(std::vector<std::string> argv = {"sleep", "1000"}) {
+  explicit HalfStarted(std::vector<std::string> argv = {"sleep", "1000"},
+                       std::vector<std::string> more_environment = {})
+      : client(Streams::kSocket, std::move(more_environment)) {
     client.set_up();
     client.prepare(launch_of(std::move(argv), kMany));
     client.send_bytes(encode_frame_of(wire::Go{}) + encode_frame_of(wire::Pause{true}));
@@ -221,6 +224,26 @@ TEST_CASE("a signal for all ranks waits for the last to be started") {
   for (std::uint32_t i = 0; i < kMany; ++i)
     REQUIRE(half.client.expect<wire::Exited>().code == SIGUSR1);
   CHECK(half.client.finish() == 0);
+}
+
+TEST_CASE(
+    "a signal that Slurm sends to each process reaches only ranks that came later by the agent") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "slurm.conf") << "ProctrackType=proctrack/linuxproc\n";
+  HalfStarted half({"sleep", "1000"}, {"SLURM_STEP_ID=0", "SLURM_CONF=" + (folder / "slurm.conf")});
+  const auto started = half.children().size();
+  REQUIRE((started > 0 && started < kMany));
+  REQUIRE(::kill(half.client.agent(), SIGUSR1) == 0);
+  half.round_trip();
+  half.client.send(wire::Pause{false});
+  CHECK(half.client.expect<wire::Started>().pids.size() == kMany);
+  for (std::size_t i = started; i < kMany; ++i) {
+    const auto exited = half.client.expect<wire::Exited>();
+    REQUIRE((exited.code == SIGUSR1 && exited.rank >= started));
+  }
+  half.round_trip();
+  CHECK(half.children().size() == started);
+  CHECK(half.client.finish(0) == 0);
 }
 
 TEST_CASE("a rank that cannot be started ends those before it, and every stream") {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include "launcher/supervise/absence_report.h"
 #include "tests/unit/supervise/supervised.h"
 
@@ -93,12 +95,12 @@ struct TooLate : FakeAgent {
 
 TEST_CASE("a wait by MPI is told as one") {
   struct Waiting : FakeAgent {
-    void on_go() override { send(wire::FenceStalled{2, true, true}); }
+    void on_go() override { send(wire::FenceStalled{2, true, wire::Meeting::kMpiInit}); }
     std::vector<std::uint32_t> absent_now() override { return {1}; }
   } a;
   const Outcome outcome = supervise({{"a", &a}}, "a:2");
   CHECK(outcome.code == 4);
-  CHECK(contains(outcome.err, "to meet the others (MPI_Init, MPI_Finalize); not there: rank 1"));
+  CHECK(contains(outcome.err, "to meet the others (MPI_Init); not there: rank 1"));
 }
 
 TEST_CASE("a rank that ended out of MPI is the cause as soon as somebody waits for it there") {
@@ -139,7 +141,7 @@ TEST_CASE("a rank that ended out of MPI is the cause as soon as somebody waits f
 
 TEST_CASE("a wait that is over when all have been asked ends no job") {
   TooLate a;
-  a.waited_s = 0;
+  a.waited_s = {0, 1e6, 1e6};  // the others' waits say nothing of this one
   const Outcome outcome = supervise({{"a", &a}}, "a:1");
   CHECK(outcome.code == 0);
   CHECK(outcome.err == "");
@@ -153,6 +155,36 @@ TEST_CASE("ranks that all wait too long, at different meetings, end the job with
   CHECK(contains(outcome.err,
                  "over 1000000 s to meet the others (hvrun_init); all wait, at different meetings: "
                  "the job ends (HVRUN_STALL_SHUTDOWN_SECONDS)\n  try: let every rank call"));
+}
+
+TEST_CASE("waits in hvrun_init and in MPI that wait for each other are both told, as at an end") {
+  struct Crossed : FakeAgent {
+    void on_go() override {
+      send(wire::FenceStalled{60, false, wire::Meeting::kMpi});
+      send(wire::FenceStalled{60, false});
+      later(300ms, [this] { finish_all(0); });
+    }
+  } a;
+  const Outcome outcome = supervise({{"a", &a}}, "a:2");
+  CHECK(outcome.code == 0);
+  for (const char* calls : {"MPI_Init, MPI_Finalize", "hvrun_init"})
+    CHECK(contains(outcome.err, std::string("warning: ranks have waited over 60 s to meet the "
+                                            "others (") +
+                                    calls + "); all wait, at different meetings\n  try: let"));
+}
+
+TEST_CASE("a wait that becomes too long while all are asked ends the job, too") {
+  struct Waiting : FakeAgent {
+    bool is_first = true;
+    void on_go() override { send(wire::FenceStalled{60, false}); }
+    std::vector<std::uint32_t> absent_now() override {
+      waited_s[0] = is_first ? 61 : 1e6;
+      if (std::exchange(is_first, false)) send(wire::FenceStalled{3000, true});
+      later(1s, [this] { finish_all(0); });
+      return {1};
+    }
+  } a;
+  CHECK(supervise({{"a", &a}}, "a:2").code == 4);
 }
 
 TEST_CASE("a wait that is too long is no reason to end a job whose rank has failed") {

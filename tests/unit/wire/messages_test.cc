@@ -158,8 +158,9 @@ std::vector<Sample> samples_of_running() {
       sample(End{0.5}, u64(kHalf)),
       sample(Empty{{"pid 12 (x)"}}, u32(1) + text("pid 12 (x)")),
       sample(Query{3}, u32(3)),
-      sample(QueryReply{3, {0, 1}, {2}, {4}, 0.5},
-             u32(3) + u32(2) + u32(0) + u32(1) + u32(1) + u32(2) + u32(1) + u32(4) + u64(kHalf)),
+      sample(QueryReply{3, {0, 1}, {2}, {4}, {0.5, 0, 2}}, u32(3) + u32(2) + u32(0) + u32(1) +
+                                                               u32(1) + u32(2) + u32(1) + u32(4) +
+                                                               u64(kHalf) + u64(0) + u64(kTwo)),
       sample(FenceIn{1, 2, {{3, "k", "v"}}},
              u32(1) + u32(2) + u32(1) + u32(3) + text("k") + text("v")),
       sample(FenceOut{1, 2, {{3, "k", ""}}},
@@ -169,7 +170,7 @@ std::vector<Sample> samples_of_running() {
       sample(Ping{INT64_MIN}, u64(1ull << 63)),
       sample(Pong{1, 2}, u64(1) + u64(2)),
       sample(Note{"words"}, text("words")),
-      sample(FenceStalled{2, true, true}, u64(kTwo) + u8(1) + u8(1)),
+      sample(FenceStalled{2, true, Meeting::kMpi}, u64(kTwo) + u8(1) + u8(2)),
       sample(Silence{2, true}, u32(2) + u8(1)),
       sample(SilenceNoted{2}, u32(2)),
   };

@@ -1,6 +1,6 @@
-// Tests of launcher/supervise/output_ledger.
+// Tests of launcher/output/output_ledger.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/output_ledger.h"
+#include "launcher/output/output_ledger.h"
 
 #include <doctest/doctest.h>
 
@@ -26,6 +26,7 @@ TEST_CASE("what arrived and was never written is lost, by rank and in bytes") {
   OutputLedger ledger;
   CHECK(ledger.lost_bytes() == 0);
   CHECK(ledger.losers().empty());
+  CHECK(ledger.lost_words() == "");
   ledger.arrived(0, 10);
   ledger.arrived(2, 7);
   ledger.arrived(4, 1);
@@ -33,4 +34,6 @@ TEST_CASE("what arrived and was never written is lost, by rank and in bytes") {
   (void)ledger.written(2, 3);
   CHECK(ledger.lost_bytes() == 5);
   CHECK(ledger.losers() == std::vector<int>{2, 4});
+  CHECK(ledger.lost_words() ==
+        "warning: 5 bytes that ranks 2,4 wrote are lost: nobody read them in time");
 }

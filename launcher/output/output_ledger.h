@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,21 +19,22 @@ class OutputLedger {
   // Credit goes back in lumps of at least this, so that a line does not cost a message.
   static constexpr std::uint32_t kCreditLump = 32 << 10;
 
-  void arrived(std::uint32_t rank, std::size_t bytes) { at(rank).unwritten += bytes; }
+  void arrived(std::uint32_t rank, std::size_t bytes) { accounts_[rank].unwritten += bytes; }
   // The credit to give back now; 0: not yet.
   std::uint32_t written(std::uint32_t rank, std::size_t bytes);
   std::uint64_t lost_bytes() const;
   // Those with lost bytes, ascending.
   std::vector<int> losers() const;
+  // The same for people; empty: nothing is lost.
+  std::string lost_words() const;
 
  private:
   struct Account {
     std::uint64_t unwritten = 0;
     std::uint32_t owed = 0;
   };
-  Account& at(std::uint32_t rank);
 
-  std::vector<Account> accounts_;
+  std::map<std::uint32_t, Account> accounts_;  // by rank
 };
 
 }  // namespace hv::launcher

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/output/output_ledger.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "launcher/output/gather.h"
+
+namespace hv::launcher {
+
+std::uint32_t OutputLedger::written(std::uint32_t rank, std::size_t bytes) {
+  Account& account = accounts_[rank];
+  account.unwritten -= std::min<std::uint64_t>(account.unwritten, bytes);
+  account.owed += static_cast<std::uint32_t>(bytes);
+  return account.owed < kCreditLump ? 0 : std::exchange(account.owed, 0);
+}
+
+std::uint64_t OutputLedger::lost_bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& [rank, account] : accounts_) sum += account.unwritten;
+  return sum;
+}
+
+std::vector<int> OutputLedger::losers() const {
+  std::vector<int> ranks;
+  for (const auto& [rank, account] : accounts_)
+    if (account.unwritten > 0) ranks.push_back(static_cast<int>(rank));
+  return ranks;
+}
+
+std::string OutputLedger::lost_words() const {
+  const std::uint64_t lost = lost_bytes();
+  if (lost == 0) return {};
+  return "warning: " + std::to_string(lost) + " bytes that " + rank_words(losers()) +
+         " wrote are lost: nobody read them in time";
+}
+
+}  // namespace hv::launcher
