@@ -171,10 +171,10 @@ void measure_packing(const Gpu& gpu, const std::string& list, int calls, int rou
       const Bucket& bucket = buckets[i];
       const ElementType wire = kinds[i].second;
       note(std::string("pack to ") + kinds[i].first, bucket.bytes, seconds_of(gpu, calls, [&] {
-             require(gpu.kernels->move(work, bucket.in, ElementType::kFloat32, wire, 1));
+             require(gpu.kernels->move(work, bucket.in, ElementType::kFloat32, wire, {}));
            }));
       note(std::string("unpack from ") + kinds[i].first, bucket.bytes, seconds_of(gpu, calls, [&] {
-             require(gpu.kernels->move(work, bucket.out, wire, ElementType::kFloat32, 1));
+             require(gpu.kernels->move(work, bucket.out, wire, ElementType::kFloat32, {}));
            }));
     }
   }

@@ -87,7 +87,8 @@ std::string words_of(const std::vector<OperationPtr>& operations) {
          tensor_words(first.name) + (more > 0 ? " and " + std::to_string(more) + " more" : "");
 }
 
-Status unsupported(const TensorDescription& description, const std::vector<Backend*>& backends) {
+Status unsupported(const TensorDescription& description, const ExecutionConfig& config,
+                   const std::vector<Backend*>& backends) {
   const bool has_native = std::any_of(backends.begin(), backends.end(), [](const Backend* one) {
     return std::string_view(one->name()) == "native";
   });
@@ -95,10 +96,17 @@ Status unsupported(const TensorDescription& description, const std::vector<Backe
       has_reduction(description.kind)
           ? std::string(" (") + reduction_name(description.reduction) + ")"
           : std::string();
-  return {StatusCode::kUnsupported,
-          std::string("no backend carries out ") + collective_name(description.kind) + reduction +
-              " of " + element_type_name(description.type) + " with these scales" +
-              (has_native ? "" : " here; try: name native in HVRUN_BACKEND, too")};
+  const bool scales = description.prescale != 1 || description.postscale != 1;
+  return {
+      StatusCode::kUnsupported,
+      std::string("no backend that HVRUN_BACKEND names carries out ") +
+          collective_name(description.kind) + reduction + " of " +
+          element_type_name(description.type) +
+          (description.memory == MemoryKind::kHost ? " in the host's memory"
+                                                   : " in a GPU's memory") +
+          (scales ? ", scaled" : "") +
+          (config.deterministic ? ", with the same bits in every run (HVRUN_DETERMINISTIC)" : "") +
+          (has_native ? "" : "; try: name native there, too")};
 }
 
 }  // namespace
@@ -147,7 +155,7 @@ void Execution::begin(std::vector<OperationPtr> operations, CollectiveRequest re
     running_.push_back({std::move(operations), backend->start(std::move(request))});
     return;
   }
-  end(operations, unsupported(operations.front()->description, backends_));
+  end(operations, unsupported(operations.front()->description, config_, backends_));
 }
 
 // What comes after it begins in the order of the decisions, until a backend has to be prepared
