@@ -4,9 +4,10 @@
 // The library tells that a rank has begun or ended PMIx, and that all of this host's ranks have
 // come to a fence, also where the job has no other host (hvrun-pmix sees to that); who has come to
 // one that others of this host have not, it keeps to itself. But an MPI begins with a fence of all:
-// until the first one who has begun waits for who has not. Where all of this host have begun, one of
-// them has yet to come there, and any of them may be it. A rank whose process ends later, without
-// MPI_Finalize, it counts out, so that it is missed only if nobody is left here to come to a fence.
+// until the first one who has begun waits for who has not. Where all of this host have begun, one
+// of them has yet to come there, and any of them may be it. A rank whose process ends later,
+// without MPI_Finalize, it counts out, so that it is missed only if nobody is left here to come to
+// a fence.
 #pragma once
 
 #include <algorithm>

@@ -25,6 +25,8 @@ bool is_an_end(const wire::Exited& exited) {
   return exited.by_signal ? exited.code > 0 && exited.code < 128 : exited.code <= 255;
 }
 
+bool is_known(wire::MpiEnd end) { return end <= wire::MpiEnd::kNotFinalized; }
+
 }  // namespace
 
 bool EventRouter::runs_on(std::uint32_t rank, int host) const {
@@ -108,6 +110,7 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
       wire::Exited exited;
       if (!decode(frame.payload, &exited) || !runs_on(exited.rank, host) || !is_an_end(exited))
         return false;
+      if (!is_known(exited.pmi_end) || !is_known(exited.pmix_end)) return false;
       // An agent has looked at what its ranks tell, and passes on nothing else.
       if (!exited.step_times.is_plausible()) return false;
       rank_exited(state, host, exited);
@@ -130,10 +133,7 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
         look_for_missed_ranks();
       });
     case Type::kMpiMissed:
-      return with<wire::MpiMissed>(frame, [&](const wire::MpiMissed& missed) {
-        missed_epochs_.insert(missed.epoch);
-        look_for_missed_ranks();
-      });
+      return mpi_missed(frame);
     case Type::kRankLost:
       return with<wire::RankLost>(frame, [&](const wire::RankLost& lost) {
         if (lost.rank >= job_.ranks.size() || !runs_on(lost.by, host)) return;
@@ -142,9 +142,7 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
                                   static_cast<int>(lost.by));
       });
     case Type::kFenceStalled:
-      return with<wire::FenceStalled>(frame, [&](const wire::FenceStalled& stall) {
-        if (static_cast<std::size_t>(stall.meeting) < wire::kMeetings) sinks_.fence_stalled(stall);
-      });
+      return fence_stalled(frame);
     case Type::kSilenceNoted:
       return with<wire::SilenceNoted>(
           frame, [&](const wire::SilenceNoted& noted) { state.silence_noted = noted.number; });
@@ -155,6 +153,22 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
     default:
       return false;
   }
+}
+
+bool EventRouter::mpi_missed(const Frame& frame) {
+  wire::MpiMissed missed;
+  if (!decode(frame.payload, &missed)) return false;
+  if (missed.epoch != wire::kPmiEpoch && missed.epoch != wire::kPmixEpoch) return false;
+  missed_epochs_.insert(missed.epoch);
+  look_for_missed_ranks();
+  return true;
+}
+
+bool EventRouter::fence_stalled(const Frame& frame) {
+  wire::FenceStalled stall;
+  if (!decode(frame.payload, &stall) || stall.meeting > wire::Meeting::kMpi) return false;
+  sinks_.fence_stalled(stall);
+  return true;
 }
 
 void EventRouter::became_empty(HostState& state, int host, const wire::Empty& empty) {

@@ -33,6 +33,8 @@ class EventRouter : public LinkObserver {
   bool route(HostState& state, int host, const Frame& frame);
   bool route_start(HostState& state, int host, const Frame& frame);
   bool route_run(HostState& state, int host, const Frame& frame);
+  bool mpi_missed(const Frame& frame);
+  bool fence_stalled(const Frame& frame);
   void became_empty(HostState& state, int host, const wire::Empty& empty);
   void gave_up(HostState& state, int host, const std::string& reason);
   void rank_exited(HostState& state, int host, const wire::Exited& exited);

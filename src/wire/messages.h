@@ -41,6 +41,7 @@
 #include "src/wire/codec.h"
 #include "src/wire/facts.h"
 #include "src/wire/inventory.h"
+#include "src/wire/meeting.h"
 #include "src/wire/step_times.h"
 
 namespace hv::wire {
@@ -352,9 +353,6 @@ struct Credit {
   }
 };
 
-// How a rank's process stands in its MPI at its end.
-enum class MpiEnd : std::uint8_t { kInOrder, kNotBegun, kNotFinalized };
-
 // How an end that others take for a loss is told: by its agent to that host's ranks, by hvrun to
 // all.
 inline constexpr char kHadNotJoined[] = " and had not joined the job (hvrun_init)";
@@ -476,11 +474,6 @@ struct Query {
     a(number);
   }
 };
-// What ranks wait in for others: hvrun_init; MPI, where hvrun has wired it, before its first barrier
-// or fence is over, or later.
-enum class Meeting : std::uint8_t { kHvrunInit, kMpiInit, kMpi };
-constexpr std::size_t kMeetings = 3;
-
 struct QueryReply {
   static constexpr Type kType = Type::kQueryReply;
   std::uint32_t number = 0;
@@ -535,9 +528,9 @@ struct FenceOut {
     a(puts);
   }
 };
-// agent -> hvrun: ranks of this host have waited in a meeting for Setup's stall_s, twice as long and
-// so on; and once for its stall_end_s. Time in which they may be silent does not count; what they
-// had waited before does.
+// agent -> hvrun: ranks of this host have waited in a meeting for Setup's stall_s, twice as long
+// and so on; and once for its stall_end_s. Time in which they may be silent does not count; what
+// they had waited before does.
 struct FenceStalled {
   static constexpr Type kType = Type::kFenceStalled;
   double waited_s = 0;

@@ -100,8 +100,8 @@ std::vector<std::string> seeds() {
   const std::string run =
       encode_frame_of(Output{0, 1, false, 5, "x\n"}) + encode_frame_of(Ping{7}) +
       encode_frame_of(Pong{1, 2}) + encode_frame_of(FenceIn{0, 1, {{0, "k", "v"}}}) +
-      encode_frame_of(QueryReply{1, {0}, {1}, {1}, {60, 0, 60}}) + encode_frame_of(Credit{0, 4096}) +
-      encode_frame_of(FenceStalled{60, true});
+      encode_frame_of(QueryReply{1, {0}, {1}, {1}, {60, 0, 60}}) +
+      encode_frame_of(Credit{0, 4096}) + encode_frame_of(FenceStalled{60, true});
   const std::string end =
       encode_frame_of(Exited{0, false, 1, false, false, 5, false}) +
       encode_frame_of(Exited{1, true, 9, false, true, 6, true, false, {20, 90, 40, 30, 20}}) +

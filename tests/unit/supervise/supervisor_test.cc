@@ -323,6 +323,34 @@ TEST_CASE("an agent of another build is refused") {
   CHECK(contains(outcome.err, "another build"));
 }
 
+TEST_CASE("an agent that tells of MPI what cannot be is a lost host") {
+  struct Babbling : FakeAgent {
+    std::function<void(FakeAgent&)> act;
+    void on_go() override {
+      act(*this);
+      later(1s, [this] { finish_all(0); });
+    }
+  };
+  const auto expect_refusal = [](std::function<void(FakeAgent&)> act) {
+    Babbling a;
+    a.act = std::move(act);
+    const Outcome outcome = supervise({{"a", &a}}, "a:1");
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 5);
+    CHECK(contains(outcome.err, "broke the protocol"));
+  };
+  expect_refusal([](FakeAgent& a) { a.send(wire::MpiMissed{0}); });
+  expect_refusal([](FakeAgent& a) {
+    a.send(wire::FenceStalled{60, false, static_cast<wire::Meeting>(wire::kMeetings)});
+  });
+  for (wire::MpiEnd wire::Exited::*end : {&wire::Exited::pmi_end, &wire::Exited::pmix_end})
+    expect_refusal([end](FakeAgent& a) {
+      wire::Exited exited;
+      exited.*end = static_cast<wire::MpiEnd>(3);
+      a.send(exited);
+    });
+}
+
 TEST_CASE("an agent that sends what is no message is a lost host") {
   struct Babbling : FakeAgent {
     void on_go() override { send(wire::Output{77, 1, false, 0, "not my rank"}); }
