@@ -154,4 +154,4 @@ def test_a_launcher_of_another_mpi_is_told(launcher, other):
 
 def test_what_mpi_cannot_do_names_who_can(mpi):
     result = start(mpi, 2, BIN / "mpi_programs", "20", "1", HVRUN_BACKEND="mpi")
-    assert result.code != 0 and "here; try: name native in HVRUN_BACKEND, too" in result.err, str(result)
+    assert result.code != 0 and "; try: name native there, too" in result.err, str(result)
