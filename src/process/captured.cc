@@ -73,6 +73,8 @@ Captured capture_output(const Command& command, Duration most_time, bool with_er
   if (!is_whole) reap(child.pid, TimePoint::max(), &status);
   if (is_whole)
     result.status = ExitStatus::from_wait(status);
+  else if (result.text.size() > kMostCaptured)
+    result.trouble = "it said more than " + std::to_string(kMostCaptured) + " bytes";
   else
     result.trouble = "it did not end within " + seconds_text(most_time);
   return result;

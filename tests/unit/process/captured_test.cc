@@ -27,6 +27,7 @@ TEST_CASE("capture_output does not wait for ever, nor read for ever") {
         "it did not end within 0.05 s");
   const Captured endless = run_shell("exec yes");
   CHECK((!endless.status && endless.text.size() < 2 * kMostCaptured));
+  CHECK(endless.trouble == "it said more than 65536 bytes");
 }
 
 TEST_CASE("capture_output tells why a program cannot be started") {
