@@ -259,7 +259,7 @@ Status settled(const Operation& operation) {
 void let_go(Operation& operation) {
   if (!operation.is_done.load(std::memory_order_acquire)) return;
   (void)settled(operation);
-  if (operation.ended == nullptr || operation.is_followed) give_back_result(operation);
+  give_back_result(operation);
 }
 
 Status Context::add(const OperationPtr& operation) {

@@ -219,7 +219,9 @@ Status hand_over(Operation& operation, MomentPtr ended) {
 void give_back_result(Operation& operation) {
   if (operation.device == kHostDevice) return;
   if (operation.owned == nullptr && operation.owned_indices == nullptr) return;
-  if (!operation.outcome.ok() && operation.ended == nullptr) return;
+  const bool is_end_known =
+      operation.ended != nullptr ? operation.is_followed.load() : operation.outcome.ok();
+  if (!is_end_known) return;
   MomentPtr moment;
   if (!operation.accelerator->mark(operation.device, operation.stream, &moment).ok()) return;
   for (MemoryPtr* const memory : {&operation.owned, &operation.owned_indices})

@@ -10,14 +10,15 @@ using runtime::CollectiveKind;
 using runtime::Progress;
 
 std::byte* MpiCollective::take_room(std::size_t bytes) {
-  rooms_.push_back(lane_->take_room(bytes));
-  return rooms_.back().get();
+  MpiLane::Room room = lane_->take_room(bytes);
+  std::byte* const begin = room.get();
+  keep(std::move(room));
+  return begin;
 }
 
 // Given up while MPI has some of it still: what that reads and writes for ever is never freed.
 MpiCollective::~MpiCollective() {
   if (asked_.empty()) return;
-  (void)new auto(std::move(rooms_));
   (void)new auto(std::move(kept_));
   (void)new auto(std::move(request_));
 }

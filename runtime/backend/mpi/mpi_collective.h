@@ -70,7 +70,6 @@ class MpiCollective : public runtime::Collective {
   runtime::CollectiveRequest request_;
   const std::uint64_t turn_;
   bool has_begun_ = false, has_ended_turn_ = false;
-  std::vector<MpiLane::Room> rooms_;
   std::vector<std::shared_ptr<const void>> kept_;
   std::vector<MPI_Request> asked_;
   Status status_;

@@ -200,7 +200,8 @@ class Device::Piece {
   Piece(std::shared_ptr<Device> device, std::size_t bytes)
       : device_(std::move(device)), bytes_(bytes) {}
   void operator()(std::byte* memory) const {
-    is_quiet ? device_->keep(memory, bytes_) : device_->free_later({{memory, false}});
+    const Freed piece{memory, false};
+    is_quiet ? device_->keep(piece, bytes_) : device_->free_later({piece});
   }
 
   bool is_quiet = false;  // no work uses it
@@ -212,11 +213,7 @@ class Device::Piece {
 
 Status Device::allocate(std::size_t wanted, runtime::MemoryPtr* made) {
   std::size_t bytes = SparePieces::size_for(wanted);
-  std::byte* memory = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    memory = spare_.take(bytes, &bytes);
-  }
+  std::byte* memory = take_spare(&spare_, &bytes);
   if (memory == nullptr) {
     if (Status status = take_from_driver(bytes, &memory); !status.ok()) return status;
   }
@@ -249,12 +246,18 @@ void Device::let_go(runtime::MemoryPtr memory) {
   if (piece != nullptr && memory.use_count() == 1) piece->is_quiet = true;
 }
 
-void Device::keep(std::byte* memory, std::size_t bytes) {
+std::byte* Device::take_spare(SparePieces* from, std::size_t* bytes) {
+  const std::lock_guard lock(mutex_);
+  return from->take(*bytes, bytes);
+}
+
+void Device::keep(const Freed& piece, std::size_t bytes) {
   {
     const std::lock_guard lock(mutex_);
-    if (spare_.put(memory, bytes)) return;
+    SparePieces& spare = piece.is_pinned ? spare_pinned_ : spare_;
+    if (spare.put(piece.memory, bytes)) return;
   }
-  free_later({{memory, false}});
+  free_later({piece});
 }
 
 // Called where nothing may be thrown: without a thread the pieces are left to the next call.
@@ -274,19 +277,18 @@ void Device::free_later(const std::vector<Freed>& pieces) {
 }
 
 void Device::free_all_of_those() {
-  std::vector<Freed> pieces;
-  do {
-    {
-      const Current current(*this);
-      for (const Freed& one : pieces) {
-        if (!current.is_taken()) break;
-        one.is_pinned ? call().free_host(one.memory) : call().free(address_of(one.memory));
-      }
-    }
+  const auto take = [this] {
     const std::lock_guard lock(mutex_);
-    pieces = std::exchange(freed_later_, {});
-    is_freeing_ = !pieces.empty();
-  } while (!pieces.empty());
+    is_freeing_ = !freed_later_.empty();
+    return std::exchange(freed_later_, {});
+  };
+  for (std::vector<Freed> pieces = take(); !pieces.empty(); pieces = take()) {
+    const Current current(*this);
+    for (const Freed& one : pieces) {
+      if (!current.is_taken()) break;
+      one.is_pinned ? call().free_host(one.memory) : call().free(address_of(one.memory));
+    }
+  }
   freed_.notify_all();
 }
 
@@ -297,11 +299,7 @@ bool Device::await_freed(Duration limit) {
 
 Status Device::allocate_pinned(std::size_t wanted, runtime::MemoryPtr* made) {
   std::size_t bytes = SparePieces::size_for(wanted);
-  void* memory = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    memory = spare_pinned_.take(bytes, &bytes);
-  }
+  void* memory = take_spare(&spare_pinned_, &bytes);
   if (memory == nullptr) {
     const Current current(*this);
     if (Status status = current.taken(); !status.ok()) return status;
@@ -312,17 +310,9 @@ Status Device::allocate_pinned(std::size_t wanted, runtime::MemoryPtr* made) {
   }
   made->reset(static_cast<std::byte*>(memory),
               [device = shared_from_this(), bytes](std::byte* one) {
-                device->give_back_pinned(one, bytes);
+                device->keep({one, true}, bytes);
               });
   return Status::success();
-}
-
-void Device::give_back_pinned(std::byte* memory, std::size_t bytes) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (spare_pinned_.put(memory, bytes)) return;
-  }
-  free_later({{memory, true}});
 }
 
 Status Device::copy(Stream stream, runtime::Accelerator::Way way, void* to, const void* from,

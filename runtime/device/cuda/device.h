@@ -83,8 +83,8 @@ class Device : public std::enable_shared_from_this<Device> {
     bool is_pinned;
   };
   Status take_from_driver(std::size_t bytes, std::byte** memory);
-  void give_back_pinned(std::byte* memory, std::size_t bytes);
-  void keep(std::byte* memory, std::size_t bytes);
+  std::byte* take_spare(SparePieces* from, std::size_t* bytes);  // as SparePieces::take()
+  void keep(const Freed& piece, std::size_t bytes);
   void free_later(const std::vector<Freed>& pieces);
   void free_all_of_those();
   bool await_freed(Duration limit);  // false: not all of it by then

@@ -103,13 +103,9 @@ TEST_CASE("a result's memory is given back though nothing is asked for afterward
   run_job(in_shape({2}), [](Rank& rank) {
     Gpu gpu(rank.rank);
     const std::int64_t extent = 1000;
-    hvrun_request request = HVRUN_REQUEST_INIT;
+    std::byte* const input = put(gpu, filled<float>(1000, rank.rank));
+    hvrun_request request = allreduce_request("gather", &extent, input, nullptr);
     request.operation = HVRUN_ALLGATHER;
-    request.name = "gather";
-    request.type = HVRUN_FLOAT32;
-    request.ndim = 1;
-    request.shape = &extent;
-    request.input = put(gpu, filled<float>(1000, rank.rank));
     gpu.place(&request);
     std::uint64_t handle = 0;
     expect(rank.enqueue(request, &handle).ok(), "gather");
