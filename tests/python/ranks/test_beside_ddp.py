@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same training as DistributedDataParallel over Gloo, in the same processes; and the same bits on all ranks."""
 
+import draws
 import needs
 import pytest
 import torch
@@ -28,7 +29,7 @@ def network():
 
 
 def batches():
-    draw = torch.Generator().manual_seed(100 + hvd.rank())
+    draw = draws.generator(100 + hvd.rank())
     return [(torch.randn(8, 20, generator=draw), torch.randn(8, 3, generator=draw)) for _ in range(STEPS)]
 
 

@@ -340,6 +340,7 @@ def test_parameters_that_are_added_to_adasum():
     assert_alike(model)
 
 
+@needs.no_gpu
 def test_a_forked_child_is_told_what_it_is():
     reader, writer = os.pipe()
     with warnings.catch_warnings():
@@ -365,6 +366,7 @@ class _Ranks(torch.utils.data.Dataset):
         return torch.tensor([hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), hvd.cross_size()])
 
 
+@needs.no_gpu
 def test_workers_of_a_loader_know_which_ranks_they_are():
     mine = _Ranks()[0].tolist()
 

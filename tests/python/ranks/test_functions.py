@@ -3,6 +3,7 @@
 
 import copy
 
+import draws
 import pytest
 import torch
 
@@ -66,7 +67,7 @@ def test_batch_norm_over_all_ranks(shape, affine, momentum):
         begin = sum(rows[:hvd.rank()])
         own = slice(begin, begin + rows[hvd.rank()])
         assert torch.allclose(made, expected[own], atol=1e-5)
-        factors = torch.randn(whole.shape, generator=torch.Generator().manual_seed(5))
+        factors = torch.randn(whole.shape, generator=draws.generator(5))
         (expected * factors).sum().backward()
         (made * factors[own]).sum().backward()
         assert torch.allclose(mine.grad, whole.grad[own], atol=1e-5)
@@ -111,7 +112,7 @@ def batch_norm_beside_one_process(inputs, ours, tolerance):
 
 
 def of_each_rank(rows=2):
-    generator = torch.Generator().manual_seed(7)
+    generator = draws.generator(7)
     return [torch.randn(rows, 3, 2, 2, generator=generator) + rank for rank in range(hvd.size())]
 
 
@@ -143,7 +144,7 @@ def test_a_network_with_batch_norm_trains_alike():
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD(ours.parameters(), lr=0.1), ours.named_parameters())
     single = torch.optim.SGD(alone.parameters(), lr=0.1)
     for step in range(5):
-        inputs = [torch.randn(3, 4, generator=torch.Generator().manual_seed(step * 10 + rank)) for rank in range(hvd.size())]
+        inputs = [torch.randn(3, 4, generator=draws.generator(step * 10 + rank)) for rank in range(hvd.size())]
         optimizer.zero_grad()
         ours(inputs[hvd.rank()]).square().mean().backward()
         optimizer.step()

@@ -16,7 +16,8 @@ NUMBERS = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size
            "mpi_threads_supported")
 HAS_MPI = any((pathlib.Path(os.environ["HVRUN_LIBRARY"]).parent / f"libhvrun-{name}.so").exists() for name in ("openmpi", "mpich"))
 BY_MPI = "mpi" in os.environ.get("HVRUN_BACKEND", "")
-BUILT = {"gloo_built": True, "mpi_built": HAS_MPI, "nccl_built": 0, "ddl_built": False, "ccl_built": False, "cuda_built": True,
+NCCL = hvd.nccl_built() if "HVRUN_TEST_DEVICE" in os.environ else 0
+BUILT = {"gloo_built": True, "mpi_built": HAS_MPI, "nccl_built": NCCL, "ddl_built": False, "ccl_built": False, "cuda_built": True,
          "rocm_built": False}
 
 

@@ -4,6 +4,7 @@
 import copy
 import warnings
 
+import draws
 import needs
 import pytest
 import torch
@@ -30,7 +31,7 @@ class Net(torch.nn.Module):
 
 
 def batch(rank, step, rows=3):
-    generator = torch.Generator().manual_seed(1000 * step + rank)
+    generator = draws.generator(1000 * step + rank)
     return torch.randn(rows, 2, 4, 4, generator=generator), torch.randn(rows, 3, generator=generator)
 
 

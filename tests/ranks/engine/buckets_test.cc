@@ -43,7 +43,8 @@ class Model {
     const int size = rank_.size;
     const auto sum = static_cast<float>(i * size + size * (size - 1) / 2);
     for (const float value : values_[i])
-      expect(value == sum, "gradient " + std::to_string(i) + " is wrong");
+      expect(value == sum, "gradient " + std::to_string(i) + " is " + std::to_string(value) +
+                               " instead of " + std::to_string(sum));
   }
   bool is_done(int i) const {
     const OperationPtr operation = rank_.context.find(handles_[i]);
@@ -144,7 +145,8 @@ TEST_CASE("several threads wait for tensors of one bucket") {
         waiters.emplace_back([&, t] {
           try {
             for (int i = t; i < kTensors; i += 3) model.wait(i);
-          } catch (const std::exception&) {
+          } catch (const std::exception& wrong) {
+            MESSAGE(wrong.what());
             ++failures;
           }
         });

@@ -3,12 +3,15 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
-
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <thread>
 
 #include "runtime/backend/gpu/plugin_library.h"
@@ -53,17 +56,29 @@ void skip_without_gpu() {
     skip("ranks share a GPU from NCCL 2.30 on, and this is " + std::to_string(version));
 }
 
+// Its reason and exit code are this process's, which has asked CUDA for nothing and may fork ranks.
+void ask_a_child() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    skip_without_gpu();
+    ::_exit(0);
+  }
+  int end = 0;
+  if (child < 0 || ::waitpid(child, &end, 0) != child || !WIFEXITED(end)) ::abort();
+  if (WEXITSTATUS(end) != 0) ::_exit(WEXITSTATUS(end));
+}
+
 // Before main(): no thread may ask for a variable while another sets one.
 bool set_environment() {
   if (kIsReal) {
     ::setenv("HVRUN_SHARE_GPU", "1", 1);
     ::setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
     ::setenv("NCCL_MAX_CTAS", "2", 0);
-    skip_without_gpu();
+    ask_a_child();
     return true;
   }
   ::setenv("HVRUN_FAKE_CUDA_DELAY_US", "300", 0);
-  ::setenv("HVRUN_FAKE_CUDA_DEVICES", std::to_string(kStandInDevices).c_str(), 1);
+  ::setenv("HVRUN_FAKE_CUDA_DEVICES", std::to_string(kStandInDevices).c_str(), 0);
   ::setenv("HVRUN_NCCL", is_way("nccl") ? kNcclStandIn.c_str() : "none", 1);
   return true;
 }
@@ -97,6 +112,36 @@ Function* asked(const char* name, const std::string& library = kStandIn) {
   return found;
 }
 
+// Memory of real GPUs that tests have no use for at present. To give it back would wait for all
+// that runs there, by one context: a rank's work that waits for another rank's, which waits here.
+class Pool {
+ public:
+  static Pool& of_process() {
+    static Pool* const pool = new Pool;
+    return *pool;
+  }
+  cuda::Address take(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(bytes);
+    if (found == blocks_.end()) return 0;
+    const cuda::Address block = found->second;
+    blocks_.erase(found);
+    return block;
+  }
+  void put(cuda::Address block, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    blocks_.emplace(bytes, block);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::multimap<std::size_t, cuda::Address> blocks_;  // by size
+};
+
+std::size_t size_of_block(std::size_t count) {
+  return std::bit_ceil(std::max<std::size_t>(count, 256));
+}
+
 cuda::Address address_of(const void* memory) { return reinterpret_cast<cuda::Address>(memory); }
 
 }  // namespace
@@ -113,7 +158,7 @@ Gpu::~Gpu() {
   let_go();
   enter();
   call().stream_synchronize(stream_);
-  for (const auto& [block, source] : blocks_) call().free(block);
+  for (const auto& [block, source] : blocks_) give_back(block);
   call().destroy_stream(stream_);
 }
 
@@ -126,9 +171,12 @@ void Gpu::enter() const {
 
 std::byte* Gpu::put(const void* bytes, std::size_t count) {
   enter();
-  cuda::Address block = 0;
-  require(call().allocate(&block, count == 0 ? 1 : count), "allocate");
-  Bytes& source = blocks_[block];
+  const std::size_t size = kIsReal ? size_of_block(count) : std::max<std::size_t>(count, 1);
+  cuda::Address block = kIsReal ? Pool::of_process().take(size) : 0;
+  if (block == 0) require(call().allocate(&block, size), "allocate");
+  Block& made = blocks_[block];
+  made.size = size;
+  Bytes& source = made.source;
   if (bytes != nullptr && count > 0) {
     const auto* const begin = static_cast<const std::byte*>(bytes);
     source.assign(begin, begin + count);
@@ -140,8 +188,15 @@ std::byte* Gpu::put(const void* bytes, std::size_t count) {
 void Gpu::take_away(const std::byte* block) {
   enter();
   require(call().stream_synchronize(stream_), "wait for the stream");
-  require(call().free(address_of(block)), "free");
+  give_back(address_of(block));
   blocks_.erase(address_of(block));
+}
+
+void Gpu::give_back(cuda::Address block) {
+  if (kIsReal)
+    Pool::of_process().put(block, blocks_[block].size);
+  else
+    require(call().free(block), "free");
 }
 
 Bytes Gpu::get(const void* from, std::size_t count) {
@@ -156,13 +211,15 @@ Bytes Gpu::get(const void* from, std::size_t count) {
 void Gpu::hold() {
   enter();
   is_held_ = true;
-  const auto put = asked<decltype(fake_cuda_put)>("fake_cuda_put");
-  put(
-      stream_,
-      [](void* held) {
-        while (*static_cast<std::atomic<bool>*>(held)) std::this_thread::yield();
-      },
-      &is_held_);
+  const auto wait = [](void* held) {
+    while (*static_cast<std::atomic<bool>*>(held)) std::this_thread::yield();
+  };
+  if (kIsReal)
+    require(asked<int(cuda::Stream, void (*)(void*), void*)>("cuLaunchHostFunc", kCuda)(
+                stream_, wait, &is_held_),
+            "hold a stream");
+  else
+    asked<decltype(fake_cuda_put)>("fake_cuda_put")(stream_, wait, &is_held_);
 }
 
 void Gpu::capture(bool is_on) {

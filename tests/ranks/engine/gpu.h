@@ -50,7 +50,7 @@ class Gpu {
     request->device = 1 + device_;
     request->stream = stream_;
   }
-  // What the stream is given from now on begins once it is let go; a stand-in's only.
+  // What the stream is given from now on begins once it is let go.
   void hold();
   void let_go() { is_held_ = false; }
   // A graph is being captured from the stream, or no longer.
@@ -65,12 +65,18 @@ class Gpu {
   static bool has_begun();
 
  private:
+  struct Block {
+    std::size_t size = 0;
+    Bytes source;  // what is copied there, which may not be done yet
+  };
+
   void enter() const;
+  void give_back(cuda::Address block);
 
   const int device_;
   cuda::Stream stream_ = nullptr;
   std::atomic<bool> is_held_{false};
-  std::map<cuda::Address, Bytes> blocks_;  // with what is copied there, which may not be done yet
+  std::map<cuda::Address, Block> blocks_;
 };
 
 }  // namespace hv::runtime
