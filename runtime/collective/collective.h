@@ -120,6 +120,14 @@ constexpr bool has_advanced(Progress progress) {
   return progress == Progress::kAdvanced || progress == Progress::kPaused;
 }
 
+// What a collective under way needs of whoever drives it; the later ones ask for more.
+enum class Attention {
+  kBell,    // none before a bell rings
+  kPolled,  // no bell rings for what it awaits: it is to be asked again soon
+  kDriven,  // and nothing else moves it than being asked: whoever waits for it does not sleep
+  kClose,   // and it moves within some 100 us: nobody sleeps meanwhile
+};
+
 // A collective under way. Destroying it before it is done is allowed only after a failure of the
 // fabric.
 class Collective {
@@ -129,10 +137,7 @@ class Collective {
   virtual Progress advance() = 0;
   // After kFailed.
   virtual Status status() const = 0;
-  // Something that rings no bell is awaited: to be asked again soon.
-  virtual bool is_polled() const { return false; }
-  // Nothing else moves it than being asked: whoever waits for it does not sleep.
-  virtual bool is_driven() const { return false; }
+  virtual Attention attention() const { return Attention::kBell; }
   // After kDone: when the results on a device are there; nullptr: they are now.
   virtual MomentPtr ended() const { return nullptr; }
   // It stands in a device's queue, or will, where work of other sets may wait behind it.

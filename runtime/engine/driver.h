@@ -59,6 +59,7 @@ class Driver {
   void run();
   bool has_caller() const { return callers_.load() > 0; }
   void serve();
+  bool yield_to_launch() const;
   TimePoint step_while_unvisited(std::uint32_t* seen);
   void park(Duration limit);
   void park_until_called();

@@ -44,8 +44,8 @@ class Engine {
   Step step(TimePoint time);
   // When step() should be called although no bell has rung; never once it is finished.
   TimePoint next_look() const;
-  // Something that is under way moves only by step().
-  bool is_driven() const { return sets_.is_driven(); }
+  // What is under way needs so much of it.
+  Attention attention() const { return sets_.attention(); }
   // Something is in flight here that needs driving.
   bool has_work() const { return sets_.has_work(); }
 

@@ -259,13 +259,14 @@ std::string Execution::advice() const {
   return "the log of each rank (HVRUN_LOG_LEVEL=debug)";
 }
 
-bool Execution::is_driven() const {
-  return std::any_of(running_.begin(), running_.end(),
-                     [](const Running& group) { return group.collective->is_driven(); });
+Attention Execution::attention() const {
+  Attention most = preparation_ != nullptr ? preparation_->attention() : Attention::kBell;
+  for (const Running& group : running_) most = std::max(most, group.collective->attention());
+  return most;
 }
 
 TimePoint Execution::next_look() const {
-  return is_polled() ? last_look_ + kPollPeriod : next_watch_;
+  return attention() >= Attention::kPolled ? last_look_ + kPollPeriod : next_watch_;
 }
 
 bool Execution::is_launching() const {
@@ -274,12 +275,6 @@ bool Execution::is_launching() const {
          std::any_of(waiting_.begin(), waiting_.end(), [](const Waiting& group) {
            return group.operations.front()->description.memory != MemoryKind::kHost;
          });
-}
-
-bool Execution::is_polled() const {
-  if (preparation_ != nullptr && preparation_->is_polled()) return true;
-  return std::any_of(running_.begin(), running_.end(),
-                     [](const Running& group) { return group.collective->is_polled(); });
 }
 
 void Execution::end_empty(const std::vector<OperationPtr>& operations) {

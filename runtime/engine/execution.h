@@ -45,8 +45,8 @@ class Execution {
   // Something has been started and not been given to its device yet, where it would hold up what
   // stands behind it.
   bool is_launching() const;
-  // Something that runs moves only by advance().
-  bool is_driven() const;
+  // What needs most of it, of all that runs.
+  Attention attention() const;
   // When advance() is to be called again though no bell rings.
   TimePoint next_look() const;
 
@@ -71,7 +71,6 @@ class Execution {
     CollectiveRequest request;
   };
 
-  bool is_polled() const;
   void watch(TimePoint time);
   std::string advice() const;
   void begin(std::vector<OperationPtr> operations, CollectiveRequest request);

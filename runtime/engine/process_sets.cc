@@ -104,9 +104,10 @@ bool ProcessSets::are_closed() const {
                      [](const auto& entry) { return entry.second->is_closed(); });
 }
 
-bool ProcessSets::is_driven() const {
-  return std::any_of(sessions_.begin(), sessions_.end(),
-                     [](const auto& entry) { return entry.second->is_driven(); });
+Attention ProcessSets::attention() const {
+  Attention most = Attention::kBell;
+  for (const auto& [number, session] : sessions_) most = std::max(most, session->attention());
+  return most;
 }
 
 TimePoint ProcessSets::next_look() const {

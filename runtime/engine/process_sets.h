@@ -62,7 +62,7 @@ class ProcessSets {
   // This rank leaves the job, all of its sets with it. why: not kOk when a stall ends it.
   void leave(const Status& why = Status::success());
   TimePoint next_look() const;
-  bool is_driven() const;
+  Attention attention() const;
 
  private:
   Status apply(const OperationPtr& operation);

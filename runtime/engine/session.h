@@ -55,7 +55,7 @@ class Session {
   // kArgument for a root that is no member; else as TensorQueue::add.
   Status enqueue(OperationPtr operation);
   bool has_work() const { return !queue_.empty(); }
-  bool is_driven() const { return execution_.is_driven(); }
+  Attention attention() const { return execution_.attention(); }
   TimePoint next_look() const {
     const TimePoint next = std::min(execution_.next_look(), negotiation_.next_look());
     return negotiation_.has_open_waits() ? std::min(next, stragglers_.next_look()) : next;

@@ -51,7 +51,9 @@ class GpuBackend::Preparation : public Collective {
     return prepare_ != nullptr ? advance(*prepare_) : advance_telling();
   }
   Status status() const override { return status_; }
-  bool is_polled() const override { return prepare_ != nullptr && prepare_->is_polled(); }
+  Attention attention() const override {
+    return prepare_ != nullptr ? prepare_->attention() : Attention::kBell;
+  }
 
  private:
   GpuFacts look() {

@@ -34,7 +34,7 @@ class Preparation : public runtime::Collective {
     return status.ok() ? Progress::kDone : Progress::kFailed;
   }
   Status status() const override { return lane_->ready(); }
-  bool is_polled() const override { return true; }
+  runtime::Attention attention() const override { return runtime::Attention::kPolled; }
 
  private:
   const std::shared_ptr<MpiLane> lane_;

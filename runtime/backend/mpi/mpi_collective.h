@@ -30,8 +30,7 @@ class MpiCollective : public runtime::Collective {
 
   runtime::Progress advance() override;
   Status status() const override { return status_; }
-  bool is_polled() const override { return true; }
-  bool is_driven() const override { return true; }
+  runtime::Attention attention() const override { return runtime::Attention::kDriven; }
   bool has_begun() const override { return has_begun_; }
 
  protected:

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "src/base/signal_block.h"
+#include "runtime/backend/nccl/ends.h"
 
 namespace hv::nccl {
 namespace {
@@ -76,8 +76,7 @@ void Communicator::end() {
 void Communicator::abort() {
   const Comm comm = std::exchange(comm_, nullptr);
   if (comm == nullptr) return;
-  const SignalBlock block;
-  std::thread([library = library_, device = device_, comm] {
+  Ends::of_process().give_up([library = library_, device = device_, comm] {
     // What they answer helps nobody: the job has failed already, in words. Kernels end by the first
     // one, where there is that; the second waits for more.
     (void)device->within([&] {
@@ -85,7 +84,7 @@ void Communicator::abort() {
       if (call.revoke != nullptr) (void)call.revoke(comm, kRevokeDefault);
       return library->check(call.abort(comm), "give up a communicator");
     });
-  }).detach();
+  });
 }
 
 }  // namespace hv::nccl

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backend/nccl/ends.h"
 
+#include <algorithm>
 #include <chrono>
 #include <system_error>
 #include <thread>
@@ -12,6 +13,7 @@ namespace hv::nccl {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks{1};
+constexpr std::chrono::seconds kGivenUpWithin{3};
 
 // kInProgress: the GPU is at it still.
 Status look_at(const Leftovers& left) {
@@ -44,23 +46,36 @@ Ends& Ends::of_process() {
   return *ends;
 }
 
-void Ends::take(Leftovers left) {
+void Ends::run(int* count, std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
-    ++going_on_;
+    ++*count;
   }
-  const SignalBlock block;
-  auto* const kept = new Leftovers(std::move(left));
-  try {
-    std::thread([this, kept] {
-      end(std::move(*kept));
-      delete kept;
-    }).detach();
-  } catch (const std::system_error&) {  // no thread is to be had: all of it stays
+  const auto over = [this, count] {
     const std::lock_guard lock(mutex_);
-    --going_on_;
+    --*count;
+    changed_.notify_all();
+  };
+  const SignalBlock block;
+  try {
+    std::thread([over, work = std::move(work)]() mutable {
+      std::exchange(work, nullptr)();  // gone before it counts as over
+      over();
+    }).detach();
+  } catch (const std::system_error&) {
+    over();
   }
 }
+
+void Ends::take(Leftovers left) {
+  auto* const kept = new Leftovers(std::move(left));  // stays where there is no thread to be had
+  run(&going_on_, [this, kept] {
+    end(std::move(*kept));
+    delete kept;
+  });
+}
+
+void Ends::give_up(std::function<void()> work) { run(&giving_up_, std::move(work)); }
 
 void Ends::end(Leftovers left) {
   if (!left.communicator->is_given_up()) {
@@ -70,15 +85,14 @@ void Ends::end(Leftovers left) {
       left.communicator->abort();
   }
   keep_memory(left);
-  left = {};
-  const std::lock_guard lock(mutex_);
-  --going_on_;
-  changed_.notify_all();
 }
 
 bool Ends::await(TimePoint deadline) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, deadline, [this] { return going_on_ == 0; });
+  const bool have_ended = changed_.wait_until(lock, deadline, [this] { return going_on_ == 0; });
+  changed_.wait_until(lock, std::min(deadline, now() + kGivenUpWithin),
+                      [this] { return giving_up_ == 0; });
+  return have_ended;
 }
 
 }  // namespace hv::nccl

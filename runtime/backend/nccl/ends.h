@@ -1,4 +1,5 @@
-// Ends: communicators that nobody needs any more, until the GPU has done what they were given.
+// Ends: communicators that nobody needs any more, until the GPU has done what they were given; and
+// those that are given up, until NCCL has.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Results have been told as done that the GPU has yet to reach, and members come to a
@@ -7,6 +8,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -31,15 +33,20 @@ class Ends {
   static Ends& of_process();  // never destroyed, as its threads may outlive main()
 
   void take(Leftovers left);
-  // False: one goes on still.
+  // What gives a communicator up, in a thread of its own.
+  void give_up(std::function<void()> work);
+  // False: one goes on still, whose results somebody may want. For what is given up it waits a few
+  // seconds at most: a process that ends meanwhile may crash in NCCL's threads.
   bool await(TimePoint deadline);
 
  private:
   void end(Leftovers left);
+  // Counts it as long as it runs. A thread that is not to be had: it never runs.
+  void run(int* count, std::function<void()> work);
 
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
-  int going_on_ = 0;
+  int going_on_ = 0, giving_up_ = 0;
 };
 
 }  // namespace hv::nccl

@@ -47,6 +47,10 @@ Status NcclPlugin::open() {
     opened_ = Library::open(places(knobs.text("HVRUN_NCCL"), packages), &library_);
     shares_gpus_ =
         opened_.ok() && library_->version() >= kSharesGpusFrom && knobs.flag("HVRUN_SHARE_GPU");
+    // Else it makes one operation of the broadcasts by which uneven rows are gathered. 2.32.3 told
+    // that as launched before it was, and gave wrong rows, where ranks shared a GPU: docs/nccl.md.
+    if (opened_.ok() && library_->version() >= kFusesBroadcastsFrom)
+      set_in_process_if_unset("NCCL_ALLGATHERV_ENABLE", "0");
     if (shares_gpus_) set_in_process_if_unset("NCCL_MULTI_RANK_GPU_ENABLE", "1");
   });
   return opened_;
@@ -130,7 +134,7 @@ class NcclBackend::Preparation : public Collective {
     return Progress::kDone;
   }
   Status status() const override { return status_; }
-  bool is_polled() const override { return true; }
+  runtime::Attention attention() const override { return runtime::Attention::kPolled; }
 
  private:
   NcclBackend& backend_;

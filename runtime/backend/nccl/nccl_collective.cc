@@ -5,12 +5,19 @@
 //   kLaunching  NCCL's own threads still give it to the stream: only then may anything follow there
 #include "runtime/backend/nccl/nccl_collective.h"
 
+#include <chrono>
 #include <string>
 #include <utility>
 
 namespace hv::nccl {
 
 using runtime::Progress;
+
+namespace {
+
+constexpr std::chrono::milliseconds kSoonLaunched{1};
+
+}  // namespace
 
 NcclCollective::NcclCollective(std::shared_ptr<Lane> lane, runtime::CollectiveRequest request)
     : lane_(std::move(lane)), request_(std::move(request)), turn_(lane_->take_turn()) {
@@ -36,8 +43,22 @@ Progress NcclCollective::advance() {
   return Progress::kDone;
 }
 
+runtime::Attention NcclCollective::attention() const {
+  switch (stage_) {
+    case Stage::kReady:
+      return runtime::Attention::kBell;
+    case Stage::kLaunching:
+      if (now() < launching_since_ + kSoonLaunched) return runtime::Attention::kClose;
+      break;
+    default:
+      break;
+  }
+  return runtime::Attention::kPolled;
+}
+
 Progress NcclCollective::take_turn() {
   if (!lane_->is_turn(turn_)) return Progress::kPending;
+  launching_since_ = now();
   launched_ = device().within([this] { return give_all_but_the_end(); });
   stage_ = Stage::kLaunching;
   return await_launch();
@@ -46,10 +67,8 @@ Progress NcclCollective::take_turn() {
 Status NcclCollective::give_all_but_the_end() {
   const std::size_t bytes = room_bytes();
   has_room_ = bytes > 0;
-  for (const runtime::MomentPtr& moment : request_.ready) {
-    const cuda::Stream first = has_room_ ? lane_->in() : lane_->work();
-    if (Status status = device().wait_in(first, *moment); !status.ok()) return status;
-  }
+  const cuda::Stream first = has_room_ ? lane_->in() : lane_->work();
+  if (Status status = device().wait_in(first, request_.ready); !status.ok()) return status;
   if (has_room_) {
     std::byte* room = nullptr;
     runtime::MomentPtr packed;

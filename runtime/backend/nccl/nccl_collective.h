@@ -11,6 +11,7 @@
 
 #include "runtime/backend/nccl/lane.h"
 #include "runtime/collective/collective.h"
+#include "src/base/clock.h"
 
 namespace hv::nccl {
 
@@ -20,7 +21,8 @@ class NcclCollective : public runtime::Collective {
 
   runtime::Progress advance() final;
   Status status() const final { return status_; }
-  bool is_polled() const final { return stage_ != Stage::kReady; }
+  // A launch takes NCCL some 10 us, the first ones, which also connect, longer.
+  runtime::Attention attention() const final;
   runtime::MomentPtr ended() const final { return ended_; }
   bool occupies_device() const final { return true; }
 
@@ -65,6 +67,7 @@ class NcclCollective : public runtime::Collective {
   const std::uint64_t turn_;
   Stage stage_ = Stage::kReady;
   bool has_room_ = false;
+  TimePoint launching_since_{};
   Status launched_;  // what came of its launch
   Status status_;
   runtime::MomentPtr ended_;

@@ -64,8 +64,9 @@ class StagedCollective : public Collective {
   }
   Status status() const override { return status_; }
   bool has_begun() const override { return stage_ > Stage::kCopyIn && exchange_->has_begun(); }
-  bool is_polled() const override { return stage_ != Stage::kExchange || exchange_->is_polled(); }
-  bool is_driven() const override { return stage_ == Stage::kExchange && exchange_->is_driven(); }
+  Attention attention() const override {
+    return stage_ == Stage::kExchange ? exchange_->attention() : Attention::kPolled;
+  }
 
  private:
   enum class Stage { kReady, kCopyIn, kExchange, kCopyOut, kDone };

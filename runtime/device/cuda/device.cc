@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/cuda/device.h"
 
+#include <algorithm>
 #include <chrono>
 #include <system_error>
 #include <thread>
@@ -14,6 +15,10 @@ namespace {
 constexpr std::chrono::seconds kFreesWithin{2};
 
 Address address_of(const void* memory) { return reinterpret_cast<Address>(memory); }
+
+const Device::RecordedEvent& event_of(const runtime::Moment& moment) {
+  return static_cast<const Device::RecordedEvent&>(moment);  // there are no others
+}
 
 }  // namespace
 
@@ -116,8 +121,10 @@ Device::~Device() {
   call().release_context(number_);
 }
 
-Status Device::check(int result, const std::string& doing) const {
-  Status status = driver_->check(result, "GPU " + std::to_string(ordinal_) + ": " + doing);
+Status Device::check(int result, std::string_view doing) const {
+  if (result == kSuccess) return Status::success();
+  Status status =
+      driver_->check(result, "GPU " + std::to_string(ordinal_) + ": " + std::string(doing));
   if (result == kOutOfMemory) status.code = StatusCode::kMemory;
   return status;
 }
@@ -164,26 +171,72 @@ Status Device::mark_callers(Stream stream, runtime::MomentPtr* made) {
   const Current current(*this);
   if (Status status = current.taken(); !status.ok()) return status;
   if (Status status = check_capture(stream); !status.ok()) return status;
-  return mark(stream, made);
+  return record(stream, made);
 }
 
 Status Device::mark(Stream stream, runtime::MomentPtr* made) {
   const Current current(*this);
   if (Status status = current.taken(); !status.ok()) return status;
+  return record(stream, made);
+}
+
+Status Device::record(Stream stream, runtime::MomentPtr* made) {
   Event event = nullptr;
   if (Status status = take_event(&event); !status.ok()) return status;
-  auto moment = std::make_shared<const RecordedEvent>(shared_from_this(), event);
-  if (Status status = check(call().record_event(event, stream), "record an event"); !status.ok())
-    return status;
+  const std::uint64_t id = id_of(stream);
+  int result = kSuccess;
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(recording_mutex_);
+    result = call().record_event(event, stream);
+    number = ++recorded_;
+  }
+  auto moment = std::make_shared<const RecordedEvent>(shared_from_this(), event, id, number);
+  if (Status status = check(result, "record an event"); !status.ok()) return status;
   *made = std::move(moment);
   return Status::success();
 }
 
+// An address may be that of a stream that has gone, whose work goes on; an id is never used again.
+std::uint64_t Device::id_of(Stream stream) const {
+  unsigned long long id = 0;
+  if (call().stream_id == nullptr || call().stream_id(stream, &id) != kSuccess) return 0;
+  return id;
+}
+
+Status Device::have_wait(Stream stream, Event event) {
+  return check(call().stream_wait(stream, event, 0), "have a stream wait");
+}
+
 Status Device::wait_in(Stream stream, const runtime::Moment& moment) {
-  const Event event = static_cast<const RecordedEvent&>(moment).event();  // there are no others
+  const RecordedEvent& one = event_of(moment);
   const Current current(*this);
   if (Status status = current.taken(); !status.ok()) return status;
-  return check(call().stream_wait(stream, event, 0), "have a stream wait");
+  const std::uint64_t id = id_of(stream);
+  if (one.is_awaited_by(id)) return Status::success();
+  Status status = have_wait(stream, one.event());
+  if (status.ok()) one.note_awaited_by(id);
+  return status;
+}
+
+// Tensors of a bucket mostly come from one stream: the last one's moment is that of all.
+Status Device::wait_in(Stream stream, const std::vector<runtime::MomentPtr>& moments) {
+  std::vector<const RecordedEvent*> last;  // of each stream
+  for (const runtime::MomentPtr& moment : moments) {
+    const RecordedEvent& one = event_of(*moment);
+    const auto other = std::find_if(last.begin(), last.end(), [&](const RecordedEvent* known) {
+      return one.is_before(*known) || known->is_before(one);
+    });
+    if (other == last.end())
+      last.push_back(&one);
+    else if ((*other)->is_before(one))
+      *other = &one;
+  }
+  const Current current(*this);
+  Status status = current.taken();
+  for (const RecordedEvent* const one : last)
+    if (status.ok()) status = have_wait(stream, one->event());
+  return status;
 }
 
 Status Device::poll(Event event) {

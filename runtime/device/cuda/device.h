@@ -4,11 +4,14 @@
 // Any thread may call. Held by the accelerator and by all memory and moments that come from it.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -52,8 +55,9 @@ class Device : public std::enable_shared_from_this<Device> {
   Status mark(Stream stream, runtime::MomentPtr* made);
   // A caller's: kUnsupported while a graph is captured from it.
   Status mark_callers(Stream stream, runtime::MomentPtr* made);
-  // What the stream is given from now on waits for it.
+  // What the stream is given from now on waits for it; for all of them.
   Status wait_in(Stream stream, const runtime::Moment& moment);
+  Status wait_in(Stream stream, const std::vector<runtime::MomentPtr>& moments);
   Status poll(Event event);
   // When the last owner lets go of it, work of any stream may still use it: a thread of its own
   // waits for that. Where there is no more, that thread gives back what is spare, and the caller
@@ -76,6 +80,9 @@ class Device : public std::enable_shared_from_this<Device> {
   Status begin();
   Status make_stream(Stream* made);
   Status check_capture(Stream stream);
+  Status record(Stream stream, runtime::MomentPtr* made);  // with the context current
+  Status have_wait(Stream stream, Event event);            // so, too
+  std::uint64_t id_of(Stream stream) const;                // 0: it cannot be told
   Status take_event(Event* event);
   void give_back(Event event);
   struct Freed {
@@ -88,7 +95,7 @@ class Device : public std::enable_shared_from_this<Device> {
   void free_later(const std::vector<Freed>& pieces);
   void free_all_of_those();
   bool await_freed(Duration limit);  // false: not all of it by then
-  Status check(int result, const std::string& doing) const;
+  Status check(int result, std::string_view doing) const;
   const DriverFunctions& call() const { return driver_->call(); }
 
   const std::shared_ptr<const Driver> driver_;
@@ -96,6 +103,8 @@ class Device : public std::enable_shared_from_this<Device> {
   int number_ = 0;  // as the driver names it
   Context context_ = nullptr;
   Stream work_ = nullptr;
+  std::mutex recording_mutex_;  // guards the next, with each record
+  std::uint64_t recorded_ = 0;
   std::mutex mutex_;  // guards all below
   std::vector<Event> free_events_;
   SparePieces spare_, spare_pinned_;
@@ -107,18 +116,29 @@ class Device : public std::enable_shared_from_this<Device> {
 // A moment of a device.
 class Device::RecordedEvent : public runtime::Moment {
  public:
-  RecordedEvent(std::shared_ptr<Device> device, Event event)
-      : device_(std::move(device)), event_(event) {}
+  // stream: its id; number: later ones of a stream have greater ones.
+  RecordedEvent(std::shared_ptr<Device> device, Event event, std::uint64_t stream,
+                std::uint64_t number)
+      : device_(std::move(device)), event_(event), stream_(stream), number_(number) {}
   ~RecordedEvent() override { device_->give_back(event_); }
   RecordedEvent(const RecordedEvent&) = delete;
   RecordedEvent& operator=(const RecordedEvent&) = delete;
 
   Device& device() const { return *device_; }
   Event event() const { return event_; }
+  // It has passed when that one has.
+  bool is_before(const RecordedEvent& other) const {
+    return stream_ != 0 && stream_ == other.stream_ && number_ < other.number_;
+  }
+  // A bucket's results have one end, and a stream that waits for it does so for all of them.
+  bool is_awaited_by(std::uint64_t stream) const { return stream != 0 && awaited_by_ == stream; }
+  void note_awaited_by(std::uint64_t stream) const { awaited_by_ = stream; }
 
  private:
   const std::shared_ptr<Device> device_;
   const Event event_;
+  const std::uint64_t stream_, number_;
+  mutable std::atomic<std::uint64_t> awaited_by_{0};  // the last one
 };
 
 }  // namespace hv::cuda

@@ -14,6 +14,9 @@ std::string find_functions(void* library, DriverFunctions* functions) {
   if (!find_function(library, #exported, &functions->here)) return #exported;
   HV_CUDA_FUNCTIONS(HV_ONE)
 #undef HV_ONE
+#define HV_ONE(here, exported, parameters) find_function(library, #exported, &functions->here);
+  HV_CUDA_NEWER_FUNCTIONS(HV_ONE)
+#undef HV_ONE
   return {};
 }
 
@@ -52,9 +55,9 @@ Status Driver::begin(const std::string& library) {
   return check(functions_.device_count(&devices_), "count the GPUs");
 }
 
-Status Driver::check(int result, const std::string& doing) const {
+Status Driver::check(int result, std::string_view doing) const {
   if (result == kSuccess) return Status::success();
-  return {StatusCode::kSystem, doing + ": " + words_of(result)};
+  return {StatusCode::kSystem, std::string(doing) + ": " + words_of(result)};
 }
 
 // Of numbers that are none of its own the driver has no words.

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "runtime/device/cuda/driver_abi.h"
 #include "src/base/status.h"
@@ -15,6 +16,7 @@ namespace hv::cuda {
 struct DriverFunctions {
 #define HV_ONE(here, exported, parameters) int(*here) parameters = nullptr;
   HV_CUDA_FUNCTIONS(HV_ONE)
+  HV_CUDA_NEWER_FUNCTIONS(HV_ONE)
 #undef HV_ONE
 };
 
@@ -29,7 +31,7 @@ class Driver {
   int devices() const { return devices_; }
 
   // doing: "copy a tensor to the host"; success for kSuccess, else kSystem with the driver's words.
-  Status check(int result, const std::string& doing) const;
+  Status check(int result, std::string_view doing) const;
   std::string words_of(int result) const;
 
  private:

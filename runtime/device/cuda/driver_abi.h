@@ -103,4 +103,8 @@ struct Uuid {
        unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream stream, void** arguments, \
        void** extra))
 
+// nullptr where the driver is older.
+#define HV_CUDA_NEWER_FUNCTIONS(ONE) \
+  ONE(stream_id, cuStreamGetId, (Stream stream, unsigned long long* id)) /* 12.0 */
+
 }  // namespace hv::cuda

@@ -40,6 +40,8 @@ int fake_cuda_device(char* uuid) {
 
 void fake_cuda_faults(const char* list) { Faults::of_process().begin_anew(list); }
 
+int fake_cuda_calls(const char* function) { return Faults::of_process().calls(function); }
+
 int fake_cuda_left() {
   const std::lock_guard lock(world().mutex);
   return static_cast<int>(world().streams.size() + world().events.size() +

@@ -21,6 +21,8 @@ void fake_cuda_put(void* stream, void (*work)(void*), void* argument);
 int fake_cuda_device(char* uuid);
 // As HVRUN_FAKE_CUDA_FAULTS, instead of what that said, of the calls that come from now on.
 void fake_cuda_faults(const char* list);
+// How often that function has been called in this process.
+int fake_cuda_calls(const char* function);
 // Streams, events and pieces of memory that have been made and not given back.
 int fake_cuda_left();
 #pragma GCC visibility pop

@@ -50,6 +50,7 @@ class FakeStream {
   int failure() const;
   void fail(int result);
   int device() const { return device_; }
+  std::uint64_t id() const { return id_; }  // of no other stream of this process, ever
 
   bool is_captured = false;  // see fake_cuda.h
 
@@ -57,7 +58,10 @@ class FakeStream {
   explicit FakeStream(int device) : device_(device) {}
   void run();
 
+  static inline std::atomic<std::uint64_t> last_id_{0};
+
   const int device_;
+  const std::uint64_t id_ = ++last_id_;
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
   std::deque<std::function<void()>> work_;

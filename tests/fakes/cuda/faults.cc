@@ -48,6 +48,11 @@ void Faults::begin_anew(const std::string& list) {
   read(list);
 }
 
+int Faults::calls(const std::string& function) {
+  const std::lock_guard lock(mutex_);
+  return calls_[function];
+}
+
 Faults::Fault Faults::take(const std::string& function) {
   const std::lock_guard lock(mutex_);
   const auto found = faults_.find({function, ++calls_[function]});

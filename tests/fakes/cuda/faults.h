@@ -32,6 +32,7 @@ class Faults {
   void begin_anew(const std::string& list);
   // Counts a call of that function.
   Fault take(const std::string& function);
+  int calls(const std::string& function);  // by now
   std::chrono::microseconds next_delay();
 
  private:

@@ -34,6 +34,12 @@ int cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
   return kSuccess;
 }
 
+int cuStreamGetId(Stream stream, unsigned long long* id) {
+  HV_ENTER(Needs::kContext);
+  *id = stream_of(stream)->id();
+  return kSuccess;
+}
+
 int cuStreamQuery(Stream stream) {
   HV_ENTER_UNSAFE(Needs::kContext);
   FakeStream* const one = stream_of(stream);

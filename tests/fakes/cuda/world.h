@@ -22,6 +22,7 @@ namespace hv::cuda {
 extern "C" {
 #define HV_ONE(here, exported, parameters) [[gnu::visibility("default")]] int exported parameters;
 HV_CUDA_FUNCTIONS(HV_ONE)
+HV_CUDA_NEWER_FUNCTIONS(HV_ONE)
 #undef HV_ONE
 }
 

@@ -402,7 +402,7 @@ class _ZeroWithoutMemory(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         weight, = ctx.saved_tensors
-        return grad, torch._efficientzerotensor(weight.shape)
+        return grad, torch._efficientzerotensor(weight.shape, device=weight.device)
 
 
 def test_a_gradient_without_memory_is_zero():

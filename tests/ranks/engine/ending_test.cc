@@ -41,21 +41,26 @@ class Milestone {
   bool has_come_ = false;
 };
 
-// Throws if this process, both ranks of it, uses more than a thousandth of a core over 2 s.
+// Throws if this process, all ranks of it, uses more than a thousandth of a core in each of a few
+// times of 2 s. In the first, on a busy machine, engine threads may only be on their way to their
+// bells; who never comes there uses more in all of them.
 void expect_idle() {
-  std::this_thread::sleep_for(
-      std::chrono::milliseconds(200));  // sleep-ok: the engine threads go to their bells
   const auto cpu = [] {
     timespec used{};
     ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     return used.tv_sec * 1000000L + used.tv_nsec / 1000;
   };
-  const long before = cpu();
-  std::this_thread::sleep_for(
-      std::chrono::seconds(2));  // sleep-ok: what is measured, nothing is waited for
-  const long used = cpu() - before;
-  MESSAGE("idle: " << used << " us of CPU in 2 s, both ranks");
-  expect(used < 2 * 2000, std::to_string(used) + " us of CPU in 2 s");
+  std::string seen;
+  for (int look = 0; look < 4; ++look) {
+    const long before = cpu();
+    std::this_thread::sleep_for(
+        std::chrono::seconds(2));  // sleep-ok: what is measured, nothing is waited for
+    const long used = cpu() - before;
+    seen += " " + std::to_string(used);
+    if (used < 2 * 2000) break;
+    expect(look < 3, "us of CPU in 2 s:" + seen);
+  }
+  MESSAGE("idle: us of CPU in 2 s, all ranks:" << seen);
 }
 
 }  // namespace

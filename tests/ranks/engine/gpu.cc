@@ -13,6 +13,7 @@
 #include <cstring>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "runtime/backend/gpu/plugin_library.h"
 #include "src/base/symbol.h"
@@ -112,52 +113,77 @@ Function* asked(const char* name, const std::string& library = kStandIn) {
   return found;
 }
 
-// Memory of real GPUs that tests have no use for at present. To give it back would wait for all
-// that runs there, by one context: a rank's work that waits for another rank's, which waits here.
-class Pool {
+cuda::Address address_of(const void* memory) { return reinterpret_cast<cuda::Address>(memory); }
+
+// What tests have of real GPUs' memory, and of memory pinned for them: all of it is taken when the
+// first rank comes, and none given back. The driver's ways to allocate, to give back and to copy
+// from memory that is not pinned may wait for what runs there, by the one context that all ranks
+// have here: a rank's work that waits for another rank's, which waits at such a call.
+class Arena {
  public:
-  static Pool& of_process() {
-    static Pool* const pool = new Pool;
-    return *pool;
-  }
-  cuda::Address take(std::size_t bytes) {
+  Arena(std::byte* begin, std::size_t bytes) : free_(begin), end_(begin + bytes) {}
+
+  std::byte* take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(bytes);
-    if (found == blocks_.end()) return 0;
-    const cuda::Address block = found->second;
-    blocks_.erase(found);
-    return block;
+    if (found != blocks_.end()) return blocks_.extract(found).mapped();
+    expect(bytes <= static_cast<std::size_t>(end_ - free_), "the tests' memory is used up");
+    return std::exchange(free_, free_ + bytes);
   }
-  void put(cuda::Address block, std::size_t bytes) {
+  void put(std::byte* block, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     blocks_.emplace(bytes, block);
   }
 
  private:
   std::mutex mutex_;
-  std::multimap<std::size_t, cuda::Address> blocks_;  // by size
+  std::byte* free_;
+  std::byte* const end_;
+  std::multimap<std::size_t, std::byte*> blocks_;  // by size
 };
 
 std::size_t size_of_block(std::size_t count) {
   return std::bit_ceil(std::max<std::size_t>(count, 256));
 }
 
-cuda::Address address_of(const void* memory) { return reinterpret_cast<cuda::Address>(memory); }
+// Each with the device's context current.
+Arena& there() {
+  static Arena* const arena = [] {
+    const std::size_t bytes = std::size_t{2} << 30;
+    cuda::Address begin = 0;
+    require(call().allocate(&begin, bytes), "allocate");
+    return new Arena(reinterpret_cast<std::byte*>(begin), bytes);
+  }();
+  return *arena;
+}
+
+Arena& pinned() {
+  static Arena* const arena = [] {
+    const std::size_t bytes = std::size_t{1} << 30;
+    void* begin = nullptr;
+    require(call().allocate_host(&begin, bytes, 0), "allocate pinned memory");
+    return new Arena(static_cast<std::byte*>(begin), bytes);
+  }();
+  return *arena;
+}
 
 }  // namespace
+
+bool Gpu::is_real() { return kIsReal; }
 
 int Gpu::devices() { return driver().devices(); }
 
 Gpu::Gpu(int rank) : device_(rank % devices()) {
   enter();
   require(call().make_stream(&stream_, cuda::kStreamNonBlocking, 0), "make a stream");
+  if (kIsReal) (void)there(), (void)pinned();
 }
 
 Gpu::~Gpu() {
   if (!kIsReal) capture(false);  // where a test has failed meanwhile
   let_go();
   enter();
-  call().stream_synchronize(stream_);
+  while (call().stream_query(stream_) == cuda::kNotReady) std::this_thread::yield();
   for (const auto& [block, source] : blocks_) give_back(block);
   call().destroy_stream(stream_);
 }
@@ -171,40 +197,60 @@ void Gpu::enter() const {
 
 std::byte* Gpu::put(const void* bytes, std::size_t count) {
   enter();
-  const std::size_t size = kIsReal ? size_of_block(count) : std::max<std::size_t>(count, 1);
-  cuda::Address block = kIsReal ? Pool::of_process().take(size) : 0;
-  if (block == 0) require(call().allocate(&block, size), "allocate");
-  Block& made = blocks_[block];
-  made.size = size;
-  Bytes& source = made.source;
-  if (bytes != nullptr && count > 0) {
-    const auto* const begin = static_cast<const std::byte*>(bytes);
-    source.assign(begin, begin + count);
-    require(call().copy_to_device(block, source.data(), count, stream_), "copy there");
+  Block made;
+  if (kIsReal) {
+    made.size = size_of_block(count);
+    made.source = {pinned().take(made.size),
+                   [size = made.size](std::byte* block) { pinned().put(block, size); }};
+  } else {
+    made.size = std::max<std::size_t>(count, 1);
+    made.source = std::shared_ptr<std::byte[]>(new std::byte[made.size]);
   }
+  cuda::Address block = 0;
+  if (kIsReal)
+    block = address_of(there().take(made.size));
+  else
+    require(call().allocate(&block, made.size), "allocate");
+  if (bytes != nullptr && count > 0) {
+    std::memcpy(made.source.get(), bytes, count);
+    require(call().copy_to_device(block, made.source.get(), count, stream_), "copy there");
+  }
+  blocks_[block] = std::move(made);
   return reinterpret_cast<std::byte*>(block);
 }
 
 void Gpu::take_away(const std::byte* block) {
   enter();
-  require(call().stream_synchronize(stream_), "wait for the stream");
+  settle();
   give_back(address_of(block));
   blocks_.erase(address_of(block));
 }
 
 void Gpu::give_back(cuda::Address block) {
   if (kIsReal)
-    Pool::of_process().put(block, blocks_[block].size);
+    there().put(reinterpret_cast<std::byte*>(block), blocks_[block].size);
   else
     require(call().free(block), "free");
+}
+
+// Asks again and again: nothing waits in the driver meanwhile.
+void Gpu::settle() {
+  int state = call().stream_query(stream_);
+  for (; state == cuda::kNotReady; state = call().stream_query(stream_)) std::this_thread::yield();
+  require(state, "carry out what the stream was given");
 }
 
 Bytes Gpu::get(const void* from, std::size_t count) {
   enter();
   Bytes bytes(count);
-  if (count > 0)
-    require(call().copy_to_host(bytes.data(), address_of(from), count, stream_), "copy back");
-  require(call().stream_synchronize(stream_), "wait for the stream");
+  const std::size_t size = size_of_block(count);
+  std::byte* const by = kIsReal ? pinned().take(size) : bytes.data();
+  if (count > 0) require(call().copy_to_host(by, address_of(from), count, stream_), "copy back");
+  settle();
+  if (kIsReal) {
+    std::memcpy(bytes.data(), by, count);
+    pinned().put(by, size);
+  }
   return bytes;
 }
 
@@ -235,7 +281,13 @@ void Gpu::set_nccl_faults(const std::string& list) {
   asked<decltype(fake_nccl_faults)>("fake_nccl_faults", kNcclStandIn)(list.c_str());
 }
 
+int Gpu::calls(const std::string& function) {
+  return asked<decltype(fake_cuda_calls)>("fake_cuda_calls")(function.c_str());
+}
+
 int Gpu::left() { return asked<decltype(fake_cuda_left)>("fake_cuda_left")(); }
+
+int Gpu::nccl_left() { return asked<decltype(fake_nccl_left)>("fake_nccl_left", kNcclStandIn)(); }
 
 bool Gpu::has_begun() { return has_opened; }
 

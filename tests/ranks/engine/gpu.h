@@ -22,7 +22,8 @@ namespace hv::runtime {
 
 class Gpu {
  public:
-  static int devices();  // that this process has
+  static int devices();   // that this process has
+  static bool is_real();  // with HVRUN_TEST_MEMORY=gpu
 
   // One of them for this rank. What it keeps goes with it: after the last wait.
   explicit Gpu(int rank);
@@ -59,18 +60,23 @@ class Gpu {
   static void set_faults(const std::string& list);
   // The same of NCCL's functions: tests/fakes/nccl/fake_nccl.h.
   static void set_nccl_faults(const std::string& list);
+  // How often that function of CUDA's has been called, by all ranks.
+  static int calls(const std::string& function);
   // What the stand-in has made, and has not been given back: streams, events and pieces of memory.
   static int left();
+  // The same of the stand-in for NCCL: communicators, registrations and pieces of memory.
+  static int nccl_left();
   // True: this process has asked the stand-in for something, so its children cannot.
   static bool has_begun();
 
  private:
   struct Block {
     std::size_t size = 0;
-    Bytes source;  // what is copied there, which may not be done yet
+    std::shared_ptr<std::byte[]> source;  // what is copied there, which may not be done yet
   };
 
   void enter() const;
+  void settle();
   void give_back(cuda::Address block);
 
   const int device_;

@@ -18,7 +18,7 @@ TEST_CASE("CUDA's driver functions are called as its header declares them"){
     const bool is_alike = hv::CalledAlike<CUresult, decltype(::exported), int parameters>::value; \
     CHECK_MESSAGE(is_alike, #exported);                                                           \
   }
-    HV_CUDA_FUNCTIONS(HV_ONE)
+    HV_CUDA_FUNCTIONS(HV_ONE) HV_CUDA_NEWER_FUNCTIONS(HV_ONE)
 #undef HV_ONE
 }
 
