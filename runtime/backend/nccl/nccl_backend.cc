@@ -48,7 +48,7 @@ Status NcclPlugin::open() {
     shares_gpus_ =
         opened_.ok() && library_->version() >= kSharesGpusFrom && knobs.flag("HVRUN_SHARE_GPU");
     // Else it makes one operation of the broadcasts by which uneven rows are gathered. 2.32.3 told
-    // that as launched before it was, and gave wrong rows, where ranks shared a GPU: docs/nccl.md.
+    // that as launched before it was, and gave wrong rows, where ranks shared a GPU.
     if (opened_.ok() && library_->version() >= kFusesBroadcastsFrom)
       set_in_process_if_unset("NCCL_ALLGATHERV_ENABLE", "0");
     if (shares_gpus_) set_in_process_if_unset("NCCL_MULTI_RANK_GPU_ENABLE", "1");

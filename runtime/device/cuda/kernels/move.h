@@ -94,9 +94,10 @@ HV_ALSO_ON_GPU void store(std::uint64_t address, const W& word) {
 }
 #endif
 
-// What a kernel does to each element. kWords: how many of a thread's are on their way at once. A
-// word of half precision holds eight elements, so that two keep as many registers as others' four;
-// integers are computed with in float64, and more than one word would not make that faster.
+// What a kernel does to each element. kWords: how many of a thread's are on their way at once, 64
+// bytes that are read. What becomes wider is read by words of 8. A word of half precision holds
+// eight elements, so that two keep as many registers as others' four; integers are computed with in
+// float64, and more than one word would not make that faster.
 template <typename F, typename T>
 struct Conversion {
   using From = F;
@@ -104,6 +105,7 @@ struct Conversion {
   static constexpr bool kIsCopy = false;
   static constexpr unsigned kWords = std::is_integral_v<F>                        ? 1
                                      : kIsHalfPrecision<F> && kIsHalfPrecision<T> ? 2
+                                     : sizeof(F) < sizeof(T)                      ? 8
                                                                                   : 4;
   HV_ALSO_ON_GPU static T of(F value, const Scaling& scaling) {
     return converted<F, T>(value, scaling);
