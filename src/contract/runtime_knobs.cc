@@ -47,6 +47,9 @@ std::vector<Knob> carrier_knobs() {
        "The libnccl.so.2 for GPUs; unset: the process's own, the system's or a Python package's."},
       {"HVRUN_SHARE_GPU", KnobType::kBool, "0",
        "Several ranks may share a GPU, which NCCL 2.30 and newer can do."},
+      {"HVRUN_NCCL_WINDOWS", KnobType::kBool, "0",
+       "Buckets on GPUs lie in memory that NCCL 2.27 and newer reach on all of them; on all "
+       "ranks."},
   };
 }
 

@@ -18,10 +18,11 @@ namespace hv::runtime {
 
 // What a rank tells the others of its set, as bytes, before they choose.
 struct GpuFacts {
-  std::int32_t is_usable = 0;   // 0: words say why
-  std::int32_t is_absent = 0;   // it has joined, and has no tensor of its own: next time, perhaps
-  std::int32_t version = 0;     // of the library behind the plugin
-  std::int32_t shares = 0;      // two ranks may use one GPU
+  std::int32_t is_usable = 0;  // 0: words say why
+  std::int32_t is_absent = 0;  // it has joined, and has no tensor of its own: next time, perhaps
+  std::int32_t version = 0;    // of the library behind the plugin
+  std::int32_t shares = 0;     // two ranks may use one GPU
+  std::int32_t registers_windows = 0;
   std::int32_t capability = 0;  // ten times the GPU's compute capability
   char gpu[16] = {};            // its UUID
   char host[64] = {};           // in words

@@ -54,35 +54,78 @@ Status Communicator::poll(const char* doing) {
 
 Communicator::~Communicator() { abort(); }
 
-void Communicator::end() {
-  Status status = device_->within([&] {
-    return library_->check(library_->call().finalize(comm_), "end a communicator", comm_);
+Status Communicator::begin_window(std::size_t bytes, std::byte** memory) {
+  return device_->within([&] {
+    const std::string doing = "register a window of " + std::to_string(bytes) + " bytes";
+    WindowMemory& made = windows_->emplace_back();
+    Status status = library_->check(library_->call().allocate(&made.memory, bytes), doing, comm_);
+    if (!status.ok()) {
+      windows_->pop_back();
+      return Status{StatusCode::kMemory, status.message};
+    }
+    *memory = static_cast<std::byte*>(made.memory);
+    return library_->check(
+        library_->call().register_window(comm_, made.memory, bytes, &made.window, kSymmetricWindow),
+        doing, comm_);
   });
-  if (status.ok()) status = poll("end a communicator");
+}
+
+// The driver waits there for work of the GPU that does not come to an end, perhaps; nothing could
+// be done about what it answers.
+void Communicator::free_all(const Library& library, const Windows& windows) {
+  for (const WindowMemory& one : windows)
+    (void)library.check(library.call().free(one.memory), "free a window's memory");
+}
+
+Status Communicator::await(Status status, const char* doing) {
+  if (status.ok()) status = poll(doing);
   while (status.code == StatusCode::kInProgress) {
     std::this_thread::sleep_for(kBetweenLooks);
-    status = poll("end a communicator");
+    status = poll(doing);
   }
-  if (!status.ok()) {
+  return status;
+}
+
+void Communicator::end() {
+  Status status;
+  for (const WindowMemory& one : *windows_) {
+    if (!status.ok() || one.window == nullptr) continue;
+    const char* const doing = "give back a window";
+    status = device_->within([&] {
+      return library_->check(library_->call().deregister_window(comm_, one.window), doing, comm_);
+    });
+    status = await(std::move(status), doing);
+  }
+  const char* const doing = "end a communicator";
+  if (status.ok())
+    status = device_->within(
+        [&] { return library_->check(library_->call().finalize(comm_), doing, comm_); });
+  if (!await(std::move(status), doing).ok()) {
     abort();
     return;
   }
   const Comm comm = std::exchange(comm_, nullptr);
   // Nothing could be done about what it answers, nor by the one who asked for the end.
-  (void)device_->within(
-      [&] { return library_->check(library_->call().destroy(comm), "free a communicator"); });
+  (void)device_->within([&] {
+    Status freed = library_->check(library_->call().destroy(comm), "free a communicator");
+    free_all(*library_, *windows_);
+    return freed;
+  });
 }
 
 void Communicator::abort() {
   const Comm comm = std::exchange(comm_, nullptr);
   if (comm == nullptr) return;
-  Ends::of_process().give_up([library = library_, device = device_, comm] {
+  Ends::of_process().give_up([library = library_, device = device_, comm,
+                              windows = std::shared_ptr<Windows>(std::move(windows_))] {
     // What they answer helps nobody: the job has failed already, in words. Kernels end by the first
     // one, where there is that; the second waits for more.
     (void)device->within([&] {
       const LibraryFunctions& call = library->call();
       if (call.revoke != nullptr) (void)call.revoke(comm, kRevokeDefault);
-      return library->check(call.abort(comm), "give up a communicator");
+      Status aborted = library->check(call.abort(comm), "give up a communicator");
+      free_all(*library, *windows);
+      return aborted;
     });
   });
 }

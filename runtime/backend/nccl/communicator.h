@@ -5,6 +5,8 @@
 // poll() says that it is done. One thread at a time, but for what ends it.
 #pragma once
 
+#include <cstddef>
+#include <deque>
 #include <memory>
 
 #include "runtime/backend/nccl/nccl_library.h"
@@ -33,6 +35,10 @@ class Communicator {
   // kInProgress: the last call has not been carried out yet. Else kSystem with NCCL's words: of
   // what may be a peer's end only once there was time to learn who has ended, which others tell.
   Status poll(const char* doing);
+  // Begins to make a window: memory of NCCL's that peers reach, at the same place of theirs. All
+  // members do it together, for as many bytes; it is there once poll() says so, and goes with the
+  // communicator. kMemory: there is not so much.
+  Status begin_window(std::size_t bytes, std::byte** memory);
   // Once the GPU has done what it was given: returns when the peers have ended it, too, or one of
   // them has died. Nothing is asked of it any more.
   void end();
@@ -42,13 +48,23 @@ class Communicator {
   void abort();
 
  private:
+  struct WindowMemory {
+    void* memory = nullptr;
+    Window window = nullptr;  // which NCCL writes at some time; still nullptr: it makes none here
+  };
+  // A deque: NCCL keeps the addresses of its elements for a while.
+  using Windows = std::deque<WindowMemory>;
+
   Communicator(std::shared_ptr<const Library> library, std::shared_ptr<cuda::Device> device,
                int members, int self);
+  Status await(Status status, const char* doing);
+  static void free_all(const Library& library, const Windows& windows);
 
   const std::shared_ptr<const Library> library_;
   const std::shared_ptr<cuda::Device> device_;
   const int members_, self_;
   Comm comm_ = nullptr;
+  std::unique_ptr<Windows> windows_ = std::make_unique<Windows>();
   TimePoint first_trouble_ = TimePoint::max();  // that may be a peer's end
 };
 

@@ -75,7 +75,13 @@ void Ends::take(Leftovers left) {
   });
 }
 
-void Ends::give_up(std::function<void()> work) { run(&giving_up_, std::move(work)); }
+void Ends::give_up(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    given_up_ = now();
+  }
+  run(&giving_up_, std::move(work));
+}
 
 void Ends::end(Leftovers left) {
   if (!left.communicator->is_given_up()) {
@@ -90,7 +96,7 @@ void Ends::end(Leftovers left) {
 bool Ends::await(TimePoint deadline) {
   std::unique_lock lock(mutex_);
   const bool have_ended = changed_.wait_until(lock, deadline, [this] { return going_on_ == 0; });
-  changed_.wait_until(lock, std::min(deadline, now() + kGivenUpWithin),
+  changed_.wait_until(lock, std::min(deadline, given_up_ + kGivenUpWithin),
                       [this] { return giving_up_ == 0; });
   return have_ended;
 }

@@ -35,8 +35,8 @@ class Ends {
   void take(Leftovers left);
   // What gives a communicator up, in a thread of its own.
   void give_up(std::function<void()> work);
-  // False: one goes on still, whose results somebody may want. For what is given up it waits a few
-  // seconds at most: a process that ends meanwhile may crash in NCCL's threads.
+  // False: one goes on still, whose results somebody may want. For what is given up it waits until
+  // a few seconds after that: a process that ends meanwhile may crash in NCCL's threads.
   bool await(TimePoint deadline);
 
  private:
@@ -47,6 +47,7 @@ class Ends {
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
   int going_on_ = 0, giving_up_ = 0;
+  TimePoint given_up_{};  // the last one
 };
 
 }  // namespace hv::nccl

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t kLeastRoom = std::size_t{1} << 20;
 
+std::size_t room_size(std::size_t bytes) { return std::bit_ceil(std::max(bytes, kLeastRoom)); }
+
 }  // namespace
 
 Status LaneStreams::open(cuda::Device& device, LaneStreams* made) {
@@ -22,11 +24,12 @@ Status LaneStreams::open(cuda::Device& device, LaneStreams* made) {
 
 Lane::Lane(std::unique_ptr<Communicator> communicator,
            std::shared_ptr<runtime::Accelerator> accelerator,
-           std::shared_ptr<const cuda::Kernels> kernels, LaneStreams streams)
+           std::shared_ptr<const cuda::Kernels> kernels, LaneStreams streams, bool has_windows)
     : communicator_(std::move(communicator)),
       accelerator_(std::move(accelerator)),
       kernels_(std::move(kernels)),
-      streams_(std::move(streams)) {}
+      streams_(std::move(streams)),
+      has_windows_(has_windows) {}
 
 // What the GPU may still read or write stays until it has.
 Lane::~Lane() {
@@ -43,19 +46,38 @@ Lane::~Lane() {
   Ends::of_process().take(std::move(left));
 }
 
+Status Lane::take(Rooms& rooms, std::size_t* number, std::byte** memory) {
+  *number = (*number + 1) % rooms.size();
+  last_ = &rooms[*number];
+  *memory = last_->memory.get();
+  return last_->free == nullptr ? Status::success() : device().wait_in(in(), *last_->free);
+}
+
 Status Lane::take_room(std::size_t bytes, std::byte** memory) {
-  room_ = (room_ + 1) % rooms_.size();
-  Room& room = rooms_[room_];
+  Room& room = rooms_[(room_ + 1) % rooms_.size()];
   if (bytes > room.bytes) {
     if (room.memory != nullptr) accelerator_->keep_until(room.free, std::move(room.memory));
     room = {};
-    const std::size_t wanted = std::bit_ceil(std::max(bytes, kLeastRoom));
+    const std::size_t wanted = room_size(bytes);
     if (Status status = device().allocate(wanted, &room.memory); !status.ok()) return status;
     room.bytes = wanted;
   }
-  *memory = room.memory.get();
-  return room.free == nullptr ? Status::success() : device().wait_in(in(), *room.free);
+  return take(rooms_, &room_, memory);
 }
+
+// The old one stays until the communicator goes: peers may have to do with it still, and of all
+// that were too small there is less than of the last.
+Status Lane::begin_window(std::size_t bytes) {
+  Room& window = windows_[(window_ + 1) % windows_.size()];
+  const std::size_t wanted = room_size(bytes);
+  std::byte* memory = nullptr;
+  Status status = communicator_->begin_window(wanted, &memory);
+  if (!status.ok()) return status;
+  window = {runtime::MemoryPtr(memory, [](std::byte*) {}), wanted, nullptr};
+  return status;
+}
+
+Status Lane::take_window(std::byte** memory) { return take(windows_, &window_, memory); }
 
 Status Lane::scaled_sum(runtime::ElementType type, double factor, int* reduction) {
   const auto [place, is_new] = scaled_sums_.try_emplace({type, factor}, 0);

@@ -26,7 +26,7 @@ class Lane {
  public:
   Lane(std::unique_ptr<Communicator> communicator,
        std::shared_ptr<runtime::Accelerator> accelerator,
-       std::shared_ptr<const cuda::Kernels> kernels, LaneStreams streams);
+       std::shared_ptr<const cuda::Kernels> kernels, LaneStreams streams, bool has_windows);
   ~Lane();  // what the GPU has been given it does all the same
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -47,7 +47,15 @@ class Lane {
   // Whoever has the turn may use as much from when the stream that packs comes there until it says
   // when that ends. kMemory: there is not so much.
   Status take_room(std::size_t bytes, std::byte** memory);
-  void give_back_room(runtime::MomentPtr end) { rooms_[room_].free = std::move(end); }
+  void give_back_room(runtime::MomentPtr end) { last_->free = std::move(end); }
+  // The same of a window, which all members take at the same turn and for as many bytes: NCCL has
+  // faster ways where all of them have what it reduces there, each decides on them alone, and they
+  // must do so alike.
+  bool has_windows() const { return has_windows_; }
+  // True: the next one is smaller than that, and begin_window() is to make it anew.
+  bool needs_window(std::size_t bytes) const { return next(windows_, window_).bytes < bytes; }
+  Status begin_window(std::size_t bytes);
+  Status take_window(std::byte** memory);
   // A sum whose addends are multiplied before.
   Status scaled_sum(runtime::ElementType type, double factor, int* reduction);
   // An error of NCCL's in what the GPU was given.
@@ -57,18 +65,26 @@ class Lane {
 
  private:
   struct Room {
-    runtime::MemoryPtr memory;
+    runtime::MemoryPtr memory;  // a window's is the communicator's
     std::size_t bytes = 0;
     runtime::MomentPtr free;  // nullptr: nobody has used it
   };
+  using Rooms = std::array<Room, 2>;
+  static const Room& next(const Rooms& rooms, std::size_t last) {
+    return rooms[(last + 1) % rooms.size()];
+  }
+  // The next one, from when nobody uses it.
+  Status take(Rooms& rooms, std::size_t* number, std::byte** memory);
 
   std::unique_ptr<Communicator> communicator_;
   const std::shared_ptr<runtime::Accelerator> accelerator_;
   const std::shared_ptr<const cuda::Kernels> kernels_;
   LaneStreams streams_;
+  const bool has_windows_;
   std::uint64_t turns_ = 0, current_ = 0;
-  std::array<Room, 2> rooms_;
-  std::size_t room_ = 0;  // the last one that was taken
+  Rooms rooms_, windows_;
+  std::size_t room_ = 0, window_ = 0;  // the last one that was taken of each
+  Room* last_ = nullptr;               // of both
   std::map<std::pair<runtime::ElementType, double>, int> scaled_sums_;
 };
 

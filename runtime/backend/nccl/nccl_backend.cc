@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -32,6 +33,12 @@ std::string own_path() {
   return ::dladdr(here, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
+bool can_register_windows(const Library& library) {
+  const LibraryFunctions& call = library.call();
+  return library.version() >= kWindowsFrom && call.allocate != nullptr && call.free != nullptr &&
+         call.register_window != nullptr && call.deregister_window != nullptr;
+}
+
 // There is no other accelerator.
 Status find_device(Accelerator& accelerator, int number, std::shared_ptr<cuda::Device>* device) {
   return static_cast<cuda::CudaAccelerator&>(accelerator).find(number, device);
@@ -51,6 +58,8 @@ Status NcclPlugin::open() {
     // that as launched before it was, and gave wrong rows, where ranks shared a GPU.
     if (opened_.ok() && library_->version() >= kFusesBroadcastsFrom)
       set_in_process_if_unset("NCCL_ALLGATHERV_ENABLE", "0");
+    registers_windows_ =
+        opened_.ok() && can_register_windows(*library_) && knobs.flag("HVRUN_NCCL_WINDOWS");
     if (shares_gpus_) set_in_process_if_unset("NCCL_MULTI_RANK_GPU_ENABLE", "1");
   });
   return opened_;
@@ -94,6 +103,7 @@ GpuFacts NcclPlugin::look(const std::shared_ptr<Accelerator>& accelerator, int d
   facts.is_usable = 1;
   facts.version = library_->version();
   facts.shares = shares_gpus_;
+  facts.registers_windows = registers_windows_;
   facts.capability = kernels->capability();
   std::memcpy(facts.gpu, uuid.bytes, sizeof facts.gpu);
   std::memcpy(facts.meeting, id.bytes, sizeof facts.meeting);
@@ -129,8 +139,9 @@ class NcclBackend::Preparation : public Collective {
       return Progress::kPending;
     }
     if (!status_.ok()) return Progress::kFailed;
-    backend_.lane_ = std::make_shared<Lane>(std::move(made_), backend_.accelerator_,
-                                            backend_.kernels_, std::move(streams_));
+    backend_.lane_ =
+        std::make_shared<Lane>(std::move(made_), backend_.accelerator_, backend_.kernels_,
+                               std::move(streams_), backend_.has_windows_);
     return Progress::kDone;
   }
   Status status() const override { return status_; }
@@ -154,6 +165,8 @@ NcclBackend::NcclBackend(std::shared_ptr<const Library> library,
       members_(static_cast<int>(members.facts.size())),
       self_(members.self),
       reduces_float8_(can_reduce_float8(members.facts)),
+      has_windows_(std::all_of(members.facts.begin(), members.facts.end(),
+                               [](const GpuFacts& one) { return one.registers_windows != 0; })),
       id_(std::bit_cast<UniqueId>(members.facts.front().meeting)),
       host_(host) {}
 

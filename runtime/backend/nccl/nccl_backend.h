@@ -31,7 +31,7 @@ class NcclPlugin : public runtime::GpuPlugin {
   std::once_flag once_;
   Status opened_;
   std::shared_ptr<const Library> library_;
-  bool shares_gpus_ = false;
+  bool shares_gpus_ = false, registers_windows_ = false;
   std::mutex mutex_;                                             // guards all below
   std::map<int, std::shared_ptr<const cuda::Kernels>> kernels_;  // by device
 };
@@ -59,7 +59,7 @@ class NcclBackend : public runtime::Backend {
   const std::shared_ptr<const cuda::Kernels> kernels_;
   const std::shared_ptr<runtime::Accelerator> accelerator_;
   const int device_, members_, self_;
-  const bool reduces_float8_;
+  const bool reduces_float8_, has_windows_;
   const UniqueId id_;
   runtime::Backend& host_;
   std::shared_ptr<Lane> lane_;  // nullptr: before its preparation

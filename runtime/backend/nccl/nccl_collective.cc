@@ -2,6 +2,7 @@
 //
 //   kReady      ranks tell each other what they need to know, on the host
 //   kTurn       those before it have not been launched yet
+//   kWindow     all members make memory that their peers reach
 //   kLaunching  NCCL's own threads still give it to the stream: only then may anything follow there
 #include "runtime/backend/nccl/nccl_collective.h"
 
@@ -35,6 +36,8 @@ Progress NcclCollective::advance() {
     }
     case Stage::kTurn:
       return take_turn();
+    case Stage::kWindow:
+      return await_window();
     case Stage::kLaunching:
       return await_launch();
     case Stage::kDone:
@@ -58,6 +61,20 @@ runtime::Attention NcclCollective::attention() const {
 
 Progress NcclCollective::take_turn() {
   if (!lane_->is_turn(turn_)) return Progress::kPending;
+  if (!is_in_window() || !lane_->needs_window(room_bytes())) return give_it();
+  if (Status status = lane_->begin_window(room_bytes()); !status.ok())
+    return fail(std::move(status));
+  stage_ = Stage::kWindow;
+  return await_window();
+}
+
+Progress NcclCollective::await_window() {
+  Status status = lane_->communicator().poll("register a window");
+  if (status.code == StatusCode::kInProgress) return Progress::kPending;
+  return status.ok() ? give_it() : fail(std::move(status));
+}
+
+Progress NcclCollective::give_it() {
   launching_since_ = now();
   launched_ = device().within([this] { return give_all_but_the_end(); });
   stage_ = Stage::kLaunching;
@@ -72,7 +89,7 @@ Status NcclCollective::give_all_but_the_end() {
   if (has_room_) {
     std::byte* room = nullptr;
     runtime::MomentPtr packed;
-    Status status = lane_->take_room(bytes, &room);
+    Status status = is_in_window() ? lane_->take_window(&room) : lane_->take_room(bytes, &room);
     if (status.ok()) status = pack(room);
     if (status.ok()) status = device().mark(lane_->in(), &packed);
     if (status.ok()) status = device().wait_in(lane_->work(), *packed);

@@ -30,8 +30,9 @@ class NcclCollective : public runtime::Collective {
   virtual const char* what() const = 0;  // "allreduce"
   // Before its turn: what ranks tell each other on the host. kDone: nothing more.
   virtual runtime::Progress get_ready() { return runtime::Progress::kDone; }
-  // What it needs of the lane's memory.
+  // What it needs of the lane's memory; and whether that is a window, on all members alike.
   virtual std::size_t room_bytes() const { return 0; }
+  virtual bool is_in_window() const { return false; }
   // Each on a stream of the lane's, which comes there when the one before is over; pack() when the
   // inputs are ready. room: nullptr where none is needed, and then there is only the launch.
   virtual Status pack(std::byte* /*room*/) { return Status::success(); }
@@ -53,9 +54,11 @@ class NcclCollective : public runtime::Collective {
   runtime::Progress fail(Status why);
 
  private:
-  enum class Stage { kReady, kTurn, kLaunching, kDone };
+  enum class Stage { kReady, kTurn, kWindow, kLaunching, kDone };
 
   runtime::Progress take_turn();
+  runtime::Progress await_window();
+  runtime::Progress give_it();
   Status give_all_but_the_end();
   runtime::Progress await_launch();
   Status give_the_end();

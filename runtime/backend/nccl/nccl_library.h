@@ -15,6 +15,7 @@
 namespace hv::nccl {
 
 constexpr int kOldestVersion = 21800;        // ncclConfig_t as nccl_abi.h has it
+constexpr int kWindowsFrom = 22700;          // ncclCommWindowRegister
 constexpr int kFusesBroadcastsFrom = 22900;  // NCCL_ALLGATHERV_ENABLE
 constexpr int kSharesGpusFrom = 23000;       // NCCL_MULTI_RANK_GPU_ENABLE
 constexpr int kGroupedRegistration = 21900;  // ncclCommRegister

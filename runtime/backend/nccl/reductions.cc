@@ -22,6 +22,15 @@ Status find_reduction(Lane& lane, const CollectiveRequest& request, const Scales
                              : lane.scaled_sum(request.type, scales.by_nccl, reduction);
 }
 
+// Of what all members know: one tensor may lie where NCCL can have it, and does so or does not on
+// each of them; several, and what the kernels change on their way, are packed by all.
+bool is_packed_by_all(const CollectiveRequest& request, const Scales& scales) {
+  const auto is_tensor = [](const Segment& segment) { return segment.count > 0; };
+  const auto tensors = std::count_if(request.segments.begin(), request.segments.end(), is_tensor);
+  return tensors > 1 || (tensors == 1 && (scales.is_before() || scales.is_after() ||
+                                          request.compression != runtime::Compression::kNone));
+}
+
 }  // namespace
 
 // A floating sum's addends are multiplied, so that 16-bit floats do not overflow on their way; what
@@ -43,7 +52,9 @@ Scales scales_of(const CollectiveRequest& request) {
 Allreduce::Allreduce(std::shared_ptr<Lane> lane, CollectiveRequest given)
     : NcclCollective(std::move(lane), std::move(given)),
       scales_(scales_of(request())),
-      packing_(plan_packing(request(), scales_.is_before(), scales_.is_after())),
+      is_in_window_(Allreduce::lane().has_windows() && is_packed_by_all(request(), scales_)),
+      packing_(plan_packing(request(), is_in_window_ || scales_.is_before(),
+                            is_in_window_ || scales_.is_after())),
       wire_(runtime::wire_type(request().type, request().compression)) {}
 
 std::size_t Allreduce::room_bytes() const {

@@ -27,12 +27,14 @@ class Allreduce : public NcclCollective {
  protected:
   const char* what() const override { return "allreduce"; }
   std::size_t room_bytes() const override;
+  bool is_in_window() const override { return is_in_window_; }
   Status pack(std::byte* room) override;
   Status launch() override;
   Status unpack() override;
 
  private:
   const Scales scales_;
+  const bool is_in_window_;
   const Packing packing_;
   const runtime::ElementType wire_;
   std::byte* room_ = nullptr;  // the bucket; nullptr: in the tensors themselves

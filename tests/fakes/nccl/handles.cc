@@ -17,6 +17,8 @@ struct CommState {
 };
 struct WindowState {
   Comm comm = nullptr;
+  const std::byte* begin = nullptr;  // nullptr: a buffer's registration
+  std::size_t bytes = 0;
 };
 
 }  // namespace hv::nccl
@@ -86,9 +88,22 @@ std::shared_ptr<Communicator> take(nccl::Comm comm, bool forgets_registrations) 
   return taken;
 }
 
-nccl::Window make_registration(nccl::Comm comm) {
+nccl::Window make_registration(nccl::Comm comm, const void* window, std::size_t bytes) {
   const std::lock_guard lock(world().mutex);
-  return *world().registrations.insert(new nccl::WindowState{comm}).first;
+  const auto* const begin = static_cast<const std::byte*>(window);
+  return *world().registrations.insert(new nccl::WindowState{comm, begin, bytes}).first;
+}
+
+std::uint64_t window_place(nccl::Comm comm, const void* from, const void* to) {
+  const std::lock_guard lock(world().mutex);
+  const auto lies_in = [](nccl::Window one, const void* buffer) {
+    const auto* const at = static_cast<const std::byte*>(buffer);
+    return one->begin != nullptr && at >= one->begin && at < one->begin + one->bytes;
+  };
+  for (nccl::Window const one : world().registrations)
+    if (one->comm == comm && lies_in(one, from) && lies_in(one, to))
+      return 1 + static_cast<std::uint64_t>(static_cast<const std::byte*>(from) - one->begin);
+  return 0;
 }
 
 int drop_registration(nccl::Window registration) {
@@ -111,6 +126,10 @@ int drop_memory(void* address) {
 }  // namespace hv::fake
 
 void fake_nccl_faults(const char* list) { hv::fake::Faults::of_process().begin_anew(list); }
+
+int fake_nccl_calls(const char* function) {
+  return hv::fake::Faults::of_process().calls(function);
+}
 
 int fake_nccl_guests() { return hv::fake::count_guests(); }
 

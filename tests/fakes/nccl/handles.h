@@ -36,8 +36,12 @@ std::shared_ptr<Communicator> find(nccl::Comm comm);
 // The handle is none from then on. Its registrations remain counted unless they are forgotten.
 std::shared_ptr<Communicator> take(nccl::Comm comm, bool forgets_registrations);
 
-// Of a buffer or of a window.
-nccl::Window make_registration(nccl::Comm comm);
+// Of a buffer or, with its memory, of a window.
+nccl::Window make_registration(nccl::Comm comm, const void* window = nullptr,
+                               std::size_t bytes = 0);
+// 1 + the place of both buffers in a window of the communicator's; 0: not both lie in one. NCCL
+// chooses another kernel where both do, each rank by itself.
+std::uint64_t window_place(nccl::Comm comm, const void* from, const void* to);
 int drop_registration(nccl::Window registration);
 
 void add_memory(void* address);

@@ -101,7 +101,8 @@ std::string Label::words() const {
   return std::string(number < std::size(names) ? names[number] : "nothing known") + " (count " +
          std::to_string(count) + ", type " + std::to_string(type) + ", reduction " +
          std::to_string(reduction) + ", root " + std::to_string(root) + ", " +
-         std::to_string(bytes) + " bytes)";
+         std::to_string(bytes) + " bytes" +
+         (place == 0 ? ")" : ", in a window at " + std::to_string(place - 1) + ")");
 }
 
 Lanes::Lanes(int rank, std::vector<UniqueFd> to, std::vector<UniqueFd> from)

@@ -35,6 +35,7 @@ struct Label {
   int root = 0;
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;  // of this transfer
+  std::uint64_t place = 0;  // of a collective's buffers in windows: see window_place()
 
   std::string words() const;
 };

@@ -189,7 +189,7 @@ int ncclCommWindowRegister(Comm comm, void* address, std::size_t bytes, Window* 
   fake::host_view(address, bytes);
   *window = nullptr;
   communicator->meet_all(Call::kRegisterWindow,
-                         [comm, window] { *window = fake::make_registration(comm); });
+                         [=] { *window = fake::make_registration(comm, address, bytes); });
   return Group::of_thread().add_wait(communicator);
 }
 

@@ -47,6 +47,8 @@ int add(const char* function, Comm comm, Operation operation, Buffers needs) {
     return refuse_call(communicator, kUnhandledCudaError, "no context is current");
   if (is_empty && operation.call != Call::kSendReceive) return kSuccess;
   operation.hangs = hangs;
+  if (operation.call != Call::kSendReceive)
+    operation.place = fake::window_place(comm, operation.from, operation.to);
   return Group::of_thread().add(communicator, operation);
 }
 

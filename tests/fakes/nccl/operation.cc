@@ -47,7 +47,7 @@ class Collective {
     const int root = operation_.call == Call::kBroadcast ? operation_.peer : 0;
     return {static_cast<int>(peer), is_sent, at,
             Label{operation_.call, operation_.type, operation_.reduction.kind, root,
-                  operation_.count, bytes}};
+                  operation_.count, bytes, operation_.place}};
   }
 
   // What lies at `from` for each peer goes there; `count` elements of each peer's are reduced, in

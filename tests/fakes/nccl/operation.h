@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "runtime/device/cuda/driver_abi.h"
@@ -20,7 +21,8 @@ struct Operation {
   Reduction reduction;
   int peer = 0;  // or the root
   cuda::Stream stream = nullptr;
-  bool hangs = false;  // until the communicator is aborted
+  std::uint64_t place = 0;  // in a window: see window_place()
+  bool hangs = false;       // until the communicator is aborted
 };
 
 // Those of one group: its collectives one after another, then all sends and receives together.

@@ -287,6 +287,10 @@ int Gpu::calls(const std::string& function) {
 
 int Gpu::left() { return asked<decltype(fake_cuda_left)>("fake_cuda_left")(); }
 
+int Gpu::nccl_calls(const std::string& function) {
+  return asked<decltype(fake_nccl_calls)>("fake_nccl_calls", kNcclStandIn)(function.c_str());
+}
+
 int Gpu::nccl_left() { return asked<decltype(fake_nccl_left)>("fake_nccl_left", kNcclStandIn)(); }
 
 bool Gpu::has_begun() { return has_opened; }

@@ -64,6 +64,7 @@ class Gpu {
   static int calls(const std::string& function);
   // What the stand-in has made, and has not been given back: streams, events and pieces of memory.
   static int left();
+  static int nccl_calls(const std::string& function);
   // The same of the stand-in for NCCL: communicators, registrations and pieces of memory.
   static int nccl_left();
   // True: this process has asked the stand-in for something, so its children cannot.

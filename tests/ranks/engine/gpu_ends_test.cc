@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "tests/ranks/engine/gpu.h"
@@ -70,6 +72,31 @@ TEST_CASE("a set that goes before its GPUs' work has begun has its sums all the 
     expect(rank.rank == 1 || sums.are(2), "the sums of the set");
     expect(after.are(3), "the sums of all");
   });
+}
+
+// Two tensors travel as one bucket of 4 MiB: each of the two windows that take turns is made once.
+TEST_CASE("a bucket lies in a window where all ranks want that, which goes with its set") {
+  const char* const wanted = std::getenv("HVRUN_NCCL_WINDOWS");
+  const int before = Gpu::nccl_calls("ncclCommWindowRegister");
+  run_job(in_shape({3}), [](Rank& rank) {
+    Gpu gpu(rank.rank);
+    Sums sums(gpu);
+    for (int step = 0; step < 8; ++step) {
+      std::uint64_t handles[2] = {};
+      for (std::size_t i = 0; i < sums.blocks.size(); ++i) {
+        hvrun_request request = sums.request(i, 0);
+        request.group = 7;
+        request.group_size = 2;
+        request.reduction = HVRUN_MAX;
+        expect(rank.enqueue(request, &handles[i]).ok(), "enqueue");
+      }
+      for (const std::uint64_t handle : handles) expect(rank.wait(handle).ok(), "wait");
+    }
+    expect(sums.are(1), "greatest");
+  });
+  const int registered = Gpu::nccl_calls("ncclCommWindowRegister") - before;
+  CHECK(registered == (wanted != nullptr && std::strcmp(wanted, "1") == 0 ? 2 * 3 : 0));
+  CHECK(Gpu::nccl_left() == 0);
 }
 
 TEST_CASE("a rank whose runtime has ended stays until its peers' GPUs have what they need of it") {
