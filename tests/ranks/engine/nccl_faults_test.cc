@@ -6,6 +6,8 @@
 #include <signal.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -104,6 +106,34 @@ TEST_CASE("a call of NCCL that fails ends the job with its words on every rank")
     CHECK(failed == 3);
     CHECK(told > 0);
     // Else the end of the process would come upon NCCL's threads.
+    CHECK(Gpu::nccl_left() == 0);
+  }
+}
+
+TEST_CASE("a window that cannot be made ends the job with the reason on every rank") {
+  const char* const wanted = std::getenv("HVRUN_NCCL_WINDOWS");
+  if (wanted == nullptr || std::strcmp(wanted, "1") != 0) return;
+  for (const char* const function : {"ncclMemAlloc", "ncclCommWindowRegister"}) {
+    CAPTURE(function);
+    std::atomic<int> told{0};
+    run_job(three_ranks(), [&](Rank& rank) {
+      Gpu gpu(rank.rank);
+      Part parts[] = {{gpu, rank.rank, {"", 0}}, {gpu, rank.rank, {"", 0}}};
+      parts[1].request.name = "v";
+      for (Part& part : parts) part.request.group_size = 2, part.request.group = 3;
+      if (rank.rank == 0) Gpu::set_nccl_faults(std::string(function) + "@1=3");
+      expect(rank.run(barrier_request()).ok(), "before");
+      std::uint64_t handles[2] = {};
+      for (int i = 0; i < 2; ++i)
+        expect(rank.enqueue(parts[i].request, &handles[i]).ok(), "enqueue");
+      for (const std::uint64_t handle : handles) {
+        const Status status = rank.wait(handle);
+        if (status.message.find("register a window of 1048576 bytes") != std::string::npos) ++told;
+      }
+      leave(rank, gpu);
+    });
+    Gpu::set_nccl_faults("");
+    CHECK(told == 2 * 3);
     CHECK(Gpu::nccl_left() == 0);
   }
 }
