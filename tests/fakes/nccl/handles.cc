@@ -127,9 +127,7 @@ int drop_memory(void* address) {
 
 void fake_nccl_faults(const char* list) { hv::fake::Faults::of_process().begin_anew(list); }
 
-int fake_nccl_calls(const char* function) {
-  return hv::fake::Faults::of_process().calls(function);
-}
+int fake_nccl_calls(const char* function) { return hv::fake::Faults::of_process().calls(function); }
 
 int fake_nccl_guests() { return hv::fake::count_guests(); }
 
