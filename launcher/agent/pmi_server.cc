@@ -6,11 +6,12 @@
 #include <cerrno>
 #include <utility>
 
+#include "launcher/agent/last_words.h"
+
 namespace hv::launcher {
 namespace {
 
 constexpr std::size_t kMostUnsent = 256 << 10;
-constexpr std::size_t kMostLastReads = 256;  // a child that it left may go on for ever
 
 }  // namespace
 
@@ -103,9 +104,7 @@ void PmiServer::pass(const wire::FenceOut& out) {
 }
 
 wire::MpiEnd PmiServer::rank_ended(std::uint32_t rank) {
-  // What it said last, a finalize among it, may not have been read yet.
-  for (std::size_t read = 0; read < kMostLastReads && clients_.count(rank); ++read)
-    if (!receive(rank)) break;
+  read_last_words([&] { return clients_.count(rank) != 0 && receive(rank); });  // a finalize, say
   const wire::MpiEnd end = meeting_.end(rank);
   tell_barriers();
   return end;

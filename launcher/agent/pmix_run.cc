@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "launcher/agent/helper_program.h"
+#include "launcher/agent/last_words.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/text.h"
 #include "src/process/child.h"
@@ -22,7 +23,6 @@ namespace {
 constexpr char kName[] = "hvrun-pmix";
 constexpr auto kMostTime = std::chrono::minutes(10);
 constexpr std::size_t kMostComplaints = 4096;
-constexpr std::size_t kMostLastReads = 256;
 constexpr std::size_t kMostUnsent = 2 * wire::kMaxAgentPayload;
 
 // Not what a launcher of this agent has told its own PMIx and PMI; what sets parameters stays.
@@ -170,8 +170,7 @@ bool PmixRun::handle(const Frame& frame) {
 }
 
 wire::MpiEnd PmixRun::rank_ended(std::uint32_t rank) {
-  for (std::size_t read = 0; read < kMostLastReads && socket_; ++read)
-    if (!receive()) break;
+  read_last_words([this] { return socket_ && receive(); });
   const wire::MpiEnd end = meeting_.end(rank);
   callbacks_.on_change();
   return end;

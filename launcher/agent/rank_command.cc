@@ -78,14 +78,19 @@ std::string advice_on_file(const std::string& name, bool is_executable) {
   return "chmod +x " + shown;
 }
 
+constexpr const char* kMeantCheck = "'hvrun --check-build' says what is there; or ";
+
 // The word is a slip where hvrun's own options were meant; "" if not.
 std::string advice_on_word(const std::string& name) {
   if (nearest(name, {"script"}, 2)) return "'hvrun script' writes a job script; or ";
-  const auto meant = nearest(name, {"help", "version", "env"}, 1);
-  // With one letter another it is a word of its own: "heap", "end".
-  if (!meant || (meant->size() == name.size() && *meant != name)) return "";
-  return *meant == "env" ? "'hvrun env' lists what sets something; or "
-                         : "'hvrun --" + *meant + "' tells of hvrun itself; or ";
+  if (nearest(name, {"check-build"}, 2)) return kMeantCheck;
+  const auto meant = nearest(name, {"help", "version", "env", "check"}, 1);
+  // With one letter another it is a word of its own: "heap", "end", "chuck".
+  if (!meant || (meant->size() == name.size() &&
+                 !std::is_permutation(name.begin(), name.end(), meant->begin())))
+    return "";
+  if (*meant == "env") return "'hvrun env' lists what sets something; or ";
+  return *meant == "check" ? kMeantCheck : "'hvrun --" + *meant + "' tells of hvrun itself; or ";
 }
 
 std::string in_directory(const std::string& name, const std::string& directory) {

@@ -129,13 +129,15 @@ BuildFact look_at_mpi(const std::string& library) {
   return fact;
 }
 
+constexpr const char* kLauncherSide = "launcher's mpirun";
+
 BuildFact look_at_mpirun(const Environment& environment, const BuildFact& backend) {
   try {
     const Mpirun found = find_mpirun(environment);
     return {"MPI", backend.is_there,
-            "hvrun --mpi starts by " + found.program + ", " + found.version};
+            "hvrun --mpi starts by " + found.program + ", " + found.version, kLauncherSide};
   } catch (const Error& error) {
-    return {"MPI", false, std::string(error.what()) + "; try: " + error.hint()};
+    return {"MPI", false, std::string(error.what()) + "; try: " + error.hint(), kLauncherSide};
   }
 }
 
@@ -196,7 +198,8 @@ BuildFacts look_at_build(const Environment& environment) {
   facts.frameworks = framework_facts(said.text, said.trouble);
   const std::string library = library_of(environment, said.text);
   const BuildFact nccl = look_in_child("NCCL", [&] { return look_at_nccl(library); });
-  const BuildFact mpi = look_at_mpi(library);
+  BuildFact mpi = look_at_mpi(library);
+  mpi.side = "runtime's backend";
   const BuildFact gloo{"Gloo", true,
                        "hvrun's own backend, native, has its place: by shared memory and TCP"};
   facts.controllers = {look_at_mpirun(environment, mpi), gloo};

@@ -14,6 +14,7 @@ struct BuildFact {
   std::string name;
   bool is_there = false;
   std::string words{};
+  std::string side{};  // which half of it, where two stand under one name: "launcher"
 };
 
 struct BuildFacts {

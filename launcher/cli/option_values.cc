@@ -14,7 +14,12 @@ int parse_number_in(const std::string& option, const std::string& text, int lowe
       "a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest);
   const std::int64_t number = need(parse_integer(text), option, text, expected);
   if (number >= lowest && number <= highest) return static_cast<int>(number);
-  return need(std::optional<int>(), option, text, expected);
+  throw Error(ErrorKind::kUsage,
+              option + " '" + printable(text) + "' is " +
+                  (number < lowest ? "too small: at least " + std::to_string(lowest)
+                                   : "too large: at most " + std::to_string(highest)) +
+                  " is wanted",
+              "expected " + expected);
 }
 
 std::string absolute(const std::string& path,

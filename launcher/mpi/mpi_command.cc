@@ -254,12 +254,4 @@ int exit_code_of_mpirun(const Mpirun& mpirun, int shell_code, const std::string&
   return number && *number > 0 && *number < 65 ? 128 + static_cast<int>(*number) : shell_code;
 }
 
-std::string mpirun_advice(const Mpirun& mpirun, const std::string& words) {
-  if (mpirun.kind == MpiKind::kOpenMpi && words.find("run as root") != std::string::npos)
-    return "as another user; or, in a container that is yours, OMPI_ALLOW_RUN_AS_ROOT=1 and "
-           "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 in the environment, or --mpi-args "
-           "--allow-run-as-root";
-  return "";
-}
-
 }  // namespace hv::launcher

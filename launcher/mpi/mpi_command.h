@@ -47,7 +47,4 @@ std::string as_shell_line(const MpiCommand& command);
 // words. words: its last ones.
 int exit_code_of_mpirun(const Mpirun& mpirun, int shell_code, const std::string& words);
 
-// What may mend that mpirun has failed; empty: nothing is known.
-std::string mpirun_advice(const Mpirun& mpirun, const std::string& words);
-
 }  // namespace hv::launcher

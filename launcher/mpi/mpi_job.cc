@@ -15,6 +15,7 @@
 #include <map>
 #include <mutex>
 
+#include "launcher/mpi/mpi_advice.h"
 #include "launcher/mpi/mpi_keeper.h"
 #include "launcher/mpi/mpi_output.h"
 #include "launcher/output/line_gate.h"
@@ -124,6 +125,7 @@ class MpiJob {
   void read_stream(std::size_t index);
   void take(const MpiPiece& piece);
   void take_own_words(std::string_view bytes);
+  void end_vain_wait();
   void close_stream(std::size_t index);
   void take_signals();
   void take_signal(int number, bool is_of_terminal);
@@ -213,6 +215,15 @@ void MpiJob::take_own_words(std::string_view bytes) {
   if (end == std::string::npos && line_.size() < kMostWordsKept) return;
   room_.note(line_.substr(0, end == std::string::npos ? end : end + 1));
   line_.erase(0, end == std::string::npos ? end : end + 1);
+  end_vain_wait();
+}
+
+void MpiJob::end_vain_wait() {
+  if (wanted_code_ || end_ || !waits_in_vain(launch_.mpirun, words_)) return;
+  request_end(static_cast<int>(ErrorKind::kStart), SIGTERM);
+  say("error: " + launch_.mpirun.program +
+      " cannot reach a host, for which it would wait for ever\n  try: " +
+      mpirun_advice(launch_.mpirun, words_));
 }
 
 void MpiJob::close_stream(std::size_t index) {

@@ -25,11 +25,21 @@ FRAMEWORKS = {
     "JAX": (("jax",), None, None),
     "MXNet": (("mxnet",), None, None),
 }
-TRY_RANKS = """
-import ctypes, sys
-from hvrun import basics, inflight, _abi
-basics.init()
-print(inflight.reduce_numbers("doctor", [basics.rank() + 1], _abi.SUM)[0], basics.size())
+# MPI: its libraries, and hvrun's part for it, beside libhvrun. As HVRUN_MPI names them.
+MPIS = {
+    "openmpi": ("Open MPI", ("libmpi.so.40", "libmpi.so.80"), "libhvrun-openmpi.so"),
+    "mpich": ("MPICH", ("libmpich.so.12", "libmpi.so.12"), "libhvrun-mpich.so"),
+}
+FAILED = "failed: "
+TRY_RANKS = f"""
+import sys
+from hvrun import basics, exceptions, inflight, _abi
+try:
+    basics.init()
+    print(inflight.reduce_numbers("doctor", [basics.rank() + 1], _abi.SUM)[0], basics.size())
+except (exceptions.HorovodInternalError, exceptions.LibraryError) as error:
+    print("{FAILED}" + " ".join(str(error).split()), flush=True)
+    sys.exit(1)
 """
 
 
@@ -156,8 +166,37 @@ def _nccl_of_package(name):
 
 
 def look_at_mpi():
-    library, path = _loaded("libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi.so")
-    return Finding("MPI", PLAIN, "not found; not needed" if library is None else f"{path}; not needed")
+    paths = {mpi: _loaded(*libraries)[1] for mpi, (_, libraries, _) in MPIS.items()}
+    backend, wanted = os.environ.get("HVRUN_BACKEND", ""), os.environ.get("HVRUN_MPI", "").lower()
+    if "mpi" not in backend.split(","):
+        found = [f"{MPIS[mpi][0]} at {path}" for mpi, path in paths.items() if path]
+        return Finding("MPI", PLAIN, (", ".join(found) or "not found") + "; not needed")
+    folder, words, works = _folder_of_library(), [], False
+    for mpi in [wanted] if wanted in MPIS else MPIS:
+        name, _, part = MPIS[mpi]
+        is_there = folder is not None and os.path.exists(os.path.join(folder, part))
+        works = works or (is_there and paths[mpi] is not None)
+        words.append(f"{name} {f'at {paths[mpi]}' if paths[mpi] else 'is not found'}, and {part} is {'' if is_there else 'not '}there")
+    return Finding("MPI", GOOD if works else BAD, f"HVRUN_BACKEND={backend} needs it: {'; '.join(words)}",
+                   "" if works else "install openmpi-bin and libopenmpi-dev, or mpich, and hvrun again, which is built beside them; "
+                   "or HVRUN_BACKEND=native")
+
+
+def _folder_of_library():
+    """Where libhvrun's parts lie; None where it cannot be loaded."""
+    try:
+        open_library()
+    except exceptions.LibraryError:
+        return None
+    path = _mapped("libhvrun.so")
+    return path and os.path.dirname(path)
+
+
+def _mapped(start):
+    """The file of this process whose name begins so."""
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        paths = {line.split(maxsplit=5)[-1].strip() for line in maps}
+    return next((path for path in sorted(paths) if os.path.basename(path).startswith(start)), None)
 
 
 def _loaded(*names):
@@ -167,9 +206,7 @@ def _loaded(*names):
             library = ctypes.CDLL(name)
         except OSError:
             continue
-        with open("/proc/self/maps", encoding="utf-8") as maps:
-            paths = {line.split(maxsplit=5)[-1].strip() for line in maps}
-        return library, next((path for path in paths if os.path.basename(path).startswith(name.split(".so")[0] + ".so")), name)
+        return library, _mapped(name) or name
     return None, None
 
 
@@ -182,8 +219,18 @@ def try_two_ranks():
     done = _run(words, PYTHONPATH=os.pathsep.join(one for one in sys.path if one))
     if done.returncode == 0 and done.stdout.split() == ["3", "2", "3", "2"]:
         return Finding("two ranks", GOOD, "were started here, met, and added up numbers")
+    failures = dict.fromkeys(line[len(FAILED):] for line in done.stdout.splitlines() if line.startswith(FAILED))
+    if failures:
+        words, mends = zip(*(_taken_apart(line) for line in failures))
+        return Finding("two ranks", BAD, "; ".join(words), next(filter(None, mends), ""))
     return Finding("two ranks", BAD, f"hvrun -np 2 ended with exit code {done.returncode}:\n                  "
                    + (done.stderr.strip() or done.stdout.strip()).replace("\n", "\n                  "))
+
+
+def _taken_apart(line):
+    """What happened, and what to try: "" where the error does not know."""
+    words, _, mend = line.partition(" try: ")
+    return words.rstrip(";"), mend
 
 
 def _run(words, **more):

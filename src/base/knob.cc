@@ -13,10 +13,23 @@
 namespace hv {
 namespace {
 
+// "did you mean nccl? "; "" where nobody knows. Of two letters every other word is as near.
+std::string meant_by(const Knob& knob, const std::string& written) {
+  constexpr std::size_t kShort = 2;
+  std::vector<std::string> known = split(knob.choices, '|');
+  for (const std::string& spelling : split(knob.spellings, '|'))
+    known.push_back(spelling.substr(0, spelling.find('=')));
+  for (const std::string& word : split(written, ',')) {
+    const auto guess = word.size() > kShort ? nearest(lower(word), known) : std::nullopt;
+    if (guess && *guess != word) return "did you mean " + *guess + "? ";
+  }
+  return "";
+}
+
 [[noreturn]] void malformed(const Knob& knob, const KnobValue& value, const std::string& accepted) {
   throw Error(
       ErrorKind::kUsage, value.origin + " is '" + printable(value.text) + "': not " + accepted,
-      "set it to " + accepted +
+      meant_by(knob, value.text) + "set it to " + accepted +
           ", or unset it (default: " + (*knob.default_text ? knob.default_text : "unset") + ")");
 }
 

@@ -21,7 +21,7 @@ struct Knob {
   const char* default_text;  // as a user would write it; "" means unset
   const char* summary;       // one sentence, ends with a full stop
   const char* alias = "";    // "HOROVOD_FUSION_THRESHOLD"; read when name is unset
-  const char* choices = "";  // kChoice: "a|b|c"
+  const char* choices = "";  // kChoice: "a|b|c"; kText: what its list is of, for "did you mean"
   std::int64_t minimum = 0;  // kInteger and kBytes
   std::int64_t maximum = INT64_MAX;
   const char* spellings = "";  // kChoice, other words for a choice: "warning=warn|fatal=error"

@@ -35,8 +35,8 @@ std::string shell_quote(std::string_view text);
 std::optional<std::vector<std::string>> shell_words(std::string_view text);
 std::string hex(const void* bytes, std::size_t size);
 std::string format_bytes(std::uint64_t bytes);
-// The nearest candidate in edit distance, unless that is more than a third of the word: for "did
-// you mean". most: a nearer bound.
+// The nearest candidate in edit distance (a swap of neighbours is one edit), unless that is more
+// than a third of the word: for "did you mean". most: a nearer bound.
 std::optional<std::string> nearest(std::string_view word,
                                    const std::vector<std::string>& candidates,
                                    std::size_t most = SIZE_MAX);

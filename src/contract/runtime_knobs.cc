@@ -28,7 +28,7 @@ std::vector<Knob> carrier_knobs() {
   return {
       {"HVRUN_BACKEND", KnobType::kText, "",
        "Who carries out collectives, the first that can: nccl, mpi, native; unset: nccl,native.",
-       "", "", 0, INT64_MAX, "", 0, is_backend_list, "a list of nccl, mpi, native"},
+       "", "nccl|mpi|native", 0, INT64_MAX, "", 0, is_backend_list, "a list of nccl, mpi, native"},
       {"HVRUN_MPI", KnobType::kChoice, "",
        "The MPI to use; unset: the process's own, its launcher's, or the first that is here.", "",
        "openmpi|mpich"},

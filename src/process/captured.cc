@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 
@@ -33,16 +35,30 @@ bool read_all(int fd, TimePoint limit, std::string* text) {
   return false;
 }
 
-constexpr int kPassMilliseconds = 5;
+constexpr auto kPass = std::chrono::milliseconds(5);
 
-// A program that has closed its output may live on. False: the time was passed.
-bool reap(pid_t pid, TimePoint limit, int* status) {
+enum class Reaped { kYes, kLate, kFailed };  // kFailed: errno tells
+
+// A program that has closed its output may live on. A kernel without pidfds tells nobody of its
+// end: there it is looked at now and then.
+Reaped reap(pid_t pid, TimePoint limit, int* status) {
+  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   for (;;) {
     const pid_t ended = ::waitpid(pid, status, WNOHANG);
-    if (ended != 0 && (ended > 0 || errno != EINTR)) return true;
-    if (now() >= limit) return false;
-    ::poll(nullptr, 0, ended == 0 ? kPassMilliseconds : 0);
+    if (ended > 0) return Reaped::kYes;
+    if (ended < 0 && errno != EINTR) return Reaped::kFailed;
+    if (now() >= limit) return Reaped::kLate;
+    pollfd is_over{pidfd.get(), POLLIN, 0};
+    const timespec left = time_left(pidfd ? limit : std::min(limit, now() + kPass));
+    ::ppoll(&is_over, 1, &left, nullptr);
   }
+}
+
+// It leads a session of its own, with whatever it has started.
+void end_at_once(pid_t pid) {
+  int status = 0;
+  ::kill(-pid, SIGKILL);
+  reap(pid, TimePoint::max(), &status);
 }
 
 }  // namespace
@@ -66,13 +82,14 @@ Captured capture_output(const Command& command, Duration most_time, bool with_er
   write_end.reset();
   const TimePoint limit = now() + most_time;
   int status = 0;
-  const bool is_whole =
-      read_all(read_end.get(), limit, &result.text) && reap(child.pid, limit, &status);
-  // It leads a session of its own, with whatever it has started.
-  if (!is_whole) ::kill(-child.pid, SIGKILL);
-  if (!is_whole) reap(child.pid, TimePoint::max(), &status);
-  if (is_whole)
+  const bool is_read = read_all(read_end.get(), limit, &result.text);
+  const Reaped reaped = is_read ? reap(child.pid, limit, &status) : Reaped::kLate;
+  const int error = errno;
+  if (reaped == Reaped::kLate) end_at_once(child.pid);
+  if (reaped == Reaped::kYes)
     result.status = ExitStatus::from_wait(status);
+  else if (reaped == Reaped::kFailed)
+    result.trouble = "learn how it ended: " + errno_text(error);
   else if (result.text.size() > kMostCaptured)
     result.trouble = "it said more than " + std::to_string(kMostCaptured) + " bytes";
   else

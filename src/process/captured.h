@@ -12,7 +12,7 @@
 namespace hv {
 
 struct Captured {
-  std::string trouble;  // it could not be started, took too long or said too much; in words
+  std::string trouble;  // not started, too slow, said too much, or its status is lost; in words
   std::optional<ExitStatus> status;  // none with trouble
   std::string text;
   bool is_well() const { return status && status->clean(); }

@@ -106,6 +106,15 @@ def test_what_an_algorithm_or_a_backend_was_meant_to_be_is_told(hvrun):
     assert b"did you mean cross:halving?" in result.stderr
     result = run(hvrun, "true", HVRUN_BACKEND="native,ncl")
     assert b"HVRUN_BACKEND is 'native,ncl': not a list of nccl, mpi, native" in result.stderr
+    assert b"try: did you mean nccl? set it to a list of nccl, mpi, native" in run(hvrun, "true", HVRUN_BACKEND="NCCL").stderr
+    assert b"try: did you mean nccl? set it to a list of nccl, mpi, native, or unset it" in result.stderr
+
+
+@pytest.mark.parametrize("word, meant", [("evn", b"'hvrun env'"), ("scirpt", b"'hvrun script'"), ("chekc", b"'hvrun --check-build'")])
+def test_what_a_first_word_was_meant_to_be_is_told_where_no_such_program_is(hvrun, word, meant):
+    result = run(hvrun, word)
+    assert result.returncode == 3
+    assert b"find the program " + word.encode() in result.stderr and b"try: " + meant in result.stderr
 
 
 def test_a_malformed_knob_of_the_ranks_is_told_once_and_before_the_start(hvrun, tmp_path):

@@ -87,6 +87,8 @@ def test_check_build_has_horovodruns_form(hvrun):
     heads = [line for line in result.stdout.decode().splitlines() if line.startswith("Available")]
     assert heads == ["Available Frameworks:", "Available Controllers:", "Available Tensor Operations:"]
     assert list(marks(result)) == ["NCCL", "DDL", "CCL", "MPI", "Gloo"] and marks(result)["Gloo"] == "X"
+    for half in (b"\n    MPI (launcher's mpirun): ", b"\n    MPI (runtime's backend): "):
+        assert result.stdout.count(half) == 1, result
 
 
 def test_check_build_tells_why_a_backend_is_not_there(hvrun, tmp_path):

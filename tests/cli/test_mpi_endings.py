@@ -152,6 +152,19 @@ def test_ctrl_c_at_a_terminal_that_mpirun_reads_ends_one_that_hangs(hvrun, fake)
     assert process.returncode == 128 + signal.SIGINT and b"hvrun: ended by SIGINT" in err, err
 
 
+GIVEN_UP = """
+sys.stderr.write("ssh: Could not resolve hostname nod1: Name or service not known\\n")
+sys.stderr.flush()
+signal.pause()
+"""
+
+
+def test_an_mpirun_that_waits_for_a_host_that_its_ssh_cannot_reach_is_ended_with_what_to_try(hvrun, fake):
+    result = run(hvrun, "--mpi", "-np", "1", "-H", "nod1:1", "true", timeout=20, **fake(GIVEN_UP))
+    assert result.returncode == 3, result
+    assert b"mpirun.mpich cannot reach a host, for which it would wait for ever\n  try: check the spelling of nod1" in result.stderr
+
+
 def test_an_output_directory_that_cannot_be_is_told_before_mpirun_starts(hvrun, fake, tmp_path):
     (tmp_path / "file").touch()
     result = run(hvrun, "--mpi", "-np", "1", "--output-dir", str(tmp_path / "file" / "out"), "true", **fake(HUNG))

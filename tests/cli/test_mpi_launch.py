@@ -254,6 +254,10 @@ def test_open_mpis_own_words_on_root_are_told_with_what_to_try(hvrun):
     result = run(hvrun, "--mpi", "-np", "1", "true", HVRUN_MPI="openmpi")
     assert result.returncode == 1 and b"has detected an attempt to run as root" in result.stderr, result
     assert b"try: as another user; or, in a container" in result.stderr
+    one = {"HVRUN_MPI": "openmpi", "OMPI_ALLOW_RUN_AS_ROOT": "1"}
+    assert run(hvrun, "--mpi", "-np", "1", "true", **one).returncode == 1
+    result = run(hvrun, "--mpi", "-np", "1", "true", **one, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    assert result.returncode == 0, result
 
 
 @pytest.mark.parametrize("options, words", [

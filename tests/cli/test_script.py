@@ -84,7 +84,7 @@ def test_options_of_hvrun_stand_before_the_program_as_they_were_typed(hvrun):
     (["--signal", "TERM@3", "train"], "--signal 'TERM@3' is not understood"),
     (["--signal", "USR1@99999", "train"], "--signal 'USR1@99999' comes earlier than a scheduler takes it\n  try: at most 65535 seconds"),
     (["--nnodes", "2", "train"], "that is --nodes here"),
-    (["--requeue=0", "train"], "--requeue '0' is not understood"),
+    (["--requeue=0", "train"], "--requeue '0' is too small: at least 1 is wanted"),
     (["--job-name", "a\n#SBATCH --b", "train"], "--job-name 'a\\x0a#SBATCH --b' cannot stand in a directive"),
     (["--option", "--b\nrm", "train"], "--option '--b\\x0arm' is not understood"),
     (["--module", "a\nb", "train"], "--module 'a\\x0ab' is not understood"),

@@ -13,6 +13,7 @@ from harness import cluster as clusters
 from harness import cgroup, programs, sshd
 from harness.cluster import HostPlan
 from harness.keys import key_pair
+from harness.mpich import run_past_standstill
 from harness.processes import below, look_at
 from harness.running import run
 from harness.waiting import TooLate, wait_for
@@ -268,6 +269,14 @@ def test_without_root_tests_skip_and_say_why():
     code = "import sys; sys.path.insert(0, sys.argv[1]); from harness.cluster import why_not; print(why_not())"
     result = run([sys.executable, "-c", code, str(programs.SOURCE / "tests")], preexec_fn=lambda: os.setuid(65534))
     assert "takes root" in result.out, str(result)
+
+
+@pytest.mark.parametrize("mpi, still, runs", [("mpich", 0, 1), ("mpich", 1, 2), ("mpich", 9, 3), ("openmpi", 9, 1)])
+def test_a_standstill_of_mpich_alone_is_tried_again_twice_at_most_and_told(mpi, still, runs, capsys):
+    numbers = iter(range(1, 10))
+    assert run_past_standstill(mpi, lambda: next(numbers), lambda number: number <= still) == runs
+    told = [f"MPICH stood still in MPI_Finalize: retry {retry} of 2" for retry in range(1, runs)]
+    assert capsys.readouterr().err.splitlines() == told
 
 
 def test_signals_reach_a_program_on_a_host(cluster):

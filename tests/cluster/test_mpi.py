@@ -5,6 +5,7 @@ import pytest
 
 from harness import programs
 from harness.jobs import START, TIMEOUT, errors, lines_of, on
+from harness.mpich import run_past_standstill
 from harness.processes import listing
 from harness.waiting import wait_for
 
@@ -23,12 +24,11 @@ def wired(request):
 
 
 def run_wired(cluster, words, wired):
-    """MPICH's ranks wait for each other in MPI_Finalize now and then (docs/mpi.md): then hvrun says so, and it is tried again."""
-    for _ in range(6):
-        result = cluster.run(["hvrun", *words, "-x", "HVRUN_STALL_SECONDS=5", "--timeout", "15", "--wire-mpi", wired], timeout=60)
-        if not (wired.endswith("mpich") and result.code == TIMEOUT and "(MPI_Init, MPI_Finalize); not there: rank" in result.err):
-            break
-    return result
+    """hvrun says where ranks wait in MPI_Finalize for each other."""
+    return run_past_standstill(
+        wired.rpartition("_")[2],
+        lambda: cluster.run(["hvrun", *words, "-x", "HVRUN_STALL_SECONDS=5", "--timeout", "15", "--wire-mpi", wired], timeout=60),
+        lambda result: result.code == TIMEOUT and "(MPI_Init, MPI_Finalize); not there: rank" in result.err)
 
 
 def test_ranks_of_two_hosts_are_a_world(cluster, wired):

@@ -8,6 +8,7 @@ import pytest
 
 from harness import programs
 from harness.jobs import TIMEOUT
+from harness.mpich import run_past_standstill
 from harness.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("hvrun")
@@ -33,11 +34,11 @@ def test_ranks_are_on_their_hosts_with_their_variables_and_labels(cluster, mpi):
 
 def test_mpi_carries_between_hosts(cluster, mpi):
     words = [str(programs.hvrun_folder() / "mpi_programs"), "20", "7"]
-    for _ in range(5):  # MPICH's ranks wait for each other in MPI_Finalize now and then, with all said: docs/mpi.md
-        result = cluster.run(["hvrun", "--mpi", "-np", "3", "-H", "node1,node2,node3", "--timeout", "40", *words],
-                             env={**mpi, "HVRUN_LOG_LEVEL": "trace"}, timeout=100)
-        if not (mpi["HVRUN_MPI"] == "mpich" and result.code == TIMEOUT and result.out.count("played") == 3):
-            break
+    result = run_past_standstill(
+        mpi["HVRUN_MPI"],
+        lambda: cluster.run(["hvrun", "--mpi", "-np", "3", "-H", "node1,node2,node3", "--timeout", "40", *words],
+                            env={**mpi, "HVRUN_LOG_LEVEL": "trace"}, timeout=100),
+        lambda result: result.code == TIMEOUT and result.out.count("played") == 3)
     carriers = {line.split("engine: ")[1].split()[0] for line in result.err.splitlines() if " starts " in line}
     assert result.code == 0 and result.out.count("played") == 3 and "mpi" in carriers, str(result)
 

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from harness import programs
+from harness.mpich import run_past_standstill
 
 pytestmark = pytest.mark.usefixtures("hvrun")
 
@@ -22,12 +23,10 @@ def mpi(request):
 
 
 def outputs(slurm, mpi, script, is_whole):
-    """Of a job of three nodes. MPICH's ranks wait for each other in MPI_Finalize now and then, with all that they had to say said
-    (docs/mpi.md): then it is tried again."""
-    for _ in range(6):
-        state, code, output = slurm.batch(f"timeout 40 env {AS_ROOT} HVRUN_MPI={mpi} {script}", "-N", "3", "-n", "3").wait(150)
-        if not (mpi == "mpich" and (state, code) == ("FAILED", "124:0") and is_whole(output)):
-            break
+    """Of a job of three nodes."""
+    state, code, output = run_past_standstill(
+        mpi, lambda: slurm.batch(f"timeout 40 env {AS_ROOT} HVRUN_MPI={mpi} {script}", "-N", "3", "-n", "3").wait(150),
+        lambda ended: ended[:2] == ("FAILED", "124:0") and is_whole(ended[2]))
     assert (state, code) == ("COMPLETED", "0:0"), f"{state} {code}\n{output}\n{slurm.logs()}"
     assert is_whole(output), output
 

@@ -72,3 +72,10 @@ def test_no_page_links_to_what_is_not_there():
 def test_a_broken_link_is_red():
     text = "[a](gone.md) [b](../README.md#x) [c](https://example.org/x)"
     assert list(broken_links("docs/x.md", text, {"README.md"}.__contains__)) == ["docs/x.md: links to gone.md, which is not there"]
+
+
+def test_pages_say_from_how_many_steps_on_a_training_is_told_of():
+    steps = re.search(r"kFewSteps = (\d+);", tree.read("launcher/supervise/training_split.cc")).group(1)
+    for path, words in {"README.md": "at least N steps and one second", "docs/output.md": "with N steps and one second",
+                        "docs/pytorch.md": "at least N steps and a second", "man/hvrun.1": "\nN of them and a second"}.items():
+        assert words.replace("N", steps) in tree.read(path), path

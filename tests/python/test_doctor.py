@@ -17,6 +17,7 @@ STAND_INS = {
                     "int cuDeviceGetCount(int* n) { *n = 2; return 0; }",
     "libnccl.so.2": "int ncclGetVersion(int* v) { *v = 21805; return 0; }",
     "libmpi.so.40": "int MPI_Init(int* n, char*** a) { return 0; }",
+    "libmpich.so.12": "int MPI_Init(int* n, char*** a) { return 0; }",
 }
 
 
@@ -63,8 +64,40 @@ def test_nccl_of_a_package_with_its_path(tmp_path):
 
 
 def test_mpi_with_its_path(tmp_path):
-    path = stand_in(tmp_path, "libmpi.so.40")
-    assert f"{path}; not needed" in look("mpi", tmp_path, LD_LIBRARY_PATH=str(tmp_path))
+    """Each of them that is found, where nothing needs one."""
+    paths = [stand_in(tmp_path, name) for name in ("libmpi.so.40", "libmpich.so.12")]
+    said = look("mpi", tmp_path, LD_LIBRARY_PATH=str(tmp_path))
+    assert f"--  MPI          Open MPI at {paths[0]}, MPICH at {paths[1]}; not needed" in said
+
+
+def mpi_for(tmp_path, parts, **more):
+    """What is said of MPI where HVRUN_BACKEND names it, MPICH alone is found, and these parts of hvrun's lie beside libhvrun."""
+    folder = tmp_path / "lib"
+    folder.mkdir()
+    shutil.copy(programs.hvrun_folder().parent / "lib" / "libhvrun.so", folder / "libhvrun.so")
+    for part in parts:
+        (folder / part).touch()
+    stand_in(folder, "libmpich.so.12")
+    stand_in(folder, "libmpi.so.40").write_bytes(b"no library")  # goes before the system's
+    return look("mpi", tmp_path, HVRUN_LIBRARY=str(folder / "libhvrun.so"), LD_LIBRARY_PATH=str(folder), HVRUN_BACKEND="mpi,native", **more)
+
+
+@pytest.mark.parametrize("parts, more, verdict, words", [
+    (["libhvrun-mpich.so"], {}, "ok", "Open MPI is not found, and libhvrun-openmpi.so is not there; MPICH at "),
+    (["libhvrun-openmpi.so"], {}, "NO", "Open MPI is not found, and libhvrun-openmpi.so is there; MPICH at "),
+    (["libhvrun-mpich.so"], {"HVRUN_MPI": "mpich"}, "ok", "HVRUN_BACKEND=mpi,native needs it: MPICH at "),
+    (["libhvrun-mpich.so"], {"HVRUN_MPI": "openmpi"}, "NO", "needs it: Open MPI is not found, and libhvrun-openmpi.so is not there")])
+def test_mpi_where_the_backend_needs_it(parts, more, verdict, words, tmp_path):
+    said = mpi_for(tmp_path, parts, **more)
+    assert f"  {verdict}  MPI          HVRUN_BACKEND=mpi,native needs it: " in said and words in said
+    assert ("try: install openmpi-bin and libopenmpi-dev, or mpich" in said) == (verdict == "NO")
+
+
+def test_two_ranks_whose_backends_cannot_add_are_told_in_words_and_once(tmp_path):
+    words = [sys.executable, "-c", "from hvrun import doctor; print('\\n'.join(doctor.try_two_ranks().text()))"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=torch_jobs.environment(tmp_path, HVRUN_BACKEND="nccl"))
+    assert done.stdout.count("no backend that HVRUN_BACKEND names") == 1 and "Traceback" not in done.stdout, done.stdout
+    assert re.search(r"^  NO  two ranks    tensor .*\n +try: name native there, too\n$", done.stdout), done.stdout
 
 
 def test_the_agent_with_its_version_and_machine(tmp_path):

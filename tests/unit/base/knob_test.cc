@@ -101,6 +101,15 @@ TEST_CASE("a choice is known in any case and by its other spellings, and comes i
   }
 }
 
+TEST_CASE(
+    "a word that is nearly one of a knob's is told as that, if it has more than two letters") {
+  CHECK(complaint("HVRUN_KIND=frist").second.rfind("did you mean first? set it to", 0) == 0);
+  for (const char* far : {"c", "ab", "neither"}) {
+    CAPTURE(far);
+    CHECK(complaint(std::string("HVRUN_KIND=") + far).second.rfind("set it to", 0) == 0);
+  }
+}
+
 TEST_CASE("a flag is true or false by any of its words, in any case") {
   const std::pair<const char*, bool> cases[] = {{"1", true},   {"true", true}, {"YES", true},
                                                 {"On", true},  {"0", false},   {"False", false},

@@ -239,6 +239,13 @@ TEST_CASE("nearest counts insertions, deletions and replacements, and allows a t
   CHECK_FALSE(hv::nearest("abc", {"aXY"}).has_value());
 }
 
+TEST_CASE("nearest counts two neighbours that have changed places once") {
+  CHECK(hv::nearest("evn", {"env"}) == "env");
+  CHECK(hv::nearest("abcdef", {"badcef"}) == "badcef");
+  CHECK_FALSE(hv::nearest("abcdef", {"badcfe"}).has_value());
+  CHECK_FALSE(hv::nearest("abc", {"cba"}).has_value());
+}
+
 TEST_CASE("nearest takes the nearest, and the first of equally near ones") {
   CHECK(hv::nearest("hosts", {"hosXX", "host", "posts"}) == "host");
   CHECK(hv::nearest("hosts", {"hosXX", "hosts", "host"}) == "hosts");

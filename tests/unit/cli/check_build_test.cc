@@ -19,6 +19,16 @@ TEST_CASE("check_build writes horovodrun's form, and below it each reason once")
         "why not:\n    PyTorch: 2.13.0\n    MPI: no mpirun\n    NCCL: 2.32.3\n");
 }
 
+TEST_CASE("check_build says which half of MPI each of its two lines is about") {
+  BuildFacts facts;
+  facts.controllers = {{"MPI", true, "Open MPI 4.1.4", "launcher's mpirun"}};
+  facts.operations = {{"MPI", true, "MPICH by x.so", "runtime's backend"}};
+  const std::string text = check_build_text(facts);
+  CHECK(text.find("Available Controllers:\n    [X] MPI\n") != std::string::npos);
+  CHECK(text.find("\n    MPI (launcher's mpirun): Open MPI 4.1.4\n    MPI (runtime's backend): "
+                  "MPICH by x.so\n") != std::string::npos);
+}
+
 TEST_CASE("hvrun env has a line for each backend, and in which order they are asked") {
   const std::vector<BuildFact> facts{{"native", true, "own"}, {"nccl", false, "no libnccl.so.2"}};
   const std::string text = backends_text(facts, "mpi,native");

@@ -256,7 +256,8 @@ TEST_CASE("every option lands in its field") {
 
 TEST_CASE("values that make no sense are errors naming option and value") {
   const std::vector<std::pair<Words, const char*>> cases{
-      {{"-np", "0", "t"}, "-np '0'"},
+      {{"-np", "0", "t"}, "-np '0' is too small: at least 1 is wanted | expected a whole number"},
+      {{"-np", "9999999", "t"}, "-np '9999999' is too large: at most 1048576 is wanted"},
       {{"-np", "two", "t"}, "-np 'two'"},
       {{"-p", "70000", "t"}, "'70000'"},
       {{"--grace", "soon", "t"}, "'soon'"},

@@ -122,6 +122,29 @@ TEST_CASE("mpi_command refuses a remote shell that mpirun would take apart elsew
   CHECK(holds(wanted.line(kHydra), "HYDRA_LAUNCHER_EXTRA_ARGS='-J gate:22' mpiexec"));
 }
 
+TEST_CASE(
+    "mpi_command has a remote shell whose path has blanks run, or refused with how to name it") {
+  Wanted wanted({{"a", 1}}, 1);
+  wanted.spec.remote_shell = "'/opt/my tools/ssh' -q";
+  CHECK(holds(wanted.line(kHydra), "-launcher-exec '/opt/my tools/ssh'"));
+  const std::pair<const char*, const char*> cases[] = {
+      {"'/opt/my tools/ssh' -q", "ln -s '/opt/my tools/ssh' ~/ssh"},
+      {"'/opt/my ssh'", "ln -s '/opt/my ssh' ~/rsh"},
+      {"/opt/v:1/ssh", "ln -s /opt/v:1/ssh ~/ssh"},
+      {"ssh -J gate:22", "into a script, and name that"}};
+  for (const auto& [shell, hint] : cases) {
+    CAPTURE(shell);
+    wanted.spec.remote_shell = shell;
+    std::string told;
+    try {
+      wanted.line(kOpen);
+    } catch (const Error& error) {
+      told = error.hint();
+    }
+    CHECK(holds(told, hint));
+  }
+}
+
 TEST_CASE("mpi_command binds as is asked for, and leaves to --mpi-args what that says") {
   Wanted wanted({{"a", 2}}, 2);
   wanted.spec.bind_to = BindTo::kCore;

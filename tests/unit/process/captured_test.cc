@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
+
 namespace hv {
 namespace {
 
@@ -28,6 +30,19 @@ TEST_CASE("capture_output does not wait for ever, nor read for ever") {
   const Captured endless = run_shell("exec yes");
   CHECK((!endless.status && endless.text.size() < 2 * kMostCaptured));
   CHECK(endless.trouble == "it said more than 65536 bytes");
+}
+
+TEST_CASE("capture_output waits for a program that has closed its output") {
+  const Captured late = run_shell("exec >&- 2>&-; sleep 0.1; exit 3");
+  CHECK((late.trouble.empty() && late.status && late.status->code == 3));
+}
+
+TEST_CASE("capture_output says that it cannot know how a program ended, and calls it not well") {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);  // the kernel reaps, and tells nobody
+  const Captured lost = run_shell("echo out; exit 3");
+  std::signal(SIGCHLD, before);
+  CHECK((lost.text == "out\n" && !lost.status && !lost.is_well()));
+  CHECK(lost.trouble == "learn how it ended: No child processes");
 }
 
 TEST_CASE("capture_output tells why a program cannot be started") {

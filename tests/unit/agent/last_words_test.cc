@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/last_words.h"
+
+#include <doctest/doctest.h>
+
+namespace hv::launcher {
+namespace {
+
+TEST_CASE("last words are read to their end, or, of one who never stops, up to a bound") {
+  std::size_t reads = 0;
+  read_last_words([&] { return ++reads < 3; });
+  CHECK(reads == 3);
+  reads = 0;
+  read_last_words([&] { return ++reads > 0; });
+  CHECK(reads == kMostLastReads);
+}
+
+}  // namespace
+}  // namespace hv::launcher
