@@ -125,7 +125,7 @@ enum class Attention {
   kBell,    // none before a bell rings
   kPolled,  // no bell rings for what it awaits: it is to be asked again soon
   kDriven,  // and nothing else moves it than being asked: whoever waits for it does not sleep
-  kClose,   // and it moves within some 100 us: nobody sleeps meanwhile
+  kClose,   // and it moves sooner than a sleeper would be awake: nobody sleeps
 };
 
 // A collective under way. Destroying it before it is done is allowed only after a failure of the

@@ -15,6 +15,8 @@ namespace {
 // The engine thread looks up by itself this often even if nothing rings: cheap, and bounds any
 // missed wake.
 constexpr Duration kIdleLook = std::chrono::seconds(1);
+// Else Linux adds 50 us to each sleep, and what is polled is asked every 20.
+constexpr unsigned long kTimerSlackNs = 1000;
 constexpr Duration kShortestPark = std::chrono::milliseconds(1);
 constexpr Duration kLongestPark = std::chrono::milliseconds(128);
 
@@ -150,8 +152,7 @@ void Driver::wake() {
 }
 
 void Driver::run() {
-  // Else Linux adds 50 us to each sleep, and what is polled is asked every 20.
-  (void)::prctl(PR_SET_TIMERSLACK, 1000);
+  (void)::prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
   std::uint32_t seen_visits = visits_;
   Duration parked = kShortestPark;
   while (!is_stopping_) {

@@ -153,6 +153,8 @@ void Execution::begin(std::vector<OperationPtr> operations, CollectiveRequest re
                              << collective_name(request.kind) << ", the first '"
                              << printable(operations.front()->name) << "'";
     running_.push_back({std::move(operations), backend->start(std::move(request))});
+    if (running_.back().collective->occupies_device())
+      next_watch_ = std::min(next_watch_, last_look_ + kWatchPeriod);
     return;
   }
   end(operations, unsupported(operations.front()->description, config_, backends_));
@@ -239,9 +241,20 @@ void Execution::note_device(const Running& group) {
   next_watch_ = std::min(next_watch_, last_look_ + kWatchPeriod);
 }
 
+// The first that its device is being given: those behind it wait for that.
+void Execution::note_launch() {
+  const auto first = std::find_if(running_.begin(), running_.end(), [](const Running& group) {
+    return group.collective->occupies_device() && group.collective->attention() != Attention::kBell;
+  });
+  if (first == running_.end()) return long_work_.note_no_launch();
+  long_work_.note_launch(first->operations.front()->bucket,
+                         "launching " + words_of(first->operations));
+}
+
 void Execution::watch(TimePoint time) {
   next_watch_ = TimePoint::max();
   if (accelerator_ != nullptr) accelerator_->release_passed();
+  note_launch();
   Status status;
   for (Backend* const backend : backends_)
     if (status.ok()) status = backend->watch();

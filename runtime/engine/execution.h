@@ -72,6 +72,7 @@ class Execution {
   };
 
   void watch(TimePoint time);
+  void note_launch();
   std::string advice() const;
   void begin(std::vector<OperationPtr> operations, CollectiveRequest request);
   bool advance_preparation();

@@ -8,6 +8,10 @@
 
 namespace hv::runtime {
 
+void LongWork::note_launch(std::uint64_t bucket, const std::string& what) {
+  if (!launch_ || launch_->bucket != bucket) launch_ = {bucket, what, kUnseen};
+}
+
 void LongWork::give(const std::string& what, std::shared_ptr<Accelerator> accelerator,
                     MomentPtr ended) {
   std::optional<Given>& place = oldest_ ? latest_ : oldest_;
@@ -26,12 +30,13 @@ Status LongWork::look_at_devices() {
 Status LongWork::look(const std::string& advice, TimePoint time) {
   Status status = look_at_devices();
   if (!status.ok() && status.code != StatusCode::kInProgress) return status;
-  if (!preparation_ && !oldest_) return Status::success();
+  if (!preparation_ && !launch_ && !oldest_) return Status::success();
   std::vector<Waiting> all;
   const auto note = [&](auto& work) {
     if (work) all.push_back({work->what, work->since = std::min(work->since, time), {}, {}});
   };
   note(preparation_);
+  note(launch_);
   note(oldest_);
   for (const Waiting& late : tells_.inspect(all, time)) {
     HV_LOG(kWarn, "backend") << late.name << " has gone on for " << waited_text(time - late.since)

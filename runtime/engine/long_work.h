@@ -21,6 +21,9 @@ class LongWork {
   // A backend is being prepared, or no more. Time is counted from the first look at it.
   void begin_preparation(const std::string& what) { preparation_ = {what, kUnseen}; }
   void end_preparation() { preparation_.reset(); }
+  // What is being given to a device, by the number of its bucket; another one begins its time anew.
+  void note_launch(std::uint64_t bucket, const std::string& what);
+  void note_no_launch() { launch_.reset(); }
   // A device has been given work. All that was given before is done before, where there is one
   // communicator: so the oldest is watched, and then whatever was the latest by then.
   void give(const std::string& what, std::shared_ptr<Accelerator> accelerator, MomentPtr ended);
@@ -35,6 +38,11 @@ class LongWork {
     std::string what;
     TimePoint since;
   };
+  struct Launch {
+    std::uint64_t bucket;
+    std::string what;
+    TimePoint since;
+  };
   struct Given {
     std::string what;
     std::shared_ptr<Accelerator> accelerator;
@@ -46,6 +54,7 @@ class LongWork {
   StallInspector tells_;
   const Duration end_;
   std::optional<Preparation> preparation_;
+  std::optional<Launch> launch_;
   std::optional<Given> oldest_, latest_;
 };
 

@@ -54,27 +54,34 @@ Status Communicator::poll(const char* doing) {
 
 Communicator::~Communicator() { abort(); }
 
-Status Communicator::begin_window(std::size_t bytes, std::byte** memory) {
-  return device_->within([&] {
-    const std::string doing = "register a window of " + std::to_string(bytes) + " bytes";
-    WindowMemory& made = windows_->emplace_back();
-    Status status = library_->check(library_->call().allocate(&made.memory, bytes), doing, comm_);
-    if (!status.ok()) {
-      windows_->pop_back();
-      return Status{StatusCode::kMemory, status.message};
-    }
-    *memory = static_cast<std::byte*>(made.memory);
-    return library_->check(
-        library_->call().register_window(comm_, made.memory, bytes, &made.window, kSymmetricWindow),
-        doing, comm_);
-  });
+// The driver's way to free it may wait for work of the GPU, so a thread of its own does that.
+Status Communicator::allocate(std::size_t bytes, runtime::MemoryPtr* memory) {
+  void* made = nullptr;
+  Status status = library_->check(library_->call().allocate(&made, bytes), "allocate it", comm_);
+  if (!status.ok()) return status;
+  *memory = {static_cast<std::byte*>(made),
+             [library = library_, device = device_](std::byte* piece) {
+               Ends::of_process().give_up([library, device, piece] {
+                 // What it answers helps nobody.
+                 (void)device->within(
+                     [&] { return library->check(library->call().free(piece), "free a window"); });
+               });
+             }};
+  return Status::success();
 }
 
-// The driver waits there for work of the GPU that does not come to an end, perhaps; nothing could
-// be done about what it answers.
-void Communicator::free_all(const Library& library, const Windows& windows) {
-  for (const WindowMemory& one : windows)
-    (void)library.check(library.call().free(one.memory), "free a window's memory");
+Status Communicator::begin_window(std::size_t bytes, runtime::MemoryPtr* memory) {
+  return device_->within([&] {
+    WindowMemory& made = windows_->emplace_back();
+    Status status = allocate(bytes, &made.memory);
+    if (status.ok()) {
+      *memory = made.memory;
+      status = library_->check(library_->call().register_window(comm_, memory->get(), bytes,
+                                                                &made.window, kSymmetricWindow),
+                               "register it", comm_);
+    }
+    return status;
+  });
 }
 
 Status Communicator::await(Status status, const char* doing) {
@@ -106,11 +113,9 @@ void Communicator::end() {
   }
   const Comm comm = std::exchange(comm_, nullptr);
   // Nothing could be done about what it answers, nor by the one who asked for the end.
-  (void)device_->within([&] {
-    Status freed = library_->check(library_->call().destroy(comm), "free a communicator");
-    free_all(*library_, *windows_);
-    return freed;
-  });
+  (void)device_->within(
+      [&] { return library_->check(library_->call().destroy(comm), "free a communicator"); });
+  windows_->clear();
 }
 
 void Communicator::abort() {
@@ -123,10 +128,9 @@ void Communicator::abort() {
     (void)device->within([&] {
       const LibraryFunctions& call = library->call();
       if (call.revoke != nullptr) (void)call.revoke(comm, kRevokeDefault);
-      Status aborted = library->check(call.abort(comm), "give up a communicator");
-      free_all(*library, *windows);
-      return aborted;
+      return library->check(call.abort(comm), "give up a communicator");
     });
+    windows->clear();
   });
 }
 

@@ -36,9 +36,9 @@ class Communicator {
   // what may be a peer's end only once there was time to learn who has ended, which others tell.
   Status poll(const char* doing);
   // Begins to make a window: memory of NCCL's that peers reach, at the same place of theirs. All
-  // members do it together, for as many bytes; it is there once poll() says so, and goes with the
-  // communicator. kMemory: there is not so much.
-  Status begin_window(std::size_t bytes, std::byte** memory);
+  // members do it together, for as many bytes; it is there once poll() says so. The memory stays
+  // until neither the communicator nor anybody else has it. kMemory: there is not so much.
+  Status begin_window(std::size_t bytes, runtime::MemoryPtr* memory);
   // Once the GPU has done what it was given: returns when the peers have ended it, too, or one of
   // them has died. Nothing is asked of it any more.
   void end();
@@ -49,7 +49,7 @@ class Communicator {
 
  private:
   struct WindowMemory {
-    void* memory = nullptr;
+    runtime::MemoryPtr memory;
     Window window = nullptr;  // which NCCL writes at some time; still nullptr: it makes none here
   };
   // A deque: NCCL keeps the addresses of its elements for a while.
@@ -57,8 +57,8 @@ class Communicator {
 
   Communicator(std::shared_ptr<const Library> library, std::shared_ptr<cuda::Device> device,
                int members, int self);
+  Status allocate(std::size_t bytes, runtime::MemoryPtr* memory);
   Status await(Status status, const char* doing);
-  static void free_all(const Library& library, const Windows& windows);
 
   const std::shared_ptr<const Library> library_;
   const std::shared_ptr<cuda::Device> device_;

@@ -33,10 +33,23 @@ Status await_gpu(const Leftovers& left) {
   }
 }
 
-void keep_memory(const Leftovers& left) {
-  for (const runtime::MemoryPtr& memory : left.memory)
+// What is given up comes to an end soon, but where a caller's stream is busy before it: that
+// memory is looked at again and again then, as all that is kept.
+void give_back_memory(Leftovers left) {
+  const TimePoint limit = now() + kGivenUpWithin;
+  Status passed = look_at(left);
+  while (passed.code == StatusCode::kInProgress && now() < limit) {
+    std::this_thread::sleep_for(kBetweenLooks);
+    passed = look_at(left);
+  }
+  for (runtime::MemoryPtr& memory : left.memory) {
+    if (passed.ok()) {
+      cuda::Device::let_go(std::move(memory));
+      continue;
+    }
     for (const runtime::MomentPtr& moment : left.moments)
       left.accelerator->keep_until(moment, memory);
+  }
 }
 
 }  // namespace
@@ -56,10 +69,13 @@ void Ends::run(int* count, std::function<void()> work) {
     --*count;
     changed_.notify_all();
   };
+  // Stays where there is no thread to be had: somebody may use still what it has.
+  auto* const kept = new std::function<void()>(std::move(work));
   const SignalBlock block;
   try {
-    std::thread([over, work = std::move(work)]() mutable {
-      std::exchange(work, nullptr)();  // gone before it counts as over
+    std::thread([over, kept] {
+      (*kept)();
+      delete kept;  // before it counts as over
       over();
     }).detach();
   } catch (const std::system_error&) {
@@ -68,11 +84,8 @@ void Ends::run(int* count, std::function<void()> work) {
 }
 
 void Ends::take(Leftovers left) {
-  auto* const kept = new Leftovers(std::move(left));  // stays where there is no thread to be had
-  run(&going_on_, [this, kept] {
-    end(std::move(*kept));
-    delete kept;
-  });
+  run(&going_on_,
+      [this, kept = std::make_shared<Leftovers>(std::move(left))] { end(std::move(*kept)); });
 }
 
 void Ends::give_up(std::function<void()> work) {
@@ -90,7 +103,7 @@ void Ends::end(Leftovers left) {
     else
       left.communicator->abort();
   }
-  keep_memory(left);
+  give_back_memory(std::move(left));
 }
 
 bool Ends::await(TimePoint deadline) {

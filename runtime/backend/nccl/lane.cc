@@ -38,8 +38,9 @@ Lane::~Lane() {
     runtime::MomentPtr end;
     if (device().mark(stream, &end).ok()) left.moments.push_back(std::move(end));
   }
-  for (Room& room : rooms_)
-    if (room.memory != nullptr) left.memory.push_back(std::move(room.memory));
+  for (Rooms* const rooms : {&rooms_, &windows_})
+    for (Room& room : *rooms)
+      if (room.memory != nullptr) left.memory.push_back(std::move(room.memory));
   left.communicator = std::move(communicator_);
   left.accelerator = accelerator_;
   left.streams = std::move(streams_);
@@ -65,16 +66,14 @@ Status Lane::take_room(std::size_t bytes, std::byte** memory) {
   return take(rooms_, &room_, memory);
 }
 
-// The old one stays until the communicator goes: peers may have to do with it still, and of all
-// that were too small there is less than of the last.
+// The communicator has the old one, too, until it goes: peers may have to do with it still, and of
+// all that were too small there is less than of the last.
 Status Lane::begin_window(std::size_t bytes) {
   Room& window = windows_[(window_ + 1) % windows_.size()];
-  const std::size_t wanted = room_size(bytes);
-  std::byte* memory = nullptr;
-  Status status = communicator_->begin_window(wanted, &memory);
-  if (!status.ok()) return status;
-  window = {runtime::MemoryPtr(memory, [](std::byte*) {}), wanted, nullptr};
-  return status;
+  if (window.memory != nullptr) accelerator_->keep_until(window.free, std::move(window.memory));
+  window = {};
+  window.bytes = room_size(bytes);
+  return communicator_->begin_window(window.bytes, &window.memory);
 }
 
 Status Lane::take_window(std::byte** memory) { return take(windows_, &window_, memory); }

@@ -65,7 +65,7 @@ class Lane {
 
  private:
   struct Room {
-    runtime::MemoryPtr memory;  // a window's is the communicator's
+    runtime::MemoryPtr memory;
     std::size_t bytes = 0;
     runtime::MomentPtr free;  // nullptr: nobody has used it
   };

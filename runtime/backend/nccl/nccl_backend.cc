@@ -14,6 +14,7 @@
 #include "runtime/device/cuda/cuda_accelerator.h"
 #include "src/base/environment.h"
 #include "src/base/knob.h"
+#include "src/base/log.h"
 #include "src/contract/runtime_knobs.h"
 
 namespace hv::nccl {
@@ -33,10 +34,24 @@ std::string own_path() {
   return ::dladdr(here, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
-bool can_register_windows(const Library& library) {
+bool has_windows(const Library& library) {
   const LibraryFunctions& call = library.call();
-  return library.version() >= kWindowsFrom && call.allocate != nullptr && call.free != nullptr &&
-         call.register_window != nullptr && call.deregister_window != nullptr;
+  if (library.version() >= kWindowsFrom && call.allocate != nullptr && call.free != nullptr &&
+      call.register_window != nullptr && call.deregister_window != nullptr)
+    return true;
+  HV_LOG(kWarn, "nccl") << "HVRUN_NCCL_WINDOWS=1 has no effect: " << library.path() << " is "
+                        << version_text(library.version()) << "; try: NCCL 2.27 or newer";
+  return false;
+}
+
+// Who wants to see what windows bring must know whether there are any.
+void tell_of_windows(const std::vector<GpuFacts>& facts, int self, bool are_there) {
+  if (are_there || facts[static_cast<std::size_t>(self)].registers_windows == 0) return;
+  const auto without = std::find_if(facts.begin(), facts.end(),
+                                    [](const GpuFacts& one) { return one.registers_windows == 0; });
+  HV_LOG(kWarn, "nccl") << "HVRUN_NCCL_WINDOWS=1 has no effect here: rank "
+                        << without - facts.begin()
+                        << " of the process set has not set it; try: the same on all ranks";
 }
 
 // There is no other accelerator.
@@ -54,12 +69,7 @@ Status NcclPlugin::open() {
     opened_ = Library::open(places(knobs.text("HVRUN_NCCL"), packages), &library_);
     shares_gpus_ =
         opened_.ok() && library_->version() >= kSharesGpusFrom && knobs.flag("HVRUN_SHARE_GPU");
-    // Else it makes one operation of the broadcasts by which uneven rows are gathered. 2.32.3 told
-    // that as launched before it was, and gave wrong rows, where ranks shared a GPU.
-    if (opened_.ok() && library_->version() >= kFusesBroadcastsFrom)
-      set_in_process_if_unset("NCCL_ALLGATHERV_ENABLE", "0");
-    registers_windows_ =
-        opened_.ok() && can_register_windows(*library_) && knobs.flag("HVRUN_NCCL_WINDOWS");
+    registers_windows_ = opened_.ok() && knobs.flag("HVRUN_NCCL_WINDOWS") && has_windows(*library_);
     if (shares_gpus_) set_in_process_if_unset("NCCL_MULTI_RANK_GPU_ENABLE", "1");
   });
   return opened_;
@@ -168,7 +178,9 @@ NcclBackend::NcclBackend(std::shared_ptr<const Library> library,
       has_windows_(std::all_of(members.facts.begin(), members.facts.end(),
                                [](const GpuFacts& one) { return one.registers_windows != 0; })),
       id_(std::bit_cast<UniqueId>(members.facts.front().meeting)),
-      host_(host) {}
+      host_(host) {
+  tell_of_windows(members.facts, members.self, has_windows_);
+}
 
 NcclBackend::~NcclBackend() = default;
 

@@ -16,6 +16,7 @@ using runtime::Progress;
 
 namespace {
 
+// Some 100 us were seen.
 constexpr std::chrono::milliseconds kSoonLaunched{1};
 
 }  // namespace
@@ -62,8 +63,8 @@ runtime::Attention NcclCollective::attention() const {
 Progress NcclCollective::take_turn() {
   if (!lane_->is_turn(turn_)) return Progress::kPending;
   if (!is_in_window() || !lane_->needs_window(room_bytes())) return give_it();
-  if (Status status = lane_->begin_window(room_bytes()); !status.ok())
-    return fail(std::move(status));
+  if (const Status status = lane_->begin_window(room_bytes()); !status.ok())
+    return fail_window(status);
   stage_ = Stage::kWindow;
   return await_window();
 }
@@ -71,7 +72,13 @@ Progress NcclCollective::take_turn() {
 Progress NcclCollective::await_window() {
   Status status = lane_->communicator().poll("register a window");
   if (status.code == StatusCode::kInProgress) return Progress::kPending;
-  return status.ok() ? give_it() : fail(std::move(status));
+  return status.ok() ? give_it() : fail_window(status);
+}
+
+Progress NcclCollective::fail_window(const Status& why) {
+  return fail({why.code, "make a window of at least " + std::to_string(room_bytes()) +
+                             " bytes for buckets: " + why.message +
+                             "; try: HVRUN_NCCL_WINDOWS=0, with which there are none"});
 }
 
 Progress NcclCollective::give_it() {

@@ -21,7 +21,7 @@ class NcclCollective : public runtime::Collective {
 
   runtime::Progress advance() final;
   Status status() const final { return status_; }
-  // A launch takes NCCL some 10 us, the first ones, which also connect, longer.
+  // A launch is over soon, unless it is a first one, which also connects.
   runtime::Attention attention() const final;
   runtime::MomentPtr ended() const final { return ended_; }
   bool occupies_device() const final { return true; }
@@ -58,6 +58,7 @@ class NcclCollective : public runtime::Collective {
 
   runtime::Progress take_turn();
   runtime::Progress await_window();
+  runtime::Progress fail_window(const Status& why);
   runtime::Progress give_it();
   Status give_all_but_the_end();
   runtime::Progress await_launch();

@@ -16,7 +16,7 @@ namespace hv::nccl {
 
 constexpr int kOldestVersion = 21800;        // ncclConfig_t as nccl_abi.h has it
 constexpr int kWindowsFrom = 22700;          // ncclCommWindowRegister
-constexpr int kFusesBroadcastsFrom = 22900;  // NCCL_ALLGATHERV_ENABLE
+constexpr int kFusesBroadcastsFrom = 22900;  // one operation of a group's, of several roots
 constexpr int kSharesGpusFrom = 23000;       // NCCL_MULTI_RANK_GPU_ENABLE
 constexpr int kGroupedRegistration = 21900;  // ncclCommRegister
 constexpr int kFloat8From = 22400;           // reductions of 8-bit floats

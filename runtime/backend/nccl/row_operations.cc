@@ -39,18 +39,36 @@ Status Allgather::launch() {
     return check(call().allgather(input, output_, bytes_of(request(), counts.front()), kUint8,
                                   comm(), stream()));
   }
+  // Newer ones make one operation of a group's broadcasts. 2.32.3 gave wrong rows by it, where ranks
+  // shared a GPU.
+  const bool has_broadcasts = lane().communicator().library().version() < kFusesBroadcastsFrom;
+  const std::size_t own = bytes_of(request(), counts[static_cast<std::size_t>(self())]);
   return grouped([&] {
     std::byte* to = output_;
     for (int rank = 0; rank < members(); ++rank) {
       const std::size_t bytes = bytes_of(request(), counts[static_cast<std::size_t>(rank)]);
-      if (bytes == 0) continue;
-      const void* const from = rank == self() ? input : to;
-      Status status = check(call().broadcast(from, to, bytes, kUint8, rank, comm(), stream()));
+      Status status = has_broadcasts ? broadcast_rows(rank == self() ? input : to, to, bytes, rank)
+                                     : exchange_rows(input, own, to, bytes, rank);
       if (!status.ok()) return status;
       to += bytes;
     }
     return Status::success();
   });
+}
+
+Status Allgather::broadcast_rows(const std::byte* from, std::byte* to, std::size_t bytes,
+                                 int root) {
+  return bytes == 0 ? Status::success()
+                    : check(call().broadcast(from, to, bytes, kUint8, root, comm(), stream()));
+}
+
+Status Allgather::exchange_rows(const std::byte* own, std::size_t own_bytes, std::byte* to,
+                                std::size_t bytes, int peer) {
+  Status status;
+  if (own_bytes > 0) status = check(call().send(own, own_bytes, kUint8, peer, comm(), stream()));
+  if (status.ok() && bytes > 0)
+    status = check(call().receive(to, bytes, kUint8, peer, comm(), stream()));
+  return status;
 }
 
 Broadcast::Broadcast(std::shared_ptr<Lane> lane, CollectiveRequest given)

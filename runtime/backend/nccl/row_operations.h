@@ -28,6 +28,11 @@ class Allgather : public NcclCollective {
   Status launch() override;
 
  private:
+  Status broadcast_rows(const std::byte* from, std::byte* to, std::size_t bytes, int root);
+  // The own rows to the peer, and its rows from there.
+  Status exchange_rows(const std::byte* own, std::size_t own_bytes, std::byte* to,
+                       std::size_t bytes, int peer);
+
   std::byte* output_;  // nullptr: nobody wants it
 };
 

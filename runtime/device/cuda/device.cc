@@ -184,14 +184,10 @@ Status Device::record(Stream stream, runtime::MomentPtr* made) {
   Event event = nullptr;
   if (Status status = take_event(&event); !status.ok()) return status;
   const std::uint64_t id = id_of(stream);
-  int result = kSuccess;
-  std::uint64_t number = 0;
-  {
-    const std::lock_guard lock(recording_mutex_);
-    result = call().record_event(event, stream);
-    number = ++recorded_;
-  }
-  auto moment = std::make_shared<const RecordedEvent>(shared_from_this(), event, id, number);
+  const std::uint64_t before = ++turns_;
+  const int result = call().record_event(event, stream);  // waits where a stream has very much
+  auto moment =
+      std::make_shared<const RecordedEvent>(shared_from_this(), event, id, before, ++turns_);
   if (Status status = check(result, "record an event"); !status.ok()) return status;
   *made = std::move(moment);
   return Status::success();

@@ -103,9 +103,8 @@ class Device : public std::enable_shared_from_this<Device> {
   int number_ = 0;  // as the driver names it
   Context context_ = nullptr;
   Stream work_ = nullptr;
-  std::mutex recording_mutex_;  // guards the next, with each record
-  std::uint64_t recorded_ = 0;
-  std::mutex mutex_;  // guards all below
+  std::atomic<std::uint64_t> turns_{0};  // of records: two each, before and after
+  std::mutex mutex_;                     // guards all below
   std::vector<Event> free_events_;
   SparePieces spare_, spare_pinned_;
   std::vector<Freed> freed_later_;
@@ -116,10 +115,14 @@ class Device : public std::enable_shared_from_this<Device> {
 // A moment of a device.
 class Device::RecordedEvent : public runtime::Moment {
  public:
-  // stream: its id; number: later ones of a stream have greater ones.
+  // stream: its id; before, after: the turns between which it was recorded there.
   RecordedEvent(std::shared_ptr<Device> device, Event event, std::uint64_t stream,
-                std::uint64_t number)
-      : device_(std::move(device)), event_(event), stream_(stream), number_(number) {}
+                std::uint64_t before, std::uint64_t after)
+      : device_(std::move(device)),
+        event_(event),
+        stream_(stream),
+        before_(before),
+        after_(after) {}
   ~RecordedEvent() override { device_->give_back(event_); }
   RecordedEvent(const RecordedEvent&) = delete;
   RecordedEvent& operator=(const RecordedEvent&) = delete;
@@ -128,7 +131,7 @@ class Device::RecordedEvent : public runtime::Moment {
   Event event() const { return event_; }
   // It has passed when that one has.
   bool is_before(const RecordedEvent& other) const {
-    return stream_ != 0 && stream_ == other.stream_ && number_ < other.number_;
+    return stream_ != 0 && stream_ == other.stream_ && after_ < other.before_;
   }
   // A bucket's results have one end, and a stream that waits for it does so for all of them.
   bool is_awaited_by(std::uint64_t stream) const { return stream != 0 && awaited_by_ == stream; }
@@ -137,7 +140,7 @@ class Device::RecordedEvent : public runtime::Moment {
  private:
   const std::shared_ptr<Device> device_;
   const Event event_;
-  const std::uint64_t stream_, number_;
+  const std::uint64_t stream_, before_, after_;
   mutable std::atomic<std::uint64_t> awaited_by_{0};  // the last one
 };
 

@@ -14,6 +14,13 @@ std::byte* fake_cuda_view(std::uintptr_t address, std::size_t bytes) {
   return DeviceMemory::of_process().view(address, bytes);
 }
 
+bool fake_cuda_unmap(std::uintptr_t address) {
+  if (!DeviceMemory::of_process().free(address)) return false;
+  const std::lock_guard lock(world().mutex);
+  --world().memory_blocks;
+  return true;
+}
+
 void fake_cuda_capture(void* stream, bool is_on) {
   FakeStream* const one = stream_of(static_cast<hv::cuda::Stream>(stream));
   const std::lock_guard lock(world().mutex);
@@ -41,6 +48,8 @@ int fake_cuda_device(char* uuid) {
 void fake_cuda_faults(const char* list) { Faults::of_process().begin_anew(list); }
 
 int fake_cuda_calls(const char* function) { return Faults::of_process().calls(function); }
+
+int fake_cuda_failures() { return FakeStream::failures(); }
 
 int fake_cuda_left() {
   const std::lock_guard lock(world().mutex);

@@ -11,6 +11,8 @@ extern "C" {
 // Where the host reads and writes a GPU's memory; nullptr: it is none. Only for what is in order
 // with all streams that use it.
 std::byte* fake_cuda_view(std::uintptr_t address, std::size_t bytes);
+// A GPU's memory goes at once, whatever may still use it: its work fails then. False: it is none.
+bool fake_cuda_unmap(std::uintptr_t address);
 // From now on, or no longer, a graph is being captured from this stream (nullptr: the default one).
 void fake_cuda_capture(void* stream, bool is_on);
 // True: a call that a capture forbids has come since it began, so it is invalid.
@@ -23,6 +25,8 @@ int fake_cuda_device(char* uuid);
 void fake_cuda_faults(const char* list);
 // How often that function has been called in this process.
 int fake_cuda_calls(const char* function);
+// Streams on which something has failed, such as a kernel beyond its memory.
+int fake_cuda_failures();
 // Streams, events and pieces of memory that have been made and not given back.
 int fake_cuda_left();
 #pragma GCC visibility pop

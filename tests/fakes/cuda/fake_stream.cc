@@ -90,7 +90,7 @@ int FakeStream::failure() const {
 
 void FakeStream::fail(int result) {
   const std::lock_guard lock(mutex_);
-  if (failure_ == 0) failure_ = result;
+  if (failure_ == 0) ++failures_, failure_ = result;
 }
 
 void FakeStream::run() {

@@ -49,6 +49,7 @@ class FakeStream {
   // is broken.
   int failure() const;
   void fail(int result);
+  static int failures() { return failures_; }  // of all streams, by now
   int device() const { return device_; }
   std::uint64_t id() const { return id_; }  // of no other stream of this process, ever
 
@@ -59,6 +60,7 @@ class FakeStream {
   void run();
 
   static inline std::atomic<std::uint64_t> last_id_{0};
+  static inline std::atomic<int> failures_{0};
 
   const int device_;
   const std::uint64_t id_ = ++last_id_;

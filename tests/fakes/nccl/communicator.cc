@@ -239,9 +239,16 @@ int Communicator::destroy_reduction(int number) {
 
 // ---- what all ranks do together, and the end ----
 
-int Communicator::meet_all(Call call, std::function<void()> done) {
-  return post([this, call, done = std::move(done)] {
-    if (meet(call, party_.host, stop_)) done();
+void Communicator::hang() {
+  post([this] {
+    await_readable({}, stop_);
+    return nccl::kSuccess;
+  });
+}
+
+int Communicator::meet_all(Call call, std::uint64_t bytes, std::function<void()> done) {
+  return post([this, call, bytes, done = std::move(done)] {
+    if (meet(call, bytes, party_.host, stop_)) done();
     return nccl::kSuccess;
   });
 }
@@ -257,7 +264,7 @@ int Communicator::finalize() {
       std::unique_lock lock(mutex_);
       wait_for_work(lock);
     }
-    meet(Call::kFinalize, party_.host, stop_);
+    meet(Call::kFinalize, 0, party_.host, stop_);
     return nccl::kSuccess;
   });
 }

@@ -54,7 +54,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool find_reduction(int number, int type, Reduction* reduction) const;
   int destroy_reduction(int number);
   // All ranks call it; done() runs when they have.
-  int meet_all(Call call, std::function<void()> done);
+  // What it is asked next never begins, until it is aborted.
+  void hang();
+  int meet_all(Call call, std::uint64_t bytes, std::function<void()> done);
   int finalize();
   int revoke();
   // Of a rank that stays, after all who stay have called: an id for them.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fakes/nccl/group.h"
 
-#include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "tests/fakes/nccl/outside.h"
@@ -10,14 +8,9 @@
 namespace hv::fake {
 namespace {
 
-// From 2.29 on NCCL makes one operation of a group's broadcasts with several roots, unless it is
-// told not to; 2.32 gave wrong rows then, where ranks shared a GPU.
+// From 2.29 on NCCL makes one operation of a group's broadcasts with several roots; 2.32 gave wrong
+// rows then, where ranks shared a GPU.
 constexpr int kFusesBroadcastsFrom = 22900;
-
-bool fuses_broadcasts() {
-  const char* const told = std::getenv("NCCL_ALLGATHERV_ENABLE");
-  return version() >= kFusesBroadcastsFrom && (told == nullptr || std::atoi(told) != 0);
-}
 
 bool have_several_roots(const std::vector<Operation>& operations) {
   const Operation* first = nullptr;
@@ -66,7 +59,7 @@ int Group::end() {
   int result = std::exchange(error_, nccl::kSuccess);
   if (result != nccl::kSuccess) return result;
   for (const Share& one : shares)
-    if (fuses_broadcasts() && have_several_roots(one.operations))
+    if (version() >= kFusesBroadcastsFrom && have_several_roots(one.operations))
       return one.communicator->fail(nccl::kSystemError, "broadcasts of several roots as one");
   for (const Share& one : shares)
     if (!one.operations.empty() && one.communicator->launch(one.operations) == nccl::kInProgress)

@@ -159,11 +159,12 @@ int ncclMemAlloc(void** address, std::size_t bytes) {
   return kSuccess;
 }
 
+// Unlike the driver's own way it need not wait for what may still use the memory.
 int ncclMemFree(void* address) {
   HV_ENTER();
   if (const int unknown = fake::drop_memory(address); unknown != kSuccess) return unknown;
-  const int result = fake::cuda_functions().free(reinterpret_cast<cuda::Address>(address));
-  return result == cuda::kSuccess ? kSuccess : kUnhandledCudaError;
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  return fake::cuda_functions().unmap(number) ? kSuccess : kUnhandledCudaError;
 }
 
 int ncclCommRegister(const Comm comm, void* address, std::size_t bytes, void** handle) {
@@ -182,13 +183,15 @@ int ncclCommDeregister(const Comm comm, void* handle) {
 
 // The window is there when all ranks have called and the communicator is back at ncclSuccess.
 int ncclCommWindowRegister(Comm comm, void* address, std::size_t bytes, Window* window, int flags) {
-  HV_ENTER();
+  bool hangs = false;
+  if (const int refused = fake::enter(__func__, &hangs); refused != kSuccess) return refused;
   const auto communicator = find(comm);
   if (const int state = communicator->check_ready(); state != kSuccess) return state;
   if ((flags & ~kSymmetricWindow) != 0 || address == nullptr || bytes == 0) return kInvalidArgument;
   fake::host_view(address, bytes);
   *window = nullptr;
-  communicator->meet_all(Call::kRegisterWindow,
+  if (hangs) communicator->hang();
+  communicator->meet_all(Call::kRegisterWindow, bytes,
                          [=] { *window = fake::make_registration(comm, address, bytes); });
   return Group::of_thread().add_wait(communicator);
 }

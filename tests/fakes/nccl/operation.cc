@@ -190,12 +190,12 @@ bool perform(const std::vector<Operation>& operations, Lanes& lanes, const StopS
   return send_and_receive(operations, lanes, stop);
 }
 
-bool meet(Call call, Lanes& lanes, const StopSign& stop) {
+bool meet(Call call, std::uint64_t bytes, Lanes& lanes, const StopSign& stop) {
   std::vector<Transfer> transfers;
   for (int peer = 0; peer < lanes.ranks(); ++peer) {
     if (peer == lanes.rank()) continue;
-    transfers.push_back({peer, true, nullptr, Label{call, 0, 0, 0, 0, 0}});
-    transfers.push_back({peer, false, nullptr, Label{call, 0, 0, 0, 0, 0}});
+    transfers.push_back({peer, true, nullptr, Label{call, 0, 0, 0, bytes, 0}});
+    transfers.push_back({peer, false, nullptr, Label{call, 0, 0, 0, bytes, 0}});
   }
   return lanes.exchange(transfers, stop);
 }

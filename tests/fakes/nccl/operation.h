@@ -29,7 +29,7 @@ struct Operation {
 // False: the sign was set meanwhile, and what the memory holds is anything.
 bool perform(const std::vector<Operation>& operations, Lanes& lanes, const StopSign& stop);
 
-// Every rank comes there: returns when all have. False: the sign was set.
-bool meet(Call call, Lanes& lanes, const StopSign& stop);
+// Every rank comes there, for as many bytes: returns when all have. False: the sign was set.
+bool meet(Call call, std::uint64_t bytes, Lanes& lanes, const StopSign& stop);
 
 }  // namespace hv::fake

@@ -25,7 +25,7 @@ struct CudaFunctions {
   decltype(&fake_cuda_device) device = nullptr;
   int (*attribute)(int* value, int attribute, int device) = nullptr;
   int (*allocate)(cuda::Address* address, std::size_t bytes) = nullptr;
-  int (*free)(cuda::Address address) = nullptr;
+  decltype(&fake_cuda_unmap) unmap = nullptr;
 };
 
 // Of the libcuda.so.1 that the process has opened; refuses where there is none.

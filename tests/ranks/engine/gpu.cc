@@ -285,6 +285,8 @@ int Gpu::calls(const std::string& function) {
   return asked<decltype(fake_cuda_calls)>("fake_cuda_calls")(function.c_str());
 }
 
+int Gpu::failures() { return asked<decltype(fake_cuda_failures)>("fake_cuda_failures")(); }
+
 int Gpu::left() { return asked<decltype(fake_cuda_left)>("fake_cuda_left")(); }
 
 int Gpu::nccl_calls(const std::string& function) {

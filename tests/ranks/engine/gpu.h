@@ -62,6 +62,8 @@ class Gpu {
   static void set_nccl_faults(const std::string& list);
   // How often that function of CUDA's has been called, by all ranks.
   static int calls(const std::string& function);
+  // On how many of all streams something has failed.
+  static int failures();
   // What the stand-in has made, and has not been given back: streams, events and pieces of memory.
   static int left();
   static int nccl_calls(const std::string& function);

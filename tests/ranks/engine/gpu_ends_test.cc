@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/api/request_reader.h"
 #include "tests/ranks/engine/gpu.h"
 #include "tests/ranks/engine/processes.h"
 
@@ -97,6 +98,59 @@ TEST_CASE("a bucket lies in a window where all ranks want that, which goes with 
   const int registered = Gpu::nccl_calls("ncclCommWindowRegister") - before;
   CHECK(registered == (wanted != nullptr && std::strcmp(wanted, "1") == 0 ? 2 * 3 : 0));
   CHECK(Gpu::nccl_left() == 0);
+}
+
+// As a training does whose first bucket is small.
+TEST_CASE("a window grows with the buckets, and the memory of smaller ones stays for its work") {
+  run_job(in_shape({2}), [](Rank& rank) {
+    Gpu gpu(rank.rank);
+    for (const std::int64_t count : {100, 1 << 19, 1 << 20, 1 << 18, 3 << 20}) {
+      const std::vector<float> ones(static_cast<std::size_t>(count), 1.0f);
+      std::byte* blocks[2] = {};
+      std::uint64_t handles[2] = {};
+      for (int i = 0; i < 2; ++i) {
+        blocks[i] = gpu.put(ones.data(), ones.size() * sizeof(float));
+        hvrun_request request = allreduce_request(i == 0 ? "a" : "b", &count, blocks[i], blocks[i]);
+        request.group = 1;
+        request.group_size = 2;
+        gpu.place(&request);
+        expect(rank.enqueue(request, &handles[i]).ok(), "enqueue");
+      }
+      for (const std::uint64_t handle : handles) expect(rank.wait(handle).ok(), "wait");
+      for (const std::byte* const block : blocks)
+        expect(gpu.values<float>(block, ones.size()) == std::vector<float>(ones.size(), 2.0f),
+               "sum of " + std::to_string(count));
+    }
+  });
+  CHECK(Gpu::nccl_left() == 0);
+}
+
+// One that has none, whatever it is told, keeps all from windows: NCCL would choose other kernels.
+TEST_CASE("windows of NCCL's are there where every rank wants them, and else nowhere") {
+  if (Gpu::has_begun()) return;  // CUDA does not survive a fork: alone in its process, as by ctest
+  for (const bool has_all : {true, false}) {
+    CAPTURE(has_all);
+    Processes job({3}, [has_all](Context& context) {
+      const int rank = context.identity().rank;
+      ::setenv("HVRUN_NCCL_WINDOWS", has_all || rank != 1 ? "1" : "0", 1);
+      Gpu& gpu = *new Gpu(0);
+      Sums sums(gpu);
+      std::uint64_t handles[2] = {};
+      for (std::size_t i = 0; i < sums.blocks.size(); ++i) {
+        hvrun_request request = sums.request(i, 0);
+        request.group = 1;
+        request.group_size = 2;
+        OperationPtr operation;
+        if (!read_request(&request, 3, &operation).ok()) return 2;
+        if (!context.enqueue(std::move(operation), &handles[i]).ok()) return 3;
+      }
+      for (const std::uint64_t handle : handles)
+        if (!context.wait(*context.find(handle), TimePoint::max()).ok()) return 4;
+      if (!sums.are(3)) return 5;
+      return Gpu::nccl_calls("ncclCommWindowRegister") == (has_all ? 1 : 0) ? 0 : 6;
+    });
+    for (const int rank : {2, 1, 0}) CHECK(job.exit_code(rank) == 0);
+  }
 }
 
 TEST_CASE("a rank whose runtime has ended stays until its peers' GPUs have what they need of it") {

@@ -98,7 +98,6 @@ TEST_CASE("many small ones are fused, host's and GPUs' apart") {
   });
 }
 
-// A training that gathers once and sums in place from then on must not keep what it has let go of.
 // A driver's call takes half a microsecond, and a training step has hundreds of tensors.
 TEST_CASE("tensors of a bucket have streams wait once, not each of them" *
           doctest::test_suite("stand-in")) {
@@ -135,6 +134,7 @@ TEST_CASE("tensors of a bucket have streams wait once, not each of them" *
   CHECK(most < kTensors);
 }
 
+// A training that gathers once and sums in place from then on must not keep what it has let go of.
 TEST_CASE("a result's memory is given back though nothing is asked for afterwards") {
   run_job(in_shape({2}), [](Rank& rank) {
     Gpu gpu(rank.rank);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -128,7 +129,7 @@ TEST_CASE("a window that cannot be made ends the job with the reason on every ra
         expect(rank.enqueue(parts[i].request, &handles[i]).ok(), "enqueue");
       for (const std::uint64_t handle : handles) {
         const Status status = rank.wait(handle);
-        if (status.message.find("register a window of 1048576 bytes") != std::string::npos) ++told;
+        if (status.message.find("try: HVRUN_NCCL_WINDOWS=0") != std::string::npos) ++told;
       }
       leave(rank, gpu);
     });
@@ -136,6 +137,59 @@ TEST_CASE("a window that cannot be made ends the job with the reason on every ra
     CHECK(told == 2 * 3);
     CHECK(Gpu::nccl_left() == 0);
   }
+}
+
+TEST_CASE("a window that never comes about ends the job in words") {
+  const char* const wanted = std::getenv("HVRUN_NCCL_WINDOWS");
+  if (wanted == nullptr || std::strcmp(wanted, "1") != 0) return;
+  JobOptions options = three_ranks();
+  options.environment.set("HVRUN_STALL_SHUTDOWN_SECONDS", "0.3");
+  std::atomic<int> told{0};
+  run_job(options, [&](Rank& rank) {
+    Gpu gpu(rank.rank);
+    Part parts[] = {{gpu, rank.rank, {"", 0}}, {gpu, rank.rank, {"", 0}}};
+    parts[1].request.name = "v";
+    for (Part& part : parts) part.request.group_size = 2, part.request.group = 3;
+    if (rank.rank == 0) Gpu::set_nccl_faults("ncclCommWindowRegister@1=hang");
+    expect(rank.run(barrier_request()).ok(), "before");
+    std::uint64_t handles[2] = {};
+    for (int i = 0; i < 2; ++i) expect(rank.enqueue(parts[i].request, &handles[i]).ok(), "enqueue");
+    for (const std::uint64_t handle : handles) {
+      const Status status = rank.wait(handle);
+      expect(!status.ok(), "it went on");
+      if (status.message.find("launching the allreduce of tensor 'w' and 1 more has gone on") !=
+          std::string::npos)
+        ++told;
+    }
+    leave(rank, gpu);
+  });
+  Gpu::set_nccl_faults("");
+  CHECK(told > 0);
+}
+
+TEST_CASE("memory of a window stays for a pack that comes late, though the job has failed") {
+  const char* const wanted = std::getenv("HVRUN_NCCL_WINDOWS");
+  if (wanted == nullptr || std::strcmp(wanted, "1") != 0) return;
+  const int before = Gpu::failures();
+  std::vector<std::unique_ptr<Gpu>> gpus;  // outlive the runtimes
+  for (int rank = 0; rank < 3; ++rank) gpus.push_back(std::make_unique<Gpu>(rank));
+  run_job(three_ranks(), [&](Rank& rank) {
+    Gpu& gpu = *gpus[static_cast<std::size_t>(rank.rank)];
+    Part parts[] = {{gpu, rank.rank, {"", 0}}, {gpu, rank.rank, {"", 0}}};
+    parts[1].request.name = "v";
+    for (Part& part : parts) part.request.group_size = 2, part.request.group = 3;
+    gpu.hold();
+    if (rank.rank == 0) Gpu::set_nccl_faults("ncclAllReduce@1=3");
+    expect(rank.run(barrier_request()).ok(), "before");
+    std::uint64_t handles[2] = {};
+    for (int i = 0; i < 2; ++i) expect(rank.enqueue(parts[i].request, &handles[i]).ok(), "enqueue");
+    for (const std::uint64_t handle : handles) (void)rank.wait(handle);
+    rank.context.shutdown();
+  });
+  Gpu::set_nccl_faults("");
+  for (const auto& gpu : gpus) gpu->let_go();
+  gpus[0]->take_away(gpus[0]->put(nullptr, 8));  // waits for all that runs anywhere
+  CHECK(Gpu::failures() == before);
 }
 
 TEST_CASE("work of NCCL's that never ends, and a meeting that never ends, end the job in words") {
