@@ -39,8 +39,8 @@ Status Allgather::launch() {
     return check(call().allgather(input, output_, bytes_of(request(), counts.front()), kUint8,
                                   comm(), stream()));
   }
-  // Newer ones make one operation of a group's broadcasts. 2.32.3 gave wrong rows by it, where ranks
-  // shared a GPU.
+  // Newer ones make one operation of a group's broadcasts. 2.32.3 gave wrong rows by it, where
+  // ranks shared a GPU.
   const bool has_broadcasts = lane().communicator().library().version() < kFusesBroadcastsFrom;
   const std::size_t own = bytes_of(request(), counts[static_cast<std::size_t>(self())]);
   return grouped([&] {

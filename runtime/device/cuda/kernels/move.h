@@ -94,8 +94,8 @@ HV_ALSO_ON_GPU void store(std::uint64_t address, const W& word) {
 }
 #endif
 
-// What a kernel does to each element. kWords: how many of a thread's are on their way at once. Mostly
-// that is 64 bytes of reads, by words of 16, or of 8 where they become wider. A word of half
+// What a kernel does to each element. kWords: how many of a thread's are on their way at once.
+// Mostly that is 64 bytes of reads, by words of 16, or of 8 where they become wider. A word of half
 // precision that stays so holds eight elements, and two keep as many registers as others' four;
 // integers are computed with in float64, and more than one word would not make that faster.
 template <typename F, typename T>
