@@ -59,14 +59,15 @@ Ends& Ends::of_process() {
   return *ends;
 }
 
-void Ends::run(int* count, std::function<void()> work) {
+void Ends::run(Beginnings* running, std::function<void()> work) {
+  const TimePoint begun = now();
   {
     const std::lock_guard lock(mutex_);
-    ++*count;
+    running->insert(begun);
   }
-  const auto over = [this, count] {
+  const auto over = [this, running, begun] {
     const std::lock_guard lock(mutex_);
-    --*count;
+    running->erase(running->find(begun));
     changed_.notify_all();
   };
   // Stays where there is no thread to be had: somebody may use still what it has.
@@ -88,13 +89,7 @@ void Ends::take(Leftovers left) {
       [this, kept = std::make_shared<Leftovers>(std::move(left))] { end(std::move(*kept)); });
 }
 
-void Ends::give_up(std::function<void()> work) {
-  {
-    const std::lock_guard lock(mutex_);
-    given_up_ = now();
-  }
-  run(&giving_up_, std::move(work));
-}
+void Ends::give_up(std::function<void()> work) { run(&giving_up_, std::move(work)); }
 
 void Ends::end(Leftovers left) {
   if (!left.communicator->is_given_up()) {
@@ -106,11 +101,15 @@ void Ends::end(Leftovers left) {
   give_back_memory(std::move(left));
 }
 
+// What hangs in NCCL is not waited for again with every later end.
 bool Ends::await(TimePoint deadline) {
   std::unique_lock lock(mutex_);
-  const bool have_ended = changed_.wait_until(lock, deadline, [this] { return going_on_ == 0; });
-  changed_.wait_until(lock, std::min(deadline, given_up_ + kGivenUpWithin),
-                      [this] { return giving_up_ == 0; });
+  const bool have_ended = changed_.wait_until(lock, deadline, [this] { return going_on_.empty(); });
+  while (!giving_up_.empty()) {
+    const TimePoint limit = std::min(deadline, *giving_up_.rbegin() + kGivenUpWithin);
+    if (now() >= limit) break;
+    changed_.wait_until(lock, limit);
+  }
   return have_ended;
 }
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "runtime/backend/nccl/communicator.h"
@@ -41,13 +42,14 @@ class Ends {
 
  private:
   void end(Leftovers left);
-  // Counts it as long as it runs. A thread that is not to be had: it never runs.
-  void run(int* count, std::function<void()> work);
+  using Beginnings = std::multiset<TimePoint>;
+
+  // There as long as it runs. A thread that is not to be had: it never runs.
+  void run(Beginnings* running, std::function<void()> work);
 
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
-  int going_on_ = 0, giving_up_ = 0;
-  TimePoint given_up_{};  // the last one
+  Beginnings going_on_, giving_up_;
 };
 
 }  // namespace hv::nccl
