@@ -27,8 +27,6 @@ using namespace hv::cuda;  // NOLINT
 using runtime::ElementType;
 using runtime::MemoryPtr;
 
-constexpr int kSharesFrom = 23000;  // of NCCL
-
 // Seconds of one call, of so many that the end is not what is measured.
 double seconds_of(const Gpu& gpu, int calls, const std::function<void()>& call) {
   call();
@@ -118,7 +116,7 @@ int main(int count, char** words) {
                    nccl::package_folders(words[0], environment.get_or("VIRTUAL_ENV", ""))),
       &library);
   if (!found.ok()) skip(found.message);
-  const int ranks = library->version() >= kSharesFrom ? 2 : 1;
+  const int ranks = library->version() >= nccl::kSharesGpusFrom ? 2 : 1;
   std::printf("{\"gpu\": \"%s\", \"cuda\": %d, \"nccl\": %d, \"rounds\": %d, \"ranks\": %d}\n",
               gpu.name.c_str(), gpu.driver->version(), library->version(), rounds, ranks);
   std::fflush(stdout);

@@ -8,10 +8,6 @@
 namespace hv::launcher {
 namespace {
 
-bool begins_with(std::string_view text, std::string_view begin) {
-  return text.substr(0, begin.size()) == begin;
-}
-
 std::string up_to(std::string_view text, char end) {
   return printable(text.substr(0, text.find(end)));
 }
@@ -30,17 +26,17 @@ std::string advice_on_line(std::string_view line) {
   constexpr std::string_view kUnreached = "ssh: connect to host ";
   constexpr std::string_view kNoAgent = "  plm_rsh_agent: ";
   constexpr std::string_view kNotRun = "execvp error on file ";
-  if (begins_with(line, kUnknown))
+  if (line.starts_with(kUnknown))
     return "check the spelling of " + up_to(line.substr(kUnknown.size()), ':') +
            ", or name it in /etc/hosts or ~/.ssh/config";
-  if (begins_with(line, kUnreached)) return try_by_hand(up_to(line.substr(kUnreached.size()), ' '));
-  if (begins_with(line, "Host key verification failed")) return try_by_hand("HOST");
+  if (line.starts_with(kUnreached)) return try_by_hand(up_to(line.substr(kUnreached.size()), ' '));
+  if (line.starts_with("Host key verification failed")) return try_by_hand("HOST");
   if (line.find(": Permission denied (") != std::string_view::npos)
     return try_by_hand(up_to(line, ':'));
   const std::size_t file = line.find(kNotRun);
-  if (begins_with(line, "[mpiexec@") && file != std::string_view::npos)
+  if (line.starts_with("[mpiexec@") && file != std::string_view::npos)
     return advice_on_shell(up_to(line.substr(file + kNotRun.size()), ' '));
-  if (begins_with(line, kNoAgent)) return advice_on_shell(printable(line.substr(kNoAgent.size())));
+  if (line.starts_with(kNoAgent)) return advice_on_shell(printable(line.substr(kNoAgent.size())));
   return "";
 }
 

@@ -171,6 +171,11 @@ Arena& pinned() {
 
 bool Gpu::is_real() { return kIsReal; }
 
+bool Gpu::has_windows() {
+  const char* const wanted = std::getenv("HVRUN_NCCL_WINDOWS");
+  return wanted != nullptr && std::strcmp(wanted, "1") == 0;
+}
+
 int Gpu::devices() { return driver().devices(); }
 
 Gpu::Gpu(int rank) : device_(rank % devices()) {

@@ -22,8 +22,9 @@ namespace hv::runtime {
 
 class Gpu {
  public:
-  static int devices();   // that this process has
-  static bool is_real();  // with HVRUN_TEST_MEMORY=gpu
+  static int devices();       // that this process has
+  static bool is_real();      // with HVRUN_TEST_MEMORY=gpu
+  static bool has_windows();  // with HVRUN_NCCL_WINDOWS=1
 
   // One of them for this rank. What it keeps goes with it: after the last wait.
   explicit Gpu(int rank);

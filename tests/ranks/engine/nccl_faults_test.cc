@@ -6,8 +6,6 @@
 #include <signal.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -66,6 +64,25 @@ struct Part {
   hvrun_request request;
 };
 
+// Two of them that travel as one: several tensors lie in a window.
+struct Bucket {
+  Bucket(Gpu& gpu, int rank) : parts{{gpu, rank, {"", 0}}, {gpu, rank, {"", 0}}} {
+    parts[1].request.name = "v";
+    for (Part& part : parts) {
+      part.request.group = 3;
+      part.request.group_size = 2;
+    }
+  }
+  std::vector<std::uint64_t> enqueue(const Rank& rank) {
+    std::vector<std::uint64_t> handles(2);
+    for (std::size_t i = 0; i < handles.size(); ++i)
+      expect(rank.enqueue(parts[i].request, &handles[i]).ok(), "enqueue");
+    return handles;
+  }
+
+  Part parts[2];
+};
+
 JobOptions three_ranks() {
   JobOptions options = in_shape({3});
   options.shuts_down = false;
@@ -112,22 +129,16 @@ TEST_CASE("a call of NCCL that fails ends the job with its words on every rank")
 }
 
 TEST_CASE("a window that cannot be made ends the job with the reason on every rank") {
-  const char* const wanted = std::getenv("HVRUN_NCCL_WINDOWS");
-  if (wanted == nullptr || std::strcmp(wanted, "1") != 0) return;
+  if (!Gpu::has_windows()) return;
   for (const char* const function : {"ncclMemAlloc", "ncclCommWindowRegister"}) {
     CAPTURE(function);
     std::atomic<int> told{0};
     run_job(three_ranks(), [&](Rank& rank) {
       Gpu gpu(rank.rank);
-      Part parts[] = {{gpu, rank.rank, {"", 0}}, {gpu, rank.rank, {"", 0}}};
-      parts[1].request.name = "v";
-      for (Part& part : parts) part.request.group_size = 2, part.request.group = 3;
+      Bucket bucket(gpu, rank.rank);
       if (rank.rank == 0) Gpu::set_nccl_faults(std::string(function) + "@1=3");
       expect(rank.run(barrier_request()).ok(), "before");
-      std::uint64_t handles[2] = {};
-      for (int i = 0; i < 2; ++i)
-        expect(rank.enqueue(parts[i].request, &handles[i]).ok(), "enqueue");
-      for (const std::uint64_t handle : handles) {
+      for (const std::uint64_t handle : bucket.enqueue(rank)) {
         const Status status = rank.wait(handle);
         if (status.message.find("try: HVRUN_NCCL_WINDOWS=0") != std::string::npos) ++told;
       }
@@ -140,21 +151,16 @@ TEST_CASE("a window that cannot be made ends the job with the reason on every ra
 }
 
 TEST_CASE("a window that never comes about ends the job in words") {
-  const char* const wanted = std::getenv("HVRUN_NCCL_WINDOWS");
-  if (wanted == nullptr || std::strcmp(wanted, "1") != 0) return;
+  if (!Gpu::has_windows()) return;
   JobOptions options = three_ranks();
   options.environment.set("HVRUN_STALL_SHUTDOWN_SECONDS", "0.3");
   std::atomic<int> told{0};
   run_job(options, [&](Rank& rank) {
     Gpu gpu(rank.rank);
-    Part parts[] = {{gpu, rank.rank, {"", 0}}, {gpu, rank.rank, {"", 0}}};
-    parts[1].request.name = "v";
-    for (Part& part : parts) part.request.group_size = 2, part.request.group = 3;
+    Bucket bucket(gpu, rank.rank);
     if (rank.rank == 0) Gpu::set_nccl_faults("ncclCommWindowRegister@1=hang");
     expect(rank.run(barrier_request()).ok(), "before");
-    std::uint64_t handles[2] = {};
-    for (int i = 0; i < 2; ++i) expect(rank.enqueue(parts[i].request, &handles[i]).ok(), "enqueue");
-    for (const std::uint64_t handle : handles) {
+    for (const std::uint64_t handle : bucket.enqueue(rank)) {
       const Status status = rank.wait(handle);
       expect(!status.ok(), "it went on");
       if (status.message.find("launching the allreduce of tensor 'w' and 1 more has gone on") !=
@@ -168,22 +174,17 @@ TEST_CASE("a window that never comes about ends the job in words") {
 }
 
 TEST_CASE("memory of a window stays for a pack that comes late, though the job has failed") {
-  const char* const wanted = std::getenv("HVRUN_NCCL_WINDOWS");
-  if (wanted == nullptr || std::strcmp(wanted, "1") != 0) return;
+  if (!Gpu::has_windows()) return;
   const int before = Gpu::failures();
   std::vector<std::unique_ptr<Gpu>> gpus;  // outlive the runtimes
   for (int rank = 0; rank < 3; ++rank) gpus.push_back(std::make_unique<Gpu>(rank));
   run_job(three_ranks(), [&](Rank& rank) {
     Gpu& gpu = *gpus[static_cast<std::size_t>(rank.rank)];
-    Part parts[] = {{gpu, rank.rank, {"", 0}}, {gpu, rank.rank, {"", 0}}};
-    parts[1].request.name = "v";
-    for (Part& part : parts) part.request.group_size = 2, part.request.group = 3;
+    Bucket bucket(gpu, rank.rank);
     gpu.hold();
     if (rank.rank == 0) Gpu::set_nccl_faults("ncclAllReduce@1=3");
     expect(rank.run(barrier_request()).ok(), "before");
-    std::uint64_t handles[2] = {};
-    for (int i = 0; i < 2; ++i) expect(rank.enqueue(parts[i].request, &handles[i]).ok(), "enqueue");
-    for (const std::uint64_t handle : handles) (void)rank.wait(handle);
+    for (const std::uint64_t handle : bucket.enqueue(rank)) (void)rank.wait(handle);
     rank.context.shutdown();
   });
   Gpu::set_nccl_faults("");
