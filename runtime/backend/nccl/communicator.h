@@ -37,7 +37,7 @@ class Communicator {
   Status poll(const char* doing);
   // Begins to make a window: memory of NCCL's that peers reach, at the same place of theirs. All
   // members do it together, for as many bytes; it is there once poll() says so. The memory stays
-  // until neither the communicator nor anybody else has it. kMemory: there is not so much.
+  // until neither the communicator nor anybody else has it.
   Status begin_window(std::size_t bytes, runtime::MemoryPtr* memory);
   // Once the GPU has done what it was given: returns when the peers have ended it, too, or one of
   // them has died. Nothing is asked of it any more.

@@ -34,7 +34,7 @@ class Ends {
   static Ends& of_process();  // never destroyed, as its threads may outlive main()
 
   void take(Leftovers left);
-  // What gives a communicator up, in a thread of its own.
+  // What gives up a communicator, or memory that it had, in a thread of its own.
   void give_up(std::function<void()> work);
   // False: one goes on still, whose results somebody may want. For what is given up it waits until
   // a few seconds after that: a process that ends meanwhile may crash in NCCL's threads.

@@ -48,14 +48,14 @@ Lane::~Lane() {
 }
 
 Status Lane::take(Rooms& rooms, std::size_t* number, std::byte** memory) {
-  *number = (*number + 1) % rooms.size();
+  *number = after(*number);
   last_ = &rooms[*number];
   *memory = last_->memory.get();
   return last_->free == nullptr ? Status::success() : device().wait_in(in(), *last_->free);
 }
 
 Status Lane::take_room(std::size_t bytes, std::byte** memory) {
-  Room& room = rooms_[(room_ + 1) % rooms_.size()];
+  Room& room = rooms_[after(room_)];
   if (bytes > room.bytes) {
     if (room.memory != nullptr) accelerator_->keep_until(room.free, std::move(room.memory));
     room = {};
@@ -69,7 +69,7 @@ Status Lane::take_room(std::size_t bytes, std::byte** memory) {
 // The communicator has the old one, too, until it goes: peers may have to do with it still, and of
 // all that were too small there is less than of the last.
 Status Lane::begin_window(std::size_t bytes) {
-  Room& window = windows_[(window_ + 1) % windows_.size()];
+  Room& window = windows_[after(window_)];
   if (window.memory != nullptr) accelerator_->keep_until(window.free, std::move(window.memory));
   window = {};
   window.bytes = room_size(bytes);

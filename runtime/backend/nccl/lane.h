@@ -53,7 +53,7 @@ class Lane {
   // must do so alike.
   bool has_windows() const { return has_windows_; }
   // True: the next one is smaller than that, and begin_window() is to make it anew.
-  bool needs_window(std::size_t bytes) const { return next(windows_, window_).bytes < bytes; }
+  bool needs_window(std::size_t bytes) const { return windows_[after(window_)].bytes < bytes; }
   Status begin_window(std::size_t bytes);
   Status take_window(std::byte** memory);
   // A sum whose addends are multiplied before.
@@ -70,9 +70,7 @@ class Lane {
     runtime::MomentPtr free;  // nullptr: nobody has used it
   };
   using Rooms = std::array<Room, 2>;
-  static const Room& next(const Rooms& rooms, std::size_t last) {
-    return rooms[(last + 1) % rooms.size()];
-  }
+  static std::size_t after(std::size_t last) { return (last + 1) % std::tuple_size_v<Rooms>; }
   // The next one, from when nobody uses it.
   Status take(Rooms& rooms, std::size_t* number, std::byte** memory);
 
