@@ -11,23 +11,6 @@
 namespace hv::launcher {
 namespace {
 
-// /proc/self/mounts writes space, tab, newline and backslash as \ and three octal digits.
-std::string unescape(const std::string& text) {
-  const auto octal = [](char digit) { return digit >= '0' && digit <= '7'; };
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size() && octal(text[i + 1]) && octal(text[i + 2]) &&
-        octal(text[i + 3])) {
-      plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
-                                 (text[i + 3] - '0'));
-      i += 3;
-    } else {
-      plain += text[i];
-    }
-  }
-  return plain;
-}
-
 // The path in the hierarchy line whose list of controllers is wanted; "" for none.
 template <class Wanted>
 std::string path_where(const std::string& own_cgroups, const Wanted& wanted) {
@@ -55,13 +38,29 @@ std::string folder_of(const std::string& mount, const std::string& path) {
 
 }  // namespace
 
+std::string unescaped_mount(const std::string& text) {
+  const auto octal = [](char digit) { return digit >= '0' && digit <= '7'; };
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size() && octal(text[i + 1]) && octal(text[i + 2]) &&
+        octal(text[i + 3])) {
+      plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
+                                 (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
 std::vector<CgroupMount> parse_cgroup_mounts(const std::string& mounts) {
   std::vector<CgroupMount> found;
   for (const std::string& line : split(mounts, '\n')) {
     const std::vector<std::string> words = split(line, ' ');
     if (words.size() < 4 || (words[2] != "cgroup" && words[2] != "cgroup2")) continue;
     if (words[1].substr(0, 1) != "/") continue;  // own_cgroup_folders() climbs from slash to slash
-    found.push_back({unescape(words[1]), words[2] == "cgroup2", words[3]});
+    found.push_back({unescaped_mount(words[1]), words[2] == "cgroup2", words[3]});
   }
   return found;
 }

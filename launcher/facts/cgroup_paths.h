@@ -7,6 +7,10 @@
 
 namespace hv::launcher {
 
+// /proc/self/mounts and mountinfo write space, tab, newline and backslash as \ and three octal
+// digits.
+std::string unescaped_mount(const std::string& text);
+
 struct CgroupMount {
   std::string point;  // "/sys/fs/cgroup/unified"
   bool is_v2 = false;

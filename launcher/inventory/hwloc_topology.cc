@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "src/base/environment.h"
 #include "src/base/symbol.h"
 #include "src/base/text.h"
 
@@ -102,17 +103,30 @@ std::map<std::string, DevicePlace> devices_of(const Hwloc& hwloc, hwloc_topology
   return devices;
 }
 
-// Its plugins for GPUs would wake the driver, which is asked already, and once.
-bool load(const Hwloc& hwloc, hwloc_topology_t topology) {
+// As hwloc names their files.
+constexpr char kUnusedPlugins[] =
+    "hwloc_xml_libxml,hwloc_opencl,hwloc_gl,hwloc_cuda,hwloc_nvml,hwloc_rsmi,hwloc_levelzero";
+constexpr char kPlugins[] =
+    "hwloc_xml_libxml,hwloc_opencl,hwloc_gl,hwloc_cuda,hwloc_nvml,hwloc_rsmi,hwloc_levelzero,"
+    "hwloc_pci";
+
+// Its plugins for GPUs would wake the driver, which is asked already, and once. Looking at devices
+// reads each one's registers, which takes milliseconds in a virtual machine.
+bool load(const Hwloc& hwloc, hwloc_topology_t topology, bool with_devices) {
   for (const char* plugin : {"nvml", "cuda", "opencl", "gl", "rsmi", "levelzero"})
     (void)hwloc.set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, plugin);
-  return hwloc.set_filter(topology, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) == 0 &&
+  const auto devices =
+      with_devices ? HWLOC_TYPE_FILTER_KEEP_IMPORTANT : HWLOC_TYPE_FILTER_KEEP_NONE;
+  return hwloc.set_filter(topology, HWLOC_OBJ_PCI_DEVICE, devices) == 0 &&
          hwloc.load(topology) == 0;
 }
 
 }  // namespace
 
-HwlocReading read_hwloc(const std::string& library) {
+HwlocReading read_hwloc(const std::string& library, bool with_devices) {
+  // Before hwloc looks for its plugins: it would open each one, and with them libxml2, OpenCL and
+  // X11, which takes longer than all the rest.
+  set_in_process("HWLOC_PLUGINS_BLACKLIST", with_devices ? kUnusedPlugins : kPlugins);
   HwlocReading reading;
   void* const opened = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr) {
@@ -131,7 +145,7 @@ HwlocReading read_hwloc(const std::string& library) {
     return reading;
   }
   hwloc_topology_t topology = nullptr;
-  if (hwloc.init(&topology) != 0 || !load(hwloc, topology)) {
+  if (hwloc.init(&topology) != 0 || !load(hwloc, topology, with_devices)) {
     reading.problem = library + ": load the topology: " + errno_text(errno);
   } else {
     wire::Topology& told = reading.topology;

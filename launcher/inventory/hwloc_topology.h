@@ -23,6 +23,7 @@ struct HwlocReading {
   std::string problem{};                         // which file was looked for, and why not
 };
 
-HwlocReading read_hwloc(const std::string& library);
+// with_devices: where they lie, too.
+HwlocReading read_hwloc(const std::string& library, bool with_devices);
 
 }  // namespace hv::launcher

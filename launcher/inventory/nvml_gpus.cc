@@ -1,171 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/inventory/nvml_gpus.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
-#include <cstdio>
-#include <set>
+#include <filesystem>
 
 #include "launcher/facts/mig.h"
-#include "launcher/inventory/nvml_abi.h"
-#include "src/base/symbol.h"
+#include "launcher/facts/read_file.h"
+#include "launcher/inventory/gpu_reader.h"
+#include "launcher/inventory/nvml_library.h"
+#include "src/base/clock.h"
+#include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
 
 // No machine has as many; what a broken driver says is bounded by these.
-constexpr unsigned kMostGpus = 256, kMostMigDevices = 64;
-
-// NVML's functions. Old drivers lack some of the second group: what they would tell stays unknown.
-struct Nvml {
-  int (*init)() = nullptr;
-  int (*shutdown)() = nullptr;
-  const char* (*words_of)(int) = nullptr;
-  int (*count)(unsigned*) = nullptr;
-  int (*by_index)(unsigned, nvml::Device*) = nullptr;
-  int (*pci)(nvml::Device, nvml::PciInfo*) = nullptr;
-  int (*uuid)(nvml::Device, char*, unsigned) = nullptr;
-
-  int (*driver)(char*, unsigned) = nullptr;
-  int (*by_address)(const char*, nvml::Device*) = nullptr;
-  int (*name)(nvml::Device, char*, unsigned) = nullptr;
-  int (*minor)(nvml::Device, unsigned*) = nullptr;
-  int (*memory)(nvml::Device, nvml::Memory*) = nullptr;
-  int (*ecc_errors)(nvml::Device, int, int, unsigned long long*) = nullptr;
-  int (*pages_pending)(nvml::Device, int*) = nullptr;
-  int (*remapped_rows)(nvml::Device, unsigned*, unsigned*, unsigned*, unsigned*) = nullptr;
-  int (*link_state)(nvml::Device, unsigned, int*) = nullptr;
-  int (*link_far_end)(nvml::Device, unsigned, nvml::PciInfo*) = nullptr;
-  int (*link_type)(nvml::Device, unsigned, int*) = nullptr;
-  int (*mig_mode)(nvml::Device, unsigned*, unsigned*) = nullptr;
-  int (*mig_count)(nvml::Device, unsigned*) = nullptr;
-  int (*mig_by_index)(nvml::Device, unsigned, nvml::Device*) = nullptr;
-  int (*gpu_instance)(nvml::Device, unsigned*) = nullptr;
-  int (*compute_instance)(nvml::Device, unsigned*) = nullptr;
-
-  // The name of a function that it cannot do without, and that is not there; "": all are.
-  std::string find(void* library);
-};
-
-std::string Nvml::find(void* library) {
-  std::string missing;
-  const auto need = [&](const char* symbol, auto* function) {
-    if (!find_function(library, symbol, function) && missing.empty()) missing = symbol;
-  };
-  const auto want = [&](const char* symbol, auto* function) {
-    (void)find_function(library, symbol, function);
-  };
-  need("nvmlInit_v2", &init);
-  need("nvmlShutdown", &shutdown);
-  need("nvmlErrorString", &words_of);
-  need("nvmlDeviceGetCount_v2", &count);
-  need("nvmlDeviceGetHandleByIndex_v2", &by_index);
-  need("nvmlDeviceGetPciInfo_v3", &pci);
-  need("nvmlDeviceGetUUID", &uuid);
-  want("nvmlSystemGetDriverVersion", &driver);
-  want("nvmlDeviceGetHandleByPciBusId_v2", &by_address);
-  want("nvmlDeviceGetName", &name);
-  want("nvmlDeviceGetMinorNumber", &minor);
-  want("nvmlDeviceGetMemoryInfo", &memory);
-  want("nvmlDeviceGetTotalEccErrors", &ecc_errors);
-  want("nvmlDeviceGetRetiredPagesPendingStatus", &pages_pending);
-  want("nvmlDeviceGetRemappedRows", &remapped_rows);
-  want("nvmlDeviceGetNvLinkState", &link_state);
-  want("nvmlDeviceGetNvLinkRemotePciInfo_v2", &link_far_end);
-  want("nvmlDeviceGetNvLinkRemoteDeviceType", &link_type);
-  want("nvmlDeviceGetMigMode", &mig_mode);
-  want("nvmlDeviceGetMaxMigDeviceCount", &mig_count);
-  want("nvmlDeviceGetMigDeviceHandleByIndex", &mig_by_index);
-  want("nvmlDeviceGetGpuInstanceId", &gpu_instance);
-  want("nvmlDeviceGetComputeInstanceId", &compute_instance);
-  return missing;
-}
-
-// As the kernel writes it: NVML's own has eight digits of domain.
-std::string address_of(const nvml::PciInfo& pci) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
-  return text;
-}
-
-// One GPU, question by question. An answer that the GPU is lost, or has to be reset, counts from
-// whichever question it comes.
-class GpuReader {
- public:
-  GpuReader(const Nvml& nvml, nvml::Device device, wire::GpuHealth* health)
-      : nvml_(nvml), device_(device), health_(*health) {}
-
-  // The function is there and has answered.
-  template <class... Expected, class... Given>
-  bool ask(int (*function)(nvml::Device, Expected...), Given... arguments) {
-    return function != nullptr && note(function(device_, arguments...));
-  }
-  bool note(int result) {
-    health_.is_lost |= result == nvml::kGpuIsLost;
-    health_.needs_reset |= result == nvml::kResetRequired;
-    return result == nvml::kSuccess;
-  }
-  std::string uuid() {
-    char text[nvml::kUuidBytes] = "";
-    return ask(nvml_.uuid, text, static_cast<unsigned>(sizeof text - 1)) ? text : "";
-  }
-  std::string name() {
-    char text[nvml::kNameBytes] = "";
-    return ask(nvml_.name, text, static_cast<unsigned>(sizeof text - 1)) ? text : "";
-  }
-  std::uint64_t memory() {
-    nvml::Memory memory{};
-    return ask(nvml_.memory, &memory) ? memory.total : 0;
-  }
-  std::uint32_t number(int (*function)(nvml::Device, unsigned*)) {
-    unsigned value = 0;
-    return ask(function, &value) ? value : 0;
-  }
-  std::uint64_t uncorrected(int since) {
-    unsigned long long errors = 0;
-    return ask(nvml_.ecc_errors, nvml::kUncorrected, since, &errors) ? errors : 0;
-  }
-  void read_health();
-  std::vector<std::string> links();
-  std::string far_end(unsigned link);
-
- private:
-  const Nvml& nvml_;
-  nvml::Device device_;
-  wire::GpuHealth& health_;
-};
-
-void GpuReader::read_health() {
-  health_.volatile_errors = uncorrected(nvml::kVolatile);
-  health_.aggregate_errors = uncorrected(nvml::kAggregate);
-  int pages = 0;
-  if (ask(nvml_.pages_pending, &pages)) health_.is_pending |= pages != 0;
-  unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
-  if (!ask(nvml_.remapped_rows, &corrected, &uncorrected, &pending, &failed)) return;
-  health_.is_pending |= pending != 0;
-  health_.remap_failed = failed != 0;
-}
-
-// Drivers that keep a switch to themselves tell no address of it: all such links are to "switch".
-std::string GpuReader::far_end(unsigned link) {
-  nvml::PciInfo pci{};
-  int type = 0;
-  const bool is_switch = ask(nvml_.link_type, link, &type) && type == nvml::kLinkToSwitch;
-  const bool is_told = ask(nvml_.link_far_end, link, &pci) && pci.domain != ~0u;
-  const bool is_null = pci.domain == 0 && pci.bus == 0 && pci.device == 0;
-  if (is_told && !is_null) return address_of(pci);
-  return is_switch ? "switch" : "";
-}
-
-std::vector<std::string> GpuReader::links() {
-  std::set<std::string> ends;
-  for (unsigned link = 0; link < nvml::kMostLinks; ++link) {
-    int is_active = 0;
-    if (!ask(nvml_.link_state, link, &is_active) || is_active == 0) continue;
-    ends.insert(far_end(link));
-  }
-  ends.erase("");
-  return {ends.begin(), ends.end()};
-}
+constexpr unsigned kMostGpus = 256, kMostMigDevices = 64, kMostPeers = 32;
+constexpr std::size_t kMostName = 64;
+constexpr char kFirstPidNamespace[] = "pid:[4026531836]";  // PROC_PID_INIT_INO of the kernel
 
 std::vector<wire::MigDevice> read_mig(const Nvml& nvml, nvml::Device device,
                                       const wire::InventoryGpu& gpu, const std::string& root) {
@@ -184,6 +38,7 @@ std::vector<wire::MigDevice> read_mig(const Nvml& nvml, nvml::Device device,
     mig.compute_instance = reader.number(nvml.compute_instance);
     mig.memory_bytes = reader.memory();
     mig.may_open = may_open_mig(gpu.minor, mig.gpu_instance, mig.compute_instance, root);
+    mig.use = reader.use();
     found.push_back(std::move(mig));
   }
   return found;
@@ -200,10 +55,49 @@ wire::InventoryGpu read_gpu(const Nvml& nvml, nvml::Device device, const std::st
   gpu.memory_bytes = reader.memory();
   reader.read_health();
   gpu.links = reader.links();
+  gpu.use = reader.use();
+  gpu.compute_mode = reader.compute_mode();
+  gpu.has_persistence = reader.is_on(nvml.persistence);
+  gpu.has_ecc = reader.has_ecc();
+  gpu.pcie = reader.pcie();
+  gpu.slowdown = reader.slowdown();
   unsigned mode = 0, next_mode = 0;
   gpu.has_mig_mode = reader.ask(nvml.mig_mode, &mode, &next_mode) && mode == 1;
   if (gpu.has_mig_mode) gpu.mig = read_mig(nvml, device, gpu, root);
   return gpu;
+}
+
+// The driver tells numbers of the host's first PID namespace, which are others in a container.
+void name_processes(const std::string& root, std::vector<wire::GpuProcess>* processes) {
+  std::error_code error;
+  if (std::filesystem::read_symlink(root + "/proc/self/ns/pid", error) != kFirstPidNamespace)
+    return;
+  for (wire::GpuProcess& process : *processes) {
+    const std::string file = root + "/proc/" + std::to_string(process.pid) + "/comm";
+    process.name = trim(read_file(file, kMostName).value_or(""));
+  }
+}
+
+void name_processes(const std::string& root, std::vector<wire::InventoryGpu>* gpus) {
+  for (wire::InventoryGpu& gpu : *gpus) {
+    name_processes(root, &gpu.use.processes);
+    for (wire::MigDevice& mig : gpu.mig) name_processes(root, &mig.use.processes);
+  }
+}
+
+// Of every two; MIG devices reach nobody.
+void read_peers(const Nvml& nvml, const std::vector<nvml::Device>& devices,
+                std::vector<wire::InventoryGpu>* gpus) {
+  if (devices.size() > kMostPeers) return;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    wire::InventoryGpu& gpu = gpus->at(i);
+    GpuReader reader(nvml, devices[i], &gpu.health);
+    for (std::size_t j = 0; j < devices.size() && !gpu.has_mig_mode; ++j) {
+      if (i == j || gpus->at(j).has_mig_mode) continue;
+      if (auto refusal = reader.refusal_to(devices[j]))
+        gpu.peers.push_back({gpus->at(j).pci_address, *refusal});
+    }
+  }
 }
 
 bool has_address(const std::vector<wire::InventoryGpu>& gpus, const std::string& address) {
@@ -219,12 +113,16 @@ void read_listed(const Nvml& nvml, const std::string& root, NvmlReading* reading
     reading->problem = std::string("nvmlDeviceGetCount: ") + nvml.words_of(result);
     return;
   }
+  std::vector<nvml::Device> devices;
   for (unsigned i = 0; i < std::min(count, kMostGpus); ++i) {
     nvml::Device device = nullptr;
     if (nvml.by_index(i, &device) != nvml::kSuccess) continue;
     wire::InventoryGpu gpu = read_gpu(nvml, device, root);
-    if (!gpu.pci_address.empty()) reading->gpus.push_back(std::move(gpu));
+    if (gpu.pci_address.empty()) continue;
+    reading->gpus.push_back(std::move(gpu));
+    devices.push_back(device);
   }
+  read_peers(nvml, devices, &reading->gpus);
 }
 
 void read_unlisted(const Nvml& nvml, const std::vector<wire::Gpu>& known, const std::string& root,
@@ -247,6 +145,15 @@ void read_unlisted(const Nvml& nvml, const std::vector<wire::Gpu>& known, const 
   }
 }
 
+void read_versions(const Nvml& nvml, NvmlReading* reading) {
+  char version[nvml::kVersionBytes] = "";
+  if (nvml.driver != nullptr && nvml.driver(version, sizeof version - 1) == nvml::kSuccess)
+    reading->driver = version;
+  int cuda = 0;  // 12040 is 12.4
+  if (nvml.cuda != nullptr && nvml.cuda(&cuda) == nvml::kSuccess)
+    reading->cuda = std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
+}
+
 }  // namespace
 
 NvmlReading read_nvml(const std::string& library, const std::vector<wire::Gpu>& known,
@@ -264,16 +171,17 @@ NvmlReading read_nvml(const std::string& library, const std::vector<wire::Gpu>& 
     reading.problem = library + ": it has no " + missing + ", so the driver is too old";
     return reading;
   }
+  const TimePoint start = now();
   if (const int result = nvml.init(); result != nvml::kSuccess) {
     reading.problem = library + ": nvmlInit: " + nvml.words_of(result);
     return reading;
   }
-  char version[nvml::kVersionBytes] = "";
-  if (nvml.driver != nullptr && nvml.driver(version, sizeof version - 1) == nvml::kSuccess)
-    reading.driver = version;
+  reading.start_s = seconds_since(start);
+  read_versions(nvml, &reading);
   read_listed(nvml, root, &reading);
   if (!reading.problem.empty()) reading.problem = library + ": " + reading.problem;
   read_unlisted(nvml, known, root, &reading);
+  name_processes(root, &reading.gpus);
   (void)nvml.shutdown();
   std::sort(reading.gpus.begin(), reading.gpus.end(),
             [](const wire::InventoryGpu& a, const wire::InventoryGpu& b) {

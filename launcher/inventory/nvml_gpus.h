@@ -14,6 +14,8 @@ inline constexpr char kNvmlLibrary[] = "libnvidia-ml.so.1";
 
 struct NvmlReading {
   std::string driver{};  // its version
+  std::string cuda{};    // as in Inventory
+  double start_s = 0;    // that its initialisation took
   std::vector<wire::InventoryGpu> gpus{};
   std::string problem{};  // which file was looked for, and why it told nothing
 };

@@ -33,6 +33,11 @@ CoreMask mask_of(const std::vector<std::uint32_t>& cores) {
   return mask;
 }
 
+bool run_on(const CoreMask& mask) {
+  return ::sched_setaffinity(0, mask.size() * sizeof mask[0],
+                             reinterpret_cast<const cpu_set_t*>(mask.data())) == 0;
+}
+
 void unite(CoreMask* mask, const CoreMask& more) {
   mask->resize(std::max(mask->size(), more.size()));
   for (std::size_t i = 0; i < more.size(); ++i) (*mask)[i] |= more[i];

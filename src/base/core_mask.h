@@ -17,6 +17,8 @@ constexpr std::uint32_t kMostCores = 65536;
 CoreMask own_cores();
 int count_cores(const CoreMask& mask);
 CoreMask mask_of(const std::vector<std::uint32_t>& cores);
+// Has the calling thread run on them alone; false: errno says why not. Async-signal-safe.
+bool run_on(const CoreMask& mask);
 // Adds those of `more`.
 void unite(CoreMask* mask, const CoreMask& more);
 

@@ -50,4 +50,6 @@ std::vector<std::string> Environment::entries() const {
 
 void set_in_process_if_unset(const char* name, const char* value) { ::setenv(name, value, 0); }
 
+void set_in_process(const char* name, const char* value) { ::setenv(name, value, 1); }
+
 }  // namespace hv

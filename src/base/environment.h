@@ -37,5 +37,7 @@ class Environment {
 // For libraries that read the process's own, before any thread of theirs does; one that is set
 // stays.
 void set_in_process_if_unset(const char* name, const char* value);
+// The same, whatever it is. For a process that has no other thread.
+void set_in_process(const char* name, const char* value);
 
 }  // namespace hv

@@ -19,7 +19,8 @@ std::string meant_by(const Knob& knob, const std::string& written) {
   std::vector<std::string> known = split(knob.choices, '|');
   for (const std::string& spelling : split(knob.spellings, '|'))
     known.push_back(spelling.substr(0, spelling.find('=')));
-  for (const std::string& word : split(written, ',')) {
+  for (const std::string_view one : split(written, ',')) {
+    const std::string_view word = trim(one);
     const auto guess = word.size() > kShort ? nearest(lower(word), known) : std::nullopt;
     if (guess && *guess != word) return "did you mean " + *guess + "? ";
   }

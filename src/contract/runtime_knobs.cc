@@ -2,6 +2,7 @@
 #include "src/contract/runtime_knobs.h"
 
 #include "src/base/text.h"
+#include "src/contract/backend_words.h"
 #include "src/contract/contract.h"
 #include "src/net/interfaces.h"
 #include "src/net/port_range.h"
@@ -16,11 +17,6 @@ bool is_peer_timeout(const std::string& text) {
   constexpr double kLeast = 0.5, kMost = 1e9;  // as --lost-after
   const auto seconds = parse_seconds(text);
   return seconds && (*seconds == 0 || (*seconds >= kLeast && *seconds <= kMost));
-}
-bool is_backend_list(const std::string& text) {
-  for (const std::string& word : split(text, ','))
-    if (word != "nccl" && word != "mpi" && word != "native") return false;
-  return true;
 }
 bool is_interface_list(const std::string& text) { return InterfaceFilter::parse(text).has_value(); }
 

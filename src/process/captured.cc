@@ -97,4 +97,10 @@ Captured capture_output(const Command& command, Duration most_time, bool with_er
   return result;
 }
 
+std::string last_line(const std::string& text) {
+  const std::string_view trimmed = trim(text);
+  const std::size_t line = trimmed.rfind('\n');
+  return std::string(line == std::string_view::npos ? trimmed : trimmed.substr(line + 1));
+}
+
 }  // namespace hv

@@ -22,6 +22,9 @@ struct Captured {
 // after the time, or once it has said more than the limit.
 Captured capture_output(const Command& command, Duration most_time, bool with_errors = false);
 
+// Of what a program has said, blanks at its end aside: mostly the reason where it has failed.
+std::string last_line(const std::string& text);
+
 constexpr std::size_t kMostCaptured = 1 << 16;
 
 }  // namespace hv

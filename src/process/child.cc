@@ -86,12 +86,6 @@ bool join_group(const std::string& procs_file) {
   return written;
 }
 
-bool bind_to(const CoreMask& cores) {
-  if (cores.empty()) return true;
-  return ::sched_setaffinity(0, cores.size() * sizeof cores[0],
-                             reinterpret_cast<const cpu_set_t*>(cores.data())) == 0;
-}
-
 [[noreturn]] void run_child(const Command& command, const ChildOptions& options,
                             const Prepared& prepared, pid_t parent, int report) {
   const auto fail = [report](Step step) {
@@ -103,9 +97,11 @@ bool bind_to(const CoreMask& cores) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) fail(kParentGone);
   }
+  // Kept at exec; where there is no Yama it is refused, and not needed.
+  if (options.may_be_traced) ::prctl(PR_SET_PTRACER, static_cast<unsigned long>(parent), 0, 0, 0);
   if (options.new_session && ::setsid() < 0) fail(kSession);
   if (!join_group(options.cgroup_procs_file)) fail(kGroup);
-  if (!bind_to(options.cores)) fail(kCores);
+  if (!options.cores.empty() && !run_on(options.cores)) fail(kCores);
   if (!set_standard_descriptors(options)) fail(kDescriptors);
   if (options.controlling_terminal && ::ioctl(1, TIOCSCTTY, 0) != 0) fail(kSession);
   if (!command.directory.empty() && ::chdir(command.directory.c_str()) != 0) fail(kDirectory);

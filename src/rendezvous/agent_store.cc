@@ -261,6 +261,11 @@ void AgentStore::tell(const PeerLost& lost) {
 // hears of its end elsewhere.
 void AgentStore::tell(const wire::StepTimes& times) { send_or_pass_over(rendezvous::Steps{times}); }
 
+// Whoever waits has warned of it, too.
+void AgentStore::tell(const wire::TensorStall& stall) {
+  send_or_pass_over(rendezvous::Stalled{stall});
+}
+
 void AgentStore::tell(const Leaving&) { warn_unless(send(rendezvous::Goodbye{}, "say goodbye")); }
 
 template <class Message>

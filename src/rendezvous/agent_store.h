@@ -47,6 +47,7 @@ class AgentStore : public Store {
   // One for each kind of report.
   void tell(const PeerLost& lost);
   void tell(const wire::StepTimes& times);
+  void tell(const wire::TensorStall& stall);
   void tell(const Leaving&);
   // Reads frames until one of this type has come; Events are kept on the way.
   template <class Message>

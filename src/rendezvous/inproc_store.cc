@@ -75,6 +75,7 @@ class InprocStore : public Store {
   // One for each kind of report.
   void note(const PeerLost& lost) { hub_.reports_.emplace_back(lost.rank, lost.reason); }
   void note(const wire::StepTimes& times) { hub_.step_times_.emplace_back(rank_, times); }
+  void note(const wire::TensorStall& stall) { hub_.stalls_.emplace_back(rank_, stall); }
   void note(const Leaving&) { ++hub_.goodbyes_; }
 
   void open_fence() {
@@ -123,6 +124,11 @@ std::vector<std::pair<int, std::string>> InprocStoreHub::reported_losses() {
 std::vector<std::pair<int, wire::StepTimes>> InprocStoreHub::reported_step_times() {
   std::lock_guard lock(mutex_);
   return step_times_;
+}
+
+std::vector<std::pair<int, wire::TensorStall>> InprocStoreHub::reported_stalls() {
+  std::lock_guard lock(mutex_);
+  return stalls_;
 }
 
 int InprocStoreHub::goodbyes() {

@@ -30,6 +30,7 @@ class InprocStoreHub {
   // What ranks reported: (lost rank, reason).
   std::vector<std::pair<int, std::string>> reported_losses();
   std::vector<std::pair<int, wire::StepTimes>> reported_step_times();  // by whom
+  std::vector<std::pair<int, wire::TensorStall>> reported_stalls();
   int goodbyes();
 
  private:
@@ -51,6 +52,7 @@ class InprocStoreHub {
   std::vector<Mailbox> mailboxes_;
   std::vector<std::pair<int, std::string>> reports_;
   std::vector<std::pair<int, wire::StepTimes>> step_times_;
+  std::vector<std::pair<int, wire::TensorStall>> stalls_;
   int goodbyes_ = 0;
 };
 

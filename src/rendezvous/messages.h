@@ -10,6 +10,7 @@
 //   -> Get   <- Value              of what was put before the last fence; one Get at a time
 //   -> Lost                        this rank lost contact with another one
 //   -> Steps                       how its training goes, in all so far; the newest counts
+//   -> Stalled                     it has warned of a tensor that waits for others
 //   -> Goodbye                     this rank leaves in order: its end is no loss
 //   <- Event, Silence              at any time after Welcome, also between a Get and its Value
 // Frames as in wire/frame.h: u32 length of the rest, u8 type, payload.
@@ -20,11 +21,12 @@
 
 #include "src/wire/authentication.h"
 #include "src/wire/codec.h"
+#include "src/wire/stacks.h"
 #include "src/wire/step_times.h"
 
 namespace hv::rendezvous {
 
-constexpr std::uint32_t kRankProtocol = 3;
+constexpr std::uint32_t kRankProtocol = 4;
 constexpr std::size_t kMaxPayload = 2u << 20;
 constexpr std::size_t kMaxKeyBytes = 255;
 constexpr std::size_t kMaxValueBytes = 1u << 20;
@@ -36,7 +38,8 @@ enum class Type : std::uint8_t {
   kGet,
   kLost,
   kGoodbye,
-  kSteps,  // rank to agent
+  kSteps,
+  kStalled,  // rank to agent
   kWelcome = 65,
   kRefused,
   kFenceDone,
@@ -139,6 +142,14 @@ struct Steps {
   template <class Archive>
   void fields(Archive& a) {
     a(times);
+  }
+};
+struct Stalled {
+  static constexpr Type kType = Type::kStalled;
+  wire::TensorStall stall;
+  template <class Archive>
+  void fields(Archive& a) {
+    a(stall);
   }
 };
 struct Goodbye {

@@ -11,6 +11,7 @@
 #include "src/base/text.h"
 #include "src/net/socket.h"
 #include "src/rendezvous/long_wait.h"
+#include "src/rendezvous/silent_rank.h"
 #include "src/wire/wipe.h"
 
 namespace hv {
@@ -58,7 +59,10 @@ Status PmiExchange::open(UniqueFd socket, int rank, int size, std::unique_ptr<Ex
   return Status::success();
 }
 
+// Without a goodbye this rank's end is a failure to the launcher, which ends the others with it:
+// they would wait for it for ever.
 PmiExchange::~PmiExchange() {
+  if (is_astray_) return;
   std::string ignored;
   (void)ask("cmd=finalize", "finalize_ack", std::chrono::seconds(1), &ignored);
 }
@@ -137,8 +141,9 @@ Status PmiExchange::get(int rank, std::size_t part, std::string* value) {
   const Status status =
       ask("cmd=get kvsname=" + space_ + " key=" + key(rank, part), "get_result", kShort, &heard);
   *value = pmi_value(heard, "value");
+  const bool is_unknown = !status.ok() && pmi_value(heard, "cmd") == "get_result";
   wipe(&heard);
-  return status;
+  return is_unknown ? Status{StatusCode::kPeerLost, status.message} : status;
 }
 
 // Part 0 says how many parts follow.
@@ -158,7 +163,10 @@ Status PmiExchange::say(const std::string& mine) {
 
 Status PmiExchange::hear(int rank, std::string* bytes) {
   std::string value;
-  if (Status status = get(rank, 0, &value); !status.ok()) return status;
+  const Status heard = get(rank, 0, &value);
+  is_astray_ = heard.code == StatusCode::kPeerLost && gathers_ == 0;
+  if (is_astray_) return silent_rank("PMI", rank_, rank, "the launcher has no key " + key(rank, 0));
+  if (!heard.ok()) return heard;
   const std::int64_t count = parse_integer(value).value_or(-1);
   bool is_understood = count >= 0 && count <= static_cast<std::int64_t>(kMostParts);
   std::string whole;

@@ -47,6 +47,7 @@ class PmiExchange : public Exchange {
   std::string space_;           // the launcher's name for this job's keys
   std::size_t most_value_ = 0;  // letters
   std::uint64_t gathers_ = 0;
+  bool is_astray_ = false;  // the others meet elsewhere
   std::string unread_;
 };
 

@@ -12,6 +12,7 @@
 #include "src/base/symbol.h"
 #include "src/rendezvous/long_wait.h"
 #include "src/rendezvous/pmix_abi.h"
+#include "src/rendezvous/silent_rank.h"
 
 namespace hv {
 namespace {
@@ -158,6 +159,8 @@ class PmixExchange : public Exchange {
     pmix::Value* value = nullptr;
     const std::string what = "hear who rank " + std::to_string(rank) + " is";
     const int status = library_.get(&who, key.c_str(), nullptr, 0, &value);
+    if (status != pmix::kSuccess && gathers_ == 1)
+      return silent_rank("PMIx", this->rank(), rank, library_.words(status));
     if (status != pmix::kSuccess) return library_.failure(what, status);
     const bool is_ours = value->type == pmix::kByteObject;
     if (is_ours) {

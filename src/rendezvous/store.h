@@ -13,6 +13,7 @@
 
 #include "src/base/status.h"
 #include "src/wire/authentication.h"
+#include "src/wire/stacks.h"
 #include "src/wire/step_times.h"
 
 namespace hv {
@@ -35,7 +36,7 @@ struct PeerLost {
   std::string reason;
 };
 struct Leaving {};  // in order: this rank's end from here on is no loss to the others
-using RankReport = std::variant<PeerLost, wire::StepTimes, Leaving>;
+using RankReport = std::variant<PeerLost, wire::StepTimes, wire::TensorStall, Leaving>;
 
 class Store {
  public:

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,32 @@ namespace hv::wire {
 // Of the program's output on its pipe to the agent.
 constexpr std::size_t kMaxInventoryBytes = 1 << 20;
 
+struct GpuProcess {
+  std::uint32_t pid = 0;           // as the driver numbers it
+  std::uint64_t memory_bytes = 0;  // 0: not told
+  std::string name{};              // "python3"; empty: not told
+  template <class A>
+  void fields(A& a) {
+    a(pid);
+    a(memory_bytes);
+    a(name);
+  }
+};
+
+// Who uses a device. What the driver does not tell is none, and other users' processes may be
+// hidden.
+struct GpuUse {
+  std::optional<std::uint64_t> used_bytes{};    // without what the driver keeps for itself
+  std::optional<std::uint32_t> busy_percent{};  // of the last second, about
+  std::vector<GpuProcess> processes{};          // that compute there
+  template <class A>
+  void fields(A& a) {
+    a(used_bytes);
+    a(busy_percent);
+    a(processes);
+  }
+};
+
 // A part of a GPU that is one device for CUDA.
 struct MigDevice {
   std::string uuid;  // "MIG-5a1e..."
@@ -23,6 +50,7 @@ struct MigDevice {
   std::uint32_t compute_instance = 0;
   std::uint64_t memory_bytes = 0;
   bool may_open = true;  // its capability nodes
+  GpuUse use{};
   template <class A>
   void fields(A& a) {
     a(uuid);
@@ -31,6 +59,7 @@ struct MigDevice {
     a(compute_instance);
     a(memory_bytes);
     a(may_open);
+    a(use);
   }
 };
 
@@ -52,6 +81,44 @@ struct GpuHealth {
   }
 };
 
+struct PcieLink {  // 0: not told
+  std::uint32_t width = 0;
+  std::uint32_t most_width = 0;  // of the GPU in its slot
+  std::uint32_t generation = 0;  // an idle GPU lowers it
+  std::uint32_t most_generation = 0;
+  template <class A>
+  void fields(A& a) {
+    a(width);
+    a(most_width);
+    a(generation);
+    a(most_generation);
+  }
+};
+
+// Whether a GPU reads and writes another one's memory.
+struct PeerAccess {
+  std::string pci_address;  // of the other
+  std::string refusal{};    // why not, "chipset not supported"; empty: it does
+  template <class A>
+  void fields(A& a) {
+    a(pci_address);
+    a(refusal);
+  }
+};
+
+// An error that the driver has written to the kernel's log.
+struct Xid {
+  std::uint32_t number = 0;
+  std::uint64_t seconds_ago = 0;
+  std::string text{};  // "GPU has fallen off the bus."
+  template <class A>
+  void fields(A& a) {
+    a(number);
+    a(seconds_ago);
+    a(text);
+  }
+};
+
 struct InventoryGpu {
   std::string pci_address;  // as in Gpu
   std::string uuid;
@@ -64,6 +131,14 @@ struct InventoryGpu {
   GpuHealth health{};
   std::int32_t node = kNoNode;  // the next three: as hwloc sees it
   std::string near_cores{};     // "0-23,48-71"
+  GpuUse use{};                 // in MIG mode its devices have their own
+  std::string compute_mode{};   // "default", "exclusive", "prohibited"; empty: not told
+  std::optional<bool> has_persistence{};
+  std::optional<bool> has_ecc{};
+  PcieLink pcie{};
+  std::vector<PeerAccess> peers{};  // of the host's other GPUs those of which the driver tells it
+  std::string slowdown{};           // why its clocks are held down: "heat"; empty: they are not
+  std::vector<Xid> xids{};          // the last ones since the driver was loaded, the newest last
   template <class A>
   void fields(A& a) {
     a(pci_address);
@@ -77,6 +152,14 @@ struct InventoryGpu {
     a(health);
     a(node);
     a(near_cores);
+    a(use);
+    a(compute_mode);
+    a(has_persistence);
+    a(has_ecc);
+    a(pcie);
+    a(peers);
+    a(slowdown);
+    a(xids);
   }
 };
 
@@ -105,6 +188,9 @@ struct Inventory {
   // Each library on its own: which one, and why it told nothing. Empty: it did.
   std::string gpu_problem{};
   std::string topology_problem{};
+  std::string cuda{};         // the newest that the driver is for, "13.0"; empty: not told
+  double start_s = 0;         // that the driver took to start
+  std::string xid_problem{};  // why the kernel's log could not be read; empty: it was
   template <class A>
   void fields(A& a) {
     a(build);
@@ -113,6 +199,9 @@ struct Inventory {
     a(topology);
     a(gpu_problem);
     a(topology_problem);
+    a(cuda);
+    a(start_s);
+    a(xid_problem);
   }
 };
 

@@ -11,15 +11,15 @@
 //   -> ProbeRequest                several hosts only: which addresses of the others can you reach?
 //   <- ProbeReply
 //   -> WiringRequest, <- WiringReply  where MPI programs are to find each other (mpi_wiring.h)
-//   -> Launch                      ranks, program, environment; the agent checks directory and
-//                                  program
+//   -> CheckRequest, <- CheckReply  of a dry run (check.h), which ends then
+//   -> Launch                      ranks, program, environment; the agent checks program and folder
 //   <- Ready | Problem             nothing has been started yet
 //   -> Go
-//   <- Started | Problem           all run, or no more are started; the first ranks' words may come
-//                                  before
+//   <- Started | Problem           all run, or no more are started; first words may come before
 //   <- Output, Exited, FenceIn, RankLost, Note ...       -> Credit, Signal, Pause, StdinBytes,
 //                                                        FenceOut, RankDied ...
 //   <- SilenceNoted                -> Silence, before and after a Pause
+//   <- StackReply, TensorStalled   -> StackRequest: where do your ranks stand? (stacks.h)
 //   <- Problem                     at any time, instead of any answer: the agent is being ended on
 //                                  its host
 //   -> End                         end what still runs; -> Query while the cause of a failure is
@@ -42,6 +42,7 @@
 #include "src/wire/facts.h"
 #include "src/wire/inventory.h"
 #include "src/wire/meeting.h"
+#include "src/wire/message_type.h"
 #include "src/wire/step_times.h"
 
 namespace hv::wire {
@@ -49,44 +50,6 @@ namespace hv::wire {
 constexpr std::uint32_t kAgentProtocol = 4;
 // Launch carries argv and environment, which the kernel bounds to a few MiB a process.
 constexpr std::size_t kMaxAgentPayload = 64u << 20;
-
-enum class Type : std::uint8_t {
-  kHello = 1,
-  kSetup,
-  kSetUp,
-  kProbeRequest,
-  kProbeReply,
-  kLaunch,
-  kReady,
-  kProblem,
-  kGo,
-  kStarted,
-  kInventoryRequest,
-  kInventoryReply,
-  kWiringRequest,  // mpi_wiring.h
-  kWiringReply,
-  kOutput = 20,
-  kCredit,
-  kExited,
-  kSignal,
-  kPause,
-  kStdin,
-  kEnd,
-  kEmpty,
-  kQuery,
-  kQueryReply,
-  kFenceIn = 40,
-  kFenceOut,
-  kRankLost,
-  kRankDied,
-  kPing,
-  kPong,
-  kNote,
-  kFenceStalled,
-  kSilence,
-  kSilenceNoted,
-  kMpiMissed,
-};
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
@@ -359,6 +322,29 @@ inline constexpr char kHadNotJoined[] = " and had not joined the job (hvrun_init
 
 inline constexpr char kNotShutDown[] = " without hvrun_shutdown";
 
+// Whether the kernel ended a process for want of memory.
+enum class OutOfMemory : std::uint8_t {
+  kNotAsked,
+  kUnknown,  // neither the kernel's log nor the cgroup's count can be read
+  kNo,
+  kThisRank,
+  kBesideIt,  // a process in the same cgroup, which may be one of the rank's own
+};
+
+// What the agent has found out about a rank that failed; the words are for people, and bounded.
+struct PostMortem {
+  static constexpr std::size_t kMostWords = 1000;
+  std::string core{};  // where its core is, or why there is none; empty: nothing to say
+  OutOfMemory out_of_memory = OutOfMemory::kNotAsked;
+  std::string memory{};  // what that rests on
+  template <class A>
+  void fields(A& a) {
+    a(core);
+    a(out_of_memory);
+    a(memory);
+  }
+};
+
 struct Exited {
   static constexpr Type kType = Type::kExited;
   std::uint32_t rank = 0;
@@ -373,6 +359,7 @@ struct Exited {
   std::int64_t left_ns = 0;            // wall clock when it said goodbye; 0: it has not
   MpiEnd pmi_end = MpiEnd::kInOrder;   // where MPI is wired by PMI-1,
   MpiEnd pmix_end = MpiEnd::kInOrder;  // by PMIx
+  PostMortem found{};
   template <class A>
   void fields(A& a) {
     a(rank);
@@ -387,6 +374,7 @@ struct Exited {
     a(left_ns);
     a(pmi_end);
     a(pmix_end);
+    a(found);
   }
   bool clean() const { return !by_signal && code == 0; }
   // What, beside its status, makes it a loss for others.
@@ -482,13 +470,12 @@ struct QueryReply {
   std::vector<std::uint32_t> stopped;  // state T: by SIGSTOP or a debugger
   // By Meeting: how long ranks have waited there; 0: none does.
   std::array<double, kMeetings> waited_s{};
+  std::vector<std::uint32_t> in_pmi{}, in_pmix{};  // have begun MPI so, while not all have
   template <class A>
   void fields(A& a) {
-    a(number);
-    a(exiting);
-    a(absent);
-    a(stopped);
+    a(number), a(exiting), a(absent), a(stopped);
     for (double& waited : waited_s) a(waited);
+    a(in_pmi), a(in_pmix);
   }
 };
 

@@ -10,6 +10,7 @@
 //                            <- PmixClient              a rank has begun PMIx, or ended it
 //   <- FenceIn               <- PmixFence               all ranks of this host are there
 //   -> FenceOut              -> PmixFence               what all hosts have said
+//   <- MpiBegun              the first rank of this host has begun MPI, for each way
 //   <- MpiMissed             ranks wait for one that has ended, see Exited
 // PMI-1, whose server is the agent itself, needs no request: Launch says what it tells the ranks.
 // Both put what the ranks of a host say to the others under epochs of their own, which no rank has.
@@ -72,6 +73,16 @@ struct WiringReply {
 // Ranks of this host wait by MPI for one of it that has ended.
 struct MpiMissed {
   static constexpr Type kType = Type::kMpiMissed;
+  std::uint32_t epoch = 0;  // kPmiEpoch or kPmixEpoch
+  template <class A>
+  void fields(A& a) {
+    a(epoch);
+  }
+};
+
+// The first of this host's ranks has begun MPI by that way: see QueryReply.
+struct MpiBegun {
+  static constexpr Type kType = Type::kMpiBegun;
   std::uint32_t epoch = 0;  // kPmiEpoch or kPmixEpoch
   template <class A>
   void fields(A& a) {

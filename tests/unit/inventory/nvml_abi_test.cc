@@ -33,6 +33,18 @@ TEST_CASE("NVML's types and numbers are declared as in its header") {
   CHECK(offsetof(PciInfo, address) == offsetof(nvmlPciInfo_t, busId));
   CHECK(sizeof(Memory) == sizeof(nvmlMemory_t));
   CHECK(offsetof(Memory, total) == offsetof(nvmlMemory_t, total));
+  CHECK(sizeof(MemoryV2) == sizeof(nvmlMemory_v2_t));
+  CHECK(offsetof(MemoryV2, reserved) == offsetof(nvmlMemory_v2_t, reserved));
+  CHECK(offsetof(MemoryV2, free) == offsetof(nvmlMemory_v2_t, free));
+  CHECK(sizeof(Utilization) == sizeof(nvmlUtilization_t));
+  CHECK(offsetof(Utilization, gpu) == offsetof(nvmlUtilization_t, gpu));
+  CHECK(sizeof(ProcessInfo) == sizeof(nvmlProcessInfo_v2_t));
+  CHECK(offsetof(ProcessInfo, memory) == offsetof(nvmlProcessInfo_v2_t, usedGpuMemory));
+  CHECK(sizeof(OldProcessInfo) == sizeof(nvmlProcessInfo_v1_t));
+  CHECK(offsetof(OldProcessInfo, memory) == offsetof(nvmlProcessInfo_v1_t, usedGpuMemory));
+  CHECK(sizeof(nvmlComputeMode_t) == sizeof(int));
+  CHECK(sizeof(nvmlGpuP2PCapsIndex_t) == sizeof(int));
+  CHECK(sizeof(nvmlGpuP2PStatus_t) == sizeof(int));
   CHECK(sizeof(Device) == sizeof(nvmlDevice_t));
   CHECK(sizeof(nvmlReturn_t) == sizeof(int));
   CHECK(sizeof(nvmlEnableState_t) == sizeof(int));
@@ -48,8 +60,24 @@ TEST_CASE("NVML's types and numbers are declared as in its header") {
                             {kLinkToSwitch, NVML_NVLINK_DEVICE_TYPE_SWITCH},
                             {kUuidBytes, NVML_DEVICE_UUID_V2_BUFFER_SIZE},
                             {kNameBytes, NVML_DEVICE_NAME_V2_BUFFER_SIZE},
+                            {kTooSmall, NVML_ERROR_INSUFFICIENT_SIZE},
+                            {kProhibited, NVML_COMPUTEMODE_PROHIBITED},
+                            {kExclusive, NVML_COMPUTEMODE_EXCLUSIVE_PROCESS},
+                            {kPeerRead, NVML_P2P_CAPS_INDEX_READ},
+                            {kPeerWrite, NVML_P2P_CAPS_INDEX_WRITE},
+                            {0, NVML_P2P_STATUS_OK},
+                            {1, NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED},
+                            {2, NVML_P2P_STATUS_GPU_NOT_SUPPORTED},
+                            {3, NVML_P2P_STATUS_IOH_TOPOLOGY_NOT_SUPPORTED},
+                            {4, NVML_P2P_STATUS_DISABLED_BY_REGKEY},
+                            {kPeerUnknown, NVML_P2P_STATUS_UNKNOWN},
                             {kVersionBytes, NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE}};
   for (const auto& [ours, own] : results) CHECK(ours == own);
+  CHECK(kMemoryV2 == nvmlMemory_v2);
+  CHECK(kNotTold == static_cast<unsigned long long>(NVML_VALUE_NOT_AVAILABLE));
+  CHECK(kSlowdown == nvmlClocksThrottleReasonHwSlowdown);
+  CHECK(kHeat == nvmlClocksThrottleReasonHwThermalSlowdown);
+  CHECK(kPowerBrake == nvmlClocksThrottleReasonHwPowerBrakeSlowdown);
   CHECK(kMostLinks >= NVML_NVLINK_MAX_LINKS);
 }
 
@@ -82,6 +110,26 @@ TEST_CASE("NVML's functions are called as its header declares them") {
                  decltype(&nvmlDeviceGetMigDeviceHandleByIndex)>());
   CHECK(is_alike<Number, decltype(&nvmlDeviceGetGpuInstanceId)>());
   CHECK(is_alike<Number, decltype(&nvmlDeviceGetComputeInstanceId)>());
+}
+
+TEST_CASE("NVML's functions on use, modes and links are called as its header declares them") {
+  using Number = int (*)(Device, unsigned*);
+  using Mode = int (*)(Device, int*);
+  CHECK(is_alike<int (*)(int*), decltype(&nvmlSystemGetCudaDriverVersion_v2)>());
+  CHECK(is_alike<int (*)(Device, MemoryV2*), decltype(&nvmlDeviceGetMemoryInfo_v2)>());
+  CHECK(is_alike<int (*)(Device, Utilization*), decltype(&nvmlDeviceGetUtilizationRates)>());
+  CHECK(is_alike<int (*)(Device, unsigned*, ProcessInfo*),
+                 decltype(&nvmlDeviceGetComputeRunningProcesses_v3)>());
+  CHECK(is_alike<Mode, decltype(&nvmlDeviceGetPersistenceMode)>());
+  CHECK(is_alike<Mode, decltype(&nvmlDeviceGetComputeMode)>());
+  CHECK(is_alike<int (*)(Device, int*, int*), decltype(&nvmlDeviceGetEccMode)>());
+  CHECK(is_alike<int (*)(Device, unsigned long long*),
+                 decltype(&nvmlDeviceGetCurrentClocksEventReasons)>());
+  CHECK(is_alike<Number, decltype(&nvmlDeviceGetCurrPcieLinkWidth)>());
+  CHECK(is_alike<Number, decltype(&nvmlDeviceGetMaxPcieLinkWidth)>());
+  CHECK(is_alike<Number, decltype(&nvmlDeviceGetCurrPcieLinkGeneration)>());
+  CHECK(is_alike<Number, decltype(&nvmlDeviceGetMaxPcieLinkGeneration)>());
+  CHECK(is_alike<int (*)(Device, Device, int, int*), decltype(&nvmlDeviceGetP2PStatus)>());
 }
 
 #endif

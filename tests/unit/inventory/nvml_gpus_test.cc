@@ -6,10 +6,13 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "src/base/symbol.h"
 #include "src/base/text.h"
+#include "tests/unit/temporary_folder.h"
 
 using namespace hv;
 using namespace hv::launcher;
@@ -84,6 +87,73 @@ TEST_CASE("errors of memory, and repairs that wait or have failed, are told") {
   CHECK(!gpus[1].health.is_pending);
 }
 
+TEST_CASE("who uses a GPU is told, what the driver keeps for itself left out") {
+  const NvmlReading reading = read("busy=1 cuda=13000");
+  CHECK(reading.cuda == "13.0");
+  const wire::GpuUse& busy = reading.gpus[1].use;
+  CHECK(busy.used_bytes == 20ull << 30);
+  CHECK(busy.busy_percent == 97);
+  REQUIRE(busy.processes.size() == 1);
+  CHECK(busy.processes[0].pid == 4711);
+  CHECK(busy.processes[0].memory_bytes == 20ull << 30);
+  CHECK(busy.processes[0].name == "");  // of /none nothing is known
+  CHECK(reading.gpus[2].use.used_bytes == 0);
+  CHECK(reading.gpus[2].use.busy_percent == 0);
+  CHECK(reading.gpus[2].use.processes.empty());
+  CHECK_FALSE(reading.gpus[5].use.busy_percent);  // MIG mode
+  CHECK(reading.gpus[5].mig[0].use.used_bytes == 0);
+  CHECK(count_of("fake_nvml_mistakes") == 0);
+}
+
+TEST_CASE("of a crowd on a GPU some are told") {
+  const auto gpus = read("crowd").gpus;
+  REQUIRE(gpus[0].use.processes.size() == 64);
+  CHECK(gpus[0].use.processes[63].pid == 4711 + 63);
+  CHECK(gpus[0].use.processes[63].memory_bytes == 0);  // the driver does not tell it
+}
+
+TEST_CASE("a process is named where its number is of the host's own PID namespace") {
+  const tests::TemporaryFolder root;
+  std::filesystem::create_directories(root / "proc/4711");
+  std::filesystem::create_directories(root / "proc/self/ns");
+  std::ofstream(root / "proc/4711/comm") << "train me\n";
+  const auto name = [&root] {
+    return read("busy=1", kLibrary, {}, root.path()).gpus[1].use.processes.at(0).name;
+  };
+  std::filesystem::create_symlink("pid:[4026532001]", root / "proc/self/ns/pid");
+  CHECK(name() == "");
+  std::filesystem::remove(root / "proc/self/ns/pid");
+  std::filesystem::create_symlink("pid:[4026531836]", root / "proc/self/ns/pid");
+  CHECK(name() == "train me");
+}
+
+TEST_CASE("modes, PCIe links and what slows a GPU down are told") {
+  const auto gpus = read("exclusive=0 prohibited=1 narrow=2 hot=3 no-persistence").gpus;
+  CHECK(gpus[0].compute_mode == "exclusive");
+  CHECK(gpus[1].compute_mode == "prohibited");
+  CHECK(gpus[2].compute_mode == "default");
+  CHECK(gpus[0].has_persistence == false);
+  CHECK(read().gpus[0].has_persistence == true);
+  CHECK(gpus[0].has_ecc == true);
+  CHECK(gpus[2].pcie.width == 8);
+  CHECK(gpus[3].pcie.width == 16);
+  CHECK(gpus[2].pcie.most_width == 16);
+  CHECK(gpus[2].pcie.generation == 1);
+  CHECK(gpus[2].pcie.most_generation == 4);
+  CHECK(gpus[3].slowdown == "heat");
+  CHECK(gpus[2].slowdown == "");
+}
+
+TEST_CASE("each GPU tells which others it reaches, those in MIG mode left out") {
+  const auto gpus = read().gpus;
+  REQUIRE(gpus[0].peers.size() == 6);
+  CHECK(gpus[0].peers[0].pci_address == "0000:29:00.0");
+  CHECK(gpus[0].peers[0].refusal == "");
+  CHECK(gpus[5].peers.empty());
+  CHECK(read("no-peers").gpus[3].peers[0].refusal == "the chipset does not support it");
+  CHECK(count_of("fake_nvml_mistakes") == 0);
+}
+
 TEST_CASE("a GPU that is lost is told with the place that /proc knows") {
   const std::vector<wire::Gpu> known{{"0000:4e:00.0", "A100", "GPU-known", 1},
                                      {"0000:f0:00.0", "A100", "", 9}};
@@ -111,6 +181,12 @@ TEST_CASE("an old driver tells what it can") {
   CHECK(!reading.gpus[6].health.is_pending);
   CHECK(reading.gpus[6].health.volatile_errors == 3);
   CHECK(reading.gpus[0].links.size() == 3);
+  CHECK(reading.cuda == "");
+  const wire::GpuUse use = read("busy=1", kOldLibrary).gpus[1].use;
+  CHECK(use.used_bytes == (20ull << 30) + (1ull << 29));  // it cannot tell what it keeps itself
+  REQUIRE(use.processes.size() == 1);
+  CHECK(use.processes[0].pid == 4711);
+  CHECK(use.processes[0].memory_bytes == 20ull << 30);
 }
 
 TEST_CASE("a library that is not there, is another, or has no driver is a problem by name") {

@@ -1,0 +1,82 @@
+// Can every host that will talk to another reach it, by an address that is that host's?
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
+#include "launcher/check/groups.h"
+#include "launcher/check/probe_list.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+// Refused by whoever has the address, or left without an answer.
+std::string verdict_of(const PairFacts& pair) {
+  if (pair.tried.empty()) return "no-address";
+  const std::string words = lower(pair.reason);
+  const auto says = [&words](const char* part) { return words.find(part) != std::string::npos; };
+  if (says("another host") || says("no agent of this job")) return "address-of-another";
+  if (says("refused") || says("prohibited")) return "ranks-refused";
+  if (says("no route") || says("unreachable")) return "ranks-no-route";
+  return "ranks-filtered";
+}
+
+// Seen from the other side: then no answer in time is no firewall's doing (ways.cc tells of it).
+bool loses_packets(const CheckInput& input, const PairFacts& pair) {
+  return std::any_of(input.pairs.begin(), input.pairs.end(), [&pair](const PairFacts& other) {
+    return other.from == pair.to && other.to == pair.from && other.measure &&
+           other.measure->resent_share > kMostResentShare;
+  });
+}
+
+void judge_addresses(const CheckInput& input, Judgement* judgement) {
+  // Pairs by what is wrong, and whom they do not reach.
+  std::map<std::pair<std::string, std::size_t>, std::vector<const PairFacts*>> troubles;
+  for (const PairFacts& pair : input.pairs)
+    if (pair.reached.empty() && !loses_packets(input, pair))
+      troubles[{verdict_of(pair), pair.to}].push_back(&pair);
+  for (const auto& [what, pairs] : troubles) {
+    std::vector<std::string> from;
+    for (const PairFacts* pair : pairs) from.push_back(input.hosts[pair->from].name);
+    const std::string& to = input.hosts[what.second].name;
+    std::vector<std::string> hosts{to};
+    hosts.insert(hosts.end(), from.begin(), from.end());
+    judgement->add(what.first, hosts,
+                   brief_names(from) + " " + (from.size() == 1 ? "reaches" : "reach") +
+                       " no address of " + to +
+                       (pairs[0]->reason.empty() ? "" : " (" + pairs[0]->reason + ")"),
+                   {{"FROM", from.front()}});
+  }
+}
+
+}  // namespace
+
+const Probe kAddressProbe{
+    "addresses",
+    "each pair of hosts whose ranks talk: which addresses of the one the other reaches, proved by "
+    "a "
+    "secret of the job, so that an address that several hosts have (docker0) is never taken",
+    {{"ranks-refused", Severity::kCannotStart,
+      "a host refuses TCP connections of another host of the job, on ports that its agent listens "
+      "on",
+      "ranks there cannot talk to each other",
+      "let TCP pass between the hosts: ssh $HOST sudo nft list ruleset; or keep to ports that "
+      "pass: "
+      "HVRUN_PORT_RANGE=20000-20999"},
+     {"ranks-filtered", Severity::kCannotStart,
+      "a host does not answer another host of the job within 4.5 s on any address",
+      "ranks there cannot talk to each other: a firewall drops the packets, or the network is not "
+      "the one that joins them",
+      "let TCP pass between the hosts, or name the network that joins them: HVRUN_INTERFACES=eth0"},
+     {"ranks-no-route", Severity::kCannotStart, "a host has no route to another host of the job",
+      "ranks there cannot talk to each other",
+      "see 'ssh $FROM ip route', or name the network that joins them: HVRUN_INTERFACES=eth0"},
+     {"address-of-another", Severity::kCannotStart,
+      "who answers by a host's only addresses is not that host",
+      "ranks would talk to another machine", "give each host an address of its own"},
+     {"no-address", Severity::kCannotStart,
+      "a host has no address but loopback and link-local ones, and the job has other hosts",
+      "nobody can reach its ranks", "see 'ssh $HOST ip address'"}},
+    judge_addresses};
+
+}  // namespace hv::launcher

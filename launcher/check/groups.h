@@ -1,0 +1,30 @@
+// Many hosts in few words. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hv::launcher {
+
+// "1 core", "4 cores"
+std::string count_of(std::size_t count, const std::string& what);
+
+// "n[1-7]", "gpu[01-03,07],login": names that differ in their last number alone, together.
+std::string brief_names(const std::vector<std::string>& names);
+
+struct FactGroup {
+  std::string fact;
+  std::vector<std::string> hosts;
+};
+// Of (host, fact): hosts with the same fact together, the largest group first; of equals in the
+// order of their first host.
+std::vector<FactGroup> group_facts(const std::vector<std::pair<std::string, std::string>>& facts);
+// "n[1-7]: 580.82, n8: 535.104"
+std::string groups_as_text(const std::vector<FactGroup>& groups);
+// All hosts but those of the first group.
+std::vector<std::string> odd_hosts(const std::vector<FactGroup>& groups);
+
+}  // namespace hv::launcher

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/check/probe.h"
+
+#include <algorithm>
+
+#include "launcher/check/probe_list.h"
+#include "src/base/check.h"
+
+namespace hv::launcher {
+
+bool CheckReport::can_start() const {
+  return std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.severity == Severity::kCannotStart;
+  });
+}
+
+std::string fill(const std::string& words, const Fill& values) {
+  std::string text;
+  for (std::size_t at = 0; at < words.size();) {
+    std::size_t end = at + 1;
+    if (words[at] == '$')
+      while (end < words.size() && words[end] >= 'A' && words[end] <= 'Z') ++end;
+    const std::string piece = words.substr(at, end - at);
+    const auto value = std::find_if(values.begin(), values.end(),
+                                    [&piece](const auto& one) { return piece == "$" + one.first; });
+    text += value == values.end() ? piece : value->second;
+    at = end;
+  }
+  return text;
+}
+
+namespace {
+
+// Nobody logs in to the machine that hvrun runs on.
+std::string without_login(std::string mend) {
+  constexpr std::string_view kLogin = "ssh $HOST ";
+  for (std::size_t at = mend.find(kLogin); at != std::string::npos; at = mend.find(kLogin, at))
+    mend.erase(at, kLogin.size());
+  return mend;
+}
+
+}  // namespace
+
+void Judgement::add(const std::string& verdict, std::vector<std::string> hosts, std::string fact,
+                    Fill values) {
+  const auto its =
+      std::find_if(probe_.verdicts.begin(), probe_.verdicts.end(),
+                   [&verdict](const PossibleFinding& one) { return one.id == verdict; });
+  HV_CHECK(its != probe_.verdicts.end(), probe_.name + (": " + verdict));
+  const bool is_here = !hosts.empty() && hosts.front() == "localhost";
+  const std::string mend = is_here ? without_login(its->mend) : its->mend;
+  if (!hosts.empty()) values.emplace_back("HOST", hosts.front());
+  const std::string advice = fill("$ADVICE", values);
+  const bool is_advised = !advice.empty() && advice != "$ADVICE";
+  findings_.push_back({probe_.name, verdict, its->severity, std::move(hosts), std::move(fact),
+                       fill(its->why, values), is_advised ? advice : fill(mend, values)});
+}
+
+void Judgement::not_probed(std::vector<std::string> hosts, std::string reason) {
+  gaps_.push_back({probe_.name, std::move(hosts), std::move(reason)});
+}
+
+const PossibleFinding& verdict_named(const std::string& id) {
+  const PossibleFinding* its = nullptr;
+  for (const Probe* probe : all_probes())
+    for (const PossibleFinding& verdict : probe->verdicts)
+      if (verdict.id == id) its = &verdict;
+  HV_CHECK(its, "no probe has a verdict " + id);
+  return *its;
+}
+
+CheckReport judge(const CheckInput& input, const std::set<std::string>& names) {
+  CheckReport report;
+  for (const Probe* probe : all_probes()) {
+    if (!names.empty() && names.count(probe->name) == 0) continue;
+    Judgement judgement(*probe);
+    probe->judge(input, &judgement);
+    const auto& findings = judgement.findings();
+    report.findings.insert(report.findings.end(), findings.begin(), findings.end());
+    const auto& gaps = judgement.gaps();
+    report.not_probed.insert(report.not_probed.end(), gaps.begin(), gaps.end());
+  }
+  std::stable_sort(report.findings.begin(), report.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  return report;
+}
+
+}  // namespace hv::launcher

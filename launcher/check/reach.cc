@@ -1,0 +1,115 @@
+// Does an agent start on every host? What a launch met on the way there is the finding.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string_view>
+
+#include "launcher/check/groups.h"
+#include "launcher/check/probe_list.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr char kStops[] = "hvrun starts no rank before every host has answered";
+
+// Of what launcher/spawn, the system's ssh and libssh say; the first that fits.
+struct Sign {
+  std::string_view words;
+  const char* verdict;
+};
+constexpr Sign kSigns[] = {
+    {"revoked", "host-key-changed"},
+    {"key has changed", "host-key-changed"},
+    {"identification has changed", "host-key-changed"},
+    {"not known here", "host-key-unknown"},
+    {"host key verification failed", "host-key-unknown"},
+    {"could not resolve", "name-unknown"},
+    {"name or service not known", "name-unknown"},
+    {"no address associated", "name-unknown"},
+    {"name resolution", "name-unknown"},
+    {"no folder there can hold", "agent-not-copied"},
+    {"start-up files print", "start-up-noise"},
+    {"connection refused", "ssh-refused"},
+    {"no route to host", "ssh-no-route"},
+    {"network is unreachable", "ssh-no-route"},
+    {"permission denied", "login-refused"},
+    {"log in to host", "login-refused"},
+    {"authentication", "login-refused"},
+    {"another build", "agent-of-another-build"},
+    {"machine, and this hvrun's agent is built for", "agent-of-another-kind"},
+    {"no port of", "no-free-port"},
+    {"timed out", "ssh-filtered"}};
+
+std::string verdict_of(const Error& error) {
+  const std::string words = lower(error.what());
+  for (const Sign& sign : kSigns)
+    if (words.find(sign.words) != std::string::npos) return sign.verdict;
+  if (error.kind() != ErrorKind::kTimeout) return "agent-not-started";
+  return words.starts_with("connect to") ? "ssh-filtered" : "agent-late";
+}
+
+void judge_reach(const CheckInput& input, Judgement* judgement) {
+  // A failure that differs in the host's name alone is one.
+  std::vector<std::pair<std::string, std::string>> failures;
+  for (const CheckedHost& host : input.hosts)
+    if (host.failure) failures.emplace_back(host.name, verdict_of(*host.failure));
+  for (const FactGroup& group : group_facts(failures)) {
+    const auto first = std::find_if(input.hosts.begin(), input.hosts.end(), [&](const auto& one) {
+      return one.name == group.hosts.front();
+    });
+    judgement->add(group.fact, group.hosts,
+                   brief_names(group.hosts) + ": " + first->failure->what(),
+                   {{"ADVICE", first->failure->hint()}});
+  }
+}
+
+}  // namespace
+
+const Probe kReachProbe{
+    "reach",
+    "each host's name, sshd, host key, login, login shell, and hvrun's agent there",
+    {{"name-unknown", Severity::kCannotStart, "a host's name has no address", kStops,
+      "check the spelling of $HOST, or name it in /etc/hosts or ~/.ssh/config"},
+     {"ssh-refused", Severity::kCannotStart,
+      "the host refuses TCP connections to its ssh port: nobody listens there, or a firewall "
+      "rejects them",
+      kStops, "see that sshd runs on $HOST and listens on that port (-p)"},
+     {"ssh-filtered", Severity::kCannotStart,
+      "the host does not answer on its ssh port: it is down, or a firewall drops packets", kStops,
+      "see that $HOST is up and that no firewall drops its ssh port"},
+     {"ssh-no-route", Severity::kCannotStart, "this machine has no route to the host", kStops,
+      "see that $HOST is up and that this machine has a route to it"},
+     {"host-key-unknown", Severity::kCannotStart, "the host's key is not in known_hosts",
+      "whoever answers by that name could be anybody",
+      "connect once by 'ssh $HOST' and compare the fingerprint, or pass --ssh-accept-new"},
+     {"host-key-changed", Severity::kCannotStart,
+      "the host shows another key than known_hosts has, or a revoked one",
+      "somebody may be listening in",
+      "ask the host's administrator for its fingerprint; only if the change is theirs: ssh-keygen "
+      "-R $HOST"},
+     {"login-refused", Severity::kCannotStart,
+      "the host takes none of this user's keys, and hvrun asks for no password", kStops,
+      "give user and key (-l, -i), or let the host know a key: ssh-copy-id $HOST"},
+     {"start-up-noise", Severity::kCannotStart,
+      "the login shell's start-up files there print without end",
+      "what they print comes before the agent's first word",
+      "make them silent for commands that ssh runs"},
+     {"agent-not-copied", Severity::kCannotStart,
+      "no folder there can hold hvrun's agent and run it: full, read-only, or noexec", kStops,
+      "free some space, or set XDG_CACHE_HOME or TMPDIR there to a folder that may hold programs"},
+     {"agent-of-another-kind", Severity::kCannotStart,
+      "the host is of another kind of machine than this hvrun is built for", kStops,
+      "use hosts of one kind, or an hvrun that is built for that kind"},
+     {"agent-of-another-build", Severity::kCannotStart,
+      "the host has an hvrun-agent of another build", "both must be of one build",
+      "install hvrun and hvrun-agent together"},
+     {"no-free-port", Severity::kCannotStart,
+      "all ports of HVRUN_PORT_RANGE are taken on a host, where its agent listens for the others",
+      kStops, "widen HVRUN_PORT_RANGE, or see who has them: ssh $HOST ss -ltnp"},
+     {"agent-late", Severity::kCannotStart, "no answer within --start-timeout", kStops,
+      "raise --start-timeout, or look what keeps $HOST busy"},
+     {"agent-not-started", Severity::kCannotStart, "the agent does not start, or ends", kStops,
+      "log in there by ssh and see what the login shell and its start-up files do"}},
+    judge_reach};
+
+}  // namespace hv::launcher

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/check/report_html.h"
+
+#include "launcher/check/groups.h"
+#include "launcher/check/picture.h"
+#include "launcher/check/report_text.h"
+#include "launcher/check/topology_svg.h"
+#include "launcher/plan/plan_text.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+// A browser is to run and fetch nothing, should anything foreign come through after all.
+constexpr const char* kHead =
+    "<!DOCTYPE html>\n"
+    "<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
+    "<meta charset=\"utf-8\"/>\n"
+    "<meta http-equiv=\"Content-Security-Policy\""
+    " content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+    "<meta name=\"color-scheme\" content=\"light dark\"/>\n";
+
+constexpr const char* kStyle =
+    "<style>\n"
+    "body { margin: 1.5rem; background: #ffffff; color: #1b1f24;\n"
+    "  font: 15px/1.45 system-ui, 'DejaVu Sans', 'Liberation Sans', sans-serif; }\n"
+    "h1 { font-size: 1.25rem; margin: 0 0 0.3rem; white-space: pre-wrap;\n"
+    "  overflow-wrap: anywhere; }\n"
+    "h2 { font-size: 1.05rem; margin: 1.2rem 0 0.4rem; }\n"
+    "p { margin: 0.3rem 0; overflow-wrap: anywhere; }\n"
+    ".picture { overflow-x: auto; margin-top: 0.8rem; }\n"
+    "table { border-collapse: collapse; max-width: 1200px; }\n"
+    "th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.7rem;\n"
+    "  border-bottom: 1px solid #c4ccd5; overflow-wrap: anywhere; }\n"
+    "th { white-space: nowrap; }\n"
+    "code { font-family: 'DejaVu Sans Mono', 'Liberation Mono', Menlo, Consolas, monospace;\n"
+    "  font-size: 0.9em; }\n"
+    "a { color: inherit; }\n"
+    ".worst { color: #cf222e; font-weight: bold; }\n"
+    "@media (prefers-color-scheme: dark) {\n"
+    "  body { background: #0d1117; color: #e6edf3; }\n"
+    "  th, td { border-color: #3d4650; }\n"
+    "  .worst { color: #ff7b72; }\n"
+    "}\n</style>\n";
+
+std::string cell(const std::string& text) { return "<td>" + escaped(text) + "</td>"; }
+
+std::string heading_of(const CheckInput& input) {
+  if (input.has_program && !input.plan.ranks.empty())
+    return std::string(trim(plan_heading(input.spec, input.plan)));
+  return std::to_string(input.hosts.size()) + (input.hosts.size() == 1 ? " host" : " hosts");
+}
+
+// At the top, where many hosts' picture is long.
+std::string link_to_findings(const CheckReport& report) {
+  const std::size_t count = report.findings.size();
+  if (count == 0) return "";
+  return " <a href=\"#findings\">" + std::to_string(count) +
+         (count == 1 ? " finding" : " findings") + "</a>";
+}
+
+std::string findings_table(const CheckReport& report) {
+  if (report.findings.empty()) return "<p>Nothing was found.</p>\n";
+  std::string text =
+      "<table>\n<thead><tr><th>Severity</th><th>Hosts</th><th>What was found</th>"
+      "<th>Why it matters</th><th>Try</th></tr></thead>\n<tbody>\n";
+  for (const Finding& finding : report.findings) {
+    const bool is_worst = finding.severity == Severity::kCannotStart;
+    text += std::string("<tr><td") + (is_worst ? " class=\"worst\"" : "") + ">" +
+            severity_in_words(finding.severity) + "</td>" + cell(brief_names(finding.hosts)) +
+            cell(finding.fact) + cell(finding.why) + "<td><code>" + escaped(finding.mend) +
+            "</code><br/>[" + escaped(finding.verdict) + "]</td></tr>\n";
+  }
+  return text + "</tbody>\n</table>\n";
+}
+
+std::string gaps_table(const CheckReport& report) {
+  if (report.not_probed.empty()) return "";
+  std::string text =
+      "<h2>Not looked at</h2>\n<table>\n<thead><tr><th>Probe</th><th>Hosts</th><th>Reason</th>"
+      "</tr></thead>\n<tbody>\n";
+  for (const NotProbed& gap : report.not_probed)
+    text += "<tr>" + cell(gap.probe) + cell(brief_names(gap.hosts)) + cell(gap.reason) + "</tr>\n";
+  return text + "</tbody>\n</table>\n";
+}
+
+}  // namespace
+
+std::string report_as_svg(const CheckInput& input) {
+  return topology_as_svg(topology_of(input), heading_of(input));
+}
+
+std::string report_as_html(const CheckInput& input, const CheckReport& report) {
+  const std::string heading = escaped(heading_of(input));
+  return std::string(kHead) + "<title>hvrun: " + heading + "</title>\n" + kStyle +
+         "</head>\n<body>\n<h1>" + heading + "</h1>\n<p" +
+         (report.can_start() ? "" : " class=\"worst\"") + ">" +
+         escaped(verdict_in_words(input, report)) + link_to_findings(report) +
+         "</p>\n<div class=\"picture\">\n" + report_as_svg(input) +
+         "</div>\n<h2 id=\"findings\">Findings</h2>\n" + findings_table(report) +
+         gaps_table(report) + "</body>\n</html>\n";
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,21 @@
+// A check as people read it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "launcher/check/check_input.h"
+#include "launcher/check/finding.h"
+
+namespace hv::launcher {
+
+// What runs, the hosts with who would run where, verdicts, the worst first, what was not looked at,
+// and whether the job could start.
+std::string report_as_text(const CheckInput& input, const CheckReport& report);
+
+// "The job could start: 2 ranks on 1 host, in about 0.8 s."
+std::string verdict_in_words(const CheckInput& input, const CheckReport& report);
+// "cannot start"
+const char* severity_in_words(Severity severity);
+
+}  // namespace hv::launcher

@@ -1,0 +1,142 @@
+// How long and how wide are the ways between hosts? Measured from each host to the next one.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+
+#include "launcher/check/groups.h"
+#include "launcher/check/probe_list.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr double kMostRoundTrip_us = 20000;
+// One below is slower than a gigabit; one that is slow only beside the others is told where it is
+// below the other limit, too: on a fast network nothing else will be as fast as the fastest.
+constexpr double kLeast_MBs = 50, kLeastBesideOthers_MBs = 300;
+constexpr double kTimesSlower = 4;
+
+std::string with_unit(double value, const char* unit) {
+  char text[48];
+  std::snprintf(text, sizeof text, value < 10 ? "%.1f %s" : "%.0f %s", value, unit);
+  return text;
+}
+
+std::string way_between(const CheckInput& input, const PairFacts& pair) {
+  return input.hosts[pair.from].name + " to " + input.hosts[pair.to].name;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::vector<const PairFacts*> measured(const CheckInput& input) {
+  std::vector<const PairFacts*> pairs;
+  for (const PairFacts& pair : input.pairs)
+    if (pair.measure && pair.measure->problem.empty()) pairs.push_back(&pair);
+  return pairs;
+}
+
+// One finding for all pairs of which `is_bad` holds, with a figure for each. Hosts that are in most
+// of them come first: they are at fault rather than those beside them.
+void add_for_pairs(const CheckInput& input, const std::vector<const PairFacts*>& pairs,
+                   const char* verdict, const std::function<bool(const wire::PairMeasure&)>& is_bad,
+                   const std::function<std::string(const wire::PairMeasure&)>& figure,
+                   Judgement* judgement) {
+  std::vector<std::string> facts;
+  std::vector<std::pair<std::size_t, std::size_t>> counts;  // of ways, by host
+  for (std::size_t host = 0; host < input.hosts.size(); ++host) counts.emplace_back(0, host);
+  for (const PairFacts* pair : pairs) {
+    if (!is_bad(*pair->measure)) continue;
+    facts.push_back(way_between(input, *pair) + ": " + figure(*pair->measure));
+    ++counts[pair->from].first;
+    ++counts[pair->to].first;
+  }
+  if (facts.empty()) return;
+  std::stable_sort(counts.begin(), counts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> hosts;
+  for (const auto& [count, host] : counts)
+    if (count > 0) hosts.push_back(input.hosts[host].name);
+  judgement->add(verdict, hosts, join(facts, ", "));
+}
+
+void judge_ways(const CheckInput& input, Judgement* judgement) {
+  const std::vector<const PairFacts*> pairs = measured(input);
+  add_for_pairs(
+      input, pairs, "full-packets-lost", [](const auto& measure) { return measure.is_stuck; },
+      [](const auto& measure) {
+        return "small messages pass, segments of " + std::to_string(measure.segment_bytes) +
+               " bytes do not";
+      },
+      judgement);
+  add_for_pairs(
+      input, pairs, "packets-lost",
+      [](const auto& measure) { return measure.resent_share > kMostResentShare; },
+      [](const auto& measure) {
+        return with_unit(100 * measure.resent_share, "%") + " of the segments were sent again";
+      },
+      judgement);
+  add_for_pairs(
+      input, pairs, "long-way",
+      [](const auto& measure) { return measure.round_trip_us > kMostRoundTrip_us; },
+      [](const auto& measure) {
+        return with_unit(measure.round_trip_us / 1000, "ms") + " there and back";
+      },
+      judgement);
+  std::vector<double> speeds;
+  for (const PairFacts* pair : pairs)
+    if (pair->measure->megabytes_per_s > 0) speeds.push_back(pair->measure->megabytes_per_s);
+  const double usual = median(speeds);
+  add_for_pairs(
+      input, pairs, "slow-way",
+      [usual](const auto& measure) {
+        const double speed = measure.megabytes_per_s;
+        return speed > 0 && (speed < kLeast_MBs ||
+                             (speed < kLeastBesideOthers_MBs && speed * kTimesSlower < usual));
+      },
+      [usual](const auto& measure) {
+        return with_unit(measure.megabytes_per_s, "MB/s") +
+               " (usual here: " + with_unit(usual, "MB/s") + ")";
+      },
+      judgement);
+  for (const PairFacts& pair : input.pairs)
+    if (pair.measure && !pair.measure->problem.empty())
+      judgement->not_probed({input.hosts[pair.from].name, input.hosts[pair.to].name},
+                            way_between(input, pair) + ": " + pair.measure->problem);
+}
+
+}  // namespace
+
+const Probe kWaysProbe{
+    "ways",
+    "the way from each host to the next one in a circle, by one TCP connection: the time of small "
+    "messages, the speed of many, packets sent again",
+    {{"full-packets-lost", Severity::kHarms,
+      "between two hosts small messages pass, and nothing that fills a packet for 2 s",
+      "the ranks meet, and stand still with their first large tensor: a part of the way takes "
+      "smaller packets than the hosts' interfaces send, and says nothing",
+      "set the interfaces to what the whole way takes, as in: ssh $HOST sudo ip link set dev eth0 "
+      "mtu 1400"},
+     {"packets-lost", Severity::kHarms,
+      "more than 3 % of what one connection sent had to be sent again",
+      "every tensor that crosses that way waits for what was lost",
+      "look for a bad cable or port, or a full queue: ssh $HOST ip -s link"},
+     {"long-way", Severity::kHarms, "a small message takes more than 20 ms there and back",
+      "every step waits that long several times",
+      "use hosts of one site, or see 'ssh $HOST "
+      "tracepath OTHER-HOST'"},
+     {"slow-way", Severity::kHarms,
+      "one connection carries less than 50 MB/s; or less than 300 MB/s and a quarter of what is "
+      "usual among these hosts",
+      "all ranks wait for the slowest way",
+      "see that the link runs at its speed: ssh $HOST ethtool eth0; or name a faster network: "
+      "HVRUN_INTERFACES=ib0"}},
+    judge_ways};
+
+}  // namespace hv::launcher

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/probes/load.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <vector>
+
+#include "launcher/facts/read_file.h"
+#include "launcher/probes/host_probe.h"
+#include "src/base/clock.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr auto kLookedAt = std::chrono::milliseconds(500);
+constexpr double kWorthNaming = 0.5;  // of a core
+
+std::uint64_t number(const std::vector<std::string>& words, std::size_t place) {
+  const auto value = place < words.size() ? parse_integer(words[place]) : std::nullopt;
+  return value && *value > 0 ? static_cast<std::uint64_t>(*value) : 0;
+}
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words;
+  for (std::string& word : split(line, ' '))
+    if (!word.empty()) words.push_back(std::move(word));
+  return words;
+}
+
+// "cpu user nice system idle iowait irq softirq steal ...": what a hypervisor gave to others is
+// lost to ranks as well.
+void take_totals(const std::string& text, LoadSample* sample) {
+  for (const std::string& line : split(text, '\n')) {
+    const std::vector<std::string> words = words_of(line);
+    if (words.empty() || words[0].rfind("cpu", 0) != 0) continue;
+    if (words[0] != "cpu") {
+      ++sample->cores;
+      continue;
+    }
+    for (const std::size_t place : {1, 2, 3, 6, 7, 8}) sample->busy_ticks += number(words, place);
+  }
+}
+
+// "12 (name) S 1 ...": the name may hold blanks and brackets. Behind it the parent is the second,
+// user and system time the 12th and 13th, the start the 20th.
+std::optional<ProcessTimes> process_times(const std::string& text) {
+  const std::size_t begin = text.find('('), end = text.rfind(')');
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return std::nullopt;
+  const std::vector<std::string> words = words_of(text.substr(end + 1));
+  return ProcessTimes{text.substr(begin + 1, end - begin - 1), static_cast<pid_t>(number(words, 1)),
+                      number(words, 19), number(words, 11) + number(words, 12)};
+}
+
+bool is_own_name(const std::string& name) {
+  for (const char* own : {"hvrun", "hvrun-agent", "hvrun-inventory", "hvrun-pmix", kProbeName})
+    if (name == own) return true;
+  return false;
+}
+
+// Ranks of another job are children of an agent, and no part of this.
+bool is_own(const ProcessTimes& process, const LoadSample& sample) {
+  if (is_own_name(process.name)) return true;
+  const auto parent = sample.processes.find(process.parent);
+  return parent != sample.processes.end() && parent->second.name == kProbeName;
+}
+
+// By /etc/passwd alone: a static program asks nobody else.
+std::string user_name(uid_t uid, const std::string& root) {
+  for (const std::string& line : split(read_file(root + "/etc/passwd").value_or(""), '\n')) {
+    const std::vector<std::string> fields = split(line, ':');
+    if (fields.size() > 2 && fields[2] == std::to_string(uid)) return fields[0];
+  }
+  return "user " + std::to_string(uid);
+}
+
+std::string process_in_words(pid_t pid, const ProcessTimes& process, double cores,
+                             const std::string& root) {
+  struct stat folder {};
+  const bool is_there = ::stat((root + "/proc/" + std::to_string(pid)).c_str(), &folder) == 0;
+  char share[32];
+  std::snprintf(share, sizeof share, "%.1f", cores);
+  return process.name + " (pid " + std::to_string(pid) +
+         (is_there ? ", " + user_name(folder.st_uid, root) : "") + ") " + share + " cores";
+}
+
+}  // namespace
+
+LoadSample load_sample(const std::string& root) {
+  LoadSample sample;
+  take_totals(read_file(root + "/proc/stat").value_or(""), &sample);
+  for (const std::string& name : names_in(root + "/proc")) {
+    const auto pid = parse_integer(name);
+    if (!pid) continue;
+    const auto text = read_file(root + "/proc/" + name + "/stat");
+    const auto times = text ? process_times(*text) : std::nullopt;
+    if (times) sample.processes.emplace(static_cast<pid_t>(*pid), *times);
+  }
+  return sample;
+}
+
+// What is seen of processes, and no more than the cores' own account: that has hvrun's own in it,
+// and, where several containers share a machine, other agents at the same work.
+wire::LoadFacts load_between(const LoadSample& before, const LoadSample& after, double ticks,
+                             const std::string& root) {
+  wire::LoadFacts facts;
+  facts.cores = after.cores;
+  if (ticks <= 0) return facts;
+  double seen = 0, most = kWorthNaming;
+  for (const auto& [pid, process] : after.processes) {
+    if (is_own(process, after)) continue;
+    const auto earlier = before.processes.find(pid);
+    const bool is_same =
+        earlier != before.processes.end() && earlier->second.started == process.started;
+    const std::uint64_t had = is_same ? std::min(earlier->second.ticks, process.ticks) : 0;
+    const double cores = static_cast<double>(process.ticks - had) / ticks;
+    seen += cores;
+    if (cores <= most) continue;
+    most = cores;
+    facts.busiest = process_in_words(pid, process, cores, root);
+  }
+  const std::uint64_t busy = after.busy_ticks - std::min(after.busy_ticks, before.busy_ticks);
+  facts.busy_cores = std::min(seen, static_cast<double>(busy) / ticks);
+  return facts;
+}
+
+std::string slowest_governor(const std::string& root) {
+  // The others follow the load.
+  const auto rank = [](const std::string& governor) {
+    return governor == "performance" ? 2 : governor == "powersave" ? 0 : 1;
+  };
+  const std::string cpus = root + "/sys/devices/system/cpu";
+  std::string slowest;
+  for (const std::string& name : names_in(cpus)) {
+    const auto text = read_file(cpus + "/" + name + "/cpufreq/scaling_governor");
+    const std::string governor(trim(text.value_or("")));
+    if (!governor.empty() && (slowest.empty() || rank(governor) < rank(slowest)))
+      slowest = governor;
+  }
+  return slowest;
+}
+
+void look_at_load(const wire::CheckRequest&, const Environment&, wire::CheckReply* reply) {
+  const LoadSample before = load_sample("");
+  const TimePoint begun = now();
+  while (now() < begun + kLookedAt) {
+    const timespec left = time_left(begun + kLookedAt);
+    ::nanosleep(&left, nullptr);
+  }
+  const LoadSample after = load_sample("");
+  const double ticks = seconds_since(begun) * static_cast<double>(::sysconf(_SC_CLK_TCK));
+  reply->load = load_between(before, after, ticks, "");
+  reply->load.governor = slowest_governor("");
+}
+
+}  // namespace hv::launcher

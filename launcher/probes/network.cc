@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/probes/network.h"
+
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "launcher/facts/read_file.h"
+#include "src/base/text.h"
+#include "src/base/unique_fd.h"
+#include "src/net/interfaces.h"
+
+namespace hv::launcher {
+namespace {
+
+// "4: ACTIVE" is what /sys has.
+std::string state_in(const std::string& file) {
+  const std::string text(trim(read_file(file).value_or("")));
+  const std::size_t colon = text.find(':');
+  return std::string(trim(text.substr(colon == std::string::npos ? 0 : colon + 1)));
+}
+
+std::vector<wire::RdmaPortFacts> read_ports(const std::string& root) {
+  const std::string folder = root + "/sys/class/infiniband";
+  std::vector<wire::RdmaPortFacts> ports;
+  for (const std::string& adapter : names_in(folder))
+    for (const std::string& port : names_in(folder + "/" + adapter + "/ports")) {
+      const auto number = parse_integer(port);
+      if (!number || *number < 0 || *number > UINT16_MAX) continue;
+      const std::string files = folder + "/" + adapter + "/ports/" + port;
+      ports.push_back({adapter, static_cast<std::uint32_t>(*number), state_in(files + "/state"),
+                       state_in(files + "/phys_state")});
+    }
+  std::sort(ports.begin(), ports.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.adapter, a.port) < std::pair(b.adapter, b.port);
+  });
+  return ports;
+}
+
+ifreq request_for(const std::string& interface) {
+  ifreq request{};
+  std::strncpy(request.ifr_name, interface.c_str(), IFNAMSIZ - 1);
+  return request;
+}
+
+// Mbit/s; 0: it does not tell. Of the namespace that this process is in, which /sys may not be of.
+std::uint32_t speed_of(int socket, const std::string& interface) {
+  ethtool_cmd command{};
+  command.cmd = ETHTOOL_GSET;
+  ifreq request = request_for(interface);
+  request.ifr_data = reinterpret_cast<char*>(&command);
+  if (::ioctl(socket, SIOCETHTOOL, &request) != 0) return 0;
+  const std::uint32_t speed = ethtool_cmd_speed(&command);
+  return speed == static_cast<std::uint32_t>(SPEED_UNKNOWN) ? 0 : speed;
+}
+
+wire::InterfaceFacts& interface_in(std::vector<wire::InterfaceFacts>* all,
+                                   const std::string& name) {
+  for (wire::InterfaceFacts& one : *all)
+    if (one.name == name) return one;
+  all->emplace_back();
+  all->back().name = name;
+  return all->back();
+}
+
+std::vector<wire::InterfaceFacts> read_interfaces() {
+  std::vector<wire::InterfaceFacts> interfaces;
+  for (const InterfaceAddress& address : interfaces_up())
+    if (address.kind != AddressKind::kLoopback)
+      interface_in(&interfaces, address.interface).addresses.push_back(address.ip);
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  for (wire::InterfaceFacts& one : interfaces) {
+    one.is_up = true;
+    ifreq request = request_for(one.name);
+    if (socket && ::ioctl(socket.get(), SIOCGIFMTU, &request) == 0)
+      one.mtu = static_cast<std::uint32_t>(request.ifr_mtu);
+    if (socket) one.megabits = speed_of(socket.get(), one.name);
+  }
+  return interfaces;
+}
+
+}  // namespace
+
+wire::NetworkFacts read_network(const std::string& root) {
+  return {read_interfaces(), read_ports(root)};
+}
+
+void look_at_network(const wire::CheckRequest&, const Environment&, wire::CheckReply* reply) {
+  reply->network = read_network();
+}
+
+}  // namespace hv::launcher

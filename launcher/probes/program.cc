@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/probes/program.h"
+
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "launcher/facts/program_file.h"
+#include "launcher/facts/read_file.h"
+#include "launcher/probes/elf_file.h"
+#include "launcher/probes/libraries.h"
+#include "launcher/probes/wrapper.h"
+#include "src/base/bounded_seconds.h"
+#include "src/base/text.h"
+#include "src/process/command.h"
+#include "src/wire/authentication.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr std::size_t kMostDigested = 64 << 20;
+constexpr double kShareOfTime = 0.8;  // for what a probe waits for; then it tells what it has
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string in_directory(const std::string& name, const std::string& directory) {
+  return name.empty() || name[0] == '/' ? name : directory + "/" + name;
+}
+
+// What env(1) is to find for a script; "" where the line is none of that kind. Its options, -S
+// among them, and assignments come before the name.
+std::string wanted_of_env(const FirstLine& line) {
+  if (file_name(line.interpreter) != "env") return {};
+  for (const std::string& word : split(line.argument, ' '))
+    if (!word.empty() && word[0] != '-' && word.find('=') == std::string::npos) return word;
+  return {};
+}
+
+std::optional<wire::Problem> env_problem(const std::string& program, const std::string& directory,
+                                         const std::string& path) {
+  const auto line = first_line_of(program);
+  const std::string wanted = line ? wanted_of_env(*line) : "";
+  std::string reason;
+  if (wanted.empty() || !find_program(wanted, path, directory, &reason).empty())
+    return std::nullopt;
+  return wire::Problem{"execute " + printable(program, 1000) +
+                           ": its first line has env look for " + printable(wanted) + ": " + reason,
+                       "install it there, correct the line, or set PATH there with -x PATH=..."};
+}
+
+// An interpreter for foreign programs, qemu's say, is registered with the kernel.
+bool runs_foreign_programs() {
+  const std::string folder = "/proc/sys/fs/binfmt_misc";
+  for (const std::string& name : names_in(folder)) {
+    const std::string text = read_file(folder + "/" + name, 4096).value_or("");
+    if (text.rfind("enabled", 0) == 0 && text.find("magic 7f454c46") != std::string::npos)
+      return true;
+  }
+  return false;
+}
+
+std::optional<wire::Problem> elf_problem(const std::string& file, const ElfFile& elf) {
+  utsname names{};
+  ::uname(&names);
+  const std::string doing = "execute " + printable(file, 1000) + ": ";
+  if (!machine_runs(names.machine, elf.machine) && !runs_foreign_programs())
+    return wire::Problem{
+        doing + "it is built for " + elf.machine + ", and this host is " + names.machine,
+        std::string("build it for ") + names.machine + ", or leave that host out"};
+  if (elf.loader.empty() || ::access(elf.loader.c_str(), X_OK) == 0) return std::nullopt;
+  return wire::Problem{doing + "its loader " + printable(elf.loader) + ": " + errno_text(errno),
+                       "install the C library that it is built for, or build it on that host"};
+}
+
+// Of files that the C library brings: whatever else a program names would be run.
+bool is_loader(const std::string& file) { return file_name(file).rfind("ld", 0) == 0; }
+
+void look_at_libraries(const std::string& file, const wire::Program& program,
+                       const Environment& environment, TimePoint until, wire::CheckReply* reply,
+                       wire::ProgramFacts* facts) {
+  const auto elf = read_elf(file);
+  if (!elf) return;
+  if (const auto problem = elf_problem(file, *elf)) {
+    facts->problem = problem->what;
+    facts->advice = problem->hint;
+    return;
+  }
+  if (facts->interpreter.empty()) facts->interpreter = elf->loader;
+  if (!is_loader(elf->loader)) return;
+  LibraryList list;
+  const std::string trouble =
+      list_libraries(elf->loader, file, program.directory, environment, until, &list);
+  if (!trouble.empty()) reply->unanswered.push_back({"libraries", trouble});
+  facts->libraries = std::move(list.libraries);
+  facts->missing_libraries = std::move(list.missing);
+}
+
+void look_at_script(const wire::Program& program, wire::ProgramFacts* facts) {
+  const auto script = python_script(program.argv);
+  if (!script) return;
+  facts->script = in_directory(*script, program.directory);
+  if (::access(facts->script.c_str(), R_OK) == 0) {
+    facts->script_digest = digest_of_file(facts->script);
+    return;
+  }
+  const bool is_relative = (*script)[0] != '/';
+  facts->problem = "open the script " + printable(*script, 1000) +
+                   (is_relative ? " in " + printable(program.directory, 1000) : "") + ": " +
+                   errno_text(errno);
+  facts->advice = "check that it lies at that path on every host";
+}
+
+wire::ProgramFacts told_of(const wire::Program& program, const Environment& environment,
+                           TimePoint until, wire::CheckReply* reply) {
+  wire::ProgramFacts facts;
+  if (program.argv.empty() || directory_problem(program.directory)) return facts;
+  const Environment own = environment_of_program(program, environment);
+  const std::string path = own.get_or("PATH", kDefaultPath);
+  auto problem = find_program_there(program, path, &facts.path);
+  if (!problem) problem = env_problem(facts.path, program.directory, path);
+  if (problem) {
+    facts.problem = problem->what;
+    facts.advice = problem->hint;
+    return facts;
+  }
+  // It is there; what it starts is the job's.
+  if (const auto inner = wrapped_program(program))
+    return told_of(*inner, environment, until, reply);
+  facts.digest = digest_of_file(facts.path);
+  const std::string file = executed_file(facts.path, program.directory, path);
+  if (file != facts.path) facts.interpreter = file;
+  look_at_libraries(file, program, own, until, reply, &facts);
+  if (facts.problem.empty() && is_python_name(facts.path)) look_at_script(program, &facts);
+  return facts;
+}
+
+}  // namespace
+
+TimePoint end_of_probe(const wire::CheckRequest& request) {
+  return now() + bounded_seconds(request.timeout_s * kShareOfTime);
+}
+
+Environment environment_of_program(const wire::Program& program, const Environment& environment) {
+  Environment own = environment;
+  own.set("PWD", program.directory);
+  for (const std::string& entry : program.environment) {
+    const std::size_t equals = entry.find('=');
+    if (equals != std::string::npos && equals > 0)
+      own.set(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return own;
+}
+
+bool is_python_name(const std::string& file) {
+  const std::string name = file_name(file);
+  for (const std::string_view word : {"python", "pypy"})
+    if (name.rfind(word, 0) == 0)
+      return name.find_first_not_of("0123456789.", word.size()) == std::string::npos;
+  return false;
+}
+
+std::optional<std::string> python_script(const std::vector<std::string>& argv) {
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    const std::string& word = argv[i];
+    if (word.empty() || word == "-") return std::nullopt;
+    if (word[0] != '-') return word;
+    if (word == "--check-hash-based-pycs") ++i;
+    if (word.rfind("--", 0) == 0) continue;
+    // Letters of one word; what -c, -m, -W and -X want follows at once or is the next word.
+    const std::size_t wants = word.find_first_of("cmWX");
+    if (wants == std::string::npos) continue;
+    if (word[wants] == 'c' || word[wants] == 'm') return std::nullopt;
+    if (wants + 1 == word.size()) ++i;
+  }
+  return std::nullopt;
+}
+
+std::string executed_file(const std::string& program, const std::string& directory,
+                          const std::string& path) {
+  const auto line = first_line_of(program);
+  if (!line) return program;
+  const std::string interpreter = in_directory(line->interpreter, directory);
+  const std::string wanted = wanted_of_env(*line);
+  std::string reason;
+  const std::string found = wanted.empty() ? "" : find_program(wanted, path, directory, &reason);
+  return found.empty() ? interpreter : found;
+}
+
+std::string digest_of_file(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
+      static_cast<std::uint64_t>(info.st_size) > kMostDigested)
+    return "";
+  const auto content = read_file(path, kMostDigested);
+  return content ? content_digest(*content) : "";
+}
+
+void look_at_program(const wire::CheckRequest& request, const Environment& environment,
+                     wire::CheckReply* reply) {
+  const TimePoint until = end_of_probe(request);
+  for (const wire::Program& program : request.programs)
+    reply->programs.push_back(told_of(program, environment, until, reply));
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/probes/wrapper.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hv::launcher {
+namespace {
+
+struct Wrapper {
+  std::string_view name;
+  std::string_view flags;   // its letters without a value
+  std::string_view values;  // its letters with one, in the same word or the next
+  std::vector<std::string_view> long_flags{};
+  std::vector<std::string_view> long_values{};  // in the same word behind '=', or the next
+  int operands = 0;                             // words of its own before the program
+};
+
+// As in the manuals of coreutils, util-linux and numactl.
+const std::vector<Wrapper>& wrappers() {
+  static const std::vector<Wrapper> all{
+      {"env", "", "", {}, {}, 0},
+      {"nice", "", "n", {}, {"adjustment"}, 0},
+      {"nohup", "", "", {}, {}, 0},
+      {"setsid", "cfw", "", {"ctty", "fork", "wait"}, {}, 0},
+      {"stdbuf", "", "ioe", {}, {"input", "output", "error"}, 0},
+      {"taskset", "ac", "", {"all-tasks", "cpu-list"}, {}, 1},
+      {"timeout",
+       "v",
+       "ks",
+       {"foreground", "preserve-status", "verbose"},
+       {"kill-after", "signal"},
+       1},
+      {"ionice", "t", "cn", {"ignore"}, {"class", "classdata"}, 0},
+      {"numactl",
+       "al",
+       "CNPimpw",
+       {"all", "localalloc", "balancing"},
+       {"cpunodebind", "physcpubind", "interleave", "membind", "preferred", "preferred-many",
+        "weighted-interleave"},
+       0}};
+  return all;
+}
+
+bool has(const std::vector<std::string_view>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// So many words that option takes; 0: it is not known.
+std::size_t words_of_option(const Wrapper& wrapper, std::string_view word) {
+  if (word.starts_with("--")) {
+    const std::size_t equals = word.find('=');
+    const std::string_view name =
+        word.substr(2, equals == std::string_view::npos ? equals : equals - 2);
+    if (equals != std::string_view::npos) return has(wrapper.long_values, name) ? 1 : 0;
+    if (has(wrapper.long_flags, name)) return 1;
+    return has(wrapper.long_values, name) ? 2 : 0;
+  }
+  for (std::size_t i = 1; i < word.size(); ++i) {
+    if (wrapper.values.find(word[i]) != std::string_view::npos) return i + 1 == word.size() ? 2 : 1;
+    if (wrapper.flags.find(word[i]) == std::string_view::npos) return 0;
+  }
+  return 1;
+}
+
+bool is_assignment(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  return equals != std::string::npos && equals > 0;
+}
+
+}  // namespace
+
+std::optional<wire::Program> wrapped_program(const wire::Program& program) {
+  if (program.argv.empty()) return std::nullopt;
+  const std::string name = program.argv[0].substr(program.argv[0].rfind('/') + 1);
+  const auto wrapper = std::find_if(wrappers().begin(), wrappers().end(),
+                                    [&name](const Wrapper& one) { return one.name == name; });
+  if (wrapper == wrappers().end()) return std::nullopt;
+  wire::Program inner = program;
+  std::size_t at = 1;
+  while (at < program.argv.size() && program.argv[at].size() > 1 && program.argv[at][0] == '-') {
+    if (program.argv[at] == "--") {
+      ++at;
+      break;
+    }
+    const std::size_t words = words_of_option(*wrapper, program.argv[at]);
+    if (words == 0) return std::nullopt;
+    at += words;
+  }
+  at += static_cast<std::size_t>(wrapper->operands);
+  for (; name == "env" && at < program.argv.size() && is_assignment(program.argv[at]); ++at)
+    inner.environment.push_back(program.argv[at]);
+  if (at >= program.argv.size()) return std::nullopt;
+  inner.argv.erase(inner.argv.begin(), inner.argv.begin() + static_cast<std::ptrdiff_t>(at));
+  return inner;
+}
+
+}  // namespace hv::launcher

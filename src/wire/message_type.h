@@ -1,0 +1,55 @@
+// The numbers by which hvrun and its agents tell their messages apart (messages.h).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace hv::wire {
+
+enum class Type : std::uint8_t {
+  kHello = 1,
+  kSetup,
+  kSetUp,
+  kProbeRequest,
+  kProbeReply,
+  kLaunch,
+  kReady,
+  kProblem,
+  kGo,
+  kStarted,
+  kInventoryRequest,
+  kInventoryReply,
+  kWiringRequest,  // mpi_wiring.h
+  kWiringReply,
+  kCheckRequest,  // check.h
+  kCheckReply,
+  kPairRequest,
+  kPairReply,
+  kOutput = 20,
+  kCredit,
+  kExited,
+  kSignal,
+  kPause,
+  kStdin,
+  kEnd,
+  kEmpty,
+  kQuery,
+  kQueryReply,
+  kFenceIn = 40,
+  kFenceOut,
+  kRankLost,
+  kRankDied,
+  kPing,
+  kPong,
+  kNote,
+  kFenceStalled,
+  kSilence,
+  kSilenceNoted,
+  kMpiMissed,
+  kMpiBegun,
+  kStackRequest,  // stacks.h
+  kStackReply,
+  kTensorStalled,
+};
+
+}  // namespace hv::wire

@@ -1,0 +1,91 @@
+// Where ranks stand: what hvrun asks its agents, and what those tell, as the programs say it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/wire/message_type.h"
+
+namespace hv::wire {
+
+constexpr std::size_t kMaxStackBytes = 64 << 10;    // of one process, of each kind
+constexpr std::size_t kMaxStacksBytes = 16u << 20;  // of a reply's texts
+constexpr std::size_t kMaxStalledRanks = 64;        // that a message names
+constexpr std::size_t kMaxStalledName = 200;
+
+// Of ranks that run; a later request ends an earlier one, which is answered with what there is.
+struct StackRequest {
+  static constexpr Type kType = Type::kStackRequest;
+  std::uint32_t number = 0;
+  std::vector<std::uint32_t> ranks;  // empty: all
+  double timeout_s = 5;              // for all of it
+  template <class A>
+  void fields(A& a) {
+    a(number);
+    a(ranks);
+    a(timeout_s);
+  }
+};
+
+// One process of a rank, which may have several.
+struct RankStacks {
+  std::uint32_t rank = 0;
+  std::uint32_t pid = 0;
+  std::string name;     // "python3"
+  std::string state;    // "is stopped (SIGSTOP)", in the kernel's sense; empty: nothing special
+  std::string python;   // as faulthandler writes it
+  std::string native;   // as eu-stack or gdb writes it
+  std::string problem;  // why one of them is missing, and what to do about it; may be empty
+  template <class A>
+  void fields(A& a) {
+    a(rank);
+    a(pid);
+    a(name);
+    a(state);
+    a(python);
+    a(native);
+    a(problem);
+  }
+};
+struct StackReply {
+  static constexpr Type kType = Type::kStackReply;
+  std::uint32_t number = 0;
+  std::vector<RankStacks> stacks;
+  template <class A>
+  void fields(A& a) {
+    a(number);
+    a(stacks);
+  }
+};
+
+// A rank has warned that a tensor waits for others. From that rank to its agent, and on to hvrun.
+struct TensorStall {
+  double waited_s = 0;
+  std::vector<std::uint32_t> missing;  // of the job, at most kMaxStalledRanks
+  std::string name;                    // of the tensor, at most kMaxStalledName bytes
+  bool is_plausible() const {
+    return waited_s >= 0 && !missing.empty() && missing.size() <= kMaxStalledRanks &&
+           name.size() <= kMaxStalledName;
+  }
+  template <class A>
+  void fields(A& a) {
+    a(waited_s);
+    a(missing);
+    a(name);
+  }
+};
+struct TensorStalled {
+  static constexpr Type kType = Type::kTensorStalled;
+  std::uint32_t by = 0;
+  TensorStall stall;
+  template <class A>
+  void fields(A& a) {
+    a(by);
+    a(stall);
+  }
+};
+
+}  // namespace hv::wire

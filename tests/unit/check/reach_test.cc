@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "launcher/check/report_json.h"
+#include "launcher/check/report_text.h"
+#include "tests/unit/check/made_up_hosts.h"
+
+namespace hv::launcher {
+namespace {
+
+using Verdicts = std::vector<std::string>;
+
+TEST_CASE("healthy hosts give no finding") {
+  for (const std::size_t count : {1, 2, 9}) {
+    const CheckInput input = healthy_hosts(count);
+    const CheckReport report = judge(input);
+    CHECK((report.findings.empty() && report.can_start()));
+  }
+}
+
+TEST_CASE("reach tells what a launch met, by its name, hosts of one trouble together") {
+  const std::pair<Error, const char*> cases[] = {
+      {{ErrorKind::kStart, "find the address of host n2: Name or service not known"},
+       "name-unknown"},
+      {{ErrorKind::kStart, "connect to host n2: Connection refused"}, "ssh-refused"},
+      {{ErrorKind::kStart, "connect to host n2: No route to host"}, "ssh-no-route"},
+      {{ErrorKind::kTimeout, "connect to host n2: not done within 30 s (--start-timeout)"},
+       "ssh-filtered"},
+      {{ErrorKind::kStart, "connect to host n2: Connection timed out"}, "ssh-filtered"},
+      {{ErrorKind::kStart, "check the key of host n2: it is not known here; it shows x"},
+       "host-key-unknown"},
+      {{ErrorKind::kStart, "check the key of host n2: THE KEY HAS CHANGED: it now shows x"},
+       "host-key-changed"},
+      {{ErrorKind::kStart, "log in to host n2: no key that was tried is accepted"},
+       "login-refused"},
+      {{ErrorKind::kStart, "copy the agent: no folder there can hold and run it: /tmp: full"},
+       "agent-not-copied"},
+      {{ErrorKind::kStart, "start the agent: its start-up files print without end"},
+       "start-up-noise"},
+      {{ErrorKind::kHostLost, "start the agent: the connection ended"}, "agent-not-started"},
+      {{ErrorKind::kTimeout, "start the agent: no answer within --start-timeout"}, "agent-late"}};
+  for (const auto& [error, verdict] : cases) {
+    CAPTURE(error.what());
+    CheckInput input = healthy_hosts(3);
+    for (const std::size_t host : {1, 2}) {
+      input.hosts[host].failure = error;
+      input.hosts[host].facts.reset();
+      input.hosts[host].told.reset();
+    }
+    input.pairs.clear();
+    CHECK(verdicts_of(input) == Verdicts{std::string(verdict) + ": n2 n3"});
+    CHECK(!judge(input).can_start());
+  }
+}
+
+TEST_CASE("an advice of the launch takes the place of a verdict's mend") {
+  CheckInput input = healthy_hosts(1);
+  input.hosts[0].failure = Error(ErrorKind::kStart, "Connection refused", "knock twice");
+  CHECK(judge(input).findings.at(0).mend == "knock twice");
+  input.hosts[0].failure = Error(ErrorKind::kStart, "Connection refused");
+  CHECK(judge(input).findings.at(0).mend.find("sshd runs on n1") != std::string::npos);
+}
+
+TEST_CASE("a clock is told where it is off by more than is in doubt") {
+  CheckInput input = healthy_hosts(3);
+  input.hosts[1].clock_ahead_s = -300;
+  CHECK(verdicts_of(input) == Verdicts{"clock-skew: n2"});
+  const Finding finding = judge(input).findings.at(0);
+  CHECK(finding.fact == "n2: 300.0 s behind, beside this machine's clock");
+  CHECK(finding.mend == "ssh n2 sudo timedatectl set-ntp true");
+  CHECK(judge(input).can_start());
+  input.hosts[1].clock_ahead_s = 1.9;
+  CHECK(verdicts_of(input).empty());
+  input.hosts[1].clock_ahead_s = 20;
+  input.hosts[1].clock_error_s = 19;
+  CHECK(verdicts_of(input).empty());
+  for (CheckedHost& host : input.hosts) host.clock_ahead_s = 300;
+  CHECK(verdicts_of(input) == Verdicts{"clock-here: n1 n2 n3"});
+}
+
+TEST_CASE("what the plan cannot do, and hosts that are one machine, are told as a launch would") {
+  CheckInput input = healthy_hosts(2);
+  forget_plan(&input);
+  input.plan_problem = Error(ErrorKind::kUsage, "-np 9 asks for 9 ranks", "lower -np");
+  CHECK(verdicts_of(input) == Verdicts{"ranks-do-not-fit:"});
+  input = healthy_hosts(2);
+  input.same_machines = Error(ErrorKind::kUsage, "n1 and n2 are one machine", "name it once");
+  CHECK(verdicts_of(input) == Verdicts{"one-machine-twice:"});
+}
+
+TEST_CASE("hosts that do not reach each other are told by whom they are not reached, and how") {
+  const std::pair<const char*, const char*> cases[] = {
+      {"connect to 10.0.0.3:99: Connection refused", "ranks-refused"},
+      {"connect to 10.0.0.3:99: No route to host", "ranks-no-route"},
+      {"connect to 10.0.0.3:99: no answer in time", "ranks-filtered"}};
+  for (const auto& [reason, verdict] : cases) {
+    CheckInput input = healthy_hosts(3);
+    for (PairFacts& pair : input.pairs)
+      if (pair.to == 2) {
+        pair.reached.clear();
+        pair.reason = reason;
+      }
+    CHECK(verdicts_of(input) == Verdicts{std::string(verdict) + ": n3 n1 n2"});
+    CHECK(judge(input).findings[0].fact ==
+          std::string("n[1-2] reach no address of n3 (") + reason + ")");
+  }
+}
+
+TEST_CASE("the report has the worst first, and says what it comes to") {
+  CheckInput input = healthy_hosts(3);
+  input.seconds = 0.84;
+  CHECK(report_as_text(input, judge(input))
+            .find("The job could start: 6 ranks on 3 hosts, in "
+                  "about 0.8 s.\n") != std::string::npos);
+  input.hosts[0].clock_ahead_s = 10;
+  input.hosts[2].failure = Error(ErrorKind::kStart, "connect to host n3: Connection refused");
+  const std::string text = report_as_text(input, judge(input));
+  CHECK(text.find("cannot start: n3: connect") < text.find("harms: n1: 10.0 s ahead"));
+  CHECK(text.find("\nThe job could not start.\n") != std::string::npos);
+  const std::string json = report_as_json(input, judge(input));
+  CHECK(json.find("\"can_start\": false") != std::string::npos);
+  CHECK(json.find("\"verdict\": \"ssh-refused\"") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace hv::launcher
