@@ -22,11 +22,12 @@ constexpr std::size_t kAnswerBytes = kNonceBytes + kProofBytes;
 
 AddressProbe::AddressProbe(EventLoop& loop, const JobKey& key, std::string job_id,
                            const wire::ProbeRequest& request,
-                           std::function<void(wire::ProbeReply)> done)
+                           std::function<void(wire::ProbeReply)> done, Take take)
     : loop_(loop),
       key_(key),
       job_id_(std::move(job_id)),
       done_(std::move(done)),
+      take_(std::move(take)),
       request_(request) {
   for (const wire::ProbeTarget& target : request_.targets)
     reply_.results.push_back({target.host_index, {}, {}});
@@ -89,7 +90,9 @@ void AddressProbe::ready(int fd) {
   attempt.received.append(bytes, static_cast<std::size_t>(got));
   if (attempt.received.size() < kAnswerBytes) return;
   check_answer(attempt);
-  close(fd);
+  if (attempt.fd) return close(fd);
+  open_.erase(fd);  // taken over
+  start_more();
 }
 
 void AddressProbe::say_hello(Attempt& attempt) {
@@ -120,6 +123,9 @@ void AddressProbe::check_answer(Attempt& attempt) {
     const Proof ours = client_proof(key_, purpose, attempt.nonce, server);
     (void)::send(attempt.fd.get(), ours.data(), ours.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     result.reached.push_back(request_.targets[attempt.target].addresses[attempt.address]);
+    if (!take_) return;
+    loop_.unwatch(attempt.fd.get());
+    take_(result.host_index, std::move(attempt.fd));
   } else {
     fail(attempt, "connect to " + attempt.where.text() +
                       ": another host, or no agent of this job, answers there");

@@ -22,8 +22,11 @@ class AddressProbe {
  public:
   // done is called once, from the loop: when every address has answered or failed, or the time is
   // over.
+  // take: gets each connection that has proved its host; none: they are closed.
+  using Take = std::function<void(std::uint32_t host_index, UniqueFd socket)>;
   AddressProbe(EventLoop& loop, const JobKey& key, std::string job_id,
-               const wire::ProbeRequest& request, std::function<void(wire::ProbeReply)> done);
+               const wire::ProbeRequest& request, std::function<void(wire::ProbeReply)> done,
+               Take take = {});
   ~AddressProbe();
   AddressProbe(const AddressProbe&) = delete;
   AddressProbe& operator=(const AddressProbe&) = delete;
@@ -53,6 +56,7 @@ class AddressProbe {
   JobKey key_;
   std::string job_id_;
   std::function<void(wire::ProbeReply)> done_;
+  Take take_;
   wire::ProbeRequest request_;
   wire::ProbeReply reply_;
   std::deque<Attempt> waiting_;

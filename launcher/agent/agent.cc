@@ -73,8 +73,10 @@ Agent::Agent(const Environment& environment, std::unique_ptr<HvrunStream> stream
                    [this](std::uint32_t rank, int code) { ranks_.abort(rank, code); },
                    [this](const std::string& words) { link_.send(wire::Note{words}); },
                    [this](const wire::FenceStalled& stall) { link_.send(stall); },
-                   [this](const wire::MpiMissed& missed) { link_.send(missed); }}),
+                   [this](const wire::MpiMissed& missed) { link_.send(missed); },
+                   [this](const wire::MpiBegun& begun) { link_.send(begun); }}),
       ranks_(loop_, kStartTurn),
+      stacks_(loop_, environment, ranks_, [this](const auto& reply) { link_.send(reply); }),
       ending_(loop_, ranks_, pause_, [this] { job_is_over(); }) {
   watch_signals();
   loop_.watch(guard_life_.get(), EPOLLIN, [this](std::uint32_t) { guard_lost(); });
@@ -108,10 +110,11 @@ bool Agent::handle(const Frame& frame) {
         end_job(bounded_seconds(end.grace_s));
       });
     case Type::kInventoryRequest:
-      return phase_ == Phase::kGreeted &&
-             with<wire::InventoryRequest>(frame, [&](const wire::InventoryRequest& request) {
-               return take_inventory(request);
-             });
+      return with<wire::InventoryRequest>(
+          frame, [&](const wire::InventoryRequest& request) { return take_inventory(request); });
+    case Type::kCheckRequest:
+      return with<wire::CheckRequest>(
+          frame, [&](const wire::CheckRequest& request) { return check(request); });
     case Type::kSetup:
       return phase_ == Phase::kGreeted &&
              with<wire::Setup>(frame, [&](const wire::Setup& setup) { return set_up(setup); });
@@ -130,6 +133,9 @@ bool Agent::prepare(const Frame& frame) {
     case Type::kProbeRequest:
       return with<wire::ProbeRequest>(
           frame, [&](const wire::ProbeRequest& request) { return probe(request); });
+    case Type::kPairRequest:
+      return with<wire::PairRequest>(
+          frame, [&](const wire::PairRequest& request) { return measure(request); });
     case Type::kWiringRequest:
       return with<wire::WiringRequest>(
           frame, [&](const wire::WiringRequest& request) { return wire_mpi(request); });
@@ -157,15 +163,21 @@ bool Agent::steer(const Frame& frame) {
                                  [&](const wire::Silence& silence) { tell_silence(silence); });
     case Type::kStdin:
       return with<wire::Stdin>(frame, [&](const wire::Stdin& input) { return take_input(input); });
+    case Type::kStackRequest:
+      return take<wire::StackRequest>(
+          frame, [&](const wire::StackRequest& request) { stacks_.begin(request); });
     case Type::kQuery:
       return take<wire::Query>(frame, [&](const wire::Query& query) {
         reap();  // who can be reaped now has ended, and is told so first
-        link_.send(wire::QueryReply{query.number,
-                                    ranks_.on_their_way_out(host_.socket->left_ns()),
-                                    absent_ranks(),
-                                    ranks_.stopped(),
-                                    {host_.socket->seconds_waited(), mpi_.seconds_waited_to_begin(),
-                                     mpi_.seconds_waited_since()}});
+        link_.send(
+            wire::QueryReply{query.number,
+                             ranks_.on_their_way_out(host_.socket->left_ns()),
+                             absent_ranks(),
+                             stacks_.is_asking() ? std::vector<std::uint32_t>{} : ranks_.stopped(),
+                             {host_.socket->seconds_waited(), mpi_.seconds_waited_to_begin(),
+                              mpi_.seconds_waited_since()},
+                             mpi_.beginning(wire::kPmiEpoch),
+                             mpi_.beginning(wire::kPmixEpoch)});
       });
     case Type::kFenceOut:
       return take<wire::FenceOut>(frame, [&](const wire::FenceOut& out) {
@@ -186,7 +198,19 @@ bool Agent::take_inventory(const wire::InventoryRequest& request) {
                                               [this](const wire::InventoryReply& reply) {
                                                 link_.send(reply);
                                                 inventory_.reset();
+                                                reap();
                                               });
+  return true;
+}
+
+bool Agent::check(const wire::CheckRequest& request) {
+  if (check_ || leaves_when_done_) return leaves_when_done_;
+  check_ = std::make_unique<CheckRun>(loop_, environment_, request,
+                                      [this](const wire::CheckReply& reply) {
+                                        link_.send(reply);
+                                        check_.reset();
+                                        reap();
+                                      });
   return true;
 }
 
@@ -206,7 +230,8 @@ bool Agent::set_up(const wire::Setup& setup) {
   phase_ = Phase::kSetUp;
   RankSocketCallbacks callbacks{[this](wire::FenceIn fence) { link_.send(fence); },
                                 [this](const wire::RankLost& lost) { link_.send(lost); },
-                                [this](const wire::FenceStalled& stall) { link_.send(stall); }};
+                                [this](const wire::FenceStalled& stall) { link_.send(stall); },
+                                [this](const wire::TensorStalled& stall) { link_.send(stall); }};
   if (const auto problem = set_up_host(loop_, setup, std::move(callbacks), &host_)) {
     link_.send(*problem);
     return true;
@@ -225,6 +250,16 @@ bool Agent::probe(const wire::ProbeRequest& request) {
                                             link_.send(reply);
                                             probe_.reset();
                                           });
+  return true;
+}
+
+bool Agent::measure(const wire::PairRequest& request) {
+  if (phase_ != Phase::kSetUp || pairs_) return false;
+  pairs_ = std::make_unique<PairRun>(loop_, host_.wanted.key, host_.wanted.job_id, request,
+                                     [this](const wire::PairReply& reply) {
+                                       link_.send(reply);
+                                       pairs_.reset();
+                                     });
   return true;
 }
 
@@ -263,6 +298,7 @@ bool Agent::go() {
   host_.socket->expect(ranks_.unstarted());
   if (host_.wanted.release_port) host_.held_port.reset();
   has_children_ = true;
+  post_mortem_.begin(host_.cgroup.folder());
   const RankCallbacks callbacks{[this] { leave_if_done(); },
                                 [this](std::uint32_t rank, std::uint32_t bytes) {
                                   link_.send(wire::Credit{rank, bytes});
@@ -381,8 +417,6 @@ void Agent::take_signal() {
       told_to_end(number);
     }
   }
-  if (child_has_ended && inventory_) inventory_->look_for_end();
-  if (child_has_ended) mpi_.look_for_end();
   if (child_has_ended) reap();
 }
 
@@ -413,6 +447,10 @@ void Agent::tell_own_end(const std::string& words) {
 
 void Agent::child_ended(pid_t pid, int status) {
   const ExitStatus end = ExitStatus::from_wait(status);
+  if (inventory_ && inventory_->child_ended(pid, end)) return;
+  if (check_ && check_->child_ended(pid, end)) return;
+  if (pairs_ && pairs_->child_ended(pid, end)) return;
+  if (stacks_.child_ended(pid, end)) return;
   mpi_.child_ended(pid, end);
   if (RankProcess* const rank = ranks_.by_pid(pid)) rank_ended(*rank, rank->end_of(end));
 }
@@ -437,6 +475,7 @@ void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
   const auto left = host_.socket->left_ns().find(rank.rank);
   if (standing == RankStanding::kLeft && left != host_.socket->left_ns().end())
     exited.left_ns = left->second;
+  if (!exited.signal_was_ours) exited.found = post_mortem_.of(rank, status, launch_);
   link_.send(exited);
   // The others on this host need not wait for hvrun to hear of it.
   if (!exited.signal_was_ours && (!status.clean() || standing != RankStanding::kLeft)) {
@@ -447,15 +486,16 @@ void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
 }
 
 void Agent::reap() {
-  if (!has_children_) return;
   const bool has_any = reap_children([this](pid_t pid, int status) { child_ended(pid, status); });
+  if (!has_children_) return leave_if_done();
   has_children_ = has_any || ranks_.is_starting();
   if (!ranks_.any_running()) mpi_.let_go();
   if (!has_children_) {
     ending_.nothing_left();
     ranks_.finish_streams();
-  } else if (!ranks_.any_running() && !ending_.has_begun()) {
-    // What the ranks left behind would hold their streams open, and must not stay in any case.
+  } else if (!ranks_.any_running() && !ending_.has_begun() && !inventory_ && !check_) {
+    // What the ranks left behind would hold their streams open, and must not stay in any case. What
+    // looks for the reason of a failure may answer first.
     end_job(grace());
   }
   leave_if_done();
@@ -489,6 +529,7 @@ void Agent::beat() {
 
 void Agent::end_job(Duration grace) {
   inventory_.reset();
+  check_.reset();
   start_no_more();
   if (has_children_) {
     ending_.begin(grace);
@@ -519,7 +560,7 @@ void Agent::sweep_on() {
 }
 
 void Agent::leave_if_done() {
-  if (!leaves_when_done_ || has_children_ || ranks_.any_open_stream() ||
+  if (!leaves_when_done_ || has_children_ || check_ || ranks_.any_open_stream() ||
       (sweeper_ && !sweep_is_done_))
     return;
   host_.cgroup.remove();  // what is stuck keeps its group

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "launcher/agent/address_probe.h"
+#include "launcher/agent/check_run.h"
 #include "launcher/agent/descendant_hunt.h"
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/guard.h"
@@ -30,7 +31,10 @@
 #include "launcher/agent/local_ranks.h"
 #include "launcher/agent/mpi_wiring.h"
 #include "launcher/agent/output_pump.h"
+#include "launcher/agent/pair_run.h"
+#include "launcher/agent/rank_post_mortem.h"
 #include "launcher/agent/silence_watch.h"
+#include "launcher/agent/stack_run.h"
 #include "launcher/agent/sweeper.h"
 #include "src/base/environment.h"
 #include "src/base/unique_fd.h"
@@ -56,8 +60,10 @@ class Agent {
   bool prepare(const Frame& frame);  // before ranks run
   bool steer(const Frame& frame);    // at any time after Setup
   bool take_inventory(const wire::InventoryRequest& request);
+  bool check(const wire::CheckRequest& request);
   bool set_up(const wire::Setup& setup);
   bool probe(const wire::ProbeRequest& request);
+  bool measure(const wire::PairRequest& request);
   bool wire_mpi(const wire::WiringRequest& request);
   bool launch(wire::Launch launch);
   Status prepare_birth(std::size_t index, RankBirth* birth);
@@ -102,13 +108,17 @@ class Agent {
   EventLoop::Timer next_beat_;
   UniqueFd signals_;
   Phase phase_ = Phase::kGreeted;
-  std::unique_ptr<InventoryRun> inventory_;  // before Setup only
+  std::unique_ptr<InventoryRun> inventory_;
+  std::unique_ptr<CheckRun> check_;
   HostSetup host_;
   std::unique_ptr<AddressProbe> probe_;
+  std::unique_ptr<PairRun> pairs_;
   MpiWiring mpi_;
   wire::Launch launch_;
   std::vector<std::string> programs_;  // by rank, in launch_'s order
   LocalRanks ranks_;
+  RankPostMortem post_mortem_;
+  StackRuns stacks_;
   // That came while ranks were being started: sent once each, by number, to those that have not had
   // them, which are all but so many of the first.
   std::map<int, std::size_t> signals_for_all_;

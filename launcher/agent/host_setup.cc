@@ -9,7 +9,8 @@ namespace hv::launcher {
 namespace {
 
 constexpr const char* kMorePorts =
-    "give HVRUN_PORT_RANGE two more ports than ranks run on one host";
+    "give HVRUN_PORT_RANGE two more free ports than ranks run on one host, or see who has them: ss "
+    "-ltnp";
 
 Status hold_master_port(const wire::Setup& wanted, const PortRange& ports, HostSetup* setup) {
   if (wanted.master_port == 0)

@@ -1,21 +1,18 @@
-// hvrun-inventory as a child of the agent: started, read and, where it takes too long, killed,
-// while the loop goes on.
+// hvrun-inventory as a child of the agent.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whatever becomes of it is an answer: a program that is missing, hangs, dies or says nonsense is a
 // problem in words, never the job's end.
 #pragma once
 
-#include <sys/types.h>
-
 #include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 
+#include "launcher/agent/child_answer.h"
 #include "launcher/agent/event_loop.h"
 #include "src/base/environment.h"
 #include "src/base/unique_fd.h"
-#include "src/process/exit_status.h"
 #include "src/wire/messages.h"
 
 namespace hv::launcher {
@@ -26,33 +23,24 @@ class InventoryRun {
   // folder: where the program may lie. done is called once, from the loop, and may destroy this.
   InventoryRun(EventLoop& loop, const Environment& environment, const std::string& folder,
                const wire::InventoryRequest& request, Done done);
-  // Kills what still runs.
-  ~InventoryRun();
+  ~InventoryRun() { loop_.cancel(no_child_); }
   InventoryRun(const InventoryRun&) = delete;
   InventoryRun& operator=(const InventoryRun&) = delete;
 
-  // A child of this process has ended: perhaps this one, which is then reaped.
-  void look_for_end();
+  // A child of this process has been reaped. True: it was this run's.
+  bool child_ended(pid_t pid, const ExitStatus& status) {
+    return child_ && child_->child_ended(pid, status);
+  }
 
  private:
-  void start(const std::string& program, const Environment& environment);
-  void run_from_memory(const std::string& bytes, const Environment& environment);
-  void watch(UniqueFd& stream, std::string* text, std::size_t most);
-  void receive(UniqueFd& stream, std::string* text, std::size_t most);
-  void close(UniqueFd& stream);
-  void finish_if_over();
-  void finish(wire::InventoryReply reply);
-  void fail(const std::string& problem);
-  void kill();
+  void start(const std::string& program, const Environment& environment, Duration time);
+  void answer_without_child(wire::InventoryReply reply);
 
   EventLoop& loop_;
   Done done_;
-  Duration time_;
-  pid_t pid_ = -1;  // -1: not running, or reaped
-  std::optional<ExitStatus> status_;
-  UniqueFd out_, err_;
-  std::string output_, complaints_;
-  EventLoop::Timer deadline_;
+  UniqueFd file_;  // the program, where hvrun has sent it
+  std::unique_ptr<ChildAnswer> child_;
+  EventLoop::Timer no_child_;
 };
 
 }  // namespace hv::launcher

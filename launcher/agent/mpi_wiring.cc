@@ -54,6 +54,12 @@ bool MpiWiring::is_waiting(std::uint32_t rank) const {
   return (pmi_ && pmi_->meeting().is_waiting(rank)) || (pmix_ && pmix_->meeting().is_waiting(rank));
 }
 
+std::vector<std::uint32_t> MpiWiring::beginning(std::uint32_t epoch) const {
+  if (epoch == wire::kPmiEpoch && pmi_) return pmi_->meeting().beginning();
+  if (epoch == wire::kPmixEpoch && pmix_) return pmix_->meeting().beginning();
+  return {};
+}
+
 void MpiWiring::allow_silence(bool is_allowed) {
   if (beginning_) beginning_->allow_silence(is_allowed);
   if (later_) later_->allow_silence(is_allowed);
@@ -80,6 +86,8 @@ void MpiWiring::look() {
       (pmi_ && pmi_->meeting().is_beginning()) || (pmix_ && pmix_->meeting().is_beginning());
   if (beginning_) beginning_->look(is_beginning);
   if (later_) later_->look((pmi_waits || pmix_waits) && !is_beginning);
+  look_for_begun(wire::kPmiEpoch);
+  look_for_begun(wire::kPmixEpoch);
   look_for_missing(wire::kPmiEpoch, pmi_waits && pmi_->meeting().is_anybody_missing());
   look_for_missing(wire::kPmixEpoch, pmix_waits && pmix_->meeting().is_anybody_missing());
 }
@@ -88,8 +96,10 @@ void MpiWiring::look_for_missing(std::uint32_t epoch, bool is_missing) {
   if (is_missing && missed_.insert(epoch).second) callbacks_.on_missed({epoch});
 }
 
-void MpiWiring::look_for_end() {
-  if (pmix_) pmix_->look_for_end();
+void MpiWiring::look_for_begun(std::uint32_t epoch) {
+  if (begun_.count(epoch) > 0 || beginning(epoch).empty()) return;
+  begun_.insert(epoch);
+  callbacks_.on_begun({epoch});
 }
 
 void MpiWiring::child_ended(pid_t pid, const ExitStatus& status) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/pmi_server.h"
@@ -30,6 +31,7 @@ struct MpiCallbacks {
   std::function<void(const std::string& words)> on_note;
   std::function<void(const wire::FenceStalled&)> on_stall;
   std::function<void(const wire::MpiMissed&)> on_missed;  // once for each way
+  std::function<void(const wire::MpiBegun&)> on_begun;    // as that
 };
 
 // How a rank's process stood in either way at its end.
@@ -59,11 +61,12 @@ class MpiWiring {
   bool pass(const wire::FenceOut& out);
   MpiEnds rank_ended(std::uint32_t rank);
   bool is_waiting(std::uint32_t rank) const;
+  // Who has begun by that epoch's way, while not all of the job have.
+  std::vector<std::uint32_t> beginning(std::uint32_t epoch) const;
   // How long some have waited for others by now, to begin MPI or later; 0: none does.
   double seconds_waited_to_begin() const { return beginning_ ? beginning_->seconds_waited() : 0; }
   double seconds_waited_since() const { return later_ ? later_->seconds_waited() : 0; }
   void allow_silence(bool is_allowed);
-  void look_for_end();
   void child_ended(pid_t pid, const ExitStatus& status);
   // No rank runs any more.
   void let_go();
@@ -73,6 +76,7 @@ class MpiWiring {
  private:
   void look();
   void look_for_missing(std::uint32_t epoch, bool is_missing);
+  void look_for_begun(std::uint32_t epoch);
 
   EventLoop& loop_;
   const MpiCallbacks callbacks_;
@@ -80,7 +84,7 @@ class MpiWiring {
   std::unique_ptr<PmiServer> pmi_;
   std::uint32_t size_ = 0;
   std::optional<StallWatch> beginning_, later_;
-  std::set<std::uint32_t> missed_;  // of which epochs that is told
+  std::set<std::uint32_t> missed_, begun_;  // of which epochs that is told
 };
 
 }  // namespace hv::launcher

@@ -145,6 +145,15 @@ bool PmiMeeting::is_beginning() const {
   });
 }
 
+std::vector<std::uint32_t> PmiMeeting::beginning() const {
+  std::vector<std::uint32_t> ranks;
+  for (const auto& [rank, count] : barriers_) {
+    const bool is_first = count == 0 || (count == 1 && meeting_.is_waiting(rank));
+    if (world_.size > 1 && is_first && meeting_.is_joined(rank)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
 std::optional<int> PmiMeeting::abort_of(std::uint32_t rank) const {
   const auto found = aborts_.find(rank);
   if (found == aborts_.end()) return std::nullopt;

@@ -47,6 +47,8 @@ class PmiMeeting {
   bool is_anybody_waiting() const;
   // Somebody waits in the first barrier since its init: not all have begun.
   bool is_beginning() const;
+  // Who has begun, while not all of the job have come to the first barrier.
+  std::vector<std::uint32_t> beginning() const;
   // A rank has ended, and is waited for by each that comes to a barrier.
   bool is_anybody_missing() const { return is_anybody_missing_; }
   // Barriers that all of this host's ranks have come to, each told once.

@@ -35,6 +35,8 @@ Status PmiServer::connect(std::uint32_t rank, std::uint32_t size, UniqueFd* thei
   environment->set("PMI_FD", std::to_string(theirs->get()));
   environment->set("PMI_RANK", std::to_string(rank));
   environment->set("PMI_SIZE", std::to_string(size));
+  // MPICH from 4.3 on would rather have none than choose between this and PMIx.
+  if (!environment->has("MPIR_CVAR_PMI_VERSION")) environment->set("MPIR_CVAR_PMI_VERSION", "1");
   return Status::success();
 }
 

@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "src/wire/messages.h"
 
@@ -57,6 +58,11 @@ class PmixMeeting {
   }
   // Somebody waits, and not all have begun.
   bool is_beginning() const { return is_anybody_waiting() && !has_passed_; }
+  // Who has begun, while not all of the job have come to the first fence.
+  std::vector<std::uint32_t> beginning() const {
+    if (size_ <= 1 || has_passed_) return {};
+    return {joined_.begin(), joined_.end()};
+  }
   // A rank of this host has ended, and is waited for by those that have begun.
   bool is_anybody_missing() const { return is_anybody_missing_ && is_first(); }
 

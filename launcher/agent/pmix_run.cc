@@ -236,12 +236,6 @@ void PmixRun::let_go() {
   hang_up();
 }
 
-void PmixRun::look_for_end() {
-  int status = 0;
-  if (pid_ < 0 || ::waitpid(pid_, &status, WNOHANG) != pid_) return;
-  child_ended(pid_, ExitStatus::from_wait(status));
-}
-
 void PmixRun::child_ended(pid_t pid, const ExitStatus& status) {
   if (pid != pid_) return;
   pid_ = -1;

@@ -44,9 +44,7 @@ class PmixRun {
 
   // Empty until one was made; whoever outlives this agent removes it.
   const std::string& folder() const { return folder_.path(); }
-  // A child of this process has ended: perhaps this one, which is then reaped.
-  void look_for_end();
-  // One that was reaped elsewhere.
+  // A child of this process has been reaped: perhaps this one.
   void child_ended(pid_t pid, const ExitStatus& status);
   void pass(const wire::FenceOut& out);
   // The rank's process was reaped; what the rank had told before is heard first.

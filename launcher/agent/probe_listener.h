@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A stranger who connects learns nothing: the listener takes 32 bytes, answers with a nonce and a
-// proof that only a holder of the key can check, takes the guest's proof, and closes. Nothing else
-// is heard. Connections are bounded in number and time.
+// proof that only a holder of the key can check, and takes the guest's proof. From one who has
+// proved it, it takes what a measure of the way sends (launcher/probes/pair_measure.h), and keeps
+// nothing of it. Connections are bounded in number and time.
 #pragma once
 
 #include <cstddef>
@@ -46,12 +47,15 @@ class ProbeListener {
     EventLoop::Timer deadline;
     bool is_answered = false;
     Proof expected{};  // once answered
+    bool is_proven = false;
+    std::uint64_t counted = 0;  // bytes, since then
   };
   void await_guests();
   void accept();
   void receive(int fd);
   void answer(int fd, Guest& guest);
-  void judge(int fd, const Guest& guest);
+  void judge(int fd, Guest& guest);
+  void serve(int fd, Guest& guest);
   void drop(int fd);
 
   EventLoop& loop_;

@@ -34,9 +34,4 @@ RankPrograms rank_programs(const wire::Launch& launch, const Environment& own);
 Command rank_command(const wire::Launch& launch, const wire::LaunchRank& rank,
                      const Environment& own, const std::string& program);
 
-// Why a file that is there and executable could not be executed in that directory: its first line,
-// if that is the reason. The kernel looks for a relative one in the directory of the process.
-std::optional<wire::Problem> interpreter_problem(const std::string& program,
-                                                 const std::string& directory);
-
 }  // namespace hv::launcher

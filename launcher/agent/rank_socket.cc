@@ -155,6 +155,12 @@ bool RankSocket::handle_joined(Client& client, const Frame& frame) {
     case Type::kSteps:
       return with<rendezvous::Steps>(
           frame, [&](const rendezvous::Steps& steps) { return keep(client.rank, steps.times); });
+    case Type::kStalled:
+      return with<rendezvous::Stalled>(frame, [&](const rendezvous::Stalled& stalled) {
+        if (!stalled.stall.is_plausible()) return false;
+        callbacks_.on_tensor_stall({client.rank, stalled.stall});
+        return true;
+      });
     case Type::kGoodbye:
       return with<rendezvous::Goodbye>(frame, [&](const rendezvous::Goodbye&) {
         leave(client);

@@ -21,6 +21,7 @@
 #include "src/rendezvous/messages.h"
 #include "src/wire/frame.h"
 #include "src/wire/messages.h"
+#include "src/wire/stacks.h"
 
 namespace hv::launcher {
 
@@ -28,6 +29,7 @@ struct RankSocketCallbacks {
   std::function<void(wire::FenceIn)> on_fence;
   std::function<void(const wire::RankLost&)> on_lost;
   std::function<void(const wire::FenceStalled&)> on_stall;
+  std::function<void(const wire::TensorStalled&)> on_tensor_stall;
 };
 
 // What the others know of a rank that has ended.

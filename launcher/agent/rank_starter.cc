@@ -11,6 +11,7 @@
 
 #include "launcher/agent/pty.h"
 #include "launcher/agent/rank_command.h"
+#include "launcher/facts/program_file.h"
 #include "src/base/text.h"
 #include "src/net/socket.h"
 #include "src/process/child.h"
@@ -84,6 +85,7 @@ SpawnResult spawn(const Command& command, const Streams& streams, const StartOpt
   child.stderr_fd = streams.rank_err.get();
   child.passed_fd = options.passed_fd;
   child.controlling_terminal = options.pty;
+  child.may_be_traced = true;  // stack_run.h
   child.cgroup_procs_file = options.cgroup_procs_file;
   SpawnResult result = spawn_child(command, child);
   if (result.pid < 0 && !child.cgroup_procs_file.empty()) {

@@ -73,7 +73,7 @@ class OutputRoom {
   // The launcher's own words, to stderr, on lines of their own; a newline is added where there is
   // none.
   void note(std::string text);
-  // The rank's last lines of both streams in order of arrival, oldest first, at most kRecentLines.
+  // See RecentLines::lines.
   std::vector<std::string> last_lines(std::uint32_t rank) const;
 
   // Waits until all that came before has been written, however long a reader takes. flush_then

@@ -6,54 +6,43 @@
 namespace hv::launcher {
 
 void RecentLines::add(int stream, std::string_view bytes) {
-  if (bytes.empty()) return;
+  if (bytes.empty() || stream < stream_) return;
+  if (stream > stream_) {
+    stream_ = stream;
+    bytes_.clear();
+    before_ = '\n';
+  }
   if (bytes.size() > kRecentBytes) {
-    forget(bytes_);
-    bytes.remove_prefix(bytes.size() - kRecentBytes - 1);
+    const std::size_t dropped = bytes.size() - kRecentBytes;
+    before_ = bytes[dropped - 1];
+    bytes_ = bytes.substr(dropped);
+    return;
   }
-  if (stretches_.empty() || stretches_.back().stream != stream) stretches_.push_back({stream, {}});
-  stretches_.back().bytes += bytes;
-  bytes_ += bytes.size();
-  // Twice the bound is allowed, so that forgetting is not done at every chunk.
-  if (bytes_ > 2 * kRecentBytes || bytes.size() > kRecentBytes) forget(bytes_ - kRecentBytes);
-}
-
-void RecentLines::forget(std::size_t count) {
-  bytes_ -= count;
-  while (count > 0) {
-    Stretch& oldest = stretches_.front();
-    const std::size_t taken = std::min(count, oldest.bytes.size());
-    is_cut_.at(static_cast<std::size_t>(oldest.stream)) = oldest.bytes[taken - 1] != '\n';
-    oldest.bytes.erase(0, taken);
-    if (oldest.bytes.empty()) stretches_.pop_front();
-    count -= taken;
-  }
+  bytes_ += bytes;
+  if (bytes_.size() <= 2 * kRecentBytes) return;
+  const std::size_t dropped = bytes_.size() - kRecentBytes;
+  before_ = bytes_[dropped - 1];
+  bytes_.erase(0, dropped);
 }
 
 std::vector<std::string> RecentLines::lines() const {
+  const std::size_t skipped = bytes_.size() - std::min(bytes_.size(), kRecentBytes);
+  const bool is_cut = (skipped > 0 ? bytes_[skipped - 1] : before_) != '\n';
   std::vector<std::string> lines;
-  std::array<std::string, 3> unfinished;
-  for (std::size_t stream = 1; stream < unfinished.size(); ++stream) {
-    if (is_cut_[stream]) unfinished[stream] = "\u2026";
-  }
-  const auto finish = [&lines](std::string& line) {
+  std::string line = is_cut ? "\u2026" : "";
+  const auto finish = [&] {
     while (line.ends_with('\r')) line.pop_back();
     lines.push_back(std::move(line));
     line.clear();
   };
-  for (const Stretch& stretch : stretches_) {
-    std::string& line = unfinished.at(static_cast<std::size_t>(stretch.stream));
-    for (const char byte : stretch.bytes) {
-      if (byte == '\n') {
-        finish(line);
-      } else {
-        line += byte;
-      }
+  for (std::size_t i = skipped; i < bytes_.size(); ++i) {
+    if (bytes_[i] == '\n') {
+      finish();
+    } else {
+      line += bytes_[i];
     }
   }
-  for (std::string& line : unfinished) {
-    if (!line.empty() && line != "\u2026") finish(line);
-  }
+  if (!line.empty() && line != "\u2026") finish();
   if (lines.size() > kRecentLines) lines.erase(lines.begin(), lines.end() - kRecentLines);
   return lines;
 }

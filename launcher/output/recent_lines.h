@@ -2,39 +2,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace hv::launcher {
 
-constexpr std::size_t kRecentLines = 20;
-constexpr std::size_t kRecentBytes = 8 << 10;
+constexpr std::size_t kRecentLines = 50;
+constexpr std::size_t kRecentBytes = 16 << 10;  // a traceback of fifty long lines fits
 
-// Keeps the raw ends of what came, a copy of at most kRecentBytes a chunk, and looks for lines only
-// when asked.
+// Errors go to standard error, so its end is kept; that of standard output only as long as standard
+// error has said nothing. Lines are looked for only when asked.
 class RecentLines {
  public:
   void add(int stream, std::string_view bytes);
-  // Both streams' lines in the order in which they ended, oldest first; a line whose beginning is
-  // gone starts with an ellipsis, and a last line without newline counts. Without newlines and '\r'
-  // before them.
+  // Oldest first, of the last kRecentBytes; a line whose beginning is gone starts with an ellipsis,
+  // and a last line without newline counts. Without newlines and '\r' before them.
   std::vector<std::string> lines() const;
 
  private:
-  // What one stream wrote before the other wrote again.
-  struct Stretch {
-    int stream;
-    std::string bytes;
-  };
-  void forget(std::size_t count);
-
-  std::deque<Stretch> stretches_;
-  std::size_t bytes_ = 0;         // of all stretches
-  std::array<bool, 3> is_cut_{};  // by stream: its first kept byte is in the middle of a line
+  int stream_ = 1;      // whose bytes these are
+  std::string bytes_;   // at most twice kRecentBytes, so that not every chunk moves them
+  char before_ = '\n';  // the last byte before them
 };
 
 }  // namespace hv::launcher

@@ -21,18 +21,37 @@ constexpr Duration kRounding = std::chrono::microseconds(1);
 constexpr const char* kCalls[wire::kMeetings] = {"hvrun_init", "MPI_Init",
                                                  "MPI_Init, MPI_Finalize"};
 
-}  // namespace
-
-std::string absence_words(const Job& job) {
+// "ranks 2-3 on host b, rank 5 on host c"
+std::string named(const Job& job, std::vector<std::uint32_t> HostState::*which) {
   std::vector<std::string> groups;
   for (const HostState& host : job.hosts) {
-    if (!host.is_there() || host.absent.empty()) continue;
-    groups.push_back(rank_words({host.absent.begin(), host.absent.end()}) + " on host " +
-                     host.target.name);
+    const std::vector<std::uint32_t>& ranks = host.*which;
+    if (!host.is_there() || ranks.empty()) continue;
+    groups.push_back(rank_words({ranks.begin(), ranks.end()}) + " on host " + host.target.name);
   }
   const std::size_t more = groups.size() > kNamedHosts ? groups.size() - kNamedHosts : 0;
   groups.resize(groups.size() - more);
   return join(groups, ", ") + (more ? " and those of " + std::to_string(more) + " more hosts" : "");
+}
+
+std::vector<int> absent_ranks(const Job& job) {
+  std::vector<int> absent;
+  for (const HostState& host : job.hosts)
+    if (host.is_there()) absent.insert(absent.end(), host.absent.begin(), host.absent.end());
+  return absent;
+}
+
+}  // namespace
+
+std::string absence_words(const Job& job) { return named(job, &HostState::absent); }
+
+std::string two_mpis_words(const Job& job) {
+  const std::string by_pmix = named(job, &HostState::in_pmix),
+                    by_pmi = named(job, &HostState::in_pmi);
+  if (by_pmix.empty() || by_pmi.empty()) return "";
+  return "in MPI_Init " + by_pmix + " came by PMIx (as Open MPI's programs do), and " + by_pmi +
+         " by PMI-1 (as MPICH's): programs of different MPIs cannot be one world, and wait for "
+         "each other for ever";
 }
 
 std::string absence_advice(const Job& job, wire::Meeting meeting) {
@@ -61,6 +80,15 @@ void AbsenceReport::fence_stalled(const wire::FenceStalled& stall) {
   wait.is_asked = true;
   wait.is_too_long = wait.is_too_long || stall.is_too_long;
   wait.waited = std::max(wait.waited, waited);
+  begin_asking();
+}
+
+void AbsenceReport::begun_by_two_ways() {
+  have_two_ways_begun_ = true;
+  begin_asking();
+}
+
+void AbsenceReport::begin_asking() {
   if (std::exchange(is_asking_, true)) return;
   boost::asio::co_spawn(job_.executor, ask(), boost::asio::detached);
 }
@@ -103,9 +131,11 @@ std::array<AbsenceReport::Wait, wire::kMeetings> AbsenceReport::take_asked() {
 
 boost::asio::awaitable<void> AbsenceReport::ask() {
   for (auto asked = take_asked(); !is_past_caring(); asked = take_asked()) {
-    if (std::none_of(asked.begin(), asked.end(), [](const Wait& wait) { return wait.is_asked; }))
-      break;
+    const bool is_asked =
+        std::any_of(asked.begin(), asked.end(), [](const Wait& wait) { return wait.is_asked; });
+    if (!std::exchange(have_two_ways_begun_, false) && !is_asked) break;
     co_await hear_all();
+    if (is_past_caring() || end_two_mpis()) break;
     for (std::size_t i = 0; i < wire::kMeetings; ++i) {
       const auto meeting = static_cast<wire::Meeting>(i);
       if (asked[i].is_asked && !is_past_caring() && still_waits(meeting, asked[i].is_too_long))
@@ -113,6 +143,15 @@ boost::asio::awaitable<void> AbsenceReport::ask() {
     }
   }
   is_asking_ = false;
+}
+
+bool AbsenceReport::end_two_mpis() {
+  const std::string words = two_mpis_words(job_);
+  if (words.empty()) return false;
+  job_.request_stop({StopRequest::Kind::kTwoMpis, 0, words,
+                     "programs that are linked with the same MPI (ldd says with which), or a job "
+                     "for each MPI"});
+  return true;
 }
 
 void AbsenceReport::tell(wire::Meeting meeting, const Wait& wait) {
@@ -131,6 +170,7 @@ void AbsenceReport::tell(wire::Meeting meeting, const Wait& wait) {
   } else {
     warn_("warning: " + words + "\n  try: " + absence_advice(job_, meeting) +
           "; HVRUN_STALL_SECONDS sets when this is told");
+    look_(absent_ranks(job_), wait.waited);
   }
 }
 

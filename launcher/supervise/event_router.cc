@@ -25,7 +25,15 @@ bool is_an_end(const wire::Exited& exited) {
   return exited.by_signal ? exited.code > 0 && exited.code < 128 : exited.code <= 255;
 }
 
+bool is_mpis(std::uint32_t epoch) { return epoch == wire::kPmiEpoch || epoch == wire::kPmixEpoch; }
+
 bool is_known(wire::MpiEnd end) { return end <= wire::MpiEnd::kNotFinalized; }
+
+bool is_plausible(const wire::PostMortem& found) {
+  return found.out_of_memory <= wire::OutOfMemory::kBesideIt &&
+         found.core.size() <= wire::PostMortem::kMostWords &&
+         found.memory.size() <= wire::PostMortem::kMostWords;
+}
 
 }  // namespace
 
@@ -57,6 +65,7 @@ bool EventRouter::route_start(HostState& state, int host, const Frame& frame) {
         // One way only: the first Ping's round trip will tell better.
         state.link->note_clock(hello.wall_clock_ns, HostLink::kUnknownRoundTrip);
         state.hello = std::move(hello);
+        state.hello_at = now();
       });
     case Type::kInventoryReply:
       return with<wire::InventoryReply>(
@@ -67,6 +76,12 @@ bool EventRouter::route_start(HostState& state, int host, const Frame& frame) {
     case Type::kProbeReply:
       return with<wire::ProbeReply>(
           frame, [&](wire::ProbeReply probe) { state.probe = std::move(probe); });
+    case Type::kCheckReply:
+      return with<wire::CheckReply>(frame,
+                                    [&](wire::CheckReply reply) { state.told = std::move(reply); });
+    case Type::kPairReply:
+      return with<wire::PairReply>(
+          frame, [&](wire::PairReply reply) { state.measured = std::move(reply); });
     case Type::kWiringReply:
       return with<wire::WiringReply>(frame, [&](wire::WiringReply reply) {
         if (!reply.problem.empty())
@@ -111,6 +126,7 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
       if (!decode(frame.payload, &exited) || !runs_on(exited.rank, host) || !is_an_end(exited))
         return false;
       if (!is_known(exited.pmi_end) || !is_known(exited.pmix_end)) return false;
+      if (!is_plausible(exited.found)) return false;
       // An agent has looked at what its ranks tell, and passes on nothing else.
       if (!exited.step_times.is_plausible()) return false;
       rank_exited(state, host, exited);
@@ -134,6 +150,8 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
       });
     case Type::kMpiMissed:
       return mpi_missed(frame);
+    case Type::kMpiBegun:
+      return mpi_begun(frame);
     case Type::kRankLost:
       return with<wire::RankLost>(frame, [&](const wire::RankLost& lost) {
         if (lost.rank >= job_.ranks.size() || !runs_on(lost.by, host)) return;
@@ -143,6 +161,17 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
       });
     case Type::kFenceStalled:
       return fence_stalled(frame);
+    case Type::kTensorStalled:
+      return tensor_stalled(host, frame);
+    case Type::kStackReply:
+      return stacks_told(state, host, frame);
+    default:
+      return route_words(state, frame);
+  }
+}
+
+bool EventRouter::route_words(HostState& state, const Frame& frame) {
+  switch (static_cast<Type>(frame.type)) {
     case Type::kSilenceNoted:
       return with<wire::SilenceNoted>(
           frame, [&](const wire::SilenceNoted& noted) { state.silence_noted = noted.number; });
@@ -155,10 +184,17 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
   }
 }
 
+bool EventRouter::mpi_begun(const Frame& frame) {
+  wire::MpiBegun begun;
+  if (!decode(frame.payload, &begun) || !is_mpis(begun.epoch)) return false;
+  begun_epochs_.insert(begun.epoch);
+  if (begun_epochs_.size() > 1) sinks_.begun_by_two_ways();
+  return true;
+}
+
 bool EventRouter::mpi_missed(const Frame& frame) {
   wire::MpiMissed missed;
-  if (!decode(frame.payload, &missed)) return false;
-  if (missed.epoch != wire::kPmiEpoch && missed.epoch != wire::kPmixEpoch) return false;
+  if (!decode(frame.payload, &missed) || !is_mpis(missed.epoch)) return false;
   missed_epochs_.insert(missed.epoch);
   look_for_missed_ranks();
   return true;
@@ -168,6 +204,23 @@ bool EventRouter::fence_stalled(const Frame& frame) {
   wire::FenceStalled stall;
   if (!decode(frame.payload, &stall) || stall.meeting > wire::Meeting::kMpi) return false;
   sinks_.fence_stalled(stall);
+  return true;
+}
+
+bool EventRouter::tensor_stalled(int host, const Frame& frame) {
+  wire::TensorStalled stalled;
+  if (!decode(frame.payload, &stalled) || !stalled.stall.is_plausible()) return false;
+  if (!runs_on(stalled.by, host)) return false;
+  sinks_.tensor_stalled(stalled);
+  return true;
+}
+
+bool EventRouter::stacks_told(HostState& state, int host, const Frame& frame) {
+  wire::StackReply reply;
+  if (!decode(frame.payload, &reply)) return false;
+  for (const wire::RankStacks& told : reply.stacks)
+    if (!runs_on(told.rank, host)) return false;
+  state.stacks = std::move(reply);
   return true;
 }
 
@@ -201,6 +254,7 @@ void EventRouter::rank_exited(HostState& state, int host, const wire::Exited& ex
   end.left_unannounced = exited.left_unannounced;
   end.never_joined = exited.never_joined;
   if (exited.left_ns != 0) end.left_ns = state.link->corrected(exited.left_ns);
+  end.found = exited.found;
   job_.ranks[exited.rank].ended = true;
   job_.ranks[exited.rank].step_times = exited.step_times;
   job_.policy->rank_ended(end, now());
@@ -261,6 +315,8 @@ void EventRouter::answered(HostState& state, const wire::QueryReply& reply) {
   state.exiting = reply.exiting;
   state.stopped = reply.stopped;
   state.absent = reply.absent;
+  state.in_pmi = reply.in_pmi;
+  state.in_pmix = reply.in_pmix;
   for (std::size_t i = 0; i < state.waited.size(); ++i)
     state.waited[i] = bounded_seconds(reply.waited_s[i]);
 }

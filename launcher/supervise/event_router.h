@@ -19,6 +19,8 @@ struct RouterSinks {
   std::function<void(std::uint32_t bytes)> stdin_accepted;
   std::function<void(const std::string& text)> note;
   std::function<void(const wire::FenceStalled&)> fence_stalled;
+  std::function<void(const wire::TensorStalled&)> tensor_stalled;
+  std::function<void()> begun_by_two_ways;  // MPI: perhaps one after the other
 };
 
 class EventRouter : public LinkObserver {
@@ -33,8 +35,12 @@ class EventRouter : public LinkObserver {
   bool route(HostState& state, int host, const Frame& frame);
   bool route_start(HostState& state, int host, const Frame& frame);
   bool route_run(HostState& state, int host, const Frame& frame);
+  bool route_words(HostState& state, const Frame& frame);
   bool mpi_missed(const Frame& frame);
+  bool mpi_begun(const Frame& frame);
   bool fence_stalled(const Frame& frame);
+  bool tensor_stalled(int host, const Frame& frame);
+  bool stacks_told(HostState& state, int host, const Frame& frame);
   void became_empty(HostState& state, int host, const wire::Empty& empty);
   void gave_up(HostState& state, int host, const std::string& reason);
   void rank_exited(HostState& state, int host, const wire::Exited& exited);
@@ -49,7 +55,7 @@ class EventRouter : public LinkObserver {
   Job& job_;
   RouterSinks sinks_;
   std::vector<std::pair<int, std::string>> strangers_;               // see announce_strangers
-  std::set<std::uint32_t> missed_epochs_;                            // agents have told so
+  std::set<std::uint32_t> missed_epochs_, begun_epochs_;             // agents have told so
   std::map<std::uint32_t, std::map<int, wire::MpiEnd>> out_of_mpi_;  // see look_for_missed_ranks
   std::set<std::pair<std::uint32_t, std::uint32_t>> told_losses_;    // by whom, and who
 };

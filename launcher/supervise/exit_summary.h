@@ -1,12 +1,13 @@
-// The end of a job in words (stderr) and as JSON (--summary). Pure.
+// How a job ended, and the record of it and of one that runs. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <string>
-#include <vector>
 
+#include "launcher/check/finding.h"
+#include "launcher/record/job_record.h"
 #include "launcher/supervise/job.h"
 
 namespace hv::launcher {
@@ -20,15 +21,12 @@ struct JobEnd {
   std::string error;                    // not_started, timeout, output_failed: the error's text
   double seconds = 0;                   // since the launch began
   std::uint64_t lost_output_bytes = 0;  // that nobody read in time
+  std::string advice{};                 // what to do about the error
+  std::vector<Finding> findings{};      // of the probes that fit the failure
 };
 
-// The rank's last lines, oldest first.
-using LastLines = std::function<std::vector<std::string>(int rank)>;
-
-// What bounded the training, where its ranks have measured one for long enough. As summary_text().
-std::string training_summary(const Job& job);
-// Several lines, each ending in a newline; empty when there is nothing to say.
-std::string summary_text(const Job& job, const JobEnd& end, const LastLines& last_lines);
-std::string summary_json(const Job& job, const JobEnd& end, const LastLines& last_lines);
+// Of a job that runs, or has yet to be started.
+JobRecord record_of(const Job& job);
+JobRecord record_of(const Job& job, const JobEnd& end);
 
 }  // namespace hv::launcher

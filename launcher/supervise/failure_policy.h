@@ -19,8 +19,10 @@
 #include <string>
 #include <vector>
 
+#include "launcher/record/verdict.h"
 #include "src/base/clock.h"
 #include "src/process/exit_status.h"
+#include "src/wire/messages.h"
 
 namespace hv::launcher {
 
@@ -33,19 +35,9 @@ struct RankEnd {
   bool never_joined = false;
   std::int64_t left_ns = 0;  // when it said goodbye; 0: it has not
   std::size_t arrival = 0;   // of how many ends this was the last; FailurePolicy counts
+  wire::PostMortem found{};  // by its agent
 
   bool failed() const { return !status.clean(); }
-};
-
-struct Verdict {
-  std::optional<int> rank;  // the cause, when it is a rank
-  std::optional<int> host;  // the cause, when it is a host
-  std::string reason;       // of the lost host, or of a rank that has not ended by itself
-  bool is_stopped = false;  // that rank stands still
-  std::string missed_at;    // that rank has ended with 0, and others wait for it in this call
-  std::optional<int> left_before;  // ended with 0 before the cause, which may have needed it
-  std::vector<int> consequences;   // ranks that failed because of it, ascending
-  int exit_code = 0;
 };
 
 class FailurePolicy {

@@ -52,6 +52,12 @@ class HostLink : public std::enable_shared_from_this<HostLink> {
   // round_trip_ns: kUnknownRoundTrip for a time that came unasked.
   static constexpr std::int64_t kUnknownRoundTrip = INT64_MAX;
   void note_clock(std::int64_t agent_wall_clock_ns, std::int64_t round_trip_ns);
+  struct ClockReading {
+    std::int64_t ahead_ns = 0;                       // the agent's less hvrun's
+    std::int64_t round_trip_ns = kUnknownRoundTrip;  // of the exchange that told; half of it may be
+                                                     // wrong
+  };
+  ClockReading clock() const { return {clock_offset_ns_, best_round_trip_ns_}; }
   // Silence is allowed while hvrun itself is stopped.
   void pardon_silence() { last_heard_ = now(); }
   std::string last_words() const { return channel_->last_words(); }

@@ -34,6 +34,7 @@ asio::awaitable<void> HostSweep::sweep(std::size_t index) {
     host.link = std::make_shared<HostLink>(job_.executor, static_cast<int>(index),
                                            std::move(channel), job_.spec.lost_after, observer_);
     host.link->start();
+    host.link->send(look_());
     wire::Setup setup;
     setup.job_id = job_.id;
     setup.key = job_.key;
@@ -43,6 +44,7 @@ asio::awaitable<void> HostSweep::sweep(std::size_t index) {
     co_await job_.until([&host] { return host.empty || host.link->ended(); }, now() + kSweepTime,
                         false);
   } catch (const Error& error) {
+    job_.hosts[index].after_loss = error;
     warn_("warning: what job " + job_.id + " may have left on host " + target.name +
           " could not be swept: " + error.what());
   }

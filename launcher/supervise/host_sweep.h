@@ -1,5 +1,5 @@
 // HostSweep: a fresh agent on a host that was lost ends what the agent that went without goodbye
-// may have left.
+// may have left, and looks at what may have ended that one.
 // SPDX-License-Identifier: Apache-2.0
 //
 // io_context thread only.
@@ -18,10 +18,15 @@ namespace hv::launcher {
 
 class HostSweep {
  public:
-  // All outlive this. warn: gets a line without "hvrun: ".
+  // All outlive this. look: what such an agent is to look at, besides. warn: gets a line without
+  // "hvrun: ".
   HostSweep(Job& job, Spawner& spawner, LinkObserver& observer,
-            std::function<void(const std::string&)> warn)
-      : job_(job), spawner_(spawner), observer_(observer), warn_(std::move(warn)) {}
+            std::function<wire::CheckRequest()> look, std::function<void(const std::string&)> warn)
+      : job_(job),
+        spawner_(spawner),
+        observer_(observer),
+        look_(std::move(look)),
+        warn_(std::move(warn)) {}
 
   // Begins with hosts that have been lost since the last call, if ranks may run there.
   void look_for_lost_hosts();
@@ -36,6 +41,7 @@ class HostSweep {
   Job& job_;
   Spawner& spawner_;
   LinkObserver& observer_;
+  std::function<wire::CheckRequest()> look_;
   std::function<void(const std::string&)> warn_;
   std::vector<bool> begun_;  // by host
   int under_way_ = 0;

@@ -7,6 +7,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <csignal>
 #include <functional>
 #include <list>
 #include <memory>
@@ -15,14 +16,17 @@
 #include <vector>
 
 #include "launcher/plan/launch_plan.h"
+#include "launcher/record/running_process.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/failure_policy.h"
 #include "launcher/supervise/fence_table.h"
 #include "launcher/supervise/host_link.h"
 #include "src/base/environment.h"
 #include "src/base/error.h"
+#include "src/wire/check.h"
 #include "src/wire/messages.h"
 #include "src/wire/mpi_wiring.h"
+#include "src/wire/stacks.h"
 
 namespace hv::launcher {
 
@@ -35,10 +39,14 @@ struct HostState {
   std::shared_ptr<HostLink> link;
   std::optional<Error> error;  // the agent could not be started
   std::optional<wire::Hello> hello;
+  TimePoint hello_at{};
   bool is_asked_for_inventory = false;
   std::optional<wire::InventoryReply> inventory;
   std::optional<wire::SetUp> set_up;
   std::optional<wire::ProbeReply> probe;
+  std::optional<wire::CheckReply> told;     // in a check, or after a failure
+  std::optional<wire::PairReply> measured;  // in a check only
+  bool is_measuring = false;
   std::optional<wire::WiringReply> wiring;
   std::optional<wire::Problem> problem;  // the agent could not do what it was asked
   bool ready = false;
@@ -46,15 +54,19 @@ struct HostState {
   bool empty = false;
   bool lost = false;
   std::string lost_reason;
-  bool gave_up = false;        // its agent ends the job there, and nobody had asked for that
-  std::string gave_up_advice;  // what to do about it; may be empty
+  bool gave_up = false;             // its agent ends the job there, and nobody had asked for that
+  std::string gave_up_advice;       // what to do about it; may be empty
+  std::optional<Error> after_loss;  // why no second agent could be started there
   std::vector<int> ranks;
   std::uint32_t query_answered = 0;
-  std::vector<std::uint32_t> exiting;  // as of that answer
-  std::vector<std::uint32_t> stopped;  // as of that answer
-  std::vector<std::uint32_t> absent;   // as of that answer
+  std::vector<std::uint32_t> exiting;          // as of that answer
+  std::vector<std::uint32_t> stopped;          // as of that answer
+  std::vector<std::uint32_t> absent;           // as of that answer
+  std::vector<std::uint32_t> in_pmi, in_pmix;  // as of that, too
   // Of its ranks, by wire::Meeting, as of that answer.
   std::array<Duration, wire::kMeetings> waited{};
+  std::uint32_t stacks_asked = 0;  // the number of the last request, where it was one for this host
+  std::optional<wire::StackReply> stacks;
   std::uint32_t silence_noted = 0;  // the last wire::Silence that its agent has noted
 
   bool is_there() const { return link && !lost && !empty; }
@@ -87,12 +99,19 @@ struct StopRequest {
     kSignal,
     kTimeout,
     kStalled,
+    kTwoMpis,
     kOutputClosed,
     kOutputFailed
   } kind = Kind::kSignal;
   int signal = 0;
-  std::string what;         // kStalled, kOutputFailed
-  std::string advice = {};  // kStalled
+  std::string what;         // kStalled, kTwoMpis, kOutputFailed
+  std::string advice = {};  // kStalled, kTwoMpis
+
+  // Whoever wants it asks where the ranks stand.
+  bool wants_stacks() const {
+    return kind == Kind::kTimeout || kind == Kind::kStalled ||
+           (kind == Kind::kSignal && signal == SIGQUIT);
+  }
 };
 
 struct Job {
@@ -116,9 +135,12 @@ struct Job {
   std::optional<StopRequest> stop;
   TimePoint stopped_at;        // when stop came
   bool ranks_may_run = false;  // Go has been sent
+  TimePoint ranks_begun{};     // when it was
   bool ending = false;         // End has been sent
   bool stop_at_once = false;   // asked twice
   TimePoint begun = now();
+  std::int64_t begun_wall_clock_ns = wall_clock_ns();
+  RunningProcess hvrun = this_process();
   std::uint32_t queries = 0;  // sent
 
   // The first request counts.

@@ -85,15 +85,19 @@ wire::MpiWorld mpi_world(const Job& job, std::string space) {
   return world;
 }
 
+std::vector<wire::Program> programs_of(const JobSpec& spec, const CommonEnvironment& environment) {
+  std::vector<wire::Program> programs;
+  for (std::size_t i = 0; i < spec.programs.size(); ++i)
+    programs.push_back(
+        {spec.programs[i].argv, spec.programs[i].working_directory, environment.of_programs.at(i)});
+  return programs;
+}
+
 wire::Launch launch_message(const Job& job, std::size_t index, const ContractAddresses& common,
                             const CommonEnvironment& environment) {
   const HostState& host = job.hosts[index];
   wire::Launch launch;
-  for (std::size_t i = 0; i < job.spec.programs.size(); ++i) {
-    const ProgramSpec& program = job.spec.programs[i];
-    launch.programs.push_back(
-        {program.argv, program.working_directory, environment.of_programs.at(i)});
-  }
+  launch.programs = programs_of(job.spec, environment);
   launch.environment = environment.entries;
   launch.host_variables = environment.host_variables;
   if (!host.hello->facts.gpus.empty() && !is_exported(environment, kDeviceOrder))

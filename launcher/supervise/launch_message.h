@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "launcher/plan/rank_environment.h"
 #include "launcher/supervise/job.h"
@@ -13,6 +14,9 @@
 #include "src/wire/mpi_wiring.h"
 
 namespace hv::launcher {
+
+// As agents are told of them, to start them and to look at them.
+std::vector<wire::Program> programs_of(const JobSpec& spec, const CommonEnvironment& environment);
 
 // host: index into job.hosts, which have said hello and are set up. common: host_index is filled in
 // here. Throws Error(kUsage) when it would be larger than an agent takes (wire::kMaxAgentPayload).

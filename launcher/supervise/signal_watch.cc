@@ -28,7 +28,7 @@ volatile std::sig_atomic_t has_continued = 0;  // SIGCONT has come
 SignalWatch::SignalWatch(Job& job, std::function<void(bool)> on_input_stop)
     : job_(job), on_input_stop_(std::move(on_input_stop)), signals_(job.executor) {
   ::signal(SIGPIPE, SIG_IGN);
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) signals_.add(signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2}) signals_.add(signal);
   for (const int signal : {SIGHUP, SIGTSTP, SIGTTIN}) {
     if (!is_ignored(signal)) signals_.add(signal);
   }

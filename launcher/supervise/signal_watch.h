@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   SIGINT, SIGTERM, SIGHUP (unless ignored at start)   end the job; a second one ends it at once
+//   SIGQUIT                                             the same, once it is told where ranks stand
 //   SIGTSTP                                             stop ranks, tell agents to wait, then stop;
 //                                                       ranks are told first, and when all go on
 //   SIGTTIN (unless ignored at start)                   the same; comes of a read in the background

@@ -17,22 +17,27 @@
 #include "launcher/output/output_options.h"
 #include "launcher/output/output_room.h"
 #include "launcher/plan/rank_environment.h"
+#include "launcher/record/end_words.h"
+#include "launcher/record/record_json.h"
 #include "launcher/supervise/absence_report.h"
 #include "launcher/supervise/agent_file.h"
+#include "launcher/supervise/check_sequence.h"
 #include "launcher/supervise/ending.h"
 #include "launcher/supervise/event_router.h"
 #include "launcher/supervise/exit_summary.h"
+#include "launcher/supervise/failure_probe.h"
 #include "launcher/supervise/host_sweep.h"
 #include "launcher/supervise/job.h"
+#include "launcher/supervise/job_file.h"
 #include "launcher/supervise/launch_sequence.h"
 #include "launcher/supervise/signal_watch.h"
+#include "launcher/supervise/stack_inquiry.h"
 #include "launcher/supervise/stdin_forwarder.h"
 #include "launcher/supervise/summary_file.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/knob.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
-#include "src/contract/algorithms.h"
 #include "src/contract/runtime_knobs.h"
 
 namespace hv::launcher {
@@ -42,6 +47,7 @@ namespace asio = boost::asio;
 
 // Between two questions to the agents while the cause of a failure is looked for.
 constexpr auto kQueryInterval = std::chrono::milliseconds(50);
+constexpr auto kProgressInterval = std::chrono::seconds(1);
 // For hvrun's own last words.
 constexpr auto kFarewell = std::chrono::milliseconds(500);
 
@@ -70,10 +76,9 @@ SpawnOptions spawn_options(const JobSpec& spec, const HostList& list,
 // The ranks' own knobs, -x included: what they wait for before they have met, hvrun tells, and a
 // firewall that lets their ports pass is one for hvrun's own, too.
 void take_knobs_of_ranks(const JobSpec& spec, const Environment& environment, Job* job) {
+  check_knobs_of_ranks(spec, environment);
   const Environment ranks = environment_of_ranks(spec, environment);
   const KnobReader knobs(runtime_knobs(), ranks);
-  knobs.check_all();  // told once and before the start, not by every rank
-  parse_algorithms(knobs.text("HVRUN_ALGORITHM"));
   job->stall_limit = bounded_seconds(knobs.seconds("HVRUN_STALL_SECONDS"));
   job->stall_end = bounded_seconds(knobs.seconds("HVRUN_STALL_SHUTDOWN_SECONDS"));
   job->port_range = knobs.text("HVRUN_PORT_RANGE");
@@ -89,18 +94,29 @@ class Supervisor {
         summary_(spec.summary_file),
         spawner_(std::move(parts.spawner)),
         room_(std::move(parts.output), written_callback(), broken_callback()),
+        job_file_(job_.spec.output_directory),
         router_(job_, {[this](const wire::Output& output) { take_output(output); },
                        [this](std::uint32_t bytes) {
                          if (input_) input_->accepted(bytes);
                        },
                        [this](const std::string& text) { say(text); },
-                       [this](const wire::FenceStalled& stall) { absence_.fence_stalled(stall); }}),
+                       [this](const wire::FenceStalled& stall) { absence_.fence_stalled(stall); },
+                       [this](const wire::TensorStalled& stall) { inquiry_.tensor_stalled(stall); },
+                       [this] { absence_.begun_by_two_ways(); }}),
         signals_(job_,
                  [this](bool was_stopped) {
                    if (input_) input_->has_been_stopped(was_stopped);
                  }),
-        absence_(job_, [this](const std::string& text) { say(text); }),
-        sweep_(job_, *spawner_, router_, [this](const std::string& text) { say(text); }),
+        inquiry_(job_, [this](const std::string& text) { say(text); }),
+        absence_(
+            job_, [this](const std::string& text) { say(text); },
+            [this](const std::vector<int>& absent, Duration waited) {
+              inquiry_.stalled("where those stand that are not there, and one that waits:", absent,
+                               waited);
+            }),
+        sweep_(
+            job_, *spawner_, router_, [this] { return request_to_lost_host(context_); },
+            [this](const std::string& text) { say(text); }),
         ending_(job_, sweep_),
         context_{job_,
                  list,
@@ -114,6 +130,7 @@ class Supervisor {
   }
 
   int run();
+  CheckOutcome check();
 
  private:
   // Output room callbacks come from its writer threads.
@@ -138,15 +155,26 @@ class Supervisor {
   void say_error(const std::string& what, const std::string& advice) {
     say("error: " + what + (advice.empty() ? "" : "\n  try: " + advice));
   }
+  void say_lines(const std::string& text) {
+    for (const std::string& line : split(text, '\n'))
+      if (!line.empty()) room_.note(line);
+  }
   void tell_phase(const std::string& phase);
   void start_stdin();
 
+  void drive(asio::awaitable<void> conduct);
   asio::awaitable<void> conduct();
+  asio::awaitable<void> conduct_check(CheckOutcome* outcome);
+  asio::awaitable<void> tell_progress();
   asio::awaitable<JobEnd> launch_and_watch();
   asio::awaitable<void> watch_ranks();
   asio::awaitable<void> ask_who_is_exiting();
   asio::awaitable<void> keep_time_limit();
   JobEnd judge();
+  asio::awaitable<void> look_into(const Error& failure);
+  asio::awaitable<void> look_into_rank(const Verdict& verdict);
+  Status record_begin() const;
+  int record_end(const JobRecord& record, const LastLines& last_lines);
   asio::awaitable<void> finish(JobEnd end);
 
   const Environment& environment_;
@@ -155,15 +183,19 @@ class Supervisor {
   SummaryFile summary_;
   std::unique_ptr<Spawner> spawner_;
   OutputRoom room_;
+  const JobFile job_file_;
   EventRouter router_;
   SignalWatch signals_;
+  StackInquiry inquiry_;
   AbsenceReport absence_;
   HostSweep sweep_;
   Ending ending_;
   LaunchContext context_;
   std::unique_ptr<StdinForwarder> input_;
   OutputLedger ledger_;
+  std::vector<Finding> findings_;  // of a failure's probes
   int exit_code_ = 0;
+  std::optional<Error> check_error_;
 };
 
 void Supervisor::take_output(const wire::Output& output) {
@@ -267,14 +299,22 @@ JobEnd Supervisor::judge() {
         end.state = "timeout";
         end.exit_code = static_cast<int>(ErrorKind::kTimeout);
         end.error = too_long();
-        say_error(end.error,
-                  "a longer --timeout, or see what they wait for (--verbose, HVRUN_STALL_SECONDS)");
+        end.advice = "a longer --timeout, or look where its ranks stood, above";
+        say_error(end.error, end.advice);
         break;
       case StopRequest::Kind::kStalled:
         end.state = "timeout";
         end.exit_code = static_cast<int>(ErrorKind::kTimeout);
         end.error = job_.stop->what;
-        say_error(end.error, job_.stop->advice);
+        end.advice = job_.stop->advice;
+        say_error(end.error, end.advice);
+        break;
+      case StopRequest::Kind::kTwoMpis:
+        end.state = "not_started";
+        end.exit_code = static_cast<int>(ErrorKind::kStart);
+        end.error = job_.stop->what;
+        end.advice = job_.stop->advice;
+        say_error(end.error, end.advice);
         break;
       case StopRequest::Kind::kOutputClosed:
         end.state = "output_closed";
@@ -283,9 +323,9 @@ JobEnd Supervisor::judge() {
       case StopRequest::Kind::kOutputFailed:
         end.state = "output_failed";
         end.exit_code = static_cast<int>(ErrorKind::kStart);
-        end.error = job_.stop->what;
-        say_error(end.error + "; the job was ended so that no output is lost unseen",
-                  "make room there, or send the output elsewhere");
+        end.error = job_.stop->what + "; the job was ended so that no output is lost unseen";
+        end.advice = "make room there, or send the output elsewhere";
+        say_error(end.error, end.advice);
         break;
     }
   } else if (job_.policy && job_.policy->failed()) {
@@ -297,6 +337,30 @@ JobEnd Supervisor::judge() {
   return end;
 }
 
+// Before its agents are told to end.
+asio::awaitable<void> Supervisor::look_into(const Error& failure) {
+  FittingProbes fitting = fitting_probes({failure.what(), std::nullopt});
+  if (job_.ranks_may_run) sweep_.look_for_lost_hosts();
+  co_await look_after_failure(
+      context_, fitting,
+      job_.ranks_may_run ? Duration(kTimeAfterRank) : Duration(kTimeAfterLaunch));
+  fitting.names.insert("reach");
+  findings_ = findings_after_failure(context_, fitting.names);
+}
+
+asio::awaitable<void> Supervisor::look_into_rank(const Verdict& verdict) {
+  const auto end = job_.policy->ends().find(*verdict.rank);
+  if (end == job_.policy->ends().end() || now() - job_.ranks_begun > kFirstSecondsOfRanks)
+    co_return;
+  std::string words;
+  for (const std::string& line : room_.last_lines(static_cast<std::uint32_t>(*verdict.rank)))
+    words += line + "\n";
+  const FittingProbes fitting = fitting_probes({words, end->second.status});
+  if (fitting.names.empty()) co_return;
+  co_await look_after_failure(context_, fitting, kTimeAfterRank);
+  findings_ = findings_after_failure(context_, fitting.names);
+}
+
 asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
   std::optional<Error> failure;
   try {
@@ -306,23 +370,49 @@ asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
     failure = error;
   }
   if (failure) {
+    co_await look_into(*failure);
     co_await ending_.end_hosts(false);
     JobEnd end;
     end.state = "not_started";
     end.exit_code = static_cast<int>(failure->kind());
     end.error = failure->what();
+    end.advice = failure->hint();
     end.seconds = seconds_since(job_.begun);
-    say_error(end.error, failure->hint());
+    end.findings = findings_;
+    say_error(end.error, end.advice);
+    say_lines(findings_text(record_of(job_, end), end.error));
     co_return end;
   }
   if (!job_.stop) {
     start_stdin();
+    if (const Status written = record_begin(); !written.ok())
+      job_.request_stop({StopRequest::Kind::kOutputFailed, SIGPIPE, written.message});
     co_await watch_ranks();
   }
+  if (job_.stop && job_.stop->wants_stacks()) co_await inquiry_.tell_before_end();
   // Judged before the ranks that still run are ended by us.
   JobEnd end = judge();
+  if (end.verdict && end.verdict->rank) co_await look_into_rank(*end.verdict);
   co_await ending_.end_hosts(true);
+  if (end.verdict && end.verdict->host)
+    findings_ = findings_after_failure(context_, probes_of_lost_host());
   co_return end;
+}
+
+Status Supervisor::record_begin() const {
+  return job_file_.write(
+      record_as_json(record_of(job_), [](int) { return std::vector<std::string>(); }));
+}
+
+// The job's exit code: a record that is lost is as output that is.
+int Supervisor::record_end(const JobRecord& record, const LastLines& last_lines) {
+  const std::string json = record_as_json(record, last_lines);
+  if (const Status written = summary_.write(json); !written.ok())
+    say("warning: " + written.message);
+  const Status written = job_file_.write(json);
+  if (written.ok()) return record.exit_code;
+  say_error(written.message, "make room there, or send the output elsewhere");
+  return record.exit_code == 0 ? static_cast<int>(ErrorKind::kStart) : record.exit_code;
 }
 
 asio::awaitable<void> Supervisor::finish(JobEnd end) {
@@ -341,13 +431,13 @@ asio::awaitable<void> Supervisor::finish(JobEnd end) {
     return room_.last_lines(static_cast<std::uint32_t>(rank));
   };
   // What is wrong comes last, where it is read first.
-  const std::string training = job_.spec.training_summary ? training_summary(job_) : "";
-  const std::string summary = training + summary_text(job_, end, last_lines);
-  for (const std::string& line : split(summary, '\n')) {
-    if (!line.empty()) room_.note(line);
-  }
-  if (const Status written = summary_.write(summary_json(job_, end, last_lines)); !written.ok())
-    say("warning: " + written.message);
+  end.findings = findings_;
+  const JobRecord record = record_of(job_, end);
+  const std::string training = job_.spec.training_summary ? training_summary(record) : "";
+  const std::string summary = end_text(record, last_lines);
+  say_lines(training + summary);
+  if (end.verdict) say_lines(findings_text(record, summary));
+  exit_code_ = record_end(record, last_lines);
   tell_phase("ended");
   co_await ending_.drain(room_);
   set_log_sink(nullptr);
@@ -357,7 +447,6 @@ asio::awaitable<void> Supervisor::finish(JobEnd end) {
   } else {
     room_.finish();
   }
-  exit_code_ = end.exit_code;
 }
 
 asio::awaitable<void> Supervisor::conduct() {
@@ -371,7 +460,57 @@ void Supervisor::log_line(const std::string& line) {
   if (Supervisor* const job = logging_) asio::post(job->io_, [=] { job->room_.note(line); });
 }
 
+// On a terminal, once a check takes longer than one waits without wondering.
+asio::awaitable<void> Supervisor::tell_progress() {
+  asio::steady_timer timer(io_);
+  std::string told;
+  for (;;) {
+    timer.expires_after(kProgressInterval);
+    co_await timer.async_wait(asio::use_awaitable);
+    const std::string words = progress_of_check(job_);
+    if (!words.empty() && words != told) say(words);
+    told = words;
+  }
+}
+
+// Nothing of the job is left on any host when this ends.
+asio::awaitable<void> Supervisor::conduct_check(CheckOutcome* outcome) {
+  try {
+    co_await check_job(context_, &outcome->input);
+  } catch (const Interrupted&) {
+  } catch (const Error& error) {
+    check_error_ = error;
+  }
+  if (job_.stop) outcome->exit_code = judge().exit_code;
+  co_await ending_.end_hosts(false);
+  co_await spawner_->tidy_up();
+  for (HostState& host : job_.hosts)
+    if (host.link) host.link->close();
+  co_await ending_.drain(room_);
+  set_log_sink(nullptr);
+  logging_ = nullptr;
+  room_.finish_within(kFarewell);
+  io_.stop();
+}
+
+CheckOutcome Supervisor::check() {
+  CheckOutcome outcome;
+  if (::isatty(STDERR_FILENO) == 1) asio::co_spawn(io_, tell_progress(), asio::detached);
+  drive(conduct_check(&outcome));
+  if (check_error_) throw Error(*check_error_);
+  return outcome;
+}
+
 int Supervisor::run() {
+  if (const Status written = record_begin(); !written.ok()) {
+    throw Error(ErrorKind::kUsage, written.message,
+                "give --output-dir a directory that this user can write to");
+  }
+  drive(conduct());
+  return exit_code_;
+}
+
+void Supervisor::drive(asio::awaitable<void> conduct) {
   logging_ = this;
   set_log_sink(log_line);
   signals_.start();
@@ -379,28 +518,45 @@ int Supervisor::run() {
     if (error) std::rethrow_exception(error);
   };
   if (job_.spec.timeout) asio::co_spawn(io_, keep_time_limit(), rethrow);
-  asio::co_spawn(io_, conduct(), rethrow);
+  asio::co_spawn(io_, std::move(conduct), rethrow);
   io_.run();
-  return exit_code_;
+}
+
+}  // namespace
+
+namespace {
+
+SupervisedParts real_parts(const JobSpec& spec, const HostList& list,
+                           const Environment& environment) {
+  const SpawnOptions options = spawn_options(spec, list, environment);
+  const WayCheck check = [options](const std::vector<HostTarget>& hosts) {
+    check_way(options, hosts);
+  };
+  return {make_spawner(options), output_options(spec, environment), check};
+}
+
+Supervisor& make_supervisor(const JobSpec& spec, const HostList& list,
+                            const Environment& environment, SupervisedParts parts) {
+  // Never destroyed: threads that are blocked for good in a read or write may still refer to it.
+  static std::vector<Supervisor*>* const supervisors = new std::vector<Supervisor*>;
+  supervisors->push_back(new Supervisor(spec, list, environment, std::move(parts)));
+  return *supervisors->back();
 }
 
 }  // namespace
 
 int supervise_job(const JobSpec& spec, const HostList& list, const Environment& environment) {
-  const SpawnOptions options = spawn_options(spec, list, environment);
-  const WayCheck check = [options](const std::vector<HostTarget>& hosts) {
-    check_way(options, hosts);
-  };
-  return supervise_job(spec, list, environment,
-                       {make_spawner(options), output_options(spec, environment), check});
+  return supervise_job(spec, list, environment, real_parts(spec, list, environment));
 }
 
 int supervise_job(const JobSpec& spec, const HostList& list, const Environment& environment,
                   SupervisedParts parts) {
-  // Never destroyed: threads that are blocked for good in a read or write may still refer to it.
-  static std::vector<Supervisor*>* const supervisors = new std::vector<Supervisor*>;
-  supervisors->push_back(new Supervisor(spec, list, environment, std::move(parts)));
-  return supervisors->back()->run();
+  return make_supervisor(spec, list, environment, std::move(parts)).run();
+}
+
+CheckOutcome check_hosts(const JobSpec& spec, const HostList& list,
+                         const Environment& environment) {
+  return make_supervisor(spec, list, environment, real_parts(spec, list, environment)).check();
 }
 
 }  // namespace hv::launcher

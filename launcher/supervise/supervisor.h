@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "launcher/allocation/host_list.h"
+#include "launcher/check/check_input.h"
 #include "launcher/output/output_room.h"
 #include "launcher/plan/job_spec.h"
 #include "launcher/spawn/spawner.h"
@@ -25,5 +26,13 @@ struct SupervisedParts {
 };
 int supervise_job(const JobSpec& spec, const HostList& list, const Environment& environment,
                   SupervisedParts parts);
+
+// What a launch would meet, up to its ranks' start; then everything is gone again. Throws Error for
+// what is wrong with this machine.
+struct CheckOutcome {
+  CheckInput input;
+  int exit_code = 0;  // not 0: somebody ended it before its time, and there is no input
+};
+CheckOutcome check_hosts(const JobSpec& spec, const HostList& list, const Environment& environment);
 
 }  // namespace hv::launcher

@@ -79,7 +79,9 @@ class RunningJob {
     return {[](const wire::Output& output) { HV_CHECK(output.rank < 2, "a rank of that host"); },
             [](std::uint32_t) {},
             [](const std::string& text) { HV_CHECK(text.size() < 10000, "few words"); },
-            [](const wire::FenceStalled&) {}};
+            [](const wire::FenceStalled&) {},
+            [](const wire::TensorStalled& told) { HV_CHECK(told.by < 2, "a rank of that host"); },
+            [] {}};
   }
 
   asio::io_context io_;
@@ -100,11 +102,24 @@ std::vector<std::string> seeds() {
   const std::string run =
       encode_frame_of(Output{0, 1, false, 5, "x\n"}) + encode_frame_of(Ping{7}) +
       encode_frame_of(Pong{1, 2}) + encode_frame_of(FenceIn{0, 1, {{0, "k", "v"}}}) +
-      encode_frame_of(QueryReply{1, {0}, {1}, {1}, {60, 0, 60}}) +
-      encode_frame_of(Credit{0, 4096}) + encode_frame_of(FenceStalled{60, true});
+      encode_frame_of(QueryReply{1, {0}, {1}, {1}, {60, 0, 60}, {0}, {1}}) +
+      encode_frame_of(Credit{0, 4096}) + encode_frame_of(FenceStalled{60, true}) +
+      encode_frame_of(MpiBegun{kPmiEpoch}) + encode_frame_of(MpiBegun{kPmixEpoch});
   const std::string end =
       encode_frame_of(Exited{0, false, 1, false, false, 5, false}) +
-      encode_frame_of(Exited{1, true, 9, false, true, 6, true, false, {20, 90, 40, 30, 20}}) +
+      encode_frame_of(Exited{1,
+                             true,
+                             9,
+                             false,
+                             true,
+                             6,
+                             true,
+                             false,
+                             {20, 90, 40, 30, 20},
+                             0,
+                             {},
+                             {},
+                             {"its core file is /c", hv::wire::OutOfMemory::kThisRank, "cgroup"}}) +
       encode_frame_of(Output{0, 2, true, 5, ""}) + encode_frame_of(Empty{{"pid 1"}});
   return {
       begin + run + end, begin + encode_frame_of(Problem{"a", "b"}),

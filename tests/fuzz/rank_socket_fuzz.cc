@@ -24,7 +24,10 @@ class Host {
   Host()
       : socket_(loop_, JobKey{},
                 {[this](wire::FenceIn fence) { told_.push_back(std::move(fence)); },
-                 [](const wire::RankLost&) {}, [](const wire::FenceStalled&) {}}) {
+                 [](const wire::RankLost&) {}, [](const wire::FenceStalled&) {},
+                 [](const wire::TensorStalled& stalled) {
+                   HV_CHECK(stalled.stall.is_plausible(), "nothing that cannot be is passed on");
+                 }}) {
     static const std::string job = "fuzz-" + std::to_string(::getpid());
     HV_CHECK(socket_.listen(job, 0).ok(), "it listens");
     socket_.expect({0, 1});
@@ -102,6 +105,7 @@ std::vector<std::string> seeds() {
           "\x05" + piece("\x02") + both + joined(2, 0) + joined(2, 1, 1) + said(0, Fence{3}),
           both + said(0, Steps{{20, 90, 40, 30, 20}}) + said(1, Steps{{1, 2, 3, 4, 5}}) + "\x04" +
               piece(std::string(1, '\0')) + "\x04" + piece("\x01"),
+          both + said(0, Stalled{{61, {1}, "w"}}) + said(1, Stalled{{-1, {}, ""}}),
           both + fence + "\x03" + piece(encode(wire::FenceOut{0, 1, {{1, "a", "b"}}}))};
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "launcher/agent/rank_command.h"
+#include "launcher/facts/program_file.h"
 #include "tests/unit/agent/agent_client.h"
 
 using namespace hv;

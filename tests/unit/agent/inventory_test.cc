@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "hvrun_version.h"
+#include "launcher/agent/descendant_hunt.h"
 #include "launcher/agent/inventory_run.h"
 #include "tests/unit/agent/agent_client.h"
 #include "tests/unit/temporary_folder.h"
@@ -49,7 +50,8 @@ wire::InventoryReply run(const std::string& folder, wire::InventoryRequest reque
   CHECK(!reply);  // never before the loop runs
   for (const TimePoint deadline = now() + 20s; !reply && now() < deadline;) {
     loop.run_once(now() + 5ms);
-    inventory.look_for_end();
+    launcher::reap_children(
+        [&](pid_t pid, int status) { inventory.child_ended(pid, ExitStatus::from_wait(status)); });
   }
   REQUIRE(reply);
   return *reply;

@@ -20,12 +20,14 @@ struct TwoRanks {
   EventLoop loop;
   std::vector<wire::FenceIn> fences;
   std::vector<wire::FenceStalled> stalls;
+  std::vector<std::uint32_t> begun;
   std::array<UniqueFd, 2> ranks;
   MpiWiring mpi{loop,
                 {[this](const wire::FenceIn& fence) { fences.push_back(fence); },
                  [](std::uint32_t, int) {}, [](const std::string&) {},
                  [this](const wire::FenceStalled& stall) { stalls.push_back(stall); },
-                 [](const wire::MpiMissed&) {}}};
+                 [](const wire::MpiMissed&) {},
+                 [this](const wire::MpiBegun& one) { begun.push_back(one.epoch); }}};
 
   explicit TwoRanks(StallLimits limits) {
     mpi.limit_waits(limits);
@@ -80,4 +82,19 @@ TEST_CASE("a wait in MPI that ends nothing leaves a later beginning its limit") 
   for (const wire::FenceStalled& stall : job.stalls)
     CHECK(stall.meeting == wire::Meeting::kMpiInit);
   CHECK(job.mpi.seconds_waited_since() == 0);
+}
+
+TEST_CASE("that a rank has begun MPI is told once, and who has until all have met") {
+  TwoRanks job({});
+  CHECK(job.mpi.beginning(wire::kPmiEpoch).empty());
+  job.say(1, "cmd=init pmi_version=1 pmi_subversion=1\n");
+  for (const TimePoint limit = now() + 20s; job.begun.empty() && now() < limit;)
+    job.loop.run_once(now() + 5ms);
+  CHECK(job.mpi.beginning(wire::kPmiEpoch) == std::vector<std::uint32_t>{1});
+  CHECK(job.mpi.beginning(wire::kPmixEpoch).empty());
+  job.say(1, "cmd=barrier_in\n");
+  job.begin_and_wait(0);
+  job.meet();
+  CHECK(job.mpi.beginning(wire::kPmiEpoch).empty());
+  CHECK(job.begun == std::vector<std::uint32_t>{wire::kPmiEpoch});
 }

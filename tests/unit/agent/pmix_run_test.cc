@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "launcher/agent/descendant_hunt.h"
 #include "tests/unit/agent/agent_client.h"
 #include "tests/unit/temporary_folder.h"
 
@@ -39,7 +40,8 @@ struct Run {
   void until(const std::function<bool()>& holds) {
     for (const TimePoint deadline = now() + 20s; !holds() && now() < deadline;) {
       loop.run_once(now() + 5ms);
-      run->look_for_end();
+      launcher::reap_children(
+          [&](pid_t pid, int status) { run->child_ended(pid, ExitStatus::from_wait(status)); });
     }
     REQUIRE(holds());
   }

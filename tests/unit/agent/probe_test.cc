@@ -4,10 +4,13 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
+#include <thread>
 
 #include "launcher/agent/address_probe.h"
 #include "launcher/agent/probe_listener.h"
+#include "launcher/probes/pair_measure.h"
 #include "src/net/socket.h"
 #include "tests/unit/agent/agent_client.h"
 
@@ -96,7 +99,48 @@ TEST_CASE("a probe listener outlives strangers that say nothing, much, or hang u
   CHECK(probe(loop, JobKey(), request).results[0].reached.size() == 1);
 }
 
-TEST_CASE("a guest proves the key to the listener, too, which hears nothing else") {
+TEST_CASE("the way to a host is measured over a connection that has been proved") {
+  EventLoop loop;
+  const JobKey key = random_key();
+  ProbeListener listener(loop, key, launcher::probe_purpose("job", 1));
+  REQUIRE(listener.listen().ok());
+  wire::ProbeRequest request;
+  request.timeout_s = 10;
+  request.targets = {{1, listener.port(), {"127.0.0.1"}}};
+  UniqueFd proved;
+  std::optional<wire::ProbeReply> reply;
+  AddressProbe asking(
+      loop, key, "job", request, [&](wire::ProbeReply answer) { reply = std::move(answer); },
+      [&](std::uint32_t host, UniqueFd socket) {
+        CHECK(host == 1);
+        proved = std::move(socket);
+      });
+  while (!reply) loop.run_once(now() + 1s);
+  REQUIRE((proved && reply->results[0].reached.size() == 1));
+  std::atomic<bool> is_over{false};
+  wire::PairMeasure measure;
+  std::thread measuring([&] {
+    measure = launcher::measure_pair(proved.get());
+    is_over = true;
+  });
+  while (!is_over) loop.run_once(now() + 10ms);
+  measuring.join();
+  CHECK(measure.problem == "");
+  CHECK((measure.round_trip_us > 0 && measure.megabytes_per_s > 0 && !measure.is_stuck));
+  CHECK((measure.resent_share < 0.01 && measure.segment_bytes > 500));
+}
+
+TEST_CASE("a way on which nobody answers has no figure, and says why") {
+  UniqueFd listener, guest;
+  std::uint16_t port = 0;
+  REQUIRE(listen_tcp(0, &listener, &port).ok());
+  REQUIRE(start_connect(*SocketAddress::parse("127.0.0.1", port), &guest).ok());
+  const wire::PairMeasure measure = launcher::measure_pair(guest.get());
+  CHECK(measure.problem.find("exchange small messages") == 0);
+  CHECK(measure.megabytes_per_s == 0);
+}
+
+TEST_CASE("a guest proves the key to the listener, too, which hears nothing but measures") {
   EventLoop loop;
   const JobKey key = random_key();
   const std::string purpose = launcher::probe_purpose("job", 0);
@@ -123,12 +167,26 @@ TEST_CASE("a guest proves the key to the listener, too, which hears nothing else
       REQUIRE(write_all(guest.get(), proof.data() + cut, proof.size() - cut, 1s).ok());
     }
     serve();
-    CHECK(::recv(guest.get(), &byte, 1, MSG_DONTWAIT) == 0);  // closed
+    return guest;
   };
-  visit(key, kProofBytes);
-  visit(key, 5);
+  char byte;
+  for (const std::size_t cut : {kProofBytes, std::size_t{5}}) {
+    const UniqueFd guest = visit(key, cut);
+    CHECK(::recv(guest.get(), &byte, 1, MSG_DONTWAIT) < 0);  // who proved it may measure
+    const std::string first(launcher::kEchoedBytes, 'x'), rest(1000, 'y');
+    std::string echo(first.size(), 0);
+    REQUIRE(write_all(guest.get(), (first + rest).data(), first.size() + rest.size(), 1s).ok());
+    for (int i = 0; i < 4; ++i) loop.run_once(now() + 50ms);
+    REQUIRE(read_exactly(guest.get(), echo.data(), echo.size(), 1s).ok());
+    CHECK(echo == first);
+    ::shutdown(guest.get(), SHUT_WR);
+    for (int i = 0; i < 4; ++i) loop.run_once(now() + 50ms);
+    std::uint64_t counted = 0;
+    REQUIRE(read_exactly(guest.get(), &counted, sizeof counted, 1s).ok());
+    CHECK((counted == rest.size() && ::recv(guest.get(), &byte, 1, MSG_DONTWAIT) == 0));
+  }
   CHECK(listener.proven() == 2);
-  visit(random_key(), kProofBytes);
+  CHECK(::recv(visit(random_key(), kProofBytes).get(), &byte, 1, MSG_DONTWAIT) == 0);  // closed
   CHECK(listener.proven() == 2);
   CHECK(listener.refused() == 1);
 

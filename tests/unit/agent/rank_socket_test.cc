@@ -15,7 +15,12 @@ namespace {
 
 // An agent's socket with rank 0, which has joined.
 struct Host {
-  Host() : socket(loop, JobKey{}, {[](wire::FenceIn) {}, [](const wire::RankLost&) {}, {}}) {
+  Host()
+      : socket(loop, JobKey{},
+               {[](wire::FenceIn) {},
+                [](const wire::RankLost&) {},
+                {},
+                [this](const wire::TensorStalled& told) { stalls.push_back(told); }}) {
     REQUIRE(socket.listen(random_hex(12), 0).ok());
     socket.expect({0});
     REQUIRE(connect_unix(socket.name(), &rank).ok());
@@ -27,6 +32,7 @@ struct Host {
     REQUIRE(write_all(rank.get(), bytes.data(), bytes.size(), std::chrono::seconds(5)).ok());
   }
 
+  std::vector<wire::TensorStalled> stalls;
   EventLoop loop;
   RankSocket socket;
   UniqueFd rank;
@@ -61,4 +67,17 @@ TEST_CASE("of all trainings that a rank tells of the longest is kept") {
   host.loop.run_once(now());
   CHECK(host.socket.step_times(0).steps == 200);
   CHECK(host.socket.step_times(1).steps == 0);
+}
+
+TEST_CASE(
+    "a stall that a rank has warned of is passed on with who told, and one that cannot be is not") {
+  Host host;
+  host.say(encode_frame_of(rendezvous::Stalled{{61, {3, 5}, "w"}}));
+  host.loop.run_once(now());
+  REQUIRE(host.stalls.size() == 1);
+  CHECK(host.stalls[0].by == 0);
+  CHECK(host.stalls[0].stall.missing == std::vector<std::uint32_t>{3, 5});
+  host.say(encode_frame_of(rendezvous::Stalled{{61, {}, "w"}}));
+  host.loop.run_once(now());
+  CHECK(host.stalls.size() == 1);
 }

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "runtime/backend/backend_list.h"
+#include "runtime/backend/carrier_order.h"
 #include "runtime/device/kernels.h"
+#include "src/base/text.h"
 #include "tests/ranks/collective_checks.h"
 
 namespace hv::runtime {
@@ -20,10 +22,10 @@ Status made_by(RankContext& context, const BackendSettings& settings, BackendSet
 TEST_CASE("the native backend carries by default or by name, and not where others are named") {
   run_ranks({1}, {}, [](RankContext& context) {
     const std::pair<const char*, std::vector<std::string>> cases[] = {
-        {"", {"native", "staged"}},
-        {"native", {"native", "staged"}},
-        {"nccl,native", {"native", "staged"}},
-        {"nccl", {"staged"}}};
+        {"", {"native", "gpus"}},
+        {"native", {"native", "gpus"}},
+        {"nccl,native", {"native", "gpus"}},
+        {"nccl", {"gpus"}}};
     for (const auto& [wanted, names] : cases) {
       BackendSet backends;
       require(made_by(context, {wanted}, &backends).ok(), "backends are made");
@@ -34,17 +36,48 @@ TEST_CASE("the native backend carries by default or by name, and not where other
   });
 }
 
+TEST_CASE("on GPUs the list's own order counts, in which native is the way through the host") {
+  using enum GpuWay;
+  const std::pair<std::vector<std::string>, std::vector<GpuWay>> cases[] = {
+      {{}, {kNccl, kStaged}},
+      {{"native"}, {kStaged}},
+      {{"nccl"}, {kNccl}},
+      {{"mpi"}, {kAddresses, kStaged}},
+      {{"nccl", "mpi", "native"}, {kNccl, kAddresses, kStaged}},
+      {{"mpi", "nccl", "native"}, {kAddresses, kNccl, kStaged}},
+      {{"mpi", "nccl"}, {kAddresses, kNccl, kStaged}},
+      {{"mpi", "native", "nccl"}, {kAddresses, kStaged}},
+      {{"native", "nccl"}, {kStaged}},
+      {{"native", "mpi"}, {kStaged}}};
+  for (const auto& [names, ways] : cases) {
+    CAPTURE(join(names, ","));
+    CHECK(carrier_order(names).of_gpus == ways);
+  }
+  CHECK(carrier_order({"mpi", "nccl", "native"}).of_host ==
+        std::vector<std::string>{"mpi", "native"});
+  CHECK((is_nccl_idle({"native", "nccl"}) && is_nccl_idle({"mpi", "native", "nccl"})));
+  CHECK_FALSE((is_nccl_idle({"native"}) || is_nccl_idle({"mpi", "nccl", "native"})));
+}
+
 TEST_CASE("who carries what is said in words") {
   const auto words = [](const char* wanted) { return carriers_in_words({wanted}); };
-  CHECK(words("") == "on the host's memory native; on GPUs' memory nccl, else the same");
-  CHECK(words("native") == "on the host's memory native; on GPUs' memory the same");
+  CHECK(words("") == "on the host's memory native; on GPUs' memory nccl, else through the host's");
+  CHECK(words("native") == "on the host's memory native; on GPUs' memory through the host's");
   CHECK(words("nccl") == "on the host's memory nobody; on GPUs' memory nccl");
+  CHECK(words("native,nccl") ==
+        "on the host's memory native; on GPUs' memory through the host's, and never nccl, for "
+        "native comes before it");
   const auto places = std::make_shared<MpiPlaces>();
   places->library = "Open MPI v4.1.4";
   BackendSettings settings{"mpi,native"};
   settings.mpi = places;
   CHECK(carriers_in_words(settings) ==
-        "on the host's memory mpi (Open MPI v4.1.4), native; on GPUs' memory the same");
+        "on the host's memory mpi (Open MPI v4.1.4), native; on GPUs' memory through the host's");
+  places->is_cuda_aware = true;
+  settings.wanted = "mpi,nccl,native";
+  CHECK(carriers_in_words(settings) ==
+        "on the host's memory mpi (Open MPI v4.1.4, aware of CUDA), native; on GPUs' memory mpi by "
+        "their addresses, else nccl, else through the host's");
 }
 
 TEST_CASE("an unknown backend is refused with the names there are") {

@@ -36,10 +36,14 @@ TEST_CASE("one member that lacks something takes all through the host, and tells
   CHECK(choice.teller == 2);
   CHECK(choice.words == "there is no libnccl.so.2");
 
-  choice = choose_gpu_way({facts_of(1), facts_of(2, 22907)});
+  facts = {facts_of(1), facts_of(2, 22907)};
+  facts[0].rank = 2;
+  facts[1].rank = 5;
+  choice = choose_gpu_way(facts);
   CHECK(choice.way == Way::kStaged);
   CHECK(choice.teller == 1);
-  CHECK(has(choice.words, "2.28.3 on rank 0 and 2.29.7 on rank 1"));
+  CHECK(choice.words ==
+        "NCCL is 2.28.3 on rank 2 and 2.29.7 on rank 5; try: the same on all ranks");
 }
 
 TEST_CASE("a member that has joined puts the choice off") {
@@ -48,14 +52,24 @@ TEST_CASE("a member that has joined puts the choice off") {
   CHECK(choose_gpu_way(facts).way == Way::kStagedNow);
 }
 
-TEST_CASE("two ranks on one GPU are named with it, unless both may") {
+TEST_CASE("two ranks on one GPU are named with it, as the job has them, unless both may") {
   std::vector<GpuFacts> facts = {facts_of(1), facts_of(2), facts_of(1)};
-  const GpuChoice choice = choose_gpu_way(facts);
+  for (int member = 0; member < 3; ++member)
+    facts[static_cast<std::size_t>(member)].rank = 4 + member;
+  GpuChoice choice = choose_gpu_way(facts);
   CHECK(choice.way == Way::kRefused);
-  CHECK(has(choice.words, "ranks 0 and 2"));
-  CHECK(has(choice.words, "GPU-01000000-0000-0000-0000-000000000000 on host node1"));
-  facts[0].shares = 1;
-  CHECK(choose_gpu_way(facts).way == Way::kRefused);
+  CHECK(has(choice.words, "ranks 4 and 6 use the same GPU"));
+  CHECK(has(choice.words, "GPU-01000000-0000-0000-0000-000000000000 on host node1; try: "));
+  CHECK(has(choice.words, "HVRUN_SHARE_GPU=1 on all ranks"));
+  facts[0].asks_to_share = facts[0].shares = 1;
+  choice = choose_gpu_way(facts);
+  CHECK(choice.way == Way::kRefused);
+  CHECK(has(choice.words, "; HVRUN_SHARE_GPU=1 has no effect, for rank 6 has not set it; try: "));
+  facts[2].asks_to_share = 1;
+  choice = choose_gpu_way(facts);
+  CHECK(choice.way == Way::kRefused);
+  CHECK(has(choice.words, "no effect, for NCCL is 2.28.3 on rank 6 and can do it from 2.30 on"));
+  CHECK(!has(choice.words, "on all ranks"));
   facts[2].shares = 1;
   CHECK(choose_gpu_way(facts).way == Way::kPlugin);
 }

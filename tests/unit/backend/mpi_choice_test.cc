@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
+#include "src/wire/codec.h"
 
 using namespace hv;
 using namespace hv::runtime;
@@ -30,8 +30,8 @@ MpiFacts fact(int rank, int size, const char* library = "MPICH 4.0.2") {
   facts.is_usable = 1;
   facts.rank = rank;
   facts.size = size;
-  std::strcpy(facts.library, library);
-  std::strcpy(facts.host, "h");
+  facts.library = library;
+  facts.host = "h";
   return facts;
 }
 
@@ -48,11 +48,43 @@ bool holds(const std::string& text, const char* words) {
 
 }  // namespace
 
+TEST_CASE("an MPI that hvrun was not built beside is told with what is there instead") {
+  const MpiFlavour &openmpi = mpi_flavours()[0], &mpich = mpi_flavours()[1];
+  const Status alone = not_built(openmpi, "/lib/x.so", {});
+  CHECK(alone.code == StatusCode::kUnsupported);
+  CHECK(alone.message ==
+        "use MPI: /lib/x.so is not there: this hvrun was built where Open MPI was not; try: "
+        "openmpi-bin and libopenmpi-dev (Debian, Ubuntu), and build hvrun again");
+  CHECK(not_built(openmpi, "/lib/x.so", {&mpich}).message ==
+        alone.message + ", or HVRUN_MPI=mpich, whose part is there, and MPICH's own launcher");
+}
+
+TEST_CASE("a file that is found as an MPI's and cannot be used is named, with its folder") {
+  const MpiFlavour& openmpi = mpi_flavours()[0];
+  const Status status = broken_libraries(
+      openmpi, {{"/a/b/libmpi.so.40", "it is no MPI"}, {"/c/libmpi.so.80", "file too short"}});
+  CHECK(status.code == StatusCode::kUnsupported);
+  CHECK(status.message ==
+        "use MPI: what is found as Open MPI cannot be used: /a/b/libmpi.so.40: it is no MPI, "
+        "/c/libmpi.so.80: file too short; try: LD_LIBRARY_PATH without /a/b, or openmpi-bin and "
+        "libopenmpi-dev (Debian, Ubuntu) installed anew");
+  CHECK(holds(broken_libraries(openmpi, {{"libmpi.so.40", "x"}}).message, "as Open MPI wants it"));
+  CHECK(replaced_words("a; try: b", "MPICH 4") == "a; this job uses MPICH 4 instead; try: b");
+  CHECK(replaced_words("a", "MPICH 4") == "a; this job uses MPICH 4 instead");
+}
+
+TEST_CASE("what a launcher says of its ranks") {
+  CHECK(ranks_of_launcher(with({"PMI_SIZE"})) == 3);
+  CHECK(ranks_of_launcher(with({"SLURM_STEP_NUM_TASKS"})) == 3);
+  CHECK(ranks_of_launcher(with({})) == 0);
+}
+
 TEST_CASE("the MPI that is asked for counts, then the process's own, then its launcher's") {
   CHECK(order("mpich", "openmpi", {"OMPI_COMM_WORLD_SIZE"}) == "mpich");
   CHECK(order("", "openmpi", {"PMI_RANK"}) == "openmpi");
   CHECK(order("", "", {"OMPI_COMM_WORLD_SIZE", "PMI_RANK"}) == "openmpi");
-  CHECK(order("", "", {"PMIX_NAMESPACE"}) == "openmpi");
+  CHECK(order("", "", {"PMIX_NAMESPACE"}) == "openmpi mpich");  // srun --mpi=pmix
+  CHECK(order("", "mpich", {"PMIX_NAMESPACE"}) == "mpich");
   CHECK(order("", "", {"PMI_FD"}) == "mpich");
   CHECK(order("", "", {"PMIX_NAMESPACE", "PMI_FD"}) == "openmpi mpich");  // hvrun's
   CHECK(order("", "", {}) == "openmpi mpich");
@@ -64,13 +96,6 @@ TEST_CASE("a launcher of an MPI's is known by what it has set, and so is its num
     CHECK(is_started_by_mpi(with({name})));
   CHECK(ranks_of_launcher(with({"PMI_SIZE"})) == 3);
   CHECK(ranks_of_launcher(with({"PMIX_NAMESPACE"})) == 0);
-}
-
-TEST_CASE("a list of backends has its words in order") {
-  CHECK(backend_words("").empty());
-  CHECK(backend_words("mpi, native") == std::vector<std::string>{"mpi", "native"});
-  CHECK(names_mpi("nccl,mpi"));
-  CHECK_FALSE(names_mpi("native"));
 }
 
 TEST_CASE("ranks of one world have their places there, in any order") {
@@ -87,7 +112,17 @@ TEST_CASE("ranks that are in no common world, or of two MPIs, are told apart by 
   CHECK(holds(refusal({fact(0, 2), fact(1, 2, "Open MPI v4.1.4")}),
               "rank 1 on h has Open MPI v4.1.4, and rank 0 on h MPICH 4.0.2"));
   MpiFacts without;
-  std::strcpy(without.host, "g");
-  std::strcpy(without.words, "use MPI: no such file");
+  without.host = "g";
+  without.words = "use MPI: no such file";
   CHECK(holds(refusal({fact(0, 2), without}), "rank 1 on g: use MPI: no such file"));
+}
+
+TEST_CASE("what a rank could not open arrives whole, with its advice") {
+  MpiFacts told, arrived;
+  told.host = "g";
+  told.words = "use MPI: " + std::string(3000, 'x') + "; try: y";
+  REQUIRE(decode(encode(told), &arrived));
+  const Status status = can_begin_together({arrived});
+  CHECK(status.message == "rank 0 on g: " + told.words);
+  CHECK_FALSE(decode("", &arrived));
 }

@@ -11,12 +11,17 @@ TEST_CASE("check_build writes horovodrun's form, and below it each reason once")
   facts.frameworks = {{"PyTorch", true, "2.13.0"}};
   facts.controllers = {{"MPI", false, "no mpirun"}, {"Gloo", true, ""}};
   facts.operations = {{"MPI", false, "no mpirun"}, {"NCCL", true, "2.32.3"}};
+  facts.carriers = {"carriers", true, "OPERATION\n"};
   const std::string text = check_build_text(facts);
   CHECK(text.rfind("hvrun v", 0) == 0);
-  CHECK(text.substr(text.find('\n')) ==
-        "\n\nAvailable Frameworks:\n    [X] PyTorch\n\nAvailable Controllers:\n    [ ] MPI\n    "
-        "[X] Gloo\n\nAvailable Tensor Operations:\n    [ ] MPI\n    [X] NCCL\n\nWhat is there, and "
-        "why not:\n    PyTorch: 2.13.0\n    MPI: no mpirun\n    NCCL: 2.32.3\n");
+  CHECK(
+      text.substr(text.find('\n')) ==
+      "\n\nAvailable Frameworks:\n    [X] PyTorch\n\nAvailable Controllers:\n    [ ] MPI\n    "
+      "[X] Gloo\n\nAvailable Tensor Operations:\n    [ ] MPI\n    [X] NCCL\n\nWhat is there, and "
+      "why not:\n    PyTorch: 2.13.0\n    MPI: no mpirun\n    NCCL: 2.32.3\n\nOPERATION\nWhat "
+      "stands "
+      "behind 'else' is for ranks that do not have what comes before it.\n'hvrun env --algorithms' "
+      "has native's ways.\n");
 }
 
 TEST_CASE("check_build says which half of MPI each of its two lines is about") {
@@ -29,12 +34,27 @@ TEST_CASE("check_build says which half of MPI each of its two lines is about") {
                   "MPICH by x.so\n") != std::string::npos);
 }
 
-TEST_CASE("hvrun env has a line for each backend, and in which order they are asked") {
-  const std::vector<BuildFact> facts{{"native", true, "own"}, {"nccl", false, "no libnccl.so.2"}};
-  const std::string text = backends_text(facts, "mpi,native");
-  CHECK(text.find("\nnative   yes   own\nnccl     no    no libnccl.so.2\n") != std::string::npos);
-  CHECK(text.find("the first of mpi,native that can") != std::string::npos);
-  CHECK(backends_text(facts, "").find("nccl,native") != std::string::npos);
+TEST_CASE("hvrun env has a line for each backend, and who carries out what") {
+  const std::vector<BuildFact> backends{{"native", true, "own"},
+                                        {"nccl", false, "no libnccl.so.2"}};
+  const std::string text = backends_text({backends, {"carriers", true, "OPERATION\n"}});
+  CHECK(text.find("\nnative   yes   own\nnccl     no    no libnccl.so.2\nOPERATION\nWhat ") !=
+        std::string::npos);
+  CHECK(backends_text({backends, {"carriers", false, "HVRUN_BACKEND is 'ncl'"}})
+            .find("\nWho carries out what is not known: HVRUN_BACKEND is 'ncl'\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("NCCL without a driver is installed, and not to be used on this host") {
+  const BuildFact library{"NCCL", true, "2.28.3 at /x"}, none{"NCCL", false, "no libnccl.so.2"};
+  const BuildFact driver{"CUDA's driver", true, ""}, no_driver{"CUDA's driver", false, "no driver"};
+  CHECK((nccl_with(driver, library).is_there && nccl_with(driver, library).words == library.words));
+  CHECK_FALSE(nccl_with(no_driver, library).is_there);
+  CHECK(nccl_with(no_driver, library).words == "2.28.3 at /x is there, but no driver");
+  CHECK((nccl_with(no_driver, none).words == none.words && !nccl_with(no_driver, none).is_there));
+  BuildFacts facts;
+  facts.operations = {nccl_with(no_driver, library), nccl_with(no_driver, none)};
+  CHECK(check_build_text(facts).find("    [X] NCCL\n    [ ] NCCL\n") != std::string::npos);
 }
 
 TEST_CASE("check_build knows frameworks by what Python prints of them") {

@@ -134,7 +134,7 @@ TEST_CASE("options behind the program are the program's") {
   const JobSpec spec = spec_of({"--dry-run=offline", "train", "--np", "3", "-H", "x", "--help"});
   CHECK_FALSE(spec.ranks.has_value());
   CHECK(spec.hosts.hosts.empty());
-  CHECK(spec.dry_run_offline);
+  CHECK(spec.dry_run == DryRun::kOffline);
   CHECK(spec.programs[0].argv == Words{"train", "--np", "3", "-H", "x", "--help"});
 }
 
@@ -181,7 +181,13 @@ TEST_CASE("every spelling of -np counts") {
 }
 
 TEST_CASE("an optional value is taken only behind =") {
-  CHECK(error_of({"--dry-run", "train"}).find("--dry-run=offline") != std::string::npos);
+  CHECK(spec_of({"--dry-run", "train"}).dry_run == DryRun::kHosts);
+  CHECK(spec_of({"check", "-H", "a"}).dry_run == DryRun::kHosts);
+  CHECK(spec_of({"check", "--format", "json"}).format == PlanFormat::kJson);
+  CHECK(spec_of({"check", "--topology-svg", "a.svg"}).topology_svg == "a.svg");
+  CHECK(spec_of({"--dry-run", "--topology-html", "a.html", "t"}).topology_html == "a.html");
+  CHECK(error_of({"check", "train"}).find("hvrun --dry-run") != std::string::npos);
+  CHECK(error_of({"check", "--dry-run"}).find("leave --dry-run out") != std::string::npos);
   CHECK(error_of({"--dry-run=online", "train"}).find("--dry-run=offline") != std::string::npos);
 }
 
@@ -248,7 +254,7 @@ TEST_CASE("every option lands in its field") {
   CHECK(spec.grace == 500ms);
   CHECK(spec.lost_after == 2s);
   CHECK(spec.timeout == std::optional<hv::Duration>(60s));
-  CHECK(spec.dry_run_offline);
+  CHECK(spec.dry_run == DryRun::kOffline);
   CHECK(spec.format == PlanFormat::kJson);
   CHECK(spec.verbose);
   CHECK(spec.summary_file == "s.json");
@@ -265,7 +271,12 @@ TEST_CASE("values that make no sense are errors naming option and value") {
       {{"--lost-after", "0", "t"}, "--lost-after"},
       {{"-np"}, "-np needs a value"},
       {{"-np", "2", "-np", "3", "t"}, "--np,--num-proc is given 2 times"},
-      {{"--format", "json", "t"}, "add --dry-run=offline"},
+      {{"--format", "json", "t"}, "add --dry-run"},
+      {{"--topology-svg", "a", "t"}, "--topology-svg shows what hosts tell"},
+      {{"--topology-html", "a", "--dry-run=offline", "t"}, "add --dry-run"},
+      {{"--topology-html", "a", "--dry-run", "--mpi", "t"}, "leave --mpi out"},
+      {{"check", "--topology-html", "a", "--topology-svg", "a"}, "name two files"},
+      {{"check", "--topology-html", ""}, "--topology-html"},
       {{}, "no program"},
       {{"-np", "2"}, "no program"},
       {{"--map-by", "rack", "t"}, "--map-by 'rack'"},
@@ -336,15 +347,18 @@ TEST_CASE("what is missing of several programs is said") {
 }
 
 TEST_CASE("the time for an inventory is the knob's") {
-  const auto spec_with = [](const std::string& value) {
+  const auto spec_with = [](const std::string& value, std::vector<std::string> words = {"t"}) {
     hv::Environment environment;
     if (!value.empty()) environment.set("HVRUN_INVENTORY_TIMEOUT", value);
-    return std::get<LaunchCommand>(parse_command_line({"t"}, environment, [] { return "/"; })).spec;
+    return std::get<LaunchCommand>(parse_command_line(words, environment, [] { return "/"; })).spec;
   };
   CHECK(spec_with("").inventory_timeout == 20s);
   CHECK(spec_with("500ms").inventory_timeout == 500ms);
   CHECK(spec_with("0").inventory_timeout == 0s);
   CHECK_THROWS_AS(spec_with("soon"), hv::Error);
+  CHECK(spec_with("", {"check"}).inventory_timeout == 5s);
+  CHECK(spec_with("", {"--dry-run", "t"}).inventory_timeout == 5s);
+  CHECK(spec_with("30", {"check"}).inventory_timeout == 30s);
 }
 
 TEST_CASE("options of placement and binding become a spec, and nonsense is an error") {

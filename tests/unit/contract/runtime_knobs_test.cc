@@ -164,20 +164,30 @@ TEST_CASE("Horovod's word for a timeline that the program will start is no file'
 }
 
 TEST_CASE("the runtime's limits hold at their edges") {
-  const std::pair<const char*, const char*> good[] = {
-      {"HVRUN_CACHE_CAPACITY", "0"},   {"HVRUN_CACHE_CAPACITY", "1048576"},
-      {"HVRUN_STALL_SECONDS", "0"},    {"HVRUN_FUSION_THRESHOLD", "0"},
-      {"HVRUN_BACKEND", "native"},     {"HVRUN_DETERMINISTIC", "true"},
-      {"HVRUN_PORT_RANGE", "1-65535"}, {"HVRUN_STREAMS", "16"},
-      {"HVRUN_PEER_TIMEOUT", "0"},     {"HVRUN_PEER_TIMEOUT", "500ms"},
-      {hv::kJobLostAfter, "0.5"},      {hv::kJobLostAfter, "1080000.000"},
-      {"HVRUN_KERNELS", "avx2"},       {"HVRUN_INTERFACES", "^docker0,10.0.0.0/8"}};
+  const std::pair<const char*, const char*> good[] = {{"HVRUN_CACHE_CAPACITY", "0"},
+                                                      {"HVRUN_CACHE_CAPACITY", "1048576"},
+                                                      {"HVRUN_STALL_SECONDS", "0"},
+                                                      {"HVRUN_FUSION_THRESHOLD", "0"},
+                                                      {"HVRUN_BACKEND", "native"},
+                                                      {"HVRUN_DETERMINISTIC", "true"},
+                                                      {"HVRUN_BACKEND", "mpi, native"},
+                                                      {"HVRUN_PORT_RANGE", "1-65535"},
+                                                      {"HVRUN_STREAMS", "16"},
+                                                      {"HVRUN_PEER_TIMEOUT", "0"},
+                                                      {"HVRUN_PEER_TIMEOUT", "500ms"},
+                                                      {hv::kJobLostAfter, "0.5"},
+                                                      {hv::kJobLostAfter, "1080000.000"},
+                                                      {"HVRUN_KERNELS", "avx2"},
+                                                      {"HVRUN_INTERFACES", "^docker0,10.0.0.0/8"}};
   for (const auto& [name, value] : good) CHECK_FALSE(is_refused(with(name, value)));
   const std::pair<const char*, const char*> bad[] = {{"HVRUN_CACHE_CAPACITY", "-1"},
                                                      {"HVRUN_CACHE_CAPACITY", "1048577"},
                                                      {"HVRUN_STALL_SECONDS", "-1"},
                                                      {"HVRUN_FUSION_THRESHOLD", "-1"},
                                                      {"HVRUN_BACKEND", "nccl2"},
+                                                     {"HVRUN_BACKEND", "mpi,, native"},
+                                                     {"HVRUN_BACKEND", "NCCL"},
+                                                     {"HVRUN_BACKEND", " "},
                                                      {"HVRUN_DETERMINISTIC", "2"},
                                                      {"HVRUN_LOG_LEVEL", "loud"},
                                                      {"HVRUN_KERNELS", "mmx"},

@@ -4,10 +4,12 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <functional>
 #include <new>
 #include <stdexcept>
 
+#include "runtime/engine/pair_transfers.h"
 #include "runtime/transport/transport.h"
 #include "src/base/log.h"
 #include "tests/fakes/fake_backend.h"
@@ -272,6 +274,17 @@ TEST_CASE("a stop of the process is no stall, however long, but the time in whic
   CHECK(waits->outcome.code == StatusCode::kStalled);
 }
 
+// The number of a transfer that is offered now: they ascend in all of the process.
+static std::uint64_t next_transfer() {
+  PairTransfers other{nullptr, Duration::zero()};
+  char byte = 0;
+  other.submit(between_two(CollectiveKind::kSend, 1, &byte, 1), 1, now());
+  const std::string offer = other.take_messages().at(0).second;
+  std::uint64_t number = 0;
+  std::memcpy(&number, offer.data() + 2 * sizeof(std::uint32_t) + 1, sizeof number);
+  return number + 1;
+}
+
 // Whoever sees that it has ended may free its memory.
 TEST_CASE("a receive ends after its memory is no connection's any more") {
   for (const bool leaves : {true, false}) {
@@ -294,9 +307,9 @@ TEST_CASE("a receive ends after its memory is no connection's any more") {
       ++withdrawals;
       CHECK_FALSE(receive->is_done);
     };
+    const std::uint64_t header[2] = {next_transfer(), 100};
     sender.step(now());  // the offer
     engine.step(now());
-    const std::uint64_t header[2] = {1, 100};
     fabric.lane.in.push(header, sizeof header);
     engine.step(now());
     fabric.lane.in.push(sent.data(), 50);

@@ -101,3 +101,12 @@ TEST_CASE("adasum tensors travel alone: their dot products are their own") {
   CHECK(plan({adasum, allreduce(kSingle, 1), adasum, allreduce(kSingle, 1)}, 1000) ==
         Groups{{0}, {1, 3}, {2}});
 }
+
+TEST_CASE("a tensor in memory that ranks have allocated together travels alone") {
+  TensorDescription there = allreduce(kSingle, 1);
+  there.memory = MemoryKind::kCuda;
+  const TensorDescription elsewhere = there;
+  there.window = 1;
+  CHECK(plan({elsewhere, there, elsewhere, there}, 1000) == Groups{{0, 2}, {1}, {3}});
+  CHECK(!can_share(elsewhere, there));
+}

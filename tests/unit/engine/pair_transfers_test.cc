@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -83,18 +84,67 @@ OperationPtr operation_of(CollectiveKind kind, const std::string& name, void* da
   return operation;
 }
 
+// Carries by number, to a receiver that asks again.
+class Carrier : public PairCarrier {
+ public:
+  std::unique_ptr<Collective> carry(PairRequest request) override {
+    CHECK(request.peer == (request.sends ? 1 : 0));
+    return std::make_unique<Move>(*this, std::move(request));
+  }
+  std::map<std::uint64_t, std::string> sent;
+  bool is_slow = false, is_broken = false;
+  int given_up = 0;
+
+ private:
+  class Move : public Collective {
+   public:
+    Move(Carrier& all, PairRequest request) : all_(all), request_(std::move(request)) {}
+    ~Move() override { all_.given_up += is_done_ ? 0 : 1; }
+    Progress advance() override {
+      if (all_.is_broken) return Progress::kFailed;
+      const auto bytes = static_cast<std::size_t>(request_.bytes.count);
+      if (request_.sends) {
+        all_.sent.emplace(request_.number,
+                          std::string(reinterpret_cast<const char*>(request_.bytes.input), bytes));
+      } else {
+        const auto found = all_.sent.find(request_.number);
+        if (found == all_.sent.end() || all_.is_slow) return Progress::kPending;
+        REQUIRE(found->second.size() == bytes);
+        std::memcpy(request_.bytes.output, found->second.data(), bytes);
+        all_.sent.erase(found);
+      }
+      is_done_ = true;
+      return Progress::kDone;
+    }
+    Status status() const override { return {StatusCode::kSystem, "the carrier has broken"}; }
+
+   private:
+    Carrier& all_;
+    PairRequest request_;
+    bool is_done_ = false;
+  };
+};
+
 // Rank 0 and rank 1.
 struct Pair {
+  explicit Pair(PairCarrier* bytes_by = nullptr) : carrier(bytes_by) {}
   Stream there, back;
   LanePlane planes[2] = {{there, back}, {back, there}};
-  PairTransfers ends[2] = {{&planes[0], std::chrono::seconds(60)},
-                           {&planes[1], std::chrono::seconds(60)}};
+  PairCarrier* carrier = nullptr;
+  PairTransfers ends[2] = {{&planes[0], std::chrono::seconds(60), {}, carrier},
+                           {&planes[1], std::chrono::seconds(60), {}, carrier}};
   std::vector<std::pair<OperationPtr, Status>> ended[2];
+  std::uint64_t number = 0;  // of what rank 0 has offered last
 
   void exchange_messages() {
     for (const int from : {0, 1}) {
       for (auto& [to, message] : ends[from].take_messages()) {
         CHECK(to == 1 - from);
+        constexpr std::size_t kBefore = sizeof kPairMessages + 1 + sizeof(std::uint32_t);
+        if (message[sizeof kPairMessages] == 1) {  // an offer; behind its set
+          REQUIRE(message.size() >= kBefore + sizeof number);
+          std::memcpy(&number, message.data() + kBefore, sizeof number);
+        }
         const Status status =
             ends[to].receive(from, std::string_view(message).substr(sizeof kPairMessages));
         CHECK_MESSAGE(status.ok(), status.message);
@@ -150,7 +200,7 @@ TEST_CASE("bytes arrive whole through a lane of little room, whoever asks first"
   }
 }
 
-// Half a chunk of transfer 1 has come to where it belongs when that goes.
+// Half a chunk of the first transfer has come to where it belongs when that goes.
 struct HalfAChunk : Pair {
   explicit HalfAChunk(const OperationPtr& receive) {
     ends[0].submit(operation_of(CollectiveKind::kSend, "t", first.data(), 1000, 5), 1, kStart);
@@ -160,7 +210,7 @@ struct HalfAChunk : Pair {
     exchange_messages();
     exchange_messages();
     ends[0].drop(5);
-    const std::uint64_t header[2] = {1, 100};
+    const std::uint64_t header[2] = {number - 1, 100};
     there.bytes.push(header, sizeof header);
     int culprit = -1;
     bool moved = false;
@@ -204,6 +254,57 @@ TEST_CASE("what the library owns of a dropped transfer goes after its last use")
   CHECK(std::memcmp(pair.there.bytes.waiting().data(), pair.first.data(), 50) == 0);
 }
 
+TEST_CASE("a carrier moves the bytes, and the lane none") {
+  Carrier carrier;
+  Pair pair(&carrier);
+  std::string sent[3] = {std::string(1000, 'a'), "", std::string(333, 'c')}, received[3];
+  for (int i = 0; i < 3; ++i) {
+    received[i].resize(sent[i].size());
+    const auto count = static_cast<std::int64_t>(sent[i].size());
+    const std::string name = "t" + std::to_string(i);
+    pair.ends[0].submit(operation_of(CollectiveKind::kSend, name, sent[i].data(), count), 1,
+                        kStart);
+    pair.ends[1].submit(operation_of(CollectiveKind::kReceive, name, received[i].data(), count), 0,
+                        kStart);
+  }
+  pair.there.room = pair.back.room = 0;
+  carrier.is_slow = true;
+  pair.settle();
+  CHECK(pair.ends[1].attention() == Attention::kDriven);
+  CHECK(pair.ends[1].next_look() < kStart + std::chrono::milliseconds(1));
+  carrier.is_slow = false;
+  pair.settle();
+  CHECK(pair.ends[1].attention() == Attention::kBell);
+  for (const int end : {0, 1}) {
+    REQUIRE(pair.ended[end].size() == 3);
+    for (const auto& [operation, status] : pair.ended[end]) CHECK(status.ok());
+  }
+  for (int i = 0; i < 3; ++i) CHECK(received[i] == sent[i]);
+  CHECK(carrier.given_up == 0);
+}
+
+TEST_CASE("what a carrier has of a set that goes is given up, and what it breaks is told") {
+  Carrier carrier;
+  carrier.is_slow = true;
+  Pair pair(&carrier);
+  std::string sent(10, 's'), received(10, ' ');
+  for (const std::uint32_t set : {0u, 5u}) {
+    pair.ends[0].submit(operation_of(CollectiveKind::kSend, "t", sent.data(), 10, set), 1, kStart);
+    pair.ends[1].submit(operation_of(CollectiveKind::kReceive, "t", received.data(), 10, set), 0,
+                        kStart);
+  }
+  pair.settle();
+  pair.ends[1].drop(5);
+  CHECK(carrier.given_up == 1);
+  carrier.is_slow = false;
+  carrier.is_broken = true;
+  int culprit = 0;
+  bool moved = false;
+  const Status status = pair.ends[1].advance(kStart, &culprit, &moved);
+  CHECK(status.message == "tensor 't (from rank 0)': the carrier has broken");
+  CHECK(culprit == -1);
+}
+
 TEST_CASE("a transfer that one end drops in the middle harms no other") {
   Pair pair;
   std::string first(1000, 'a'), second(1000, 'b'), got_first(1000, ' '), got_second(1000, ' ');
@@ -239,7 +340,7 @@ TEST_CASE("what another build would send is no message, more than was agreed on 
   pair.ends[0].submit(operation_of(CollectiveKind::kSend, "t", sent.data(), 10), 1, kStart);
   pair.ends[1].submit(operation_of(CollectiveKind::kReceive, "t", received.data(), 10), 0, kStart);
   pair.exchange_messages();
-  const std::uint64_t lie[2] = {1, 11};  // transfer 1 has ten bytes
+  const std::uint64_t lie[2] = {pair.number, 11};  // that transfer has ten bytes
   pair.there.bytes.push(lie, sizeof lie);
   pair.there.bytes.push("zzzzzzzzzzz", 11);
   int culprit = -1;

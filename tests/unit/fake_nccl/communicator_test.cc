@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
+#include <atomic>
 #include <barrier>
 #include <string>
 
@@ -65,6 +66,29 @@ TEST_CASE("a communicator that blocks returns when all have come, and launches a
     CHECK(allreduce_one(rank, at) == kInvalidUsage);
     CHECK(nccl_call().destroy(rank.comm) == kSuccess);
   });
+}
+
+TEST_CASE(
+    "an event is refused on the stream of a call that is in progress, and taken once it is not") {
+  std::atomic<int> refused{0};
+  run_ranks(2, [&](Rank& rank) {
+    int* const at = rank.put(std::vector<int>{1});
+    cuda::Event event = nullptr;
+    CHECK(cuda_call().make_event(&event, cuda::kEventDisableTiming) == cuda::kSuccess);
+    for (int time = 0; time < 5; ++time) {
+      const int begun = allreduce_one(rank, at);
+      // Its delay may be over by now.
+      if (cuda_call().record_event(event, rank.stream) != cuda::kSuccess) {
+        CHECK(begun == kInProgress);
+        ++refused;
+      }
+      CHECK(rank.has_launched(begun));
+      CHECK(cuda_call().record_event(event, rank.stream) == cuda::kSuccess);
+    }
+    CHECK(rank.get(at, 1) == std::vector<int>{32});
+    CHECK(cuda_call().destroy_event(event) == cuda::kSuccess);
+  });
+  CHECK(refused > 0);
 }
 
 TEST_CASE("a rank can give a meeting up") {

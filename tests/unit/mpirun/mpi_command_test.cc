@@ -156,6 +156,30 @@ TEST_CASE("mpi_command binds as is asked for, and leaves to --mpi-args what that
   CHECK(!holds(wanted.line(kOpen), "--bind-to core"));
 }
 
+TEST_CASE("mpi_command has the agent bind ranks on their hosts where nobody says how") {
+  Wanted wanted({{"a", 2}, {"b", 2}}, 3);
+  Mpirun open = kOpen, hydra = kHydra;
+  open.agent = hydra.agent = "/agent";
+  CHECK(holds(wanted.line(open), "--bind-to none --map-by slot"));
+  CHECK(holds(wanted.line(open), "/agent --carry-output --bind slot ./train"));
+  CHECK(holds(wanted.line(hydra), "-bind-to none"));
+  CHECK(holds(wanted.line(hydra), "-np 3 /agent --bind slot ./train"));
+  wanted.spec.map_by.by = MapBy::kNuma;
+  wanted.spec.report_bindings = true;  // which the agent does
+  CHECK(holds(wanted.line(open), "--bind numa+told ./train"));
+  CHECK(!holds(wanted.line(open), "--report-bindings"));
+  CHECK(holds(wanted.line(hydra), "--bind numa+told ./train"));
+  CHECK(holds(wanted.line(kOpen), "--report-bindings"));  // nobody stands before its ranks
+  wanted.spec.report_bindings = false;
+  wanted.spec.mpi_args = {"--bind-to", "core"};
+  CHECK(holds(wanted.line(open), "/agent --carry-output ./train"));
+  CHECK(holds(wanted.line(hydra), "-np 3 ./train"));
+  wanted.spec.mpi_args.clear();
+  wanted.spec.bind_to = BindTo::kNone;
+  CHECK(holds(wanted.line(open), "/agent --carry-output ./train"));
+  CHECK(holds(wanted.line(hydra), "-np 3 ./train"));
+}
+
 TEST_CASE("mpi_command tells ssh what hosts and options say, if it is the same for all") {
   Wanted wanted({{"a", 1}, {"b", 1}}, 2);
   wanted.spec.ssh_port = 2222;

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "launcher/agent/carried_output.h"
+#include "launcher/mpirank/carried_output.h"
 
 namespace hv::launcher {
 namespace {

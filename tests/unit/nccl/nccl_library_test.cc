@@ -38,13 +38,28 @@ TEST_CASE(
   CHECK(wanted[1].path == "/opt/nccl/libnccl.so.2");
 }
 
-TEST_CASE("packages are looked for above the library, and in the virtual environment") {
+TEST_CASE("packages are looked for above the library, and in the environments of Python") {
   const hv::tests::TemporaryFolder folder;
-  const std::string site = folder.folder("lib/python3.11/site-packages");
-  const auto folders =
-      package_folders("/a/site-packages/hvrun/lib/libhvrun-nccl.so", folder.path());
-  for (const std::string& expected : {std::string("/a/site-packages"), site})
+  const std::string site = folder.folder("venv/lib/python3.11/site-packages");
+  const std::string users = folder.folder("user/lib/python3.12/site-packages");
+  const auto folders = package_folders("/a/site-packages/hvrun/lib/libhvrun-nccl.so",
+                                       {folder / "venv", "", folder / "user"});
+  for (const std::string& expected : {std::string("/a/site-packages"), site, users})
     CHECK(std::find(folders.begin(), folders.end(), expected) != folders.end());
+}
+
+TEST_CASE("folders of packages that have no NCCL are in the words, where there is none at all") {
+  const hv::tests::TemporaryFolder folder;
+  const std::string site = folder.folder("a/site-packages"), dist = folder.folder("dist-packages");
+  std::vector<Place> all =
+      places("", {folder.path(), site, dist, site, folder / "no/site-packages"});
+  REQUIRE(all.size() == 3);
+  all.erase(all.begin(), all.begin() + 2);  // what this machine has
+  std::shared_ptr<const Library> library;
+  const Status status = Library::open(all, &library);
+  CHECK(status.code == StatusCode::kUnsupported);
+  CHECK(has(status.message,
+            "there is no libnccl.so.2: no Python package in " + site + " or " + dist + "; try: "));
 }
 
 TEST_CASE("without NCCL the words say what was looked for where") {

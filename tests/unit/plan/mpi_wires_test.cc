@@ -19,7 +19,7 @@ TEST_CASE("MPI is wired by itself where HVRUN_BACKEND names it") {
   CHECK(wires({}) == "");
   CHECK(wires({{"HVRUN_BACKEND=nccl,native"}}) == "");
   CHECK(wires({{"HVRUN_BACKEND=mpi,native"}}) == "pmix pmi");
-  CHECK(wires({{"HVRUN_BACKEND=nccl, MPI"}}) == "pmix pmi");
+  CHECK(wires({{"HVRUN_BACKEND=nccl, mpi"}}) == "pmix pmi");
   CHECK(wires({{"HVRUN_BACKEND=mpi", "HVRUN_MPI=mpich"}}) == "pmi");
   CHECK(wires({{"HVRUN_BACKEND=mpi", "HVRUN_MPI=openmpi"}}) == "pmix ");
 }

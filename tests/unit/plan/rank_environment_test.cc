@@ -103,6 +103,27 @@ TEST_CASE("ranks are told --lost-after by a name that no hvrun inside them takes
   CHECK_FALSE(has(common_environment(spec, own), "HVRUN_JOB_LOST_AFTER=3"));
 }
 
+TEST_CASE("a knob that ranks would find malformed is refused, -x and a program's own included") {
+  const auto is_refused = [](const JobSpec& spec, const hv::Environment& own) {
+    try {
+      check_knobs_of_ranks(spec, own);
+      return false;
+    } catch (const hv::Error& error) {
+      return error.kind() == hv::ErrorKind::kUsage;
+    }
+  };
+  CHECK_FALSE(is_refused(exporting({}), kOwn));
+  CHECK(is_refused(exporting({"HVRUN_FUSION_THRESHOLD=lots"}), kOwn));
+  CHECK(is_refused(exporting({"HVRUN_ALGORITHM=allreduce:nosuch"}), kOwn));
+  CHECK(is_refused(exporting({}), hv::Environment::from_entries({"HVRUN_BACKEND=ncl"})));
+  JobSpec spec = exporting({"HVRUN_BACKEND=mpi"});
+  spec.programs.push_back({{"a"}, "/"});
+  spec.programs.push_back({{"b"}, "/"});
+  CHECK_FALSE(is_refused(spec, kOwn));
+  spec.programs.back().exports = {"HVRUN_BACKEND=ncl"};
+  CHECK(is_refused(spec, kOwn));
+}
+
 TEST_CASE("a pattern of -x that matches nothing is told, and a name that is set is not") {
   CHECK(vain_exports(exporting({"FOO_*", "FOO", "X=*", "HVRUN_F*"}), kOwn).empty());
   const auto vain = vain_exports(exporting({"NOPE_*"}), kOwn);

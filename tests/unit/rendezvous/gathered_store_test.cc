@@ -214,6 +214,22 @@ TEST_CASE("a PMI server that says something else is named, and never waited for 
   other.reset();
 }
 
+TEST_CASE("a rank that comes to the launcher's barrier by MPI alone is named with what to try") {
+  PmiServer server(2);
+  const UniqueFd by_mpi = server.socket(0);
+  const std::string words = "cmd=barrier_in\n";
+  REQUIRE(::write(by_mpi.get(), words.data(), words.size()) == static_cast<ssize_t>(words.size()));
+  std::unique_ptr<Exchange> exchange;
+  REQUIRE(PmiExchange::open(server.socket(1), 1, 2, &exchange).ok());
+  std::vector<std::string> all;
+  const std::string told = exchange->gather("x", {kLong}, &all).message;
+  CHECK(told.find("rank 1 on host ") == 0);
+  CHECK(told.find("by PMI: rank 0 has not said who it is (the launcher has no key hv-0-0-0)") !=
+        std::string::npos);
+  CHECK(told.find("; try: HVRUN_BACKEND and HVRUN_MPI alike on all ranks (mpirun -x HVRUN_BACKEND "
+                  "-x HVRUN_MPI)") != std::string::npos);
+}
+
 TEST_CASE("two ranks say that others have not come, where the launcher does not tell who") {
   static std::atomic<int> said{0};
   set_log_sink([](const std::string& line) {

@@ -103,6 +103,46 @@ TEST_CASE("a wait by MPI is told as one") {
   CHECK(contains(outcome.err, "to meet the others (MPI_Init); not there: rank 1"));
 }
 
+namespace {
+
+// Its rank begins MPI, by that way first.
+struct Beginning : FakeAgent {
+  std::vector<std::uint32_t> ways;
+  bool ends = false;
+  void on_go() override {
+    for (const std::uint32_t epoch : ways) send(wire::MpiBegun{epoch});
+    if (ends) later(200ms, [this] { finish_all(0); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "ranks of two MPIs that would be one world end the job at once, each named with its way") {
+  Beginning a, b;
+  a.ways = {wire::kPmixEpoch};
+  b.ways = {wire::kPmiEpoch};
+  a.in_pmix = {0};
+  b.in_pmi = {1, 2};
+  const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:2");
+  CHECK(outcome.code == 3);
+  CHECK(
+      contains(outcome.err,
+               "error: in MPI_Init rank 0 on host a came by PMIx (as Open MPI's programs do), and "
+               "ranks 1-2 on host b by PMI-1 (as MPICH's): programs of different MPIs cannot be "
+               "one world, and wait for each other for ever\n  try: programs that"));
+  CHECK((a.ended && b.ended));
+}
+
+TEST_CASE("ranks that begin one MPI after the other has met are left alone") {
+  Beginning a, b;
+  a.ways = b.ways = {wire::kPmixEpoch, wire::kPmiEpoch};
+  a.in_pmi = {0};
+  a.ends = b.ends = true;
+  const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:1");
+  CHECK((outcome.code == 0 && outcome.err.empty()));
+}
+
 TEST_CASE("a rank that ended out of MPI is the cause as soon as somebody waits for it there") {
   struct Leaving : FakeAgent {
     void on_go() override {

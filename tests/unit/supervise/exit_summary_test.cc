@@ -8,6 +8,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "launcher/record/end_words.h"
+#include "launcher/record/record_json.h"
+
 using namespace hv::launcher;
 
 namespace {
@@ -37,11 +40,12 @@ struct EndedJob {
   }
   std::string text() {
     end.verdict = job.policy->verdict();
-    return summary_text(job, end, [this](int rank) { return words[rank]; });
+    return end_text(record_of(job, end), [this](int rank) { return words[rank]; });
   }
   nlohmann::json json() {
     if (job.policy->failed()) end.verdict = job.policy->verdict();
-    return nlohmann::json::parse(summary_json(job, end, [this](int rank) { return words[rank]; }));
+    return nlohmann::json::parse(
+        record_as_json(record_of(job, end), [this](int rank) { return words[rank]; }));
   }
 };
 
@@ -71,7 +75,7 @@ TEST_CASE("a rank that was killed may have been so by the kernel, which the summ
   job.ended(1, killed(9));
   CHECK(job.text() ==
         "hvrun: error: rank 1 on host a ended with SIGKILL (Killed) after 2.2 s\n"
-        "hvrun: SIGKILL comes from a person or, where memory is short, from the kernel: dmesg on a "
+        "hvrun: SIGKILL comes from a person or, where memory is short, from the kernel; dmesg on a "
         "tells which\n");
 }
 
@@ -125,7 +129,7 @@ TEST_CASE(
   job.end.verdict = job.job.policy->verdict();
   job.ended(3, killed(9), true);
   const std::string text =
-      summary_text(job.job, job.end, [](int) { return std::vector<std::string>(); });
+      end_text(record_of(job.job, job.end), [](int) { return std::vector<std::string>(); });
   CHECK(text ==
         "hvrun: error: rank 3 on host b was lost to the others after 2.2 s: it " + kSilent +
             "; hvrun found it stopped (SIGSTOP, or a debugger)\n"
@@ -161,25 +165,77 @@ TEST_CASE("a program that misses a library is told how it finds one, another 127
   }
 }
 
-TEST_CASE("only the last twenty lines of the cause are shown") {
+TEST_CASE("ranks that ended with the same last lines are told once, with all who said them") {
   EndedJob job;
-  for (int i = 0; i < 30; ++i) job.words[0].push_back("line " + std::to_string(i));
-  job.ended(0, exited(3));
-  const std::string text = job.text();
-  CHECK(text.find("    line 9\n") == std::string::npos);
-  CHECK(text.find("    line 10\n") != std::string::npos);
-  CHECK(text.find("    line 29\n") != std::string::npos);
-}
-
-TEST_CASE("ranks that ended with the same last lines are told in one line, not repeated") {
-  EndedJob job;
-  for (const int rank : {0, 2, 3}) job.words[rank] = {"ImportError: no torch"};
+  for (const int rank : {0, 2, 3})
+    job.words[rank] = {"[rank" + std::to_string(rank) + "]: ImportError: no torch"};
   job.words[1] = {"something else"};
   for (int rank = 0; rank < 4; ++rank) job.ended(rank, exited(1));
   const std::string text = job.text();
-  CHECK(text.find("hvrun: ranks 2-3 said the same\n") != std::string::npos);
+  CHECK(text.find("hvrun: ranks 0,2-3 said, here as rank 0:\n    [rank0]: ImportError: no "
+                  "torch\nhvrun: rank 1 said:\n    something else\n") != std::string::npos);
   CHECK(text.find("hvrun: also ended: ranks 1-3 with exit code 1\n") != std::string::npos);
   CHECK(text.find("ImportError") == text.rfind("ImportError"));
+}
+
+TEST_CASE("who only lost a peer, or was ended by hvrun, is not quoted") {
+  EndedJob job;
+  for (int rank = 0; rank < 4; ++rank) job.words[rank] = {"words of " + std::to_string(rank + 10)};
+  job.ended(0, exited(1));
+  job.ended(1, exited(3));
+  job.job.policy->named_lost(0, "closed its connection", 2);
+  job.ended(2, exited(1));
+  job.ended(3, killed(15), true);
+  const std::string text = job.text();
+  CHECK(text.find("hvrun: its last lines:\n    words of 10\n") != std::string::npos);
+  CHECK(text.find("hvrun: rank 1 said:\n    words of 11\n") != std::string::npos);
+  CHECK(text.find("words of 12") == std::string::npos);
+  CHECK(text.find("words of 13") == std::string::npos);
+}
+
+TEST_CASE("of many different texts five are told beside the cause's, ten lines each") {
+  EndedJob job;
+  for (int rank = 4; rank < 9; ++rank) {
+    job.job.plan.ranks.emplace_back().identity.rank = rank;
+    job.job.plan.ranks.back().host = 1;
+  }
+  job.job.ranks.resize(9);
+  job.job.policy.emplace(9);
+  for (int rank = 0; rank < 9; ++rank) {
+    for (int i = 0; i < 12; ++i)
+      job.words[rank].push_back(std::string(1, static_cast<char>('a' + rank)) + std::to_string(i));
+    job.ended(rank, exited(1));
+  }
+  const std::string text = job.text();
+  CHECK(text.find("    a0\n") != std::string::npos);
+  CHECK(text.find("    b1\n") == std::string::npos);
+  CHECK(text.find("    b2\n") != std::string::npos);
+  CHECK(text.find("hvrun: rank 5 said:\n") != std::string::npos);
+  CHECK(text.find("hvrun: and 3 more texts, of ranks 6-8\n") != std::string::npos);
+}
+
+TEST_CASE("what its agent found out about the cause is told: the core, and want of memory") {
+  using hv::wire::OutOfMemory;
+  const auto told = [](OutOfMemory out, hv::ExitStatus status) {
+    EndedJob job;
+    RankEnd end{1, status};
+    end.found = {status.code == 11 ? "its core file is /c" : "", out, "by this"};
+    job.job.policy->rank_ended(end, hv::now());
+    const std::string text = job.text();
+    return text.substr(text.find('\n') + 1);
+  };
+  CHECK(told(OutOfMemory::kNotAsked, killed(11)) == "hvrun: its core file is /c\n");
+  CHECK(told(OutOfMemory::kThisRank, killed(9)) ==
+        "hvrun: the kernel ended it for want of memory: by this\n  try: more memory for the job "
+        "(Slurm: --mem), fewer ranks on a host, or smaller batches\n");
+  CHECK(told(OutOfMemory::kBesideIt, exited(1))
+            .find("hvrun: the kernel ended a process beside it for want of memory: by this\n") ==
+        0);
+  CHECK(told(OutOfMemory::kNo, killed(9)).find("hvrun: a person or a program killed it") == 0);
+  CHECK(told(OutOfMemory::kNo, exited(137)).empty());
+  CHECK(told(OutOfMemory::kUnknown, killed(9)) ==
+        "hvrun: SIGKILL comes from a person or, where memory is short, from the kernel: by this; "
+        "dmesg on a tells which\n");
 }
 
 TEST_CASE("silent ranks are not said to have said the same") {
@@ -221,7 +277,8 @@ TEST_CASE("a job that ended well says nothing and its JSON has every rank's code
   job.end.state = "ok";
   job.end.exit_code = 0;
   const auto json = job.json();
-  CHECK(summary_text(job.job, job.end, [](int) { return std::vector<std::string>{"x"}; }) == "");
+  CHECK(end_text(record_of(job.job, job.end), [](int) { return std::vector<std::string>{"x"}; }) ==
+        "");
   CHECK(json["state"] == "ok");
   CHECK(json["cause"].is_null());
   CHECK(json["size"] == 4);
@@ -248,7 +305,7 @@ TEST_CASE("the JSON names the cause and tells signals from codes, with words of 
 
 TEST_CASE("a training is told with what bounded it, whether the job ended well or not") {
   EndedJob job;
-  CHECK(training_summary(job.job) == "");
+  CHECK(training_summary(record_of(job.job)) == "");
   CHECK(job.json()["training"].is_null());
   // 100 steps of 50 ms: rank 2 waits 30 ms of each for data, the others for rank 2.
   for (std::size_t rank = 0; rank < 3; ++rank) {
@@ -256,14 +313,14 @@ TEST_CASE("a training is told with what bounded it, whether the job ended well o
     job.job.ranks[rank].step_times = {100, 5'000'000'000, waits ? 3'000'000'000u : 0,
                                       waits ? 500'000'000u : 3'500'000'000u, waits ? 100u : 0};
   }
-  CHECK(
-      training_summary(job.job).find("hvrun: the training was input-bound: a step took 50 ms: "
-                                     "data 30 ms (60 %), compute 15 ms (30 %), exchange, with "
-                                     "waiting for others, 5.0 ms (10 %); without the wait for "
-                                     "data it would take at best 20 ms; measured on 3 of 4 ranks\n"
-                                     "hvrun: rank 2 on host b was the slowest: the others waited "
-                                     "30 ms a step for it, as its wait for data is 30 ms longer "
-                                     "than theirs\n  try: ") == 0);
+  CHECK(training_summary(record_of(job.job))
+            .find("hvrun: the training was input-bound: a step took 50 ms: "
+                  "data 30 ms (60 %), compute 15 ms (30 %), exchange, with "
+                  "waiting for others, 5.0 ms (10 %); without the wait for "
+                  "data it would take at best 20 ms; measured on 3 of 4 ranks\n"
+                  "hvrun: rank 2 on host b was the slowest: the others waited "
+                  "30 ms a step for it, as its wait for data is 30 ms longer "
+                  "than theirs\n  try: ") == 0);
   job.ended(1, exited(1));
   const auto json = job.json();
   CHECK(json["training"]["bound"] == "input");
@@ -283,7 +340,7 @@ TEST_CASE("the JSON of a job that could not start holds the error") {
   job.job.ranks.clear();
   job.end = {3, "not_started", {}, "host b: refused", 0.5};
   const auto json = nlohmann::json::parse(
-      summary_json(job.job, job.end, [](int) { return std::vector<std::string>{}; }));
+      record_as_json(record_of(job.job, job.end), [](int) { return std::vector<std::string>{}; }));
   CHECK(json["error"] == "host b: refused");
   CHECK(json["exit_code"] == 3);
   CHECK(json["state"] == "not_started");

@@ -323,7 +323,7 @@ TEST_CASE("an agent of another build is refused") {
   CHECK(contains(outcome.err, "another build"));
 }
 
-TEST_CASE("an agent that tells of MPI what cannot be is a lost host") {
+TEST_CASE("an agent that tells of MPI, or of an end, what cannot be is a lost host") {
   struct Babbling : FakeAgent {
     std::function<void(FakeAgent&)> act;
     void on_go() override {
@@ -340,6 +340,7 @@ TEST_CASE("an agent that tells of MPI what cannot be is a lost host") {
     CHECK(contains(outcome.err, "broke the protocol"));
   };
   expect_refusal([](FakeAgent& a) { a.send(wire::MpiMissed{0}); });
+  expect_refusal([](FakeAgent& a) { a.send(wire::MpiBegun{0}); });
   expect_refusal([](FakeAgent& a) {
     a.send(wire::FenceStalled{60, false, static_cast<wire::Meeting>(wire::kMeetings)});
   });
@@ -347,6 +348,15 @@ TEST_CASE("an agent that tells of MPI what cannot be is a lost host") {
     expect_refusal([end](FakeAgent& a) {
       wire::Exited exited;
       exited.*end = static_cast<wire::MpiEnd>(3);
+      a.send(exited);
+    });
+  const std::string words(wire::PostMortem::kMostWords + 1, 'x');
+  for (const wire::PostMortem& found :
+       {wire::PostMortem{words, {}, ""}, wire::PostMortem{"", {}, words},
+        wire::PostMortem{"", static_cast<wire::OutOfMemory>(5), ""}})
+    expect_refusal([&found](FakeAgent& a) {
+      wire::Exited exited;
+      exited.found = found;
       a.send(exited);
     });
 }

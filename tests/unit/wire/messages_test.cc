@@ -12,6 +12,7 @@
 
 #include "src/wire/frame.h"
 #include "src/wire/mpi_wiring.h"
+#include "src/wire/stacks.h"
 
 using namespace hv::wire;
 
@@ -110,16 +111,28 @@ std::vector<Sample> samples_of_inventories() {
   gpu.health = {true, false, true, false, 6, 7};
   gpu.node = -1;
   gpu.near_cores = "0-3";
-  const Inventory inventory{"build", "550", {gpu}, {1, 2, 3, 4, {"L3"}}, "no", "none"};
-  const std::string gpu_bytes = text("0000:3b:00.0") + text("GPU-1") + text("H200") + u32(2) +
-                                u64(1ull << 40) + u8(1) + u32(1) + text("MIG-1") + text("1g") +
-                                u32(7) + u32(3) + u64(5) + u8(0) + u32(1) + text("s") + u8(1) +
-                                u8(0) + u8(1) + u8(0) + u64(6) + u64(7) + u32(~0u) + text("0-3");
+  gpu.use = {5, 97, {{12, 9, "p"}}};
+  gpu.compute_mode = "default";
+  gpu.has_persistence = true;
+  gpu.pcie = {8, 16, 1, 4};
+  gpu.peers = {{"0000:3c:00.0", "r"}};
+  gpu.slowdown = "heat";
+  gpu.xids = {{79, 60, "x"}};
+  const Inventory inventory{"build", "550", {gpu}, {1, 2, 3, 4, {"L3"}}, "no", "none",
+                            "13.0",  0.5,   "log"};
+  const std::string gpu_bytes =
+      text("0000:3b:00.0") + text("GPU-1") + text("H200") + u32(2) + u64(1ull << 40) + u8(1) +
+      u32(1) + text("MIG-1") + text("1g") + u32(7) + u32(3) + u64(5) + u8(0) + u8(0) + u8(0) +
+      u32(0) + u32(1) + text("s") + u8(1) + u8(0) + u8(1) + u8(0) + u64(6) + u64(7) + u32(~0u) +
+      text("0-3") + u8(1) + u64(5) + u8(1) + u32(97) + u32(1) + u32(12) + u64(9) + text("p") +
+      text("default") + u8(1) + u8(1) + u8(0) + u32(8) + u32(16) + u32(1) + u32(4) + u32(1) +
+      text("0000:3c:00.0") + text("r") + text("heat") + u32(1) + u32(79) + u64(60) + text("x");
   return {
       sample(InventoryRequest{0.5, "ELF"}, u64(kHalf) + text("ELF")),
       sample(InventoryReply{true, "why", inventory},
              u8(1) + text("why") + text("build") + text("550") + u32(1) + gpu_bytes + u32(1) +
-                 u32(2) + u32(3) + u32(4) + u32(1) + text("L3") + text("no") + text("none")),
+                 u32(2) + u32(3) + u32(4) + u32(1) + text("L3") + text("no") + text("none") +
+                 text("13.0") + u64(kHalf) + text("log")),
   };
 }
 
@@ -130,6 +143,7 @@ std::vector<Sample> samples_of_wiring() {
                  u32(3) + u32(0) + u32(0) + u32(1) + u64(kHalf) + text("/lib") + text("ELF")),
       sample(WiringReply{true, "why", "mend"}, u8(1) + text("why") + text("mend")),
       sample(MpiMissed{2}, u32(2)),
+      sample(MpiBegun{2}, u32(2)),
   };
 }
 
@@ -149,18 +163,20 @@ std::vector<Sample> samples_of_running() {
                     {1, 2, 3, 4, 5},
                     6,
                     MpiEnd::kNotBegun,
-                    MpiEnd::kNotFinalized},
+                    MpiEnd::kNotFinalized,
+                    {"core", OutOfMemory::kThisRank, "log"}},
              u32(1) + u8(1) + u32(9) + u8(0) + u8(1) + u64(5) + u8(1) + u8(0) + u64(1) + u64(2) +
-                 u64(3) + u64(4) + u64(5) + u64(6) + u8(1) + u8(2)),
+                 u64(3) + u64(4) + u64(5) + u64(6) + u8(1) + u8(2) + text("core") + u8(3) +
+                 text("log")),
       sample(Signal{-1}, u32(-1ull)),
       sample(Pause{true}, u8(1)),
       sample(Stdin{2, true, "in"}, u32(2) + u8(1) + text("in")),
       sample(End{0.5}, u64(kHalf)),
       sample(Empty{{"pid 12 (x)"}}, u32(1) + text("pid 12 (x)")),
       sample(Query{3}, u32(3)),
-      sample(QueryReply{3, {0, 1}, {2}, {4}, {0.5, 0, 2}}, u32(3) + u32(2) + u32(0) + u32(1) +
-                                                               u32(1) + u32(2) + u32(1) + u32(4) +
-                                                               u64(kHalf) + u64(0) + u64(kTwo)),
+      sample(QueryReply{3, {0, 1}, {2}, {4}, {0.5, 0, 2}, {5}, {}},
+             u32(3) + u32(2) + u32(0) + u32(1) + u32(1) + u32(2) + u32(1) + u32(4) + u64(kHalf) +
+                 u64(0) + u64(kTwo) + u32(1) + u32(5) + u32(0)),
       sample(FenceIn{1, 2, {{3, "k", "v"}}},
              u32(1) + u32(2) + u32(1) + u32(3) + text("k") + text("v")),
       sample(FenceOut{1, 2, {{3, "k", ""}}},
@@ -173,6 +189,11 @@ std::vector<Sample> samples_of_running() {
       sample(FenceStalled{2, true, Meeting::kMpi}, u64(kTwo) + u8(1) + u8(2)),
       sample(Silence{2, true}, u32(2) + u8(1)),
       sample(SilenceNoted{2}, u32(2)),
+      sample(StackRequest{1, {2, 3}, 0.5}, u32(1) + u32(2) + u32(2) + u32(3) + u64(kHalf)),
+      sample(StackReply{1, {{2, 12, "n", "s", "p", "c", "why"}}},
+             u32(1) + u32(1) + u32(2) + u32(12) + text("n") + text("s") + text("p") + text("c") +
+                 text("why")),
+      sample(TensorStalled{1, {2, {3}, "w"}}, u32(1) + u64(kTwo) + u32(1) + u32(3) + text("w")),
   };
 }
 
@@ -187,9 +208,9 @@ std::vector<Sample> samples() {
 }  // namespace
 
 TEST_CASE("each type has its own number, and each a message") {
-  const std::set<int> numbers{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,
-                              13, 14, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29,
-                              40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50};
+  const std::set<int> numbers{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13,
+                              14, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 40, 41,
+                              42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54};
   std::set<int> seen;
   for (const Sample& each : samples()) seen.insert(static_cast<int>(each.type));
   CHECK(seen == numbers);

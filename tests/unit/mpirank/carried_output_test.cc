@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/carried_output.h"
+#include "launcher/mpirank/carried_output.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -38,7 +38,8 @@ std::string carried_of(const std::string& script) {
   if (carrier == 0) {
     ::dup2(signal.to.get(), 0);
     ::dup2(output.to.get(), 1);
-    ::_exit(carry_output({"/bin/sh", "-c", script}, Duration::zero()));
+    carry_output({"/bin/sh", "-c", script}, {{}, Environment::of_process()}, Duration::zero());
+    ::_exit(127);
   }
   output.to.reset();
   signal.to.reset();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/training_split.h"
+#include "launcher/record/training_split.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,6 +1,6 @@
-// Tests of launcher/supervise/training_split.
+// Tests of launcher/record/training_split.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/training_split.h"
+#include "launcher/record/training_split.h"
 
 #include <doctest/doctest.h>
 

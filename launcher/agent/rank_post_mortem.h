@@ -1,0 +1,26 @@
+// What can be found out on this host about a rank that has failed: its core, and whether the kernel
+// ended it for want of memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "launcher/agent/memory_kills.h"
+#include "launcher/agent/rank_process.h"
+#include "src/wire/messages.h"
+
+namespace hv::launcher {
+
+class RankPostMortem {
+ public:
+  // Before the ranks start. cgroup: the ranks' own; may be empty.
+  void begin(const std::string& cgroup) { kills_.begin(cgroup); }
+  // Right after its end. Does not block but for reading small files.
+  wire::PostMortem of(const RankProcess& rank, const ExitStatus& status,
+                      const wire::Launch& launch);
+
+ private:
+  MemoryKills kills_;
+};
+
+}  // namespace hv::launcher

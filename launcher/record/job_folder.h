@@ -1,0 +1,32 @@
+// What a job has left in its output folder: job.json, and the ends of what each rank wrote.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hv::launcher {
+
+inline constexpr char kRecordFile[] = "job.json";
+
+struct JobFolder {
+  std::string path;
+  std::optional<std::string> record;  // job.json's text
+  std::string record_problem;         // it is there, and cannot be read
+  // Each rank's own folder: rank.N of hvrun and mpirun, N of torchrun's --log-dir, in the folder or
+  // below it; of several such levels and attempts the last.
+  std::map<int, std::string> ranks;
+
+  // Of files that hold anything: the bounded ends.
+  std::vector<std::string> last_lines(int rank) const;
+};
+
+// Throws Error(kUsage) when it is no folder that can be read, or nothing of a job is there.
+JobFolder look_at_folder(const std::string& path);
+
+// An earlier job's record, by who writes none of its own.
+void forget_record(const std::string& folder);
+
+}  // namespace hv::launcher

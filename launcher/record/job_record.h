@@ -1,0 +1,76 @@
+// JobRecord: all that the end of a job is told from. A value: made of a running job by supervise,
+// written as --summary and job.json, read back by `hvrun explain`.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/record/running_process.h"
+#include "launcher/record/training_split.h"
+#include "launcher/record/verdict.h"
+#include "src/process/exit_status.h"
+#include "src/wire/messages.h"
+
+namespace hv::launcher {
+
+struct RecordedHost {
+  std::string name;
+  bool gave_up = false;  // its agent ended the job there, unasked
+  std::string advice{};  // what to do about that
+};
+
+struct RecordedRank {
+  int host = 0;                     // in JobRecord::hosts
+  std::uint32_t pid = 0;            // 0: not known
+  std::optional<ExitStatus> end{};  // none: not known
+  std::int64_t ended_ns = 0;        // wall clock of hvrun's machine
+  bool was_ended_by_hvrun = false;  // by that signal
+  bool never_joined = false;
+  bool has_left = false;         // with goodbye
+  bool has_lost_a_peer = false;  // and said so
+  wire::PostMortem found{};
+  wire::StepTimes step_times{};
+};
+
+// What the probes that fit the failure have found (launcher/check has them).
+struct RecordedFinding {
+  std::string verdict;  // its id: "library-missing"
+  bool cannot_start = false;
+  std::vector<std::string> hosts{};
+  std::string fact{};  // the hosts in few words, ": ", and what was seen
+  std::string when{}, why{}, mend{};
+};
+
+// State of a job whose end has not been written.
+inline constexpr char kRunning[] = "running";
+
+struct JobRecord {
+  std::string state = kRunning;  // or one of JobEnd's
+  int exit_code = 0;
+  double seconds = 0;  // since the launch began
+  std::uint64_t lost_output_bytes = 0;
+  std::string error{}, advice{};  // of what was not a rank's fault
+  std::vector<std::string> command{};
+  std::int64_t begun_ns = 0;  // wall clock
+  RunningProcess hvrun{};
+  std::vector<RecordedHost> hosts{};
+  std::vector<RecordedRank> ranks{};
+  std::optional<Verdict> verdict{};
+  std::vector<RecordedFinding> findings{};
+
+  const std::string& host_of(int rank) const;
+  // nullptr: not known.
+  const ExitStatus* end_of(int rank) const;
+  bool failed(int rank) const;
+  std::vector<int> ranks_on(int host) const;
+  std::optional<TrainingSplit> training() const;
+};
+
+// A rank's last lines, oldest first.
+using LastLines = std::function<std::vector<std::string>(int rank)>;
+
+}  // namespace hv::launcher

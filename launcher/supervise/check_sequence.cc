@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/check_sequence.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "launcher/supervise/host_look.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr Duration kTimeOfProbe = std::chrono::seconds(5);
+
+// Of all that a host's probes are to look at. Before it is set up: what an agent listens on then
+// is none of the ports that are taken.
+void ask_hosts(LaunchContext& context) {
+  Job& job = context.job;
+  const wire::CheckRequest request = check_request(context, kTimeOfProbe);
+  for (const HostState& host : job.hosts)
+    if (is_reached(host)) host.link->send(request);
+}
+
+asio::awaitable<void> await_what_hosts_tell(LaunchContext& context) {
+  co_await await_hosts(
+      context, "look at the host", [](const HostState& host) { return host.told.has_value(); },
+      answer_deadline(context.job) + kTimeOfProbe);
+}
+
+std::vector<PairFacts> pairs_of(const TriedAddresses& tried) {
+  std::vector<PairFacts> pairs;
+  for (const ProbeOutcome& outcome : tried.outcomes) {
+    PairFacts pair;
+    pair.from = static_cast<std::size_t>(outcome.from);
+    pair.to = outcome.result.host_index;
+    if (pair.to >= tried.candidates.size()) continue;
+    pair.tried = tried.candidates[pair.to];
+    pair.reached = outcome.result.reached;
+    pair.reason = outcome.result.reason;
+    pairs.push_back(std::move(pair));
+  }
+  return pairs;
+}
+
+// Of each host a number that only names of its machine have. A host that shares one names another
+// of it, any.
+std::vector<std::size_t> machines_of(const Job& job) {
+  std::vector<std::size_t> machines(job.hosts.size());
+  std::iota(machines.begin(), machines.end(), std::size_t{0});
+  for (std::size_t i = 0; i < machines.size(); ++i) {
+    const auto& set_up = job.hosts[i].set_up;
+    if (!set_up || !set_up->shares_machine || set_up->first_here >= machines.size()) continue;
+    const std::size_t joined = machines[i];
+    std::replace(machines.begin(), machines.end(), joined, machines[set_up->first_here]);
+  }
+  return machines;
+}
+
+// Each host sends to the next one in a circle, all at once: every host in and out, whatever their
+// number. Between two names of one machine no way leads.
+asio::awaitable<void> measure_pairs(LaunchContext& context, CheckInput* input) {
+  Job& job = context.job;
+  const std::vector<std::size_t> machines = machines_of(job);
+  for (PairFacts& pair : input->pairs) {
+    if (pair.to != (pair.from + 1) % job.hosts.size() || pair.reached.empty()) continue;
+    HostState& from = job.hosts[pair.from];
+    if (machines[pair.from] == machines[pair.to]) continue;
+    pair.address = pair.reached.front();
+    wire::PairRequest request;
+    request.timeout_s = std::chrono::duration<double>(kTimeOfProbe).count();
+    request.targets.push_back({static_cast<std::uint32_t>(pair.to),
+                               job.hosts[pair.to].set_up->probe_port,
+                               {pair.address}});
+    from.is_measuring = true;
+    from.link->send(request);
+  }
+  co_await await_hosts(
+      context, "measure the way to another host",
+      [](const HostState& host) { return !host.is_measuring || host.measured; },
+      answer_deadline(job) + kTimeOfProbe);
+  for (PairFacts& pair : input->pairs) {
+    const HostState& from = job.hosts[pair.from];
+    if (pair.address.empty() || !from.measured) continue;
+    for (const wire::PairMeasure& measure : from.measured->measures)
+      if (measure.host_index == pair.to) pair.measure = measure;
+  }
+}
+
+// The part of a launch that needs a plan. telling: how long hosts told of themselves, which few
+// launches ask for.
+asio::awaitable<void> set_up_and_try(LaunchContext& context, Duration telling, CheckInput* input) {
+  co_await set_up_hosts(context);
+  input->same_machines = same_machines_of(context);
+  context.phase("hosts are set up");
+  const TriedAddresses tried = co_await probe_addresses(context);
+  context.phase("addresses are tried");
+  input->pairs = pairs_of(tried);
+  input->seconds = std::chrono::duration<double>(now() - context.job.begun - telling).count();
+  co_await measure_pairs(context, input);
+  context.phase("ways between hosts are measured");
+}
+
+}  // namespace
+
+std::string progress_of_check(const Job& job) {
+  std::size_t answer = 0, told = 0;
+  std::vector<std::string> silent;
+  for (const HostState& host : job.hosts) {
+    if (has_failed(host) || host.hello) ++answer;
+    if (has_failed(host) || host.told) ++told;
+    if (!has_failed(host) && !host.told) silent.push_back(host.target.name);
+  }
+  if (silent.empty()) return "";
+  const bool all_answer = answer == job.hosts.size();
+  return std::to_string(all_answer ? told : answer) + " of " + std::to_string(job.hosts.size()) +
+         (all_answer ? " hosts have told what they are like" : " hosts answer") +
+         ", not yet: " + join_some(silent);
+}
+
+asio::awaitable<void> check_job(LaunchContext& context, CheckInput* input) {
+  Job& job = context.job;
+  context.goes_on_without_hosts = true;
+  input->spec = job.spec;
+  input->has_program = !job.spec.programs.at(0).argv.empty();
+  begin_job(context);
+  co_await connect_hosts(context);
+  context.phase("agents answer");
+  const TimePoint connected = now();
+  ask_hosts(context);
+  co_await take_inventories(context);
+  co_await await_what_hosts_tell(context);
+  context.phase("hosts have told");
+  const Duration telling = now() - connected;
+  try {
+    plan_ranks(context);
+    input->plan = job.plan;
+  } catch (const Error& error) {
+    input->plan_problem = error;
+  }
+  if (!input->plan_problem) co_await set_up_and_try(context, telling, input);
+  input->hosts = checked_hosts(context);
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,39 @@
+// After a failure: the probes that fit it are run, and what they find is told beside it, in the
+// words of a check.
+// SPDX-License-Identifier: Apache-2.0
+//
+// io_context thread only.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/check/failure_signs.h"
+#include "launcher/check/finding.h"
+#include "launcher/supervise/host_steps.h"
+
+namespace hv::launcher {
+
+// A rank that fails later than this was started well.
+constexpr auto kFirstSecondsOfRanks = std::chrono::seconds(10);
+
+// Of all probes together. A rank's death ends a job on all hosts within 5 s, --grace included.
+constexpr auto kTimeAfterLaunch = std::chrono::milliseconds(4000);
+constexpr auto kTimeAfterRank = std::chrono::milliseconds(1500);
+
+// Asks the agents that still answer, of all hosts, since what differs between them is a reason,
+// too. Takes no longer than time, and none where nothing fits. Throws nothing.
+boost::asio::awaitable<void> look_after_failure(LaunchContext& context,
+                                                const FittingProbes& fitting, Duration time);
+
+// What is known of the hosts by then, judged by these probes.
+std::vector<Finding> findings_after_failure(const LaunchContext& context,
+                                            const std::set<std::string>& probes);
+
+// By which a host that was lost is judged once a second agent has looked at it, or could not.
+const std::set<std::string>& probes_of_lost_host();
+wire::CheckRequest request_to_lost_host(const LaunchContext& context);
+
+}  // namespace hv::launcher

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/stack_inquiry.h"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <utility>
+
+#include "launcher/output/gather.h"
+#include "src/base/bounded_seconds.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr auto kAgentTime = std::chrono::seconds(5);
+constexpr auto kAnswerTime = std::chrono::seconds(7);
+constexpr std::size_t kNamedMissing = 16;  // of whom stacks are asked
+
+}  // namespace
+
+bool StackInquiry::send_requests(std::uint32_t number, const std::vector<int>& ranks) {
+  bool is_anybody_asked = false;
+  for (HostState& host : job_.hosts) {
+    host.stacks_asked = 0;
+    if (!host.is_there()) continue;
+    wire::StackRequest request;
+    request.number = number;
+    request.timeout_s = std::chrono::duration<double>(kAgentTime).count();
+    for (const int rank : host.ranks) {
+      const bool is_wanted =
+          ranks.empty() || std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+      if (is_wanted && !job_.ranks[static_cast<std::size_t>(rank)].ended)
+        request.ranks.push_back(static_cast<std::uint32_t>(rank));
+    }
+    if (request.ranks.empty()) continue;
+    host.stacks.reset();
+    host.stacks_asked = number;
+    host.link->send(request);
+    is_anybody_asked = true;
+  }
+  return is_anybody_asked;
+}
+
+bool StackInquiry::have_all_answered(std::uint32_t number) const {
+  return job_.all_hosts([number](const HostState& host) {
+    return host.stacks_asked != number || !host.is_there() ||
+           (host.stacks && host.stacks->number == number);
+  });
+}
+
+StackInquiry::Answer StackInquiry::take_answer(std::uint32_t number) {
+  Answer answer;
+  for (HostState& host : job_.hosts) {
+    if (host.stacks_asked != number) continue;
+    if (!host.stacks || host.stacks->number != number) {
+      answer.silent.push_back(host.target.name);
+      continue;
+    }
+    for (wire::RankStacks& told : host.stacks->stacks)
+      answer.stacks.push_back({host.target.name, std::move(told)});
+    host.stacks.reset();
+  }
+  return answer;
+}
+
+asio::awaitable<void> StackInquiry::tell(std::string what, std::vector<int> ranks, bool is_end) {
+  const std::uint32_t number = ++number_;
+  if (!send_requests(number, ranks)) co_return;
+  const TimePoint deadline = now() + kAnswerTime;
+  co_await job_.until(
+      [this, number, is_end] {
+        return have_all_answered(number) || number_ != number || (is_end && job_.stop_at_once);
+      },
+      deadline, !is_end);
+  const bool is_past_caring = is_end ? job_.stop_at_once : (job_.stop || job_.ending);
+  if (number_ != number || is_past_caring) co_return;
+  const Answer answer = take_answer(number);
+  if (answer.stacks.empty() && answer.silent.empty()) co_return;  // all have ended meanwhile
+  std::string text = what;
+  for (const std::string& group : stack_groups(answer.stacks)) text += "\n  " + group;
+  if (!answer.silent.empty()) {
+    text += "\n  nothing was heard within " + seconds_text(Duration(kAnswerTime)) +
+            " of ranks on " + (answer.silent.size() == 1 ? "host " : "hosts ") +
+            join_some(answer.silent);
+  }
+  say_(text);
+}
+
+asio::awaitable<void> StackInquiry::tell_before_end() {
+  if (!job_.ranks_may_run || job_.ranks_ended()) co_return;
+  co_await tell("where the ranks stand:", {}, true);
+}
+
+int StackInquiry::first_that_waits(const std::vector<int>& missing) const {
+  for (std::size_t rank = 0; rank < job_.ranks.size(); ++rank) {
+    const int number = static_cast<int>(rank);
+    if (!job_.ranks[rank].ended &&
+        std::find(missing.begin(), missing.end(), number) == missing.end())
+      return number;
+  }
+  return -1;
+}
+
+asio::awaitable<void> StackInquiry::tell_of_stall(std::string what, std::vector<int> ranks) {
+  co_await tell(std::move(what), std::move(ranks), false);
+  is_asking_ = false;
+}
+
+void StackInquiry::stalled(const std::string& what, const std::vector<int>& missing,
+                           Duration waited, int waiting) {
+  if (is_asking_ || job_.stop || job_.ending || missing.empty()) return;
+  if (job_.policy && job_.policy->failed()) return;
+  const bool is_told = std::all_of(missing.begin(), missing.end(), [&](int rank) {
+    const auto told = told_.find(rank);
+    return told != told_.end() && now() - waited < told->second;
+  });
+  if (is_told) return;
+  for (const int rank : missing) told_[rank] = now();
+  std::vector<int> ranks(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                                missing.size(), kNamedMissing)));
+  if (waiting < 0) waiting = first_that_waits(missing);
+  if (waiting >= 0) ranks.push_back(waiting);
+  is_asking_ = true;
+  asio::co_spawn(job_.executor, tell_of_stall(what, std::move(ranks)), asio::detached);
+}
+
+void StackInquiry::tensor_stalled(const wire::TensorStalled& told) {
+  const wire::TensorStall& stall = told.stall;
+  std::vector<int> missing;
+  for (const std::uint32_t rank : stall.missing)
+    if (rank < job_.ranks.size()) missing.push_back(static_cast<int>(rank));
+  std::sort(missing.begin(), missing.end());
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  if (missing.empty()) return;
+  const Duration waited = bounded_seconds(stall.waited_s);
+  stalled("tensor '" + printable(stall.name) + "' has waited " + seconds_text(waited) + " for " +
+              rank_words(missing) + "; where they stand, and one that waits:",
+          missing, waited, static_cast<int>(told.by));
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,89 @@
+// What a check asks an agent: all probes at once, in a process of their own.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "src/wire/check.h"
+#include "tests/unit/agent/agent_client.h"
+#include "tests/unit/temporary_folder.h"
+
+using namespace hv;
+using namespace hv::tests;
+
+namespace {
+
+wire::CheckReply told_by_agent(const wire::CheckRequest& request) {
+  AgentClient client;
+  client.send(request);
+  wire::CheckReply reply = client.expect<wire::CheckReply>(std::chrono::seconds(60));
+  CHECK(client.finish() == 0);
+  return reply;
+}
+
+// A folder with a Python that does as it is told.
+class FakePython {
+ public:
+  explicit FakePython(const std::string& lines) {
+    std::ofstream(folder_ / "python3") << "#!/bin/sh\n" << lines << "\n";
+    ::chmod((folder_ / "python3").c_str(), 0755);
+  }
+  wire::CheckRequest request() const {
+    wire::CheckRequest request;
+    request.programs = {{{"true"}, "/", {}}, {{"./python3"}, folder_.path(), {}}};
+    request.environment = {"PATH=/usr/bin:/bin"};
+    return request;
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+}  // namespace
+
+TEST_CASE("an agent's probes tell of each program, its Python, folders and the host") {
+  const FakePython python("printf 'hvrun-python\\0/p\\0003.9\\0/\\0'");
+  wire::CheckRequest request = python.request();
+  request.timeout_s = 30;
+  const wire::CheckReply reply = told_by_agent(request);
+  CHECK(reply.unanswered.empty());
+  REQUIRE(reply.programs.size() == 2);
+  CHECK(reply.programs[0].path.find("/true") != std::string::npos);
+  CHECK(reply.programs[0].python.empty());
+  CHECK(reply.programs[1].interpreter == "/bin/sh");
+  REQUIRE(reply.programs[1].python.size() == 1);
+  CHECK(reply.programs[1].python[0].version == "3.9");
+  CHECK(reply.folders.size() == 3);
+  CHECK(reply.memory.total_bytes > 0);
+  CHECK(reply.load.cores > 0);
+  CHECK(reply.limits.open_files > 0);
+}
+
+TEST_CASE("an agent passes on what a probe could not learn, beside what it could") {
+  const FakePython python("exit 3");
+  const wire::CheckReply reply = told_by_agent(python.request());
+  REQUIRE(reply.unanswered.size() == 1);
+  CHECK(reply.unanswered[0].probe == "python");
+  CHECK(reply.unanswered[0].reason.find("/python3: exit code 3") != std::string::npos);
+  REQUIRE(reply.programs.size() == 2);
+  CHECK(reply.programs[1].path != "");
+}
+
+TEST_CASE("an agent leaves a probe that hangs, and has the answers of all others") {
+  const TemporaryFolder folder;
+  REQUIRE(::mkfifo((folder / "interpreter").c_str(), 0755) == 0);  // nobody will write to it
+  std::ofstream(folder / "program") << "#!" << folder / "interpreter"
+                                    << "\n";
+  REQUIRE(::chmod((folder / "program").c_str(), 0755) == 0);
+  wire::CheckRequest request;
+  request.timeout_s = 2;
+  request.programs = {{{"./program"}, folder.path(), {}}};
+  const wire::CheckReply reply = told_by_agent(request);
+  REQUIRE(reply.unanswered.size() == 1);
+  CHECK(reply.unanswered[0].probe == "program");
+  CHECK(reply.unanswered[0].reason == "it did not answer within 2 s and was killed");
+  CHECK(reply.folders.size() == 2);
+  CHECK(reply.memory.total_bytes > 0);
+  CHECK(reply.load.cores > 0);
+}

@@ -1,0 +1,72 @@
+// Tests of launcher/agent/stack_sources
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/stack_sources.h"
+
+#include <doctest/doctest.h>
+
+using namespace hv;
+using namespace hv::launcher;
+
+namespace {
+
+ProcessEntry process(pid_t pid, pid_t parent, pid_t session, const std::string& name,
+                     char state = 'S') {
+  ProcessEntry entry;
+  entry.pid = pid;
+  entry.parent = parent;
+  entry.session = session;
+  entry.group = session;
+  entry.state = state;
+  entry.start_time = static_cast<std::uint64_t>(pid);
+  entry.name = name;
+  return entry;
+}
+
+std::vector<pid_t> pids(const std::vector<ProcessEntry>& processes) {
+  std::vector<pid_t> all;
+  for (const ProcessEntry& each : processes) all.push_back(each.pid);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a rank's processes are those of its session, without shells that wait and the dead") {
+  const std::vector<ProcessEntry> all = {
+      process(12, 11, 10, "python3"), process(10, 1, 10, "sh"),      process(11, 10, 10, "bash"),
+      process(13, 12, 10, "python3"), process(14, 12, 10, "x", 'Z'), process(20, 1, 20, "sh")};
+  CHECK(pids(processes_of_rank(all, 10)) == std::vector<pid_t>{12, 13});
+  CHECK(pids(processes_of_rank(all, 20)) == std::vector<pid_t>{20});  // it waits for nobody
+  CHECK(processes_of_rank(all, 30).empty());
+}
+
+TEST_CASE("of very many processes of a rank the oldest are looked at") {
+  std::vector<ProcessEntry> all;
+  for (pid_t pid = 100; pid >= 10; --pid) all.push_back(process(pid, 1, 10, "x"));
+  const std::vector<pid_t> chosen = pids(processes_of_rank(all, 10));
+  CHECK(chosen.size() == kMostProcesses);
+  CHECK(chosen.front() == 10);
+}
+
+TEST_CASE("a handler is what the kernel says is one") {
+  const std::string status = "Name:\tx\nSigIgn:\t0000000001001006\nSigCgt:\t0000800100000000\n";
+  CHECK(has_handler(status, 48));
+  CHECK(has_handler(status, 33));
+  for (const int other : {0, -1, 2, 3, 47, 49, 64, 65}) CHECK_FALSE(has_handler(status, other));
+  CHECK_FALSE(has_handler("SigCgt:\tzz\n", 1));
+  CHECK_FALSE(has_handler("", 48));
+}
+
+TEST_CASE("a debugger that is forbidden to look is told with the setting that forbids it") {
+  CHECK(is_forbidden(
+      "eu-stack ended with exit code 1: dwfl_linux_proc_attach: Operation not permitted"));
+  CHECK(is_forbidden("ptrace: Operation not permitted."));
+  CHECK_FALSE(is_forbidden("eu-stack did not answer within 5 s and was killed"));
+  CHECK(forbidden_words("1\n").find("sysctl kernel.yama.ptrace_scope=0") != std::string::npos);
+  CHECK(forbidden_words("").find("SYS_PTRACE") != std::string::npos);
+}
+
+TEST_CASE("who is stopped is said to be") {
+  CHECK(state_words(process(1, 0, 1, "x", 'T')).find("SIGSTOP") != std::string::npos);
+  CHECK(state_words(process(1, 0, 1, "x", 'D')).find("state D") != std::string::npos);
+  CHECK(state_words(process(1, 0, 1, "x", 'S')).empty());
+}

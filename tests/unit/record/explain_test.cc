@@ -1,0 +1,185 @@
+// Tests of launcher/record/explain and job_folder: the end of a job from its folder.
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/record/explain.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "launcher/output/recent_lines.h"
+#include "launcher/record/end_words.h"
+#include "launcher/record/record_json.h"
+#include "src/base/error.h"
+#include "tests/unit/temporary_folder.h"
+
+using namespace hv::launcher;
+
+namespace {
+
+const std::string kTrace = "Traceback (most recent call last):\n  File \"t.py\"\nValueError: no\n";
+
+struct Folder {
+  hv::tests::TemporaryFolder folder;
+  std::string path = folder.path();
+
+  void write(const std::string& name, const std::string& text) const {
+    const std::filesystem::path file = path + "/" + name;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file, std::ios::binary) << text;
+  }
+  std::string text() const { return explanation_as_text(look_at_folder(path)); }
+  nlohmann::json json() const {
+    return nlohmann::json::parse(explanation_as_json(look_at_folder(path)));
+  }
+  bool says(const std::string& words) const { return text().find(words) != std::string::npos; }
+};
+
+JobRecord job_of(int ranks) {
+  JobRecord record;
+  record.hosts = {{"a"}};
+  record.ranks.resize(static_cast<std::size_t>(ranks));
+  record.hvrun = this_process();
+  return record;
+}
+
+std::string as_json(const JobRecord& record) {
+  return record_as_json(record, [](int) { return std::vector<std::string>(); });
+}
+
+}  // namespace
+
+TEST_CASE("an ended job is told in the words in which it ended, with its last lines") {
+  Folder folder;
+  JobRecord record = job_of(2);
+  record.state = "rank_failed";
+  record.ranks[1].end = hv::ExitStatus{false, 1};
+  record.verdict.emplace().rank = 1;
+  folder.write("job.json", as_json(record));
+  folder.write("rank.1/stderr", kTrace);
+  CHECK(folder.text() == end_text(record, [](int) {
+          return std::vector<std::string>{"Traceback (most recent call last):", "  File \"t.py\"",
+                                          "ValueError: no"};
+        }));
+  CHECK(folder.json()["cause"]["last_lines"].size() == 3);
+}
+
+TEST_CASE("of large files the same lines are read that the job had kept") {
+  Folder folder;
+  std::string written;
+  for (int i = 0; i < 30000; ++i)
+    written += std::string(static_cast<std::size_t>(i % 800), 'x') + "\n";
+  for (const std::size_t size :
+       {kRecentBytes - 1, kRecentBytes, kRecentBytes + 1, written.size()}) {
+    folder.write("rank.0/stderr", written.substr(written.size() - size));
+    RecentLines recent;
+    recent.add(2, written.substr(written.size() - size));
+    CHECK(look_at_folder(folder.path).last_lines(0) == recent.lines());
+  }
+}
+
+TEST_CASE("a job that ended well, or by no rank's fault, is told as that") {
+  Folder folder;
+  JobRecord record = job_of(1);
+  record.state = "ok";
+  record.seconds = 1.5;
+  folder.write("job.json", as_json(record));
+  CHECK(folder.text() == "hvrun: the job ended well after 1.5 s: there is nothing to explain\n");
+  record.state = "timeout";
+  record.error = "the job ran longer than --timeout 3 s";
+  record.advice = "a longer --timeout";
+  folder.write("job.json", as_json(record));
+  CHECK(folder.text() ==
+        "hvrun: error: the job ran longer than --timeout 3 s\n  try: a longer --timeout\n");
+  record = job_of(1);
+  record.state = "interrupted";
+  record.exit_code = 143;
+  folder.write("job.json", as_json(record));
+  CHECK(folder.says("hvrun: ended by SIGTERM"));
+}
+
+TEST_CASE("a job whose hvrun still runs is told as that, one whose hvrun is gone too") {
+  Folder folder;
+  JobRecord record = job_of(1);
+  folder.write("job.json", as_json(record));
+  CHECK(folder.says("hvrun: the job still runs: hvrun is process " + std::to_string(::getpid()) +
+                    " on host "));
+  CHECK(folder.json()["still_runs"] == true);
+  ++record.hvrun.start_ticks;
+  folder.write("job.json", as_json(record));
+  CHECK(folder.says("hvrun: error: hvrun did not see the end of this job: process "));
+  record.hvrun.boot_id = "another";
+  folder.write("job.json", as_json(record));
+  CHECK(folder.says("' there tells whether it still runs; "));
+  CHECK(folder.json()["still_runs"].is_null());
+}
+
+TEST_CASE("without a record the ranks' last words are told once, with who ended in an error") {
+  Folder folder;
+  for (const int rank : {0, 2, 3}) {
+    const std::string number = std::to_string(rank);
+    folder.write("rank." + number + "/stderr", "[rank" + number + "]: " + kTrace);
+  }
+  folder.write("rank.1/stderr", "Connection reset by peer\nRuntimeError: lost\n");
+  folder.write("rank.4/stdout", "epoch 3 done\n");
+  const std::string text = folder.text();
+  CHECK(text == "hvrun: no job.json is in " + folder.path +
+                    ", so what follows is by what its ranks wrote last\n"
+                    "hvrun: what ranks 0-3 wrote ends in an error\n"
+                    "hvrun: ranks 0,2-3 said, here as rank 0:\n"
+                    "    [rank0]: Traceback (most recent call last):\n      File \"t.py\"\n"
+                    "    ValueError: no\n"
+                    "hvrun: rank 1 said:\n    Connection reset by peer\n    RuntimeError: lost\n"
+                    "hvrun: what rank 4 wrote ends in no error\n");
+  CHECK(folder.json()["texts"].size() == 3);
+  CHECK(folder.json()["state"] == "unknown");
+}
+
+TEST_CASE("who lost a peer is told after who ended by itself") {
+  Folder folder;
+  folder.write("rank.0/stderr", "hvrun.exceptions.PeerLostError: rank 1\n");
+  folder.write("rank.1/stderr", kTrace);
+  const std::string text = folder.text();
+  CHECK(text.find("rank 1 said") < text.find("rank 0 said"));
+}
+
+TEST_CASE("folders of other launchers are read, of several attempts the last") {
+  for (const char* layout : {"0/stderr", "1/rank.0/stderr", "id/attempt_10/0/stderr.log"}) {
+    Folder folder;
+    folder.write(layout, kTrace);
+    if (layout[0] == 'i') folder.write("id/attempt_9/0/stderr.log", "older\n");
+    CHECK(folder.says("    ValueError: no\n"));
+  }
+}
+
+TEST_CASE("ranks of an earlier job in the same folder are not told of") {
+  Folder folder;
+  folder.write("rank.7/stderr", kTrace);
+  folder.write("rank.0/stderr", "fine\n");
+  folder.write("job.json", as_json(job_of(1)));
+  CHECK(!folder.says("rank 7"));
+}
+
+TEST_CASE("what is no job's folder is an error, and files that are none do no harm") {
+  CHECK_THROWS_AS(look_at_folder("/no/such"), hv::Error);
+  Folder folder;
+  CHECK_THROWS_AS(look_at_folder(folder.path), hv::Error);
+  folder.write("rank.0/stdout", "x\n");
+  folder.write("rank.99999999999/stdout", "x\n");
+  folder.write("rank.-1/stdout", "x\n");
+  REQUIRE(::mkfifo((folder.path + "/rank.0/stderr").c_str(), 0600) == 0);
+  REQUIRE(::mkfifo((folder.path + "/job.json").c_str(), 0600) == 0);
+  CHECK(folder.says("it cannot be read, or is no regular file"));
+  std::filesystem::remove(folder.path + "/job.json");
+  folder.write("job.json", "{\"version\": 1, \"st");
+  CHECK(folder.says("/job.json: it is no JSON, or was cut off; what follows"));
+}
+
+TEST_CASE("words of ranks are printable, whatever bytes they wrote") {
+  Folder folder;
+  folder.write("rank.0/stderr", kTrace + "\x1b[2J\xff");
+  CHECK(folder.says("    \\x1b[2J\\xff\n"));
+  CHECK(folder.json()["texts"][0]["lines"][3] == "\\x1b[2J\\xff");
+}
