@@ -136,6 +136,8 @@ int fork_ranks(const bench::Options& options) {
 
 int main(int argc, char** argv) {
   const bench::Options options = bench::parse(argc, argv);
+  for (const std::string& name : options.operations)
+    if (name == "exchange") bench::usage("bench_collective (exchange is bench_engine's)");
   ContextParts parts;
   if (const Status status = parts_of_process(&parts); !status.ok()) {
     std::fprintf(stderr, "%s\n", status.message.c_str());

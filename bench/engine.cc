@@ -1,5 +1,6 @@
-// Times what programs call, hvrun.h: collectives through the engine and its negotiation, lists of
-// gradients, one process set beside another that stands still, and hvrun_init. Started by hvrun.
+// Times what programs call, hvrun.h: collectives through the engine and its negotiation, sends and
+// receives, lists of gradients, one process set beside another that stands still, and hvrun_init.
+// Started by hvrun or by an MPI's mpirun.
 // SPDX-License-Identifier: Apache-2.0
 #include <hvrun/hvrun.h>
 #include <time.h>
@@ -42,7 +43,28 @@ void finish(hvrun_handle handle) {
   check(hvrun_release(nullptr, handle));
 }
 
+// Both asked for at once.
+void exchange(const bench::Operation& operation, const float* input, float* output) {
+  const std::int64_t count[] = {static_cast<std::int64_t>(operation.whole)};
+  hvrun_request request = HVRUN_REQUEST_INIT;
+  request.type = HVRUN_FLOAT32;
+  request.name = "exchanged";
+  request.root = operation.other();
+  request.ndim = 1;
+  request.shape = count;
+  request.operation = HVRUN_RECEIVE;
+  request.output = output;
+  const hvrun_handle received = enqueue(request);
+  request.operation = HVRUN_SEND;
+  request.input = input;
+  request.output = nullptr;
+  const hvrun_handle sent = enqueue(request);
+  finish(received);
+  finish(sent);
+}
+
 void run(const bench::Operation& operation, const float* input, float* output, int root) {
+  if (operation.name == "exchange") return exchange(operation, input, output);
   hvrun_request request = HVRUN_REQUEST_INIT;
   request.operation = operation_of(operation.name);
   request.type = HVRUN_FLOAT32;

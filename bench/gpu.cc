@@ -113,7 +113,7 @@ int main(int count, char** words) {
   const Environment environment = Environment::of_process();
   const Status found = nccl::Library::open(
       nccl::places(environment.get_or("HVRUN_NCCL", ""),
-                   nccl::package_folders(words[0], environment.get_or("VIRTUAL_ENV", ""))),
+                   nccl::package_folders(words[0], {environment.get_or("VIRTUAL_ENV", "")})),
       &library);
   if (!found.ok()) skip(found.message);
   const int ranks = library->version() >= nccl::kSharesGpusFrom ? 2 : 1;

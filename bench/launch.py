@@ -10,6 +10,8 @@ from rounds import NotRun, Rounds, fastest, interleave
 
 STARTS_A_ROUND = 5
 HOSTS = ("node1", "node2", "node3")
+MANY = 64
+STAND_IN = programs.SOURCE / "tests/c/rsh_to_here.sh"
 
 
 def local(bench):
@@ -28,11 +30,44 @@ def local(bench):
 
 def over_ssh(bench):
     """Three hosts of network namespaces, each with an sshd: 'hvrun true' on all, and three 'ssh host true' at once."""
+    return beside_logins(bench, HOSTS)
+
+
+def dry_run_over_ssh(bench):
+    """The same on many hosts, 'hvrun --dry-run' instead. All of their probes run on this machine."""
+    return beside_logins(bench, [f"node{number}" for number in range(1, MANY + 1)], "--dry-run")
+
+
+def beside_logins(bench, hosts, *options):
     if os.geteuid() != 0:
         raise NotRun("making hosts takes network namespaces, which only root may create")
-    words = [sys.executable, programs.SOURCE / "tests/cluster/hosts.py", "run", "--hosts", str(len(HOSTS)), "--",
-             sys.executable, programs.SOURCE / "bench/ssh_rounds.py", "--hvrun", bench.hvrun, "--hosts", ",".join(HOSTS),
-             "--rounds", str(bench.rounds)]
+    words = [sys.executable, programs.SOURCE / "tests/cluster/hosts.py", "run", "--hosts", str(len(hosts)), "--",
+             sys.executable, programs.SOURCE / "bench/ssh_rounds.py", "--hvrun", bench.hvrun, "--hosts", ",".join(hosts),
+             "--rounds", str(bench.rounds), *(f"--option={option}" for option in options)]
     pairs = json.loads(programs.run(words, more_environment={"HVRUN_BIN_DIR": str(bench.hvrun.parent)}).splitlines()[-1])
-    return Rounds("s", pairs, "; ".join(f"ssh {name} true" for name in HOSTS) + " (at once)",
-                  programs.shown([bench.hvrun, "-H", ",".join(name + ":1" for name in HOSTS), "true"]))
+    named = [f"ssh {name} true" for name in hosts[:3]] + (["..."] if len(hosts) > 3 else [])
+    return Rounds("s", pairs, "; ".join(named) + f" ({len(hosts)} at once)",
+                  programs.shown([bench.hvrun, *options, "-H", some_of(hosts), "true"]))
+
+
+def dry_run_of_stand_ins(bench):
+    """Many names of this machine, beside one: no login, the rest of a dry run."""
+    def words(count):
+        names = [f"n{number}" for number in range(1, count + 1)]
+        return [bench.hvrun, "--dry-run", "--oversubscribe", "--rsh", STAND_IN, "-H"], names
+
+    def seconds(count):
+        options, names = words(count)
+        return programs.seconds([*options, ",".join(f"{name}:1" for name in names), "true"])
+
+    def shown(count):
+        options, names = words(count)
+        return programs.shown([*options, some_of(names), "true"])
+
+    seconds(MANY)
+    return Rounds("s", interleave(lambda: seconds(MANY), lambda: seconds(1), bench.rounds), shown(1), shown(MANY))
+
+
+def some_of(hosts):
+    named = [f"{name}:1" for name in hosts]
+    return ",".join(named if len(named) <= len(HOSTS) else [*named[:2], "...", named[-1]])

@@ -1,4 +1,4 @@
-"""Rows of the mpi backend through negotiation, beside bare MPI of the same library. SPDX-License-Identifier: Apache-2.0
+"""Rows of the mpi backend, beside bare MPI of the same library. SPDX-License-Identifier: Apache-2.0
 
 Both sides are started by that library's mpirun, with the same options.
 """
@@ -14,7 +14,6 @@ LIBRARIES = {
     "openmpi": (["mpirun.openmpi", "-np", "{ranks}", "--bind-to", "core"], "bench_mpi"),
     "mpich": (["mpirun.mpich", "-np", "{ranks}", "-bind-to", "core"], "bench_mpich"),
 }
-SETTINGS = {"HVRUN_BACKEND": "mpi"}
 
 
 def words(bench, library, ranks, program, *more):
@@ -24,29 +23,33 @@ def words(bench, library, ranks, program, *more):
     return [*started, bench.program(program), "--json", *more]
 
 
-def run_by_mpi(own):
-    return programs.run(own, SETTINGS)
+def own_words(bench, library, ranks, backend, *more):
+    return ["env", f"HVRUN_BACKEND={backend}", *words(bench, library, ranks, "bench_engine", *more)]
 
 
-def beside_bare(library, operation, ranks):
-    """The sweep over an operation's sizes."""
-    def side(bench, program, run):
-        return Program(lambda operations, sizes: words(bench, library, ranks, program, "--budget", str(collective.BUDGET_S), "--op",
-                                                       operations, "--sizes", sizes), run)
+def bare_words(bench, library, ranks, *more):
+    return words(bench, library, ranks, LIBRARIES[library][1], *more)
+
+
+def beside_bare(library, operation, ranks, backend="mpi"):
+    """The sweep over an operation's sizes; backend: what carries for hvrun."""
+    def options(operations, sizes):
+        return ["--budget", str(collective.BUDGET_S), "--op", operations, "--sizes", sizes]
 
     def candidates(bench):
-        return [(side(bench, "bench_engine", run_by_mpi), side(bench, LIBRARIES[library][1], programs.run))]
+        return [(Program(lambda *points: own_words(bench, library, ranks, backend, *options(*points))),
+                 Program(lambda *points: bare_words(bench, library, ranks, *options(*points))))]
 
-    return Sweep(f"by MPI, {operation}, {ranks} ranks, {library}", f"bare {library}", candidates)
+    carried = "MPI" if backend == "mpi" else f"hvrun's {backend} way"
+    return Sweep(f"by {carried}, {operation}, {ranks} ranks, {library}", f"bare {library}", candidates)
 
 
 def step(library, model, ranks=2):
     """A step's gradients, fused, beside one bare allreduce of as many bytes."""
     def measure(bench):
-        ours = words(bench, library, ranks, "bench_engine", "--gradients", GRADIENTS / f"{model}.txt", "--budget", str(STEP_BUDGET_S))
-        bare = words(bench, library, ranks, LIBRARIES[library][1], "--budget", str(STEP_BUDGET_S), "--sizes", str(bytes_of(model)))
-        pairs = interleave(lambda: programs.median_us(ours, SETTINGS), lambda: programs.median_us(bare), min(bench.rounds, SLOW_ROUNDS))
-        return Rounds("us", pairs, programs.shown(bare), " ".join(f"{name}={value}" for name, value in SETTINGS.items()) + " "
-                      + programs.shown(ours))
+        ours = own_words(bench, library, ranks, "mpi", "--gradients", GRADIENTS / f"{model}.txt", "--budget", str(STEP_BUDGET_S))
+        bare = bare_words(bench, library, ranks, "--budget", str(STEP_BUDGET_S), "--sizes", str(bytes_of(model)))
+        pairs = interleave(lambda: programs.median_us(ours), lambda: programs.median_us(bare), min(bench.rounds, SLOW_ROUNDS))
+        return Rounds("us", pairs, programs.shown(bare), programs.shown(ours))
 
     return measure

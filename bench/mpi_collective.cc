@@ -1,4 +1,5 @@
-// The peer of collective_layer: the same timing of an MPI's collectives. Started by its mpirun.
+// The peer of collective_layer and of engine: the same timing of an MPI's own calls. Started by its
+// mpirun.
 // SPDX-License-Identifier: Apache-2.0
 #include <mpi.h>
 
@@ -21,6 +22,9 @@ void run(const bench::Operation& operation, const float* input, float* output, i
     MPI_Bcast(output, whole, MPI_FLOAT, root, MPI_COMM_WORLD);
   else if (operation.name == "alltoall")
     MPI_Alltoall(input, part, MPI_FLOAT, output, part, MPI_FLOAT, MPI_COMM_WORLD);
+  else if (operation.name == "exchange")
+    MPI_Sendrecv(input, whole, MPI_FLOAT, operation.other(), 0, output, whole, MPI_FLOAT,
+                 operation.other(), 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   else
     MPI_Reduce_scatter_block(input, output, part, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 }

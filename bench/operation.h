@@ -1,10 +1,12 @@
-// The five collectives that are timed, on float32: how many elements go in and come out, what they
-// are, and whether a result is right. Ours and every peer's program share it.
+// The operations that are timed, on float32: how many elements go in and come out, what they are,
+// and whether a result is right. Ours and every peer's program share it.
 // SPDX-License-Identifier: Apache-2.0
 //
 // "B bytes" are the whole tensor: what an allreduce or broadcast works on, an allgather yields, a
-// rank gives to an alltoall or a reducescatter. The least is one element for each rank's part, so
-// "4 bytes" are four for each rank where a tensor has parts.
+// rank gives to an alltoall or a reducescatter, or sends in an exchange. The least is one element
+// for each rank's part, so "4 bytes" are four for each rank where a tensor has parts. Beside five
+// collectives there is an exchange: each of two ranks sends to the other and receives from it; of
+// more ranks the first and the last do, and so inwards.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +48,7 @@ class Buffer {
 
 inline bool is_operation(const std::string& name) {
   return name == "allreduce" || name == "allgather" || name == "broadcast" || name == "alltoall" ||
-         name == "reducescatter";
+         name == "reducescatter" || name == "exchange";
 }
 
 struct Operation {
@@ -62,7 +64,10 @@ struct Operation {
     part = std::max<std::size_t>(1, bytes / sizeof(float) / parts);
     whole = part * parts;
   }
-  bool has_parts() const { return name != "allreduce" && name != "broadcast"; }
+  bool has_parts() const {
+    return name != "allreduce" && name != "broadcast" && name != "exchange";
+  }
+  int other() const { return ranks - 1 - rank; }  // of an exchange
   std::size_t input_count() const { return name == "allgather" ? part : whole; }
   std::size_t output_count() const { return name == "reducescatter" ? part : whole; }
 
@@ -77,6 +82,7 @@ struct Operation {
                sum = static_cast<float>(ranks * (ranks + 1) / 2);
     if (name == "allreduce") return sum;
     if (name == "broadcast") return static_cast<float>(root + 1);
+    if (name == "exchange") return static_cast<float>(other() + 1);
     if (name == "allgather") return place + 1;
     if (name == "alltoall") return place * static_cast<float>(ranks) + static_cast<float>(rank + 1);
     return sum + static_cast<float>(ranks * rank);

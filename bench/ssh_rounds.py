@@ -18,7 +18,7 @@ def seconds_of(commands):
     """Wall time from the first start to the last end of commands that run at the same time and must succeed."""
     begun = time.perf_counter()
     running = [subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) for words in commands]
-    codes = [process.wait(timeout=60) for process in running]
+    codes = [process.wait(timeout=120) for process in running]
     took = time.perf_counter() - begun
     if any(codes):
         sys.exit(f"{commands[0]}: exit codes {codes}")
@@ -30,8 +30,9 @@ def main():
     parser.add_argument("--hvrun", required=True)
     parser.add_argument("--hosts", required=True, type=lambda text: text.split(","))
     parser.add_argument("--rounds", required=True, type=int)
+    parser.add_argument("--option", action="append", default=[], help="of hvrun")
     arguments = parser.parse_args()
-    ours = [[arguments.hvrun, "-H", ",".join(name + ":1" for name in arguments.hosts), "true"]]
+    ours = [[arguments.hvrun, *arguments.option, "-H", ",".join(name + ":1" for name in arguments.hosts), "true"]]
     peer = [["ssh", name, "true"] for name in arguments.hosts]
     seconds_of(ours)  # copies the agent, which the first job on a host does once
     seconds_of(peer)

@@ -122,8 +122,16 @@ def mpi_rows():
         for size in GLOO_SIZES:
             yield Row(f"mpi-{library}-{size_name(size)}", f"allreduce of {size} B by {library}, 2 ranks, beside it bare",
                       rule, group="mpi", sweep=sweep, point=("allreduce", size))
+        exchange = mpi.beside_bare(library, "exchange", 2)
+        for size in GLOO_SIZES:
+            yield Row(f"mpi-{library}-exchange-{size_name(size)}", f"two ranks exchange {size} B by {library}, beside it bare",
+                      rule, group="mpi", sweep=exchange, point=("exchange", size))
         yield Row(f"mpi-{library}-resnet50", f"one step of {MODELS['resnet50']} by {library}, beside one bare call on as many bytes",
                   rule, mpi.step(library, "resnet50"), "mpi")
+    native = mpi.beside_bare("openmpi", "exchange", 2, "native")
+    for size in GLOO_SIZES:
+        yield Row(f"mpi-native-exchange-{size_name(size)}", f"two ranks exchange {size} B by hvrun's own way, beside openmpi bare",
+                  reported(), group="mpi", sweep=native, point=("exchange", size))
 
 
 def rows_of_net(net):
@@ -183,6 +191,10 @@ ROWS = [
     Row("logs-large", "2 x 1 million labelled lines to a file, 32 KiB writes, beside mpirun --tag-output",
         at_least_times_faster(4), logs.beside_mpirun, "logs"),
     Row("logs-lines", "the same, one write a line, beside two bare pipes into cat", at_most_times(1.2), logs.beside_bare_pipes, "logs"),
+    Row("dry-run-64-ssh", "hvrun --dry-run over SSH on 64 hosts, beside 64 ssh at once", at_most_times(1.3), launch.dry_run_over_ssh,
+        "launch"),
+    Row("dry-run-64", "hvrun --dry-run on 64 names of this machine, beside that on one", at_most_times(2), launch.dry_run_of_stand_ins,
+        "launch"),
     Row("agents-1024", "1,024 agents on this machine, through a tree of agents, hvrun itself at most 150 MiB", at_most(15, "s"),
         group="launch"),
     *engine_rows(),

@@ -1,5 +1,6 @@
-# hv_find_mpi(openmpi | mpich): the target hv_mpi_<flavour>, where that MPI's C compiler is here: mpicc.<flavour>, as on Debian, or
-# an mpicc that is of it. Its C++ bindings are never used. SPDX-License-Identifier: Apache-2.0
+# hv_find_mpi(openmpi | mpich): where that MPI's C compiler is here (mpicc.<flavour>, as on Debian, or an mpicc that is of it) the
+# targets hv_mpi_<flavour> and, without its library, hv_mpi_headers_<flavour>, and HVRUN_<FLAVOUR>_FOLDER, where that library
+# lies, or nothing where the loader knows. Its C++ bindings are never used. SPDX-License-Identifier: Apache-2.0
 function(hv_find_mpi flavour)
   if(TARGET hv_mpi_${flavour} OR HVRUN_WITH_MPI STREQUAL OFF)
     return()
@@ -36,8 +37,21 @@ function(hv_find_mpi flavour)
     message(STATUS "No ${flavour}: without libhvrun-${flavour}.so")
     return()
   endif()
+  set(_folders ${_links})
+  list(FILTER _folders INCLUDE REGEX "^-L")
+  list(TRANSFORM _folders REPLACE "^-L" "")
+  set(_folder "")
+  foreach(_one ${_folders})
+    file(GLOB _libraries ${_one}/libmpi.so.* ${_one}/libmpich.so.*)
+    if(_libraries AND NOT _one MATCHES "^(/tmp|/var/tmp|/dev/shm)(/|$)") # where others may put another one some day
+      set(_folder ${_one})
+      break()
+    endif()
+  endforeach()
+  set(HVRUN_${_upper}_FOLDER "${_folder}" CACHE INTERNAL "where ${flavour}'s library lies")
+  add_library(hv_mpi_headers_${flavour} INTERFACE)
+  target_include_directories(hv_mpi_headers_${flavour} SYSTEM INTERFACE ${_includes})
+  target_compile_definitions(hv_mpi_headers_${flavour} INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   add_library(hv_mpi_${flavour} INTERFACE)
-  target_include_directories(hv_mpi_${flavour} SYSTEM INTERFACE ${_includes})
-  target_link_libraries(hv_mpi_${flavour} INTERFACE ${_links})
-  target_compile_definitions(hv_mpi_${flavour} INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+  target_link_libraries(hv_mpi_${flavour} INTERFACE hv_mpi_headers_${flavour} ${_links})
 endfunction()

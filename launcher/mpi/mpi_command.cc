@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "launcher/agent/carried_output.h"
 #include "launcher/mpi/mpi_output.h"
 #include "launcher/mpi/mpi_reach.h"
+#include "launcher/mpirank/carried_output.h"
+#include "launcher/mpirank/mpirun_rank.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
@@ -93,6 +94,23 @@ std::string binding_of(const JobSpec& spec) {
   return "none";
 }
 
+bool says_binding(const JobSpec& spec) {
+  return says(spec,
+              {"bind-to", "bind-to-core", "bind-to-none", "cpu-set", "cpu-list", "rankfile", "rf"});
+}
+
+// hvrun-agent's, which stands between mpirun and each rank: it carries Open MPI's output, and binds
+// ranks where nobody says how, by what it finds on its host.
+Words carrier_words(const Mpirun& mpirun, const JobSpec& spec) {
+  Words words;
+  if (mpirun.agent.empty()) return words;
+  if (mpirun.kind == MpiKind::kOpenMpi) words.push_back(kCarryOutput);
+  if (binds_by_itself(mpirun, spec))
+    add(&words, {kBind, binding_words(spec.map_by.by == MapBy::kNuma, spec.report_bindings)});
+  if (!words.empty()) words.insert(words.begin(), mpirun.agent);
+  return words;
+}
+
 bool has_own_mapping(const JobSpec& spec) {
   return says(spec,
               {"map-by", "npernode", "N", "ppr", "rankfile", "rf", "bynode", "byslot", "rank-by"});
@@ -117,10 +135,8 @@ Words openmpi_options(const Mpirun& mpirun, const JobSpec& spec, const HostList&
   add(&words, reach_of_openmpi(spec, list));
   // Its ranks spin while they wait, unless it knows that there are too many.
   if (is_crowded(plan)) add(&words, {"--mca", "mpi_yield_when_idle", "1"});
-  if (spec.report_bindings) words.push_back("--report-bindings");
-  if (!says(spec,
-            {"bind-to", "bind-to-core", "bind-to-none", "cpu-set", "cpu-list", "rankfile", "rf"}))
-    add(&words, {"--bind-to", binding_of(spec)});
+  if (spec.report_bindings && !binds_by_itself(mpirun, spec)) words.push_back("--report-bindings");
+  if (!says_binding(spec)) add(&words, {"--bind-to", binding_of(spec)});
   if (has_own_mapping(spec)) return words;
   if (is_dealt_out(spec, plan)) {
     add(&words, {"--map-by", "node", "--rank-by", "node"});
@@ -160,14 +176,14 @@ Words openmpi_words(const Mpirun& mpirun, const JobSpec& spec, const HostList& l
     add(&words, {"-np", std::to_string(run.ranks), "-host",
                  is_simple ? all_hosts : host_word(list, plan, static_cast<std::size_t>(run.host)),
                  "--wdir", program.working_directory});
-    if (!mpirun.carrier.empty()) add(&words, {mpirun.carrier, kCarryOutput});
+    add(&words, carrier_words(mpirun, spec));
     add(&words, program.argv);
   }
   check_size(words, runs.size());
   return words;
 }
 
-void check_for_hydra(const JobSpec& spec, const LaunchPlan& plan) {
+void check_for_hydra(const Mpirun& mpirun, const JobSpec& spec, const LaunchPlan& plan) {
   if (!goes_by_slot(plan) && !goes_round(plan))
     throw Error(ErrorKind::kUsage,
                 "--mpi: MPICH's mpirun cannot be told this order of ranks on hosts",
@@ -177,14 +193,14 @@ void check_for_hydra(const JobSpec& spec, const LaunchPlan& plan) {
       throw Error(ErrorKind::kUsage,
                   "--mpi: MPICH's mpirun has one working directory for all programs",
                   "leave out --wdir of later programs; or HVRUN_MPI=openmpi");
-  if (spec.report_bindings)
+  if (spec.report_bindings && !binds_by_itself(mpirun, spec))
     throw Error(ErrorKind::kUsage, "--mpi: MPICH's mpirun has no --report-bindings",
                 "set HYDRA_TOPO_DEBUG=1 instead; or HVRUN_MPI=openmpi");
 }
 
 Words hydra_words(const Mpirun& mpirun, const JobSpec& spec, const HostList& list,
                   const LaunchPlan& plan, const Words& for_others, const std::string& tag) {
-  check_for_hydra(spec, plan);
+  check_for_hydra(mpirun, spec, plan);
   Words words{mpirun.program, "-prepend-pattern", hydra_tag_begin(tag) + "%r>"};
   std::string hosts = host_words(list, plan);
   // It goes round hosts that have one slot each.
@@ -205,6 +221,7 @@ Words hydra_words(const Mpirun& mpirun, const JobSpec& spec, const HostList& lis
   for (const Run& run : runs_of(plan, false)) {
     if (!std::exchange(is_first, false)) words.push_back(":");
     add(&words, {"-np", std::to_string(run.ranks)});
+    add(&words, carrier_words(mpirun, spec));
     add(&words, spec.programs[static_cast<std::size_t>(run.program)].argv);
   }
   return words;
@@ -228,6 +245,10 @@ MpiCommand make_mpi_command(const Mpirun& mpirun, const JobSpec& spec, const Hos
   const Words names = are_all_here(list) ? Words{} : for_others;
   if (mpirun.kind == MpiKind::kOpenMpi) return {openmpi_words(mpirun, spec, list, plan, names), {}};
   return {hydra_words(mpirun, spec, list, plan, names, tag), variables_for_hydra(spec, list)};
+}
+
+bool binds_by_itself(const Mpirun& mpirun, const JobSpec& spec) {
+  return !mpirun.agent.empty() && spec.bind_to == BindTo::kByItself && !says_binding(spec);
 }
 
 std::string as_shell_line(const MpiCommand& command) {

@@ -40,6 +40,9 @@ MpiCommand make_mpi_command(const Mpirun& mpirun, const JobSpec& spec, const Hos
                             const LaunchPlan& plan, const std::vector<std::string>& for_others,
                             const std::string& tag);
 
+// Ranks are bound by hvrun-agent on their hosts, and mpirun is told to bind nothing.
+bool binds_by_itself(const Mpirun& mpirun, const JobSpec& spec);
+
 // As one would type it.
 std::string as_shell_line(const MpiCommand& command);
 

@@ -18,6 +18,7 @@
 #include "launcher/mpi/mpi_advice.h"
 #include "launcher/mpi/mpi_keeper.h"
 #include "launcher/mpi/mpi_output.h"
+#include "launcher/mpi/unstarted_ranks.h"
 #include "launcher/output/line_gate.h"
 #include "launcher/output/output_ledger.h"
 #include "launcher/output/output_options.h"
@@ -32,6 +33,8 @@ namespace {
 
 constexpr std::size_t kMostOnTheWay = 4 << 20;  // read, and not yet written
 constexpr std::size_t kMostWordsKept = 16 << 10;
+// For other ranks that have no program either.
+constexpr auto kTimeToTell = std::chrono::milliseconds(500);
 constexpr auto kFarewell = std::chrono::milliseconds(500);
 // After mpirun has ended somebody elsewhere may still hold its streams.
 constexpr auto kTimeForLastOutput = std::chrono::seconds(1);
@@ -124,6 +127,7 @@ class MpiJob {
   void step(TimePoint limit = TimePoint::max());
   void read_stream(std::size_t index);
   void take(const MpiPiece& piece);
+  void show(int of_rank, int stream, std::string_view text);
   void take_own_words(std::string_view bytes);
   void end_vain_wait();
   void close_stream(std::size_t index);
@@ -132,6 +136,7 @@ class MpiJob {
   void look_at_limits(bool is_quiet);
   void take_broken();
   void request_end(int exit_code, int signal);
+  void say_unstarted();
   int judge();
   void say_farewell();
 
@@ -151,7 +156,9 @@ class MpiJob {
   const TimePoint begun_;
   std::map<std::pair<int, int>, LineGate> gates_;  // by rank and stream, of those that were seen
   std::string line_, words_;                       // of mpirun's own: begun; the last ones
-  std::optional<int> wanted_code_;                 // why the job was to end before its time
+  UnstartedRanks unstarted_{launch_.mpirun};
+  std::optional<TimePoint> told_at_;  // that a rank has no program; then others have time to
+  std::optional<int> wanted_code_;    // why the job was to end before its time
   std::optional<ExitStatus> end_;
   std::optional<TimePoint> last_output_at_;
 };
@@ -166,6 +173,7 @@ void MpiJob::step(TimePoint limit) {
                                {wake_.get(), POLLIN, 0}}};
   if (last_output_at_ && reads) limit = std::min(limit, *last_output_at_);
   if (spec_.timeout && !wanted_code_ && !end_) limit = std::min(limit, begun_ + *spec_.timeout);
+  if (told_at_ && !wanted_code_ && !end_) limit = std::min(limit, *told_at_ + kTimeToTell);
   const timespec left = time_left(limit);
   const int count = ::ppoll(ready.data(), ready.size(), &left, nullptr);
   if (count < 0) return;
@@ -194,17 +202,24 @@ void MpiJob::read_stream(std::size_t index) {
 
 void MpiJob::take(const MpiPiece& piece) {
   if (piece.rank == kMpirunItself) return take_own_words(piece.bytes);
-  const auto rank = static_cast<std::uint32_t>(piece.rank);
+  if (piece.stream != STDERR_FILENO) return show(piece.rank, piece.stream, piece.bytes);
+  show(piece.rank, piece.stream, unstarted_.pass(piece.rank, piece.bytes));
+  if (unstarted_.is_told() && goes_on_without(launch_.mpirun) && !told_at_) told_at_ = now();
+}
+
+void MpiJob::show(int of_rank, int stream, std::string_view text) {
+  if (text.empty()) return;
+  const auto rank = static_cast<std::uint32_t>(of_rank);
   // Once the job is to end, no reader holds back mpirun, which could not end its hosts then.
-  LineGate& gate = gates_[{piece.rank, piece.stream}];
-  std::string bytes = gate.pass(piece.bytes, !wanted_code_ || has_room());
+  LineGate& gate = gates_[{of_rank, stream}];
+  std::string bytes = gate.pass(text, !wanted_code_ || has_room());
   {
     const std::lock_guard lock(ledger_mutex_);
-    ledger_.arrived(rank, piece.bytes.size());
+    ledger_.arrived(rank, text.size());
   }
   if (bytes.empty()) return;
   on_the_way_ += bytes.size();
-  room_.add({rank, piece.stream, wall_clock_ns(), std::move(bytes), false});
+  room_.add({rank, stream, wall_clock_ns(), std::move(bytes), false});
 }
 
 void MpiJob::take_own_words(std::string_view bytes) {
@@ -231,6 +246,7 @@ void MpiJob::close_stream(std::size_t index) {
   pipes_[index].read_end.reset();
   outputs_[index]->end([this](const MpiPiece& piece) { take(piece); });
   if (is_open()) return;
+  for (const auto& [rank, text] : unstarted_.take_rest()) show(rank, STDERR_FILENO, text);
   if (!line_.empty()) room_.note(line_);
   line_.clear();
   for (const auto& [stream, gate] : gates_)
@@ -276,6 +292,11 @@ void MpiJob::look_at_limits(bool is_quiet) {
     say("error: the job ran longer than --timeout " + seconds_text(*spec_.timeout) +
         "\n  try: a longer --timeout, or see what it waits for (HVRUN_STALL_SECONDS)");
   }
+  // The other ranks would wait for those for ever.
+  if (told_at_ && !wanted_code_ && !end_ && now() >= *told_at_ + kTimeToTell) {
+    request_end(static_cast<int>(ErrorKind::kStart), SIGTERM);
+    say_unstarted();
+  }
   if (last_output_at_ && (is_quiet || wanted_code_) && now() >= *last_output_at_) {
     last_output_at_.reset();
     for (std::size_t i = 0; i < 2; ++i) close_stream(i);
@@ -303,15 +324,27 @@ void MpiJob::take_broken() {
   broken_.reset();
 }
 
+void MpiJob::say_unstarted() {
+  for (const std::string& text : unstarted_.texts()) say("error: " + text);
+}
+
 int MpiJob::judge() {
   if (wanted_code_) return *wanted_code_;
   const int code = exit_code_of_mpirun(launch_.mpirun, end_->shell_code(), words_);
   if (code == 0) return 0;
-  const std::string advice = mpirun_advice(launch_.mpirun, words_);
+  if (unstarted_.is_told()) {
+    say_unstarted();
+    return static_cast<int>(ErrorKind::kStart);
+  }
+  const std::string words = words_ + unstarted_.daemons_words();
+  std::string advice = advice_on_mpi_args(launch_.mpirun, spec_.mpi_args, words);
+  if (advice.empty()) advice = mpirun_advice(launch_.mpirun, words);
+  const bool is_unstarted = has_started_nobody(launch_.mpirun, words_);
+  const bool is_of_signal = !is_unstarted && code > 128 && code < 128 + 65;
   say("error: " + launch_.mpirun.program + " ended with " +
-      (code > 128 && code < 128 + 65 ? signal_text(code - 128) : end_->text()) +
+      (is_of_signal ? signal_text(code - 128) : end_->text()) +
       (advice.empty() ? "" : "\n  try: " + advice));
-  return code;
+  return is_unstarted ? static_cast<int>(ErrorKind::kStart) : code;
 }
 
 // Of a job that was to end: what its readers do not take by then is lost, and told.
@@ -345,7 +378,7 @@ MpiLaunch plan_mpi_launch(const JobSpec& spec, const HostList& list, const Launc
   MpiLaunch launch;
   launch.environment = mpi_environment(spec, environment);
   launch.mpirun = find_mpirun(launch.environment.own);
-  if (launch.mpirun.kind == MpiKind::kOpenMpi) launch.mpirun.carrier = agent_file;
+  launch.mpirun.agent = agent_file;
   launch.tag = random_hex(kTagBytes);
   launch.command =
       make_mpi_command(launch.mpirun, spec, list, plan, launch.environment.for_others, launch.tag);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "launcher/agent/carried_output.h"
+#include "launcher/mpirank/carried_output.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {

@@ -5,7 +5,7 @@
 // mpirun mixes the ranks' bytes in one stream, in pieces that end anywhere. Both kinds can say
 // before each piece, and each line, whose it is, so that no rank's own output is taken for that:
 //   Open MPI  --tag-output       [1,3]<stdout>: before bytes that hvrun-agent has encoded
-//                                (launcher/agent/carried_output.h), and in which there is no '['
+//                                (launcher/mpirank/carried_output.h), and in which there is no '['
 //             --output tag       the same and a blank: from 5 on, as in openpmix's pmix_iof.c
 //   Hydra     -prepend-pattern   <RANDOM 3>, with a random number
 // Processes that ranks have spawned (MPI_Comm_spawn) have numbers of their own from 0: both kinds

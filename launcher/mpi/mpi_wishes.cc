@@ -92,6 +92,26 @@ void refuse_hosts(const JobSpec& spec, const HostList& list) {
                   "--mpi-args '--rankfile FILE' hands the file itself to Open MPI's mpirun");
 }
 
+// hvrun says these itself, and its plan, labels and checks would be of another job.
+void refuse_arguments(const JobSpec& spec) {
+  const std::pair<const char*, const char*> own[] = {{"-np", "-np"},
+                                                     {"--np", "-np"},
+                                                     {"-host", "-H"},
+                                                     {"--host", "-H"},
+                                                     {"-H", "-H"},
+                                                     {"-hosts", "-H"},
+                                                     {"-hostfile", "--hostfile"},
+                                                     {"--hostfile", "--hostfile"},
+                                                     {"-machinefile", "--hostfile"},
+                                                     {"--machinefile", "--hostfile"}};
+  for (const std::string& word : spec.mpi_args)
+    for (const auto& [name, instead] : own)
+      if (word == name)
+        throw Error(ErrorKind::kUsage,
+                    "--mpi-args says " + word + ", which hvrun tells mpirun itself",
+                    std::string(instead) + " as an option of hvrun's own");
+}
+
 }  // namespace
 
 void refuse_what_mpirun_lacks(const JobSpec& spec, const HostList& list) {
@@ -100,6 +120,7 @@ void refuse_what_mpirun_lacks(const JobSpec& spec, const HostList& list) {
       throw Error(ErrorKind::kUsage,
                   std::string(wish.option) + " is nothing that --mpi can do: " + wish.why,
                   wish.instead);
+  refuse_arguments(spec);
   for (const ProgramSpec& program : spec.programs)
     if (!program.exports.empty())
       throw Error(ErrorKind::kUsage, "--mpi: -x of one of several programs cannot be had",

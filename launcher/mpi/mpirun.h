@@ -15,8 +15,8 @@ struct Mpirun {
   MpiKind kind = MpiKind::kOpenMpi;
   int major = 0;        // Open MPI's own; 0: not told
   std::string program;  // as found
-  // hvrun-agent, which carries the output of Open MPI's ranks; on every host at the same place.
-  std::string carrier{};
+  // hvrun-agent, which stands before each rank; on every host at the same place. Empty: nobody.
+  std::string agent{};
   std::string version;  // its first line, for people
 };
 

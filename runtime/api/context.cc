@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "runtime/backend/backend_list.h"
-#include "runtime/backend/mpi/mpi_choice.h"
 #include "runtime/collective/patience.h"
 #include "runtime/collective/registry.h"
 #include "runtime/device/cuda/cuda_accelerator.h"
@@ -20,6 +19,7 @@
 #include "src/base/bounded_seconds.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/contract/backend_words.h"
 #include "src/contract/contract.h"
 #include "src/contract/runtime_knobs.h"
 #include "src/wire/codec.h"
@@ -31,6 +31,8 @@ using std::chrono::milliseconds;
 
 // After a failure nobody reads anybody's memory, and the survivors leave when they like.
 constexpr milliseconds kCloseTimeoutAfterFailure{100};
+// Where nobody is held lost for it (HVRUN_PEER_TIMEOUT=0).
+constexpr milliseconds kLongestSilence{60000};
 constexpr const char* kSettingsKey = "engine.settings";
 
 // What must be alike on all ranks is what rank 0's environment says.
@@ -124,9 +126,9 @@ EngineConfig engine_config(const SharedSettings& settings, int epoch, Observatio
 
 // kernels: each rank's own, as all give the same bits.
 BackendSettings backend_settings(const SharedSettings& settings, const std::string& kernels,
-                                 MpiPlacesPtr mpi) {
-  return {settings.backend, settings.algorithms, kernels, settings.is_deterministic,
-          std::move(mpi)};
+                                 MpiPlacesPtr mpi, Doorbell& bell) {
+  return {settings.backend,          settings.algorithms, kernels,
+          settings.is_deterministic, std::move(mpi),      [&bell] { bell.ring(); }};
 }
 
 // What a set's session works with, over that plane.
@@ -137,6 +139,7 @@ Status make_parts(DataPlane* plane, const BackendSettings& settings,
       !status.ok())
     return status;
   parts->backends = backends->carriers;
+  parts->pairs = backends->pairs;
   parts->keeps = std::move(backends);
   return Status::success();
 }
@@ -146,6 +149,14 @@ SetMaker set_maker(Fabric& fabric, const BackendSettings& settings) {
     parts->plane = std::make_shared<SetPlane>(*fabric.data_plane(), set.place);
     return make_parts(parts->plane.get(), settings, set.members(), fabric.topology(), parts);
   };
+}
+
+// MPI's end waits for all ranks. Whoever went without one that is but slow could not call it, and
+// MPI's launcher holds that for a failure: a peer is waited for until it is held lost.
+milliseconds leave_limit_of(const ContextParts& parts, bool has_mpi) {
+  if (!has_mpi) return parts.leave_limit;
+  const milliseconds silence = parts.fabric.peer_timeout;
+  return parts.leave_limit + (silence.count() > 0 ? silence : kLongestSilence);
 }
 
 // What an operator would ask first: who is here, over what, with which settings.
@@ -179,6 +190,7 @@ Status Context::join(ContextParts parts, std::shared_ptr<Context>* context) {
   read_network(parts.environment, &parts.fabric);
   parts.fabric.moved = observation->moved;
   parts.fabric.step_report = observation->step_report;
+  parts.fabric.stall_report = observation->stall_report;
   if (Status status = parts.store->put(kSettingsKey, encode(settings)); !status.ok()) return status;
   Status status;
   auto fabric = connect_fabric(parts.identity, *parts.store, parts.fabric, &status);  // fences
@@ -192,7 +204,7 @@ Status Context::join(ContextParts parts, std::shared_ptr<Context>* context) {
                          parts.fabric.meeting_timeout, &mpi);
   if (!status.ok()) return status;
   const BackendSettings choice =
-      backend_settings(settings, knobs.text("HVRUN_KERNELS"), std::move(mpi));
+      backend_settings(settings, knobs.text("HVRUN_KERNELS"), std::move(mpi), fabric->doorbell());
   std::vector<int> everyone(static_cast<std::size_t>(parts.identity.size));
   std::iota(everyone.begin(), everyone.end(), 0);
   SetParts all;
@@ -218,7 +230,7 @@ Context::Context(ContextParts parts, std::unique_ptr<Fabric> fabric, SetParts al
                  const EngineConfig& config, const BackendSettings& backends)
     : mpi_(backends.mpi),
       identity_(parts.identity),
-      leave_limit_(parts.leave_limit),
+      leave_limit_(leave_limit_of(parts, mpi_ != nullptr)),
       keeps_(std::move(parts.keeps)),
       store_(std::move(parts.store)),
       fabric_(std::move(fabric)),

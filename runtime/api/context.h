@@ -80,7 +80,8 @@ class Context {
   // As hvrun_report_steps.
   void report_steps(const wire::StepTimes& times) { observation_->step_report->note(times); }
 
-  // Leaves the job, within leave_limit; the first call does it, later ones wait for that.
+  // Leaves the job, within leave_limit, with MPI by as much later as a silent peer takes to be held
+  // lost; the first call does it, later ones wait for that.
   void shutdown();
 
  private:

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "runtime/api/birth.h"
 #include "runtime/api/context_registry.h"
@@ -11,10 +15,14 @@
 #include "runtime/api/last_error.h"
 #include "runtime/api/request_reader.h"
 #include "runtime/api/sized_struct.h"
+#include "runtime/backend/carrier_table.h"
 #include "runtime/backend/gpu/plugin_library.h"
 #include "runtime/backend/mpi/mpi_library.h"
 #include "runtime/include/hvrun/hvrun.h"
+#include "src/base/knob.h"
 #include "src/base/text.h"
+#include "src/contract/backend_words.h"
+#include "src/contract/runtime_knobs.h"
 
 namespace hv::runtime {
 namespace {
@@ -187,14 +195,41 @@ Status nccl_version(std::int32_t* version) {
   return status.ok() ? plugin->version(version) : status;
 }
 
+CarrierQuestion carrier_question(const Environment& environment) {
+  const KnobReader knobs(runtime_knobs(), environment);
+  using Addresses = CarrierQuestion::Addresses;
+  const std::string addresses = knobs.text("HVRUN_MPI_CUDA");
+  CarrierQuestion question;
+  question.names = backend_words(knobs.text("HVRUN_BACKEND"));
+  question.deterministic = knobs.flag("HVRUN_DETERMINISTIC");
+  question.of_gpus = addresses == "always"  ? Addresses::kAlways
+                     : addresses == "never" ? Addresses::kNever
+                                            : Addresses::kPerhaps;
+  GpuPlugin* plugin = nullptr;
+  if (find_gpu_plugin(&plugin).ok())
+    question.nccl = [plugin](const CollectiveRequest& request) { return plugin->carries(request); };
+  return question;
+}
+
+Status carriers(const char** table) {
+  if (table == nullptr) return {StatusCode::kArgument, "hvrun_carriers: table is NULL"};
+  static const std::string* const words =
+      new std::string(carrier_table(carrier_question(Environment::of_process())));
+  *table = words->c_str();
+  return Status::success();
+}
+
 Status mpi_version(const char** version, std::int32_t* thread_level) {
   if (version == nullptr) return {StatusCode::kArgument, "hvrun_mpi_version: version is NULL"};
-  MpiPlugin* plugin = nullptr;
-  if (Status status = find_mpi_plugin(Environment::of_process(), &plugin); !status.ok())
-    return status;
-  static const std::string* const words = new std::string(plugin->library());
-  *version = words->c_str();
-  if (thread_level != nullptr) *thread_level = plugin->thread_level();
+  std::string library;
+  int level = -1;
+  Status status = ask_mpi(Environment::of_process(), &library, &level);
+  if (!status.ok()) return status;
+  static std::mutex mutex;  // guards the next, whose strings stay
+  static auto* const told = new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  *version = told->insert(std::move(library)).first->c_str();
+  if (thread_level != nullptr) *thread_level = level;
   return Status::success();
 }
 
@@ -340,6 +375,10 @@ const char* hvrun_status_name(hvrun_status status) {
 const char* hvrun_version(void) {
   return HVRUN_TEXT(HVRUN_VERSION_MAJOR) "." HVRUN_TEXT(HVRUN_VERSION_MINOR) "." HVRUN_TEXT(
       HVRUN_VERSION_PATCH);
+}
+
+hvrun_status hvrun_carriers(const char** table) {
+  return api::guarded([&] { return api::carriers(table); });
 }
 
 hvrun_status hvrun_mpi_version(const char** version, int32_t* thread_level) {

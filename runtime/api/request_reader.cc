@@ -41,6 +41,7 @@ static_assert(static_cast<int>(CollectiveKind::kJoin) == HVRUN_JOIN);
 static_assert(static_cast<int>(CollectiveKind::kSend) == HVRUN_SEND);
 static_assert(static_cast<int>(CollectiveKind::kReceive) == HVRUN_RECEIVE);
 static_assert(static_cast<int>(CollectiveKind::kSparseAllreduce) == HVRUN_SPARSE_ALLREDUCE);
+static_assert(static_cast<int>(CollectiveKind::kAllocate) == HVRUN_ALLOCATE);
 static_assert(static_cast<int>(Compression::kNone) == HVRUN_COMPRESSION_NONE);
 static_assert(static_cast<int>(Compression::kFloat16) == HVRUN_COMPRESSION_FP16);
 static_assert(static_cast<int>(Compression::kBfloat16) == HVRUN_COMPRESSION_BF16);
@@ -117,8 +118,11 @@ Status read_device(const hvrun_request& request, Operation* operation) {
                                      ", neither 0 (the host) nor 1 + a GPU's number");
   if (request.device == 0 && request.stream != nullptr)
     return malformed(*operation, "stream is not NULL, and device is 0: the host has no streams");
-  if (request.device == 0) return Status::success();
   const CollectiveKind kind = operation->description.kind;
+  if (request.device == 0 && kind == CollectiveKind::kAllocate)
+    return malformed(*operation,
+                     "device is 0; try: hvrun_alloc, for memory of the host that ranks share");
+  if (request.device == 0) return Status::success();
   if (kind == CollectiveKind::kBarrier || kind == CollectiveKind::kJoin)
     return malformed(*operation,
                      std::string(collective_name(kind)) + " has no tensor: device is 0");
@@ -259,6 +263,10 @@ bool overlap_partly(const std::byte* a, const std::byte* b, std::size_t bytes) {
 }
 
 Status read_memory(const hvrun_request& request, Operation* operation) {
+  if (operation->description.kind == CollectiveKind::kAllocate) {
+    if (request.input == nullptr && request.output == nullptr) return Status::success();
+    return malformed(*operation, "input and output are to be NULL: the result is the memory");
+  }
   operation->input = static_cast<const std::byte*>(request.input);
   operation->output = static_cast<std::byte*>(request.output);
   const TensorDescription& description = operation->description;
@@ -296,7 +304,7 @@ Status read_meaning(const Operation& operation) {
 
 Status read_kind(const hvrun_request& request, Operation* operation) {
   const int number = number_of(request.operation);
-  if (number < HVRUN_ALLREDUCE || number > HVRUN_SPARSE_ALLREDUCE) {
+  if (number < HVRUN_ALLREDUCE || number > HVRUN_ALLOCATE) {
     return malformed("operation " + std::to_string(number) + " is no hvrun_operation");
   }
   operation->description.kind = static_cast<CollectiveKind>(number);

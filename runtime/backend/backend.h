@@ -22,6 +22,12 @@ class Backend {
   virtual std::unique_ptr<Collective> prepare(const CollectiveRequest& /*first*/) {
     return nullptr;
   }
+  // Any thread, before such a request is negotiated: of its segments only how many there are and
+  // their device is known. kUnsupported: what carries it out has another of this rank's devices,
+  // and can have one.
+  virtual Status check_device(const CollectiveRequest& /*request*/, int /*device*/) const {
+    return Status::success();
+  }
   // Collectives are started in the same order on every rank; several may be under way at once.
   virtual std::unique_ptr<Collective> start(CollectiveRequest request) = 0;
   // Asked now and then while it is being prepared, or devices do what is done for the host. An

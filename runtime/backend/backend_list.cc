@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "runtime/backend/carrier_order.h"
 #include "runtime/backend/chain_backend.h"
 #include "runtime/backend/gpu/gpu_backend.h"
 #include "runtime/backend/mpi/mpi_choice.h"
@@ -10,6 +11,7 @@
 #include "src/base/check.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "src/contract/backend_words.h"
 
 namespace hv::runtime {
 namespace {
@@ -46,18 +48,15 @@ Status make_native(DataPlane* plane, const BackendSettings& settings, const JobE
   return Status::success();
 }
 
-std::vector<std::string> names_of(const BackendSettings& settings) {
-  std::vector<std::string> names = backend_words(settings.wanted);
-  if (names.empty()) names = {"nccl", "native"};
-  return names;
-}
-
-std::unique_ptr<Backend> make_mpi(const MpiPlaces& places, const std::vector<int>& members,
-                                  int self) {
+std::unique_ptr<Backend> make_mpi(const BackendSettings& settings, const std::vector<int>& members,
+                                  int self, PairCarrier** pairs) {
+  HV_CHECK(settings.mpi != nullptr, "the ranks have met in MPI before");
+  const MpiPlaces& places = *settings.mpi;
   std::vector<int> world_ranks;
   for (const int rank : members)
     world_ranks.push_back(places.world_ranks.at(static_cast<std::size_t>(rank)));
-  return places.plugin->make(std::move(world_ranks), self, places.is_cuda_aware);
+  return places.plugin->make(std::move(world_ranks), self, places.is_cuda_aware, settings.ring,
+                             pairs);
 }
 
 std::string mpi_in_words(const MpiPlaces& places) {
@@ -72,44 +71,45 @@ Status unknown(const std::string& name) {
 }  // namespace
 
 std::string carriers_in_words(const BackendSettings& settings) {
-  bool uses_nccl = false;
-  std::vector<std::string> of_host;
-  for (const std::string& name : names_of(settings)) {
-    if (name == "nccl")
-      uses_nccl = true;
-    else
-      of_host.push_back(name == "mpi" && settings.mpi != nullptr ? mpi_in_words(*settings.mpi)
-                                                                 : name);
+  const std::vector<std::string> names = backend_words(settings.wanted);
+  const CarrierOrder order = carrier_order(names);
+  std::vector<std::string> of_host, of_gpus;
+  for (const std::string& name : order.of_host)
+    of_host.push_back(name == "mpi" && settings.mpi != nullptr ? mpi_in_words(*settings.mpi)
+                                                               : name);
+  const bool takes_addresses = settings.mpi != nullptr && settings.mpi->is_cuda_aware;
+  for (const GpuWay way : order.of_gpus) {
+    if (way == GpuWay::kNccl) of_gpus.emplace_back("nccl");
+    if (way == GpuWay::kAddresses && takes_addresses)
+      of_gpus.emplace_back("mpi by their addresses");
+    if (way == GpuWay::kStaged) of_gpus.emplace_back("through the host's");
   }
-  const std::string host = of_host.empty() ? "nobody" : join(of_host, ", ");
-  return "on the host's memory " + host + "; on GPUs' memory " +
-         (!uses_nccl        ? "the same"
-          : of_host.empty() ? "nccl"
-                            : "nccl, else the same");
+  return "on the host's memory " + (of_host.empty() ? "nobody" : join(of_host, ", ")) +
+         "; on GPUs' memory " + join(of_gpus, ", else ") +
+         (is_nccl_idle(names) ? ", and never nccl, for native comes before it" : "");
 }
 
 // The native one is there whoever carries tensors: others agree by it on what they need.
 Status make_backends(DataPlane* plane, const BackendSettings& settings,
                      const std::vector<int>& members, const JobExtent& job, BackendSet* backends) {
-  const std::vector<std::string> names = names_of(settings);
+  const std::vector<std::string> names = backend_words(settings.wanted);
+  for (const std::string& name : names)
+    if (name != "nccl" && name != "mpi" && name != "native") return unknown(name);
+  const CarrierOrder order = carrier_order(names);
   std::unique_ptr<Backend> made;
   if (Status status = make_native(plane, settings, job, &made); !status.ok()) return status;
   Backend& native = *made;
   backends->owned.push_back(std::move(made));
-  bool uses_nccl = false;
   std::vector<Backend*> of_host;
-  for (const std::string& name : names) {
+  for (const std::string& name : order.of_host) {
     if (name == "native") {
       of_host.push_back(&native);
-    } else if (name == "mpi") {
-      HV_CHECK(settings.mpi != nullptr, "the ranks have met in MPI before");
-      backends->owned.push_back(make_mpi(*settings.mpi, members, plane->topology().rank));
-      of_host.push_back(backends->owned.back().get());
-    } else if (name == "nccl") {
-      uses_nccl = true;
-    } else {
-      return unknown(name);
+      continue;
     }
+    PairCarrier* pairs = nullptr;
+    backends->owned.push_back(make_mpi(settings, members, plane->topology().rank, &pairs));
+    if (of_host.empty()) backends->pairs = pairs;  // alike for host's and GPUs' memory
+    of_host.push_back(backends->owned.back().get());
   }
   backends->carriers = of_host;
   Backend* staging = nullptr;
@@ -117,8 +117,10 @@ Status make_backends(DataPlane* plane, const BackendSettings& settings,
     backends->owned.push_back(std::make_unique<ChainBackend>(std::move(of_host)));
     staging = backends->owned.back().get();
   }
+  const Topology& place = plane->topology();
+  const int rank = members.at(static_cast<std::size_t>(place.rank));
   backends->owned.push_back(
-      std::make_unique<GpuBackend>(native, staging, plane->topology(), uses_nccl));
+      std::make_unique<GpuBackend>(native, staging, place, rank, order.of_gpus));
   backends->carriers.push_back(backends->owned.back().get());
   return Status::success();
 }

@@ -3,12 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/backend/backend.h"
 #include "runtime/backend/mpi/mpi_library.h"
+#include "runtime/backend/pair_carrier.h"
 #include "runtime/transport/transport.h"
 #include "src/contract/algorithms.h"
 
@@ -20,15 +22,18 @@ struct BackendSettings {
   std::string kernels{};     // HVRUN_KERNELS; "": the best here
   bool deterministic = false;
   MpiPlacesPtr mpi{};  // of the job's ranks; nullptr: MPI is not wanted
+  // Wakes whoever drives; called by any thread while there are backends.
+  std::function<void()> ring{};
 };
 
 // Who carries what, in words: "on the host's memory mpi (Open MPI v4.1.4), native; on GPUs' memory
-// nccl, else the same".
+// nccl, else through the host's".
 std::string carriers_in_words(const BackendSettings& settings);
 
 struct BackendSet {
   std::vector<std::unique_ptr<Backend>> owned;
   std::vector<Backend*> carriers;  // of those, in order of preference
+  PairCarrier* pairs = nullptr;    // of sends and receives, where that is not the fabric
 };
 
 // kUnsupported, with what there is instead: for a name that is none, for kernels that this

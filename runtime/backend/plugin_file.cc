@@ -35,8 +35,10 @@ Status open_plugin(const std::string& what, const std::string& path, const char*
                    const void** entry) {
   void* const opened = ::dlopen(path.c_str(), RTLD_NOW | flags);
   if (opened == nullptr) {
-    const char* const reason = ::dlerror();
-    return unusable(what, path, reason != nullptr ? reason : "cannot be opened");
+    const char* const words = ::dlerror();
+    std::string reason = words != nullptr ? words : "cannot be opened";
+    if (reason.starts_with(path + ": ")) reason.erase(0, path.size() + 2);
+    return unusable(what, path, reason);
   }
   const void* const found = ::dlsym(opened, symbol);
   if (found == nullptr) return unusable(what, path, "it is not hvrun's");

@@ -30,12 +30,16 @@ enum class CollectiveKind : std::uint8_t {
   kSend = 8,
   kReceive = 9,
   kSparseAllreduce = 10,
+  kAllocate = 11,  // memory by which reductions need no copy, where a backend has such
   kAddSet = 32,
   kRemoveSet = 33,
   kSetMade = 34,
   kSetGone = 35
 };
 constexpr bool is_set_change(CollectiveKind kind) { return kind >= CollectiveKind::kAddSet; }
+constexpr bool is_between_two(CollectiveKind kind) {
+  return kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
+}
 // Ranks may differ in the first extent.
 constexpr bool has_own_extents(CollectiveKind kind) {
   return kind == CollectiveKind::kAllgather || kind == CollectiveKind::kAlltoall ||
@@ -87,6 +91,12 @@ struct CollectiveRequest {
   // output is this rank's share. alltoall: one, without output. sparse allreduce: indices, of
   // index_type, and values.
   std::vector<Segment> segments;
+  // allocate: called once, where the backend has memory of its own for the segment.
+  std::function<void(MemoryPtr)> give_memory{};
+  // allreduce of one tensor: it lies at the same place of such memory on all ranks; of some that
+  // have joined it lies nowhere.
+  enum class Windows { kNone, kSome, kAll };
+  Windows windows = Windows::kNone;
   // What each rank contributes: allgather: elements; sparse allreduce: rows; alltoall: rows, to
   // all together.
   std::vector<std::int64_t> counts_by_rank{};

@@ -27,7 +27,8 @@ Engine::Engine(const EngineConfig& config, Fabric& fabric, SetParts all, SetMake
       rank_(fabric.topology().rank),
       observation_(or_own(config.negotiation.observation)),
       sets_(with(config, observation_), fabric.topology(), std::move(all), std::move(make)),
-      pairs_(fabric.data_plane(), config.negotiation.stall_limit, config.negotiation.stall_end) {}
+      pairs_(fabric.data_plane(), config.negotiation.stall_limit, config.negotiation.stall_end,
+             sets_.all().pair_carrier()) {}
 
 Status Engine::enqueue(OperationPtr operation) {
   operation->phase = waits_;

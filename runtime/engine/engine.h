@@ -10,6 +10,7 @@
 //     └─────(a peer is lost, a collective or a message breaks, memory is short)──────► kFailed
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -45,7 +46,7 @@ class Engine {
   // When step() should be called although no bell has rung; never once it is finished.
   TimePoint next_look() const;
   // What is under way needs so much of it.
-  Attention attention() const { return sets_.attention(); }
+  Attention attention() const { return std::max(sets_.attention(), pairs_.attention()); }
   // Something is in flight here that needs driving.
   bool has_work() const { return sets_.has_work(); }
 

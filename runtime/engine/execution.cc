@@ -33,18 +33,24 @@ std::size_t index_bytes(const Operation& operation) {
          element_size(operation.description.index_type);
 }
 
-CollectiveRequest request_for(const std::vector<OperationPtr>& operations,
-                              const std::vector<std::int64_t>& first_extents,
-                              const ExecutionConfig& config) {
-  const TensorDescription& description = operations.front()->description;
+// Those that have joined have no memory that the tensor could lie in.
+CollectiveRequest::Windows windows_of(const Operation& operation) {
+  if (operation.description.window == 0) return CollectiveRequest::Windows::kNone;
+  return operation.present > 0 ? CollectiveRequest::Windows::kSome
+                               : CollectiveRequest::Windows::kAll;
+}
+
+// All but what moves.
+CollectiveRequest request_without_segments(const Operation& operation,
+                                           const ExecutionConfig& config) {
+  const TensorDescription& description = operation.description;
   CollectiveRequest request;
   request.kind = description.kind;
   request.type = description.type;
   const bool averages = description.reduction == Reduction::kAverage;
   request.reduction = averages ? Reduction::kSum : description.reduction;
-  const std::uint32_t present = operations.front()->present;
-  const bool leaves_out = description.divides_by_present && present > 0;
-  request.divisor = !averages ? 1 : leaves_out ? present : config.place.size;
+  const bool leaves_out = description.divides_by_present && operation.present > 0;
+  request.divisor = !averages ? 1 : leaves_out ? operation.present : config.place.size;
   request.root = description.root;
   request.prescale = description.prescale;
   request.postscale = description.postscale;
@@ -52,6 +58,15 @@ CollectiveRequest request_for(const std::vector<OperationPtr>& operations,
   request.compression = description.compression;
   request.index_type = description.index_type;
   request.memory = description.memory;
+  request.windows = windows_of(operation);
+  return request;
+}
+
+CollectiveRequest request_for(const std::vector<OperationPtr>& operations,
+                              const std::vector<std::int64_t>& first_extents,
+                              const ExecutionConfig& config) {
+  const TensorDescription& description = operations.front()->description;
+  CollectiveRequest request = request_without_segments(*operations.front(), config);
   for (const OperationPtr& operation : operations) {
     for (const MemoryPtr& memory : {operation->owned, operation->owned_indices})
       if (memory != nullptr && operation->device == kHostDevice) request.keeps.push_back(memory);
@@ -111,6 +126,18 @@ Status unsupported(const TensorDescription& description, const ExecutionConfig& 
 
 }  // namespace
 
+Status Execution::check_device(const Operation& operation) const {
+  CollectiveRequest request = request_without_segments(operation, config_);
+  // What moves by addresses depends on how many tensors there are, and that alone is known yet.
+  const std::size_t tensors = request.kind == CollectiveKind::kSparseAllreduce ? 2 : 1;
+  request.segments.assign(tensors, {operation.input, operation.output, 0, 0, operation.device});
+  Status status;
+  for (const Backend* const backend : backends_)
+    if (status.ok()) status = backend->check_device(request, operation.device);
+  if (!status.ok()) status.message = tensor_words(operation.name) + ": " + status.message;
+  return status;
+}
+
 void Execution::start(std::vector<OperationPtr> operations,
                       const std::vector<std::int64_t>& first_extents) {
   tell_decided(operations);
@@ -131,7 +158,17 @@ void Execution::start(std::vector<OperationPtr> operations,
         return moves_nothing(*operation, first_extents);
       }))
     return end_empty(operations);
-  begin(std::move(operations), request_for(operations, first_extents, config_));
+  CollectiveRequest request = request_for(operations, first_extents, config_);
+  if (request.kind == CollectiveKind::kAllocate)
+    request.give_memory = taker_of_memory(operations.front());
+  begin(std::move(operations), std::move(request));
+}
+
+std::function<void(MemoryPtr)> Execution::taker_of_memory(const OperationPtr& operation) {
+  return [this, operation, number = ++allocations_](MemoryPtr memory) {
+    windows_.add(memory.get(), operation->result_bytes, number);
+    take_given(*operation, std::move(memory));
+  };
 }
 
 void Execution::begin(std::vector<OperationPtr> operations, CollectiveRequest request) {
@@ -303,6 +340,8 @@ void Execution::end(const std::vector<OperationPtr>& operations, const Status& o
   if (operations.size() > 1) observation_->timeline.bucket_ended(*operations.front());
   for (const OperationPtr& operation : operations) {
     Status own = outcome.ok() ? hand_over(*operation, ended) : outcome;
+    // The peers have theirs, and would wait for this rank's tensors there.
+    if (own.code == StatusCode::kMemory && failure_.ok()) failure_ = own;
     if (!own.ok()) own.message = tensor_words(operation->name) + ": " + own.message;
     ended_.emplace_back(operation, std::move(own));
   }

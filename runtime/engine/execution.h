@@ -6,6 +6,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "runtime/engine/observation.h"
 #include "runtime/engine/operation.h"
 #include "runtime/engine/result_room.h"
+#include "runtime/engine/window_table.h"
 
 namespace hv::runtime {
 
@@ -36,6 +38,8 @@ class Execution {
         backends_(std::move(backends)),
         long_work_(config.stall_limit, config.stall_end) {}
 
+  // Any thread, before it is enqueued: kUnsupported, as Backend::check_device.
+  Status check_device(const Operation& operation) const;
   // operations: one group, alike in everything that fusion asks for. first_extents: where they
   // vary, by rank.
   void start(std::vector<OperationPtr> operations, const std::vector<std::int64_t>& first_extents);
@@ -52,6 +56,8 @@ class Execution {
 
   // Operations that have ended since the last call, with their outcome.
   std::vector<std::pair<OperationPtr, Status>> take_ended() { return std::exchange(ended_, {}); }
+  // What backends have allocated for the set. Any thread.
+  const WindowTable& windows() const { return windows_; }
   // A collective failed, or memory was short here, so the ranks no longer agree on what has been
   // done: nothing can go on.
   const Status& failure() const { return failure_; }
@@ -75,6 +81,7 @@ class Execution {
   void note_launch();
   std::string advice() const;
   void begin(std::vector<OperationPtr> operations, CollectiveRequest request);
+  std::function<void(MemoryPtr)> taker_of_memory(const OperationPtr& operation);
   bool advance_preparation();
   void tell_decided(const std::vector<OperationPtr>& operations);
   void tell_begun(Running& group);
@@ -88,6 +95,8 @@ class Execution {
   const ObservationPtr observation_;
   std::uint64_t buckets_ = 0;
   const std::vector<Backend*> backends_;
+  WindowTable windows_;
+  std::uint32_t allocations_ = 0;  // that have started, as on all members
   std::vector<Running> running_;
   TimePoint last_look_{};
   LongWork long_work_;

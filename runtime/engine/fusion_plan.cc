@@ -13,17 +13,19 @@ struct OpenGroup {
   std::int64_t bytes;
 };
 
-// The dot products of Adasum are those of one tensor.
+// The dot products of Adasum are those of one tensor. What lies in memory from kAllocate is to stay
+// there.
 bool can_fuse(const TensorDescription& tensor) {
-  return reduces(tensor.kind) && tensor.reduction != Reduction::kAdasum;
+  return reduces(tensor.kind) && tensor.reduction != Reduction::kAdasum && tensor.window == 0;
 }
 
 }  // namespace
 
 bool can_share(const TensorDescription& a, const TensorDescription& b) {
-  return can_fuse(a) && b.kind == a.kind && a.type == b.type && a.reduction == b.reduction &&
-         a.divides_by_present == b.divides_by_present && a.compression == b.compression &&
-         a.memory == b.memory && a.prescale == b.prescale && a.postscale == b.postscale;
+  return can_fuse(a) && can_fuse(b) && b.kind == a.kind && a.type == b.type &&
+         a.reduction == b.reduction && a.divides_by_present == b.divides_by_present &&
+         a.compression == b.compression && a.memory == b.memory && a.prescale == b.prescale &&
+         a.postscale == b.postscale;
 }
 
 std::vector<std::vector<std::size_t>> plan_fusion(

@@ -26,6 +26,7 @@ struct Aspects {
   bool compression = false;
   bool index_type = false;
   bool memory = false;
+  bool window = false;
 };
 
 Aspects differing(const std::vector<Variant>& variants) {
@@ -39,6 +40,7 @@ Aspects differing(const std::vector<Variant>& variants) {
     aspects.scale |= other.prescale != first.prescale || other.postscale != first.postscale;
     aspects.compression |= other.compression != first.compression;
     aspects.memory |= other.memory != first.memory;
+    aspects.window |= other.window != first.window || other.window_offset != first.window_offset;
     aspects.index_type |= other.index_type != first.index_type;
     aspects.group |= other.group != first.group || other.group_size != first.group_size;
   }
@@ -71,6 +73,9 @@ std::string words_for(const TensorDescription& description, const Aspects& aspec
           << element_type_name(wire_type(description.type, description.compression));
   if (aspects.memory)
     words << (description.memory == MemoryKind::kHost ? " in the host's memory" : " on a GPU");
+  if (aspects.window && description.window == 0) words << " in no memory from HVRUN_ALLOCATE";
+  if (aspects.window && description.window != 0)
+    words << " at byte " << description.window_offset << " of allocation " << description.window;
   if (aspects.index_type && description.kind == CollectiveKind::kSparseAllreduce)
     words << " with " << element_type_name(description.index_type) << " indices";
   if (aspects.group && description.group == 0) words << " in no group";

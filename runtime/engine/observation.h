@@ -8,6 +8,7 @@
 #include "runtime/engine/counters.h"
 #include "runtime/engine/timeline.h"
 #include "runtime/transport/moved_bytes.h"
+#include "runtime/transport/stall_report.h"
 #include "runtime/transport/step_report.h"
 
 namespace hv::runtime {
@@ -17,6 +18,7 @@ struct Observation {
   Timeline timeline;
   const std::shared_ptr<MovedBytes> moved = std::make_shared<MovedBytes>();
   const std::shared_ptr<StepReport> step_report = std::make_shared<StepReport>();
+  const std::shared_ptr<StallReport> stall_report = std::make_shared<StallReport>();
 };
 
 // Never null where it is used; whoever makes a part alone gets one of its own.

@@ -26,6 +26,7 @@ class PairMemory {
   Status bring(const Operation& operation);
   const std::byte* input() const { return input_; }
   std::byte* output() const { return output_; }
+  const MemoryPtr& pinned() const { return pinned_; }
   // All has been written to output(). ended: when the operation's own memory has it; nullptr: now.
   // kInProgress: not yet, for the caller's stream may still write there.
   Status hand_over(const Operation& operation, MomentPtr* ended) const;

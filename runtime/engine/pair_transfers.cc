@@ -2,10 +2,12 @@
 #include "runtime/engine/pair_transfers.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <unordered_map>
 
 #include "runtime/engine/result_room.h"
+#include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/wire/codec.h"
 
@@ -88,6 +90,13 @@ void write_chunk(Channel& channel, const ChunkHeader& header, const std::byte* b
   }
 }
 
+// Not anew with each job: what one has left behind in its carrier, MPI, may still be there in the
+// next of these processes.
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
 Status with_name(const Operation& operation, const Status& status) {
   return {status.code, tensor_words(operation.name) + ": " + status.message};
 }
@@ -140,7 +149,7 @@ void PairTransfers::offer(Sending sending) {
     return;
   }
   ++unanswered_[peer];
-  sending.number = next_number_++;
+  sending.number = next_number();
   const Operation& operation = *sending.operation;
   messages_.emplace_back(
       peer, encode_pair(PairMessage::kOffer, OfferMessage{operation.set, sending.number,
@@ -213,6 +222,10 @@ Status PairTransfers::expect(const OperationPtr& operation, int peer, std::uint6
   if (status.ok()) status = make_room(*operation);
   if (status.ok()) status = PairMemory::of_result(*operation, &receiving.memory);
   if (!status.ok() || operation->result_bytes == 0) return status;
+  if (carrier_ != nullptr) {
+    carry(operation, peer, number, std::move(receiving.memory));
+    return status;
+  }
   Inlet& inlet = inlets_[peer];
   inlet.channel = &plane_->channel(peer, kPairLane);
   inlet.transfers.emplace(number, std::move(receiving));
@@ -241,6 +254,8 @@ Status PairTransfers::take_answer(int from, std::string_view bytes) {
                             "the receiver refused it: " + printable(answer.words, 1000)});
   } else if (sending.operation->description.bytes() == 0) {
     end(sending.operation, Status::success());
+  } else if (carrier_ != nullptr) {
+    carry(sending.operation, from, sending.number, std::move(sending.memory));
   } else {
     accepted_[from].push_back(std::move(sending));
   }
@@ -250,6 +265,7 @@ Status PairTransfers::take_answer(int from, std::string_view bytes) {
 Status PairTransfers::advance(TimePoint time, int* culprit, bool* has_moved) {
   last_look_ = time;
   *has_moved |= offer_copied();
+  *has_moved |= advance_carried();
   *has_moved |= finish_landed();
   *culprit = -1;
   if (!failure_.ok()) return failure_;
@@ -263,6 +279,45 @@ Status PairTransfers::advance(TimePoint time, int* culprit, bool* has_moved) {
     return trouble;
   }
   return Status::success();
+}
+
+void PairTransfers::carry(const OperationPtr& operation, int peer, std::uint64_t number,
+                          PairMemory memory) {
+  PairRequest request;
+  request.sends = operation->description.kind == CollectiveKind::kSend;
+  request.peer = peer;
+  request.number = number;
+  request.bytes.input = memory.input();
+  request.bytes.output = memory.output();
+  request.bytes.count = operation->description.bytes();
+  for (const MemoryPtr& own : {operation->owned, memory.pinned()})
+    if (own != nullptr) request.keeps.push_back(own);
+  HV_LOG(kTrace, "engine") << tensor_words(operation->name) << ": " << request.bytes.count
+                           << " bytes by the carrier of pairs";
+  carried_.push_back({operation, std::move(memory), carrier_->carry(std::move(request))});
+}
+
+bool PairTransfers::advance_carried() {
+  bool moved = false;
+  for (auto one = carried_.begin(); one != carried_.end() && failure_.ok();) {
+    const Progress progress = one->transfer->advance();
+    moved |= has_advanced(progress);
+    if (progress == Progress::kFailed) {
+      failure_ = with_name(*one->operation, one->transfer->status());
+    } else if (progress == Progress::kDone) {
+      Receiving ended{one->operation, std::move(one->memory)};
+      const bool sends = ended.operation->description.kind == CollectiveKind::kSend;
+      one = carried_.erase(one);
+      if (sends)
+        end(ended.operation, Status::success());
+      else if (!finish(ended))
+        landed_.push_back(std::move(ended));
+      moved = true;
+      continue;
+    }
+    ++one;
+  }
+  return moved;
 }
 
 // A chunk is written whole or not at all.
@@ -361,6 +416,7 @@ void PairTransfers::drop(std::uint32_t set) {
     one.memory.give_up();
     return true;
   });
+  std::erase_if(carried_, [&](const Carried& one) { return is_of_set(*one.operation); });
   std::erase_if(landed_, [&](const Receiving& one) { return is_of_set(*one.operation); });
   std::erase_if(offered_, [&](const auto& entry) {
     if (!is_of_set(*entry.second.operation)) return false;
@@ -387,7 +443,7 @@ void PairTransfers::abandon() noexcept {
 }
 
 TimePoint PairTransfers::next_look() const {
-  if (!copying_.empty() || !landed_.empty()) return last_look_ + kPollPeriod;
+  if (!copying_.empty() || !landed_.empty() || !carried_.empty()) return last_look_ + kPollPeriod;
   return posted_.empty() && offered_.empty() ? TimePoint::max() : stalls_.next_look();
 }
 

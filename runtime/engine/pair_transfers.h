@@ -3,15 +3,16 @@
 //
 // Not negotiated: a sender offers its tensor to the receiver, who answers when its own request is
 // there and fits. Then the bytes go through the pair's lane in chunks, each with the number of its
-// transfer in front, so that one that is given up in the middle harms no other. All ranks here are
-// the job's, for all process sets. One thread at a time (whoever holds the engine's progress).
-// Nothing blocks.
+// transfer in front, so that one that is given up in the middle harms no other; or both ends give
+// theirs to a carrier. All ranks here are the job's, for all process sets. One thread at a time
+// (whoever holds the engine's progress). Nothing blocks.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/backend/pair_carrier.h"
 #include "runtime/engine/operation.h"
 #include "runtime/engine/pair_memory.h"
 #include "runtime/engine/stall_inspector.h"
@@ -38,9 +40,14 @@ struct ChunkHeader {
 class PairTransfers {
  public:
   // plane: that of all ranks; it outlives this. nullptr where nothing is ever sent.
-  // stall_limit, stall_end: as NegotiationConfig's.
-  PairTransfers(DataPlane* plane, Duration stall_limit, Duration stall_end = {})
-      : plane_(plane), stalls_(stall_limit, stall_end), stall_end_after_(stall_end) {}
+  // stall_limit, stall_end: as NegotiationConfig's. carrier: of the bytes, on all ranks or on none;
+  // it outlives this.
+  PairTransfers(DataPlane* plane, Duration stall_limit, Duration stall_end = {},
+                PairCarrier* carrier = nullptr)
+      : plane_(plane),
+        carrier_(carrier),
+        stalls_(stall_limit, stall_end),
+        stall_end_after_(stall_end) {}
 
   // A kSend to or kReceive from peer.
   void submit(const OperationPtr& operation, int peer, TimePoint time);
@@ -65,6 +72,7 @@ class PairTransfers {
   // Once: a stall has lasted for stall_end; whoever takes its words ends the job.
   std::optional<std::string> take_stall_end() { return std::exchange(stall_end_, std::nullopt); }
   TimePoint next_look() const;
+  Attention attention() const { return carried_.empty() ? Attention::kBell : Attention::kDriven; }
 
  private:
   // Which send a receive is meant for. peer: the other rank.
@@ -78,13 +86,18 @@ class PairTransfers {
     int peer;
     TimePoint since;
     PairMemory memory = {};
-    std::uint64_t number = 0;  // from the offer on
+    std::uint64_t number = 0;  // from the offer on; of this process's, whichever job
     std::size_t sent = 0;
   };
   struct Receiving {
     OperationPtr operation;
     PairMemory memory;
     std::size_t received = 0;
+  };
+  struct Carried {
+    OperationPtr operation;
+    PairMemory memory;
+    std::unique_ptr<Collective> transfer;
   };
   struct Posted {
     OperationPtr operation;
@@ -106,6 +119,8 @@ class PairTransfers {
   void answer(const Key& key, std::uint64_t number, const Status& status);
   Status take_offer(int from, std::string_view bytes);
   Status take_answer(int from, std::string_view bytes);
+  void carry(const OperationPtr& operation, int peer, std::uint64_t number, PairMemory memory);
+  bool advance_carried();
   bool send_some(int peer, std::deque<Sending>* queue);
   bool receive_some(int peer, Inlet* inlet, Status* trouble);
   bool read_header(Channel& channel, Inlet* inlet);
@@ -116,7 +131,7 @@ class PairTransfers {
   void look_for_end(const std::vector<PairStall>& waiting, TimePoint time);
 
   DataPlane* const plane_;
-  std::uint64_t next_number_ = 1;
+  PairCarrier* const carrier_;
   std::map<Key, Offer> offers_;                  // to this rank, without a receive yet
   std::map<Key, Posted> posted_;                 // receives without an offer yet
   std::list<Sending> copying_;                   // to the host, before they are offered
@@ -127,6 +142,7 @@ class PairTransfers {
   std::map<int, std::deque<Sending>> waiting_;   // that cannot be offered yet, by peer
   std::map<int, std::deque<Sending>> accepted_;  // by peer, in the order of their answers
   std::list<Receiving> landed_;                  // on the host, and not in their memory yet
+  std::list<Carried> carried_;                   // by the carrier, instead of the lane
   std::map<int, Inlet> inlets_;                  // by peer
   std::map<int, std::size_t> known_offers_;      // in offers_, by peer
   std::map<int, std::uint64_t> last_offers_;     // their numbers, by peer

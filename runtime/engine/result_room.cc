@@ -42,11 +42,6 @@ bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::s
   return before(a, b + b_bytes) && before(b, a + a_bytes);
 }
 
-std::size_t own_bytes(const Operation& operation) {
-  return static_cast<std::size_t>(own_elements(operation)) *
-         element_size(operation.description.type);
-}
-
 bool does_output_meet_input(const Operation& operation) {
   const std::size_t bytes = own_bytes(operation);
   return bytes > 0 && overlap(operation.input, bytes, operation.output, operation.result_bytes);
@@ -54,7 +49,8 @@ bool does_output_meet_input(const Operation& operation) {
 
 // Where the operation's tensor lies. Not zeroed: every byte is written. kMemory on this rank alone
 // when there is no such memory.
-Status take_memory(Operation& operation, std::size_t bytes, const char* purpose) {
+Status take_memory(Operation& operation, std::size_t bytes, const char* purpose,
+                   const char* advice = "give fewer rows at a time") {
   std::string reason = "out of memory";
   if (operation.device == kHostDevice) {
     operation.owned.reset(new (std::nothrow) std::byte[bytes]);
@@ -70,7 +66,7 @@ Status take_memory(Operation& operation, std::size_t bytes, const char* purpose)
   }
   return {StatusCode::kMemory, std::string("making room for the ") + std::to_string(bytes) +
                                    " bytes of " + purpose + " of " + tensor_words(operation.name) +
-                                   ": " + reason + "; give fewer rows at a time"};
+                                   ": " + reason + "; " + advice};
 }
 
 // From one place where the operation's tensor lies to another; on a device when the input is ready,
@@ -129,6 +125,11 @@ std::int64_t own_elements(const Operation& operation) {
   return operation.description.elements() * (varies ? operation.first_extent : 1);
 }
 
+std::size_t own_bytes(const Operation& operation) {
+  return static_cast<std::size_t>(own_elements(operation)) *
+         element_size(operation.description.type);
+}
+
 Status size_result(Operation& operation, const std::vector<std::int64_t>& first_extents,
                    const Place& place) {
   const TensorDescription& description = operation.description;
@@ -165,7 +166,8 @@ bool moves_nothing(const Operation& operation, const std::vector<std::int64_t>& 
 Status make_room(Operation& operation) {
   if (operation.description.kind == CollectiveKind::kSparseAllreduce)
     return take_sparse_memory(operation);
-  if (operation.result_bytes == 0) return Status::success();
+  if (operation.result_bytes == 0 || operation.description.kind == CollectiveKind::kAllocate)
+    return Status::success();
   if (operation.description.kind == CollectiveKind::kReducescatter)
     return take_result_memory(operation);
   const bool gathers = operation.description.kind == CollectiveKind::kAllgather;
@@ -192,9 +194,20 @@ std::byte* make_room_for(Operation& operation, const std::vector<std::int64_t>& 
   return destination(operation);
 }
 
+void take_given(Operation& operation, MemoryPtr memory) {
+  operation.owned = std::move(memory);
+  operation.output = operation.owned.get();
+}
+
 Status hand_over(Operation& operation, MomentPtr ended) {
   const bool is_on_device = operation.device != kHostDevice;
   if (is_on_device) operation.ended = std::move(ended);
+  if (operation.description.kind == CollectiveKind::kAllocate && operation.owned == nullptr) {
+    Status status =
+        take_memory(operation, operation.result_bytes, "the allocation", "ask for less");
+    operation.output = operation.owned.get();
+    return status;
+  }
   if (is_output_too_small(operation)) {
     return {StatusCode::kArgument, "the result has " + std::to_string(operation.result_bytes) +
                                        " bytes, and output_bytes is " +

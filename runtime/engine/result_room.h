@@ -23,6 +23,9 @@ struct Place {
 // Elements of this rank's input.
 std::int64_t own_elements(const Operation& operation);
 
+// Bytes of this rank's input.
+std::size_t own_bytes(const Operation& operation);
+
 // The result's shape and bytes, but for an alltoall's, which only its peers know. kArgument on
 // every rank alike when it is too large to be counted. first_extents: where they vary, by rank.
 Status size_result(Operation& operation, const std::vector<std::int64_t>& first_extents,
@@ -41,8 +44,12 @@ std::byte* destination(const Operation& operation);
 // such memory.
 std::byte* make_room_for(Operation& operation, const std::vector<std::int64_t>& received);
 
-// After success: moves a result that stood aside to the caller's output. kArgument when that is too
-// small. ended: when the collective's own is there; nullptr: it is.
+// A backend has made the memory that was asked for.
+void take_given(Operation& operation, MemoryPtr memory);
+
+// After success: makes the memory that was asked for and no backend has given, and moves a result
+// that stood aside to the caller's output. kArgument when that is too small; kMemory as from
+// make_room(). ended: when the collective's own is there; nullptr: it is.
 Status hand_over(Operation& operation, MomentPtr ended);
 
 // The caller is through with a result that lies in the library's memory on a GPU: it is others'

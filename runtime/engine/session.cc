@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/engine/attempt.h"
+#include "runtime/engine/mismatch.h"
 #include "runtime/transport/set_plane.h"
 #include "src/base/check.h"
 #include "src/base/log.h"
@@ -27,10 +28,6 @@ NegotiationConfig of_set(const SessionConfig& session, const std::vector<int>& m
 std::uint64_t nanoseconds_of(Duration duration) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
-}
-
-bool is_between_two(CollectiveKind kind) {
-  return kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
 }
 
 // One for each member; equal ones where the caller gave none.
@@ -139,6 +136,11 @@ Status Session::enqueue(OperationPtr operation) {
   }
   if (description.kind == CollectiveKind::kAlltoall) {
     if (Status status = check_splits(*operation, members_.size()); !status.ok()) return status;
+  }
+  if (operation->device != kHostDevice) {
+    Status status = execution_.check_device(*operation);
+    if (status.ok()) status = execution_.windows().describe(*operation);
+    if (!status.ok()) return status;
   }
   return add(std::move(operation));
 }
@@ -407,9 +409,27 @@ void Session::say_stragglers_at_end() {
   if (!late.empty()) say_stragglers(late);
 }
 
+// Whoever has started this rank may know where those stand that it waits for. One that has joined
+// waits for the others' data by its own wish.
+void Session::report_stall(const Waiting& stall, TimePoint time) const {
+  if (stall.name == kJoinName) return;
+  wire::TensorStall told;
+  told.waited_s = std::chrono::duration<double>(time - stall.since).count();
+  told.name = printable(stall.name, wire::kMaxStalledName / 2).substr(0, wire::kMaxStalledName);
+  for (const std::uint32_t rank : stall.missing) {
+    if (told.missing.size() == wire::kMaxStalledRanks) break;
+    told.missing.push_back(static_cast<std::uint32_t>(job_rank(members_, static_cast<int>(rank))));
+  }
+  observation_->stall_report->note(std::move(told));
+}
+
 std::size_t Session::warn_of_stalls(TimePoint time) {
   const std::vector<Waiting> stalls = negotiation_.take_stalls();
   if (!stalls.empty()) {
+    report_stall(
+        *std::min_element(stalls.begin(), stalls.end(),
+                          [](const Waiting& a, const Waiting& b) { return a.since < b.since; }),
+        time);
     tell_stalls(stall_lines(stalls, members_, static_cast<int>(members_.size()),
                             negotiation_.stall_end(), time));
   }
@@ -417,6 +437,9 @@ std::size_t Session::warn_of_stalls(TimePoint time) {
   for (const auto& group : groups) HV_LOG(kWarn, "engine") << stall_words(group, time);
   if (const auto silence = negotiation_.take_silence()) {
     HV_LOG(kWarn, "engine") << silence_words(*silence, members_);
+    report_stall(
+        {silence->name, time - silence->waited, {static_cast<std::uint32_t>(silence->rank)}, {}},
+        time);
   }
   return stalls.size() + groups.size();
 }

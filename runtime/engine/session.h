@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/backend/pair_carrier.h"
 #include "runtime/engine/execution.h"
 #include "runtime/engine/last_enqueued.h"
 #include "runtime/engine/negotiation.h"
@@ -41,6 +42,7 @@ struct SetParts {
   std::vector<Backend*> backends;      // in order of preference
   std::shared_ptr<DataPlane> plane{};  // of a set other than 0: what those move data over
   std::shared_ptr<void> keeps{};       // what backends point to
+  PairCarrier* pairs = nullptr;        // of set 0: of all sends and receives; else the fabric
 };
 
 class Session {
@@ -95,6 +97,7 @@ class Session {
   // The session closes, and nobody touches the memory of sends and receives any more: completes
   // those. True: there were some.
   bool end_pairs();
+  PairCarrier* pair_carrier() const { return parts_.pairs; }
   bool has_member(int rank) const { return place_of(rank) >= 0; }
 
   // Changes of sets that were started since the last call, in order: whoever takes them completes
@@ -149,6 +152,7 @@ class Session {
   Status closing_reason(int leaver) const;
   void say_stragglers(const std::string& words) const;
   void say_stragglers_at_end();
+  void report_stall(const Waiting& stall, TimePoint time) const;
   void close(const Status& reason);
 
   const std::uint32_t set_;

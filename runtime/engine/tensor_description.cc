@@ -39,11 +39,14 @@ bool is_countable(const std::vector<std::int64_t>& shape) {
 bool TensorDescription::is_valid() const {
   const auto number = static_cast<int>(kind);
   const auto reduction_number = static_cast<int>(reduction);
-  const bool is_kind = (number >= 1 && number <= 10) || (number >= 32 && number <= 35);
+  const bool is_kind = (number >= 1 && number <= 11) || (number >= 32 && number <= 35);
   if (!is_kind || !is_reduction(reduction_number)) return false;
   if (!is_element_type(static_cast<int>(type)) || root < 0) return false;
   if (!is_compression(static_cast<int>(compression)) || !is_index_type(index_type)) return false;
   if (memory != MemoryKind::kHost && memory != MemoryKind::kCuda) return false;
+  if (window_offset < 0 || (window == 0 && window_offset != 0)) return false;
+  if (window != 0 && (kind != CollectiveKind::kAllreduce || memory == MemoryKind::kHost))
+    return false;
   if (shape.size() > kMostDimensions || ranks.size() > kMostMembers) return false;
   if ((group == 0) != (group_size == 0) || group_size > kMostGrouped) return false;
   if (!ranks.empty() && kind != CollectiveKind::kAddSet) return false;
@@ -133,6 +136,8 @@ const char* collective_name(CollectiveKind kind) {
       return "receive";
     case CollectiveKind::kSparseAllreduce:
       return "sparse allreduce";
+    case CollectiveKind::kAllocate:
+      return "allocation";
     case CollectiveKind::kAddSet:
       return "addition of a process set";
     case CollectiveKind::kRemoveSet:

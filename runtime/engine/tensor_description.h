@@ -49,6 +49,9 @@ struct TensorDescription {
   Compression compression = Compression::kNone;
   ElementType index_type = ElementType::kInt64;  // kSparseAllreduce
   MemoryKind memory = MemoryKind::kHost;         // which of its devices is each rank's own affair
+  // kAllreduce: the memory from kAllocate that it lies in, 0: none, and where there, in bytes.
+  std::uint32_t window = 0;
+  std::int64_t window_offset = 0;
 
   bool operator==(const TensorDescription&) const = default;
   // Elements of one rank's tensor; where the first extent varies, those of one row.
@@ -73,6 +76,8 @@ struct TensorDescription {
     a(compression);
     a(index_type);
     a(memory);
+    a(window);
+    a(window_offset);
   }
 };
 

@@ -30,6 +30,8 @@ Labels labels_of(CollectiveKind kind) {
       return {"NEGOTIATE_ALLTOALL", "ALLTOALL", "EXCHANGE"};
     case CollectiveKind::kSparseAllreduce:
       return {"NEGOTIATE_SPARSE_ALLREDUCE", "SPARSE_ALLREDUCE", "EXCHANGE"};
+    case CollectiveKind::kAllocate:
+      return {"NEGOTIATE_ALLOCATION", "ALLOCATION", "ALLOCATE"};
     case CollectiveKind::kJoin:
       return {"JOIN", "JOIN", "JOIN"};
     case CollectiveKind::kSend:

@@ -30,6 +30,7 @@ MeshFabric::MeshFabric(Topology topology, std::unique_ptr<HostMemory> memory,
       config_(config),
       moved_(config.moved ? config.moved : std::make_shared<MovedBytes>()),
       step_report_(config.step_report ? config.step_report : std::make_shared<StepReport>()),
+      stall_report_(config.stall_report ? config.stall_report : std::make_shared<StallReport>()),
       store_(store),
       local_(std::make_unique<ShmTransport>(*memory_, topology_.local_ranks)),
       remote_(std::move(remote)),
@@ -70,6 +71,7 @@ void MeshFabric::progress() {
     look_whether_alone();
   }
   if (step_report_->has_news() && !is_closing_) step_report_->send_if_due(store_, now());
+  if (stall_report_->has_news() && !is_closing_) stall_report_->send(store_);
   look_for_suspects();
   if (!suspects_.empty()) judge_suspects();
   if (is_healthy()) adopt_loss_of_host();

@@ -84,6 +84,7 @@ class MeshFabric : public Fabric, public DataPlane {
   const FabricConfig config_;
   const std::shared_ptr<MovedBytes> moved_;
   const std::shared_ptr<StepReport> step_report_;
+  const std::shared_ptr<StallReport> stall_report_;
   Store& store_;
   std::unique_ptr<ShmTransport> local_;
   RemoteTransport remote_;

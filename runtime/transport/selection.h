@@ -10,6 +10,7 @@
 
 #include "runtime/transport/fabric.h"
 #include "runtime/transport/moved_bytes.h"
+#include "runtime/transport/stall_report.h"
 #include "runtime/transport/step_report.h"
 #include "src/net/interfaces.h"
 #include "src/net/port_range.h"
@@ -41,8 +42,10 @@ struct FabricConfig {
   std::chrono::milliseconds suspect_grace{1000};
   // Whether progress() takes the store's events and marks their ranks lost; false: its caller does.
   bool take_store_events = true;
-  std::shared_ptr<MovedBytes> moved{};        // where to count; nullptr: nobody wants to know
-  std::shared_ptr<StepReport> step_report{};  // what progress() passes on; nullptr: nothing
+  std::shared_ptr<MovedBytes> moved{};  // where to count; nullptr: nobody wants to know
+  // What progress() passes on; nullptr: nothing.
+  std::shared_ptr<StepReport> step_report{};
+  std::shared_ptr<StallReport> stall_report{};
 };
 
 // Every rank of the job calls it; blocks until all connections of this rank stand. The store must

@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -11,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 
 import collective  # noqa: E402
 import engine  # noqa: E402
+import mpi  # noqa: E402
 import plot  # noqa: E402
 import recorded  # noqa: E402
 import table  # noqa: E402
@@ -85,6 +87,15 @@ def test_lists_of_gradients_have_their_models_published_sizes(model, tensors, el
     lines = [line.split() for line in (engine.GRADIENTS / f"{model}.txt").read_text().splitlines() if not line.startswith("#")]
     assert len(lines) == tensors == len({words[0] for words in lines})
     assert engine.bytes_of(model) == 4 * elements
+
+
+@pytest.mark.parametrize("row, carrier", [("mpi-mpich-exchange-4", "mpi"), ("mpi-native-exchange-4", "native"), ("mpi-openmpi-4", "mpi")])
+def test_the_command_of_a_row_by_mpi_says_who_carries(monkeypatch, row, carrier):
+    monkeypatch.setattr(mpi.programs, "need_program", lambda name: name)
+    [one] = table.chosen([row])
+    [(ours, bare)] = one.sweep._candidates(types.SimpleNamespace(program=str))
+    assert ours.command([one.point]).startswith(f"env HVRUN_BACKEND={carrier} mpirun.")
+    assert bare.command([one.point]).startswith("mpirun.") and f"--op {one.point[0]} " in bare.command([one.point])
 
 
 def test_horovods_figures_are_told_where_there_are_any():

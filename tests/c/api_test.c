@@ -312,6 +312,13 @@ static void names_and_sizes(void) {
   CHECK(hvrun_nccl_version(&version) == HVRUN_ERROR_UNSUPPORTED && version == 0);
   CHECK(strstr(hvrun_last_error(), "/nowhere/libnccl.so.2") != NULL);
   unsetenv("HVRUN_NCCL");
+  const char* table = NULL;
+  CHECK(hvrun_carriers(NULL) == HVRUN_ERROR_ARGUMENT);
+  setenv("HVRUN_BACKEND", "ncl", 1);
+  CHECK(hvrun_carriers(&table) == HVRUN_ERROR_CONTRACT && table == NULL);
+  CHECK(strstr(hvrun_last_error(), "HVRUN_BACKEND is 'ncl': not a list of nccl, mpi") != NULL);
+  unsetenv("HVRUN_BACKEND");
+  CHECK(hvrun_carriers(&table) == HVRUN_OK && strstr(table, "\nallgather ") != NULL);
 }
 
 int main(void) {

@@ -24,6 +24,7 @@
 #include "src/wire/frame.h"
 #include "src/wire/messages.h"
 #include "src/wire/mpi_wiring.h"
+#include "src/wire/stacks.h"
 
 namespace hv::launcher {
 
@@ -48,6 +49,7 @@ class FakeAgent {
   bool tells_started = true;  // at Go
   // What it answers, by wire::Meeting.
   std::array<double, wire::kMeetings> waited_s{1e6, 1e6, 1e6};
+  std::vector<std::uint32_t> in_pmi, in_pmix;
 
   // What a script may override.
   virtual void on_start() {
@@ -163,17 +165,19 @@ inline void FakeAgent::receive(const Frame& frame) {
     case Type::kGo:
       if (tells_started) send_started();
       return on_go();
-    case Type::kEnd: {
-      wire::End end;
-      (void)decode(frame.payload, &end);
-      if (grace_s < 0) grace_s = end.grace_s;
+    case Type::kEnd:
+      if (grace_s < 0) grace_s = decoded<wire::End>(frame).grace_s;
       return on_end();
-    }
-    case Type::kQuery: {
-      wire::Query query;
-      (void)decode(frame.payload, &query);
-      return send(wire::QueryReply{query.number, exiting_now(), absent_now(), {}, waited_s});
-    }
+    case Type::kStackRequest:
+      return send(wire::StackReply{decoded<wire::StackRequest>(frame).number, {}});
+    case Type::kQuery:
+      return send(wire::QueryReply{decoded<wire::Query>(frame).number,
+                                   exiting_now(),
+                                   absent_now(),
+                                   {},
+                                   waited_s,
+                                   in_pmi,
+                                   in_pmix});
     case Type::kRankDied:
       (void)decode(frame.payload, &deaths.emplace_back());
       return;

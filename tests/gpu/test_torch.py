@@ -28,7 +28,8 @@ def nccl(tmp_path_factory):
     return int(version)
 
 
-@pytest.mark.parametrize("folder, variables", [(OWN, {}), (OF_THE_HOST, {"HVRUN_TEST_DEVICE": "cuda"})], ids=["gpu", "python"])
+@pytest.mark.parametrize("folder, variables", [(OWN, {}), (OWN, {"HVRUN_NCCL_WINDOWS": "1"}), (OF_THE_HOST, {"HVRUN_TEST_DEVICE": "cuda"})],
+                         ids=["gpu", "gpu in windows", "python"])
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_in_every_rank(ranks, folder, variables, nccl, tmp_path):
     if ranks > 1 and nccl < SHARES_FROM:

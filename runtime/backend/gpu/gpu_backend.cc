@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -28,9 +30,31 @@ int device_of(const CollectiveRequest& request) {
   return kHostDevice;
 }
 
+const char* words_of(GpuWay way) {
+  if (way == GpuWay::kNccl) return "by nccl";
+  return way == GpuWay::kAddresses ? "by their addresses" : "through the host's memory";
+}
+
 std::string host_name() {
   char name[sizeof GpuFacts::host] = {};
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "(unknown)";
+}
+
+// Of what takes tensors through the host's memory: one member of a set tells it, all have heard it,
+// and another set, or another context of this process, need not. Nor what lies behind it: whoever
+// mends the one reason is told of the next.
+bool is_news(const std::string& reason, const std::vector<GpuFacts>& facts) {
+  static std::mutex mutex;  // guards told
+  static auto* const told = new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  const bool is_new = told->insert(reason).second;
+  for (const GpuFacts& one : facts)
+    if (!one.is_usable) told->insert(words_in(one.words));
+  return is_new;
+}
+
+bool are_of_one_process(const GpuFacts& a, const GpuFacts& b) {
+  return a.process == b.process && words_in(a.host) == words_in(b.host);
 }
 
 }  // namespace
@@ -65,6 +89,8 @@ class GpuBackend::Preparation : public Collective {
     } else if (!facts.is_absent) {
       facts = plugin_->look(first_.accelerator, device_, members_.self == 0);
     }
+    facts.rank = backend_.rank_;
+    facts.process = static_cast<std::int32_t>(::getpid());
     put_words(facts.host, host_name());
     return facts;
   }
@@ -87,7 +113,13 @@ class GpuBackend::Preparation : public Collective {
     const GpuChoice choice = choose_gpu_way(members_.facts);
     const bool is_nobody = !backend_.staged_ && choice.way == GpuChoice::Way::kStaged;
     if (is_nobody) backend_.refusal_ = choice.words + kNoStaging;
-    if (choice.teller == members_.self && choice.way == GpuChoice::Way::kStaged && !is_nobody) {
+    const bool is_slow = choice.way == GpuChoice::Way::kStaged && !is_nobody;
+    // The teller's own process hears it from the teller.
+    const bool tells = choice.teller == members_.self;
+    const bool hears =
+        tells ||
+        !are_of_one_process(own_, members_.facts.at(static_cast<std::size_t>(choice.teller)));
+    if (is_slow && hears && is_news(choice.words, members_.facts) && tells) {
       HV_LOG(kWarn, "backend") << "tensors on GPUs go through the host's memory, which is slow: "
                                << choice.words;
     }
@@ -101,6 +133,7 @@ class GpuBackend::Preparation : public Collective {
                                << members_.facts.size() << " ranks";
     }
     backend_.plugged_ = plugin_->make(first_.accelerator, members_, backend_.host_);
+    backend_.known_plugged_ = backend_.plugged_.get();
     prepare_ = backend_.plugged_->prepare(first_);
     return prepare_ != nullptr ? Progress::kAdvanced : Progress::kDone;
   }
@@ -121,32 +154,65 @@ class GpuBackend::Preparation : public Collective {
   Status status_;
 };
 
-GpuBackend::GpuBackend(Backend& host, Backend* staging, const Topology& members, bool uses_plugin)
-    : host_(host), members_(members), is_chosen_(!uses_plugin) {
+GpuBackend::GpuBackend(Backend& host, Backend* staging, const Topology& members, int rank,
+                       std::vector<GpuWay> ways)
+    : host_(host),
+      members_(members),
+      rank_(rank),
+      ways_(std::move(ways)),
+      is_chosen_(std::find(ways_.begin(), ways_.end(), GpuWay::kNccl) == ways_.end()) {
   if (staging == nullptr) return;
-  direct_.emplace(*staging, Accelerator::Room::kDevice);
-  staged_.emplace(*staging);
+  direct_ = std::make_unique<StagedBackend>(*staging, Accelerator::Room::kDevice);
+  staged_ = std::make_unique<StagedBackend>(*staging);
 }
 
 GpuBackend::~GpuBackend() = default;
 
 bool GpuBackend::supports(const CollectiveRequest& request) const {
   if (staged_) return staged_->supports(request);
-  return request.memory != MemoryKind::kHost && (!is_chosen_ || plugged_ != nullptr);
+  const bool has_words = plugged_ != nullptr || !refusal_.empty();  // of its own
+  return request.memory != MemoryKind::kHost && (!is_chosen_ || has_words);
 }
 
+Backend* GpuBackend::behind(GpuWay way) const {
+  if (way == GpuWay::kNccl) return plugged_.get();
+  return way == GpuWay::kAddresses ? direct_.get() : staged_.get();
+}
+
+bool GpuBackend::comes_before_plugin(const CollectiveRequest& request) const {
+  const auto plugin = std::find(ways_.begin(), ways_.end(), GpuWay::kNccl);
+  return std::any_of(ways_.begin(), plugin, [&](GpuWay way) {
+    const Backend* const one = behind(way);
+    return one != nullptr && one->supports(request);
+  });
+}
+
+// A job that never has anything for the plugin needs no NCCL.
 std::unique_ptr<Collective> GpuBackend::prepare(const CollectiveRequest& first) {
-  if (is_chosen_ || std::exchange(goes_unprepared_, false)) return nullptr;
+  if (is_chosen_ || comes_before_plugin(first) || std::exchange(goes_unprepared_, false))
+    return nullptr;
   return std::make_unique<Preparation>(*this, first);
 }
 
+Status GpuBackend::check_device(const CollectiveRequest& request, int device) const {
+  const Backend* const plugged = known_plugged_;
+  return plugged != nullptr && !comes_before_plugin(request)
+             ? plugged->check_device(request, device)
+             : Status::success();
+}
+
 std::unique_ptr<Collective> GpuBackend::start(CollectiveRequest request) {
-  if (!refusal_.empty()) return refused(refusal_);
-  if (plugged_ != nullptr && plugged_->supports(request))
-    return plugged_->start(std::move(request));
-  if (direct_ && direct_->supports(request)) return direct_->start(std::move(request));
-  if (staged_ && staged_->supports(request)) return staged_->start(std::move(request));
-  return refused(std::string("NCCL cannot carry this out") + kNoStaging);
+  for (const GpuWay way : ways_) {
+    if (way == GpuWay::kNccl && !refusal_.empty()) return refused(refusal_);
+    Backend* const one = behind(way);
+    if (one == nullptr || !one->supports(request)) continue;
+    HV_LOG(kTrace, "backend") << "what starts lies on GPUs and goes " << words_of(way);
+    return one->start(std::move(request));
+  }
+  return refused((plugged_ != nullptr ? "NCCL cannot carry this out"
+                                      : "NCCL begins with a tensor of every rank's, and one has "
+                                        "joined without any") +
+                 std::string(kNoStaging));
 }
 
 void GpuBackend::abandon() {

@@ -2,28 +2,39 @@
 #include "runtime/backend/gpu/gpu_choice.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 namespace hv::runtime {
 namespace {
 
-// What comes from another rank need not end in a zero.
-template <std::size_t N>
-std::string words_in(const char (&field)[N]) {
-  return {field, ::strnlen(field, N)};
+std::string rank_of(const GpuFacts& facts) { return "rank " + std::to_string(facts.rank); }
+
+// Of two that use the same one, and both would have to be allowed to.
+std::string sharing_words(const GpuFacts& one, const GpuFacts& other) {
+  const std::string words = "ranks " + std::to_string(one.rank) + " and " +
+                            std::to_string(other.rank) + " use the same GPU, " +
+                            uuid_text(other.gpu) + " on host " + words_in(other.host);
+  const std::string own =
+      "; try: a GPU for each rank (torch.cuda.set_device(hvd.local_rank())), or "
+      "HVRUN_BACKEND=native, which goes through the host's memory";
+  if (!one.asks_to_share && !other.asks_to_share)
+    return words + own +
+           ", or HVRUN_SHARE_GPU=1 on all ranks, with which they take turns on it (NCCL 2.30 and "
+           "newer)";
+  const GpuFacts& cause = one.shares ? other : one;
+  return words + "; HVRUN_SHARE_GPU=1 has no effect, for " +
+         (cause.asks_to_share ? "NCCL is " + version_words(cause.version) + " on " +
+                                    rank_of(cause) + " and can do it from 2.30 on"
+                              : rank_of(cause) + " has not set it") +
+         own;
 }
 
-// Of the first two members that use the same one without leave; empty: there are none.
+// Of the first two members that use one GPU without leave; empty: there are none.
 std::string shared_gpu(const std::vector<GpuFacts>& facts) {
-  std::map<std::string, std::size_t> users;
-  for (std::size_t i = 0; i < facts.size(); ++i) {
-    const GpuFacts& one = facts[i];
-    const auto [user, is_new] = users.try_emplace(uuid_text(one.gpu), i);
-    if (is_new || (one.shares && facts[user->second].shares)) continue;
-    return "ranks " + std::to_string(user->second) + " and " + std::to_string(i) +
-           " of the process set use the same GPU, " + uuid_text(one.gpu) + " on host " +
-           words_in(one.host);
+  std::map<std::string, const GpuFacts*> users;
+  for (const GpuFacts& one : facts) {
+    const auto [user, is_new] = users.try_emplace(uuid_text(one.gpu), &one);
+    if (!is_new && !(one.shares && user->second->shares)) return sharing_words(*user->second, one);
   }
   return {};
 }
@@ -55,21 +66,17 @@ GpuChoice choose_gpu_way(const std::vector<GpuFacts>& facts) {
     return {GpuChoice::Way::kStaged, words_in(unusable->words),
             static_cast<int>(unusable - facts.begin())};
   }
-  if (const std::string shared = shared_gpu(facts); !shared.empty()) {
-    return {GpuChoice::Way::kRefused,
-            shared +
-                "; try: a GPU for each rank (torch.cuda.set_device(hvd.local_rank())), or "
-                "HVRUN_BACKEND=native, which goes through the host's memory"};
-  }
+  if (const std::string shared = shared_gpu(facts); !shared.empty())
+    return {GpuChoice::Way::kRefused, shared};
   const auto other = std::find_if(facts.begin(), facts.end(), [&](const GpuFacts& one) {
     return one.version != facts.front().version;
   });
   if (other != facts.end()) {
     const auto member = static_cast<int>(other - facts.begin());
     return {GpuChoice::Way::kStaged,
-            "NCCL is " + version_words(facts.front().version) + " on rank 0 and " +
-                version_words(other->version) + " on rank " + std::to_string(member) +
-                " of the process set; try: the same on all",
+            "NCCL is " + version_words(facts.front().version) + " on " + rank_of(facts.front()) +
+                " and " + version_words(other->version) + " on " + rank_of(*other) +
+                "; try: the same on all ranks",
             member};
   }
   return {};

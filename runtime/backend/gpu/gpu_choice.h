@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,12 @@ std::string version_words(int version);
 
 // "GPU-6f3c…", as nvidia-smi writes it.
 std::string uuid_text(const char (&uuid)[16]);
+
+// What comes from another rank need not end in a zero.
+template <std::size_t N>
+std::string words_in(const char (&field)[N]) {
+  return {field, ::strnlen(field, N)};
+}
 
 // Cuts to what the field has room for.
 template <std::size_t N>

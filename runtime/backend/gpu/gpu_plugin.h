@@ -20,8 +20,11 @@ namespace hv::runtime {
 struct GpuFacts {
   std::int32_t is_usable = 0;  // 0: words say why
   std::int32_t is_absent = 0;  // it has joined, and has no tensor of its own: next time, perhaps
+  std::int32_t rank = 0;       // of the job
+  std::int32_t process = 0;    // its number on its host
   std::int32_t version = 0;    // of the library behind the plugin
-  std::int32_t shares = 0;     // two ranks may use one GPU
+  std::int32_t asks_to_share = 0;
+  std::int32_t shares = 0;  // two ranks may use one GPU
   std::int32_t registers_windows = 0;
   std::int32_t capability = 0;  // ten times the GPU's compute capability
   char gpu[16] = {};            // its UUID
@@ -42,6 +45,8 @@ class GpuPlugin {
   virtual ~GpuPlugin() = default;
   // Of the library behind it, which the first call opens. kUnsupported, with words: there is none.
   virtual Status version(std::int32_t* number) = 0;
+  // What it carries out on any GPU and by any version; opens nothing.
+  virtual bool carries(const CollectiveRequest& request) const = 0;
   // is_first: this rank is the set's first member.
   virtual GpuFacts look(const std::shared_ptr<Accelerator>& accelerator, int device,
                         bool is_first) = 0;

@@ -5,26 +5,24 @@
 #if defined(OPEN_MPI)
 #include <mpi-ext.h>
 #endif
-#include <unistd.h>
-
-#include <climits>
 #include <utility>
 
 #include "runtime/backend/mpi/mpi_collective.h"
 #include "runtime/backend/mpi/mpi_exchange.h"
+#include "runtime/backend/mpi/mpi_pair.h"
 #include "src/base/knob.h"
 #include "src/contract/runtime_knobs.h"
 
 namespace hv::mpi {
 
-using runtime::CollectiveKind;
 using runtime::CollectiveRequest;
 using runtime::MpiFacts;
 using runtime::Progress;
 
 namespace {
 
-// Until the communicator is there.
+// Until the communicator is there, which the lane's bell tells: whoever asked again and again would
+// keep the core from the threads that make it.
 class Preparation : public runtime::Collective {
  public:
   explicit Preparation(std::shared_ptr<MpiLane> lane) : lane_(std::move(lane)) {}
@@ -34,7 +32,6 @@ class Preparation : public runtime::Collective {
     return status.ok() ? Progress::kDone : Progress::kFailed;
   }
   Status status() const override { return lane_->ready(); }
-  runtime::Attention attention() const override { return runtime::Attention::kPolled; }
 
  private:
   const std::shared_ptr<MpiLane> lane_;
@@ -56,22 +53,11 @@ bool takes_gpu_addresses() {
 #endif
 }
 
-// One call of MPI's, or messages; nothing is packed or moved aside.
-bool moves_by_addresses(const CollectiveRequest& request) {
-  if (request.segments.size() != 1) return false;
-  if (request.kind != CollectiveKind::kAllgather)
-    return request.kind == CollectiveKind::kBroadcast || request.kind == CollectiveKind::kAlltoall;
-  std::int64_t elements = 0;
-  for (const std::int64_t count : request.counts_by_rank) elements += count;
-  return elements * static_cast<std::int64_t>(runtime::element_size(request.type)) <= INT_MAX;
-}
-
 MpiFacts facts_of(const Status& status) {
   MpiFacts facts;
   facts.is_usable = status.ok();
-  library_text().copy(facts.library, sizeof facts.library - 1);
-  ::gethostname(facts.host, sizeof facts.host - 1);
-  status.message.copy(facts.words, sizeof facts.words - 1);
+  facts.library = library_text();
+  facts.words = status.message;
   return facts;
 }
 
@@ -106,32 +92,19 @@ MpiFacts MpiBackendPlugin::begin() {
 }
 
 std::unique_ptr<runtime::Backend> MpiBackendPlugin::make(std::vector<int> world_ranks, int self,
-                                                         bool is_cuda_aware) {
-  return std::make_unique<MpiBackend>(MpiLane::begin(std::move(world_ranks), self), is_cuda_aware);
+                                                         bool is_cuda_aware,
+                                                         std::function<void()> ring,
+                                                         runtime::PairCarrier** pairs) {
+  auto made = std::make_unique<MpiBackend>(
+      MpiLane::begin(std::move(world_ranks), self, std::move(ring)), is_cuda_aware);
+  *pairs = made.get();
+  return made;
 }
 
 Status MpiBackendPlugin::open_exchange(const void* communicator, const WaitLimits& limits,
                                        std::function<void(const std::string&)> warn,
                                        std::unique_ptr<Exchange>* made) {
   return MpiExchange::open(communicator, limits, std::move(warn), made);
-}
-
-bool MpiBackend::supports(const CollectiveRequest& request) const {
-  const bool is_known = request.kind == CollectiveKind::kBarrier ||
-                        request.kind == CollectiveKind::kBroadcast ||
-                        request.kind == CollectiveKind::kAllgather ||
-                        request.kind == CollectiveKind::kAlltoall || reduces(request.kind);
-  if (!is_known || request.memory != runtime::MemoryKind::kHost) return false;
-  if (request.is_out_of_reach) return is_cuda_aware_ && moves_by_addresses(request);
-  if (!reduces(request.kind)) return true;
-  const bool is_wide = request.type == runtime::ElementType::kFloat32 ||
-                       request.type == runtime::ElementType::kFloat64;
-  const bool compresses = request.compression != runtime::Compression::kNone;
-  if (compresses && (request.kind != CollectiveKind::kAllreduce || !is_wide)) return false;
-  if (request.reduction == runtime::Reduction::kAdasum) return false;
-  if (request.deterministic && is_floating(request.type)) return false;
-  const bool scales = request.prescale != 1 || request.postscale != 1 || request.divisor != 1;
-  return request.type != runtime::ElementType::kBool || !scales;
 }
 
 std::unique_ptr<runtime::Collective> MpiBackend::prepare(const CollectiveRequest& /*first*/) {
@@ -141,6 +114,10 @@ std::unique_ptr<runtime::Collective> MpiBackend::prepare(const CollectiveRequest
 
 std::unique_ptr<runtime::Collective> MpiBackend::start(CollectiveRequest request) {
   return start_operation(lane_, std::move(request));
+}
+
+std::unique_ptr<runtime::Collective> MpiBackend::carry(runtime::PairRequest request) {
+  return std::make_unique<MpiPair>(lane_, std::move(request));
 }
 
 std::string MpiBackend::advice() const {

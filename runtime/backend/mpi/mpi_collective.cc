@@ -23,15 +23,12 @@ MpiCollective::~MpiCollective() {
   (void)new auto(std::move(request_));
 }
 
-// What is done needs no further look.
-void MpiCollective::test_all() {
-  std::size_t left = 0;
-  for (MPI_Request& one : asked_) {
-    int is_done = 0;
-    if (status_.ok()) status_ = check(MPI_Test(&one, &is_done, MPI_STATUS_IGNORE), "move data");
-    if (is_done == 0) asked_[left++] = one;
+// In the order in which they were asked for: a look at one moves all of them.
+void MpiCollective::test() {
+  for (int is_done = 1; status_.ok() && !asked_.empty(); asked_.pop_front()) {
+    status_ = check(MPI_Test(&asked_.front(), &is_done, MPI_STATUS_IGNORE), "move data");
+    if (is_done == 0) return;
   }
-  asked_.resize(left);
 }
 
 void MpiCollective::begin_or_go_on(bool* is_done) {
@@ -40,20 +37,20 @@ void MpiCollective::begin_or_go_on(bool* is_done) {
     status_ = begin();
     end_turn();
   }
-  test_all();
-  if (!status_.ok() || !asked_.empty()) return;
+  test();
+  if (!status_.ok() || asked_.size() > overlap()) return;
   status_ = go_on(is_done);
   end_turn();
 }
 
 void MpiCollective::end_turn() {
-  if (has_ended_turn_ || !has_asked_all()) return;
-  has_ended_turn_ = true;
+  if (!turn_ || !has_asked_all()) return;
+  turn_.reset();
   lane_->end_turn();
 }
 
 Progress MpiCollective::advance() {
-  if (!has_begun_ && !lane_->is_turn(turn_)) return Progress::kPending;
+  if (!has_begun_ && turn_ && !lane_->is_turn(*turn_)) return Progress::kPending;
   const Status there = lane_->ready();
   if (there.code == StatusCode::kInProgress || MpiProcess::of_process().has_to_wait())
     return Progress::kPending;

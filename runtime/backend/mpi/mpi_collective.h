@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,8 +23,13 @@ constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
 
 class MpiCollective : public runtime::Collective {
  public:
-  MpiCollective(std::shared_ptr<MpiLane> lane, runtime::CollectiveRequest request)
-      : lane_(std::move(lane)), request_(std::move(request)), turn_(lane_->take_turn()) {}
+  // Of one lane: kTurn: they begin in the order in which they are made; kNone: at any time.
+  enum class Order { kTurn, kNone };
+  MpiCollective(std::shared_ptr<MpiLane> lane, runtime::CollectiveRequest request,
+                Order order = Order::kTurn)
+      : lane_(std::move(lane)), request_(std::move(request)) {
+    if (order == Order::kTurn) turn_ = lane_->take_turn();
+  }
 
   ~MpiCollective() override;
   MpiCollective(const MpiCollective&) = delete;
@@ -36,8 +43,10 @@ class MpiCollective : public runtime::Collective {
  protected:
   // Asks MPI, by ask(). Its memory stays until all of it is done.
   virtual Status begin() = 0;
-  // All that was asked for is done. is_done stays true unless more has been asked for.
+  // What was asked for is done, but for overlap() calls. is_done stays true unless more is to come.
   virtual Status go_on(bool* is_done) = 0;
+  // Calls of MPI's, the last ones, that may be under way while it goes on.
+  virtual std::size_t overlap() const { return 0; }
   // No more collectives of MPI's will be asked for: those behind it may begin.
   virtual bool has_asked_all() const { return true; }
 
@@ -63,14 +72,14 @@ class MpiCollective : public runtime::Collective {
  private:
   void begin_or_go_on(bool* is_done);
   void end_turn();
-  void test_all();
+  void test();
 
   const std::shared_ptr<MpiLane> lane_;
   runtime::CollectiveRequest request_;
-  const std::uint64_t turn_;
-  bool has_begun_ = false, has_ended_turn_ = false;
+  std::optional<std::uint64_t> turn_;  // until it has ended
+  bool has_begun_ = false;
   std::vector<std::shared_ptr<const void>> kept_;
-  std::vector<MPI_Request> asked_;
+  std::deque<MPI_Request> asked_;
   Status status_;
 };
 

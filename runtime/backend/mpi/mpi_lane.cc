@@ -15,18 +15,30 @@ constexpr int kFirstTag = 1 << 13;
 
 }  // namespace
 
-MpiLane::MpiLane(std::vector<int> world_ranks, int self)
-    : world_ranks_(std::move(world_ranks)), self_(self) {
+MpiLane::MpiLane(std::vector<int> world_ranks, int self, std::function<void()> ring)
+    : world_ranks_(std::move(world_ranks)), self_(self), ring_(std::move(ring)) {
   MpiProcess::of_process().count_communicators(1);
 }
 
-std::shared_ptr<MpiLane> MpiLane::begin(std::vector<int> world_ranks, int self) {
-  std::shared_ptr<MpiLane> lane(new MpiLane(std::move(world_ranks), self));
+std::shared_ptr<MpiLane> MpiLane::begin(std::vector<int> world_ranks, int self,
+                                        std::function<void()> ring) {
+  std::shared_ptr<MpiLane> lane(new MpiLane(std::move(world_ranks), self, std::move(ring)));
   MpiProcess::of_process().post([lane] {
     lane->make();
     lane->is_made_ = true;
+    lane->ring();
   });
   return lane;
+}
+
+void MpiLane::ring() {
+  const std::lock_guard lock(ring_mutex_);
+  if (ring_) ring_();
+}
+
+void MpiLane::silence() {
+  const std::lock_guard lock(ring_mutex_);
+  ring_ = nullptr;
 }
 
 // Only its members are asked, whatever else there is in MPI's world.
@@ -41,6 +53,13 @@ void MpiLane::make() {
                   "make a communicator");
   if (made_.ok())
     made_ = check(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "make a communicator");
+  int* last_tag = nullptr;
+  int has_last_tag = 0;
+  if (made_.ok())
+    made_ = check(
+        MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&last_tag), &has_last_tag),
+        "make a communicator");
+  if (made_.ok() && has_last_tag != 0) last_tag_ = *last_tag;
   if (group != MPI_GROUP_NULL) MPI_Group_free(&group);
   if (world != MPI_GROUP_NULL) MPI_Group_free(&world);
 }
@@ -52,6 +71,14 @@ MpiLane::~MpiLane() {
     process.free(communicator);
     process.count_communicators(-1);
   });
+}
+
+// What was given up may leave a message behind, or a receive. A tag comes again after as many
+// transfers of its sender as MPI has tags (Open MPI 4.1: 2^31, MPICH 4.0: 2^28): a message says its
+// number itself, too.
+int MpiLane::tag_of(std::uint64_t number) const {
+  const auto tags = static_cast<std::uint64_t>(last_tag_ - kTags) + 1;
+  return kTags + static_cast<int>(number % tags);
 }
 
 Status MpiLane::ready() const { return is_made_ ? made_ : Status{StatusCode::kInProgress, {}}; }

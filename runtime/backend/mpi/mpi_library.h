@@ -13,8 +13,9 @@
 
 namespace hv::runtime {
 
-// The process's, which the first call opens. kUnsupported: there is none, with what was looked for.
-Status find_mpi_plugin(const Environment& environment, MpiPlugin** plugin);
+// As MpiPlugin's library() and thread_level(), of the MPI that a job would use. kUnsupported: there
+// is none, with what was looked for.
+Status ask_mpi(const Environment& environment, std::string* library, int* thread_level);
 
 // Ranks that an MPI's launcher has started meet by MPI itself, where HVRUN_BACKEND names it or the
 // program has begun it for threads: what the launcher gave them MPI takes for itself. *made stays

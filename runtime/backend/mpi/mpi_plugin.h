@@ -7,27 +7,36 @@
 // otherwise.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/backend/backend.h"
+#include "runtime/backend/pair_carrier.h"
 #include "src/rendezvous/exchange.h"
 
 namespace hv::runtime {
 
-// What a rank tells the others of its job, as bytes.
+// What a rank tells the others of its job.
 struct MpiFacts {
   std::int32_t is_usable = 0;  // 0: words say why not
   std::int32_t rank = 0;       // in MPI_COMM_WORLD
   std::int32_t size = 0;
   std::int32_t has_all_threads = 0;  // MPI_THREAD_MULTIPLE
   std::int32_t is_cuda_aware = 0;    // MPI takes addresses of GPUs' memory
-  char library[64] = {};             // "Open MPI v4.1.4", "MPICH 4.0.2"
-  char host[64] = {};
-  char words[512] = {};
+  std::string library;               // "Open MPI v4.1.4", "MPICH 4.0.2"
+  std::string host;                  // set by who tells the others
+  std::string words;                 // what to warn of where it is usable
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive(is_usable), archive(rank), archive(size), archive(has_all_threads);
+    archive(is_cuda_aware), archive(library), archive(host), archive(words);
+  }
 };
 
 class MpiPlugin {
@@ -44,10 +53,12 @@ class MpiPlugin {
   // of the process, which waits for the other ranks of MPI_COMM_WORLD, without limit.
   virtual MpiFacts begin() = 0;
   // Among these ranks of MPI_COMM_WORLD, one for each member; all of them call, for one set after
-  // the other in the same order. self: this member. is_cuda_aware: of all of them. Never blocks:
-  // what there is to wait for is in the backend's preparation.
-  virtual std::unique_ptr<Backend> make(std::vector<int> world_ranks, int self,
-                                        bool is_cuda_aware) = 0;
+  // the other in the same order. self: this member. is_cuda_aware: of all of them. ring: called in
+  // another thread once the backend is prepared or never will be, while it lives. pairs: lives as
+  // long as the backend, which need not be prepared for it. Never blocks: what there is to wait for
+  // is in the backend's preparation.
+  virtual std::unique_ptr<Backend> make(std::vector<int> world_ranks, int self, bool is_cuda_aware,
+                                        std::function<void()> ring, PairCarrier** pairs) = 0;
   // Until all that has gone has been given back to MPI: the program may end it then.
   virtual void settle() = 0;
   // Ranks of a communicator meet: where an MPI_Comm lies; nullptr: MPI_COMM_WORLD. All ranks of it
@@ -57,6 +68,15 @@ class MpiPlugin {
                                std::function<void(const std::string&)> warn,
                                std::unique_ptr<Exchange>* made) = 0;
 };
+
+// What MPI_Get_library_version says ("Open MPI v4.1.4, package: ...", "MPICH Version:\t4.0.2\n..."
+// and more), in as many words as MpiPlugin::library() has.
+inline std::string library_words(std::string_view said) {
+  constexpr std::string_view kMpich = "MPICH Version:";
+  if (!said.starts_with(kMpich)) return std::string(said.substr(0, said.find_first_of(",\n")));
+  said.remove_prefix(std::min(said.find_first_not_of(" \t", kMpich.size()), said.size()));
+  return "MPICH " + std::string(said.substr(0, said.find('\n')));
+}
 
 struct MpiPluginEntry {
   const char* build;

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <string_view>
+#include <utility>
 
+#include "runtime/backend/mpi/mpi_plugin.h"
 #include "src/base/environment.h"
 #include "src/base/knob.h"
 #include "src/contract/runtime_knobs.h"
@@ -132,18 +133,11 @@ void MpiProcess::within(const std::function<void()>& calls) {
   }
 }
 
-// "Open MPI v4.1.4, package: …", "MPICH Version:\t4.0.2\n…".
 std::string library_text() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
   MPI_Get_library_version(text, &length);
-  const std::string_view all(text);
-  constexpr std::string_view kMpich = "MPICH Version:";
-  if (all.substr(0, kMpich.size()) == kMpich) {
-    const std::size_t from = std::min(all.find_first_not_of(" \t", kMpich.size()), all.size());
-    return "MPICH " + std::string(all.substr(from, all.find('\n', from) - from));
-  }
-  return std::string(all.substr(0, all.find_first_of(",\n")));
+  return runtime::library_words(text);
 }
 
 }  // namespace hv::mpi

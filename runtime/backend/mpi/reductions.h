@@ -5,6 +5,9 @@
 // prescaling is done on the way to, and the rest on the way back.
 #pragma once
 
+#include <array>
+#include <cstddef>
+
 #include "runtime/backend/mpi/mpi_collective.h"
 #include "runtime/device/kernels.h"
 
@@ -35,22 +38,46 @@ class Reducing : public MpiCollective {
   const runtime::Finish finish_;
 };
 
-// One tensor goes in pieces, so that a copy of it, where it cannot go as it lies, needs little
-// memory; on all ranks in the same ones, though it lies so on some only.
+// In pieces, two of them under way: what is packed and folded stays in the caches, and while MPI
+// has one the next is packed. They are the same on all ranks; whether MPI takes one from a tensor
+// as it lies, or a copy of it, is each rank's own.
 class Allreduce : public Reducing {
  public:
   using Reducing::Reducing;
 
  private:
+  static constexpr std::size_t kUnderWay = 2;
+
+  // Where the next element is, of all segments one after the other.
+  struct Place {
+    std::size_t segment = 0, offset = 0;
+  };
+  // Memory of a piece, taken when it is first wanted.
+  struct Rooms {
+    std::byte* packed = nullptr;
+    std::byte* folded = nullptr;
+  };
+
   Status begin() override;
   Status go_on(bool* is_done) override;
-  bool has_asked_all() const override { return at_ + piece_ == elements_; }
-  Status begin_packed();
+  bool has_asked_all() const override { return given_ == elements_; }
+  std::size_t overlap() const override { return begun_ == ended_ ? 0 : begun_ - ended_ - 1; }
   Status begin_piece();
+  void end_piece();
+  // On to the next segment, from the end of one.
+  void settle(Place* at) const;
+  // Calls part(segment, offset, count) for what lies in each from `at`, and moves it on.
+  template <class Part>
+  void for_each_of(std::size_t count, Place* at, Part&& part) const;
+  // The segment that has all of `count` elements from `at`; else nullptr.
+  const runtime::Segment* only_segment(std::size_t count, const Place& at) const;
+  std::byte* room(std::byte** kept);
 
-  std::size_t elements_ = 0, at_ = 0, piece_ = 0;  // of all tensors; of those the next, and now
-  std::byte* copied_ = nullptr;
-  std::byte* folded_ = nullptr;  // of all tensors; nullptr: in the only one's own memory
+  std::size_t elements_ = 0, piece_ = 0;  // of all segments, of a piece
+  std::size_t given_ = 0, folded_ = 0;    // elements that MPI was given, and has folded
+  std::size_t begun_ = 0, ended_ = 0;     // pieces
+  Place next_, back_;                     // to be packed, to be unpacked
+  std::array<Rooms, kUnderWay> rooms_;    // a piece's by its number
 };
 
 class Reducescatter : public Reducing {

@@ -6,7 +6,7 @@
 
 namespace hv::runtime {
 
-bool NativeBackend::supports(const CollectiveRequest& request) const {
+bool NativeBackend::carries(const CollectiveRequest& request) {
   const bool scales = request.prescale != 1 || request.postscale != 1 || request.divisor != 1;
   const bool is_in_reach = request.memory == MemoryKind::kHost && !request.is_out_of_reach;
   if (request.divisor < 1 || !is_in_reach) return false;

@@ -26,7 +26,8 @@ class NativeBackend : public Backend {
       : plane_(plane), settings_(std::move(settings)) {}
 
   const char* name() const override { return "native"; }
-  bool supports(const CollectiveRequest& request) const override;
+  static bool carries(const CollectiveRequest& request);
+  bool supports(const CollectiveRequest& request) const override { return carries(request); }
   std::unique_ptr<Collective> start(CollectiveRequest request) override;
 
  private:

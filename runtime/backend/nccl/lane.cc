@@ -11,6 +11,7 @@ namespace hv::nccl {
 namespace {
 
 constexpr std::size_t kLeastRoom = std::size_t{1} << 20;
+constexpr std::size_t kMostScaledSums = 16;
 
 std::size_t room_size(std::size_t bytes) { return std::bit_ceil(std::max(bytes, kLeastRoom)); }
 
@@ -78,17 +79,30 @@ Status Lane::begin_window(std::size_t bytes) {
 
 Status Lane::take_window(std::byte** memory) { return take(windows_, &window_, memory); }
 
+// NCCL lets go of one as soon as the last call that is given it has returned, and those of earlier
+// turns have. A loss scale may be another one each step.
 Status Lane::scaled_sum(runtime::ElementType type, double factor, int* reduction) {
-  const auto [place, is_new] = scaled_sums_.try_emplace({type, factor}, 0);
-  if (is_new) {
+  auto found = std::find_if(scaled_sums_.begin(), scaled_sums_.end(), [&](const ScaledSum& one) {
+    return one.type == type && one.factor == factor;
+  });
+  if (found == scaled_sums_.end()) {
+    if (scaled_sums_.size() == kMostScaledSums) {
+      const int result =
+          call().destroy_reduction(scaled_sums_.back().reduction, communicator_->get());
+      scaled_sums_.pop_back();
+      Status status = communicator_->library().check(result, "give back a scaled sum");
+      if (!status.ok()) return status;
+    }
+    ScaledSum made{type, factor, 0};
     Scalar scalar = scalar_of(type, factor);
-    const int result = call().make_premultiplied_sum(&place->second, scalar.bytes, *type_of(type),
+    const int result = call().make_premultiplied_sum(&made.reduction, scalar.bytes, *type_of(type),
                                                      kScalarImmediate, communicator_->get());
     Status status = communicator_->library().check(result, "make a scaled sum");
-    if (!status.ok()) scaled_sums_.erase(place);
     if (!status.ok()) return status;
+    found = scaled_sums_.insert(scaled_sums_.end(), made);
   }
-  *reduction = place->second;
+  std::rotate(scaled_sums_.begin(), found, found + 1);
+  *reduction = scaled_sums_.front().reduction;
   return Status::success();
 }
 

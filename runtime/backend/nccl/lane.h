@@ -9,10 +9,10 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "runtime/backend/nccl/communicator.h"
 #include "runtime/backend/nccl/lane_streams.h"
@@ -56,7 +56,7 @@ class Lane {
   bool needs_window(std::size_t bytes) const { return windows_[after(window_)].bytes < bytes; }
   Status begin_window(std::size_t bytes);
   Status take_window(std::byte** memory);
-  // A sum whose addends are multiplied before.
+  // A sum whose addends are multiplied before; of whoever has the turn, for its launch.
   Status scaled_sum(runtime::ElementType type, double factor, int* reduction);
   // An error of NCCL's in what the GPU was given.
   Status watch();
@@ -83,7 +83,12 @@ class Lane {
   Rooms rooms_, windows_;
   std::size_t room_ = 0, window_ = 0;  // the last one that was taken of each
   Room* last_ = nullptr;               // of both
-  std::map<std::pair<runtime::ElementType, double>, int> scaled_sums_;
+  struct ScaledSum {
+    runtime::ElementType type;
+    double factor;
+    int reduction;
+  };
+  std::vector<ScaledSum> scaled_sums_;  // the last used one is the first
 };
 
 }  // namespace hv::nccl

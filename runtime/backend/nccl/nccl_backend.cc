@@ -10,6 +10,7 @@
 
 #include "runtime/backend/gpu/gpu_choice.h"
 #include "runtime/backend/nccl/ends.h"
+#include "runtime/backend/nccl/nccl_collective.h"
 #include "runtime/backend/nccl/operations.h"
 #include "runtime/device/cuda/cuda_accelerator.h"
 #include "src/base/environment.h"
@@ -34,6 +35,14 @@ std::string own_path() {
   return ::dladdr(here, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
+// The user's own packages are in one, too.
+std::vector<std::string> python_environments(const Environment& environment) {
+  const std::string home = environment.get_or("HOME", "");
+  const std::string users = home.empty() ? "" : home + "/.local";
+  return {environment.get_or("VIRTUAL_ENV", ""), environment.get_or("CONDA_PREFIX", ""),
+          environment.get_or("PYTHONUSERBASE", users)};
+}
+
 bool has_windows(const Library& library) {
   const LibraryFunctions& call = library.call();
   if (library.version() >= kWindowsFrom && call.allocate != nullptr && call.free != nullptr &&
@@ -49,9 +58,8 @@ void tell_of_windows(const std::vector<GpuFacts>& facts, int self, bool are_ther
   if (are_there || facts[static_cast<std::size_t>(self)].registers_windows == 0) return;
   const auto without = std::find_if(facts.begin(), facts.end(),
                                     [](const GpuFacts& one) { return one.registers_windows == 0; });
-  HV_LOG(kWarn, "nccl") << "HVRUN_NCCL_WINDOWS=1 has no effect here: rank "
-                        << without - facts.begin()
-                        << " of the process set has not set it; try: the same on all ranks";
+  HV_LOG(kWarn, "nccl") << "HVRUN_NCCL_WINDOWS=1 has no effect here: rank " << without->rank
+                        << " has not set it; try: the same on all ranks";
 }
 
 // There is no other accelerator.
@@ -64,11 +72,11 @@ Status find_device(Accelerator& accelerator, int number, std::shared_ptr<cuda::D
 Status NcclPlugin::open() {
   std::call_once(once_, [this] {
     const Environment environment = Environment::of_process();
-    const auto packages = package_folders(own_path(), environment.get_or("VIRTUAL_ENV", ""));
+    const auto packages = package_folders(own_path(), python_environments(environment));
     const KnobReader knobs(runtime_knobs(), environment);
     opened_ = Library::open(places(knobs.text("HVRUN_NCCL"), packages), &library_);
-    shares_gpus_ =
-        opened_.ok() && library_->version() >= kSharesGpusFrom && knobs.flag("HVRUN_SHARE_GPU");
+    asks_to_share_ = knobs.flag("HVRUN_SHARE_GPU");
+    shares_gpus_ = opened_.ok() && library_->version() >= kSharesGpusFrom && asks_to_share_;
     registers_windows_ = opened_.ok() && knobs.flag("HVRUN_NCCL_WINDOWS") && has_windows(*library_);
     if (shares_gpus_) set_in_process_if_unset("NCCL_MULTI_RANK_GPU_ENABLE", "1");
   });
@@ -79,6 +87,11 @@ Status NcclPlugin::version(std::int32_t* number) {
   Status status = open();
   if (status.ok()) *number = library_->version();
   return status;
+}
+
+bool NcclPlugin::carries(const CollectiveRequest& request) const {
+  constexpr bool kReducesFloat8 = false;  // newer ones do, on newer GPUs
+  return supports_operation(request, kReducesFloat8);
 }
 
 Status NcclPlugin::load_kernels(cuda::Device& device,
@@ -112,6 +125,7 @@ GpuFacts NcclPlugin::look(const std::shared_ptr<Accelerator>& accelerator, int d
   }
   facts.is_usable = 1;
   facts.version = library_->version();
+  facts.asks_to_share = asks_to_share_;
   facts.shares = shares_gpus_;
   facts.registers_windows = registers_windows_;
   facts.capability = kernels->capability();
@@ -191,6 +205,10 @@ bool NcclBackend::supports(const CollectiveRequest& request) const {
 
 std::unique_ptr<Collective> NcclBackend::prepare(const CollectiveRequest& /*first*/) {
   return lane_ != nullptr ? nullptr : std::make_unique<Preparation>(*this);
+}
+
+Status NcclBackend::check_device(const CollectiveRequest& request, int device) const {
+  return supports(request) ? check_own_device(device_, device) : Status::success();
 }
 
 std::unique_ptr<Collective> NcclBackend::start(CollectiveRequest request) {

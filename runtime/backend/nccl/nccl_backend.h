@@ -16,6 +16,7 @@ namespace hv::nccl {
 class NcclPlugin : public runtime::GpuPlugin {
  public:
   Status version(std::int32_t* number) override;
+  bool carries(const runtime::CollectiveRequest& request) const override;
   runtime::GpuFacts look(const std::shared_ptr<runtime::Accelerator>& accelerator, int device,
                          bool is_first) override;
   std::unique_ptr<runtime::Backend> make(const std::shared_ptr<runtime::Accelerator>& accelerator,
@@ -31,7 +32,7 @@ class NcclPlugin : public runtime::GpuPlugin {
   std::once_flag once_;
   Status opened_;
   std::shared_ptr<const Library> library_;
-  bool shares_gpus_ = false, registers_windows_ = false;
+  bool asks_to_share_ = false, shares_gpus_ = false, registers_windows_ = false;
   std::mutex mutex_;                                             // guards all below
   std::map<int, std::shared_ptr<const cuda::Kernels>> kernels_;  // by device
 };
@@ -47,6 +48,7 @@ class NcclBackend : public runtime::Backend {
   const char* name() const override { return "nccl"; }
   bool supports(const runtime::CollectiveRequest& request) const override;
   std::unique_ptr<runtime::Collective> prepare(const runtime::CollectiveRequest& first) override;
+  Status check_device(const runtime::CollectiveRequest& request, int device) const override;
   std::unique_ptr<runtime::Collective> start(runtime::CollectiveRequest request) override;
   Status watch() override;
   std::string advice() const override;

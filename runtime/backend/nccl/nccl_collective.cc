@@ -21,9 +21,20 @@ constexpr std::chrono::milliseconds kSoonLaunched{1};
 
 }  // namespace
 
+Status check_own_device(int own, int device) {
+  if (device == runtime::kHostDevice || device == own) return Status::success();
+  return {
+      StatusCode::kUnsupported,
+      "the tensor lies on GPU " + std::to_string(device) +
+          ", and this rank's tensors of the process set, which NCCL carries, have been on GPU " +
+          std::to_string(own) +
+          "; try: one GPU a rank (torch.cuda.set_device(hvd.local_rank())), a process set for "
+          "each GPU, or HVRUN_BACKEND=native, which goes through the host's memory"};
+}
+
 NcclCollective::NcclCollective(std::shared_ptr<Lane> lane, runtime::CollectiveRequest request)
     : lane_(std::move(lane)), request_(std::move(request)), turn_(lane_->take_turn()) {
-  status_ = check_devices();
+  if (Status status = check_devices(); !status.ok()) (void)fail(std::move(status));
 }
 
 Progress NcclCollective::advance() {
@@ -62,11 +73,16 @@ runtime::Attention NcclCollective::attention() const {
 
 Progress NcclCollective::take_turn() {
   if (!lane_->is_turn(turn_)) return Progress::kPending;
-  if (!is_in_window() || !lane_->needs_window(room_bytes())) return give_it();
-  if (const Status status = lane_->begin_window(room_bytes()); !status.ok())
-    return fail_window(status);
+  bool has_begun = false;
+  if (const Status status = begin_window(&has_begun); !status.ok()) return fail_window(status);
+  if (!has_begun) return give_it();
   stage_ = Stage::kWindow;
   return await_window();
+}
+
+Status NcclCollective::begin_window(bool* has_begun) {
+  *has_begun = is_in_window() && lane_->needs_window(room_bytes());
+  return *has_begun ? lane_->begin_window(room_bytes()) : Status::success();
 }
 
 Progress NcclCollective::await_window() {
@@ -76,8 +92,7 @@ Progress NcclCollective::await_window() {
 }
 
 Progress NcclCollective::fail_window(const Status& why) {
-  return fail({why.code, "make a window of at least " + std::to_string(room_bytes()) +
-                             " bytes for buckets: " + why.message +
+  return fail({why.code, std::string("make a window for ") + what() + ": " + why.message +
                              "; try: HVRUN_NCCL_WINDOWS=0, with which there are none"});
 }
 
@@ -130,21 +145,17 @@ Status NcclCollective::give_the_end() {
 
 Progress NcclCollective::fail(Status why) {
   status_ = std::move(why);
+  // That would be what no rank can do, which all know alike and the job survives.
+  if (status_.code == StatusCode::kUnsupported) status_.code = StatusCode::kSystem;
   return Progress::kFailed;
 }
 
-// A communicator is of one GPU.
+// Of what was enqueued before there was a communicator: later ones are refused there.
 Status NcclCollective::check_devices() const {
-  const int own = lane_->device().ordinal();
-  for (const runtime::Segment& segment : request_.segments) {
-    if (segment.device == runtime::kHostDevice || segment.device == own) continue;
-    return {StatusCode::kUnsupported,
-            "the tensor lies on GPU " + std::to_string(segment.device) +
-                ", and this rank's tensors have been on GPU " + std::to_string(own) +
-                " before; try: one GPU a rank (torch.cuda.set_device(hvd.local_rank())), or "
-                "HVRUN_BACKEND=native, which goes through the host's memory"};
-  }
-  return Status::success();
+  Status status;
+  for (const runtime::Segment& segment : request_.segments)
+    if (status.ok()) status = check_own_device(lane_->device().ordinal(), segment.device);
+  return status;
 }
 
 Status NcclCollective::check(int result) const {

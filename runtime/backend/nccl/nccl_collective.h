@@ -15,6 +15,9 @@
 
 namespace hv::nccl {
 
+// A communicator is of one GPU of this rank's, `own`.
+Status check_own_device(int own, int device);
+
 class NcclCollective : public runtime::Collective {
  public:
   NcclCollective(std::shared_ptr<Lane> lane, runtime::CollectiveRequest request);
@@ -33,6 +36,8 @@ class NcclCollective : public runtime::Collective {
   // What it needs of the lane's memory; and whether that is a window, on all members alike.
   virtual std::size_t room_bytes() const { return 0; }
   virtual bool is_in_window() const { return false; }
+  // When it has its turn: begins to make a window where one is to be made, as on all members.
+  virtual Status begin_window(bool* has_begun);
   // Each on a stream of the lane's, which comes there when the one before is over; pack() when the
   // inputs are ready. room: nullptr where none is needed, and then there is only the launch.
   virtual Status pack(std::byte* /*room*/) { return Status::success(); }
@@ -51,6 +56,7 @@ class NcclCollective : public runtime::Collective {
   Status check(int result) const;
   // Calls that NCCL takes as one. A failure inside ends the group all the same.
   Status grouped(const std::function<Status()>& calls);
+  // This rank's own: peers may have launched theirs, and the turn is never over.
   runtime::Progress fail(Status why);
 
  private:

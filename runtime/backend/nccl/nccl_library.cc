@@ -61,13 +61,13 @@ std::string version_text(int version) {
 }
 
 std::vector<std::string> package_folders(const std::string& own_path,
-                                         const std::string& virtual_environment) {
+                                         const std::vector<std::string>& environments) {
   std::vector<std::string> folders;
   fs::path above = fs::path(own_path).parent_path();
   for (int i = 0; i < kFoldersAbove && above.has_relative_path(); ++i, above = above.parent_path())
     folders.push_back(above.string());
-  if (!virtual_environment.empty())
-    add_matching(fs::path(virtual_environment) / "lib", "python3", "site-packages", &folders);
+  for (const std::string& one : environments)
+    if (!one.empty()) add_matching(fs::path(one) / "lib", "python3", "site-packages", &folders);
   for (const char* const folder : {"/usr/local/lib", "/usr/lib"}) {
     for (const char* const kind : {"site-packages", "dist-packages"})
       add_matching(folder, "python3", kind, &folders);
@@ -82,17 +82,27 @@ std::vector<Place> places(const std::string& wanted, const std::vector<std::stri
     return all;
   }
   all.push_back({kName, false, "the system's libraries"});
+  std::vector<std::string> without;  // as pip would fill them
   for (const std::string& folder : packages) {
     const std::string path = folder + "/nvidia/nccl/lib/" + kName;
     std::error_code trouble;
-    if (fs::exists(path, trouble)) all.push_back({path, false, path});
+    const bool is_told = std::count(without.begin(), without.end(), folder) > 0;
+    if (fs::exists(path, trouble))
+      all.push_back({path, false, path});
+    else if (!is_told && folder.ends_with("-packages") && fs::is_directory(folder, trouble))
+      without.push_back(folder);
   }
+  if (!without.empty()) all.push_back({"", false, "no Python package in " + join(without, " or ")});
   return all;
 }
 
 Status Library::open(const std::vector<Place>& places, std::shared_ptr<const Library>* made) {
   std::vector<std::string> looked;
   for (const Place& place : places) {
+    if (place.path.empty()) {
+      looked.push_back(place.words);
+      continue;
+    }
     const int how = RTLD_NOW | RTLD_LOCAL | (place.is_loaded ? RTLD_NOLOAD : 0);
     void* const opened = ::dlopen(place.path.c_str(), how);  // never closed: it has threads
     if (opened != nullptr) {

@@ -32,7 +32,7 @@ struct LibraryFunctions {
 
 // A place to look in, and how it is called in words.
 struct Place {
-  std::string path;        // a file, or a name that the system's loader looks for
+  std::string path;  // a file, or a name that the system's loader looks for; "": there is none
   bool is_loaded = false;  // only if the process has it already
   std::string words;
 };
@@ -40,10 +40,10 @@ struct Place {
 // In order: the process's own copy, HVRUN_NCCL, the system's, those of Python packages (nvidia/nccl
 // in a folder of `packages`). wanted: HVRUN_NCCL, which is the only one after the process's own.
 std::vector<Place> places(const std::string& wanted, const std::vector<std::string>& packages);
-// Folders of Python packages that this library, at `own_path`, may be used by: those above it, and
-// that of the virtual environment, and the system's.
+// Folders of Python packages that this library, at `own_path`, may be used by: those above it,
+// those of these environments of Python ("": none), and the system's.
 std::vector<std::string> package_folders(const std::string& own_path,
-                                         const std::string& virtual_environment);
+                                         const std::vector<std::string>& environments);
 
 class Library {
  public:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/backend/nccl/allocation.h"
 #include "runtime/backend/nccl/nccl_library.h"
 #include "runtime/backend/nccl/nccl_types.h"
 #include "runtime/backend/nccl/reductions.h"
@@ -51,6 +52,7 @@ bool supports_operation(const CollectiveRequest& request, bool reduces_float8) {
     case CollectiveKind::kAllgather:
     case CollectiveKind::kBroadcast:
     case CollectiveKind::kAlltoall:
+    case CollectiveKind::kAllocate:
       return true;
     default:
       return false;
@@ -71,6 +73,8 @@ std::unique_ptr<runtime::Collective> start_operation(std::shared_ptr<Lane> lane,
       return std::make_unique<Broadcast>(std::move(lane), std::move(request));
     case CollectiveKind::kAlltoall:
       return std::make_unique<Alltoall>(std::move(lane), std::move(request), host);
+    case CollectiveKind::kAllocate:
+      return std::make_unique<Allocation>(std::move(lane), std::move(request));
     default:
       return nullptr;
   }

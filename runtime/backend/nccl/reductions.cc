@@ -23,8 +23,10 @@ Status find_reduction(Lane& lane, const CollectiveRequest& request, const Scales
 }
 
 // Of what all members know: one tensor may lie where NCCL can have it, and does so or does not on
-// each of them; several, and what the kernels change on their way, are packed by all.
+// each of them; several, and what the kernels change on their way, are packed by all. So is one
+// that lies in a window, but for some of them.
 bool is_packed_by_all(const CollectiveRequest& request, const Scales& scales) {
+  if (request.windows == CollectiveRequest::Windows::kSome) return true;
   const auto is_tensor = [](const Segment& segment) { return segment.count > 0; };
   const auto tensors = std::count_if(request.segments.begin(), request.segments.end(), is_tensor);
   return tensors > 1 || (tensors == 1 && (scales.is_before() || scales.is_after() ||

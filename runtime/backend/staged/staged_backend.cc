@@ -260,18 +260,23 @@ class StagedCollective : public Collective {
 
 }  // namespace
 
+// An allocation is nobody's but this rank's: no more than a barrier.
 CollectiveRequest StagedBackend::for_host(CollectiveRequest request) const {
+  if (request.kind == CollectiveKind::kAllocate) return {};
   request.memory = MemoryKind::kHost;
   request.is_out_of_reach = room_ == Accelerator::Room::kDevice;
   return request;
 }
 
 bool StagedBackend::supports(const CollectiveRequest& request) const {
-  return request.memory != MemoryKind::kHost && host_.supports(for_host(request));
+  const bool allocates = request.kind == CollectiveKind::kAllocate;
+  return request.memory != MemoryKind::kHost &&
+         !(allocates && room_ == Accelerator::Room::kDevice) && host_.supports(for_host(request));
 }
 
 std::unique_ptr<Collective> StagedBackend::start(CollectiveRequest request) {
   CollectiveRequest staged = for_host(request);
+  if (request.kind == CollectiveKind::kAllocate) return host_.start(std::move(staged));
   return std::make_unique<StagedCollective>(host_, std::move(request), std::move(staged));
 }
 

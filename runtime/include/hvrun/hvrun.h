@@ -67,10 +67,15 @@ typedef enum hvrun_operation {
   HVRUN_SEND = 8,          /* to one rank, which receives by the same name, type and shape; complete
                               when the input is not needed any more */
   HVRUN_RECEIVE = 9,
-  HVRUN_SPARSE_ALLREDUCE = 10 /* rows with an index each, as many as a rank has: every rank gets
+  HVRUN_SPARSE_ALLREDUCE = 10, /* rows with an index each, as many as a rank has: every rank gets
                                  those of all, one rank's after the other. An index may come more
                                  than once, in what is given and in the result: its rows count
                                  together. Sum and average, which divides every row */
+  HVRUN_ALLOCATE = 11 /* the result is memory of that shape on a GPU, its contents undefined. With
+                         HVRUN_NCCL_WINDOWS=1 allreduces in place of tensors in it need no copy of
+                         NCCL's: they are to lie at the same byte of it on every rank of the set,
+                         whose other operations do not take them; NCCL keeps it as long as the set
+                         is there. Without, it is as any other */
 } hvrun_operation;
 
 typedef enum hvrun_type {
@@ -173,7 +178,8 @@ typedef struct hvrun_request {
                                 than the input. NULL: the library owns the result */
   double prescale;           /* 0 means 1: multiplies the input before the reduction */
   double postscale;          /* 0 means 1: multiplies the result */
-  int32_t device;            /* 0: host memory; 1 + n: all addresses are of GPU n, as CUDA counts */
+  int32_t device;            /* 0: host memory; 1 + n: all addresses are of GPU n, as CUDA counts.
+                                NCCL has one of each rank and process set */
   uint32_t flags;            /* 0, or HVRUN_AVERAGE_PRESENT */
   void* stream;              /* a GPU's: the CUstream (cudaStream_t) that fills the input, and that
                                 uses the result after hvrun_wait; NULL: the default one */
@@ -219,7 +225,8 @@ HVRUN_API hvrun_status hvrun_init(const hvrun_options* options, hvrun_context** 
 
 /* Leaves the job. What is pending completes with HVRUN_ERROR_SHUTDOWN, here and on the peers, whose
  * later calls return that too; what had begun to move is finished first. Blocks for that and until
- * all peers have heard of it, at most 5 s in all: one that hangs is left behind. The context, its
+ * all peers have heard of it, at most 5 s in all: one that hangs is left behind. By MPI, whose end
+ * needs all ranks, that is HVRUN_PEER_TIMEOUT more (a minute where that is 0). The context, its
  * handles and their results are gone afterwards: a call with it returns HVRUN_ERROR_SHUTDOWN. NULL
  * waits while another thread joins or leaves with the default context; where there is none, it is
  * HVRUN_OK. Call it before the process ends, else its end counts as a loss. */
@@ -406,6 +413,11 @@ HVRUN_API hvrun_status hvrun_nccl_version(int32_t* version);
  * it, and does not begin it. HVRUN_ERROR_UNSUPPORTED, with what was looked for: there is none.
  * Needs no context. */
 HVRUN_API hvrun_status hvrun_mpi_version(const char** version, int32_t* thread_level);
+/* Who would carry out which operation, on the host's memory and on GPUs', as this process's
+ * environment has it (HVRUN_BACKEND, HVRUN_DETERMINISTIC, HVRUN_MPI_CUDA) at the first such call: a
+ * table for people, whose words stay; hvrun env prints it. HVRUN_ERROR_CONTRACT: a setting is
+ * malformed. Needs no context, and neither NCCL nor MPI. */
+HVRUN_API hvrun_status hvrun_carriers(const char** table);
 
 #ifdef __cplusplus
 }

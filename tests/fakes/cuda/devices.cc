@@ -193,7 +193,7 @@ int cuCtxGetDevice(int* device) {
 int cuCtxGetStreamPriorityRange(int* lowest, int* highest) {
   HV_ENTER(Needs::kContext);
   *lowest = 0;
-  *highest = -5;
+  *highest = kHighestPriority;
   return kSuccess;
 }
 

@@ -38,6 +38,10 @@ void fake_cuda_put(void* stream, void (*work)(void*), void* argument) {
   stream_of(static_cast<hv::cuda::Stream>(stream))->put([=] { work(argument); });
 }
 
+void fake_cuda_forbid_records(void* stream, bool is_on) {
+  stream_of(static_cast<hv::cuda::Stream>(stream))->forbidden_records += is_on ? 1 : -1;
+}
+
 int fake_cuda_device(char* uuid) {
   if (current_contexts.empty()) return -1;
   const int device = current_contexts.back()->device;
@@ -50,6 +54,8 @@ void fake_cuda_faults(const char* list) { Faults::of_process().begin_anew(list);
 int fake_cuda_calls(const char* function) { return Faults::of_process().calls(function); }
 
 int fake_cuda_failures() { return FakeStream::failures(); }
+
+int fake_cuda_urgent_streams() { return world().urgent_streams; }
 
 int fake_cuda_left() {
   const std::lock_guard lock(world().mutex);

@@ -19,6 +19,9 @@ void fake_cuda_capture(void* stream, bool is_on);
 bool fake_cuda_broke_capture();
 // Puts work on a stream, as a launch does.
 void fake_cuda_put(void* stream, void (*work)(void*), void* argument);
+// From now on, or no longer, somebody is about to put work on the stream that its caller takes for
+// put: an event that is recorded there would not wait for it, and is refused.
+void fake_cuda_forbid_records(void* stream, bool is_on);
 // The GPU of the calling thread's context, and the 16 bytes of its UUID; -1: no context is current.
 int fake_cuda_device(char* uuid);
 // As HVRUN_FAKE_CUDA_FAULTS, instead of what that said, of the calls that come from now on.
@@ -27,6 +30,8 @@ void fake_cuda_faults(const char* list);
 int fake_cuda_calls(const char* function);
 // Streams on which something has failed, such as a kernel beyond its memory.
 int fake_cuda_failures();
+// Streams of the highest priority that have been made.
+int fake_cuda_urgent_streams();
 // Streams, events and pieces of memory that have been made and not given back.
 int fake_cuda_left();
 #pragma GCC visibility pop

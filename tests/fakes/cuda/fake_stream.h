@@ -5,6 +5,7 @@
 // Any thread may call.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -53,7 +54,8 @@ class FakeStream {
   int device() const { return device_; }
   std::uint64_t id() const { return id_; }  // of no other stream of this process, ever
 
-  bool is_captured = false;  // see fake_cuda.h
+  bool is_captured = false;               // see fake_cuda.h, as the next
+  std::atomic<int> forbidden_records{0};  // by so many
 
  private:
   explicit FakeStream(int device) : device_(device) {}

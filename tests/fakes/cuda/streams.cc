@@ -11,8 +11,10 @@ using namespace fake;
 
 int cuStreamCreateWithPriority(Stream* stream, unsigned flags, int priority) {
   HV_ENTER_UNSAFE(Needs::kContext);
-  if (flags > kStreamNonBlocking || priority < -5 || priority > 0) return kInvalidValue;
+  if (flags > kStreamNonBlocking || priority < kHighestPriority || priority > 0)
+    return kInvalidValue;
   *stream = new StreamState{FakeStream::start(current_contexts.back()->device)};
+  if (priority == kHighestPriority) ++world().urgent_streams;
   const std::lock_guard lock(world().mutex);
   world().streams.insert(*stream);
   return kSuccess;
@@ -86,6 +88,7 @@ int cuEventDestroy_v2(Event event) {
 
 int cuEventRecord(Event event, Stream stream) {
   HV_ENTER(Needs::kContext);
+  if (stream_of(stream)->forbidden_records > 0) return kInvalidValue;
   stream_of(stream)->record(event->event);
   return kSuccess;
 }

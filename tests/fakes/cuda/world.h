@@ -48,6 +48,7 @@ constexpr int kInvalidContext = 201;
 constexpr int kInvalidHandle = 400;
 constexpr int kNotFound = 500;
 constexpr int kIllegalAddress = 700;
+constexpr int kHighestPriority = -5;
 
 struct World {
   std::mutex mutex;  // guards sets and captures
@@ -60,6 +61,7 @@ struct World {
   int captures = 0;
   bool is_capture_broken = false;
   std::atomic<bool> is_begun{false};
+  std::atomic<int> urgent_streams{0};
 };
 World& world();
 

@@ -35,6 +35,11 @@ class Communicator::Work {
           new std::shared_ptr<Work>(work));
   }
 
+  // While it is about to be put there. What is given up stays so: the streams may have gone.
+  void forbid_records(bool is_on) const {
+    for (const cuda::Stream stream : streams_) cuda_functions().forbid_records(stream, is_on);
+  }
+
   bool has_default_stream() const {
     return std::find(streams_.begin(), streams_.end(), nullptr) != streams_.end();
   }
@@ -179,6 +184,7 @@ int Communicator::launch(std::vector<Operation> operations) {
     Work::put(work);
     return nccl::kSuccess;
   }
+  work->forbid_records(true);
   return post([this, work, delay] {
     {
       std::unique_lock lock(mutex_);
@@ -186,6 +192,7 @@ int Communicator::launch(std::vector<Operation> operations) {
       if (work_stop_.is_set()) return nccl::kSuccess;
     }
     Work::put(work);
+    work->forbid_records(false);
     return nccl::kSuccess;
   });
 }

@@ -31,7 +31,8 @@ const CudaFunctions& cuda_functions() {
         !find_function(library, "fake_cuda_device", &found.device) ||
         !find_function(library, "cuDeviceGetAttribute", &found.attribute) ||
         !find_function(library, "cuMemAlloc_v2", &found.allocate) ||
-        !find_function(library, "fake_cuda_unmap", &found.unmap))
+        !find_function(library, "fake_cuda_unmap", &found.unmap) ||
+        !find_function(library, "fake_cuda_forbid_records", &found.forbid_records))
       refuse("libcuda.so.1 is no stand-in");
     return found;
   }();

@@ -26,6 +26,7 @@ struct CudaFunctions {
   int (*attribute)(int* value, int attribute, int device) = nullptr;
   int (*allocate)(cuda::Address* address, std::size_t bytes) = nullptr;
   decltype(&fake_cuda_unmap) unmap = nullptr;
+  decltype(&fake_cuda_forbid_records) forbid_records = nullptr;
 };
 
 // Of the libcuda.so.1 that the process has opened; refuses where there is none.

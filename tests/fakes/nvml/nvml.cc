@@ -5,7 +5,10 @@
 // 4, 6 and 7 by a switch. GPU 5 is in MIG mode, with three devices in places 0, 2 and 3. GPU 6 has
 // uncorrected errors whose repair is pending. HVRUN_TEST_NVML changes that, by words: no-driver,
 // hang, die, chatter (on stdout), secret-, null- or no-switch (its address is not told), healthy,
-// lost=N, reset=N, beyond-repair=N, odd (GPUs of two models). It counts what a caller does wrong.
+// lost=N, reset=N, beyond-repair=N, ecc=N, odd (GPUs of two models), busy=N (a process computes
+// there), exclusive=N, prohibited=N, hot=N, narrow=N (8 of 16 PCIe lanes), no-peers,
+// no-persistence, driver=V, cuda=N (as NVML writes it), crowd (200 processes on GPU 0). It counts
+// what a caller does wrong.
 // Compiled with OLD_DRIVER it lacks what came after version 418.
 #include <sys/types.h>
 #include <unistd.h>
@@ -30,6 +33,7 @@ using namespace hv::nvml;
 
 constexpr int kGpus = 8, kParts = 3;
 constexpr int kUninitialized = 1, kInvalid = 2, kDriverNotLoaded = 9, kSmall = 7;
+constexpr unsigned kCrowd = 200, kBusyPid = 4711;
 constexpr unsigned kBuses[kGpus] = {0x1b, 0x29, 0x45, 0x4e, 0x9b, 0xa9, 0xc5, 0xce};
 constexpr unsigned kMinors[kGpus] = {2, 3, 0, 1, 6, 7, 4, 5};
 constexpr unsigned kSwitchBus = 0x8a;
@@ -50,6 +54,19 @@ std::string words;
 
 bool has_word(const std::string& word) {
   return (" " + words + " ").find(" " + word + " ") != std::string::npos;
+}
+
+bool has_word(const std::string& word, const DeviceState& device) {
+  return device.part < 0 && has_word(word + "=" + std::to_string(device.gpu));
+}
+
+// Of "name=value".
+std::string value_of(const std::string& name, const std::string& otherwise) {
+  const std::string all = " " + words + " ";
+  const std::size_t begin = all.find(" " + name + "=");
+  if (begin == std::string::npos) return otherwise;
+  const std::size_t value = begin + name.size() + 2;
+  return all.substr(value, all.find(' ', value) - value);
 }
 
 DeviceState* device_of(int gpu, int part) {
@@ -93,6 +110,43 @@ std::string model_of(int gpu) {
 
 bool has_links(int gpu) { return gpu != kCutGpu; }
 
+unsigned long long total_of(const DeviceState& one) {
+  return (one.part < 0 ? 80 : kPartList[one.part].gib) * kGiB;
+}
+unsigned long long used_of(const DeviceState& one) { return has_word("busy", one) ? 20 * kGiB : 0; }
+constexpr unsigned long long kReserved = kGiB / 2;
+
+template <class Info>
+int tell_processes(Device device, unsigned* count, Info* infos) {
+  return with(device, [&](const DeviceState& one) {
+    const bool is_crowd = has_word("crowd") && one.gpu == 0;
+    const unsigned all = is_crowd ? kCrowd : has_word("busy", one) ? 1 : 0;
+    const unsigned room = *count;
+    *count = all;
+    if (room < all) return kTooSmall;
+    for (unsigned i = 0; i < all; ++i) {
+      infos[i] = {};
+      infos[i].pid = kBusyPid + i;
+      infos[i].memory = is_crowd ? kNotTold : used_of(one);
+    }
+    return kSuccess;
+  });
+}
+
+int tell(Device device, int value, int* to) {
+  return with(device, [&](const DeviceState&) {
+    *to = value;
+    return kSuccess;
+  });
+}
+int tell(Device device, unsigned value, unsigned* to) {
+  return with(device, [&](const DeviceState& one) {
+    if (one.part >= 0) return kNotSupported;
+    *to = value;
+    return kSuccess;
+  });
+}
+
 }  // namespace
 
 EXPORTED int fake_nvml_mistakes() { return mistakes; }
@@ -119,7 +173,7 @@ EXPORTED const char* nvmlErrorString(int result) {
 }
 
 EXPORTED int nvmlSystemGetDriverVersion(char* version, unsigned size) {
-  return copy("550.54.15", version, size);
+  return copy(value_of("driver", "550.54.15"), version, size);
 }
 
 EXPORTED int nvmlDeviceGetCount_v2(unsigned* count) {
@@ -178,15 +232,78 @@ EXPORTED int nvmlDeviceGetMinorNumber(Device device, unsigned* minor) {
 
 EXPORTED int nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
   return with(device, [&](const DeviceState& one) {
-    *memory = {(one.part < 0 ? 80 : kPartList[one.part].gib) * kGiB, 0, 0};
+    const unsigned long long used = kReserved + used_of(one);
+    *memory = {total_of(one), total_of(one) - used, used};
     return kSuccess;
+  });
+}
+
+EXPORTED int nvmlDeviceGetUtilizationRates(Device device, Utilization* utilization) {
+  return with(device, [&](const DeviceState& one) {
+    if (one.gpu == kCutGpu) return kNotSupported;
+    *utilization = {has_word("busy", one) ? 97u : 0u, 0};
+    return kSuccess;
+  });
+}
+
+EXPORTED int nvmlDeviceGetComputeRunningProcesses(Device device, unsigned* count,
+                                                  OldProcessInfo* infos) {
+  return tell_processes(device, count, infos);
+}
+
+EXPORTED int nvmlDeviceGetPersistenceMode(Device device, int* mode) {
+  return tell(device, has_word("no-persistence") ? 0 : 1, mode);
+}
+
+EXPORTED int nvmlDeviceGetEccMode(Device device, int* mode, int* next) {
+  return tell(device, 1, next), tell(device, 1, mode);
+}
+
+EXPORTED int nvmlDeviceGetComputeMode(Device device, int* mode) {
+  return with(device, [&](const DeviceState& one) {
+    *mode = has_word("exclusive", one) ? kExclusive : has_word("prohibited", one) ? kProhibited : 0;
+    return kSuccess;
+  });
+}
+
+// An idle GPU: bit 0.
+EXPORTED int nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long long* reasons) {
+  return with(device, [&](const DeviceState& one) {
+    *reasons = has_word("hot", one) ? kSlowdown | kHeat : 1;
+    return kSuccess;
+  });
+}
+
+EXPORTED int nvmlDeviceGetCurrPcieLinkWidth(Device device, unsigned* width) {
+  return with(device, [&](const DeviceState& one) {
+    *width = has_word("narrow", one) ? 8 : 16;
+    return kSuccess;
+  });
+}
+EXPORTED int nvmlDeviceGetMaxPcieLinkWidth(Device device, unsigned* width) {
+  return tell(device, 16u, width);
+}
+EXPORTED int nvmlDeviceGetCurrPcieLinkGeneration(Device device, unsigned* generation) {
+  return tell(device, 1u, generation);
+}
+EXPORTED int nvmlDeviceGetMaxPcieLinkGeneration(Device device, unsigned* generation) {
+  return tell(device, 4u, generation);
+}
+
+EXPORTED int nvmlDeviceGetP2PStatus(Device device, Device other, int way, int* status) {
+  return with(device, [&](const DeviceState&) {
+    return with(other, [&](const DeviceState&) {
+      if (device == other || way > kPeerWrite) return ++mistakes, kInvalid;
+      *status = has_word("no-peers") ? 1 : 0;
+      return kSuccess;
+    });
   });
 }
 
 EXPORTED int nvmlDeviceGetTotalEccErrors(Device device, int kind, int since,
                                          unsigned long long* errors) {
   return with(device, [&](const DeviceState& one) {
-    const bool is_faulty = one.gpu == kFaultyGpu && !has_word("healthy");
+    const bool is_faulty = (one.gpu == kFaultyGpu && !has_word("healthy")) || has_word("ecc", one);
     *errors = is_faulty && kind == kUncorrected ? (since == kVolatile ? 3 : 5) : 0;
     return kSuccess;
   });
@@ -219,6 +336,25 @@ EXPORTED int nvmlDeviceGetNvLinkRemotePciInfo_v2(Device device, unsigned link, P
 }
 
 #ifndef OLD_DRIVER
+
+EXPORTED int nvmlSystemGetCudaDriverVersion_v2(int* version) {
+  *version = std::stoi(value_of("cuda", "12040"));
+  return kSuccess;
+}
+
+EXPORTED int nvmlDeviceGetMemoryInfo_v2(Device device, MemoryV2* memory) {
+  return with(device, [&](const DeviceState& one) {
+    if (memory->version != kMemoryV2) return ++mistakes, kInvalid;
+    const unsigned long long free = total_of(one) - kReserved - used_of(one);
+    *memory = {kMemoryV2, total_of(one), kReserved, free, used_of(one)};
+    return kSuccess;
+  });
+}
+
+EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count,
+                                                     ProcessInfo* infos) {
+  return tell_processes(device, count, infos);
+}
 
 EXPORTED int nvmlDeviceGetNvLinkRemoteDeviceType(Device device, unsigned, int* type) {
   return with(device, [&](const DeviceState& one) {

@@ -224,6 +224,12 @@ std::byte* Gpu::put(const void* bytes, std::size_t count) {
   return reinterpret_cast<std::byte*>(block);
 }
 
+void Gpu::fill(std::byte* to, const void* bytes, std::size_t count) {
+  const std::byte* const source = put(bytes, count);
+  enter();
+  require(call().copy_on_device(address_of(to), address_of(source), count, stream_), "copy");
+}
+
 void Gpu::take_away(const std::byte* block) {
   enter();
   settle();

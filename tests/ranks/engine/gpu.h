@@ -36,6 +36,8 @@ class Gpu {
   void* stream() const { return stream_; }
   // Memory there, which the stream fills with these bytes some time.
   std::byte* put(const void* bytes, std::size_t count);
+  // The same into memory that is there already.
+  void fill(std::byte* to, const void* bytes, std::size_t count);
   // It is not needed any more, by whatever was given to any stream.
   void take_away(const std::byte* block);
   // What lies there when all is done that the stream has been given.

@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <functional>
+#include <utility>
 
 #include "src/rendezvous/forked_store.h"
 #include "tests/ranks/engine/job.h"
@@ -19,8 +20,9 @@ namespace hv::runtime {
 // Each rank a child of this process; body's value is its exit code. The parent plays the agent.
 struct Processes {
   Processes(const JobShape& shape, const std::function<int(Context&)>& body,
-            std::chrono::milliseconds leaves_within = ContextParts().leave_limit)
-      : hub(size_of(shape)), leave_limit(leaves_within) {
+            std::chrono::milliseconds leaves_within = ContextParts().leave_limit,
+            Environment knobs = {})
+      : hub(size_of(shape)), leave_limit(leaves_within), environment(std::move(knobs)) {
     const auto identities = identities_of(shape);
     std::fflush(nullptr);
     for (const RankIdentity& who : identities) {
@@ -41,6 +43,7 @@ struct Processes {
     parts.store = hub.store(who.rank);
     parts.fabric.addresses = {"127.0.0.1"};
     parts.leave_limit = leave_limit;
+    parts.environment = environment;
     std::shared_ptr<Context> context;
     const Status joined = Context::join(std::move(parts), &context);
     if (!joined.ok()) {
@@ -79,6 +82,7 @@ struct Processes {
 
   ForkedStoreHub hub;
   std::chrono::milliseconds leave_limit;
+  Environment environment;
   std::vector<pid_t> children;
 };
 

@@ -244,6 +244,29 @@ def test_an_hvrun_pmix_that_is_killed_is_told_and_the_ranks_go_on(staying):
     wait_for(lambda: not processes_of(staying), 10, "nothing runs any more")
 
 
+# ---- programs of two MPIs ----
+
+
+@pytest.mark.skipif(not all((BIN / f"wired_{one}").exists() for one in ("openmpi", "mpich")), reason="needs both")
+@pytest.mark.parametrize("hosts", [[], ["--rsh", RSH, "-H", "a:1,b:1"]], ids=["one-host", "two-hosts"])
+@pytest.mark.parametrize("first, second", [("openmpi", "mpich"), ("mpich", "openmpi")])
+def test_programs_of_two_mpis_are_told_at_once_and_end_the_job(hosts, first, second):
+    result = run([BIN / "hvrun", "--oversubscribe", *hosts, "--wire-mpi", "-np", "1", BIN / f"wired_{first}", ":", "-np", "1",
+                  BIN / f"wired_{second}"], env=environment(), timeout=60)
+    ways = {"openmpi": "by PMIx (as Open MPI's programs do)", "mpich": "by PMI-1 (as MPICH's)"}
+    assert result.code == 3 and "hvrun: error: in MPI_Init rank " in result.err, str(result)
+    for rank, one in enumerate((first, second)):
+        host = ("a", "b")[rank] if hosts else "localhost"
+        assert f"rank {rank} on host {host} " in result.err.partition(ways[one])[0].rpartition(" and ")[2], str(result)
+    assert "\n  try: programs that are linked with the same MPI" in result.err, str(result)
+
+
+@pytest.mark.skipif(not all((BIN / f"wired_{one}").exists() for one in ("openmpi", "mpich")), reason="needs both")
+def test_programs_of_two_mpis_one_after_the_other_are_two_worlds():
+    result = start(ONE_HOST + ["--wire-mpi"], "sh", "-c", f"{BIN}/wired_openmpi && exec {BIN}/wired_mpich")
+    assert result.code == 0 and result.out.count("here: 6") == 6 and result.err == "", str(result)
+
+
 # ---- where a host lacks something ----
 
 
