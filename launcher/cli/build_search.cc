@@ -10,10 +10,15 @@
 #include <climits>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <system_error>
+#include <type_traits>
 
 #include "launcher/cli/check_build.h"
 #include "launcher/mpi/mpirun.h"
+#include "src/base/environment.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
@@ -78,50 +83,132 @@ std::string dl_words() {
   return words == nullptr ? "no reason is told" : words;
 }
 
+// libhvrun, and its functions that answer without a job.
+struct Answers {
+  const char* (*last_error)();
+  std::int32_t (*nccl_version)(std::int32_t* number);
+  std::int32_t (*mpi_version)(const char** version, std::int32_t* thread_level);
+  std::int32_t (*carriers)(const char** table);
+};
+
+// Empty, or why libhvrun does not answer.
+std::string open_answers(const std::string& library, Answers* answers) {
+  void* const opened = ::dlopen(library.c_str(), RTLD_NOW);
+  if (opened == nullptr)
+    return dl_words() + "; try: install libhvrun beside hvrun, or set HVRUN_LIBRARY";
+  const auto find = [&](const char* name, auto* function) {
+    *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(::dlsym(opened, name));
+    return *function != nullptr;
+  };
+  if (find("hvrun_last_error", &answers->last_error) &&
+      find("hvrun_nccl_version", &answers->nccl_version) &&
+      find("hvrun_mpi_version", &answers->mpi_version) &&
+      find("hvrun_carriers", &answers->carriers))
+    return {};
+  return library + " is not of this hvrun: " + dl_words();
+}
+
+// The file of this process that has such a name; empty: there is none.
+std::string mapped_file(const std::string& start) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t path = line.find('/');
+    if (path != std::string::npos && line.compare(line.rfind('/') + 1, start.size(), start) == 0)
+      return line.substr(path);
+  }
+  return {};
+}
+
 BuildFact look_at_nccl(const std::string& library) {
   BuildFact fact{"NCCL"};
-  void* const opened = ::dlopen(library.c_str(), RTLD_NOW);
-  if (opened == nullptr) {
-    fact.words = dl_words() + "; try: install libhvrun beside hvrun, or set HVRUN_LIBRARY";
+  Answers answers{};
+  std::int32_t number = 0;
+  fact.words = open_answers(library, &answers);
+  if (!fact.words.empty()) return fact;
+  if (answers.nccl_version(&number) != 0) {
+    fact.words = answers.last_error();
     return fact;
   }
-  const auto version =
-      reinterpret_cast<int (*)(std::int32_t*)>(::dlsym(opened, "hvrun_nccl_version"));
-  const auto last_error = reinterpret_cast<const char* (*)()>(::dlsym(opened, "hvrun_last_error"));
-  std::int32_t number = 0;
-  if (version == nullptr || last_error == nullptr) {
-    fact.words = library + " is not of this hvrun: " + dl_words();
-  } else if (version(&number) != 0) {
-    fact.words = last_error();
-  } else {
-    constexpr int kMajor = 10000, kMinor = 100;
-    fact.is_there = true;
-    fact.words = std::to_string(number / kMajor) + "." + std::to_string(number % kMajor / kMinor) +
-                 "." + std::to_string(number % kMinor);
+  constexpr int kMajor = 10000, kMinor = 100;
+  fact.is_there = true;
+  fact.words = std::to_string(number / kMajor) + "." + std::to_string(number % kMajor / kMinor) +
+               "." + std::to_string(number % kMinor) + " at " + mapped_file("libnccl.so");
+  return fact;
+}
+
+// A host that starts jobs need not have what those that run them have.
+BuildFact look_at_driver() {
+  constexpr const char* kElsewhere = ", as on many login nodes";
+  constexpr int kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE
+  BuildFact fact{"CUDA's driver"};
+  void* const opened = ::dlopen("libcuda.so.1", RTLD_NOW);
+  const auto begin =
+      opened == nullptr ? nullptr : reinterpret_cast<int (*)(unsigned)>(::dlsym(opened, "cuInit"));
+  if (begin == nullptr) {
+    fact.words =
+        std::string("no NVIDIA driver on this host") + kElsewhere + " (" + dl_words() + ")";
+    return fact;
+  }
+  const int code = begin(0);
+  fact.is_there = code == 0;
+  if (code == kNoDevice) {
+    fact.words = std::string("no GPU on this host") + kElsewhere;
+  } else if (code != 0) {
+    fact.words = "CUDA's driver does not begin on this host (cuInit: error " +
+                 std::to_string(code) + "); try: nvidia-smi, which says more of it";
   }
   return fact;
 }
 
-// The plugin lies beside libhvrun.
-BuildFact look_at_plugin(const std::string& library, const std::string& plugin) {
-  const std::size_t slash = library.rfind('/');
-  const std::string file =
-      (slash == std::string::npos ? "" : library.substr(0, slash + 1)) + plugin;
-  if (slash != std::string::npos && ::access(file.c_str(), F_OK) != 0)
+BuildFact look_at_nccl_and_driver(const std::string& library) {
+  const BuildFact driver = look_in_child("CUDA's driver", look_at_driver);
+  return nccl_with(driver, look_in_child("NCCL", [&] { return look_at_nccl(library); }));
+}
+
+BuildFact look_at_carriers(const std::string& library) {
+  BuildFact fact{"carriers"};
+  Answers answers{};
+  const char* table = nullptr;
+  fact.words = open_answers(library, &answers);
+  if (!fact.words.empty()) return fact;
+  fact.is_there = answers.carriers(&table) == 0;
+  fact.words = fact.is_there ? table : answers.last_error();
+  return fact;
+}
+
+struct MpiPart {
+  const char* title;
+  const char* name;  // as HVRUN_MPI has it
+  const char* plugin;
+};
+constexpr MpiPart kMpiParts[] = {{"Open MPI", "openmpi", "libhvrun-openmpi.so"},
+                                 {"MPICH", "mpich", "libhvrun-mpich.so"}};
+
+// The plugin lies beside libhvrun, which knows the MPI for it. In a process of its own.
+BuildFact look_at_mpi_part(const std::string& library, const MpiPart& part) {
+  std::error_code trouble;
+  const std::filesystem::path folder = std::filesystem::canonical(library, trouble).parent_path();
+  const std::string file = (folder / part.plugin).string();
+  if (!folder.empty() && !std::filesystem::exists(file, trouble))
     return {"MPI", false, file + " is not there: hvrun was built where that MPI was not"};
-  void* const opened = ::dlopen(file.c_str(), RTLD_NOW);
-  return opened == nullptr ? BuildFact{"MPI", false, dl_words()} : BuildFact{"MPI", true, file};
+  BuildFact fact{"MPI"};
+  Answers answers{};
+  const char* version = nullptr;
+  fact.words = open_answers(library, &answers);
+  if (!fact.words.empty()) return fact;
+  set_in_process("HVRUN_MPI", part.name);
+  fact.is_there = answers.mpi_version(&version, nullptr) == 0;
+  fact.words = fact.is_there ? file + ", with " + version : answers.last_error();
+  return fact;
 }
 
 BuildFact look_at_mpi(const std::string& library) {
   BuildFact fact{"MPI"};
   std::vector<std::string> words;
-  for (const auto& [name, plugin] :
-       {std::pair{"Open MPI", "libhvrun-openmpi.so"}, std::pair{"MPICH", "libhvrun-mpich.so"}}) {
-    const BuildFact one =
-        look_in_child("MPI", [&, plugin = plugin] { return look_at_plugin(library, plugin); });
+  for (const MpiPart& part : kMpiParts) {
+    const BuildFact one = look_in_child("MPI", [&] { return look_at_mpi_part(library, part); });
     fact.is_there = fact.is_there || one.is_there;
-    words.push_back(name + std::string(one.is_there ? " by " : ": ") + one.words);
+    words.push_back(part.title + std::string(one.is_there ? " by " : ": ") + one.words);
   }
   fact.words = join(words, "; ");
   if (!fact.is_there)
@@ -183,13 +270,15 @@ std::string library_of(const Environment& environment, const std::string& printe
 
 }  // namespace
 
-std::vector<BuildFact> look_at_backends(const Environment& environment) {
+BackendFacts look_at_backends(const Environment& environment) {
   std::string python;
   const std::string library = library_of(environment, ask_python(environment, &python).text);
-  BuildFact nccl = look_in_child("nccl", [&] { return look_at_nccl(library); });
+  BuildFact nccl = look_at_nccl_and_driver(library);
+  nccl.name = "nccl";
   BuildFact mpi = look_at_mpi(library);
   mpi.name = "mpi";
-  return {{"native", true, "hvrun's own: by shared memory and TCP"}, mpi, nccl};
+  return {{{"native", true, "hvrun's own: by shared memory and TCP"}, mpi, nccl},
+          look_in_child("carriers", [&] { return look_at_carriers(library); })};
 }
 
 BuildFacts look_at_build(const Environment& environment) {
@@ -197,7 +286,7 @@ BuildFacts look_at_build(const Environment& environment) {
   const Captured said = ask_python(environment, &facts.python);
   facts.frameworks = framework_facts(said.text, said.trouble);
   const std::string library = library_of(environment, said.text);
-  const BuildFact nccl = look_in_child("NCCL", [&] { return look_at_nccl(library); });
+  const BuildFact nccl = look_at_nccl_and_driver(library);
   BuildFact mpi = look_at_mpi(library);
   mpi.side = "runtime's backend";
   const BuildFact gloo{"Gloo", true,
@@ -208,6 +297,7 @@ BuildFacts look_at_build(const Environment& environment) {
                       {"CCL", false, "hvrun has no such backend"},
                       mpi,
                       gloo};
+  facts.carriers = look_in_child("carriers", [&] { return look_at_carriers(library); });
   return facts;
 }
 

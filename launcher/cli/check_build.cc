@@ -14,7 +14,8 @@ constexpr std::string_view kWithBinding = "PyTorch";
 std::string section(const char* title, const std::vector<BuildFact>& facts) {
   std::string text = std::string("\n") + title + ":\n";
   for (const BuildFact& fact : facts)
-    text += std::string("    [") + (fact.is_there ? "X" : " ") + "] " + fact.name + "\n";
+    text += std::string("    [") + (fact.is_there || fact.is_installed ? "X" : " ") + "] " +
+            fact.name + "\n";
   return text;
 }
 
@@ -27,7 +28,23 @@ void add_words(const std::vector<BuildFact>& facts, std::vector<std::string>* li
   }
 }
 
+std::string carriers_text(const BuildFact& carriers) {
+  if (!carriers.is_there) return "Who carries out what is not known: " + carriers.words + "\n";
+  return carriers.words +
+         "What stands behind 'else' is for ranks that do not have what comes before it.\n'hvrun "
+         "env "
+         "--algorithms' has native's ways.\n";
+}
+
 }  // namespace
+
+BuildFact nccl_with(const BuildFact& driver, BuildFact library) {
+  if (!library.is_there || driver.is_there) return library;
+  library.is_there = false;
+  library.is_installed = true;
+  library.words += " is there, but " + driver.words;
+  return library;
+}
 
 std::string check_build_text(const BuildFacts& facts) {
   std::vector<std::string> lines;
@@ -37,21 +54,18 @@ std::string check_build_text(const BuildFacts& facts) {
          section("Available Frameworks", facts.frameworks) +
          section("Available Controllers", facts.controllers) +
          section("Available Tensor Operations", facts.operations) +
-         "\nWhat is there, and why not:\n" + join(lines, "");
+         "\nWhat is there, and why not:\n" + join(lines, "") + "\n" + carriers_text(facts.carriers);
 }
 
-std::string backends_text(const std::vector<BuildFact>& backends, const std::string& wanted) {
+std::string backends_text(const BackendFacts& facts) {
   std::string text = "BACKEND  HERE  WHAT IT IS, OR WHY NOT\n";
-  for (const BuildFact& one : backends) {
+  for (const BuildFact& one : facts.backends) {
     constexpr std::size_t kWidth = 9;
     const std::string name =
         one.name + std::string(kWidth - std::min(kWidth, one.name.size()), ' ');
     text += name + (one.is_there ? "yes   " : "no    ") + one.words + "\n";
   }
-  return text + "Each operation is carried out by the first of " +
-         (wanted.empty() ? "nccl,native" : printable(wanted)) +
-         " that can; nccl is for tensors on GPUs, and 'hvrun env --algorithms' has native's "
-         "ways.\n";
+  return text + carriers_text(facts.carriers);
 }
 
 std::vector<BuildFact> framework_facts(const std::string& printed, const std::string& trouble) {

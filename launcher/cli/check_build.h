@@ -14,12 +14,19 @@ struct BuildFact {
   std::string name;
   bool is_there = false;
   std::string words{};
-  std::string side{};  // which half of it, where two stand under one name: "launcher"
+  std::string side{};         // which half of it, where two stand under one name: "launcher"
+  bool is_installed = false;  // though this host cannot use it
 };
 
 struct BuildFacts {
   std::string python;  // that was asked for frameworks
   std::vector<BuildFact> frameworks, controllers, operations;
+  BuildFact carriers;  // words: the table of who carries out what, or why there is none
+};
+
+struct BackendFacts {
+  std::vector<BuildFact> backends;  // native, mpi, nccl
+  BuildFact carriers;               // as above
 };
 
 // In horovodrun's form, and below it why. Pure.
@@ -29,12 +36,14 @@ std::string check_build_text(const BuildFacts& facts);
 // Pure.
 std::vector<BuildFact> framework_facts(const std::string& printed, const std::string& trouble);
 
-// For `hvrun env`: which backends are here, why one is not, and who is chosen. wanted:
-// HVRUN_BACKEND. Pure.
-std::string backends_text(const std::vector<BuildFact>& backends, const std::string& wanted);
+// NCCL as this host can use it. library: its version and place. Pure.
+BuildFact nccl_with(const BuildFact& driver, BuildFact library);
 
-// As the next, of the backends alone: native, mpi, nccl.
-std::vector<BuildFact> look_at_backends(const Environment& environment);
+// For `hvrun env`: which backends are here, why one is not, and who carries out what. Pure.
+std::string backends_text(const BackendFacts& facts);
+
+// As the next, of the backends alone.
+BackendFacts look_at_backends(const Environment& environment);
 
 // Looks. Libraries are opened in processes of their own, for one that is broken may take its
 // process with it. In a process without threads.

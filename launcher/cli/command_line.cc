@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "hvrun_version.h"
+#include "launcher/cli/explain_command.h"
 #include "launcher/cli/knobs.h"
 #include "launcher/cli/more_programs.h"
 #include "launcher/cli/option_groups.h"
@@ -37,6 +38,8 @@ std::string help_text(const CLI::App& app) {
          "       hvrun [options] -np N program : -np M program ...\n"
          "       hvrun script [options] [--] program [arguments]\n"
          "                                    the job script for Slurm, PBS or LSF\n"
+         "       hvrun check -H hosts         would jobs start on these hosts, and run well?\n"
+         "       hvrun explain DIR            why a job ended as it did, from its --output-dir\n"
          "       hvrun env                    every knob, its value and where that came from\n"
          "       hvrun env --algorithms       which algorithm carries out which collective\n" +
          groups +
@@ -50,13 +53,29 @@ std::string help_text(const CLI::App& app) {
 
 void check_dry_run(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
   if (app.count("--dry-run") == 0) return;
-  if (raw.dry_run != "offline") {
+  if (!raw.dry_run.empty() && raw.dry_run != "offline")
+    throw Error(ErrorKind::kUsage, "--dry-run=" + printable(raw.dry_run) + " is not understood",
+                "use --dry-run, which asks the hosts, or --dry-run=offline, which connects to "
+                "nothing");
+  spec->dry_run = raw.dry_run.empty() ? DryRun::kHosts : DryRun::kOffline;
+}
+
+// Pictures are of what hosts have told.
+void take_pictures(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
+  const bool asks_hosts = raw.is_check || (spec->dry_run == DryRun::kHosts && !spec->by_mpirun);
+  for (const char* option : {"--topology-html", "--topology-svg"})
+    if (app.count(option) > 0 && !asks_hosts)
+      throw Error(
+          ErrorKind::kUsage,
+          std::string(option) + " shows what hosts tell in a dry run, and none is asked here",
+          spec->by_mpirun ? "leave it out, or leave --mpi out"
+                          : "add --dry-run, see 'hvrun check', or leave it out");
+  if (!raw.topology_html.empty() && raw.topology_html == raw.topology_svg)
     throw Error(ErrorKind::kUsage,
-                raw.dry_run.empty() ? "--dry-run that asks the hosts is not there yet"
-                                    : "--dry-run=" + printable(raw.dry_run) + " is not understood",
-                "use --dry-run=offline, which prints the plan without connecting");
-  }
-  spec->dry_run_offline = true;
+                "--topology-html and --topology-svg name one file: " + printable(raw.topology_svg),
+                "name two files");
+  spec->topology_html = raw.topology_html;
+  spec->topology_svg = raw.topology_svg;
 }
 
 void take_mapping(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
@@ -168,25 +187,37 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
     throw Error(ErrorKind::kUsage, "--format '" + printable(raw.format) + "' is not understood",
                 "expected text or json");
   }
-  if (app.count("--format") > 0 && app.count("--dry-run") == 0) {
+  if (app.count("--format") > 0 && app.count("--dry-run") == 0 && !raw.is_check) {
     throw Error(ErrorKind::kUsage, "--format is of the plan, which nothing prints here",
-                "add --dry-run=offline, or leave --format out");
+                "add --dry-run, or leave --format out");
   }
   spec.format = raw.format == "json" ? PlanFormat::kJson : PlanFormat::kText;
   spec.verbose = raw.verbose;
   spec.summary_file = raw.summary_file;
   check_dry_run(app, raw, &spec);
+  take_pictures(app, raw, &spec);
   return spec;
 }
 
-void check_limits(const RawOptions& raw, const JobSpec& spec) {
+// A launch waits for a driver that takes its time; somebody who only asks waits for no probe longer
+// than this, unless they say so.
+constexpr Duration kMostTimeOfProbe = std::chrono::seconds(5);
+
+Duration inventory_timeout(DryRun dry_run, const Environment& environment) {
+  constexpr const char* kKnob = "HVRUN_INVENTORY_TIMEOUT";
+  const Duration time = bounded_seconds(KnobReader(launcher_knobs(), environment).seconds(kKnob));
+  const bool is_told = environment.get_filled(kKnob).has_value();
+  return dry_run == DryRun::kNo || is_told ? time : std::min(time, kMostTimeOfProbe);
+}
+
+void check_limits(const RawOptions& raw, const JobSpec& spec, bool is_check) {
   if (spec.lost_after < std::chrono::duration<double>(kLeastLostAfterSeconds)) {
     throw Error(
         ErrorKind::kUsage,
         "--lost-after " + raw.lost_after + " is too short to tell a busy host from a lost one",
         "at least 0.5 s");
   }
-  if (spec.programs[0].argv.empty()) {
+  if (spec.programs[0].argv.empty() && !is_check) {
     throw Error(ErrorKind::kUsage, "no program to run",
                 "hvrun [options] program [arguments]; 'hvrun --help' explains");
   }
@@ -195,6 +226,19 @@ void check_limits(const RawOptions& raw, const JobSpec& spec) {
                 "--summary - would write to standard output, which is the ranks'",
                 "name a file, or ./- for one of that name");
   }
+}
+
+// hvrun check: --dry-run of no program.
+void make_check(const CLI::App& app, const SplitWords& split, RawOptions* raw) {
+  if (!split.program.empty())
+    throw Error(ErrorKind::kUsage,
+                "'hvrun check' takes no program, and '" + printable(split.program[0]) + "' is one",
+                "hvrun --dry-run, with the program and the same options; to run a program called "
+                "check: hvrun -- check");
+  if (app.count("--dry-run") > 0)
+    throw Error(ErrorKind::kUsage, "'hvrun check' is a dry run by itself",
+                "leave --dry-run out, or name a program: hvrun --dry-run PROGRAM");
+  raw->is_check = true;
 }
 
 // Values that a site has set once; options overwrite them.
@@ -216,27 +260,32 @@ CommandLine parse_command_line(const std::vector<std::string>& words,
                                const std::function<std::string()>& current_directory) {
   if (!words.empty() && words[0] == "script")
     return parse_script_command({words.begin() + 1, words.end()}, environment, current_directory);
+  if (!words.empty() && words[0] == "explain")
+    return parse_explain_command({words.begin() + 1, words.end()});
   if (!words.empty() && words[0] == "env") {
     if (words.size() == 1) return EnvCommand{};
     if (words.size() == 2 && words[1] == "--algorithms") return EnvCommand{true};
     throw Error(ErrorKind::kUsage, "'hvrun env' takes no arguments but --algorithms",
                 "to run the program env: hvrun -- env " + words[1]);
   }
+  const bool is_check = !words.empty() && words[0] == "check";
   CLI::App app;
   RawOptions raw = defaults_from(environment);
   HorovodOptions horovod_options;
   add_options(app, raw);
   horovod_options.add_to(app);
-  SplitWords split = split_at_program(words, shapes_of(app));
+  SplitWords split =
+      split_at_program({words.begin() + (is_check ? 1 : 0), words.end()}, shapes_of(app));
   std::vector<std::string> more = cut_at_colon(&split);
   parse_options(app, split.options, "'hvrun --help' lists the options");
   if (raw.help) return PrintCommand{help_text(app)};
   if (raw.version) return PrintCommand{std::string("hvrun ") + HVRUN_VERSION_TEXT + "\n"};
   if (raw.check_build) return CheckBuildCommand{};
+  if (is_check) make_check(app, split, &raw);
   JobSpec spec = to_spec(app, raw, std::move(split.program), current_directory);
-  check_limits(raw, spec);
-  spec.inventory_timeout =
-      bounded_seconds(KnobReader(launcher_knobs(), environment).seconds("HVRUN_INVENTORY_TIMEOUT"));
+  if (is_check) spec.dry_run = DryRun::kHosts;
+  check_limits(raw, spec, is_check);
+  spec.inventory_timeout = inventory_timeout(spec.dry_run, environment);
   add_programs(&spec, parse_more_programs(std::move(more), spec.programs[0].working_directory,
                                           current_directory));
   HorovodSettings horovod = horovod_options.settings();

@@ -34,12 +34,16 @@ struct ScriptCommand {        // hvrun script
   bool lists_sites = false;
   bool shows_site = false;  // its file, and no script
 };
+struct ExplainCommand {  // hvrun explain
+  std::string folder;
+  bool as_json = false;
+};
 // Text for stdout, exit 0: --help, --version.
 struct PrintCommand {
   std::string text;
 };
-using CommandLine =
-    std::variant<LaunchCommand, EnvCommand, CheckBuildCommand, ScriptCommand, PrintCommand>;
+using CommandLine = std::variant<LaunchCommand, EnvCommand, CheckBuildCommand, ScriptCommand,
+                                 ExplainCommand, PrintCommand>;
 
 // words: argv without argv[0]. current_directory: asked only where the words lead there, for it may
 // be gone. Throws Error(kUsage), naming the nearest option for an unknown one.

@@ -43,4 +43,18 @@ std::vector<std::string> vain_variables(const Environment& environment) {
   return vain_settings({launcher_knobs(), runtime_knobs()}, others, environment);
 }
 
+std::vector<std::string> vain_variables(const JobSpec& spec, const Environment& environment) {
+  Environment all = environment;
+  const auto add = [&all](const std::vector<std::string>& exports) {
+    for (const std::string& word : exports) {
+      const std::size_t equals = word.find('=');
+      if (equals != std::string::npos && equals > 0)
+        all.set(word.substr(0, equals), word.substr(equals + 1));
+    }
+  };
+  add(spec.exports);
+  for (const ProgramSpec& program : spec.programs) add(program.exports);
+  return vain_variables(all);
+}
+
 }  // namespace hv::launcher

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/plan/job_spec.h"
 #include "src/base/knob.h"
 
 namespace hv::launcher {
@@ -17,5 +18,7 @@ const std::vector<Knob>& launcher_knobs();
 
 // Lines on HVRUN_ variables that set nothing, and on HOROVOD_ ones that look like one that does.
 std::vector<std::string> vain_variables(const Environment& environment);
+// As that, with what -x sets for ranks, NAME=VALUE.
+std::vector<std::string> vain_variables(const JobSpec& spec, const Environment& environment);
 
 }  // namespace hv::launcher

@@ -10,21 +10,30 @@
 
 #include "launcher/allocation/allocate.h"
 #include "launcher/allocation/scheduler.h"
+#include "launcher/check/probe.h"
+#include "launcher/check/report_html.h"
+#include "launcher/check/report_json.h"
+#include "launcher/check/report_text.h"
 #include "launcher/cli/check_build.h"
 #include "launcher/cli/command_line.h"
 #include "launcher/cli/env_command.h"
+#include "launcher/cli/explain_command.h"
+#include "launcher/cli/fresh_file.h"
 #include "launcher/cli/knobs.h"
 #include "launcher/cli/script_command.h"
 #include "launcher/facts/facts.h"
 #include "launcher/mpi/mpi_job.h"
 #include "launcher/plan/plan_text.h"
 #include "launcher/plan/rank_environment.h"
+#include "launcher/record/job_folder.h"
 #include "launcher/spawn/go_between.h"
 #include "launcher/supervise/agent_file.h"
 #include "launcher/supervise/supervisor.h"
 #include "src/base/error.h"
+#include "src/base/knob.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/contract/runtime_knobs.h"
 #include "src/process/birth.h"
 #include "src/process/command.h"
 
@@ -93,10 +102,16 @@ void choose_spawner(const HostList& list, const Environment& environment, JobSpe
 // No agent is there to be asked, so what this machine knows must do.
 int launch_by_mpirun(const JobSpec& spec, const HostList& list, const Environment& environment) {
   refuse_what_mpirun_lacks(spec, list);
+  if (spec.dry_run == DryRun::kHosts)
+    throw Error(
+        ErrorKind::kUsage,
+        "--dry-run asks hosts by hvrun's own agents, and with --mpi mpirun reaches them",
+        "leave out --mpi for the check, or use --dry-run=offline, which shows mpirun's words");
+  check_knobs_of_ranks(spec, environment);
   const LaunchPlan plan = offline_plan(spec, list, environment);
   const MpiLaunch launch = plan_mpi_launch(spec, list, plan, environment, find_agent_file());
   const std::string line = as_shell_line(launch.command) + "\n";
-  if (spec.dry_run_offline)
+  if (spec.dry_run != DryRun::kNo)
     return print(spec.format == PlanFormat::kJson ? plan_as_json(spec, plan, launch.command.argv)
                                                   : plan_as_text(spec, plan) + line);
   std::vector<std::string> warnings = plan.warnings;
@@ -105,7 +120,21 @@ int launch_by_mpirun(const JobSpec& spec, const HostList& list, const Environmen
     std::fprintf(stderr, "hvrun: warning: %s\n", warning.c_str());
   if (spec.verbose)
     std::fprintf(stderr, "hvrun: %s: %s", launch.mpirun.version.c_str(), line.c_str());
+  if (!spec.output_directory.empty()) forget_record(spec.output_directory);
   return run_mpi_job(launch, spec, environment);
+}
+
+int check(const JobSpec& spec, const HostList& list, const Environment& environment) {
+  FreshFile page("--topology-html", spec.topology_html);
+  FreshFile picture("--topology-svg", spec.topology_svg);
+  const CheckOutcome outcome = check_hosts(spec, list, environment);
+  if (outcome.exit_code != 0) return outcome.exit_code;
+  const CheckReport report = judge(outcome.input);
+  print(spec.format == PlanFormat::kJson ? report_as_json(outcome.input, report)
+                                         : report_as_text(outcome.input, report));
+  if (!spec.topology_html.empty()) page.write(report_as_html(outcome.input, report));
+  if (!spec.topology_svg.empty()) picture.write(report_as_svg(outcome.input));
+  return report.can_start() ? 0 : static_cast<int>(ErrorKind::kStart);
 }
 
 int launch(LaunchCommand command, Environment environment) {
@@ -119,7 +148,7 @@ int launch(LaunchCommand command, Environment environment) {
   spec.hosts.way_is_stated = is_ssh_meant(spec) || spec.spawner != SpawnerChoice::kByItself;
   const HostList list = find_hosts(spec.hosts, environment).list;
   if (!spec.by_mpirun) choose_spawner(list, environment, &spec);
-  for (const std::string& line : vain_variables(environment))
+  for (const std::string& line : vain_variables(spec, environment))
     std::fprintf(stderr, "hvrun: warning: %s\n", line.c_str());
   for (const std::string& line : vain_exports(spec, environment))
     std::fprintf(stderr, "hvrun: warning: %s\n", line.c_str());
@@ -127,19 +156,25 @@ int launch(LaunchCommand command, Environment environment) {
     check_stated_slots(spec, list);
     return launch_by_mpirun(spec, list, environment);
   }
-  if (spec.dry_run_offline) return print_offline_plan(spec, list, environment);
+  if (spec.dry_run == DryRun::kOffline) return print_offline_plan(spec, list, environment);
   check_stated_slots(spec, list);
   configure_log(spec.verbose ? LogLevel::kInfo : LogLevel::kWarn, "hvrun");
+  if (spec.dry_run == DryRun::kHosts) return check(spec, list, environment);
   return supervise_job(spec, list, environment);
 }
 
 // With all of it in view a malformed one is the easier to mend.
 int print_env(const Environment& environment) {
   const EnvTable table = env_table(environment);
-  const std::string backends =
-      backends_text(look_at_backends(environment), environment.get_or("HVRUN_BACKEND", ""));
-  const int code = print(table.text + backends);
+  const int code = print(table.text + backends_text(look_at_backends(environment)));
   if (table.trouble) throw Error(*table.trouble);
+  return code;
+}
+
+// As the former.
+int check_build(const Environment& environment) {
+  const int code = print(check_build_text(look_at_build(environment)));
+  KnobReader(runtime_knobs(), environment).text("HVRUN_BACKEND");
   return code;
 }
 
@@ -158,10 +193,11 @@ int run(const std::vector<std::string>& words) {
   if (const auto* text = std::get_if<PrintCommand>(&command)) return print(text->text);
   if (const auto* env = std::get_if<EnvCommand>(&command))
     return env->shows_algorithms ? print(env_algorithms(environment)) : print_env(environment);
-  if (std::holds_alternative<CheckBuildCommand>(command))
-    return print(check_build_text(look_at_build(environment)));
+  if (std::holds_alternative<CheckBuildCommand>(command)) return check_build(environment);
   if (const auto* script = std::get_if<ScriptCommand>(&command))
     return write_script(*script, environment);
+  if (const auto* explain = std::get_if<ExplainCommand>(&command))
+    return print(explanation(*explain));
   return launch(std::get<LaunchCommand>(command), environment);
 }
 

@@ -176,13 +176,22 @@ void add_ending_options(CLI::App& app, RawOptions& raw) {
 
 void add_telling_options(CLI::App& app, RawOptions& raw) {
   const char* group = "Asking and telling";
-  app.add_option("--dry-run", raw.dry_run, "print the plan, connect to nothing")
+  app.add_option("--dry-run", raw.dry_run,
+                 "ask the hosts whether the job would start and run well, and start nothing; "
+                 "offline: print the plan, connect to nothing")
       ->group(group)
       ->type_name("=offline")
       ->expected(0, 1);
-  app.add_option("--format", raw.format, "of the plan: text or json")
+  app.add_option("--format", raw.format, "of what a dry run or a check prints: text or json")
       ->group(group)
       ->type_name("text|json");
+  app.add_option("--topology-html", raw.topology_html,
+                 "page for a browser: the hosts with their GPUs, links and ranks, and the findings")
+      ->group(group)
+      ->type_name("FILE");
+  app.add_option("--topology-svg", raw.topology_svg, "that picture alone")
+      ->group(group)
+      ->type_name("FILE");
   app.add_flag("-v,--verbose", raw.verbose, "each phase with its time")->group(group);
   app.add_option("--summary", raw.summary_file, "write the end of the job as JSON")
       ->group(group)

@@ -14,7 +14,9 @@ namespace hv::launcher {
 struct RawOptions {
   HostWishes hosts;
   std::string np, map_by = "slot", rank_by, npernode, gpus_per_rank, bind_to, gpu_bind = "all";
+  bool is_check = false;
   std::string ssh_port, wire_mpi, dry_run, format = "text", working_directory;
+  std::string topology_svg, topology_html;
   std::string start_timeout, grace, lost_after, timeout, master_port;
   std::string ssh_user, ssh_identity_file, remote_shell, spawner, output_directory, summary_file,
       mpi_args;

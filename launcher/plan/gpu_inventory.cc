@@ -106,6 +106,16 @@ bool needs_inventory(const JobSpec& spec, const HostList& list, std::size_t entr
          (spec.sees_only_its_gpus || is_named_by_uuid(list, entry));
 }
 
+const std::string& problem_of(const wire::InventoryReply& reply) {
+  return reply.problem.empty() ? reply.inventory.gpu_problem : reply.problem;
+}
+
+const wire::Inventory* told_of_gpus(const wire::InventoryReply& reply) {
+  const bool is_of_use =
+      reply.problem.empty() && (problem_of(reply).empty() || !reply.inventory.gpus.empty());
+  return is_of_use ? &reply.inventory : nullptr;
+}
+
 std::string fault_of(const wire::GpuHealth& health) {
   if (health.is_lost) return "it has fallen off the bus";
   if (health.needs_reset) return "the driver refuses it until it is reset";

@@ -29,6 +29,11 @@ struct GpusOfHost {
 // was not asked, or told nothing.
 GpusOfHost gpus_of(const wire::Facts& told, const wire::Inventory* inventory);
 
+// What an answer tells of GPUs; null: nothing.
+const wire::Inventory* told_of_gpus(const wire::InventoryReply& reply);
+// Why it tells nothing, or not all; "": it does.
+const std::string& problem_of(const wire::InventoryReply& reply);
+
 // Why a GPU can do no work; "": it can.
 std::string fault_of(const wire::GpuHealth& health);
 

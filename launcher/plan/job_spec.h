@@ -22,6 +22,13 @@ enum class WireMpi { kByItself, kNone, kPmix, kPmi, kBoth };
 
 enum class PlanFormat { kText, kJson };
 
+// --dry-run: what is done in a launch's place.
+enum class DryRun {
+  kNo,
+  kOffline,  // the plan is printed, and nobody asked
+  kHosts,    // hosts are asked, and nothing is started
+};
+
 // One of the programs of a job; ranks have them in order.
 struct ProgramSpec {
   std::vector<std::string> argv;       // never empty for a launch
@@ -80,8 +87,10 @@ struct JobSpec {
   std::optional<Duration> timeout;
 
   // Telling.
-  bool dry_run_offline = false;
+  DryRun dry_run = DryRun::kNo;
   PlanFormat format = PlanFormat::kText;
+  std::string topology_svg;  // files for it; empty: none
+  std::string topology_html;
   bool verbose = false;
   std::string summary_file;
 };

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/plan/mpi_wires.h"
 
-#include <algorithm>
-
 #include "src/base/environment.h"
 #include "src/base/text.h"
+#include "src/contract/backend_words.h"
 
 namespace hv::launcher {
 namespace {
@@ -46,12 +45,6 @@ std::size_t period_of(const std::vector<Block>& blocks) {
   return blocks.size();
 }
 
-bool names_mpi(const Environment& environment) {
-  const std::vector<std::string> names = split(environment.get_or("HVRUN_BACKEND", ""), ',');
-  return std::any_of(names.begin(), names.end(),
-                     [](const std::string& name) { return lower(trim(name)) == "mpi"; });
-}
-
 MpiWires by_itself(const CommonEnvironment& environment) {
   MpiWires wires;
   std::vector<std::vector<std::string>> of_ranks = environment.of_programs;
@@ -60,7 +53,7 @@ MpiWires by_itself(const CommonEnvironment& environment) {
     // The program's own come first: those count.
     entries.insert(entries.end(), environment.entries.begin(), environment.entries.end());
     const Environment ranks = Environment::from_entries(entries);
-    if (!names_mpi(ranks)) continue;
+    if (!names_mpi(ranks.get_or("HVRUN_BACKEND", ""))) continue;
     const std::string mpi = ranks.get_or("HVRUN_MPI", "");
     wires.pmix = wires.pmix || mpi != "mpich";
     wires.pmi = wires.pmi || mpi != "openmpi";

@@ -89,11 +89,14 @@ Json words_as_json(const ProgramSpec& program) {
 
 }  // namespace
 
+std::string plan_heading(const JobSpec& spec, const LaunchPlan& plan) {
+  return std::to_string(plan.ranks.size()) + (plan.ranks.size() == 1 ? " rank on " : " ranks on ") +
+         std::to_string(plan.hosts.size()) + (plan.hosts.size() == 1 ? " host" : " hosts") +
+         programs_as_text(spec) + "\n";
+}
+
 std::string plan_as_text(const JobSpec& spec, const LaunchPlan& plan) {
-  std::string text = std::to_string(plan.ranks.size()) +
-                     (plan.ranks.size() == 1 ? " rank on " : " ranks on ") +
-                     std::to_string(plan.hosts.size()) +
-                     (plan.hosts.size() == 1 ? " host" : " hosts") + programs_as_text(spec) + "\n";
+  std::string text = plan_heading(spec, plan);
   std::vector<std::vector<std::string>> rows{{"RANK", "HOST", "LOCAL RANK", "CROSS RANK", "GPU"}};
   bool assumed = false;
   for (const PlannedRank& rank : plan.ranks) {

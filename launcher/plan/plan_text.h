@@ -10,7 +10,10 @@
 
 namespace hv::launcher {
 
-// A table: rank, host, local rank, cross rank, GPU.
+// "4 ranks on 2 hosts, each runs: ./train"; of several programs a line for each.
+std::string plan_heading(const JobSpec& spec, const LaunchPlan& plan);
+
+// That, and a table: rank, host, local rank, cross rank, GPU.
 std::string plan_as_text(const JobSpec& spec, const LaunchPlan& plan);
 
 // One object: version, program, hosts, ranks. Numbers that only the hosts can tell are null, lists

@@ -7,9 +7,12 @@
 #include <map>
 
 #include "src/base/error.h"
+#include "src/base/knob.h"
 #include "src/base/name_pattern.h"
 #include "src/base/text.h"
+#include "src/contract/algorithms.h"
 #include "src/contract/contract.h"
+#include "src/contract/runtime_knobs.h"
 
 namespace hv::launcher {
 namespace {
@@ -172,6 +175,20 @@ CommonEnvironment common_environment(const JobSpec& spec, const Environment& own
   // An exported name beats the host's own value; the agent lets common entries win over host
   // variables.
   return result;
+}
+
+void check_knobs_of_ranks(const JobSpec& spec, const Environment& own) {
+  const CommonEnvironment common = common_environment(spec, own);
+  std::vector<std::vector<std::string>> of_programs = common.of_programs;
+  if (of_programs.empty()) of_programs.emplace_back();
+  for (const std::vector<std::string>& more : of_programs) {
+    Environment ranks = Environment::from_entries(common.entries);
+    const Environment own_of_program = Environment::from_entries(more);
+    for (const auto& [name, value] : own_of_program.all()) ranks.set(name, value);
+    const KnobReader knobs(runtime_knobs(), ranks);
+    knobs.check_all();
+    parse_algorithms(knobs.text("HVRUN_ALGORITHM"));
+  }
 }
 
 }  // namespace hv::launcher

@@ -32,4 +32,8 @@ std::vector<std::string> vain_exports(const JobSpec& spec, const Environment& ow
 // own: hvrun's environment. Throws Error(kUsage) for an -x that is malformed or names the contract.
 CommonEnvironment common_environment(const JobSpec& spec, const Environment& own);
 
+// Throws Error(kUsage) for a knob that ranks would find malformed: told once and before the start,
+// not by every rank.
+void check_knobs_of_ranks(const JobSpec& spec, const Environment& own);
+
 }  // namespace hv::launcher

@@ -5,7 +5,14 @@
 from inside Python. Importing this package needs no framework, and loads no library until the first use.
 """
 
+import os
+
 __version__ = "0.1.0"
+
+if "HVRUN_RANK" in os.environ and "HVRUN_AGENT" in os.environ:
+    from hvrun import _stacks
+
+    _stacks.offer()
 
 
 def __getattr__(name):

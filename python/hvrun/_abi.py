@@ -27,6 +27,7 @@ JOIN = 7
 SEND = 8
 RECEIVE = 9
 SPARSE_ALLREDUCE = 10
+ALLOCATE = 11
 
 UINT8 = 1
 INT8 = 2
@@ -186,4 +187,5 @@ BLOCKING = {
     "hvrun_timeline_stop": ([c.c_void_p], c.c_int),
     "hvrun_nccl_version": ([c.POINTER(c.c_int32)], c.c_int),
     "hvrun_mpi_version": ([c.POINTER(c.c_char_p), c.POINTER(c.c_int32)], c.c_int),
+    "hvrun_carriers": ([c.POINTER(c.c_char_p)], c.c_int),
 }

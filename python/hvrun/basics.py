@@ -222,7 +222,12 @@ def mpi_threads_supported():
 def mpi_enabled():
     """Whether MPI carries out operations: HVRUN_BACKEND names it."""
     _number("rank")
-    return "mpi" in os.environ.get("HVRUN_BACKEND", "").split(",")
+    return "mpi" in stated_backends()
+
+
+def stated_backends():
+    """HVRUN_BACKEND's names, in order, which may have blanks beside them; none where it is unset."""
+    return [one.strip() for one in os.environ.get("HVRUN_BACKEND", "").split(",") if one.strip()]
 
 
 def mpi_built(verbose=False):

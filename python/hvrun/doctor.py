@@ -16,6 +16,7 @@ import sys
 from hvrun import __version__, exceptions
 from hvrun._library import open_library
 from hvrun._programs import find_program
+from hvrun.basics import stated_backends
 
 GOOD, PLAIN, BAD = "ok", "--", "NO"
 # framework: (its distributions, the binding, the oldest that works)
@@ -31,6 +32,15 @@ MPIS = {
     "mpich": ("MPICH", ("libmpich.so.12", "libmpi.so.12"), "libhvrun-mpich.so"),
 }
 FAILED = "failed: "
+# PyTorch brings the one that its ranks then use.
+TRY_NCCL = """
+try:
+    import torch
+except Exception:  # told where PyTorch is looked at
+    pass
+from hvrun import doctor
+doctor.tell_nccl()
+"""
 TRY_RANKS = f"""
 import sys
 from hvrun import basics, exceptions, inflight, _abi
@@ -146,29 +156,40 @@ def look_at_cuda():
 
 
 def look_at_nccl():
-    places = [place for place in map(_nccl_of_package, ("nvidia-nccl-cu13", "nvidia-nccl-cu12")) if place]
-    library, path = _loaded("libnccl.so.2")
-    if library is not None:
-        number = ctypes.c_int()
-        library.ncclGetVersion(ctypes.byref(number))
-        places.append(f"{number.value // 10000}.{number.value % 10000 // 100}.{number.value % 100} at {path} (the system's)")
-    return Finding("NCCL", PLAIN, ", ".join(places) if places else "not found; only GPUs need it")
+    """The one that ranks would use, which libhvrun finds; in a process of its own, for it may be large, or broken."""
+    done = _run([sys.executable, "-c", TRY_NCCL], PYTHONPATH=os.pathsep.join(one for one in sys.path if one))
+    names, stated = stated_backends(), f"HVRUN_BACKEND={os.environ.get('HVRUN_BACKEND', '')}"
+    note = "" if not names or "nccl" in names else f"; not needed, for {stated}"
+    told = (done.stdout.strip().splitlines() or [f"{FAILED}asking for it fails: {_last_line(done.stderr)}"])[-1]
+    if not told.startswith(FAILED):
+        return Finding("NCCL", GOOD if "nccl" in names else PLAIN, told + note)
+    words, mend = _taken_apart(told[len(FAILED):])
+    if set(names) == {"nccl"}:
+        return Finding("NCCL", BAD, f"{stated} needs it: {words}", f"{mend or 'pip install hvrun again'}; or HVRUN_BACKEND=nccl,native")
+    is_wanted = "nccl" in names or (not names and _loaded("libcuda.so.1")[0] is not None)
+    note = note or "; only GPUs need it, whose tensors go through the host's memory without it, which is slow"
+    return Finding("NCCL", PLAIN, words + note, mend if is_wanted else "")
 
 
-def _nccl_of_package(name):
-    """As pip installs it beside PyTorch."""
+def tell_nccl():
+    """For TRY_NCCL: its version and place on stdout, or why there is none."""
     try:
-        package = importlib.metadata.distribution(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-    paths = [str(package.locate_file(one)) for one in package.files or () if one.name.startswith("libnccl.so")]
-    return f"{package.version} at {paths[0] if paths else 'no place that its package tells'} (package {name})"
+        asked, number = open_library(), ctypes.c_int32()
+        asked.check(asked.nccl_version(ctypes.byref(number)))
+    except exceptions.HorovodInternalError as error:
+        print(FAILED + " ".join(str(error).split()))
+        return
+    except exceptions.LibraryError:  # told where that is looked at
+        print(f"{FAILED}not known: libhvrun, which looks for it, cannot be loaded")
+        return
+    version = f"{number.value // 10000}.{number.value % 10000 // 100}.{number.value % 100}"
+    print(f"{version} at {_mapped('libnccl.so')}, by {_mapped('libhvrun-nccl.so')}")
 
 
 def look_at_mpi():
     paths = {mpi: _loaded(*libraries)[1] for mpi, (_, libraries, _) in MPIS.items()}
     backend, wanted = os.environ.get("HVRUN_BACKEND", ""), os.environ.get("HVRUN_MPI", "").lower()
-    if "mpi" not in backend.split(","):
+    if "mpi" not in stated_backends():
         found = [f"{MPIS[mpi][0]} at {path}" for mpi, path in paths.items() if path]
         return Finding("MPI", PLAIN, (", ".join(found) or "not found") + "; not needed")
     folder, words, works = _folder_of_library(), [], False

@@ -18,9 +18,9 @@ def clean_environment(**more):
     return environment
 
 
-def run(hvrun, *words, stdin=b"", cwd=None, timeout=DEADLINE, **environment):
+def run(hvrun, *words, stdin=b"", cwd=None, timeout=DEADLINE, enter=None, **environment):
     """hvrun's result with bytes in stdout and stderr; the whole process group is ended at the deadline."""
-    process = start(hvrun, *words, stdin=subprocess.PIPE, cwd=cwd, **environment)
+    process = start(hvrun, *words, stdin=subprocess.PIPE, cwd=cwd, enter=enter, **environment)
     try:
         out, err = process.communicate(stdin, timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -30,11 +30,14 @@ def run(hvrun, *words, stdin=b"", cwd=None, timeout=DEADLINE, **environment):
     return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
-def start(hvrun, *words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=None, **environment):
-    """Ends with the test at the latest; where the test fails before it has read what hvrun wrote, that is told."""
+def start(hvrun, *words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=None, enter=None, **environment):
+    """Ends with the test at the latest; where the test fails before it has read what hvrun wrote, that is told.
+
+    enter: called in the child before it is hvrun.
+    """
     process = subprocess.Popen(
         [hvrun, *words], stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd,
-        env=clean_environment(**environment), start_new_session=True)
+        env=clean_environment(**environment), start_new_session=True, preexec_fn=enter)
     started.remember(started.OverPipes(process))
     return process
 

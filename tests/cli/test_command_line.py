@@ -108,6 +108,12 @@ def test_what_an_algorithm_or_a_backend_was_meant_to_be_is_told(hvrun):
     assert b"HVRUN_BACKEND is 'native,ncl': not a list of nccl, mpi, native" in result.stderr
     assert b"try: did you mean nccl? set it to a list of nccl, mpi, native" in run(hvrun, "true", HVRUN_BACKEND="NCCL").stderr
     assert b"try: did you mean nccl? set it to a list of nccl, mpi, native, or unset it" in result.stderr
+    assert b"try: did you mean nccl?" in run(hvrun, "true", HVRUN_BACKEND="native, mpi, ncl").stderr
+
+
+def test_a_list_of_backends_may_have_blanks(hvrun):
+    result = run(hvrun, "-np", "1", "--no-label", "sh", "-c", 'echo "$HVRUN_BACKEND"', HVRUN_BACKEND="native, nccl")
+    assert (result.returncode, result.stdout) == (0, b"native, nccl\n"), result
 
 
 @pytest.mark.parametrize("word, meant", [("evn", b"'hvrun env'"), ("scirpt", b"'hvrun script'"), ("chekc", b"'hvrun --check-build'")])
@@ -134,6 +140,13 @@ def test_a_variable_that_sets_nothing_is_told(hvrun, words):
     assert "HOROVOD_FUSION_TRESHOLD sets nothing; did you mean HOROVOD_FUSION_THRESHOLD?" in said
     assert "HVRUN_NP, HVRUN_VERBOSE set nothing; 'hvrun env' lists what does" in said
     assert said.count("set nothing") + said.count("sets nothing") == 3
+
+
+def test_an_x_that_sets_nothing_is_told(hvrun):
+    result = run(hvrun, "-np", "1", "-x", "HVRUN_BACKEN=mpi", "true", ":", "-np", "1", "-x", "HVRUN_STAL_SECONDS=5", "-x", "MINE=1", "true")
+    assert (result.returncode, result.stderr.count(b"hvrun: warning: ")) == (0, 2), result
+    assert b"HVRUN_BACKEN sets nothing; did you mean HVRUN_BACKEND?" in result.stderr
+    assert b"HVRUN_STAL_SECONDS sets nothing; did you mean HVRUN_STALL_SECONDS?" in result.stderr
 
 
 def test_what_modules_builds_and_tests_set_is_not_told_as_setting_nothing(hvrun):
@@ -234,10 +247,22 @@ def test_a_word_that_is_a_file_is_the_hostfile(hvrun, tmp_path):
     assert len(json.loads(result.stdout)["ranks"]) == 1
 
 
-def test_a_bare_dry_run_points_to_the_offline_one(hvrun):
-    result = run(hvrun, "--dry-run", "train")
-    assert result.returncode == 2
-    assert b"--dry-run=offline" in result.stderr
+def test_a_dry_run_asks_the_hosts_and_says_what_mends_it(hvrun):
+    result = run(hvrun, "--dry-run", "no-such-program")
+    assert result.returncode == 3
+    assert b"cannot start: " in result.stdout and b"no-such-program" in result.stdout and b"\n  try: " in result.stdout, result
+
+
+def test_another_dry_run_is_not_understood(hvrun):
+    result = run(hvrun, "--dry-run=online", "train")
+    assert result.returncode == 2 and b"--dry-run=offline" in result.stderr, result
+
+
+def test_a_check_takes_no_program_and_no_mpirun(hvrun):
+    result = run(hvrun, "check", "train")
+    assert result.returncode == 2 and b"hvrun --dry-run" in result.stderr, result
+    result = run(hvrun, "--mpi", "--dry-run", "train")
+    assert result.returncode == 2 and b"leave out --mpi" in result.stderr, result
 
 
 def test_the_offline_plan_says_what_it_assumed(hvrun):

@@ -143,4 +143,4 @@ def test_a_port_range_that_is_taken_is_told_with_what_to_try(hvrun):
         result = run(hvrun, "-np", "1", "true", HVRUN_PORT_RANGE=port)
     told = result.stderr.decode()
     assert result.returncode == 3, told
-    assert f"no port of {port} is free" in told and "give HVRUN_PORT_RANGE two more ports" in told, told
+    assert f"no port of {port} is free" in told and "give HVRUN_PORT_RANGE two more free ports" in told, told

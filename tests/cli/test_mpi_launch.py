@@ -5,7 +5,9 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
+import time
 
 import pytest
 
@@ -50,6 +52,34 @@ def pids_in(path, count):
 
 
 # ---- what ranks are and say ----
+
+
+@pytest.mark.parametrize("ranks", ["1", "2", "3"])
+def test_ranks_run_on_the_cores_that_hvrun_binds_them_to(hvrun, mpi, ranks):
+    words = ["-np", ranks, "--oversubscribe", "sh", "-c", "grep Cpus_allowed_list: /proc/self/status"]
+    own, by_mpirun = run(hvrun, *words), run(hvrun, "--mpi", *words, **mpi)
+    assert own.returncode == 0 == by_mpirun.returncode, (own, by_mpirun)
+    assert lines_by_rank(by_mpirun.stdout) == lines_by_rank(own.stdout) != {}
+
+
+def test_threads_and_report_of_a_rank_are_as_hvrun_has_them(hvrun, mpi):
+    words = ["-np", "2", "--report-bindings", "sh", "-c", "echo threads $OMP_NUM_THREADS"]
+    own, by_mpirun = run(hvrun, *words), run(hvrun, "--mpi", *words, **mpi)
+    assert own.returncode == 0 == by_mpirun.returncode, (own, by_mpirun)
+    assert lines_by_rank(by_mpirun.stdout) == lines_by_rank(own.stdout) != {}
+
+    def reports(text):
+        return sorted(line.partition("rank ")[2].replace(socket.gethostname(), "localhost") for line in text.decode().splitlines()
+                      if "hvrun: rank " in line)
+    assert reports(by_mpirun.stderr) == reports(own.stderr) and len(reports(own.stderr)) == 2, (own, by_mpirun)
+
+
+def test_each_rank_has_a_core_of_its_own_where_that_is_asked_for(hvrun, mpi):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one core")
+    result = run(hvrun, "--mpi", "-np", "2", "--bind-to", "core", "sh", "-c", "grep Cpus_allowed_list: /proc/self/status", **mpi)
+    said = {rank: lines[0].split()[1] for rank, lines in lines_by_rank(result.stdout).items()}
+    assert len(set(said.values())) == 2 and all(word.isdigit() for word in said.values()), result
 
 
 def test_each_rank_is_labelled_and_both_streams_stay_apart(hvrun, mpi):
@@ -239,6 +269,31 @@ def test_a_dry_run_shows_mpiruns_command_line(hvrun, mpi):
     assert words[0].endswith(f"/mpirun.{mpi['HVRUN_MPI']}") and words[-2:] == ["./train", "a b"], result
 
 
+@pytest.mark.parametrize("program, words", [("nosuch", b"not found in PATH ("), ("./plain", b"Permission denied\n  try: chmod +x ./plain")])
+def test_a_program_that_is_not_there_is_told_as_without_mpi(hvrun, mpi, program, words, tmp_path):
+    (tmp_path / "plain").write_text("x")
+    started = time.monotonic()
+    for others in ([], [":", "-np", "1", "sleep", "600"]):
+        result = run(hvrun, "--mpi", "--wdir", str(tmp_path), "-np", "2", program, *others, **mpi)
+        assert result.returncode == 3 and result.stderr.count(b"hvrun: error: on host ") == 1, result
+        assert b": find the program " + program.encode() in result.stderr and words in result.stderr, result
+        assert result.stderr.count(b"\n  try: ") == 1 and b"\x01" not in result.stderr, result
+    assert time.monotonic() - started < 60
+
+
+def test_a_program_that_hydra_itself_does_not_find(hvrun):
+    if not shutil.which("mpirun.mpich"):
+        pytest.skip("no mpich")
+    result = run(hvrun, "--mpi", "--bind-to", "none", "-np", "1", "nosuch", HVRUN_MPI="mpich")
+    assert result.returncode != 0 and b"\n  try: install nosuch on host " in result.stderr, result
+
+
+@pytest.mark.parametrize("word", ["--frobnicate", "frobnicate"])
+def test_words_that_mpirun_does_not_know_are_told_to_be_of_mpi_args(hvrun, mpi, word):
+    result = run(hvrun, "--mpi", f"--mpi-args={word}", "-np", "1", "true", **mpi)
+    assert result.returncode not in (0, 134) and f"\n  try: --mpi-args without {word}, or as ".encode() in result.stderr, result
+
+
 def test_no_mpirun_is_told_with_what_was_looked_for(hvrun, tmp_path):
     result = run(hvrun, "--mpi", "-np", "1", "true", PATH=str(tmp_path))
     assert result.returncode == 3 and b"looked for mpirun (" in result.stderr and b"mpiexec.hydra (" in result.stderr, result
@@ -260,11 +315,23 @@ def test_open_mpis_own_words_on_root_are_told_with_what_to_try(hvrun):
     assert result.returncode == 0, result
 
 
+@pytest.mark.parametrize("options, variables, words", [
+    ([], {"HVRUN_BACKEND": "ncl"}, b"HVRUN_BACKEND"),
+    (["-x", "HVRUN_FUSION_THRESHOLD=lots"], {}, b"HVRUN_FUSION_THRESHOLD"),
+])
+def test_a_malformed_knob_is_told_before_the_start(hvrun, mpi, options, variables, words, tmp_path):
+    result = run(hvrun, "--mpi", "-np", "2", *options, "touch", str(tmp_path / "started"), **mpi, **variables)
+    assert result.returncode == 2 and words in result.stderr and result.stderr.count(b"hvrun: error: ") == 1, result
+    assert not (tmp_path / "started").exists()
+
+
 @pytest.mark.parametrize("options, words", [
     (["--mpi", "--spawner", "ssh"], b"--spawner is nothing that --mpi can do"),
     (["--mpi", "--pty"], b"--pty is nothing that --mpi can do"),
     (["--mpi", "--gpu-bind=visible"], b"--gpu-bind=visible and --gpus-per-rank above 1 is nothing"),
     (["--mpi", "--mpi-args", "'x"], b"a quote is open"),
+    (["--mpi", "--mpi-args", "-np 3"], b"--mpi-args says -np, which hvrun tells mpirun itself"),
+    (["--mpi", "--mpi-args", "--host a"], b"--mpi-args says --host, which hvrun tells mpirun itself"),
     (["--mpi-args", "x"], b"--mpi-args is for mpirun, which starts nothing here"),
     (["--mpi", "--rsh", "kubectl exec", "-H", "a"], b"pods"),
     (["--mpi", "--wire-mpi=pmi"], b"--wire-mpi is nothing that --mpi can do"),

@@ -20,7 +20,8 @@ GROUPS = {
     "What ranks are born with": ["-x", "--clean-env", "--wdir", "--master-port", "--no-hold-port", "--wire-mpi"],
     "Output and input": ["--no-label", "--no-training-summary", "--timestamp", "--output-dir", "--stdin", "--pty"],
     "Ending": ["--grace", "--lost-after", "--timeout"],
-    "Asking and telling": ["--dry-run", "--format", "--verbose", "--summary", "--check-build", "--version", "--help"],
+    "Asking and telling": ["--dry-run", "--format", "--topology-html", "--topology-svg", "--verbose", "--summary",
+                           "--check-build", "--version", "--help"],
 }
 
 

@@ -26,6 +26,7 @@ PREFIX = "hvrun-hosts-"
 LOGIN = "login"
 USERS = ("root", "ada")
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
+MANY_HOSTS = 16  # that learn each other's stations one by one
 UNANSWERED = 200  # last byte of an address that drops every packet
 
 
@@ -166,6 +167,8 @@ class Cluster:
             self._make_host(plan, number, tree)
         network.make_bridges(self.switch, sorted({net for plan in self.plans for net in plan.nets} | {"lan"}))
         network.plug_in(self.switch, [(one, one.addresses) for one in self.hosts.values()])
+        if len(self.hosts) > MANY_HOSTS:
+            network.introduce(list(self.hosts.values()))
         self._write_names()
         for one in self.hosts.values():
             self._settle(one)

@@ -7,7 +7,7 @@ The machine is that of tests/fakes/nvml: 8 GPUs, of which 5 is cut into three MI
 import os
 
 from harness import programs
-from harness.syscalls import MS_BIND, MS_NOSUID, MS_REC, mount
+from harness.syscalls import CLONE_NEWNS, MS_BIND, MS_NOSUID, MS_PRIVATE, MS_REC, mount, unshare
 
 BUSES = ("1b", "29", "45", "4e", "9b", "a9", "c5", "ce")
 MINORS = (2, 3, 0, 1, 6, 7, 4, 5)
@@ -36,10 +36,12 @@ def why_not():
 
 
 class Gpus:
-    """hidden: GPUs whose nodes a scheduler's cgroup keeps back; models: of other GPUs than usual, by number."""
+    """hidden: GPUs whose nodes a scheduler's cgroup keeps back; models: of other GPUs than usual, by number; kernel_log: its text."""
 
-    def __init__(self, host, *, knows_uuids=False, hidden=(), hidden_parts=(), is_cut=True, models=None):
+    def __init__(self, host, *, knows_uuids=False, hidden=(), hidden_parts=(), is_cut=True, models=None, kernel_log=None):
         self.host = host
+        if kernel_log is not None:
+            host.write_file("/run/dev/kmsg", kernel_log)
         self._write_proc(knows_uuids, is_cut, models or {})
         nodes = [f"nvidia{minor}" for gpu, minor in enumerate(MINORS) if gpu not in hidden]
         nodes += ["nvidiactl", *(f"nvidia-caps/nvidia-cap{number + more}" for part, (_, number) in enumerate(INSTANCES)
@@ -62,7 +64,7 @@ class Gpus:
         mount("tmpfs", "/proc/driver", "tmpfs", MS_NOSUID, "mode=755")
         os.mkdir("/proc/driver/nvidia")
         mount("/run/nvidia", "/proc/driver/nvidia", None, MS_BIND)
-        os.makedirs("/run/dev/nvidia-caps")
+        os.makedirs("/run/dev/nvidia-caps", exist_ok=True)
         for name in KEPT_NODES:
             kept = f"/run/dev/{name}"
             if os.path.isdir(f"/dev/{name}"):
@@ -84,3 +86,25 @@ class Gpus:
         self.host.set_login_shell("/bin/bash")
         lines = "".join(f"export {name}='{value}'\n" for name, value in variables.items())
         self.host.write_file(f"{self.host.users['root'].home}/.bashrc", lines)
+
+
+class _ThisProcess:
+    """As far as Gpus needs a host: the process itself, in mounts of its own."""
+
+    @staticmethod
+    def write_file(path, text):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    @staticmethod
+    def call(act):
+        act()
+
+
+def enter_machine(**options):
+    """For a child that is about to be a program: that machine's GPUs are this one's, for it and what it starts."""
+    unshare(CLONE_NEWNS)
+    mount("none", "/", None, MS_REC | MS_PRIVATE)
+    mount("tmpfs", "/run", "tmpfs", MS_NOSUID, "mode=755")
+    Gpus(_ThisProcess(), **options)

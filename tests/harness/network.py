@@ -46,12 +46,25 @@ def make_bridges(switch, nets):
 def plug_in(switch, hosts):
     """hosts: (host, {net: address}). The host's end of each wire is called eth-NET."""
     ip_batch(switch, [line for host, addresses in hosts for net in addresses for line in (
-        f"link add {wire(host, net)} type veth peer name eth-{net} netns {host.pid}",
+        f"link add {wire(host, net)} type veth peer name eth-{net} address {station(host, net)} netns {host.pid}",
         f"link set {wire(host, net)} master {net} up",
     )])
     for host, addresses in hosts:
         ip_batch(host, ["link set lo up"] + [line for net, own in addresses.items() for line in (
             f"addr add {with_prefix(own)} dev eth-{net}", f"link set eth-{net} up")])
+
+
+def introduce(hosts):
+    """Each knows all others' stations for good. The kernel's table of neighbours is one for all namespaces and holds
+    1,024 that are learnt: 64 hosts that talk to a dozen each would push each other out."""
+    for host in hosts:
+        ip_batch(host, [f"neigh replace {other.addresses[net]} lladdr {station(other, net)} dev eth-{net} nud permanent"
+                        for other in hosts if other is not host for net in host.addresses if net in other.addresses])
+
+
+def station(host, net):
+    """The link-layer address of a host's end of a wire."""
+    return f"02:77:{NETS.index(net):02x}:00:00:{host.number:02x}"
 
 
 def use_link_local_at_once(host):
@@ -60,9 +73,9 @@ def use_link_local_at_once(host):
         in_network_of(host, ["sh", "-c", f"echo 0 > /proc/sys/net/ipv6/conf/{which}/accept_dad"])
 
 
-def shape(host, net, rate):
-    """Both directions of a host's wire carry no more than that ('1gbit')."""
-    limit = f"root tbf rate {rate} burst 256kb latency 50ms"
+def shape(host, net, rate, queue="50ms"):
+    """Both directions of a host's wire carry no more than that ('1gbit'). What would wait for longer than the queue is dropped."""
+    limit = f"root tbf rate {rate} burst 256kb latency {queue}"
     in_network_of(host, ["sh", "-c", f"tc qdisc replace dev eth-{net} {limit}"])
     in_network_of(host.switch, ["sh", "-c", f"tc qdisc replace dev {wire(host, net)} {limit}"])
 

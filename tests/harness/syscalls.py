@@ -18,6 +18,7 @@ MS_NOEXEC = 8
 MS_REMOUNT = 32
 MS_BIND = 4096
 MS_REC = 16384
+MS_PRIVATE = 1 << 18
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -31,6 +32,10 @@ def _check(result, what):
 def setns(fd, flags):
     """fd: of a namespace, or a pidfd and then for every kind in flags."""
     _check(_libc.setns(fd, flags), "setns")
+
+
+def unshare(flags):
+    _check(_libc.unshare(flags), "unshare")
 
 
 def mount(source, target, kind=None, flags=0, options=None):

@@ -95,6 +95,14 @@ def test_what_knows_nccl_and_each_mpi_is_installed_and_opens(prefix, user):
     assert found(prefix, "libhvrun-nccl.so").exists()
 
 
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_what_knows_an_mpi_looks_for_nothing_else_in_the_process(prefix, mpi):
+    """It is linked with no MPI, so that the linker tells of no name that is missing."""
+    listed = subprocess.run(["nm", "-uD", found(prefix, f"libhvrun-{mpi}.so")], capture_output=True, text=True, check=True).stdout
+    wanted = [words[1] for words in map(str.split, listed.splitlines()) if words[0] == "U" and "@" not in words[1]]
+    assert wanted and all(name.startswith(("MPI_", "MPIX_", "ompi_")) for name in wanted), wanted
+
+
 def test_a_copy_of_hvrun_alone_knows_the_sites_that_ship(prefix, user):
     (user / "hvrun").write_bytes((prefix / "bin/hvrun").read_bytes())
     (user / "hvrun").chmod(0o755)

@@ -75,7 +75,7 @@ def test_a_broken_link_is_red():
 
 
 def test_pages_say_from_how_many_steps_on_a_training_is_told_of():
-    steps = re.search(r"kFewSteps = (\d+);", tree.read("launcher/supervise/training_split.cc")).group(1)
+    steps = re.search(r"kFewSteps = (\d+);", tree.read("launcher/record/training_split.cc")).group(1)
     for path, words in {"README.md": "at least N steps and one second", "docs/output.md": "with N steps and one second",
                         "docs/pytorch.md": "at least N steps and a second", "man/hvrun.1": "\nN of them and a second"}.items():
         assert words.replace("N", steps) in tree.read(path), path

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import warnings
 
+import kernel_sources
 import tree
 
 FOLDER = tree.ROOT / "runtime/device/cuda/kernels"
@@ -26,6 +27,20 @@ def tool(name):
 def release(text):
     """The compiler's, as its PTX and --version name it: another one writes other text for the same kernels."""
     return re.search(r"release [\d.]+, V[\d.]+", text)[0]
+
+
+def test_it_is_of_these_sources():
+    """Whatever compiler there is here, or none."""
+    told = re.search(r"^// Made of sources (\w+)$", COMMITTED, re.MULTILINE)[1]
+    assert told == kernel_sources.digest(kernel_sources.reached()), "runtime/device/cuda/kernels/make_ptx.sh mends this"
+
+
+def test_sources_that_differ_are_told_and_comments_are_not():
+    sources = kernel_sources.reached()
+    assert "runtime/device/half.h" in sources and len(sources) > 5
+    for path, text in sources.items():
+        assert kernel_sources.digest({**sources, path: f"// more\n{text}\n"}) == kernel_sources.digest(sources)
+        assert kernel_sources.digest({**sources, path: text + "int more;"}) != kernel_sources.digest(sources)
 
 
 def test_it_is_made_of_the_kernels():

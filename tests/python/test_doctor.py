@@ -49,18 +49,44 @@ def test_cuda_is_not_there(tmp_path):
     assert "no driver (libcuda.so.1): ranks work on CPUs" in look("cuda", tmp_path)
 
 
+LIBRARIES = programs.hvrun_folder().parent / "lib"
+NCCL = LIBRARIES / "nccl" / "libnccl.so.2"  # the stand-in, which is 2.28.3 unless told
+
+
 def test_nccl_of_the_system_with_its_path(tmp_path):
-    path = stand_in(tmp_path, "libnccl.so.2")
-    assert f"2.18.5 at {path} (the system's)" in look("nccl", tmp_path, LD_LIBRARY_PATH=str(tmp_path))
+    said = look("nccl", tmp_path, LD_LIBRARY_PATH=str(NCCL.parent))
+    assert said == f"  --  NCCL         2.28.3 at {NCCL}, by {LIBRARIES}/libhvrun-nccl.so\n"
 
 
-def test_nccl_of_a_package_with_its_path(tmp_path):
-    information = tmp_path / "nvidia_nccl_cu12-2.27.3.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: nvidia-nccl-cu12\nVersion: 2.27.3\n")
-    (information / "RECORD").write_text("nvidia/nccl/include/nccl.h,,\nnvidia/nccl/lib/libnccl.so.2,,\n")
-    said = look("nccl", tmp_path, PYTHONPATH=f"{torch_jobs.PACKAGE}:{tmp_path}")
-    assert f"2.27.3 at {tmp_path}/nvidia/nccl/lib/libnccl.so.2 (package nvidia-nccl-cu12)" in said
+def test_nccl_is_the_one_that_is_stated(tmp_path):
+    said = look("nccl", tmp_path, HVRUN_NCCL=str(NCCL), LD_LIBRARY_PATH=str(stand_in(tmp_path, "libnccl.so.2").parent))
+    assert f"--  NCCL         2.28.3 at {NCCL}, by " in said
+    said = look("nccl", tmp_path, HVRUN_NCCL="/nowhere/libnccl.so.2", LD_LIBRARY_PATH=str(NCCL.parent))
+    assert "--  NCCL         use NCCL: there is no libnccl.so.2" in said and "HVRUN_NCCL=/nowhere/libnccl.so.2 (" in said
+    assert "; only GPUs need it" in said
+
+
+@pytest.mark.parametrize("backend, verdict", [("", "--"), ("nccl, native", "--"), ("mpi,native", "--"), ("nccl", "NO")])
+def test_an_nccl_that_is_too_old_is_needed_where_nothing_else_is_named(tmp_path, backend, verdict):
+    said = look("nccl", tmp_path, HVRUN_NCCL=str(NCCL), HVRUN_FAKE_NCCL_VERSION="21705", HVRUN_BACKEND=backend)
+    assert f"  {verdict}  NCCL         " in said and "2.17.5" in said, said
+    assert ("HVRUN_BACKEND=nccl needs it: " in said) == (verdict == "NO")
+    assert ("try: NCCL 2.18" in said) == ("nccl" in backend)
+    assert ("not needed, for HVRUN_BACKEND=mpi,native" in said) == (backend == "mpi,native")
+
+
+def test_an_nccl_that_the_backend_names_is_well(tmp_path):
+    said = look("nccl", tmp_path, HVRUN_NCCL=str(NCCL), HVRUN_BACKEND="nccl, native")
+    assert f"  ok  NCCL         2.28.3 at {NCCL}, by " in said
+
+
+def test_nccl_without_hvruns_part_for_it(tmp_path):
+    path = shutil.copy(LIBRARIES / "libhvrun.so", tmp_path / "libhvrun.so")
+    said = look("nccl", tmp_path, HVRUN_LIBRARY=str(path), HVRUN_NCCL=str(NCCL), HVRUN_BACKEND="nccl")
+    assert f"  NO  NCCL         HVRUN_BACKEND=nccl needs it: use NCCL: {tmp_path}/libhvrun-nccl.so: " in said
+    assert "try: install hvrun anew, as a whole; or HVRUN_BACKEND=nccl,native" in said
+    said = look("nccl", tmp_path, HVRUN_LIBRARY="/nowhere/libhvrun.so")
+    assert "  --  NCCL         not known: libhvrun, which looks for it, cannot be loaded; only GPUs" in said and "try:" not in said
 
 
 def test_mpi_with_its_path(tmp_path):
@@ -91,6 +117,15 @@ def test_mpi_where_the_backend_needs_it(parts, more, verdict, words, tmp_path):
     said = mpi_for(tmp_path, parts, **more)
     assert f"  {verdict}  MPI          HVRUN_BACKEND=mpi,native needs it: " in said and words in said
     assert ("try: install openmpi-bin and libopenmpi-dev, or mpich" in said) == (verdict == "NO")
+
+
+def test_a_list_of_backends_may_have_blanks(tmp_path):
+    said = look("mpi", tmp_path, HVRUN_BACKEND="native, mpi")
+    assert "HVRUN_BACKEND=native, mpi needs it: " in said
+    words = [sys.executable, "-c", "from hvrun import basics; print(basics.stated_backends())"]
+    for stated, names in [("", []), ("mpi,native", ["mpi", "native"]), (" nccl , mpi", ["nccl", "mpi"])]:
+        done = subprocess.run(words, capture_output=True, text=True, check=True, env=torch_jobs.environment(tmp_path, HVRUN_BACKEND=stated))
+        assert done.stdout == f"{names}\n"
 
 
 def test_two_ranks_whose_backends_cannot_add_are_told_in_words_and_once(tmp_path):

@@ -8,6 +8,8 @@ in goes back to it once the stream has passed that was current when the tensor w
 
 import collections
 import sys
+import threading
+import weakref
 
 import torch
 
@@ -85,6 +87,23 @@ class Gathered:
 
     def follow(self):
         self._order.follow()
+
+
+# (begin, end, whose) of memory in which only allreduces of gradient buckets go to the runtime as they lie. Never changed but
+# replaced: threads, and whatever the collection of garbage calls, may look at any time.
+_windows = ()
+_noting = threading.Lock()
+
+
+def note_window(memory, begin, size):
+    """For as long as the object `memory` lives."""
+    global _windows
+    with _noting:
+        _windows = (*(one for one in _windows if one[2]() is not None), (begin, begin + size, weakref.ref(memory)))
+
+
+def lies_in_window(tensor):
+    return any(begin <= tensor.data_ptr() < end and whose() is not None for begin, end, whose in _windows)
 
 
 class Piece:

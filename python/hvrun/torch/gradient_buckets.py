@@ -21,23 +21,39 @@ from hvrun import _abi
 from hvrun._library import library
 from hvrun.inflight import enqueue, nothing
 from hvrun.torch import gpu
-from hvrun.torch.tensors import TYPES
+from hvrun.torch.tensors import TYPES, over_memory
 
 _ALIGNMENT = 64
 _MOST_COPIED_BYTES = 32 << 20
 
 
 class _GpuMemory:
-    """Of PyTorch's, which keeps it for others in the order of its streams. gaps: with zeros in them, too."""
+    """Of PyTorch's, which keeps it for others in the order of its streams. With zeros, in the gaps, too."""
 
     def __init__(self, size, device):
-        self._bytes = torch.zeros(max(size, 1), dtype=torch.uint8, device=device)
-        self.address, self.size = self._bytes.data_ptr(), size
+        self._hold(torch.zeros(max(size, 1), dtype=torch.uint8, device=device))
+
+    def _hold(self, all_bytes):
+        self._bytes = all_bytes
+        self.address, self.size = all_bytes.data_ptr(), all_bytes.numel()
 
     def tensor(self, offset, dtype, shape, strides):
         piece = gpu.Piece(self.address + offset, shape.numel() * dtype.itemsize, self)
         flat = torch.as_tensor(piece, device=self._bytes.device)
         return torch.empty(0, dtype=dtype, device=flat.device).set_(flat.untyped_storage(), 0, shape, strides)
+
+
+class _GpuWindow(_GpuMemory):
+    """The runtime's, from all ranks of the process set at once: where NCCL has windows, it needs no copy of what lies there."""
+
+    def __init__(self, size, device, name, process_set):
+        order = gpu.OnGpu(device)
+        pending = enqueue(_abi.ALLOCATE, name, _abi.UINT8, (max(size, 1),), 0, None,
+                          lambda result, owner: over_memory(result, owner, device), process_set=process_set, **order.fields)
+        self._hold(pending.wait())
+        order.follow()
+        self._bytes.zero_()
+        gpu.note_window(self, self.address, self.size)
 
 
 class _HostMemory:
@@ -206,8 +222,9 @@ def give_back(parameter, result):
 class Bucket:
     """Places that are exchanged together."""
 
-    def __init__(self, name, dtype, parameters, plain):
-        """plain: parameters that lie there as contiguous ones, whatever they are."""
+    def __init__(self, name, dtype, parameters, plain, process_set=0, in_window=False):
+        """plain: parameters that lie there as contiguous ones, whatever they are. in_window: on a GPU all ranks of the set make
+        the bucket at once, for NCCL's windows."""
         self.name, self.kind = name, TYPES[dtype]
         self.places = {}
         offsets, size = [], 0
@@ -216,7 +233,12 @@ class Bucket:
             size += -(-parameter.numel() * parameter.element_size() // _ALIGNMENT) * _ALIGNMENT
         device = parameters[0].device
         self.is_on_host = device.type == "cpu"
-        self._memory = _HostMemory(size) if self.is_on_host else _GpuMemory(size, device)
+        if self.is_on_host:
+            self._memory = _HostMemory(size)
+        elif in_window:
+            self._memory = _GpuWindow(size, device, name + ".memory", process_set)
+        else:
+            self._memory = _GpuMemory(size, device)
         self._order = gpu.Gathered(device)
         self._count = size // dtype.itemsize
         for parameter, offset in zip(parameters, offsets):
@@ -278,6 +300,11 @@ def bucket_bytes():
     text = os.environ.get("HVRUN_BUCKET_BYTES") or "25M"
     count, unit = re.match(r"\s*\+?(\d+)\s*([kmg]?)", text.lower()).groups()
     return int(count) << {"": 0, "k": 10, "m": 20, "g": 30}[unit]
+
+
+def wants_windows():
+    """What HVRUN_NCCL_WINDOWS says, by which this rank's buckets on a GPU may lie in windows if all others' may."""
+    return os.environ.get("HVRUN_NCCL_WINDOWS", "").lower() in ("1", "true", "yes", "on")
 
 
 def split_into_buckets(parameters, limit_bytes):

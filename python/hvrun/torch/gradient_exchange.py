@@ -21,7 +21,8 @@ from hvrun.torch import operations as ops
 from hvrun.torch.agreement import Agreement, form_of, needs_of
 from hvrun.torch.compression import Compression, wire_of
 from hvrun.torch.gradient_buckets import (
-    Bucket, bucket_bytes, can_lie_in_bucket, give_back, give_freed_memory_back, layout_number, split_into_buckets, version_of)
+    Bucket, bucket_bytes, can_lie_in_bucket, give_back, give_freed_memory_back, layout_number, split_into_buckets, version_of,
+    wants_windows)
 
 _owners = {}  # a parameter's id: a mark of the exchange that it belongs to, which keeps it alive. A parameter is to be pickled
 _DENSE, _ALONE, _SPARSE = 0, 1, 2  # may lie in a bucket; may not; has sparse gradients
@@ -70,6 +71,7 @@ class GradientExchange:
         # The ranks of one host reduce on the very cores that their backward passes compute on: both at once would only make
         # threads wait for each other's turns. Between hosts the network works meanwhile.
         self._is_deferred = basics.local_size() == basics.size()
+        self._had_windows = False  # which stay as long as the process set: one for each gradient, not one each time it is learnt
         self._unlearn()
         for parameter in self._names:
             self._watch(parameter)
@@ -405,9 +407,12 @@ class GradientExchange:
         if order is None:
             return  # next time: the set's first rank has run out of data
         dense = [one for one in order if self._kinds.get(one) == _DENSE]
-        limit, = self._reduce([bucket_bytes() if self._terms.process_set.rank() == 0 else 0], "limit", _abi.SUM)
+        members = self._terms.process_set
+        limit, wish = self._reduce([bucket_bytes() if members.rank() == 0 else 0, self._wants_windows()], "limit", _abi.SUM)
+        self._had_windows |= wish == members.size()
         for number, parameters in enumerate(split_into_buckets(dense, limit)):
-            bucket = Bucket(f"{self._label}.bucket.{number}", parameters[0].dtype, parameters, self._plain)
+            bucket = Bucket(f"{self._label}.bucket.{number}", parameters[0].dtype, parameters, self._plain,
+                            ops.number_of(members), in_window=wish == members.size())
             self._buckets.append(bucket)
             self._places.update(bucket.places)
         self._arrivals, self._is_learning = {}, False
@@ -417,6 +422,10 @@ class GradientExchange:
         if _is_sparse(parameter.grad):
             return _SPARSE
         return _DENSE if can_lie_in_bucket(parameter) and parameter.device == self._bucket_device() else _ALONE
+
+    def _wants_windows(self):
+        device = self._bucket_device()
+        return device is not None and device.type == "cuda" and wants_windows() and not self._had_windows
 
     def _bucket_device(self):
         """Where this rank's buckets lie: of a model on several devices, what lies on others travels alone."""

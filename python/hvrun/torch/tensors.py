@@ -51,7 +51,7 @@ def type_of(tensor):
 
 def is_readable(tensor):
     """Whether its values lie one after the other, where the runtime reads and writes."""
-    return tensor.is_contiguous() and gpu.lies_directly(tensor)
+    return tensor.is_contiguous() and gpu.lies_directly(tensor) and not gpu.lies_in_window(tensor)
 
 
 def readable(tensor):
@@ -59,6 +59,8 @@ def readable(tensor):
     if is_readable(tensor):
         return tensor
     one = tensor.detach()
+    if gpu.lies_in_window(one):
+        return one.clone(memory_format=torch.contiguous_format)
     return (one if gpu.lies_directly(one) else one.cpu()).contiguous()
 
 

@@ -66,3 +66,33 @@ def test_horovodrun_starts_ranks(horovodrun):
 def test_horovodrun_without_hvrun(horovodrun, tmp_path):
     done = run(horovodrun, "-np", "1", "true", HVRUN_BIN_DIR=str(tmp_path))
     assert done.returncode == 1 and "try: pip install hvrun" in done.stderr
+
+
+OFFERS = "import os, hvrun\nprint([os.readlink('/proc/self/fd/' + fd) for fd in os.listdir('/proc/self/fd')" \
+         " if os.path.exists('/proc/self/fd/' + fd) or os.path.islink('/proc/self/fd/' + fd)])\n"
+
+
+def test_a_rank_offers_its_python_stack_and_a_plain_program_does_not():
+    contract = {"HVRUN_RANK": "0", "HVRUN_AGENT": "@nobody"}
+    assert "hvrun-stacks" in run(OFFERS, **contract).stdout
+    assert "hvrun-stacks" not in run(OFFERS).stdout
+
+
+@pytest.mark.parametrize("handler", ["signal.SIG_IGN", "lambda *_: print('mine')"])
+def test_a_programs_own_handler_of_that_signal_stays(handler):
+    program = f"import os, signal; signal.signal(48, {handler}); import hvrun; os.kill(os.getpid(), 48); print(hvrun._stacks._kept)"
+    done = run(program, HVRUN_RANK="0", HVRUN_AGENT="@nobody")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "None"), done.stderr
+    assert ("mine" in done.stdout) == ("mine" in handler)
+
+
+def test_without_memory_files_a_rank_runs_as_it_would():
+    program = "import os; del os.memfd_create; import hvrun; print(hvrun._stacks._kept)"
+    done = run(program, HVRUN_RANK="0", HVRUN_AGENT="@nobody")
+    assert (done.returncode, done.stdout) == (0, "None\n"), done.stderr
+
+
+def test_signal_and_name_of_stacks_are_those_of_the_agents():
+    header = (pathlib.Path(hvrun.__file__).parents[2] / "src" / "contract" / "stacks.h").read_text()
+    from hvrun import _stacks
+    assert f"kStacksSignal = {_stacks.SIGNAL};" in header and f'kStacksFile[] = "{_stacks.FILE}";' in header

@@ -1,0 +1,18 @@
+// `hvrun explain DIR`: what it is asked, and what it prints.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launcher/cli/command_line.h"
+
+namespace hv::launcher {
+
+// words: what stands behind "explain". Throws Error(kUsage).
+CommandLine parse_explain_command(const std::vector<std::string>& words);
+
+// Reads the folder. Throws Error(kUsage) where no job has left anything.
+std::string explanation(const ExplainCommand& command);
+
+}  // namespace hv::launcher
