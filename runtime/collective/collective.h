@@ -154,6 +154,8 @@ class Collective {
   virtual bool occupies_device() const { return false; }
   // False while those before it keep the data path from it.
   virtual bool has_begun() const { return true; }
+  // A send's, before kDone: all of its bytes are on their way, so its receiver may have them.
+  virtual bool has_sent_all() const { return false; }
 };
 
 }  // namespace hv::runtime

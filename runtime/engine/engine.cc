@@ -119,21 +119,26 @@ Status Engine::advance_pairs(TimePoint time, Step* result) {
   sets_.for_each([&](Session& set) {
     if (!set.is_closing()) return;
     pairs_.drop(set.set());
+    complete_pairs(result);
     result->has_completed |= set.end_pairs();
   });
   int culprit = 0;
   const Status status = pairs_.advance(time, &culprit, &result->has_progressed);
   const bool is_own = culprit < 0;
   if (!status.ok() && !is_own) fabric_.mark_lost(culprit, {StatusCode::kPeerLost, status.message});
-  for (auto& [operation, outcome] : pairs_.take_ended()) {
-    sets_.find(operation->set)->complete_pair(operation, std::move(outcome));
-    result->has_completed = true;
-  }
+  complete_pairs(result);
   const std::vector<std::string> stalls = pairs_.take_stalls(time);
   observation_->counters.stalls.add(stalls.size());
   tell_stalls(stalls);
   if (const auto words = pairs_.take_stall_end()) result->has_progressed |= end_by_stall(*words);
   return is_own ? status : Status::success();
+}
+
+void Engine::complete_pairs(Step* result) {
+  for (auto& [operation, outcome] : pairs_.take_ended()) {
+    sets_.find(operation->set)->complete_pair(operation, std::move(outcome));
+    result->has_completed = true;
+  }
 }
 
 bool Engine::is_ended_from_outside() {

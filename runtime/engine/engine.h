@@ -72,6 +72,7 @@ class Engine {
   bool end_by_stall(const std::string& words);
   void take_submissions(TimePoint time, Step* result);
   Status advance_pairs(TimePoint time, Step* result);
+  void complete_pairs(Step* result);
   bool send_messages();
   // Ends everything here and tells the peers, as far as memory allows. Throws nothing.
   void fail(const Status& reason);

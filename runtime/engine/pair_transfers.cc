@@ -416,7 +416,11 @@ void PairTransfers::drop(std::uint32_t set) {
     one.memory.give_up();
     return true;
   });
-  std::erase_if(carried_, [&](const Carried& one) { return is_of_set(*one.operation); });
+  std::erase_if(carried_, [&](const Carried& one) {
+    if (!is_of_set(*one.operation)) return false;
+    if (one.transfer->has_sent_all()) end(one.operation, Status::success());
+    return true;
+  });
   std::erase_if(landed_, [&](const Receiving& one) { return is_of_set(*one.operation); });
   std::erase_if(offered_, [&](const auto& entry) {
     if (!is_of_set(*entry.second.operation)) return false;
@@ -433,7 +437,6 @@ void PairTransfers::drop(std::uint32_t set) {
       inlet.channel->withdraw();
     std::erase_if(inlet.transfers, is_given_up);
   }
-  std::erase_if(ended_, [&](const auto& entry) { return is_of_set(*entry.first); });
   for (auto& [peer, queue] : waiting_) offer_waiting(peer);
 }
 

@@ -63,7 +63,8 @@ class PairTransfers {
   Status advance(TimePoint time, int* culprit, bool* has_moved);
   // Operations that have ended since the last call.
   std::vector<std::pair<OperationPtr, Status>> take_ended() { return std::exchange(ended_, {}); }
-  // The set closes: its operations are no concern of this any more.
+  // The set closes: of its operations only those that have ended are told yet. A send whose bytes
+  // are all on their way has, too: its receiver may have left because it has them.
   void drop(std::uint32_t set);
   // Nothing goes on: no operation's memory is touched any more.
   void abandon() noexcept;

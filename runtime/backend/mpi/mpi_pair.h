@@ -29,6 +29,7 @@ class MpiPair : public MpiCollective {
 
   Status begin() override;
   Status go_on(bool* is_done) override;
+  bool has_sent_all() const override { return pair_.sends && given_ == all(); }
   std::size_t overlap() const override { return begun_ == ended_ ? 0 : begun_ - ended_ - 1; }
   Status begin_piece();
   Status end_piece();

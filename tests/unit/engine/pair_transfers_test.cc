@@ -93,6 +93,7 @@ class Carrier : public PairCarrier {
   }
   std::map<std::uint64_t, std::string> sent;
   bool is_slow = false, is_broken = false;
+  bool is_silent = false;  // it has all bytes, and does not say so
   int given_up = 0;
 
  private:
@@ -106,6 +107,8 @@ class Carrier : public PairCarrier {
       if (request_.sends) {
         all_.sent.emplace(request_.number,
                           std::string(reinterpret_cast<const char*>(request_.bytes.input), bytes));
+        has_sent_all_ = true;
+        if (all_.is_silent) return Progress::kPending;
       } else {
         const auto found = all_.sent.find(request_.number);
         if (found == all_.sent.end() || all_.is_slow) return Progress::kPending;
@@ -117,11 +120,12 @@ class Carrier : public PairCarrier {
       return Progress::kDone;
     }
     Status status() const override { return {StatusCode::kSystem, "the carrier has broken"}; }
+    bool has_sent_all() const override { return has_sent_all_; }
 
    private:
     Carrier& all_;
     PairRequest request_;
-    bool is_done_ = false;
+    bool is_done_ = false, has_sent_all_ = false;
   };
 };
 
@@ -303,6 +307,35 @@ TEST_CASE("what a carrier has of a set that goes is given up, and what it breaks
   const Status status = pair.ends[1].advance(kStart, &culprit, &moved);
   CHECK(status.message == "tensor 't (from rank 0)': the carrier has broken");
   CHECK(culprit == -1);
+}
+
+// The receiver's set may go because it has all of them.
+TEST_CASE("of a set that goes a send has ended whose bytes are all on their way") {
+  Carrier carrier;
+  carrier.is_silent = true;
+  Pair pair(&carrier);
+  std::string sent(10, 's'), received(10, ' '), more(10, 'm');
+  pair.ends[0].submit(operation_of(CollectiveKind::kSend, "t", sent.data(), 10), 1, kStart);
+  pair.ends[0].submit(operation_of(CollectiveKind::kSend, "u", more.data(), 10), 1, kStart);
+  pair.ends[1].submit(operation_of(CollectiveKind::kReceive, "t", received.data(), 10), 0, kStart);
+  pair.settle();
+  CHECK(received == sent);
+  CHECK(pair.ended[0].empty());
+  pair.ends[0].drop(0);
+  const auto ended = pair.ends[0].take_ended();
+  REQUIRE(ended.size() == 1);
+  CHECK(ended[0].first->tag == "t");
+  CHECK(ended[0].second.ok());
+}
+
+TEST_CASE("what has ended before its set goes is told yet") {
+  Pair pair;
+  pair.ends[0].submit(operation_of(CollectiveKind::kSend, "t", nullptr, 0), 1, kStart);
+  pair.ends[1].submit(operation_of(CollectiveKind::kReceive, "t", nullptr, 0), 0, kStart);
+  pair.exchange_messages();
+  pair.exchange_messages();  // the answer, with which it has ended
+  pair.ends[0].drop(0);
+  CHECK(pair.ends[0].take_ended().size() == 1);
 }
 
 TEST_CASE("a transfer that one end drops in the middle harms no other") {
