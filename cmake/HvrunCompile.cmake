@@ -48,8 +48,11 @@ list(REMOVE_ITEM _options -Wnon-virtual-dtor)
 set_target_properties(hv_compile PROPERTIES INTERFACE_COMPILE_OPTIONS
                       "${_options};$<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>")
 
+# What the address sanitizer finds by itself, at half the time of a build: in Asio's templates there are thousands.
+set(HVRUN_UNDEFINED_LEFT_OUT -fno-sanitize=null,vptr,object-size)
 if(HVRUN_SANITIZE STREQUAL "address")
-  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  add_compile_options(-fsanitize=address,undefined ${HVRUN_UNDEFINED_LEFT_OUT} -fno-sanitize-recover=undefined
+                      -fno-omit-frame-pointer)
   # g++ 12 takes Asio's coroutine frames for mismatched once the sanitizer keeps their operators apart.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-mismatched-new-delete>)
   add_link_options(-fsanitize=address,undefined)
