@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "launcher/output/gather.h"
+#include "launcher/record/end_words.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/text.h"
 
@@ -18,6 +19,8 @@ namespace asio = boost::asio;
 constexpr auto kAgentTime = std::chrono::seconds(5);
 constexpr auto kAnswerTime = std::chrono::seconds(7);
 constexpr std::size_t kNamedMissing = 16;  // of whom stacks are asked
+constexpr std::size_t kMostWaitingStalls = 16;
+constexpr std::size_t kMostRecorded = 16;  // of a job's stalls
 
 }  // namespace
 
@@ -79,14 +82,16 @@ asio::awaitable<void> StackInquiry::tell(std::string what, std::vector<int> rank
   if (number_ != number || is_past_caring) co_return;
   const Answer answer = take_answer(number);
   if (answer.stacks.empty() && answer.silent.empty()) co_return;  // all have ended meanwhile
-  std::string text = what;
-  for (const std::string& group : stack_groups(answer.stacks)) text += "\n  " + group;
+  RecordedStanding standing{std::move(what), stack_groups(answer.stacks)};
   if (!answer.silent.empty()) {
-    text += "\n  nothing was heard within " + seconds_text(Duration(kAnswerTime)) +
-            " of ranks on " + (answer.silent.size() == 1 ? "host " : "hosts ") +
-            join_some(answer.silent);
+    standing.groups.push_back("nothing was heard within " + seconds_text(Duration(kAnswerTime)) +
+                              " of ranks on " + (answer.silent.size() == 1 ? "host " : "hosts ") +
+                              join_some(answer.silent));
   }
-  say_(text);
+  say_(standing_text(standing));
+  // The end's is always told: at most once.
+  if (is_end || job_.standings.size() < kMostRecorded)
+    job_.standings.push_back(std::move(standing));
 }
 
 asio::awaitable<void> StackInquiry::tell_before_end() {
@@ -104,27 +109,34 @@ int StackInquiry::first_that_waits(const std::vector<int>& missing) const {
   return -1;
 }
 
-asio::awaitable<void> StackInquiry::tell_of_stall(std::string what, std::vector<int> ranks) {
-  co_await tell(std::move(what), std::move(ranks), false);
+bool StackInquiry::is_told(const Stall& stall) const {
+  return std::all_of(stall.missing.begin(), stall.missing.end(), [&](int rank) {
+    const auto told = told_.find(rank);
+    return told != told_.end() && stall.since < told->second;
+  });
+}
+
+asio::awaitable<void> StackInquiry::tell_of_stalls() {
+  while (!stalls_.empty()) {
+    Stall stall = std::move(stalls_.front());
+    stalls_.pop_front();
+    if (job_.stop || job_.ending || (job_.policy && job_.policy->failed()) || is_told(stall))
+      continue;
+    for (const int rank : stall.missing) told_[rank] = now();
+    if (stall.waiting < 0) stall.waiting = first_that_waits(stall.missing);
+    std::vector<int> ranks = std::move(stall.missing);
+    ranks.resize(std::min(ranks.size(), kNamedMissing));
+    if (stall.waiting >= 0) ranks.push_back(stall.waiting);
+    co_await tell(std::move(stall.what), std::move(ranks), false);
+  }
   is_asking_ = false;
 }
 
-void StackInquiry::stalled(const std::string& what, const std::vector<int>& missing,
-                           Duration waited, int waiting) {
-  if (is_asking_ || job_.stop || job_.ending || missing.empty()) return;
-  if (job_.policy && job_.policy->failed()) return;
-  const bool is_told = std::all_of(missing.begin(), missing.end(), [&](int rank) {
-    const auto told = told_.find(rank);
-    return told != told_.end() && now() - waited < told->second;
-  });
-  if (is_told) return;
-  for (const int rank : missing) told_[rank] = now();
-  std::vector<int> ranks(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                                missing.size(), kNamedMissing)));
-  if (waiting < 0) waiting = first_that_waits(missing);
-  if (waiting >= 0) ranks.push_back(waiting);
-  is_asking_ = true;
-  asio::co_spawn(job_.executor, tell_of_stall(what, std::move(ranks)), asio::detached);
+void StackInquiry::stalled(Stall stall) {
+  if (stall.missing.empty() || is_told(stall) || stalls_.size() == kMostWaitingStalls) return;
+  stalls_.push_back(std::move(stall));
+  if (std::exchange(is_asking_, true)) return;
+  asio::co_spawn(job_.executor, tell_of_stalls(), asio::detached);
 }
 
 void StackInquiry::tensor_stalled(const wire::TensorStalled& told) {
@@ -136,9 +148,11 @@ void StackInquiry::tensor_stalled(const wire::TensorStalled& told) {
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
   if (missing.empty()) return;
   const Duration waited = bounded_seconds(stall.waited_s);
-  stalled("tensor '" + printable(stall.name) + "' has waited " + seconds_text(waited) + " for " +
-              rank_words(missing) + "; where they stand, and one that waits:",
-          missing, waited, static_cast<int>(told.by));
+  const std::string more =
+      stall.more_missing == 0 ? "" : " and " + std::to_string(stall.more_missing) + " more";
+  stalled({"tensor '" + printable(stall.name) + "' has waited " + seconds_text(waited) + " for " +
+               rank_words(missing) + more + "; where they stand, and one that waits:",
+           missing, now() - waited, static_cast<int>(told.by)});
 }
 
 }  // namespace hv::launcher

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <deque>
 #include <functional>
 #include <map>
 #include <string>
@@ -26,11 +27,16 @@ class StackInquiry {
   // Of all ranks that run: the job is about to be ended, and waits for that. Somebody who asks
   // twice for its end waits no longer.
   boost::asio::awaitable<void> tell_before_end();
-  // While the job goes on. what: "tensor 'w' has waited 61 s for rank 3". Who is waited for is
-  // told of once: a stall that overlaps one that was told, for the same ranks, is the same.
-  // waiting: one of those; -1: any that is not missing.
-  void stalled(const std::string& what, const std::vector<int>& missing, Duration waited,
-               int waiting = -1);
+  // Of ranks that others wait for.
+  struct Stall {
+    std::string what;          // "tensor 'w' has waited 61 s for rank 3"
+    std::vector<int> missing;  // ascending
+    TimePoint since;
+    int waiting = -1;  // one of those that wait; -1: any that is not missing
+  };
+  // While the job goes on. Who is waited for is told of once: a stall that overlaps one that was
+  // told, for the same ranks, is the same.
+  void stalled(Stall stall);
   void tensor_stalled(const wire::TensorStalled& told);
 
  private:
@@ -39,7 +45,8 @@ class StackInquiry {
     std::vector<std::string> silent;  // hosts
   };
   boost::asio::awaitable<void> tell(std::string what, std::vector<int> ranks, bool is_end);
-  boost::asio::awaitable<void> tell_of_stall(std::string what, std::vector<int> ranks);
+  boost::asio::awaitable<void> tell_of_stalls();
+  bool is_told(const Stall& stall) const;
   bool send_requests(std::uint32_t number, const std::vector<int>& ranks);
   bool have_all_answered(std::uint32_t number) const;
   Answer take_answer(std::uint32_t number);
@@ -48,7 +55,8 @@ class StackInquiry {
   Job& job_;
   const std::function<void(const std::string&)> say_;
   std::uint32_t number_ = 0;       // of the last request
-  bool is_asking_ = false;         // because of a stall
+  bool is_asking_ = false;         // because of stalls
+  std::deque<Stall> stalls_;       // of which nobody was asked yet
   std::map<int, TimePoint> told_;  // ranks that were waited for, and when that was told
 };
 

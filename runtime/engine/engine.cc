@@ -127,11 +127,21 @@ Status Engine::advance_pairs(TimePoint time, Step* result) {
   const bool is_own = culprit < 0;
   if (!status.ok() && !is_own) fabric_.mark_lost(culprit, {StatusCode::kPeerLost, status.message});
   complete_pairs(result);
-  const std::vector<std::string> stalls = pairs_.take_stalls(time);
-  observation_->counters.stalls.add(stalls.size());
-  tell_stalls(stalls);
+  warn_of_pairs(time);
   if (const auto words = pairs_.take_stall_end()) result->has_progressed |= end_by_stall(*words);
   return is_own ? status : Status::success();
+}
+
+void Engine::warn_of_pairs(TimePoint time) {
+  std::vector<std::string> words;
+  for (PairWarning& warning : pairs_.take_stalls(time)) {
+    const PairStall& stall = warning.stall;
+    words.push_back(std::move(warning.words));
+    if (!stall.is_on_gpu)  // else nobody else is waited for
+      observation_->stall_report->note(told_stall(stall.name, time - stall.since, {stall.peer}));
+  }
+  observation_->counters.stalls.add(words.size());
+  tell_stalls(words);
 }
 
 void Engine::complete_pairs(Step* result) {

@@ -73,6 +73,7 @@ class Engine {
   void take_submissions(TimePoint time, Step* result);
   Status advance_pairs(TimePoint time, Step* result);
   void complete_pairs(Step* result);
+  void warn_of_pairs(TimePoint time);
   bool send_messages();
   // Ends everything here and tells the peers, as far as memory allows. Throws nothing.
   void fail(const Status& reason);

@@ -467,7 +467,7 @@ std::vector<PairStall> PairTransfers::unanswered() const {
   return all;
 }
 
-std::vector<std::string> PairTransfers::take_stalls(TimePoint time) {
+std::vector<PairWarning> PairTransfers::take_stalls(TimePoint time) {
   if (!stalls_.is_due(time)) return {};
   const std::vector<PairStall> all = unanswered();
   look_for_end(all, time);
@@ -479,11 +479,13 @@ std::vector<std::string> PairTransfers::take_stalls(TimePoint time) {
     waiting.push_back({name, one.since, {}, {}});
     by_name[name] = &one;
   }
-  std::vector<std::string> words;
-  for (const Waiting& stall : stalls_.inspect(waiting, time))
-    words.push_back(stall_words(*by_name.at(stall.name), time));
-  if (!words.empty()) words[0] += what_ends_it(stall_end_after_);
-  return words;
+  std::vector<PairWarning> warnings;
+  for (const Waiting& due : stalls_.inspect(waiting, time)) {
+    const PairStall& stall = *by_name.at(due.name);
+    warnings.push_back({stall, stall_words(stall, time)});
+  }
+  if (!warnings.empty()) warnings[0].words += what_ends_it(stall_end_after_);
+  return warnings;
 }
 
 void PairTransfers::look_for_end(const std::vector<PairStall>& waiting, TimePoint time) {

@@ -68,8 +68,8 @@ class PairTransfers {
   void drop(std::uint32_t set);
   // Nothing goes on: no operation's memory is touched any more.
   void abandon() noexcept;
-  // What to warn of now, in words. Call once in a while, when next_look() says.
-  std::vector<std::string> take_stalls(TimePoint time);
+  // What to warn of now. Call once in a while, when next_look() says.
+  std::vector<PairWarning> take_stalls(TimePoint time);
   // Once: a stall has lasted for stall_end; whoever takes its words ends the job.
   std::optional<std::string> take_stall_end() { return std::exchange(stall_end_, std::nullopt); }
   TimePoint next_look() const;

@@ -413,23 +413,18 @@ void Session::say_stragglers_at_end() {
 // waits for the others' data by its own wish.
 void Session::report_stall(const Waiting& stall, TimePoint time) const {
   if (stall.name == kJoinName) return;
-  wire::TensorStall told;
-  told.waited_s = std::chrono::duration<double>(time - stall.since).count();
-  told.name = printable(stall.name, wire::kMaxStalledName / 2).substr(0, wire::kMaxStalledName);
-  for (const std::uint32_t rank : stall.missing) {
-    if (told.missing.size() == wire::kMaxStalledRanks) break;
-    told.missing.push_back(static_cast<std::uint32_t>(job_rank(members_, static_cast<int>(rank))));
-  }
-  observation_->stall_report->note(std::move(told));
+  std::vector<int> missing;
+  for (const std::uint32_t rank : stall.missing)
+    missing.push_back(job_rank(members_, static_cast<int>(rank)));
+  observation_->stall_report->note(told_stall(stall.name, time - stall.since, missing));
 }
 
 std::size_t Session::warn_of_stalls(TimePoint time) {
-  const std::vector<Waiting> stalls = negotiation_.take_stalls();
+  std::vector<Waiting> stalls = negotiation_.take_stalls();
+  std::stable_sort(stalls.begin(), stalls.end(),
+                   [](const Waiting& a, const Waiting& b) { return a.since < b.since; });
+  for (const Waiting& stall : stalls) report_stall(stall, time);
   if (!stalls.empty()) {
-    report_stall(
-        *std::min_element(stalls.begin(), stalls.end(),
-                          [](const Waiting& a, const Waiting& b) { return a.since < b.since; }),
-        time);
     tell_stalls(stall_lines(stalls, members_, static_cast<int>(members_.size()),
                             negotiation_.stall_end(), time));
   }

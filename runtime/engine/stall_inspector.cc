@@ -148,6 +148,20 @@ void tell_stalls(const std::vector<std::string>& words) {
   }
 }
 
+wire::TensorStall told_stall(const std::string& name, Duration waited,
+                             const std::vector<int>& missing) {
+  wire::TensorStall told;
+  told.waited_s = std::chrono::duration<double>(waited).count();
+  told.name = printable(name, wire::kMaxStalledName / 2).substr(0, wire::kMaxStalledName);
+  for (const int rank : missing) {
+    if (told.missing.size() < wire::kMaxStalledRanks)
+      told.missing.push_back(static_cast<std::uint32_t>(rank));
+    else
+      ++told.more_missing;
+  }
+  return told;
+}
+
 std::string ending_words(const std::string& stall, Duration limit) {
   return stall.substr(0, kMostEndingBytes) +
          ". That ends the job: HVRUN_STALL_SHUTDOWN_SECONDS is " + seconds_text(limit);

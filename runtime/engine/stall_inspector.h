@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "src/base/clock.h"
+#include "src/wire/stacks.h"
 
 namespace hv::runtime {
 
@@ -39,6 +40,10 @@ struct PairStall {
   bool sends = false;
   bool is_on_gpu = false;  // its own stream has not come to it
   TimePoint since;
+};
+struct PairWarning {
+  PairStall stall;
+  std::string words;
 };
 
 // Nothing was heard from the rank on whose word this one waits.
@@ -110,6 +115,9 @@ std::vector<std::string> stall_lines(std::vector<Waiting> stalls, const std::vec
 std::string what_ends_it(Duration end);
 // Warns of the first eight in a line each, of the rest in one.
 void tell_stalls(const std::vector<std::string>& words);
+// For the launcher. missing: ranks of the job.
+wire::TensorStall told_stall(const std::string& name, Duration waited,
+                             const std::vector<int>& missing);
 // Why a stall of these words ends the job.
 constexpr std::size_t kMostEndingBytes = 1500;
 std::string ending_words(const std::string& stall, Duration limit);

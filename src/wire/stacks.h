@@ -65,6 +65,7 @@ struct StackReply {
 struct TensorStall {
   double waited_s = 0;
   std::vector<std::uint32_t> missing;  // of the job, at most kMaxStalledRanks
+  std::uint32_t more_missing = 0;      // beside those
   std::string name;                    // of the tensor, at most kMaxStalledName bytes
   bool is_plausible() const {
     return waited_s >= 0 && !missing.empty() && missing.size() <= kMaxStalledRanks &&
@@ -74,6 +75,7 @@ struct TensorStall {
   void fields(A& a) {
     a(waited_s);
     a(missing);
+    a(more_missing);
     a(name);
   }
 };

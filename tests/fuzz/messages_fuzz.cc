@@ -46,10 +46,10 @@ const wire::MpiWorld kWorld{"space", {"a", "b"}, {0, 1}, {0, 0}};
 std::vector<std::string> short_seeds() {
   return {seed(0, wire::Ping{1}),
           seed(1, rendezvous::Silence{true}),
-          seed(1, rendezvous::Stalled{{61, {1, 2}, "w"}}),
+          seed(1, rendezvous::Stalled{{61, {1, 2}, 0, "w"}}),
           seed(0, wire::StackRequest{1, {0, 1}, 5}),
           seed(0, wire::StackReply{1, {{0, 12, "p", "s", "python", "native", "problem"}}}),
-          seed(0, wire::TensorStalled{0, {61, {1, 2}, "w"}})};
+          seed(0, wire::TensorStalled{0, {61, {1, 2}, 0, "w"}})};
 }
 
 }  // namespace

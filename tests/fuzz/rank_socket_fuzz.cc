@@ -105,7 +105,7 @@ std::vector<std::string> seeds() {
           "\x05" + piece("\x02") + both + joined(2, 0) + joined(2, 1, 1) + said(0, Fence{3}),
           both + said(0, Steps{{20, 90, 40, 30, 20}}) + said(1, Steps{{1, 2, 3, 4, 5}}) + "\x04" +
               piece(std::string(1, '\0')) + "\x04" + piece("\x01"),
-          both + said(0, Stalled{{61, {1}, "w"}}) + said(1, Stalled{{-1, {}, ""}}),
+          both + said(0, Stalled{{61, {1}, 0, "w"}}) + said(1, Stalled{{-1, {}, 0, ""}}),
           both + fence + "\x03" + piece(encode(wire::FenceOut{0, 1, {{1, "a", "b"}}}))};
 }
 

@@ -58,6 +58,12 @@ std::string stall_of(const Status& status) {
   return status.message.substr(status.message.rfind("tensor '", waited));
 }
 
+bool has_reported(InprocStoreHub& hub, const std::string& name, std::uint32_t missing) {
+  for (const auto& [by, stall] : hub.reported_stalls())
+    if (stall.name == name && stall.missing == std::vector<std::uint32_t>{missing}) return true;
+  return false;
+}
+
 }  // namespace
 
 // A rank has a moment to answer; one that is too slow for it is asked again with the next warning.
@@ -95,6 +101,27 @@ TEST_CASE("a rank that waits for something else says so") {
     await(rank, log, " s ago, which is not complete");
     expect(rank.run(allreduce_request(is_first ? "b" : "a", &one, &second, &second)).ok(), "other");
     expect(rank.wait(handle).ok(), "own");
+  });
+}
+
+TEST_CASE("the launcher hears of tensors that wait for different ranks") {
+  const LogCapture log;
+  run_job(with({3}, "0.1", "0"), [&](Rank& rank) {
+    const std::int64_t one = 1;
+    std::array<float, 2> values{};
+    std::array<std::uint64_t, 2> handles{};
+    const auto enqueue = [&](std::size_t i) {
+      float* const value = &values[i];
+      const char* const name = i == 0 ? "a" : "b";
+      expect(rank.enqueue(allreduce_request(name, &one, value, value), &handles[i]).ok(), name);
+    };
+    for (const int i : {0, 1})
+      if (rank.rank != i + 1) enqueue(static_cast<std::size_t>(i));
+    rank.at("waiting for both to be reported");
+    while (!has_reported(rank.hub, "a", 1) || !has_reported(rank.hub, "b", 2))
+      std::this_thread::yield();
+    if (rank.rank > 0) enqueue(static_cast<std::size_t>(rank.rank - 1));
+    for (const std::uint64_t handle : handles) expect(rank.wait(handle).ok(), "wait");
   });
 }
 
@@ -201,7 +228,10 @@ TEST_CASE("a send or receive whose other rank never comes is told and counted, a
           request.name = "late";
         }
         const Status status = rank.run(request);
-        if (rank.rank == 0) ended.count_down();
+        if (rank.rank == 0) {
+          CHECK(has_reported(rank.hub, "w", 1));
+          ended.count_down();
+        }
         const auto place = static_cast<std::size_t>(rank.rank);
         words[place] = stall_of(status);
         warnings[place] = rank.context.observation().counters.stalls.value();

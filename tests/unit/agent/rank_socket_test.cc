@@ -72,12 +72,12 @@ TEST_CASE("of all trainings that a rank tells of the longest is kept") {
 TEST_CASE(
     "a stall that a rank has warned of is passed on with who told, and one that cannot be is not") {
   Host host;
-  host.say(encode_frame_of(rendezvous::Stalled{{61, {3, 5}, "w"}}));
+  host.say(encode_frame_of(rendezvous::Stalled{{61, {3, 5}, 0, "w"}}));
   host.loop.run_once(now());
   REQUIRE(host.stalls.size() == 1);
   CHECK(host.stalls[0].by == 0);
   CHECK(host.stalls[0].stall.missing == std::vector<std::uint32_t>{3, 5});
-  host.say(encode_frame_of(rendezvous::Stalled{{61, {}, "w"}}));
+  host.say(encode_frame_of(rendezvous::Stalled{{61, {}, 0, "w"}}));
   host.loop.run_once(now());
   CHECK(host.stalls.size() == 1);
 }

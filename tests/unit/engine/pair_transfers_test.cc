@@ -389,9 +389,10 @@ TEST_CASE("what waits is told with its name, again after twice the time") {
   CHECK(pair.ends[1].next_look() == TimePoint::max());
   pair.ends[1].submit(operation_of(CollectiveKind::kReceive, "late", &byte, 1), 0, kStart);
   CHECK(pair.ends[1].take_stalls(kStart).empty());
-  const auto words = pair.ends[1].take_stalls(kStart + std::chrono::seconds(61));
-  REQUIRE(words.size() == 1);
-  CHECK(words[0].find("tensor 'late' has waited 61 s for rank 0 to send it; ") == 0);
+  const auto told = pair.ends[1].take_stalls(kStart + std::chrono::seconds(61));
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].stall.peer == 0);
+  CHECK(told[0].words.find("tensor 'late' has waited 61 s for rank 0 to send it; ") == 0);
   CHECK_FALSE(pair.ends[1].take_stall_end());
   CHECK(pair.ends[1].take_stalls(kStart + std::chrono::seconds(62)).empty());
   CHECK(pair.ends[1].take_stalls(kStart + std::chrono::seconds(125)).size() == 1);

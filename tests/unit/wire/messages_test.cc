@@ -193,7 +193,8 @@ std::vector<Sample> samples_of_running() {
       sample(StackReply{1, {{2, 12, "n", "s", "p", "c", "why"}}},
              u32(1) + u32(1) + u32(2) + u32(12) + text("n") + text("s") + text("p") + text("c") +
                  text("why")),
-      sample(TensorStalled{1, {2, {3}, "w"}}, u32(1) + u64(kTwo) + u32(1) + u32(3) + text("w")),
+      sample(TensorStalled{1, {2, {3}, 5, "w"}},
+             u32(1) + u64(kTwo) + u32(1) + u32(3) + u32(5) + text("w")),
   };
 }
 
