@@ -2,9 +2,11 @@
 #include "launcher/cli/explain_command.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "launcher/cli/option_parsing.h"
 #include "launcher/record/explain.h"
+#include "launcher/record/job_folder.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
@@ -47,7 +49,14 @@ CommandLine parse_explain_command(const std::vector<std::string>& words) {
 }
 
 std::string explanation(const ExplainCommand& command) {
-  const JobFolder folder = look_at_folder(command.folder);
+  // Whoever names the record means its folder.
+  const std::filesystem::path path = command.folder;
+  std::error_code unknown;
+  const bool is_record =
+      path.filename() == kRecordFile && std::filesystem::is_regular_file(path, unknown);
+  const std::string parent = path.parent_path();
+  const JobFolder folder =
+      look_at_folder(!is_record ? command.folder : (parent.empty() ? "." : parent));
   return command.as_json ? explanation_as_json(folder) : explanation_as_text(folder);
 }
 

@@ -63,7 +63,9 @@ bool misses_a_library(const ExitStatus* how, const std::vector<std::string>& lin
 
 std::string advice_on(const JobRecord& record, const Verdict& verdict,
                       const std::vector<std::string>& lines) {
-  if (misses_a_library(record.end_of(*verdict.rank), lines)) {
+  const auto says_it = [](const RecordedFinding& one) { return one.verdict == "library-missing"; };
+  const bool is_said = std::any_of(record.findings.begin(), record.findings.end(), says_it);
+  if (!is_said && misses_a_library(record.end_of(*verdict.rank), lines)) {
     return "install that library on " + record.host_of(*verdict.rank) +
            ", link the program with its folder as rpath (-Wl,-rpath,DIR), or pass "
            "-x LD_LIBRARY_PATH=DIR";
@@ -266,6 +268,12 @@ std::string findings_text(const JobRecord& record, const std::string& told) {
               (finding.mend.empty() ? "" : "\n  try: " + said(finding.mend)) + "  [" +
               said(finding.verdict) + "]\n";
   }
+  return text;
+}
+
+std::string standing_text(const RecordedStanding& standing) {
+  std::string text = standing.what;
+  for (const std::string& group : standing.groups) text += "\n  " + group;
   return text;
 }
 

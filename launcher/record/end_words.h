@@ -17,6 +17,8 @@ std::string end_text(const JobRecord& record, const LastLines& last_lines);
 // What probes have found, likewise. told: the failure's own words; what they say already is only
 // named.
 std::string findings_text(const JobRecord& record, const std::string& told);
+// Without a newline at its end.
+std::string standing_text(const RecordedStanding& standing);
 // "exit code 1", or why it was lost to the others.
 std::string cause_text(const JobRecord& record, const Verdict& verdict);
 

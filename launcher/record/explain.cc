@@ -89,16 +89,19 @@ std::string error_words(const JobRecord& record) {
 std::string end_words(const JobRecord& record, const LastLines& last_lines) {
   const std::string error = error_words(record), training = training_summary(record),
                     end = end_text(record, last_lines);
+  std::string stands;
+  for (const RecordedStanding& standing : record.standings)
+    stands += "hvrun: " + standing_text(standing) + "\n";
   if (record.state == "ok") {
     char after[48];
     std::snprintf(after, sizeof after, "after %.1f s", record.seconds);
     return "hvrun: the job ended well " + std::string(after) + ": there is nothing to explain\n" +
-           training;
+           stands + training;
   }
   if (error.empty() && end.empty())
-    return "hvrun: the job ended as '" + record.state + "', with exit code " +
+    return stands + "hvrun: the job ended as '" + record.state + "', with exit code " +
            std::to_string(record.exit_code) + "\n" + training;
-  return error + training + end + findings_text(record, error + end);
+  return stands + error + training + end + findings_text(record, error + end);
 }
 
 // The record, or what there is in its place.

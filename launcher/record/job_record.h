@@ -45,6 +45,12 @@ struct RecordedFinding {
   std::string when{}, why{}, mend{};
 };
 
+// Where ranks stood when a stalled tensor, SIGQUIT or --timeout had hvrun ask.
+struct RecordedStanding {
+  std::string what;                   // "where the ranks stand:"
+  std::vector<std::string> groups{};  // each some lines: who, and below it the stack
+};
+
 // State of a job whose end has not been written.
 inline constexpr char kRunning[] = "running";
 
@@ -61,6 +67,7 @@ struct JobRecord {
   std::vector<RecordedRank> ranks{};
   std::optional<Verdict> verdict{};
   std::vector<RecordedFinding> findings{};
+  std::vector<RecordedStanding> standings{};  // in order
 
   const std::string& host_of(int rank) const;
   // nullptr: not known.

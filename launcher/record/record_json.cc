@@ -132,6 +132,24 @@ Json findings_json(const JobRecord& record) {
   return list;
 }
 
+constexpr char kBelow[] = "      ";  // before the lines of a stack
+
+Json standings_json(const JobRecord& record) {
+  Json list = Json::array();
+  for (const RecordedStanding& standing : record.standings) {
+    Json groups = Json::array();
+    for (const std::string& group : standing.groups) {
+      Json lines = Json::array();
+      for (const std::string& line : split(group, '\n'))
+        lines.push_back(printable(line.substr(line.starts_with(kBelow) ? std::size(kBelow) - 1 : 0),
+                                  kMostText));
+      groups.push_back(std::move(lines));
+    }
+    list.push_back({{"what", printable(standing.what, kMostText)}, {"groups", std::move(groups)}});
+  }
+  return list;
+}
+
 // Reads members of one object, each with a bound; what is not there or something else is the value
 // that stands in for it.
 class Members {
@@ -222,12 +240,14 @@ std::string rank_from(const Json& json, JobRecord* record) {
   if (code || signal)
     rank.end = ExitStatus{signal.has_value(), static_cast<int>(signal ? *signal : *code),
                           signal && members.flag("core_dumped")};
-  rank.ended_ns = wall_nanoseconds(members.seconds("ended", kMostSeconds));
-  rank.was_ended_by_hvrun = members.flag("ended_by_hvrun");
-  rank.never_joined = members.flag("never_joined");
-  rank.has_left = members.flag("has_left");
-  rank.has_lost_a_peer = members.flag("has_lost_a_peer");
-  rank.found = found_from(members);
+  if (rank.end) {  // of these nothing is written of a rank whose end is not known
+    rank.ended_ns = wall_nanoseconds(members.seconds("ended", kMostSeconds));
+    rank.was_ended_by_hvrun = members.flag("ended_by_hvrun");
+    rank.never_joined = members.flag("never_joined");
+    rank.has_left = members.flag("has_left");
+    rank.has_lost_a_peer = members.flag("has_lost_a_peer");
+    rank.found = found_from(members);
+  }
   rank.step_times = step_times_from(members.find("steps"));
   record->ranks.push_back(std::move(rank));
   return "";
@@ -290,6 +310,35 @@ std::vector<RecordedFinding> findings_from(const Json& array) {
   return findings;
 }
 
+constexpr std::size_t kMostStandings = 100, kMostGroups = 1000, kMostLines = 1000;
+
+std::vector<std::string> groups_from(const Json& array) {
+  std::vector<std::string> groups;
+  for (const Json& lines : array) {
+    if (groups.size() == kMostGroups) break;
+    if (!lines.is_array()) continue;
+    std::string text;
+    std::size_t count = 0;
+    for (const Json& line : lines) {
+      if (!line.is_string() || ++count > kMostLines) continue;
+      text += (count == 1 ? "" : std::string("\n") + kBelow) +
+              printable(line.get_ref<const std::string&>(), kMostText);
+    }
+    groups.push_back(std::move(text));
+  }
+  return groups;
+}
+
+std::vector<RecordedStanding> standings_from(const Json& array) {
+  std::vector<RecordedStanding> standings;
+  for (const Json& each : array) {
+    if (standings.size() == kMostStandings) break;
+    const Members members(each);
+    standings.push_back({members.text("what"), groups_from(members.array("groups"))});
+  }
+  return standings;
+}
+
 RunningProcess process_from(const Members& members) {
   return {static_cast<std::uint32_t>(members.number("pid", INT32_MAX).value_or(0)),
           members.text("host"), members.text("boot_id"), members.text("pid_namespace"),
@@ -321,6 +370,7 @@ std::string record_as_json(const JobRecord& record, const LastLines& last_lines)
   for (const RecordedHost& host : record.hosts) json["hosts"].push_back(host.name);
   json["cause"] = cause_json(record, last_lines);
   json["findings"] = findings_json(record);
+  json["stacks"] = standings_json(record);
   json["training"] = training_json(record.training());
   json["ranks"] = Json::array();
   for (std::size_t rank = 0; rank < record.ranks.size(); ++rank)
@@ -362,6 +412,7 @@ std::variant<JobRecord, RecordProblem> record_from_json(std::string_view text) {
   if (std::string problem = cause_from(members.find("cause"), &record); !problem.empty())
     return RecordProblem{std::move(problem)};
   record.findings = findings_from(members.array("findings"));
+  record.standings = standings_from(members.array("stacks"));
   return record;
 }
 

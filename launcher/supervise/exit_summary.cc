@@ -35,6 +35,7 @@ JobRecord record_of(const Job& job) {
   JobRecord record;
   record.command = command_of(job.spec);
   record.begun_ns = job.begun_wall_clock_ns;
+  record.standings = job.standings;
   record.hvrun = job.hvrun;
   for (const HostState& host : job.hosts)
     record.hosts.push_back({host.target.name, host.gave_up, host.gave_up_advice});

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "launcher/plan/launch_plan.h"
+#include "launcher/record/job_record.h"
 #include "launcher/record/running_process.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/failure_policy.h"
@@ -141,7 +142,8 @@ struct Job {
   TimePoint begun = now();
   std::int64_t begun_wall_clock_ns = wall_clock_ns();
   RunningProcess hvrun = this_process();
-  std::uint32_t queries = 0;  // sent
+  std::uint32_t queries = 0;                  // sent
+  std::vector<RecordedStanding> standings{};  // of ranks, as they were told
 
   // The first request counts.
   void request_stop(StopRequest request);

@@ -128,16 +128,17 @@ std::string who(const Place& place, const Group& group) {
 }
 
 std::string other_threads(const Group& group) {
-  Frames parts;
-  if (group.idle > 0) parts.push_back(std::to_string(group.idle) + " idle");
+  const std::string line = std::string("\n") + kIndent;
+  std::string text;
+  std::size_t told = 0;
   for (const Frames& frames : group.others) {
-    if (parts.size() > kMostOthers) {
-      parts.push_back("...");
-      break;
-    }
-    parts.push_back(in_one_line(frames, kInnermost));
+    if (++told > kMostOthers) break;
+    text += line + "another thread, innermost first: " + in_one_line(frames, kInnermost);
   }
-  return parts.empty() ? "" : std::string("\n") + kIndent + "other threads: " + join(parts, "; ");
+  const std::size_t more = group.others.size() - std::min(group.others.size(), kMostOthers);
+  if (more > 0) text += line + "and " + std::to_string(more) + " more of other threads' stacks";
+  if (group.idle > 0) text += line + "other threads: " + std::to_string(group.idle) + " idle";
+  return text;
 }
 
 bool is_of_python(const Frames& frames) {

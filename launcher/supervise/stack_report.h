@@ -5,7 +5,8 @@
 //       /home/ada/train.py:40 in <module>
 //       /home/ada/train.py:31 in step
 //       C: clock_nanosleep (libc.so.6)
-//       other threads: 3 idle; /home/ada/loader.py:9 in fetch
+//       another thread, innermost first: /home/ada/loader.py:9 in fetch
+//       other threads: 3 idle
 //   rank 3 on host n2 stands in (C, innermost last):
 #pragma once
 

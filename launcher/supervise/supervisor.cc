@@ -111,8 +111,8 @@ class Supervisor {
         absence_(
             job_, [this](const std::string& text) { say(text); },
             [this](const std::vector<int>& absent, Duration waited) {
-              inquiry_.stalled("where those stand that are not there, and one that waits:", absent,
-                               waited);
+              inquiry_.stalled({"where those stand that are not there, and one that waits:", absent,
+                                now() - waited});
             }),
         sweep_(
             job_, *spawner_, router_, [this] { return request_to_lost_host(context_); },

@@ -84,7 +84,14 @@ def test_explain_of_a_time_limit_and_of_a_start_that_failed_says_their_errors(hv
         folder = tmp_path / str(number)
         result = run(hvrun, "--output-dir", str(folder), "-np", "1", *words)
         error = [line for line in words_of_end(result) if line.startswith("hvrun: error: ")]
-        assert len(error) == 1 and explained(hvrun, folder).startswith(error[0] + "\n  try: "), result
+        later = explained(hvrun, folder)
+        assert len(error) == 1 and error[0] + "\n  try: " in later, result
+        assert later.startswith("hvrun: where the ranks stand:\n  rank 0 on host" if number == 0 else error[0]), later
+
+
+def test_whoever_names_the_record_means_its_folder(hvrun, tmp_path):
+    run(hvrun, "-np", "1", "--output-dir", tmp_path / "out", "false")
+    assert explained(hvrun, tmp_path / "out" / "job.json") == explained(hvrun, tmp_path / "out") != ""
 
 
 def test_explain_of_a_job_that_ended_well_has_nothing_to_say(hvrun, tmp_path):

@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import json
 import os
 import re
 import signal
@@ -12,7 +13,7 @@ import pytest
 from harness import processes, programs
 from harness.stalling import STALLING
 from harness.waiting import wait_for
-from launching import start, two_hosts
+from launching import run, start, two_hosts
 
 PACKAGE = str(programs.SOURCE / "python")
 PYTHON = "/usr/bin/python3"
@@ -150,6 +151,40 @@ def test_a_second_signal_does_not_wait(hvrun, tmp_path):
     job.send_signal(signal.SIGINT)
     _, err = job.communicate(timeout=4)
     assert job.returncode == 128 + signal.SIGQUIT and b"where the ranks" not in err, err
+
+
+TWO_MISSING = """
+import os, threading
+from hvrun import _abi, basics, inflight
+def missing_a():
+    threading.Event().wait()
+def missing_b():
+    threading.Event().wait()
+basics.init()
+rank = os.environ["RANK"]
+for other, name in (("1", "a"), ("2", "b")):
+    if rank != other:
+        threading.Thread(target=inflight.reduce_numbers, args=(name, [1], _abi.SUM), daemon=True).start()
+{"0": threading.Event().wait, "1": missing_a, "2": missing_b}[rank]()
+"""
+
+
+def test_tensors_that_wait_for_different_ranks_are_all_told(hvrun, tmp_path):
+    script = tmp_path / "two.py"
+    script.write_text(TWO_MISSING)
+    library = programs.hvrun_folder().parent / "lib" / "libhvrun.so"
+    with open(tmp_path / "err", "wb") as err:
+        job = start(hvrun, "-np", "3", "--output-dir", tmp_path / "out", PYTHON, script, stdout=subprocess.DEVNULL, stderr=err,
+                    PYTHONPATH=PACKAGE, HVRUN_LIBRARY=str(library), HVRUN_STALL_SECONDS="0.5")
+    said = lambda: (tmp_path / "err").read_text()
+    wait_for(lambda: "in missing_a" in said() and "in missing_b" in said(), 40, "both")
+    assert said().count("for rank 1; where they stand") == said().count("for rank 2; where they stand") == 1, said()
+    job.send_signal(signal.SIGTERM)
+    job.wait(20)
+    told = [stall for stall in json.loads((tmp_path / "out/job.json").read_text())["stacks"]]
+    assert len(told) == 2 and any("in missing_a" in line for group in told[0]["groups"] + told[1]["groups"] for line in group), told
+    later = run(hvrun, "explain", str(tmp_path / "out")).stdout.decode()
+    assert "in missing_a" in later and "in missing_b" in later, later
 
 
 def test_a_stalled_tensor_is_followed_by_where_the_missing_rank_stands(hvrun, tmp_path):

@@ -32,7 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const JobRecord& record = std::get<JobRecord>(read);
-  const std::string told = training_summary(record) + end_text(record, lines_of);
+  std::string told = training_summary(record) + end_text(record, lines_of);
+  for (const RecordedStanding& standing : record.standings) told += standing_text(standing);
   expect_plain(told);
   HV_CHECK(record.verdict.has_value() == !end_text(record, lines_of).empty(),
            "words for a verdict");
@@ -40,5 +41,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   HV_CHECK(std::holds_alternative<JobRecord>(again), "what is written can be read");
   const JobRecord& same = std::get<JobRecord>(again);
   HV_CHECK(end_text(same, lines_of) == end_text(record, lines_of), "the same end");
+  HV_CHECK(same.standings.size() == record.standings.size(), "the same stacks");
+  for (std::size_t i = 0; i < same.standings.size(); ++i)
+    HV_CHECK(standing_text(same.standings[i]) == standing_text(record.standings[i]),
+             "the same stacks");
   return 0;
 }

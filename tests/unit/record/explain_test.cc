@@ -66,6 +66,18 @@ TEST_CASE("an ended job is told in the words in which it ended, with its last li
   CHECK(folder.json()["cause"]["last_lines"].size() == 3);
 }
 
+TEST_CASE("where ranks stood comes before the end") {
+  Folder folder;
+  JobRecord record = job_of(1);
+  record.state = "timed_out";
+  record.error = "the job took longer than --timeout 1";
+  record.standings = {{"where the ranks stand:", {"rank 0 on host a stands in:\n      f"}}};
+  folder.write("job.json", as_json(record));
+  CHECK(folder.text() ==
+        "hvrun: where the ranks stand:\n  rank 0 on host a stands in:\n      f\n"
+        "hvrun: error: the job took longer than --timeout 1\n");
+}
+
 TEST_CASE("of large files the same lines are read that the job had kept") {
   Folder folder;
   std::string written;

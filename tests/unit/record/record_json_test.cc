@@ -42,6 +42,11 @@ JobRecord failed_job() {
   verdict.left_before = 2;
   verdict.consequences = {3};
   record.verdict = verdict;
+  record.standings = {{"tensor 'w' has waited 61 s for rank 1; where they stand:",
+                       {"rank 1 on host a stands in (Python, innermost last):\n"
+                        "      a.py:1 in f\n      a.py:2 in g",
+                        "rank 2 on host b: nothing is known of its stack"}},
+                      {"where the ranks stand:", {}}};
   return record;
 }
 
@@ -76,6 +81,8 @@ TEST_CASE("a record that is read back tells the same end, and is written the sam
     CHECK(end_text(again, lines_of) == end_text(record, lines_of));
     CHECK(training_summary(again) == training_summary(record));
     CHECK(record_as_json(again, lines_of) == record_as_json(record, lines_of));
+    REQUIRE(again.standings.size() == 2);
+    CHECK(standing_text(again.standings[0]) == standing_text(record.standings[0]));
   }
 }
 

@@ -162,6 +162,11 @@ TEST_CASE("a program that misses a library is told how it finds one, another 127
     const std::string text = job.text();
     CHECK((text.find("  try: install that library on a, ") != std::string::npos) == misses);
     CHECK((text.find("-x LD_LIBRARY_PATH=DIR") != std::string::npos) == misses);
+    if (!misses) continue;
+    JobRecord record = record_of(job.job, job.end);
+    record.findings.emplace_back().verdict = "library-missing";  // with a mend of its own
+    CHECK(end_text(record, [](int) { return std::vector<std::string>(); }).find("install that") ==
+          std::string::npos);
   }
 }
 
