@@ -475,13 +475,13 @@ void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
   const auto left = host_.socket->left_ns().find(rank.rank);
   if (standing == RankStanding::kLeft && left != host_.socket->left_ns().end())
     exited.left_ns = left->second;
-  if (!exited.signal_was_ours) exited.found = post_mortem_.of(rank, status, launch_);
-  link_.send(exited);
-  // The others on this host need not wait for hvrun to hear of it.
+  // The others on this host need not wait for hvrun to hear of it, nor for a look at files.
   if (!exited.signal_was_ours && (!status.clean() || standing != RankStanding::kLeft)) {
     host_.socket->tell_loss(
         rank.rank, "ended with " + status.text() + exited.standing_words() + ", on this host");
   }
+  if (!exited.signal_was_ours) exited.found = post_mortem_.of(rank, status, launch_);
+  link_.send(exited);
   rank.look_at_streams();
 }
 
@@ -522,6 +522,7 @@ void Agent::hvrun_lost(const std::string& reason) {
 
 void Agent::beat() {
   next_beat_ = loop_.call_after(silence_.interval(), [this] { beat(); });
+  post_mortem_.look();
   if (link_.is_lost()) return;
   if (silence_.beat(now())) return link_.give_up("hvrun was silent for too long");
   if (!silence_.is_paused()) link_.send(wire::Ping{wall_clock_ns()});

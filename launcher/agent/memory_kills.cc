@@ -84,7 +84,13 @@ void MemoryKills::begin(const std::string& leaf, const std::string& root) {
   if (!leaf.empty()) groups_.insert(groups_.begin(), leaf);
   const auto counts = [](const std::string& group) { return count_in(group).has_value(); };
   groups_.erase(groups_.begin(), std::find_if(groups_.begin(), groups_.end(), counts));
-  count_before_ = count().value_or(0);
+  count_before_ = at_last_look_ = at_look_before_ = count().value_or(0);
+}
+
+void MemoryKills::look() {
+  if (groups_.empty()) return;
+  at_look_before_ = at_last_look_;
+  at_last_look_ = count().value_or(at_last_look_);
 }
 
 std::optional<std::uint64_t> MemoryKills::count() const {
@@ -123,8 +129,10 @@ wire::PostMortem MemoryKills::judge(pid_t pid, const ExitStatus& status) {
   const auto logged = log_has_our_pids_ ? killed_.find(pid) : killed_.end();
   const bool is_logged = logged != killed_.end();
   if (is_logged || kills > 0) {
-    // A count has no names: only the log can say that it was another process.
-    const bool is_this = is_logged || (status.by_signal && is_killed(status) && !log_has_our_pids_);
+    // A count has no names: only the log, or time, can say that it was another process.
+    const bool is_recent = counted && *counted > at_look_before_;
+    const bool is_this =
+        is_logged || (status.by_signal && is_killed(status) && !log_has_our_pids_ && is_recent);
     found.out_of_memory = is_this ? wire::OutOfMemory::kThisRank : wire::OutOfMemory::kBesideIt;
     if (kills > 0) found.memory = cgroup_words(kills);
     if (is_logged) found.memory += (kills > 0 ? "; " : "") + logged->second;

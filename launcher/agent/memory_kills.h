@@ -28,6 +28,8 @@ class MemoryKills {
   // Before the ranks start. leaf: their own cgroup; empty: none. root is put before every other
   // path.
   void begin(const std::string& leaf, const std::string& root = "");
+  // Now and then: a kill of long ago did not end a rank that ends now.
+  void look();
   // Of a rank that has failed, with that status, and not by this agent's hand.
   wire::PostMortem judge(pid_t pid, const ExitStatus& status);
 
@@ -42,6 +44,7 @@ class MemoryKills {
   std::map<pid_t, std::string> killed_;
   std::vector<std::string> groups_;  // from the one that counts up
   std::uint64_t count_before_ = 0;
+  std::uint64_t at_last_look_ = 0, at_look_before_ = 0;
 };
 
 }  // namespace hv::launcher

@@ -15,6 +15,8 @@ class RankPostMortem {
  public:
   // Before the ranks start. cgroup: the ranks' own; may be empty.
   void begin(const std::string& cgroup) { kills_.begin(cgroup); }
+  // Now and then, while ranks run.
+  void look() { kills_.look(); }
   // Right after its end. Does not block but for reading small files.
   wire::PostMortem of(const RankProcess& rank, const ExitStatus& status,
                       const wire::Launch& launch);

@@ -77,6 +77,7 @@ void StackRun::add(const Rank& rank, const std::vector<ProcessEntry>& all) {
     Process process;
     process.told.rank = rank.rank;
     process.told.pid = static_cast<std::uint32_t>(entry.pid);
+    process.start_time = entry.start_time;
     process.told.name = printable(entry.name, 40);
     process.told.state = state_words(entry);
     process.was_stopped = entry.is_standing_still();
@@ -124,13 +125,22 @@ bool StackRun::advance(Lane& lane) {
   return false;
 }
 
+// Nothing: it has ended, and another may have its number.
+std::optional<ProcessEntry> StackRun::look_at(const Process& process) {
+  auto entry = read_process(static_cast<pid_t>(process.told.pid));
+  return entry && entry->start_time == process.start_time ? entry : std::nullopt;
+}
+
 // False: that process is not asked. One that is stopped would answer when it goes on.
 bool StackRun::ask(Lane& lane) {
   Process& process = processes_[lane.next];
   if (!process.offers_python || process.was_stopped) return false;
   const auto pid = static_cast<pid_t>(process.told.pid);
   lane.file = stacks_file(pid);
-  if (!lane.file) return false;
+  if (!lane.file || !look_at(process)) {
+    lane.file.reset();
+    return false;
+  }
   lane.before = lane.size = size_of(lane.file);
   lane.asked_at = lane.grown_at = now();
   if (::kill(pid, kStacksSignal) == 0) return true;
@@ -229,10 +239,9 @@ void StackRun::let_go_on() {
   if (!has_killed_) return;
   for (const Process& process : processes_) {
     if (!process.is_native_wanted || process.was_stopped) continue;
-    const auto pid = static_cast<pid_t>(process.told.pid);
-    const auto entry = read_process(pid);
+    const auto entry = look_at(process);
     // A stop that is still on its way is taken back by that, too.
-    if (entry && (entry->is_stopped() || process.is_reader_killed)) ::kill(pid, SIGCONT);
+    if (entry && (entry->is_stopped() || process.is_reader_killed)) ::kill(entry->pid, SIGCONT);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ class StackRun {
  private:
   struct Process {
     wire::RankStacks told;
+    std::uint64_t start_time = 0;  // with the pid it is this process, and no later one
     bool was_stopped = false;
     bool offers_python = false;
     bool is_native_wanted = false;
@@ -65,6 +67,7 @@ class StackRun {
   void look_at_lanes();
   bool advance(Lane& lane);
   bool ask(Lane& lane);
+  static std::optional<ProcessEntry> look_at(const Process& process);
   void take(Lane& lane);
   void begin_native();
   void start_readers();

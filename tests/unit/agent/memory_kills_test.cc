@@ -107,6 +107,20 @@ TEST_CASE("without the log the count is believed, and pids of another namespace 
   }
 }
 
+TEST_CASE("a kill of long ago did not end a rank that is killed now") {
+  Host host(2, false);
+  host.count(0);
+  host.kills.begin("", host.root);
+  host.kills.look();
+  host.count(1);
+  host.kills.look();
+  CHECK(host.kills.judge(41, kKilled).out_of_memory == OutOfMemory::kThisRank);
+  host.kills.look();
+  CHECK(host.kills.judge(41, kKilled).out_of_memory == OutOfMemory::kBesideIt);
+  host.count(2);
+  CHECK(host.kills.judge(41, kKilled).out_of_memory == OutOfMemory::kThisRank);
+}
+
 TEST_CASE("the ranks' own cgroup counts before the agent's, which counts where it does not") {
   Host host(2);
   host.count(0);
