@@ -31,11 +31,11 @@ std::string fill(const std::string& words, const Fill& values) {
 
 namespace {
 
-// Nobody logs in to the machine that hvrun runs on.
-std::string without_login(std::string mend) {
+std::string with_login(std::string mend, const std::string& login) {
   constexpr std::string_view kLogin = "ssh $HOST ";
-  for (std::size_t at = mend.find(kLogin); at != std::string::npos; at = mend.find(kLogin, at))
-    mend.erase(at, kLogin.size());
+  for (std::size_t at = mend.find(kLogin); at != std::string::npos;
+       at = mend.find(kLogin, at + login.size()))
+    mend.replace(at, kLogin.size(), login);
   return mend;
 }
 
@@ -48,7 +48,12 @@ void Judgement::add(const std::string& verdict, std::vector<std::string> hosts, 
                    [&verdict](const PossibleFinding& one) { return one.id == verdict; });
   HV_CHECK(its != probe_.verdicts.end(), probe_.name + (": " + verdict));
   const bool is_here = !hosts.empty() && hosts.front() == "localhost";
-  const std::string mend = is_here ? without_login(its->mend) : its->mend;
+  std::string mend = its->mend;
+  if (is_here) {  // nobody logs in there
+    mend = with_login(mend, "");
+  } else if (!remote_shell_.empty()) {
+    mend = with_login(mend, remote_shell_ + " $HOST ");
+  }
   if (!hosts.empty()) values.emplace_back("HOST", hosts.front());
   const std::string advice = fill("$ADVICE", values);
   const bool is_advised = !advice.empty() && advice != "$ADVICE";
@@ -73,7 +78,7 @@ CheckReport judge(const CheckInput& input, const std::set<std::string>& names) {
   CheckReport report;
   for (const Probe* probe : all_probes()) {
     if (!names.empty() && names.count(probe->name) == 0) continue;
-    Judgement judgement(*probe);
+    Judgement judgement(*probe, input.spec.remote_shell);
     probe->judge(input, &judgement);
     const auto& findings = judgement.findings();
     report.findings.insert(report.findings.end(), findings.begin(), findings.end());

@@ -7,6 +7,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launcher/check/check_input.h"
@@ -26,7 +27,9 @@ struct Probe {
 // What a probe says while it judges.
 class Judgement {
  public:
-  explicit Judgement(const Probe& probe) : probe_(probe) {}
+  // remote_shell: what stands in the place of ssh in mends; empty: nothing does.
+  Judgement(const Probe& probe, std::string remote_shell)
+      : probe_(probe), remote_shell_(std::move(remote_shell)) {}
   // verdict: an id of the probe's. values: what its words in capitals stand for; HOST is the first
   // of the hosts unless they say; ADVICE, if it is not empty, takes the mend's place.
   void add(const std::string& verdict, std::vector<std::string> hosts, std::string fact,
@@ -38,6 +41,7 @@ class Judgement {
 
  private:
   const Probe& probe_;
+  const std::string remote_shell_;
   std::vector<Finding> findings_;
   std::vector<NotProbed> gaps_;
 };

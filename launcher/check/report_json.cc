@@ -187,7 +187,7 @@ Json paths_as_json(const JobTopology& topology) {
     list.push_back({{"from", word(topology.hosts.at(path.from).name)},
                     {"to", word(topology.hosts.at(path.to).name)},
                     {"is_reached", path.is_reached},
-                    {"address", word(path.address)},
+                    {"address", path.address.empty() ? Json(nullptr) : Json(word(path.address))},
                     {"megabytes_per_s", or_null(path.megabytes_per_s)},
                     {"round_trip_us", or_null(path.round_trip_us)}});
   return list;

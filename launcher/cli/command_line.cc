@@ -21,7 +21,7 @@
 namespace hv::launcher {
 namespace {
 
-std::string help_text(const CLI::App& app) {
+std::string groups_text(const CLI::App& app) {
   const auto formatter = std::dynamic_pointer_cast<CLI::Formatter>(app.get_formatter());
   std::string groups = formatter->make_groups(&app, CLI::AppFormatMode::Normal);
   for (std::size_t at; (at = groups.find("\n\n\n")) != std::string::npos;) groups.erase(at, 1);
@@ -33,6 +33,31 @@ std::string help_text(const CLI::App& app) {
       groups.insert(blank, groups[blank] == ' ' ? " " : "");
       groups.erase(at + option.size(), 1);
     }
+  return groups;
+}
+
+// Of the options those that a check can make use of.
+std::string check_help_text(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    const std::string& group = option->get_group();
+    const std::string name = option->get_name();
+    const bool is_of_check = group == "Ranks and hosts" || group == "Placement" ||
+                             group == "Reaching hosts" || name.starts_with("--topology") ||
+                             name == "--format" || name == "--verbose" || name == "--help";
+    if (!is_of_check) option->group("");
+  }
+  return "hvrun check: would jobs start on these hosts, and run well? It starts no rank\n\n"
+         "Usage: hvrun check -H hosts [options]\n"
+         "Exit code: 0, or 3 where a job could not start\n" +
+         groups_text(app) +
+         "\n\nExamples:\n"
+         "  hvrun check -H node[1-8]\n"
+         "  hvrun check --hostfile hosts --topology-html hosts.html\n"
+         "\nhvrun's other options are taken, too; with a program: hvrun --dry-run PROGRAM\n"
+         "More: man hvrun-check\n";
+}
+
+std::string help_text(const CLI::App& app) {
   return "hvrun: start one process per GPU on one or many hosts, and end them all together\n\n"
          "Usage: hvrun [options] [--] program [arguments]\n"
          "       hvrun [options] -np N program : -np M program ...\n"
@@ -42,7 +67,7 @@ std::string help_text(const CLI::App& app) {
          "       hvrun explain DIR            why a job ended as it did, from its --output-dir\n"
          "       hvrun env                    every knob, its value and where that came from\n"
          "       hvrun env --algorithms       which algorithm carries out which collective\n" +
-         groups +
+         groups_text(app) +
          "\n\nExamples:\n"
          "  hvrun -np 4 ./train                     four ranks on this machine\n"
          "  hvrun -np 4 -H node1:2,node2:2 ./train  two hosts, over SSH\n"
@@ -183,6 +208,9 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
   spec.grace = parse_duration("--grace", raw.grace);
   spec.lost_after = parse_duration("--lost-after", raw.lost_after);
   if (!raw.timeout.empty()) spec.timeout = parse_duration("--timeout", raw.timeout);
+  if (spec.timeout && *spec.timeout <= Duration::zero())
+    throw Error(ErrorKind::kUsage, "--timeout " + printable(raw.timeout) + " leaves no time to run",
+                "leave it out where the job may run as long as it takes");
   if (raw.format != "text" && raw.format != "json") {
     throw Error(ErrorKind::kUsage, "--format '" + printable(raw.format) + "' is not understood",
                 "expected text or json");
@@ -278,7 +306,7 @@ CommandLine parse_command_line(const std::vector<std::string>& words,
       split_at_program({words.begin() + (is_check ? 1 : 0), words.end()}, shapes_of(app));
   std::vector<std::string> more = cut_at_colon(&split);
   parse_options(app, split.options, "'hvrun --help' lists the options");
-  if (raw.help) return PrintCommand{help_text(app)};
+  if (raw.help) return PrintCommand{is_check ? check_help_text(app) : help_text(app)};
   if (raw.version) return PrintCommand{std::string("hvrun ") + HVRUN_VERSION_TEXT + "\n"};
   if (raw.check_build) return CheckBuildCommand{};
   if (is_check) make_check(app, split, &raw);

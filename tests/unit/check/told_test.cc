@@ -41,6 +41,14 @@ TEST_CASE("a mend for this machine logs in to none") {
         "mkdir -p /home/ada/run; or name another one with --wdir");
 }
 
+TEST_CASE("a mend logs in as hvrun does") {
+  CheckInput input = healthy_input(2);
+  input.spec.remote_shell = "oarsh -x";
+  told(input, 1).folders[0].problem = "No such file or directory";
+  CHECK(finding_of(input, "folder-missing").mend ==
+        "oarsh -x n2 mkdir -p /home/ada/run; or name another one with --wdir");
+}
+
 TEST_CASE("folders: little room is told where it is, and once for programs in one directory") {
   CheckInput input = healthy_input(2);
   input.spec.programs.push_back(input.spec.programs[0]);

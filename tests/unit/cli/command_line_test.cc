@@ -378,3 +378,9 @@ TEST_CASE("options of placement and binding become a spec, and nonsense is an er
   CHECK(error_of({"--bind-to", "socket", "t"}).find("--bind-to 'socket'") != std::string::npos);
   CHECK(error_of({"--gpu-bind", "none", "t"}).find("--gpu-bind 'none'") != std::string::npos);
 }
+
+TEST_CASE("a time limit leaves time to run") {
+  CHECK(error_of({"--timeout", "0", "t"}) ==
+        "--timeout 0 leaves no time to run | leave it out where the job may run as long as it "
+        "takes");
+}
