@@ -44,7 +44,7 @@ std::string check_help_text(CLI::App& app) {
     const bool is_of_check = group == "Ranks and hosts" || group == "Placement" ||
                              group == "Reaching hosts" || name.starts_with("--topology") ||
                              name == "--format" || name == "--verbose" || name == "--help";
-    if (!is_of_check) option->group("");
+    if (!is_of_check || name.starts_with("--mpi")) option->group("");
   }
   return "hvrun check: would jobs start on these hosts, and run well? It starts no rank\n\n"
          "Usage: hvrun check -H hosts [options]\n"

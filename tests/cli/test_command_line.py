@@ -308,6 +308,12 @@ def test_version_and_help_go_to_stdout(hvrun):
     assert run(hvrun).returncode == 2
 
 
+def test_the_help_of_check_has_what_a_check_takes(hvrun):
+    result = run(hvrun, "check", "--help")
+    assert result.returncode == 0 and b"Usage: hvrun check" in result.stdout, result
+    assert b"--hostfile" in result.stdout and b"--topology-html" in result.stdout and b"--grace" not in result.stdout, result
+
+
 @pytest.fixture
 def gone(tmp_path):
     """A prefix that runs a command in a folder that is there no more."""

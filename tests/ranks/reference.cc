@@ -200,10 +200,14 @@ std::vector<double> rounded(ElementType type, const std::vector<double>& numbers
 
 const std::vector<ElementType>& all_types() {
   static const std::vector<ElementType> types = {
+#ifdef HVRUN_TYPES_OF_EACH_SIZE
+      ElementType::kUint8, ElementType::kBfloat16, ElementType::kFloat32, ElementType::kInt64};
+#else
       ElementType::kUint8,    ElementType::kInt8,       ElementType::kInt16,
       ElementType::kInt32,    ElementType::kInt64,      ElementType::kFloat16,
       ElementType::kBfloat16, ElementType::kFloat32,    ElementType::kFloat64,
       ElementType::kBool,     ElementType::kFloat8E4M3, ElementType::kFloat8E5M2};
+#endif
   return types;
 }
 
