@@ -45,10 +45,11 @@ class TcpLink::Lane : public Channel {
   Lane(TcpLink& link, int number) : link_(link), number_(number) {}
 
   // While the sockets are full each lane queues a little, once, so that none waits for another;
-  // more is better kept where it lies than copied. To a peer that is gone everything is "sent":
-  // whoever waits for its answer learns of the loss.
+  // more is better kept where it lies than copied. To a peer that is gone every message is "sent":
+  // whoever waits for its answer learns of the loss. Data are not, for what sends only would have
+  // succeeded by that.
   std::size_t writable() const override {
-    if (link_.state_ != PeerState::kPresent) return kWindowBytes;
+    if (link_.state_ != PeerState::kPresent) return number_ == kControlLane ? kWindowBytes : 0;
     if (!link_.is_full()) return credit_;
     return queued_in_ == link_.times_full_ ? 0 : std::min(credit_, kQueuedBytes);
   }
