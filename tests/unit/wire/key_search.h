@@ -40,6 +40,17 @@ inline std::vector<Mapping> mappings_of(pid_t pid) {
   return all;
 }
 
+// With the distance from this frame: on the stack it tells whose call left the copy there.
+inline std::string where_it_lies(const Mapping& mapping, std::size_t at, const char* buffer,
+                                 const void* hit) {
+  const std::size_t place = at + static_cast<std::size_t>(static_cast<const char*>(hit) - buffer);
+  std::ostringstream words;
+  words << mapping.line << ", " << std::hex << place << ", from here "
+        << static_cast<std::ptrdiff_t>(place -
+                                       reinterpret_cast<std::size_t>(__builtin_frame_address(0)));
+  return words.str();
+}
+
 // The mappings that would be dumped and hold the key. Reads into memory that would not be.
 inline std::vector<std::string> dumped_copies(pid_t pid, const JobKey& key) {
   constexpr std::size_t kPiece = 1 << 20, kMost = std::size_t{1} << 30;
@@ -55,8 +66,10 @@ inline std::vector<std::string> dumped_copies(pid_t pid, const JobKey& key) {
       const iovec there{reinterpret_cast<void*>(at), std::min(kPiece, mapping.end - at)};
       const ssize_t got = ::process_vm_readv(pid, &here, 1, &there, 1, 0);
       if (got <= 0) break;
-      if (!::memmem(buffer, static_cast<std::size_t>(got), key.data(), key.size())) continue;
-      found.push_back(mapping.line);
+      const void* const hit =
+          ::memmem(buffer, static_cast<std::size_t>(got), key.data(), key.size());
+      if (!hit) continue;
+      found.push_back(where_it_lies(mapping, at, static_cast<const char*>(buffer), hit));
       break;
     }
   }
