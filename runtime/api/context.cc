@@ -110,6 +110,13 @@ Status fetch_settings(Store& store, int size, SharedSettings* settings) {
           "libhvrun?"};
 }
 
+// A stall is warned of before it ends the job: hvrun asks meanwhile where the ranks stand.
+Duration warning_limit(const SharedSettings& settings) {
+  const Duration limit = bounded_seconds(settings.stall_seconds);
+  const Duration end = bounded_seconds(settings.stall_shutdown_seconds);
+  return end == Duration::zero() ? limit : std::min(limit, end / 2);
+}
+
 EngineConfig engine_config(const SharedSettings& settings, int epoch, ObservationPtr observation) {
   EngineConfig config;
   config.negotiation.observation = std::move(observation);
@@ -117,7 +124,7 @@ EngineConfig engine_config(const SharedSettings& settings, int epoch, Observatio
   config.negotiation.cache_capacity = static_cast<std::size_t>(settings.cache_capacity);
   config.negotiation.fusion_threshold_bytes = settings.fusion_threshold_bytes;
   config.negotiation.bucket_bytes = settings.bucket_bytes;
-  config.negotiation.stall_limit = bounded_seconds(settings.stall_seconds);
+  config.negotiation.stall_limit = warning_limit(settings);
   config.negotiation.stall_end = bounded_seconds(settings.stall_shutdown_seconds);
   config.straggler_period = bounded_seconds(settings.straggler_seconds);
   config.deterministic = settings.is_deterministic;
