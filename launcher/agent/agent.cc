@@ -12,6 +12,7 @@
 #include "hvrun_version.h"
 #include "launcher/agent/helper_program.h"
 #include "launcher/agent/output_frame.h"
+#include "launcher/agent/own_gpu_use.h"
 #include "launcher/agent/rank_command.h"
 #include "launcher/agent/rank_starter.h"
 #include "launcher/agent/slurm_signals.h"
@@ -195,7 +196,8 @@ bool Agent::steer(const Frame& frame) {
 bool Agent::take_inventory(const wire::InventoryRequest& request) {
   if (inventory_ || leaves_when_done_) return leaves_when_done_;
   inventory_ = std::make_unique<InventoryRun>(loop_, environment_, own_folder() + "/", request,
-                                              [this](const wire::InventoryReply& reply) {
+                                              [this](wire::InventoryReply reply) {
+                                                leave_out_descendants(&reply.inventory);
                                                 link_.send(reply);
                                                 inventory_.reset();
                                                 reap();

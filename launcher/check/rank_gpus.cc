@@ -45,9 +45,10 @@ bool has_rank_without_gpu(const CheckInput& input, std::size_t host) {
   });
 }
 
-// The places among a host's devices that its ranks would have if none had a fault: hvrun takes them
-// in order, unless somebody names them. With another order (NUMA nodes in turn) only a host all of
-// whose healthy devices are in use misses one.
+// The devices with a fault that a host's ranks have, which a launch that asked no driver could not
+// know, or would have if there were none: hvrun takes them in order, unless somebody names them.
+// With another order (NUMA nodes in turn) only a host whose healthy devices are all in use misses
+// one.
 std::vector<RankGpu> missed_of(const CheckInput& input, std::size_t host,
                                const std::set<int>& used) {
   std::vector<RankGpu> faulty;
@@ -59,13 +60,14 @@ std::vector<RankGpu> missed_of(const CheckInput& input, std::size_t host,
       faulty.push_back(std::move(device));
     }
   if (input.plan_problem) return faulty;
-  if (input.hosts[host].has_named_gpus || used.empty()) return {};
+  const bool are_chosen = !input.hosts[host].has_named_gpus && !used.empty();
   const bool are_all_used = used.size() == healthy.size();
   const bool are_in_order =
       used.size() <= healthy.size() && std::equal(used.begin(), used.end(), healthy.begin());
   const bool are_wanted = are_all_used && (!input.spec.ranks || has_rank_without_gpu(input, host));
   std::erase_if(faulty, [&](const RankGpu& device) {
-    return !are_wanted && !(are_in_order && device.place < *used.rbegin());
+    if (used.count(device.place) > 0) return false;
+    return !are_chosen || (!are_wanted && !(are_in_order && device.place < *used.rbegin()));
   });
   return faulty;
 }

@@ -32,8 +32,8 @@ struct RankGpu {
 // By host, and of each in the order of its devices.
 std::vector<RankGpu> gpus_of_ranks(const CheckInput& input);
 
-// Those that can do no work and that a rank would have otherwise; without a plan all that can do
-// none. Nobody's ranks.
+// Those that can do no work and that a rank has, or would have otherwise; without a plan all that
+// can do none. Nobody's ranks.
 std::vector<RankGpu> missed_gpus(const CheckInput& input);
 
 // Those whose ranks have GPUs.

@@ -27,13 +27,12 @@ std::string finding_as_text(const Finding& finding) {
          finding.verdict + "]\n";
 }
 
-std::string gap_as_text(const NotProbed& gap) {
-  return "not looked at: " + gap.probe +
-         (gap.hosts.empty() ? "" : " on " + brief_names(gap.hosts)) + ": " +
-         printable(gap.reason, kMostWords) + "\n";
-}
-
 }  // namespace
+
+std::string gap_in_words(const NotProbed& gap) {
+  return gap.probe + (gap.hosts.empty() ? "" : " on " + brief_names(gap.hosts)) + ": " +
+         printable(gap.reason, kMostWords);
+}
 
 const char* severity_in_words(Severity severity) {
   return severity == Severity::kCannotStart ? "cannot start" : "harms";
@@ -54,7 +53,8 @@ std::string report_as_text(const CheckInput& input, const CheckReport& report) {
   text += topology_as_text(topology_of(input));
   if (!text.empty()) text += "\n";
   for (const Finding& finding : report.findings) text += finding_as_text(finding);
-  for (const NotProbed& gap : report.not_probed) text += gap_as_text(gap);
+  for (const NotProbed& gap : report.not_probed)
+    text += "not looked at: " + gap_in_words(gap) + "\n";
   if (!report.findings.empty() || !report.not_probed.empty()) text += "\n";
   return text + verdict_in_words(input, report) + "\n";
 }

@@ -15,6 +15,8 @@ std::string report_as_text(const CheckInput& input, const CheckReport& report);
 
 // "The job could start: 2 ranks on 1 host, in about 0.8 s."
 std::string verdict_in_words(const CheckInput& input, const CheckReport& report);
+// "gpus on n8: it has not answered within 5 s"
+std::string gap_in_words(const NotProbed& gap);
 // "cannot start"
 const char* severity_in_words(Severity severity);
 

@@ -268,6 +268,8 @@ std::string findings_text(const JobRecord& record, const std::string& told) {
               (finding.mend.empty() ? "" : "\n  try: " + said(finding.mend)) + "  [" +
               said(finding.verdict) + "]\n";
   }
+  for (const std::string& gap : record.not_probed)
+    text += "hvrun: not looked at: " + printable(gap, kMostOfLine) + "\n";
   return text;
 }
 

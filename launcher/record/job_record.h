@@ -45,10 +45,13 @@ struct RecordedFinding {
   std::string when{}, why{}, mend{};
 };
 
+// Before each line of a stack, below the line that says whose it is.
+inline constexpr char kStackIndent[] = "      ";
+
 // Where ranks stood when a stalled tensor, SIGQUIT or --timeout had hvrun ask.
 struct RecordedStanding {
   std::string what;                   // "where the ranks stand:"
-  std::vector<std::string> groups{};  // each some lines: who, and below it the stack
+  std::vector<std::string> groups{};  // each some lines: who, and below it the stack, indented
 };
 
 // State of a job whose end has not been written.
@@ -67,6 +70,7 @@ struct JobRecord {
   std::vector<RecordedRank> ranks{};
   std::optional<Verdict> verdict{};
   std::vector<RecordedFinding> findings{};
+  std::vector<std::string> not_probed{};      // "gpus on n8: why"
   std::vector<RecordedStanding> standings{};  // in order
 
   const std::string& host_of(int rank) const;

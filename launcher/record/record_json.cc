@@ -132,8 +132,6 @@ Json findings_json(const JobRecord& record) {
   return list;
 }
 
-constexpr char kBelow[] = "      ";  // before the lines of a stack
-
 Json standings_json(const JobRecord& record) {
   Json list = Json::array();
   for (const RecordedStanding& standing : record.standings) {
@@ -141,8 +139,9 @@ Json standings_json(const JobRecord& record) {
     for (const std::string& group : standing.groups) {
       Json lines = Json::array();
       for (const std::string& line : split(group, '\n'))
-        lines.push_back(printable(line.substr(line.starts_with(kBelow) ? std::size(kBelow) - 1 : 0),
-                                  kMostText));
+        lines.push_back(
+            printable(line.substr(line.starts_with(kStackIndent) ? std::size(kStackIndent) - 1 : 0),
+                      kMostText));
       groups.push_back(std::move(lines));
     }
     list.push_back({{"what", printable(standing.what, kMostText)}, {"groups", std::move(groups)}});
@@ -321,7 +320,7 @@ std::vector<std::string> groups_from(const Json& array) {
     std::size_t count = 0;
     for (const Json& line : lines) {
       if (!line.is_string() || ++count > kMostLines) continue;
-      text += (count == 1 ? "" : std::string("\n") + kBelow) +
+      text += (count == 1 ? "" : std::string("\n") + kStackIndent) +
               printable(line.get_ref<const std::string&>(), kMostText);
     }
     groups.push_back(std::move(text));
@@ -370,6 +369,9 @@ std::string record_as_json(const JobRecord& record, const LastLines& last_lines)
   for (const RecordedHost& host : record.hosts) json["hosts"].push_back(host.name);
   json["cause"] = cause_json(record, last_lines);
   json["findings"] = findings_json(record);
+  json["not_probed"] = Json::array();
+  for (const std::string& gap : record.not_probed)
+    json["not_probed"].push_back(printable(gap, kMostText));
   json["stacks"] = standings_json(record);
   json["training"] = training_json(record.training());
   json["ranks"] = Json::array();
@@ -412,6 +414,9 @@ std::variant<JobRecord, RecordProblem> record_from_json(std::string_view text) {
   if (std::string problem = cause_from(members.find("cause"), &record); !problem.empty())
     return RecordProblem{std::move(problem)};
   record.findings = findings_from(members.array("findings"));
+  for (const Json& gap : members.array("not_probed"))
+    if (gap.is_string() && record.not_probed.size() < kMostFindings)
+      record.not_probed.push_back(printable(gap.get_ref<const std::string&>(), kMostText));
   record.standings = standings_from(members.array("stacks"));
   return record;
 }

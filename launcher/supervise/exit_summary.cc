@@ -2,6 +2,7 @@
 #include "launcher/supervise/exit_summary.h"
 
 #include "launcher/check/probe.h"
+#include "launcher/check/report_text.h"
 
 namespace hv::launcher {
 namespace {
@@ -62,10 +63,11 @@ JobRecord record_of(const Job& job, const JobEnd& end) {
   record.error = end.error;
   record.advice = end.advice;
   record.verdict = end.verdict;
-  for (const Finding& finding : end.findings)
+  for (const Finding& finding : end.found.findings)
     record.findings.push_back({finding.verdict, finding.severity == Severity::kCannotStart,
                                finding.hosts, finding.fact, verdict_named(finding.verdict).when,
                                finding.why, finding.mend});
+  for (const NotProbed& gap : end.found.not_probed) record.not_probed.push_back(gap_in_words(gap));
   return record;
 }
 

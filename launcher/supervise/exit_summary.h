@@ -22,7 +22,7 @@ struct JobEnd {
   double seconds = 0;                   // since the launch began
   std::uint64_t lost_output_bytes = 0;  // that nobody read in time
   std::string advice{};                 // what to do about the error
-  std::vector<Finding> findings{};      // of the probes that fit the failure
+  CheckReport found{};                  // by the probes that fit the failure
 };
 
 // Of a job that runs, or has yet to be started.

@@ -21,8 +21,12 @@ bool can_be_asked(const HostState& host) {
   return host.is_there() && host.hello && !host.error && !host.gave_up;
 }
 
+bool has_told_of_drivers(const HostState& host) {
+  return !can_be_asked(host) || !host.is_asked_for_inventory || host.inventory;
+}
+
 bool has_answered(const HostState& host) {
-  return !can_be_asked(host) || (host.told && (!host.is_asked_for_inventory || host.inventory));
+  return !can_be_asked(host) || (host.told && has_told_of_drivers(host));
 }
 
 // Those of hosts have the names of what agents look at; NCCL, and who uses /dev/shm, is told by
@@ -39,6 +43,7 @@ asio::awaitable<void> look_after_failure(LaunchContext& context, const FittingPr
                                          Duration time) {
   if (!fitting.asks_hosts && !fitting.asks_drivers) co_return;
   Job& job = context.job;
+  const TimePoint deadline = now() + time;
   const wire::CheckRequest request =
       check_request(context, time - kTimeOfAnswer, probes_of_agents(fitting));
   for (HostState& host : job.hosts) {
@@ -46,16 +51,19 @@ asio::awaitable<void> look_after_failure(LaunchContext& context, const FittingPr
     host.told.reset();
     host.link->send(request);
     if (!fitting.asks_drivers || host.is_asked_for_inventory) continue;
-    host.is_asked_for_inventory = true;
-    wire::InventoryRequest drivers;
-    drivers.timeout_s = request.timeout_s;
-    host.link->send(drivers);
+    ask_for_inventory(&host, time - kTimeOfAnswer);
   }
-  co_await job.until([&job] { return job.all_hosts(has_answered); }, now() + time);
+  co_await job.until([&job] { return job.all_hosts(has_told_of_drivers); }, deadline);
+  for (HostState& host : job.hosts) {
+    const Duration left = deadline - now() - kTimeOfAnswer;
+    if (can_be_asked(host) && host.inventory && host.inventory->is_missing &&
+        left > Duration::zero())
+      ask_with_own_program(&host, left);
+  }
+  co_await job.until([&job] { return job.all_hosts(has_answered); }, deadline);
 }
 
-std::vector<Finding> findings_after_failure(const LaunchContext& context,
-                                            const std::set<std::string>& probes) {
+CheckReport found_after_failure(const LaunchContext& context, const std::set<std::string>& probes) {
   CheckInput input;
   input.spec = context.job.spec;
   input.plan = context.job.plan;
@@ -67,7 +75,10 @@ std::vector<Finding> findings_after_failure(const LaunchContext& context,
     else if (host.told || (host.problem && host.is_there()))
       input.hosts[i].failure.reset();
   }
-  return judge(input, probes).findings;
+  CheckReport report = judge(input, probes);
+  // A driver that hangs tells of a failure; a kernel's log that only root may read does not.
+  std::erase_if(report.not_probed, [](const NotProbed& gap) { return gap.probe == "gpu-health"; });
+  return report;
 }
 
 const std::set<std::string>& probes_of_lost_host() {

@@ -28,9 +28,8 @@ constexpr auto kTimeAfterRank = std::chrono::milliseconds(1500);
 boost::asio::awaitable<void> look_after_failure(LaunchContext& context,
                                                 const FittingProbes& fitting, Duration time);
 
-// What is known of the hosts by then, judged by these probes.
-std::vector<Finding> findings_after_failure(const LaunchContext& context,
-                                            const std::set<std::string>& probes);
+// What is known of the hosts by then, judged by these probes; and which of them had no answer.
+CheckReport found_after_failure(const LaunchContext& context, const std::set<std::string>& probes);
 
 // By which a host that was lost is judged once a second agent has looked at it, or could not.
 const std::set<std::string>& probes_of_lost_host();

@@ -151,11 +151,11 @@ asio::awaitable<void> connect_hosts(LaunchContext& context) {
 
 namespace {
 
-void ask_for_inventory(const Job& job, HostState* host, const std::string& program) {
+void send_inventory_request(HostState* host, Duration timeout, const std::string& program) {
   host->inventory.reset();
   host->is_asked_for_inventory = true;
   wire::InventoryRequest request;
-  request.timeout_s = std::chrono::duration<double>(job.spec.inventory_timeout).count();
+  request.timeout_s = std::chrono::duration<double>(timeout).count();
   request.program = program;
   host->link->send(request);
 }
@@ -169,6 +169,21 @@ asio::awaitable<void> await_inventories(LaunchContext& context) {
 
 }  // namespace
 
+void ask_for_inventory(HostState* host, Duration timeout) {
+  send_inventory_request(host, timeout, "");
+}
+
+bool ask_with_own_program(HostState* host, Duration timeout) {
+  const auto program = helper_program("hvrun-inventory", host->hello->facts.machine);
+  if (program) {
+    send_inventory_request(host, timeout, *program);
+    return true;
+  }
+  host->inventory->problem =
+      "hvrun-inventory is neither there nor, for its kind of machine, beside hvrun";
+  return false;
+}
+
 // On the hosts where the plan needs it and may wait for it, and only there. First what lies beside
 // the agent, then, to some hosts at a time, the program itself.
 asio::awaitable<void> take_inventories(LaunchContext& context) {
@@ -178,21 +193,14 @@ asio::awaitable<void> take_inventories(LaunchContext& context) {
     if (has_failed(job.hosts[i])) continue;
     if (context.goes_on_without_hosts ||
         needs_inventory(job.spec, context.list, i, job.hosts[i].hello->facts))
-      ask_for_inventory(job, &job.hosts[i], "");
+      ask_for_inventory(&job.hosts[i], job.spec.inventory_timeout);
   }
   co_await await_inventories(context);
   if (job.all_hosts([](const HostState& host) { return !host.is_asked_for_inventory; })) co_return;
   std::size_t sent = 0;
   for (HostState& host : job.hosts) {
     if (has_failed(host) || !host.inventory || !host.inventory->is_missing) continue;
-    const auto program = helper_program("hvrun-inventory", host.hello->facts.machine);
-    if (!program) {
-      host.inventory->problem =
-          "hvrun-inventory is neither there nor, for its kind of machine, "
-          "beside hvrun";
-      continue;
-    }
-    ask_for_inventory(job, &host, *program);
+    if (!ask_with_own_program(&host, job.spec.inventory_timeout)) continue;
     if (++sent % kSentAtOnce == 0) co_await await_inventories(context);
   }
   co_await await_inventories(context);

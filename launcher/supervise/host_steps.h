@@ -62,6 +62,11 @@ boost::asio::awaitable<void> await_hosts(LaunchContext& context, const std::stri
                                          TimePoint deadline);
 TimePoint answer_deadline(const Job& job);
 
+// Of what lies beside the agent; timeout: of the driver.
+void ask_for_inventory(HostState* host, Duration timeout);
+// Once that was missing there; false, and its answer says why, where hvrun has none for that host.
+bool ask_with_own_program(HostState* host, Duration timeout);
+
 boost::asio::awaitable<void> connect_hosts(LaunchContext& context);
 // On the hosts where the plan needs it and may wait for it, and only there; in a check on all.
 boost::asio::awaitable<void> take_inventories(LaunchContext& context);

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "launcher/output/gather.h"
+#include "launcher/record/job_record.h"
 #include "launcher/supervise/stack_frames.h"
 #include "src/base/text.h"
 
@@ -16,7 +17,6 @@ namespace {
 
 using Frames = std::vector<std::string>;
 
-constexpr char kIndent[] = "      ";
 constexpr std::size_t kMostHosts = 8;
 constexpr std::size_t kMostOthers = 4;  // threads that are told beside the main one
 constexpr std::size_t kMostNative = 3;  // different native ends of one Python stack
@@ -59,8 +59,9 @@ std::string frame_lines(const Frames& innermost_first) {
   const std::size_t more = lines.size() > kMostFramesTold ? lines.size() - kMostFramesTold : 0;
   lines.resize(lines.size() - more);
   std::string text;
-  if (more > 0) text += std::string("\n") + kIndent + "... " + std::to_string(more) + " more";
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) text += "\n" + (kIndent + *line);
+  if (more > 0) text += std::string("\n") + kStackIndent + "... " + std::to_string(more) + " more";
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line)
+    text += "\n" + (kStackIndent + *line);
   return text;
 }
 
@@ -128,7 +129,7 @@ std::string who(const Place& place, const Group& group) {
 }
 
 std::string other_threads(const Group& group) {
-  const std::string line = std::string("\n") + kIndent;
+  const std::string line = std::string("\n") + kStackIndent;
   std::string text;
   std::size_t told = 0;
   for (const Frames& frames : group.others) {
@@ -160,13 +161,13 @@ std::string words_of(const Place& place, const Group& group) {
     std::size_t told = 0;
     for (const Frames& below : group.below) {
       if (++told > kMostNative) break;
-      text += std::string("\n") + kIndent + "C, innermost first: " + in_one_line(below, 8);
+      text += std::string("\n") + kStackIndent + "C, innermost first: " + in_one_line(below, 8);
     }
     text += other_threads(group);
     if (place.python.empty() && is_of_python(place.native))
-      text +=
-          std::string("\n") + kIndent + "Python's own lines are told of programs that import hvrun";
-    if (!place.problem.empty()) text += std::string("\n") + kIndent + place.problem;
+      text += std::string("\n") + kStackIndent +
+              "Python's own lines are told of programs that import hvrun";
+    if (!place.problem.empty()) text += std::string("\n") + kStackIndent + place.problem;
   } else {
     text += ": " + (place.problem.empty() ? "nothing is known of its stack" : place.problem);
   }

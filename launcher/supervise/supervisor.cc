@@ -193,7 +193,7 @@ class Supervisor {
   LaunchContext context_;
   std::unique_ptr<StdinForwarder> input_;
   OutputLedger ledger_;
-  std::vector<Finding> findings_;  // of a failure's probes
+  CheckReport found_;  // by a failure's probes
   int exit_code_ = 0;
   std::optional<Error> check_error_;
 };
@@ -345,7 +345,7 @@ asio::awaitable<void> Supervisor::look_into(const Error& failure) {
       context_, fitting,
       job_.ranks_may_run ? Duration(kTimeAfterRank) : Duration(kTimeAfterLaunch));
   fitting.names.insert("reach");
-  findings_ = findings_after_failure(context_, fitting.names);
+  found_ = found_after_failure(context_, fitting.names);
 }
 
 asio::awaitable<void> Supervisor::look_into_rank(const Verdict& verdict) {
@@ -358,7 +358,7 @@ asio::awaitable<void> Supervisor::look_into_rank(const Verdict& verdict) {
   const FittingProbes fitting = fitting_probes({words, end->second.status});
   if (fitting.names.empty()) co_return;
   co_await look_after_failure(context_, fitting, kTimeAfterRank);
-  findings_ = findings_after_failure(context_, fitting.names);
+  found_ = found_after_failure(context_, fitting.names);
 }
 
 asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
@@ -378,7 +378,7 @@ asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
     end.error = failure->what();
     end.advice = failure->hint();
     end.seconds = seconds_since(job_.begun);
-    end.findings = findings_;
+    end.found = found_;
     say_error(end.error, end.advice);
     say_lines(findings_text(record_of(job_, end), end.error));
     co_return end;
@@ -395,7 +395,7 @@ asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
   if (end.verdict && end.verdict->rank) co_await look_into_rank(*end.verdict);
   co_await ending_.end_hosts(true);
   if (end.verdict && end.verdict->host)
-    findings_ = findings_after_failure(context_, probes_of_lost_host());
+    found_ = found_after_failure(context_, probes_of_lost_host());
   co_return end;
 }
 
@@ -431,7 +431,7 @@ asio::awaitable<void> Supervisor::finish(JobEnd end) {
     return room_.last_lines(static_cast<std::uint32_t>(rank));
   };
   // What is wrong comes last, where it is read first.
-  end.findings = findings_;
+  end.found = found_;
   const JobRecord record = record_of(job_, end);
   const std::string training = job_.spec.training_summary ? training_summary(record) : "";
   const std::string summary = end_text(record, last_lines);

@@ -63,3 +63,20 @@ def test_a_host_with_a_gpu_less_than_ranks(gpu_hosts):
 def test_a_host_in_mig_mode(gpu_hosts):
     cluster = gpu_hosts("healthy", hidden=(0, 1, 2, 3, 4, 6, 7), is_cut=True)
     expect(dry_run(cluster, *SIX, hosts=HOSTS), "mig-differs", "node2", mend="nvidia-smi -mig 0")
+
+
+
+FAILS_IN_CUDA = ["sh", "-c", "echo CUDA error: unspecified launch failure >&2; exit 3"]
+
+
+def test_a_rank_that_failed_in_cuda_is_told_with_what_ails_its_hosts_gpus(gpu_hosts):
+    """The launch has asked no driver: hosts that lack the program for that are sent it now."""
+    result = gpu_hosts("healthy lost=0").run(["hvrun", "-H", ",".join(HOSTS), *FAILS_IN_CUDA])
+    assert result.code == 3 and "node2: " in result.err and "[gpu-lost]" in result.err, str(result)
+
+
+def test_a_driver_that_hangs_beside_a_rank_that_failed_is_told_and_left(gpu_hosts):
+    start = time.monotonic()
+    result = gpu_hosts("hang").run(["hvrun", "-H", ",".join(HOSTS), *FAILS_IN_CUDA])
+    assert result.code == 3 and time.monotonic() - start < 30, str(result)
+    assert "hvrun: not looked at: gpus on node2: " in result.err and "has told nothing" in result.err, str(result)

@@ -208,6 +208,14 @@ TEST_CASE("a failed GPU is told where a rank is without one, or where there is n
   CHECK(verdicts_of(input) == Verdicts{"ranks-do-not-fit:", "gpu-lost: n2"});
 }
 
+TEST_CASE("a failed GPU that a launch has given to a rank unasked is told") {
+  CheckInput input = gpu_hosts(2);
+  gpu_of(input, 1, 0).health.is_lost = true;
+  CHECK(verdicts_of(input) == Verdicts{"gpu-lost: n2"});
+  input.hosts[1].has_named_gpus = true;
+  CHECK(verdicts_of(input) == Verdicts{"gpu-lost: n2"});
+}
+
 TEST_CASE("a failed GPU that the hostfile leaves out is no finding") {
   CheckInput input = gpu_hosts(2);
   add_gpu(&input, 1);

@@ -47,6 +47,7 @@ JobRecord failed_job() {
                         "      a.py:1 in f\n      a.py:2 in g",
                         "rank 2 on host b: nothing is known of its stack"}},
                       {"where the ranks stand:", {}}};
+  record.not_probed = {"gpus on b: the driver hangs"};
   return record;
 }
 
@@ -83,6 +84,7 @@ TEST_CASE("a record that is read back tells the same end, and is written the sam
     CHECK(record_as_json(again, lines_of) == record_as_json(record, lines_of));
     REQUIRE(again.standings.size() == 2);
     CHECK(standing_text(again.standings[0]) == standing_text(record.standings[0]));
+    CHECK(findings_text(again, "") == "hvrun: not looked at: gpus on b: the driver hangs\n");
   }
 }
 

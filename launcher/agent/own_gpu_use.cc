@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/own_gpu_use.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "launcher/agent/process_table.h"
+
+namespace hv::launcher {
+namespace {
+
+void leave_out_of(const std::set<std::uint32_t>& pids, wire::GpuUse* use) {
+  const auto is_own = [&pids](const wire::GpuProcess& one) { return pids.count(one.pid) > 0; };
+  for (const wire::GpuProcess& one : use->processes) {
+    if (!is_own(one)) continue;
+    use->busy_percent.reset();
+    if (one.memory_bytes == 0)
+      use->used_bytes.reset();
+    else if (use->used_bytes)
+      *use->used_bytes -= std::min(*use->used_bytes, one.memory_bytes);
+  }
+  std::erase_if(use->processes, is_own);
+}
+
+}  // namespace
+
+void leave_out(const std::set<std::uint32_t>& pids, wire::Inventory* inventory) {
+  for (wire::InventoryGpu& gpu : inventory->gpus) {
+    leave_out_of(pids, &gpu.use);
+    for (wire::MigDevice& part : gpu.mig) leave_out_of(pids, &part.use);
+  }
+}
+
+void leave_out_descendants(wire::Inventory* inventory) {
+  std::set<std::uint32_t> pids;
+  for (const ProcessEntry& process : descendants(read_processes(), {::getpid()}))
+    pids.insert(static_cast<std::uint32_t>(process.pid));
+  leave_out(pids, inventory);
+}
+
+}  // namespace hv::launcher
