@@ -23,6 +23,9 @@
 
 namespace hv::launcher {
 
+// In any order; those that wait to be reaped, too.
+std::vector<ProcessEntry> own_descendants();
+
 // Signals every process below this one, except those in spared and what is below them.
 // whole_groups: groups that get it at once by kill(-group), so that none of their members is
 // missed.

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/own_gpu_use.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
-#include "launcher/agent/process_table.h"
+#include "launcher/agent/descendant_hunt.h"
 
 namespace hv::launcher {
 namespace {
@@ -33,8 +31,14 @@ void leave_out(const std::set<std::uint32_t>& pids, wire::Inventory* inventory) 
 }
 
 void leave_out_descendants(wire::Inventory* inventory) {
+  const auto is_used = [](const wire::InventoryGpu& gpu) {
+    return !gpu.use.processes.empty() ||
+           std::any_of(gpu.mig.begin(), gpu.mig.end(),
+                       [](const wire::MigDevice& part) { return !part.use.processes.empty(); });
+  };
+  if (std::none_of(inventory->gpus.begin(), inventory->gpus.end(), is_used)) return;
   std::set<std::uint32_t> pids;
-  for (const ProcessEntry& process : descendants(read_processes(), {::getpid()}))
+  for (const ProcessEntry& process : own_descendants())
     pids.insert(static_cast<std::uint32_t>(process.pid));
   leave_out(pids, inventory);
 }
