@@ -104,6 +104,14 @@ std::string end_words(const JobRecord& record, const LastLines& last_lines) {
   return stands + error + training + end + findings_text(record, error + end);
 }
 
+// Behind the words that end a heading: where, if not in the folder itself.
+std::string place_of_ranks(const JobFolder& folder) {
+  if (folder.ranks.empty()) return "";
+  const std::string& path = folder.ranks.begin()->second;
+  const std::string above = path.substr(0, path.rfind('/'));
+  return above == folder.path ? "" : ", in " + printable(above, 1000);
+}
+
 // The record, or what there is in its place.
 Unended begun_of(const JobFolder& folder, std::optional<JobRecord>* ended) {
   std::string problem = folder.record_problem;
@@ -121,7 +129,8 @@ Unended begun_of(const JobFolder& folder, std::optional<JobRecord>* ended) {
   }
   const std::string place = printable(folder.path, 1000);
   return {std::nullopt, problem.empty() ? "hvrun: no job.json is in " + place +
-                                              ", so what follows is by what its ranks wrote last\n"
+                                              ", so what follows is by what its ranks wrote last" +
+                                              place_of_ranks(folder) + "\n"
                                         : "hvrun: warning: " + place + "/job.json: " + problem +
                                               "; what follows is by what its ranks wrote last\n"};
 }
@@ -152,23 +161,26 @@ std::string words_of_files(const JobFolder& folder, const std::vector<Speaker>& 
   for (const Speaker& speaker : speakers) {
     const std::vector<std::string> lines = last_lines(speaker.rank);
     if (!end_in_an_error(lines)) {
-      others.push_back(speaker);
+      if (folder.unreadable.count(speaker.rank) == 0) others.push_back(speaker);
       continue;
     }
     erring.push_back(speaker);
     if (first < 0 && !speak_of_a_lost_peer(lines)) first = speaker.rank;
   }
-  if (erring.empty()) {
-    return speakers.empty()
-               ? "hvrun: no rank has written anything\n"
-               : "hvrun: what " + rank_words(ranks_of(speakers)) + " wrote ends in no error\n";
-  }
+  const std::string well =
+      others.empty() ? ""
+                     : "hvrun: what " + rank_words(ranks_of(others)) + " wrote ends in no error\n";
+  if (erring.empty()) return speakers.empty() ? "hvrun: no rank has written anything\n" : well;
   if (first < 0) first = erring.front().rank;
   return "hvrun: what " + rank_words(ranks_of(erring)) + " wrote ends in an error\n" +
-         said_by(erring, {first, true}, last_lines) +
-         (others.empty()
-              ? ""
-              : "hvrun: what " + rank_words(ranks_of(others)) + " wrote ends in no error\n");
+         said_by(erring, {first, true}, last_lines) + well;
+}
+
+std::string warnings_of(const JobFolder& folder) {
+  std::string text;
+  for (const auto& [rank, trouble] : folder.unreadable)
+    text += "hvrun: warning: rank " + std::to_string(rank) + ": " + trouble + "\n";
+  return text;
 }
 
 }  // namespace
@@ -189,8 +201,9 @@ bool speak_of_a_lost_peer(const std::vector<std::string>& lines) {
 std::string explanation_as_text(const JobFolder& folder) {
   std::optional<JobRecord> ended;
   const Unended begun = begun_of(folder, &ended);
-  if (ended) return end_words(*ended, [&](int rank) { return folder.last_lines(rank); });
-  return begun.heading + words_of_files(folder, speakers_in(folder, begun.record));
+  const std::string warnings = warnings_of(folder);
+  if (ended) return warnings + end_words(*ended, [&](int rank) { return folder.last_lines(rank); });
+  return begun.heading + warnings + words_of_files(folder, speakers_in(folder, begun.record));
 }
 
 std::string explanation_as_json(const JobFolder& folder) {
@@ -209,6 +222,9 @@ std::string explanation_as_json(const JobFolder& folder) {
     if (runs != StillRuns::kCannotTell) json["still_runs"] = runs == StillRuns::kYes;
     json["hvrun"] = {{"pid", begun.record->hvrun.pid}, {"host", begun.record->hvrun.host}};
   }
+  json["unreadable"] = Json::object();
+  for (const auto& [rank, trouble] : folder.unreadable)
+    json["unreadable"][std::to_string(rank)] = trouble;
   json["texts"] = Json::array();
   for (const GatheredText& group : gather_alike(lines, speakers)) {
     Json shown = Json::array();

@@ -58,14 +58,38 @@ bool is_rank_folder(const std::string& path) {
          std::any_of(std::begin(kOutputNames), std::end(kOutputNames), has);
 }
 
+std::string cannot_be_read(const std::string& path, const std::string& reason) {
+  return "read " + printable(path) + ": " + reason;
+}
+
+// Why; "": it can be, or is not there.
+std::string trouble_with_file(const std::string& path) {
+  struct stat status {};
+  if (open_regular(path, &status)) return "";
+  const int error = errno;
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    return cannot_be_read(path, "it is no regular file");
+  return error == ENOENT ? "" : cannot_be_read(path, errno_text(error));
+}
+
+std::string trouble_with_rank(const std::string& folder) {
+  if (::access(folder.c_str(), X_OK) != 0) return cannot_be_read(folder, errno_text(errno));
+  for (const auto& names : {kErrorNames, kOutputNames})
+    for (const char* name : {names[0], names[1]})
+      if (std::string trouble = trouble_with_file(folder + name); !trouble.empty()) return trouble;
+  return "";
+}
+
 void find_ranks(const std::string& folder, int depth, std::size_t* left,
                 std::map<int, std::string>* ranks) {
   std::vector<std::string> names = names_in(folder);
   for (const std::string& name : names) {
     const auto number = parse_integer(name.rfind("rank.", 0) == 0 ? name.substr(5) : name);
     if (!number || *number < 0 || *number >= kMostRankNumber) continue;
-    if (is_rank_folder(folder + "/" + name))
-      (*ranks)[static_cast<int>(*number)] = folder + "/" + name;
+    // One of hvrun's own by its name that cannot be looked into is one, too.
+    const std::string path = folder + "/" + name;
+    const bool is_shut = name[0] == 'r' && ::access(path.c_str(), X_OK) != 0 && errno == EACCES;
+    if (is_shut || is_rank_folder(path)) (*ranks)[static_cast<int>(*number)] = path;
   }
   if (!ranks->empty() || depth == kDeepest) return;
   // The last attempt first: attempt_10 before attempt_9.
@@ -92,6 +116,41 @@ void read_record(JobFolder* folder) {
   }
 }
 
+bool is_job_folder(const std::string& path) {
+  std::map<int, std::string> ranks;
+  std::size_t none = 0;
+  find_ranks(path, kDeepest, &none, &ranks);
+  return is_there(path + "/" + kRecordFile) || !ranks.empty();
+}
+
+// Those with a job.json.
+void find_jobs(const std::string& folder, int depth, std::size_t* left,
+               std::vector<std::string>* jobs) {
+  for (const std::string& name : names_in(folder)) {
+    if (*left == 0) return;
+    --*left;
+    const std::string path = folder + "/" + name;
+    if (is_there(path + "/" + kRecordFile))
+      jobs->push_back(path);
+    else if (depth < kDeepest)
+      find_jobs(path, depth + 1, left, jobs);
+  }
+}
+
+// The folder itself, or the only one below it that has a job's record.
+std::string folder_of_job(const std::string& path) {
+  if (is_job_folder(path)) return path;
+  std::vector<std::string> jobs;
+  std::size_t left = kMostFolders;
+  find_jobs(path, 1, &left, &jobs);
+  if (jobs.empty()) return path;
+  if (jobs.size() == 1) return jobs[0];
+  std::sort(jobs.begin(), jobs.end());
+  throw Error(ErrorKind::kUsage,
+              printable(path) + " holds the output of several jobs: " + join_some(jobs),
+              "name one of them");
+}
+
 }  // namespace
 
 std::vector<std::string> JobFolder::last_lines(int rank) const {
@@ -116,10 +175,13 @@ JobFolder look_at_folder(const std::string& path) {
   }
   ::closedir(opened);
   JobFolder folder;
-  folder.path = path;
+  folder.path = folder_of_job(path);
   read_record(&folder);
   std::size_t left = kMostFolders;
-  find_ranks(path, 0, &left, &folder.ranks);
+  find_ranks(folder.path, 0, &left, &folder.ranks);
+  for (const auto& [rank, its] : folder.ranks)
+    if (std::string trouble = trouble_with_rank(its); !trouble.empty())
+      folder.unreadable[rank] = std::move(trouble);
   if (!folder.record && folder.record_problem.empty() && folder.ranks.empty()) {
     throw Error(ErrorKind::kUsage,
                 printable(path) + " holds no job's output: neither job.json nor rank.N/stderr",

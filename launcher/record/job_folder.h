@@ -18,12 +18,15 @@ struct JobFolder {
   // Each rank's own folder: rank.N of hvrun and mpirun, N of torchrun's --log-dir, in the folder or
   // below it; of several such levels and attempts the last.
   std::map<int, std::string> ranks;
+  // What of a rank cannot be read, and why: "read DIR/rank.0/stderr: Permission denied".
+  std::map<int, std::string> unreadable;
 
   // Of files that hold anything: the bounded ends.
   std::vector<std::string> last_lines(int rank) const;
 };
 
-// Throws Error(kUsage) when it is no folder that can be read, or nothing of a job is there.
+// Where it is no job's own folder and one lies below it: that one. Throws Error(kUsage) when it is
+// no folder that can be read, or nothing of a job is there, or several jobs lie below it.
 JobFolder look_at_folder(const std::string& path);
 
 // An earlier job's record, by who writes none of its own.

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -172,6 +173,46 @@ TEST_CASE("ranks of an earlier job in the same folder are not told of") {
   folder.write("rank.0/stderr", "fine\n");
   folder.write("job.json", as_json(job_of(1)));
   CHECK(!folder.says("rank 7"));
+}
+
+TEST_CASE("a folder of jobs' folders is that of the only job, or names them") {
+  Folder folder;
+  JobRecord record = job_of(1);
+  record.state = "ok";
+  folder.write("runs/one/job.json", as_json(record));
+  folder.write("runs/one/rank.0/stderr", kTrace);
+  CHECK(folder.says("the job ended well"));
+  folder.write("runs/two/job.json", as_json(record));
+  CHECK_THROWS_AS(folder.text(), hv::Error);
+  try {
+    folder.text();
+  } catch (const hv::Error& error) {
+    const std::string words = error.what();
+    CHECK(words.find("several jobs: ") != std::string::npos);
+    CHECK((words.find("runs/one") < words.find("runs/two")));
+  }
+  folder.write("rank.0/stderr", kTrace);  // its own
+  CHECK(folder.says("what rank 0 wrote ends in an error"));
+  CHECK(folder.says("wrote last\n"));
+  Folder torchrun;
+  torchrun.write("id/attempt_0/0/stderr.log", kTrace);
+  CHECK(torchrun.says("wrote last, in " + torchrun.path + "/id/attempt_0\n"));
+}
+
+TEST_CASE("what cannot be read is told, and not how it ends") {
+  Folder folder;
+  folder.write("rank.0/stdout", "well\n");
+  std::filesystem::create_directories(folder.path + "/rank.1");
+  REQUIRE(::mkfifo((folder.path + "/rank.1/stderr").c_str(), 0600) == 0);
+  const std::string words = "read " + folder.path + "/rank.1/stderr: it is no regular file";
+  CHECK(folder.says("hvrun: warning: rank 1: " + words));
+  CHECK(folder.says("what rank 0 wrote ends in no error"));
+  CHECK(folder.json()["unreadable"]["1"] == words);
+  if (::geteuid() == 0) return;  // whom no mode keeps out
+  std::filesystem::permissions(folder.path + "/rank.0", std::filesystem::perms::none);
+  CHECK(folder.says("rank.0: Permission denied"));
+  CHECK_FALSE(folder.says("no error"));
+  std::filesystem::permissions(folder.path + "/rank.0", std::filesystem::perms::owner_all);
 }
 
 TEST_CASE("what is no job's folder is an error, and files that are none do no harm") {
