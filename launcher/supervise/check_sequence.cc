@@ -107,18 +107,19 @@ asio::awaitable<void> set_up_and_try(LaunchContext& context, Duration telling, C
 }  // namespace
 
 std::string progress_of_check(const Job& job) {
-  std::size_t answer = 0, told = 0;
-  std::vector<std::string> silent;
+  std::vector<std::string> unreached, untold;
   for (const HostState& host : job.hosts) {
-    if (has_failed(host) || host.hello) ++answer;
-    if (has_failed(host) || host.told) ++told;
-    if (!has_failed(host) && !host.told) silent.push_back(host.target.name);
+    if (has_failed(host)) continue;
+    if (!host.hello) unreached.push_back(host.target.name);
+    if (!host.told) untold.push_back(host.target.name);
   }
-  if (silent.empty()) return "";
-  const bool all_answer = answer == job.hosts.size();
-  return std::to_string(all_answer ? told : answer) + " of " + std::to_string(job.hosts.size()) +
-         (all_answer ? " hosts have told what they are like" : " hosts answer") +
-         ", not yet: " + join_some(silent);
+  if (untold.empty()) return "";
+  const auto words = [&job](const char* have, const std::vector<std::string>& waited_for) {
+    return std::to_string(job.hosts.size() - waited_for.size()) + " of " +
+           std::to_string(job.hosts.size()) + have + join_some(waited_for);
+  };
+  if (!unreached.empty()) return words(" hosts answer, not yet: ", unreached);
+  return words(" hosts have told what they are like, not yet: ", untold);
 }
 
 asio::awaitable<void> check_job(LaunchContext& context, CheckInput* input) {

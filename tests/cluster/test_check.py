@@ -55,6 +55,11 @@ def test_start_up_files_that_print_are_no_finding(cluster):
     assert report["findings"] == [], str(result)
 
 
+def test_start_up_files_that_print_without_end(cluster):
+    cluster["node2"].write_file("/root/.bashrc", "yes noise\n")
+    expect(check(cluster), "start-up-noise", "node2", mend="make them silent")
+
+
 # ---- the way to a host ----
 
 

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""While a check waits for hosts it says for which, on a terminal and nowhere else."""
+
+import os
+import pty
+
+from harness.waiting import wait_for
+from launching import run, start
+
+# "slow" answers once the file is there.
+RSH = """#!/bin/sh
+[ "$1" != slow ] || while [ ! -e {go} ]; do sleep 0.05; done
+shift
+exec sh -c "$*"
+"""
+
+
+def rsh_in(folder):
+    script, go = folder / "rsh", folder / "go"
+    script.write_text(RSH.format(go=go))
+    script.chmod(0o755)
+    return ["check", "--rsh", str(script), "-H", "quick:1,slow:1", "--oversubscribe"], go
+
+
+def test_on_a_terminal_it_says_for_which_host_it_waits(hvrun, tmp_path):
+    words, go = rsh_in(tmp_path)
+    leader, follower = pty.openpty()
+    process = start(hvrun, *words, stdout=follower, stderr=follower, TERM="xterm")
+    os.close(follower)
+    shown = bytearray()
+
+    def is_told():
+        shown.extend(os.read(leader, 65536))
+        return b"hvrun: 1 of 2 hosts answer, not yet: slow" in shown
+
+    wait_for(is_told, 60, lambda: shown.decode())
+    go.touch()
+    while not shown.endswith(b" s.\r\n"):  # "... in about 0.8 s."
+        shown.extend(os.read(leader, 65536))
+    assert process.wait(timeout=30) == 0 and b"could start" in shown, shown.decode()
+    os.close(leader)
+
+
+def test_elsewhere_it_says_nothing_before_its_report(hvrun, tmp_path):
+    words, go = rsh_in(tmp_path)
+    go.touch()
+    result = run(hvrun, *words)
+    assert result.returncode == 0 and result.stderr == b"", result
