@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <optional>
 #include <utility>
 
 #include "hvrun_version.h"
@@ -195,13 +196,16 @@ bool Agent::steer(const Frame& frame) {
 
 bool Agent::take_inventory(const wire::InventoryRequest& request) {
   if (inventory_ || leaves_when_done_) return leaves_when_done_;
-  inventory_ = std::make_unique<InventoryRun>(loop_, environment_, own_folder() + "/", request,
-                                              [this](wire::InventoryReply reply) {
-                                                leave_out_descendants(&reply.inventory);
-                                                link_.send(reply);
-                                                inventory_.reset();
-                                                reap();
-                                              });
+  std::optional<OwnGpuUse> own;
+  if (!ranks_.all().empty()) own.emplace();
+  inventory_ = std::make_unique<InventoryRun>(
+      loop_, environment_, own_folder() + "/", request,
+      [this, own = std::move(own)](wire::InventoryReply reply) mutable {
+        if (own) own->leave_out_of(&reply.inventory);
+        link_.send(reply);
+        inventory_.reset();
+        reap();
+      });
   return true;
 }
 

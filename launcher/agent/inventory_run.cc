@@ -41,25 +41,25 @@ InventoryRun::InventoryRun(EventLoop& loop, const Environment& environment,
   if (!request.program.empty()) {
     const Status status = keep_in_memory(kName, request.program, &file_);
     if (status.ok())
-      start(path_in_memory(file_), environment, time);
+      start(path_in_memory(file_), environment, time, request.whose_time);
     else
       answer_without_child({false, status.message, {}});
   } else if (belongs_to_agent(program)) {
-    start(program, environment, time);
+    start(program, environment, time, request.whose_time);
   } else {
     answer_without_child({true, {}, {}});
   }
 }
 
-void InventoryRun::start(const std::string& program, const Environment& environment,
-                         Duration time) {
+void InventoryRun::start(const std::string& program, const Environment& environment, Duration time,
+                         const std::string& whose_time) {
   ChildQuestion question;
   question.name = kName;
   question.command.argv = {kName, "--wire"};
   question.command.program = program;
   question.command.environment = environment.entries();
   question.time = time;
-  question.whose_time = " (HVRUN_INVENTORY_TIMEOUT)";
+  question.whose_time = whose_time;
   question.most_bytes = wire::kMaxInventoryBytes;
   child_ = std::make_unique<ChildAnswer>(
       loop_, question, [this](const std::string& problem, const std::string& answer) {

@@ -33,7 +33,8 @@ class InventoryRun {
   }
 
  private:
-  void start(const std::string& program, const Environment& environment, Duration time);
+  void start(const std::string& program, const Environment& environment, Duration time,
+             const std::string& whose_time);
   void answer_without_child(wire::InventoryReply reply);
 
   EventLoop& loop_;

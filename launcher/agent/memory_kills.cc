@@ -10,6 +10,7 @@
 #include <csignal>
 
 #include "launcher/facts/cgroup_paths.h"
+#include "launcher/facts/pid_namespace.h"
 #include "launcher/facts/read_file.h"
 #include "src/base/text.h"
 
@@ -18,17 +19,6 @@ namespace {
 
 constexpr std::size_t kMostRecords = 1 << 18, kMostKept = 1000, kMostMessage = 300;
 constexpr char kKilled[] = "Killed process ";
-// The kernel's number of the first PID namespace (PROC_PID_INIT_INO).
-constexpr std::string_view kFirstPidNamespace = "pid:[4026531836]";
-
-bool is_in_first_pid_namespace(const std::string& root) {
-  std::array<char, 100> target{};
-  const ssize_t got =
-      ::readlink((root + "/proc/self/ns/pid").c_str(), target.data(), target.size());
-  return got > 0 &&
-         std::string_view(target.data(), static_cast<std::size_t>(got)) == kFirstPidNamespace;
-}
-
 std::optional<std::uint64_t> count_in(const std::string& group) {
   for (const char* name : {"/memory.events", "/memory.oom_control"}) {
     if (const auto text = read_file(group + name)) return oom_kills(*text);

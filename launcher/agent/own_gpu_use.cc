@@ -4,43 +4,50 @@
 #include <algorithm>
 
 #include "launcher/agent/descendant_hunt.h"
+#include "launcher/facts/pid_namespace.h"
 
 namespace hv::launcher {
 namespace {
 
-void leave_out_of(const std::set<std::uint32_t>& pids, wire::GpuUse* use) {
-  const auto is_own = [&pids](const wire::GpuProcess& one) { return pids.count(one.pid) > 0; };
-  for (const wire::GpuProcess& one : use->processes) {
-    if (!is_own(one)) continue;
-    use->busy_percent.reset();
-    if (one.memory_bytes == 0)
-      use->used_bytes.reset();
-    else if (use->used_bytes)
-      *use->used_bytes -= std::min(*use->used_bytes, one.memory_bytes);
+void leave_to_others(const std::set<std::uint32_t>& own, wire::GpuUse* use) {
+  std::erase_if(use->processes,
+                [&own](const wire::GpuProcess& one) { return own.count(one.pid) > 0; });
+  use->busy_percent.reset();
+  use->used_bytes.reset();
+  for (const wire::GpuProcess& one : use->processes)
+    if (one.memory_bytes > 0) use->used_bytes = use->used_bytes.value_or(0) + one.memory_bytes;
+}
+
+template <class Act>
+void for_each_use(wire::Inventory* inventory, Act&& act) {
+  for (wire::InventoryGpu& gpu : inventory->gpus) {
+    act(&gpu.use);
+    for (wire::MigDevice& part : gpu.mig) act(&part.use);
   }
-  std::erase_if(use->processes, is_own);
 }
 
 }  // namespace
 
-void leave_out(const std::set<std::uint32_t>& pids, wire::Inventory* inventory) {
-  for (wire::InventoryGpu& gpu : inventory->gpus) {
-    leave_out_of(pids, &gpu.use);
-    for (wire::MigDevice& part : gpu.mig) leave_out_of(pids, &part.use);
-  }
+void leave_to_others(const std::set<std::uint32_t>& own, wire::Inventory* inventory) {
+  for_each_use(inventory, [&own](wire::GpuUse* use) { leave_to_others(own, use); });
 }
 
-void leave_out_descendants(wire::Inventory* inventory) {
-  const auto is_used = [](const wire::InventoryGpu& gpu) {
-    return !gpu.use.processes.empty() ||
-           std::any_of(gpu.mig.begin(), gpu.mig.end(),
-                       [](const wire::MigDevice& part) { return !part.use.processes.empty(); });
-  };
-  if (std::none_of(inventory->gpus.begin(), inventory->gpus.end(), is_used)) return;
-  std::set<std::uint32_t> pids;
+OwnGpuUse::OwnGpuUse() : knows_numbers_(is_in_first_pid_namespace()) {
+  if (knows_numbers_) add_descendants();
+}
+
+void OwnGpuUse::add_descendants() {
   for (const ProcessEntry& process : own_descendants())
-    pids.insert(static_cast<std::uint32_t>(process.pid));
-  leave_out(pids, inventory);
+    own_.insert(static_cast<std::uint32_t>(process.pid));
+}
+
+void OwnGpuUse::leave_out_of(wire::Inventory* inventory) {
+  if (!knows_numbers_) {  // whose the processes are cannot be told
+    for_each_use(inventory, [](wire::GpuUse* use) { *use = {}; });
+    return;
+  }
+  add_descendants();
+  leave_to_others(own_, inventory);
 }
 
 }  // namespace hv::launcher

@@ -1,4 +1,4 @@
-// What the job's own processes use of GPUs, told apart from what others do.
+// Who uses GPUs beside this job, once it runs there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,12 +9,23 @@
 
 namespace hv::launcher {
 
-// Leaves these processes and their memory out of the inventory. How busy a device is that they
-// compute on says nothing of others any more, nor does its memory where theirs is not told: then
-// neither is told.
-// Pure.
-void leave_out(const std::set<std::uint32_t>& pids, wire::Inventory* inventory);
-// Those that descend from this process.
-void leave_out_descendants(wire::Inventory* inventory);
+// Leaves of each device's use what is surely others': their processes, and the memory of these.
+// How busy the device was, and memory that nobody is told to have, may be of ranks that have just
+// ended. Pure.
+void leave_to_others(const std::set<std::uint32_t>& own, wire::Inventory* inventory);
+
+// Of a job whose ranks have been started. What descends from this process may have ended before the
+// driver's answer is read: it is looked for when the question is asked, and once more then.
+class OwnGpuUse {
+ public:
+  OwnGpuUse();
+  void leave_out_of(wire::Inventory* inventory);
+
+ private:
+  void add_descendants();
+
+  const bool knows_numbers_;  // the driver's, of processes
+  std::set<std::uint32_t> own_;
+};
 
 }  // namespace hv::launcher

@@ -24,6 +24,7 @@ struct CheckedHost {
   std::optional<wire::Facts> facts{};
   double clock_ahead_s = 0;  // its wall clock less this one's
   double clock_error_s = 0;  // by which that may be wrong; none of it is known where it has failed
+  bool is_asked_for_inventory = false;
   std::optional<wire::InventoryReply> inventory{};
   std::optional<wire::CheckReply> told{};
   std::vector<int> ranks{};
@@ -44,6 +45,7 @@ struct PairFacts {
 struct CheckInput {
   JobSpec spec;
   bool has_program = true;           // hvrun check may have none
+  bool ranks_may_run = false;        // then what they use is not free
   std::vector<CheckedHost> hosts{};  // in the job's order
   LaunchPlan plan{};                 // without ranks where it could not be made
   std::optional<Error> plan_problem{};

@@ -83,7 +83,7 @@ void judge_used(const CheckInput& input, Judgement* judgement) {
   GpuFindings errors(input), xids(input), slow(input);
   for (const RankGpu& gpu : gpus_of_ranks(input)) {
     if (gpu.told == nullptr) continue;
-    if (gpu.told->health.volatile_errors > 0)
+    if (gpu.told->health.volatile_errors > 0 && gpu.facts.fault.empty())
       errors.add(gpu, "has had " + errors_in_words(gpu.told->health.volatile_errors) +
                           " since the driver was loaded");
     add_xid(gpu, &xids);
@@ -96,6 +96,7 @@ void judge_used(const CheckInput& input, Judgement* judgement) {
 }
 
 void tell_gaps(const CheckInput& input, Judgement* judgement) {
+  if (input.ranks_may_run) return;  // a log that only root may read is no news beside it
   std::vector<std::pair<std::string, std::string>> reasons;
   std::size_t last = input.hosts.size();
   for (const RankGpu& gpu : gpus_of_ranks(input)) {
@@ -115,8 +116,9 @@ void judge_health(const CheckInput& input, Judgement* judgement) {
 }
 
 constexpr char kNoRank[] =
-    "there is a rank less, or one without a GPU; and a launch that need not ask the driver gives a "
-    "rank this one";
+    "there is a rank less, one without a GPU or, as a launch that need not ask the driver gives it "
+    "to "
+    "one, one with this GPU";
 
 }  // namespace
 
@@ -125,16 +127,18 @@ const Probe kGpuHealthProbe{
     "whether GPUs that ranks would have work: lost ones, memory errors (ECC), Xid errors in the "
     "kernel's log since the driver was loaded, and clocks held down",
     {{"gpu-lost", Severity::kHarms,
-      "a GPU that a rank would have otherwise does not answer its driver any more", kNoRank,
+      "a GPU that a rank has, or would have otherwise does not answer its driver any more", kNoRank,
       "restart $HOST; if it stays lost, have it reseated or replaced"},
      {"gpu-needs-reset", Severity::kHarms,
-      "the driver refuses a GPU that a rank would have otherwise, until it is reset", kNoRank,
-      "once nothing runs there: ssh $HOST sudo nvidia-smi --gpu-reset -i $GPU"},
+      "the driver refuses a GPU that a rank has, or would have otherwise, until it is reset",
+      kNoRank, "once nothing runs there: ssh $HOST sudo nvidia-smi --gpu-reset -i $GPU"},
      {"gpu-beyond-repair", Severity::kHarms,
-      "a GPU that a rank would have otherwise has no spare memory rows left for a faulty one",
+      "a GPU that a rank has, or would have otherwise has no spare memory rows left for a faulty "
+      "one",
       kNoRank, "have it replaced; until then leave it out by gpus= on $HOST's line"},
      {"gpu-repair-pending", Severity::kHarms,
-      "a GPU that a rank would have otherwise has had uncorrected memory errors, whose repair "
+      "a GPU that a rank has, or would have otherwise has had uncorrected memory errors, whose "
+      "repair "
       "waits "
       "for its reset",
       kNoRank, "once nothing runs there: ssh $HOST sudo nvidia-smi --gpu-reset -i $GPU"},

@@ -91,13 +91,20 @@ void judge_models(const CheckInput& input, Judgement* judgement) {
                  groups_as_text(groups));
 }
 
+std::string why_untold(const CheckedHost& host) {
+  if (!host.inventory)
+    return host.is_asked_for_inventory ? "it has not answered in time"
+                                       : "it was not asked (HVRUN_INVENTORY_TIMEOUT)";
+  const std::string& problem = problem_of(*host.inventory);
+  return problem.empty() ? "hvrun-inventory is not there, and came too late" : problem;
+}
+
 void tell_gaps(const CheckInput& input, Judgement* judgement) {
   std::vector<std::pair<std::string, std::string>> reasons;
   for (const std::size_t i : hosts_with_gpus(input)) {
-    const auto& reply = input.hosts[i].inventory;
-    if (reply && told_of_gpus(*reply) != nullptr) continue;
-    reasons.emplace_back(input.hosts[i].name,
-                         reply ? problem_of(*reply) : "it was not asked (HVRUN_INVENTORY_TIMEOUT)");
+    const CheckedHost& host = input.hosts[i];
+    if (host.inventory && told_of_gpus(*host.inventory) != nullptr) continue;
+    reasons.emplace_back(host.name, why_untold(host));
   }
   for (const FactGroup& group : group_facts(reasons))
     judgement->not_probed(group.hosts,

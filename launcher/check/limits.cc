@@ -58,7 +58,7 @@ void judge_processes(const std::vector<ToldHost>& hosts, Judgement* judgement) {
   std::vector<HostFact> low;
   for (const ToldHost& one : hosts) {
     const wire::LimitFacts& limits = one.told->limits;
-    const std::uint64_t needed = limits.processes_of_user + kThreadsOfRank * one.ranks();
+    const std::uint64_t needed = limits.processes_of_user + kThreadsOfRank * one.ranks_to_come();
     if (one.ranks() == 0 || limits.processes >= needed) continue;
     low.emplace_back(one.host->name,
                      std::to_string(limits.processes) + " processes and threads, of which " +

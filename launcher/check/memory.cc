@@ -20,13 +20,14 @@ void judge_free(const std::vector<ToldHost>& hosts, Judgement* judgement) {
   std::vector<HostFact> low, limited;
   for (const ToldHost& one : hosts) {
     const wire::MemoryFacts& memory = one.told->memory;
-    if (memory.total_bytes == 0 || memory.available_bytes >= kLeastOfRank * one.ranks()) continue;
-    const bool is_limited = memory.cgroup_bytes < kLeastOfRank * one.ranks();
+    if (memory.total_bytes == 0 || memory.available_bytes >= kLeastOfRank * one.ranks_to_come())
+      continue;
+    const bool is_limited = memory.cgroup_bytes < kLeastOfRank * one.ranks_to_come();
     const std::uint64_t bytes = is_limited ? memory.cgroup_bytes : memory.available_bytes;
     (is_limited ? limited : low)
         .emplace_back(one.host->name, format_bytes(bytes) +
                                           (is_limited ? " by its cgroup" : " available") + " for " +
-                                          ranks_in_words(one.ranks()));
+                                          ranks_in_words(one.ranks_to_come()));
   }
   add_grouped("memory-low", low, judgement);
   add_grouped("memory-limit", limited, judgement);
@@ -53,11 +54,11 @@ void judge_shared(const CheckInput& input, const std::vector<ToldHost>& hosts,
   std::vector<HostFact> low;
   for (const ToldHost& one : hosts) {
     const wire::MemoryFacts& memory = one.told->memory;
-    if (one.ranks() < 2 || memory.shm_free_bytes >= kLeastShmOfRank * one.ranks()) continue;
+    if (one.ranks() < 2 || memory.shm_free_bytes >= kLeastShmOfRank * one.ranks_to_come()) continue;
     if (!has_torch(*one.told) && !uses_gpus(input, *one.host)) continue;
     low.emplace_back(one.host->name, format_bytes(memory.shm_free_bytes) + " of " +
                                          format_bytes(memory.shm_bytes) + " free for " +
-                                         ranks_in_words(one.ranks()));
+                                         ranks_in_words(one.ranks_to_come()));
   }
   add_grouped("shm-small", low, judgement);
 }

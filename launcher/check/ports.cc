@@ -22,6 +22,7 @@ bool has_master_port(const CheckInput& input, const std::string& text) {
 void judge_ports(const CheckInput& input, Judgement* judgement) {
   const std::vector<ToldHost> hosts = told_by(input, "ports", judgement);
   if (input.hosts.size() < 2) return;  // ranks of one host need none
+  if (input.ranks_may_run) return;     // whether others have them or the ranks is not told
   std::vector<HostFact> few;
   std::size_t most = 0;
   for (const ToldHost& one : hosts) {

@@ -20,7 +20,7 @@ std::vector<ToldHost> told_by(const CheckInput& input, const std::string& probe,
   for (std::size_t i = 0; i < input.hosts.size(); ++i) {
     const CheckedHost& host = input.hosts[i];
     if (input.is_reached(i) && host.told && gap_of(host, probe) == nullptr)
-      hosts.push_back({&host, &*host.told});
+      hosts.push_back({&host, &*host.told, input.ranks_may_run});
   }
   tell_gaps(input, probe, judgement);
   return hosts;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -16,7 +17,13 @@ namespace hv::launcher {
 struct ToldHost {
   const CheckedHost* host;
   const wire::CheckReply* told;
+  bool ranks_may_run = false;
   std::size_t ranks() const { return host->ranks.size(); }
+  // Whose needs are not in what the host tells: ranks that run have what they use, and room is
+  // lacking then where there is none for a single one.
+  std::size_t ranks_to_come() const {
+    return ranks_may_run ? std::min<std::size_t>(ranks(), 1) : ranks();
+  }
 };
 
 // Hosts that have answered that probe of the agent's, in the job's order. Of the others the

@@ -4,9 +4,9 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "launcher/facts/mig.h"
+#include "launcher/facts/pid_namespace.h"
 #include "launcher/facts/read_file.h"
 #include "launcher/inventory/gpu_reader.h"
 #include "launcher/inventory/nvml_library.h"
@@ -19,7 +19,6 @@ namespace {
 // No machine has as many; what a broken driver says is bounded by these.
 constexpr unsigned kMostGpus = 256, kMostMigDevices = 64, kMostPeers = 32;
 constexpr std::size_t kMostName = 64;
-constexpr char kFirstPidNamespace[] = "pid:[4026531836]";  // PROC_PID_INIT_INO of the kernel
 
 std::vector<wire::MigDevice> read_mig(const Nvml& nvml, nvml::Device device,
                                       const wire::InventoryGpu& gpu, const std::string& root) {
@@ -69,9 +68,7 @@ wire::InventoryGpu read_gpu(const Nvml& nvml, nvml::Device device, const std::st
 
 // The driver tells numbers of the host's first PID namespace, which are others in a container.
 void name_processes(const std::string& root, std::vector<wire::GpuProcess>* processes) {
-  std::error_code error;
-  if (std::filesystem::read_symlink(root + "/proc/self/ns/pid", error) != kFirstPidNamespace)
-    return;
+  if (!is_in_first_pid_namespace(root)) return;
   for (wire::GpuProcess& process : *processes) {
     const std::string file = root + "/proc/" + std::to_string(process.pid) + "/comm";
     process.name = trim(read_file(file, kMostName).value_or(""));

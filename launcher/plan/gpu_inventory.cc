@@ -111,8 +111,8 @@ const std::string& problem_of(const wire::InventoryReply& reply) {
 }
 
 const wire::Inventory* told_of_gpus(const wire::InventoryReply& reply) {
-  const bool is_of_use =
-      reply.problem.empty() && (problem_of(reply).empty() || !reply.inventory.gpus.empty());
+  const bool is_of_use = !reply.is_missing && reply.problem.empty() &&
+                         (problem_of(reply).empty() || !reply.inventory.gpus.empty());
   return is_of_use ? &reply.inventory : nullptr;
 }
 

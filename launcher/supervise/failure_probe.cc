@@ -2,6 +2,7 @@
 #include "launcher/supervise/failure_probe.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "launcher/check/probe.h"
 #include "launcher/supervise/host_look.h"
@@ -16,17 +17,24 @@ namespace asio = boost::asio;
 constexpr Duration kTimeOfAnswer = std::chrono::milliseconds(400);
 constexpr Duration kTimeOfProbe = std::chrono::seconds(2);  // after the loss of a host
 
+// So many hosts' drivers are asked: most need the program for that sent.
+constexpr std::size_t kMostAskedOfDrivers = kSentAtOnce;
+
 // One that only said that it cannot do what it was asked can still look around.
 bool can_be_asked(const HostState& host) {
   return host.is_there() && host.hello && !host.error && !host.gave_up;
 }
 
-bool has_told_of_drivers(const HostState& host) {
-  return !can_be_asked(host) || !host.is_asked_for_inventory || host.inventory;
+// And hvrun has not sent it yet.
+bool lacks_program(const HostState& host) {
+  return can_be_asked(host) && host.inventory && host.inventory->is_missing &&
+         host.inventory->problem.empty();
 }
 
 bool has_answered(const HostState& host) {
-  return !can_be_asked(host) || (host.told && has_told_of_drivers(host));
+  if (!can_be_asked(host)) return true;
+  const bool is_waited_for = host.is_asked_for_inventory && !host.inventory;
+  return host.told && !is_waited_for && !lacks_program(host);
 }
 
 // Those of hosts have the names of what agents look at; NCCL, and who uses /dev/shm, is told by
@@ -37,12 +45,25 @@ std::vector<std::string> probes_of_agents(const FittingProbes& fitting) {
   return {names.begin(), names.end()};
 }
 
+// On the host of the failure first. Who was asked before is asked again: its GPUs may have failed
+// since.
+void ask_drivers(Job& job, std::size_t first, Duration time) {
+  std::size_t asked = 0;
+  for (std::size_t i = 0; i < job.hosts.size() && asked < kMostAskedOfDrivers; ++i) {
+    HostState& host = job.hosts[(first + i) % job.hosts.size()];
+    if (!can_be_asked(host) || (host.is_asked_for_inventory && !host.inventory)) continue;
+    ask_for_inventory(&host, {time, {}});
+    ++asked;
+  }
+}
+
 }  // namespace
 
 asio::awaitable<void> look_after_failure(LaunchContext& context, const FittingProbes& fitting,
-                                         Duration time) {
-  if (!fitting.asks_hosts && !fitting.asks_drivers) co_return;
+                                         Duration time, std::size_t failed_host) {
   Job& job = context.job;
+  const bool asks_drivers = fitting.asks_drivers && job.spec.inventory_timeout > Duration::zero();
+  if (!fitting.asks_hosts && !asks_drivers) co_return;
   const TimePoint deadline = now() + time;
   const wire::CheckRequest request =
       check_request(context, time - kTimeOfAnswer, probes_of_agents(fitting));
@@ -50,21 +71,22 @@ asio::awaitable<void> look_after_failure(LaunchContext& context, const FittingPr
     if (!can_be_asked(host)) continue;
     host.told.reset();
     host.link->send(request);
-    if (!fitting.asks_drivers || host.is_asked_for_inventory) continue;
-    ask_for_inventory(&host, time - kTimeOfAnswer);
   }
-  co_await job.until([&job] { return job.all_hosts(has_told_of_drivers); }, deadline);
-  for (HostState& host : job.hosts) {
+  if (asks_drivers) ask_drivers(job, failed_host, time - kTimeOfAnswer);
+  const auto is_due = [&job] {
+    return job.all_hosts(has_answered) || !job.all_hosts(std::not_fn(lacks_program));
+  };
+  while (co_await job.until(is_due, deadline) && !job.all_hosts(has_answered)) {
     const Duration left = deadline - now() - kTimeOfAnswer;
-    if (can_be_asked(host) && host.inventory && host.inventory->is_missing &&
-        left > Duration::zero())
-      ask_with_own_program(&host, left);
+    if (left <= Duration::zero()) co_return;
+    for (HostState& host : job.hosts)
+      if (lacks_program(host)) ask_with_own_program(&host, {left, {}});
   }
-  co_await job.until([&job] { return job.all_hosts(has_answered); }, deadline);
 }
 
 CheckReport found_after_failure(const LaunchContext& context, const std::set<std::string>& probes) {
   CheckInput input;
+  input.ranks_may_run = context.job.ranks_may_run;
   input.spec = context.job.spec;
   input.plan = context.job.plan;
   input.hosts = checked_hosts(context);
@@ -75,10 +97,7 @@ CheckReport found_after_failure(const LaunchContext& context, const std::set<std
     else if (host.told || (host.problem && host.is_there()))
       input.hosts[i].failure.reset();
   }
-  CheckReport report = judge(input, probes);
-  // A driver that hangs tells of a failure; a kernel's log that only root may read does not.
-  std::erase_if(report.not_probed, [](const NotProbed& gap) { return gap.probe == "gpu-health"; });
-  return report;
+  return judge(input, probes);
 }
 
 const std::set<std::string>& probes_of_lost_host() {

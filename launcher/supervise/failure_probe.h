@@ -24,9 +24,12 @@ constexpr auto kTimeAfterLaunch = std::chrono::milliseconds(4000);
 constexpr auto kTimeAfterRank = std::chrono::milliseconds(1500);
 
 // Asks the agents that still answer, of all hosts, since what differs between them is a reason,
-// too. Takes no longer than time, and none where nothing fits. Throws nothing.
+// too; the drivers of GPUs only of the first 64, beginning with failed_host, since each may need
+// the program for that sent. Takes no longer than time, and none where nothing fits. Throws
+// nothing.
 boost::asio::awaitable<void> look_after_failure(LaunchContext& context,
-                                                const FittingProbes& fitting, Duration time);
+                                                const FittingProbes& fitting, Duration time,
+                                                std::size_t failed_host = 0);
 
 // What is known of the hosts by then, judged by these probes; and which of them had no answer.
 CheckReport found_after_failure(const LaunchContext& context, const std::set<std::string>& probes);

@@ -36,6 +36,7 @@ CheckedHost checked(const LaunchContext& context, std::size_t index) {
   if (!host.hello) return result;
   result.seconds_to_agent = std::chrono::duration<double>(host.hello_at - job.begun).count();
   result.facts = host.hello->facts;
+  result.is_asked_for_inventory = host.is_asked_for_inventory;
   result.inventory = host.inventory;
   result.told = host.told;
   const HostLink::ClockReading clock = host.link->clock();

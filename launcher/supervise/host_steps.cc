@@ -151,11 +151,17 @@ asio::awaitable<void> connect_hosts(LaunchContext& context) {
 
 namespace {
 
-void send_inventory_request(HostState* host, Duration timeout, const std::string& program) {
+InventoryTime time_of_launch(const Job& job) {
+  return {job.spec.inventory_timeout, " (HVRUN_INVENTORY_TIMEOUT)"};
+}
+
+void send_inventory_request(HostState* host, const InventoryTime& time,
+                            const std::string& program) {
   host->inventory.reset();
   host->is_asked_for_inventory = true;
   wire::InventoryRequest request;
-  request.timeout_s = std::chrono::duration<double>(timeout).count();
+  request.timeout_s = std::chrono::duration<double>(time.timeout).count();
+  request.whose_time = time.whose;
   request.program = program;
   host->link->send(request);
 }
@@ -169,14 +175,14 @@ asio::awaitable<void> await_inventories(LaunchContext& context) {
 
 }  // namespace
 
-void ask_for_inventory(HostState* host, Duration timeout) {
-  send_inventory_request(host, timeout, "");
+void ask_for_inventory(HostState* host, const InventoryTime& time) {
+  send_inventory_request(host, time, "");
 }
 
-bool ask_with_own_program(HostState* host, Duration timeout) {
+bool ask_with_own_program(HostState* host, const InventoryTime& time) {
   const auto program = helper_program("hvrun-inventory", host->hello->facts.machine);
   if (program) {
-    send_inventory_request(host, timeout, *program);
+    send_inventory_request(host, time, *program);
     return true;
   }
   host->inventory->problem =
@@ -193,14 +199,14 @@ asio::awaitable<void> take_inventories(LaunchContext& context) {
     if (has_failed(job.hosts[i])) continue;
     if (context.goes_on_without_hosts ||
         needs_inventory(job.spec, context.list, i, job.hosts[i].hello->facts))
-      ask_for_inventory(&job.hosts[i], job.spec.inventory_timeout);
+      ask_for_inventory(&job.hosts[i], time_of_launch(job));
   }
   co_await await_inventories(context);
   if (job.all_hosts([](const HostState& host) { return !host.is_asked_for_inventory; })) co_return;
   std::size_t sent = 0;
   for (HostState& host : job.hosts) {
     if (has_failed(host) || !host.inventory || !host.inventory->is_missing) continue;
-    if (!ask_with_own_program(&host, job.spec.inventory_timeout)) continue;
+    if (!ask_with_own_program(&host, time_of_launch(job))) continue;
     if (++sent % kSentAtOnce == 0) co_await await_inventories(context);
   }
   co_await await_inventories(context);

@@ -62,10 +62,15 @@ boost::asio::awaitable<void> await_hosts(LaunchContext& context, const std::stri
                                          TimePoint deadline);
 TimePoint answer_deadline(const Job& job);
 
-// Of what lies beside the agent; timeout: of the driver.
-void ask_for_inventory(HostState* host, Duration timeout);
+// For how long a driver may be asked, and whose that limit is, in words.
+struct InventoryTime {
+  Duration timeout{};
+  std::string whose{};
+};
+// Of what lies beside the agent.
+void ask_for_inventory(HostState* host, const InventoryTime& time);
 // Once that was missing there; false, and its answer says why, where hvrun has none for that host.
-bool ask_with_own_program(HostState* host, Duration timeout);
+bool ask_with_own_program(HostState* host, const InventoryTime& time);
 
 boost::asio::awaitable<void> connect_hosts(LaunchContext& context);
 // On the hosts where the plan needs it and may wait for it, and only there; in a check on all.

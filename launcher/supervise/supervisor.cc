@@ -350,14 +350,17 @@ asio::awaitable<void> Supervisor::look_into(const Error& failure) {
 
 asio::awaitable<void> Supervisor::look_into_rank(const Verdict& verdict) {
   const auto end = job_.policy->ends().find(*verdict.rank);
-  if (end == job_.policy->ends().end() || now() - job_.ranks_begun > kFirstSecondsOfRanks)
-    co_return;
+  if (end == job_.policy->ends().end()) co_return;
+  const Duration since = std::chrono::nanoseconds(wall_clock_ns() - end->second.time_ns);
+  if (now() - since - job_.ranks_begun > kFirstSecondsOfRanks) co_return;
   std::string words;
   for (const std::string& line : room_.last_lines(static_cast<std::uint32_t>(*verdict.rank)))
     words += line + "\n";
   const FittingProbes fitting = fitting_probes({words, end->second.status});
   if (fitting.names.empty()) co_return;
-  co_await look_after_failure(context_, fitting, kTimeAfterRank);
+  const PlannedRank& rank = job_.plan.ranks.at(static_cast<std::size_t>(*verdict.rank));
+  co_await look_after_failure(context_, fitting, kTimeAfterRank,
+                              static_cast<std::size_t>(rank.host));
   found_ = found_after_failure(context_, fitting.names);
 }
 

@@ -28,7 +28,8 @@ constexpr int kControlLane = 0;
 class Channel {
  public:
   virtual ~Channel() = default;
-  // Bytes that write() takes now; the peer's reading makes room, and the connection's.
+  // Bytes that write() takes now; the peer's reading makes room, and the connection's. None of data
+  // once the peer is known to be gone: an operation that only sends waits, and hears of the loss.
   virtual std::size_t writable() const = 0;
   // size <= writable(). The bytes may still lie in a queue here when it returns; progress() moves
   // them on.

@@ -74,10 +74,12 @@ struct Hello {
 struct InventoryRequest {
   static constexpr Type kType = Type::kInventoryRequest;
   double timeout_s = 20;
-  std::string program{};  // run without leaving a file; empty: the one that is there
+  std::string whose_time{};  // behind it in words: " (HVRUN_INVENTORY_TIMEOUT)"
+  std::string program{};     // run without leaving a file; empty: the one that is there
   template <class A>
   void fields(A& a) {
     a(timeout_s);
+    a(whose_time);
     a(program);
   }
 };

@@ -65,7 +65,6 @@ def test_a_host_in_mig_mode(gpu_hosts):
     expect(dry_run(cluster, *SIX, hosts=HOSTS), "mig-differs", "node2", mend="nvidia-smi -mig 0")
 
 
-
 FAILS_IN_CUDA = ["sh", "-c", "echo CUDA error: unspecified launch failure >&2; exit 3"]
 
 

@@ -46,8 +46,9 @@ class TcpLink::Lane : public Channel {
 
   // While the sockets are full each lane queues a little, once, so that none waits for another;
   // more is better kept where it lies than copied. To a peer that is gone every message is "sent":
-  // whoever waits for its answer learns of the loss. Data are not, for what sends only would have
-  // succeeded by that.
+  // whoever waits for its answer learns of the loss. No more data are, for what sends only would
+  // have succeeded by that; those of the write that met the loss are as lost as what lay in the
+  // system's buffers, and count as sent as those do.
   std::size_t writable() const override {
     if (link_.state_ != PeerState::kPresent) return number_ == kControlLane ? kWindowBytes : 0;
     if (!link_.is_full()) return credit_;

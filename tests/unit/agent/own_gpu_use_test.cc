@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/own_gpu_use.h"
+
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 
-#include "launcher/agent/own_gpu_use.h"
+#include "launcher/facts/pid_namespace.h"
 
 using namespace hv;
-using launcher::leave_out;
+using launcher::leave_to_others;
+using launcher::OwnGpuUse;
 
 namespace {
 
@@ -23,49 +26,57 @@ wire::Inventory with_use(wire::GpuUse use) {
   return inventory;
 }
 
+std::uint32_t number_of(pid_t pid) { return static_cast<std::uint32_t>(pid); }
+
 }  // namespace
 
 TEST_CASE("what the job's own ranks use of a GPU is not what others use") {
-  const wire::GpuUse both{20 * kGiB, 97, {{7, 12 * kGiB, "python3"}, {8, 3 * kGiB, "other"}}};
-  wire::Inventory inventory = with_use(both);
-  leave_out({7, 9}, &inventory);
+  wire::Inventory inventory =
+      with_use({20 * kGiB, 97, {{7, 12 * kGiB, "python3"}, {8, 3 * kGiB, "other"}, {9, 0, ""}}});
+  leave_to_others({7, 10}, &inventory);
   for (const wire::GpuUse& use : {inventory.gpus[0].use, inventory.gpus[0].mig[0].use}) {
-    REQUIRE(use.processes.size() == 1);
+    REQUIRE(use.processes.size() == 2);
     CHECK(use.processes[0].name == "other");
-    CHECK(use.used_bytes == 8 * kGiB);
+    CHECK(use.used_bytes == 3 * kGiB);
     CHECK_FALSE(use.busy_percent);
   }
 }
 
-TEST_CASE("where others compute alone everything stays, where the own memory is not told nothing") {
-  const wire::GpuUse others{20 * kGiB, 97, {{8, 3 * kGiB, "other"}}};
-  wire::Inventory inventory = with_use(others);
-  leave_out({7}, &inventory);
-  CHECK(inventory.gpus[0].use.used_bytes == 20 * kGiB);
-  CHECK(inventory.gpus[0].use.busy_percent == 97u);
-  CHECK(inventory.gpus[0].use.processes.size() == 1);
-  inventory = with_use({20 * kGiB, 97, {{7, 0, ""}}});
-  leave_out({7}, &inventory);
+TEST_CASE("what a rank had that has ended is nobody's") {
+  wire::Inventory inventory = with_use({20 * kGiB, 97, {}});
+  leave_to_others({7}, &inventory);
   CHECK_FALSE(inventory.gpus[0].use.used_bytes);
-  inventory = with_use({2 * kGiB, 97, {{7, 3 * kGiB, ""}}});
-  leave_out({7}, &inventory);
-  CHECK(inventory.gpus[0].use.used_bytes == 0u);
+  CHECK_FALSE(inventory.gpus[0].use.busy_percent);
 }
 
-TEST_CASE("a child is a descendant, this process is not") {
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
+TEST_CASE("a process that ends before the driver's answer is read was the job's all the same") {
+  if (!launcher::is_in_first_pid_namespace()) {
+    wire::Inventory inventory = with_use({kGiB, 9, {{7, 1, "somebody"}}});
+    OwnGpuUse().leave_out_of(&inventory);
+    CHECK(inventory.gpus[0].use.processes.empty());
+    return;
+  }
+  const auto sleeper = [] {
+    const pid_t child = ::fork();
+    if (child != 0) return child;
     ::pause();
     ::_exit(0);
-  }
+  };
+  const pid_t early = sleeper();
+  REQUIRE(early > 0);
+  OwnGpuUse own;
+  ::kill(early, SIGKILL);
+  ::waitpid(early, nullptr, 0);
+  const pid_t late = sleeper();
+  REQUIRE(late > 0);
   wire::Inventory inventory = with_use({kGiB,
                                         0,
-                                        {{static_cast<std::uint32_t>(child), 1, "rank"},
-                                         {static_cast<std::uint32_t>(::getpid()), 1, "agent"}}});
-  launcher::leave_out_descendants(&inventory);
+                                        {{number_of(early), 1, "early"},
+                                         {number_of(late), 1, "late"},
+                                         {number_of(::getpid()), 1, "agent"}}});
+  own.leave_out_of(&inventory);
   REQUIRE(inventory.gpus[0].use.processes.size() == 1);
   CHECK(inventory.gpus[0].use.processes[0].name == "agent");
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
+  ::kill(late, SIGKILL);
+  ::waitpid(late, nullptr, 0);
 }

@@ -28,7 +28,9 @@ TEST_CASE("words of a failure say which probes fit it") {
       {"bind: Address already in use", {"ports"}},
       {"RuntimeError: CUDA error: invalid device ordinal",
        {"gpus", "gpu-driver", "gpu-health", "gpu-use", "nccl"}},
-      {"ZeroDivisionError: division by zero", {}},
+      {"NCCL 2.29.1: begin a communicator: unhandled system error",
+       {"gpus", "gpu-driver", "gpu-health", "gpu-use", "nccl"}},
+      {"Using device: cuda:0\nNCCL version 2.29.1\nZeroDivisionError: division by zero", {}},
       {"", {}}};
   for (const auto& [words, names] : cases) {
     CAPTURE(words);
@@ -60,8 +62,8 @@ TEST_CASE("every probe that a failure may ask for exists") {
   Names known;
   for (const Probe* probe : all_probes()) known.insert(probe->name);
   for (const char* words :
-       {"cuda", "memlock", "ibv_", "/dev/shm", "no route to host", "importerror", "no port of",
-        "exec format error", "stale file handle"}) {
+       {"cuda error", "memlock", "ibv_", "/dev/shm", "no route to host", "importerror",
+        "no port of", "exec format error", "stale file handle"}) {
     CAPTURE(words);
     const Names names = fitting(words);
     CHECK(!names.empty());

@@ -408,6 +408,21 @@ TEST_CASE("where a driver tells nothing, or the kernel's log is kept from us, it
   CHECK(report.not_probed[1].reason.find("HVRUN_INVENTORY_TIMEOUT") != std::string::npos);
   CHECK(report.not_probed[2].probe == "gpu-health");
   CHECK(report.not_probed[2].reason.find("/dev/kmsg: Permission denied") != std::string::npos);
+  input.ranks_may_run = true;
+  CHECK(judge(input).not_probed.size() == 2);
+}
+
+TEST_CASE("a driver that was asked too late is told so, and no GPUs are judged by no answer") {
+  CheckInput input = gpu_hosts(3);
+  input.hosts[0].inventory.reset();
+  input.hosts[0].is_asked_for_inventory = true;
+  *input.hosts[1].inventory = {};
+  input.hosts[1].inventory->is_missing = true;
+  const CheckReport report = judge(input);
+  CHECK(report.findings.empty());
+  REQUIRE(report.not_probed.size() == 2);
+  CHECK(report.not_probed[0].reason.find("it has not answered in time") != std::string::npos);
+  CHECK(report.not_probed[1].reason.find("came too late") != std::string::npos);
 }
 
 }  // namespace

@@ -275,6 +275,21 @@ TEST_CASE("ports: each rank needs one, each agent, too, and the first host's ano
   CHECK(all_verdicts(one) == "");
 }
 
+TEST_CASE("while ranks run, what they use themselves is not held against their host") {
+  CheckInput input = healthy_input(2, 4);
+  told(input, 1).memory.available_bytes = kGiB / 2;
+  told(input, 1).limits.processes_of_user = 200;
+  told(input, 1).limits.processes = 220;
+  told(input, 1).ports = {"20000-20005", 6, 5};
+  CHECK(all_verdicts(input) != "");
+  input.ranks_may_run = true;
+  CHECK(all_verdicts(input) == "");
+  told(input, 1).memory.available_bytes = 200 * kMiB;
+  told(input, 1).limits.processes = 210;
+  CHECK(finding_of(input, "memory-low").fact == "n2: 200 MiB available for 1 rank");
+  CHECK(finding_of(input, "nproc-low").hosts == Hosts{"n2"});
+}
+
 TEST_CASE("a probe that did not answer was not looked at, and judges nothing there") {
   CheckInput input = healthy_input(3);
   for (std::size_t host : {0, 1}) {
