@@ -29,7 +29,22 @@ bool loses_packets(const CheckInput& input, const PairFacts& pair) {
   });
 }
 
+// Ranks of one host need no address.
+void judge_interfaces(const CheckInput& input, Judgement* judgement) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  for (const CheckedHost& host : input.hosts)
+    if (!host.unmet_interfaces.empty() && input.hosts.size() > 1 &&
+        (input.plan.ranks.empty() || !host.ranks.empty()))
+      facts.emplace_back(host.name, host.unmet_interfaces + " allows no address");
+  if (facts.empty()) return;
+  const std::vector<FactGroup> groups = group_facts(facts);
+  std::vector<std::string> hosts;
+  for (const auto& [host, fact] : facts) hosts.push_back(host);
+  judgement->add("interfaces-unmet", hosts, groups_as_text(groups));
+}
+
 void judge_addresses(const CheckInput& input, Judgement* judgement) {
+  judge_interfaces(input, judgement);
   // Pairs by what is wrong, and whom they do not reach.
   std::map<std::pair<std::string, std::size_t>, std::vector<const PairFacts*>> troubles;
   for (const PairFacts& pair : input.pairs)
@@ -56,7 +71,11 @@ const Probe kAddressProbe{
     "each pair of hosts whose ranks talk: which addresses of the one the other reaches, proved by "
     "a "
     "secret of the job, so that an address that several hosts have (docker0) is never taken",
-    {{"ranks-refused", Severity::kCannotStart,
+    {{"interfaces-unmet", Severity::kCannotStart,
+      "HVRUN_INTERFACES, or a host's ifname=, allows none of the host's addresses",
+      "its ranks end when they are to meet those of other hosts",
+      "name an interface or a network that $HOST has: ssh $HOST ip -brief address"},
+     {"ranks-refused", Severity::kCannotStart,
       "a host refuses TCP connections of another host of the job, on ports that its agent listens "
       "on",
       "ranks there cannot talk to each other",

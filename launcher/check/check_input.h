@@ -28,7 +28,8 @@ struct CheckedHost {
   std::optional<wire::InventoryReply> inventory{};
   std::optional<wire::CheckReply> told{};
   std::vector<int> ranks{};
-  bool has_named_gpus = false;  // its line, or a rankfile, says which of its GPUs are the job's
+  std::string unmet_interfaces{};  // HVRUN_INTERFACES or ifname= there, which allows no address
+  bool has_named_gpus = false;     // its line, or a rankfile, says which of its GPUs are the job's
 };
 
 // What one host found of another: indices into CheckInput::hosts.

@@ -104,8 +104,8 @@ const Probe kProgramProbe{
       "a program is not found on a host, or is not executable", "ranks there could not start",
       "install it on $HOST, or name it by a path that all hosts have"},
      {"program-not-executable", Severity::kCannotStart,
-      "a program's interpreter or loader is missing on a host, or the host is of another kind of "
-      "machine",
+      "a program's interpreter or loader is missing on a host, the host is of another kind of "
+      "machine, or the program's file is cut off",
       "ranks there could not start",
       "install its interpreter on $HOST, or take a program that is built for that kind of machine"},
      {"script-missing", Severity::kCannotStart,

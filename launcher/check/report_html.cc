@@ -88,7 +88,7 @@ std::string gaps_table(const CheckReport& report) {
 }  // namespace
 
 std::string report_as_svg(const CheckInput& input) {
-  return topology_as_svg(topology_of(input), heading_of(input));
+  return topology_as_svg(topology_of(input), heading_of(input), PictureColours::kPlain);
 }
 
 std::string report_as_html(const CheckInput& input, const CheckReport& report) {
@@ -97,7 +97,8 @@ std::string report_as_html(const CheckInput& input, const CheckReport& report) {
          "</head>\n<body>\n<h1>" + heading + "</h1>\n<p" +
          (report.can_start() ? "" : " class=\"worst\"") + ">" +
          escaped(verdict_in_words(input, report)) + link_to_findings(report) +
-         "</p>\n<div class=\"picture\">\n" + report_as_svg(input) +
+         "</p>\n<div class=\"picture\">\n" +
+         topology_as_svg(topology_of(input), heading_of(input), PictureColours::kViewers) +
          "</div>\n<h2 id=\"findings\">Findings</h2>\n" + findings_table(report) +
          gaps_table(report) + "</body>\n</html>\n";
 }

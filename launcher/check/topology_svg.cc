@@ -24,13 +24,19 @@ constexpr int kLine = 18;
 constexpr int kSpace = 5;
 constexpr int kMostLabelColumns = 20;  // of a host's name beside the matrix
 
-constexpr const char* kStyle =
-    ".topology { --ink: #1b1f24; --soft: #57606a; --paper: #ffffff; --host: #f6f8fa;\n"
-    "  --node: #ffffff; --edge: #c4ccd5; --core: #dde3ea; --gpu: #eef1f4; --bad: #cf222e;\n"
-    "  font-family: 'DejaVu Sans Mono', 'Liberation Mono', Menlo, Consolas, monospace; }\n"
-    "@media (prefers-color-scheme: dark) { .topology { --ink: #e6edf3; --soft: #9aa5b1;\n"
-    "  --paper: #0d1117; --host: #161b22; --node: #0d1117; --edge: #3d4650; --core: #2d3640;\n"
-    "  --gpu: #222a33; --bad: #ff7b72; } }\n"
+struct Colour {
+  const char* name;
+  const char* light;
+  const char* dark;
+};
+constexpr Colour kColours[] = {
+    {"ink", "#1b1f24", "#e6edf3"},  {"soft", "#57606a", "#9aa5b1"}, {"paper", "#ffffff", "#0d1117"},
+    {"host", "#f6f8fa", "#161b22"}, {"node", "#ffffff", "#0d1117"}, {"edge", "#c4ccd5", "#3d4650"},
+    {"core", "#dde3ea", "#2d3640"}, {"gpu", "#eef1f4", "#222a33"},  {"bad", "#cf222e", "#ff7b72"}};
+
+constexpr const char* kRules =
+    ".topology { font-family: 'DejaVu Sans Mono', 'Liberation Mono', Menlo, Consolas, monospace; "
+    "}\n"
     ".topology text { fill: var(--ink); }\n"
     ".topology text.soft { fill: var(--soft); }\n"
     ".topology text.dark { fill: #14181d; }\n"
@@ -47,6 +53,26 @@ constexpr const char* kStyle =
     ".topology .gpu.bad { stroke: var(--bad); stroke-width: 2; }\n"
     ".topology .pair:not([fill]) { fill: var(--core); }\n"
     ".topology .lost { stroke: var(--bad); stroke-width: 1.5; fill: none; }\n";
+
+std::string variables_of(const char* Colour::*mode) {
+  std::string text = ".topology {";
+  for (const Colour& colour : kColours)
+    text += std::string(" --") + colour.name + ": " + colour.*mode + ";";
+  return text + " }";
+}
+
+std::string style_of(PictureColours colours) {
+  if (colours == PictureColours::kViewers)
+    return variables_of(&Colour::light) + "\n@media (prefers-color-scheme: dark) { " +
+           variables_of(&Colour::dark) + " }\n" + kRules;
+  std::string rules = kRules;
+  for (const Colour& colour : kColours) {
+    const std::string name = std::string("var(--") + colour.name + ")";
+    for (std::size_t at = rules.find(name); at != std::string::npos; at = rules.find(name))
+      rules.replace(at, name.size(), colour.light);
+  }
+  return rules;
+}
 
 struct SpeedClass {
   Speed speed;
@@ -210,7 +236,8 @@ void draw_legend(Drawing* drawing) {
 
 }  // namespace
 
-std::string topology_as_svg(const JobTopology& topology, const std::string& name) {
+std::string topology_as_svg(const JobTopology& topology, const std::string& name,
+                            PictureColours colours) {
   const std::size_t hosts = std::min(topology.hosts.size(), kMostDrawn);
   Drawing drawing{topology, scale_for(hosts), hosts};
   draw_hosts(&drawing);
@@ -222,7 +249,8 @@ std::string topology_as_svg(const JobTopology& topology, const std::string& name
   }
   draw_paths(&drawing);
   draw_legend(&drawing);
-  return drawing.picture.finished(drawing.width + kMargin, drawing.y + kMargin, name, kStyle);
+  return drawing.picture.finished(drawing.width + kMargin, drawing.y + kMargin, name,
+                                  style_of(colours));
 }
 
 }  // namespace hv::launcher

@@ -2,8 +2,7 @@
 // colours, and how fast hosts reach each other.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Self-contained: it asks for nothing from elsewhere, and is in the colours of the viewer's light
-// or dark mode.
+// Self-contained: it asks for nothing from elsewhere.
 #pragma once
 
 #include <string>
@@ -12,7 +11,13 @@
 
 namespace hv::launcher {
 
+enum class PictureColours {
+  kViewers,  // of light or dark mode, for a page in a browser
+  kPlain,    // of light mode, by nothing that programs for drawing do not know
+};
+
 // One <svg>, well-formed XML. name: what a reader of the screen calls it.
-std::string topology_as_svg(const JobTopology& topology, const std::string& name);
+std::string topology_as_svg(const JobTopology& topology, const std::string& name,
+                            PictureColours colours);
 
 }  // namespace hv::launcher

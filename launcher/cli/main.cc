@@ -124,7 +124,17 @@ int launch_by_mpirun(const JobSpec& spec, const HostList& list, const Environmen
   return run_mpi_job(launch, spec, environment);
 }
 
-int check(const JobSpec& spec, const HostList& list, const Environment& environment) {
+// Of a job's options some have no meaning: nothing is written for ranks that are not started, and
+// each step has a limit of its own.
+JobSpec spec_of_check(JobSpec spec) {
+  spec.output_directory.clear();
+  spec.summary_file.clear();
+  spec.timeout.reset();
+  return spec;
+}
+
+int check(const JobSpec& asked, const HostList& list, const Environment& environment) {
+  const JobSpec spec = spec_of_check(asked);
   FreshFile page("--topology-html", spec.topology_html);
   FreshFile picture("--topology-svg", spec.topology_svg);
   const CheckOutcome outcome = check_hosts(spec, list, environment);

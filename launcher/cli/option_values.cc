@@ -5,7 +5,8 @@ namespace hv::launcher {
 
 Duration parse_duration(const std::string& option, const std::string& text) {
   const double seconds =
-      need(parse_seconds(text), option, text, "a time in seconds, such as 30, 0.5 or 500ms");
+      need(parse_seconds(text), option, text,
+           "a time in seconds, or with its unit, such as 30, 0.5, 500ms, 10m or 2h");
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 

@@ -69,6 +69,10 @@ std::optional<ElfFile> read_elf(const std::string& path) {
                                        : parse<Elf32_Ehdr, Elf32_Phdr>(bytes);
 }
 
+bool begins_as_elf(const std::string& path) {
+  return read_file(path, SELFMAG).value_or("") == ELFMAG;
+}
+
 bool machine_runs(const std::string& machine, const std::string& program) {
   if (machine == program) return true;
   const bool is_32_bit_intel = machine.size() == 4 && machine[0] == 'i' && machine.ends_with("86");

@@ -13,6 +13,8 @@ struct ElfFile {
 };
 // none: it cannot be read, or is no ELF file of this byte order.
 std::optional<ElfFile> read_elf(const std::string& path);
+// Though read_elf() may find it cut off, or of another byte order.
+bool begins_as_elf(const std::string& path);
 
 // By the kernel itself: a 64-bit machine runs its 32-bit programs, too.
 bool machine_runs(const std::string& machine, const std::string& program);

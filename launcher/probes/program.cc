@@ -75,6 +75,13 @@ std::optional<wire::Problem> elf_problem(const std::string& file, const ElfFile&
                        "install the C library that it is built for, or build it on that host"};
 }
 
+std::optional<wire::Problem> no_whole_elf(const std::string& file) {
+  return wire::Problem{"execute " + printable(file, 1000) +
+                           ": it begins as a binary, and its header is cut off, or of another "
+                           "byte order",
+                       "build it, or copy it there, anew"};
+}
+
 // Of files that the C library brings: whatever else a program names would be run.
 bool is_loader(const std::string& file) { return file_name(file).rfind("ld", 0) == 0; }
 
@@ -82,8 +89,8 @@ void look_at_libraries(const std::string& file, const wire::Program& program,
                        const Environment& environment, TimePoint until, wire::CheckReply* reply,
                        wire::ProgramFacts* facts) {
   const auto elf = read_elf(file);
-  if (!elf) return;
-  if (const auto problem = elf_problem(file, *elf)) {
+  if (!elf && (!begins_as_elf(file) || runs_foreign_programs())) return;
+  if (const auto problem = elf ? elf_problem(file, *elf) : no_whole_elf(file)) {
     facts->problem = problem->what;
     facts->advice = problem->hint;
     return;

@@ -20,10 +20,8 @@ std::string cannot_reach(const std::string& from, const std::string& to,
          "through";
 }
 
-}  // namespace
-
-std::vector<std::string> allowed_addresses(const wire::Facts& facts,
-                                           const std::string& interfaces) {
+std::vector<std::string> matching_addresses(const wire::Facts& facts,
+                                            const std::string& interfaces) {
   const auto filter = InterfaceFilter::parse(interfaces);
   if (!filter || filter->is_empty()) return facts.addresses;
   std::vector<InterfaceAddress> all;
@@ -34,7 +32,21 @@ std::vector<std::string> allowed_addresses(const wire::Facts& facts,
   std::vector<std::string> allowed;
   for (const InterfaceAddress& address : hv::choose_addresses(all, *filter))
     allowed.push_back(address.ip);
+  return allowed;
+}
+
+}  // namespace
+
+std::vector<std::string> allowed_addresses(const wire::Facts& facts,
+                                           const std::string& interfaces) {
+  const std::vector<std::string> allowed = matching_addresses(facts, interfaces);
   return allowed.empty() ? facts.addresses : allowed;
+}
+
+bool allows_no_address(const wire::Facts& facts, const std::string& interfaces) {
+  // An agent that tells no interfaces leaves it open.
+  return !facts.addresses.empty() && !facts.interfaces.empty() &&
+         matching_addresses(facts, interfaces).empty();
 }
 
 std::vector<int> probe_partners(int host, int hosts) {

@@ -18,6 +18,7 @@ std::vector<int> probe_partners(int host, int hosts);
 // interfaces: as HVRUN_INTERFACES, which is well-formed. All, where it allows none: the ranks,
 // whose affair it is, will say so.
 std::vector<std::string> allowed_addresses(const wire::Facts& facts, const std::string& interfaces);
+bool allows_no_address(const wire::Facts& facts, const std::string& interfaces);
 
 struct ProbeOutcome {
   int from = 0;

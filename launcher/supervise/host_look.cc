@@ -36,6 +36,9 @@ CheckedHost checked(const LaunchContext& context, std::size_t index) {
   if (!host.hello) return result;
   result.seconds_to_agent = std::chrono::duration<double>(host.hello_at - job.begun).count();
   result.facts = host.hello->facts;
+  if (const std::string wanted = interfaces_of(context, index);
+      allows_no_address(*result.facts, wanted))
+    result.unmet_interfaces = wanted;
   result.is_asked_for_inventory = host.is_asked_for_inventory;
   result.inventory = host.inventory;
   result.told = host.told;

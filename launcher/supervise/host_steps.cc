@@ -303,16 +303,19 @@ std::optional<Error> same_machines_of(const LaunchContext& context) {
 
 namespace {
 
-// By which its ranks talk, and so MASTER_ADDR: its line's ifname= beats HVRUN_INTERFACES, as it
-// does for the ranks.
+// By which its ranks talk, and so MASTER_ADDR.
 std::vector<std::string> addresses_of(const LaunchContext& context, std::size_t host) {
-  const Job& job = context.job;
-  const std::size_t entry = job.plan.hosts[host].entry;
-  const std::string own = context.list.this_machine ? "" : context.list.entries[entry].interfaces;
-  return allowed_addresses(job.hosts[host].hello->facts, own.empty() ? job.interfaces : own);
+  return allowed_addresses(context.job.hosts[host].hello->facts, interfaces_of(context, host));
 }
 
 }  // namespace
+
+std::string interfaces_of(const LaunchContext& context, std::size_t host) {
+  const Job& job = context.job;
+  if (context.list.this_machine || host >= job.plan.hosts.size()) return job.interfaces;
+  const std::string& own = context.list.entries[job.plan.hosts[host].entry].interfaces;
+  return own.empty() ? job.interfaces : own;
+}
 
 asio::awaitable<TriedAddresses> probe_addresses(LaunchContext& context) {
   Job& job = context.job;

@@ -81,6 +81,9 @@ boost::asio::awaitable<void> set_up_hosts(LaunchContext& context);
 // Once they are set up. none: each host is a machine of its own, or need not be.
 std::optional<Error> same_machines_of(const LaunchContext& context);
 
+// Which its ranks are to use: its line's ifname= beats HVRUN_INTERFACES.
+std::string interfaces_of(const LaunchContext& context, std::size_t host);
+
 struct TriedAddresses {
   AddressChoice choice;
   std::vector<std::vector<std::string>> candidates{};  // each host's own

@@ -56,7 +56,8 @@ def test_start_up_files_that_print_are_no_finding(cluster):
 
 
 def test_start_up_files_that_print_without_end(cluster):
-    cluster["node2"].write_file("/root/.bashrc", "yes noise\n")
+    node = cluster["node2"]
+    node.write_file(f"{node.users['root'].home}/.ssh/rc", "yes noise\n")
     expect(check(cluster), "start-up-noise", "node2", mend="make them silent")
 
 
@@ -122,6 +123,12 @@ def test_a_clock_that_is_five_minutes_off(cluster):
 
 
 # ---- between hosts ----
+
+
+def test_interfaces_that_no_host_has(cluster):
+    report, result = check(cluster, env={"HVRUN_INTERFACES": "eth9"})
+    (finding,) = report["findings"]
+    assert finding["verdict"] == "interfaces-unmet" and finding["fact"] == "node[1-3]: eth9 allows no address", str(result)
 
 
 def test_hosts_that_refuse_each_other(cluster):

@@ -88,6 +88,16 @@ TEST_CASE("what the plan cannot do, and hosts that are one machine, are told as 
   CHECK(verdicts_of(input) == Verdicts{"one-machine-twice:"});
 }
 
+TEST_CASE("interfaces that a host does not have are told, where its ranks need any") {
+  CheckInput input = healthy_hosts(3);
+  input.hosts[1].unmet_interfaces = input.hosts[2].unmet_interfaces = "eth9";
+  CHECK(verdicts_of(input) == Verdicts{"interfaces-unmet: n2 n3"});
+  CHECK(judge(input).findings[0].fact == "n[2-3]: eth9 allows no address");
+  CheckInput one = healthy_hosts(1);
+  one.hosts[0].unmet_interfaces = "eth9";
+  CHECK(verdicts_of(one) == Verdicts{});
+}
+
 TEST_CASE("hosts that do not reach each other are told by whom they are not reached, and how") {
   const std::pair<const char*, const char*> cases[] = {
       {"connect to 10.0.0.3:99: Connection refused", "ranks-refused"},

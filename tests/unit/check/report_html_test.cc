@@ -48,6 +48,14 @@ TEST_CASE("a page asks for nothing from elsewhere") {
   CHECK(has(page, "prefers-color-scheme: dark"));
 }
 
+TEST_CASE("a picture by itself has colours that programs for drawing know, a page the viewer's") {
+  const CheckInput input = check_of("n[1-2]:4");
+  const std::string svg = report_as_svg(input);
+  CHECK_FALSE(has(svg, "var("));
+  CHECK(has(svg, ".topology .paper { fill: #ffffff; }"));
+  CHECK(has(report_as_html(input, {}), ".topology .paper { fill: var(--paper); }"));
+}
+
 TEST_CASE("a picture has each GPU with its rank and each kind of link that there is") {
   CheckInput input = check_of("n[1-2]:4");
   made_up::add_pairs(&input);

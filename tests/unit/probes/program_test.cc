@@ -104,6 +104,9 @@ TEST_CASE("program: one of another kind of machine, or without its loader, canno
   const auto foreign = told_of({"./foreign"}, folder.path());
   CHECK(foreign.problem.find("it is built for ELF machine 4, and this host is ") !=
         std::string::npos);
+  write_file(folder / "cut", bytes.substr(0, 30), kExecutable);
+  CHECK(told_of({"./cut"}, folder.path()).problem.find("its header is cut off") !=
+        std::string::npos);
   if (!change("/bin/true", folder / "program", "/ld-linux", "/ld-other")) return;
   const auto facts = told_of({"./program"}, folder.path());
   CHECK(facts.problem.find("its loader ") != std::string::npos);

@@ -81,6 +81,11 @@ TEST_CASE("a host's addresses are those that its ranks use") {
   CHECK(allowed_addresses(facts, "10.0.0.0/8") == Addresses{"10.0.0.5"});
   CHECK(allowed_addresses(facts, "^eth0,docker0") == Addresses{"10.0.0.5", "fd00::5"});
   CHECK(allowed_addresses(facts, "eth9") == facts.addresses);  // the ranks say what is wrong
-  facts.interfaces.clear();                                    // an agent that tells none
+  CHECK(allows_no_address(facts, "eth9"));
+  CHECK(allows_no_address(facts, "^eth0,ib0,docker0"));
+  CHECK_FALSE(allows_no_address(facts, "ib0"));
+  CHECK_FALSE(allows_no_address(facts, ""));
+  facts.interfaces.clear();  // an agent that tells none
   CHECK(allowed_addresses(facts, "ib0") == facts.addresses);
+  CHECK_FALSE(allows_no_address(facts, "eth9"));
 }

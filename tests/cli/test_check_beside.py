@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""While a check waits for hosts it says for which, on a terminal and nowhere else."""
+"""What a check does beside its report: it says for whom it waits, on a terminal, and writes nothing that ranks would."""
 
 import os
 import pty
@@ -46,3 +46,10 @@ def test_elsewhere_it_says_nothing_before_its_report(hvrun, tmp_path):
     go.touch()
     result = run(hvrun, *words)
     assert result.returncode == 0 and result.stderr == b"", result
+
+
+def test_a_job_s_time_and_files_are_not_those_of_a_dry_run(hvrun, tmp_path):
+    output, summary = tmp_path / "output", tmp_path / "summary"
+    result = run(hvrun, "--dry-run", "-np", "1", "--timeout", "0.01", "--output-dir", str(output), "--summary", str(summary), "true")
+    assert result.returncode == 0 and b"The job could start" in result.stdout, result
+    assert list(tmp_path.iterdir()) == []
