@@ -128,7 +128,7 @@ std::vector<Sample> samples_of_inventories() {
       text("default") + u8(1) + u8(1) + u8(0) + u32(8) + u32(16) + u32(1) + u32(4) + u32(1) +
       text("0000:3c:00.0") + text("r") + text("heat") + u32(1) + u32(79) + u64(60) + text("x");
   return {
-      sample(InventoryRequest{0.5, "ELF"}, u64(kHalf) + text("ELF")),
+      sample(InventoryRequest{0.5, " (K)", "ELF"}, u64(kHalf) + text(" (K)") + text("ELF")),
       sample(InventoryReply{true, "why", inventory},
              u8(1) + text("why") + text("build") + text("550") + u32(1) + gpu_bytes + u32(1) +
                  u32(2) + u32(3) + u32(4) + u32(1) + text("L3") + text("no") + text("none") +
