@@ -116,9 +116,8 @@ void judge_health(const CheckInput& input, Judgement* judgement) {
 }
 
 constexpr char kNoRank[] =
-    "there is a rank less, one without a GPU or, as a launch that need not ask the driver gives it "
-    "to "
-    "one, one with this GPU";
+    "there is a rank less, one without a GPU or, where the launch did not ask the driver, one that "
+    "has this GPU";
 
 }  // namespace
 
@@ -127,17 +126,17 @@ const Probe kGpuHealthProbe{
     "whether GPUs that ranks would have work: lost ones, memory errors (ECC), Xid errors in the "
     "kernel's log since the driver was loaded, and clocks held down",
     {{"gpu-lost", Severity::kHarms,
-      "a GPU that a rank has, or would have otherwise does not answer its driver any more", kNoRank,
-      "restart $HOST; if it stays lost, have it reseated or replaced"},
+      "a GPU that a rank has, or would have otherwise, does not answer its driver any more",
+      kNoRank, "restart $HOST; if it stays lost, have it reseated or replaced"},
      {"gpu-needs-reset", Severity::kHarms,
       "the driver refuses a GPU that a rank has, or would have otherwise, until it is reset",
       kNoRank, "once nothing runs there: ssh $HOST sudo nvidia-smi --gpu-reset -i $GPU"},
      {"gpu-beyond-repair", Severity::kHarms,
-      "a GPU that a rank has, or would have otherwise has no spare memory rows left for a faulty "
+      "a GPU that a rank has, or would have otherwise, has no spare memory rows left for a faulty "
       "one",
       kNoRank, "have it replaced; until then leave it out by gpus= on $HOST's line"},
      {"gpu-repair-pending", Severity::kHarms,
-      "a GPU that a rank has, or would have otherwise has had uncorrected memory errors, whose "
+      "a GPU that a rank has, or would have otherwise, has had uncorrected memory errors, whose "
       "repair "
       "waits "
       "for its reset",

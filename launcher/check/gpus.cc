@@ -104,6 +104,8 @@ void tell_gaps(const CheckInput& input, Judgement* judgement) {
   for (const std::size_t i : hosts_with_gpus(input)) {
     const CheckedHost& host = input.hosts[i];
     if (host.inventory && told_of_gpus(*host.inventory) != nullptr) continue;
+    // After a failure only some hosts are asked.
+    if (input.ranks_may_run && !host.is_asked_for_inventory) continue;
     reasons.emplace_back(host.name, why_untold(host));
   }
   for (const FactGroup& group : group_facts(reasons))

@@ -409,6 +409,7 @@ TEST_CASE("where a driver tells nothing, or the kernel's log is kept from us, it
   CHECK(report.not_probed[2].probe == "gpu-health");
   CHECK(report.not_probed[2].reason.find("/dev/kmsg: Permission denied") != std::string::npos);
   input.ranks_may_run = true;
+  for (CheckedHost& host : input.hosts) host.is_asked_for_inventory = true;
   CHECK(judge(input).not_probed.size() == 2);
 }
 
@@ -423,6 +424,11 @@ TEST_CASE("a driver that was asked too late is told so, and no GPUs are judged b
   REQUIRE(report.not_probed.size() == 2);
   CHECK(report.not_probed[0].reason.find("it has not answered in time") != std::string::npos);
   CHECK(report.not_probed[1].reason.find("came too late") != std::string::npos);
+  input.ranks_may_run = true;
+  input.hosts[0].is_asked_for_inventory = false;  // nor was it to be
+  input.hosts[1].is_asked_for_inventory = true;
+  REQUIRE(judge(input).not_probed.size() == 1);
+  CHECK(judge(input).not_probed[0].hosts == std::vector<std::string>{"n2"});
 }
 
 }  // namespace
