@@ -5,6 +5,7 @@
 
 #include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"
+#include "launcher/check/told.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -31,16 +32,12 @@ bool loses_packets(const CheckInput& input, const PairFacts& pair) {
 
 // Ranks of one host need no address.
 void judge_interfaces(const CheckInput& input, Judgement* judgement) {
-  std::vector<std::pair<std::string, std::string>> facts;
+  if (input.hosts.size() < 2) return;
+  std::vector<HostFact> unmet;
   for (const CheckedHost& host : input.hosts)
-    if (!host.unmet_interfaces.empty() && input.hosts.size() > 1 &&
-        (input.plan.ranks.empty() || !host.ranks.empty()))
-      facts.emplace_back(host.name, host.unmet_interfaces + " allows no address");
-  if (facts.empty()) return;
-  const std::vector<FactGroup> groups = group_facts(facts);
-  std::vector<std::string> hosts;
-  for (const auto& [host, fact] : facts) hosts.push_back(host);
-  judgement->add("interfaces-unmet", hosts, groups_as_text(groups));
+    if (!host.unmet_interfaces.empty() && (input.plan.ranks.empty() || !host.ranks.empty()))
+      unmet.emplace_back(host.name, host.unmet_interfaces + " allows no address");
+  add_grouped("interfaces-unmet", unmet, judgement);
 }
 
 void judge_addresses(const CheckInput& input, Judgement* judgement) {

@@ -5,27 +5,24 @@ import os
 import pty
 
 from harness.waiting import wait_for
-from launching import run, start
+from launching import run, start, two_hosts
 
-# "slow" answers once the file is there.
+# "slow" answers once somebody writes to the FIFO.
 RSH = """#!/bin/sh
-[ "$1" != slow ] || while [ ! -e {go} ]; do sleep 0.05; done
+[ "$1" != slow ] || read -r go <{go}
 shift
 exec sh -c "$*"
 """
 
 
-def rsh_in(folder):
-    script, go = folder / "rsh", folder / "go"
+def test_on_a_terminal_it_says_for_which_host_it_waits(hvrun, tmp_path):
+    script, go = tmp_path / "rsh", tmp_path / "go"
+    os.mkfifo(go)
     script.write_text(RSH.format(go=go))
     script.chmod(0o755)
-    return ["check", "--rsh", str(script), "-H", "quick:1,slow:1", "--oversubscribe"], go
-
-
-def test_on_a_terminal_it_says_for_which_host_it_waits(hvrun, tmp_path):
-    words, go = rsh_in(tmp_path)
     leader, follower = pty.openpty()
-    process = start(hvrun, *words, stdout=follower, stderr=follower, TERM="xterm")
+    process = start(hvrun, "check", "--oversubscribe", "--rsh", str(script), "-H", "quick:1,slow:1",
+                    stdout=follower, stderr=follower, TERM="xterm")
     os.close(follower)
     shown = bytearray()
 
@@ -34,7 +31,7 @@ def test_on_a_terminal_it_says_for_which_host_it_waits(hvrun, tmp_path):
         return b"hvrun: 1 of 2 hosts answer, not yet: slow" in shown
 
     wait_for(is_told, 60, lambda: shown.decode())
-    go.touch()
+    go.write_text("go\n")
     while not shown.endswith(b" s.\r\n"):  # "... in about 0.8 s."
         shown.extend(os.read(leader, 65536))
     assert process.wait(timeout=30) == 0 and b"could start" in shown, shown.decode()
@@ -42,9 +39,7 @@ def test_on_a_terminal_it_says_for_which_host_it_waits(hvrun, tmp_path):
 
 
 def test_elsewhere_it_says_nothing_before_its_report(hvrun, tmp_path):
-    words, go = rsh_in(tmp_path)
-    go.touch()
-    result = run(hvrun, *words)
+    result = run(hvrun, "check", *two_hosts(tmp_path))
     assert result.returncode == 0 and result.stderr == b"", result
 
 

@@ -28,6 +28,7 @@ TEST_CASE("words of a failure say which probes fit it") {
       {"bind: Address already in use", {"ports"}},
       {"RuntimeError: CUDA error: invalid device ordinal",
        {"gpus", "gpu-driver", "gpu-health", "gpu-use", "nccl"}},
+      {"ZeroDivisionError: division by zero", {}},
       {"NCCL 2.29.1: begin a communicator: unhandled system error",
        {"gpus", "gpu-driver", "gpu-health", "gpu-use", "nccl"}},
       {"Using device: cuda:0\nNCCL version 2.29.1\nZeroDivisionError: division by zero", {}},

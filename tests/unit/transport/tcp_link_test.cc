@@ -279,7 +279,8 @@ TEST_CASE("an end without goodbye makes the peer a suspect, one after a goodbye 
     CHECK(peer.link.state() == PeerState::kSuspect);
     CHECK(peer.link.words() == "closed its connection");
     CHECK(peer.link.fd(0) == -1);
-    // Messages go into the void; what only sends data must not end for that.
+    peer.link.channel(1).write("into the void", 13);
+    // Messages, too; what only sends data must not end for that.
     CHECK(peer.link.channel(kControlLane).writable() == kWindowBytes);
     peer.link.channel(kControlLane).write("into the void", 13);
     CHECK(peer.link.channel(1).writable() == 0);
