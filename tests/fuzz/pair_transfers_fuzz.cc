@@ -74,22 +74,27 @@ class Rank {
     bool moved = false;
     const Status status = transfers_.advance(TimePoint{}, &culprit, &moved);
     HV_CHECK(status.ok() || culprit == 1, "who has done it is told");
-    for (const auto& [operation, outcome] : transfers_.take_ended()) {
-      HV_CHECK(in_flight_.erase(operation->name) == 1, "what ends was in flight, and ends once");
-      HV_CHECK(outcome.ok() || !outcome.message.empty(), "an error has words");
-    }
+    take_ended();
     for (const auto& [to, message] : transfers_.take_messages())
       HV_CHECK(to == 1 && message.size() > sizeof kPairMessages, "messages go to the peer");
     return status.ok();
   }
   void drop(std::uint32_t set) {
     transfers_.drop(set);
+    take_ended();  // what has ended before, or is wholly on its way
     std::erase_if(in_flight_, [set](const std::string& name) {
       return static_cast<std::uint32_t>(name[0] & 1) == set;
     });
   }
 
  private:
+  void take_ended() {
+    for (const auto& [operation, outcome] : transfers_.take_ended()) {
+      HV_CHECK(in_flight_.erase(operation->name) == 1, "what ends was in flight, and ends once");
+      HV_CHECK(outcome.ok() || !outcome.message.empty(), "an error has words");
+    }
+  }
+
   Plane plane_;
   PairTransfers transfers_{&plane_, std::chrono::seconds(60)};
   std::set<std::string> in_flight_;
@@ -128,7 +133,8 @@ std::vector<std::string> seeds() {
   return {std::string("ra\x14") + offer + "a" + chunk(1, 7) + "a" + chunk(1, 13) + "a",
           offer + "ra\x15" + "a" + chunk(1, 7) + "a", std::string("sb\x14") + answer + "aaa",
           std::string("ra\x14") + offer + chunk(1, 5) + "ad\x01" + chunk(1, 5) + "a",
-          std::string("ra\x14") + offer + chunk(1, 21) + "a"};
+          std::string("ra\x14") + offer + chunk(1, 21) + "a",
+          std::string("ra\x15") + offer + "d\x01" + "a"};
 }
 
 }  // namespace hv::fuzz
