@@ -131,7 +131,8 @@ std::vector<std::string> seeds() {
   const std::string offer = peer_messages(CollectiveKind::kSend, 'a', 20);
   const std::string answer{"m\x15\x02\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 23};
   return {std::string("ra\x14") + offer + "a" + chunk(1, 7) + "a" + chunk(1, 13) + "a",
-          offer + "ra\x15" + "a" + chunk(1, 7) + "a", std::string("sb\x14") + answer + "aaa",
+          offer + "ra\x15" + "a" + chunk(1, 7) + "a",
+          std::string("sb\x14") + answer + "aaa",
           std::string("ra\x14") + offer + chunk(1, 5) + "ad\x01" + chunk(1, 5) + "a",
           std::string("ra\x14") + offer + chunk(1, 21) + "a",
           std::string("ra\x15") + offer + "d\x01" + "a"};
