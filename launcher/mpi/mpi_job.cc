@@ -262,7 +262,7 @@ void MpiJob::take_signals() {
 void MpiJob::take_signal(int number, bool is_of_terminal) {
   if (number == SIGTSTP) {
     keeper_.pause();
-    ::raise(SIGSTOP);
+    stop_for_terminal();
     keeper_.go_on();
   } else if (number == SIGUSR1 || number == SIGUSR2) {
     keeper_.pass_on(number);

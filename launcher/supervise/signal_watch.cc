@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/signal_watch.h"
 
-#include <unistd.h>
-
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -20,8 +18,6 @@ namespace asio = boost::asio;
 // How long a stop waits for the agents to hear of it; over a slow link they notice the silence much
 // later.
 constexpr auto kTellAgents = std::chrono::milliseconds(300);
-
-volatile std::sig_atomic_t has_continued = 0;  // SIGCONT has come
 
 }  // namespace
 
@@ -75,8 +71,9 @@ asio::awaitable<bool> SignalWatch::pause(int signal) {
             [](const HostState& host) { return !host.is_there() || host.link->flushed(); });
       },
       now() + kTellAgents, false);
-  // Both return when SIGCONT has come.
-  const bool was_stopped = signal == SIGTTIN ? stop_for_input() : ::kill(::getpid(), SIGSTOP) == 0;
+  // Returns when SIGCONT has come, or at once.
+  const bool was_stopped =
+      signal == SIGTTIN ? stop_as_the_kernel_would(SIGTTIN) : stop_for_terminal();
   for (HostState& host : job_.hosts) {
     if (host.is_there()) host.link->pardon_silence();
   }
@@ -85,20 +82,6 @@ asio::awaitable<bool> SignalWatch::pause(int signal) {
   asio::co_spawn(
       job_.executor, [this, behind] { return end_silence(behind); }, asio::detached);
   co_return was_stopped;
-}
-
-// The kernel's own stop, which it refuses where no shell is left that could let hvrun go on: false.
-bool SignalWatch::stop_for_input() {
-  has_continued = 0;
-  struct sigaction noting {};
-  struct sigaction before {};
-  noting.sa_handler = [](int) { has_continued = 1; };
-  ::sigaction(SIGCONT, &noting, &before);
-  signals_.remove(SIGTTIN);  // its default action
-  ::raise(SIGTTIN);
-  signals_.add(SIGTTIN);
-  ::sigaction(SIGCONT, &before, nullptr);
-  return has_continued != 0;
 }
 
 asio::awaitable<void> SignalWatch::pause_for_input() {

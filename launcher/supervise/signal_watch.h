@@ -31,7 +31,6 @@ class SignalWatch {
   boost::asio::awaitable<void> end_silence(std::uint32_t number);
   std::uint32_t send_silence(bool is_allowed);
   bool has_everybody_noted(std::uint32_t number) const;
-  bool stop_for_input();
   void request_end(int signal);
 
   Job& job_;

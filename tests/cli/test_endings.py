@@ -2,11 +2,13 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import fcntl
 import json
 import os
 import pathlib
 import re
 import signal
+import termios
 import time
 
 import pytest
@@ -262,6 +264,56 @@ def test_ctrl_z_stops_the_ranks_and_fg_continues_them(hvrun, tmp_path):
     process.communicate(timeout=20)
     os.close(go)
     assert process.returncode == 0
+
+
+@pytest.fixture
+def terminal():
+    """terminal(): for start(), by which that has a terminal of its own; and what types there."""
+    typing, follower = os.openpty()
+    yield {"stdin": follower, "enter": lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)}, typing
+    os.close(typing)
+    os.close(follower)
+
+
+UNTIL_IT_CONTINUES = ["-np", "1", "--no-label", "sh", "-c", 'trap "echo continued; exit 0" CONT; echo up; while :; do sleep 0.05; done']
+
+
+def test_ctrl_z_at_a_terminal_that_no_shell_reads_stops_nothing_for_long(hvrun, terminal):
+    """As of 'ssh -t host hvrun ...': nobody could let it go on."""
+    its, typing = terminal
+    process = start(hvrun, *UNTIL_IT_CONTINUES, **its)
+    assert process.stdout.readline() == b"up\n"
+    os.write(typing, b"\x1a")
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (0, b"continued\n"), err
+
+
+SHELL = """
+import os, signal, sys
+pid = os.fork()
+if pid == 0:
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    os.tcsetpgrp(0, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execv(sys.argv[1], sys.argv[1:])
+_, status = os.waitpid(pid, os.WUNTRACED)
+print("stopped by", os.WIFSTOPPED(status) and os.WSTOPSIG(status), flush=True)
+os.kill(-pid, signal.SIGCONT)
+_, status = os.waitpid(pid, 0)
+print("ended with", os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.mark.parametrize("how", [[], ["--mpi"]], ids=["hvrun", "mpi"])
+def test_ctrl_z_in_a_shell_stops_and_fg_continues(hvrun, terminal, how):
+    its, typing = terminal
+    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    process = start("/usr/bin/python3", "-c", SHELL, hvrun, *how, *UNTIL_IT_CONTINUES, **its, **as_root)
+    assert process.stdout.readline() == b"up\n"
+    os.write(typing, b"\x1a")
+    out, err = process.communicate(timeout=20)
+    assert out == b"stopped by %d\ncontinued\nended with 0\n" % signal.SIGTSTP, err
 
 
 @pytest.fixture
