@@ -40,24 +40,71 @@ void judge_interfaces(const CheckInput& input, Judgement* judgement) {
   add_grouped("interfaces-unmet", unmet, judgement);
 }
 
+using Pairs = std::vector<const PairFacts*>;
+
+// Where the one at fault may be at either end.
+bool is_of_the_way(const std::string& verdict) {
+  return verdict == "ranks-refused" || verdict == "ranks-filtered" || verdict == "ranks-no-route";
+}
+
+// Of hosts that do not reach each other the one that is in most of the pairs; of equals one that is
+// not reached, and of those the first.
+std::size_t most_cut_off(const std::string& verdict, const Pairs& pairs) {
+  std::map<std::size_t, std::pair<std::size_t, std::size_t>> counts;  // in pairs, not reached
+  for (const PairFacts* pair : pairs) {
+    if (is_of_the_way(verdict)) ++counts[pair->from].first;
+    ++counts[pair->to].first;
+    ++counts[pair->to].second;
+  }
+  return std::max_element(counts.begin(), counts.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+// "n[1-7] reach no address of n8 (connect to ...), and n8 none of n[1-7]"
+std::string cut_off_in_words(const std::string& name, const std::vector<std::string>& from,
+                             const std::vector<std::string>& to, const std::string& reason) {
+  const std::string why = reason.empty() ? "" : " (" + reason + ")";
+  if (from.empty()) return name + " reaches no address of " + brief_names(to) + why;
+  std::string words = brief_names(from) + (from.size() == 1 ? " reaches" : " reach") +
+                      " no address of " + name + why;
+  if (!to.empty()) words += ", and " + name + " none of " + brief_names(to);
+  return words;
+}
+
+// One finding for a host and all that it does not reach, or that do not reach it.
+void tell_of_host(const CheckInput& input, const std::string& verdict, std::size_t host,
+                  const Pairs& pairs, Judgement* judgement) {
+  const std::string& name = input.hosts[host].name;
+  std::vector<std::string> from, to, hosts{name};
+  for (const PairFacts* pair : pairs) {
+    const bool is_target = pair->to == host;
+    const std::string& other = input.hosts[is_target ? pair->from : pair->to].name;
+    (is_target ? from : to).push_back(other);
+    if (std::find(hosts.begin(), hosts.end(), other) == hosts.end()) hosts.push_back(other);
+  }
+  const auto told = std::find_if(pairs.begin(), pairs.end(), [&](const PairFacts* pair) {
+    return from.empty() || pair->to == host;
+  });
+  judgement->add(verdict, hosts, cut_off_in_words(name, from, to, (*told)->reason),
+                 {{"HOST", name}, {"FROM", from.empty() ? name : from.front()}});
+}
+
 void judge_addresses(const CheckInput& input, Judgement* judgement) {
   judge_interfaces(input, judgement);
-  // Pairs by what is wrong, and whom they do not reach.
-  std::map<std::pair<std::string, std::size_t>, std::vector<const PairFacts*>> troubles;
+  std::map<std::string, Pairs> troubles;  // by what is wrong
   for (const PairFacts& pair : input.pairs)
     if (pair.reached.empty() && !loses_packets(input, pair))
-      troubles[{verdict_of(pair), pair.to}].push_back(&pair);
-  for (const auto& [what, pairs] : troubles) {
-    std::vector<std::string> from;
-    for (const PairFacts* pair : pairs) from.push_back(input.hosts[pair->from].name);
-    const std::string& to = input.hosts[what.second].name;
-    std::vector<std::string> hosts{to};
-    hosts.insert(hosts.end(), from.begin(), from.end());
-    judgement->add(what.first, hosts,
-                   brief_names(from) + " " + (from.size() == 1 ? "reaches" : "reach") +
-                       " no address of " + to +
-                       (pairs[0]->reason.empty() ? "" : " (" + pairs[0]->reason + ")"),
-                   {{"FROM", from.front()}});
+      troubles[verdict_of(pair)].push_back(&pair);
+  for (auto& [verdict, pairs] : troubles) {
+    while (!pairs.empty()) {
+      const std::size_t host = most_cut_off(verdict, pairs);
+      const auto others = std::stable_partition(pairs.begin(), pairs.end(), [&](const auto* pair) {
+        return pair->to == host || (is_of_the_way(verdict) && pair->from == host);
+      });
+      tell_of_host(input, verdict, host, {pairs.begin(), others}, judgement);
+      pairs.erase(pairs.begin(), others);
+    }
   }
 }
 

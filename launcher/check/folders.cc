@@ -63,7 +63,8 @@ void judge_temporary_directory(const std::vector<FolderOfHost>& folders, Judgeme
 void judge_folders(const CheckInput& input, Judgement* judgement) {
   const std::vector<ToldHost> hosts = told_by(input, "folders", judgement);
   std::vector<std::string> judged;
-  for (std::size_t i = 0; input.has_program && i < input.spec.programs.size(); ++i) {
+  const bool has_directory = input.has_program || input.spec.names_working_directory;
+  for (std::size_t i = 0; has_directory && i < input.spec.programs.size(); ++i) {
     std::vector<FolderOfHost> folders;
     for (const ToldHost& host : hosts) {
       bool is_used = i < host.told->folders.size();

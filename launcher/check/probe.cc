@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"
 #include "src/base/check.h"
+#include "src/base/text.h"
 
 namespace hv::launcher {
 
@@ -39,6 +41,22 @@ std::string with_login(std::string mend, const std::string& login) {
   return mend;
 }
 
+bool has_word(const std::string& text, const std::string& word) {
+  constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
+  const auto goes_on = [&](std::size_t at) {
+    return at < text.size() && kOfNames.find(lower(text.substr(at, 1))) != std::string_view::npos;
+  };
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+    if (!(at > 0 && goes_on(at - 1)) && !goes_on(at + word.size())) return true;
+  return false;
+}
+
+// Behind what mends the first of them.
+std::string likewise(const std::vector<std::string>& hosts) {
+  if (hosts.size() < 2) return "";
+  return "; likewise for " + brief_names({hosts.begin() + 1, hosts.end()});
+}
+
 }  // namespace
 
 void Judgement::add(const std::string& verdict, std::vector<std::string> hosts, std::string fact,
@@ -54,11 +72,17 @@ void Judgement::add(const std::string& verdict, std::vector<std::string> hosts, 
   } else if (!remote_shell_.empty()) {
     mend = with_login(mend, remote_shell_ + " $HOST ");
   }
+  const bool is_of_first = fill("$HOST", values) == "$HOST" &&
+                           std::string_view(its->mend).find("$HOST") != std::string::npos;
   if (!hosts.empty()) values.emplace_back("HOST", hosts.front());
   const std::string advice = fill("$ADVICE", values);
   const bool is_advised = !advice.empty() && advice != "$ADVICE";
+  mend = is_advised ? advice : fill(mend, values);
+  const bool names_first =
+      is_advised ? !hosts.empty() && has_word(mend, hosts.front()) : is_of_first;
+  if (names_first) mend += likewise(hosts);
   findings_.push_back({probe_.name, verdict, its->severity, std::move(hosts), std::move(fact),
-                       fill(its->why, values), is_advised ? advice : fill(mend, values)});
+                       fill(its->why, values), std::move(mend)});
 }
 
 void Judgement::not_probed(std::vector<std::string> hosts, std::string reason) {

@@ -31,7 +31,8 @@ class Judgement {
   Judgement(const Probe& probe, std::string remote_shell)
       : probe_(probe), remote_shell_(std::move(remote_shell)) {}
   // verdict: an id of the probe's. values: what its words in capitals stand for; HOST is the first
-  // of the hosts unless they say; ADVICE, if it is not empty, takes the mend's place.
+  // of the hosts unless they say, and the others are told behind a mend that names it; ADVICE, if
+  // it is not empty, takes the mend's place.
   void add(const std::string& verdict, std::vector<std::string> hosts, std::string fact,
            Fill values = {});
   void not_probed(std::vector<std::string> hosts, std::string reason);

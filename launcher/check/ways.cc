@@ -63,7 +63,8 @@ void add_for_pairs(const CheckInput& input, const std::vector<const PairFacts*>&
   std::vector<std::string> hosts;
   for (const auto& [count, host] : counts)
     if (count > 0) hosts.push_back(input.hosts[host].name);
-  judgement->add(verdict, hosts, join(facts, ", "));
+  const Fill values{{"HOST", hosts.front()}};  // the others need no mending
+  judgement->add(verdict, hosts, join(facts, ", "), values);
 }
 
 void judge_ways(const CheckInput& input, Judgement* judgement) {

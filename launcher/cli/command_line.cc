@@ -195,6 +195,7 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
   spec.exports = raw.exports;
   spec.clean_environment = raw.clean_environment;
   spec.programs.push_back({std::move(program), absolute(raw.working_directory, current_directory)});
+  spec.names_working_directory = !raw.working_directory.empty();
   if (!raw.master_port.empty())
     spec.master_port = parse_number_in("--master-port", raw.master_port, 1, 65535);
   spec.hold_port = !raw.no_hold_port;

@@ -40,7 +40,8 @@ struct ProgramSpec {
 struct JobSpec {
   // What to run.
   std::vector<ProgramSpec> programs;
-  std::optional<int> ranks;  // in all; none: one per slot
+  std::optional<int> ranks;              // in all; none: one per slot
+  bool names_working_directory = false;  // --wdir is given: a check without a program looks at it
 
   // Where.
   HostWishes hosts;

@@ -48,3 +48,14 @@ def test_a_job_s_time_and_files_are_not_those_of_a_dry_run(hvrun, tmp_path):
     result = run(hvrun, "--dry-run", "-np", "1", "--timeout", "0.01", "--output-dir", str(output), "--summary", str(summary), "true")
     assert result.returncode == 0 and b"The job could start" in result.stdout, result
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_check_without_a_program_looks_at_the_folder_that_is_named(hvrun, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    assert run(hvrun, "check", "--wdir", str(gone)).returncode == 0
+    result = run(hvrun, "check", *two_hosts(tmp_path), "--wdir", f"{gone}/one")
+    assert result.returncode == 3 and b"mkdir -p %s/one" % os.fsencode(gone) in result.stdout, result
+    assert b"; likewise for b  [folder-missing]" in result.stdout, result
+    gone.rmdir()
+    assert run(hvrun, "check", cwd=tmp_path).returncode == 0

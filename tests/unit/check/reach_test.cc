@@ -116,6 +116,44 @@ TEST_CASE("hosts that do not reach each other are told by whom they are not reac
   }
 }
 
+TEST_CASE("a host that is cut off is one finding, and so is each of several") {
+  const auto cut = [](CheckInput* input, std::size_t from, std::size_t to, const char* reason) {
+    for (PairFacts& pair : input->pairs) {
+      if (pair.from != from || pair.to != to) continue;
+      pair.reached.clear();
+      pair.reason = reason;
+    }
+  };
+  constexpr const char* kSilent = "no answer in time";
+  CheckInput input = healthy_hosts(4);
+  for (const std::size_t other : {0, 1, 3}) {
+    cut(&input, other, 2, kSilent);
+    cut(&input, 2, other, kSilent);
+  }
+  CHECK(verdicts_of(input) == Verdicts{"ranks-filtered: n3 n1 n2 n4"});
+  CHECK(judge(input).findings[0].fact ==
+        "n[1-2,4] reach no address of n3 (no answer in time), and n3 none of n[1-2,4]");
+  cut(&input, 0, 1, kSilent);
+  CHECK(verdicts_of(input) == Verdicts{"ranks-filtered: n3 n1 n2 n4", "ranks-filtered: n2 n1"});
+  CheckInput out = healthy_hosts(4);
+  for (const std::size_t other : {0, 1, 3}) cut(&out, 2, other, "connect: Network is unreachable");
+  CHECK(verdicts_of(out) == Verdicts{"ranks-no-route: n3 n1 n2 n4"});
+  const Finding finding = judge(out).findings[0];
+  CHECK(finding.fact == "n3 reaches no address of n[1-2,4] (connect: Network is unreachable)");
+  CHECK(finding.mend.find("'ssh n3 ip route'") != std::string::npos);
+  CHECK(finding.mend.find("likewise") == std::string::npos);
+}
+
+TEST_CASE("hosts without an address of their own are each at fault alone") {
+  CheckInput input = healthy_hosts(3);
+  for (PairFacts& pair : input.pairs) {
+    if (pair.to == 0) continue;
+    pair.reached.clear();
+    pair.tried.clear();
+  }
+  CHECK(verdicts_of(input) == Verdicts{"no-address: n2 n1 n3", "no-address: n3 n1 n2"});
+}
+
 TEST_CASE("the report has the worst first, and says what it comes to") {
   CheckInput input = healthy_hosts(3);
   input.seconds = 0.84;

@@ -31,6 +31,24 @@ TEST_CASE("folders: a missing one keeps the job from starting, with the command 
   CHECK(all_verdicts(input) == "folder-forbidden");
   input.has_program = false;  // it would be whatever directory hvrun check was called in
   CHECK(all_verdicts(input) == "");
+  input.spec.names_working_directory = true;
+  CHECK(all_verdicts(input) == "folder-forbidden");
+}
+
+TEST_CASE("a mend is told with the other hosts that need it") {
+  CheckInput input = healthy_input(4);
+  for (const std::size_t host : {1, 2, 3}) told(input, host).folders[0].problem = "no";
+  CHECK(finding_of(input, "folder-missing").mend ==
+        "ssh n2 mkdir -p /home/ada/run; or name another one with --wdir; likewise for n[3-4]");
+  CheckInput refused = healthy_input(3);
+  for (const std::size_t host : {1, 2})
+    refused.hosts[host].failure =
+        Error(ErrorKind::kStart, "connect to host: Connection refused", "see that sshd runs on n2");
+  CHECK(finding_of(refused, "ssh-refused").mend == "see that sshd runs on n2; likewise for n3");
+  for (const std::size_t host : {1, 2})
+    refused.hosts[host].failure =
+        Error(ErrorKind::kStart, "connect to host: Connection refused", "ask in room n21");
+  CHECK(finding_of(refused, "ssh-refused").mend == "ask in room n21");
 }
 
 TEST_CASE("a mend for this machine logs in to none") {
@@ -172,7 +190,7 @@ TEST_CASE("python: packages that only some hosts have are wanted on all") {
   const Finding finding = finding_of(input, "torch-differs");
   CHECK(finding.hosts == Hosts{"n1", "n2"});
   CHECK(finding.fact == "torch: n3: 2.13.0, n[1-2]: none");
-  CHECK(finding.mend == "ssh n1 /usr/bin/python3 -m pip install torch==2.13.0");
+  CHECK(finding.mend == "ssh n1 /usr/bin/python3 -m pip install torch==2.13.0; likewise for n2");
 }
 
 TEST_CASE("python: another build of libhvrun or another generation of numpy is told") {
