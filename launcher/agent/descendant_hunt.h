@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/agent/process_table.h"
+#include "launcher/facts/process_table.h"
 #include "src/base/clock.h"
 
 namespace hv::launcher {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "launcher/agent/process_table.h"
+#include "launcher/facts/process_table.h"
 #include "launcher/facts/read_file.h"
 #include "src/base/clock.h"
 

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 
 #include "launcher/facts/cgroup_paths.h"
+#include "launcher/facts/kernel_messages.h"
 #include "launcher/facts/pid_namespace.h"
 #include "launcher/facts/read_file.h"
 #include "src/base/text.h"
@@ -17,8 +17,9 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::size_t kMostRecords = 1 << 18, kMostKept = 1000, kMostMessage = 300;
+constexpr std::size_t kMostKept = 1000, kMostMessage = 300;
 constexpr char kKilled[] = "Killed process ";
+
 std::optional<std::uint64_t> count_in(const std::string& group) {
   for (const char* name : {"/memory.events", "/memory.oom_control"}) {
     if (const auto text = read_file(group + name)) return oom_kills(*text);
@@ -87,22 +88,13 @@ std::optional<std::uint64_t> MemoryKills::count() const {
   return groups_.empty() ? std::nullopt : count_in(groups_.front());
 }
 
-// Each read is one record "priority,sequence,microseconds,flags;message"; of a file, as in tests,
-// as much as fits.
 void MemoryKills::read_log() {
   if (!log_) return;
-  std::array<char, 16384> record{};
-  for (std::size_t i = 0; i < kMostRecords; ++i) {
-    const ssize_t got = ::read(log_.get(), record.data(), record.size());
-    if (got < 0 && (errno == EINTR || errno == EPIPE)) continue;  // EPIPE: one was overwritten
-    if (got <= 0) return;
-    const std::string text(record.data(), static_cast<std::size_t>(got));
-    for (const std::string& line : split(text, '\n')) {
-      const std::string_view message = std::string_view(line).substr(line.find(';') + 1);
-      const auto pid = killed_process(message);
-      if (pid && killed_.size() < kMostKept) killed_[*pid] = printable(message, kMostMessage);
-    }
-  }
+  read_kernel_messages(log_.get(), [this](std::string_view line) {
+    const std::string_view message = line.substr(line.find(';') + 1);
+    const auto pid = killed_process(message);
+    if (pid && killed_.size() < kMostKept) killed_[*pid] = printable(message, kMostMessage);
+  });
 }
 
 std::string MemoryKills::cgroup_words(std::uint64_t kills) const {

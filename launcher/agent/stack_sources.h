@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/agent/process_table.h"
+#include "launcher/facts/process_table.h"
 #include "src/base/environment.h"
 #include "src/base/unique_fd.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/process_table.h"
+#include "launcher/facts/process_table.h"
 #include "src/base/clock.h"
 
 namespace hv::launcher {

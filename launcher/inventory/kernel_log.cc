@@ -2,19 +2,19 @@
 #include "launcher/inventory/kernel_log.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <optional>
 
+#include "launcher/facts/kernel_messages.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 
 namespace hv::launcher {
 namespace {
 
-constexpr std::size_t kMostRecords = 1 << 18, kMostXids = 8, kMostText = 200;
+constexpr std::size_t kMostXids = 8, kMostText = 200;
 constexpr std::int64_t kMicroseconds = 1000000;
 constexpr char kLoaded[] = "NVRM: loading NVIDIA";  // "... UNIX x86_64 Kernel Module  580.82.07"
 constexpr char kXid[] = "NVRM: Xid (";
@@ -67,24 +67,14 @@ void take_line(std::string_view line, std::int64_t uptime_us, XidReading* readin
 
 }  // namespace
 
-// Each read is one record; of a file, as in tests, as much as fits.
 XidReading read_xids(std::int64_t uptime_us, const std::string& root) {
   XidReading reading;
   const std::string path = root + "/dev/kmsg";
   const UniqueFd log(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!log) {
-    reading.problem = path + ": " + errno_text(errno);
-    return reading;
-  }
-  char record[16384];
-  for (std::size_t i = 0; i < kMostRecords; ++i) {
-    const ssize_t got = ::read(log.get(), record, sizeof record);
-    if (got < 0 && (errno == EINTR || errno == EPIPE)) continue;  // EPIPE: one was overwritten
-    if (got < 0 && errno != EAGAIN) reading.problem = path + ": " + errno_text(errno);
-    if (got <= 0) break;
-    const std::string text(record, static_cast<std::size_t>(got));
-    for (const std::string& line : split(text, '\n')) take_line(line, uptime_us, &reading);
-  }
+  const int error = !log ? errno : read_kernel_messages(log.get(), [&](std::string_view line) {
+    take_line(line, uptime_us, &reading);
+  });
+  if (error != 0) reading.problem = path + ": " + errno_text(error);
   return reading;
 }
 

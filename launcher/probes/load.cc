@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <utility>
 #include <vector>
 
 #include "launcher/facts/read_file.h"
@@ -46,16 +47,6 @@ void take_totals(const std::string& text, LoadSample* sample) {
   }
 }
 
-// "12 (name) S 1 ...": the name may hold blanks and brackets. Behind it the parent is the second,
-// user and system time the 12th and 13th, the start the 20th.
-std::optional<ProcessTimes> process_times(const std::string& text) {
-  const std::size_t begin = text.find('('), end = text.rfind(')');
-  if (begin == std::string::npos || end == std::string::npos || end < begin) return std::nullopt;
-  const std::vector<std::string> words = words_of(text.substr(end + 1));
-  return ProcessTimes{text.substr(begin + 1, end - begin - 1), static_cast<pid_t>(number(words, 1)),
-                      number(words, 19), number(words, 11) + number(words, 12)};
-}
-
 bool is_own_name(const std::string& name) {
   for (const char* own : {"hvrun", "hvrun-agent", "hvrun-inventory", "hvrun-pmix", kProbeName})
     if (name == own) return true;
@@ -63,7 +54,7 @@ bool is_own_name(const std::string& name) {
 }
 
 // Ranks of another job are children of an agent, and no part of this.
-bool is_own(const ProcessTimes& process, const LoadSample& sample) {
+bool is_own(const ProcessEntry& process, const LoadSample& sample) {
   if (is_own_name(process.name)) return true;
   const auto parent = sample.processes.find(process.parent);
   return parent != sample.processes.end() && parent->second.name == kProbeName;
@@ -78,13 +69,13 @@ std::string user_name(uid_t uid, const std::string& root) {
   return "user " + std::to_string(uid);
 }
 
-std::string process_in_words(pid_t pid, const ProcessTimes& process, double cores,
-                             const std::string& root) {
+std::string process_in_words(const ProcessEntry& process, double cores, const std::string& root) {
   struct stat folder {};
-  const bool is_there = ::stat((root + "/proc/" + std::to_string(pid)).c_str(), &folder) == 0;
+  const bool is_there =
+      ::stat((root + "/proc/" + std::to_string(process.pid)).c_str(), &folder) == 0;
   char share[32];
   std::snprintf(share, sizeof share, "%.1f", cores);
-  return process.name + " (pid " + std::to_string(pid) +
+  return process.name + " (pid " + std::to_string(process.pid) +
          (is_there ? ", " + user_name(folder.st_uid, root) : "") + ") " + share + " cores";
 }
 
@@ -93,13 +84,8 @@ std::string process_in_words(pid_t pid, const ProcessTimes& process, double core
 LoadSample load_sample(const std::string& root) {
   LoadSample sample;
   take_totals(read_file(root + "/proc/stat").value_or(""), &sample);
-  for (const std::string& name : names_in(root + "/proc")) {
-    const auto pid = parse_integer(name);
-    if (!pid) continue;
-    const auto text = read_file(root + "/proc/" + name + "/stat");
-    const auto times = text ? process_times(*text) : std::nullopt;
-    if (times) sample.processes.emplace(static_cast<pid_t>(*pid), *times);
-  }
+  for (ProcessEntry& process : read_processes(root + "/proc"))
+    sample.processes.emplace(process.pid, std::move(process));
   return sample;
 }
 
@@ -115,13 +101,13 @@ wire::LoadFacts load_between(const LoadSample& before, const LoadSample& after, 
     if (is_own(process, after)) continue;
     const auto earlier = before.processes.find(pid);
     const bool is_same =
-        earlier != before.processes.end() && earlier->second.started == process.started;
-    const std::uint64_t had = is_same ? std::min(earlier->second.ticks, process.ticks) : 0;
-    const double cores = static_cast<double>(process.ticks - had) / ticks;
+        earlier != before.processes.end() && earlier->second.start_time == process.start_time;
+    const std::uint64_t had = is_same ? std::min(earlier->second.cpu_ticks, process.cpu_ticks) : 0;
+    const double cores = static_cast<double>(process.cpu_ticks - had) / ticks;
     seen += cores;
     if (cores <= most) continue;
     most = cores;
-    facts.busiest = process_in_words(pid, process, cores, root);
+    facts.busiest = process_in_words(process, cores, root);
   }
   const std::uint64_t busy = after.busy_ticks - std::min(after.busy_ticks, before.busy_ticks);
   facts.busy_cores = std::min(seen, static_cast<double>(busy) / ticks);

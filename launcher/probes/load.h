@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "launcher/facts/process_table.h"
 #include "src/base/environment.h"
 #include "src/wire/check.h"
 
@@ -17,16 +18,10 @@ namespace hv::launcher {
 void look_at_load(const wire::CheckRequest& request, const Environment& environment,
                   wire::CheckReply* reply);
 
-struct ProcessTimes {
-  std::string name;
-  pid_t parent = 0;
-  std::uint64_t started = 0;  // with the pid: one that has the number of another is not it
-  std::uint64_t ticks = 0;    // of processor time
-};
 struct LoadSample {
   std::uint32_t cores = 0;
   std::uint64_t busy_ticks = 0;  // of all cores together
-  std::map<pid_t, ProcessTimes> processes;
+  std::map<pid_t, ProcessEntry> processes;
 };
 // root: put before every path, for tests.
 LoadSample load_sample(const std::string& root);

@@ -1,6 +1,6 @@
 // /proc/PID/stat (the first line's place in the table), status and environ.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/process_table.h"
+#include "launcher/facts/process_table.h"
 
 #include <algorithm>
 

@@ -12,10 +12,10 @@
 #include "launcher/agent/job_cgroup.h"
 #include "launcher/agent/outgoing_queue.h"
 #include "launcher/agent/output_frame.h"
-#include "launcher/agent/process_table.h"
 #include "launcher/agent/rank_command.h"
 #include "launcher/agent/rank_starter.h"
 #include "launcher/agent/silence_watch.h"
+#include "launcher/facts/process_table.h"
 #include "src/wire/frame.h"
 #include "src/wire/messages.h"
 

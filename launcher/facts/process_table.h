@@ -21,6 +21,7 @@ struct ProcessEntry {
   char state = '?';              // R S D T t Z X
   std::uint32_t flags = 0;       // PF_*
   std::uint64_t start_time = 0;  // in ticks since boot: with the pid it names one process for good
+  std::uint64_t cpu_ticks = 0;   // of user and system time
   std::string name;
 
   bool is_zombie() const { return state == 'Z' || state == 'X'; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/process_table.h"
+#include "launcher/facts/process_table.h"
 
 #include <algorithm>
 #include <map>
@@ -22,6 +22,8 @@ enum Field : std::size_t {
   kGroup = 2,
   kSession = 3,
   kFlags = 6,
+  kUserTime = 11,
+  kSystemTime = 12,
   kStartTime = 19
 };
 
@@ -49,10 +51,13 @@ std::optional<ProcessEntry> parse_stat(std::string_view text) {
   process.pid = static_cast<pid_t>(*pid);
   process.name = std::string(text.substr(open + 2, close - open - 2));
   process.state = fields[kState][0];
+  std::uint64_t user = 0, system = 0;
   const bool whole =
       number(fields, kParent, &process.parent) && number(fields, kGroup, &process.group) &&
       number(fields, kSession, &process.session) && number(fields, kFlags, &process.flags) &&
+      number(fields, kUserTime, &user) && number(fields, kSystemTime, &system) &&
       number(fields, kStartTime, &process.start_time);
+  process.cpu_ticks = user + system;
   return whole ? std::optional(std::move(process)) : std::nullopt;
 }
 
