@@ -12,22 +12,32 @@ namespace hv::mpi {
 namespace {
 
 constexpr std::size_t kNumberBytes = sizeof(std::uint64_t);
-// With the number it fits into a room of 1 MiB, and the next begins with a line of the cache.
-constexpr std::size_t kPieceBytes = (std::size_t{1} << 20) - 64;
+constexpr std::size_t kLine = 64;  // of the cache, with which a piece begins
+// With the number it fits into a room of 1 MiB.
+constexpr std::size_t kMostPieceBytes = (std::size_t{1} << 20) - kLine;
+
+// As few pieces as may be, and of one size, but for the last: 1 MiB goes in two halves.
+std::size_t piece_bytes(std::size_t all) {
+  const std::size_t pieces = (all + kMostPieceBytes - 1) / kMostPieceBytes;
+  const std::size_t even = pieces == 0 ? 0 : (all + pieces - 1) / pieces;
+  return (even + kLine - 1) / kLine * kLine;
+}
 
 }  // namespace
 
 // Without a request: MpiCollective would keep it for ever where MPI has a room still.
 MpiPair::MpiPair(std::shared_ptr<MpiLane> lane, runtime::PairRequest request)
-    : MpiCollective(std::move(lane), {}, Order::kNone), pair_(std::move(request)) {}
+    : MpiCollective(std::move(lane), {}, Order::kNone),
+      pair_(std::move(request)),
+      piece_bytes_(piece_bytes(all())) {}
 
 std::size_t MpiPair::piece_at(std::size_t offset) const {
-  return std::min(kPieceBytes, all() - offset);
+  return std::min(piece_bytes_, all() - offset);
 }
 
 Status MpiPair::begin() {
   for (std::byte*& room : rooms_) {
-    if (&room != rooms_.data() && all() <= kPieceBytes) break;
+    if (&room != rooms_.data() && all() <= piece_bytes_) break;
     room = take_room(piece_at(0) + kNumberBytes);
   }
   Status status;

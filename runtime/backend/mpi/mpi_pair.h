@@ -37,6 +37,7 @@ class MpiPair : public MpiCollective {
   std::size_t all() const { return static_cast<std::size_t>(pair_.bytes.count); }
 
   const runtime::PairRequest pair_;
+  const std::size_t piece_bytes_;
   std::size_t given_ = 0, moved_ = 0;  // bytes that MPI was given, and has moved
   std::size_t begun_ = 0, ended_ = 0;  // pieces
   // A piece's by its number; behind the bytes the number of the transfer.

@@ -47,8 +47,9 @@ static void place(void) {
 
 /* ---- between two ranks ---- */
 
-enum { kTransfers = 5 };
-static const int64_t kSizes[kTransfers] = {0, 1, 1000, 100001, 5000000};
+enum { kTransfers = 8 };
+static const int64_t kSizes[kTransfers] = {
+    0, 1, 1000, 100001, 262128, 262129, 262144, 5000000}; /* of 4 bytes; 262144 are 1 MiB */
 
 /* All at once, to the next rank ("r") and to the one before ("l"). The odd ranks begin with what
  * the even ones end with. */
