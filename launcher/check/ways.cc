@@ -1,5 +1,7 @@
 // How long and how wide are the ways between hosts? Measured from each host to the next one.
 // SPDX-License-Identifier: Apache-2.0
+#include "launcher/check/ways.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -42,6 +44,23 @@ std::vector<const PairFacts*> measured(const CheckInput& input) {
   return pairs;
 }
 
+double usual_speed(const std::vector<const PairFacts*>& pairs) {
+  std::vector<double> speeds;
+  for (const PairFacts* pair : pairs)
+    if (pair->measure->megabytes_per_s > 0) speeds.push_back(pair->measure->megabytes_per_s);
+  return median(speeds);
+}
+
+bool loses_packets(const wire::PairMeasure& measure) {
+  return measure.resent_share > kMostResentShare;
+}
+bool is_long(const wire::PairMeasure& measure) { return measure.round_trip_us > kMostRoundTrip_us; }
+bool is_slow(const wire::PairMeasure& measure, double usual) {
+  const double speed = measure.megabytes_per_s;
+  return speed > 0 &&
+         (speed < kLeast_MBs || (speed < kLeastBesideOthers_MBs && speed * kTimesSlower < usual));
+}
+
 // One finding for all pairs of which `is_bad` holds, with a figure for each. Hosts that are in most
 // of them come first: they are at fault rather than those beside them.
 void add_for_pairs(const CheckInput& input, const std::vector<const PairFacts*>& pairs,
@@ -77,30 +96,20 @@ void judge_ways(const CheckInput& input, Judgement* judgement) {
       },
       judgement);
   add_for_pairs(
-      input, pairs, "packets-lost",
-      [](const auto& measure) { return measure.resent_share > kMostResentShare; },
+      input, pairs, "packets-lost", loses_packets,
       [](const auto& measure) {
         return with_unit(100 * measure.resent_share, "%") + " of the segments were sent again";
       },
       judgement);
   add_for_pairs(
-      input, pairs, "long-way",
-      [](const auto& measure) { return measure.round_trip_us > kMostRoundTrip_us; },
+      input, pairs, "long-way", is_long,
       [](const auto& measure) {
         return with_unit(measure.round_trip_us / 1000, "ms") + " there and back";
       },
       judgement);
-  std::vector<double> speeds;
-  for (const PairFacts* pair : pairs)
-    if (pair->measure->megabytes_per_s > 0) speeds.push_back(pair->measure->megabytes_per_s);
-  const double usual = median(speeds);
+  const double usual = usual_speed(pairs);
   add_for_pairs(
-      input, pairs, "slow-way",
-      [usual](const auto& measure) {
-        const double speed = measure.megabytes_per_s;
-        return speed > 0 && (speed < kLeast_MBs ||
-                             (speed < kLeastBesideOthers_MBs && speed * kTimesSlower < usual));
-      },
+      input, pairs, "slow-way", [usual](const auto& measure) { return is_slow(measure, usual); },
       [usual](const auto& measure) {
         return with_unit(measure.megabytes_per_s, "MB/s") +
                " (usual here: " + with_unit(usual, "MB/s") + ")";
@@ -114,6 +123,27 @@ void judge_ways(const CheckInput& input, Judgement* judgement) {
 
 }  // namespace
 
+std::vector<std::size_t> doubtful_ways(const CheckInput& input) {
+  const double usual = usual_speed(measured(input));
+  std::vector<std::size_t> doubtful;
+  for (std::size_t i = 0; i < input.pairs.size(); ++i) {
+    const auto& measure = input.pairs[i].measure;
+    if (measure && measure->problem.empty() && !measure->is_stuck &&
+        (loses_packets(*measure) || is_long(*measure) || is_slow(*measure, usual)))
+      doubtful.push_back(i);
+  }
+  return doubtful;
+}
+
+wire::PairMeasure better_measure(const wire::PairMeasure& first, const wire::PairMeasure& second) {
+  if (!second.problem.empty() || second.is_stuck) return first;
+  wire::PairMeasure better = first;
+  better.round_trip_us = std::min(first.round_trip_us, second.round_trip_us);
+  better.megabytes_per_s = std::max(first.megabytes_per_s, second.megabytes_per_s);
+  better.resent_share = std::min(first.resent_share, second.resent_share);
+  return better;
+}
+
 const Probe kWaysProbe{
     "ways",
     "the way from each host to the next one in a circle, by one TCP connection: the time of small "
@@ -125,15 +155,17 @@ const Probe kWaysProbe{
       "set the interfaces to what the whole way takes, as in: ssh $HOST sudo ip link set dev eth0 "
       "mtu 1400"},
      {"packets-lost", Severity::kHarms,
-      "more than 3 % of what one connection sent had to be sent again",
+      "more than 3 % of what each of three connections sent had to be sent again",
       "every tensor that crosses that way waits for what was lost",
       "look for a bad cable or port, or a full queue: ssh $HOST ip -s link"},
-     {"long-way", Severity::kHarms, "a small message takes more than 20 ms there and back",
+     {"long-way", Severity::kHarms,
+      "a small message takes more than 20 ms there and back, three times",
       "every step waits that long several times",
       "use hosts of one site, or see 'ssh $HOST "
       "tracepath OTHER-HOST'"},
      {"slow-way", Severity::kHarms,
-      "one connection carries less than 50 MB/s; or less than 300 MB/s and a quarter of what is "
+      "one connection, of three tries the best, carries less than 50 MB/s; or less than 300 MB/s "
+      "and a quarter of what is "
       "usual among these hosts",
       "all ranks wait for the slowest way",
       "see that the link runs at its speed: ssh $HOST ethtool eth0; or name a faster network: "

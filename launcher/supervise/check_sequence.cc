@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "launcher/check/ways.h"
 #include "launcher/supervise/host_look.h"
 #include "src/base/text.h"
 
@@ -60,33 +61,59 @@ std::vector<std::size_t> machines_of(const Job& job) {
   return machines;
 }
 
-// Each host sends to the next one in a circle, all at once: every host in and out, whatever their
-// number. Between two names of one machine no way leads.
-asio::awaitable<void> measure_pairs(LaunchContext& context, CheckInput* input) {
+// Of these pairs, of each host one at most.
+asio::awaitable<void> measure_pairs(LaunchContext& context, const std::vector<std::size_t>& pairs,
+                                    CheckInput* input) {
   Job& job = context.job;
-  const std::vector<std::size_t> machines = machines_of(job);
-  for (PairFacts& pair : input->pairs) {
-    if (pair.to != (pair.from + 1) % job.hosts.size() || pair.reached.empty()) continue;
-    HostState& from = job.hosts[pair.from];
-    if (machines[pair.from] == machines[pair.to]) continue;
-    pair.address = pair.reached.front();
+  for (HostState& host : job.hosts) {
+    host.is_measuring = false;
+    host.measured.reset();
+  }
+  for (const std::size_t i : pairs) {
+    const PairFacts& pair = input->pairs[i];
     wire::PairRequest request;
     request.timeout_s = std::chrono::duration<double>(kTimeOfProbe).count();
     request.targets.push_back({static_cast<std::uint32_t>(pair.to),
                                job.hosts[pair.to].set_up->probe_port,
                                {pair.address}});
-    from.is_measuring = true;
-    from.link->send(request);
+    job.hosts[pair.from].is_measuring = true;
+    job.hosts[pair.from].link->send(request);
   }
   co_await await_hosts(
       context, "measure the way to another host",
       [](const HostState& host) { return !host.is_measuring || host.measured; },
       answer_deadline(job) + kTimeOfProbe);
-  for (PairFacts& pair : input->pairs) {
-    const HostState& from = job.hosts[pair.from];
-    if (pair.address.empty() || !from.measured) continue;
-    for (const wire::PairMeasure& measure : from.measured->measures)
-      if (measure.host_index == pair.to) pair.measure = measure;
+  for (const std::size_t i : pairs) {
+    PairFacts& pair = input->pairs[i];
+    const auto& measured = job.hosts[pair.from].measured;
+    if (!measured) continue;
+    for (const wire::PairMeasure& measure : measured->measures)
+      if (measure.host_index == pair.to)
+        pair.measure = pair.measure ? better_measure(*pair.measure, measure) : measure;
+  }
+}
+
+// Each host sends to the next one in a circle, all at once: every host in and out, whatever their
+// number. Between two names of one machine no way leads.
+asio::awaitable<void> measure_ways(LaunchContext& context, CheckInput* input) {
+  constexpr int kTimesAgain = 2;
+  const std::vector<std::size_t> machines = machines_of(context.job);
+  std::vector<std::size_t> circle;
+  for (std::size_t i = 0; i < input->pairs.size(); ++i) {
+    PairFacts& pair = input->pairs[i];
+    if (pair.to != (pair.from + 1) % context.job.hosts.size() || pair.reached.empty()) continue;
+    if (machines[pair.from] == machines[pair.to]) continue;
+    pair.address = pair.reached.front();
+    circle.push_back(i);
+  }
+  co_await measure_pairs(context, circle, input);
+  for (int again = 0; again < kTimesAgain; ++again) {
+    std::vector<std::size_t> doubtful = doubtful_ways(*input);
+    std::erase_if(doubtful, [&](std::size_t i) {
+      return !is_reached(context.job.hosts[input->pairs[i].from]);
+    });
+    if (doubtful.empty()) co_return;
+    co_await measure_pairs(context, doubtful, input);
   }
 }
 
@@ -100,7 +127,7 @@ asio::awaitable<void> set_up_and_try(LaunchContext& context, Duration telling, C
   context.phase("addresses are tried");
   input->pairs = pairs_of(tried);
   input->seconds = std::chrono::duration<double>(now() - context.job.begun - telling).count();
-  co_await measure_pairs(context, input);
+  co_await measure_ways(context, input);
   context.phase("ways between hosts are measured");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "launcher/check/ways.h"
 #include "tests/unit/check/made_up_hosts.h"
 
 namespace hv::launcher {
@@ -38,6 +39,28 @@ TEST_CASE("ways that are alike, or fast enough, are no finding") {
   way(input, 2).round_trip_us = 19000;
   way(input, 3).resent_share = 0.009;
   CHECK(verdicts_of(input).empty());
+}
+
+TEST_CASE("ways that look bad are measured again, and are what the best of it says") {
+  CheckInput input = measured_hosts();
+  CHECK(doubtful_ways(input).empty());
+  way(input, 0).megabytes_per_s = 80;
+  way(input, 1).round_trip_us = 21000;
+  way(input, 2).resent_share = 0.04;
+  way(input, 3).is_stuck = true;  // it took seconds to find out
+  const std::vector<std::size_t> doubtful = doubtful_ways(input);
+  REQUIRE(doubtful.size() == 3);
+  for (const std::size_t i : doubtful) CHECK(input.pairs[i].from != 3);
+  wire::PairMeasure busy, idle;
+  busy.round_trip_us = 21000, busy.megabytes_per_s = 900, busy.resent_share = 0.04;
+  idle.round_trip_us = 90, idle.megabytes_per_s = 80;
+  for (const auto& better : {better_measure(busy, idle), better_measure(idle, busy)}) {
+    CHECK(better.round_trip_us == 90);
+    CHECK(better.megabytes_per_s == 900);
+    CHECK(better.resent_share == 0);
+  }
+  idle.problem = "it did not answer";
+  CHECK(better_measure(busy, idle).round_trip_us == 21000);
 }
 
 TEST_CASE("a host whose ways are slow comes first") {
