@@ -86,6 +86,11 @@ std::string brief_names(const std::vector<std::string>& names) {
   return join(texts, ",");
 }
 
+std::string likewise(const std::vector<std::string>& hosts) {
+  if (hosts.size() < 2) return "";
+  return "; likewise for " + brief_names({hosts.begin() + 1, hosts.end()});
+}
+
 std::vector<FactGroup> group_facts(const std::vector<std::pair<std::string, std::string>>& facts) {
   std::vector<FactGroup> groups;
   std::map<std::string, std::size_t> places;

@@ -15,6 +15,9 @@ std::string count_of(std::size_t count, const std::string& what);
 // "n[1-7]", "gpu[01-03,07],login": names that differ in their last number alone, together.
 std::string brief_names(const std::vector<std::string>& names);
 
+// Behind what mends the first of them: "; likewise for n[2-7]". "" where there is no other.
+std::string likewise(const std::vector<std::string>& hosts);
+
 struct FactGroup {
   std::string fact;
   std::vector<std::string> hosts;

@@ -6,7 +6,6 @@
 #include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"
 #include "src/base/check.h"
-#include "src/base/text.h"
 
 namespace hv::launcher {
 
@@ -41,22 +40,6 @@ std::string with_login(std::string mend, const std::string& login) {
   return mend;
 }
 
-bool has_word(const std::string& text, const std::string& word) {
-  constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
-  const auto goes_on = [&](std::size_t at) {
-    return at < text.size() && kOfNames.find(lower(text.substr(at, 1))) != std::string_view::npos;
-  };
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
-    if (!(at > 0 && goes_on(at - 1)) && !goes_on(at + word.size())) return true;
-  return false;
-}
-
-// Behind what mends the first of them.
-std::string likewise(const std::vector<std::string>& hosts) {
-  if (hosts.size() < 2) return "";
-  return "; likewise for " + brief_names({hosts.begin() + 1, hosts.end()});
-}
-
 }  // namespace
 
 void Judgement::add(const std::string& verdict, std::vector<std::string> hosts, std::string fact,
@@ -78,9 +61,7 @@ void Judgement::add(const std::string& verdict, std::vector<std::string> hosts, 
   const std::string advice = fill("$ADVICE", values);
   const bool is_advised = !advice.empty() && advice != "$ADVICE";
   mend = is_advised ? advice : fill(mend, values);
-  const bool names_first =
-      is_advised ? !hosts.empty() && has_word(mend, hosts.front()) : is_of_first;
-  if (names_first) mend += likewise(hosts);
+  if (!is_advised && is_of_first) mend += likewise(hosts);
   findings_.push_back({probe_.name, verdict, its->severity, std::move(hosts), std::move(fact),
                        fill(its->why, values), std::move(mend)});
 }

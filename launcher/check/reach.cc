@@ -48,18 +48,27 @@ std::string verdict_of(const Error& error) {
   return words.starts_with("connect to") ? "ssh-filtered" : "agent-late";
 }
 
+const Error& failure_of(const CheckInput& input, const std::string& name) {
+  return *std::find_if(input.hosts.begin(), input.hosts.end(), [&](const CheckedHost& host) {
+            return host.name == name && host.failure;
+          })->failure;
+}
+
 void judge_reach(const CheckInput& input, Judgement* judgement) {
   // A failure that differs in the host's name alone is one.
   std::vector<std::pair<std::string, std::string>> failures;
   for (const CheckedHost& host : input.hosts)
     if (host.failure) failures.emplace_back(host.name, verdict_of(*host.failure));
   for (const FactGroup& group : group_facts(failures)) {
-    const auto first = std::find_if(input.hosts.begin(), input.hosts.end(), [&](const auto& one) {
-      return one.name == group.hosts.front();
-    });
-    judgement->add(group.fact, group.hosts,
-                   brief_names(group.hosts) + ": " + first->failure->what(),
-                   {{"ADVICE", first->failure->hint()}});
+    const Error& first = failure_of(input, group.hosts.front());
+    std::string advice = first.hint();
+    // Where it names its host the others have another one.
+    const bool is_for_all = std::all_of(
+        group.hosts.begin(), group.hosts.end(),
+        [&](const std::string& host) { return failure_of(input, host).hint() == advice; });
+    if (!is_for_all) advice += likewise(group.hosts);
+    judgement->add(group.fact, group.hosts, brief_names(group.hosts) + ": " + first.what(),
+                   {{"ADVICE", advice}});
   }
 }
 

@@ -41,14 +41,15 @@ TEST_CASE("a mend is told with the other hosts that need it") {
   CHECK(finding_of(input, "folder-missing").mend ==
         "ssh n2 mkdir -p /home/ada/run; or name another one with --wdir; likewise for n[3-4]");
   CheckInput refused = healthy_input(3);
-  for (const std::size_t host : {1, 2})
-    refused.hosts[host].failure =
-        Error(ErrorKind::kStart, "connect to host: Connection refused", "see that sshd runs on n2");
+  const auto refuse = [&refused](std::size_t host, const std::string& hint) {
+    refused.hosts[host].failure = Error(ErrorKind::kStart, "connect: Connection refused", hint);
+  };
+  refuse(1, "see that sshd runs on n2");
+  refuse(2, "see that sshd runs on n3");
   CHECK(finding_of(refused, "ssh-refused").mend == "see that sshd runs on n2; likewise for n3");
-  for (const std::size_t host : {1, 2})
-    refused.hosts[host].failure =
-        Error(ErrorKind::kStart, "connect to host: Connection refused", "ask in room n21");
-  CHECK(finding_of(refused, "ssh-refused").mend == "ask in room n21");
+  refuse(1, "ask in room n2");
+  refuse(2, "ask in room n2");
+  CHECK(finding_of(refused, "ssh-refused").mend == "ask in room n2");
 }
 
 TEST_CASE("a mend for this machine logs in to none") {
