@@ -15,6 +15,9 @@ constexpr std::chrono::seconds kUntilPeersEndIsTold{3};
 constexpr std::chrono::milliseconds kBetweenLooks{1};
 constexpr int kRevokeDefault = 0;
 
+// That a peer's end looks like, too.
+bool is_perhaps_a_peers(int result) { return result == kRemoteError || result == kSystemError; }
+
 }  // namespace
 
 Communicator::Communicator(std::shared_ptr<const Library> library,
@@ -30,6 +33,8 @@ Status Communicator::begin(std::shared_ptr<const Library> library,
     Config config;
     config.blocking = 0;
     const int result = one->library_->call().init_rank(&one->comm_, members, id, self, &config);
+    // It may be over already: a peer has gone, and poll() waits to be told which.
+    if (is_perhaps_a_peers(result) && one->comm_ != nullptr) return Status::success();
     return one->library_->check(result, "make a communicator");
   });
   if (!status.ok()) return status;
@@ -44,7 +49,7 @@ Status Communicator::poll(const char* doing) {
     if (Status asked = library_->check(result, "ask how far it is", comm_); !asked.ok())
       return asked;
     if (state == kInProgress) return Status{StatusCode::kInProgress, {}};
-    if (state == kRemoteError || state == kSystemError) {
+    if (is_perhaps_a_peers(state)) {
       first_trouble_ = std::min(first_trouble_, now());
       if (now() < first_trouble_ + kUntilPeersEndIsTold) return Status{StatusCode::kInProgress, {}};
     }
