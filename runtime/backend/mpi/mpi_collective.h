@@ -15,6 +15,7 @@
 
 #include "runtime/backend/mpi/mpi_lane.h"
 #include "runtime/collective/collective.h"
+#include "src/base/clock.h"
 
 namespace hv::mpi {
 
@@ -70,6 +71,7 @@ class MpiCollective : public runtime::Collective {
   void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
 
  private:
+  bool awaits_words();
   void begin_or_go_on(bool* is_done);
   void end_turn();
   void test();
@@ -81,6 +83,7 @@ class MpiCollective : public runtime::Collective {
   std::vector<std::shared_ptr<const void>> kept_;
   std::deque<MPI_Request> asked_;
   Status status_;
+  TimePoint first_trouble_ = TimePoint::max();
 };
 
 // Calls part(offset, count) for parts of what one call of MPI's can take.

@@ -236,10 +236,13 @@ def test_the_ranks_of_a_communicator_are_a_job(mpi, backend):
         "rank 1 of 3 (1 of 3 here): 6", "rank 2 of 3 (2 of 3 here): 6"], str(result)
 
 
-def test_a_killed_rank_is_named_to_the_others_and_nothing_hangs(mpi, tmp_path):
+@pytest.mark.parametrize("is_told_by_mpi", [False, True])
+def test_a_killed_rank_is_named_to_the_others_and_nothing_hangs(mpi, tmp_path, is_told_by_mpi):
+    """An error of MPI's is held back until it is known whose end it was: all survivors have the same."""
+    before = {"LD_PRELOAD": str(BIN.parent / "lib" / f"libtold_by_mpi_{mpi}.so"), "HVRUN_TEST_ALIVE": f"{tmp_path}-alive"}
     # A shell that ended before the others had spoken, or in another way, the launcher would take them down for.
     quietly = f'"$0" death; touch {tmp_path}/$$; while [ $(ls {tmp_path} | wc -l) -lt 3 ]; do sleep 0.05; done; exit 0'
-    result = start(mpi, 3, "sh", "-c", quietly, BIN / f"own_{mpi}")
+    result = start(mpi, 3, "sh", "-c", quietly, BIN / f"own_{mpi}", **(before if is_told_by_mpi else {}))
     told = [line for line in result.out.splitlines() if line.startswith("sum: ")]
     assert len(told) == 2 and all("rank 1" in line for line in told), str(result)
 
