@@ -74,7 +74,7 @@ class SimulatedFabric : public Fabric, public Doorbell, public Messenger {
   const Topology& topology() const override { return wires_.topology; }
   Doorbell& doorbell() override { return *this; }
   Messenger& messenger() override { return *this; }
-  void progress() override {}
+  bool progress() override { return false; }
   void mark_lost(int, const Status& reason) override {
     std::fprintf(stderr, "rank %d: %s\n", rank_, reason.message.c_str());
     std::exit(1);

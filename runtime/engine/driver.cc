@@ -132,13 +132,15 @@ bool Driver::wait_until_finished(TimePoint deadline) {
   if (!take_seat(never, deadline)) return false;
   const Seat seat(*this);
   drive([this] { return engine_.is_finished(); }, deadline);
-  return engine_.is_finished();
+  if (!engine_.is_finished()) return false;
+  engine_.hand_over_fabric();
+  return true;
 }
 
 // The last caller to leave hands what is still in flight to the engine thread.
 void Driver::leave() {
   visits_.fetch_add(1);
-  if (callers_.fetch_sub(1) == 1 && engine_.has_work()) wake();
+  if (callers_.fetch_sub(1) == 1 && (engine_.has_work() || engine_.is_flushing())) wake();
 }
 
 void Driver::wake() {
@@ -226,7 +228,7 @@ void Driver::serve() {
   {
     const Seat seat(*this);
     next = step_while_unvisited(&seen);
-    is_over = engine_.is_finished();
+    is_over = engine_.is_finished() && !engine_.is_flushing();
   }
   if (is_over) return park_until_called();
   if (!has_caller() && !is_stopping_) doorbell_.wait(seen, next);

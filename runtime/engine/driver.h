@@ -37,7 +37,8 @@ class Driver {
   // Runs the engine in this thread, or waits while another one does, until done or deadline;
   // returns done.
   bool wait(const std::atomic<bool>& done, TimePoint deadline);
-  // Until the engine is finished: after its request_leave().
+  // Until the engine is finished: after its request_leave(). True: it is, and nobody touches the
+  // fabric any more.
   bool wait_until_finished(TimePoint deadline);
   // There is new work and its caller does not wait for it.
   void wake();

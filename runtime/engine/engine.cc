@@ -50,7 +50,10 @@ TimePoint Engine::next_look() const {
 }
 
 Engine::Step Engine::step(TimePoint time) {
-  if (is_finished()) return {};
+  if (is_finished()) {
+    flush();
+    return {};
+  }
   try {
     return take_step(time);
   } catch (const std::bad_alloc&) {
@@ -94,8 +97,8 @@ Engine::Step Engine::take_step(TimePoint clock_time) {
   if (!trouble.ok()) fail(trouble);
   if (sets_.all().is_closing()) sets_.leave(sets_.all().stall());
   if (state_ == State::kOpen && sets_.are_closed()) {
-    state_ = State::kClosed;
     fabric_.messenger().say_goodbye();  // now: a program may take long, or an exception, to its end
+    end_as(State::kClosed);
   }
   return result;
 }
@@ -222,10 +225,23 @@ bool Engine::send_messages() {
   return !messages.empty();
 }
 
+void Engine::end_as(State state) {
+  is_flushing_ = true;
+  state_ = state;
+}
+
+// The end of an operation's bytes, a decision, the goodbye or the words of a failure: the program
+// may do other things for minutes before it shuts down, and its peers wait for them.
+void Engine::flush() {
+  if (!is_flushing_) return;
+  is_flushing_ = false;  // where there is no memory for it, too
+  attempt([&] { is_flushing_ = fabric_.progress(); });
+}
+
 void Engine::fail(const Status& reason) {
   // Collectives may be given up only once the fabric knows that it is broken.
   attempt([&] { tell_peers(reason); });
-  state_ = State::kFailed;
+  end_as(State::kFailed);
   pairs_.abandon();
   sets_.for_each([&](Session& set) { set.give_up(reason); });
 }

@@ -55,14 +55,20 @@ class Engine {
   void request_leave() { is_leave_requested_ = true; }
   // It cannot wait for the peers' part in that any longer.
   void request_abort() { is_abort_requested_ = true; }
-  // Nothing runs any more and nothing will; the fabric is not touched again.
+  // Nothing runs any more and nothing will.
   bool is_finished() const { return state_ == State::kClosed || has_failed(); }
   bool has_failed() const { return state_ == State::kFailed; }
+  // It is finished, and what its peers are to have still lies here: step() moves it on.
+  bool is_flushing() const { return is_flushing_; }
+  // Of a finished engine: the fabric is the caller's from here on.
+  void hand_over_fabric() { is_flushing_ = false; }
 
  private:
   enum class State { kOpen, kClosed, kFailed };
 
   Step take_step(TimePoint clock_time);
+  void end_as(State state);
+  void flush();
 
   // The fabric's health, and what was requested. True: the engine has failed.
   bool is_ended_from_outside();
@@ -92,6 +98,7 @@ class Engine {
   std::atomic<bool> is_holding_{false};  // something back, as Negotiation::await says
   LastEnqueued last_enqueued_;
   std::atomic<State> state_{State::kOpen};
+  std::atomic<bool> is_flushing_{false};
   std::atomic<bool> is_leave_requested_{false};
   std::atomic<bool> is_abort_requested_{false};
   Status end_reason_;  // a neighbour has told its failure, or a message could not be sent

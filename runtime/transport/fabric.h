@@ -64,7 +64,8 @@ class Fabric {
   virtual Doorbell& doorbell() = 0;
   virtual Messenger& messenger() = 0;
   // Moves bytes that wait in sockets and queues; called by whoever drives the engine. Never blocks.
-  virtual void progress() = 0;
+  // True: something that was sent lies here still, or a goodbye.
+  virtual bool progress() = 0;
   // A rank was found lost (by its agent, or silent): what is pending with it must fail.
   virtual void mark_lost(int rank, const Status& reason) = 0;
   // The first loss known, with words; kOk while everybody is there.

@@ -36,7 +36,8 @@ class MessageRouter : public Messenger {
   void progress();
   // From here on what has not been sent is dropped.
   void drop_unsent();
-  bool has_unsent() const { return unsent_ > 0; }
+  // A goodbye, too.
+  bool has_unsent() const { return unsent_ > 0 || (is_leaving_ && !has_said_goodbye_); }
   bool has_said_goodbye() const { return has_said_goodbye_; }
   // From here on send() to that rank fails with these words, and what waits for it is dropped.
   void cut_off(int rank, const Status& reason);

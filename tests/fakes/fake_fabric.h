@@ -30,7 +30,7 @@ class FakeFabric : public Fabric, public Doorbell, public Messenger {
   const Topology& topology() const override { return topology_; }
   Doorbell& doorbell() override { return *this; }
   Messenger& messenger() override { return *this; }
-  void progress() override {}
+  bool progress() override { return false; }
   void mark_lost(int, const Status& reason) override {
     if (health_.ok()) health_ = reason;
   }

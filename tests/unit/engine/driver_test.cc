@@ -28,7 +28,55 @@ struct Job {
   Driver driver{engine, fabric, {}};
 };
 
+// Its goodbye does not fit into the sockets.
+struct SlowFabric : FakeFabric {
+  using FakeFabric::FakeFabric;
+  void say_goodbye() override { unsent = 3; }
+  bool progress() override {
+    ++looks;
+    if (unsent > 0 && moves) --unsent;
+    return unsent > 0;
+  }
+  std::atomic<int> unsent{0}, looks{0};
+  std::atomic<bool> moves{true};
+};
+
+struct SlowEnd {
+  FakeWires wires{1};
+  SlowFabric fabric{wires, 0};
+  FakeBackend backend;
+  Engine engine{{}, fabric, {{&backend}}};
+  Driver driver{engine, fabric, {}};
+
+  void leave() {
+    engine.request_leave();
+    driver.wake();
+    const TimePoint deadline = now() + std::chrono::seconds(20);
+    while (!engine.is_finished() && now() < deadline) std::this_thread::yield();
+    REQUIRE(engine.is_finished());
+  }
+};
+
 }  // namespace
+
+TEST_CASE("what a finished engine has not sent yet goes out although nobody calls") {
+  SlowEnd job;
+  job.leave();
+  const TimePoint deadline = now() + std::chrono::seconds(20);
+  while (job.fabric.unsent > 0 && now() < deadline) std::this_thread::yield();
+  CHECK(job.fabric.unsent == 0);
+}
+
+TEST_CASE("whoever has waited for the engine's end has the fabric alone") {
+  SlowEnd job;
+  job.fabric.moves = false;
+  job.leave();
+  CHECK(job.driver.wait_until_finished(now() + std::chrono::seconds(20)));
+  CHECK(job.fabric.unsent == 3);
+  const int looks = job.fabric.looks;
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  CHECK(job.fabric.looks == looks);
+}
 
 TEST_CASE("an exception in the thread that drives ends every wait, and leaves the seat free") {
   Job job;
