@@ -6,6 +6,7 @@
 #include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"
 #include "launcher/check/told.h"
+#include "launcher/check/ways.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -23,10 +24,10 @@ std::string verdict_of(const PairFacts& pair) {
 }
 
 // Seen from the other side: then no answer in time is no firewall's doing (ways.cc tells of it).
-bool loses_packets(const CheckInput& input, const PairFacts& pair) {
+bool loses_packets_back(const CheckInput& input, const PairFacts& pair) {
   return std::any_of(input.pairs.begin(), input.pairs.end(), [&pair](const PairFacts& other) {
     return other.from == pair.to && other.to == pair.from && other.measure &&
-           other.measure->resent_share > kMostResentShare;
+           loses_packets(*other.measure);
   });
 }
 
@@ -94,7 +95,7 @@ void judge_addresses(const CheckInput& input, Judgement* judgement) {
   judge_interfaces(input, judgement);
   std::map<std::string, Pairs> troubles;  // by what is wrong
   for (const PairFacts& pair : input.pairs)
-    if (pair.reached.empty() && !loses_packets(input, pair))
+    if (pair.reached.empty() && !loses_packets_back(input, pair))
       troubles[verdict_of(pair)].push_back(&pair);
   for (auto& [verdict, pairs] : troubles) {
     while (!pairs.empty()) {

@@ -51,9 +51,6 @@ double usual_speed(const std::vector<const PairFacts*>& pairs) {
   return median(speeds);
 }
 
-bool loses_packets(const wire::PairMeasure& measure) {
-  return measure.resent_share > kMostResentShare;
-}
 bool is_long(const wire::PairMeasure& measure) { return measure.round_trip_us > kMostRoundTrip_us; }
 bool is_slow(const wire::PairMeasure& measure, double usual) {
   const double speed = measure.megabytes_per_s;
@@ -122,6 +119,10 @@ void judge_ways(const CheckInput& input, Judgement* judgement) {
 }
 
 }  // namespace
+
+bool loses_packets(const wire::PairMeasure& measure) {
+  return measure.resent_share > kMostResentShare;
+}
 
 std::vector<std::size_t> doubtful_ways(const CheckInput& input) {
   const double usual = usual_speed(measured(input));

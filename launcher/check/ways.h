@@ -13,6 +13,9 @@ namespace hv::launcher {
 // that was busy for a moment looks like that, too: whoever measured them does so again.
 std::vector<std::size_t> doubtful_ways(const CheckInput& input);
 
+// More than kMostResentShare of what was sent had to be sent again.
+bool loses_packets(const wire::PairMeasure& measure);
+
 // What tells least against the way in two measures of it.
 wire::PairMeasure better_measure(const wire::PairMeasure& first, const wire::PairMeasure& second);
 
