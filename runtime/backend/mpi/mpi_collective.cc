@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backend/mpi/mpi_collective.h"
 
-#include <algorithm>
-#include <chrono>
-
 #include "runtime/backend/mpi/reductions.h"
 #include "runtime/backend/mpi/row_operations.h"
 
@@ -52,17 +49,14 @@ void MpiCollective::end_turn() {
   lane_->end_turn();
 }
 
-// Of MPI's errors, which the end of a peer looks like, too: whoever knows whose it was says so
-// meanwhile. MPI is called no more.
-bool MpiCollective::awaits_words() {
-  constexpr std::chrono::seconds kUntilPeersEndIsTold{3};
-  if (status_.code != StatusCode::kSystem) return false;
-  first_trouble_ = std::min(first_trouble_, now());
-  return now() < first_trouble_ + kUntilPeersEndIsTold;
+// MPI is called no more. Of its errors any may be a peer's end.
+Progress MpiCollective::in_trouble() {
+  const bool is_held_back = status_.code == StatusCode::kSystem && peers_end_.may_yet_be_told();
+  return is_held_back ? Progress::kPending : Progress::kFailed;
 }
 
 Progress MpiCollective::advance() {
-  if (!status_.ok()) return awaits_words() ? Progress::kPending : Progress::kFailed;
+  if (!status_.ok()) return in_trouble();
   if (!has_begun_ && turn_ && !lane_->is_turn(*turn_)) return Progress::kPending;
   const Status there = lane_->ready();
   if (there.code == StatusCode::kInProgress || MpiProcess::of_process().has_to_wait())
@@ -70,7 +64,7 @@ Progress MpiCollective::advance() {
   if (status_.ok()) status_ = there;
   bool is_done = true;
   if (status_.ok()) MpiProcess::of_process().within([&] { begin_or_go_on(&is_done); });
-  if (!status_.ok()) return awaits_words() ? Progress::kPending : Progress::kFailed;
+  if (!status_.ok()) return in_trouble();
   if (!asked_.empty()) return is_done ? Progress::kPending : Progress::kAdvanced;
   return is_done ? Progress::kDone : Progress::kAdvanced;
 }

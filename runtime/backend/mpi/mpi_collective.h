@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "runtime/backend/mpi/mpi_lane.h"
+#include "runtime/backend/peers_end.h"
 #include "runtime/collective/collective.h"
-#include "src/base/clock.h"
 
 namespace hv::mpi {
 
@@ -71,7 +71,7 @@ class MpiCollective : public runtime::Collective {
   void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
 
  private:
-  bool awaits_words();
+  runtime::Progress in_trouble();
   void begin_or_go_on(bool* is_done);
   void end_turn();
   void test();
@@ -83,7 +83,7 @@ class MpiCollective : public runtime::Collective {
   std::vector<std::shared_ptr<const void>> kept_;
   std::deque<MPI_Request> asked_;
   Status status_;
-  TimePoint first_trouble_ = TimePoint::max();
+  runtime::PeersEnd peers_end_;
 };
 
 // Calls part(offset, count) for parts of what one call of MPI's can take.

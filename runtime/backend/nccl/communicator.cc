@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backend/nccl/communicator.h"
 
-#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -11,7 +10,6 @@
 namespace hv::nccl {
 namespace {
 
-constexpr std::chrono::seconds kUntilPeersEndIsTold{3};
 constexpr std::chrono::milliseconds kBetweenLooks{1};
 constexpr int kRevokeDefault = 0;
 
@@ -49,10 +47,8 @@ Status Communicator::poll(const char* doing) {
     if (Status asked = library_->check(result, "ask how far it is", comm_); !asked.ok())
       return asked;
     if (state == kInProgress) return Status{StatusCode::kInProgress, {}};
-    if (is_perhaps_a_peers(state)) {
-      first_trouble_ = std::min(first_trouble_, now());
-      if (now() < first_trouble_ + kUntilPeersEndIsTold) return Status{StatusCode::kInProgress, {}};
-    }
+    if (is_perhaps_a_peers(state) && peers_end_.may_yet_be_told())
+      return Status{StatusCode::kInProgress, {}};
     return library_->check(state, doing, comm_);
   });
 }

@@ -10,8 +10,8 @@
 #include <memory>
 
 #include "runtime/backend/nccl/nccl_library.h"
+#include "runtime/backend/peers_end.h"
 #include "runtime/device/cuda/device.h"
-#include "src/base/clock.h"
 
 namespace hv::nccl {
 
@@ -65,7 +65,7 @@ class Communicator {
   const int members_, self_;
   Comm comm_ = nullptr;
   std::unique_ptr<Windows> windows_ = std::make_unique<Windows>();
-  TimePoint first_trouble_ = TimePoint::max();  // that may be a peer's end
+  runtime::PeersEnd peers_end_;
 };
 
 }  // namespace hv::nccl
