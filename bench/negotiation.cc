@@ -74,7 +74,7 @@ class SimulatedFabric : public Fabric, public Doorbell, public Messenger {
   const Topology& topology() const override { return wires_.topology; }
   Doorbell& doorbell() override { return *this; }
   Messenger& messenger() override { return *this; }
-  bool progress() override { return false; }
+  void progress() override {}
   void mark_lost(int, const Status& reason) override {
     std::fprintf(stderr, "rank %d: %s\n", rank_, reason.message.c_str());
     std::exit(1);
@@ -94,6 +94,7 @@ class SimulatedFabric : public Fabric, public Doorbell, public Messenger {
     return {};
   }
   void say_goodbye() override {}
+  bool has_unsent() const override { return false; }
   bool receive(int* from, std::string* message) override {
     auto& inbox = at(wires_.inboxes, rank_);
     if (inbox.empty()) return false;

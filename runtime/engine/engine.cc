@@ -235,7 +235,10 @@ void Engine::end_as(State state) {
 void Engine::flush() {
   if (!is_flushing_) return;
   is_flushing_ = false;  // where there is no memory for it, too
-  attempt([&] { is_flushing_ = fabric_.progress(); });
+  attempt([&] {
+    fabric_.progress();
+    is_flushing_ = fabric_.messenger().has_unsent();
+  });
 }
 
 void Engine::fail(const Status& reason) {

@@ -42,6 +42,8 @@ class Messenger {
   // Nothing more will be sent, nor anybody else's memory touched: peers that leave need not wait
   // for this rank, and its end from here on is no loss to them. Goes out after what waits.
   virtual void say_goodbye() = 0;
+  // Something that was sent lies here still, on lanes for data too, or a goodbye.
+  virtual bool has_unsent() const = 0;
   static constexpr std::size_t kMaxMessageBytes = 64 << 20;
 };
 
@@ -64,8 +66,7 @@ class Fabric {
   virtual Doorbell& doorbell() = 0;
   virtual Messenger& messenger() = 0;
   // Moves bytes that wait in sockets and queues; called by whoever drives the engine. Never blocks.
-  // True: something that was sent lies here still, or a goodbye.
-  virtual bool progress() = 0;
+  virtual void progress() = 0;
   // A rank was found lost (by its agent, or silent): what is pending with it must fail.
   virtual void mark_lost(int rank, const Status& reason) = 0;
   // The first loss known, with words; kOk while everybody is there.

@@ -62,7 +62,7 @@ MeshFabric::MeshFabric(Topology topology, std::unique_ptr<HostMemory> memory,
 
 MeshFabric::~MeshFabric() = default;
 
-bool MeshFabric::progress() {
+void MeshFabric::progress() {
   if (remote_.transport) remote_.transport->progress();
   router_.progress();
   if (has_store_event_.load(std::memory_order_relaxed)) take_store_events();
@@ -75,11 +75,6 @@ bool MeshFabric::progress() {
   look_for_suspects();
   if (!suspects_.empty()) judge_suspects();
   if (is_healthy()) adopt_loss_of_host();
-  return has_unsent();
-}
-
-bool MeshFabric::has_unsent() const {
-  return router_.has_unsent() || (remote_.transport && remote_.transport->has_unsent());
 }
 
 Channel& MeshFabric::channel(int rank, int lane) {
@@ -215,7 +210,7 @@ void MeshFabric::close(std::chrono::milliseconds timeout) {
     progress();
     if (now() >= deadline) router_.drop_unsent();
     router_.say_goodbye();
-    if ((!has_unsent() && is_everybody_gone()) || now() >= deadline) return;
+    if ((!router_.has_unsent() && is_everybody_gone()) || now() >= deadline) return;
     doorbell_.wait(seen, deadline);
   }
 }

@@ -47,7 +47,7 @@ class MeshFabric : public Fabric, public DataPlane {
   const Topology& topology() const override { return topology_; }
   Doorbell& doorbell() override { return doorbell_; }
   Messenger& messenger() override { return router_; }
-  bool progress() override;
+  void progress() override;
   void mark_lost(int rank, const Status& reason) override;
   Status health() const override;
   void close(std::chrono::milliseconds timeout) override;
@@ -68,7 +68,6 @@ class MeshFabric : public Fabric, public DataPlane {
     std::string words;
   };
 
-  bool has_unsent() const;
   void take_store_events();
   void look_for_suspects();
   void suspect(int rank, const std::string& words);

@@ -95,6 +95,12 @@ void MessageRouter::say_goodbye() {
   say_goodbye_if_sent();
 }
 
+bool MessageRouter::has_unsent() const {
+  return unsent_ > 0 || (is_leaving_ && !has_said_goodbye_) ||
+         std::any_of(transports_.begin(), transports_.end(),
+                     [](const Transport* transport) { return transport->has_unsent(); });
+}
+
 void MessageRouter::say_goodbye_if_sent() {
   if (!is_leaving_ || has_said_goodbye_ || unsent_ > 0) return;
   has_said_goodbye_ = true;

@@ -31,13 +31,12 @@ class MessageRouter : public Messenger {
   Status send(int rank, const void* bytes, std::size_t size) override;
   bool receive(int* rank, std::string* message) override;
   void say_goodbye() override;
+  bool has_unsent() const override;
 
   // Sends what waits and takes in what has arrived.
   void progress();
   // From here on what has not been sent is dropped.
   void drop_unsent();
-  // A goodbye, too.
-  bool has_unsent() const { return unsent_ > 0 || (is_leaving_ && !has_said_goodbye_); }
   bool has_said_goodbye() const { return has_said_goodbye_; }
   // From here on send() to that rank fails with these words, and what waits for it is dropped.
   void cut_off(int rank, const Status& reason);

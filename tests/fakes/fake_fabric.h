@@ -30,7 +30,7 @@ class FakeFabric : public Fabric, public Doorbell, public Messenger {
   const Topology& topology() const override { return topology_; }
   Doorbell& doorbell() override { return *this; }
   Messenger& messenger() override { return *this; }
-  bool progress() override { return false; }
+  void progress() override {}
   void mark_lost(int, const Status& reason) override {
     if (health_.ok()) health_ = reason;
   }
@@ -55,6 +55,7 @@ class FakeFabric : public Fabric, public Doorbell, public Messenger {
     return true;
   }
   void say_goodbye() override {}
+  bool has_unsent() const override { return false; }
 
  private:
   FakeWires& wires_;

@@ -31,8 +31,7 @@ std::string framed(const std::string& message) {
 void write_to_first(Fabric& fabric, const std::string& garbage) {
   if (fabric.topology().local_ranks.size() == 1) {
     fabric.data_plane()->channel(0, kControlLane).write(garbage.data(), garbage.size());
-    (void)fabric.progress();
-    return;
+    return fabric.progress();
   }
   ShmTransport local(fabric.data_plane()->host().memory(), fabric.topology().local_ranks);
   local.channel(0, kControlLane).write(garbage.data(), garbage.size());

@@ -20,34 +20,30 @@ struct ThrowingBackend : FakeBackend {
 };
 
 // One rank alone.
-struct Job {
+template <class ItsFabric, class ItsBackend>
+struct Alone {
   FakeWires wires{1};
-  FakeFabric fabric{wires, 0};
-  ThrowingBackend backend;
+  ItsFabric fabric{wires, 0};
+  ItsBackend backend;
   Engine engine{{}, fabric, {{&backend}}};
   Driver driver{engine, fabric, {}};
 };
+using Job = Alone<FakeFabric, ThrowingBackend>;
 
 // Its goodbye does not fit into the sockets.
 struct SlowFabric : FakeFabric {
   using FakeFabric::FakeFabric;
   void say_goodbye() override { unsent = 3; }
-  bool progress() override {
+  void progress() override {
     ++looks;
     if (unsent > 0 && moves) --unsent;
-    return unsent > 0;
   }
+  bool has_unsent() const override { return unsent > 0; }
   std::atomic<int> unsent{0}, looks{0};
   std::atomic<bool> moves{true};
 };
 
-struct SlowEnd {
-  FakeWires wires{1};
-  SlowFabric fabric{wires, 0};
-  FakeBackend backend;
-  Engine engine{{}, fabric, {{&backend}}};
-  Driver driver{engine, fabric, {}};
-
+struct SlowEnd : Alone<SlowFabric, FakeBackend> {
   void leave() {
     engine.request_leave();
     driver.wake();
