@@ -1,33 +1,18 @@
-// Overwrites bytes that may hold the job's key, in a way that no compiler leaves out.
+// Overwrites bytes that may hold the job's key, in a way that no compiler leaves out, and what
+// copying them has left in registers and on the stack below the caller.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string.h>
-
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace hv {
 
-inline void wipe(std::string* text) {
-  ::explicit_bzero(text->data(), text->size());
-  text->clear();
-}
-
-inline void wipe(char* bytes, std::size_t size) { ::explicit_bzero(bytes, size); }
+void wipe(std::string* text);
+void wipe(char* bytes, std::size_t size);
 
 // Appends without leaving a copy of *text in freed memory when that has to grow.
-inline void append_secret(std::string* text, std::string_view more) {
-  if (text->capacity() - text->size() < more.size()) {
-    std::string larger;
-    larger.reserve(std::max(2 * text->capacity(), text->size() + more.size()));
-    larger.append(*text);
-    wipe(text);
-    text->swap(larger);
-  }
-  text->append(more);
-}
+void append_secret(std::string* text, std::string_view more);
 
 }  // namespace hv
