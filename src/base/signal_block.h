@@ -1,5 +1,6 @@
-// Blocks every signal in this thread for its lifetime; a thread that is started meanwhile has none
-// from its birth on.
+// Blocks every signal in this thread for its lifetime that somebody sends; a thread that is started
+// meanwhile has none from its birth on. What the thread's own mistakes raise stays: a process that
+// blocks it is killed at once, and no faulthandler or sanitizer says where it was.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,6 +15,8 @@ class SignalBlock {
   SignalBlock() {
     sigset_t all;
     sigfillset(&all);
+    for (const int raised : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+      sigdelset(&all, raised);
     pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
   ~SignalBlock() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fakes/cuda/fake_stream.h"
 
-#include <csignal>
 #include <thread>
 #include <utility>
 
+#include "src/base/signal_block.h"
 #include "tests/fakes/cuda/faults.h"
 
 namespace hv::fake {
@@ -39,11 +39,8 @@ void FakeEvent::await(std::uint64_t record) {
 // As the driver's threads it takes no signal of the program's.
 std::shared_ptr<FakeStream> FakeStream::start(int device) {
   std::shared_ptr<FakeStream> stream(new FakeStream(device));
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalBlock block;
   std::thread([stream] { stream->run(); }).detach();
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return stream;
 }
 

@@ -2,9 +2,9 @@
 #include "tests/fakes/nccl/communicator.h"
 
 #include <algorithm>
-#include <csignal>
 #include <utility>
 
+#include "src/base/signal_block.h"
 #include "tests/fakes/cuda/faults.h"
 #include "tests/fakes/nccl/gpu_turns.h"
 #include "tests/fakes/nccl/outside.h"
@@ -88,11 +88,8 @@ void Communicator::start(FindId find_id, bool hangs) {
     return nccl::kSuccess;
   });
   // As NCCL's own threads it takes no signal of the program's.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalBlock block;
   thread_ = std::thread([this] { run(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 int Communicator::post(std::function<int()> task) {

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <random>
 #include <thread>
 #include <utility>
 
+#include "src/base/signal_block.h"
 #include "tests/fakes/nccl/outside.h"
 
 namespace hv::fake {
@@ -198,13 +198,10 @@ nccl::UniqueId make_meeting() {
   for (int part = 0; part < 4; ++part) name += std::to_string(random()) + "-";
   std::memcpy(id.bytes, name.data(), std::min(name.size(), sizeof id.bytes - 1));
   // As NCCL's own thread it takes no signal of the program's.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalBlock block;
   std::thread([listener = listen_at(name_of(id), SOCK_SEQPACKET)]() mutable {
     Host(std::move(listener)).run();
   }).detach();
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return id;
 }
 
