@@ -31,6 +31,8 @@ int cuMemFree_v2(Address address) {
     const std::lock_guard lock(world().mutex);
     for (const StreamState* one : world().streams) streams.push_back(one->stream);
     for (const StreamState& one : world().default_streams) streams.push_back(one.stream);
+    for (const auto& one : world().ending)
+      if (auto stream = one.lock()) streams.push_back(std::move(stream));
   }
   for (const auto& one : streams) one->await_idle();
   if (!DeviceMemory::of_process().free(address)) return kInvalidValue;

@@ -24,6 +24,9 @@ int cuStreamDestroy_v2(Stream stream) {
   HV_ENTER(Needs::kContext);
   const std::lock_guard lock(world().mutex);
   if (world().streams.erase(stream) == 0) return kInvalidHandle;
+  auto& ending = world().ending;
+  std::erase_if(ending, [](const auto& one) { return one.expired(); });
+  ending.push_back(stream->stream);
   stream->stream->end();
   delete stream;
   return kSuccess;

@@ -55,6 +55,7 @@ struct World {
   std::vector<cuda::ContextState> contexts;
   std::vector<cuda::StreamState> default_streams;  // of each device
   std::set<cuda::StreamState*> streams;
+  std::vector<std::weak_ptr<FakeStream>> ending;  // destroyed, and with work still
   std::set<cuda::EventState*> events;
   std::set<void*> host_blocks;
   int memory_blocks = 0;

@@ -185,6 +185,7 @@ TEST_CASE("memory of a window stays for a pack that comes late, though the job h
     if (rank.rank == 0) Gpu::set_nccl_faults("ncclAllReduce@1=3");
     expect(rank.run(barrier_request()).ok(), "before");
     for (const std::uint64_t handle : bucket.enqueue(rank)) (void)rank.wait(handle);
+    while (rank.run(barrier_request()).ok()) continue;  // until all have heard of it
     rank.context.shutdown();
   });
   Gpu::set_nccl_faults("");
