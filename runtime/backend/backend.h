@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/collective/collective.h"
+#include "src/base/clock.h"
 
 namespace hv::runtime {
 
@@ -35,8 +36,9 @@ class Backend {
   virtual Status watch() { return Status::success(); }
   // What to look at when that takes long, for messages.
   virtual std::string advice() const { return {}; }
-  // The job has failed: what devices still wait for will not come. Nothing is asked of it any more.
-  virtual void abandon() {}
+  // The job has failed: what devices still wait for will not come. Returns once they use no
+  // caller's memory any more, or at the deadline. Nothing is asked of it any more.
+  virtual void abandon(TimePoint /*deadline*/) {}
 };
 
 }  // namespace hv::runtime

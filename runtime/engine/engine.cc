@@ -3,6 +3,7 @@
 #include "runtime/engine/engine.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <new>
 #include <utility>
@@ -14,6 +15,9 @@
 
 namespace hv::runtime {
 namespace {
+
+// What GPUs do for a job that has failed: less than the time in which all ranks are to hear of it.
+constexpr std::chrono::seconds kLetGoWithin{2};
 
 EngineConfig with(EngineConfig config, const ObservationPtr& observation) {
   config.negotiation.observation = observation;
@@ -246,7 +250,9 @@ void Engine::fail(const Status& reason) {
   attempt([&] { tell_peers(reason); });
   end_as(State::kFailed);
   pairs_.abandon();
-  sets_.for_each([&](Session& set) { set.give_up(reason); });
+  // Callers may free their tensors when they hear of it.
+  const TimePoint deadline = now() + kLetGoWithin;
+  sets_.for_each([&](Session& set) { set.give_up(reason, deadline); });
 }
 
 void Engine::fail_by_exception(StatusCode code, const char* what) {

@@ -347,8 +347,8 @@ void Execution::end(const std::vector<OperationPtr>& operations, const Status& o
   }
 }
 
-void Execution::abandon(const Status& reason) {
-  for (Backend* const backend : backends_) backend->abandon();
+void Execution::abandon(const Status& reason, TimePoint deadline) {
+  for (Backend* const backend : backends_) backend->abandon(deadline);
   next_watch_ = TimePoint::max();
   preparation_ = nullptr;
   for (const Waiting& one : std::exchange(waiting_, {})) end(one.operations, reason);

@@ -62,7 +62,7 @@ class Execution {
   // done: nothing can go on.
   const Status& failure() const { return failure_; }
   // After a failure of the fabric: what runs is given up with this outcome.
-  void abandon(const Status& reason);
+  void abandon(const Status& reason, TimePoint deadline);
 
  private:
   struct Running {

@@ -370,12 +370,12 @@ bool Session::complete_ended() {
 
 // What memory is left may not be enough for words: whatever is tried by itself is left undone
 // then, and the rest goes on.
-void Session::give_up(const Status& reason) {
+void Session::give_up(const Status& reason, TimePoint deadline) {
   if (!is_closing_) attempt([&] { say_stragglers_at_end(); });
   queue_.close(reason);
   gated_.clear();
   attempt([&] {
-    execution_.abandon(reason);
+    execution_.abandon(reason, deadline);
     complete_ended();
   });
   queue_.fail_all(reason);

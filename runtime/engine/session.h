@@ -140,7 +140,7 @@ class Session {
   const Status& failure() const { return execution_.failure(); }
   void tell_failure(const std::string& words) { negotiation_.tell_failure(words); }
   // Nothing goes on: completes everything with this reason. Throws nothing.
-  void give_up(const Status& reason);
+  void give_up(const Status& reason, TimePoint deadline);
 
  private:
   int place_of(int rank) const;  // -1: no member

@@ -66,6 +66,7 @@ class GpuBackend::Preparation : public Collective {
     members_.facts.resize(static_cast<std::size_t>(backend.members_.size));
     members_.self = backend.members_.rank;
     members_.device = device_;
+    members_.job_has_failed = backend.job_has_failed_;
     own_ = look();
     tell_ = backend.host_.start(facts_request());
   }
@@ -155,11 +156,12 @@ class GpuBackend::Preparation : public Collective {
 };
 
 GpuBackend::GpuBackend(Backend& host, Backend* staging, const Topology& members, int rank,
-                       std::vector<GpuWay> ways)
+                       std::vector<GpuWay> ways, std::shared_ptr<std::atomic<bool>> job_has_failed)
     : host_(host),
       members_(members),
       rank_(rank),
       ways_(std::move(ways)),
+      job_has_failed_(std::move(job_has_failed)),
       is_chosen_(std::find(ways_.begin(), ways_.end(), GpuWay::kNccl) == ways_.end()) {
   if (staging == nullptr) return;
   direct_ = std::make_unique<StagedBackend>(*staging, Accelerator::Room::kDevice);
@@ -215,8 +217,9 @@ std::unique_ptr<Collective> GpuBackend::start(CollectiveRequest request) {
                  std::string(kNoStaging));
 }
 
-void GpuBackend::abandon() {
-  if (plugged_ != nullptr) plugged_->abandon();
+void GpuBackend::abandon(TimePoint deadline) {
+  *job_has_failed_ = true;
+  if (plugged_ != nullptr) plugged_->abandon(deadline);
 }
 
 }  // namespace hv::runtime

@@ -21,8 +21,9 @@ class GpuBackend : public Backend {
  public:
   // host: for the host's memory, as staging, which carries out what goes through it; nullptr:
   // nothing does. They outlive this. rank: this one's in the job. ways: alike on all members.
+  // job_has_failed: of all its sets.
   GpuBackend(Backend& host, Backend* staging, const Topology& members, int rank,
-             std::vector<GpuWay> ways);
+             std::vector<GpuWay> ways, std::shared_ptr<std::atomic<bool>> job_has_failed);
   ~GpuBackend() override;
 
   const char* name() const override { return "gpus"; }
@@ -32,7 +33,7 @@ class GpuBackend : public Backend {
   std::unique_ptr<Collective> start(CollectiveRequest request) override;
   Status watch() override { return plugged_ ? plugged_->watch() : Status::success(); }
   std::string advice() const override { return plugged_ ? plugged_->advice() : std::string(); }
-  void abandon() override;
+  void abandon(TimePoint deadline) override;
 
  private:
   class Preparation;
@@ -45,6 +46,7 @@ class GpuBackend : public Backend {
   const Topology& members_;
   const int rank_;
   const std::vector<GpuWay> ways_;
+  const std::shared_ptr<std::atomic<bool>> job_has_failed_;
   bool is_chosen_;
   bool goes_unprepared_ = false;      // the next one, for which the members have met just now
   std::string refusal_;               // not empty: what is the plugin's nobody carries out

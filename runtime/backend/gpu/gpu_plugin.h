@@ -7,6 +7,7 @@
 // the plugin from the engines of all contexts, which may be at once.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,7 +38,8 @@ struct GpuFacts {
 struct GpuMembers {
   std::vector<GpuFacts> facts;  // by member
   int self = 0;
-  int device = 0;  // this rank's
+  int device = 0;                                             // this rank's
+  std::shared_ptr<const std::atomic<bool>> job_has_failed{};  // for what outlives the backend
 };
 
 class GpuPlugin {

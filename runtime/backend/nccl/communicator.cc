@@ -122,7 +122,9 @@ void Communicator::end() {
 void Communicator::abort() {
   const Comm comm = std::exchange(comm_, nullptr);
   if (comm == nullptr) return;
-  Ends::of_process().give_up([library = library_, device = device_, comm,
+  const auto over = std::make_shared<std::promise<void>>();
+  given_up_ = over->get_future();
+  Ends::of_process().give_up([library = library_, device = device_, comm, over,
                               windows = std::shared_ptr<Windows>(std::move(windows_))] {
     // What they answer helps nobody: the job has failed already, in words. Kernels end by the first
     // one, where there is that; the second waits for more.
@@ -131,8 +133,13 @@ void Communicator::abort() {
       if (call.revoke != nullptr) (void)call.revoke(comm, kRevokeDefault);
       return library->check(call.abort(comm), "give up a communicator");
     });
+    over->set_value();
     windows->clear();
   });
+}
+
+void Communicator::await_abort(TimePoint deadline) const {
+  if (given_up_.valid()) given_up_.wait_until(deadline);
 }
 
 }  // namespace hv::nccl

@@ -7,11 +7,13 @@
 
 #include <cstddef>
 #include <deque>
+#include <future>
 #include <memory>
 
 #include "runtime/backend/nccl/nccl_library.h"
 #include "runtime/backend/peers_end.h"
 #include "runtime/device/cuda/device.h"
+#include "src/base/clock.h"
 
 namespace hv::nccl {
 
@@ -46,6 +48,9 @@ class Communicator {
   // What of it runs on the GPU ends, with any result; a thread of its own does that, which may take
   // long. Nothing is asked of it any more.
   void abort();
+  // Until that has ended, or the deadline: NCCL's threads may launch still what they were given
+  // before, on memory that others want back.
+  void await_abort(TimePoint deadline) const;
 
  private:
   struct WindowMemory {
@@ -66,6 +71,7 @@ class Communicator {
   Comm comm_ = nullptr;
   std::unique_ptr<Windows> windows_ = std::make_unique<Windows>();
   runtime::PeersEnd peers_end_;
+  std::shared_future<void> given_up_;  // invalid: abort() had nothing to do
 };
 
 }  // namespace hv::nccl

@@ -27,6 +27,7 @@ Status await_gpu(const Leftovers& left) {
   for (;;) {
     Status status = look_at(left);
     if (status.code != StatusCode::kInProgress) return status;
+    if (*left.job_has_failed) return {StatusCode::kPeerLost, "the job has failed"};
     status = left.communicator->poll("carry out what the GPU was given");
     if (!status.ok() && status.code != StatusCode::kInProgress) return status;
     std::this_thread::sleep_for(kBetweenLooks);

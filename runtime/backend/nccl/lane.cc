@@ -25,12 +25,14 @@ Status LaneStreams::open(cuda::Device& device, LaneStreams* made) {
 
 Lane::Lane(std::unique_ptr<Communicator> communicator,
            std::shared_ptr<runtime::Accelerator> accelerator,
-           std::shared_ptr<const cuda::Kernels> kernels, LaneStreams streams, bool has_windows)
+           std::shared_ptr<const cuda::Kernels> kernels, LaneStreams streams, bool has_windows,
+           std::shared_ptr<const std::atomic<bool>> job_has_failed)
     : communicator_(std::move(communicator)),
       accelerator_(std::move(accelerator)),
       kernels_(std::move(kernels)),
       streams_(std::move(streams)),
-      has_windows_(has_windows) {}
+      has_windows_(has_windows),
+      job_has_failed_(std::move(job_has_failed)) {}
 
 // What the GPU may still read or write stays until it has.
 Lane::~Lane() {
@@ -45,6 +47,7 @@ Lane::~Lane() {
   left.communicator = std::move(communicator_);
   left.accelerator = accelerator_;
   left.streams = std::move(streams_);
+  left.job_has_failed = job_has_failed_;
   Ends::of_process().take(std::move(left));
 }
 
@@ -111,6 +114,9 @@ Status Lane::watch() {
   return status.code == StatusCode::kInProgress ? Status::success() : status;
 }
 
-void Lane::abort() { communicator_->abort(); }
+void Lane::abort(TimePoint deadline) {
+  communicator_->abort();
+  communicator_->await_abort(deadline);
+}
 
 }  // namespace hv::nccl

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,7 +27,8 @@ class Lane {
  public:
   Lane(std::unique_ptr<Communicator> communicator,
        std::shared_ptr<runtime::Accelerator> accelerator,
-       std::shared_ptr<const cuda::Kernels> kernels, LaneStreams streams, bool has_windows);
+       std::shared_ptr<const cuda::Kernels> kernels, LaneStreams streams, bool has_windows,
+       std::shared_ptr<const std::atomic<bool>> job_has_failed);
   ~Lane();  // what the GPU has been given it does all the same
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -60,8 +62,9 @@ class Lane {
   Status scaled_sum(runtime::ElementType type, double factor, int* reduction);
   // An error of NCCL's in what the GPU was given.
   Status watch();
-  // Ends what runs on the GPU. Nothing is asked of the lane any more.
-  void abort();
+  // Ends what runs on the GPU, and returns when it has, or at the deadline. Nothing is asked of the
+  // lane any more.
+  void abort(TimePoint deadline);
 
  private:
   struct Room {
@@ -79,6 +82,7 @@ class Lane {
   const std::shared_ptr<const cuda::Kernels> kernels_;
   LaneStreams streams_;
   const bool has_windows_;
+  const std::shared_ptr<const std::atomic<bool>> job_has_failed_;
   std::uint64_t turns_ = 0, current_ = 0;
   Rooms rooms_, windows_;
   std::size_t room_ = 0, window_ = 0;  // the last one that was taken of each

@@ -163,9 +163,9 @@ class NcclBackend::Preparation : public Collective {
       return Progress::kPending;
     }
     if (!status_.ok()) return Progress::kFailed;
-    backend_.lane_ =
-        std::make_shared<Lane>(std::move(made_), backend_.accelerator_, backend_.kernels_,
-                               std::move(streams_), backend_.has_windows_);
+    backend_.lane_ = std::make_shared<Lane>(std::move(made_), backend_.accelerator_,
+                                            backend_.kernels_, std::move(streams_),
+                                            backend_.has_windows_, backend_.job_has_failed_);
     return Progress::kDone;
   }
   Status status() const override { return status_; }
@@ -192,6 +192,7 @@ NcclBackend::NcclBackend(std::shared_ptr<const Library> library,
       has_windows_(std::all_of(members.facts.begin(), members.facts.end(),
                                [](const GpuFacts& one) { return one.registers_windows != 0; })),
       id_(std::bit_cast<UniqueId>(members.facts.front().meeting)),
+      job_has_failed_(members.job_has_failed),
       host_(host) {
   tell_of_windows(members.facts, members.self, has_windows_);
 }
@@ -222,8 +223,8 @@ std::string NcclBackend::advice() const {
          "it takes an interface by which ranks cannot reach each other";
 }
 
-void NcclBackend::abandon() {
-  if (lane_ != nullptr) lane_->abort();
+void NcclBackend::abandon(TimePoint deadline) {
+  if (lane_ != nullptr) lane_->abort(deadline);
 }
 
 }  // namespace hv::nccl

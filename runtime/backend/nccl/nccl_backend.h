@@ -4,6 +4,7 @@
 // One communicator for each process set, made before its first collective.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -52,7 +53,7 @@ class NcclBackend : public runtime::Backend {
   std::unique_ptr<runtime::Collective> start(runtime::CollectiveRequest request) override;
   Status watch() override;
   std::string advice() const override;
-  void abandon() override;
+  void abandon(TimePoint deadline) override;
 
  private:
   class Preparation;
@@ -63,6 +64,7 @@ class NcclBackend : public runtime::Backend {
   const int device_, members_, self_;
   const bool reduces_float8_, has_windows_;
   const UniqueId id_;
+  const std::shared_ptr<const std::atomic<bool>> job_has_failed_;
   runtime::Backend& host_;
   std::shared_ptr<Lane> lane_;  // nullptr: before its preparation
 };

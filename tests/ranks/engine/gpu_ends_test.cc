@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
@@ -72,6 +73,36 @@ TEST_CASE("a set that goes before its GPUs' work has begun has its sums all the 
     expect(rank.rank == 1 || sums.are(2), "the sums of the set");
     expect(after.are(3), "the sums of all");
   });
+}
+
+// NCCL does not say of every peer that it has died: the job's failure is what ends the wait.
+TEST_CASE("work of a set that has gone is given up when the job fails before the GPU has done it") {
+  JobOptions options = in_shape({3});
+  options.shuts_down = false;
+  std::atomic<int> failed{0};
+  run_job(options, [&failed](Rank& rank) {
+    std::uint32_t set = 0;
+    expect(rank.context.add_process_set({0, 2}, &set).ok(), "add");
+    const bool is_member = rank.rank != 1;
+    Gpu gpu(rank.rank);
+    Sums sums(gpu);
+    expect(rank.run(sums.request(0, 0)).ok(), "all have a communicator");
+    expect(!is_member || rank.run(sums.request(0, set)).ok(), "the set has one");
+    if (rank.rank == 0) Gpu::set_nccl_faults("ncclAllReduce@1=hang");
+    expect(rank.run(barrier_request()).ok(), "before");
+    expect(!is_member || rank.run(sums.request(0, set)).ok(), "it has been launched");
+    expect(rank.context.remove_process_set(set).ok(), "remove");
+    if (rank.rank == 0) Gpu::set_nccl_faults("ncclAllReduce@1=3");
+    expect(rank.run(barrier_request()).ok(), "between");
+    Status status;
+    for (int round = 0; status.ok() && round < 20; ++round) status = rank.run(sums.request(1, 0));
+    if (!status.ok()) ++failed;
+    rank.context.shutdown();
+    (void)gpu.get(nullptr, 0);  // whatever its stream waits for comes, or the test hangs
+  });
+  Gpu::set_nccl_faults("");
+  CHECK(failed == 3);
+  CHECK(Gpu::nccl_left() == 0);
 }
 
 // Two tensors travel as one bucket of 4 MiB: each of the two windows that take turns is made once.

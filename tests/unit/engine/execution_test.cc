@@ -187,7 +187,7 @@ TEST_CASE("a failed collective gives its tensors its status and stops the rest")
   CHECK(execution.advance(kNow));
   CHECK(execution.failure().code == StatusCode::kPeerLost);
   CHECK(execution.take_ended().size() == 1);
-  execution.abandon({StatusCode::kPeerLost, "rank 1 ended"});
+  execution.abandon({StatusCode::kPeerLost, "rank 1 ended"}, now());
   const auto rest = execution.take_ended();
   REQUIRE(rest.size() == 1);
   CHECK(rest[0].second.message == "tensor 'w8': rank 1 ended");
@@ -215,7 +215,7 @@ struct FakeDeviceBackend : FakeBackend {
     ++watched;
     return trouble;
   }
-  void abandon() override { ++abandoned; }
+  void abandon(TimePoint /*deadline*/) override { ++abandoned; }
 
   int preparations = 0, watched = 0, abandoned = 0;
   Status trouble;
@@ -266,7 +266,7 @@ TEST_CASE("a preparation that fails is a failure of the whole") {
   execution.start({allreduce(8, memory)}, {});
   CHECK(execution.advance(kNow));
   CHECK(execution.failure().message == "no communicator");
-  execution.abandon(execution.failure());
+  execution.abandon(execution.failure(), now());
   CHECK(execution.take_ended().size() == 2);
   CHECK(execution.is_idle());
   CHECK(device.abandoned == 1);
