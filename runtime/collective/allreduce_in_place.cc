@@ -117,6 +117,8 @@ class AllreduceInPlace : public RingCollective {
     // The others write here, too: after a loss nobody begins another piece.
     if (!setup_.plane.is_healthy()) return false;
     if (at_ == end_) {
+      // A rank that had heard of one may have given its tensors back while they were read here.
+      if (host_.memory().has_loss()) return false;
       raise(Flag::kReduced, blocks());
       stage_ = Stage::kAwait;
       return true;

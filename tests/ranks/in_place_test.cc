@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <barrier>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <vector>
@@ -162,6 +164,33 @@ TEST_CASE("averages and scales are the same in shared memory") {
     run_where(context, make_allreduce(context, request, {30001, 5}, false, 4), Where::kAll, 1);
     request.prescale = 3;  // rounded before it is folded: through the slots
     run_where(context, make_allreduce(context, request, {30001, 5}, false, 5), Where::kAll, 0);
+  });
+}
+
+// Who has heard of a loss may give its tensors back, while others still read them.
+TEST_CASE("a sum in shared memory does not complete once a rank of the host has heard of a loss") {
+  RunOptions options = options_for(RankKind::kThreadsOneMapping);
+  options.config.heap_bytes = 64 << 20;
+  options.closes = false;
+  std::barrier together(2);
+  run_ranks({2}, options, [&](RankContext& context) {
+    const OwnNumbers numbers(context, 4 << 20);
+    auto* const memory = reinterpret_cast<std::byte*>(numbers.all().data());
+    CollectiveRequest request = allreduce_of(ElementType::kInt32, Reduction::kSum);
+    request.segments = {{memory, memory, std::ssize(numbers.all())}};
+    const std::unique_ptr<Collective> sum = context.backend.start(std::move(request));
+    Progress progress = sum->advance();
+    together.arrive_and_wait();  // both have said where their tensors lie
+    while (progress != Progress::kPaused) progress = sum->advance();
+    if (context.rank == 1) host_of(context).memory().publish_loss(7, "rank 7 ended by signal 9");
+    together.arrive_and_wait();
+    // As one turn in which the fabric is not looked at.
+    for (int turn = 0; turn < 1000; ++turn) progress = sum->advance();
+    require(progress == Progress::kPending, "neither done nor told of it");
+    together.arrive_and_wait();
+    context.fabric.progress();
+    require(sum->advance() == Progress::kFailed, "told of it");
+    require(sum->status().message == "rank 7 ended by signal 9", sum->status().message);
   });
 }
 

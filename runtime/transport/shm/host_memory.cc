@@ -144,6 +144,12 @@ bool HostMemory::read_loss(int* global_rank, std::string* reason) const {
   return true;
 }
 
+bool HostMemory::has_loss() const {
+  // A load alone might come before the caller's reads of tensors, which it is to judge.
+  at_flag_access();
+  return loss_->stage.fetch_add(0, std::memory_order_acq_rel) != 0;
+}
+
 std::size_t HostMemory::pair_number(int from, int to) const {
   return static_cast<std::size_t>(from) * static_cast<std::size_t>(geometry_.ranks) +
          static_cast<std::size_t>(to);

@@ -129,6 +129,8 @@ class HostMemory : public Doorbell {
   // The first loss that any rank of this host learnt of; later ones are not recorded.
   void publish_loss(int global_rank, const std::string& reason);
   bool read_loss(int* global_rank, std::string* reason) const;
+  // Whether there is one, as soon as it is recorded: before anybody hears of it from that rank.
+  bool has_loss() const;
 
   // The sending half and the receiving half of a pipe; see shm_transport.cc.
   struct PipeState;

@@ -70,9 +70,11 @@ TEST_CASE("the first loss is the one that all ranks of the host read") {
   int rank = -1;
   std::string reason;
   CHECK_FALSE(host.of[0]->read_loss(&rank, &reason));
+  CHECK_FALSE(host.of[0]->has_loss());
   host.of[1]->publish_loss(17, "rank 17 ended by signal 9");
   host.of[2]->publish_loss(4, "rank 4 left");
   CHECK(host.of[0]->read_loss(&rank, &reason));
+  CHECK(host.of[0]->has_loss());
   CHECK(rank == 17);
   CHECK(reason == "rank 17 ended by signal 9");
 }
