@@ -26,6 +26,7 @@ constexpr std::size_t kCacheLineBytes = 64;
 constexpr int kMostPlaces = 3;
 constexpr std::string_view kBrokenWords = "sent a frame that breaks the protocol";
 constexpr std::string_view kNoMemoryWords = "was cut off: no memory for what it had sent";
+constexpr std::string_view kNoQueueWords = "was cut off: no memory for what it is sent";
 // So often a stream is read in one turn: beats and empty frames need no credit, so that a peer
 // could send them as fast as they are read.
 constexpr int kReadsPerTurn = 16;
@@ -176,7 +177,7 @@ class TcpLink::Lane : public Channel {
 TcpLink::TcpLink(std::vector<ForkGuardedFd> streams, std::function<void(int)> on_waiting)
     : on_waiting_(std::move(on_waiting)), pair_lane_(std::make_unique<Lane>(*this, kPairLane)) {
   HV_CHECK(!streams.empty(), "a peer has a connection");
-  words_.reserve(kNoMemoryWords.size());
+  words_.reserve(std::max(kNoMemoryWords.size(), kNoQueueWords.size()));
   for (ForkGuardedFd& socket : streams) {
     streams_.emplace_back();
     streams_.back().socket = std::move(socket);
@@ -256,11 +257,16 @@ void TcpLink::send_frame(Stream* stream, const Header& header, const void* paylo
     if (got < 0 && errno != EAGAIN && errno != EINTR) return lose(stream, lost_by("send", errno));
     sent = got > 0 ? static_cast<std::size_t>(got) : 0;
   }
-  if (sent < sizeof header)
-    queue(stream, reinterpret_cast<const std::byte*>(&header) + sent, sizeof header - sent);
-  const std::size_t of_payload = sent > sizeof header ? sent - sizeof header : 0;
-  if (of_payload < size)
-    queue(stream, static_cast<const std::byte*>(payload) + of_payload, size - of_payload);
+  try {
+    if (sent < sizeof header)
+      queue(stream, reinterpret_cast<const std::byte*>(&header) + sent, sizeof header - sent);
+    const std::size_t of_payload = sent > sizeof header ? sent - sizeof header : 0;
+    if (of_payload < size)
+      queue(stream, static_cast<const std::byte*>(payload) + of_payload, size - of_payload);
+  } catch (const std::bad_alloc&) {
+    break_off(kNoQueueWords);  // the peer would take what comes next for the rest of the frame
+    throw;
+  }
   look_whether_full();
 }
 

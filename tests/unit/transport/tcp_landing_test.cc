@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <random>
@@ -19,6 +20,19 @@
 
 namespace {
 thread_local bool is_memory_short = false;
+thread_local bool is_room_short = false;  // there is some, for small pieces
+constexpr std::size_t kSmallBytes = 4096;
+}  // namespace
+
+// Not inlined: the compiler would see malloc() and delete side by side.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  void* const piece = is_room_short && size > kSmallBytes ? nullptr : std::malloc(size);
+  if (piece == nullptr) throw std::bad_alloc();
+  return piece;
+}
+[[gnu::noinline]] void operator delete(void* piece) noexcept { std::free(piece); }
+[[gnu::noinline]] void operator delete(void* piece, std::size_t /*size*/) noexcept {
+  std::free(piece);
 }
 
 // What a link asks for where it may not throw.
@@ -162,6 +176,17 @@ TEST_CASE("what cannot be kept for want of memory ends the connection, in words"
   CHECK(peer.link.state() == PeerState::kSuspect);
   CHECK(peer.link.words() == "was cut off: no memory for what it had sent");
   CHECK(lane.readable().empty());
+}
+
+TEST_CASE("what cannot be queued for want of memory ends the connection, in words") {
+  RawPeer peer;
+  Channel& lane = peer.link.channel(2);
+  const std::string much(lane.writable(), 'x');  // more than the system takes
+  is_room_short = true;
+  CHECK_THROWS_AS(lane.write(much.data(), much.size()), std::bad_alloc);
+  is_room_short = false;
+  CHECK(peer.link.state() == PeerState::kSuspect);
+  CHECK(peer.link.words() == "was cut off: no memory for what it is sent");
 }
 
 TEST_CASE("memory that cannot be written to is no fault of the peer") {
