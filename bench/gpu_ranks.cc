@@ -13,6 +13,7 @@
 #include "runtime/api/context.h"
 #include "runtime/api/request_reader.h"
 #include "src/base/clock.h"
+#include "src/base/environment.h"
 #include "src/rendezvous/inproc_store.h"
 
 namespace bench {
@@ -30,7 +31,7 @@ struct Shared {
   RanksWanted wanted;
   hv::InprocStoreHub hub;
   std::barrier<> together;
-  hv::nccl::UniqueId id;
+  hv::nccl::UniqueId id, polled_id;
 };
 
 class Rank {
@@ -43,14 +44,16 @@ class Rank {
     parts.identity.size = parts.identity.local_size = shared_.wanted.ranks;
     parts.store = shared_.hub.store(rank);
     parts.fabric.local = hv::runtime::LocalTransport::kInproc;
+    parts.environment = hv::Environment::of_process();
     require(hv::runtime::Context::join(std::move(parts), &context_));
-    hv::nccl::Config config;
-    config.blocking = 1;
-    check(shared_.nccl->call().init_rank(&comm_, shared_.wanted.ranks, shared_.id, rank, &config));
+    comm_ = communicator(shared_.id, 1);
+    polled_ = communicator(shared_.polled_id, 0);
   }
   ~Rank() {
     shared_.together.arrive_and_wait();
     shared_.nccl->call().destroy(comm_);
+    await(shared_.nccl->call().finalize(polled_));
+    shared_.nccl->call().destroy(polled_);
     context_->shutdown();
   }
   Rank(const Rank&) = delete;
@@ -63,6 +66,11 @@ class Rank {
   void reduce_bare(std::byte* memory, std::size_t count) const {
     check(shared_.nccl->call().allreduce(memory, memory, count, hv::nccl::kFloat32, hv::nccl::kSum,
                                          comm_, stream()));
+  }
+  // As libhvrun has it: NCCL's own threads launch, and nothing may follow before they have.
+  void reduce_polled(std::byte* memory, std::size_t count) const {
+    await(shared_.nccl->call().allreduce(memory, memory, count, hv::nccl::kFloat32, hv::nccl::kSum,
+                                         polled_, stream()));
   }
   std::uint64_t enqueue(const char* name, std::byte* memory, std::int64_t count) const {
     hvrun_request request = HVRUN_REQUEST_INIT;
@@ -98,12 +106,28 @@ class Rank {
 
  private:
   void check(int result) const { require(shared_.nccl->check(result, "measure NCCL")); }
+  void await(int result) const {
+    while (result == hv::nccl::kInProgress) {
+      std::this_thread::yield();
+      check(shared_.nccl->call().async_error(polled_, &result));
+    }
+    check(result);
+  }
+  hv::nccl::Comm communicator(const hv::nccl::UniqueId& id, int blocking) {
+    hv::nccl::Comm made = nullptr;
+    hv::nccl::Config config;
+    config.blocking = blocking;
+    int state = shared_.nccl->call().init_rank(&made, shared_.wanted.ranks, id, rank_, &config);
+    while (state == hv::nccl::kInProgress) check(shared_.nccl->call().async_error(made, &state));
+    check(state);
+    return made;
+  }
 
   Shared& shared_;
   const int rank_;
   hv::cuda::Device::StreamPtr stream_;
   std::shared_ptr<hv::runtime::Context> context_;
-  hv::nccl::Comm comm_ = nullptr;
+  hv::nccl::Comm comm_ = nullptr, polled_ = nullptr;
 };
 
 void note(Figures& figures, const std::string& what, const std::string& beside, std::size_t bytes,
@@ -121,6 +145,9 @@ void measure_single(const Rank& rank, std::byte* memory, Figures& figures) {
     for (int round = 0; round < rank.wanted().rounds; ++round) {
       const auto bare = [&] { rank.reduce_bare(memory, count); };
       note(figures, "nccl-" + name, "", bytes, rank.seconds_of(rank.wanted().calls, bare));
+      const auto polled = [&] { rank.reduce_polled(memory, count); };
+      note(figures, "polled-" + name, "nccl-" + name, bytes,
+           rank.seconds_of(rank.wanted().calls, polled));
       double on_host = 0;
       const auto ours = [&] {
         const hv::TimePoint start = hv::now();
@@ -172,17 +199,22 @@ void measure_model(const Rank& rank, const Model& model, Figures& figures) {
     move(model.last);
   };
   std::vector<std::uint64_t> handles;
+  double enqueueing = 0;
   const auto ours = [&] {
+    const hv::TimePoint start = hv::now();
     for (std::size_t i = model.gradients.size(); i-- > 0;)
       handles.push_back(rank.enqueue(model.gradients[i].name.c_str(), model.tensors[i].get(),
                                      static_cast<std::int64_t>(model.gradients[i].elements())));
+    enqueueing += hv::seconds_since(start);
     for (const std::uint64_t handle : handles) rank.finish(handle);
     handles.clear();
   };
   for (int round = 0; round < rank.wanted().rounds; ++round) {
     const std::size_t bytes = model.count * sizeof(float);
     note(figures, "bucket", "", bytes, rank.seconds_of(rank.wanted().calls, bare));
+    enqueueing = 0;
     note(figures, "fused", "bucket", bytes, rank.seconds_of(rank.wanted().calls, ours));
+    note(figures, "fused, enqueues", "", 0, enqueueing / (rank.wanted().calls + 1));
   }
 }
 
@@ -191,8 +223,9 @@ void measure_model(const Rank& rank, const Model& model, Figures& figures) {
 void measure_ranks(const Gpu& gpu, const std::shared_ptr<const hv::nccl::Library>& library,
                    const RanksWanted& wanted, Figures* figures) {
   Shared shared{
-      gpu, library, wanted, hv::InprocStoreHub(wanted.ranks), std::barrier<>(wanted.ranks), {}};
-  require(library->check(library->call().make_unique_id(&shared.id), "make an id"));
+      gpu, library, wanted, hv::InprocStoreHub(wanted.ranks), std::barrier<>(wanted.ranks), {}, {}};
+  for (hv::nccl::UniqueId* const id : {&shared.id, &shared.polled_id})
+    require(library->check(library->call().make_unique_id(id), "make an id"));
   std::vector<std::thread> threads;
   for (int number = 0; number < wanted.ranks; ++number) {
     threads.emplace_back([&shared, number, figures] {
