@@ -107,7 +107,7 @@ def _sent_in_splits(tensors, me):
     size = len(tensors)
     splits = [_splits(one, member, size) for member, one in enumerate(tensors)]
     parts = [one.narrow(0, sum(to[:me]), to[me]) for one, to in zip(tensors, splits)]
-    return [torch.cat(parts), torch.tensor([to[me] for to in splits], dtype=torch.int32)]
+    return [torch.cat(parts), torch.tensor([to[me] for to in splits], dtype=torch.int32, device="cpu")]
 
 
 def _share_of(reduce):

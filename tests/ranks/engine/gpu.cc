@@ -75,6 +75,11 @@ bool set_environment() {
     ::setenv("HVRUN_SHARE_GPU", "1", 1);
     ::setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
     ::setenv("NCCL_MAX_CTAS", "2", 0);
+    // Ranks have one context here. A kernel's first launch would load it, which waits for what runs
+    // there: a rank's kernel that waits for another rank's, which waits at such a launch. And with
+    // fewer connections than streams one rank's work would stand behind another's.
+    ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     ask_a_child();
     return true;
   }
@@ -301,10 +306,14 @@ int Gpu::failures() { return asked<decltype(fake_cuda_failures)>("fake_cuda_fail
 int Gpu::left() { return asked<decltype(fake_cuda_left)>("fake_cuda_left")(); }
 
 int Gpu::nccl_calls(const std::string& function) {
-  return asked<decltype(fake_nccl_calls)>("fake_nccl_calls", kNcclStandIn)(function.c_str());
+  return kIsReal
+             ? 0
+             : asked<decltype(fake_nccl_calls)>("fake_nccl_calls", kNcclStandIn)(function.c_str());
 }
 
-int Gpu::nccl_left() { return asked<decltype(fake_nccl_left)>("fake_nccl_left", kNcclStandIn)(); }
+int Gpu::nccl_left() {
+  return kIsReal ? 0 : asked<decltype(fake_nccl_left)>("fake_nccl_left", kNcclStandIn)();
+}
 
 bool Gpu::has_begun() { return has_opened; }
 
