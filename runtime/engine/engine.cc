@@ -272,7 +272,9 @@ void Engine::tell_peers(const Status& reason) {
                                   : "rank " + std::to_string(rank_) + " gave up: " + reason.message;
     fabric_.mark_lost(rank_, {StatusCode::kPeerLost, words});
   }
-  sets_.all().tell_failure(fabric_.health().message);
+  // Along each set's tree: those of another may have shut down, and pass nothing on.
+  const std::string words = fabric_.health().message;
+  sets_.for_each([&](Session& set) { set.tell_failure(words); });
   send_messages();
   fabric_.progress();
 }

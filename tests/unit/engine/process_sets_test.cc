@@ -284,6 +284,31 @@ TEST_CASE("a rank that shuts down ends the waits of every set, and of changes un
   }
 }
 
+// What a set has begun goes on, though the root of all ranks has left.
+TEST_CASE("a failure in a set is told to its members by themselves") {
+  Job job;
+  job.add({1, 2, 3}, 1);
+  std::vector<OperationPtr> running;
+  for (const int rank : {1, 2, 3}) {
+    job.nodes[static_cast<std::size_t>(rank)]->of_sets.progress = Progress::kPending;
+    running.push_back(job.submit(rank, 1, "w"));
+  }
+  job.run();
+  job.engine(0).request_leave();
+  job.run();
+  REQUIRE(job.engine(0).is_finished());
+  for (const OperationPtr& operation : running) REQUIRE_FALSE(operation->is_done);
+  job.nodes[3]->of_sets.failure = {StatusCode::kMemory, "out of memory"};
+  job.nodes[3]->of_sets.progress = Progress::kFailed;
+  job.run();
+  for (const OperationPtr& operation : running) REQUIRE(operation->is_done);
+  for (const int other : {0, 1}) {
+    const Status& outcome = running[static_cast<std::size_t>(other)]->outcome;
+    CHECK(outcome.code == StatusCode::kPeerLost);
+    CHECK(outcome.message.find("rank 3 gave up: ") != std::string::npos);
+  }
+}
+
 TEST_CASE("what a member of a removed set still says is dropped, of a set to come it is a breach") {
   Job job;
   job.add({0, 1}, 1);
