@@ -1,12 +1,13 @@
-// Blocks every signal in this thread for its lifetime that somebody sends; a thread that is started
-// meanwhile has none from its birth on. What the thread's own mistakes raise stays: a process that
-// blocks it is killed at once, and no faulthandler or sanitizer says where it was.
+// Blocks every signal in this thread for its lifetime but those that a thread's own mistakes raise;
+// a thread that is started meanwhile has none from its birth on. A process that blocks those is
+// killed at once by a mistake, and no faulthandler or sanitizer says where it was.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <pthread.h>
 
 #include <csignal>
+#include <initializer_list>
 
 namespace hv {
 

@@ -18,12 +18,13 @@ constexpr std::size_t kStackBytes = std::size_t{16} << 10;
       "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
 
 void clear_registers() {
-  // No code that is compiled for all processors has anything in those from 16 on.
+  // No code of ours has anything in those from 16 on: it is compiled for all processors.
   if (__builtin_cpu_supports("avx512f"))
     asm volatile(
         ".irp n,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
-        "vpxord %zmm\\n,%zmm\\n,%zmm\\n\n"
-        ".endr");
+        "vpxord %%zmm\\n,%%zmm\\n,%%zmm\\n\n"
+        ".endr" ::
+            : HV_VECTOR_REGISTERS);
   if (__builtin_cpu_supports("avx"))
     asm volatile("vzeroall" ::: HV_VECTOR_REGISTERS);
   else

@@ -1,5 +1,5 @@
 // Overwrites bytes that may hold the job's key, in a way that no compiler leaves out, and what
-// copying them has left in registers and on the stack below the caller.
+// copying them has left on the stack below the caller, and on x86-64 in vector registers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

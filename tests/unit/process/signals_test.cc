@@ -36,7 +36,7 @@ int answer_of_child(Function function) {
 
 }  // namespace
 
-TEST_CASE("SignalBlock blocks every signal that somebody sends, for its lifetime") {
+TEST_CASE("SignalBlock blocks every signal but those of mistakes, for its lifetime") {
   {
     const hv::SignalBlock block;
     for (const int number : {SIGINT, SIGTERM, SIGCHLD, SIGUSR1, SIGPIPE, SIGRTMIN, SIGRTMAX})
