@@ -167,7 +167,10 @@ void MeshFabric::adopt_loss_of_host() {
   if (memory_->read_loss(&rank, &reason)) mark_lost(rank, {StatusCode::kPeerLost, reason});
 }
 
+// Recorded first, and without memory: who hears of it gives tensors back that others of the host
+// may be reading.
 void MeshFabric::mark_lost(int rank, const Status& reason) {
+  memory_->publish_loss(rank, reason.message);
   {
     std::lock_guard lock(loss_mutex_);
     if (lost_ranks_[static_cast<std::size_t>(rank)]) return;
@@ -176,7 +179,6 @@ void MeshFabric::mark_lost(int rank, const Status& reason) {
   }
   is_lost_.store(true, std::memory_order_release);
   router_.cut_off(rank, {StatusCode::kPeerLost, reason.message});
-  memory_->publish_loss(rank, reason.message);
   doorbell_.ring();
 }
 

@@ -257,6 +257,7 @@ void TcpLink::send_frame(Stream* stream, const Header& header, const void* paylo
     if (got < 0 && errno != EAGAIN && errno != EINTR) return lose(stream, lost_by("send", errno));
     sent = got > 0 ? static_cast<std::size_t>(got) : 0;
   }
+  const std::size_t unsent = stream->unsent();
   try {
     if (sent < sizeof header)
       queue(stream, reinterpret_cast<const std::byte*>(&header) + sent, sizeof header - sent);
@@ -264,7 +265,9 @@ void TcpLink::send_frame(Stream* stream, const Header& header, const void* paylo
     if (of_payload < size)
       queue(stream, static_cast<const std::byte*>(payload) + of_payload, size - of_payload);
   } catch (const std::bad_alloc&) {
-    break_off(kNoQueueWords);  // the peer would take what comes next for the rest of the frame
+    stream->out.resize(stream->out_sent + unsent);  // it shrinks
+    // Else the peer would take what comes next for the rest of the frame.
+    if (sent > 0) break_off(kNoQueueWords);
     throw;
   }
   look_whether_full();

@@ -189,6 +189,30 @@ TEST_CASE("what cannot be queued for want of memory ends the connection, in word
   CHECK(peer.link.words() == "was cut off: no memory for what it is sent");
 }
 
+TEST_CASE(
+    "what cannot be queued behind other frames leaves these whole, and goes without a trace") {
+  RawPeer peer;
+  Channel& lane = peer.link.channel(2);
+  const std::string much(lane.writable(), 'x'), more(10000, 'y');
+  lane.write(much.data(), much.size());
+  REQUIRE(peer.link.has_unsent(0));
+  is_room_short = true;
+  CHECK_THROWS_AS(peer.link.channel(3).write(more.data(), more.size()), std::bad_alloc);
+  is_room_short = false;
+  CHECK(peer.link.state() == PeerState::kPresent);
+  std::string came;
+  for (char bytes[4096]; peer.link.has_unsent(0); peer.link.flush(0))
+    for (ssize_t got; (got = ::recv(peer.fds[1], bytes, sizeof bytes, MSG_DONTWAIT)) > 0;)
+      came.append(bytes, static_cast<std::size_t>(got));
+  for (char bytes[4096];;) {
+    const ssize_t got = ::recv(peer.fds[1], bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got <= 0) break;
+    came.append(bytes, static_cast<std::size_t>(got));
+  }
+  CHECK(came.size() == head(1, 2, 0).size() + much.size());
+  CHECK(came.ends_with(much));
+}
+
 TEST_CASE("memory that cannot be written to is no fault of the peer") {
   RawPeer peer;
   void* const page = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
