@@ -9,7 +9,6 @@
 #include <string>
 
 #include "runtime/collective/collective.h"
-#include "src/base/clock.h"
 
 namespace hv::runtime {
 
@@ -36,9 +35,9 @@ class Backend {
   virtual Status watch() { return Status::success(); }
   // What to look at when that takes long, for messages.
   virtual std::string advice() const { return {}; }
-  // The job has failed: what devices still wait for will not come. Returns once they use no
-  // caller's memory any more, or at the deadline. Nothing is asked of it any more.
-  virtual void abandon(TimePoint /*deadline*/) {}
+  // The job has failed: what devices still wait for will not come. True: they will be given nothing
+  // more that uses a caller's memory. Asked again until then, and nothing else any more.
+  virtual bool abandon() { return true; }
 };
 
 }  // namespace hv::runtime

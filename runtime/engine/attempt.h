@@ -3,6 +3,9 @@
 #pragma once
 
 #include <exception>
+#include <new>
+
+#include "src/base/status.h"
 
 namespace hv::runtime {
 
@@ -12,6 +15,16 @@ void attempt(Action action) {
   try {
     action();
   } catch (const std::exception&) {
+  }
+}
+
+// The code alone where there is no memory for make()'s words.
+template <class Make>
+Status in_words_if_possible(StatusCode code, Make make) {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    return {code, {}};
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "runtime/engine/attempt.h"
 #include "src/base/check.h"
+#include "src/base/clock.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 // What GPUs do for a job that has failed: less than the time in which all ranks are to hear of it.
 constexpr std::chrono::seconds kLetGoWithin{2};
+constexpr std::chrono::milliseconds kBetweenLooks{1};
 
 EngineConfig with(EngineConfig config, const ObservationPtr& observation) {
   config.negotiation.observation = observation;
@@ -49,6 +51,7 @@ bool Engine::await(const Operation& operation) {
 
 TimePoint Engine::next_look() const {
   if (is_finished()) return TimePoint::max();
+  if (state_ == State::kFailing) return std::min(let_go_by_, now() + kBetweenLooks);
   if (is_holding_ && waits_ != seen_waits_) return TimePoint{};
   return running_time_.clock_time(std::min(sets_.next_look(), pairs_.next_look()));
 }
@@ -58,6 +61,7 @@ Engine::Step Engine::step(TimePoint time) {
     flush();
     return {};
   }
+  if (state_ == State::kFailing) return go_on_failing();
   try {
     return take_step(time);
   } catch (const std::bad_alloc&) {
@@ -85,7 +89,7 @@ Engine::Step Engine::take_step(TimePoint clock_time) {
   Status trouble;
   sets_.for_each([&](Session& set) {
     result.has_progressed |= set.advance(time);
-    result.has_completed |= set.complete_ended();
+    if (set.failure().ok()) result.has_completed |= set.complete_ended();  // else in fail()
     if (trouble.ok()) trouble = set.failure();
     observation_->counters.stalls.add(set.warn_of_stalls(time));
     set.tell_stragglers(time);
@@ -248,11 +252,24 @@ void Engine::flush() {
 void Engine::fail(const Status& reason) {
   // Collectives may be given up only once the fabric knows that it is broken.
   attempt([&] { tell_peers(reason); });
-  end_as(State::kFailed);
+  end_as(State::kFailing);
   pairs_.abandon();
-  // Callers may free their tensors when they hear of it.
-  const TimePoint deadline = now() + kLetGoWithin;
-  sets_.for_each([&](Session& set) { set.give_up(reason, deadline); });
+  failure_ = in_words_if_possible(reason.code, [&] { return reason; });
+  let_go_by_ = now() + kLetGoWithin;
+  sets_.for_each([&](Session& set) { set.begin_to_give_up(failure_); });
+  (void)go_on_failing();
+}
+
+// Callers may free their tensors when they hear of it.
+Engine::Step Engine::go_on_failing() {
+  attempt([&] { fabric_.progress(); });
+  flush();
+  bool have_let_go = true;
+  sets_.for_each([&](Session& set) { have_let_go &= set.has_let_go(); });
+  if (!have_let_go && now() < let_go_by_) return {};
+  state_ = State::kFailed;
+  sets_.for_each([&](Session& set) { set.give_up(failure_); });
+  return {true, true};
 }
 
 void Engine::fail_by_exception(StatusCode code, const char* what) {

@@ -7,7 +7,8 @@
 // by any.
 //
 //   kOpen ──(this rank or a peer has left, and what was started has ended)──► kClosed
-//     └─────(a peer is lost, a collective or a message breaks, memory is short)──────► kFailed
+//     └──(a peer is lost, a collective or a message breaks, memory is short)──► kFailing
+//   kFailing ──(devices have let go of callers' memory, or had time for it)──► kFailed
 #pragma once
 
 #include <algorithm>
@@ -64,7 +65,7 @@ class Engine {
   void hand_over_fabric() { is_flushing_ = false; }
 
  private:
-  enum class State { kOpen, kClosed, kFailed };
+  enum class State { kOpen, kClosed, kFailing, kFailed };
 
   Step take_step(TimePoint clock_time);
   void end_as(State state);
@@ -81,8 +82,10 @@ class Engine {
   void complete_pairs(Step* result);
   void warn_of_pairs(TimePoint time);
   bool send_messages();
-  // Ends everything here and tells the peers, as far as memory allows. Throws nothing.
+  // Ends everything here, once devices have let go of callers' memory or after a while, and tells
+  // the peers, as far as memory allows. Throws nothing.
   void fail(const Status& reason);
+  Step go_on_failing();
   void fail_by_exception(StatusCode code, const char* what);
   void tell_peers(const Status& reason);
 
@@ -101,7 +104,9 @@ class Engine {
   std::atomic<bool> is_flushing_{false};
   std::atomic<bool> is_leave_requested_{false};
   std::atomic<bool> is_abort_requested_{false};
-  Status end_reason_;  // a neighbour has told its failure, or a message could not be sent
+  Status failure_;       // from kFailing on
+  TimePoint let_go_by_;  // then, too
+  Status end_reason_;    // a neighbour has told its failure, or a message could not be sent
 };
 
 }  // namespace hv::runtime

@@ -340,6 +340,8 @@ void Execution::end(const std::vector<OperationPtr>& operations, const Status& o
   if (operations.size() > 1) observation_->timeline.bucket_ended(*operations.front());
   for (const OperationPtr& operation : operations) {
     Status own = outcome.ok() ? hand_over(*operation, ended) : outcome;
+    // Of one that failed, too: a device may still write what it was given.
+    if (!outcome.ok() && operation->accelerator != nullptr) operation->ended = ended;
     // The peers have theirs, and would wait for this rank's tensors there.
     if (own.code == StatusCode::kMemory && failure_.ok()) failure_ = own;
     if (!own.ok()) own.message = tensor_words(operation->name) + ": " + own.message;
@@ -347,12 +349,18 @@ void Execution::end(const std::vector<OperationPtr>& operations, const Status& o
   }
 }
 
-void Execution::abandon(const Status& reason, TimePoint deadline) {
-  for (Backend* const backend : backends_) backend->abandon(deadline);
+bool Execution::abandon() {
   next_watch_ = TimePoint::max();
+  bool have_let_go = true;
+  for (Backend* const backend : backends_) have_let_go &= backend->abandon();
+  return have_let_go;
+}
+
+void Execution::give_up(const Status& reason) {
   preparation_ = nullptr;
   for (const Waiting& one : std::exchange(waiting_, {})) end(one.operations, reason);
-  for (const Running& group : std::exchange(running_, {})) end(group.operations, reason);
+  for (const Running& group : std::exchange(running_, {}))
+    end(group.operations, reason, group.collective->ended());
 }
 
 }  // namespace hv::runtime

@@ -61,8 +61,11 @@ class Execution {
   // A collective failed, or memory was short here, so the ranks no longer agree on what has been
   // done: nothing can go on.
   const Status& failure() const { return failure_; }
-  // After a failure of the fabric: what runs is given up with this outcome.
-  void abandon(const Status& reason, TimePoint deadline);
+  // After a failure nothing is started any more, and devices are to let go of what callers have
+  // lent: true once they have; asked until then.
+  bool abandon();
+  // After that: what runs and what waits ends with this outcome.
+  void give_up(const Status& reason);
 
  private:
   struct Running {

@@ -370,12 +370,22 @@ bool Session::complete_ended() {
 
 // What memory is left may not be enough for words: whatever is tried by itself is left undone
 // then, and the rest goes on.
-void Session::give_up(const Status& reason, TimePoint deadline) {
+void Session::begin_to_give_up(const Status& reason) {
   if (!is_closing_) attempt([&] { say_stragglers_at_end(); });
   queue_.close(reason);
   gated_.clear();
+  (void)has_let_go();
+}
+
+bool Session::has_let_go() {
+  bool has_let_go = true;
+  attempt([&] { has_let_go = execution_.abandon(); });
+  return has_let_go;
+}
+
+void Session::give_up(const Status& reason) {
   attempt([&] {
-    execution_.abandon(reason, deadline);
+    execution_.give_up(reason);
     complete_ended();
   });
   queue_.fail_all(reason);

@@ -139,8 +139,11 @@ class Session {
   // Not kOk: the ranks no longer agree on what has been done.
   const Status& failure() const { return execution_.failure(); }
   void tell_failure(const std::string& words) { negotiation_.tell_failure(words); }
-  // Nothing goes on: completes everything with this reason. Throws nothing.
-  void give_up(const Status& reason, TimePoint deadline);
+  // Nothing goes on, and devices are to let go of what callers have lent. Throws nothing.
+  void begin_to_give_up(const Status& reason);
+  bool has_let_go();
+  // Completes everything with this reason. Throws nothing.
+  void give_up(const Status& reason);
 
  private:
   int place_of(int rank) const;  // -1: no member

@@ -15,16 +15,6 @@ Status status_of(const Operation& operation, const Status& reason) {
   return {reason.code, tensor_words(operation.name) + ": " + reason.message};
 }
 
-// The code alone where there is no memory for make()'s words.
-template <class Make>
-Status in_words_if_possible(StatusCode code, Make make) {
-  try {
-    return make();
-  } catch (const std::bad_alloc&) {
-    return {code, {}};
-  }
-}
-
 }  // namespace
 
 Status TensorQueue::add(OperationPtr operation) {

@@ -217,9 +217,9 @@ std::unique_ptr<Collective> GpuBackend::start(CollectiveRequest request) {
                  std::string(kNoStaging));
 }
 
-void GpuBackend::abandon(TimePoint deadline) {
+bool GpuBackend::abandon() {
   *job_has_failed_ = true;
-  if (plugged_ != nullptr) plugged_->abandon(deadline);
+  return plugged_ == nullptr || plugged_->abandon();
 }
 
 }  // namespace hv::runtime

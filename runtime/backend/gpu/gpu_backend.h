@@ -33,7 +33,7 @@ class GpuBackend : public Backend {
   std::unique_ptr<Collective> start(CollectiveRequest request) override;
   Status watch() override { return plugged_ ? plugged_->watch() : Status::success(); }
   std::string advice() const override { return plugged_ ? plugged_->advice() : std::string(); }
-  void abandon(TimePoint deadline) override;
+  bool abandon() override;
 
  private:
   class Preparation;

@@ -46,7 +46,10 @@ class MpiBackend : public runtime::Backend, public runtime::PairCarrier {
   std::unique_ptr<runtime::Collective> start(runtime::CollectiveRequest request) override;
   std::unique_ptr<runtime::Collective> carry(runtime::PairRequest request) override;
   std::string advice() const override;
-  void abandon(TimePoint /*deadline*/) override { lane_->give_up(); }
+  bool abandon() override {
+    lane_->give_up();
+    return true;
+  }
 
  private:
   const std::shared_ptr<MpiLane> lane_;

@@ -2,6 +2,7 @@
 #include "runtime/backend/nccl/communicator.h"
 
 #include <chrono>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -53,7 +54,14 @@ Status Communicator::poll(const char* doing) {
   });
 }
 
-Communicator::~Communicator() { abort(); }
+// Where there is no memory for that it stays, as what it uses does.
+Communicator::~Communicator() {
+  try {
+    abort();
+  } catch (const std::bad_alloc&) {
+    (void)windows_.release();
+  }
+}
 
 // The driver's way to free it may wait for work of the GPU, so a thread of its own does that.
 Status Communicator::allocate(std::size_t bytes, runtime::MemoryPtr* memory) {
@@ -85,16 +93,18 @@ Status Communicator::begin_window(std::size_t bytes, runtime::MemoryPtr* memory)
   });
 }
 
-Status Communicator::await(Status status, const char* doing) {
+// NCCL does not see of every peer that it has died, and would wait for it.
+Status Communicator::await(Status status, const char* doing,
+                           const std::atomic<bool>& job_has_failed) {
   if (status.ok()) status = poll(doing);
-  while (status.code == StatusCode::kInProgress) {
+  while (status.code == StatusCode::kInProgress && !job_has_failed) {
     std::this_thread::sleep_for(kBetweenLooks);
     status = poll(doing);
   }
   return status;
 }
 
-void Communicator::end() {
+void Communicator::end(const std::atomic<bool>& job_has_failed) {
   Status status;
   for (const WindowMemory& one : *windows_) {
     if (!status.ok() || one.window == nullptr) continue;
@@ -102,13 +112,13 @@ void Communicator::end() {
     status = device_->within([&] {
       return library_->check(library_->call().deregister_window(comm_, one.window), doing, comm_);
     });
-    status = await(std::move(status), doing);
+    status = await(std::move(status), doing, job_has_failed);
   }
   const char* const doing = "end a communicator";
   if (status.ok())
     status = device_->within(
         [&] { return library_->check(library_->call().finalize(comm_), doing, comm_); });
-  if (!await(std::move(status), doing).ok()) {
+  if (!await(std::move(status), doing, job_has_failed).ok()) {
     abort();
     return;
   }
@@ -120,8 +130,8 @@ void Communicator::end() {
 }
 
 void Communicator::abort() {
-  const Comm comm = std::exchange(comm_, nullptr);
-  if (comm == nullptr) return;
+  if (comm_ == nullptr) return;
+  const Comm comm = comm_;
   const auto over = std::make_shared<std::promise<void>>();
   given_up_ = over->get_future();
   Ends::of_process().give_up([library = library_, device = device_, comm, over,
@@ -136,10 +146,12 @@ void Communicator::abort() {
     over->set_value();
     windows->clear();
   });
+  comm_ = nullptr;
 }
 
-void Communicator::await_abort(TimePoint deadline) const {
-  if (given_up_.valid()) given_up_.wait_until(deadline);
+bool Communicator::has_let_go() const {
+  return !given_up_.valid() ||
+         given_up_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
 }  // namespace hv::nccl

@@ -5,6 +5,7 @@
 // poll() says that it is done. One thread at a time, but for what ends it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <future>
@@ -13,7 +14,6 @@
 #include "runtime/backend/nccl/nccl_library.h"
 #include "runtime/backend/peers_end.h"
 #include "runtime/device/cuda/device.h"
-#include "src/base/clock.h"
 
 namespace hv::nccl {
 
@@ -42,15 +42,15 @@ class Communicator {
   // until neither the communicator nor anybody else has it.
   Status begin_window(std::size_t bytes, runtime::MemoryPtr* memory);
   // Once the GPU has done what it was given: returns when the peers have ended it, too, or one of
-  // them has died. Nothing is asked of it any more.
-  void end();
+  // them has died, or the job has failed. Nothing is asked of it any more.
+  void end(const std::atomic<bool>& job_has_failed);
   bool is_given_up() const { return comm_ == nullptr; }
   // What of it runs on the GPU ends, with any result; a thread of its own does that, which may take
   // long. Nothing is asked of it any more.
   void abort();
-  // Until that has ended, or the deadline: NCCL's threads may launch still what they were given
-  // before, on memory that others want back.
-  void await_abort(TimePoint deadline) const;
+  // Of one that was aborted: before, NCCL's threads may launch still what they were given, on
+  // memory that others want back.
+  bool has_let_go() const;
 
  private:
   struct WindowMemory {
@@ -63,7 +63,7 @@ class Communicator {
   Communicator(std::shared_ptr<const Library> library, std::shared_ptr<cuda::Device> device,
                int members, int self);
   Status allocate(std::size_t bytes, runtime::MemoryPtr* memory);
-  Status await(Status status, const char* doing);
+  Status await(Status status, const char* doing, const std::atomic<bool>& job_has_failed);
 
   const std::shared_ptr<const Library> library_;
   const std::shared_ptr<cuda::Device> device_;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -22,12 +22,15 @@ Status look_at(const Leftovers& left) {
   return Status::success();
 }
 
-// An error is of a peer that has died, or of the device: the GPU may never come there.
+// An error is of a peer that has died, or of the device: the GPU may never come there. NCCL does
+// not see every death: once the job has failed, what is on its way has a while still.
 Status await_gpu(const Leftovers& left) {
+  TimePoint limit = TimePoint::max();
   for (;;) {
     Status status = look_at(left);
     if (status.code != StatusCode::kInProgress) return status;
-    if (*left.job_has_failed) return {StatusCode::kPeerLost, "the job has failed"};
+    if (*left.job_has_failed) limit = std::min(limit, now() + kGivenUpWithin);
+    if (now() >= limit) return {StatusCode::kPeerLost, "the job has failed"};
     status = left.communicator->poll("carry out what the GPU was given");
     if (!status.ok() && status.code != StatusCode::kInProgress) return status;
     std::this_thread::sleep_for(kBetweenLooks);
@@ -80,7 +83,7 @@ void Ends::run(Beginnings* running, std::function<void()> work) {
       delete kept;  // before it counts as over
       over();
     }).detach();
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     over();
   }
 }
@@ -95,7 +98,7 @@ void Ends::give_up(std::function<void()> work) { run(&giving_up_, std::move(work
 void Ends::end(Leftovers left) {
   if (!left.communicator->is_given_up()) {
     if (await_gpu(left).ok())
-      left.communicator->end();
+      left.communicator->end(*left.job_has_failed);
     else
       left.communicator->abort();
   }

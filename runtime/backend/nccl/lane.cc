@@ -114,9 +114,4 @@ Status Lane::watch() {
   return status.code == StatusCode::kInProgress ? Status::success() : status;
 }
 
-void Lane::abort(TimePoint deadline) {
-  communicator_->abort();
-  communicator_->await_abort(deadline);
-}
-
 }  // namespace hv::nccl

@@ -62,9 +62,9 @@ class Lane {
   Status scaled_sum(runtime::ElementType type, double factor, int* reduction);
   // An error of NCCL's in what the GPU was given.
   Status watch();
-  // Ends what runs on the GPU, and returns when it has, or at the deadline. Nothing is asked of the
-  // lane any more.
-  void abort(TimePoint deadline);
+  // Begins to end what runs on the GPU. Nothing else is asked of the lane any more.
+  void abort() { communicator_->abort(); }
+  bool has_let_go() const { return communicator_->has_let_go(); }
 
  private:
   struct Room {

@@ -223,8 +223,10 @@ std::string NcclBackend::advice() const {
          "it takes an interface by which ranks cannot reach each other";
 }
 
-void NcclBackend::abandon(TimePoint deadline) {
-  if (lane_ != nullptr) lane_->abort(deadline);
+bool NcclBackend::abandon() {
+  if (lane_ == nullptr) return true;
+  lane_->abort();
+  return lane_->has_let_go();
 }
 
 }  // namespace hv::nccl

@@ -53,7 +53,7 @@ class NcclBackend : public runtime::Backend {
   std::unique_ptr<runtime::Collective> start(runtime::CollectiveRequest request) override;
   Status watch() override;
   std::string advice() const override;
-  void abandon(TimePoint deadline) override;
+  bool abandon() override;
 
  private:
   class Preparation;

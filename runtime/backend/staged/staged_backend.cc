@@ -63,6 +63,10 @@ class StagedCollective : public Collective {
     return Progress::kDone;
   }
   Status status() const override { return status_; }
+  // Of copies that are under way, where it is given up: they write to callers' memory.
+  MomentPtr ended() const override {
+    return stage_ == Stage::kCopyOut && !moments_.empty() ? moments_.back().moment : nullptr;
+  }
   bool has_begun() const override { return stage_ > Stage::kCopyIn && exchange_->has_begun(); }
   Attention attention() const override {
     return stage_ == Stage::kExchange ? exchange_->attention() : Attention::kPolled;

@@ -225,6 +225,30 @@ TEST_CASE("work of NCCL's that never ends, and a meeting that never ends, end th
   }
 }
 
+// Until then it may launch on memory that callers would have given back. Two seconds are what the
+// engine waits for that.
+TEST_CASE("nobody hears of a failure before NCCL lets go of their memory, or two seconds") {
+  std::atomic<int> told{0};
+  run_job(three_ranks(), [&](Rank& rank) {
+    Gpu gpu(rank.rank);
+    Part part(gpu, rank.rank, kFaults.front());
+    expect(rank.run(part.request).ok(), "all have a communicator");
+    expect(rank.run(barrier_request()).ok(), "and have used it");
+    if (rank.rank == 0)
+      Gpu::set_nccl_faults(
+          "ncclAllReduce@1=3,ncclCommAbort@1=hang,ncclCommAbort@2=hang,ncclCommAbort@3=hang");
+    expect(rank.run(barrier_request()).ok(), "before");
+    const TimePoint begun = now();
+    Status status = rank.run(part.request);
+    while (status.ok()) status = rank.run(part.request);
+    expect(now() - begun > std::chrono::milliseconds(1900), "it waited");
+    ++told;
+    leave(rank, gpu);
+  });
+  Gpu::set_nccl_faults("");
+  CHECK(told == 3);
+}
+
 TEST_CASE("where NCCL cannot begin, tensors go through the host's memory") {
   Gpu::set_nccl_faults("ncclGetUniqueId@1=3");
   run_job(in_shape({3}), [&](Rank& rank) {

@@ -187,7 +187,8 @@ TEST_CASE("a failed collective gives its tensors its status and stops the rest")
   CHECK(execution.advance(kNow));
   CHECK(execution.failure().code == StatusCode::kPeerLost);
   CHECK(execution.take_ended().size() == 1);
-  execution.abandon({StatusCode::kPeerLost, "rank 1 ended"}, now());
+  CHECK(execution.abandon());
+  execution.give_up({StatusCode::kPeerLost, "rank 1 ended"});
   const auto rest = execution.take_ended();
   REQUIRE(rest.size() == 1);
   CHECK(rest[0].second.message == "tensor 'w8': rank 1 ended");
@@ -215,7 +216,7 @@ struct FakeDeviceBackend : FakeBackend {
     ++watched;
     return trouble;
   }
-  void abandon(TimePoint /*deadline*/) override { ++abandoned; }
+  bool abandon() override { return ++abandoned == 2; }
 
   int preparations = 0, watched = 0, abandoned = 0;
   Status trouble;
@@ -266,10 +267,12 @@ TEST_CASE("a preparation that fails is a failure of the whole") {
   execution.start({allreduce(8, memory)}, {});
   CHECK(execution.advance(kNow));
   CHECK(execution.failure().message == "no communicator");
-  execution.abandon(execution.failure(), now());
+  CHECK_FALSE(execution.abandon());
+  CHECK(execution.abandon());
+  execution.give_up(execution.failure());
   CHECK(execution.take_ended().size() == 2);
   CHECK(execution.is_idle());
-  CHECK(device.abandoned == 1);
+  CHECK(device.abandoned == 2);
 }
 
 TEST_CASE("what a device still does is looked at every 100 ms, and its error is a failure") {
