@@ -179,9 +179,10 @@ def test_ranks_that_have_begun_mpi_may_work_as_long_as_they_like(of_one, word):
     if not (BIN / f"wired_{of_one}").exists():
         pytest.skip(f"no {of_one}")
     with Running([BIN / "hvrun", "-np", "2", *ONE_HOST, f"--wire-mpi={word}", BIN / f"wired_{of_one}", "stay"],
-                 env=environment(HVRUN_STALL_SECONDS="0.5", HVRUN_STALL_SHUTDOWN_SECONDS="1")) as running:
+                 env=environment(HVRUN_STALL_SECONDS="1", HVRUN_STALL_SHUTDOWN_SECONDS="2")) as running:
         wait_for(lambda: running.out.count("here: 3") == 2, 60, "both ranks have begun MPI")
-        stays(lambda: not running.ended and running.err == "", 3, "the job as it is")
+        told = running.err  # of a rank that a busy machine kept from that for a second
+        stays(lambda: not running.ended and running.err == told, 3, "the job as it is")
 
 
 def test_a_rank_that_lags_behind_in_mpi_is_named_to_those_in_hvrun_init(mpi):
