@@ -24,6 +24,10 @@ thread_local bool is_room_short = false;  // there is some, for small pieces
 constexpr std::size_t kSmallBytes = 4096;
 }  // namespace
 
+// A sanitizer's own stand for these, and are told apart from malloc().
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+constexpr bool kRoomCanBeShort = true;
+
 // Not inlined: the compiler would see malloc() and delete side by side.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   void* const piece = is_room_short && size > kSmallBytes ? nullptr : std::malloc(size);
@@ -34,6 +38,9 @@ constexpr std::size_t kSmallBytes = 4096;
 [[gnu::noinline]] void operator delete(void* piece, std::size_t /*size*/) noexcept {
   std::free(piece);
 }
+#else
+constexpr bool kRoomCanBeShort = false;
+#endif
 
 // What a link asks for where it may not throw.
 void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
@@ -179,6 +186,7 @@ TEST_CASE("what cannot be kept for want of memory ends the connection, in words"
 }
 
 TEST_CASE("what cannot be queued for want of memory ends the connection, in words") {
+  if (!kRoomCanBeShort) return;
   RawPeer peer;
   Channel& lane = peer.link.channel(2);
   const std::string much(lane.writable(), 'x');  // more than the system takes
@@ -191,6 +199,7 @@ TEST_CASE("what cannot be queued for want of memory ends the connection, in word
 
 TEST_CASE(
     "what cannot be queued behind other frames leaves these whole, and goes without a trace") {
+  if (!kRoomCanBeShort) return;
   RawPeer peer;
   Channel& lane = peer.link.channel(2);
   const std::string much(lane.writable(), 'x'), more(10000, 'y');
