@@ -52,7 +52,7 @@ class Rank {
   ~Rank() {
     shared_.together.arrive_and_wait();
     shared_.nccl->call().destroy(comm_);
-    await(shared_.nccl->call().finalize(polled_));
+    await(polled_, shared_.nccl->call().finalize(polled_));
     shared_.nccl->call().destroy(polled_);
     context_->shutdown();
   }
@@ -69,8 +69,8 @@ class Rank {
   }
   // As libhvrun has it: NCCL's own threads launch, and nothing may follow before they have.
   void reduce_polled(std::byte* memory, std::size_t count) const {
-    await(shared_.nccl->call().allreduce(memory, memory, count, hv::nccl::kFloat32, hv::nccl::kSum,
-                                         polled_, stream()));
+    await(polled_, shared_.nccl->call().allreduce(memory, memory, count, hv::nccl::kFloat32,
+                                                  hv::nccl::kSum, polled_, stream()));
   }
   std::uint64_t enqueue(const char* name, std::byte* memory, std::int64_t count) const {
     hvrun_request request = HVRUN_REQUEST_INIT;
@@ -106,10 +106,10 @@ class Rank {
 
  private:
   void check(int result) const { require(shared_.nccl->check(result, "measure NCCL")); }
-  void await(int result) const {
+  void await(hv::nccl::Comm comm, int result) const {
     while (result == hv::nccl::kInProgress) {
       std::this_thread::yield();
-      check(shared_.nccl->call().async_error(polled_, &result));
+      check(shared_.nccl->call().async_error(comm, &result));
     }
     check(result);
   }
@@ -117,9 +117,9 @@ class Rank {
     hv::nccl::Comm made = nullptr;
     hv::nccl::Config config;
     config.blocking = blocking;
-    int state = shared_.nccl->call().init_rank(&made, shared_.wanted.ranks, id, rank_, &config);
-    while (state == hv::nccl::kInProgress) check(shared_.nccl->call().async_error(made, &state));
-    check(state);
+    const int begun =
+        shared_.nccl->call().init_rank(&made, shared_.wanted.ranks, id, rank_, &config);
+    await(made, begun);
     return made;
   }
 

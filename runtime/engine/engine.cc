@@ -262,7 +262,7 @@ void Engine::fail(const Status& reason) {
 
 // Callers may free their tensors when they hear of it.
 Engine::Step Engine::go_on_failing() {
-  attempt([&] { fabric_.progress(); });
+  is_flushing_ = true;  // peers look for signs of life meanwhile
   flush();
   bool have_let_go = true;
   sets_.for_each([&](Session& set) { have_let_go &= set.has_let_go(); });

@@ -374,13 +374,12 @@ void Session::begin_to_give_up(const Status& reason) {
   if (!is_closing_) attempt([&] { say_stragglers_at_end(); });
   queue_.close(reason);
   gated_.clear();
-  (void)has_let_go();
 }
 
 bool Session::has_let_go() {
-  bool has_let_go = true;
-  attempt([&] { has_let_go = execution_.abandon(); });
-  return has_let_go;
+  bool have_let_go = true;
+  attempt([&] { have_let_go = execution_.abandon(); });
+  return have_let_go;
 }
 
 void Session::give_up(const Status& reason) {

@@ -139,8 +139,10 @@ class Session {
   // Not kOk: the ranks no longer agree on what has been done.
   const Status& failure() const { return execution_.failure(); }
   void tell_failure(const std::string& words) { negotiation_.tell_failure(words); }
-  // Nothing goes on, and devices are to let go of what callers have lent. Throws nothing.
+  // Nothing is taken any more. Throws nothing.
   void begin_to_give_up(const Status& reason);
+  // After that devices are to let go of what callers have lent: true once they have; asked until
+  // then. Throws nothing.
   bool has_let_go();
   // Completes everything with this reason. Throws nothing.
   void give_up(const Status& reason);

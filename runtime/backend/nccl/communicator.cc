@@ -20,14 +20,20 @@ bool is_perhaps_a_peers(int result) { return result == kRemoteError || result ==
 }  // namespace
 
 Communicator::Communicator(std::shared_ptr<const Library> library,
-                           std::shared_ptr<cuda::Device> device, int members, int self)
-    : library_(std::move(library)), device_(std::move(device)), members_(members), self_(self) {}
+                           std::shared_ptr<cuda::Device> device, int members, int self,
+                           std::shared_ptr<const std::atomic<bool>> job_has_failed)
+    : library_(std::move(library)),
+      device_(std::move(device)),
+      members_(members),
+      self_(self),
+      job_has_failed_(std::move(job_has_failed)) {}
 
 Status Communicator::begin(std::shared_ptr<const Library> library,
                            std::shared_ptr<cuda::Device> device, const UniqueId& id, int members,
-                           int self, std::unique_ptr<Communicator>* made) {
-  std::unique_ptr<Communicator> one(
-      new Communicator(std::move(library), std::move(device), members, self));
+                           int self, std::shared_ptr<const std::atomic<bool>> job_has_failed,
+                           std::unique_ptr<Communicator>* made) {
+  std::unique_ptr<Communicator> one(new Communicator(std::move(library), std::move(device), members,
+                                                     self, std::move(job_has_failed)));
   Status status = one->device_->within([&] {
     Config config;
     config.blocking = 0;
@@ -94,17 +100,16 @@ Status Communicator::begin_window(std::size_t bytes, runtime::MemoryPtr* memory)
 }
 
 // NCCL does not see of every peer that it has died, and would wait for it.
-Status Communicator::await(Status status, const char* doing,
-                           const std::atomic<bool>& job_has_failed) {
+Status Communicator::await(Status status, const char* doing) {
   if (status.ok()) status = poll(doing);
-  while (status.code == StatusCode::kInProgress && !job_has_failed) {
+  while (status.code == StatusCode::kInProgress && !has_job_failed()) {
     std::this_thread::sleep_for(kBetweenLooks);
     status = poll(doing);
   }
   return status;
 }
 
-void Communicator::end(const std::atomic<bool>& job_has_failed) {
+void Communicator::end() {
   Status status;
   for (const WindowMemory& one : *windows_) {
     if (!status.ok() || one.window == nullptr) continue;
@@ -112,13 +117,13 @@ void Communicator::end(const std::atomic<bool>& job_has_failed) {
     status = device_->within([&] {
       return library_->check(library_->call().deregister_window(comm_, one.window), doing, comm_);
     });
-    status = await(std::move(status), doing, job_has_failed);
+    status = await(std::move(status), doing);
   }
   const char* const doing = "end a communicator";
   if (status.ok())
     status = device_->within(
         [&] { return library_->check(library_->call().finalize(comm_), doing, comm_); });
-  if (!await(std::move(status), doing, job_has_failed).ok()) {
+  if (!await(std::move(status), doing).ok()) {
     abort();
     return;
   }

@@ -22,6 +22,7 @@ class Communicator {
   // All members call it, with the id that the first has made. kInProgress is no failure: poll().
   static Status begin(std::shared_ptr<const Library> library, std::shared_ptr<cuda::Device> device,
                       const UniqueId& id, int members, int self,
+                      std::shared_ptr<const std::atomic<bool>> job_has_failed,
                       std::unique_ptr<Communicator>* made);
   // One that has not ended is given up, as by abort().
   ~Communicator();
@@ -43,8 +44,10 @@ class Communicator {
   Status begin_window(std::size_t bytes, runtime::MemoryPtr* memory);
   // Once the GPU has done what it was given: returns when the peers have ended it, too, or one of
   // them has died, or the job has failed. Nothing is asked of it any more.
-  void end(const std::atomic<bool>& job_has_failed);
+  void end();
   bool is_given_up() const { return comm_ == nullptr; }
+  // NCCL may not see that a peer is dead.
+  bool has_job_failed() const { return *job_has_failed_; }
   // What of it runs on the GPU ends, with any result; a thread of its own does that, which may take
   // long. Nothing is asked of it any more.
   void abort();
@@ -61,13 +64,14 @@ class Communicator {
   using Windows = std::deque<WindowMemory>;
 
   Communicator(std::shared_ptr<const Library> library, std::shared_ptr<cuda::Device> device,
-               int members, int self);
+               int members, int self, std::shared_ptr<const std::atomic<bool>> job_has_failed);
   Status allocate(std::size_t bytes, runtime::MemoryPtr* memory);
-  Status await(Status status, const char* doing, const std::atomic<bool>& job_has_failed);
+  Status await(Status status, const char* doing);
 
   const std::shared_ptr<const Library> library_;
   const std::shared_ptr<cuda::Device> device_;
   const int members_, self_;
+  const std::shared_ptr<const std::atomic<bool>> job_has_failed_;
   Comm comm_ = nullptr;
   std::unique_ptr<Windows> windows_ = std::make_unique<Windows>();
   runtime::PeersEnd peers_end_;

@@ -29,7 +29,7 @@ Status await_gpu(const Leftovers& left) {
   for (;;) {
     Status status = look_at(left);
     if (status.code != StatusCode::kInProgress) return status;
-    if (*left.job_has_failed) limit = std::min(limit, now() + kGivenUpWithin);
+    if (left.communicator->has_job_failed()) limit = std::min(limit, now() + kGivenUpWithin);
     if (now() >= limit) return {StatusCode::kPeerLost, "the job has failed"};
     status = left.communicator->poll("carry out what the GPU was given");
     if (!status.ok() && status.code != StatusCode::kInProgress) return status;
@@ -98,7 +98,7 @@ void Ends::give_up(std::function<void()> work) { run(&giving_up_, std::move(work
 void Ends::end(Leftovers left) {
   if (!left.communicator->is_given_up()) {
     if (await_gpu(left).ok())
-      left.communicator->end(*left.job_has_failed);
+      left.communicator->end();
     else
       left.communicator->abort();
   }

@@ -7,7 +7,6 @@
 // takes, and nobody else waits. Any thread may call.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -28,7 +27,6 @@ struct Leftovers {
   std::vector<runtime::MomentPtr> moments;  // which have passed when the GPU has done it all
   std::vector<runtime::MemoryPtr> memory;   // that it uses
   LaneStreams streams;                      // that it was given work on
-  std::shared_ptr<const std::atomic<bool>> job_has_failed;  // NCCL may not see that a peer is dead
 };
 
 class Ends {

@@ -25,14 +25,12 @@ Status LaneStreams::open(cuda::Device& device, LaneStreams* made) {
 
 Lane::Lane(std::unique_ptr<Communicator> communicator,
            std::shared_ptr<runtime::Accelerator> accelerator,
-           std::shared_ptr<const cuda::Kernels> kernels, LaneStreams streams, bool has_windows,
-           std::shared_ptr<const std::atomic<bool>> job_has_failed)
+           std::shared_ptr<const cuda::Kernels> kernels, LaneStreams streams, bool has_windows)
     : communicator_(std::move(communicator)),
       accelerator_(std::move(accelerator)),
       kernels_(std::move(kernels)),
       streams_(std::move(streams)),
-      has_windows_(has_windows),
-      job_has_failed_(std::move(job_has_failed)) {}
+      has_windows_(has_windows) {}
 
 // What the GPU may still read or write stays until it has.
 Lane::~Lane() {
@@ -47,7 +45,6 @@ Lane::~Lane() {
   left.communicator = std::move(communicator_);
   left.accelerator = accelerator_;
   left.streams = std::move(streams_);
-  left.job_has_failed = job_has_failed_;
   Ends::of_process().take(std::move(left));
 }
 

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -27,8 +26,7 @@ class Lane {
  public:
   Lane(std::unique_ptr<Communicator> communicator,
        std::shared_ptr<runtime::Accelerator> accelerator,
-       std::shared_ptr<const cuda::Kernels> kernels, LaneStreams streams, bool has_windows,
-       std::shared_ptr<const std::atomic<bool>> job_has_failed);
+       std::shared_ptr<const cuda::Kernels> kernels, LaneStreams streams, bool has_windows);
   ~Lane();  // what the GPU has been given it does all the same
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -82,7 +80,6 @@ class Lane {
   const std::shared_ptr<const cuda::Kernels> kernels_;
   LaneStreams streams_;
   const bool has_windows_;
-  const std::shared_ptr<const std::atomic<bool>> job_has_failed_;
   std::uint64_t turns_ = 0, current_ = 0;
   Rooms rooms_, windows_;
   std::size_t room_ = 0, window_ = 0;  // the last one that was taken of each

@@ -152,8 +152,9 @@ class NcclBackend::Preparation : public Collective {
     status_ = find_device(*backend.accelerator_, backend.device_, &device);
     if (status_.ok()) status_ = LaneStreams::open(*device, &streams_);
     if (status_.ok())
-      status_ = Communicator::begin(backend.library_, std::move(device), backend.id_,
-                                    backend.members_, backend.self_, &made_);
+      status_ =
+          Communicator::begin(backend.library_, std::move(device), backend.id_, backend.members_,
+                              backend.self_, backend.job_has_failed_, &made_);
   }
 
   Progress advance() override {
@@ -163,9 +164,9 @@ class NcclBackend::Preparation : public Collective {
       return Progress::kPending;
     }
     if (!status_.ok()) return Progress::kFailed;
-    backend_.lane_ = std::make_shared<Lane>(std::move(made_), backend_.accelerator_,
-                                            backend_.kernels_, std::move(streams_),
-                                            backend_.has_windows_, backend_.job_has_failed_);
+    backend_.lane_ =
+        std::make_shared<Lane>(std::move(made_), backend_.accelerator_, backend_.kernels_,
+                               std::move(streams_), backend_.has_windows_);
     return Progress::kDone;
   }
   Status status() const override { return status_; }
