@@ -7,6 +7,7 @@ in goes back to it once the stream has passed that was current when the tensor w
 """
 
 import collections
+import functools
 import sys
 import threading
 import weakref
@@ -106,12 +107,20 @@ def lies_in_window(tensor):
     return any(begin <= tensor.data_ptr() < end and whose() is not None for begin, end, whose in _windows)
 
 
+@functools.lru_cache(4096)
+def _shape_and_data(size, address):
+    return (size,), (address, False)
+
+
 class Piece:
     """Memory of a GPU as torch.as_tensor takes it. owner: lives as long as the tensors over it."""
 
     def __init__(self, address, size, owner):
         self.owner = owner
-        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3}
+        # PyTorch 2.11 keeps a reference to each value for good. The runtime's memory comes back to the same addresses: so do the
+        # values, and a training does not grow.
+        shape, data = _shape_and_data(size, address)
+        self.__cuda_array_interface__ = {"shape": shape, "typestr": "|u1", "data": data, "version": 3}
 
 
 class LentPiece(Piece):

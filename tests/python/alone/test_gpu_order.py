@@ -102,3 +102,12 @@ def test_the_runtimes_memory_goes_back_when_the_stream_has_passed(streams, monke
     third = gpu.bytes_over(0x3000, 64, Owner(), torch.device("cuda", 3))
     assert len(given_back) == 2
     del third
+
+
+def test_what_pytorch_keeps_of_memory_at_an_address_is_there_once():
+    """PyTorch 2.11 loses a reference to each of these values with every tensor."""
+    address, size = 0x7F0000000000, 1 << 20
+    first, again = (gpu.Piece(int(str(address)), int(str(size)), None).__cuda_array_interface__ for _ in range(2))
+    assert all(first[key] is again[key] for key in first)
+    other = gpu.Piece(address + size, size, None).__cuda_array_interface__
+    assert other["data"] == (address + size, False) and first["data"] == (address, False)
