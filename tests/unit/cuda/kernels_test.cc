@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/device/cuda/kernel_images.h"
+#include "runtime/device/half.h"
 #include "runtime/device/kernels.h"
 #include "tests/fakes/cuda/fake_cuda.h"
 #include "tests/unit/cuda/stand_in.h"
@@ -198,6 +199,30 @@ TEST_CASE("a thousand tensors of all sizes are moved as on the host") {
   check_alike(tensors, {ElementType::kFloat32, ElementType::kFloat32}, 1);
   check_alike(tensors, {ElementType::kFloat32, ElementType::kFloat16}, 0.25);
   check_alike(tensors, {ElementType::kBfloat16, ElementType::kFloat32}, 4);
+}
+
+// A card's own instructions give NaNs of another kind, and could give subnormal numbers up.
+TEST_CASE("every float16 is widened, and what lies at it and beside it made one, as on the host") {
+  Bytes halves(2 * 65536), beside(4 * 5 * 65536);
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    std::memcpy(&halves[2 * bits], &half, 2);
+    const std::uint32_t wide = runtime::bits_from_float(runtime::float_from_half(half));
+    const std::uint32_t near[] = {wide, wide + 1, wide + 0xfff, wide + 0x1000, wide + 0x1001};
+    std::memcpy(&beside[20 * bits], near, sizeof near);
+  }
+  const auto check_moved = [](const Bytes& values, const Pair& pair) {
+    const std::size_t count = values.size() / element_size(pair.from);
+    const Memory from(values), to(Bytes(count * element_size(pair.to)));
+    const Strip strip = {from.address, to.address, count};
+    REQUIRE(kernels().move(nullptr, {&strip, 1}, pair.from, pair.to, {1}).ok());
+    REQUIRE(driver_under_test()->call().stream_synchronize(nullptr) == kSuccess);
+    Bytes expected(to.size);
+    move_on_host(expected.data(), values.data(), count, pair, 1);
+    CHECK(to.bytes() == expected);
+  };
+  check_moved(halves, {ElementType::kFloat16, ElementType::kFloat32});
+  check_moved(beside, {ElementType::kFloat32, ElementType::kFloat16});
 }
 
 TEST_CASE("a tensor is scaled in its place") {

@@ -21,21 +21,43 @@ using runtime::Half;
 template <typename T>
 constexpr bool kIsHalfPrecision = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>;
 
+// By a card's own instructions, exact but for NaN, whose payload they lose.
+#ifdef __CUDA_ARCH__
+__device__ float widened_half(std::uint16_t bits) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  const std::uint32_t shifted = static_cast<std::uint32_t>(static_cast<std::int16_t>(bits)) << 13;
+  return value == value ? value : runtime::float_from_bits(shifted | 0x7fc00000u);
+}
+__device__ std::uint16_t narrowed_half(float value) {
+  std::uint16_t half;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
+  const std::uint32_t bits = runtime::bits_from_float(value);
+  const std::uint32_t nan = (bits >> 16 & 0x8000u) | 0x7e00u | (bits >> 13 & 0x3ffu);
+  return value == value ? half : static_cast<std::uint16_t>(nan);
+}
+#else
+HV_ALSO_ON_GPU inline float widened_half(std::uint16_t bits) {
+  return runtime::float_from_half(bits);
+}
+HV_ALSO_ON_GPU inline std::uint16_t narrowed_half(float value) {
+  return runtime::half_from_float(value);
+}
+#endif
+
 // As it is computed with, and back.
 template <typename T>
 HV_ALSO_ON_GPU T widened(T value) {
   return value;
 }
-HV_ALSO_ON_GPU inline float widened(Half value) { return runtime::float_from_half(value.bits); }
+HV_ALSO_ON_GPU inline float widened(Half value) { return widened_half(value.bits); }
 HV_ALSO_ON_GPU inline float widened(Bfloat value) { return runtime::float_from_bfloat(value.bits); }
 
 template <typename T>
 HV_ALSO_ON_GPU void narrow(T value, T* to) {
   *to = value;
 }
-HV_ALSO_ON_GPU inline void narrow(float value, Half* to) {
-  to->bits = runtime::half_from_float(value);
-}
+HV_ALSO_ON_GPU inline void narrow(float value, Half* to) { to->bits = narrowed_half(value); }
 HV_ALSO_ON_GPU inline void narrow(float value, Bfloat* to) {
   to->bits = runtime::bfloat_from_float(value);
 }
