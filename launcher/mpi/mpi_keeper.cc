@@ -25,6 +25,8 @@ namespace {
 constexpr auto kGraceOfOrphans = std::chrono::seconds(3);
 // mpirun itself gives ranks their grace, Open MPI's before SIGTERM once more, and needs a moment.
 constexpr auto kTimeForMpirun = std::chrono::seconds(2);
+// For what its ranks had in /dev/shm and /tmp, once they are killed: some 10 ms.
+constexpr auto kTimeToTidy = std::chrono::seconds(1);
 constexpr int kPassMilliseconds = 5;
 
 // Beyond the signals' numbers.
@@ -108,7 +110,7 @@ class Keeping {
       ::kill(mpirun_, SIGTERM);
       kill_at_ = std::min(kill_at_.value_or(TimePoint::max()), now() + kGraceOfOrphans);
     } else if (word == kKill) {
-      is_over_ = true;
+      end_all_but_mpirun();
     } else if (word == kPause) {
       pause_.stop();
     } else if (word == kGoOn) {
@@ -118,6 +120,13 @@ class Keeping {
       const bool ends = word == SIGTERM || word == SIGINT || word == SIGHUP || word == kEndIsNear;
       if (ends && !kill_at_) kill_at_ = now() + 2 * grace_ + kTimeForMpirun;
     }
+  }
+
+  // Open MPI's removes what its ranks have left behind, if it outlives them.
+  void end_all_but_mpirun() {
+    for (const ProcessEntry& process : own_descendants())
+      if (process.pid != mpirun_ && !process.is_zombie()) ::kill(process.pid, SIGKILL);
+    kill_at_ = std::min(kill_at_.value_or(TimePoint::max()), now() + kTimeToTidy);
   }
 
   // True while there are children.

@@ -34,7 +34,7 @@ class MpiKeeper {
   void expect_end();  // such a signal has reached mpirun by itself
   void pause();       // everything of it on this machine
   void go_on();       // what pause() has stopped
-  void kill();        // everything, now
+  void kill();        // everything, now; mpirun after all others
   // Takes the answer: how mpirun has ended; by SIGKILL where the keeper itself is gone.
   std::optional<ExitStatus> take_end();
 

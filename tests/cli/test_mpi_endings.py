@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from harness.processes import look_at
+from harness.processes import below, look_at
 from harness.waiting import stays, wait_for
 from launching import clean_environment, run, start
 
@@ -150,6 +150,32 @@ def test_ctrl_c_at_a_terminal_that_mpirun_reads_ends_one_that_hangs(hvrun, fake)
             process.kill()
             os.close(typing)
     assert process.returncode == 128 + signal.SIGINT and b"hvrun: ended by SIGINT" in err, err
+
+
+# Deaf while it has a rank, as Open MPI's, which waits for the grace; and one that never hears.
+WAITS = """
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+rank = os.fork()
+if rank == 0:
+    signal.pause()
+os.waitpid(rank, 0)
+open({folder!r} + "/tidied", "w").close()
+if {hangs}:
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_second_signal_ends_ranks_at_once_and_mpirun_when_it_has_tidied_up(hvrun, fake, tmp_path, hangs):
+    body = WAITS.format(folder=str(tmp_path), hangs=hangs)
+    process = start(hvrun, "--mpi", "-np", "1", "--grace", "600", "true", **fake(body))
+    pid = pid_of_mpirun(tmp_path)
+    wait_for(lambda: below(pid), 20, "a rank")
+    process.send_signal(signal.SIGINT)
+    assert process.stderr.readline() == b"hvrun: ended by SIGINT (Interrupt)\n"
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 128 + signal.SIGINT and (tmp_path / "tidied").exists() and look_at(pid) is None
 
 
 GIVEN_UP = """

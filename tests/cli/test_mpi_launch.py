@@ -222,6 +222,28 @@ def test_a_signal_leaves_nothing_behind(hvrun, mpi, number, tmp_path):
     assert not any(map(alive, ranks))
 
 
+def memory_of(pid):
+    """The files in memory, with names, that it shares with others."""
+    with open(f"/proc/{pid}/maps", encoding="ascii") as maps:
+        return {words[5] for words in map(str.split, maps) if len(words) == 6 and words[5].startswith("/dev/shm/")}
+
+
+def test_a_second_signal_leaves_no_memory_of_open_mpis_ranks_behind(hvrun):
+    wired = programs.hvrun_folder() / "wired_openmpi"
+    if not wired.exists():
+        pytest.skip("no openmpi")
+    program = ["sh", "-c", 'echo $$; exec "$0" stay', str(wired)]
+    process = start(hvrun, "--mpi", "-np", "2", "--no-label", *program, HVRUN_MPI="openmpi", **AS_ROOT)
+    lines = [process.stdout.readline() for _ in range(4)]  # a PID, and that MPI has begun, of each
+    files = set().union(*(memory_of(int(line)) for line in lines if line.strip().isdigit()))
+    assert files, lines
+    process.send_signal(signal.SIGINT)
+    assert process.stderr.readline() == b"hvrun: ended by SIGINT (Interrupt)\n"
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 128 + signal.SIGINT and not any(map(os.path.exists, files)), files
+
+
 GET_AWAY = """
 import os, signal, sys
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
