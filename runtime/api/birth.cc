@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <fstream>
 #include <mutex>
 #include <utility>
 
 #include "runtime/backend/mpi/mpi_library.h"
 #include "runtime/transport/shm/host_memory.h"
+#include "src/base/boot_id.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/knob.h"
 #include "src/base/log.h"
@@ -87,14 +87,6 @@ void be_alone(ContextParts* parts) {
   parts->fabric.local = LocalTransport::kInproc;
   parts->identity.job_id =
       "alone-" + std::to_string(::getpid()) + "-" + std::to_string(parts->fabric.epoch);
-}
-
-// Hosts that have one name have not one of these.
-std::string boot_id() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id;
 }
 
 // Of this process, whatever becomes of its contexts: launchers take a second greeting for an error.

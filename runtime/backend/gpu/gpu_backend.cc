@@ -88,7 +88,11 @@ class GpuBackend::Preparation : public Collective {
     if (!status.ok()) {
       put_words(facts.words, status.message);
     } else if (!facts.is_absent) {
-      facts = plugin_->look(first_.accelerator, device_, members_.self == 0);
+      // Where a member had joined nobody has met by them: they hold, and each look begins a
+      // meeting that would never end.
+      const auto [looked, is_first] = backend_.looked_.try_emplace(device_);
+      if (is_first) looked->second = plugin_->look(first_.accelerator, device_, members_.self == 0);
+      facts = looked->second;
     }
     facts.rank = backend_.rank_;
     facts.process = static_cast<std::int32_t>(::getpid());

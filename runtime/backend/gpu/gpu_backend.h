@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -47,6 +48,7 @@ class GpuBackend : public Backend {
   const int rank_;
   const std::vector<GpuWay> ways_;
   const std::shared_ptr<std::atomic<bool>> job_has_failed_;
+  std::map<int, GpuFacts> looked_;  // until the members choose: what was seen, by device
   bool is_chosen_;
   bool goes_unprepared_ = false;      // the next one, for which the members have met just now
   std::string refusal_;               // not empty: what is the plugin's nobody carries out

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace hv::runtime {
 namespace {
@@ -29,14 +30,23 @@ std::string sharing_words(const GpuFacts& one, const GpuFacts& other) {
          own;
 }
 
-// Of the first two members that use one GPU without leave; empty: there are none.
-std::string shared_gpu(const std::vector<GpuFacts>& facts) {
+// The first two members that have one `key` without leave to share it; nullptr: there are none.
+template <class Key>
+std::pair<const GpuFacts*, const GpuFacts*> sharers(const std::vector<GpuFacts>& facts, Key key) {
   std::map<std::string, const GpuFacts*> users;
   for (const GpuFacts& one : facts) {
-    const auto [user, is_new] = users.try_emplace(uuid_text(one.gpu), &one);
-    if (!is_new && !(one.shares && user->second->shares)) return sharing_words(*user->second, one);
+    const auto [user, is_new] = users.try_emplace(key(one), &one);
+    if (!is_new && !(one.shares && user->second->shares)) return {user->second, &one};
   }
-  return {};
+  return {nullptr, nullptr};
+}
+
+// NCCL tells GPUs apart by their cards.
+std::string mig_words(const GpuFacts& one, const GpuFacts& other) {
+  return "ranks " + std::to_string(one.rank) + " and " + std::to_string(other.rank) +
+         " have MIG devices of one GPU, " + uuid_text(one.gpu) + " and " + uuid_text(other.gpu) +
+         " on host " + words_in(other.host) +
+         ", which NCCL does not connect; try: a GPU for each rank, or devices of several";
 }
 
 }  // namespace
@@ -66,8 +76,13 @@ GpuChoice choose_gpu_way(const std::vector<GpuFacts>& facts) {
     return {GpuChoice::Way::kStaged, words_in(unusable->words),
             static_cast<int>(unusable - facts.begin())};
   }
-  if (const std::string shared = shared_gpu(facts); !shared.empty())
-    return {GpuChoice::Way::kRefused, shared};
+  const auto [user, other_user] =
+      sharers(facts, [](const GpuFacts& one) { return uuid_text(one.gpu); });
+  if (user != nullptr) return {GpuChoice::Way::kRefused, sharing_words(*user, *other_user)};
+  const auto [part, rest] = sharers(facts, [](const GpuFacts& one) { return words_in(one.card); });
+  if (part != nullptr)
+    return {GpuChoice::Way::kStaged, mig_words(*part, *rest),
+            static_cast<int>(rest - facts.data())};
   const auto other = std::find_if(facts.begin(), facts.end(), [&](const GpuFacts& one) {
     return one.version != facts.front().version;
   });

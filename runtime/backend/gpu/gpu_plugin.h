@@ -28,10 +28,11 @@ struct GpuFacts {
   std::int32_t shares = 0;  // two ranks may use one GPU
   std::int32_t registers_windows = 0;
   std::int32_t capability = 0;  // ten times the GPU's compute capability
-  char gpu[16] = {};            // its UUID
+  char gpu[16] = {};            // its UUID, or that of a MIG device
+  char card[64] = {};           // in words: its machine and its PCI address; MIG devices share one
   char host[64] = {};           // in words
   char meeting[128] = {};       // of the first member: where the library's own connections begin
-  char words[512] = {};
+  char words[2048] = {};        // of all places that were looked at
 };
 
 // Who takes part, as each of them knows it.

@@ -26,7 +26,16 @@ Communicator::Communicator(std::shared_ptr<const Library> library,
       device_(std::move(device)),
       members_(members),
       self_(self),
-      job_has_failed_(std::move(job_has_failed)) {}
+      job_has_failed_(std::move(job_has_failed)) {
+  if (library_->version() < kOwnGroupsFrom) thread_ = std::make_shared<CallThread>();
+}
+
+Status Communicator::within(const std::function<Status()>& calls) {
+  if (thread_ == nullptr) return device_->within(calls);
+  Status status;
+  thread_->run([&] { status = device_->within(calls); });
+  return status;
+}
 
 Status Communicator::begin(std::shared_ptr<const Library> library,
                            std::shared_ptr<cuda::Device> device, const UniqueId& id, int members,
@@ -34,7 +43,7 @@ Status Communicator::begin(std::shared_ptr<const Library> library,
                            std::unique_ptr<Communicator>* made) {
   std::unique_ptr<Communicator> one(new Communicator(std::move(library), std::move(device), members,
                                                      self, std::move(job_has_failed)));
-  Status status = one->device_->within([&] {
+  Status status = one->within([&] {
     Config config;
     config.blocking = 0;
     const int result = one->library_->call().init_rank(&one->comm_, members, id, self, &config);
@@ -121,15 +130,15 @@ void Communicator::end() {
   }
   const char* const doing = "end a communicator";
   if (status.ok())
-    status = device_->within(
-        [&] { return library_->check(library_->call().finalize(comm_), doing, comm_); });
+    status =
+        within([&] { return library_->check(library_->call().finalize(comm_), doing, comm_); });
   if (!await(std::move(status), doing).ok()) {
     abort();
     return;
   }
   const Comm comm = std::exchange(comm_, nullptr);
   // Nothing could be done about what it answers, nor by the one who asked for the end.
-  (void)device_->within(
+  (void)within(
       [&] { return library_->check(library_->call().destroy(comm), "free a communicator"); });
   windows_->clear();
 }
@@ -139,7 +148,7 @@ void Communicator::abort() {
   const Comm comm = comm_;
   const auto over = std::make_shared<std::promise<void>>();
   given_up_ = over->get_future();
-  Ends::of_process().give_up([library = library_, device = device_, comm, over,
+  Ends::of_process().give_up([library = library_, device = device_, thread = thread_, comm, over,
                               windows = std::shared_ptr<Windows>(std::move(windows_))] {
     // What they answer helps nobody: the job has failed already, in words. Kernels end by the first
     // one, where there is that; the second waits for more.

@@ -8,9 +8,11 @@
 #include <atomic>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <future>
 #include <memory>
 
+#include "runtime/backend/nccl/call_thread.h"
 #include "runtime/backend/nccl/nccl_library.h"
 #include "runtime/backend/peers_end.h"
 #include "runtime/device/cuda/device.h"
@@ -35,6 +37,8 @@ class Communicator {
   int members() const { return members_; }
   int self() const { return self_; }
 
+  // Makes calls of NCCL's, for which the GPU is current, where this communicator's are made.
+  Status within(const std::function<Status()>& calls);
   // kInProgress: the last call has not been carried out yet. Else kSystem with NCCL's words: of
   // what may be a peer's end only once there was time to learn who has ended, which others tell.
   Status poll(const char* doing);
@@ -72,6 +76,7 @@ class Communicator {
   const std::shared_ptr<cuda::Device> device_;
   const int members_, self_;
   const std::shared_ptr<const std::atomic<bool>> job_has_failed_;
+  std::shared_ptr<CallThread> thread_;  // nullptr: whoever comes
   Comm comm_ = nullptr;
   std::unique_ptr<Windows> windows_ = std::make_unique<Windows>();
   runtime::PeersEnd peers_end_;

@@ -50,6 +50,7 @@ class Ends {
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
   Beginnings going_on_, giving_up_;
+  std::vector<Leftovers> stuck_;  // NCCL may give their streams work still, on their memory
 };
 
 }  // namespace hv::nccl

@@ -11,9 +11,13 @@ namespace hv::nccl {
 namespace {
 
 constexpr std::size_t kLeastRoom = std::size_t{1} << 20;
+constexpr std::size_t kRoomStep = std::size_t{64} << 20;  // of large ones
 constexpr std::size_t kMostScaledSums = 16;
 
-std::size_t room_size(std::size_t bytes) { return std::bit_ceil(std::max(bytes, kLeastRoom)); }
+std::size_t room_size(std::size_t bytes) {
+  if (bytes <= kRoomStep) return std::bit_ceil(std::max(bytes, kLeastRoom));
+  return (bytes + kRoomStep - 1) / kRoomStep * kRoomStep;
+}
 
 }  // namespace
 

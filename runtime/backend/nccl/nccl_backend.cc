@@ -13,6 +13,7 @@
 #include "runtime/backend/nccl/nccl_collective.h"
 #include "runtime/backend/nccl/operations.h"
 #include "runtime/device/cuda/cuda_accelerator.h"
+#include "src/base/boot_id.h"
 #include "src/base/environment.h"
 #include "src/base/knob.h"
 #include "src/base/log.h"
@@ -112,10 +113,12 @@ GpuFacts NcclPlugin::look(const std::shared_ptr<Accelerator>& accelerator, int d
   std::shared_ptr<cuda::Device> gpu;
   std::shared_ptr<const cuda::Kernels> kernels;
   cuda::Uuid uuid{};
+  std::string address;
   UniqueId id{};
   Status status = open();
   if (status.ok()) status = find_device(*accelerator, device, &gpu);
   if (status.ok()) status = gpu->identify(&uuid);
+  if (status.ok()) status = gpu->locate(&address);
   if (status.ok()) status = load_kernels(*gpu, &kernels);
   if (status.ok() && is_first)
     status = library_->check(library_->call().make_unique_id(&id), "make a communicator's id");
@@ -130,6 +133,7 @@ GpuFacts NcclPlugin::look(const std::shared_ptr<Accelerator>& accelerator, int d
   facts.registers_windows = registers_windows_;
   facts.capability = kernels->capability();
   std::memcpy(facts.gpu, uuid.bytes, sizeof facts.gpu);
+  runtime::put_words(facts.card, boot_id() + " " + address);
   std::memcpy(facts.meeting, id.bytes, sizeof facts.meeting);
   return facts;
 }

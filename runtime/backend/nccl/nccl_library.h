@@ -15,6 +15,7 @@
 namespace hv::nccl {
 
 constexpr int kOldestVersion = 21800;        // ncclConfig_t as nccl_abi.h has it
+constexpr int kOwnGroupsFrom = 22700;        // groups that go on need no thread's own memory
 constexpr int kWindowsFrom = 22700;          // ncclCommWindowRegister
 constexpr int kFusesBroadcastsFrom = 22900;  // one operation of a group's, of several roots
 constexpr int kSharesGpusFrom = 23000;       // NCCL_MULTI_RANK_GPU_ENABLE

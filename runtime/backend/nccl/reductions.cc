@@ -2,6 +2,7 @@
 #include "runtime/backend/nccl/reductions.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/backend/nccl/nccl_types.h"
 
@@ -33,6 +34,13 @@ bool is_packed_by_all(const CollectiveRequest& request, const Scales& scales) {
                                           request.compression != runtime::Compression::kNone));
 }
 
+// NCCL takes a factor as one of the tensor's type: a float16 has few bits of what is smaller than
+// these, and nothing larger.
+bool is_given_whole(runtime::ElementType type, double factor) {
+  const double size = std::abs(factor);
+  return type != runtime::ElementType::kFloat16 || (size >= 0x1p-14 && size <= 65504);
+}
+
 }  // namespace
 
 // A floating sum's addends are multiplied, so that 16-bit floats do not overflow on their way; what
@@ -43,7 +51,7 @@ Scales scales_of(const CollectiveRequest& request) {
   if (request.compression != runtime::Compression::kNone) {
     scales.before.factor = all;
   } else if (request.reduction == runtime::Reduction::kSum && runtime::is_floating(request.type)) {
-    scales.by_nccl = all;
+    (is_given_whole(request.type, all) ? scales.by_nccl : scales.before.factor) = all;
   } else {
     scales.before.factor = request.prescale;
     scales.after = {request.postscale, request.divisor};
@@ -112,7 +120,8 @@ Reducescatter::Share Reducescatter::share_of(std::size_t segment) const {
   const std::int64_t rows = row == 0 ? 0 : count / row;
   const int ranks = members();
   const std::int64_t most = runtime::rows_of(rows, ranks, 0).count * row;
-  const bool is_even = most * ranks == count && !scales_.is_before() && !scales_.is_after();
+  const bool is_even =
+      most == 0 || (most * ranks == count && !scales_.is_before() && !scales_.is_after());
   return {runtime::rows_of(rows, ranks, self()).count * row, most, is_even, nullptr};
 }
 

@@ -133,6 +133,14 @@ Status Device::identify(Uuid* uuid) {
   return check(call().device_uuid(uuid, number_), "ask for its UUID");
 }
 
+Status Device::locate(std::string* pci_address) {
+  char text[32] = "";
+  Status status =
+      check(call().device_pci_address(text, sizeof text, number_), "ask for its PCI address");
+  *pci_address = text;
+  return status;
+}
+
 Status Device::within(const std::function<Status()>& action) {
   const Current current(*this);
   const Status taken = current.taken();

@@ -48,6 +48,8 @@ class Device : public std::enable_shared_from_this<Device> {
   int ordinal() const { return ordinal_; }
   // The same in every process, whatever CUDA_VISIBLE_DEVICES says.
   Status identify(Uuid* uuid);
+  // Its place in this machine, such as "0000:3B:00.0": of MIG devices that of their GPU.
+  Status locate(std::string* pci_address);
   // While it runs, this thread's context is the device's, and no capture forbids what it calls.
   Status within(const std::function<Status()>& action);
   // One more of the runtime's own, of the highest priority.

@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "runtime/transport/tcp/tcp_transport.h"
+#include "src/base/boot_id.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/net/socket.h"
@@ -51,11 +51,9 @@ struct AddressCard {
 
 // Names the network namespace: only there does a loopback address mean the same thing.
 std::string machine_name() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   struct stat info {};
-  if (::stat("/proc/self/ns/net", &info) != 0) return boot + "/?";
-  return boot + "/" + std::to_string(info.st_ino);
+  if (::stat("/proc/self/ns/net", &info) != 0) return boot_id() + "/?";
+  return boot_id() + "/" + std::to_string(info.st_ino);
 }
 
 std::string host_name() {

@@ -154,7 +154,9 @@ int cuDeviceGetPCIBusId(char* address, int room, int device) {
   HV_ENTER(Needs::kInit);
   if (!is_device(device)) return kInvalidDevice;
   char text[32];
-  std::snprintf(text, sizeof text, "0000:%02X:00.0", device + 1);
+  unsigned own = 0;  // processes have GPUs of their own, or share them
+  std::memcpy(&own, uuid_of(device).bytes, sizeof own);
+  std::snprintf(text, sizeof text, "%08X:%02X:00.0", own, device + 1);
   return copy_text(text, address, room);
 }
 

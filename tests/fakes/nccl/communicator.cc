@@ -141,6 +141,7 @@ std::string Communicator::last_error() {
 
 int Communicator::check_ready() {
   const int state = async_error();
+  if (state == nccl::kSuccess) has_open_group_ = false;
   if (state != nccl::kInProgress) return state;
   const std::lock_guard lock(mutex_);
   last_error_ = "Attempt to use communicator before the previous operation returned ncclSuccess";
@@ -311,6 +312,7 @@ void Communicator::stop() {
     stop_.set();
     changed_.notify_all();
   }
+  has_open_group_ = false;
   thread_.join();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return performing_ == 0; });

@@ -10,6 +10,7 @@
 // is done when all before it are.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -42,6 +43,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Blocks while something goes on that calls do not wait for, and returns what came of it.
   int await_idle();
   int async_error();
+  // Before 2.27 the group of its last call lies in a thread's own memory until the next call.
+  void open_group() { has_open_group_ = true; }
+  bool has_open_group() const { return has_open_group_; }
   std::string last_error();
   int check_ready();                             // for a call that needs it idle and whole
   int check_launchable();                        // and neither finalized nor revoked
@@ -81,6 +85,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   StopSign work_stop_;  // work on streams ends
   Party party_;         // the thread's until the meeting is over
   std::thread thread_;
+  std::atomic<bool> has_open_group_{false};
 
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable changed_;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fakes/nccl/group.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "tests/fakes/nccl/outside.h"
@@ -11,6 +14,8 @@ namespace {
 // From 2.29 on NCCL makes one operation of a group's broadcasts with several roots; 2.32 gave wrong
 // rows then, where ranks shared a GPU.
 constexpr int kFusesBroadcastsFrom = 22900;
+// Until then a group that goes on behind its call lies in the calling thread's own memory.
+constexpr int kOwnGroupsFrom = 22700;
 
 bool have_several_roots(const std::vector<Operation>& operations) {
   const Operation* first = nullptr;
@@ -27,6 +32,28 @@ bool have_several_roots(const std::vector<Operation>& operations) {
 Group& Group::of_thread() {
   thread_local Group group;
   return group;
+}
+
+// Real ones have no words for it: another communicator's calls join what is left there, and NCCL's
+// own thread goes on in memory that has gone with this one.
+void Group::require_closed(const std::vector<Share>& but) {
+  for (const auto& left : open_) {
+    const auto open = left.lock();
+    if (open == nullptr || !open->has_open_group()) continue;
+    const bool is_in = std::any_of(but.begin(), but.end(),
+                                   [&](const Share& one) { return one.communicator == open; });
+    if (!is_in) refuse("the thread has a group of another communicator's that is not completed");
+  }
+}
+
+void Group::leave_open(const std::shared_ptr<Communicator>& communicator) {
+  if (version() >= kOwnGroupsFrom) return;
+  communicator->open_group();
+  open_.push_back(communicator);
+}
+
+Group::~Group() {
+  if (::gettid() != ::getpid()) require_closed({});
 }
 
 Group::Share& Group::share_of(const std::shared_ptr<Communicator>& communicator) {
@@ -58,14 +85,20 @@ int Group::end() {
   const std::vector<Share> shares = std::exchange(shares_, {});
   int result = std::exchange(error_, nccl::kSuccess);
   if (result != nccl::kSuccess) return result;
+  require_closed(shares);
   for (const Share& one : shares)
     if (version() >= kFusesBroadcastsFrom && have_several_roots(one.operations))
       return one.communicator->fail(nccl::kSystemError, "broadcasts of several roots as one");
-  for (const Share& one : shares)
-    if (!one.operations.empty() && one.communicator->launch(one.operations) == nccl::kInProgress)
-      result = nccl::kInProgress;
+  open_.clear();
+  for (const Share& one : shares) {
+    if (one.operations.empty()) continue;
+    if (one.communicator->launch(one.operations) != nccl::kInProgress) continue;
+    result = nccl::kInProgress;
+    leave_open(one.communicator);
+  }
   for (const Share& one : shares) {
     if (!one.waits) continue;
+    if (!one.communicator->is_blocking()) leave_open(one.communicator);
     const int state = one.communicator->is_blocking() ? one.communicator->await_idle()
                                                       : one.communicator->async_error();
     if (result == nccl::kSuccess || state != nccl::kInProgress)

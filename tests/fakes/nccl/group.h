@@ -14,6 +14,7 @@ namespace hv::fake {
 class Group {
  public:
   static Group& of_thread();
+  ~Group();
 
   void begin() { ++depth_; }
   int end();
@@ -31,10 +32,13 @@ class Group {
     bool waits = false;
   };
   Share& share_of(const std::shared_ptr<Communicator>& communicator);
+  void require_closed(const std::vector<Share>& but);
+  void leave_open(const std::shared_ptr<Communicator>& communicator);
 
   int depth_ = 0;
   int error_ = 0;
   std::vector<Share> shares_;
+  std::vector<std::weak_ptr<Communicator>> open_;  // of the last group that went on
 };
 
 }  // namespace hv::fake

@@ -51,6 +51,27 @@ TEST_CASE("average, minimum, maximum and product do what they say, integers trun
   });
 }
 
+TEST_CASE("a float16's factor may be one that no float16 is") {
+  struct Case {
+    std::uint16_t value;
+    double factor;
+    std::uint16_t sum;  // of two ranks
+  };
+  for (const Case& one : {Case{0x1400, 0x1p17, 0x5c00}, Case{0, 0x1p17, 0},
+                          Case{0x6400, 0x1p-20, 0x1800}, Case{0x6401, 0x1p-15, 0x2c01}}) {
+    CAPTURE(one.factor);
+    run_job(in_shape({2}), [&one](Rank& rank) {
+      const std::int64_t count = 1;
+      std::uint16_t sum = 1;
+      hvrun_request request = allreduce_request("scaled", &count, &one.value, &sum, HVRUN_FLOAT16);
+      request.prescale = one.factor;
+      const Status status = rank.run(request);
+      expect(status.ok(), status.message);
+      expect(sum == one.sum, std::to_string(sum));
+    });
+  }
+}
+
 TEST_CASE("prescale and postscale multiply before and after the reduction") {
   run_job(in_shape({2}), [](Rank& rank) {
     const std::int64_t one = 1;

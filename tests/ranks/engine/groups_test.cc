@@ -129,6 +129,32 @@ TEST_CASE("groups of allgathers and of reducescatters fail as one, and change no
   }
 }
 
+TEST_CASE("a group of scaled reducescatters may have tensors without elements") {
+  run_job(in_shape({2}), [](Rank& rank) {
+    const std::int32_t input[2] = {rank.rank + 1, rank.rank + 3};
+    std::int32_t output = 0, nothing[2] = {};
+    const std::int64_t shapes[3][2] = {{2, 1}, {0, 1}, {2, 0}};
+    const char* const names[3] = {"full", "no rows", "empty rows"};
+    std::uint64_t handles[3] = {};
+    for (int i = 0; i < 3; ++i) {
+      hvrun_request request = in_group(names[i], nullptr, 9, 3);
+      request.operation = HVRUN_REDUCESCATTER;
+      request.ndim = 2;
+      request.shape = shapes[i];
+      request.input = i == 0 ? input : nothing;
+      request.output = i == 0 ? &output : nothing;
+      request.prescale = 2;
+      const Status enqueued = rank.enqueue(request, &handles[i]);
+      expect(enqueued.ok(), enqueued.message);
+    }
+    for (const std::uint64_t handle : handles) {
+      const Status status = rank.wait(handle);
+      expect(status.ok(), status.message);
+    }
+    expect(output == (rank.rank == 0 ? 6 : 14), "twice the sum of the rank's row");
+  });
+}
+
 // Only the ranks' rows tell that there is too little: by then the group is under way everywhere.
 TEST_CASE("too little room is the outcome of the whole group, on that rank alone") {
   for (const JobShape& shape : {JobShape{3}, JobShape{2, 1}}) {

@@ -14,6 +14,7 @@ GpuFacts facts_of(char gpu, int version = 22803) {
   facts.is_usable = 1;
   facts.version = version;
   facts.gpu[0] = gpu;
+  put_words(facts.card, "machine " + std::to_string(gpu));
   put_words(facts.host, "node1");
   return facts;
 }
@@ -71,6 +72,21 @@ TEST_CASE("two ranks on one GPU are named with it, as the job has them, unless b
   CHECK(has(choice.words, "no effect, for NCCL is 2.28.3 on rank 6 and can do it from 2.30 on"));
   CHECK(!has(choice.words, "on all ranks"));
   facts[2].shares = 1;
+  CHECK(choose_gpu_way(facts).way == Way::kPlugin);
+}
+
+TEST_CASE("MIG devices of one GPU are taken through the host, and named") {
+  std::vector<GpuFacts> facts = {facts_of(1), facts_of(2), facts_of(3)};
+  put_words(facts[2].card, words_in(facts[0].card));
+  facts[0].rank = 4;
+  facts[2].rank = 6;
+  const GpuChoice choice = choose_gpu_way(facts);
+  CHECK(choice.way == Way::kStaged);
+  CHECK(choice.teller == 2);
+  CHECK(has(choice.words,
+            "ranks 4 and 6 have MIG devices of one GPU, GPU-01000000-0000-0000-0000-000000000000 "
+            "and GPU-03000000-0000-0000-0000-000000000000 on host node1, which NCCL does not"));
+  facts[0].shares = facts[2].shares = 1;
   CHECK(choose_gpu_way(facts).way == Way::kPlugin);
 }
 
