@@ -79,10 +79,8 @@ def _as_set(one):
 
 def _address_of(comm):
     """Where the MPI_Comm of a communicator of mpi4py's lies; None for anything else."""
-    if not type(comm).__module__.startswith("mpi4py"):
-        return None
-    from mpi4py import MPI  # the program has it already
-    return MPI._addressof(comm)
+    mpi = sys.modules.get("mpi4py.MPI")  # whoever has a communicator has it
+    return mpi._addressof(comm) if mpi is not None and isinstance(comm, mpi.Comm) else None
 
 
 def _require_whole(comm):

@@ -131,18 +131,40 @@ class LentPiece(Piece):
         self._device = device
 
     def __del__(self):
-        if sys.is_finalizing():
-            return
-        passed = torch.cuda.Event()
-        passed.record(torch.cuda.current_stream(self._device))
-        _leaving.append((passed, self.owner))
+        if not sys.is_finalizing():
+            _leaving.append(_Leaving(self._device, self.owner))
 
 
-_leaving = collections.deque()  # (event, whose memory it is)
+class _Leaving:
+    """Memory that goes back when what its GPU's current stream has been given by now has been done."""
+
+    def __init__(self, device, owner):
+        self._device, self.owner = device, owner
+        self._passed = None
+        self._mark()
+
+    def _mark(self):
+        """What is recorded while a graph is captured is part of it, and may never be asked: then at the next question."""
+        if not _is_captured():
+            self._passed = torch.cuda.Event()
+            self._passed.record(torch.cuda.current_stream(self._device))
+
+    def is_free(self):
+        if self._passed is None:
+            self._mark()
+        return self._passed is not None and self._passed.query()
+
+
+def _is_captured():
+    """A graph is captured from the current stream: of events there nothing may be asked meanwhile either."""
+    return torch.cuda.is_current_stream_capturing()
+
+
+_leaving = collections.deque()
 
 
 def bytes_over(address, size, owner, device):
     """A tensor of bytes over the runtime's memory on that GPU, without a copy."""
-    while _leaving and _leaving[0][0].query():
+    while _leaving and not _is_captured() and _leaving[0].is_free():
         _leaving.popleft()
     return torch.as_tensor(LentPiece(address, size, owner, device), device=device)

@@ -33,8 +33,10 @@ def streams(monkeypatch):
     """Four of GPU 3; `current` is the one that is."""
     made = types.SimpleNamespace(all=[Stream(number) for number in range(4)])
     made.current = made.all[0]
+    made.are_captured = False
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: made.current)
     monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: made.are_captured)
     monkeypatch.setattr(Event, "has_passed", False)
     monkeypatch.setattr(gpu, "_leaving", type(gpu._leaving)())
     return made
@@ -102,6 +104,31 @@ def test_the_runtimes_memory_goes_back_when_the_stream_has_passed(streams, monke
     third = gpu.bytes_over(0x3000, 64, Owner(), torch.device("cuda", 3))
     assert len(given_back) == 2
     del third
+
+
+def test_what_goes_while_a_graph_is_captured_is_marked_afterwards(streams, monkeypatch):
+    class Captured(Event):
+        def record(self, stream):
+            assert not streams.are_captured, "the event would be the graph's"
+
+        def query(self):
+            assert not streams.are_captured, "the capture would be void"
+            return True
+
+    monkeypatch.setattr(torch.cuda, "Event", Captured)
+    monkeypatch.setattr(torch, "as_tensor", lambda piece, device: piece)
+    device = torch.device("cuda", 3)
+    earlier, first = (gpu.bytes_over(address, 64, object(), device) for address in (0x1000, 0x2000))
+    del earlier
+    streams.are_captured = True
+    del first
+    gc.collect()
+    second = gpu.bytes_over(0x3000, 64, object(), device)
+    assert len(gpu._leaving) == 2
+    streams.are_captured = False
+    third = gpu.bytes_over(0x4000, 64, object(), device)
+    assert not gpu._leaving
+    del second, third
 
 
 def test_what_pytorch_keeps_of_memory_at_an_address_is_there_once():
