@@ -96,17 +96,21 @@ void refuse_hosts(const JobSpec& spec, const HostList& list) {
 void refuse_arguments(const JobSpec& spec) {
   const std::pair<const char*, const char*> own[] = {{"-np", "-np"},
                                                      {"--np", "-np"},
+                                                     {"-n", "-np"},
+                                                     {"--n", "-np"},
+                                                     {"-c", "-np"},
                                                      {"-host", "-H"},
                                                      {"--host", "-H"},
                                                      {"-H", "-H"},
                                                      {"-hosts", "-H"},
+                                                     {"-f", "--hostfile"},
                                                      {"-hostfile", "--hostfile"},
                                                      {"--hostfile", "--hostfile"},
                                                      {"-machinefile", "--hostfile"},
                                                      {"--machinefile", "--hostfile"}};
   for (const std::string& word : spec.mpi_args)
     for (const auto& [name, instead] : own)
-      if (word == name)
+      if (word.substr(0, word.find('=')) == name)
         throw Error(ErrorKind::kUsage,
                     "--mpi-args says " + word + ", which hvrun tells mpirun itself",
                     std::string(instead) + " as an option of hvrun's own");

@@ -27,8 +27,8 @@ int major_of(const std::string& line) {
 }
 
 std::vector<std::string> programs_to_try(const std::string& wanted) {
-  if (wanted == "openmpi") return {"mpirun.openmpi", "mpirun", "orterun"};
-  if (wanted == "mpich") return {"mpirun.mpich", "mpiexec.hydra", "mpirun"};
+  if (wanted == "openmpi") return {"mpirun", "mpirun.openmpi", "orterun"};
+  if (wanted == "mpich") return {"mpirun", "mpirun.mpich", "mpiexec.hydra"};
   return {"mpirun", "mpirun.openmpi", "mpirun.mpich", "mpiexec.hydra"};
 }
 

@@ -57,7 +57,8 @@ Status open_launcher_exchange(const Environment& environment, const MeetingTerms
   if (has_pmix || has_pmi) {
     const char* const name = has_pmix ? "PMIX_RANK" : "PMI_RANK";
     if (Status status = check_rank(environment, name); !status.ok()) return status;
-    return has_pmix ? open_pmix("", exchange) : open_pmi(environment, exchange);
+    return has_pmix ? open_pmix(environment.get_or("PMIX_PREFIX", ""), exchange)
+                    : open_pmi(environment, exchange);
   }
   const auto step = slurm_step(environment);
   if (!step) return Status::success();

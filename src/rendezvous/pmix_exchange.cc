@@ -6,8 +6,11 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <mutex>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "src/base/symbol.h"
 #include "src/rendezvous/long_wait.h"
@@ -37,17 +40,24 @@ struct Library {
   }
 };
 
-void* open_library(const std::string& wanted) {
-  if (!wanted.empty()) return ::dlopen(wanted.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  for (const int how : {RTLD_NOLOAD, 0})
-    for (const char* name : kLibraries)
-      if (void* const handle = ::dlopen(name, RTLD_NOW | RTLD_GLOBAL | how)) return handle;
+// What the process holds; the launcher's own; the system's. An MPI that brings its own, of the same
+// name, could no longer be loaded behind the system's.
+void* open_library(const std::string& prefix) {
+  std::vector<std::string> files;
+  if (!prefix.empty())
+    for (const char* folder : {"/lib/openmpi/", "/lib/", "/lib64/"})
+      files.push_back(prefix + folder + kLibraries[0]);
+  files.insert(files.end(), std::begin(kLibraries), std::end(kLibraries));
+  for (const char* name : kLibraries)
+    if (void* const handle = ::dlopen(name, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD)) return handle;
+  for (const std::string& file : files)
+    if (void* const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL)) return handle;
   return nullptr;
 }
 
 // Never closed: it leaves threads behind.
-Status load(const std::string& wanted, Library* library) {
-  void* const handle = open_library(wanted);
+Status load(const std::string& prefix, Library* library) {
+  void* const handle = open_library(prefix);
   if (handle == nullptr) {
     const char* const reason = ::dlerror();
     return {StatusCode::kContract,
@@ -180,9 +190,9 @@ class PmixExchange : public Exchange {
 
 }  // namespace
 
-Status open_pmix(const std::string& library, std::unique_ptr<Exchange>* exchange) {
+Status open_pmix(const std::string& prefix, std::unique_ptr<Exchange>* exchange) {
   Library functions;
-  if (Status status = load(library, &functions); !status.ok()) return status;
+  if (Status status = load(prefix, &functions); !status.ok()) return status;
   pmix::Process self{};
   const int status = functions.init(&self, nullptr, 0);
   if (status != pmix::kSuccess) return functions.failure("greet the launcher", status);

@@ -10,8 +10,8 @@
 
 namespace hv {
 
-// library: "" for libpmix.so.2 where the system's loader finds it. Under a launcher that speaks
-// PMIx (PMIX_NAMESPACE is set).
-Status open_pmix(const std::string& library, std::unique_ptr<Exchange>* exchange);
+// prefix: where the launcher's own is installed, as PMIX_PREFIX tells; else, or "", the one that
+// the system's loader finds. Under a launcher that speaks PMIx (PMIX_NAMESPACE is set).
+Status open_pmix(const std::string& prefix, std::unique_ptr<Exchange>* exchange);
 
 }  // namespace hv

@@ -83,7 +83,8 @@ MpiFacts MpiBackendPlugin::begin() {
   MpiFacts facts = facts_of(process.begin());
   if (facts.is_usable == 0) return facts;
   facts.has_all_threads = process.has_all_threads();
-  facts.is_cuda_aware = takes_gpu_addresses();
+  // Another thread, which alone may call MPI, would not have the GPU's context.
+  facts.is_cuda_aware = facts.has_all_threads && takes_gpu_addresses();
   process.within([&] {
     MPI_Comm_rank(MPI_COMM_WORLD, &facts.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &facts.size);

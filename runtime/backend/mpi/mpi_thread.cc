@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backend/mpi/mpi_thread.h"
 
+#include <algorithm>
 #include <exception>
 #include <future>
 #include <memory>
@@ -21,6 +22,7 @@ void MpiThread::post(std::function<void()> work) {
   const std::lock_guard lock(mutex_);
   work_.push_back(std::move(work));
   ++posted_;
+  if (is_own()) posted_by_work_ = posted_;
   changed_.notify_one();
 }
 
@@ -41,7 +43,7 @@ void MpiThread::run(const std::function<void()>& work) {
 void MpiThread::drain(const std::function<bool()>& is_enough) {
   std::unique_lock lock(mutex_);
   const std::uint64_t all = posted_;
-  ended_.wait(lock, [&] { return done_ >= all || is_enough(); });
+  ended_.wait(lock, [&] { return done_ >= std::max(all, posted_by_work_) || is_enough(); });
 }
 
 void MpiThread::wake() {

@@ -22,7 +22,8 @@ class MpiThread {
   void post(std::function<void()> work);
   // Returns when it is done, or throws what that has thrown.
   void run(const std::function<void()>& work);
-  // Until what has been posted by now is done, or is_enough() holds, which wake() has looked at.
+  // Until what has been posted by now is done, and what that posts as it goes, or is_enough(),
+  // which wake() has looked at, holds.
   void drain(const std::function<bool()>& is_enough);
   void wake();
   // Nothing is left to do: what is run begins at once.
@@ -38,6 +39,7 @@ class MpiThread {
   std::condition_variable ended_;
   std::deque<std::function<void()>> work_;
   std::uint64_t posted_ = 0, done_ = 0;
+  std::uint64_t posted_by_work_ = 0;  // the number of the last that work itself has posted
   std::thread::id id_;
 };
 

@@ -253,7 +253,9 @@ WITH_MPI4PY = """
 import os
 from mpi4py import MPI
 from hvrun import basics, inflight, _abi
-half = MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank % 2)
+class Own(MPI.Intracomm):
+    pass
+half = {kind}(MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank % 2))
 basics.init(comm=half)
 said = [basics.rank(), basics.size(), inflight.reduce_numbers("w", [1], _abi.SUM)[0], basics.mpi_enabled(), basics.mpi_threads_supported()]
 os.write(1, (" ".join(map(str, said)) + "\\n").encode())
@@ -262,12 +264,13 @@ basics.shutdown()
 """
 
 
-def test_init_with_a_communicator_of_mpi4py():
+@pytest.mark.parametrize("kind", ["MPI.Intracomm", "Own"])
+def test_init_with_a_communicator_of_mpi4py(kind):
     """Debian's mpi4py is of Open MPI."""
     python = "/usr/bin/python3"
     if subprocess.run([python, "-c", "import mpi4py"], check=False, capture_output=True).returncode != 0:
         pytest.skip("no mpi4py")
-    result = start("openmpi", 3, python, "-c", WITH_MPI4PY, PYTHONPATH=str(programs.SOURCE / "python"),
+    result = start("openmpi", 3, python, "-c", WITH_MPI4PY.format(kind=kind), PYTHONPATH=str(programs.SOURCE / "python"),
                    HVRUN_LIBRARY=str(BIN.parent / "lib" / "libhvrun.so"))
     assert result.code == 0, str(result)
     assert sorted(result.out.splitlines()) == ["0 1 1 True True", "0 2 2 True True", "1 2 2 True True"], str(result)

@@ -11,6 +11,7 @@ from harness.running import run
 
 BIN = programs.hvrun_folder()
 WORDS = {"openmpi": "(Open MPI v5.0.11)", "mpich": "(MPICH 5.0.2)"}
+LIBRARIES = {"openmpi": "libmpi.so.40", "mpich": "libmpi.so.12"}
 WAYS = {"mpirun": ["mpirun", "-np", "3"], "hvrun --wire-mpi": [BIN / "hvrun", "--wire-mpi", "--oversubscribe", "-np", "3"],
         "hvrun --mpi": [BIN / "hvrun", "--mpi", "--oversubscribe", "-np", "3"]}
 
@@ -28,6 +29,34 @@ def mpi(request):
     return request.param, {**inherited, "PATH": f"{folder}/bin:{os.environ['PATH']}", "LD_LIBRARY_PATH": f"{folder}/lib",
                            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "HVRUN_BACKEND": "mpi,native",
                            "HVRUN_MPI": request.param, "HVRUN_LOG_LEVEL": "info"}
+
+
+JOINS_FIRST = """
+import ctypes, os, sys
+from hvrun import basics
+basics.init()
+mpi = ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)
+begun = mpi.MPI_Init(None, None) if sys.argv[2] == "begins" else "loaded"
+os.write(1, f"{basics.rank()} of {basics.size()}: {begun}\\n".encode())
+if begun == 0:
+    mpi.MPI_Finalize()
+basics.shutdown()
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_program_may_load_it_when_it_has_joined_without_it(mpi, way):
+    """Open MPI's package has a libpmix of its own, which cannot be loaded beside the system's. Under its mpirun MPI_Init fails where
+    the process has asked PMIx for anything before (docs/mpi.md)."""
+    name, variables = mpi
+    begins = name == "mpich" or "wire" in way
+    words = WAYS[way] + (["--oversubscribe"] if (name, way) == ("openmpi", "mpirun") else [])
+    more = {"HVRUN_BACKEND": "native", "HVRUN_LOG_LEVEL": "warn", "PYTHONPATH": str(programs.SOURCE / "python"),
+            "HVRUN_LIBRARY": str(BIN.parent / "lib" / "libhvrun.so")}
+    program = ["/usr/bin/python3", "-c", JOINS_FIRST, LIBRARIES[name], "begins" if begins else "loads"]
+    result = run([*words, *program], env={**variables, **more}, timeout=60)
+    assert result.code == 0 and result.err == "", str(result)
+    assert result.out.count(" of 3: 0" if begins else " of 3: loaded") == 3, str(result)
 
 
 @pytest.mark.parametrize("way", WAYS)
