@@ -48,6 +48,8 @@ constexpr std::array kRows{
         "HVRUN_STALL_SHUTDOWN_SECONDS", "%", ""},
     Row{"--no-stall-check", "stall_check.enabled", "HVRUN_STALL_SECONDS", "0", "", true},
     Row{"--log-level", "logging.level", "HVRUN_LOG_LEVEL", "%", ""},
+    Row{"--mpi-threads-disable", "library_options.mpi_threads_disable", "HVRUN_MPI_THREADS_DISABLE",
+        "1", ""},
 
     Row{"--cycle-time-ms", "params.cycle_time_ms", nullptr, "%", kNoCycles},
     Row{"--timeline-mark-cycles", "timeline.mark_cycles", nullptr, "", kNoCycles},
@@ -67,7 +69,6 @@ constexpr std::array kRows{
         kNoTuning},
     Row{"--gloo", nullptr, nullptr, "", kOwnWays},
     Row{"--gloo-timeout-seconds", "library_options.gloo_timeout_seconds", nullptr, "%", kOwnWays},
-    Row{"--mpi-threads-disable", "library_options.mpi_threads_disable", nullptr, "", kOwnWays},
     Row{"--num-nccl-streams", "library_options.num_nccl_streams", nullptr, "%", kNotYet},
     Row{"--ccl-bgt-affinity", "library_options.ccl_bgt_affinity", nullptr, "%", kNotYet},
     Row{"--log-with-timestamp", "logging.with_timestamp", nullptr, "", kAlwaysTime},
@@ -80,7 +81,7 @@ constexpr std::array kRows{
     Row{"--stall-check", nullptr, nullptr, "", "", false, "stall_check.enabled"},
     Row{"--no-autotune", nullptr, nullptr, "", "", false, "autotune.enabled"},
     Row{"--no-timeline-mark-cycles", nullptr, nullptr, "", "", false, "timeline.mark_cycles"},
-    Row{"--no-mpi-threads-disable", nullptr, nullptr, "", "", false,
+    Row{"--no-mpi-threads-disable", nullptr, "HVRUN_MPI_THREADS_DISABLE", "0", "", false,
         "library_options.mpi_threads_disable"},
 };
 

@@ -99,15 +99,17 @@ bool says_binding(const JobSpec& spec) {
               {"bind-to", "bind-to-core", "bind-to-none", "cpu-set", "cpu-list", "rankfile", "rf"});
 }
 
-// hvrun-agent's, which stands between mpirun and each rank: it carries Open MPI's output, and binds
-// ranks where nobody says how, by what it finds on its host.
+// hvrun-agent's, which stands between mpirun and each rank: it carries Open MPI's output, binds
+// ranks where nobody says how, by what it finds on its host, and gives them their numbers by names
+// that are no MPI's. Hosts without it have MPICH and --bind-to none.
 Words carrier_words(const Mpirun& mpirun, const JobSpec& spec) {
   Words words;
-  if (mpirun.agent.empty()) return words;
+  const bool is_bare = mpirun.kind == MpiKind::kHydra && spec.bind_to == BindTo::kNone;
+  if (mpirun.agent.empty() || is_bare) return words;
   if (mpirun.kind == MpiKind::kOpenMpi) words.push_back(kCarryOutput);
-  if (binds_by_itself(mpirun, spec))
-    add(&words, {kBind, binding_words(spec.map_by.by == MapBy::kNuma, spec.report_bindings)});
-  if (!words.empty()) words.insert(words.begin(), mpirun.agent);
+  const bool binds = binds_by_itself(mpirun, spec), in_turn = spec.map_by.by == MapBy::kNuma;
+  add(&words, {kBind, binds ? binding_words(in_turn, spec.report_bindings) : kBoundElsewhere});
+  words.insert(words.begin(), mpirun.agent);
   return words;
 }
 

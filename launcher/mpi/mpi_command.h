@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launcher/allocation/host_list.h"
@@ -27,7 +28,13 @@ struct MpiEnvironment {
   std::vector<std::string> for_others;  // names that ranks on other hosts get, too
 };
 // Throws Error(kUsage) for an -x that is malformed.
-MpiEnvironment mpi_environment(const JobSpec& spec, const Environment& environment);
+// master: MASTER_ADDR and MASTER_PORT.
+MpiEnvironment mpi_environment(const JobSpec& spec, const Environment& environment,
+                               const std::pair<std::string, int>& master);
+// A host's name or address that mpirun gets, too, and --master-port or one of HVRUN_PORT_RANGE, at
+// random: no port is looked at or held.
+std::pair<std::string, int> choose_master(const JobSpec& spec, const HostList& list,
+                                          const LaunchPlan& plan, const Environment& environment);
 
 struct MpiCommand {
   std::vector<std::string> argv;

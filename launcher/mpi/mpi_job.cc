@@ -54,7 +54,7 @@ struct Pipe {
 UniqueFd watch_signals() {
   sigset_t watched;
   sigemptyset(&watched);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGUSR1, SIGUSR2})
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2})
     if (!is_ignored(number)) sigaddset(&watched, number);
   ::pthread_sigmask(SIG_BLOCK, &watched, nullptr);
   return UniqueFd(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -273,8 +273,10 @@ void MpiJob::take_signal(int number, bool is_of_terminal) {
     // The terminal's goes to mpirun by itself where it is in the same session.
     const bool is_known = is_of_terminal && spec_.forward_stdin;
     if (is_known) keeper_.expect_end();
-    request_end(128 + number, is_known ? 0 : number);
-    say("ended by " + signal_text(number));
+    // MPICH's would hand SIGINT on, and ranks are told to end by SIGTERM.
+    request_end(128 + number, is_known ? 0 : SIGTERM);
+    say("ended by " + signal_text(number) +
+        (number == SIGQUIT ? "; with --mpi nobody tells where ranks stand" : ""));
   }
 }
 
@@ -341,8 +343,10 @@ int MpiJob::judge() {
   if (advice.empty()) advice = mpirun_advice(launch_.mpirun, words);
   const bool is_unstarted = has_started_nobody(launch_.mpirun, words_);
   const bool is_of_signal = !is_unstarted && code > 128 && code < 128 + 65;
-  say("error: " + launch_.mpirun.program + " ended with " +
-      (is_of_signal ? signal_text(code - 128) : end_->text()) +
+  say("error: " + launch_.mpirun.program +
+      (is_of_signal && !end_->by_signal
+           ? " says that a rank was ended by " + signal_text(code - 128)
+           : " ended with " + end_->text()) +
       (advice.empty() ? "" : "\n  try: " + advice));
   return is_unstarted ? static_cast<int>(ErrorKind::kStart) : code;
 }
@@ -376,7 +380,8 @@ MpiLaunch plan_mpi_launch(const JobSpec& spec, const HostList& list, const Launc
                           const Environment& environment, const std::string& agent_file) {
   constexpr std::size_t kTagBytes = 8;
   MpiLaunch launch;
-  launch.environment = mpi_environment(spec, environment);
+  launch.environment =
+      mpi_environment(spec, environment, choose_master(spec, list, plan, environment));
   launch.mpirun = find_mpirun(launch.environment.own);
   launch.mpirun.agent = agent_file;
   launch.tag = random_hex(kTagBytes);

@@ -1,13 +1,17 @@
 // What of a job's wishes goes to mpirun, and what is refused.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <random>
 
 #include "launcher/mpi/mpi_command.h"
 #include "launcher/plan/rank_environment.h"
 #include "src/base/error.h"
+#include "src/base/knob.h"
 #include "src/base/name_pattern.h"
 #include "src/base/text.h"
 #include "src/contract/contract.h"
+#include "src/contract/runtime_knobs.h"
+#include "src/net/port_range.h"
 
 namespace hv::launcher {
 namespace {
@@ -53,9 +57,8 @@ std::vector<Wish> wishes_of_agents(const JobSpec& spec, bool has_facts) {
       {spec.pty, "--pty", "mpirun has the ranks' streams", leave_out},
       {!spec.summary_file.empty(), "--summary", "mpirun does not say how each rank has ended",
        leave_out},
-      {spec.master_port != 0 || !spec.hold_port, "--master-port and --no-hold-port",
-       "nobody holds a port", "set MASTER_ADDR and MASTER_PORT by -x where a program needs them"},
-      {spec.bind_to == BindTo::kGpu, "--bind-to gpu", "mpirun knows none, core and numa of it",
+      {!spec.hold_port, "--no-hold-port", "nobody holds a port anyway", leave_out},
+      {spec.bind_to == BindTo::kGpu, "--bind-to gpu", "mpirun binds to cores and NUMA nodes only",
        leave_out},
       {spec.sees_only_its_gpus, "--gpu-bind=visible and --gpus-per-rank above 1",
        "all ranks get the same variables from mpirun",
@@ -145,7 +148,27 @@ std::vector<std::string> vain_wishes(const JobSpec& spec, const LaunchPlan& plan
   return lines;
 }
 
-MpiEnvironment mpi_environment(const JobSpec& spec, const Environment& environment) {
+std::pair<std::string, int> choose_master(const JobSpec& spec, const HostList& list,
+                                          const LaunchPlan& plan, const Environment& environment) {
+  std::string address = "127.0.0.1";
+  if (plan.hosts.size() > 1 && !plan.ranks.empty()) {
+    const PlannedHost& first = plan.hosts[static_cast<std::size_t>(plan.ranks[0].host)];
+    const std::string& written = list.entries[first.entry].address;
+    address = written.empty() ? first.name : written;
+  }
+  if (spec.master_port != 0) return {address, spec.master_port};
+  const Environment ranks =
+      Environment::from_entries(common_environment(spec, environment).entries);
+  const auto range = parse_port_range(KnobReader(runtime_knobs(), ranks).text("HVRUN_PORT_RANGE"));
+  // Below those that kernels give to outgoing connections.
+  const PortRange wanted = !range || range->is_any() ? PortRange{20000, 29999} : *range;
+  std::uniform_int_distribution<int> any(wanted.first, wanted.last);
+  std::random_device source;
+  return {address, any(source)};
+}
+
+MpiEnvironment mpi_environment(const JobSpec& spec, const Environment& environment,
+                               const std::pair<std::string, int>& master) {
   MpiEnvironment result;
   const std::vector<std::string>& taken = contract_names();
   for (const auto& [name, value] : environment.all()) {
@@ -159,6 +182,8 @@ MpiEnvironment mpi_environment(const JobSpec& spec, const Environment& environme
   Environment common = Environment::from_entries(common_environment(spec, environment).entries);
   if (!common.has("HVRUN_BACKEND")) common.set("HVRUN_BACKEND", "mpi,native");
   if (!common.has("PYTHONUNBUFFERED")) common.set("PYTHONUNBUFFERED", "1");
+  common.set("MASTER_ADDR", master.first);
+  common.set("MASTER_PORT", std::to_string(master.second));
   for (const auto& [name, value] : common.all()) {
     result.own.set(name, value);
     // Open MPI hands its own on, and says so where it is asked to.

@@ -47,14 +47,15 @@ int run_mpirun_rank(std::vector<std::string> words, const std::string& host) {
   };
   if (carries) words.erase(words.begin());
   MpirunRank rank{{}, Environment::of_process()};
+  add_numbers(&rank.environment);
   if (words.size() > 2 && words[0] == kBind) {
-    try {
-      const HostFacts facts = host_facts(gather_facts(rank.environment));
-      rank = bind_mpirun_rank(words[1], rank.environment, facts, host);
-    } catch (const Error& error) {
-      tell({error.what(), error.hint()});
-      return static_cast<int>(error.kind());
-    }
+    if (words[1] != kBoundElsewhere) try {
+        const HostFacts facts = host_facts(gather_facts(rank.environment));
+        rank = bind_mpirun_rank(words[1], rank.environment, facts, host);
+      } catch (const Error& error) {
+        tell({error.what(), error.hint()});
+        return static_cast<int>(error.kind());
+      }
     words.erase(words.begin(), words.begin() + 2);
   }
   std::optional<wire::Problem> problem = problem_with(words, rank.environment);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <iterator>
 
 #include "launcher/plan/rank_resources.h"
 #include "src/base/error.h"
@@ -18,11 +19,13 @@ struct MpirunPlace {
   int rank = 0, local_rank = 0, local_size = 0;
 };
 
-// By Open MPI's names, else by Hydra's.
+// Of a rank, its number on its host, how many there are, and how many in all: Open MPI's, Hydra's.
+constexpr const char* kNames[][4] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+     "OMPI_COMM_WORLD_SIZE"},
+    {"PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_SIZE"}};
+
 MpirunPlace place_of_rank(const Environment& environment) {
-  constexpr const char* kNames[][3] = {
-      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-      {"PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
   for (const auto& names : kNames) {
     const auto rank = parse_integer(environment.get_or(names[0], ""));
     const auto local = parse_integer(environment.get_or(names[1], ""));
@@ -37,6 +40,16 @@ MpirunPlace place_of_rank(const Environment& environment) {
 }
 
 }  // namespace
+
+void add_numbers(Environment* environment) {
+  constexpr const char* kOurs[] = {"RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE"};
+  for (const auto& names : kNames) {
+    if (!environment->has(names[0])) continue;
+    for (std::size_t i = 0; i < std::size(kOurs); ++i)
+      if (const auto value = environment->get(names[i])) environment->set(kOurs[i], *value);
+    return;
+  }
+}
 
 std::string binding_words(bool in_turn, bool is_told) {
   return std::string(in_turn ? "numa" : "slot") + (is_told ? kTold : "");

@@ -14,9 +14,10 @@
 
 namespace hv::launcher {
 
-// "hvrun-agent --bind slot program": by what rule; "numa": --map-by numa. "+told" behind it: each
-// rank tells on stderr what it has (--report-bindings).
+// "hvrun-agent --bind slot program": by what rule; "numa": --map-by numa; "none": mpirun binds it,
+// if anybody. "+told" behind it: each rank tells on stderr what it has (--report-bindings).
 constexpr const char* kBind = "--bind";
+constexpr const char* kBoundElsewhere = "none";
 
 std::string binding_words(bool in_turn, bool is_told);
 
@@ -25,6 +26,10 @@ struct MpirunRank {
   Environment environment{};  // its own, and what hvrun adds to it
   std::string report{};       // a line for stderr; empty: none is wanted
 };
+
+// What PyTorch's env:// and others ask for (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE), as the
+// MPI says it; nothing where it does not. Pure.
+void add_numbers(Environment* environment);
 
 // words: of binding_words(). environment: of a rank of Open MPI's or Hydra's. Throws Error(kUsage)
 // where words or environment do not say which rule and which of how many local ranks. Pure.

@@ -31,6 +31,8 @@ def init(comm=None, process_sets=None):
     """
     if is_initialized():
         return
+    if not (comm is None or isinstance(comm, (list, tuple, range)) or hasattr(comm, "Get_size")):
+        raise ValueError(f"init(comm={comm!r}) names no ranks. Try: none, which is all of the job, or a communicator of mpi4py's")
     sets = [] if process_sets is None or _is_dynamic(process_sets) else [_as_set(one) for one in process_sets]
     ranks = [(ctypes.c_int32 * len(one.ranks))(*one.ranks) for one in sets]
     lists = (_abi.RankList * len(sets))(*(_abi.RankList(one, len(one)) for one in ranks))

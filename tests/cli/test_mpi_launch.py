@@ -137,6 +137,14 @@ def test_variables_arrive_and_their_values_are_on_no_command_line(hvrun, mpi, tw
     assert dry.returncode == 0 and b"secret" not in dry.stdout, dry
 
 
+def test_ranks_have_their_numbers_as_pytorch_asks_for_them(hvrun, mpi):
+    words = "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR"
+    result = run(hvrun, "--mpi", "-np", "2", "--bind-to", "core", "sh", "-c", words, **mpi)
+    assert lines_by_rank(result.stdout) == {rank: [f"{rank} 2 {rank} 2 127.0.0.1".encode()] for rank in range(2)}, result
+    result = run(hvrun, "--mpi", "-np", "1", "--no-label", "--master-port", "23456", "sh", "-c", "echo $MASTER_PORT", **mpi)
+    assert result.stdout == b"23456\n", result
+
+
 def test_a_backend_that_is_set_stays(hvrun, mpi):
     result = run(hvrun, "--mpi", "-np", "1", "--no-label", "sh", "-c", "echo $HVRUN_BACKEND", HVRUN_BACKEND="native", **mpi)
     assert result.stdout == b"native\n", result
@@ -220,6 +228,27 @@ def test_a_signal_leaves_nothing_behind(hvrun, mpi, number, tmp_path):
         return
     assert process.returncode == 128 + number and b"hvrun: ended by " + number.name.encode() in err, err
     assert not any(map(alive, ranks))
+
+
+SAVES = """
+import os, signal
+def save(number, frame):
+    os.write(1, b"saved\\n")
+    os._exit(0)
+signal.signal(signal.SIGTERM, save)
+os.write(1, b"ready\\n")
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
+def test_ranks_are_told_to_end_by_sigterm(hvrun, mpi, number):
+    process = start(hvrun, "--mpi", "-np", "1", "--no-label", "/usr/bin/python3", "-c", SAVES, **mpi)
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 128 + number and out == b"saved\n", (out, err)
+    assert (b"; with --mpi nobody tells where ranks stand\n" in err) == (number == signal.SIGQUIT), err
 
 
 def memory_of(pid):

@@ -57,6 +57,12 @@ def test_init_with_some_ranks_is_refused_and_the_job_left(part, left):
     assert not hvd.is_initialized()
 
 
+def test_init_with_what_names_no_ranks_is_refused(left):
+    with pytest.raises(ValueError, match=r"init\(comm='world'\) names no ranks"):
+        hvd.init(comm="world")
+    assert not hvd.is_initialized()
+
+
 def test_what_needs_a_job_says_so(left):
     for name in NUMBERS:
         with pytest.raises(NotInitializedError, match=rf"hvd\.{name}\(\) needs a job that has been joined"):

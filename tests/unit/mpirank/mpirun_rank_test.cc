@@ -65,6 +65,20 @@ TEST_CASE("mpirun_rank says how many threads a rank has, unless somebody has sai
   CHECK(bound("slot", environment).environment.get_or("OMP_NUM_THREADS", "") == "5");
 }
 
+TEST_CASE("add_numbers names a rank's place as PyTorch asks for it, whichever MPI tells it") {
+  for (Environment environment : {of_open_mpi(7, 1, 3), of_hydra(7, 1, 3)}) {
+    environment.set(environment.has("PMI_RANK") ? "PMI_SIZE" : "OMPI_COMM_WORLD_SIZE", "9");
+    add_numbers(&environment);
+    CHECK(environment.get_or("RANK", "") == "7");
+    CHECK(environment.get_or("WORLD_SIZE", "") == "9");
+    CHECK(environment.get_or("LOCAL_RANK", "") == "1");
+    CHECK(environment.get_or("LOCAL_WORLD_SIZE", "") == "3");
+  }
+  Environment nobodys;
+  add_numbers(&nobodys);
+  CHECK(!nobodys.has("RANK"));
+}
+
 TEST_CASE("mpirun_rank reports what a rank has, where that is wanted") {
   CHECK(bound(binding_words(false, false), of_hydra(4, 1, 3)).report.empty());
   CHECK(bound(binding_words(false, true), of_hydra(4, 1, 3)).report ==

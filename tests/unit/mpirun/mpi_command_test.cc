@@ -172,11 +172,11 @@ TEST_CASE("mpi_command has the agent bind ranks on their hosts where nobody says
   CHECK(holds(wanted.line(kOpen), "--report-bindings"));  // nobody stands before its ranks
   wanted.spec.report_bindings = false;
   wanted.spec.mpi_args = {"--bind-to", "core"};
-  CHECK(holds(wanted.line(open), "/agent --carry-output ./train"));
-  CHECK(holds(wanted.line(hydra), "-np 3 ./train"));
+  CHECK(holds(wanted.line(open), "/agent --carry-output --bind none ./train"));
+  CHECK(holds(wanted.line(hydra), "-np 3 /agent --bind none ./train"));
   wanted.spec.mpi_args.clear();
   wanted.spec.bind_to = BindTo::kNone;
-  CHECK(holds(wanted.line(open), "/agent --carry-output ./train"));
+  CHECK(holds(wanted.line(open), "/agent --carry-output --bind none ./train"));
   CHECK(holds(wanted.line(hydra), "-np 3 ./train"));
 }
 
@@ -253,19 +253,33 @@ TEST_CASE("mpi_environment has the ranks' variables, and MPI carry") {
   const auto own = Environment::from_entries({"HOME=/h", "PATH=/bin", "HVRUN_RANK=3", "PMI_RANK=1",
                                               "OMPI_MCA_x=1", "BASH_FUNC_f%%=() { :; }", "Z=1",
                                               "PMIX_MCA_gds=hash", "PMIX_RANK=1"});
-  MpiEnvironment made = mpi_environment(wanted.spec, own);
+  MpiEnvironment made = mpi_environment(wanted.spec, own, {"node1", 20001});
   CHECK(made.own.get_or("TOKEN", "") == "secret");
   CHECK(made.own.get_or("HVRUN_BACKEND", "") == "mpi,native");
   CHECK(made.own.has("HOME"));
+  CHECK(made.own.get_or("MASTER_ADDR", "") + made.own.get_or("MASTER_PORT", "") == "node120001");
   CHECK(!made.own.has("HVRUN_RANK"));
   CHECK(!made.own.has("PMI_RANK"));
   CHECK((made.own.has("PMIX_MCA_gds") && !made.own.has("PMIX_RANK")));
   CHECK(join(made.for_others, " ") ==
-        "HVRUN_BACKEND HVRUN_JOB_LOST_AFTER PATH PYTHONUNBUFFERED TOKEN Z");
+        "HVRUN_BACKEND HVRUN_JOB_LOST_AFTER MASTER_ADDR MASTER_PORT PATH PYTHONUNBUFFERED TOKEN Z");
   wanted.spec.clean_environment = true;
-  made = mpi_environment(wanted.spec, own);
+  made = mpi_environment(wanted.spec, own, {"node1", 20001});
   CHECK((made.own.has("PATH") && made.own.has("OMPI_MCA_x") && made.own.has("PMIX_MCA_gds") &&
          !made.own.has("Z")));
+}
+
+TEST_CASE("choose_master takes rank 0's host, and a port of those that are wanted") {
+  Wanted here({}, 2), there({{"a", 1}, {"b", 1}}, 2);
+  const Environment own = Environment::from_entries({"HVRUN_PORT_RANGE=30001"});
+  CHECK(choose_master(here.spec, here.list, here.plan(), own) ==
+        std::pair{std::string("127.0.0.1"), 30001});
+  CHECK(choose_master(there.spec, there.list, there.plan(), own) ==
+        std::pair{std::string("a"), 30001});
+  const int any = choose_master(here.spec, here.list, here.plan(), {}).second;
+  CHECK((any >= 20000 && any < 30000));
+  here.spec.master_port = 5;
+  CHECK(choose_master(here.spec, here.list, here.plan(), own).second == 5);
 }
 
 TEST_CASE("exit_code_of_mpirun knows a signal by Hydra's words only") {
