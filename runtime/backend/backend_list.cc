@@ -119,8 +119,8 @@ Status make_backends(DataPlane* plane, const BackendSettings& settings,
   }
   const Topology& place = plane->topology();
   const int rank = members.at(static_cast<std::size_t>(place.rank));
-  backends->owned.push_back(std::make_unique<GpuBackend>(native, staging, place, rank,
-                                                         order.of_gpus, settings.job_has_failed));
+  backends->owned.push_back(
+      std::make_unique<GpuBackend>(native, staging, place, rank, order.of_gpus, settings.job));
   backends->carriers.push_back(backends->owned.back().get());
   return Status::success();
 }

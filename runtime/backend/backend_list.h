@@ -3,13 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/backend/backend.h"
+#include "runtime/backend/gpu/gpu_job.h"
 #include "runtime/backend/mpi/mpi_library.h"
 #include "runtime/backend/pair_carrier.h"
 #include "runtime/transport/transport.h"
@@ -25,8 +25,7 @@ struct BackendSettings {
   MpiPlacesPtr mpi{};  // of the job's ranks; nullptr: MPI is not wanted
   // Wakes whoever drives; called by any thread while there are backends.
   std::function<void()> ring{};
-  // Set where the job ends by an error, for what outlives a set's backends.
-  std::shared_ptr<std::atomic<bool>> job_has_failed = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<GpuJob> job = std::make_shared<GpuJob>();
 };
 
 // Who carries what, in words: "on the host's memory mpi (Open MPI v4.1.4), native; on GPUs' memory

@@ -66,7 +66,7 @@ class GpuBackend::Preparation : public Collective {
     members_.facts.resize(static_cast<std::size_t>(backend.members_.size));
     members_.self = backend.members_.rank;
     members_.device = device_;
-    members_.job_has_failed = backend.job_has_failed_;
+    members_.job = backend.job_;
     own_ = look();
     tell_ = backend.host_.start(facts_request());
   }
@@ -160,12 +160,12 @@ class GpuBackend::Preparation : public Collective {
 };
 
 GpuBackend::GpuBackend(Backend& host, Backend* staging, const Topology& members, int rank,
-                       std::vector<GpuWay> ways, std::shared_ptr<std::atomic<bool>> job_has_failed)
+                       std::vector<GpuWay> ways, std::shared_ptr<GpuJob> job)
     : host_(host),
       members_(members),
       rank_(rank),
       ways_(std::move(ways)),
-      job_has_failed_(std::move(job_has_failed)),
+      job_(std::move(job)),
       is_chosen_(std::find(ways_.begin(), ways_.end(), GpuWay::kNccl) == ways_.end()) {
   if (staging == nullptr) return;
   direct_ = std::make_unique<StagedBackend>(*staging, Accelerator::Room::kDevice);
@@ -222,7 +222,7 @@ std::unique_ptr<Collective> GpuBackend::start(CollectiveRequest request) {
 }
 
 bool GpuBackend::abandon() {
-  *job_has_failed_ = true;
+  job_->has_failed = true;
   return plugged_ == nullptr || plugged_->abandon();
 }
 

@@ -22,9 +22,8 @@ class GpuBackend : public Backend {
  public:
   // host: for the host's memory, as staging, which carries out what goes through it; nullptr:
   // nothing does. They outlive this. rank: this one's in the job. ways: alike on all members.
-  // job_has_failed: of all its sets.
   GpuBackend(Backend& host, Backend* staging, const Topology& members, int rank,
-             std::vector<GpuWay> ways, std::shared_ptr<std::atomic<bool>> job_has_failed);
+             std::vector<GpuWay> ways, std::shared_ptr<GpuJob> job);
   ~GpuBackend() override;
 
   const char* name() const override { return "gpus"; }
@@ -47,7 +46,7 @@ class GpuBackend : public Backend {
   const Topology& members_;
   const int rank_;
   const std::vector<GpuWay> ways_;
-  const std::shared_ptr<std::atomic<bool>> job_has_failed_;
+  const std::shared_ptr<GpuJob> job_;
   std::map<int, GpuFacts> looked_;  // until the members choose: what was seen, by device
   bool is_chosen_;
   bool goes_unprepared_ = false;      // the next one, for which the members have met just now

@@ -7,12 +7,12 @@
 // the plugin from the engines of all contexts, which may be at once.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/backend/backend.h"
+#include "runtime/backend/gpu/gpu_job.h"
 #include "src/base/clock.h"
 
 namespace hv::runtime {
@@ -39,8 +39,8 @@ struct GpuFacts {
 struct GpuMembers {
   std::vector<GpuFacts> facts;  // by member
   int self = 0;
-  int device = 0;                                             // this rank's
-  std::shared_ptr<const std::atomic<bool>> job_has_failed{};  // for what outlives the backend
+  int device = 0;  // this rank's
+  std::shared_ptr<GpuJob> job{};
 };
 
 class GpuPlugin {

@@ -21,12 +21,12 @@ bool is_perhaps_a_peers(int result) { return result == kRemoteError || result ==
 
 Communicator::Communicator(std::shared_ptr<const Library> library,
                            std::shared_ptr<cuda::Device> device, int members, int self,
-                           std::shared_ptr<const std::atomic<bool>> job_has_failed)
+                           std::shared_ptr<runtime::GpuJob> job)
     : library_(std::move(library)),
       device_(std::move(device)),
       members_(members),
       self_(self),
-      job_has_failed_(std::move(job_has_failed)) {
+      job_(std::move(job)) {
   if (library_->version() < kOwnGroupsFrom) thread_ = std::make_shared<CallThread>();
 }
 
@@ -39,10 +39,10 @@ Status Communicator::within(const std::function<Status()>& calls) {
 
 Status Communicator::begin(std::shared_ptr<const Library> library,
                            std::shared_ptr<cuda::Device> device, const UniqueId& id, int members,
-                           int self, std::shared_ptr<const std::atomic<bool>> job_has_failed,
+                           int self, std::shared_ptr<runtime::GpuJob> job,
                            std::unique_ptr<Communicator>* made) {
-  std::unique_ptr<Communicator> one(new Communicator(std::move(library), std::move(device), members,
-                                                     self, std::move(job_has_failed)));
+  std::unique_ptr<Communicator> one(
+      new Communicator(std::move(library), std::move(device), members, self, std::move(job)));
   Status status = one->within([&] {
     Config config;
     config.blocking = 0;

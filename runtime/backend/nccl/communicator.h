@@ -5,13 +5,13 @@
 // poll() says that it is done. One thread at a time, but for what ends it.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <functional>
 #include <future>
 #include <memory>
 
+#include "runtime/backend/gpu/gpu_job.h"
 #include "runtime/backend/nccl/call_thread.h"
 #include "runtime/backend/nccl/nccl_library.h"
 #include "runtime/backend/peers_end.h"
@@ -24,8 +24,7 @@ class Communicator {
   // All members call it, with the id that the first has made. kInProgress is no failure: poll().
   static Status begin(std::shared_ptr<const Library> library, std::shared_ptr<cuda::Device> device,
                       const UniqueId& id, int members, int self,
-                      std::shared_ptr<const std::atomic<bool>> job_has_failed,
-                      std::unique_ptr<Communicator>* made);
+                      std::shared_ptr<runtime::GpuJob> job, std::unique_ptr<Communicator>* made);
   // One that has not ended is given up, as by abort().
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -50,8 +49,9 @@ class Communicator {
   // them has died, or the job has failed. Nothing is asked of it any more.
   void end();
   bool is_given_up() const { return comm_ == nullptr; }
+  runtime::GpuJob& job() const { return *job_; }
   // NCCL may not see that a peer is dead.
-  bool has_job_failed() const { return *job_has_failed_; }
+  bool has_job_failed() const { return job_->has_failed; }
   // What of it runs on the GPU ends, with any result; a thread of its own does that, which may take
   // long. Nothing is asked of it any more.
   void abort();
@@ -68,14 +68,14 @@ class Communicator {
   using Windows = std::deque<WindowMemory>;
 
   Communicator(std::shared_ptr<const Library> library, std::shared_ptr<cuda::Device> device,
-               int members, int self, std::shared_ptr<const std::atomic<bool>> job_has_failed);
+               int members, int self, std::shared_ptr<runtime::GpuJob> job);
   Status allocate(std::size_t bytes, runtime::MemoryPtr* memory);
   Status await(Status status, const char* doing);
 
   const std::shared_ptr<const Library> library_;
   const std::shared_ptr<cuda::Device> device_;
   const int members_, self_;
-  const std::shared_ptr<const std::atomic<bool>> job_has_failed_;
+  const std::shared_ptr<runtime::GpuJob> job_;
   std::shared_ptr<CallThread> thread_;  // nullptr: whoever comes
   Comm comm_ = nullptr;
   std::unique_ptr<Windows> windows_ = std::make_unique<Windows>();

@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Three streams, so that a bucket is packed while the one before it is reduced, and the one before
-// that unpacked: two pieces of memory take turns. Each communicator has streams of its own: sets
-// that overlap may be given theirs in another order.
+// that unpacked: two pieces of memory take turns. Each communicator has streams of its own, for a
+// set's work must not wait for another's end; but it waits for its beginning: where a GPU has no
+// room for the kernels of two sets, all GPUs must have begun the same one.
 #pragma once
 
 #include <array>
@@ -56,6 +57,8 @@ class Lane {
   bool needs_window(std::size_t bytes) const { return windows_[after(window_)].bytes < bytes; }
   Status begin_window(std::size_t bytes);
   Status take_window(std::byte** memory);
+  // What is launched now begins on the GPU after what was launched before, of any set.
+  Status keep_order();
   // A sum whose addends are multiplied before; of whoever has the turn, for its launch.
   Status scaled_sum(runtime::ElementType type, double factor, int* reduction);
   // An error of NCCL's in what the GPU was given.

@@ -156,9 +156,8 @@ class NcclBackend::Preparation : public Collective {
     status_ = find_device(*backend.accelerator_, backend.device_, &device);
     if (status_.ok()) status_ = LaneStreams::open(*device, &streams_);
     if (status_.ok())
-      status_ =
-          Communicator::begin(backend.library_, std::move(device), backend.id_, backend.members_,
-                              backend.self_, backend.job_has_failed_, &made_);
+      status_ = Communicator::begin(backend.library_, std::move(device), backend.id_,
+                                    backend.members_, backend.self_, backend.job_, &made_);
   }
 
   Progress advance() override {
@@ -197,7 +196,7 @@ NcclBackend::NcclBackend(std::shared_ptr<const Library> library,
       has_windows_(std::all_of(members.facts.begin(), members.facts.end(),
                                [](const GpuFacts& one) { return one.registers_windows != 0; })),
       id_(std::bit_cast<UniqueId>(members.facts.front().meeting)),
-      job_has_failed_(members.job_has_failed),
+      job_(members.job),
       host_(host) {
   tell_of_windows(members.facts, members.self, has_windows_);
 }

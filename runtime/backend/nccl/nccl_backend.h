@@ -64,7 +64,7 @@ class NcclBackend : public runtime::Backend {
   const int device_, members_, self_;
   const bool reduces_float8_, has_windows_;
   const UniqueId id_;
-  const std::shared_ptr<const std::atomic<bool>> job_has_failed_;
+  const std::shared_ptr<runtime::GpuJob> job_;
   runtime::Backend& host_;
   std::shared_ptr<Lane> lane_;  // nullptr: before its preparation
 };

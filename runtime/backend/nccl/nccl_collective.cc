@@ -117,7 +117,8 @@ Status NcclCollective::give_all_but_the_end() {
     if (status.ok()) status = device().wait_in(lane_->work(), *packed);
     if (!status.ok()) return status;
   }
-  return lane_->communicator().within([this] { return launch(); });
+  Status status = lane_->keep_order();
+  return status.ok() ? lane_->communicator().within([this] { return launch(); }) : status;
 }
 
 // A call that failed may have been told of a peer's end: the communicator then leaves time for

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fakes/nccl/gpu_turns.h"
 
+#include <cstdlib>
+
 namespace hv::fake {
 
 // Never destroyed: streams outlive main().
@@ -16,6 +18,8 @@ std::uint64_t GpuTurns::take(int device) {
 }
 
 void GpuTurns::await(int device, std::uint64_t turn, const StopSign& stop) {
+  static const bool has_room = std::getenv("HVRUN_FAKE_NCCL_ROOM") != nullptr;
+  if (has_room) return;
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return *open_[device].begin() == turn || stop.is_set(); });
 }

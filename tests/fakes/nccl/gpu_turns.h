@@ -1,7 +1,9 @@
 // The GPUs of this process as kernels of NCCL's have them: one at a time, in the order in which
-// they were launched, whatever their communicators and streams. A real GPU has room for some beside
-// each other; programs that rely on that hang on a fuller one.
+// they were launched, whatever their communicators and streams.
 // SPDX-License-Identifier: Apache-2.0
+//
+// A real GPU has room for some beside each other; programs that rely on that hang on a fuller one.
+// With HVRUN_FAKE_NCCL_ROOM=1 there is room for all.
 //
 // Any thread may call.
 #pragma once

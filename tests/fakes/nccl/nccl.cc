@@ -4,6 +4,7 @@
 //
 // HVRUN_FAKE_NCCL_VERSION: 22803 for 2.28.3, which it is without. For faults and delays see
 // faults.h of the stand-in for CUDA; delays are only of communicators that do not block.
+// HVRUN_FAKE_NCCL_ROOM: see gpu_turns.h.
 // NCCL_MULTI_RANK_GPU_ENABLE=1: as with NCCL from 2.30 on ranks may share a GPU.
 #include <algorithm>
 #include <cstdlib>

@@ -284,6 +284,11 @@ void Gpu::hold() {
     asked<decltype(fake_cuda_put)>("fake_cuda_put")(stream_, wait, &is_held_);
 }
 
+bool Gpu::is_idle() const {
+  enter();
+  return call().stream_query(stream_) == cuda::kSuccess;
+}
+
 void Gpu::capture(bool is_on) {
   const auto begin_or_end = asked<decltype(fake_cuda_capture)>("fake_cuda_capture");
   begin_or_end(stream_, is_on);

@@ -57,6 +57,8 @@ class Gpu {
   // What the stream is given from now on begins once it is let go.
   void hold();
   void let_go() { is_held_ = false; }
+  // All that the stream has been given is done.
+  bool is_idle() const;
   // A graph is being captured from the stream, or no longer.
   void capture(bool is_on);
   // What goes wrong from now on, of all ranks' calls: tests/fakes/cuda/faults.h; "": nothing.

@@ -69,6 +69,37 @@ TEST_CASE("a wait returns while the stream that fills the tensor is still busy")
   });
 }
 
+// Where a GPU has no room for the kernels of both, all GPUs must have begun the same one.
+TEST_CASE("a set's work begins on a GPU after another's that was launched before it") {
+  run_job(in_shape({3}), [](Rank& rank) {
+    const bool is_member = rank.rank < 2;
+    Gpu late(rank.rank), other(rank.rank);
+    std::byte* const first = put_ones(late);
+    std::byte* const second = put_ones(other);
+    std::uint32_t set = 0;
+    const Status added = rank.context.add_process_set({0, 1}, &set);
+    expect(added.ok(), added.message);
+    const auto run_both = [&] {
+      expect(rank.run(sum_request(late, "first", first)).ok(), "first");
+      hvrun_request request = sum_request(other, "second", second);
+      request.process_set = set;
+      if (is_member) expect(rank.run(request).ok(), "second");
+    };
+    run_both();
+    if (rank.rank == 0) late.hold();
+    run_both();
+    expect(rank.run(barrier_request()).ok(), "all is launched");
+    const TimePoint until = now() + std::chrono::milliseconds(200);
+    bool has_begun = false;
+    while (rank.rank == 0 && now() < until) has_begun = has_begun || other.is_idle();
+    late.let_go();
+    expect(!has_begun, "the second has not begun");
+    const auto count = static_cast<std::size_t>(kCount);
+    expect(late.values<float>(first, count) == all(9), "the sum of all ranks");
+    expect(other.values<float>(second, count) == all(is_member ? 4 : 1), "the set's sum");
+  });
+}
+
 TEST_CASE("a capture on another stream stays whole while NCCL begins and carries") {
   std::atomic<int> whole{0};
   run_job(two_ranks(), [&](Rank& rank) {
