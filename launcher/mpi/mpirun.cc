@@ -38,7 +38,7 @@ bool is_wanted(MpiKind kind, const std::string& wanted) {
 
 // HVRUN_MPI's value has been checked with the ranks' other knobs, or is nothing that we know.
 std::string wanted_mpi(const Environment& environment) {
-  const std::string wanted = environment.get_or("HVRUN_MPI", "");
+  const std::string wanted = lower(environment.get_or("HVRUN_MPI", ""));
   if (wanted.empty() || wanted == "openmpi" || wanted == "mpich") return wanted;
   throw Error(ErrorKind::kUsage, "HVRUN_MPI=" + printable(wanted) + " is no MPI that hvrun knows",
               "expected openmpi or mpich");

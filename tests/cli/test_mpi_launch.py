@@ -137,6 +137,11 @@ def test_variables_arrive_and_their_values_are_on_no_command_line(hvrun, mpi, tw
     assert dry.returncode == 0 and b"secret" not in dry.stdout, dry
 
 
+def test_the_name_of_an_mpi_may_be_written_large(hvrun, mpi):
+    result = run(hvrun, "--mpi", "-np", "1", "--no-label", "echo", "x", **{**mpi, "HVRUN_MPI": mpi["HVRUN_MPI"].upper()})
+    assert result.returncode == 0 and result.stdout == b"x\n", result
+
+
 def test_ranks_have_their_numbers_as_pytorch_asks_for_them(hvrun, mpi):
     words = "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR"
     result = run(hvrun, "--mpi", "-np", "2", "--bind-to", "core", "sh", "-c", words, **mpi)

@@ -306,7 +306,8 @@ Status open_mpi_exchange(const Environment& environment, const WaitLimits& limit
                          std::unique_ptr<Exchange>* made) {
   if (!is_started_by_mpi(environment)) return Status::success();
   const bool is_named = names_mpi(KnobReader(runtime_knobs(), environment).text("HVRUN_BACKEND"));
-  if (!is_named && held_mpi().empty()) return Status::success();
+  const bool has_own = !held_mpi().empty();  // the program; behind find() it may be ours
+  if (!is_named && !has_own) return Status::success();
   const Found& found = find(environment);
   // A program's own MPI serves, unless threads may not call it: then the launcher's way does.
   if (!is_named && (!found.status.ok() || found.plugin->thread_level() < kLeastThreadLevel))
@@ -316,9 +317,10 @@ Status open_mpi_exchange(const Environment& environment, const WaitLimits& limit
   if (!status.ok() || (*made)->size() > 1 || told <= 1) return status;
   return {StatusCode::kUnsupported,
           "use MPI: the launcher has started " + std::to_string(told) + " ranks, and " +
-              found.plugin->library() +
-              " finds this one alone: it is not that launcher's; try: its own mpirun, or "
-              "HVRUN_MPI=openmpi or mpich, whichever the launcher is of"};
+              found.plugin->library() + " finds this one alone: it is not that launcher's; try: " +
+              (has_own ? "the mpirun of the MPI that the program has (Debian's are called "
+                         "mpirun.openmpi and mpirun.mpich)"
+                       : "HVRUN_MPI=openmpi or mpich, whichever the launcher is of")};
 }
 
 // MPI's beginning waits for all ranks: one that could not begin it would hold up the others without

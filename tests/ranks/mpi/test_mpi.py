@@ -311,7 +311,7 @@ def test_ranks_that_no_mpi_connects_are_told_how_to_start():
 @pytest.mark.parametrize("launcher, other", [("openmpi", "mpich"), ("mpich", "openmpi")])
 def test_a_launcher_of_another_mpi_is_told(launcher, other):
     result = start(launcher, 2, BIN / "mpi_programs", "1", "1", HVRUN_MPI=other)
-    assert result.code != 0 and "it is not that launcher's" in result.err, str(result)
+    assert result.code != 0 and "it is not that launcher's; try: HVRUN_MPI=openmpi or mpich, whichever" in result.err, str(result)
 
 
 def with_junk(folder, bytes_=b"junk"):
