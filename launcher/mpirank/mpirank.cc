@@ -49,14 +49,16 @@ int run_mpirun_rank(std::vector<std::string> words, const std::string& host) {
   MpirunRank rank{{}, Environment::of_process()};
   add_numbers(&rank.environment);
   if (words.size() > 2 && words[0] == kBind) {
-    if (words[1] != kBoundElsewhere) try {
-        const HostFacts facts = host_facts(gather_facts(rank.environment));
-        rank = bind_mpirun_rank(words[1], rank.environment, facts, host);
-      } catch (const Error& error) {
-        tell({error.what(), error.hint()});
-        return static_cast<int>(error.kind());
-      }
+    const std::string rule = words[1];
     words.erase(words.begin(), words.begin() + 2);
+    try {
+      if (rule != kBoundElsewhere)
+        rank = bind_mpirun_rank(rule, rank.environment, host_facts(gather_facts(rank.environment)),
+                                host);
+    } catch (const Error& error) {
+      tell({error.what(), error.hint()});
+      return static_cast<int>(error.kind());
+    }
   }
   std::optional<wire::Problem> problem = problem_with(words, rank.environment);
   if (!problem && carries) {

@@ -77,7 +77,7 @@ def parsed(words):
     what = argparse.ArgumentParser(add_help=False)
     what.add_argument("--user", default="root", choices=cluster.USERS)
     what.add_argument("--wdir", help="folder to start in (default: the user's home)")
-    what.add_argument("command", nargs="+")
+    what.add_argument("command", nargs="+", help="begins in a fresh login's environment: env NAME=VALUE command sets more")
     commands.add_parser("run", parents=[count, what]).set_defaults(action=run)
     commands.add_parser("up", parents=[count]).set_defaults(action=up)
     inside = commands.add_parser("exec", parents=[what])
