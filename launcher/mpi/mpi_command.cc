@@ -26,8 +26,7 @@ void add(Words* words, const Words& more) { words->insert(words->end(), more.beg
 std::string host_word(const HostList& list, const LaunchPlan& plan, std::size_t host) {
   const PlannedHost& planned = plan.hosts[host];
   if (list.this_machine) return "localhost:" + std::to_string(planned.ranks);
-  const std::string& address = list.entries[planned.entry].address;
-  const std::string& host_name = address.empty() ? planned.name : address;
+  const std::string host_name = address_of(planned, list);
   if (host_name.find(':') != std::string::npos)
     throw Error(ErrorKind::kUsage,
                 "--mpi: mpirun takes no address with colons for a host: " + printable(host_name),
@@ -247,6 +246,11 @@ MpiCommand make_mpi_command(const Mpirun& mpirun, const JobSpec& spec, const Hos
   const Words names = are_all_here(list) ? Words{} : for_others;
   if (mpirun.kind == MpiKind::kOpenMpi) return {openmpi_words(mpirun, spec, list, plan, names), {}};
   return {hydra_words(mpirun, spec, list, plan, names, tag), variables_for_hydra(spec, list)};
+}
+
+std::string address_of(const PlannedHost& host, const HostList& list) {
+  const std::string& written = list.entries[host.entry].address;
+  return written.empty() ? host.name : written;
 }
 
 bool binds_by_itself(const Mpirun& mpirun, const JobSpec& spec) {

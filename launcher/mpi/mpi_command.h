@@ -36,6 +36,9 @@ MpiEnvironment mpi_environment(const JobSpec& spec, const Environment& environme
 std::pair<std::string, int> choose_master(const JobSpec& spec, const HostList& list,
                                           const LaunchPlan& plan, const Environment& environment);
 
+// As mpirun gets it: the address that was written for it, else its name.
+std::string address_of(const PlannedHost& host, const HostList& list);
+
 struct MpiCommand {
   std::vector<std::string> argv;
   std::vector<std::string> variables;  // NAME=VALUE, for mpirun itself

@@ -150,12 +150,10 @@ std::vector<std::string> vain_wishes(const JobSpec& spec, const LaunchPlan& plan
 
 std::pair<std::string, int> choose_master(const JobSpec& spec, const HostList& list,
                                           const LaunchPlan& plan, const Environment& environment) {
-  std::string address = "127.0.0.1";
-  if (plan.hosts.size() > 1 && !plan.ranks.empty()) {
-    const PlannedHost& first = plan.hosts[static_cast<std::size_t>(plan.ranks[0].host)];
-    const std::string& written = list.entries[first.entry].address;
-    address = written.empty() ? first.name : written;
-  }
+  const bool is_alone = plan.hosts.size() <= 1 || plan.ranks.empty();
+  const std::string address =
+      is_alone ? "127.0.0.1"
+               : address_of(plan.hosts[static_cast<std::size_t>(plan.ranks[0].host)], list);
   if (spec.master_port != 0) return {address, spec.master_port};
   const Environment ranks =
       Environment::from_entries(common_environment(spec, environment).entries);

@@ -140,24 +140,20 @@ class _Leaving:
 
     def __init__(self, device, owner):
         self._device, self.owner = device, owner
-        self._passed = None
-        self._mark()
+        # What is recorded while a graph is captured is part of it, and may never be asked: then at the next question.
+        self._passed = None if torch.cuda.is_current_stream_capturing() else self._mark()
 
     def _mark(self):
-        """What is recorded while a graph is captured is part of it, and may never be asked: then at the next question."""
-        if not _is_captured():
-            self._passed = torch.cuda.Event()
-            self._passed.record(torch.cuda.current_stream(self._device))
+        passed = torch.cuda.Event()
+        passed.record(torch.cuda.current_stream(self._device))
+        return passed
 
     def is_free(self):
-        if self._passed is None:
-            self._mark()
-        return self._passed is not None and self._passed.query()
-
-
-def _is_captured():
-    """A graph is captured from the current stream: of events there nothing may be asked meanwhile either."""
-    return torch.cuda.is_current_stream_capturing()
+        """Not while a graph is captured from the current stream: of events there nothing may be asked meanwhile either."""
+        if torch.cuda.is_current_stream_capturing():
+            return False
+        self._passed = self._passed or self._mark()
+        return self._passed.query()
 
 
 _leaving = collections.deque()
@@ -165,6 +161,6 @@ _leaving = collections.deque()
 
 def bytes_over(address, size, owner, device):
     """A tensor of bytes over the runtime's memory on that GPU, without a copy."""
-    while _leaving and not _is_captured() and _leaving[0].is_free():
+    while _leaving and _leaving[0].is_free():
         _leaving.popleft()
     return torch.as_tensor(LentPiece(address, size, owner, device), device=device)

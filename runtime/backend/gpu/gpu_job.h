@@ -13,13 +13,9 @@ struct GpuJob {
   // It ends by an error: for what outlives a set's backends. Any thread may read it.
   std::atomic<bool> has_failed{false};
 
-  // Where the collective begins that was launched last on a GPU, and whose. Of whoever holds the
-  // engine's progress lock.
-  struct Start {
-    const void* lane = nullptr;
-    MomentPtr moment{};
-  };
-  std::map<int, Start> last_starts{};  // by device
+  // Where the collective begins that was launched last, by device. Of whoever holds the engine's
+  // progress lock.
+  std::map<int, MomentPtr> last_starts{};
 };
 
 }  // namespace hv::runtime

@@ -163,9 +163,8 @@ void Communicator::abort() {
   comm_ = nullptr;
 }
 
-bool Communicator::has_let_go() const {
-  return !given_up_.valid() ||
-         given_up_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+bool Communicator::has_let_go(Duration within) const {
+  return !given_up_.valid() || given_up_.wait_for(within) == std::future_status::ready;
 }
 
 }  // namespace hv::nccl

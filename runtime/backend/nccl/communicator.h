@@ -57,7 +57,7 @@ class Communicator {
   void abort();
   // Of one that was aborted: before, NCCL's threads may launch still what they were given, on
   // memory that others want back.
-  bool has_let_go() const;
+  bool has_let_go(Duration within = Duration::zero()) const;  // waits for so long
 
  private:
   struct WindowMemory {

@@ -37,13 +37,6 @@ Status await_gpu(const Leftovers& left) {
   }
 }
 
-// An abort that hangs is NCCL's, or the driver's.
-bool await_letting_go(const Communicator& communicator) {
-  const TimePoint limit = now() + kGivenUpWithin;
-  while (!communicator.has_let_go() && now() < limit) std::this_thread::sleep_for(kBetweenLooks);
-  return communicator.has_let_go();
-}
-
 // What is given up comes to an end soon, but where a caller's stream is busy before it: that
 // memory is looked at again and again then, as all that is kept.
 void give_back_memory(Leftovers left) {
@@ -109,7 +102,7 @@ void Ends::end(Leftovers left) {
     else
       left.communicator->abort();
   }
-  if (!await_letting_go(*left.communicator)) {
+  if (!left.communicator->has_let_go(kGivenUpWithin)) {
     const std::lock_guard lock(mutex_);
     stuck_.push_back(std::move(left));
     return;

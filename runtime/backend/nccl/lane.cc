@@ -84,11 +84,10 @@ Status Lane::begin_window(std::size_t bytes) {
 Status Lane::take_window(std::byte** memory) { return take(windows_, &window_, memory); }
 
 Status Lane::keep_order() {
-  runtime::GpuJob::Start& last = communicator_->job().last_starts[device().ordinal()];
-  if (last.moment != nullptr && last.lane != this)
-    if (Status status = device().wait_in(work(), *last.moment); !status.ok()) return status;
-  last.lane = this;
-  return device().mark(work(), &last.moment);
+  runtime::MomentPtr& last = communicator_->job().last_starts[device().ordinal()];
+  if (last != nullptr)
+    if (Status status = device().wait_in(work(), *last); !status.ok()) return status;
+  return device().mark(work(), &last);
 }
 
 // NCCL lets go of one as soon as the last call that is given it has returned, and those of earlier

@@ -135,8 +135,11 @@ class Device::RecordedEvent : public runtime::Moment {
   bool is_before(const RecordedEvent& other) const {
     return stream_ != 0 && stream_ == other.stream_ && after_ < other.before_;
   }
-  // A bucket's results have one end, and a stream that waits for it does so for all of them.
-  bool is_awaited_by(std::uint64_t stream) const { return stream != 0 && awaited_by_ == stream; }
+  // A bucket's results have one end, and a stream that waits for it does so for all of them; the
+  // moment's own comes past it anyway.
+  bool is_awaited_by(std::uint64_t stream) const {
+    return stream != 0 && (stream_ == stream || awaited_by_ == stream);
+  }
   void note_awaited_by(std::uint64_t stream) const { awaited_by_ = stream; }
 
  private:

@@ -31,6 +31,10 @@ def mpi(request):
                            "HVRUN_MPI": request.param, "HVRUN_LOG_LEVEL": "info"}
 
 
+def start_of(name, way):
+    return WAYS[way] + (["--oversubscribe"] if (name, way) == ("openmpi", "mpirun") else [])
+
+
 JOINS_FIRST = """
 import ctypes, os, sys
 from hvrun import basics
@@ -50,11 +54,10 @@ def test_a_program_may_load_it_when_it_has_joined_without_it(mpi, way):
     the process has asked PMIx for anything before (docs/mpi.md)."""
     name, variables = mpi
     begins = name == "mpich" or "wire" in way
-    words = WAYS[way] + (["--oversubscribe"] if (name, way) == ("openmpi", "mpirun") else [])
     more = {"HVRUN_BACKEND": "native", "HVRUN_LOG_LEVEL": "warn", "PYTHONPATH": str(programs.SOURCE / "python"),
             "HVRUN_LIBRARY": str(BIN.parent / "lib" / "libhvrun.so")}
     program = ["/usr/bin/python3", "-c", JOINS_FIRST, LIBRARIES[name], "begins" if begins else "loads"]
-    result = run([*words, *program], env={**variables, **more}, timeout=60)
+    result = run([*start_of(name, way), *program], env={**variables, **more}, timeout=60)
     assert result.code == 0 and result.err == "", str(result)
     assert result.out.count(" of 3: 0" if begins else " of 3: loaded") == 3, str(result)
 
@@ -62,8 +65,7 @@ def test_a_program_may_load_it_when_it_has_joined_without_it(mpi, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_ranks_exchange_by_it(mpi, way):
     name, variables = mpi
-    words = WAYS[way] + (["--oversubscribe"] if (name, way) == ("openmpi", "mpirun") else [])
     for program, said in ([BIN / "mpi_pieces"], "summed"), ([BIN / "mpi_programs", "20", "20261126"], "played"):
-        result = run([*words, *program], env=variables, timeout=120)
+        result = run([*start_of(name, way), *program], env=variables, timeout=120)
         assert result.code == 0 and result.out.count(said) == 3, str(result)
         assert WORDS[name] in result.err + result.out, str(result)
