@@ -14,7 +14,7 @@
 namespace hv::launcher {
 namespace {
 
-constexpr auto kMostTime = std::chrono::minutes(1);
+constexpr auto kMostCheckTime = std::chrono::minutes(1);
 
 // That of a rank, less what makes it this or that rank.
 std::vector<std::string> environment_of_probes(const wire::CheckRequest& request,
@@ -46,7 +46,7 @@ void CheckRun::start(const wire::CheckRequest& request, const Environment& own) 
   question.command.program = "/proc/self/exe";
   question.command.environment = environment_of_probes(request, own);
   question.stdin_fd = request_.get();
-  question.time = std::min<Duration>(bounded_seconds(request.timeout_s), kMostTime);
+  question.time = std::min<Duration>(bounded_seconds(request.timeout_s), kMostCheckTime);
   question.most_bytes = wire::kMaxProbeBytes * host_probes().size();
   child_ = std::make_unique<ChildAnswer>(
       loop_, question, [this](const std::string& problem, const std::string& answers) {

@@ -17,7 +17,7 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::size_t kMostComplaints = 4096;
+constexpr std::size_t kMostAnswerComplaints = 4096;
 
 }  // namespace
 
@@ -49,7 +49,7 @@ void ChildAnswer::start(const ChildQuestion& question) {
   if (spawned.pid < 0) return finish(spawned.doing + ": " + errno_text(spawned.error));
   pid_ = spawned.pid;
   watch(out_, &output_, question.most_bytes);
-  watch(err_, &complaints_, kMostComplaints);
+  watch(err_, &complaints_, kMostAnswerComplaints);
   deadline_ =
       loop_.call_after(question.time, [this, words = name_ + " did not answer within " +
                                                      seconds_text(question.time) +

@@ -33,7 +33,7 @@ std::string glob_quoted(const std::string& text) {
   return quoted;
 }
 
-std::string host_name() {
+std::string node_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "*";
 }
@@ -120,7 +120,7 @@ std::string core_words(const DeadProcess& process, std::uint64_t core_limit,
   }
   if (is_piped) return piped_words(pattern, process.pid);
   const bool uses_pid = setting("core_uses_pid") == "1";
-  const std::string wanted = core_glob(pattern, uses_pid, process, host_name());
+  const std::string wanted = core_glob(pattern, uses_pid, process, node_name());
   const std::string found = newest_core(wanted, process.died_s);
   if (!found.empty()) return "its core file is " + printable(found, 500);
   return "its core file was not found as " + printable(wanted, 500) +

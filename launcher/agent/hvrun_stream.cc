@@ -25,7 +25,7 @@ constexpr std::size_t kReadBytes = 64 << 10;
 // makes dear.
 constexpr int kKernelBytes = 1 << 20;
 // Sealed in one go.
-constexpr std::size_t kMostUnsent = 256 << 10;
+constexpr std::size_t kMostUnsentToHvrun = 256 << 10;
 constexpr auto kFarewell = std::chrono::seconds(2);
 constexpr int kFarewellPassMilliseconds = 2;
 
@@ -144,9 +144,9 @@ class SealedStream : public HvrunStream {
     if (!send_on()) return -1;
     if (has_unsent()) return 0;
     std::string bytes;
-    for (int i = 0; i < count && bytes.size() < kMostUnsent; ++i)
+    for (int i = 0; i < count && bytes.size() < kMostUnsentToHvrun; ++i)
       bytes.append(static_cast<const char*>(pieces[i].iov_base),
-                   std::min(pieces[i].iov_len, kMostUnsent - bytes.size()));
+                   std::min(pieces[i].iov_len, kMostUnsentToHvrun - bytes.size()));
     if (bytes.empty()) return 0;
     sealer_.seal(bytes, &unsent_);
     const auto taken = static_cast<ssize_t>(bytes.size());

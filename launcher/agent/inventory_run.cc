@@ -12,8 +12,8 @@
 namespace hv::launcher {
 namespace {
 
-constexpr char kName[] = "hvrun-inventory";
-constexpr auto kMostTime = std::chrono::minutes(10);
+constexpr char kInventoryName[] = "hvrun-inventory";
+constexpr auto kMostInventoryTime = std::chrono::minutes(10);
 
 wire::InventoryReply read_answer(const std::string& problem, const std::string& answer) {
   wire::InventoryReply reply;
@@ -21,9 +21,9 @@ wire::InventoryReply read_answer(const std::string& problem, const std::string& 
   if (!problem.empty()) return reply;
   if (!decode(answer, &reply.inventory)) {
     reply.inventory = {};
-    reply.problem = std::string(kName) + " answered with what is no inventory";
+    reply.problem = std::string(kInventoryName) + " answered with what is no inventory";
   } else if (reply.inventory.build != HVRUN_BUILD_ID) {
-    reply.problem = std::string(kName) + " is of another build (" +
+    reply.problem = std::string(kInventoryName) + " is of another build (" +
                     printable(reply.inventory.build) + ") than the agent";
     reply.inventory = {};
   }
@@ -36,10 +36,10 @@ InventoryRun::InventoryRun(EventLoop& loop, const Environment& environment,
                            const std::string& folder, const wire::InventoryRequest& request,
                            Done done)
     : loop_(loop), done_(std::move(done)) {
-  const Duration time = std::min<Duration>(bounded_seconds(request.timeout_s), kMostTime);
-  const std::string program = folder + kName;
+  const Duration time = std::min<Duration>(bounded_seconds(request.timeout_s), kMostInventoryTime);
+  const std::string program = folder + kInventoryName;
   if (!request.program.empty()) {
-    const Status status = keep_in_memory(kName, request.program, &file_);
+    const Status status = keep_in_memory(kInventoryName, request.program, &file_);
     if (status.ok())
       start(path_in_memory(file_), environment, time, request.whose_time);
     else
@@ -54,8 +54,8 @@ InventoryRun::InventoryRun(EventLoop& loop, const Environment& environment,
 void InventoryRun::start(const std::string& program, const Environment& environment, Duration time,
                          const std::string& whose_time) {
   ChildQuestion question;
-  question.name = kName;
-  question.command.argv = {kName, "--wire"};
+  question.name = kInventoryName;
+  question.command.argv = {kInventoryName, "--wire"};
   question.command.program = program;
   question.command.environment = environment.entries();
   question.time = time;

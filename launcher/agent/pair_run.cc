@@ -11,7 +11,7 @@
 namespace hv::launcher {
 namespace {
 
-constexpr auto kMostTime = std::chrono::minutes(1);
+constexpr auto kMostPairTime = std::chrono::minutes(1);
 constexpr double kTimeToConnect_s = 2;
 
 }  // namespace
@@ -20,7 +20,7 @@ PairRun::PairRun(EventLoop& loop, const JobKey& key, const std::string& job_id,
                  const wire::PairRequest& request, Done done)
     : loop_(loop),
       done_(std::move(done)),
-      time_(std::min<Duration>(bounded_seconds(request.timeout_s), kMostTime)) {
+      time_(std::min<Duration>(bounded_seconds(request.timeout_s), kMostPairTime)) {
   wire::ProbeRequest connect;
   connect.targets = request.targets;
   connect.timeout_s = std::min(request.timeout_s, kTimeToConnect_s);

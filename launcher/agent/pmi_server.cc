@@ -11,7 +11,7 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::size_t kMostUnsent = 256 << 10;
+constexpr std::size_t kMostUnsentPmi = 256 << 10;
 
 }  // namespace
 
@@ -81,7 +81,7 @@ bool PmiServer::say(std::uint32_t rank, Client& client, const std::string& words
   }
   loop_.watch(client.fd.get(), client.outgoing.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT,
               [this, rank](std::uint32_t events) { ready(rank, events); });
-  return client.outgoing.size() <= kMostUnsent;
+  return client.outgoing.size() <= kMostUnsentPmi;
 }
 
 void PmiServer::hang_up(std::uint32_t rank) {

@@ -20,10 +20,10 @@
 namespace hv::launcher {
 namespace {
 
-constexpr char kName[] = "hvrun-pmix";
-constexpr auto kMostTime = std::chrono::minutes(10);
-constexpr std::size_t kMostComplaints = 4096;
-constexpr std::size_t kMostUnsent = 2 * wire::kMaxAgentPayload;
+constexpr char kPmixName[] = "hvrun-pmix";
+constexpr auto kMostWiringTime = std::chrono::minutes(10);
+constexpr std::size_t kMostPmixComplaints = 4096;
+constexpr std::size_t kMostUnsentPmix = 2 * wire::kMaxAgentPayload;
 
 // Not what a launcher of this agent has told its own PMIx and PMI; what sets parameters stays.
 Environment environment_of(const Environment& own, const std::string& library_path) {
@@ -62,9 +62,9 @@ PmixRun::PmixRun(EventLoop& loop, const Environment& environment, const std::str
 void PmixRun::start(const Environment& environment, const std::string& programs,
                     const wire::WiringRequest& request) {
   UniqueFd file;
-  std::string program = programs + kName;
+  std::string program = programs + kPmixName;
   if (!request.program.empty()) {
-    if (const Status status = keep_in_memory(kName, request.program, &file); !status.ok())
+    if (const Status status = keep_in_memory(kPmixName, request.program, &file); !status.ok())
       return fail(status.message);
     program = path_in_memory(file);
   } else if (!belongs_to_agent(program)) {
@@ -74,10 +74,11 @@ void PmixRun::start(const Environment& environment, const std::string& programs,
   const Status status = spawn(program, environment_of(environment, request.library_path));
   if (!status.ok()) return fail(status.message);
   loop_.watch(complaints_.get(), EPOLLIN, [this](std::uint32_t) { hear_complaints(); });
-  const Duration time = std::min<Duration>(bounded_seconds(request.timeout_s), kMostTime);
+  const Duration time = std::min<Duration>(bounded_seconds(request.timeout_s), kMostWiringTime);
   deadline_ = loop_.call_after(time, [this, time] {
     kill();
-    fail(std::string(kName) + " did not answer within " + seconds_text(time) + " and was killed");
+    fail(std::string(kPmixName) + " did not answer within " + seconds_text(time) +
+         " and was killed");
   });
   send(encode_frame_of(wire::PmixJob{request.world, host_, folder_.path()}));
 }
@@ -93,14 +94,14 @@ PmixRun::~PmixRun() {
 Status PmixRun::spawn(const std::string& program, const Environment& environment) {
   int ends[2], pipe[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    return system_status("make a socket for " + std::string(kName), errno);
+    return system_status("make a socket for " + std::string(kPmixName), errno);
   socket_.reset(ends[0]);
   const UniqueFd theirs(ends[1]);
   if (::pipe2(pipe, O_CLOEXEC) != 0) return system_status("make a pipe", errno);
   complaints_.reset(pipe[0]);
   const UniqueFd their_complaints(pipe[1]);
   Command command;
-  command.argv = {kName, "--serve"};
+  command.argv = {kPmixName, "--serve"};
   command.program = program;
   command.environment = environment.entries();
   ChildOptions options;
@@ -120,8 +121,8 @@ void PmixRun::hear_complaints() {
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (got > 0) {
     const auto size = static_cast<std::size_t>(got);
-    words_.append(piece,
-                  std::min(size, kMostComplaints - std::min(words_.size(), kMostComplaints)));
+    words_.append(
+        piece, std::min(size, kMostPmixComplaints - std::min(words_.size(), kMostPmixComplaints)));
     return;
   }
   loop_.unwatch(complaints_.get());
@@ -214,7 +215,7 @@ void PmixRun::flush() {
     outgoing_.erase(0, static_cast<std::size_t>(wrote));
   }
   // Its end, or what it does not read any more, is seen by reading.
-  if (outgoing_.size() > kMostUnsent) return hang_up();
+  if (outgoing_.size() > kMostUnsentPmix) return hang_up();
   watch_socket(outgoing_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
@@ -247,7 +248,7 @@ void PmixRun::child_ended(pid_t pid, const ExitStatus& status) {
 void PmixRun::look_if_lost() {
   if (socket_ || complaints_ || !status_ || is_let_go_) return;
   const std::string words =
-      std::string(kName) + " ended with " + status_->text() + own_words(words_);
+      std::string(kPmixName) + " ended with " + status_->text() + own_words(words_);
   if (!has_answered_) return fail(words);
   is_let_go_ = true;
   callbacks_.on_loss(words);

@@ -22,7 +22,7 @@ namespace {
 using rendezvous::Type;
 
 constexpr std::size_t kMostClients = 4096;
-constexpr std::size_t kMostUnsent = 8u << 20;  // a client that does not read is dropped
+constexpr std::size_t kMostUnsentToRank = 8u << 20;  // a client that does not read is dropped
 constexpr auto kTimeToJoin = std::chrono::seconds(10);
 constexpr std::size_t kLongestReason = 1000;
 constexpr std::size_t kReadAtOnce = 16384;
@@ -313,7 +313,7 @@ void RankSocket::flush(Client& client) {
       client.outgoing.erase(0, static_cast<std::size_t>(wrote));
     }
   }
-  if (client.outgoing.size() > kMostUnsent) return drop(client);
+  if (client.outgoing.size() > kMostUnsentToRank) return drop(client);
   const auto found = clients_.find(client.fd.get());
   const std::uint32_t events = client.outgoing.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT;
   loop_.watch(client.fd.get(), events,

@@ -17,7 +17,7 @@
 namespace hv::launcher {
 namespace {
 
-constexpr auto kMostTime = std::chrono::minutes(1);
+constexpr auto kMostStackTime = std::chrono::minutes(1);
 constexpr auto kLook = std::chrono::milliseconds(10);
 constexpr auto kPythonTime = std::chrono::seconds(2);  // for the first word of a process
 // What is written in one go has been written when nothing came for so long.
@@ -53,7 +53,7 @@ StackRun::StackRun(EventLoop& loop, const Environment& own, const std::vector<Ra
                    const wire::StackRequest& request, Done done)
     : loop_(loop),
       own_(own),
-      deadline_(now() + std::min<Duration>(bounded_seconds(request.timeout_s), kMostTime)),
+      deadline_(now() + std::min<Duration>(bounded_seconds(request.timeout_s), kMostStackTime)),
       done_(std::move(done)) {
   reply_.number = request.number;
   const std::vector<ProcessEntry> all = read_processes();

@@ -77,7 +77,7 @@ std::optional<std::string> nodes_of_job(const Environment& environment) {
   return environment.get_filled("SLURM_JOB_NODELIST");
 }
 
-std::set<std::string> names_of(const std::string& nodes) {
+std::set<std::string> node_names(const std::string& nodes) {
   std::set<std::string> names;
   for (const HostEntry& node : parse_host_expression(nodes, "$SLURM_JOB_NODELIST").entries)
     names.insert(node.name);
@@ -110,7 +110,7 @@ std::optional<HostList> hosts_of_slurm(const Environment& environment, const Rea
 bool are_nodes_of_slurm_job(const HostList& hosts, const Environment& environment) {
   const auto nodes = nodes_of_job(environment);
   if (!nodes || hosts.this_machine) return false;
-  const std::set<std::string> names = names_of(*nodes);
+  const std::set<std::string> names = node_names(*nodes);
   return std::all_of(hosts.entries.begin(), hosts.entries.end(), [&](const HostEntry& host) {
     return names.count(host.name) > 0 && !has_words_for_ssh(host);
   });
@@ -119,7 +119,7 @@ bool are_nodes_of_slurm_job(const HostList& hosts, const Environment& environmen
 void refuse_strangers_to_slurm_job(const HostList& hosts, const Environment& environment) {
   const auto nodes = nodes_of_job(environment);
   if (!nodes || hosts.this_machine) return;
-  const std::set<std::string> names = names_of(*nodes);
+  const std::set<std::string> names = node_names(*nodes);
   std::set<std::string> short_names;
   for (const std::string& name : names) short_names.insert(short_name(name));
   std::vector<std::string> strangers;

@@ -13,7 +13,7 @@ namespace hv::launcher {
 namespace {
 
 // Refused by whoever has the address, or left without an answer.
-std::string verdict_of(const PairFacts& pair) {
+std::string address_finding(const PairFacts& pair) {
   if (pair.tried.empty()) return "no-address";
   const std::string words = lower(pair.reason);
   const auto says = [&words](const char* part) { return words.find(part) != std::string::npos; };
@@ -96,7 +96,7 @@ void judge_addresses(const CheckInput& input, Judgement* judgement) {
   std::map<std::string, Pairs> troubles;  // by what is wrong
   for (const PairFacts& pair : input.pairs)
     if (pair.reached.empty() && !loses_packets_back(input, pair))
-      troubles[verdict_of(pair)].push_back(&pair);
+      troubles[address_finding(pair)].push_back(&pair);
   for (auto& [verdict, pairs] : troubles) {
     while (!pairs.empty()) {
       const std::size_t host = most_cut_off(verdict, pairs);

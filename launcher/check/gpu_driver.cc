@@ -32,7 +32,7 @@ std::map<std::size_t, const wire::Inventory*> drivers_of(const CheckInput& input
   return drivers;
 }
 
-void judge_versions(const CheckInput& input, Judgement* judgement) {
+void judge_driver_versions(const CheckInput& input, Judgement* judgement) {
   std::vector<std::pair<std::string, std::string>> branches, versions;
   std::map<std::string, std::string> a_version_of;
   for (const auto& [host, told] : drivers_of(input)) {
@@ -83,7 +83,7 @@ void judge_start(const CheckInput& input, Judgement* judgement) {
 }
 
 void judge_driver(const CheckInput& input, Judgement* judgement) {
-  judge_versions(input, judgement);
+  judge_driver_versions(input, judgement);
   judge_age(input, judgement);
   judge_start(input, judgement);
 }

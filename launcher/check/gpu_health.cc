@@ -95,7 +95,7 @@ void judge_used(const CheckInput& input, Judgement* judgement) {
   slow.tell("gpu-slowed", judgement);
 }
 
-void tell_gaps(const CheckInput& input, Judgement* judgement) {
+void add_health_gaps(const CheckInput& input, Judgement* judgement) {
   if (input.ranks_may_run) return;  // a log that only root may read is no news beside it
   std::vector<std::pair<std::string, std::string>> reasons;
   std::size_t last = input.hosts.size();
@@ -112,7 +112,7 @@ void tell_gaps(const CheckInput& input, Judgement* judgement) {
 void judge_health(const CheckInput& input, Judgement* judgement) {
   judge_missed(input, judgement);
   judge_used(input, judgement);
-  tell_gaps(input, judgement);
+  add_health_gaps(input, judgement);
 }
 
 constexpr char kNoRank[] =

@@ -37,7 +37,7 @@ std::string users_in_words(const wire::GpuUse& use) {
   return listed(names);
 }
 
-std::uint64_t memory_of(const RankGpu& gpu) {
+std::uint64_t gpu_memory(const RankGpu& gpu) {
   return gpu.part != nullptr ? gpu.part->memory_bytes : gpu.told->memory_bytes;
 }
 
@@ -45,7 +45,7 @@ std::uint64_t memory_of(const RankGpu& gpu) {
 std::string busy_in_words(const RankGpu& gpu, const wire::GpuUse& use) {
   std::vector<std::string> words;
   const std::uint64_t used = use.used_bytes.value_or(0);
-  const std::uint64_t all = memory_of(gpu);  // 0: not told
+  const std::uint64_t all = gpu_memory(gpu);  // 0: not told
   if (used > kMostBytes || (all > 0 && used > all / 100 * kMostShare))
     words.push_back("has " + format_bytes(used) + " of its memory in use");
   const bool is_awake = gpu.told->has_persistence.value_or(false) || !use.processes.empty();

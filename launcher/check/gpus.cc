@@ -50,7 +50,7 @@ std::string model_of(const RankGpu& gpu, bool are_all_parts) {
   return gpu.told != nullptr && !gpu.told->name.empty() ? gpu.told->name : gpu.facts.model;
 }
 
-std::uint64_t memory_of(const RankGpu& gpu, bool are_all_parts) {
+std::uint64_t part_memory(const RankGpu& gpu, bool are_all_parts) {
   if (are_all_parts && gpu.part != nullptr) return gpu.part->memory_bytes;
   return gpu.told != nullptr ? gpu.told->memory_bytes : 0;
 }
@@ -65,7 +65,7 @@ void judge_models(const CheckInput& input, Judgement* judgement) {
   std::map<std::string, Range> memory;  // by model; 0 is not told
   for (const RankGpu& gpu : gpus) {
     Range& range = memory[model_of(gpu, are_all_parts)];
-    const std::uint64_t bytes = memory_of(gpu, are_all_parts);
+    const std::uint64_t bytes = part_memory(gpu, are_all_parts);
     if (bytes == 0) continue;
     range.least = std::min(range.least, bytes);
     range.most = std::max(range.most, bytes);
@@ -75,7 +75,7 @@ void judge_models(const CheckInput& input, Judgement* judgement) {
   for (const RankGpu& gpu : gpus) {
     std::string model = model_of(gpu, are_all_parts);
     const Range& range = memory[model];
-    const std::uint64_t bytes = memory_of(gpu, are_all_parts);
+    const std::uint64_t bytes = part_memory(gpu, are_all_parts);
     if (bytes > 0 &&
         static_cast<double>(range.most) > kMostMemoryRatio * static_cast<double>(range.least))
       model += " with " + format_bytes(bytes);
@@ -99,7 +99,7 @@ std::string why_untold(const CheckedHost& host) {
   return problem.empty() ? "hvrun-inventory is not there, and came too late" : problem;
 }
 
-void tell_gaps(const CheckInput& input, Judgement* judgement) {
+void add_gpu_gaps(const CheckInput& input, Judgement* judgement) {
   std::vector<std::pair<std::string, std::string>> reasons;
   for (const std::size_t i : hosts_with_gpus(input)) {
     const CheckedHost& host = input.hosts[i];
@@ -118,7 +118,7 @@ void tell_gaps(const CheckInput& input, Judgement* judgement) {
 void judge_gpus(const CheckInput& input, Judgement* judgement) {
   judge_counts(input, judgement);
   judge_models(input, judgement);
-  tell_gaps(input, judgement);
+  add_gpu_gaps(input, judgement);
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ int local_rank_of(const TopologyHost& host, int rank) {
   return 0;
 }
 
-std::string ranks_in_words(const std::vector<int>& ranks) {
+std::string list_ranks(const std::vector<int>& ranks) {
   if (ranks.empty()) return "no rank";
   return (ranks.size() == 1 ? "rank " : "ranks ") + format_ranges(ranks);
 }
@@ -134,7 +134,7 @@ void draw_cores(const TopologyHost& host, const TopologyNode& node, int columns,
       threads.insert(threads.end(), node.cores[core].threads.begin(),
                      node.cores[core].threads.end());
     std::sort(threads.begin(), threads.end());
-    const std::string title = "cores " + format_ranges(threads) + ": " + ranks_in_words(ranks);
+    const std::string title = "cores " + format_ranges(threads) + ": " + list_ranks(ranks);
     const std::size_t stripes = std::clamp<std::size_t>(ranks.size(), 1, kMostStripes);
     for (std::size_t stripe = 0; stripe < stripes; ++stripe) {
       const int from = scale.cell * static_cast<int>(stripe) / static_cast<int>(stripes);
@@ -178,7 +178,7 @@ std::string title_of(const TopologyGpu& gpu) {
   if (gpu.memory_bytes > 0) title += ", " + format_bytes(gpu.memory_bytes);
   if (!gpu.pci_address.empty()) title += ", " + gpu.pci_address;
   if (gpu.parts > 0) title += ", in " + std::to_string(gpu.parts) + " MIG devices";
-  title += "; " + ranks_in_words(gpu.ranks);
+  title += "; " + list_ranks(gpu.ranks);
   return gpu.fault.empty() ? title : title + "; " + gpu.fault;
 }
 
@@ -205,7 +205,7 @@ void draw_gpu(const TopologyHost& host, const TopologyGpu& gpu, const Scale& sca
     picture->text(middle, box.y + 12, width, "GPU " + std::to_string(gpu.number) + parts, style);
     picture->text(middle, box.y + 26, width, short_model(gpu.model),
                   {scale.text_size - 1, letters, Anchor::kMiddle});
-    picture->text(middle, box.y + 40, width, ranks_in_words(gpu.ranks), style);
+    picture->text(middle, box.y + 40, width, list_ranks(gpu.ranks), style);
   }
   picture->close();
 }

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kLeastOfRank = 256 << 20;
 constexpr std::uint64_t kLeastShmOfRank = 64 << 20;
 
-std::string ranks_in_words(std::size_t ranks) {
+std::string count_ranks(std::size_t ranks) {
   return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
 }
 
@@ -27,7 +27,7 @@ void judge_free(const std::vector<ToldHost>& hosts, Judgement* judgement) {
     (is_limited ? limited : low)
         .emplace_back(one.host->name, format_bytes(bytes) +
                                           (is_limited ? " by its cgroup" : " available") + " for " +
-                                          ranks_in_words(one.ranks_to_come()));
+                                          count_ranks(one.ranks_to_come()));
   }
   add_grouped("memory-low", low, judgement);
   add_grouped("memory-limit", limited, judgement);
@@ -58,7 +58,7 @@ void judge_shared(const CheckInput& input, const std::vector<ToldHost>& hosts,
     if (!has_torch(*one.told) && !uses_gpus(input, *one.host)) continue;
     low.emplace_back(one.host->name, format_bytes(memory.shm_free_bytes) + " of " +
                                          format_bytes(memory.shm_bytes) + " free for " +
-                                         ranks_in_words(one.ranks_to_come()));
+                                         count_ranks(one.ranks_to_come()));
   }
   add_grouped("shm-small", low, judgement);
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kShownDigest = 8;
 
-const char* verdict_of(const wire::ProgramFacts& facts) {
+const char* program_finding(const wire::ProgramFacts& facts) {
   if (facts.path.empty()) return "program-missing";
   return facts.script.empty() ? "program-not-executable" : "script-missing";
 }
@@ -25,7 +25,7 @@ void judge_problems(const std::vector<ToldProgram>& program, Judgement* judgemen
     const auto first = std::find_if(program.begin(), program.end(), [&group](const auto& one) {
       return one.host->name == group.hosts.front();
     });
-    judgement->add(verdict_of(*first->facts), group.hosts,
+    judgement->add(program_finding(*first->facts), group.hosts,
                    brief_names(group.hosts) + ": " + group.fact,
                    {{"ADVICE", first->facts->advice}});
   }

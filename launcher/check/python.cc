@@ -10,7 +10,7 @@ namespace hv::launcher {
 namespace {
 
 constexpr const char* kNone = "none";
-constexpr std::size_t kShownDigest = 8;
+constexpr std::size_t kShownLibraryDigest = 8;
 
 // "3.11" of "3.11.2", for two parts.
 std::string first_parts(const std::string& version, int parts) {
@@ -71,7 +71,7 @@ void judge_one(const std::vector<OnePython>& pythons, Judgement* judgement) {
     if (version_of(*one.python, "numpy") != kNone) with_numpy.push_back(one);
   }
   const auto library = [](const wire::PythonFacts& python) {
-    return "content " + version_of(python, "libhvrun").substr(0, kShownDigest);
+    return "content " + version_of(python, "libhvrun").substr(0, kShownLibraryDigest);
   };
   judge_versions(with_hvrun, "libhvrun", "libhvrun-differs", library, judgement);
   judge_versions(

@@ -13,11 +13,11 @@ namespace {
 constexpr char kStops[] = "hvrun starts no rank before every host has answered";
 
 // Of what launcher/spawn, the system's ssh and libssh say; the first that fits.
-struct Sign {
+struct ReachSign {
   std::string_view words;
   const char* verdict;
 };
-constexpr Sign kSigns[] = {
+constexpr ReachSign kSigns[] = {
     {"revoked", "host-key-changed"},
     {"key has changed", "host-key-changed"},
     {"identification has changed", "host-key-changed"},
@@ -40,9 +40,9 @@ constexpr Sign kSigns[] = {
     {"no port of", "no-free-port"},
     {"timed out", "ssh-filtered"}};
 
-std::string verdict_of(const Error& error) {
+std::string reach_finding(const Error& error) {
   const std::string words = lower(error.what());
-  for (const Sign& sign : kSigns)
+  for (const ReachSign& sign : kSigns)
     if (words.find(sign.words) != std::string::npos) return sign.verdict;
   if (error.kind() != ErrorKind::kTimeout) return "agent-not-started";
   return words.starts_with("connect to") ? "ssh-filtered" : "agent-late";
@@ -58,7 +58,7 @@ void judge_reach(const CheckInput& input, Judgement* judgement) {
   // A failure that differs in the host's name alone is one.
   std::vector<std::pair<std::string, std::string>> failures;
   for (const CheckedHost& host : input.hosts)
-    if (host.failure) failures.emplace_back(host.name, verdict_of(*host.failure));
+    if (host.failure) failures.emplace_back(host.name, reach_finding(*host.failure));
   for (const FactGroup& group : group_facts(failures)) {
     const Error& first = failure_of(input, group.hosts.front());
     std::string advice = first.hint();

@@ -14,15 +14,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;  // what is added leaves it
-constexpr std::size_t kMostWords = 2000;
+constexpr std::size_t kMostJsonBytes = 2000;
 
 Json names(const std::vector<std::string>& hosts) {
   Json list = Json::array();
-  for (const std::string& host : hosts) list.push_back(printable(host, kMostWords));
+  for (const std::string& host : hosts) list.push_back(printable(host, kMostJsonBytes));
   return list;
 }
 
-std::string word(const std::string& text) { return printable(text, kMostWords); }
+std::string word(const std::string& text) { return printable(text, kMostJsonBytes); }
 
 // null: not told.
 template <class Value>
@@ -151,7 +151,7 @@ Json hosts_as_json(const CheckInput& input, const JobTopology& topology) {
   Json list = Json::array();
   for (std::size_t i = 0; i < input.hosts.size(); ++i) {
     const CheckedHost& host = input.hosts[i];
-    Json one{{"name", printable(host.name, kMostWords)}, {"answers", input.is_reached(i)}};
+    Json one{{"name", printable(host.name, kMostJsonBytes)}, {"answers", input.is_reached(i)}};
     one["ranks"] = host.ranks;
     if (host.facts) {
       one["seconds"] = host.seconds_to_agent;
@@ -175,9 +175,9 @@ Json findings_as_json(const CheckReport& report) {
                     {"verdict", finding.verdict},
                     {"cannot_start", finding.severity == Severity::kCannotStart},
                     {"hosts", names(finding.hosts)},
-                    {"fact", printable(finding.fact, kMostWords)},
-                    {"why", printable(finding.why, kMostWords)},
-                    {"mend", printable(finding.mend, kMostWords)}});
+                    {"fact", printable(finding.fact, kMostJsonBytes)},
+                    {"why", printable(finding.why, kMostJsonBytes)},
+                    {"mend", printable(finding.mend, kMostJsonBytes)}});
   return list;
 }
 
@@ -201,7 +201,7 @@ std::string report_as_json(const CheckInput& input, const CheckReport& report) {
   for (const NotProbed& gap : report.not_probed)
     gaps.push_back({{"probe", gap.probe},
                     {"hosts", names(gap.hosts)},
-                    {"reason", printable(gap.reason, kMostWords)}});
+                    {"reason", printable(gap.reason, kMostJsonBytes)}});
   Json all{{"version", kVersion},
            {"can_start", report.can_start()},
            {"seconds", input.seconds},

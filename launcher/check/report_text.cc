@@ -12,7 +12,7 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::size_t kMostWords = 2000;
+constexpr std::size_t kMostTextBytes = 2000;
 
 std::string seconds_in_words(double seconds) {
   char text[32];
@@ -22,16 +22,17 @@ std::string seconds_in_words(double seconds) {
 
 std::string finding_as_text(const Finding& finding) {
   return std::string(severity_in_words(finding.severity)) + ": " +
-         printable(finding.fact, kMostWords) + "\n  why: " + printable(finding.why, kMostWords) +
-         (finding.mend.empty() ? "" : "\n  try: " + printable(finding.mend, kMostWords)) + "  [" +
-         finding.verdict + "]\n";
+         printable(finding.fact, kMostTextBytes) +
+         "\n  why: " + printable(finding.why, kMostTextBytes) +
+         (finding.mend.empty() ? "" : "\n  try: " + printable(finding.mend, kMostTextBytes)) +
+         "  [" + finding.verdict + "]\n";
 }
 
 }  // namespace
 
 std::string gap_in_words(const NotProbed& gap) {
   return gap.probe + (gap.hosts.empty() ? "" : " on " + brief_names(gap.hosts)) + ": " +
-         printable(gap.reason, kMostWords);
+         printable(gap.reason, kMostTextBytes);
 }
 
 const char* severity_in_words(Severity severity) {

@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::size_t kMostDrawn = 128;  // drawn
 constexpr int kMargin = 16;
-constexpr int kGap = 14;      // between hosts
+constexpr int kHostGap = 14;  // between hosts
 constexpr int kWidth = 1500;  // that a picture of many hosts is to have
 constexpr int kSize = 11;
-constexpr int kLine = 18;
+constexpr int kSvgLine = 18;
 constexpr int kSpace = 5;
 constexpr int kMostLabelColumns = 20;  // of a host's name beside the matrix
 
@@ -104,21 +104,22 @@ void draw_hosts(Drawing* drawing) {
   int width = 1;
   for (std::size_t i = 0; i < drawing->hosts; ++i)
     width = std::max(width, size_of(hosts[i], drawing->scale).width);
-  const auto columns = static_cast<std::size_t>(std::max(1, (kWidth + kGap) / (width + kGap)));
+  const auto columns =
+      static_cast<std::size_t>(std::max(1, (kWidth + kHostGap) / (width + kHostGap)));
   for (std::size_t first = 0; first < drawing->hosts; first += columns) {
     const std::size_t end = std::min(first + columns, drawing->hosts);
     int height = 0;
     for (std::size_t i = first; i < end; ++i)
       height = std::max(height, size_of(hosts[i], drawing->scale).height);
     int x = kMargin;
-    for (std::size_t i = first; i < end; ++i, x += width + kGap)
+    for (std::size_t i = first; i < end; ++i, x += width + kHostGap)
       draw_host(hosts[i], drawing->scale, {x, drawing->y, width, height}, &drawing->picture);
-    drawing->width = std::max(drawing->width, x - kGap);
-    drawing->y += height + kGap;
+    drawing->width = std::max(drawing->width, x - kHostGap);
+    drawing->y += height + kHostGap;
   }
 }
 
-std::string title_of(const JobTopology& topology, const HostPath& path) {
+std::string path_title(const JobTopology& topology, const HostPath& path) {
   std::string title = topology.hosts[path.from].name + " - " + topology.hosts[path.to].name + ": ";
   if (!path.is_reached) return title + "not reached";
   if (!path.megabytes_per_s) return title + "reached, not measured";
@@ -129,7 +130,7 @@ std::string title_of(const JobTopology& topology, const HostPath& path) {
   return path.address.empty() ? title : title + ", by " + path.address;
 }
 
-std::string square(int x, int y, int side) {
+std::string swatch_square(int x, int y, int side) {
   const std::string s = std::to_string(side);
   return "M" + std::to_string(x) + " " + std::to_string(y) + "h" + s + "v" + s + "h-" + s + "z";
 }
@@ -148,12 +149,12 @@ void draw_paths(Drawing* drawing) {
   const int size = std::min(kSize, pitch - 1), cell = pitch - 2;
   const auto at = [pitch](std::size_t host) { return static_cast<int>(host) * pitch; };
   Picture& picture = drawing->picture;
-  picture.text(kMargin, drawing->y + kLine, drawing->width, "Between hosts", {13, "name"});
+  picture.text(kMargin, drawing->y + kSvgLine, drawing->width, "Between hosts", {13, "name"});
   int columns = 0;
   for (std::size_t i = 0; i < drawing->hosts; ++i)
     columns = std::max(columns, std::min(columns_of(topology.hosts[i].name), kMostLabelColumns));
   const int label = width_of(columns, size) + 2;
-  const int x = kMargin + label + kSpace, y = drawing->y + kLine + label + 4 * kSpace;
+  const int x = kMargin + label + kSpace, y = drawing->y + kSvgLine + label + 4 * kSpace;
   for (std::size_t i = 0; i < drawing->hosts; ++i) {
     const std::string& name = topology.hosts[i].name;
     const int middle = at(i) + cell / 2 + size / 2 - 1;
@@ -164,16 +165,16 @@ void draw_paths(Drawing* drawing) {
   }
   for (const HostPath& path : topology.paths) {
     if (path.to >= drawing->hosts) continue;
-    const std::string title = title_of(topology, path);
+    const std::string title = path_title(topology, path);
     const std::string colour =
         path.megabytes_per_s ? colour_of(speed_of(*path.megabytes_per_s)) : "";
-    const auto shape = path.is_reached ? square : cross;
+    const auto shape = path.is_reached ? swatch_square : cross;
     picture.path(shape(x + at(path.to), y + at(path.from), cell) +
                      shape(x + at(path.from), y + at(path.to), cell),
                  path.is_reached ? "pair" : "lost", colour, title);
   }
   drawing->width = std::max(drawing->width, x + at(drawing->hosts));
-  drawing->y = y + at(drawing->hosts) + kGap;
+  drawing->y = y + at(drawing->hosts) + kHostGap;
 }
 
 struct Swatch {
@@ -223,15 +224,15 @@ void draw_legend(Drawing* drawing) {
     const int width = kSide + 6 + words + 16;
     if (x > kMargin && x + width > drawing->width) {
       x = kMargin;
-      y += kLine;
+      y += kSvgLine;
     }
-    const auto shape = std::string(swatch.classes) == "lost" ? cross : square;
+    const auto shape = std::string(swatch.classes) == "lost" ? cross : swatch_square;
     picture.path(shape(x, y, kSide), swatch.classes, swatch.colour);
     picture.text(x + kSide + 6, y + 10, words + kSize, swatch.words, {kSize, "soft"});
     drawing->width = std::max(drawing->width, x + width);
     x += width;
   }
-  drawing->y = y + kLine;
+  drawing->y = y + kSvgLine;
 }
 
 }  // namespace
@@ -245,7 +246,7 @@ std::string topology_as_svg(const JobTopology& topology, const std::string& name
     drawing.picture.text(kMargin, drawing.y + kSize, drawing.width,
                          "and " + std::to_string(topology.hosts.size() - hosts) + " hosts more",
                          {kSize, "soft"});
-    drawing.y += kLine;
+    drawing.y += kSvgLine;
   }
   draw_paths(&drawing);
   draw_legend(&drawing);

@@ -12,7 +12,7 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::size_t kMostNodes = 8;         // shown of a host
+constexpr std::size_t kMostListedNodes = 8;   // shown of a host
 constexpr std::size_t kMostNodesOfTwo = 4;    // of which each has a line for its ranks
 constexpr std::size_t kMostBindings = 8;      // told one by one
 constexpr std::size_t kMostHostsOfRanks = 4;  // told one by one
@@ -64,7 +64,7 @@ std::string node_in_words(const TopologyHost& host, const TopologyNode& node) {
 }
 
 // With numbers among the ranks of all, or of each host.
-std::string ranks_in_words(const TopologyHost& host, const std::vector<int>& ranks, bool is_local) {
+std::string describe_ranks(const TopologyHost& host, const std::vector<int>& ranks, bool is_local) {
   std::vector<const TopologyRank*> chosen;
   std::vector<int> numbers;
   for (const TopologyRank& rank : host.ranks) {
@@ -130,20 +130,20 @@ std::string body_of(const TopologyHost& host, bool is_local) {
   const bool needs_nodes =
       host.nodes.size() > 1 || (host.nodes.size() == 1 && !host.nodes[0].adapters.empty());
   const bool is_short = host.nodes.size() > kMostNodesOfTwo;
-  for (std::size_t i = 0; i < std::min(host.nodes.size(), kMostNodes); ++i) {
+  for (std::size_t i = 0; i < std::min(host.nodes.size(), kMostListedNodes); ++i) {
     const TopologyNode& node = host.nodes[i];
     if (needs_nodes) text += "  " + node_in_words(host, node) + (is_short ? "" : "\n");
     if (!node.ranks.empty())
       text += std::string(!needs_nodes ? "  "
                           : is_short   ? "; "
                                        : "    ") +
-              ranks_in_words(host, node.ranks, is_local) + (is_short ? "" : "\n");
+              describe_ranks(host, node.ranks, is_local) + (is_short ? "" : "\n");
     if (is_short) text += "\n";
   }
-  if (host.nodes.size() > kMostNodes)
-    text += "  and " + count_of(host.nodes.size() - kMostNodes, "node") + " more\n";
+  if (host.nodes.size() > kMostListedNodes)
+    text += "  and " + count_of(host.nodes.size() - kMostListedNodes, "node") + " more\n";
   if (!host.ranks_of_no_node.empty())
-    text += "  " + ranks_in_words(host, host.ranks_of_no_node, is_local) + "\n";
+    text += "  " + describe_ranks(host, host.ranks_of_no_node, is_local) + "\n";
   if (!host.links.empty()) text += "  GPU links: " + links_in_words(host) + "\n";
   return text;
 }
@@ -175,7 +175,7 @@ std::string ranks_of_group(const Hosts& hosts) {
 }
 
 // " 503-504 GiB", so that what differs a little makes no group.
-std::string memory_of(const Hosts& hosts) {
+std::string describe_memory(const Hosts& hosts) {
   double least = 0, most = 0;
   for (const TopologyHost* host : hosts) {
     const double gibibytes = static_cast<double>(host->memory_bytes) / kGibibyte;
@@ -201,7 +201,7 @@ std::string group_as_text(const Hosts& hosts) {
     return text + (is_one ? "does" : "do") + " not answer" +
            (is_one && !first.ranks.empty() ? "; " + numbers_of("rank", ranks_of(first)) : "") +
            "\n";
-  text += host_in_words(first) + memory_of(hosts) + "\n";
+  text += host_in_words(first) + describe_memory(hosts) + "\n";
   if (!is_one) text += ranks_of_group(hosts);
   return text + body_of(first, !is_one);
 }

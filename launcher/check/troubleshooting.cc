@@ -8,7 +8,7 @@ namespace hv::launcher {
 namespace {
 
 // '|' would end a cell, and '<' begin a tag.
-std::string cell(const std::string& words) {
+std::string markdown_cell(const std::string& words) {
   std::string text;
   for (const char c : words) {
     if (c == '|') text += '\\';
@@ -20,7 +20,8 @@ std::string cell(const std::string& words) {
 std::string row(const PossibleFinding& verdict) {
   const bool stops = verdict.severity == Severity::kCannotStart;
   return std::string("| `") + verdict.id + "` | " + (stops ? "cannot start" : "harms") + " | " +
-         cell(verdict.when) + " | " + cell(verdict.why) + " | " + cell(verdict.mend) + " |\n";
+         markdown_cell(verdict.when) + " | " + markdown_cell(verdict.why) + " | " +
+         markdown_cell(verdict.mend) + " |\n";
 }
 
 }  // namespace

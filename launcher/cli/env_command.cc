@@ -12,13 +12,13 @@
 namespace hv::launcher {
 namespace {
 
-using Row = std::vector<std::string>;
+using TableRow = std::vector<std::string>;
 
 constexpr const char* kAlgorithm = "HVRUN_ALGORITHM";
 
 // A row for a value that is none, whose error is kept if it is the first.
-Row malformed_row(const Knob& knob, const Environment& environment, const Error& error,
-                  std::optional<Error>* trouble) {
+TableRow malformed_row(const Knob& knob, const Environment& environment, const Error& error,
+                       std::optional<Error>* trouble) {
   if (!*trouble) trouble->emplace(error);
   const std::string words = std::string("MALFORMED: ") + error.what();
   for (const char* variable : {knob.name, knob.off_switch, knob.alias}) {
@@ -28,8 +28,8 @@ Row malformed_row(const Knob& knob, const Environment& environment, const Error&
   return {knob.name, "", "default", words};
 }
 
-void add_rows(const std::vector<Knob>& table, const Environment& environment,
-              std::vector<Row>* rows, std::optional<Error>* trouble) {
+void add_knob_rows(const std::vector<Knob>& table, const Environment& environment,
+                   std::vector<TableRow>* rows, std::optional<Error>* trouble) {
   const KnobReader reader(table, environment);
   for (const Knob& knob : table) {
     try {
@@ -45,7 +45,7 @@ void add_rows(const std::vector<Knob>& table, const Environment& environment,
 }
 
 // Those that are set.
-void add_vain_rows(const Environment& environment, std::vector<Row>* rows) {
+void add_vain_rows(const Environment& environment, std::vector<TableRow>* rows) {
   for (const VainVariable& variable : vain_horovod_variables()) {
     const std::string value = environment.get_or(variable.name, "");
     if (!value.empty()) rows->push_back({variable.name, printable(value), "unused", variable.why});
@@ -56,16 +56,16 @@ void add_vain_rows(const Environment& environment, std::vector<Row>* rows) {
 
 EnvTable env_table(const Environment& environment) {
   std::optional<Error> trouble;
-  std::vector<Row> rows{{"KNOB", "VALUE", "ORIGIN", "WHAT IT IS"}};
-  add_rows(launcher_knobs(), environment, &rows, &trouble);
-  add_rows(runtime_knobs(), environment, &rows, &trouble);
+  std::vector<TableRow> rows{{"KNOB", "VALUE", "ORIGIN", "WHAT IT IS"}};
+  add_knob_rows(launcher_knobs(), environment, &rows, &trouble);
+  add_knob_rows(runtime_knobs(), environment, &rows, &trouble);
   add_vain_rows(environment, &rows);
   std::string text;
   std::size_t widths[3] = {};
-  for (const Row& row : rows) {
+  for (const TableRow& row : rows) {
     for (std::size_t i = 0; i < 3; ++i) widths[i] = std::max(widths[i], row[i].size());
   }
-  for (const Row& row : rows) {
+  for (const TableRow& row : rows) {
     for (std::size_t i = 0; i < 3; ++i)
       text += row[i] + std::string(widths[i] + 2 - row[i].size(), ' ');
     text += row[3] + "\n";

@@ -9,7 +9,7 @@
 namespace hv::launcher {
 namespace {
 
-struct Row {
+struct ForeignOption {
   const char* names;           // without dashes
   const char* here;            // an option or a variable of hvrun, or a sentence
   const char* in_script = "";  // of hvrun script, where that is something else
@@ -18,64 +18,70 @@ struct Row {
 constexpr const char* kFoundOut = "leave it out: hvrun finds it out by itself";
 constexpr const char* kAlways = "leave it out: hvrun does so anyway";
 
-constexpr std::array kRows{
+constexpr std::array kForeignOptions{
     // Of one letter, mostly with a dash and a value of their own.
-    Row{"N", "mpirun's -N is --npernode here, and srun's is -H with some of the job's nodes",
-        "mpirun's -N is --ranks-per-node here, and srun's is --nodes"},
-    Row{"f,machinefile,default-hostfile", "--hostfile"},
-    Row{"c", "mpirun's -c is -np here, and srun's has no like: a rank has its share of the cores",
+    ForeignOption{"N",
+                  "mpirun's -N is --npernode here, and srun's is -H with some of the job's nodes",
+                  "mpirun's -N is --ranks-per-node here, and srun's is --nodes"},
+    ForeignOption{"f,machinefile,default-hostfile", "--hostfile"},
+    ForeignOption{
+        "c", "mpirun's -c is -np here, and srun's has no like: a rank has its share of the cores",
         "mpirun's -c is -np here, and srun's is --cores-per-rank"},
-    Row{"w,nodelist", "-H"},
-    Row{"D,wd,chdir", "--wdir"},
-    Row{"e", "deepspeed's -e is --exclude here"},
-    Row{"m,module", "hvrun starts programs: hvrun python -m package.train"},
-    Row{"t", "torchrun's -t is --output-dir here, and srun's is --timeout in seconds",
-        "srun's -t is --time here"},
-    Row{"r,redirects,tee,log-dir,outfile-pattern,errfile-pattern", "--output-dir"},
-    Row{"K,kill-on-bad-exit", kAlways},
+    ForeignOption{"w,nodelist", "-H"},
+    ForeignOption{"D,wd,chdir", "--wdir"},
+    ForeignOption{"e", "deepspeed's -e is --exclude here"},
+    ForeignOption{"m,module", "hvrun starts programs: hvrun python -m package.train"},
+    ForeignOption{"t", "torchrun's -t is --output-dir here, and srun's is --timeout in seconds",
+                  "srun's -t is --time here"},
+    ForeignOption{"r,redirects,tee,log-dir,outfile-pattern,errfile-pattern", "--output-dir"},
+    ForeignOption{"K,kill-on-bad-exit", kAlways},
 
     // How many, and where.
-    Row{"ntasks,num-processes", "-np"},
-    Row{"ppn,nproc-per-node,ntasks-per-node,num-gpus,num-accelerators",
-        "that is -np here on one machine, and --npernode on several", "--ranks-per-node"},
-    Row{"pernode", "--npernode 1", "--ranks-per-node 1"},
-    Row{"nnodes,nodes,num-nodes,num-machines",
+    ForeignOption{"ntasks,num-processes", "-np"},
+    ForeignOption{"ppn,nproc-per-node,ntasks-per-node,num-gpus,num-accelerators",
+                  "that is -np here on one machine, and --npernode on several", "--ranks-per-node"},
+    ForeignOption{"pernode", "--npernode 1", "--ranks-per-node 1"},
+    ForeignOption{
+        "nnodes,nodes,num-nodes,num-machines",
         "there are as many hosts as -H or --hostfile names, or as the scheduler has given",
         "--nodes"},
-    Row{"ppr", "--map-by ppr:N:node"},
-    Row{"byslot", "--map-by slot"},
-    Row{"bynode", "--map-by node"},
-    Row{"rf", "--rankfile"},
-    Row{"nolocal,skip-launch-node", "--exclude"},
-    Row{"nooversubscribe", kAlways},
-    Row{"cpu-bind,bind-to-core", "--bind-to"},
-    Row{"gpus-per-proc,gpus-per-task", "--gpus-per-rank"},
-    Row{"multi-prog,configfile,app",
-        "several programs stand on one command line: hvrun -np 1 ./serve "
-        ": -np 4 ./train"},
+    ForeignOption{"ppr", "--map-by ppr:N:node"},
+    ForeignOption{"byslot", "--map-by slot"},
+    ForeignOption{"bynode", "--map-by node"},
+    ForeignOption{"rf", "--rankfile"},
+    ForeignOption{"nolocal,skip-launch-node", "--exclude"},
+    ForeignOption{"nooversubscribe", kAlways},
+    ForeignOption{"cpu-bind,bind-to-core", "--bind-to"},
+    ForeignOption{"gpus-per-proc,gpus-per-task", "--gpus-per-rank"},
+    ForeignOption{"multi-prog,configfile,app",
+                  "several programs stand on one command line: hvrun -np 1 ./serve "
+                  ": -np 4 ./train"},
 
     // What hvrun does without being told.
-    Row{"node-rank,machine-rank,master-addr,main-process-ip,standalone,rdzv-backend,rdzv-endpoint,"
+    ForeignOption{
+        "node-rank,machine-rank,master-addr,main-process-ip,standalone,rdzv-backend,rdzv-endpoint,"
         "rdzv-id,rdzv-conf",
         kFoundOut},
-    Row{"main-process-port", "--master-port"},
-    Row{"allow-run-as-root,tag-output,label,prepend-rank,genvall,envall,launch-agent,prefix",
+    ForeignOption{"main-process-port", "--master-port"},
+    ForeignOption{
+        "allow-run-as-root,tag-output,label,prepend-rank,genvall,envall,launch-agent,prefix",
         kAlways},
-    Row{"mca,gmca",
+    ForeignOption{
+        "mca,gmca",
         "MPI starts nothing here, leave it out; --rsh, HVRUN_INTERFACES, HVRUN_PORT_RANGE and "
         "HVRUN_ALGORITHM stand for some of its parameters"},
 
-    Row{"genv,env", "-x NAME=VALUE"},
-    Row{"genvlist,envlist", "-x NAME, once for each"},
-    Row{"genvnone,envnone", "--clean-env"},
-    Row{"launcher,bootstrap", "--spawner, or --rsh CMD"},
-    Row{"launcher-exec,bootstrap-exec", "--rsh"},
-    Row{"iface", "HVRUN_INTERFACES"},
-    Row{"timestamp-output", "--timestamp"},
-    Row{"merge-stderr-to-stdout", "write 2>&1 behind the command"},
-    Row{"display-map,display-allocation,do-not-launch", "--dry-run=offline"},
-    Row{"max-restarts",
-        "a job of which one rank has failed ends; start it again from its checkpoint"},
+    ForeignOption{"genv,env", "-x NAME=VALUE"},
+    ForeignOption{"genvlist,envlist", "-x NAME, once for each"},
+    ForeignOption{"genvnone,envnone", "--clean-env"},
+    ForeignOption{"launcher,bootstrap", "--spawner, or --rsh CMD"},
+    ForeignOption{"launcher-exec,bootstrap-exec", "--rsh"},
+    ForeignOption{"iface", "HVRUN_INTERFACES"},
+    ForeignOption{"timestamp-output", "--timestamp"},
+    ForeignOption{"merge-stderr-to-stdout", "write 2>&1 behind the command"},
+    ForeignOption{"display-map,display-allocation,do-not-launch", "--dry-run=offline"},
+    ForeignOption{"max-restarts",
+                  "a job of which one rank has failed ends; start it again from its checkpoint"},
 };
 
 // "--nproc_per_node": "nproc-per-node"; of one letter only behind one dash.
@@ -96,7 +102,7 @@ std::string as_sentence(const std::string& here) {
 
 std::optional<std::string> meaning_of_foreign_option(const std::string& name, bool in_script) {
   const std::string bare = bare_name(name);
-  for (const Row& row : kRows) {
+  for (const ForeignOption& row : kForeignOptions) {
     const std::vector<std::string> names = split(row.names, ',');
     if (std::find(names.begin(), names.end(), bare) == names.end()) continue;
     return as_sentence(in_script && row.in_script[0] != '\0' ? row.in_script : row.here);

@@ -13,7 +13,7 @@
 namespace hv::launcher {
 namespace {
 
-struct Row {
+struct HorovodOption {
   const char* names;         // as CLI11 has them
   const char* key;           // in the file; nullptr: none
   const char* variable;      // that ranks read; nullptr: nothing to set here
@@ -35,54 +35,60 @@ constexpr const char* kNoCache = "hvrun keeps no results of checks";
 constexpr const char* kNotYet = "no backend reads it";
 
 // Of one source later rows beat earlier ones that set the same.
-constexpr std::array kRows{
-    Row{"--network-interfaces,--network-interface", nullptr, "HVRUN_INTERFACES", "%", "", false, "",
-        true},
-    Row{"--tcp", nullptr, "NCCL_IB_DISABLE", "1", ""},
-    Row{"--fusion-threshold-mb", "params.fusion_threshold_mb", "HVRUN_FUSION_THRESHOLD", "%M", ""},
-    Row{"--cache-capacity", "params.cache_capacity", "HVRUN_CACHE_CAPACITY", "%", ""},
-    Row{"--timeline-filename", "timeline.filename", "HVRUN_TIMELINE", "%", ""},
-    Row{"--stall-check-warning-time-seconds", "stall_check.warning_time_seconds",
-        "HVRUN_STALL_SECONDS", "%", ""},
-    Row{"--stall-check-shutdown-time-seconds", "stall_check.shutdown_time_seconds",
-        "HVRUN_STALL_SHUTDOWN_SECONDS", "%", ""},
-    Row{"--no-stall-check", "stall_check.enabled", "HVRUN_STALL_SECONDS", "0", "", true},
-    Row{"--log-level", "logging.level", "HVRUN_LOG_LEVEL", "%", ""},
-    Row{"--mpi-threads-disable", "library_options.mpi_threads_disable", "HVRUN_MPI_THREADS_DISABLE",
-        "1", ""},
+constexpr std::array kHorovodOptions{
+    HorovodOption{"--network-interfaces,--network-interface", nullptr, "HVRUN_INTERFACES", "%", "",
+                  false, "", true},
+    HorovodOption{"--tcp", nullptr, "NCCL_IB_DISABLE", "1", ""},
+    HorovodOption{"--fusion-threshold-mb", "params.fusion_threshold_mb", "HVRUN_FUSION_THRESHOLD",
+                  "%M", ""},
+    HorovodOption{"--cache-capacity", "params.cache_capacity", "HVRUN_CACHE_CAPACITY", "%", ""},
+    HorovodOption{"--timeline-filename", "timeline.filename", "HVRUN_TIMELINE", "%", ""},
+    HorovodOption{"--stall-check-warning-time-seconds", "stall_check.warning_time_seconds",
+                  "HVRUN_STALL_SECONDS", "%", ""},
+    HorovodOption{"--stall-check-shutdown-time-seconds", "stall_check.shutdown_time_seconds",
+                  "HVRUN_STALL_SHUTDOWN_SECONDS", "%", ""},
+    HorovodOption{"--no-stall-check", "stall_check.enabled", "HVRUN_STALL_SECONDS", "0", "", true},
+    HorovodOption{"--log-level", "logging.level", "HVRUN_LOG_LEVEL", "%", ""},
+    HorovodOption{"--mpi-threads-disable", "library_options.mpi_threads_disable",
+                  "HVRUN_MPI_THREADS_DISABLE", "1", ""},
 
-    Row{"--cycle-time-ms", "params.cycle_time_ms", nullptr, "%", kNoCycles},
-    Row{"--timeline-mark-cycles", "timeline.mark_cycles", nullptr, "", kNoCycles},
-    Row{"--hierarchical-allreduce", "params.hierarchical_allreduce", nullptr, "", kHostsFirst},
-    Row{"--no-hierarchical-allreduce", nullptr, nullptr, "", kHostsFirst, false,
-        "params.hierarchical_allreduce"},
-    Row{"--hierarchical-allgather", "params.hierarchical_allgather", nullptr, "", kHostsFirst},
-    Row{"--no-hierarchical-allgather", nullptr, nullptr, "", kHostsFirst, false,
-        "params.hierarchical_allgather"},
-    Row{"--autotune", "autotune.enabled", nullptr, "", kNoTuning},
-    Row{"--autotune-log-file", "autotune.log_file", nullptr, "%", kNoTuning},
-    Row{"--autotune-warmup-samples", "autotune.warmup_samples", nullptr, "%", kNoTuning},
-    Row{"--autotune-steps-per-sample", "autotune.steps_per_sample", nullptr, "%", kNoTuning},
-    Row{"--autotune-bayes-opt-max-samples", "autotune.bayes_opt_max_samples", nullptr, "%",
-        kNoTuning},
-    Row{"--autotune-gaussian-process-noise", "autotune.gaussian_process_noise", nullptr, "%",
-        kNoTuning},
-    Row{"--gloo", nullptr, nullptr, "", kOwnWays},
-    Row{"--gloo-timeout-seconds", "library_options.gloo_timeout_seconds", nullptr, "%", kOwnWays},
-    Row{"--num-nccl-streams", "library_options.num_nccl_streams", nullptr, "%", kNotYet},
-    Row{"--ccl-bgt-affinity", "library_options.ccl_bgt_affinity", nullptr, "%", kNotYet},
-    Row{"--log-with-timestamp", "logging.with_timestamp", nullptr, "", kAlwaysTime},
-    Row{"--log-hide-timestamp", "logging.hide_timestamp", nullptr, "", kAlwaysTime},
-    Row{"--log-without-timestamp", nullptr, nullptr, "", kAlwaysTime},
-    Row{"--thread-affinity", nullptr, nullptr, "%", kBound},
-    Row{"--disable-cache", nullptr, nullptr, "", kNoCache},
+    HorovodOption{"--cycle-time-ms", "params.cycle_time_ms", nullptr, "%", kNoCycles},
+    HorovodOption{"--timeline-mark-cycles", "timeline.mark_cycles", nullptr, "", kNoCycles},
+    HorovodOption{"--hierarchical-allreduce", "params.hierarchical_allreduce", nullptr, "",
+                  kHostsFirst},
+    HorovodOption{"--no-hierarchical-allreduce", nullptr, nullptr, "", kHostsFirst, false,
+                  "params.hierarchical_allreduce"},
+    HorovodOption{"--hierarchical-allgather", "params.hierarchical_allgather", nullptr, "",
+                  kHostsFirst},
+    HorovodOption{"--no-hierarchical-allgather", nullptr, nullptr, "", kHostsFirst, false,
+                  "params.hierarchical_allgather"},
+    HorovodOption{"--autotune", "autotune.enabled", nullptr, "", kNoTuning},
+    HorovodOption{"--autotune-log-file", "autotune.log_file", nullptr, "%", kNoTuning},
+    HorovodOption{"--autotune-warmup-samples", "autotune.warmup_samples", nullptr, "%", kNoTuning},
+    HorovodOption{"--autotune-steps-per-sample", "autotune.steps_per_sample", nullptr, "%",
+                  kNoTuning},
+    HorovodOption{"--autotune-bayes-opt-max-samples", "autotune.bayes_opt_max_samples", nullptr,
+                  "%", kNoTuning},
+    HorovodOption{"--autotune-gaussian-process-noise", "autotune.gaussian_process_noise", nullptr,
+                  "%", kNoTuning},
+    HorovodOption{"--gloo", nullptr, nullptr, "", kOwnWays},
+    HorovodOption{"--gloo-timeout-seconds", "library_options.gloo_timeout_seconds", nullptr, "%",
+                  kOwnWays},
+    HorovodOption{"--num-nccl-streams", "library_options.num_nccl_streams", nullptr, "%", kNotYet},
+    HorovodOption{"--ccl-bgt-affinity", "library_options.ccl_bgt_affinity", nullptr, "%", kNotYet},
+    HorovodOption{"--log-with-timestamp", "logging.with_timestamp", nullptr, "", kAlwaysTime},
+    HorovodOption{"--log-hide-timestamp", "logging.hide_timestamp", nullptr, "", kAlwaysTime},
+    HorovodOption{"--log-without-timestamp", nullptr, nullptr, "", kAlwaysTime},
+    HorovodOption{"--thread-affinity", nullptr, nullptr, "%", kBound},
+    HorovodOption{"--disable-cache", nullptr, nullptr, "", kNoCache},
 
     // What holds anyway.
-    Row{"--stall-check", nullptr, nullptr, "", "", false, "stall_check.enabled"},
-    Row{"--no-autotune", nullptr, nullptr, "", "", false, "autotune.enabled"},
-    Row{"--no-timeline-mark-cycles", nullptr, nullptr, "", "", false, "timeline.mark_cycles"},
-    Row{"--no-mpi-threads-disable", nullptr, "HVRUN_MPI_THREADS_DISABLE", "0", "", false,
-        "library_options.mpi_threads_disable"},
+    HorovodOption{"--stall-check", nullptr, nullptr, "", "", false, "stall_check.enabled"},
+    HorovodOption{"--no-autotune", nullptr, nullptr, "", "", false, "autotune.enabled"},
+    HorovodOption{"--no-timeline-mark-cycles", nullptr, nullptr, "", "", false,
+                  "timeline.mark_cycles"},
+    HorovodOption{"--no-mpi-threads-disable", nullptr, "HVRUN_MPI_THREADS_DISABLE", "0", "", false,
+                  "library_options.mpi_threads_disable"},
 };
 
 struct Refusal {
@@ -97,7 +103,7 @@ constexpr std::array kRefusals{
             "a job keeps its ranks: elastic jobs are not there yet"},
 };
 
-bool takes_value(const Row& row) { return row.value[0] == '%'; }
+bool takes_value(const HorovodOption& row) { return row.value[0] == '%'; }
 
 std::string first_name(const char* names) { return split(names, ',')[0]; }
 
@@ -123,9 +129,9 @@ struct Given {
 };
 using GivenRows = std::vector<std::optional<Given>>;
 
-void add_rows(const GivenRows& given, HorovodSettings* settings) {
-  for (std::size_t i = 0; i < kRows.size(); ++i) {
-    const Row& row = kRows[i];
+void add_settings(const GivenRows& given, HorovodSettings* settings) {
+  for (std::size_t i = 0; i < kHorovodOptions.size(); ++i) {
+    const HorovodOption& row = kHorovodOptions[i];
     if (!given[i]) continue;
     if (row.variable == nullptr) {
       if (row.why[0] != '\0')
@@ -145,7 +151,7 @@ void add_rows(const GivenRows& given, HorovodSettings* settings) {
 
 [[noreturn]] void refuse_key(const ConfigSetting& setting) {
   std::vector<std::string> keys;
-  for (const Row& row : kRows)
+  for (const HorovodOption& row : kHorovodOptions)
     if (row.key != nullptr) keys.emplace_back(row.key);
   const auto guess = nearest(setting.key, keys);
   throw Error(ErrorKind::kUsage,
@@ -155,17 +161,19 @@ void add_rows(const GivenRows& given, HorovodSettings* settings) {
 
 }  // namespace
 
-HorovodOptions::HorovodOptions() : values_(kRows.size()), flags_(kRows.size()) {}
+HorovodOptions::HorovodOptions()
+    : values_(kHorovodOptions.size()), flags_(kHorovodOptions.size()) {}
 
 void HorovodOptions::add_to(CLI::App& app) {
   app.add_option("--config-file", config_file_, "horovodrun's settings in YAML")->group("");
-  for (std::size_t i = 0; i < kRows.size(); ++i) {
-    if (!takes_value(kRows[i])) {
-      app.add_flag(kRows[i].names, flags_[i])->group("");
+  for (std::size_t i = 0; i < kHorovodOptions.size(); ++i) {
+    if (!takes_value(kHorovodOptions[i])) {
+      app.add_flag(kHorovodOptions[i].names, flags_[i])->group("");
       continue;
     }
-    CLI::Option* const option = app.add_option(kRows[i].names, values_[i])->group("");
-    if (kRows[i].is_list) option->multi_option_policy(CLI::MultiOptionPolicy::Join)->delimiter(',');
+    CLI::Option* const option = app.add_option(kHorovodOptions[i].names, values_[i])->group("");
+    if (kHorovodOptions[i].is_list)
+      option->multi_option_policy(CLI::MultiOptionPolicy::Join)->delimiter(',');
   }
   for (const Refusal& refusal : kRefusals) {
     for (const std::string& name : split(refusal.names, ',')) {
@@ -186,18 +194,19 @@ HorovodSettings HorovodOptions::settings() const {
 HorovodSettings HorovodOptions::settings(const std::string& config,
                                          const std::string& source) const {
   HorovodSettings settings;
-  GivenRows in_file(kRows.size()), typed(kRows.size());
+  GivenRows in_file(kHorovodOptions.size()), typed(kHorovodOptions.size());
   for (const ConfigSetting& setting : parse_horovod_config(config, source)) {
     if (setting.key == "controller") {
       settings.warnings.push_back(setting.origin + ": controller sets nothing: " +
                                   (lower(setting.value) == "mpi" ? kMpiIsAsked : kOwnWays));
       continue;
     }
-    const auto row = std::find_if(kRows.begin(), kRows.end(), [&setting](const Row& each) {
-      return each.key != nullptr && setting.key == each.key;
-    });
-    if (row == kRows.end()) refuse_key(setting);
-    auto& place = in_file[static_cast<std::size_t>(row - kRows.begin())];
+    const auto row = std::find_if(kHorovodOptions.begin(), kHorovodOptions.end(),
+                                  [&setting](const HorovodOption& each) {
+                                    return each.key != nullptr && setting.key == each.key;
+                                  });
+    if (row == kHorovodOptions.end()) refuse_key(setting);
+    auto& place = in_file[static_cast<std::size_t>(row - kHorovodOptions.begin())];
     const std::string origin = setting.origin + ": " + setting.key;
     if (takes_value(*row)) {
       place = Given{setting.value, origin};
@@ -211,16 +220,17 @@ HorovodSettings HorovodOptions::settings(const std::string& config,
                   "expected true or false");
     if (*answer != row->is_inverted) place = Given{"", origin};
   }
-  for (std::size_t i = 0; i < kRows.size(); ++i) {
+  for (std::size_t i = 0; i < kHorovodOptions.size(); ++i) {
     if (values_[i].empty() && flags_[i] == 0) continue;
-    typed[i] = Given{values_[i], first_name(kRows[i].names)};
+    typed[i] = Given{values_[i], first_name(kHorovodOptions[i].names)};
     in_file[i].reset();
-    for (std::size_t other = 0; other < kRows.size(); ++other)
-      if (kRows[other].key != nullptr && std::string(kRows[i].cancels) == kRows[other].key)
+    for (std::size_t other = 0; other < kHorovodOptions.size(); ++other)
+      if (kHorovodOptions[other].key != nullptr &&
+          std::string(kHorovodOptions[i].cancels) == kHorovodOptions[other].key)
         in_file[other].reset();
   }
-  add_rows(in_file, &settings);
-  add_rows(typed, &settings);  // later entries of an environment win
+  add_settings(in_file, &settings);
+  add_settings(typed, &settings);  // later entries of an environment win
   return settings;
 }
 

@@ -266,7 +266,7 @@ std::vector<std::string> warnings_on_hosts(const HostList& list,
   return warnings;
 }
 
-std::optional<int> node_of(std::int32_t told) {
+std::optional<int> known_node(std::int32_t told) {
   return told == wire::kNoNode ? std::nullopt : std::optional<int>(told);
 }
 
@@ -284,7 +284,7 @@ HostFacts host_facts(const wire::Facts& told, const wire::Inventory* inventory) 
                            static_cast<int>(core.package)});
   for (const wire::RdmaAdapter& adapter : told.rdma)
     facts.rdma.push_back({adapter.name,
-                          node_of(adapter.node),
+                          known_node(adapter.node),
                           adapter.pci_path,
                           {adapter.ports.begin(), adapter.ports.end()}});
   return facts;

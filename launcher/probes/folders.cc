@@ -43,8 +43,8 @@ std::string why_not_writable(const std::string& folder) {
                           errno_text(error);
 }
 
-wire::FolderFacts told_of(const std::string& role, const std::string& path,
-                          const std::string& problem, const std::string& mounts) {
+wire::FolderFacts inspect_directory(const std::string& role, const std::string& path,
+                                    const std::string& problem, const std::string& mounts) {
   wire::FolderFacts facts;
   facts.role = role;
   facts.path = path;
@@ -90,12 +90,12 @@ void look_at_folders(const wire::CheckRequest& request, const Environment& envir
   const std::string mounts = read_file("/proc/self/mountinfo").value_or("");
   for (const wire::Program& program : request.programs) {
     const auto problem = directory_problem(program.directory);
-    reply->folders.push_back(
-        told_of("working directory", program.directory, problem ? problem->what : "", mounts));
+    reply->folders.push_back(inspect_directory("working directory", program.directory,
+                                               problem ? problem->what : "", mounts));
   }
   const std::string temporary = environment.get_filled("TMPDIR").value_or("/tmp");
   reply->folders.push_back(
-      told_of("temporary directory", temporary, why_not_writable(temporary), mounts));
+      inspect_directory("temporary directory", temporary, why_not_writable(temporary), mounts));
 }
 
 }  // namespace hv::launcher

@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kMostDigested = 64 << 20;
 constexpr double kShareOfTime = 0.8;  // for what a probe waits for; then it tells what it has
 
-std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::string in_directory(const std::string& name, const std::string& directory) {
   return name.empty() || name[0] == '/' ? name : directory + "/" + name;
@@ -33,7 +33,7 @@ std::string in_directory(const std::string& name, const std::string& directory) 
 // What env(1) is to find for a script; "" where the line is none of that kind. Its options, -S
 // among them, and assignments come before the name.
 std::string wanted_of_env(const FirstLine& line) {
-  if (file_name(line.interpreter) != "env") return {};
+  if (base_name(line.interpreter) != "env") return {};
   for (const std::string& word : split(line.argument, ' '))
     if (!word.empty() && word[0] != '-' && word.find('=') == std::string::npos) return word;
   return {};
@@ -83,7 +83,7 @@ std::optional<wire::Problem> no_whole_elf(const std::string& file) {
 }
 
 // Of files that the C library brings: whatever else a program names would be run.
-bool is_loader(const std::string& file) { return file_name(file).rfind("ld", 0) == 0; }
+bool is_loader(const std::string& file) { return base_name(file).rfind("ld", 0) == 0; }
 
 void look_at_libraries(const std::string& file, const wire::Program& program,
                        const Environment& environment, TimePoint until, wire::CheckReply* reply,
@@ -120,8 +120,8 @@ void look_at_script(const wire::Program& program, wire::ProgramFacts* facts) {
   facts->advice = "check that it lies at that path on every host";
 }
 
-wire::ProgramFacts told_of(const wire::Program& program, const Environment& environment,
-                           TimePoint until, wire::CheckReply* reply) {
+wire::ProgramFacts inspect_program(const wire::Program& program, const Environment& environment,
+                                   TimePoint until, wire::CheckReply* reply) {
   wire::ProgramFacts facts;
   if (program.argv.empty() || directory_problem(program.directory)) return facts;
   const Environment own = environment_of_program(program, environment);
@@ -135,7 +135,7 @@ wire::ProgramFacts told_of(const wire::Program& program, const Environment& envi
   }
   // It is there; what it starts is the job's.
   if (const auto inner = wrapped_program(program))
-    return told_of(*inner, environment, until, reply);
+    return inspect_program(*inner, environment, until, reply);
   facts.digest = digest_of_file(facts.path);
   const std::string file = executed_file(facts.path, program.directory, path);
   if (file != facts.path) facts.interpreter = file;
@@ -162,7 +162,7 @@ Environment environment_of_program(const wire::Program& program, const Environme
 }
 
 bool is_python_name(const std::string& file) {
-  const std::string name = file_name(file);
+  const std::string name = base_name(file);
   for (const std::string_view word : {"python", "pypy"})
     if (name.rfind(word, 0) == 0)
       return name.find_first_not_of("0123456789.", word.size()) == std::string::npos;
@@ -209,7 +209,7 @@ void look_at_program(const wire::CheckRequest& request, const Environment& envir
                      wire::CheckReply* reply) {
   const TimePoint until = end_of_probe(request);
   for (const wire::Program& program : request.programs)
-    reply->programs.push_back(told_of(program, environment, until, reply));
+    reply->programs.push_back(inspect_program(program, environment, until, reply));
 }
 
 }  // namespace hv::launcher

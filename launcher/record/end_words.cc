@@ -191,7 +191,7 @@ std::string block(const std::string& heading, const std::vector<std::string>& li
   return text;
 }
 
-std::string heading_of(const GatheredText& group, int whose) {
+std::string output_heading(const GatheredText& group, int whose) {
   return rank_words(group.ranks) + " said" +
          (group.is_said_by_all ? ":" : ", here as rank " + std::to_string(whose) + ":");
 }
@@ -210,15 +210,15 @@ std::string said_by(const std::vector<Speaker>& speakers, const Telling& telling
   });
   if (own != groups.end()) {
     const bool is_alone = own->ranks.size() == 1 && !telling.names_first;
-    text += block(is_alone ? "its last lines:" : heading_of(*own, telling.first),
+    text += block(is_alone ? "its last lines:" : output_heading(*own, telling.first),
                   last_lines(telling.first), SIZE_MAX);
     groups.erase(own);
   }
   std::vector<int> untold;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (i < kMostOtherTexts) {
-      text +=
-          block(heading_of(groups[i], groups[i].ranks.front()), groups[i].lines, kLinesOfOthers);
+      text += block(output_heading(groups[i], groups[i].ranks.front()), groups[i].lines,
+                    kLinesOfOthers);
     } else {
       untold.insert(untold.end(), groups[i].ranks.begin(), groups[i].ranks.end());
     }

@@ -57,7 +57,7 @@ std::string process_words(const RunningProcess& process) {
   return "process " + std::to_string(process.pid) + " on host " + process.host;
 }
 
-std::string heading_of(const JobRecord& record) {
+std::string job_heading(const JobRecord& record) {
   const std::string hvrun = process_words(record.hvrun);
   switch (still_runs(record.hvrun)) {
     case StillRuns::kYes:
@@ -119,7 +119,7 @@ Unended begun_of(const JobFolder& folder, std::optional<JobRecord>* ended) {
     auto read = record_from_json(*folder.record);
     if (auto* record = std::get_if<JobRecord>(&read)) {
       if (record->state == kRunning) {
-        std::string heading = heading_of(*record);
+        std::string heading = job_heading(*record);
         return {std::move(*record), std::move(heading)};
       }
       *ended = std::move(*record);

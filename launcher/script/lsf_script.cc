@@ -10,11 +10,11 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::size_t kMostNameBytes = 64;
+constexpr std::size_t kMostLsfNameBytes = 64;
 
 std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
-void add_layout(const Site& site, const ScriptPlan& plan, SchedulerPart* part) {
+void add_lsf_layout(const Site& site, const ScriptPlan& plan, SchedulerPart* part) {
   const int slots = std::max(1, plan.cores_per_rank);
   // Whole hosts where ranks have several slots: a last one with fewer would have a rank's too few.
   const bool is_whole = slots > 1 && plan.nodes > 0;
@@ -39,8 +39,8 @@ void add_layout(const Site& site, const ScriptPlan& plan, SchedulerPart* part) {
 SchedulerPart lsf_part(const JobRequest& request, const Site& site, const ScriptPlan& plan) {
   SchedulerPart part{"#BSUB", {}, {}, "", {}};
   std::vector<std::string>& out = part.directives;
-  out.push_back("-J " + job_name(request, kMostNameBytes));
-  add_layout(site, plan, &part);
+  out.push_back("-J " + job_name(request, kMostLsfNameBytes));
+  add_lsf_layout(site, plan, &part);
   if (!plan.partition.constraint.empty())
     out.push_back("-R " + quoted("select[" + plan.partition.constraint + "]"));
   if (plan.partition.is_exclusive) out.emplace_back("-x");

@@ -9,7 +9,7 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::size_t kMostNameBytes = 15;  // what older versions take
+constexpr std::size_t kMostPbsNameBytes = 15;  // what older versions take
 
 std::string chunks(const Site& site, const ScriptPlan& plan) {
   const bool is_spread_by_pbs = plan.nodes == 0;
@@ -33,7 +33,7 @@ std::string place(const ScriptPlan& plan) {
 SchedulerPart pbs_part(const JobRequest& request, const Site& site, const ScriptPlan& plan) {
   SchedulerPart part{"#PBS", {}, {}, "", {}};
   std::vector<std::string>& out = part.directives;
-  out.push_back("-N " + job_name(request, kMostNameBytes));
+  out.push_back("-N " + job_name(request, kMostPbsNameBytes));
   out.push_back("-l " + chunks(site, plan));
   out.push_back("-l " + place(plan));
   if (!plan.partition.queue.empty()) out.push_back("-q " + plan.partition.queue);

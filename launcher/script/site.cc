@@ -9,11 +9,11 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::size_t kMostNameBytes = 64;
+constexpr std::size_t kMostSiteNameBytes = 64;
 
 // As a name it is part of a file's name, and typed at a prompt.
 bool is_name(std::string_view text) {
-  return text.size() <= kMostNameBytes && text[0] != '.' && text[0] != '-' &&
+  return text.size() <= kMostSiteNameBytes && text[0] != '.' && text[0] != '-' &&
          text.find_first_not_of(
              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
              "0123456789._-") == std::string_view::npos;

@@ -7,7 +7,7 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::size_t kMostNameBytes = 64;
+constexpr std::size_t kMostSlurmNameBytes = 64;
 
 // Slurm counts hardware threads unless the hint takes one of each core.
 int cpus_per_task(const Site& site, const ScriptPlan& plan) {
@@ -15,7 +15,7 @@ int cpus_per_task(const Site& site, const ScriptPlan& plan) {
   return plan.cores_per_rank * (is_by_core ? 1 : plan.partition.threads_per_core);
 }
 
-void add_layout(const Site& site, const ScriptPlan& plan, std::vector<std::string>* out) {
+void add_slurm_layout(const Site& site, const ScriptPlan& plan, std::vector<std::string>* out) {
   if (plan.nodes > 0) {
     out->push_back("--nodes=" + std::to_string(plan.nodes));
     out->push_back("--ntasks-per-node=" + std::to_string(plan.ranks_per_node));
@@ -38,8 +38,8 @@ void add_text(const std::string& option, const std::string& value, std::vector<s
 SchedulerPart slurm_part(const JobRequest& request, const Site& site, const ScriptPlan& plan) {
   SchedulerPart part{"#SBATCH", {}, {}, "", {}};
   std::vector<std::string>& out = part.directives;
-  add_text("--job-name", job_name(request, kMostNameBytes), &out);
-  add_layout(site, plan, &out);
+  add_text("--job-name", job_name(request, kMostSlurmNameBytes), &out);
+  add_slurm_layout(site, plan, &out);
   add_text("--partition", plan.partition.queue, &out);
   add_text("--constraint", plan.partition.constraint, &out);
   add_text("--account", plan.account, &out);

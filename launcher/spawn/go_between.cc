@@ -14,7 +14,7 @@
 namespace hv::launcher {
 namespace {
 
-constexpr auto kPatience = std::chrono::milliseconds(300);  // from SIGTERM to SIGKILL
+constexpr auto kTermGrace = std::chrono::milliseconds(300);  // from SIGTERM to SIGKILL
 constexpr auto kTimeToDie = std::chrono::milliseconds(200);
 constexpr int kPassMilliseconds = 5;
 
@@ -81,9 +81,9 @@ void end_go_betweens() {
     if (!one.is_dismissed) ::kill(-one.leader, SIGTERM);
     one.is_dismissed = true;
   }
-  bury_until(begun + kPatience);
+  bury_until(begun + kTermGrace);
   for (const GoBetween& one : all()) ::kill(-one.leader, SIGKILL);
-  bury_until(begun + kPatience + kTimeToDie);
+  bury_until(begun + kTermGrace + kTimeToDie);
 }
 
 }  // namespace hv::launcher

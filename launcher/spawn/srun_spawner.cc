@@ -23,7 +23,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::size_t kWordsShown = 600;
+constexpr std::size_t kSrunTextShown = 600;
 // One may take no programs (noexec).
 constexpr std::array kFoldersForCopies{"/tmp", "/dev/shm", "/var/tmp"};
 constexpr auto kTimeToRemove = std::chrono::seconds(10);
@@ -78,7 +78,7 @@ class StepChannel : public AgentChannel {
   }
   std::string last_words() const override {
     const std::string own = channel_->last_words(),
-                      said = gist_of_srun(step_->srun->last_words(), node_, kWordsShown);
+                      said = gist_of_srun(step_->srun->last_words(), node_, kSrunTextShown);
     return own.empty() || said.empty() ? own + said : own + "; " + said;
   }
 
@@ -157,12 +157,12 @@ asio::awaitable<std::unique_ptr<AgentChannel>> SrunSpawner::start(HostTarget hos
   throw Error(
       ErrorKind::kTimeout,
       doing + ": not done within " + seconds_text(options_.start_timeout) +
-          " (--start-timeout); srun said: " + gist_of_srun(words, arrival.node, kWordsShown),
+          " (--start-timeout); srun said: " + gist_of_srun(words, arrival.node, kSrunTextShown),
       srun_advice(words));
 }
 
 Error SrunSpawner::failure(const std::string& words) {
-  return {ErrorKind::kStart, "start the agents by srun: " + gist_of_srun(words, "", kWordsShown),
+  return {ErrorKind::kStart, "start the agents by srun: " + gist_of_srun(words, "", kSrunTextShown),
           srun_advice(words)};
 }
 

@@ -20,7 +20,7 @@ namespace {
 namespace asio = boost::asio;
 using Socket = asio::local::stream_protocol::socket;
 
-constexpr auto kPatience = std::chrono::seconds(3);
+constexpr auto kSshAgentTimeout = std::chrono::seconds(3);
 constexpr std::size_t kMaxMessage = 256 << 10;
 constexpr char kRequestIdentities = 11, kIdentitiesAnswer = 12;
 
@@ -41,7 +41,8 @@ std::optional<std::string_view> take_string(std::string_view* rest) {
 
 // Shared with the timer's handler, which may still be queued when the talk is over.
 struct Talk {
-  explicit Talk(asio::any_io_executor executor) : socket(executor), patience(executor, kPatience) {}
+  explicit Talk(asio::any_io_executor executor)
+      : socket(executor), patience(executor, kSshAgentTimeout) {}
   Socket socket;
   asio::steady_timer patience;
   bool too_late = false;

@@ -13,9 +13,9 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::size_t kStderrKept = 16 << 10;
+constexpr std::size_t kSshStderrKept = 16 << 10;
 // Between the end of a command's stream and the word about how it ended.
-constexpr auto kExitDelay = std::chrono::milliseconds(1500);
+constexpr auto kSshExitDelay = std::chrono::milliseconds(1500);
 
 }  // namespace
 
@@ -35,8 +35,8 @@ void SshChannel::listen_to_callbacks() {
     channel->session_->wake();
     if (!is_stderr) return 0;
     channel->stderr_tail_.append(static_cast<const char*>(data), size);
-    if (channel->stderr_tail_.size() > kStderrKept)
-      channel->stderr_tail_.erase(0, channel->stderr_tail_.size() - kStderrKept);
+    if (channel->stderr_tail_.size() > kSshStderrKept)
+      channel->stderr_tail_.erase(0, channel->stderr_tail_.size() - kSshStderrKept);
     return static_cast<int>(size);
   };
   callbacks_.channel_eof_function = [](ssh_session, ssh_channel, void* self) {
@@ -97,7 +97,7 @@ asio::awaitable<std::size_t> SshChannel::read_some(asio::mutable_buffer buffer) 
 
 asio::awaitable<void> SshChannel::await_exit_status() {
   if (!usable() || !trouble_.empty()) co_return;
-  asio::steady_timer timer(co_await asio::this_coro::executor, kExitDelay);
+  asio::steady_timer timer(co_await asio::this_coro::executor, kSshExitDelay);
   timer.async_wait([session = session_](const boost::system::error_code&) { session->wake(); });
   const auto is_connected = [this] {
     return (ssh_get_status(session_->raw()) & (SSH_CLOSED | SSH_CLOSED_ERROR)) == 0;

@@ -15,7 +15,7 @@ namespace asio = boost::asio;
 
 // For what hosts that hang have told by then to arrive.
 constexpr Duration kTimeOfAnswer = std::chrono::milliseconds(400);
-constexpr Duration kTimeOfProbe = std::chrono::seconds(2);  // after the loss of a host
+constexpr Duration kFailureProbeTime = std::chrono::seconds(2);  // after the loss of a host
 
 // So many hosts' drivers are asked: most need the program for that sent.
 constexpr std::size_t kMostAskedOfDrivers = kSentAtOnce;
@@ -108,7 +108,7 @@ const std::set<std::string>& probes_of_lost_host() {
 wire::CheckRequest request_to_lost_host(const LaunchContext& context) {
   std::vector<std::string> probes(probes_of_lost_host().begin(), probes_of_lost_host().end());
   std::erase(probes, "reach");
-  return check_request(context, kTimeOfProbe, std::move(probes));
+  return check_request(context, kFailureProbeTime, std::move(probes));
 }
 
 }  // namespace hv::launcher

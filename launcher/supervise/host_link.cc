@@ -16,7 +16,7 @@ namespace asio = boost::asio;
 
 constexpr std::size_t kReadBytes = 256 << 10;
 
-std::string words_of(const std::exception_ptr& error) {
+std::string describe_exception(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& known) {
@@ -49,7 +49,7 @@ void HostLink::start() {
   // Each loop keeps the link alive until it is through.
   const auto self = shared_from_this();
   const auto ended = [self](std::exception_ptr error) {
-    if (error) self->end("hvrun could not go on with it: " + words_of(error));
+    if (error) self->end("hvrun could not go on with it: " + describe_exception(error));
   };
   asio::co_spawn(
       executor_, [self]() { return self->read_loop(); }, ended);

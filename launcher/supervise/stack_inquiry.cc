@@ -17,7 +17,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr auto kAgentTime = std::chrono::seconds(5);
-constexpr auto kAnswerTime = std::chrono::seconds(7);
+constexpr auto kStackAnswerTime = std::chrono::seconds(7);
 constexpr std::size_t kNamedMissing = 16;  // of whom stacks are asked
 constexpr std::size_t kMostWaitingStalls = 16;
 constexpr std::size_t kMostRecorded = 16;  // of a job's stalls
@@ -72,7 +72,7 @@ StackInquiry::Answer StackInquiry::take_answer(std::uint32_t number) {
 asio::awaitable<void> StackInquiry::tell(std::string what, std::vector<int> ranks, bool is_end) {
   const std::uint32_t number = ++number_;
   if (!send_requests(number, ranks)) co_return;
-  const TimePoint deadline = now() + kAnswerTime;
+  const TimePoint deadline = now() + kStackAnswerTime;
   co_await job_.until(
       [this, number, is_end] {
         return have_all_answered(number) || number_ != number || (is_end && job_.stop_at_once);
@@ -84,9 +84,9 @@ asio::awaitable<void> StackInquiry::tell(std::string what, std::vector<int> rank
   if (answer.stacks.empty() && answer.silent.empty()) co_return;  // all have ended meanwhile
   RecordedStanding standing{std::move(what), stack_groups(answer.stacks)};
   if (!answer.silent.empty()) {
-    standing.groups.push_back("nothing was heard within " + seconds_text(Duration(kAnswerTime)) +
-                              " of ranks on " + (answer.silent.size() == 1 ? "host " : "hosts ") +
-                              join_some(answer.silent));
+    standing.groups.push_back(
+        "nothing was heard within " + seconds_text(Duration(kStackAnswerTime)) + " of ranks on " +
+        (answer.silent.size() == 1 ? "host " : "hosts ") + join_some(answer.silent));
   }
   say_(standing_text(standing));
   // The end's is always told: at most once.

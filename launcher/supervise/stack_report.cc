@@ -23,16 +23,16 @@ constexpr std::size_t kMostNative = 3;  // different native ends of one Python s
 constexpr std::size_t kInnermost = 3;   // frames of a thread that is told in one line
 
 // What makes two processes stand at the same place.
-struct Place {
+struct StackPosition {
   bool is_other_process = false;  // than its rank's first
   Frames python;
   Frames native;  // where there is no Python
   std::string name, state, problem;
   auto key() const { return std::tie(is_other_process, python, native, name, state, problem); }
-  bool operator<(const Place& other) const { return key() < other.key(); }
+  bool operator<(const StackPosition& other) const { return key() < other.key(); }
 };
 
-struct Group {
+struct StackGroup {
   std::set<int> ranks;
   std::set<std::string> hosts;
   std::set<std::uint32_t> pids;
@@ -72,7 +72,7 @@ std::string in_one_line(Frames frames, std::size_t most) {
   return join(frames, " < ") + (is_cut ? " < ..." : "");
 }
 
-void note_others(const std::vector<ThreadStack>& threads, Group* group) {
+void note_others(const std::vector<ThreadStack>& threads, StackGroup* group) {
   std::size_t idle = 0;
   for (const ThreadStack& thread : threads) {
     if (thread.is_main) continue;
@@ -84,17 +84,19 @@ void note_others(const std::vector<ThreadStack>& threads, Group* group) {
 
 // The engine of hvrun's runtime and others' pools are native threads of a Python program: they are
 // as many as there are cores, and tell nothing.
-void add(const StackOfRank& stack, bool is_other_process, std::map<Place, Group>* groups) {
+void add(const StackOfRank& stack, bool is_other_process,
+         std::map<StackPosition, StackGroup>* groups) {
   const wire::RankStacks& told = stack.told;
   const std::vector<ThreadStack> python = python_stacks(told.python);
   const std::vector<ThreadStack> native = native_stacks(told.native);
   const ThreadStack* const main = main_of(python);
   const ThreadStack* const native_main = main_of(native);
-  Place place{is_other_process, {}, {}, "", printable(told.state), printable(told.problem, 1000)};
+  StackPosition place{
+      is_other_process, {}, {}, "", printable(told.state), printable(told.problem, 1000)};
   if (main) place.python = main->frames;
   if (!main && native_main) place.native = native_main->frames;
   if (place.python.empty() && place.native.empty()) place.name = printable(told.name, 40);
-  Group& group = (*groups)[place];
+  StackGroup& group = (*groups)[place];
   group.ranks.insert(static_cast<int>(told.rank));
   group.hosts.insert(stack.host);
   group.pids.insert(told.pid);
@@ -105,7 +107,7 @@ void add(const StackOfRank& stack, bool is_other_process, std::map<Place, Group>
   }
 }
 
-std::string who(const Place& place, const Group& group) {
+std::string who(const StackPosition& place, const StackGroup& group) {
   const std::vector<int> ranks(group.ranks.begin(), group.ranks.end());
   std::vector<std::string> hosts(group.hosts.begin(), group.hosts.end());
   const std::size_t more = hosts.size() > kMostHosts ? hosts.size() - kMostHosts : 0;
@@ -128,7 +130,7 @@ std::string who(const Place& place, const Group& group) {
   return words;
 }
 
-std::string other_threads(const Group& group) {
+std::string other_threads(const StackGroup& group) {
   const std::string line = std::string("\n") + kStackIndent;
   std::string text;
   std::size_t told = 0;
@@ -148,7 +150,7 @@ bool is_of_python(const Frames& frames) {
   });
 }
 
-std::string words_of(const Place& place, const Group& group) {
+std::string describe_group(const StackPosition& place, const StackGroup& group) {
   const bool are_many = place.is_other_process ? group.pids.size() > 1 : group.ranks.size() > 1;
   std::string text = who(place, group);
   if (!place.state.empty()) text += (are_many ? ": each " : " ") + place.state;
@@ -177,10 +179,10 @@ std::string words_of(const Place& place, const Group& group) {
 }  // namespace
 
 std::vector<std::string> stack_groups(const std::vector<StackOfRank>& stacks) {
-  std::map<Place, Group> groups;
+  std::map<StackPosition, StackGroup> groups;
   std::set<std::uint32_t> seen;
   for (const StackOfRank& stack : stacks) add(stack, !seen.insert(stack.told.rank).second, &groups);
-  std::vector<const std::pair<const Place, Group>*> order;
+  std::vector<const std::pair<const StackPosition, StackGroup>*> order;
   for (const auto& group : groups) order.push_back(&group);
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
     return std::pair(a->first.is_other_process, *a->second.ranks.begin()) <
@@ -192,7 +194,7 @@ std::vector<std::string> stack_groups(const std::vector<StackOfRank>& stacks) {
       texts.push_back("... " + std::to_string(order.size() - texts.size()) + " more stacks");
       break;
     }
-    texts.push_back(words_of(group->first, group->second));
+    texts.push_back(describe_group(group->first, group->second));
   }
   return texts;
 }

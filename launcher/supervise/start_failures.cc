@@ -55,20 +55,20 @@ void replace_all(std::string* text, const std::string& from, const std::string& 
     text->replace(at, from.size(), to);
 }
 
-struct Group {
+struct FailureGroup {
   std::string gist;
   std::vector<std::string> hosts;
   Error first;
 };
 
-std::string text_of_one(const Group& group) {
+std::string text_of_one(const FailureGroup& group) {
   const std::string what = group.first.what();
   return what.find(group.hosts[0]) != std::string::npos ? what
                                                         : "on " + group.hosts[0] + ": " + what;
 }
 
 // The sentence speaks of "host NAME" once, or it does not name the host at all.
-std::string text_of_many(const Group& group) {
+std::string text_of_many(const FailureGroup& group) {
   std::string text = group.gist;
   replace_all(&text, std::string{kAddress, ',', ' ', kAddress}, std::string(1, kAddress));
   replace_all(&text, std::string{' ', '(', kAddress, ')'}, "");
@@ -85,11 +85,11 @@ std::string text_of_many(const Group& group) {
 }  // namespace
 
 std::vector<Error> fold_failures(const std::vector<HostFailure>& failures) {
-  std::vector<Group> groups;
+  std::vector<FailureGroup> groups;
   for (const HostFailure& failure : failures) {
     const std::string gist = gist_of(failure);
     bool is_known = false;
-    for (Group& group : groups) {
+    for (FailureGroup& group : groups) {
       is_known = group.gist == gist && group.first.kind() == failure.error.kind();
       if (!is_known) continue;
       group.hosts.push_back(failure.host);
@@ -98,7 +98,7 @@ std::vector<Error> fold_failures(const std::vector<HostFailure>& failures) {
     if (!is_known) groups.push_back({gist, {failure.host}, failure.error});
   }
   std::vector<Error> errors;
-  for (const Group& group : groups)
+  for (const FailureGroup& group : groups)
     errors.emplace_back(group.first.kind(),
                         group.hosts.size() == 1 ? text_of_one(group) : text_of_many(group),
                         group.first.hint());

@@ -92,8 +92,8 @@ Status unknown_handle(hvrun_handle handle) {
                                    "context's"};
 }
 
-Status find(hvrun_context* context, hvrun_handle handle, std::shared_ptr<Context>* found,
-            OperationPtr* operation) {
+Status find_operation(hvrun_context* context, hvrun_handle handle, std::shared_ptr<Context>* found,
+                      OperationPtr* operation) {
   if (Status status = registry().find(context, found); !status.ok()) return status;
   *operation = (*found)->find(handle);
   return *operation ? Status::success() : unknown_handle(handle);
@@ -113,7 +113,8 @@ Status enqueue(hvrun_context* context, const hvrun_request* request, hvrun_handl
 Status poll(hvrun_context* context, hvrun_handle handle) {
   std::shared_ptr<Context> found;
   OperationPtr operation;
-  if (Status status = find(context, handle, &found, &operation); !status.ok()) return status;
+  if (Status status = find_operation(context, handle, &found, &operation); !status.ok())
+    return status;
   found->await(*operation);
   if (!operation->is_done.load(std::memory_order_acquire)) return {StatusCode::kInProgress, {}};
   return operation->outcome;
@@ -164,7 +165,8 @@ Status wait(hvrun_context* context, hvrun_handle handle, double timeout_seconds,
   if (Status status = check_result(result); !status.ok()) return status;
   std::shared_ptr<Context> found;
   OperationPtr operation;
-  if (Status status = find(context, handle, &found, &operation); !status.ok()) return status;
+  if (Status status = find_operation(context, handle, &found, &operation); !status.ok())
+    return status;
   const Status outcome = found->wait(*operation, deadline);
   if (outcome.ok() && result != nullptr) write_result(*operation, result);
   return outcome;
@@ -179,7 +181,8 @@ HandleTable& kept() {
 Status keep(hvrun_context* context, hvrun_handle handle) {
   std::shared_ptr<Context> found;
   OperationPtr operation;
-  if (Status status = find(context, handle, &found, &operation); !status.ok()) return status;
+  if (Status status = find_operation(context, handle, &found, &operation); !status.ok())
+    return status;
   if (!operation->is_done.load(std::memory_order_acquire))
     return {StatusCode::kArgument, "hvrun_keep: the operation on '" + printable(operation->name) +
                                        "' is not complete; call hvrun_wait before"};
@@ -233,7 +236,7 @@ Status mpi_version(const char** version, std::int32_t* thread_level) {
   return Status::success();
 }
 
-Status release(hvrun_context* context, hvrun_handle handle) {
+Status release_handle(hvrun_context* context, hvrun_handle handle) {
   if (Status status = registry().check_process(); !status.ok()) return status;
   if (const OperationPtr operation = kept().take(handle)) {
     let_go(*operation);
@@ -318,7 +321,7 @@ hvrun_status hvrun_wait(hvrun_context* context, hvrun_handle handle, double time
 }
 
 hvrun_status hvrun_release(hvrun_context* context, hvrun_handle handle) {
-  return api::guarded([&] { return api::release(context, handle); });
+  return api::guarded([&] { return api::release_handle(context, handle); });
 }
 
 hvrun_status hvrun_keep(hvrun_context* context, hvrun_handle handle) {

@@ -49,7 +49,7 @@ Status allocate(hvrun_context* context, std::size_t bytes, void** memory) {
   return Status::success();
 }
 
-Status release(void* memory) {
+Status release_memory(void* memory) {
   if (memory == nullptr) return Status::success();
   Pieces& pieces = Pieces::instance();
   const std::lock_guard lock(pieces.mutex);
@@ -84,7 +84,7 @@ hvrun_status hvrun_alloc(hvrun_context* context, size_t bytes, void** memory) {
 }
 
 hvrun_status hvrun_free(void* memory) {
-  return api::guarded([&] { return api::release(memory); });
+  return api::guarded([&] { return api::release_memory(memory); });
 }
 
 hvrun_status hvrun_copy(void* to, const void* from, size_t bytes) {

@@ -9,7 +9,7 @@
 namespace hv::runtime {
 namespace {
 
-Status malformed(const char* function, const char* what) {
+Status malformed_set(const char* function, const char* what) {
   return {StatusCode::kArgument, std::string(function) + ": " + what};
 }
 
@@ -18,9 +18,9 @@ Status find(hvrun_context* context, std::shared_ptr<Context>* found) {
 }
 
 Status add(hvrun_context* context, const int32_t* ranks, int32_t count, uint32_t* set) {
-  if (set == nullptr) return malformed("hvrun_process_set_add", "set is NULL");
+  if (set == nullptr) return malformed_set("hvrun_process_set_add", "set is NULL");
   if (count < 0 || (count > 0 && ranks == nullptr))
-    return malformed("hvrun_process_set_add", "ranks is NULL, or count negative");
+    return malformed_set("hvrun_process_set_add", "ranks is NULL, or count negative");
   std::shared_ptr<Context> found;
   if (Status status = find(context, &found); !status.ok()) return status;
   return found->add_process_set({ranks, ranks + count}, set);
@@ -36,9 +36,9 @@ Status remove(hvrun_context* context, uint32_t set) {
 template <class Number>
 Status hand_over(const char* function, const std::vector<Number>& numbers, Number* room,
                  int32_t capacity, int32_t* count) {
-  if (count == nullptr) return malformed(function, "count is NULL");
+  if (count == nullptr) return malformed_set(function, "count is NULL");
   if (capacity < 0 || (capacity > 0 && room == nullptr))
-    return malformed(function, "there is no room of that capacity");
+    return malformed_set(function, "there is no room of that capacity");
   *count = static_cast<int32_t>(numbers.size());
   std::copy_n(numbers.begin(),
               std::min<std::size_t>(numbers.size(), static_cast<std::size_t>(capacity)), room);

@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t kOneLaneUpToBytes = 8 << 10;
 // Without slots: what a lane takes at once, and as much behind it.
-constexpr std::uint64_t kBlocksAhead = 16;
+constexpr std::uint64_t kTreeBlocksAhead = 16;
 
 // Hosts are counted from the root's.
 struct TreePlace {
@@ -112,7 +112,7 @@ class BroadcastTree : public RingCollective {
   bool fill_next() {
     if (!is_root() || filled_ == blocks()) return false;
     if (block_without_slot(&in_walk_, filled_)) {
-      if (filled_ == done_ + kBlocksAhead) return false;
+      if (filled_ == done_ + kTreeBlocksAhead) return false;
     } else {
       if (!is_slot_free(filled_)) return false;
       std::byte* to = slot(me_, filled_);

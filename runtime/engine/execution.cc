@@ -95,7 +95,7 @@ CollectiveRequest request_for(const std::vector<OperationPtr>& operations,
   return request;
 }
 
-std::string words_of(const std::vector<OperationPtr>& operations) {
+std::string describe_operations(const std::vector<OperationPtr>& operations) {
   const Operation& first = *operations.front();
   const std::size_t more = operations.size() - 1;
   return std::string("the ") + collective_name(first.description.kind) + " of " +
@@ -181,7 +181,7 @@ void Execution::begin(std::vector<OperationPtr> operations, CollectiveRequest re
     if (!backend->supports(request)) continue;
     preparation_ = backend->prepare(request);
     if (preparation_ != nullptr) {
-      long_work_.begin_preparation("getting ready for " + words_of(operations));
+      long_work_.begin_preparation("getting ready for " + describe_operations(operations));
       next_watch_ = std::min(next_watch_, last_look_ + kWatchPeriod);
       waiting_.push_back({std::move(operations), std::move(request)});
       return;
@@ -273,8 +273,8 @@ void Execution::note_device(const Running& group) {
       std::find_if(group.operations.begin(), group.operations.end(),
                    [](const OperationPtr& operation) { return operation->accelerator != nullptr; });
   if (there == group.operations.end()) return;  // a rank that has joined asks nobody's results
-  long_work_.give("what the GPU does for " + words_of(group.operations), (*there)->accelerator,
-                  ended);
+  long_work_.give("what the GPU does for " + describe_operations(group.operations),
+                  (*there)->accelerator, ended);
   next_watch_ = std::min(next_watch_, last_look_ + kWatchPeriod);
 }
 
@@ -285,7 +285,7 @@ void Execution::note_launch() {
   });
   if (first == running_.end()) return long_work_.note_no_launch();
   long_work_.note_launch(first->operations.front()->bucket,
-                         "launching " + words_of(first->operations));
+                         "launching " + describe_operations(first->operations));
 }
 
 void Execution::watch(TimePoint time) {

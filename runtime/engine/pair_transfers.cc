@@ -19,7 +19,7 @@ constexpr std::size_t kMostOffers = 16384;
 // So many go out in one message with the header: a copy costs less than a message.
 constexpr std::size_t kTogetherBytes = 8 << 10;
 constexpr std::size_t kPieceBytes = 64 << 10;
-constexpr std::chrono::microseconds kPollPeriod{20};  // of copies from a GPU
+constexpr std::chrono::microseconds kCopyPollPeriod{20};  // of copies from a GPU
 
 enum class PairMessage : std::uint8_t { kOffer = 1, kAnswer = 2 };
 
@@ -65,15 +65,15 @@ Status broken(int from) {
                                    "the same libhvrun?"};
 }
 
-std::string words_for(const TensorDescription& description) {
+std::string describe_tensor(const TensorDescription& description) {
   return std::string(element_type_name(description.type)) + " " + shape_text(description.shape);
 }
 
 // "": they fit.
 std::string difference(const TensorDescription& sent, const TensorDescription& expected) {
   if (sent.type == expected.type && sent.shape == expected.shape) return {};
-  return "the sender has " + words_for(sent) + ", the receiver expects " + words_for(expected) +
-         "; both must name the same type and shape";
+  return "the sender has " + describe_tensor(sent) + ", the receiver expects " +
+         describe_tensor(expected) + "; both must name the same type and shape";
 }
 
 // In pieces: the receiver takes the first while the next is copied.
@@ -446,7 +446,8 @@ void PairTransfers::abandon() noexcept {
 }
 
 TimePoint PairTransfers::next_look() const {
-  if (!copying_.empty() || !landed_.empty() || !carried_.empty()) return last_look_ + kPollPeriod;
+  if (!copying_.empty() || !landed_.empty() || !carried_.empty())
+    return last_look_ + kCopyPollPeriod;
   return posted_.empty() && offered_.empty() ? TimePoint::max() : stalls_.next_look();
 }
 

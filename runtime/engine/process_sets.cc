@@ -21,7 +21,7 @@ SessionConfig session_config(const EngineConfig& config, std::uint32_t set) {
   return {set, config.negotiation, config.deterministic, config.straggler_period};
 }
 
-std::string words_of(CollectiveKind kind, std::uint32_t number) {
+std::string confirmation_name(CollectiveKind kind, std::uint32_t number) {
   return kOwnPrefix + std::string("process set ") + std::to_string(number) +
          (kind == CollectiveKind::kSetMade ? " is made" : " is gone");
 }
@@ -193,7 +193,7 @@ void ProcessSets::close_removed() {
 
 void ProcessSets::confirm(CollectiveKind kind, std::uint32_t number, const OperationPtr& change) {
   auto confirmation = std::make_shared<Operation>();
-  confirmation->name = words_of(kind, number);
+  confirmation->name = confirmation_name(kind, number);
   confirmation->description.kind = kind;
   confirmation->description.root = static_cast<std::int32_t>(number);
   confirmed_by_[confirmation->name] = change;

@@ -17,7 +17,7 @@ constexpr std::int64_t kOnRequest = -1;
 constexpr std::size_t kMostWishes = 64;
 constexpr std::size_t kMostLetters = 4096;
 
-constexpr JobExtent kLeast{1, 1}, kMost{INT_MAX, INT_MAX};
+constexpr JobExtent kLeastExtent{1, 1}, kMostExtent{INT_MAX, INT_MAX};
 constexpr JobExtent kPair{2, 1}, kOneHost{INT_MAX, 1}, kTwoHosts{2, 2};
 
 bool fits(const AlgorithmRow& row, const JobExtent& extent) {
@@ -103,37 +103,39 @@ AlgorithmWish parse_wish(const std::string& word) {
 // measured (bench/algorithms.py).
 const std::vector<AlgorithmRow>& algorithm_table() {
   static const std::vector<AlgorithmRow> table = {
-      {"allreduce", "alone", "one rank", kLeast, {1, 1}, kAnySize, FoldOrder::kRank},
+      {"allreduce", "alone", "one rank", kLeastExtent, {1, 1}, kAnySize, FoldOrder::kRank},
       {"allreduce", "direct", "two ranks on one host", kPair, {2, 1}, 1 << 20, FoldOrder::kRank},
       {"allreduce", "direct", "one host", kPair, kOneHost, 16 << 10, FoldOrder::kRank},
       {"allreduce", "shares", "one host", kPair, kOneHost, 1 << 20, FoldOrder::kRank},
       {"allreduce", "inplace", "one host", kPair, kOneHost, kAnySize, FoldOrder::kRank},
-      {"allreduce", "hierarchical", "several hosts", kTwoHosts, kMost, 32 << 10, FoldOrder::kRank},
-      {"allreduce", "torus", "several hosts", kTwoHosts, kMost, kAnySize, FoldOrder::kRank},
+      {"allreduce", "hierarchical", "several hosts", kTwoHosts, kMostExtent, 32 << 10,
+       FoldOrder::kRank},
+      {"allreduce", "torus", "several hosts", kTwoHosts, kMostExtent, kAnySize, FoldOrder::kRank},
       {"cross", "exchange", "two hosts", kTwoHosts, {INT_MAX, 2}, kAnySize, FoldOrder::kRank},
       {"cross", "exchange", "3 or 4 hosts", kTwoHosts, {INT_MAX, 4}, 16 << 10, FoldOrder::kRank},
       {"cross", "doubling", "5 to 16 hosts *", {5, 5}, {INT_MAX, 16}, 16 << 10, FoldOrder::kTree},
-      {"cross", "doubling", "more hosts *", {17, 17}, kMost, 64 << 10, FoldOrder::kTree},
-      {"cross", "halving", "65 hosts or more *", {65, 65}, kMost, kAnySize, FoldOrder::kTree},
-      {"cross", "exchange", "several hosts", kTwoHosts, kMost, 4 << 10, FoldOrder::kRank},
-      {"cross", "scatter", "several hosts", kTwoHosts, kMost, kAnySize, FoldOrder::kRank},
-      {"cross", "ring", "several hosts", kTwoHosts, kMost, kOnRequest, FoldOrder::kPlace},
-      {"cross", "halving", "several hosts", kTwoHosts, kMost, kOnRequest, FoldOrder::kTree},
-      {"cross", "doubling", "several hosts", kTwoHosts, kMost, kOnRequest, FoldOrder::kTree},
-      {"cross", "tree", "several hosts", kTwoHosts, kMost, kOnRequest, FoldOrder::kTree},
-      {"compressed", "shares", "one host", kLeast, kOneHost, kAnySize, FoldOrder::kRank},
-      {"compressed", "torus", "several hosts", kTwoHosts, kMost, kAnySize, FoldOrder::kRank},
-      {"adasum", "pairs", "always", kLeast, kMost, kAnySize, FoldOrder::kPairs},
-      {"sparseallreduce", "gather", "always", kLeast, kMost, kAnySize, FoldOrder::kNone},
-      {"allgather", "pieces", "always", kLeast, kMost, kAnySize, FoldOrder::kNone},
-      {"broadcast", "tree", "one host", kLeast, kOneHost, kAnySize, FoldOrder::kNone},
+      {"cross", "doubling", "more hosts *", {17, 17}, kMostExtent, 64 << 10, FoldOrder::kTree},
+      {"cross", "halving", "65 hosts or more *", {65, 65}, kMostExtent, kAnySize, FoldOrder::kTree},
+      {"cross", "exchange", "several hosts", kTwoHosts, kMostExtent, 4 << 10, FoldOrder::kRank},
+      {"cross", "scatter", "several hosts", kTwoHosts, kMostExtent, kAnySize, FoldOrder::kRank},
+      {"cross", "ring", "several hosts", kTwoHosts, kMostExtent, kOnRequest, FoldOrder::kPlace},
+      {"cross", "halving", "several hosts", kTwoHosts, kMostExtent, kOnRequest, FoldOrder::kTree},
+      {"cross", "doubling", "several hosts", kTwoHosts, kMostExtent, kOnRequest, FoldOrder::kTree},
+      {"cross", "tree", "several hosts", kTwoHosts, kMostExtent, kOnRequest, FoldOrder::kTree},
+      {"compressed", "shares", "one host", kLeastExtent, kOneHost, kAnySize, FoldOrder::kRank},
+      {"compressed", "torus", "several hosts", kTwoHosts, kMostExtent, kAnySize, FoldOrder::kRank},
+      {"adasum", "pairs", "always", kLeastExtent, kMostExtent, kAnySize, FoldOrder::kPairs},
+      {"sparseallreduce", "gather", "always", kLeastExtent, kMostExtent, kAnySize,
+       FoldOrder::kNone},
+      {"allgather", "pieces", "always", kLeastExtent, kMostExtent, kAnySize, FoldOrder::kNone},
+      {"broadcast", "tree", "one host", kLeastExtent, kOneHost, kAnySize, FoldOrder::kNone},
       {"broadcast", "tree", "up to 8 hosts", kTwoHosts, {INT_MAX, 8}, 512 << 10, FoldOrder::kNone},
       {"broadcast", "tree", "9 to 64 hosts", {9, 9}, {INT_MAX, 64}, 4 << 20, FoldOrder::kNone},
-      {"broadcast", "tree", "more hosts", {65, 65}, kMost, 64 << 20, FoldOrder::kNone},
-      {"broadcast", "chain", "several hosts", kTwoHosts, kMost, kAnySize, FoldOrder::kNone},
-      {"reducescatter", "pieces", "always", kLeast, kMost, kAnySize, FoldOrder::kRank},
-      {"alltoall", "streams", "always", kLeast, kMost, kAnySize, FoldOrder::kNone},
-      {"barrier", "byte", "always", kLeast, kMost, kAnySize, FoldOrder::kNone},
+      {"broadcast", "tree", "more hosts", {65, 65}, kMostExtent, 64 << 20, FoldOrder::kNone},
+      {"broadcast", "chain", "several hosts", kTwoHosts, kMostExtent, kAnySize, FoldOrder::kNone},
+      {"reducescatter", "pieces", "always", kLeastExtent, kMostExtent, kAnySize, FoldOrder::kRank},
+      {"alltoall", "streams", "always", kLeastExtent, kMostExtent, kAnySize, FoldOrder::kNone},
+      {"barrier", "byte", "always", kLeastExtent, kMostExtent, kAnySize, FoldOrder::kNone},
   };
   return table;
 }

@@ -22,9 +22,9 @@ constexpr std::size_t kMostLine = 64 << 10;
 constexpr std::size_t kMostParts = 4096;
 constexpr std::size_t kLeastValue = 32, kMostValue = 1024;  // letters
 
-std::string doing(const std::string& what) { return "meet the other ranks by PMI: " + what; }
+std::string pmi_context(const std::string& what) { return "meet the other ranks by PMI: " + what; }
 
-Status broken(const std::string& what) { return {StatusCode::kContract, doing(what)}; }
+Status broken(const std::string& what) { return {StatusCode::kContract, pmi_context(what)}; }
 
 // Nothing: not hexadecimal.
 bool from_hex(const std::string& text, std::string* bytes) {
@@ -89,7 +89,7 @@ Status PmiExchange::ask(const std::string& line, const std::string& answer,
   std::string words = line + "\n";
   const Status said = write_all(socket_.get(), words.data(), words.size(), kShort);
   wipe(&words);
-  if (!said.ok()) return {said.code, doing(said.message)};
+  if (!said.ok()) return {said.code, pmi_context(said.message)};
   if (Status status = hear_line(timeout, heard); !status.ok()) return status;
   const std::string rc = pmi_value(*heard, "rc");
   if (pmi_value(*heard, "cmd") == answer && (rc.empty() || rc == "0")) return Status::success();
@@ -102,7 +102,7 @@ Status PmiExchange::hear_line(std::chrono::milliseconds timeout, std::string* li
   for (std::size_t end = unread_.find('\n'); end == std::string::npos; end = unread_.find('\n')) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now()).count();
-    if (left < 0) return {StatusCode::kSystem, doing("not all have come in time")};
+    if (left < 0) return {StatusCode::kSystem, pmi_context("not all have come in time")};
     pollfd wait{socket_.get(), POLLIN, 0};
     const int ready = ::poll(&wait, 1, static_cast<int>(std::min<long long>(left + 1, 1 << 30)));
     char bytes[4096];
@@ -112,7 +112,7 @@ Status PmiExchange::hear_line(std::chrono::milliseconds timeout, std::string* li
     } else if (ready > 0 && got == 0) {
       return broken("the launcher has hung up");
     } else if (got < 0 && errno != EINTR && errno != EAGAIN) {
-      return system_status(doing("read from the launcher"), errno);
+      return system_status(pmi_context("read from the launcher"), errno);
     }
     if (unread_.size() > kMostLine) return broken("the launcher's answer has no end");
   }

@@ -22,7 +22,9 @@ namespace {
 
 constexpr const char* kLibraries[] = {"libpmix.so.2", "libpmix.so"};
 
-std::string doing(const std::string& what) { return "meet the other ranks by PMIx: " + what; }
+std::string pmix_context(const std::string& what) {
+  return "meet the other ranks by PMIx: " + what;
+}
 
 struct Library {
   int (*init)(pmix::Process*, pmix::Info*, std::size_t) = nullptr;
@@ -36,7 +38,7 @@ struct Library {
   const char* (*words)(int status) = nullptr;
 
   Status failure(const std::string& what, int status) const {
-    return {StatusCode::kContract, doing(what + ": " + words(status))};
+    return {StatusCode::kContract, pmix_context(what + ": " + words(status))};
   }
 };
 
@@ -60,9 +62,10 @@ Status load(const std::string& prefix, Library* library) {
   void* const handle = open_library(prefix);
   if (handle == nullptr) {
     const char* const reason = ::dlerror();
-    return {StatusCode::kContract,
-            doing(std::string("open libpmix: ") + (reason != nullptr ? reason : "not found") +
-                  "; install it (Debian: libpmix2), or start the program with hvrun")};
+    return {
+        StatusCode::kContract,
+        pmix_context(std::string("open libpmix: ") + (reason != nullptr ? reason : "not found") +
+                     "; install it (Debian: libpmix2), or start the program with hvrun")};
   }
   if (find_function(handle, "PMIx_Init", &library->init) &&
       find_function(handle, "PMIx_Finalize", &library->finalize) &&
@@ -72,7 +75,8 @@ Status load(const std::string& prefix, Library* library) {
       find_function(handle, "PMIx_Get", &library->get) &&
       find_function(handle, "PMIx_Error_string", &library->words))
     return Status::success();
-  return {StatusCode::kContract, doing("libpmix lacks a function that versions 2 to 5 have")};
+  return {StatusCode::kContract,
+          pmix_context("libpmix lacks a function that versions 2 to 5 have")};
 }
 
 // A fence that is under way; PMIx's thread ends it, perhaps after nobody waits any more.
@@ -117,7 +121,7 @@ class PmixExchange : public Exchange {
     size_ = is_number ? static_cast<int>(value->data.uint32) : 0;
     std::free(value);
     if (size_ > 0 && self_.rank < static_cast<std::uint32_t>(size_)) return Status::success();
-    return {StatusCode::kContract, doing("the launcher gives no number of ranks")};
+    return {StatusCode::kContract, pmix_context("the launcher gives no number of ranks")};
   }
 
   // The launcher does not tell who is missing. Two ranks say so: one of them may be missing itself.
@@ -158,7 +162,7 @@ class PmixExchange : public Exchange {
     (void)kept.release();  // Fence::done has it
     std::unique_lock lock(fence->mutex);
     if (!fence->change.wait_for(lock, timeout, [&] { return fence->is_done; }))
-      return {StatusCode::kSystem, doing("not all have come in time")};
+      return {StatusCode::kSystem, pmix_context("not all have come in time")};
     return fence->status == pmix::kSuccess ? Status::success()
                                            : library_.failure("wait for the others", fence->status);
   }
@@ -179,7 +183,7 @@ class PmixExchange : public Exchange {
     }
     std::free(value);
     return is_ours ? Status::success()
-                   : Status{StatusCode::kContract, doing(what + ": it says something else")};
+                   : Status{StatusCode::kContract, pmix_context(what + ": it says something else")};
   }
 
   const Library library_;

@@ -34,7 +34,9 @@ constexpr std::size_t kMostGuests = 64;
 constexpr auto kTimeOfRanks = std::chrono::seconds(2);  // within which a rank has proven itself
 constexpr std::uint64_t kMostFromRank = 16 << 20, kMostFromFirst = 1 << 30;
 
-std::string doing(const std::string& what) { return "meet the other tasks of the step: " + what; }
+std::string star_context(const std::string& what) {
+  return "meet the other tasks of the step: " + what;
+}
 
 std::string guest_name(const StarTerms& terms, int rank) {
   return "star " + terms.name + " " + std::to_string(rank);
@@ -114,7 +116,7 @@ class StarExchange : public Exchange {
 
  private:
   static Status about(int rank, const Status& status) {
-    return {status.code, doing("rank " + std::to_string(rank) + ": " + status.message)};
+    return {status.code, star_context("rank " + std::to_string(rank) + ": " + status.message)};
   }
 
   Status gather_here(const std::string& mine, TimePoint deadline, std::vector<std::string>* all) {
@@ -171,7 +173,7 @@ class Host {
                         [&] { return waited_words(0, limits.stall, missing_words()); });
     while (missing() > 0) {
       if (now() >= deadline)
-        return {StatusCode::kSystem, doing(missing_words() + " did not come in time")};
+        return {StatusCode::kSystem, star_context(missing_words() + " did not come in time")};
       pollfd guests{listener.get(), POLLIN, 0};
       // Guests that are being looked at tell nobody when they are done; further ones wait.
       ::poll(&guests, has_room() ? 1 : 0, static_cast<int>(kNextTry.count()));
@@ -200,7 +202,7 @@ class Host {
     std::uint16_t bound = 0;
     for (const std::uint16_t port : terms_.ports)
       if (last = listen_tcp(port, listener, &bound); last.ok()) return last;
-    return {last.code, doing(last.message)};
+    return {last.code, star_context(last.message)};
   }
   std::size_t missing() {
     const std::lock_guard lock(mutex_);
@@ -357,7 +359,7 @@ Status find_first(const StarTerms& terms, const StarKey& key, TimePoint deadline
     ::poll(nullptr, 0, static_cast<int>(pause.count()));
     pause = std::min(2 * pause, kLongestPause);
   }
-  return {last.code, doing("rank 0 was not found in time; the last try: " + last.message)};
+  return {last.code, star_context("rank 0 was not found in time; the last try: " + last.message)};
 }
 
 }  // namespace

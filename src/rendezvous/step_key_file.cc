@@ -16,7 +16,9 @@
 namespace hv {
 namespace {
 
-std::string doing(const std::string& what) { return "meet the other tasks of the step: " + what; }
+std::string key_file_context(const std::string& what) {
+  return "meet the other tasks of the step: " + what;
+}
 
 }  // namespace
 
@@ -36,23 +38,25 @@ Status write_step_key(const std::string& path, const JobKey& key) {
   wipe(&text);
   if (is_there) return Status::success();
   ::unlink(fresh.c_str());
-  return system_status(doing("write the key to " + path), error);
+  return system_status(key_file_context("write the key to " + path), error);
 }
 
 Status read_step_key(const std::string& path, JobKey* key) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info {};
   if (!file || ::fstat(file.get(), &info) != 0)
-    return system_status(doing("read the key from " + path), errno);
+    return system_status(key_file_context("read the key from " + path), errno);
   if (info.st_uid != ::geteuid() || (info.st_mode & 077) != 0)
     return {StatusCode::kContract,
-            doing(path + " is not this user's alone; take it away, and start the step again")};
+            key_file_context(path +
+                             " is not this user's alone; take it away, and start the step again")};
   std::string text(2 * JobKey::kBytes, '\0');
   const bool is_key =
       ::read(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
       parse_key(text, key);
   wipe(&text);
-  return is_key ? Status::success() : Status{StatusCode::kContract, doing(path + " holds no key")};
+  return is_key ? Status::success()
+                : Status{StatusCode::kContract, key_file_context(path + " holds no key")};
 }
 
 }  // namespace hv

@@ -18,7 +18,7 @@ RunOptions many_blocks() {
 }
 
 // HVRUN_TEST_SCALE of a count, at least one.
-int scaled(int count) {
+int scaled_values(int count) {
   const char* text = std::getenv("HVRUN_TEST_SCALE");
   const double scale = text != nullptr ? std::atof(text) : 1;
   return std::max(1, static_cast<int>(count * (scale > 0 ? scale : 1)));
@@ -238,7 +238,7 @@ TEST_CASE("collectives in flight together complete whatever order each rank adva
 }
 
 TEST_CASE("operations on tensors at odd addresses equal the reference") {
-  const int rounds = std::max(20, scaled(60));  // each collective comes up within a few
+  const int rounds = std::max(20, scaled_values(60));  // each collective comes up within a few
   for (const JobShape& shape : all_shapes()) {
     CAPTURE(name_of(shape));
     run_ranks(shape, many_blocks(), [&](RankContext& context) {
@@ -254,7 +254,7 @@ TEST_CASE("operations on tensors at odd addresses equal the reference") {
 
 TEST_CASE("random operations equal the reference while threads yield at flags") {
   const SeededYields yields(17);
-  const int rounds = scaled(60);
+  const int rounds = scaled_values(60);
   for (const JobShape& shape : all_shapes()) {
     CAPTURE(name_of(shape));
     for (const RankKind kind : {RankKind::kThreadsOneMapping, RankKind::kThreadsMemfd}) {
@@ -271,7 +271,7 @@ TEST_CASE("random operations equal the reference while threads yield at flags") 
 
 TEST_CASE("large tensors with slots of the usual size equal the reference, past the caches too") {
   const auto large =
-      static_cast<std::size_t>(std::max(400011, scaled(4400011)));  // 17.6 MB: streamed
+      static_cast<std::size_t>(std::max(400011, scaled_values(4400011)));  // 17.6 MB: streamed
   for (const JobShape& shape : {JobShape{2}, {3}, {2, 2}, {1, 1}, {1, 1, 1}}) {
     CAPTURE(name_of(shape));
     run_ranks(shape, {}, [&](RankContext& context) {

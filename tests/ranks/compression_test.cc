@@ -25,8 +25,9 @@ Bytes random_input(ElementType type, std::size_t count, std::uint64_t seed) {
   return bytes_of(type, numbers);
 }
 
-void run_one(RankContext& context, CollectiveRequest request,
-             const std::vector<std::size_t>& pieces, std::uint64_t seed, SharedResults& results) {
+void run_compressed(RankContext& context, CollectiveRequest request,
+                    const std::vector<std::size_t>& pieces, std::uint64_t seed,
+                    SharedResults& results) {
   const std::size_t count = std::accumulate(pieces.begin(), pieces.end(), std::size_t{0});
   std::vector<Bytes> inputs;
   for (int rank = 0; rank < context.size; ++rank)
@@ -87,7 +88,7 @@ TEST_CASE(
                           std::uint64_t& seed, SharedResults& results) {
     for (const Reduction reduction : all_reductions())
       for (const std::size_t count : {0, 1, 17, 4097, 20011})
-        run_one(context, compressed(type, reduction, compression), {count}, seed++, results);
+        run_compressed(context, compressed(type, reduction, compression), {count}, seed++, results);
   });
 }
 
@@ -99,7 +100,7 @@ TEST_CASE("a fused, scaled, averaged and compressed allreduce does all of that")
     request.prescale = 3;
     request.postscale = 0.25;
     for (int i = 0; i < 2; ++i)
-      run_one(context, request, {1, 5000, 0, 3, 1024, 1023, 1, 1, 9000, 0}, seed++, results);
+      run_compressed(context, request, {1, 5000, 0, 3, 1024, 1023, 1, 1, 9000, 0}, seed++, results);
   });
 }
 

@@ -26,7 +26,7 @@ struct DelicateCase {
   Compression compression = Compression::kNone;
 };
 
-std::string name_of(const DelicateCase& delicate) {
+std::string name_of_case(const DelicateCase& delicate) {
   return std::string(reduction_name(delicate.reduction)) + " of " +
          element_type_name(delicate.type) + " scaled by " + std::to_string(delicate.prescale) +
          " and " + std::to_string(delicate.postscale) + " as " +
@@ -168,9 +168,9 @@ class FirstBits {
  public:
   void check(const DelicateCase& delicate, const Bytes& result, int rank) {
     std::lock_guard lock(mutex_);
-    const auto& first = results_.try_emplace(name_of(delicate), result).first->second;
+    const auto& first = results_.try_emplace(name_of_case(delicate), result).first->second;
     require(result == first,
-            name_of(delicate) + ": the bits differ on rank " + std::to_string(rank));
+            name_of_case(delicate) + ": the bits differ on rank " + std::to_string(rank));
   }
 
  private:
@@ -199,7 +199,7 @@ void check_bits(const JobShape& shape, const std::vector<DelicateCase>& cases, s
     }
     run_ranks(shape, options, [&](RankContext& context) {
       for (const DelicateCase& each : cases) {
-        context.at(name_of(each));
+        context.at(name_of_case(each));
         const Bytes input = delicate(each, count, context.rank);
         const CollectiveRequest request = request_of(each, context.size);
         for (const Layout& layout : layouts)
@@ -237,7 +237,7 @@ void check_shares(RankContext& context, const DelicateCase& each, const Bytes& i
   }
   if (layout.is_fused) require(context.run(request).ok(), "fused reducescatter");
   require(shares == expected,
-          name_of(each) + ": other bits in a share of rank " + std::to_string(context.rank));
+          name_of_case(each) + ": other bits in a share of rank " + std::to_string(context.rank));
 }
 
 }  // namespace
@@ -291,7 +291,7 @@ TEST_CASE(
       options.config.slot_bytes = slot_bytes;
       run_ranks(shape, options, [&](RankContext& context) {
         for (const DelicateCase& each : delicate_cases()) {
-          context.at("shares of a " + name_of(each));
+          context.at("shares of a " + name_of_case(each));
           const Bytes input = delicate(each, 1501 * kRow, context.rank);
           const Bytes all = reduce_in_layout(context, request_of(each, context.size), input,
                                              {{1501 * kRow}, true, false}, Memory::kPrivate);
@@ -310,7 +310,7 @@ TEST_CASE("what has 16 or 8 bits is folded in the order of ranks without being a
          {ElementType::kFloat16, ElementType::kBfloat16, ElementType::kFloat8E4M3,
           ElementType::kFloat8E5M2, ElementType::kFloat32}) {
       const DelicateCase each{type, Reduction::kSum};
-      context.at(name_of(each));
+      context.at(name_of_case(each));
       const Layout layout{{2000}, true, false};  // the largest of these has 8 KB
       const Bytes input = delicate(each, 2000, context.rank);
       CollectiveRequest request = request_of(each, context.size);
@@ -320,7 +320,7 @@ TEST_CASE("what has 16 or 8 bits is folded in the order of ranks without being a
       if (type == ElementType::kFloat32) {
         if (asked != unasked) do_singles_differ = true;
       } else {
-        require(asked == unasked, name_of(each) + ": a tree was taken");
+        require(asked == unasked, name_of_case(each) + ": a tree was taken");
       }
     }
   });

@@ -23,7 +23,7 @@ std::unique_ptr<InHeap> move_to_heap(const RankContext& context, CheckedOperatio
   return memory;
 }
 
-RunOptions options_for(RankKind kind) {
+RunOptions in_place_options(RankKind kind) {
   RunOptions options;
   options.kind = kind;
   options.config.slot_bytes = 4096;  // a tensor has many blocks
@@ -49,7 +49,7 @@ void for_each_kind(Body&& body) {
   for (const RankKind kind : {RankKind::kThreadsOneMapping, RankKind::kThreadsMemfd})
     for (const int ranks : {2, 3, 5}) {
       INFO(ranks);
-      run_ranks({ranks}, options_for(kind), body);
+      run_ranks({ranks}, in_place_options(kind), body);
     }
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("tensors in shared memory give the reference's result, wherever the ot
 
 TEST_CASE("where all tensors lie in shared memory, nothing goes through the slots") {
   for (const Where where : {Where::kAll, Where::kLastRankElsewhere}) {
-    run_ranks({3}, options_for(RankKind::kThreadsOneMapping), [&](RankContext& context) {
+    run_ranks({3}, in_place_options(RankKind::kThreadsOneMapping), [&](RankContext& context) {
       const CollectiveRequest request = allreduce_of(ElementType::kFloat32, Reduction::kSum);
       run_where(context, make_allreduce(context, request, {30000, 0}, true, 7), where, 0);
       require(are_slots_untouched(context) == (where == Where::kAll),
@@ -169,7 +169,7 @@ TEST_CASE("averages and scales are the same in shared memory") {
 
 // Who has heard of a loss may give its tensors back, while others still read them.
 TEST_CASE("a sum in shared memory does not complete once a rank of the host has heard of a loss") {
-  RunOptions options = options_for(RankKind::kThreadsOneMapping);
+  RunOptions options = in_place_options(RankKind::kThreadsOneMapping);
   options.config.heap_bytes = 64 << 20;
   options.closes = false;
   std::barrier together(2);

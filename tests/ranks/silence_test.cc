@@ -17,7 +17,7 @@ namespace hv::runtime {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr int kAsExpected = 42;
+constexpr int kSilenceAsExpected = 42;
 // Long enough that a rank of a crowded machine is not taken for a silent one.
 constexpr milliseconds kTimeout{3000};
 
@@ -58,7 +58,7 @@ int work_until_told(RankContext& context, std::atomic<int>& end, const std::stri
       context.fabric.progress();
       ::sched_yield();
     }
-    return is_it ? kAsExpected : 1;
+    return is_it ? kSilenceAsExpected : 1;
   }
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("a rank that is stopped is named to every other rank after the peer ti
     const auto results = job.wait();
     for (int rank = 0; rank < size_of(shape); ++rank)
       if (rank != victim)
-        CHECK(WEXITSTATUS(results[static_cast<std::size_t>(rank)]) == kAsExpected);
+        CHECK(WEXITSTATUS(results[static_cast<std::size_t>(rank)]) == kSilenceAsExpected);
   }
 }
 

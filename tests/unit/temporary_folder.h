@@ -39,7 +39,7 @@ class TemporaryFolder {
 };
 
 // Whole content; "" when it cannot be read, as a file of /proc whose process has just ended.
-inline std::string read_file(const std::string& path) {
+inline std::string file_content(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
   return text.str();

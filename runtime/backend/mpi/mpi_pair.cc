@@ -14,11 +14,11 @@ namespace {
 constexpr std::size_t kNumberBytes = sizeof(std::uint64_t);
 constexpr std::size_t kLine = 64;  // of the cache, with which a piece begins
 // With the number it fits into a room of 1 MiB.
-constexpr std::size_t kMostPieceBytes = (std::size_t{1} << 20) - kLine;
+constexpr std::size_t kMostPairBytes = (std::size_t{1} << 20) - kLine;
 
 // As few pieces as may be, and of one size, but for the last: 1 MiB goes in two halves.
 std::size_t piece_bytes(std::size_t all) {
-  const std::size_t pieces = (all + kMostPieceBytes - 1) / kMostPieceBytes;
+  const std::size_t pieces = (all + kMostPairBytes - 1) / kMostPairBytes;
   const std::size_t even = pieces == 0 ? 0 : (all + pieces - 1) / pieces;
   return (even + kLine - 1) / kLine * kLine;
 }

@@ -12,7 +12,7 @@
 namespace hv::nccl {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenLooks{1};
+constexpr std::chrono::milliseconds kPollInterval{1};
 constexpr std::chrono::seconds kGivenUpWithin{3};
 
 // kInProgress: the GPU is at it still.
@@ -33,7 +33,7 @@ Status await_gpu(const Leftovers& left) {
     if (now() >= limit) return {StatusCode::kPeerLost, "the job has failed"};
     status = left.communicator->poll("carry out what the GPU was given");
     if (!status.ok() && status.code != StatusCode::kInProgress) return status;
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kPollInterval);
   }
 }
 
@@ -43,7 +43,7 @@ void give_back_memory(Leftovers left) {
   const TimePoint limit = now() + kGivenUpWithin;
   Status passed = look_at(left);
   while (passed.code == StatusCode::kInProgress && now() < limit) {
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kPollInterval);
     passed = look_at(left);
   }
   for (runtime::MemoryPtr& memory : left.memory) {

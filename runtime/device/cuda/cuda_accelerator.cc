@@ -37,7 +37,7 @@ Status CudaAccelerator::of_process(std::shared_ptr<runtime::Accelerator>* found)
 
 namespace {
 
-const Device::RecordedEvent& event_of(const Moment& moment) {
+const Device::RecordedEvent& recorded_event(const Moment& moment) {
   return static_cast<const Device::RecordedEvent&>(moment);  // there are no others
 }
 
@@ -75,7 +75,7 @@ Status CudaAccelerator::follow(int device, void* stream, const Moment& moment) {
 }
 
 Status CudaAccelerator::poll(const Moment& moment) {
-  return event_of(moment).device().poll(event_of(moment).event());
+  return recorded_event(moment).device().poll(recorded_event(moment).event());
 }
 
 Status CudaAccelerator::allocate(int device, Room room, std::size_t bytes, MemoryPtr* made) {

@@ -12,8 +12,8 @@ using namespace hv::runtime;
 
 namespace {
 
-constexpr std::int64_t kCount = 1000;
-constexpr std::uint64_t kBytes = kCount * 4;
+constexpr std::int64_t kCounterCount = 1000;
+constexpr std::uint64_t kBytes = kCounterCount * 4;
 constexpr std::uint64_t kHeader = 16;  // of a chunk of a send
 
 struct Moved {
@@ -35,8 +35,8 @@ Moved moved_by_running(const Rank& rank, const hvrun_request& request) {
 
 // What one operation has this rank move.
 Moved moved_in(const Rank& rank, hvrun_operation operation, int root = 0) {
-  std::vector<float> input(kCount, 1), output(2 * kCount);
-  hvrun_request request = allreduce_request("t", &kCount, input.data(), output.data());
+  std::vector<float> input(kCounterCount, 1), output(2 * kCounterCount);
+  hvrun_request request = allreduce_request("t", &kCounterCount, input.data(), output.data());
   request.operation = operation;
   request.root = root;
   if (operation == HVRUN_SEND) request.output = nullptr;
@@ -45,11 +45,11 @@ Moved moved_in(const Rank& rank, hvrun_operation operation, int root = 0) {
 
 template <typename T>
 std::uint64_t moved_by_sum(const Rank& rank, hvrun_type type, hvrun_compression compression) {
-  std::vector<T> input(kCount, 1), output(kCount);
-  hvrun_request request = allreduce_request("c", &kCount, input.data(), output.data(), type);
+  std::vector<T> input(kCounterCount, 1), output(kCounterCount);
+  hvrun_request request = allreduce_request("c", &kCounterCount, input.data(), output.data(), type);
   request.compression = compression;
   const Moved moved = moved_by_running(rank, request);
-  expect(output == std::vector<T>(kCount, static_cast<T>(rank.size)), "the sum");
+  expect(output == std::vector<T>(kCounterCount, static_cast<T>(rank.size)), "the sum");
   return moved.shared_memory + moved.tcp;
 }
 

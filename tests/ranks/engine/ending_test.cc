@@ -14,7 +14,7 @@ using namespace hv::runtime;
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
+bool has_text(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
@@ -94,11 +94,11 @@ TEST_CASE("a rank that leaves ends what others have pending, and names itself") 
       if (rank.rank == leaver) return rank.context.shutdown();
       const Status pending = rank.run(allreduce_request("pending", &one, &value, &value));
       expect(pending.code == StatusCode::kShutdown, pending.message);
-      expect(contains(pending.message, "rank " + std::to_string(leaver) + " has shut down"),
+      expect(has_text(pending.message, "rank " + std::to_string(leaver) + " has shut down"),
              pending.message);
       const Status later = rank.run(allreduce_request("later", &one, &value, &value));
       expect(later.code == StatusCode::kShutdown &&
-                 contains(later.message, "rank " + std::to_string(leaver)),
+                 has_text(later.message, "rank " + std::to_string(leaver)),
              later.message);
     });
   }
@@ -151,10 +151,10 @@ TEST_CASE(
       expect(now() - start < std::chrono::seconds(2), "too late");
       expect(status.code == StatusCode::kPeerLost, status.message);
       const std::string name = "rank " + std::to_string(rank.size - 1);
-      expect(contains(status.message, name) && contains(status.message, "signal 9"),
+      expect(has_text(status.message, name) && has_text(status.message, "signal 9"),
              status.message);
       const Status later = rank.run(allreduce_request("later", &one, &value, &value));
-      expect(later.code == StatusCode::kPeerLost && contains(later.message, name), later.message);
+      expect(later.code == StatusCode::kPeerLost && has_text(later.message, name), later.message);
     });
   }
 }

@@ -30,7 +30,7 @@ using Variables = std::map<std::string, std::string>;
 
 const std::string kNccl = std::string(HVRUN_TEST_LIBRARIES) + "/nccl/libnccl.so.2";
 constexpr const char* kSlow = "tensors on GPUs go through the host's memory, which is slow: ";
-constexpr std::int64_t kCount = 100;
+constexpr std::int64_t kChoiceCount = 100;
 
 // What processes of this one find in their environment, as long as it is there.
 class Setting {
@@ -60,22 +60,23 @@ class Setting {
 };
 
 // One rank's: of the members' ones on their first GPUs, in its own memory.
-struct Sum {
+struct ChosenSum {
   Status status;
   std::vector<float> values;
   bool is(int members) const {
-    const std::vector<float> wanted(static_cast<std::size_t>(kCount), static_cast<float>(members));
+    const std::vector<float> wanted(static_cast<std::size_t>(kChoiceCount),
+                                    static_cast<float>(members));
     return status.ok() && values == wanted;
   }
 };
 
-Sum sum_ones(Context& context, Gpu& gpu, std::uint32_t set = 0) {
-  const std::vector<float> ones(static_cast<std::size_t>(kCount), 1.0f);
+ChosenSum sum_ones(Context& context, Gpu& gpu, std::uint32_t set = 0) {
+  const std::vector<float> ones(static_cast<std::size_t>(kChoiceCount), 1.0f);
   std::byte* const memory = gpu.put(ones.data(), ones.size() * sizeof(float));
-  hvrun_request request = allreduce_request("w", &kCount, memory, memory);
+  hvrun_request request = allreduce_request("w", &kChoiceCount, memory, memory);
   request.process_set = set;
   gpu.place(&request);
-  Sum sum{run_in(context, request), {}};
+  ChosenSum sum{run_in(context, request), {}};
   if (sum.status.ok()) sum.values = gpu.values<float>(memory, ones.size());
   return sum;
 }

@@ -15,9 +15,9 @@ using namespace hv::runtime;
 
 namespace {
 
-constexpr int kLaunchFailed = 719, kOutOfMemory = 2;
+constexpr int kGpuLaunchFailed = 719, kOutOfMemory = 2;
 
-struct Fault {
+struct GpuFault {
   const char* function;
   int call;
   int result;
@@ -25,12 +25,12 @@ struct Fault {
 };
 
 // An event that is asked for before any memory waits for one that has failed: first.
-const std::vector<Fault> kFaults{
-    {"cuEventQuery", 1, kLaunchFailed},           {"cuCtxPushCurrent_v2", 1, kLaunchFailed},
-    {"cuStreamIsCapturing", 1, kLaunchFailed},    {"cuEventRecord", 1, kLaunchFailed},
-    {"cuEventRecord", 3, kLaunchFailed},          {"cuEventRecord", 5, kLaunchFailed},
-    {"cuMemHostAlloc", 1, kOutOfMemory, 3000000}, {"cuMemcpyDtoHAsync_v2", 1, kLaunchFailed},
-    {"cuMemcpyDtoHAsync_v2", 2, kLaunchFailed},   {"cuMemcpyHtoDAsync_v2", 1, kLaunchFailed}};
+const std::vector<GpuFault> kGpuFaults{
+    {"cuEventQuery", 1, kGpuLaunchFailed},         {"cuCtxPushCurrent_v2", 1, kGpuLaunchFailed},
+    {"cuStreamIsCapturing", 1, kGpuLaunchFailed},  {"cuEventRecord", 1, kGpuLaunchFailed},
+    {"cuEventRecord", 3, kGpuLaunchFailed},        {"cuEventRecord", 5, kGpuLaunchFailed},
+    {"cuMemHostAlloc", 1, kOutOfMemory, 3000000},  {"cuMemcpyDtoHAsync_v2", 1, kGpuLaunchFailed},
+    {"cuMemcpyDtoHAsync_v2", 2, kGpuLaunchFailed}, {"cuMemcpyHtoDAsync_v2", 1, kGpuLaunchFailed}};
 
 bool is_right(const std::vector<float>& values, int size) {
   return values == std::vector<float>(values.size(), static_cast<float>(size * (size + 1) / 2));
@@ -40,7 +40,7 @@ bool is_right(const std::vector<float>& values, int size) {
 
 TEST_CASE("a call of CUDA's driver that fails ends the job with its words, and no wrong result" *
           doctest::test_suite("host")) {
-  for (const Fault& fault : kFaults) {
+  for (const GpuFault& fault : kGpuFaults) {
     const std::string function = fault.function;
     CAPTURE(function);
     CAPTURE(fault.call);

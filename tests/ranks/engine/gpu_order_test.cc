@@ -9,7 +9,7 @@ using namespace hv::runtime;
 
 namespace {
 
-constexpr std::int64_t kCount = 1000;
+constexpr std::int64_t kOrderCount = 1000;
 
 // What NCCL is called for an average on three GPUs.
 int calls_with(const std::string& backend) {
@@ -18,14 +18,14 @@ int calls_with(const std::string& backend) {
   options.environment.set("HVRUN_BACKEND", backend);
   run_job(options, [](Rank& rank) {
     Gpu gpu(rank.rank);
-    const std::vector<float> values(kCount, static_cast<float>(rank.rank + 1));
+    const std::vector<float> values(kOrderCount, static_cast<float>(rank.rank + 1));
     std::byte* const memory = gpu.put(values.data(), values.size() * sizeof(float));
-    hvrun_request request = allreduce_request("average", &kCount, memory, memory);
+    hvrun_request request = allreduce_request("average", &kOrderCount, memory, memory);
     request.reduction = HVRUN_AVERAGE;
     gpu.place(&request);
     const Status status = rank.run(request);
     expect(status.ok(), status.message);
-    expect(gpu.values<float>(memory, kCount) == std::vector<float>(kCount, 2), "average");
+    expect(gpu.values<float>(memory, kOrderCount) == std::vector<float>(kOrderCount, 2), "average");
   });
   return Gpu::nccl_calls("ncclGetUniqueId") + Gpu::nccl_calls("ncclAllReduce") - before;
 }

@@ -15,7 +15,7 @@ using namespace hv::runtime;
 
 namespace {
 
-constexpr int kLaunchFailed = 719;
+constexpr int kPairLaunchFailed = 719;
 constexpr std::size_t kMany = 300001;  // more than a lane has room for
 
 std::vector<std::int32_t> counted(std::size_t count, int from) {
@@ -160,7 +160,7 @@ TEST_CASE("a copy that fails under a send ends the job in words, on both ranks")
       std::byte* const data = gpu.put(mine.data(), bytes);
       (void)gpu.get(data, 0);
       Status status = rank.run(barrier_request());  // rank 0's end may come first
-      if (rank.rank == 0) Gpu::set_faults(name + "@1=" + std::to_string(kLaunchFailed));
+      if (rank.rank == 0) Gpu::set_faults(name + "@1=" + std::to_string(kPairLaunchFailed));
       const bool sends = rank.rank == 0;
       hvrun_request request = pair_request(sends ? HVRUN_SEND : HVRUN_RECEIVE, "x", 1 - rank.rank,
                                            &extent, sends ? static_cast<void*>(data) : mine.data());

@@ -16,7 +16,7 @@ using namespace hv::runtime;
 namespace {
 
 const std::vector<std::vector<std::int32_t>> kSets{{0, 1}, {1, 2}, {0, 2}};
-constexpr std::int64_t kCount = 500;
+constexpr std::int64_t kSetCount = 500;
 
 struct Share {
   std::uint32_t set = 0;
@@ -31,7 +31,7 @@ std::vector<Share> shares_of(const Rank& rank, const std::vector<std::uint32_t>&
   std::vector<Share> shares;
   const auto add = [&](std::uint32_t set, const std::vector<std::int32_t>& members) {
     for (const char* name : {"a", "b"}) {
-      Share share{set, 0, name, std::vector<float>(kCount, static_cast<float>(rank.rank + 1))};
+      Share share{set, 0, name, std::vector<float>(kSetCount, static_cast<float>(rank.rank + 1))};
       for (const std::int32_t member : members) share.sum += static_cast<float>(member + 1);
       shares.push_back(share);
     }
@@ -59,7 +59,7 @@ TEST_CASE("sets that share ranks are served in one order, whatever the order of 
         std::vector<Share> shares = shares_of(rank, numbers);
         std::shuffle(shares.begin(), shares.end(), random);
         for (Share& share : shares) {
-          hvrun_request request = allreduce_request(share.name.c_str(), &kCount,
+          hvrun_request request = allreduce_request(share.name.c_str(), &kSetCount,
                                                     share.values.data(), share.values.data());
           request.process_set = share.set;
           const Status status = rank.enqueue(request, &share.handle);
@@ -69,7 +69,7 @@ TEST_CASE("sets that share ranks are served in one order, whatever the order of 
           const Status status = rank.wait(share.handle);
           expect(status.ok(), status.message);
           rank.context.release(share.handle);
-          expect(share.values == std::vector<float>(kCount, share.sum),
+          expect(share.values == std::vector<float>(kSetCount, share.sum),
                  "set " + std::to_string(share.set) + ": a wrong sum");
         }
       }

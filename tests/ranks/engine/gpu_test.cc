@@ -15,7 +15,7 @@ using namespace hv::runtime;
 
 namespace {
 
-const std::vector<JobShape> kShapes{{1}, {2}, {3}, {2, 2}};
+const std::vector<JobShape> kGpuShapes{{1}, {2}, {3}, {2, 2}};
 
 template <typename T>
 std::vector<T> filled(std::size_t count, int rank) {
@@ -30,7 +30,8 @@ std::byte* put(Gpu& gpu, const std::vector<T>& values) {
   return gpu.put(values.data(), values.size() * sizeof(T));
 }
 
-void run(Rank& rank, const Gpu& gpu, hvrun_request request, OperationPtr* operation = nullptr) {
+void run_on_gpu(Rank& rank, const Gpu& gpu, hvrun_request request,
+                OperationPtr* operation = nullptr) {
   gpu.place(&request);
   rank.at(request.name);
   const Status status = rank.run(request, operation);
@@ -49,7 +50,7 @@ void expect_sum(const std::vector<float>& values, int size, const std::string& w
 }  // namespace
 
 TEST_CASE("an allreduce of GPUs' memory reads what streams had been given, in place and not") {
-  for (const JobShape& shape : kShapes) {
+  for (const JobShape& shape : kGpuShapes) {
     CAPTURE(name_of(shape));
     run_job(in_shape(shape), [](Rank& rank) {
       Gpu gpu(rank.rank);
@@ -58,10 +59,10 @@ TEST_CASE("an allreduce of GPUs' memory reads what streams had been given, in pl
       const auto input = filled<float>(count, rank.rank);
       std::byte* const from = put(gpu, input);
       std::byte* const to = gpu.put(nullptr, count * sizeof(float));
-      run(rank, gpu, allreduce_request("apart", &extent, from, to));
+      run_on_gpu(rank, gpu, allreduce_request("apart", &extent, from, to));
       expect_sum(gpu.values<float>(to, count), rank.size, "apart");
       expect(gpu.values<float>(from, count) == input, "the input has changed");
-      run(rank, gpu, allreduce_request("in place", &extent, from, from));
+      run_on_gpu(rank, gpu, allreduce_request("in place", &extent, from, from));
       expect_sum(gpu.values<float>(from, count), rank.size, "in place");
     });
   }
@@ -158,7 +159,7 @@ TEST_CASE("a result's memory is given back though nothing is asked for afterward
 }
 
 TEST_CASE("results whose size only negotiation knows lie on the GPU, too") {
-  for (const JobShape& shape : kShapes) {
+  for (const JobShape& shape : kGpuShapes) {
     CAPTURE(name_of(shape));
     run_job(in_shape(shape), [](Rank& rank) {
       Gpu gpu(rank.rank);
@@ -173,7 +174,7 @@ TEST_CASE("results whose size only negotiation knows lie on the GPU, too") {
       request.shape = extents;
       request.input = put(gpu, mine);
       OperationPtr gathered;
-      run(rank, gpu, request, &gathered);
+      run_on_gpu(rank, gpu, request, &gathered);
       std::vector<std::int64_t> expected;
       for (int from = 0; from < rank.size; ++from)
         expected.insert(expected.end(), static_cast<std::size_t>(2 * (from + 1)), from);
@@ -186,7 +187,7 @@ TEST_CASE("results whose size only negotiation knows lie on the GPU, too") {
       request.splits = splits.data();
       request.split_count = splits.size();
       OperationPtr exchanged;
-      run(rank, gpu, request, &exchanged);
+      run_on_gpu(rank, gpu, request, &exchanged);
       const bool is_last = rank.rank == rank.size - 1;
       if (!is_last) expected.clear();
       expect(exchanged->result_bytes == expected.size() * 8, "bytes of the alltoall");
@@ -202,7 +203,7 @@ TEST_CASE("an output that lies in the input gets its result when it is not in th
     std::byte* const memory = put(gpu, filled<float>(6, rank.rank));
     hvrun_request request = allreduce_request("scatter", &extent, memory, memory + sizeof(float));
     request.operation = HVRUN_REDUCESCATTER;
-    run(rank, gpu, request);
+    run_on_gpu(rank, gpu, request);
     const std::vector<float> share = gpu.values<float>(memory + sizeof(float), 2);
     for (std::size_t i = 0; i < 2; ++i)
       expect(share[i] == sum_at(3, static_cast<std::size_t>(2 * rank.rank) + i), "share");
@@ -215,10 +216,10 @@ TEST_CASE("an output that lies in the input gets its result when it is not in th
     std::byte* const source = put(gpu, mine);
     request = allreduce_request("there", &two, source, input);
     request.operation = HVRUN_BROADCAST;
-    run(rank, gpu, request);
+    run_on_gpu(rank, gpu, request);
     request = allreduce_request("gather", &two, input, room);
     request.operation = HVRUN_ALLGATHER;
-    run(rank, gpu, request);
+    run_on_gpu(rank, gpu, request);
     expect(gpu.values<float>(room, 6) == std::vector<float>(6, 0.0F), "rows of rank 0, thrice");
   });
 }
@@ -235,7 +236,7 @@ TEST_CASE("a broadcast and a sparse allreduce of GPUs' memory") {
                                                 buffer, HVRUN_FLOAT64);
       request.operation = HVRUN_BROADCAST;
       request.root = root;
-      run(rank, gpu, request);
+      run_on_gpu(rank, gpu, request);
       expect(gpu.values<double>(buffer, 1000) == std::vector<double>(1000, root), "broadcast");
     }
     const std::int64_t shape[] = {rank.rank, 2};
@@ -252,7 +253,7 @@ TEST_CASE("a broadcast and a sparse allreduce of GPUs' memory") {
     request.indices = put(gpu, indices);
     request.input = put(gpu, rows);
     OperationPtr result;
-    run(rank, gpu, request, &result);
+    run_on_gpu(rank, gpu, request, &result);
     expect(gpu.values<std::int64_t>(result->owned_indices.get(), 3) ==
                std::vector<std::int64_t>{8, 9, 9},
            "indices");
@@ -266,7 +267,7 @@ TEST_CASE("a rank that has joined gives zeros of the host's") {
     const std::int64_t extent = 50;
     if (rank.rank > 0) {
       std::byte* const memory = put(gpu, filled<float>(50, rank.rank));
-      run(rank, gpu, allreduce_request("w", &extent, memory, memory));
+      run_on_gpu(rank, gpu, allreduce_request("w", &extent, memory, memory));
       const std::vector<float> sums = gpu.values<float>(memory, 50);
       for (std::size_t i = 0; i < sums.size(); ++i)
         expect(sums[i] == 5 * static_cast<float>(1 + i % 7), "sum of two");

@@ -10,11 +10,11 @@ using namespace hv::runtime;
 
 namespace {
 
-const std::int64_t kOne = 1;
+const std::int64_t kOneGroup = 1;
 
 hvrun_request in_group(const char* name, std::int32_t* value, std::uint64_t group,
                        std::uint32_t size) {
-  hvrun_request request = allreduce_request(name, &kOne, value, value, HVRUN_INT32);
+  hvrun_request request = allreduce_request(name, &kOneGroup, value, value, HVRUN_INT32);
   request.group = group;
   request.group_size = size;
   return request;
@@ -33,12 +33,12 @@ TEST_CASE("no tensor of a group starts before the last of them is ready on every
         for (int i = 0; i < 2; ++i)
           expect(rank.enqueue(in_group(names[i], &values[i], 9, 3), &handles[i]).ok(), "enqueue");
         // Another tensor goes past them, on all ranks: what could have started has.
-        expect(rank.run(allreduce_request("alone", &kOne, &alone, &alone, HVRUN_INT32)).ok(),
+        expect(rank.run(allreduce_request("alone", &kOneGroup, &alone, &alone, HVRUN_INT32)).ok(),
                "run");
         expect(!rank.context.find(handles[0])->is_done, "a waits for its group");
         expect(values[0] == 1, "nothing of it has moved");
         // Nobody's last one until all have looked.
-        expect(rank.run(allreduce_request("looked", &kOne, &alone, &alone, HVRUN_INT32)).ok(),
+        expect(rank.run(allreduce_request("looked", &kOneGroup, &alone, &alone, HVRUN_INT32)).ok(),
                "run");
         expect(rank.enqueue(in_group(names[2], &values[2], 9, 3), &handles[2]).ok(), "enqueue");
         for (int i = 0; i < 3; ++i) {
@@ -90,7 +90,7 @@ TEST_CASE("groups of allgathers and of reducescatters fail as one, and change no
       const auto request_of = [&](int i, const char* name) {
         hvrun_request request = in_group(name, &inputs[i], 9, 3);
         request.operation = operation;
-        request.shape = operation == HVRUN_ALLGATHER ? &kOne : &three;
+        request.shape = operation == HVRUN_ALLGATHER ? &kOneGroup : &three;
         request.input = operation == HVRUN_ALLGATHER ? &inputs[i] : inputs;
         request.output = outputs[i];
         return request;
@@ -199,9 +199,11 @@ TEST_CASE("a refused member of a group is waited for until one comes in its plac
     if (rank.rank == 1)
       expect(rank.enqueue(request, &handles[1]).code == StatusCode::kArgument, "too small");
     std::int32_t alone = 4;
-    expect(rank.run(allreduce_request("alone", &kOne, &alone, &alone, HVRUN_INT32)).ok(), "run");
+    expect(rank.run(allreduce_request("alone", &kOneGroup, &alone, &alone, HVRUN_INT32)).ok(),
+           "run");
     expect(!rank.context.find(handles[0])->is_done, "a waits for its group");
-    expect(rank.run(allreduce_request("looked", &kOne, &alone, &alone, HVRUN_INT32)).ok(), "run");
+    expect(rank.run(allreduce_request("looked", &kOneGroup, &alone, &alone, HVRUN_INT32)).ok(),
+           "run");
     request.output_bytes = sizeof values[1];
     expect(rank.enqueue(request, &handles[1]).ok(), "in its place");
     for (const std::uint64_t handle : handles) expect(rank.wait(handle).ok(), "wait");
@@ -271,10 +273,10 @@ TEST_CASE(
       std::int64_t sum = 1, rows[4] = {0, 1, 2, 3}, row = rank.rank;
       const std::int64_t four = 4;
       hvrun_request requests[3];
-      requests[0] = allreduce_request("sum", &kOne, &sum, &sum, HVRUN_INT64);
+      requests[0] = allreduce_request("sum", &kOneGroup, &sum, &sum, HVRUN_INT64);
       requests[1] = allreduce_request("share", &four, rows, nullptr, HVRUN_INT64);
       requests[1].operation = HVRUN_REDUCESCATTER;
-      requests[2] = allreduce_request("rows", &kOne, &row, nullptr, HVRUN_INT64);
+      requests[2] = allreduce_request("rows", &kOneGroup, &row, nullptr, HVRUN_INT64);
       requests[2].operation = HVRUN_ALLGATHER;
       std::uint64_t handles[3] = {};
       for (int i = 0; i < 3; ++i) {
@@ -283,8 +285,8 @@ TEST_CASE(
         requests[which].group_size = 3;
         std::int64_t filler = 1;
         if (i == 1)
-          expect(rank.run(allreduce_request(("filler" + std::to_string(round % 7)).c_str(), &kOne,
-                                            &filler, &filler, HVRUN_INT64))
+          expect(rank.run(allreduce_request(("filler" + std::to_string(round % 7)).c_str(),
+                                            &kOneGroup, &filler, &filler, HVRUN_INT64))
                      .ok(),
                  "filler");
         expect(rank.enqueue(requests[which], &handles[which]).ok(), "enqueue");

@@ -11,7 +11,7 @@ using namespace hv::runtime;
 
 namespace {
 
-const std::vector<JobShape> kShapes{{1}, {2}, {3}, {2, 2}, {1, 3, 2}};
+const std::vector<JobShape> kJoinShapes{{1}, {2}, {3}, {2, 2}, {1, 3, 2}};
 
 hvrun_request join_request(std::uint32_t set = 0) {
   hvrun_request request = HVRUN_REQUEST_INIT;
@@ -29,7 +29,7 @@ int steps_of(const Rank& rank, int epoch) {
 
 TEST_CASE(
     "allreduces go on with zeros for ranks that have joined, and the join says who was last") {
-  for (const JobShape& shape : kShapes) {
+  for (const JobShape& shape : kJoinShapes) {
     CAPTURE(name_of(shape));
     JobOptions options;
     options.shape = shape;

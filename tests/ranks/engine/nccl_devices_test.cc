@@ -16,23 +16,23 @@ using namespace hv::runtime;
 
 namespace {
 
-constexpr std::int64_t kCount = 1000;
+constexpr std::int64_t kDeviceCount = 1000;
 constexpr const char* kWords = "this rank's tensors of the process set, which NCCL carries, have";
 
 // One rank's tensor on one of its GPUs.
-struct Tensor {
-  Tensor(Gpu& gpu, int rank)
-      : of(gpu), ones(static_cast<std::size_t>(kCount), static_cast<float>(rank + 1)) {
+struct DeviceTensor {
+  DeviceTensor(Gpu& gpu, int rank)
+      : of(gpu), ones(static_cast<std::size_t>(kDeviceCount), static_cast<float>(rank + 1)) {
     memory = gpu.put(ones.data(), ones.size() * sizeof(float));
   }
   hvrun_request request(const char* name) const {
-    hvrun_request one = allreduce_request(name, &kCount, memory, memory);
+    hvrun_request one = allreduce_request(name, &kDeviceCount, memory, memory);
     of.place(&one);
     return one;
   }
   bool is(float sum) { return of.values<float>(memory, ones.size()) == all(sum); }
   static std::vector<float> all(float sum) {
-    return std::vector<float>(static_cast<std::size_t>(kCount), sum);
+    return std::vector<float>(static_cast<std::size_t>(kDeviceCount), sum);
   }
 
   Gpu& of;
@@ -40,7 +40,7 @@ struct Tensor {
   std::byte* memory;
 };
 
-JobOptions three_ranks() {
+JobOptions three_device_ranks() {
   JobOptions options = in_shape({3});
   options.deadline = std::chrono::seconds(60);
   return options;
@@ -57,9 +57,9 @@ TEST_CASE("a tensor on a rank's second GPU is refused there, and the job goes on
   for (const int only : {-1, 0, 1}) {  // -1: all ranks have one
     CAPTURE(only);
     std::atomic<int> refused{0};
-    run_job(three_ranks(), [&](Rank& rank) {
+    run_job(three_device_ranks(), [&](Rank& rank) {
       Gpu first(rank.rank), second(second_of(rank));
-      Tensor here(first, rank.rank), there(second, rank.rank);
+      DeviceTensor here(first, rank.rank), there(second, rank.rank);
       expect(rank.run(here.request("w")).ok() && here.is(6), "before");
       if (only < 0 || rank.rank == only) {
         const Status status = rank.run(there.request("v"));
@@ -68,7 +68,7 @@ TEST_CASE("a tensor on a rank's second GPU is refused there, and the job goes on
             status.message.starts_with("tensor 'v': "))
           ++refused;
       }
-      Tensor again(first, rank.rank);
+      DeviceTensor again(first, rank.rank);
       const Status after = rank.run(again.request("v"));
       expect(after.ok(), after.message);
       expect(again.is(6), "a wrong sum");
@@ -78,11 +78,11 @@ TEST_CASE("a tensor on a rank's second GPU is refused there, and the job goes on
 }
 
 TEST_CASE("what NCCL does not carry may lie on any GPU of a rank, and so in another set") {
-  run_job(three_ranks(), [](Rank& rank) {
+  run_job(three_device_ranks(), [](Rank& rank) {
     std::uint32_t set = 0;
     expect(rank.context.add_process_set({0, 1}, &set).ok(), "add");
     Gpu first(rank.rank), second(second_of(rank));
-    Tensor here(first, rank.rank), adasum(second, 0), of_set(second, rank.rank);
+    DeviceTensor here(first, rank.rank), adasum(second, 0), of_set(second, rank.rank);
     expect(rank.run(here.request("w")).ok() && here.is(6), "before");
     hvrun_request request = adasum.request("a");
     request.reduction = HVRUN_ADASUM;
@@ -103,11 +103,11 @@ TEST_CASE("tensors on two GPUs of a rank that are in flight at first end the job
   for (const int only : {-1, 1}) {
     CAPTURE(only);
     std::atomic<int> told{0};
-    JobOptions options = three_ranks();
+    JobOptions options = three_device_ranks();
     options.shuts_down = false;
     run_job(options, [&](Rank& rank) {
       Gpu first(rank.rank), second(second_of(rank));
-      Tensor here(first, rank.rank), there(second, rank.rank);
+      DeviceTensor here(first, rank.rank), there(second, rank.rank);
       const bool has_two = only < 0 || rank.rank == only;
       std::uint64_t handles[2] = {};
       expect(rank.enqueue(here.request("w"), &handles[0]).ok(), "w");

@@ -16,17 +16,17 @@ using namespace hv::runtime;
 namespace {
 
 constexpr int kLaunchFailed = 719, kOutOfMemory = 2;
-constexpr std::int64_t kCount = 5000;
+constexpr std::int64_t kDriverFaultCount = 5000;
 
-struct Fault {
+struct DriverFault {
   const char* function;
   int call;
   int result = kLaunchFailed;
 };
 
 // What is done once a process comes first.
-std::vector<Fault> faults() {
-  std::vector<Fault> all{{"cuModuleLoadData", 1}, {"cuModuleGetFunction", 1}};
+std::vector<DriverFault> faults() {
+  std::vector<DriverFault> all{{"cuModuleLoadData", 1}, {"cuModuleGetFunction", 1}};
   const std::pair<const char*, int> often[] = {
       {"cuEventRecord", 14},       {"cuStreamWaitEvent", 14},  {"cuLaunchKernel", 4},
       {"cuCtxPushCurrent_v2", 30}, {"cuEventQuery", 4},        {"cuStreamCreateWithPriority", 3},
@@ -40,7 +40,7 @@ std::vector<Fault> faults() {
 // Two tensors that are fused, and one that is not, each in its own memory.
 struct Tensors {
   Tensors(Gpu& gpu, int rank)
-      : of(gpu), mine(static_cast<std::size_t>(kCount), static_cast<float>(rank + 1)) {
+      : of(gpu), mine(static_cast<std::size_t>(kDriverFaultCount), static_cast<float>(rank + 1)) {
     for (std::byte*& one : memory) one = gpu.put(mine.data(), mine.size() * sizeof(float));
   }
   // Once, of the first `count`; the first error.
@@ -48,7 +48,7 @@ struct Tensors {
     Status status;
     std::vector<std::uint64_t> handles;
     for (std::size_t i = 0; i < count; ++i) {
-      hvrun_request request = allreduce_request(names[i], &kCount, memory[i], memory[i]);
+      hvrun_request request = allreduce_request(names[i], &kDriverFaultCount, memory[i], memory[i]);
       request.reduction = HVRUN_AVERAGE;
       request.group = count > 1 ? 7 : 0;
       request.group_size = count > 1 ? static_cast<std::uint32_t>(count) : 0;
@@ -66,7 +66,8 @@ struct Tensors {
   }
   bool are(float value) const {
     for (const std::byte* const one : memory)
-      if (of.values<float>(one, kCount) != std::vector<float>(kCount, value)) return false;
+      if (of.values<float>(one, kDriverFaultCount) != std::vector<float>(kDriverFaultCount, value))
+        return false;
     return true;
   }
 
@@ -81,7 +82,7 @@ struct Tensors {
 TEST_CASE("a call of the driver that fails beside NCCL ends the job in words, and no wrong result" *
           doctest::test_suite("nccl")) {
   int ended = 0;  // jobs, by a fault
-  for (const Fault& fault : faults()) {
+  for (const DriverFault& fault : faults()) {
     const std::string function = fault.function;
     CAPTURE(function);
     CAPTURE(fault.call);

@@ -19,7 +19,7 @@ using namespace hv::runtime;
 namespace {
 
 constexpr int kInternalError = 3;
-constexpr std::int64_t kCount = 1200;  // rows of one element, as many for each of the ranks
+constexpr std::int64_t kFaultCount = 1200;  // rows of one element, as many for each of the ranks
 
 struct Fault {
   const char* function;
@@ -47,7 +47,7 @@ const std::vector<Fault> kFaults{{"ncclCommInitRankConfig", 1},
 // One rank's part of an operation on a GPU's memory.
 struct Part {
   Part(Gpu& gpu, int rank, const Fault& fault)
-      : extent(fault.is_uneven ? kCount + rank : kCount),
+      : extent(fault.is_uneven ? kFaultCount + rank : kFaultCount),
         values(static_cast<std::size_t>(extent), static_cast<float>(rank + 1)),
         memory(gpu.put(values.data(), values.size() * sizeof(float))),
         request(allreduce_request("w", &extent, memory, nullptr)) {
@@ -255,7 +255,8 @@ TEST_CASE("where NCCL cannot begin, tensors go through the host's memory") {
     Gpu gpu(rank.rank);
     Part part(gpu, rank.rank, kFaults.front());
     expect(rank.run(part.request).ok(), "run");
-    expect(gpu.values<float>(part.memory, kCount) == std::vector<float>(kCount, 2), "average");
+    expect(gpu.values<float>(part.memory, kFaultCount) == std::vector<float>(kFaultCount, 2),
+           "average");
   });
   Gpu::set_nccl_faults("");
 }

@@ -20,7 +20,7 @@ using namespace hv::runtime;
 
 namespace {
 
-constexpr std::int64_t kCount = 1000;
+constexpr std::int64_t kStreamCount = 1000;
 
 // What the stand-in for CUDA has beside CUDA's functions.
 template <typename Function>
@@ -31,15 +31,15 @@ Function* of_stand_in(const char* name) {
 }
 
 std::vector<float> all(float value) {
-  return std::vector<float>(static_cast<std::size_t>(kCount), value);
+  return std::vector<float>(static_cast<std::size_t>(kStreamCount), value);
 }
 
 std::byte* put_ones(Gpu& gpu) {
-  return gpu.put(all(1).data(), static_cast<std::size_t>(kCount) * sizeof(float));
+  return gpu.put(all(1).data(), static_cast<std::size_t>(kStreamCount) * sizeof(float));
 }
 
 hvrun_request sum_request(const Gpu& gpu, const char* name, std::byte* memory) {
-  hvrun_request request = allreduce_request(name, &kCount, memory, memory);
+  hvrun_request request = allreduce_request(name, &kStreamCount, memory, memory);
   gpu.place(&request);
   return request;
 }
@@ -65,7 +65,7 @@ TEST_CASE("a wait returns while the stream that fills the tensor is still busy")
     }
     expect(rank.run(barrier_request()).ok(), "all have waited");
     gpu.let_go();
-    expect(gpu.values<float>(memory, static_cast<std::size_t>(kCount)) == all(8), "sum");
+    expect(gpu.values<float>(memory, static_cast<std::size_t>(kStreamCount)) == all(8), "sum");
   });
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("a set's work begins on a GPU after another's that was launched before
     while (rank.rank == 0 && now() < until) has_begun = has_begun || other.is_idle();
     late.let_go();
     expect(!has_begun, "the second has not begun");
-    const auto count = static_cast<std::size_t>(kCount);
+    const auto count = static_cast<std::size_t>(kStreamCount);
     expect(late.values<float>(first, count) == all(9), "the sum of all ranks");
     expect(other.values<float>(second, count) == all(is_member ? 4 : 1), "the set's sum");
   });
@@ -119,7 +119,7 @@ TEST_CASE("a capture on another stream stays whole while NCCL begins and carries
       captured.capture(false);
     }
     expect(rank.run(barrier_request()).ok(), "it has been captured");
-    expect(gpu.values<float>(memory, static_cast<std::size_t>(kCount)) == all(32), "sum");
+    expect(gpu.values<float>(memory, static_cast<std::size_t>(kStreamCount)) == all(32), "sum");
   });
   CHECK(whole == 1);
 }
@@ -158,7 +158,7 @@ TEST_CASE("NCCL keeps the scaled sums that were used last, and no others") {
       request.prescale = factor;
       const Status status = rank.run(request);
       expect(status.ok(), status.message);
-      expect(gpu.values<float>(memory, static_cast<std::size_t>(kCount)) ==
+      expect(gpu.values<float>(memory, static_cast<std::size_t>(kStreamCount)) ==
                  all(2 * static_cast<float>(factor)),
              "scaled by " + std::to_string(factor));
       gpu.take_away(memory);

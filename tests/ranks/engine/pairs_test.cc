@@ -21,7 +21,7 @@ hvrun_request receive_from(int other, const char* name, const std::int64_t* coun
   return pair_request(HVRUN_RECEIVE, name, other, count, data);
 }
 
-const std::vector<JobShape> kShapes{{2}, {3}, {5}, {2, 2}, {1, 1, 1}, {1, 3, 2}};
+const std::vector<JobShape> kPairShapes{{2}, {3}, {5}, {2, 2}, {1, 1, 1}, {1, 3, 2}};
 
 // One transfer of a program; the same on every rank.
 struct Transfer {
@@ -32,7 +32,7 @@ struct Transfer {
   std::uint64_t seed;
 };
 
-struct Running {
+struct RunningTransfer {
   const Transfer* transfer;
   bool sends;
   Bytes data;
@@ -59,14 +59,15 @@ std::vector<Transfer> plan(std::mt19937_64& random, int size) {
 }
 
 void carry_out(Rank& rank, const std::vector<Transfer>& transfers, std::mt19937_64& own) {
-  std::vector<std::unique_ptr<Running>> all;
+  std::vector<std::unique_ptr<RunningTransfer>> all;
   for (const Transfer& transfer : transfers) {
     if (transfer.from != rank.rank && transfer.to != rank.rank) continue;
     const bool sends = transfer.from == rank.rank;
     Bytes data =
         random_elements(transfer.type, static_cast<std::size_t>(transfer.count), transfer.seed);
     if (!sends) std::fill(data.begin(), data.end(), std::byte{0});
-    all.push_back(std::make_unique<Running>(Running{&transfer, sends, std::move(data), 0}));
+    all.push_back(
+        std::make_unique<RunningTransfer>(RunningTransfer{&transfer, sends, std::move(data), 0}));
   }
   std::shuffle(all.begin(), all.end(), own);
   for (auto& one : all) {
@@ -106,7 +107,7 @@ void run_pairs(const JobOptions& options, const std::function<void(Rank&)>& body
 }  // namespace
 
 TEST_CASE("a tensor goes from rank to rank, round and back, whatever its size") {
-  for (const JobShape& shape : kShapes) {
+  for (const JobShape& shape : kPairShapes) {
     CAPTURE(name_of(shape));
     JobOptions options;
     options.shape = shape;
@@ -135,7 +136,7 @@ TEST_CASE("random transfers, in another order on each rank, beside collectives")
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     CAPTURE(seed);
     JobOptions options;
-    options.shape = kShapes[seed % kShapes.size()];
+    options.shape = kPairShapes[seed % kPairShapes.size()];
     options.kind = seed % 2 == 0 ? RankKind::kThreadsMemfd : RankKind::kThreadsOneMapping;
     run_pairs(options, [seed](Rank& rank) {
       std::mt19937_64 shared(seed), own(seed * 100 + static_cast<std::uint64_t>(rank.rank));

@@ -13,14 +13,14 @@ namespace {
 using Random = std::mt19937_64;
 
 // As tests/ranks/adasum_test.cc has them.
-const std::map<ElementType, double> kTolerances = {
+const std::map<ElementType, double> kProgramTolerances = {
     {ElementType::kFloat16, 2e-3},    {ElementType::kBfloat16, 2e-2},
     {ElementType::kFloat32, 1e-6},    {ElementType::kFloat64, 1e-14},
     {ElementType::kFloat8E4M3, 0.15}, {ElementType::kFloat8E5M2, 0.3}};
 
 std::uint64_t below(Random& random, std::size_t limit) { return random() % limit; }
 
-constexpr CollectiveKind kKinds[] = {
+constexpr CollectiveKind kOperationKinds[] = {
     CollectiveKind::kAllreduce,       CollectiveKind::kAllgather, CollectiveKind::kBroadcast,
     CollectiveKind::kReducescatter,   CollectiveKind::kAlltoall,  CollectiveKind::kSend,
     CollectiveKind::kSparseAllreduce, CollectiveKind::kBarrier};  // the last has no name
@@ -65,7 +65,7 @@ void choose_extents(Random& random, Planned* next) {
 }
 
 // A group that the next operations of a window belong to.
-struct Group {
+struct MemberGroup {
   std::uint64_t number = 0;
   std::uint32_t size = 0, left = 0;
   Members members{};
@@ -145,12 +145,13 @@ bool Planned::takes_part(int place) const {
 std::vector<Planned> plan_window(Random& random, const std::vector<Members>& sets, int window) {
   std::vector<Planned> plan;
   const std::size_t count = 1 + below(random, 14);
-  Group group;
+  MemberGroup group;
   for (std::size_t i = 0; i < count; ++i) {
     const bool repeats = random() % 4 != 0;
     Planned next;
     next.members = sets[random() % 2 == 0 ? 0 : below(random, sets.size())];
-    next.kind = repeats ? kKinds[i % 7] : kKinds[below(random, std::size(kKinds))];
+    next.kind = repeats ? kOperationKinds[i % 7]
+                        : kOperationKinds[below(random, std::size(kOperationKinds))];
     next.name = "t" + std::to_string(i);
     if (group.left == 0 && random() % 5 == 0 && count - i >= 2) {
       group.size =
@@ -256,9 +257,9 @@ Bytes expected_of(const Planned& planned, int place) {
 std::string first_mistake(const Planned& planned, int place, const Bytes& actual) {
   const Bytes expected = expected_of(planned, place);
   if (planned.reduction == Reduction::kAdasum)
-    return first_distance(planned.type, expected, actual, kTolerances.at(planned.type));
+    return first_distance(planned.type, expected, actual, kProgramTolerances.at(planned.type));
   if (planned.reduction == Reduction::kAverage && is_floating(planned.type) && goes_by_nccl())
-    return first_distance(planned.type, expected, actual, kTolerances.at(planned.type),
+    return first_distance(planned.type, expected, actual, kProgramTolerances.at(planned.type),
                           largest_addend(planned));
   const bool may_round =
       planned.reduction == Reduction::kProduct || planned.reduction == Reduction::kAverage;

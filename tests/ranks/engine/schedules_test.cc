@@ -34,21 +34,22 @@ struct Tensor {
   hvrun_operation operation = HVRUN_ALLREDUCE;
   hvrun_compression compression = HVRUN_COMPRESSION_NONE;
 };
-constexpr std::array<Tensor, 15> kTensors = {{{1},
-                                              {100},
-                                              {3},
-                                              {2000},
-                                              {17},
-                                              {64},
-                                              {500},
-                                              {33},
-                                              {7},
-                                              {1200},
-                                              {40000},
-                                              {50, HVRUN_ALLREDUCE, HVRUN_COMPRESSION_FP16},
-                                              {3000, HVRUN_ALLREDUCE, HVRUN_COMPRESSION_FP16},
-                                              {20, HVRUN_REDUCESCATTER},
-                                              {2000, HVRUN_REDUCESCATTER}}};
+constexpr std::array<Tensor, 15> kScheduledTensors = {
+    {{1},
+     {100},
+     {3},
+     {2000},
+     {17},
+     {64},
+     {500},
+     {33},
+     {7},
+     {1200},
+     {40000},
+     {50, HVRUN_ALLREDUCE, HVRUN_COMPRESSION_FP16},
+     {3000, HVRUN_ALLREDUCE, HVRUN_COMPRESSION_FP16},
+     {20, HVRUN_REDUCESCATTER},
+     {2000, HVRUN_REDUCESCATTER}}};
 constexpr std::size_t kFirstCompressed = 11, kLargeCompressed = 12;
 
 float random_value(std::mt19937* random, double lowest_exponent, double highest_exponent) {
@@ -61,7 +62,7 @@ float random_value(std::mt19937* random, double lowest_exponent, double highest_
 // ranks' values cancel out and the others' are small: so does what is rounded to 16 bits.
 std::vector<float> values_of(int rank, std::size_t tensor) {
   std::mt19937 own(static_cast<unsigned>(rank) * 1000 + static_cast<unsigned>(tensor)), common(17);
-  std::vector<float> values(static_cast<std::size_t>(kTensors[tensor].count));
+  std::vector<float> values(static_cast<std::size_t>(kScheduledTensors[tensor].count));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const float large = random_value(&common, 4, 4), small = random_value(&own, -4, 0);
     values[i] = i % 2 == 0 ? small : random_value(&own, -4, 4);
@@ -80,11 +81,12 @@ std::uint64_t hash_of(const std::vector<float>& result) {
   return hash;
 }
 
-hvrun_request request_of(std::size_t tensor, const std::string& name, const float* input,
-                         float* output) {
-  hvrun_request request = allreduce_request(name.c_str(), &kTensors[tensor].count, input, output);
-  request.operation = kTensors[tensor].operation;
-  request.compression = kTensors[tensor].compression;
+hvrun_request scheduled_request(std::size_t tensor, const std::string& name, const float* input,
+                                float* output) {
+  hvrun_request request =
+      allreduce_request(name.c_str(), &kScheduledTensors[tensor].count, input, output);
+  request.operation = kScheduledTensors[tensor].operation;
+  request.compression = kScheduledTensors[tensor].compression;
   return request;
 }
 
@@ -94,7 +96,7 @@ hvrun_request request_of(std::size_t tensor, const std::string& name, const floa
 std::vector<std::vector<float>> run_schedule(const Rank& self, unsigned seed,
                                              const std::vector<std::vector<float>>& inputs) {
   std::mt19937 common(seed), own(seed * 100 + static_cast<unsigned>(self.rank));
-  std::array<std::size_t, kTensors.size()> order;
+  std::array<std::size_t, kScheduledTensors.size()> order;
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), common);
   const std::size_t first_part = common() % (order.size() + 1);
@@ -115,7 +117,8 @@ std::vector<std::vector<float>> run_schedule(const Rank& self, unsigned seed,
     if (i == first_part) wait_for_all();
     const std::size_t tensor = order[i];
     const std::string name = "tensor " + std::to_string(tensor);
-    hvrun_request request = request_of(tensor, name, inputs[tensor].data(), results[tensor].data());
+    hvrun_request request =
+        scheduled_request(tensor, name, inputs[tensor].data(), results[tensor].data());
     const std::size_t part = i < first_part ? first_part : order.size() - first_part;
     if (seed % 2 == 0 && part > 1) {
       request.group = 2 * std::uint64_t{seed} + (i < first_part ? 1 : 2);
@@ -130,7 +133,7 @@ std::vector<std::vector<float>> run_schedule(const Rank& self, unsigned seed,
 
 // How many hashes each tensor's result has, over every schedule with every fusion threshold and
 // over all ranks; of shares, which are each rank's own, the most that one rank's has.
-using HashCounts = std::array<std::size_t, kTensors.size()>;
+using HashCounts = std::array<std::size_t, kScheduledTensors.size()>;
 HashCounts hashes(const JobShape& shape, int schedules,
                   const std::map<std::string, std::string>& knobs) {
   std::mutex mutex;  // guards found
@@ -143,14 +146,14 @@ HashCounts hashes(const JobShape& shape, int schedules,
     for (const auto& [name, value] : knobs) options.environment.set(name, value);
     run_job(options, [&, t](Rank& self) {
       std::vector<std::vector<float>> inputs;
-      for (std::size_t tensor = 0; tensor < kTensors.size(); ++tensor)
+      for (std::size_t tensor = 0; tensor < kScheduledTensors.size(); ++tensor)
         inputs.push_back(values_of(self.rank, tensor));
       for (int seed = 0; seed < schedules; ++seed) {
         self.at("schedule " + std::to_string(seed));
         const auto results = run_schedule(self, static_cast<unsigned>(seed), inputs);
         std::lock_guard lock(mutex);
         for (std::size_t tensor = 0; tensor < results.size(); ++tensor) {
-          const bool is_share = kTensors[tensor].operation == HVRUN_REDUCESCATTER;
+          const bool is_share = kScheduledTensors[tensor].operation == HVRUN_REDUCESCATTER;
           found[{tensor, is_share ? self.rank : -1}].insert(hash_of(results[tensor]));
         }
       }

@@ -90,7 +90,7 @@ TEST_CASE("a rank works in 64 sets at once, is refused one more, and has room wh
 
 namespace {
 
-constexpr int kTensors = 6;
+constexpr int kSetTensors = 6;
 
 // What a member of the set has in flight when it goes: tensors of 4 bytes to 4 MiB. Those that the
 // members agreed on are whole, the others untouched.
@@ -125,9 +125,9 @@ struct InFlight {
     return through;
   }
 
-  std::array<std::int64_t, kTensors> counts;
-  std::array<std::vector<float>, kTensors> values;
-  std::array<std::string, kTensors> names;
+  std::array<std::int64_t, kSetTensors> counts;
+  std::array<std::vector<float>, kSetTensors> values;
+  std::array<std::string, kSetTensors> names;
   std::vector<std::uint64_t> handles;
 };
 
@@ -153,9 +153,9 @@ TEST_CASE("a set that goes while its data is between hosts ends alike on its mem
           continue;
         }
         // Rank 2 never has some of rank 0's; and now and then one of them waits for the first.
-        const int count = rank.rank == 0 ? kTensors : round % (kTensors + 1);
+        const int count = rank.rank == 0 ? kSetTensors : round % (kSetTensors + 1);
         InFlight tensors(rank, set, round, static_cast<std::size_t>(count));
-        if (round % 4 == rank.rank && round % (kTensors + 1) > 0)
+        if (round % 4 == rank.rank && round % (kSetTensors + 1) > 0)
           expect(rank.wait(tensors.handles[0]).ok(), "the first");
         const Status removed = rank.context.remove_process_set(set);
         expect(removed.ok(), removed.message);

@@ -34,7 +34,8 @@ struct Rows {
 };
 
 template <typename Index, typename Value>
-hvrun_request request_of(const char* name, const Rows<Index, Value>& rows, hvrun_type value_type) {
+hvrun_request sparse_request(const char* name, const Rows<Index, Value>& rows,
+                             hvrun_type value_type) {
   hvrun_request request = HVRUN_REQUEST_INIT;
   request.operation = HVRUN_SPARSE_ALLREDUCE;
   request.name = name;
@@ -48,7 +49,7 @@ hvrun_request request_of(const char* name, const Rows<Index, Value>& rows, hvrun
 }
 
 template <typename Index, typename Value>
-void check(const Operation& result, const std::vector<std::int64_t>& counts, double factor) {
+void check_sparse(const Operation& result, const std::vector<std::int64_t>& counts, double factor) {
   const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   expect(result.result_shape == std::vector<std::int64_t>{total, kColumns}, "shape");
   expect(result.result_bytes == static_cast<std::size_t>(total * kColumns) * sizeof(Value),
@@ -73,26 +74,26 @@ void sum_and_average(Rank& rank, hvrun_type type, const std::vector<std::int64_t
   const Rows<Index, Value> mine(rank.rank, counts[static_cast<std::size_t>(rank.rank)]);
   OperationPtr result;
   rank.at("sum");
-  Status status = rank.run(request_of("sum", mine, type), &result);
+  Status status = rank.run(sparse_request("sum", mine, type), &result);
   expect(status.ok(), status.message);
-  check<Index, Value>(*result, counts, 1);
-  hvrun_request scaled = request_of("scaled", mine, type);
+  check_sparse<Index, Value>(*result, counts, 1);
+  hvrun_request scaled = sparse_request("scaled", mine, type);
   scaled.prescale = 0.5;
   scaled.postscale = 4;
   rank.at("scaled");
   status = rank.run(scaled, &result);
   expect(status.ok(), status.message);
-  check<Index, Value>(*result, counts, 2);
+  check_sparse<Index, Value>(*result, counts, 2);
   if (type != HVRUN_FLOAT64) return;
-  hvrun_request average = request_of("average", mine, type);
+  hvrun_request average = sparse_request("average", mine, type);
   average.reduction = HVRUN_AVERAGE;
   status = rank.run(average, &result);
   expect(status.ok(), status.message);
-  check<Index, Value>(*result, counts, 1.0 / rank.size);
+  check_sparse<Index, Value>(*result, counts, 1.0 / rank.size);
 }
 
 // A rank's values, as many rows of two as it has in that test.
-Bytes values_of(ElementType type, int rank) {
+Bytes sparse_values(ElementType type, int rank) {
   return random_elements(type, 2 * static_cast<std::size_t>(1 + rank % 3),
                          100u + static_cast<unsigned>(rank));
 }
@@ -106,7 +107,7 @@ Bytes scaled_rows(ElementType type, const hvrun_request& request, int size) {
   alone.divisor = request.reduction == HVRUN_AVERAGE ? size : 1;
   Bytes all;
   for (int rank = 0; rank < size; ++rank) {
-    const Bytes rows = reference_allreduce(alone, {values_of(type, rank)});
+    const Bytes rows = reference_allreduce(alone, {sparse_values(type, rank)});
     all.insert(all.end(), rows.begin(), rows.end());
   }
   return all;
@@ -114,7 +115,7 @@ Bytes scaled_rows(ElementType type, const hvrun_request& request, int size) {
 
 void check_scaled(Rank& rank, ElementType type, hvrun_reduction reduction, double prescale,
                   double postscale) {
-  const Bytes mine = values_of(type, rank.rank);
+  const Bytes mine = sparse_values(type, rank.rank);
   const std::vector<std::int32_t> indices(mine.size() / element_size(type) / 2, rank.rank);
   const std::int64_t shape[2] = {static_cast<std::int64_t>(indices.size()), 2};
   hvrun_request request = HVRUN_REQUEST_INIT;
@@ -141,7 +142,8 @@ void check_scaled(Rank& rank, ElementType type, hvrun_reduction reduction, doubl
   expect(wrong.empty(), what + ": " + wrong);
 }
 
-void refuses(Rank& rank, const hvrun_request& request, StatusCode code, const std::string& words) {
+void refuses_sparse(Rank& rank, const hvrun_request& request, StatusCode code,
+                    const std::string& words) {
   const Status status = rank.run(request);
   expect(status.code == code, "not that: " + status.message);
   expect(status.message.find(words) != std::string::npos, status.message);
@@ -173,18 +175,18 @@ TEST_CASE("sparse tensors travel in a group, in a set, and beside ranks that hav
     expect(rank.context.add_process_set({0, 2}, &set).ok(), "add");
     if (rank.rank != 1) {
       const FloatRows mine(rank.rank / 2, 4);
-      hvrun_request request = request_of("of the set", mine, HVRUN_FLOAT64);
+      hvrun_request request = sparse_request("of the set", mine, HVRUN_FLOAT64);
       request.process_set = set;
       OperationPtr result;
       const Status status = rank.run(request, &result);
       expect(status.ok(), status.message);
-      check<std::int32_t, double>(*result, {4, 4}, 1);
+      check_sparse<std::int32_t, double>(*result, {4, 4}, 1);
     }
     const FloatRows mine(rank.rank, rank.rank + 1);
     std::uint64_t handles[2] = {};
     const char* const names[2] = {"a", "b"};
     for (int i = 0; i < 2; ++i) {
-      hvrun_request request = request_of(names[i], mine, HVRUN_FLOAT64);
+      hvrun_request request = sparse_request(names[i], mine, HVRUN_FLOAT64);
       request.group = 5;
       request.group_size = 2;
       const Status status = rank.enqueue(request, &handles[i]);
@@ -193,20 +195,20 @@ TEST_CASE("sparse tensors travel in a group, in a set, and beside ranks that hav
     for (const std::uint64_t handle : handles) {
       const Status status = rank.wait(handle);
       expect(status.ok(), status.message);
-      check<std::int32_t, double>(*rank.context.find(handle), {1, 2, 3}, 1);
+      check_sparse<std::int32_t, double>(*rank.context.find(handle), {1, 2, 3}, 1);
       rank.context.release(handle);
     }
     // "a" is known by number when rank 0 alone has it, "new" is not; both are so twice.
     for (int round = 0; rank.rank == 0 && round < 2; ++round) {
       for (const char* name : {"a", "new"}) {
-        hvrun_request request = request_of(name, mine, HVRUN_FLOAT64);
+        hvrun_request request = sparse_request(name, mine, HVRUN_FLOAT64);
         request.reduction = HVRUN_AVERAGE;
         request.flags = round == 0 ? 0 : HVRUN_AVERAGE_PRESENT;
         request.prescale = 3;
         OperationPtr result;
         const Status status = rank.run(request, &result);
         expect(status.ok(), status.message);
-        check<std::int32_t, double>(*result, {1, 0, 0}, round == 0 ? 1 : 3);
+        check_sparse<std::int32_t, double>(*result, {1, 0, 0}, round == 0 ? 1 : 3);
       }
     }
     hvrun_request join = HVRUN_REQUEST_INIT;
@@ -260,36 +262,39 @@ TEST_CASE("a sparse allreduce says what it cannot do and who disagrees") {
     const Rows<std::int32_t, float> mine(rank.rank, 2);
     const Rows<std::int64_t, float> wide(rank.rank, 2);
     const Rows<std::int32_t, std::int64_t> whole(rank.rank, 2);
-    hvrun_request request = request_of("no indices", mine, HVRUN_FLOAT32);
+    hvrun_request request = sparse_request("no indices", mine, HVRUN_FLOAT32);
     request.indices = nullptr;
-    refuses(rank, request, StatusCode::kArgument, "indices is NULL");
-    request = request_of("odd indices", mine, HVRUN_FLOAT32);
+    refuses_sparse(rank, request, StatusCode::kArgument, "indices is NULL");
+    request = sparse_request("odd indices", mine, HVRUN_FLOAT32);
     request.index_type = HVRUN_INT16;
-    refuses(rank, request, StatusCode::kArgument, "neither HVRUN_INT32 nor HVRUN_INT64");
-    request = request_of("output", mine, HVRUN_FLOAT32);
+    refuses_sparse(rank, request, StatusCode::kArgument, "neither HVRUN_INT32 nor HVRUN_INT64");
+    request = sparse_request("output", mine, HVRUN_FLOAT32);
     float output[6];
     request.output = output;
-    refuses(rank, request, StatusCode::kArgument, "the library owns the result");
-    request = request_of("dense", mine, HVRUN_FLOAT32);
+    refuses_sparse(rank, request, StatusCode::kArgument, "the library owns the result");
+    request = sparse_request("dense", mine, HVRUN_FLOAT32);
     request.operation = HVRUN_ALLGATHER;
-    refuses(rank, request, StatusCode::kArgument, "only a sparse allreduce has indices");
-    request = request_of("least", mine, HVRUN_FLOAT32);
+    refuses_sparse(rank, request, StatusCode::kArgument, "only a sparse allreduce has indices");
+    request = sparse_request("least", mine, HVRUN_FLOAT32);
     request.reduction = HVRUN_MIN;
-    refuses(rank, request, StatusCode::kUnsupported, "takes sum and average, not min");
-    request = request_of("whole", whole, HVRUN_INT64);
+    refuses_sparse(rank, request, StatusCode::kUnsupported, "takes sum and average, not min");
+    request = sparse_request("whole", whole, HVRUN_INT64);
     request.reduction = HVRUN_AVERAGE;
-    refuses(rank, request, StatusCode::kUnsupported, "averages floating-point values, not int64");
-    request = request_of("flags", mine, HVRUN_BOOL);
+    refuses_sparse(rank, request, StatusCode::kUnsupported,
+                   "averages floating-point values, not int64");
+    request = sparse_request("flags", mine, HVRUN_BOOL);
     request.prescale = 2;
-    refuses(rank, request, StatusCode::kUnsupported, "bool takes neither average nor scales");
-    request = request_of("compressed", mine, HVRUN_FLOAT32);
+    refuses_sparse(rank, request, StatusCode::kUnsupported,
+                   "bool takes neither average nor scales");
+    request = sparse_request("compressed", mine, HVRUN_FLOAT32);
     request.compression = HVRUN_COMPRESSION_FP16;
-    refuses(rank, request, StatusCode::kUnsupported, "is not compressed");
-    request = rank.rank == 0 ? request_of("disputed", mine, HVRUN_FLOAT32)
-                             : request_of("disputed", wide, HVRUN_FLOAT32);
-    refuses(rank, request, StatusCode::kMismatch,
-            "rank 0 has float32 [*,3] with int32 indices, rank 1 has float32 [*,3] with int64 "
-            "indices");
+    refuses_sparse(rank, request, StatusCode::kUnsupported, "is not compressed");
+    request = rank.rank == 0 ? sparse_request("disputed", mine, HVRUN_FLOAT32)
+                             : sparse_request("disputed", wide, HVRUN_FLOAT32);
+    refuses_sparse(
+        rank, request, StatusCode::kMismatch,
+        "rank 0 has float32 [*,3] with int32 indices, rank 1 has float32 [*,3] with int64 "
+        "indices");
   });
 }
 
@@ -297,7 +302,7 @@ TEST_CASE("a sparse allreduce's bytes are those of its values and of its indices
   run_job(in_shape({2}), [](Rank& rank) {
     const Counters& counters = rank.context.observation().counters;
     const Rows<std::int32_t, double> mine(rank.rank, rank.rank == 0 ? 2 : 5);
-    const Status status = rank.run(request_of("sum", mine, HVRUN_FLOAT64));
+    const Status status = rank.run(sparse_request("sum", mine, HVRUN_FLOAT64));
     expect(status.ok(), status.message);
     const std::uint64_t rows = rank.rank == 0 ? 2 : 5, row = kColumns * 8 + 4;
     expect(counters.input_bytes.value() == rows * row, "input bytes");

@@ -239,7 +239,7 @@ wire::Launch launch_shell(const std::string& script, std::uint32_t ranks) {
 }
 
 char state_of(pid_t pid) {
-  const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat = file_content("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t end = stat.rfind(") ");
   return end == std::string::npos ? '\0' : stat[end + 2];
 }
@@ -262,7 +262,7 @@ std::vector<pid_t> pids_in(const std::string& path, std::size_t count) {
   std::vector<pid_t> pids;
   wait_until(
       [&] {
-        std::istringstream text(read_file(path));
+        std::istringstream text(file_content(path));
         pids.assign(std::istream_iterator<pid_t>(text), {});
         return pids.size() >= count;
       },

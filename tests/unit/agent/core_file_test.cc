@@ -18,10 +18,10 @@ namespace {
 const DeadProcess kDead{41, SIGSEGV, true, "./bin/train", "/work/run", 1000};
 
 // /proc as a test wants it, and a folder in which the process was.
-struct Host {
+struct CoreHost {
   hv::tests::TemporaryFolder folder;
   DeadProcess dead = kDead;
-  explicit Host(const std::string& pattern, const std::string& uses_pid = "0") {
+  explicit CoreHost(const std::string& pattern, const std::string& uses_pid = "0") {
     const std::string kernel = folder.path() + "/proc/sys/kernel/";
     std::filesystem::create_directories(kernel);
     std::ofstream(kernel + "core_pattern") << pattern << "\n";
@@ -50,7 +50,7 @@ TEST_CASE("a core pattern is expanded as core(5) has it, with a star for what is
 }
 
 TEST_CASE("a core file that is there is named, the newest of those it may be") {
-  Host host("core.%e.%p");
+  CoreHost host("core.%e.%p");
   std::ofstream(host.folder.path() + "/core.train.41") << "new";
   std::ofstream(host.folder.path() + "/core.main.41") << "old";
   std::filesystem::last_write_time(
@@ -60,7 +60,7 @@ TEST_CASE("a core file that is there is named, the newest of those it may be") {
 }
 
 TEST_CASE("an old core file is not taken for that of a process that has just died") {
-  Host host("core");
+  CoreHost host("core");
   std::ofstream(host.folder.path() + "/core") << "old";
   std::filesystem::last_write_time(
       host.folder.path() + "/core",
@@ -69,24 +69,24 @@ TEST_CASE("an old core file is not taken for that of a process that has just die
 }
 
 TEST_CASE("a core that is piped to a program is told with how it is had there") {
-  Host systemd("|/usr/lib/systemd/systemd-coredump %P %u %g %s %t %c %h");
+  CoreHost systemd("|/usr/lib/systemd/systemd-coredump %P %u %g %s %t %c %h");
   CHECK(systemd.words() ==
         "its core was piped to /usr/lib/systemd/systemd-coredump: 'coredumpctl info 41' there "
         "shows it");
-  Host apport("|/usr/share/apport/apport -p%p -s%s");
+  CoreHost apport("|/usr/share/apport/apport -p%p -s%s");
   CHECK(apport.words().find("/var/crash") != std::string::npos);
-  Host other("|/bin/own\x1b");
+  CoreHost other("|/bin/own\x1b");
   CHECK(other.words() == "its core was piped to /bin/own\\x1b there");
 }
 
 TEST_CASE("why there is no core file is told where its limit is the reason, and only there") {
-  Host host("core");
+  CoreHost host("core");
   host.dead.has_dumped = false;
   CHECK(host.words(0).find("it left no core file, as RLIMIT_CORE is 0: start it as sh -c") == 0);
   CHECK(host.words(1).empty());
   host.dead.signal = SIGTERM;
   CHECK(host.words(0).empty());
-  Host piped("|/bin/x");
+  CoreHost piped("|/bin/x");
   piped.dead.has_dumped = false;
   CHECK(piped.words(0).empty());
 }

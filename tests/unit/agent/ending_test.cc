@@ -43,7 +43,7 @@ std::string orphan_maker(const TemporaryFolder& folder) {
 }
 
 long lines_in(const std::string& path) {
-  const std::string text = read_file(path);
+  const std::string text = file_content(path);
   return std::count(text.begin(), text.end(), '\n');
 }
 
@@ -79,7 +79,7 @@ int count_fork_bomb(const std::string& mark) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") == std::string::npos && is_alive(std::stoi(name)) &&
-        read_file(entry.path() / "environ").find(mark) != std::string::npos) {
+        file_content(entry.path() / "environ").find(mark) != std::string::npos) {
       ++count;
     }
   }
@@ -197,7 +197,7 @@ TEST_CASE(
 TEST_CASE("names of agent and guard do not match each other") {
   AgentClient client;
   const auto words = [](pid_t pid, const char* file) {
-    return read_file("/proc/" + std::to_string(pid) + "/" + file);
+    return file_content("/proc/" + std::to_string(pid) + "/" + file);
   };
   CHECK(words(client.agent(), "comm") == "hvrun-agent\n");
   // The guard is forked first and takes its name then.

@@ -26,7 +26,7 @@ bool holds(const std::vector<std::string>& entries, const std::string& entry) {
   return std::find(entries.begin(), entries.end(), entry) != entries.end();
 }
 
-wire::Problem problem_of(const wire::Launch& launch) {
+wire::Problem launch_problem(const wire::Launch& launch) {
   AgentClient client;
   client.set_up();
   client.send(launch);
@@ -120,16 +120,16 @@ TEST_CASE("a rank is born with clean signals, in its own session, without O_NONB
 TEST_CASE("what a host lacks is told before anything starts, with path, reason and mend") {
   wire::Launch launch = launch_shell("true");
   launch.programs[0].directory = "/no/such/place";
-  wire::Problem problem = problem_of(launch);
+  wire::Problem problem = launch_problem(launch);
   CHECK(problem.what ==
         "change to the working directory /no/such/place: No such file or directory");
   CHECK(problem.hint.find("--wdir") != std::string::npos);
 
-  problem = problem_of(launch_of({"/no/such/program"}));
+  problem = launch_problem(launch_of({"/no/such/program"}));
   CHECK(problem.what == "find the program /no/such/program: No such file or directory");
-  problem = problem_of(launch_of({"no-such-program"}));
+  problem = launch_problem(launch_of({"no-such-program"}));
   CHECK(problem.what.find("not found in PATH (/usr/local/bin:/usr/bin:/bin)") != std::string::npos);
-  problem = problem_of(launch_of({"/etc/passwd"}));
+  problem = launch_problem(launch_of({"/etc/passwd"}));
   CHECK(problem.what == "find the program /etc/passwd: Permission denied");
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("a program that is not found where it was looked for is told with what
     wire::Launch launch = launch_of({name});
     launch.programs[0].directory = folder.path();
     CAPTURE(name);
-    CHECK(problem_of(launch).hint.rfind(advice, advice == "leave out the quotes" ? 80 : 0) !=
+    CHECK(launch_problem(launch).hint.rfind(advice, advice == "leave out the quotes" ? 80 : 0) !=
           std::string::npos);
   }
 }
@@ -180,7 +180,7 @@ TEST_CASE("a missing interpreter is named before anything starts") {
   const std::string script = folder / "script";
   std::ofstream(script) << "#!/no/such/interpreter -x\n";
   std::filesystem::permissions(script, std::filesystem::perms::all);
-  const auto problem = problem_of(launch_of({script}));
+  const auto problem = launch_problem(launch_of({script}));
   CHECK(problem.what.find("/no/such/interpreter: No such file or directory") != std::string::npos);
   CHECK(!problem.hint.empty());
 }
@@ -190,7 +190,7 @@ TEST_CASE("a Python script whose first line names no interpreter is not given to
   const std::string script = folder / "ready.py";
   std::ofstream(script) << "import os\n";
   std::filesystem::permissions(script, std::filesystem::perms::all);
-  CHECK(problem_of(launch_of({script})).what ==
+  CHECK(launch_problem(launch_of({script})).what ==
         "execute " + script + ": its first line names no interpreter");
   std::ofstream(script) << "#!/usr/bin/env true\n";
   AgentClient client;

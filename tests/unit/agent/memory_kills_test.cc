@@ -19,12 +19,13 @@ namespace {
 const ExitStatus kKilled{true, SIGKILL}, kShells{false, 137}, kOne{false, 1};
 
 // A host's files, of cgroup v2 or v1.
-struct Host {
+struct MemoryHost {
   hv::tests::TemporaryFolder folder;
   std::string root = folder.path(), group;
   MemoryKills kills;
 
-  explicit Host(int version, bool has_log = true, const std::string& pids = "pid:[4026531836]") {
+  explicit MemoryHost(int version, bool has_log = true,
+                      const std::string& pids = "pid:[4026531836]") {
     group = root + "/sys/fs/cgroup/job";
     std::filesystem::create_directories(group);
     std::filesystem::create_directories(root + "/proc/self/ns");
@@ -69,7 +70,7 @@ TEST_CASE("a killed process is found in the kernel's words, in no other ones") {
 
 TEST_CASE("a kill that the cgroup counts and the log names is this rank's") {
   for (const int version : {1, 2}) {
-    Host host(version);
+    MemoryHost host(version);
     host.count(2);
     host.kills.begin("", host.root);
     host.count(3);
@@ -83,7 +84,7 @@ TEST_CASE("a kill that the cgroup counts and the log names is this rank's") {
 }
 
 TEST_CASE("a kill that the log lays to another process was beside the rank") {
-  Host host(2);
+  MemoryHost host(2);
   host.count(0);
   host.kills.begin("", host.root);
   host.count(1);
@@ -95,7 +96,7 @@ TEST_CASE("a kill that the log lays to another process was beside the rank") {
 
 TEST_CASE("without the log the count is believed, and pids of another namespace are not") {
   for (const bool has_log : {false, true}) {
-    Host host(2, has_log, "pid:[4026532999]");
+    MemoryHost host(2, has_log, "pid:[4026532999]");
     host.count(0);
     host.kills.begin("", host.root);
     CHECK(host.kills.judge(41, kKilled).out_of_memory == OutOfMemory::kNo);
@@ -108,7 +109,7 @@ TEST_CASE("without the log the count is believed, and pids of another namespace 
 }
 
 TEST_CASE("a kill of long ago did not end a rank that is killed now") {
-  Host host(2, false);
+  MemoryHost host(2, false);
   host.count(0);
   host.kills.begin("", host.root);
   host.kills.look();
@@ -122,24 +123,24 @@ TEST_CASE("a kill of long ago did not end a rank that is killed now") {
 }
 
 TEST_CASE("the ranks' own cgroup counts before the agent's, which counts where it does not") {
-  Host host(2);
+  MemoryHost host(2);
   host.count(0);
   const std::string leaf = host.group + "/leaf";
   std::filesystem::create_directories(leaf);
   host.kills.begin(leaf, host.root);
   host.count(1);
   CHECK(host.kills.judge(41, kOne).memory.find("cgroup " + host.group + ": ") == 0);
-  Host::write(leaf + "/memory.events", "oom_kill 0\n");
+  MemoryHost::write(leaf + "/memory.events", "oom_kill 0\n");
   host.kills.begin(leaf, host.root);
   host.count(2);
   CHECK(host.kills.judge(41, kOne).out_of_memory == OutOfMemory::kNotAsked);
-  Host::write(leaf + "/memory.events", "oom_kill 1\n");
+  MemoryHost::write(leaf + "/memory.events", "oom_kill 1\n");
   CHECK(host.kills.judge(41, kOne).memory ==
         "cgroup " + leaf + ": limit 512 MiB of " + host.group + ", 1 oom_kill since the job began");
 }
 
 TEST_CASE("a kill by a person is told as none of the kernel's, and one before the job not at all") {
-  Host host(2);
+  MemoryHost host(2);
   host.count(5);
   host.kills.begin("", host.root);
   const auto found = host.kills.judge(7, kKilled);
@@ -149,7 +150,7 @@ TEST_CASE("a kill by a person is told as none of the kernel's, and one before th
 }
 
 TEST_CASE("where neither can be read that is said") {
-  Host host(2, false);
+  MemoryHost host(2, false);
   host.kills.begin("", host.root);
   const auto found = host.kills.judge(7, kKilled);
   CHECK(found.out_of_memory == OutOfMemory::kUnknown);

@@ -14,7 +14,7 @@ namespace {
 constexpr char kInit[] = "cmd=init pmi_version=1 pmi_subversion=1";
 
 // Two ranks of a job of four, each of a program of its own.
-struct Host {
+struct PmiHost {
   PmiMeeting meeting{{4, "(vector,(0,2,2))"}, "space", {{2, 0}, {3, 1}}};
 
   std::string say(std::uint32_t rank, const std::string& line) {
@@ -32,7 +32,7 @@ struct Host {
 }  // namespace
 
 TEST_CASE("a rank that has begun is told of its job") {
-  Host host;
+  PmiHost host;
   CHECK(host.say(3, kInit) == "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
   CHECK(host.say(3, "cmd=get_maxes") ==
         "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n");
@@ -45,7 +45,7 @@ TEST_CASE("a rank that has begun is told of its job") {
 }
 
 TEST_CASE("a barrier ends when all hosts have come, and then what was put is there") {
-  Host host;
+  PmiHost host;
   host.init_both();
   CHECK(host.say(2, "cmd=put kvsname=space key=k value=v=1") ==
         "cmd=put_result rc=0 msg=success\n");
@@ -64,7 +64,7 @@ TEST_CASE("a barrier ends when all hosts have come, and then what was put is the
 }
 
 TEST_CASE("a rank's next program begins anew") {
-  Host host;
+  PmiHost host;
   for (int program = 0; program < 2; ++program) {
     host.init_both();
     for (const std::uint32_t rank : {2, 3}) CHECK(host.say(rank, "cmd=barrier_in") == "");
@@ -78,7 +78,7 @@ TEST_CASE("a rank's next program begins anew") {
 }
 
 TEST_CASE("an abort tells the code to end with, never 0") {
-  Host host;
+  PmiHost host;
   host.init_both();
   CHECK_FALSE(host.meeting.abort_of(2));
   CHECK(host.say(2, "cmd=abort exitcode=7") == "");
@@ -90,7 +90,7 @@ TEST_CASE("an abort tells the code to end with, never 0") {
 }
 
 TEST_CASE("who waits in a barrier, for whom, and whether all have begun") {
-  Host host;
+  PmiHost host;
   (void)host.say(2, kInit);
   CHECK_FALSE(host.meeting.is_anybody_waiting());
   (void)host.say(2, "cmd=barrier_in");
@@ -110,7 +110,7 @@ TEST_CASE("who waits in a barrier, for whom, and whether all have begun") {
 }
 
 TEST_CASE("a rank that ended in order, or never began, is told as that") {
-  Host host;
+  PmiHost host;
   (void)host.say(2, kInit);
   (void)host.say(2, "cmd=finalize");
   CHECK(host.meeting.end(2) == wire::MpiEnd::kInOrder);
@@ -120,7 +120,7 @@ TEST_CASE("a rank that ended in order, or never began, is told as that") {
 }
 
 TEST_CASE("what is not PMI's is refused") {
-  Host host;
+  PmiHost host;
   CHECK(host.say(2, "cmd=barrier_in") == "broken");  // before init
   CHECK(host.say(9, kInit) == "broken");             // runs elsewhere
   CHECK(host.say(2, "cmd=init pmi_version=2 pmi_subversion=0").find("rc=-1") != std::string::npos);

@@ -9,8 +9,8 @@ using namespace hv::launcher;
 
 namespace {
 
-ProcessEntry process(pid_t pid, pid_t parent, pid_t session, const std::string& name,
-                     char state = 'S') {
+ProcessEntry stack_process(pid_t pid, pid_t parent, pid_t session, const std::string& name,
+                           char state = 'S') {
   ProcessEntry entry;
   entry.pid = pid;
   entry.parent = parent;
@@ -32,8 +32,9 @@ std::vector<pid_t> pids(const std::vector<ProcessEntry>& processes) {
 
 TEST_CASE("a rank's processes are those of its session, without shells that wait and the dead") {
   const std::vector<ProcessEntry> all = {
-      process(12, 11, 10, "python3"), process(10, 1, 10, "sh"),      process(11, 10, 10, "bash"),
-      process(13, 12, 10, "python3"), process(14, 12, 10, "x", 'Z'), process(20, 1, 20, "sh")};
+      stack_process(12, 11, 10, "python3"), stack_process(10, 1, 10, "sh"),
+      stack_process(11, 10, 10, "bash"),    stack_process(13, 12, 10, "python3"),
+      stack_process(14, 12, 10, "x", 'Z'),  stack_process(20, 1, 20, "sh")};
   CHECK(pids(processes_of_rank(all, 10)) == std::vector<pid_t>{12, 13});
   CHECK(pids(processes_of_rank(all, 20)) == std::vector<pid_t>{20});  // it waits for nobody
   CHECK(processes_of_rank(all, 30).empty());
@@ -41,7 +42,7 @@ TEST_CASE("a rank's processes are those of its session, without shells that wait
 
 TEST_CASE("of very many processes of a rank the oldest are looked at") {
   std::vector<ProcessEntry> all;
-  for (pid_t pid = 100; pid >= 10; --pid) all.push_back(process(pid, 1, 10, "x"));
+  for (pid_t pid = 100; pid >= 10; --pid) all.push_back(stack_process(pid, 1, 10, "x"));
   const std::vector<pid_t> chosen = pids(processes_of_rank(all, 10));
   CHECK(chosen.size() == kMostProcesses);
   CHECK(chosen.front() == 10);
@@ -66,7 +67,7 @@ TEST_CASE("a debugger that is forbidden to look is told with the setting that fo
 }
 
 TEST_CASE("who is stopped is said to be") {
-  CHECK(state_words(process(1, 0, 1, "x", 'T')).find("SIGSTOP") != std::string::npos);
-  CHECK(state_words(process(1, 0, 1, "x", 'D')).find("state D") != std::string::npos);
-  CHECK(state_words(process(1, 0, 1, "x", 'S')).empty());
+  CHECK(state_words(stack_process(1, 0, 1, "x", 'T')).find("SIGSTOP") != std::string::npos);
+  CHECK(state_words(stack_process(1, 0, 1, "x", 'D')).find("state D") != std::string::npos);
+  CHECK(state_words(stack_process(1, 0, 1, "x", 'S')).empty());
 }

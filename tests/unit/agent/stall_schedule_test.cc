@@ -15,7 +15,7 @@ namespace {
 const TimePoint kStart = TimePoint() + 1h;
 
 // The words that are due by then, in seconds; the end of the job is negative.
-std::vector<int> told_by(StallSchedule* schedule, TimePoint time) {
+std::vector<int> reported_by(StallSchedule* schedule, TimePoint time) {
   std::vector<int> words;
   while (schedule->due() && *schedule->due() <= time) {
     const wire::FenceStalled stall = schedule->take();
@@ -30,17 +30,17 @@ TEST_CASE("a wait is told at its limit, at twice, four times that, and once as t
   StallSchedule schedule({60s, 180s});
   schedule.somebody_waits(true, kStart);
   CHECK(schedule.due() == kStart + 60s);
-  CHECK(told_by(&schedule, kStart + 130s) == std::vector{60, 120});
+  CHECK(reported_by(&schedule, kStart + 130s) == std::vector{60, 120});
   CHECK(schedule.due() == kStart + 180s);
-  CHECK(told_by(&schedule, kStart + 500s) == std::vector{-180, 240, 480});
+  CHECK(reported_by(&schedule, kStart + 500s) == std::vector{-180, 240, 480});
 }
 
 TEST_CASE("the end of a wait is told, too, where its time has passed unseen") {
   StallSchedule both({60s, 90s}), end_only({0s, 90s});
   both.somebody_waits(true, kStart);
   end_only.somebody_waits(true, kStart);
-  CHECK(told_by(&both, kStart + 1000s) == std::vector{60, -90, 120, 240, 480, 960});
-  CHECK(told_by(&end_only, kStart + 1000s) == std::vector{-90});
+  CHECK(reported_by(&both, kStart + 1000s) == std::vector{60, -90, 120, 240, 480, 960});
+  CHECK(reported_by(&end_only, kStart + 1000s) == std::vector{-90});
   CHECK_FALSE(end_only.due());
 }
 
@@ -54,18 +54,18 @@ TEST_CASE("the time of a stop does not count towards a wait, and what came befor
   schedule.somebody_waits(true, kStart + 1005s);
   CHECK(schedule.due() == kStart + 1010s);
   CHECK(schedule.waited(kStart + 1005s) == 55s);
-  CHECK(told_by(&schedule, kStart + 1050s) == std::vector{60, -100});
+  CHECK(reported_by(&schedule, kStart + 1050s) == std::vector{60, -100});
 }
 
 TEST_CASE("a wait that ends leaves nothing to the next") {
   StallSchedule schedule({60s, 70s});
   schedule.somebody_waits(true, kStart);
-  CHECK(told_by(&schedule, kStart + 75s) == std::vector{60, -70});
+  CHECK(reported_by(&schedule, kStart + 75s) == std::vector{60, -70});
   schedule.nobody_waits();
   CHECK_FALSE(schedule.due());
   CHECK(schedule.waited(kStart + 90s) == 0s);
   schedule.somebody_waits(true, kStart + 100s);
-  CHECK(told_by(&schedule, kStart + 170s) == std::vector{60, -70});
+  CHECK(reported_by(&schedule, kStart + 170s) == std::vector{60, -70});
 }
 
 TEST_CASE("without limits nothing is told") {

@@ -65,7 +65,7 @@ struct HalfStarted {
     const std::string pid = std::to_string(client.agent());
     std::vector<pid_t> pids;
     for (const std::string& word :
-         split(read_file("/proc/" + pid + "/task/" + pid + "/children"), ' ')) {
+         split(file_content("/proc/" + pid + "/task/" + pid + "/children"), ' ')) {
       if (!word.empty()) pids.push_back(std::stoi(word));
     }
     return pids;

@@ -16,7 +16,7 @@ namespace {
 
 std::size_t resident_kib(pid_t pid) {
   for (const std::string& line :
-       split(read_file("/proc/" + std::to_string(pid) + "/status"), '\n')) {
+       split(file_content("/proc/" + std::to_string(pid) + "/status"), '\n')) {
     if (line.rfind("VmRSS:", 0) == 0) return static_cast<std::size_t>(std::stoul(line.substr(6)));
   }
   return 0;

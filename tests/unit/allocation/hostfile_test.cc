@@ -14,7 +14,7 @@ using hv::tests::message_of;
 namespace {
 
 // "a:2 b" : hosts with their stated slots.
-std::string picture(const HostList& list) {
+std::string hostfile_picture(const HostList& list) {
   std::string text;
   for (const HostEntry& entry : list.entries) {
     text += (text.empty() ? "" : " ") + entry.name;
@@ -24,7 +24,7 @@ std::string picture(const HostList& list) {
 }
 
 std::string read_as(HostfileForm form, const std::string& content) {
-  return picture(parse_hostfile(content, "f", form));
+  return hostfile_picture(parse_hostfile(content, "f", form));
 }
 std::string read(const std::string& content) { return read_as(HostfileForm::kAny, content); }
 
@@ -50,7 +50,7 @@ TEST_CASE("where a bare name repeats, every bare name is one slot a line") {
   CHECK(read("a\na\nb slots=4\nc gpus=0,1\n") == "a:2 b:4 c");  // which say it themselves
   CHECK(read("a\nb\n") == "a b");
   CHECK(read("a:2\nb\na\n") == "a:3 b");
-  CHECK(picture(parse_host_expression("a,a,b")) == "a:2 b:1");
+  CHECK(hostfile_picture(parse_host_expression("a,a,b")) == "a:2 b:1");
 }
 
 TEST_CASE("a file that names no host is shown with its first line") {

@@ -12,7 +12,7 @@ using hv::tests::message_of;
 
 namespace {
 
-HostList read(const std::string& content, const std::string& hosts = "") {
+HostList read_ranks(const std::string& content, const std::string& hosts = "") {
   const HostList named = hosts.empty() ? HostList{{}, true} : parse_host_expression(hosts);
   return add_rankfile(named, content, "ranks");
 }
@@ -20,14 +20,14 @@ HostList read(const std::string& content, const std::string& hosts = "") {
 }  // namespace
 
 TEST_CASE("a rankfile names hosts, or chooses among those that are named") {
-  const HostList alone = read("# two\r\nrank 1=b\n\nrank 0=me@a slot=3\nrank 2=b");
+  const HostList alone = read_ranks("# two\r\nrank 1=b\n\nrank 0=me@a slot=3\nrank 2=b");
   REQUIRE(alone.entries.size() == 2);
   CHECK_FALSE(alone.this_machine);
   CHECK(alone.entries[0].name == "a");
   CHECK(alone.entries[0].user == "me");
   CHECK(alone.entries[1].slots == 2);
   CHECK(alone.rank_places[0].cores == std::vector{3});
-  const HostList chosen = read("rank 0=+n2\nrank 1=[fd00::1]\n", "a:2,[fd00::1]:2,c:2");
+  const HostList chosen = read_ranks("rank 0=+n2\nrank 1=[fd00::1]\n", "a:2,[fd00::1]:2,c:2");
   CHECK(chosen.rank_places[0].entry == 2);
   CHECK(chosen.rank_places[1].entry == 1);
   CHECK(chosen.entries[2].slots == 2);
@@ -35,7 +35,7 @@ TEST_CASE("a rankfile names hosts, or chooses among those that are named") {
 
 TEST_CASE("cores of a rankfile may be those of sockets, as OpenMPI has them") {
   const auto sockets = [](const std::string& slot) {
-    const HostList list = read("rank 0=a slot=" + slot);
+    const HostList list = read_ranks("rank 0=a slot=" + slot);
     std::string text;
     for (const SocketCores& one : list.rank_places[0].sockets) {
       text += (text.empty() ? "" : " ") + std::to_string(one.socket) + ":";
@@ -48,7 +48,7 @@ TEST_CASE("cores of a rankfile may be those of sockets, as OpenMPI has them") {
   CHECK(sockets("0:0,1;1:0") == "0:0.1. 1:0.");
   CHECK(sockets("1:3,0:0-1") == "0:0.1. 1:3.");
   CHECK(sockets("0-2") == "");
-  const HostList spaced = read("rank 0=a slot = 2,3 gpus= 1");
+  const HostList spaced = read_ranks("rank 0=a slot = 2,3 gpus= 1");
   CHECK(spaced.rank_places[0].cores == std::vector{2, 3});
   CHECK(spaced.rank_places[0].gpus == std::vector<std::string>{"1"});
 }
@@ -90,9 +90,11 @@ TEST_CASE("every kind of mistake in a rankfile is shown where it is") {
            Case{"# nothing", "ranks:1:1: no rank is given a place\n  # nothing\n  ^"},
        }) {
     CAPTURE(c.content);
-    CHECK(message_of([&] { read(c.content); }).find(c.where) == 0);
+    CHECK(message_of([&] { read_ranks(c.content); }).find(c.where) == 0);
   }
-  CHECK(message_of([] { read("rank 0=c", "a,b"); }).find("ranks:1:8: 'c' is none of the hosts") ==
+  CHECK(message_of([] {
+          read_ranks("rank 0=c", "a,b");
+        }).find("ranks:1:8: 'c' is none of the hosts") == 0);
+  CHECK(message_of([] { read_ranks("rank 0=+n2", "a,b"); }).find("ranks:1:8: there are 2 hosts") ==
         0);
-  CHECK(message_of([] { read("rank 0=+n2", "a,b"); }).find("ranks:1:8: there are 2 hosts") == 0);
 }

@@ -14,19 +14,19 @@ static_assert(std::is_nothrow_move_constructible_v<hv::UniqueFd>, "or a vector w
 
 namespace {
 
-int open_null() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
-bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
+int open_null_unique() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
+bool is_open_unique(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
 }  // namespace
 
 TEST_CASE("a descriptor is closed when its owner ends") {
-  const int fd = open_null();
+  const int fd = open_null_unique();
   {
     const hv::UniqueFd owner(fd);
     CHECK(owner.get() == fd);
-    CHECK(is_open(fd));
+    CHECK(is_open_unique(fd));
   }
-  CHECK_FALSE(is_open(fd));
+  CHECK_FALSE(is_open_unique(fd));
 }
 
 TEST_CASE("an owner of nothing is false, and descriptor 0 is something") {
@@ -38,61 +38,61 @@ TEST_CASE("an owner of nothing is false, and descriptor 0 is something") {
 }
 
 TEST_CASE("a released descriptor stays open and has no owner") {
-  const int fd = open_null();
+  const int fd = open_null_unique();
   {
     hv::UniqueFd owner(fd);
     CHECK(owner.release() == fd);
     CHECK_FALSE(owner);
     CHECK(owner.release() == -1);
   }
-  CHECK(is_open(fd));
+  CHECK(is_open_unique(fd));
   ::close(fd);
 }
 
 TEST_CASE("a moved descriptor has the new owner only") {
-  const int fd = open_null();
+  const int fd = open_null_unique();
   hv::UniqueFd first(fd);
   {
     const hv::UniqueFd second(std::move(first));
     CHECK(second.get() == fd);
     CHECK(first.get() == -1);  // a moved-from owner is empty by contract
   }
-  CHECK_FALSE(is_open(fd));
+  CHECK_FALSE(is_open_unique(fd));
 }
 
 TEST_CASE("assignment closes what was owned before and takes the other's") {
-  const int old_fd = open_null(), new_fd = open_null();
+  const int old_fd = open_null_unique(), new_fd = open_null_unique();
   hv::UniqueFd owner(old_fd), other(new_fd);
   owner = std::move(other);
-  CHECK_FALSE(is_open(old_fd));
-  CHECK(is_open(new_fd));
+  CHECK_FALSE(is_open_unique(old_fd));
+  CHECK(is_open_unique(new_fd));
   CHECK(owner.get() == new_fd);
 }
 
 TEST_CASE("assignment to itself keeps the descriptor open") {
-  hv::UniqueFd owner(open_null());
+  hv::UniqueFd owner(open_null_unique());
   hv::UniqueFd& same = owner;
   owner = std::move(same);
-  CHECK(is_open(owner.get()));
+  CHECK(is_open_unique(owner.get()));
 }
 
 TEST_CASE("reset closes, takes another, and twice is as once") {
-  const int first = open_null(), second = open_null();
+  const int first = open_null_unique(), second = open_null_unique();
   hv::UniqueFd owner(first);
   owner.reset(second);
-  CHECK_FALSE(is_open(first));
+  CHECK_FALSE(is_open_unique(first));
   CHECK(owner.get() == second);
   owner.reset();
   owner.reset();
-  CHECK_FALSE(is_open(second));
+  CHECK_FALSE(is_open_unique(second));
   CHECK_FALSE(owner);
 }
 
 TEST_CASE("owners in a growing vector keep their descriptors open") {
   std::vector<hv::UniqueFd> owners;
   std::vector<int> fds;
-  for (int i = 0; i < 20; ++i) fds.push_back(owners.emplace_back(open_null()).get());
-  for (const int fd : fds) CHECK(is_open(fd));
+  for (int i = 0; i < 20; ++i) fds.push_back(owners.emplace_back(open_null_unique()).get());
+  for (const int fd : fds) CHECK(is_open_unique(fd));
   owners.clear();
-  for (const int fd : fds) CHECK_FALSE(is_open(fd));
+  for (const int fd : fds) CHECK_FALSE(is_open_unique(fd));
 }

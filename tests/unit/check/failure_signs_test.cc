@@ -10,14 +10,14 @@
 namespace hv::launcher {
 namespace {
 
-using Names = std::set<std::string>;
+using NameSet = std::set<std::string>;
 
-Names fitting(const std::string& words, std::optional<ExitStatus> end = std::nullopt) {
+NameSet fitting(const std::string& words, std::optional<ExitStatus> end = std::nullopt) {
   return fitting_probes({words, end}).names;
 }
 
 TEST_CASE("words of a failure say which probes fit it") {
-  const std::pair<const char*, Names> cases[] = {
+  const std::pair<const char*, NameSet> cases[] = {
       {"./train: error while loading shared libraries: libx.so.1: cannot open shared object file: "
        "No such file or directory",
        {"folders", "program", "python"}},
@@ -41,13 +41,13 @@ TEST_CASE("words of a failure say which probes fit it") {
 
 TEST_CASE("so does the way in which a rank has ended") {
   const auto by_signal = [](int number) { return ExitStatus{true, number, false}; };
-  CHECK(fitting("", by_signal(SIGBUS)) == Names{"memory"});
-  CHECK(fitting("", by_signal(SIGKILL)) == Names{"limits", "memory"});
-  CHECK(fitting("", by_signal(SIGSEGV)) == Names{"program", "python"});
+  CHECK(fitting("", by_signal(SIGBUS)) == NameSet{"memory"});
+  CHECK(fitting("", by_signal(SIGKILL)) == NameSet{"limits", "memory"});
+  CHECK(fitting("", by_signal(SIGSEGV)) == NameSet{"program", "python"});
   CHECK(fitting("", by_signal(SIGABRT)).empty());
-  CHECK(fitting("", ExitStatus{false, 127, false}) == Names{"program"});
+  CHECK(fitting("", ExitStatus{false, 127, false}) == NameSet{"program"});
   CHECK(fitting("", ExitStatus{false, 1, false}).empty());
-  CHECK(fitting("too many open files", by_signal(SIGBUS)) == Names{"limits", "memory"});
+  CHECK(fitting("too many open files", by_signal(SIGBUS)) == NameSet{"limits", "memory"});
 }
 
 TEST_CASE("what is asked of hosts, and of drivers, follows from the probes") {
@@ -60,13 +60,13 @@ TEST_CASE("what is asked of hosts, and of drivers, follows from the probes") {
 }
 
 TEST_CASE("every probe that a failure may ask for exists") {
-  Names known;
+  NameSet known;
   for (const Probe* probe : all_probes()) known.insert(probe->name);
   for (const char* words :
        {"cuda error", "memlock", "ibv_", "/dev/shm", "no route to host", "importerror",
         "no port of", "exec format error", "stale file handle"}) {
     CAPTURE(words);
-    const Names names = fitting(words);
+    const NameSet names = fitting(words);
     CHECK(!names.empty());
     for (const std::string& name : names) CHECK(known.count(name) == 1);
   }

@@ -9,7 +9,7 @@
 namespace hv::launcher {
 namespace {
 
-using Verdicts = std::vector<std::string>;
+using GpuVerdicts = std::vector<std::string>;
 
 // The one finding of three hosts of which n2 was spoilt.
 Finding spoilt(const std::function<void(CheckInput&)>& spoil) {
@@ -53,7 +53,7 @@ void take_gpu_away(CheckInput& input) {
 TEST_CASE("healthy GPUs give no finding, few hosts or many") {
   for (const std::size_t count : {1, 2, 9}) {
     const CheckInput input = gpu_hosts(count);
-    CHECK(verdicts_of(input) == Verdicts{});
+    CHECK(verdicts_of(input) == GpuVerdicts{});
     CHECK(judge(input).not_probed.empty());
   }
 }
@@ -81,7 +81,7 @@ TEST_CASE("hosts may differ in what does no harm") {
   gpu_of(input, 2, 1).use.busy_percent = 99;       // which is its own waking
   gpu_of(input, 2, 1).compute_mode = "exclusive";  // with nobody there
   input.spec.ranks = 6;
-  CHECK(verdicts_of(input) == Verdicts{});
+  CHECK(verdicts_of(input) == GpuVerdicts{});
 }
 
 TEST_CASE("a job whose ranks have no GPU hears nothing of GPUs") {
@@ -92,7 +92,7 @@ TEST_CASE("a job whose ranks have no GPU hears nothing of GPUs") {
   gpu_of(input, 1, 0).health.is_lost = true;
   gpu_of(input, 1, 1).compute_mode = "prohibited";
   input.hosts[1].inventory->problem = "it hangs";
-  CHECK(verdicts_of(input) == Verdicts{});
+  CHECK(verdicts_of(input) == GpuVerdicts{});
   CHECK(judge(input).not_probed.empty());
 }
 
@@ -114,11 +114,11 @@ TEST_CASE("a check without a program tells of hosts with fewer GPUs, not of fewe
   CheckInput input = gpu_hosts(2);
   for (PlannedRank& rank : input.plan.ranks)
     if (rank.gpus == std::vector<int>{1}) rank.gpus.clear();
-  CHECK(verdicts_of(input) == Verdicts{"gpu-missing: n1 n2"});
+  CHECK(verdicts_of(input) == GpuVerdicts{"gpu-missing: n1 n2"});
   input.has_program = false;
-  CHECK(verdicts_of(input) == Verdicts{});
+  CHECK(verdicts_of(input) == GpuVerdicts{});
   input.plan.ranks[1].gpus = {1};
-  CHECK(verdicts_of(input) == Verdicts{"gpu-missing: n2"});
+  CHECK(verdicts_of(input) == GpuVerdicts{"gpu-missing: n2"});
 }
 
 TEST_CASE("drivers of another branch, too old, or asleep are told") {
@@ -161,7 +161,8 @@ TEST_CASE("a PyTorch for a newer CUDA than the driver's cannot start") {
       told_by(input, host).cuda = "12.2";
       add_packages(&input, host, packages);
     }
-    CHECK(verdicts_of(input) == (is_too_new ? Verdicts{"gpu-driver-too-old: n1 n2"} : Verdicts{}));
+    CHECK(verdicts_of(input) ==
+          (is_too_new ? GpuVerdicts{"gpu-driver-too-old: n1 n2"} : GpuVerdicts{}));
     CHECK(judge(input).can_start() == !is_too_new);
   }
 }
@@ -196,24 +197,24 @@ TEST_CASE("a failed GPU is told where a rank is without one, or where there is n
   CheckInput input = gpu_hosts(2);
   add_gpu(&input, 1);
   gpu_of(input, 1, 2).health.is_lost = true;
-  CHECK(verdicts_of(input) == Verdicts{"gpu-lost: n2"});  // without -np it would be a slot
+  CHECK(verdicts_of(input) == GpuVerdicts{"gpu-lost: n2"});  // without -np it would be a slot
   input.spec.ranks = 4;
-  CHECK(verdicts_of(input) == Verdicts{});
+  CHECK(verdicts_of(input) == GpuVerdicts{});
   input.plan.ranks.push_back(input.plan.ranks.back());
   input.plan.ranks.back().gpus.clear();
-  CHECK(verdicts_of(input) == Verdicts{"gpu-missing: n2", "gpu-lost: n2"});
+  CHECK(verdicts_of(input) == GpuVerdicts{"gpu-missing: n2", "gpu-lost: n2"});
   input.plan.ranks.pop_back();
   input.plan_problem = Error(ErrorKind::kUsage, "too few GPUs");
   forget_plan(&input);
-  CHECK(verdicts_of(input) == Verdicts{"ranks-do-not-fit:", "gpu-lost: n2"});
+  CHECK(verdicts_of(input) == GpuVerdicts{"ranks-do-not-fit:", "gpu-lost: n2"});
 }
 
 TEST_CASE("a failed GPU that a launch has given to a rank unasked is told") {
   CheckInput input = gpu_hosts(2);
   gpu_of(input, 1, 0).health.is_lost = true;
-  CHECK(verdicts_of(input) == Verdicts{"gpu-lost: n2"});
+  CHECK(verdicts_of(input) == GpuVerdicts{"gpu-lost: n2"});
   input.hosts[1].has_named_gpus = true;
-  CHECK(verdicts_of(input) == Verdicts{"gpu-lost: n2"});
+  CHECK(verdicts_of(input) == GpuVerdicts{"gpu-lost: n2"});
 }
 
 TEST_CASE("a failed GPU that the hostfile leaves out is no finding") {
@@ -222,9 +223,9 @@ TEST_CASE("a failed GPU that the hostfile leaves out is no finding") {
   gpu_of(input, 1, 0).health.is_lost = true;
   for (PlannedRank& rank : input.plan.ranks)
     if (rank.host == 1) rank.gpus = {rank.gpus[0] + 1};
-  CHECK(verdicts_of(input) == Verdicts{"gpu-lost: n2"});
+  CHECK(verdicts_of(input) == GpuVerdicts{"gpu-lost: n2"});
   input.hosts[1].has_named_gpus = true;
-  CHECK(verdicts_of(input) == Verdicts{});
+  CHECK(verdicts_of(input) == GpuVerdicts{});
 }
 
 TEST_CASE("errors and slowness of ranks' GPUs are told") {
@@ -285,18 +286,18 @@ TEST_CASE("MIG mode is told where it has no device, or is on some hosts alone") 
   };
   CheckInput input = gpu_hosts(3);
   cut(input, 1, 1);
-  CHECK(verdicts_of(input) == Verdicts{"mig-differs: n2"});
+  CHECK(verdicts_of(input) == GpuVerdicts{"mig-differs: n2"});
   cut(input, 0, 1);
   cut(input, 2, 1);
-  CHECK(verdicts_of(input) == Verdicts{});
+  CHECK(verdicts_of(input) == GpuVerdicts{});
   for (wire::InventoryGpu& gpu : told_by(input, 2).gpus) gpu.mig[0].name += "+me.all";
-  CHECK(verdicts_of(input) == Verdicts{"gpu-models-differ: n3"});
+  CHECK(verdicts_of(input) == GpuVerdicts{"gpu-models-differ: n3"});
 
   CheckInput without = gpu_hosts(2);
   cut(without, 1, 0);
   forget_plan(&without);
   without.plan_problem = Error(ErrorKind::kUsage, "no slots");
-  CHECK(verdicts_of(without) == Verdicts{"ranks-do-not-fit:", "mig-without-device: n2"});
+  CHECK(verdicts_of(without) == GpuVerdicts{"ranks-do-not-fit:", "mig-without-device: n2"});
 }
 
 TEST_CASE("links that are worse than they could be are told") {
@@ -322,13 +323,13 @@ TEST_CASE("links that no host has, or that fewer GPUs would need, are no finding
       gpu.links.clear();
       gpu.peers[0].refusal = "it is not supported";
     }
-  CHECK(verdicts_of(input) == Verdicts{});
+  CHECK(verdicts_of(input) == GpuVerdicts{});
 
   CheckInput one_each = gpu_hosts(2);
   for (wire::InventoryGpu& gpu : told_by(one_each, 1).gpus) gpu.links.clear();
   std::erase_if(one_each.plan.ranks,
                 [](const PlannedRank& rank) { return rank.host == 1 && rank.gpus[0] == 1; });
-  CHECK(verdicts_of(one_each) == Verdicts{});  // n2's one GPU has nobody to reach
+  CHECK(verdicts_of(one_each) == GpuVerdicts{});  // n2's one GPU has nobody to reach
 }
 
 // Pairs joined by bridges: two such GPUs are in one part, four in two.
@@ -340,15 +341,15 @@ TEST_CASE("more GPUs in more parts are no worse than few in one") {
     gpu_of(input, 1, gpu).links = {gpu_of(input, 1, gpu ^ 1).pci_address};
   for (PlannedRank& rank : input.plan.ranks)
     if (rank.host == 1) rank.gpus.push_back(rank.gpus[0] + 2);
-  CHECK(verdicts_of(input) == Verdicts{});
+  CHECK(verdicts_of(input) == GpuVerdicts{});
   gpu_of(input, 1, 2).links.clear();
   gpu_of(input, 1, 3).links.clear();
-  CHECK(verdicts_of(input) == Verdicts{});
+  CHECK(verdicts_of(input) == GpuVerdicts{});
   for (wire::InventoryGpu& gpu : told_by(input, 0).gpus) gpu.links.clear();
-  CHECK(verdicts_of(input) == Verdicts{});
+  CHECK(verdicts_of(input) == GpuVerdicts{});
   gpu_of(input, 1, 0).links = gpu_of(input, 1, 2).links = {"switch"};
   gpu_of(input, 1, 1).links = gpu_of(input, 1, 3).links = {"switch"};
-  CHECK(verdicts_of(input) == Verdicts{"nvlink-lacking: n1"});
+  CHECK(verdicts_of(input) == GpuVerdicts{"nvlink-lacking: n1"});
 }
 
 TEST_CASE("of many GPUs of a host some are told") {
@@ -365,19 +366,19 @@ TEST_CASE("NCCL of several versions is told, where ranks have GPUs") {
   CheckInput input = gpu_hosts(3);
   for (const std::size_t host : {0, 1, 2})
     add_packages(&input, host, {{"nvidia-nccl-cu13", "2.28.3"}});
-  CHECK(verdicts_of(input) == Verdicts{});
+  CHECK(verdicts_of(input) == GpuVerdicts{});
   add_packages(&input, 1, {{"nvidia-nccl-cu12", "2.28.3"}});
-  CHECK(verdicts_of(input) == Verdicts{});
+  CHECK(verdicts_of(input) == GpuVerdicts{});
   add_packages(&input, 1, {{"nvidia-nccl-cu12", "2.28.3"}, {"nvidia-nccl-cu13", "2.27.5"}});
-  CHECK(verdicts_of(input) == Verdicts{});  // nobody knows which
+  CHECK(verdicts_of(input) == GpuVerdicts{});  // nobody knows which
   add_packages(&input, 1, {{"nvidia-nccl-cu13", "2.27.5"}});
-  CHECK(verdicts_of(input) == Verdicts{"nccl-differs: n2"});
+  CHECK(verdicts_of(input) == GpuVerdicts{"nccl-differs: n2"});
   const CheckReport report = judge(input);
   CHECK(report.findings[0].fact == "n[1,3]: NCCL 2.28.3, n2: NCCL 2.27.5");
   CHECK(report.findings[0].mend.find("==2.28.3") != std::string::npos);
   CHECK(!report.can_start());
   for (PlannedRank& rank : input.plan.ranks) rank.gpus.clear();
-  CHECK(verdicts_of(input) == Verdicts{});
+  CHECK(verdicts_of(input) == GpuVerdicts{});
 }
 
 TEST_CASE("a package of a program that a host does not run is none of its") {
@@ -387,9 +388,9 @@ TEST_CASE("a package of a program that a host does not run is none of its") {
     input.hosts[host].told->programs.push_back(input.hosts[host].told->programs[0]);
   }
   input.hosts[1].told->programs[1].python[0].packages[0].second = "2.27.5";
-  CHECK(verdicts_of(input) == Verdicts{});
+  CHECK(verdicts_of(input) == GpuVerdicts{});
   for (PlannedRank& rank : input.plan.ranks) rank.program = rank.host;
-  CHECK(verdicts_of(input) == Verdicts{"nccl-differs: n2"});
+  CHECK(verdicts_of(input) == GpuVerdicts{"nccl-differs: n2"});
 }
 
 TEST_CASE("where a driver tells nothing, or the kernel's log is kept from us, it is said") {

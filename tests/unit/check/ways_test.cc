@@ -7,7 +7,7 @@
 namespace hv::launcher {
 namespace {
 
-using Verdicts = std::vector<std::string>;
+using PathVerdicts = std::vector<std::string>;
 
 // Four hosts; the ways of a circle are measured, all alike.
 CheckInput measured_hosts() {
@@ -67,7 +67,7 @@ TEST_CASE("a host whose ways are slow comes first") {
   CheckInput input = measured_hosts();
   way(input, 0).megabytes_per_s = 110;
   way(input, 1).megabytes_per_s = 11.5;
-  CHECK(verdicts_of(input) == Verdicts{"slow-way: n2 n1 n3"});
+  CHECK(verdicts_of(input) == PathVerdicts{"slow-way: n2 n1 n3"});
   CHECK(fact_of(input) ==
         "n1 to n2: 110 MB/s (usual here: 1150 MB/s), n2 to n3: 12 MB/s (usual "
         "here: 1150 MB/s)");
@@ -77,22 +77,22 @@ TEST_CASE("a host whose ways are slow comes first") {
 TEST_CASE("a network that is slow throughout is told") {
   CheckInput input = measured_hosts();
   for (const std::size_t from : {0, 1, 2, 3}) way(input, from).megabytes_per_s = 11;
-  CHECK(verdicts_of(input) == Verdicts{"slow-way: n1 n2 n3 n4"});
+  CHECK(verdicts_of(input) == PathVerdicts{"slow-way: n1 n2 n3 n4"});
 }
 
 TEST_CASE("long ways, lost packets and packets that are too large are told with their figures") {
   CheckInput input = measured_hosts();
   way(input, 2).round_trip_us = 100200;
-  CHECK(verdicts_of(input) == Verdicts{"long-way: n3 n4"});
+  CHECK(verdicts_of(input) == PathVerdicts{"long-way: n3 n4"});
   CHECK(fact_of(input) == "n3 to n4: 100 ms there and back");
   input = measured_hosts();
   way(input, 2).resent_share = 0.2;
-  CHECK(verdicts_of(input) == Verdicts{"packets-lost: n3 n4"});
+  CHECK(verdicts_of(input) == PathVerdicts{"packets-lost: n3 n4"});
   CHECK(fact_of(input) == "n3 to n4: 20 % of the segments were sent again");
   input = measured_hosts();
   way(input, 2).is_stuck = true;
   way(input, 2).megabytes_per_s = 0;
-  CHECK(verdicts_of(input) == Verdicts{"full-packets-lost: n3 n4"});
+  CHECK(verdicts_of(input) == PathVerdicts{"full-packets-lost: n3 n4"});
 }
 
 TEST_CASE("a way that could not be measured is told as such") {
@@ -119,7 +119,7 @@ TEST_CASE("the interface by which hosts are reached has the others' MTU, or is t
   CheckInput input = hosts_with_interfaces();
   CHECK(verdicts_of(input).empty());
   input.hosts[1].told->network.interfaces[0].mtu = 1400;
-  CHECK(verdicts_of(input) == Verdicts{"mtu-differs: n2"});
+  CHECK(verdicts_of(input) == PathVerdicts{"mtu-differs: n2"});
   const Finding finding = judge(input).findings.at(0);
   CHECK(finding.fact == "n[1,3]: MTU 1500, n2: MTU 1400");
   CHECK(finding.mend == "ssh n2 sudo ip link set dev eth2 mtu 1500");
@@ -128,7 +128,7 @@ TEST_CASE("the interface by which hosts are reached has the others' MTU, or is t
 TEST_CASE("an RDMA port that is down on few hosts is told, and one that is down on all is not") {
   CheckInput input = hosts_with_interfaces();
   input.hosts[2].told->network.rdma[0] = {"mlx5_0", 1, "DOWN", "Polling"};
-  CHECK(verdicts_of(input) == Verdicts{"rdma-port-down: n3"});
+  CHECK(verdicts_of(input) == PathVerdicts{"rdma-port-down: n3"});
   CHECK(fact_of(input) == "n3: mlx5_0 port 1 is DOWN, Polling");
 }
 

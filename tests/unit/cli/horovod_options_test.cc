@@ -18,7 +18,7 @@ struct Parsed {
 };
 
 // config: the text of "conf.yaml".
-Parsed parse(Words words, const std::string& config = "") {
+Parsed parse_horovod(Words words, const std::string& config = "") {
   CLI::App app;
   HorovodOptions options;
   options.add_to(app);
@@ -28,9 +28,9 @@ Parsed parse(Words words, const std::string& config = "") {
   return {hv::join(settings.variables, " "), hv::join(settings.warnings, "; ")};
 }
 
-std::string error_of(const Words& words, const std::string& config = "") {
+std::string horovod_error(const Words& words, const std::string& config = "") {
   try {
-    parse(words, config);
+    parse_horovod(words, config);
   } catch (const hv::Error& error) {
     CHECK(error.kind() == hv::ErrorKind::kUsage);
     return std::string(error.what()) + " | " + error.hint();
@@ -67,14 +67,14 @@ TEST_CASE("each option of horovodrun's sets what it means here") {
   };
   for (const Case& each : cases) {
     CAPTURE(hv::join(each.words, " "));
-    const Parsed parsed = parse(each.words);
+    const Parsed parsed = parse_horovod(each.words);
     CHECK(parsed.variables == each.variables);
     CHECK(parsed.warnings == "");
   }
 }
 
 TEST_CASE("what has nothing to set here is taken, and told why") {
-  const Parsed parsed = parse({"--cycle-time-ms", "5", "--gloo", "--autotune"});
+  const Parsed parsed = parse_horovod({"--cycle-time-ms", "5", "--gloo", "--autotune"});
   CHECK(parsed.variables == "");
   CHECK(parsed.warnings ==
         "--cycle-time-ms sets nothing: there are no cycles: what is ready goes at once; "
@@ -83,15 +83,15 @@ TEST_CASE("what has nothing to set here is taken, and told why") {
 }
 
 TEST_CASE("what hvrun cannot do is refused with what to do instead") {
-  CHECK(has(error_of({"--max-np", "2"}), "--max-np is horovodrun's, and not there in hvrun"));
-  CHECK(has(error_of({"--host-discovery-script=./x"}), "elastic jobs are not there yet"));
+  CHECK(has(horovod_error({"--max-np", "2"}), "--max-np is horovodrun's, and not there in hvrun"));
+  CHECK(has(horovod_error({"--host-discovery-script=./x"}), "elastic jobs are not there yet"));
 }
 
 TEST_CASE("a malformed value is told with the option") {
-  CHECK(has(error_of({"--fusion-threshold-mb", "much"}),
+  CHECK(has(horovod_error({"--fusion-threshold-mb", "much"}),
             "--fusion-threshold-mb 'much' is no number of MiB"));
-  CHECK(has(error_of({"--log-level", "loud"}), "--log-level: "));
-  CHECK(has(error_of({}, "params:\n  cache_capacity: -1\n"),
+  CHECK(has(horovod_error({"--log-level", "loud"}), "--log-level: "));
+  CHECK(has(horovod_error({}, "params:\n  cache_capacity: -1\n"),
             "conf.yaml:2:19: params.cache_capacity: "));
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("the file of --config-file says the same, and the command line beats i
       "timeline:\n  filename: 'line.json'\n  mark_cycles: no\n"
       "stall_check:\n  enabled: true\n  warning_time_seconds: 120\n  shutdown_time_seconds: 240\n"
       "logging:\n  level: INFO\n";
-  const Parsed parsed = parse({"--cache-capacity", "7"}, config);
+  const Parsed parsed = parse_horovod({"--cache-capacity", "7"}, config);
   CHECK(parsed.variables ==
         "HVRUN_FUSION_THRESHOLD=32M HVRUN_TIMELINE=line.json HVRUN_STALL_SECONDS=120 "
         "HVRUN_STALL_SHUTDOWN_SECONDS=240 HVRUN_LOG_LEVEL=INFO HVRUN_CACHE_CAPACITY=7");
@@ -116,33 +116,35 @@ TEST_CASE("the file of --config-file says the same, and the command line beats i
 
 TEST_CASE("the command line beats the file in what a no takes back, too") {
   const std::string off = "stall_check:\n  enabled: false\n";
-  CHECK(parse({}, off).variables == "HVRUN_STALL_SECONDS=0");
-  CHECK(parse({"--stall-check"}, off).variables == "");
-  CHECK(parse({"--stall-check-warning-time-seconds", "30"}, off).variables ==
+  CHECK(parse_horovod({}, off).variables == "HVRUN_STALL_SECONDS=0");
+  CHECK(parse_horovod({"--stall-check"}, off).variables == "");
+  CHECK(parse_horovod({"--stall-check-warning-time-seconds", "30"}, off).variables ==
         "HVRUN_STALL_SECONDS=0 HVRUN_STALL_SECONDS=30");
   const Parsed first =
-      parse({"--no-hierarchical-allreduce"}, "params:\n  hierarchical_allreduce: true\n");
+      parse_horovod({"--no-hierarchical-allreduce"}, "params:\n  hierarchical_allreduce: true\n");
   CHECK(first.warnings.find("conf.yaml") == std::string::npos);
 }
 
 TEST_CASE("a stall check that is off stays off, whatever its times") {
-  CHECK(parse({}, "stall_check:\n  enabled: false\n  warning_time_seconds: 9\n").variables ==
-        "HVRUN_STALL_SECONDS=9 HVRUN_STALL_SECONDS=0");
+  CHECK(
+      parse_horovod({}, "stall_check:\n  enabled: false\n  warning_time_seconds: 9\n").variables ==
+      "HVRUN_STALL_SECONDS=9 HVRUN_STALL_SECONDS=0");
 }
 
 TEST_CASE("a file that is none of horovodrun's is told with the place") {
-  CHECK(error_of({}, "params:\n  fusion_treshold_mb: 3\n") ==
+  CHECK(horovod_error({}, "params:\n  fusion_treshold_mb: 3\n") ==
         "conf.yaml:2:23: 'params.fusion_treshold_mb' is no setting of horovodrun's | did you mean "
         "params.fusion_threshold_mb?");
-  CHECK(has(error_of({}, "- a\n- b\n"), "conf.yaml:1:1: there are no sections"));
-  CHECK(has(error_of({}, "params: [1, 2]\n"), "conf.yaml:1:9: params has no single value"));
-  CHECK(has(error_of({}, "params:\n  cycle_time_ms: {a: 1}\n"), "has no single value"));
-  CHECK(has(error_of({}, "params:\n  ]\n"), "conf.yaml:2:3: this is no YAML"));
-  CHECK(has(error_of({}, "autotune:\n  enabled: perhaps\n"), "'perhaps' is neither yes nor no"));
-  CHECK(has(error_of({}, "timeline:\n  filename: \"a\\0b\"\n"), "a byte 0"));
-  CHECK(has(error_of({}, std::string(kMostConfigBytes + 1, '#')), "more than 64 KiB"));
-  CHECK(has(error_of({}, std::string(30000, '[')), "this is no YAML"));
-  CHECK(error_of({}, "# nothing\n") == "no error");
+  CHECK(has(horovod_error({}, "- a\n- b\n"), "conf.yaml:1:1: there are no sections"));
+  CHECK(has(horovod_error({}, "params: [1, 2]\n"), "conf.yaml:1:9: params has no single value"));
+  CHECK(has(horovod_error({}, "params:\n  cycle_time_ms: {a: 1}\n"), "has no single value"));
+  CHECK(has(horovod_error({}, "params:\n  ]\n"), "conf.yaml:2:3: this is no YAML"));
+  CHECK(
+      has(horovod_error({}, "autotune:\n  enabled: perhaps\n"), "'perhaps' is neither yes nor no"));
+  CHECK(has(horovod_error({}, "timeline:\n  filename: \"a\\0b\"\n"), "a byte 0"));
+  CHECK(has(horovod_error({}, std::string(kMostConfigBytes + 1, '#')), "more than 64 KiB"));
+  CHECK(has(horovod_error({}, std::string(30000, '[')), "this is no YAML"));
+  CHECK(horovod_error({}, "# nothing\n") == "no error");
 }
 
 TEST_CASE("a file that cannot be read is told with the reason") {

@@ -18,8 +18,8 @@ TensorDescription floats(std::int64_t count, ElementType type = ElementType::kFl
 }
 
 // One step of 4-element float tensors with these numbers, all of one phase.
-void step(BucketPlanner& planner, const std::vector<std::uint64_t>& numbers,
-          std::uint64_t phase = 0) {
+void planned_step(BucketPlanner& planner, const std::vector<std::uint64_t>& numbers,
+                  std::uint64_t phase = 0) {
   for (const std::uint64_t number : numbers) planner.observe(number, floats(4), phase);
 }
 
@@ -29,9 +29,10 @@ using Plan = std::vector<BucketNumbers>;
 
 TEST_CASE("equal steps become buckets up to their size, in the order of the last step") {
   BucketPlanner planner(48);
-  for (int i = 0; i < 3; ++i) step(planner, {1, 2, 3, 4, 5});
+  for (int i = 0; i < 3; ++i) planned_step(planner, {1, 2, 3, 4, 5});
   CHECK(planner.take_plan().empty());
-  step(planner, {3, 1, 2, 5, 4});  // the first step said what a step is, three more were equal
+  planned_step(planner,
+               {3, 1, 2, 5, 4});  // the first step said what a step is, three more were equal
   CHECK(planner.take_plan() == Plan{{3, 1, 2}, {5, 4}});
   CHECK(planner.take_plan().empty());
 }
@@ -39,15 +40,15 @@ TEST_CASE("equal steps become buckets up to their size, in the order of the last
 TEST_CASE("a tensor that comes now and then stays outside and does no harm") {
   BucketPlanner planner(1000);
   for (int i = 0; i < 4; ++i) {
-    step(planner, {1, 2, 3});
-    if (i == 2) step(planner, {9});
+    planned_step(planner, {1, 2, 3});
+    if (i == 2) planned_step(planner, {9});
   }
   CHECK(planner.take_plan() == Plan{{1, 2, 3}});
 }
 
 TEST_CASE("steps that differ are no plan") {
   BucketPlanner planner(1000);
-  for (std::uint64_t i = 0; i < 20; ++i) step(planner, {1, 2 + i % 2});
+  for (std::uint64_t i = 0; i < 20; ++i) planned_step(planner, {1, 2 + i % 2});
   CHECK(planner.take_plan().empty());
 }
 
@@ -84,9 +85,9 @@ TEST_CASE("each time that buckets are given up it takes twice as many equal step
   BucketPlanner planner(1000);
   int needed = 3;
   for (int times = 0; times < 3; ++times) {
-    for (int i = 0; i < needed; ++i) step(planner, {1, 2});
+    for (int i = 0; i < needed; ++i) planned_step(planner, {1, 2});
     CHECK(planner.take_plan().empty());
-    step(planner, {1, 2});
+    planned_step(planner, {1, 2});
     CHECK(planner.take_plan().size() == 1);
     planner.given_up();
     needed *= 2;
@@ -97,14 +98,14 @@ TEST_CASE("buckets that last make the next plan come sooner again") {
   BucketPlanner planner(1000);
   for (int i = 0; i < 3; ++i) planner.given_up();  // 24 equal steps
   for (int i = 0; i < 512; ++i) planner.kept();    // 6
-  for (int i = 0; i < 6; ++i) step(planner, {1, 2});
+  for (int i = 0; i < 6; ++i) planned_step(planner, {1, 2});
   CHECK(planner.take_plan().empty());
-  step(planner, {1, 2});
+  planned_step(planner, {1, 2});
   CHECK(planner.take_plan().size() == 1);
 }
 
 TEST_CASE("with a size of 0 nothing is planned") {
   BucketPlanner planner(0);
-  for (int i = 0; i < 10; ++i) step(planner, {1, 2});
+  for (int i = 0; i < 10; ++i) planned_step(planner, {1, 2});
   CHECK(planner.take_plan().empty());
 }

@@ -28,7 +28,7 @@ struct Alone {
   Engine engine{{}, fabric, {{&backend}}};
   Driver driver{engine, fabric, {}};
 };
-using Job = Alone<FakeFabric, ThrowingBackend>;
+using DriverJob = Alone<FakeFabric, ThrowingBackend>;
 
 // Its goodbye does not fit into the sockets.
 struct SlowFabric : FakeFabric {
@@ -75,8 +75,9 @@ TEST_CASE("whoever has waited for the engine's end has the fabric alone") {
 }
 
 TEST_CASE("an exception in the thread that drives ends every wait, and leaves the seat free") {
-  Job job;
-  const OperationPtr operations[] = {tensor("a"), tensor("b"), tensor("c")};
+  DriverJob job;
+  const OperationPtr operations[] = {named_operation("a"), named_operation("b"),
+                                     named_operation("c")};
   std::vector<std::thread> waiters;
   std::atomic<int> memory_errors{0};
   for (const OperationPtr& operation : operations) {
@@ -93,8 +94,8 @@ TEST_CASE("an exception in the thread that drives ends every wait, and leaves th
 }
 
 TEST_CASE("an exception in the engine thread ends what nobody waits for") {
-  Job job;
-  const OperationPtr operation = tensor("w");
+  DriverJob job;
+  const OperationPtr operation = named_operation("w");
   REQUIRE(job.engine.enqueue(operation).ok());
   job.driver.wake();
   const TimePoint deadline = now() + std::chrono::seconds(20);

@@ -22,7 +22,7 @@ using namespace hv::runtime;
 
 namespace {
 
-struct ThrowingBackend : FakeBackend {
+struct ThrowingPlanBackend : FakeBackend {
   std::unique_ptr<Collective> start(CollectiveRequest request) override {
     if (throws) throws();
     return FakeBackend::start(std::move(request));
@@ -30,10 +30,10 @@ struct ThrowingBackend : FakeBackend {
   std::function<void()> throws;
 };
 
-struct Pair {
+struct EnginePair {
   FakeWires wires{2};
   FakeFabric fabrics[2]{{wires, 0}, {wires, 1}};
-  ThrowingBackend backends[2];
+  ThrowingPlanBackend backends[2];
   Engine engines[2]{{{}, fabrics[0], {{&backends[0]}}}, {{}, fabrics[1], {{&backends[1]}}}};
 
   void run() {
@@ -71,7 +71,7 @@ struct LandingFabric : FakeFabric, DataPlane {
 };
 
 OperationPtr between_two(CollectiveKind kind, int peer, void* data, std::int64_t bytes) {
-  const OperationPtr operation = tensor("t");
+  const OperationPtr operation = named_operation("t");
   operation->tag = "t";
   operation->description.kind = kind;
   operation->description.type = ElementType::kUint8;
@@ -84,8 +84,8 @@ OperationPtr between_two(CollectiveKind kind, int peer, void* data, std::int64_t
 }  // namespace
 
 TEST_CASE("a tensor is done on both ranks once both have it and the backend is through") {
-  Pair pair;
-  const OperationPtr first = tensor("w"), second = tensor("w");
+  EnginePair pair;
+  const OperationPtr first = named_operation("w"), second = named_operation("w");
   REQUIRE(pair.engines[0].enqueue(first).ok());
   CHECK(pair.engines[0].has_work());
   pair.run();
@@ -102,7 +102,7 @@ TEST_CASE("a tensor is done on both ranks once both have it and the backend is t
 }
 
 TEST_CASE("a step without anything to do says so") {
-  Pair pair;
+  EnginePair pair;
   pair.run();
   const Engine::Step step = pair.engines[0].step(now());
   CHECK_FALSE(step.has_progressed);
@@ -111,8 +111,9 @@ TEST_CASE("a step without anything to do says so") {
 }
 
 TEST_CASE("a failed collective ends the engine, and the fabric knows") {
-  Pair pair;
-  const OperationPtr failing = tensor("w"), waiting = tensor("v"), other = tensor("w");
+  EnginePair pair;
+  const OperationPtr failing = named_operation("w"), waiting = named_operation("v"),
+                     other = named_operation("w");
   pair.backends[0].progress = Progress::kFailed;
   pair.backends[0].failure = {StatusCode::kSystem, "the backend broke"};
   REQUIRE(pair.engines[0].enqueue(waiting).ok());
@@ -123,8 +124,8 @@ TEST_CASE("a failed collective ends the engine, and the fabric knows") {
   CHECK(waiting->outcome.message == "tensor 'v': the backend broke");
   CHECK(pair.engines[0].is_finished());
   CHECK_FALSE(pair.fabrics[0].health().ok());
-  CHECK(pair.engines[0].enqueue(tensor("later")).code == StatusCode::kSystem);
-  const Status later = pair.engines[1].enqueue(tensor("later"));
+  CHECK(pair.engines[0].enqueue(named_operation("later")).code == StatusCode::kSystem);
+  const Status later = pair.engines[1].enqueue(named_operation("later"));
   CHECK(later.code == StatusCode::kPeerLost);
   CHECK(later.message.find("rank 0 gave up: the backend broke") != std::string::npos);
 }
@@ -139,9 +140,10 @@ TEST_CASE(
   for (const Case& c : {Case{[] { throw std::bad_alloc(); }, StatusCode::kMemory, "out of memory"},
                         Case{[] { throw std::runtime_error("no such lane"); }, StatusCode::kSystem,
                              "no such lane"}}) {
-    Pair pair;
+    EnginePair pair;
     pair.backends[0].throws = c.thrown;
-    const OperationPtr own = tensor("w"), waiting = tensor("v"), other = tensor("w");
+    const OperationPtr own = named_operation("w"), waiting = named_operation("v"),
+                       other = named_operation("w");
     REQUIRE(pair.engines[0].enqueue(waiting).ok());
     REQUIRE(pair.engines[0].enqueue(own).ok());
     REQUIRE(pair.engines[1].enqueue(other).ok());
@@ -153,8 +155,8 @@ TEST_CASE(
     }
     CHECK(pair.engines[0].has_failed());
     CHECK_FALSE(pair.engines[0].has_work());
-    CHECK(pair.engines[0].enqueue(tensor("later")).code == c.code);
-    const Status later = pair.engines[1].enqueue(tensor("later"));
+    CHECK(pair.engines[0].enqueue(named_operation("later")).code == c.code);
+    const Status later = pair.engines[1].enqueue(named_operation("later"));
     CHECK(later.code == StatusCode::kPeerLost);
     CHECK(later.message.find("rank 0 gave up") != std::string::npos);
     CHECK(later.message.find(c.words) != std::string::npos);
@@ -174,7 +176,7 @@ TEST_CASE("a message that the fabric refuses ends the engine in words") {
   Refusing fabric{wires, 1};
   FakeBackend backend;
   Engine engine{{}, fabric, {{&backend}}};
-  const OperationPtr pending = tensor("w");
+  const OperationPtr pending = named_operation("w");
   REQUIRE(engine.enqueue(pending).ok());
   for (int i = 0; i < 3; ++i) engine.step(now());
   CHECK(pending->outcome.code == StatusCode::kSystem);
@@ -183,8 +185,8 @@ TEST_CASE("a message that the fabric refuses ends the engine in words") {
 }
 
 TEST_CASE("a failed engine need not be looked at, whatever waited when it failed") {
-  Pair pair;
-  REQUIRE(pair.engines[0].enqueue(tensor("w")).ok());
+  EnginePair pair;
+  REQUIRE(pair.engines[0].enqueue(named_operation("w")).ok());
   pair.run();
   CHECK(pair.engines[0].next_look() < TimePoint::max());  // somebody might stall
   pair.fabrics[0].mark_lost(1, {StatusCode::kPeerLost, "rank 1 is lost"});
@@ -193,8 +195,8 @@ TEST_CASE("a failed engine need not be looked at, whatever waited when it failed
 }
 
 TEST_CASE("who learns of a loss first tells the others, in its words") {
-  Pair pair;
-  const OperationPtr pending = tensor("w");
+  EnginePair pair;
+  const OperationPtr pending = named_operation("w");
   REQUIRE(pair.engines[1].enqueue(pending).ok());
   pair.run();
   pair.fabrics[0].mark_lost(7, {StatusCode::kPeerLost, "rank 7 ended by signal 9 (Killed)"});
@@ -205,8 +207,8 @@ TEST_CASE("who learns of a loss first tells the others, in its words") {
 }
 
 TEST_CASE("a peer that sends rubbish is as good as lost") {
-  Pair pair;
-  const OperationPtr pending = tensor("w");
+  EnginePair pair;
+  const OperationPtr pending = named_operation("w");
   REQUIRE(pair.engines[0].enqueue(pending).ok());
   pair.wires.inboxes[0].emplace_back(1, "rubbish");
   pair.run();
@@ -215,12 +217,12 @@ TEST_CASE("a peer that sends rubbish is as good as lost") {
 }
 
 TEST_CASE("leaving waits for what has been started, and refuses the rest") {
-  Pair pair;
-  const OperationPtr started[2] = {tensor("w"), tensor("w")};
+  EnginePair pair;
+  const OperationPtr started[2] = {named_operation("w"), named_operation("w")};
   pair.backends[0].progress = Progress::kPending;
   for (int rank = 0; rank < 2; ++rank) REQUIRE(pair.engines[rank].enqueue(started[rank]).ok());
   pair.run();
-  const OperationPtr pending = tensor("v");
+  const OperationPtr pending = named_operation("v");
   REQUIRE(pair.engines[0].enqueue(pending).ok());
   pair.engines[1].request_leave();
   pair.run();
@@ -239,8 +241,8 @@ TEST_CASE("leaving waits for what has been started, and refuses the rest") {
 }
 
 TEST_CASE("an abort ends what runs") {
-  Pair pair;
-  const OperationPtr started[2] = {tensor("w"), tensor("w")};
+  EnginePair pair;
+  const OperationPtr started[2] = {named_operation("w"), named_operation("w")};
   pair.backends[0].progress = Progress::kPending;
   for (int rank = 0; rank < 2; ++rank) REQUIRE(pair.engines[rank].enqueue(started[rank]).ok());
   pair.run();
@@ -259,11 +261,11 @@ TEST_CASE("a stop of the process is no stall, however long, but the time in whic
   FakeFabric fabric{wires, 0};
   FakeBackend backend;
   Engine engine{config, fabric, {{&backend}}};
-  const OperationPtr receive = tensor("ours");
+  const OperationPtr receive = named_operation("ours");
   receive->description.kind = CollectiveKind::kReceive;
   receive->tag = "ours";
   receive->description.root = 1;
-  const OperationPtr waits = tensor("w");
+  const OperationPtr waits = named_operation("w");
   for (const OperationPtr& operation : {receive, waits}) REQUIRE(engine.enqueue(operation).ok());
   TimePoint time = now();
   for (int i = 0; i < 10; ++i) engine.step(time += std::chrono::minutes(2));
@@ -334,7 +336,7 @@ TEST_CASE("for whom the others waited is told at the end, of a job that fails to
   FakeFabric fabric{wires, 0};
   FakeBackend backend;
   Engine engine{{}, fabric, {{&backend}}};
-  REQUIRE(engine.enqueue(tensor("w")).ok());
+  REQUIRE(engine.enqueue(named_operation("w")).ok());
   TimePoint time = now();
   for (int i = 0; i < 10; ++i) engine.step(time += std::chrono::seconds(1));
   CHECK(text.find("waited") == std::string::npos);

@@ -12,8 +12,8 @@ using Groups = std::vector<std::vector<std::size_t>>;
 
 namespace {
 
-TensorDescription allreduce(ElementType type, std::int64_t count,
-                            Reduction reduction = Reduction::kSum) {
+TensorDescription planned_allreduce(ElementType type, std::int64_t count,
+                                    Reduction reduction = Reduction::kSum) {
   TensorDescription description;
   description.kind = CollectiveKind::kAllreduce;
   description.type = type;
@@ -36,38 +36,40 @@ constexpr auto kHalf = ElementType::kFloat16;
 TEST_CASE("nothing ready is nothing to do") { CHECK(plan({}, 1000).empty()); }
 
 TEST_CASE("a half-precision tensor between two singles breaks neither run") {
-  CHECK(
-      plan({allreduce(kSingle, 1), allreduce(kHalf, 1), allreduce(kSingle, 1), allreduce(kHalf, 1)},
-           1000) == Groups{{0, 2}, {1, 3}});
+  CHECK(plan({planned_allreduce(kSingle, 1), planned_allreduce(kHalf, 1),
+              planned_allreduce(kSingle, 1), planned_allreduce(kHalf, 1)},
+             1000) == Groups{{0, 2}, {1, 3}});
 }
 
 TEST_CASE("a group holds up to the threshold and not a byte more") {
-  const std::vector<TensorDescription> three(3, allreduce(kSingle, 10));
+  const std::vector<TensorDescription> three(3, planned_allreduce(kSingle, 10));
   CHECK(plan(three, 120) == Groups{{0, 1, 2}});
   CHECK(plan(three, 119) == Groups{{0, 1}, {2}});
   CHECK(plan(three, 79) == Groups{{0}, {1}, {2}});
 }
 
 TEST_CASE("a tensor over the threshold travels alone and breaks no run") {
-  CHECK(plan({allreduce(kSingle, 1), allreduce(kSingle, 1000), allreduce(kSingle, 1)}, 100) ==
-        Groups{{0, 2}, {1}});
+  CHECK(plan({planned_allreduce(kSingle, 1), planned_allreduce(kSingle, 1000),
+              planned_allreduce(kSingle, 1)},
+             100) == Groups{{0, 2}, {1}});
 }
 
 TEST_CASE("a threshold of zero fuses nothing, not even empty tensors") {
-  CHECK(plan({allreduce(kSingle, 1), allreduce(kSingle, 0), allreduce(kSingle, 0)}, 0) ==
-        Groups{{0}, {1}, {2}});
+  CHECK(plan({planned_allreduce(kSingle, 1), planned_allreduce(kSingle, 0),
+              planned_allreduce(kSingle, 0)},
+             0) == Groups{{0}, {1}, {2}});
 }
 
 TEST_CASE("other reductions and scales do not share a group") {
-  TensorDescription scaled = allreduce(kSingle, 1);
+  TensorDescription scaled = planned_allreduce(kSingle, 1);
   scaled.prescale = 2;
-  CHECK(plan({allreduce(kSingle, 1), allreduce(kSingle, 1, Reduction::kMax), scaled,
-              allreduce(kSingle, 1)},
+  CHECK(plan({planned_allreduce(kSingle, 1), planned_allreduce(kSingle, 1, Reduction::kMax), scaled,
+              planned_allreduce(kSingle, 1)},
              100) == Groups{{0, 3}, {1}, {2}});
 }
 
 TEST_CASE("only allreduces are fused") {
-  TensorDescription broadcast = allreduce(kSingle, 1);
+  TensorDescription broadcast = planned_allreduce(kSingle, 1);
   broadcast.kind = CollectiveKind::kBroadcast;
   CHECK(plan({broadcast, broadcast}, 100) == Groups{{0}, {1}});
 }
@@ -78,7 +80,7 @@ TEST_CASE("every tensor is in one group, groups hold one kind, in order and with
     std::vector<TensorDescription> tensors;
     const int count = static_cast<int>(random() % 50);
     for (int i = 0; i < count; ++i) {
-      tensors.push_back(allreduce(random() % 2 ? kSingle : kHalf, random() % 40));
+      tensors.push_back(planned_allreduce(random() % 2 ? kSingle : kHalf, random() % 40));
     }
     std::vector<bool> seen(tensors.size());
     for (const auto& group : plan(tensors, 100)) {
@@ -97,13 +99,13 @@ TEST_CASE("every tensor is in one group, groups hold one kind, in order and with
 }
 
 TEST_CASE("adasum tensors travel alone: their dot products are their own") {
-  const TensorDescription adasum = allreduce(kSingle, 1, Reduction::kAdasum);
-  CHECK(plan({adasum, allreduce(kSingle, 1), adasum, allreduce(kSingle, 1)}, 1000) ==
-        Groups{{0}, {1, 3}, {2}});
+  const TensorDescription adasum = planned_allreduce(kSingle, 1, Reduction::kAdasum);
+  CHECK(plan({adasum, planned_allreduce(kSingle, 1), adasum, planned_allreduce(kSingle, 1)},
+             1000) == Groups{{0}, {1, 3}, {2}});
 }
 
 TEST_CASE("a tensor in memory that ranks have allocated together travels alone") {
-  TensorDescription there = allreduce(kSingle, 1);
+  TensorDescription there = planned_allreduce(kSingle, 1);
   there.memory = MemoryKind::kCuda;
   const TensorDescription elsewhere = there;
   there.window = 1;

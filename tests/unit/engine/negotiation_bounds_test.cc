@@ -24,7 +24,7 @@ ControlTree tree_of(int rank) {
   return make_control_tree(topology);
 }
 
-Submission tensor(const std::string& name, ElementType type = ElementType::kFloat32) {
+Submission bounded_tensor(const std::string& name, ElementType type = ElementType::kFloat32) {
   Submission submission;
   submission.name = name;
   submission.description.kind = CollectiveKind::kAllreduce;
@@ -33,8 +33,8 @@ Submission tensor(const std::string& name, ElementType type = ElementType::kFloa
   return submission;
 }
 
-Submission gather(const std::string& name, std::int64_t rows) {
-  Submission submission = tensor(name);
+Submission bounded_gather(const std::string& name, std::int64_t rows) {
+  Submission submission = bounded_tensor(name);
   submission.description.kind = CollectiveKind::kAllgather;
   submission.description.shape = {kVaries, 2};
   submission.first_extent = rows;
@@ -49,11 +49,11 @@ std::string encoded(const std::vector<Group>& groups, const std::vector<Refusal>
 // as number 1, "c" ready.
 bool takes(const std::vector<Group>& groups, const std::vector<Refusal>& refusals = {}) {
   Negotiation node({}, tree_of(2));
-  node.submit(tensor("c"), kTime);
+  node.submit(bounded_tensor("c"), kTime);
   REQUIRE(node.receive(1, encoded({{{}, {{"c", {}}}}}), kTime).ok());
   REQUIRE(node.take_verdicts().size() == 1);
-  for (const Submission& own :
-       {tensor("c"), tensor("w"), tensor("i", ElementType::kInt32), gather("g", 3)})
+  for (const Submission& own : {bounded_tensor("c"), bounded_tensor("w"),
+                                bounded_tensor("i", ElementType::kInt32), bounded_gather("g", 3)})
     node.submit(own, kTime);
   const bool is_taken = node.receive(1, encoded(groups, refusals), kTime).ok();
   CHECK(node.take_verdicts().size() == (is_taken ? groups.size() + refusals.size() : 0));
@@ -65,9 +65,9 @@ std::vector<Group> fresh(const std::vector<FreshTensor>& tensors) { return {{{},
 // Does the root take a report of rank 1, which speaks for ranks 1 and 2, after that change to it?
 bool takes_report(const std::function<void(Report&)>& change) {
   Negotiation root({}, tree_of(0));
-  root.submit(gather("g", 1), kTime);
+  root.submit(bounded_gather("g", 1), kTime);
   Report report;
-  report.fresh.push_back({"g", {{gather("g", 1).description, {1, 2}, {4, 5}}}});
+  report.fresh.push_back({"g", {{bounded_gather("g", 1).description, {1, 2}, {4, 5}}}});
   change(report);
   const bool is_taken = root.receive(1, encode_control(ControlType::kReport, report), kTime).ok();
   root.conclude(kTime);

@@ -11,7 +11,7 @@ using namespace hv::runtime;
 namespace {
 
 constexpr int kRounds = 16;
-const std::vector<std::string> kNames{"t0", "t1", "t2", "g0", "g1", "g2"};
+const std::vector<std::string> kRandomNames{"t0", "t1", "t2", "g0", "g1", "g2"};
 
 // What a rank submits under a name the time-th time, from 1. t0 changes its shape from use to use,
 // g0 and g1 their rows on one rank only, which leads others in some jobs, g2 on all now and then.
@@ -33,7 +33,7 @@ class Program {
     submitted_.resize(network.nodes.size());
     for (auto& own : todo_) {
       for (int round = 0; round < kRounds; ++round) {
-        std::vector<std::string> names = kNames;
+        std::vector<std::string> names = kRandomNames;
         if (random() % 100 < shuffles) std::shuffle(names.begin(), names.end(), random);
         own.insert(own.end(), names.begin(), names.end());
       }
@@ -57,7 +57,7 @@ class Program {
   // In the end every rank waits for everything.
   void settle() {
     for (auto& node : network_.nodes)
-      for (const std::string& name : kNames) node->await(name);
+      for (const std::string& name : kRandomNames) node->await(name);
     network_.settle();
   }
 
@@ -69,7 +69,7 @@ class Program {
       CHECK(words_of(verdicts) == expected);
       verify_extents(verdicts);
     }
-    for (const std::string& name : kNames) CHECK(starts(0, name) == kRounds);
+    for (const std::string& name : kRandomNames) CHECK(starts(0, name) == kRounds);
     // Nothing is left that could stall.
     for (const auto& node : network_.nodes) CHECK(node->next_look() == TimePoint::max());
   }

@@ -16,7 +16,7 @@ using namespace hv::runtime;
 
 namespace {
 
-constexpr int kRanks = 4;
+constexpr int kSetRanks = 4;
 
 OperationPtr change(CollectiveKind kind, std::vector<std::int32_t> ranks,
                     std::uint32_t number = 0) {
@@ -29,13 +29,14 @@ OperationPtr change(CollectiveKind kind, std::vector<std::int32_t> ranks,
 }
 
 OperationPtr tensor_of(std::uint32_t set, const std::string& name) {
-  OperationPtr operation = tensor(name);
+  OperationPtr operation = named_operation(name);
   operation->set = set;
   return operation;
 }
 
-struct Node {
-  Node(FakeWires& wires, int rank) : fabric(wires, rank), engine({}, fabric, {{&all}}, maker()) {}
+struct SetNode {
+  SetNode(FakeWires& wires, int rank)
+      : fabric(wires, rank), engine({}, fabric, {{&all}}, maker()) {}
   SetMaker maker() {
     return [this](const ProcessSet& set, SetParts* parts) {
       if (!refusal.ok()) return refusal;
@@ -53,7 +54,8 @@ struct Node {
 
 struct Job {
   Job() {
-    for (int rank = 0; rank < kRanks; ++rank) nodes.push_back(std::make_unique<Node>(wires, rank));
+    for (int rank = 0; rank < kSetRanks; ++rank)
+      nodes.push_back(std::make_unique<SetNode>(wires, rank));
   }
   Engine& engine(int rank) { return nodes[static_cast<std::size_t>(rank)]->engine; }
   void run(int rounds = 30) {
@@ -61,10 +63,11 @@ struct Job {
       for (const auto& node : nodes) node->engine.step(now());
   }
   // The same on every rank.
-  std::array<OperationPtr, kRanks> everywhere(CollectiveKind kind, std::vector<std::int32_t> ranks,
-                                              std::uint32_t number = 0) {
-    std::array<OperationPtr, kRanks> operations;
-    for (int rank = 0; rank < kRanks; ++rank) {
+  std::array<OperationPtr, kSetRanks> everywhere(CollectiveKind kind,
+                                                 std::vector<std::int32_t> ranks,
+                                                 std::uint32_t number = 0) {
+    std::array<OperationPtr, kSetRanks> operations;
+    for (int rank = 0; rank < kSetRanks; ++rank) {
       operations[static_cast<std::size_t>(rank)] = change(kind, ranks, number);
       REQUIRE(engine(rank).enqueue(operations[static_cast<std::size_t>(rank)]).ok());
     }
@@ -88,8 +91,8 @@ struct Job {
     CHECK(status.code == StatusCode::kArgument);
     return status.message;
   }
-  FakeWires wires{kRanks};
-  std::vector<std::unique_ptr<Node>> nodes;
+  FakeWires wires{kSetRanks};
+  std::vector<std::unique_ptr<SetNode>> nodes;
 };
 
 }  // namespace
@@ -131,8 +134,8 @@ TEST_CASE(
     "it") {
   for (const bool leaves : {false, true}) {
     Job job;
-    std::array<OperationPtr, kRanks> changes;
-    for (int rank = 0; rank < kRanks; ++rank) {
+    std::array<OperationPtr, kSetRanks> changes;
+    for (int rank = 0; rank < kSetRanks; ++rank) {
       changes[static_cast<std::size_t>(rank)] = change(CollectiveKind::kAddSet, {1, 2});
       REQUIRE(job.engine(rank).enqueue(changes[static_cast<std::size_t>(rank)]).ok());
     }
@@ -150,7 +153,7 @@ TEST_CASE(
     if (leaves) job.engine(2).request_leave();
     run_without_1();
     job.run();
-    for (int rank = 0; rank < kRanks; ++rank) {
+    for (int rank = 0; rank < kSetRanks; ++rank) {
       const Status& outcome = changes[static_cast<std::size_t>(rank)]->outcome;
       REQUIRE(changes[static_cast<std::size_t>(rank)]->is_done);
       CHECK_FALSE(job.engine(rank).has_failed());
@@ -189,7 +192,7 @@ TEST_CASE("sets do not wait for each other, and a name may be in flight in each"
   job.add({0, 1, 2}, 2);
   const OperationPtr stuck = job.submit(0, 1, "w");
   std::vector<OperationPtr> free;
-  for (int rank = 0; rank < kRanks; ++rank) free.push_back(job.submit(rank, 0, "w"));
+  for (int rank = 0; rank < kSetRanks; ++rank) free.push_back(job.submit(rank, 0, "w"));
   for (const int rank : {0, 1, 2}) free.push_back(job.submit(rank, 2, "w"));
   job.run();
   CHECK(!stuck->is_done);
@@ -240,7 +243,7 @@ TEST_CASE("what is no set, or none any more, is refused on every rank, and the j
 TEST_CASE("ranks that name different members are told who named whom") {
   Job job;
   std::vector<OperationPtr> added;
-  for (int rank = 0; rank < kRanks; ++rank) {
+  for (int rank = 0; rank < kSetRanks; ++rank) {
     added.push_back(change(CollectiveKind::kAddSet, {0, rank == 2 ? 2 : 1}));
     REQUIRE(job.engine(rank).enqueue(added.back()).ok());
   }
@@ -278,7 +281,7 @@ TEST_CASE("a rank that shuts down ends the waits of every set, and of changes un
   job.run();
   CHECK(waits->outcome.code == StatusCode::kShutdown);
   CHECK(added->outcome.code == StatusCode::kShutdown);
-  for (int rank = 0; rank < kRanks; ++rank) {
+  for (int rank = 0; rank < kSetRanks; ++rank) {
     CHECK(job.engine(rank).is_finished());
     CHECK(!job.engine(rank).has_failed());
   }

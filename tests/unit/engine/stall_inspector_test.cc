@@ -12,7 +12,7 @@ using std::chrono::seconds;
 
 namespace {
 
-const TimePoint kStart = TimePoint{} + std::chrono::hours(1);
+const TimePoint kInspectorStart = TimePoint{} + std::chrono::hours(1);
 const std::vector<int> kMembers = {0, 1, 2, 3, 4, 5, 6, 7};
 constexpr int kRanks = 8;
 
@@ -22,7 +22,8 @@ TEST_CASE("a stall is told at the limit, then at twice, four times, eight times 
   StallInspector inspector{seconds(60)};
   std::vector<int> told;
   for (int second = 0; second <= 500; second += 5) {
-    if (!inspector.inspect({{"w", kStart, {1}, {}}}, kStart + seconds(second)).empty())
+    if (!inspector.inspect({{"w", kInspectorStart, {1}, {}}}, kInspectorStart + seconds(second))
+             .empty())
       told.push_back(second);
   }
   CHECK(told == std::vector<int>{60, 120, 240, 480});
@@ -30,9 +31,11 @@ TEST_CASE("a stall is told at the limit, then at twice, four times, eight times 
 
 TEST_CASE("a tensor that completed and stalls again is told at the limit again") {
   StallInspector inspector{seconds(10)};
-  CHECK(inspector.inspect({{"w", kStart, {1}, {}}}, kStart + seconds(10)).size() == 1);
-  CHECK(inspector.inspect({}, kStart + seconds(11)).empty());
-  const TimePoint later = kStart + seconds(12);
+  CHECK(
+      inspector.inspect({{"w", kInspectorStart, {1}, {}}}, kInspectorStart + seconds(10)).size() ==
+      1);
+  CHECK(inspector.inspect({}, kInspectorStart + seconds(11)).empty());
+  const TimePoint later = kInspectorStart + seconds(12);
   CHECK(inspector.inspect({{"w", later, {1}, {}}}, later + seconds(9)).empty());
   CHECK(inspector.inspect({{"w", later, {1}, {}}}, later + seconds(10)).size() == 1);
 }
@@ -40,33 +43,34 @@ TEST_CASE("a tensor that completed and stalls again is told at the limit again")
 TEST_CASE("only those that wait too long are told") {
   StallInspector inspector{seconds(10)};
   const auto due = inspector.inspect(
-      {{"old", kStart, {1}, {}}, {"new", kStart + seconds(5), {2}, {}}}, kStart + seconds(12));
+      {{"old", kInspectorStart, {1}, {}}, {"new", kInspectorStart + seconds(5), {2}, {}}},
+      kInspectorStart + seconds(12));
   REQUIRE(due.size() == 1);
   CHECK(due[0].name == "old");
 }
 
 TEST_CASE("it looks four times within the limit, and never with a limit of zero") {
   StallInspector inspector{seconds(60)};
-  CHECK(inspector.is_due(kStart));
-  inspector.inspect({}, kStart);
-  CHECK_FALSE(inspector.is_due(kStart + seconds(14)));
-  CHECK(inspector.is_due(kStart + seconds(15)));
+  CHECK(inspector.is_due(kInspectorStart));
+  inspector.inspect({}, kInspectorStart);
+  CHECK_FALSE(inspector.is_due(kInspectorStart + seconds(14)));
+  CHECK(inspector.is_due(kInspectorStart + seconds(15)));
   StallInspector never{Duration::zero()};
-  CHECK_FALSE(never.is_due(kStart));
+  CHECK_FALSE(never.is_due(kInspectorStart));
   CHECK(never.next_look() == TimePoint::max());
 }
 
 TEST_CASE("the words name tensor, time and ranks") {
-  const std::string words =
-      stall_words({"w", kStart, {3, 5, 6, 7}, {}}, kMembers, kRanks, kStart + seconds(61));
+  const std::string words = stall_words({"w", kInspectorStart, {3, 5, 6, 7}, {}}, kMembers, kRanks,
+                                        kInspectorStart + seconds(61));
   CHECK(words.find(
             "tensor 'w' has waited 61 s for ranks 3,5-7; it is ready on the other 4 of 8 ranks") ==
         0);
 }
 
 TEST_CASE("the words tell who has not said which of its ranks are ready") {
-  const std::string words =
-      stall_words({"w", kStart, {2, 3}, {2}}, kMembers, kRanks, kStart + seconds(61));
+  const std::string words = stall_words({"w", kInspectorStart, {2, 3}, {2}}, kMembers, kRanks,
+                                        kInspectorStart + seconds(61));
   CHECK(
       words.find("for ranks 2-3, some of which may have it: nothing was heard of it from rank 2") !=
       std::string::npos);
@@ -74,11 +78,12 @@ TEST_CASE("the words tell who has not said which of its ranks are ready") {
 
 TEST_CASE("tensors that wait for the same ranks are one line, the oldest of them in full") {
   std::vector<Waiting> stalls;
-  for (const char* name : {"e", "d", "c", "b"}) stalls.push_back({name, kStart, {3}, {}});
-  stalls.push_back({"late", kStart, {3, 4}, {}});
-  stalls.push_back({"unheard", kStart, {3}, {3}});
-  stalls.push_back({"a", kStart - seconds(1), {3}, {}, {{3, "sleeps"}}});
-  const auto lines = stall_lines(stalls, kMembers, kRanks, seconds(90), kStart + seconds(60));
+  for (const char* name : {"e", "d", "c", "b"}) stalls.push_back({name, kInspectorStart, {3}, {}});
+  stalls.push_back({"late", kInspectorStart, {3, 4}, {}});
+  stalls.push_back({"unheard", kInspectorStart, {3}, {3}});
+  stalls.push_back({"a", kInspectorStart - seconds(1), {3}, {}, {{3, "sleeps"}}});
+  const auto lines =
+      stall_lines(stalls, kMembers, kRanks, seconds(90), kInspectorStart + seconds(60));
   REQUIRE(lines.size() == 3);
   CHECK(lines[0] ==
         "tensor 'a' and 4 more ('b', 'c', 'd', ...) have waited up to 61 s for rank 3; they are "
@@ -91,25 +96,27 @@ TEST_CASE("tensors that wait for the same ranks are one line, the oldest of them
 
 TEST_CASE(
     "where nothing ends a stall the first line says what would, but not of a rank's joining") {
-  const std::vector<Waiting> stalls{{kJoinName, kStart, {3}, {}}, {"w", kStart, {3}, {}}};
-  const auto lines = stall_lines(stalls, kMembers, kRanks, {}, kStart + seconds(60));
+  const std::vector<Waiting> stalls{{kJoinName, kInspectorStart, {3}, {}},
+                                    {"w", kInspectorStart, {3}, {}}};
+  const auto lines = stall_lines(stalls, kMembers, kRanks, {}, kInspectorStart + seconds(60));
   REQUIRE(lines.size() == 2);
   CHECK(lines[0].find("HVRUN_") == std::string::npos);
   CHECK(lines[1].find(". Nothing ends this wait; HVRUN_STALL_SHUTDOWN_SECONDS=300 would") !=
         std::string::npos);
-  CHECK(stall_lines({}, kMembers, kRanks, {}, kStart).empty());
+  CHECK(stall_lines({}, kMembers, kRanks, {}, kInspectorStart).empty());
 }
 
 TEST_CASE("a silent parent is told at 1.5, 3 and 6 times the limit, and again after a word") {
   ParentWatch watch{seconds(10)};
-  watch.heard(kStart - seconds(100));  // before anybody waited
+  watch.heard(kInspectorStart - seconds(100));  // before anybody waited
   std::vector<int> told;
   for (int second = 0; second <= 60; ++second) {
-    if (watch.inspect(kStart, kStart + seconds(second))) told.push_back(second);
+    if (watch.inspect(kInspectorStart, kInspectorStart + seconds(second))) told.push_back(second);
   }
   CHECK(told == std::vector<int>{15, 30, 60});
-  watch.heard(kStart + seconds(61));
-  CHECK_FALSE(watch.inspect(kStart, kStart + seconds(75)));
-  CHECK(watch.inspect(kStart, kStart + seconds(76)) == seconds(15));
-  CHECK_FALSE(ParentWatch{Duration::zero()}.inspect(kStart, kStart + seconds(1000)));
+  watch.heard(kInspectorStart + seconds(61));
+  CHECK_FALSE(watch.inspect(kInspectorStart, kInspectorStart + seconds(75)));
+  CHECK(watch.inspect(kInspectorStart, kInspectorStart + seconds(76)) == seconds(15));
+  CHECK_FALSE(
+      ParentWatch{Duration::zero()}.inspect(kInspectorStart, kInspectorStart + seconds(1000)));
 }

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-const TimePoint kStart = TimePoint{} + std::chrono::hours(1);
+const TimePoint kQuestionStart = TimePoint{} + std::chrono::hours(1);
 
 NegotiationConfig with_limits(milliseconds warning, milliseconds end = milliseconds(0)) {
   NegotiationConfig config;
@@ -88,14 +88,14 @@ TEST_CASE("who does not answer is waited for within bounds, and told") {
   const ControlTree tree = root_of(4);
   StallQuestions root(7, tree, milliseconds(250));
   StallQuestions::Messages out;
-  root.ask({{"w", kStart, {1, 2}, {}}}, kStart, &out);
+  root.ask({{"w", kQuestionStart, {1, 2}, {}}}, kQuestionStart, &out);
   CHECK(out.size() == 2);
-  CHECK(root.take(kStart).empty());
-  CHECK(root.next_look() == kStart + milliseconds(250));
+  CHECK(root.take(kQuestionStart).empty());
+  CHECK(root.next_look() == kQuestionStart + milliseconds(250));
   const auto answer = encode(StallAnswer{7, 1, 2, "works"});
   CHECK(root.receive_answer(tree.children[1], answer, &out));
-  CHECK(root.take(kStart + milliseconds(249)).empty());
-  const auto told = root.take(kStart + milliseconds(250));
+  CHECK(root.take(kQuestionStart + milliseconds(249)).empty());
+  const auto told = root.take(kQuestionStart + milliseconds(250));
   REQUIRE(told.size() == 1);
   REQUIRE(told[0].standing.size() == 2);
   CHECK(told[0].standing[0].words == "has not answered");
@@ -109,7 +109,8 @@ TEST_CASE("of many missing ranks a few are asked") {
   std::vector<std::uint32_t> missing(99);
   for (std::uint32_t i = 0; i < 99; ++i) missing[i] = i + 1;
   StallQuestions::Messages out;
-  root.ask({{"v", kStart, missing, {}}, {"w", kStart, missing, {}}}, kStart, &out);
+  root.ask({{"v", kQuestionStart, missing, {}}, {"w", kQuestionStart, missing, {}}}, kQuestionStart,
+           &out);
   CHECK(out.size() == kMostAsked);
 }
 
@@ -117,7 +118,7 @@ TEST_CASE("a question or answer that no rank sends is refused, a late one droppe
   const ControlTree tree = root_of(3);
   StallQuestions root(7, tree, milliseconds(250));
   StallQuestions::Messages out;
-  root.ask({{"w", kStart, {1}, {}}}, kStart, &out);
+  root.ask({{"w", kQuestionStart, {1}, {}}}, kQuestionStart, &out);
   const ControlTree::Child& one = tree.children[0];
   const auto refuses = [&](const StallAnswer& answer) {
     return !root.receive_answer(one, encode(answer), &out);
@@ -128,7 +129,7 @@ TEST_CASE("a question or answer that no rank sends is refused, a late one droppe
   CHECK(refuses({7, 1, 1, ""}));
   CHECK(refuses({7, 1, 1, std::string(kMostAnswerBytes + 1, 'x')}));
   CHECK_FALSE(refuses({7, 0, 1, "late"}));
-  CHECK(root.take(kStart).empty());
+  CHECK(root.take(kQuestionStart).empty());
   CHECK_FALSE(root.receive_question(encode(StallQuestion{7, 1, {}}), &out));
   CHECK_FALSE(root.receive_question(
       encode(StallQuestion{7, 1, std::vector<std::uint32_t>(kMostAsked + 1, 1)}), &out));

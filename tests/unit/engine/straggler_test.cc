@@ -13,16 +13,17 @@ using std::chrono::seconds;
 
 namespace {
 
-const TimePoint kStart = TimePoint{} + std::chrono::hours(1);
+const TimePoint kStragglerStart = TimePoint{} + std::chrono::hours(1);
 
 }  // namespace
 
 TEST_CASE("waits that overlap count once, for the rank that ended them") {
   WaitLedger ledger;
-  ledger.charge(3, kStart, kStart + seconds(10));
-  ledger.charge(3, kStart + seconds(1), kStart + seconds(10));  // with it
-  ledger.charge(5, kStart + seconds(8), kStart + seconds(12));  // two of it are charged already
-  ledger.charge(5, kStart + seconds(20), kStart + seconds(20));
+  ledger.charge(3, kStragglerStart, kStragglerStart + seconds(10));
+  ledger.charge(3, kStragglerStart + seconds(1), kStragglerStart + seconds(10));  // with it
+  ledger.charge(5, kStragglerStart + seconds(8),
+                kStragglerStart + seconds(12));  // two of it are charged already
+  ledger.charge(5, kStragglerStart + seconds(20), kStragglerStart + seconds(20));
   CHECK(ledger.total() == seconds(12));
   CHECK(ledger.by_rank().at(3).waited == seconds(10));
   CHECK(ledger.by_rank().at(3).times == 1);
@@ -78,7 +79,7 @@ TEST_CASE("who has joined is nobody that others wait for") {
 TEST_CASE("a peer's wait is bounded") {
   Arrivals arrivals(0);
   arrivals.child_says(1, {UINT64_MAX, 1});
-  arrivals.completed(1, kStart, kStart);
+  arrivals.completed(1, kStragglerStart, kStragglerStart);
   CHECK(arrivals.ledger().total() <= seconds(1'000'000));
 }
 
@@ -86,31 +87,32 @@ TEST_CASE("it is told each period what came in it, and at the end what is worth 
   const std::vector<int> members{10, 11, 12, 13, 14};
   WaitLedger ledger;
   StragglerReport report{seconds(60)};
-  CHECK(report.periodic(ledger, members, kStart).empty());
-  ledger.charge(3, kStart, kStart + seconds(30));
-  CHECK(report.periodic(ledger, members, kStart + seconds(59)).empty());
-  CHECK(report.periodic(ledger, members, kStart + seconds(60)) ==
+  CHECK(report.periodic(ledger, members, kStragglerStart).empty());
+  ledger.charge(3, kStragglerStart, kStragglerStart + seconds(30));
+  CHECK(report.periodic(ledger, members, kStragglerStart + seconds(59)).empty());
+  CHECK(report.periodic(ledger, members, kStragglerStart + seconds(60)) ==
         "tensors waited 30.0 s of 60.0 s for the last rank to have them: rank 13 30.0 s (1 time)");
-  CHECK(report.periodic(ledger, members, kStart + seconds(120)).empty());  // nobody was late
+  CHECK(
+      report.periodic(ledger, members, kStragglerStart + seconds(120)).empty());  // nobody was late
   for (std::uint32_t rank = 0; rank < 5; ++rank) {
-    const TimePoint begin = kStart + seconds(130 + 10 * rank);
+    const TimePoint begin = kStragglerStart + seconds(130 + 10 * rank);
     ledger.charge(rank, begin, begin + seconds(1 + rank));
   }
-  CHECK(report.periodic(ledger, members, kStart + seconds(180)) ==
+  CHECK(report.periodic(ledger, members, kStragglerStart + seconds(180)) ==
         "tensors waited 15.0 s of 60.0 s for the last rank to have them: rank 14 5.0 s (1 time), "
         "rank 13 4.0 s (1 time), rank 12 3.0 s (1 time), others 3.0 s");
   CHECK(report.final(ledger, members).find("tensors waited 45.0 s of 180.0 s") == 0);
-  report.periodic(ledger, members, kStart + seconds(1000));
+  report.periodic(ledger, members, kStragglerStart + seconds(1000));
   CHECK(report.final(ledger, members).empty());
   StragglerReport never{Duration::zero()};
-  never.periodic(ledger, members, kStart);
+  never.periodic(ledger, members, kStragglerStart);
   CHECK(never.next_look() == TimePoint::max());
-  CHECK(never.periodic(ledger, members, kStart + seconds(1000)).empty());
+  CHECK(never.periodic(ledger, members, kStragglerStart + seconds(1000)).empty());
   WaitLedger short_one;
-  short_one.charge(1, kStart, kStart + seconds(4));
+  short_one.charge(1, kStragglerStart, kStragglerStart + seconds(4));
   StragglerReport brief{Duration::zero()};
-  brief.periodic(short_one, members, kStart);
-  brief.periodic(short_one, members, kStart + seconds(5));
+  brief.periodic(short_one, members, kStragglerStart);
+  brief.periodic(short_one, members, kStragglerStart + seconds(5));
   CHECK(brief.final(short_one, members).empty());
 }
 
@@ -168,9 +170,9 @@ TEST_CASE(
   WaitLedger ledger;
   StragglerReport report{seconds(60)};
   for (int minute = 0; minute < 3; ++minute)
-    CHECK(report.periodic(ledger, members, kStart + seconds(60 * minute)).empty());
-  ledger.charge(3, kStart + seconds(10), kStart + seconds(170));
+    CHECK(report.periodic(ledger, members, kStragglerStart + seconds(60 * minute)).empty());
+  ledger.charge(3, kStragglerStart + seconds(10), kStragglerStart + seconds(170));
   CHECK(
-      report.periodic(ledger, members, kStart + seconds(180)) ==
+      report.periodic(ledger, members, kStragglerStart + seconds(180)) ==
       "tensors waited 160.0 s of 180.0 s for the last rank to have them: rank 3 160.0 s (1 time)");
 }

@@ -10,7 +10,7 @@
 
 namespace hv::runtime {
 
-inline OperationPtr tensor(const std::string& name) {
+inline OperationPtr named_operation(const std::string& name) {
   static std::byte memory[16];
   auto operation = std::make_shared<Operation>();
   operation->name = name;

@@ -9,7 +9,7 @@ using namespace hv::runtime;
 
 namespace {
 
-const TimePoint kStart{std::chrono::seconds(1000)};
+const TimePoint kGroupStart{std::chrono::seconds(1000)};
 
 TensorDescription of_group(std::uint64_t group, std::uint32_t size) {
   TensorDescription description;
@@ -32,7 +32,7 @@ std::vector<std::string> names_of(const std::vector<ReadyTensor>& tensors) {
 
 using Names = std::vector<std::string>;
 
-OperationPtr operation_of(const std::string& name, std::uint64_t group, std::uint32_t size) {
+OperationPtr group_operation(const std::string& name, std::uint64_t group, std::uint32_t size) {
   auto operation = std::make_shared<Operation>();
   operation->name = name;
   operation->description = of_group(group, size);
@@ -43,21 +43,21 @@ OperationPtr operation_of(const std::string& name, std::uint64_t group, std::uin
 
 TEST_CASE("a tensor of no group travels at once, a group with its last tensor") {
   TensorGroups groups;
-  groups.add(ready("a", 7, 3), kStart);
-  groups.add(ready("alone", 0, 0), kStart);
-  groups.add(ready("b", 7, 3), kStart);
-  groups.add(ready("x", 8, 1), kStart);
+  groups.add(ready("a", 7, 3), kGroupStart);
+  groups.add(ready("alone", 0, 0), kGroupStart);
+  groups.add(ready("b", 7, 3), kGroupStart);
+  groups.add(ready("x", 8, 1), kGroupStart);
   CHECK(names_of(groups.take_whole(1 << 20)) == Names{"alone", "x"});
-  groups.add(ready("c", 7, 3), kStart);
+  groups.add(ready("c", 7, 3), kGroupStart);
   CHECK(names_of(groups.take_whole(1 << 20)) == Names{"a", "b", "c"});
   CHECK(groups.waiting().empty());
-  groups.add(ready("a", 7, 1), kStart);  // the number again, for another group
+  groups.add(ready("a", 7, 1), kGroupStart);  // the number again, for another group
   CHECK(names_of(groups.take_whole(1 << 20)) == Names{"a"});
 }
 
 TEST_CASE("what the ranks disagree on takes its group with it, those before it and those after") {
   TensorGroups groups;
-  groups.add(ready("a", 7, 3), kStart);
+  groups.add(ready("a", 7, 3), kGroupStart);
   groups.refuse("b", of_group(7, 3),
                 {StatusCode::kMismatch, "tensor 'b': rank 0 has 3, rank 1 has 4"});
   const auto first = groups.take_refusals(1 << 20);
@@ -67,17 +67,18 @@ TEST_CASE("what the ranks disagree on takes its group with it, those before it a
   CHECK(first[0].words.find("its group 7 fails as one") != std::string::npos);
   CHECK(first[0].words.find("tensor 'b': rank 0 has 3, rank 1 has 4") != std::string::npos);
   CHECK(groups.waiting().empty());  // nobody waits for the rest of it
-  groups.add(ready("c", 7, 3), kStart);
+  groups.add(ready("c", 7, 3), kGroupStart);
   CHECK(groups.take_refusals(1 << 20).size() == 1);
   CHECK(groups.take_whole(1 << 20).empty());
-  groups.add(ready("a", 7, 1), kStart);  // all of the broken one was seen: the number is free again
+  groups.add(ready("a", 7, 1),
+             kGroupStart);  // all of the broken one was seen: the number is free again
   CHECK(names_of(groups.take_whole(1 << 20)) == Names{"a"});
 }
 
 TEST_CASE("tensors that do not agree on how many their group has are refused") {
   TensorGroups groups;
-  groups.add(ready("a", 7, 2), kStart);
-  groups.add(ready("b", 7, 3), kStart);
+  groups.add(ready("a", 7, 2), kGroupStart);
+  groups.add(ready("b", 7, 3), kGroupStart);
   const auto refusals = groups.take_refusals(1 << 20);
   REQUIRE(refusals.size() == 2);
   CHECK(refusals[0].words.find("'b' says that it has 3 tensors, others that it has 2") !=
@@ -87,38 +88,38 @@ TEST_CASE("tensors that do not agree on how many their group has are refused") {
 TEST_CASE(
     "after a refusal the number can be used again, whether the rest of the group came or not") {
   TensorGroups groups;
-  groups.add(ready("a", 7, 2), kStart);
-  groups.add(ready("b", 7, 3), kStart);  // they disagree on the size
+  groups.add(ready("a", 7, 2), kGroupStart);
+  groups.add(ready("b", 7, 3), kGroupStart);  // they disagree on the size
   CHECK(groups.take_refusals(1 << 20).size() == 2);
-  groups.add(ready("a", 7, 2), kStart);
-  groups.add(ready("b", 7, 2), kStart);
+  groups.add(ready("a", 7, 2), kGroupStart);
+  groups.add(ready("b", 7, 2), kGroupStart);
   CHECK(names_of(groups.take_whole(1 << 20)) == Names{"a", "b"});
   groups.refuse("a", of_group(7, 3),
                 {StatusCode::kMismatch, "ranks differ"});  // b and c never come
-  groups.add(ready("a", 7, 3), kStart);
-  groups.add(ready("b", 7, 3), kStart);
-  groups.add(ready("c", 7, 3), kStart);
+  groups.add(ready("a", 7, 3), kGroupStart);
+  groups.add(ready("b", 7, 3), kGroupStart);
+  groups.add(ready("c", 7, 3), kGroupStart);
   CHECK(names_of(groups.take_whole(1 << 20)) == Names{"a", "b", "c"});
   CHECK_FALSE(groups.has_output());
 }
 
 TEST_CASE("groups that nobody will make whole are refused, and forgotten") {
   TensorGroups groups;
-  groups.add(ready("a", 7, 2), kStart);
-  groups.add(ready("x", 8, 2), kStart);
+  groups.add(ready("a", 7, 2), kGroupStart);
+  groups.add(ready("x", 8, 2), kGroupStart);
   groups.refuse_incomplete();
   CHECK(groups.empty());
   const auto refusals = groups.take_refusals(1 << 20);
   REQUIRE(refusals.size() == 2);
   CHECK(refusals[0].words.find("not whole when all ranks had joined") != std::string::npos);
-  groups.add(ready("b", 7, 1), kStart);
+  groups.add(ready("b", 7, 1), kGroupStart);
   CHECK(names_of(groups.take_whole(1 << 20)) == Names{"b"});
 }
 
 TEST_CASE("what comes out at once is cut near the size of a message, one at least") {
   TensorGroups groups;
   for (int i = 0; i < 100; ++i)
-    groups.add(ready(std::string(900, 'n') + std::to_string(i), 7, 100), kStart);
+    groups.add(ready(std::string(900, 'n') + std::to_string(i), 7, 100), kGroupStart);
   std::size_t total = 0, parts = 0;
   while (groups.has_output()) {
     const auto part = groups.take_whole(10000);
@@ -129,16 +130,16 @@ TEST_CASE("what comes out at once is cut near the size of a message, one at leas
   }
   CHECK(total == 100);
   CHECK(parts >= 10);
-  groups.add(ready(std::string(900, 'n'), 8, 1), kStart);
+  groups.add(ready(std::string(900, 'n'), 8, 1), kGroupStart);
   CHECK(groups.take_whole(1).size() == 1);
 }
 
 TEST_CASE("a tensor whose cache entry goes while its group waits is spelled out") {
   TensorGroups groups;
-  groups.add(ready("a", 7, 2, 41), kStart);
+  groups.add(ready("a", 7, 2, 41), kGroupStart);
   ResponseCache::Entry entry{41, "a", of_group(7, 2), {5, 6}};
   groups.spell_out({{40, "z", of_group(0, 0), {}}, entry});
-  groups.add(ready("b", 7, 2, 42), kStart);
+  groups.add(ready("b", 7, 2, 42), kGroupStart);
   const auto whole = groups.take_whole(1 << 20);
   REQUIRE(whole.size() == 2);
   CHECK(whole[0].number == 0);
@@ -149,26 +150,26 @@ TEST_CASE("a tensor whose cache entry goes while its group waits is spelled out"
 
 TEST_CASE("a group that is not whole says what of it is there, and since when") {
   TensorGroups groups;
-  groups.add(ready("a", 7, 3), kStart);
-  groups.add(ready("b", 7, 3), kStart + std::chrono::seconds(5));
+  groups.add(ready("a", 7, 3), kGroupStart);
+  groups.add(ready("b", 7, 3), kGroupStart + std::chrono::seconds(5));
   const auto waiting = groups.waiting();
   REQUIRE(waiting.size() == 1);
-  const std::string words = stall_words(waiting[0], kStart + std::chrono::seconds(60));
+  const std::string words = stall_words(waiting[0], kGroupStart + std::chrono::seconds(60));
   CHECK(words.find(
             "group 7 has waited 60 s: 2 of its 3 tensors are ready on all ranks ('a', 'b')") == 0);
 }
 
 TEST_CASE("outcomes of a group come together, one failure is everybody's") {
   GroupOutcomes outcomes;
-  CHECK(outcomes.add({operation_of("alone", 0, 0), Status::success()}).size() == 1);
-  CHECK(outcomes.add({operation_of("a", 7, 2), Status::success()}).empty());
-  CHECK(outcomes.add({operation_of("other", 8, 2), Status::success()}).empty());
-  const auto two = outcomes.add({operation_of("b", 7, 2), Status::success()});
+  CHECK(outcomes.add({group_operation("alone", 0, 0), Status::success()}).size() == 1);
+  CHECK(outcomes.add({group_operation("a", 7, 2), Status::success()}).empty());
+  CHECK(outcomes.add({group_operation("other", 8, 2), Status::success()}).empty());
+  const auto two = outcomes.add({group_operation("b", 7, 2), Status::success()});
   REQUIRE(two.size() == 2);
   CHECK(two[0].second.ok());
   CHECK(two[1].second.ok());
   const auto failed =
-      outcomes.add({operation_of("b", 8, 2), {StatusCode::kArgument, "output_bytes is 4"}});
+      outcomes.add({group_operation("b", 8, 2), {StatusCode::kArgument, "output_bytes is 4"}});
   REQUIRE(failed.size() == 2);
   CHECK(failed[0].second.code == StatusCode::kArgument);
   CHECK(failed[0].second.message.find(

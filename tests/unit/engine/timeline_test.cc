@@ -44,7 +44,7 @@ TEST_CASE("an operation's stages are bars within bars, in its row") {
   Timeline timeline;
   REQUIRE(timeline.start(folder / "t.json", 5).ok());
   CHECK(timeline.is_on());
-  const OperationPtr operation = tensor("layer \"1\"\\\n\xff/weight");
+  const OperationPtr operation = named_operation("layer \"1\"\\\n\xff/weight");
   run_whole(timeline, *operation);
   operation->set = 7;
   operation->bucket = 9;
@@ -70,7 +70,7 @@ TEST_CASE("an operation's stages are bars within bars, in its row") {
 TEST_CASE("what began before the timeline has no ends in it") {
   const hv::tests::TemporaryFolder folder;
   Timeline timeline;
-  const OperationPtr early = tensor("early"), decided = tensor("decided");
+  const OperationPtr early = named_operation("early"), decided = named_operation("decided");
   timeline.taken(*early);  // off: nothing
   REQUIRE(timeline.start(folder / "a.json", 0).ok());
   timeline.begun(*decided);
@@ -91,7 +91,7 @@ TEST_CASE("it can be stopped and started again, twice at once is an error") {
   for (const char* name : {"a.json", "b.json"}) {
     REQUIRE(timeline.start(folder / name, 0).ok());
     CHECK(timeline.start(folder / "other.json", 0).code == StatusCode::kArgument);
-    run_whole(timeline, *tensor("w"));
+    run_whole(timeline, *named_operation("w"));
     CHECK(timeline.stop().ok());
     CHECK(TraceFile(folder / name).bars.at("w").size() == 4);
   }
@@ -108,7 +108,7 @@ TEST_CASE("a file that cannot be made is an error in words") {
 TEST_CASE("a full disk ends the timeline, and whoever stops it is told") {
   Timeline timeline;
   REQUIRE(timeline.start("/dev/full", 0).ok());
-  run_whole(timeline, *tensor("w"));
+  run_whole(timeline, *named_operation("w"));
   const Status status = timeline.stop();
   CHECK(status.code == StatusCode::kSystem);
   CHECK(status.message.find("No space left") != std::string::npos);
@@ -121,7 +121,7 @@ TEST_CASE("what the disk is too slow for is dropped whole and counted, and nobod
   const UniqueFd reader(::open(pipe.c_str(), O_RDWR | O_CLOEXEC));  // lets the writer open, too
   Timeline timeline;
   REQUIRE(timeline.start(pipe, 0).ok());
-  const OperationPtr operation = tensor("w");
+  const OperationPtr operation = named_operation("w");
   std::uint64_t rounds = 0;
   while (timeline.dropped() == 0 && ++rounds < 1'000'000) run_whole(timeline, *operation);
   CHECK(timeline.dropped() > 0);
@@ -185,7 +185,7 @@ TEST_CASE("while one thread waits for the file to open, nobody waits for that th
   });
   while (timeline.start(folder / "t.json", 0).ok()) CHECK(timeline.stop().ok());
   CHECK(timeline.dropped() == 0);  // as the counters ask
-  run_whole(timeline, *tensor("w"));
+  run_whole(timeline, *named_operation("w"));
   CHECK_FALSE(timeline.is_on());
   const UniqueFd reader(::open(pipe.c_str(), O_RDONLY | O_CLOEXEC));
   opens.join();

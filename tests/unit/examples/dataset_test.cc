@@ -24,7 +24,7 @@ std::string small_file(int images) {
 }
 
 // What load_dataset says of a file with this text; empty when it takes it.
-std::string complaint(const std::string& text) {
+std::string dataset_complaint(const std::string& text) {
   const TemporaryFile file(text);
   try {
     digits::load_dataset(file.path());
@@ -84,29 +84,33 @@ TEST_CASE("pixels are scaled to 0..1 and the sixth image tests") {
 
 TEST_CASE("a file that is no digits file is refused with its line and fault") {
   const std::string good = small_file(6);
-  CHECK(complaint(good).empty());
-  CHECK(complaint("").find("line 1: the file is empty") != std::string::npos);
-  CHECK(complaint("P5 8 8\n").find("line 1: no header") != std::string::npos);
-  CHECK(complaint("hvrun-digits 1 6 81 10\n").find("line 1: the header wants") !=
+  CHECK(dataset_complaint(good).empty());
+  CHECK(dataset_complaint("").find("line 1: the file is empty") != std::string::npos);
+  CHECK(dataset_complaint("P5 8 8\n").find("line 1: no header") != std::string::npos);
+  CHECK(dataset_complaint("hvrun-digits 1 6 81 10\n").find("line 1: the header wants") !=
         std::string::npos);
-  CHECK(complaint("hvrun-digits 1 x 64 10\n").find("line 1: the header wants") !=
+  CHECK(dataset_complaint("hvrun-digits 1 x 64 10\n").find("line 1: the header wants") !=
         std::string::npos);
-  CHECK(complaint("hvrun-digits 1 99999999999999 64 10\n").find("line 1") != std::string::npos);
-  CHECK(complaint("hvrun-digits 1 -6 64 10\n").find("between 6 and") != std::string::npos);
-  CHECK(complaint("hvrun-digits 1 200000 64 10\n").find("between 6 and") != std::string::npos);
-  CHECK(complaint(good.substr(0, good.size() - 67)).find("line 7: the file ends after 5 of 6") !=
+  CHECK(dataset_complaint("hvrun-digits 1 99999999999999 64 10\n").find("line 1") !=
         std::string::npos);
-  CHECK(complaint(good.substr(0, good.size() - 2)).find("line 7: an image is") !=
+  CHECK(dataset_complaint("hvrun-digits 1 -6 64 10\n").find("between 6 and") != std::string::npos);
+  CHECK(dataset_complaint("hvrun-digits 1 200000 64 10\n").find("between 6 and") !=
         std::string::npos);
-  CHECK(complaint(good + image_line('1', '0')).find("line 8: more lines") != std::string::npos);
-  CHECK(complaint("hvrun-digits 1 6 64 10\n" + image_line('a', '0')).find("line 2: an image") !=
+  CHECK(dataset_complaint(good.substr(0, good.size() - 67))
+            .find("line 7: the file ends after 5 of 6") != std::string::npos);
+  CHECK(dataset_complaint(good.substr(0, good.size() - 2)).find("line 7: an image is") !=
         std::string::npos);
-  CHECK(complaint("hvrun-digits 1 6 64 10\n" + image_line('1', 'h')).find("line 2: a pixel") !=
+  CHECK(dataset_complaint(good + image_line('1', '0')).find("line 8: more lines") !=
         std::string::npos);
+  CHECK(dataset_complaint("hvrun-digits 1 6 64 10\n" + image_line('a', '0'))
+            .find("line 2: an image") != std::string::npos);
+  CHECK(dataset_complaint("hvrun-digits 1 6 64 10\n" + image_line('1', 'h'))
+            .find("line 2: a pixel") != std::string::npos);
 }
 
 TEST_CASE("a file of one endless line is refused without being read whole") {
-  CHECK(complaint(std::string(1 << 20, 'x')).find("line 1: no header") != std::string::npos);
+  CHECK(dataset_complaint(std::string(1 << 20, 'x')).find("line 1: no header") !=
+        std::string::npos);
 }
 
 TEST_CASE("a missing file is named") {

@@ -16,7 +16,7 @@ class TemporaryFile {
   void write(const std::string& content) const {
     std::ofstream(path(), std::ios::binary) << content;
   }
-  std::string read() const { return hv::tests::read_file(path()); }
+  std::string read() const { return hv::tests::file_content(path()); }
 
  private:
   hv::tests::TemporaryFolder folder_;

@@ -30,8 +30,8 @@ int count_of(const char* name) {
   return count();
 }
 
-NvmlReading read(const std::string& machine = "", const std::string& library = kLibrary,
-                 const std::vector<wire::Gpu>& known = {}, const std::string& root = "/none") {
+NvmlReading read_gpus(const std::string& machine = "", const std::string& library = kLibrary,
+                      const std::vector<wire::Gpu>& known = {}, const std::string& root = "/none") {
   ::setenv("HVRUN_TEST_NVML", machine.c_str(), 1);
   return read_nvml(library, known, root);
 }
@@ -39,7 +39,7 @@ NvmlReading read(const std::string& machine = "", const std::string& library = k
 }  // namespace
 
 TEST_CASE("GPUs come with names, memory and the kernel's form of their addresses") {
-  const NvmlReading reading = read();
+  const NvmlReading reading = read_gpus();
   CHECK(reading.problem == "");
   CHECK(reading.driver == "550.54.15");
   REQUIRE(reading.gpus.size() == 8);
@@ -55,17 +55,17 @@ TEST_CASE("GPUs come with names, memory and the kernel's form of their addresses
 }
 
 TEST_CASE("NVLinks are told by their far ends, a switch for one") {
-  const auto gpus = read().gpus;
+  const auto gpus = read_gpus().gpus;
   CHECK(join(gpus[0].links, " ") == "0000:29:00.0 0000:45:00.0 0000:4e:00.0");
   CHECK(join(gpus[4].links, " ") == "0000:8a:00.0");
   CHECK(gpus[5].links.empty());
-  CHECK(join(read("secret-switch").gpus[7].links, " ") == "switch");
-  CHECK(join(read("null-switch").gpus[7].links, " ") == "switch");
-  CHECK(join(read("no-switch").gpus[7].links, " ") == "switch");
+  CHECK(join(read_gpus("secret-switch").gpus[7].links, " ") == "switch");
+  CHECK(join(read_gpus("null-switch").gpus[7].links, " ") == "switch");
+  CHECK(join(read_gpus("no-switch").gpus[7].links, " ") == "switch");
 }
 
 TEST_CASE("a GPU in MIG mode has its devices, wherever their places are") {
-  const wire::InventoryGpu gpu = read().gpus[5];
+  const wire::InventoryGpu gpu = read_gpus().gpus[5];
   CHECK(gpu.has_mig_mode);
   REQUIRE(gpu.mig.size() == 3);
   CHECK(gpu.mig[2].uuid == "MIG-00000005-0000-4000-8000-000000000002");
@@ -77,7 +77,7 @@ TEST_CASE("a GPU in MIG mode has its devices, wherever their places are") {
 }
 
 TEST_CASE("errors of memory, and repairs that wait or have failed, are told") {
-  const auto gpus = read("beyond-repair=2").gpus;
+  const auto gpus = read_gpus("beyond-repair=2").gpus;
   CHECK(gpus[6].health.volatile_errors == 3);
   CHECK(gpus[6].health.aggregate_errors == 5);
   CHECK(gpus[6].health.is_pending);
@@ -88,7 +88,7 @@ TEST_CASE("errors of memory, and repairs that wait or have failed, are told") {
 }
 
 TEST_CASE("who uses a GPU is told, what the driver keeps for itself left out") {
-  const NvmlReading reading = read("busy=1 cuda=13000");
+  const NvmlReading reading = read_gpus("busy=1 cuda=13000");
   CHECK(reading.cuda == "13.0");
   const wire::GpuUse& busy = reading.gpus[1].use;
   CHECK(busy.used_bytes == 20ull << 30);
@@ -106,7 +106,7 @@ TEST_CASE("who uses a GPU is told, what the driver keeps for itself left out") {
 }
 
 TEST_CASE("of a crowd on a GPU some are told") {
-  const auto gpus = read("crowd").gpus;
+  const auto gpus = read_gpus("crowd").gpus;
   REQUIRE(gpus[0].use.processes.size() == 64);
   CHECK(gpus[0].use.processes[63].pid == 4711 + 63);
   CHECK(gpus[0].use.processes[63].memory_bytes == 0);  // the driver does not tell it
@@ -118,7 +118,7 @@ TEST_CASE("a process is named where its number is of the host's own PID namespac
   std::filesystem::create_directories(root / "proc/self/ns");
   std::ofstream(root / "proc/4711/comm") << "train me\n";
   const auto name = [&root] {
-    return read("busy=1", kLibrary, {}, root.path()).gpus[1].use.processes.at(0).name;
+    return read_gpus("busy=1", kLibrary, {}, root.path()).gpus[1].use.processes.at(0).name;
   };
   std::filesystem::create_symlink("pid:[4026532001]", root / "proc/self/ns/pid");
   CHECK(name() == "");
@@ -128,12 +128,12 @@ TEST_CASE("a process is named where its number is of the host's own PID namespac
 }
 
 TEST_CASE("modes, PCIe links and what slows a GPU down are told") {
-  const auto gpus = read("exclusive=0 prohibited=1 narrow=2 hot=3 no-persistence").gpus;
+  const auto gpus = read_gpus("exclusive=0 prohibited=1 narrow=2 hot=3 no-persistence").gpus;
   CHECK(gpus[0].compute_mode == "exclusive");
   CHECK(gpus[1].compute_mode == "prohibited");
   CHECK(gpus[2].compute_mode == "default");
   CHECK(gpus[0].has_persistence == false);
-  CHECK(read().gpus[0].has_persistence == true);
+  CHECK(read_gpus().gpus[0].has_persistence == true);
   CHECK(gpus[0].has_ecc == true);
   CHECK(gpus[2].pcie.width == 8);
   CHECK(gpus[3].pcie.width == 16);
@@ -145,36 +145,36 @@ TEST_CASE("modes, PCIe links and what slows a GPU down are told") {
 }
 
 TEST_CASE("each GPU tells which others it reaches, those in MIG mode left out") {
-  const auto gpus = read().gpus;
+  const auto gpus = read_gpus().gpus;
   REQUIRE(gpus[0].peers.size() == 6);
   CHECK(gpus[0].peers[0].pci_address == "0000:29:00.0");
   CHECK(gpus[0].peers[0].refusal == "");
   CHECK(gpus[5].peers.empty());
-  CHECK(read("no-peers").gpus[3].peers[0].refusal == "the chipset does not support it");
+  CHECK(read_gpus("no-peers").gpus[3].peers[0].refusal == "the chipset does not support it");
   CHECK(count_of("fake_nvml_mistakes") == 0);
 }
 
 TEST_CASE("a GPU that is lost is told with the place that /proc knows") {
   const std::vector<wire::Gpu> known{{"0000:4e:00.0", "A100", "GPU-known", 1},
                                      {"0000:f0:00.0", "A100", "", 9}};
-  const auto gpus = read("lost=3", kLibrary, known).gpus;
+  const auto gpus = read_gpus("lost=3", kLibrary, known).gpus;
   REQUIRE(gpus.size() == 8);  // and not the one of which the driver knows nothing
   CHECK(gpus[3].pci_address == "0000:4e:00.0");
   CHECK(gpus[3].uuid == "GPU-known");
   CHECK(gpus[3].health.is_lost);
   CHECK(!gpus[2].health.is_lost);
-  CHECK(read("lost=3").gpus.size() == 7);
+  CHECK(read_gpus("lost=3").gpus.size() == 7);
 }
 
 TEST_CASE("a GPU that has to be reset is told, though it answers nothing") {
-  const auto gpus = read("reset=0", kLibrary, {{"0000:1b:00.0", "A100", "", 2}}).gpus;
+  const auto gpus = read_gpus("reset=0", kLibrary, {{"0000:1b:00.0", "A100", "", 2}}).gpus;
   REQUIRE(gpus.size() == 8);
   CHECK(gpus[0].health.needs_reset);
   CHECK(gpus[0].name == "A100");
 }
 
 TEST_CASE("an old driver tells what it can") {
-  const NvmlReading reading = read("", kOldLibrary);
+  const NvmlReading reading = read_gpus("", kOldLibrary);
   CHECK(reading.problem == "");
   REQUIRE(reading.gpus.size() == 8);
   CHECK(reading.gpus[5].mig.empty());
@@ -182,7 +182,7 @@ TEST_CASE("an old driver tells what it can") {
   CHECK(reading.gpus[6].health.volatile_errors == 3);
   CHECK(reading.gpus[0].links.size() == 3);
   CHECK(reading.cuda == "");
-  const wire::GpuUse use = read("busy=1", kOldLibrary).gpus[1].use;
+  const wire::GpuUse use = read_gpus("busy=1", kOldLibrary).gpus[1].use;
   CHECK(use.used_bytes == (20ull << 30) + (1ull << 29));  // it cannot tell what it keeps itself
   REQUIRE(use.processes.size() == 1);
   CHECK(use.processes[0].pid == 4711);
@@ -190,11 +190,11 @@ TEST_CASE("an old driver tells what it can") {
 }
 
 TEST_CASE("a library that is not there, is another, or has no driver is a problem by name") {
-  CHECK(read("", "libnvidia-ml.so.0").problem ==
+  CHECK(read_gpus("", "libnvidia-ml.so.0").problem ==
         "libnvidia-ml.so.0: cannot open shared object file: No such file or directory");
-  CHECK(read("", "libm.so.6").problem ==
+  CHECK(read_gpus("", "libm.so.6").problem ==
         "libm.so.6: it has no nvmlInit_v2, so the driver is too old");
-  const NvmlReading dead = read("no-driver");
+  const NvmlReading dead = read_gpus("no-driver");
   CHECK(dead.problem == kLibrary + ": nvmlInit: Driver Not Loaded");
   CHECK(dead.gpus.empty());
 }

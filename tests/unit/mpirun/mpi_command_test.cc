@@ -9,8 +9,8 @@
 namespace hv::launcher {
 namespace {
 
-const Mpirun kOpen{MpiKind::kOpenMpi, 4, "mpirun", "", ""};
-const Mpirun kHydra{MpiKind::kHydra, 0, "mpiexec", "", ""};
+const Mpirun kOpen_mpi_command{MpiKind::kOpenMpi, 4, "mpirun", "", ""};
+const Mpirun kHydra_mpi_command{MpiKind::kHydra, 0, "mpiexec", "", ""};
 
 struct Wanted {
   JobSpec spec;
@@ -52,81 +52,82 @@ std::string refusal(const JobSpec& spec, const HostList& list) {
 
 TEST_CASE("mpi_command names hosts with their ranks, variables, directory and program") {
   const Wanted wanted({{"a", 2}, {"b", 2}}, 3);
-  CHECK(wanted.line(kOpen) ==
+  CHECK(wanted.line(kOpen_mpi_command) ==
         "mpirun --tag-output --bind-to none --map-by slot -x A "
         "-x PATH -np 3 -host a:2,b:1 --wdir /work ./train 'a b'");
-  CHECK(wanted.line(kHydra) ==
+  CHECK(wanted.line(kHydra_mpi_command) ==
         "mpiexec -prepend-pattern '<tag %r>' -hosts a:2,b:1 -bind-to none -genvlist A,PATH -wdir "
         "/work -np 3 ./train 'a b'");
 }
 
 TEST_CASE("mpi_command has no variables to name where all ranks are here") {
   const Wanted wanted({}, 1);
-  CHECK(!holds(wanted.line(kOpen), "-x"));
-  CHECK(holds(wanted.line(kOpen), "-host localhost:1"));
-  CHECK(holds(wanted.line(kHydra), "-launcher fork -hosts localhost:1"));
+  CHECK(!holds(wanted.line(kOpen_mpi_command), "-x"));
+  CHECK(holds(wanted.line(kOpen_mpi_command), "-host localhost:1"));
+  CHECK(holds(wanted.line(kHydra_mpi_command), "-launcher fork -hosts localhost:1"));
 }
 
 TEST_CASE("mpi_command keeps hvrun's order of ranks") {
   Wanted wanted({{"a", 2}, {"b", 2}}, 4);
   wanted.spec.map_by = {MapBy::kNode, 0};
-  CHECK(holds(wanted.line(kHydra), "-hosts a:1,b:1"));
-  CHECK(holds(wanted.line(kOpen), "--map-by node --rank-by node -x A -x PATH -np 4 -host a:2,b:2"));
+  CHECK(holds(wanted.line(kHydra_mpi_command), "-hosts a:1,b:1"));
+  CHECK(holds(wanted.line(kOpen_mpi_command),
+              "--map-by node --rank-by node -x A -x PATH -np 4 -host a:2,b:2"));
   wanted.list.entries[1].slots = 1;
   wanted.spec.programs[0].ranks = 3;
   wanted.spec.ranks = 3;
-  CHECK(holds(wanted.line(kHydra), "-hosts a:1,b:1"));
+  CHECK(holds(wanted.line(kHydra_mpi_command), "-hosts a:1,b:1"));
   wanted.list.entries[0].slots = 3;
   wanted.spec.ranks = 4;
-  CHECK_THROWS_WITH_AS(wanted.line(kHydra),
+  CHECK_THROWS_WITH_AS(wanted.line(kHydra_mpi_command),
                        "--mpi: MPICH's mpirun cannot be told this order of ranks on hosts", Error);
 }
 
 TEST_CASE("mpi_command has a part for each rank where Open MPI's mpirun cannot deal them out") {
   Wanted wanted({{"a", 2}, {"b", 1}}, 3);
   wanted.spec.map_by = {MapBy::kNode, 0};
-  CHECK(holds(wanted.line(kOpen), "--map-by node --rank-by node -x A -x PATH -np 3"));
+  CHECK(holds(wanted.line(kOpen_mpi_command), "--map-by node --rank-by node -x A -x PATH -np 3"));
   wanted.list.entries[1].slots = 2;
   wanted.spec.ranks = wanted.spec.programs[0].ranks = 4;
   wanted.spec.mpi_args = {"--map-by", "node"};  // which is not looked into
-  CHECK(holds(wanted.line(kOpen),
+  CHECK(holds(wanted.line(kOpen_mpi_command),
               "-np 1 -host a:2 --wdir /work ./train 'a b' : -x A -x PATH -np 1 -host b:2"));
   wanted.spec.programs[0].argv.push_back(std::string(300000, 'x'));
-  CHECK_THROWS_WITH_AS(wanted.line(kOpen),
+  CHECK_THROWS_WITH_AS(wanted.line(kOpen_mpi_command),
                        "--mpi: Open MPI's mpirun is told this order of ranks in 4 parts, which are "
                        "too long for a command line",
                        Error);
   wanted.spec.mpi_args.clear();
-  CHECK(wanted.line(kOpen).size() > 300000);  // shown as a whole
+  CHECK(wanted.line(kOpen_mpi_command).size() > 300000);  // shown as a whole
 }
 
 TEST_CASE("mpi_command refuses an address that mpirun would take apart at its colons") {
   Wanted wanted({{"fd00::1", 2}}, 2);
-  for (const Mpirun& mpirun : {kOpen, kHydra})
+  for (const Mpirun& mpirun : {kOpen_mpi_command, kHydra_mpi_command})
     CHECK_THROWS_WITH_AS(wanted.line(mpirun),
                          "--mpi: mpirun takes no address with colons for a host: fd00::1", Error);
   wanted.list.entries[0].name = "a";
-  CHECK(holds(wanted.line(kOpen), "-host a:2"));
+  CHECK(holds(wanted.line(kOpen_mpi_command), "-host a:2"));
 }
 
 TEST_CASE("mpi_command refuses a remote shell that mpirun would take apart elsewhere") {
   Wanted wanted({{"a", 1}}, 1);
   wanted.spec.remote_shell = "ssh -o 'ProxyCommand=nc gate 22'";
-  for (const Mpirun& mpirun : {kOpen, kHydra})
+  for (const Mpirun& mpirun : {kOpen_mpi_command, kHydra_mpi_command})
     CHECK_THROWS_WITH_AS(
         wanted.line(mpirun),
         "--mpi: mpirun hands no words with spaces to ssh, as in 'ProxyCommand=nc gate 22'", Error);
   wanted.spec.remote_shell = "ssh -J gate:22";
-  CHECK_THROWS_WITH_AS(wanted.line(kOpen),
+  CHECK_THROWS_WITH_AS(wanted.line(kOpen_mpi_command),
                        "--mpi: mpirun hands no words with colons to ssh, as in 'gate:22'", Error);
-  CHECK(holds(wanted.line(kHydra), "HYDRA_LAUNCHER_EXTRA_ARGS='-J gate:22' mpiexec"));
+  CHECK(holds(wanted.line(kHydra_mpi_command), "HYDRA_LAUNCHER_EXTRA_ARGS='-J gate:22' mpiexec"));
 }
 
 TEST_CASE(
     "mpi_command has a remote shell whose path has blanks run, or refused with how to name it") {
   Wanted wanted({{"a", 1}}, 1);
   wanted.spec.remote_shell = "'/opt/my tools/ssh' -q";
-  CHECK(holds(wanted.line(kHydra), "-launcher-exec '/opt/my tools/ssh'"));
+  CHECK(holds(wanted.line(kHydra_mpi_command), "-launcher-exec '/opt/my tools/ssh'"));
   const std::pair<const char*, const char*> cases[] = {
       {"'/opt/my tools/ssh' -q", "ln -s '/opt/my tools/ssh' ~/ssh"},
       {"'/opt/my ssh'", "ln -s '/opt/my ssh' ~/rsh"},
@@ -137,7 +138,7 @@ TEST_CASE(
     wanted.spec.remote_shell = shell;
     std::string told;
     try {
-      wanted.line(kOpen);
+      wanted.line(kOpen_mpi_command);
     } catch (const Error& error) {
       told = error.hint();
     }
@@ -148,17 +149,17 @@ TEST_CASE(
 TEST_CASE("mpi_command binds as is asked for, and leaves to --mpi-args what that says") {
   Wanted wanted({{"a", 2}}, 2);
   wanted.spec.bind_to = BindTo::kCore;
-  CHECK(holds(wanted.line(kOpen), "--bind-to core"));
-  CHECK(holds(wanted.line(kHydra), "-bind-to core"));
+  CHECK(holds(wanted.line(kOpen_mpi_command), "--bind-to core"));
+  CHECK(holds(wanted.line(kHydra_mpi_command), "-bind-to core"));
   wanted.spec.mpi_args = {"-map-by", "socket", "--bind-to", "none"};
-  CHECK(holds(wanted.line(kOpen), "--tag-output -map-by socket --bind-to none -x A"));
-  CHECK(!holds(wanted.line(kOpen), "--map-by slot"));
-  CHECK(!holds(wanted.line(kOpen), "--bind-to core"));
+  CHECK(holds(wanted.line(kOpen_mpi_command), "--tag-output -map-by socket --bind-to none -x A"));
+  CHECK(!holds(wanted.line(kOpen_mpi_command), "--map-by slot"));
+  CHECK(!holds(wanted.line(kOpen_mpi_command), "--bind-to core"));
 }
 
 TEST_CASE("mpi_command has the agent bind ranks on their hosts where nobody says how") {
   Wanted wanted({{"a", 2}, {"b", 2}}, 3);
-  Mpirun open = kOpen, hydra = kHydra;
+  Mpirun open = kOpen_mpi_command, hydra = kHydra_mpi_command;
   open.agent = hydra.agent = "/agent";
   CHECK(holds(wanted.line(open), "--bind-to none --map-by slot"));
   CHECK(holds(wanted.line(open), "/agent --carry-output --bind slot ./train"));
@@ -169,7 +170,8 @@ TEST_CASE("mpi_command has the agent bind ranks on their hosts where nobody says
   CHECK(holds(wanted.line(open), "--bind numa+told ./train"));
   CHECK(!holds(wanted.line(open), "--report-bindings"));
   CHECK(holds(wanted.line(hydra), "--bind numa+told ./train"));
-  CHECK(holds(wanted.line(kOpen), "--report-bindings"));  // nobody stands before its ranks
+  CHECK(holds(wanted.line(kOpen_mpi_command),
+              "--report-bindings"));  // nobody stands before its ranks
   wanted.spec.report_bindings = false;
   wanted.spec.mpi_args = {"--bind-to", "core"};
   CHECK(holds(wanted.line(open), "/agent --carry-output --bind none ./train"));
@@ -184,38 +186,39 @@ TEST_CASE("mpi_command tells ssh what hosts and options say, if it is the same f
   Wanted wanted({{"a", 1}, {"b", 1}}, 2);
   wanted.spec.ssh_port = 2222;
   wanted.list.entries[0].user = wanted.list.entries[1].user = "ann";
-  CHECK(holds(wanted.line(kOpen), "--mca plm_rsh_args '-p 2222 -l ann'"));
-  CHECK(holds(wanted.line(kHydra), "mpiexec"));
-  CHECK(wanted.line(kHydra).rfind("HYDRA_LAUNCHER_EXTRA_ARGS='-p 2222 -l ann' mpiexec", 0) == 0);
+  CHECK(holds(wanted.line(kOpen_mpi_command), "--mca plm_rsh_args '-p 2222 -l ann'"));
+  CHECK(holds(wanted.line(kHydra_mpi_command), "mpiexec"));
+  CHECK(wanted.line(kHydra_mpi_command)
+            .rfind("HYDRA_LAUNCHER_EXTRA_ARGS='-p 2222 -l ann' mpiexec", 0) == 0);
   wanted.spec.remote_shell = "ssh -J gate";
-  CHECK(holds(wanted.line(kOpen), "--mca plm_rsh_agent 'ssh -J gate'"));
-  CHECK(holds(wanted.line(kHydra), "-launcher-exec ssh"));
+  CHECK(holds(wanted.line(kOpen_mpi_command), "--mca plm_rsh_agent 'ssh -J gate'"));
+  CHECK(holds(wanted.line(kHydra_mpi_command), "-launcher-exec ssh"));
   wanted.list.entries[1].user = "bob";
-  CHECK_THROWS_AS(wanted.line(kOpen), Error);
+  CHECK_THROWS_AS(wanted.line(kOpen_mpi_command), Error);
   wanted.list.entries[1].user = "ann";
   wanted.spec.ssh_identity_file = "/a b";
-  CHECK_THROWS_AS(wanted.line(kOpen), Error);
+  CHECK_THROWS_AS(wanted.line(kOpen_mpi_command), Error);
 }
 
 TEST_CASE("mpi_command has Open MPI's ranks yield where they share cores") {
   Wanted wanted({{"a", 1}}, 3);
-  CHECK_THROWS_AS(wanted.line(kOpen), Error);
+  CHECK_THROWS_AS(wanted.line(kOpen_mpi_command), Error);
   wanted.spec.oversubscribe = true;
-  CHECK(holds(wanted.line(kOpen), "--mca mpi_yield_when_idle 1"));
+  CHECK(holds(wanted.line(kOpen_mpi_command), "--mca mpi_yield_when_idle 1"));
 }
 
 TEST_CASE("mpi_command hands a long grace to Open MPI, in whole seconds") {
   Wanted wanted({{"a", 1}}, 1);
   wanted.spec.grace = std::chrono::milliseconds(4500);
-  CHECK(holds(wanted.line(kOpen), "--mca odls_base_sigkill_timeout 5"));
+  CHECK(holds(wanted.line(kOpen_mpi_command), "--mca odls_base_sigkill_timeout 5"));
   wanted.spec.grace = std::chrono::seconds(1);
-  CHECK(!holds(wanted.line(kOpen), "odls_base_sigkill_timeout"));
+  CHECK(!holds(wanted.line(kOpen_mpi_command), "odls_base_sigkill_timeout"));
 }
 
 TEST_CASE("mpi_command refuses an argument that mpirun would take for the end of a program's") {
   Wanted wanted({{"a", 1}}, 1);
   wanted.spec.programs[0].argv.push_back(":");
-  CHECK_THROWS_AS(wanted.line(kOpen), Error);
+  CHECK_THROWS_AS(wanted.line(kOpen_mpi_command), Error);
 }
 
 TEST_CASE("mpi_command refuses what only hvrun's agents can do") {
@@ -284,13 +287,13 @@ TEST_CASE("choose_master takes rank 0's host, and a port of those that are wante
 
 TEST_CASE("exit_code_of_mpirun knows a signal by Hydra's words only") {
   const std::string words = "THE EXIT STRING: Killed (signal 9)\n";
-  CHECK(exit_code_of_mpirun(kHydra, 9, words) == 137);
-  CHECK(exit_code_of_mpirun(kHydra, 9, "") == 9);
-  CHECK(exit_code_of_mpirun(kHydra, 15, words) == 137);
-  CHECK(exit_code_of_mpirun(kHydra, 3, "EXIT STRING: Exit 3\n(signal 9)\n") == 3);
-  CHECK(exit_code_of_mpirun(kHydra, 3, "EXIT STRING: (signal x)\n") == 3);
-  CHECK(exit_code_of_mpirun(kHydra, 0, words) == 0);
-  CHECK(exit_code_of_mpirun(kOpen, 9, words) == 9);
+  CHECK(exit_code_of_mpirun(kHydra_mpi_command, 9, words) == 137);
+  CHECK(exit_code_of_mpirun(kHydra_mpi_command, 9, "") == 9);
+  CHECK(exit_code_of_mpirun(kHydra_mpi_command, 15, words) == 137);
+  CHECK(exit_code_of_mpirun(kHydra_mpi_command, 3, "EXIT STRING: Exit 3\n(signal 9)\n") == 3);
+  CHECK(exit_code_of_mpirun(kHydra_mpi_command, 3, "EXIT STRING: (signal x)\n") == 3);
+  CHECK(exit_code_of_mpirun(kHydra_mpi_command, 0, words) == 0);
+  CHECK(exit_code_of_mpirun(kOpen_mpi_command, 9, words) == 9);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ struct Heard {
   std::string of(int rank) { return by_rank[rank]; }
 };
 
-const Mpirun kHydra{MpiKind::kHydra, 0, "mpiexec", "", ""};
+const Mpirun kHydra_mpi_output{MpiKind::kHydra, 0, "mpiexec", "", ""};
 const Mpirun kOpenMpi{MpiKind::kOpenMpi, 4, "mpirun", "", ""};
 const Mpirun kOpenMpi5{MpiKind::kOpenMpi, 5, "mpirun", "", ""};
 
@@ -59,7 +59,7 @@ TEST_CASE("mpi_output tells the ranks of Hydra's tags apart, wherever pieces end
   const std::string text =
       "<abc123 0>one <abc123\n<abc123 12>two\n<abc123 12>half<abc123 0>three\n<abc123 12> a\n";
   for (const auto& pieces : {std::vector<std::string>{text}, single_bytes(text)}) {
-    Heard heard = hear(kHydra, pieces);
+    Heard heard = hear(kHydra_mpi_output, pieces);
     CHECK(heard.of(0) == "one <abc123\nthree\n");
     CHECK(heard.of(12) == "two\nhalf a\n");
     CHECK(heard.by_rank.size() == 2);
@@ -67,7 +67,7 @@ TEST_CASE("mpi_output tells the ranks of Hydra's tags apart, wherever pieces end
 }
 
 TEST_CASE("mpi_output keeps lines without a tag for mpirun's own") {
-  Heard heard = hear(kHydra, {"<abc123 1>x\n===\n= BAD <b> [1,0]\n<abc123 1>y"});
+  Heard heard = hear(kHydra_mpi_output, {"<abc123 1>x\n===\n= BAD <b> [1,0]\n<abc123 1>y"});
   CHECK(heard.of(1) == "x\ny");
   CHECK(heard.of(kMpirunItself) == "===\n= BAD <b> [1,0]\n");
   heard = hear(kOpenMpi, {"[vm:1] words [1,0\n\n[1,2]<stdout>:" + carried("x\n") + "bye\n"});
@@ -76,8 +76,9 @@ TEST_CASE("mpi_output keeps lines without a tag for mpirun's own") {
 }
 
 TEST_CASE("mpi_output gives what may have become a tag once nothing more comes") {
-  CHECK(hear(kHydra, {"<abc123 7>x <abc"}).of(7) == "x <abc");
-  CHECK(hear(kHydra, {"<abc123 99999999999>x"}).of(kMpirunItself) == "<abc123 99999999999>x");
+  CHECK(hear(kHydra_mpi_output, {"<abc123 7>x <abc"}).of(7) == "x <abc");
+  CHECK(hear(kHydra_mpi_output, {"<abc123 99999999999>x"}).of(kMpirunItself) ==
+        "<abc123 99999999999>x");
   CHECK(hear(kOpenMpi, {"[1,7"}, 2).of(kMpirunItself) == "[1,7");
 }
 
@@ -135,7 +136,7 @@ TEST_CASE("mpi_output gives each rank's bytes back, however mpirun mixes them") 
     std::vector<std::string> pieces;
     for (std::size_t at = 0, size = 0; at < text.size(); at += size)
       pieces.push_back(text.substr(at, size = 1 + chance() % 100));
-    Heard heard = hear(is_open_mpi ? kOpenMpi : kHydra, pieces);
+    Heard heard = hear(is_open_mpi ? kOpenMpi : kHydra_mpi_output, pieces);
     for (int rank = 0; rank < 3; ++rank) CHECK(heard.of(rank) == said[rank]);
     CHECK(heard.of(kMpirunItself).empty());
   }

@@ -9,14 +9,14 @@
 namespace hv::launcher {
 namespace {
 
-const Mpirun kHydra{MpiKind::kHydra, 0, "mpiexec", "", ""};
+const Mpirun kHydra_unstarted_ranks{MpiKind::kHydra, 0, "mpiexec", "", ""};
 
 std::string told_by(const std::string& host, const std::string& what = "find x: not there") {
   return not_started_text({host, {what, "y"}});
 }
 
 TEST_CASE("unstarted_ranks keeps hvrun-agent's words, in pieces too, and tells each reason once") {
-  UnstartedRanks ranks(kHydra);
+  UnstartedRanks ranks(kHydra_unstarted_ranks);
   CHECK_FALSE(ranks.is_told());
   for (const char byte : told_by("a")) CHECK(ranks.pass(0, {&byte, 1}).empty());
   CHECK(ranks.pass(1, told_by("b")).empty());
@@ -30,7 +30,7 @@ TEST_CASE("unstarted_ranks keeps hvrun-agent's words, in pieces too, and tells e
 
 TEST_CASE(
     "unstarted_ranks shows all that a program has written, and at its end what looked alike") {
-  UnstartedRanks ranks(kHydra);
+  UnstartedRanks ranks(kHydra_unstarted_ranks);
   CHECK(ranks.pass(0, "hvrun: on host a: x\n  try: y\n") == "hvrun: on host a: x\n  try: y\n");
   CHECK(ranks.pass(0, told_by("a")) == told_by("a"));
   CHECK(ranks.pass(1, "\x01hvrun").empty());
@@ -43,7 +43,7 @@ TEST_CASE(
 }
 
 TEST_CASE("unstarted_ranks has the words of Hydra's daemons, which are shown, too") {
-  UnstartedRanks ranks(kHydra);
+  UnstartedRanks ranks(kHydra_unstarted_ranks);
   CHECK(ranks.pass(0, "[proxy:0:0@a] x\n") == "[proxy:0:0@a] x\n");
   CHECK(ranks.pass(1, "loss [proxy:") == "loss [proxy:");
   CHECK(ranks.daemons_words() == "[proxy:0:0@a] x\n");

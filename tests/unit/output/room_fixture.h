@@ -75,7 +75,7 @@ class Owner {
 struct Folder : tests::TemporaryFolder {
   std::string text_of(const std::string& file) const {
     REQUIRE(std::filesystem::exists(*this / file));
-    return tests::read_file(*this / file);
+    return tests::file_content(*this / file);
   }
 };
 

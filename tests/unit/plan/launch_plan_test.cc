@@ -24,7 +24,7 @@ HostFacts host(int gpus, int usable_cores) {
   return facts;
 }
 
-JobSpec spec_of(std::optional<int> ranks) {
+JobSpec launch_spec(std::optional<int> ranks) {
   JobSpec spec;
   spec.ranks = ranks;
   spec.programs = {{{"train", "--epochs", "3"}}};
@@ -34,7 +34,7 @@ JobSpec spec_of(std::optional<int> ranks) {
 LaunchPlan plan_for(const std::string& hosts, std::optional<int> ranks, Facts facts = {}) {
   const HostList list = parse_host_expression(hosts);
   facts.resize(list.entries.size());
-  return make_plan(spec_of(ranks), list, facts);
+  return make_plan(launch_spec(ranks), list, facts);
 }
 
 std::string picture(const LaunchPlan& plan) {
@@ -106,25 +106,25 @@ TEST_CASE("without facts one slot is assumed, and the plan says so") {
 TEST_CASE("this machine has as many slots as GPUs or cores, and more ranks run with one warning") {
   const HostList here{{}, true};
   const Facts facts{host(0, 2)};
-  CHECK(make_plan(spec_of(std::nullopt), here, facts).ranks.size() == 2);
-  CHECK(make_plan(spec_of(std::nullopt), here, {host(8, 2)}).ranks.size() == 8);
-  CHECK(make_plan(spec_of(2), here, facts).warnings.empty());
-  const LaunchPlan crowded = make_plan(spec_of(5), here, facts);
+  CHECK(make_plan(launch_spec(std::nullopt), here, facts).ranks.size() == 2);
+  CHECK(make_plan(launch_spec(std::nullopt), here, {host(8, 2)}).ranks.size() == 8);
+  CHECK(make_plan(launch_spec(2), here, facts).warnings.empty());
+  const LaunchPlan crowded = make_plan(launch_spec(5), here, facts);
   CHECK(crowded.ranks.size() == 5);
   CHECK(crowded.warnings.size() == 1);
 }
 
 TEST_CASE("hosts beyond what the ranks can need get no agent") {
   const HostList list = parse_host_expression("a:2,b:2,c:2");
-  CHECK(hosts_needed(spec_of(2), list) == 1);
-  CHECK(hosts_needed(spec_of(3), list) == 2);
-  CHECK(hosts_needed(spec_of(std::nullopt), list) == 3);
-  CHECK(hosts_needed(spec_of(9), list) == 3);
+  CHECK(hosts_needed(launch_spec(2), list) == 1);
+  CHECK(hosts_needed(launch_spec(3), list) == 2);
+  CHECK(hosts_needed(launch_spec(std::nullopt), list) == 3);
+  CHECK(hosts_needed(launch_spec(9), list) == 3);
 }
 
 TEST_CASE("the plan as JSON has what scripts read, and unknowns are null") {
   const LaunchPlan plan = plan_for("a,b:2", 3);
-  JobSpec spec = spec_of(3);
+  JobSpec spec = launch_spec(3);
   spec.programs = {{{"train", "\xff"}}};
   const auto json = nlohmann::json::parse(plan_as_json(spec, plan));
   REQUIRE(json["ranks"].size() == 3);
@@ -140,7 +140,7 @@ TEST_CASE("the plan as JSON has what scripts read, and unknowns are null") {
 
 TEST_CASE("the plan as text names every rank once") {
   const LaunchPlan plan = plan_for("alpha:1,beta", 2);
-  const std::string text = plan_as_text(spec_of(2), plan);
+  const std::string text = plan_as_text(launch_spec(2), plan);
   CHECK(text.find("2 ranks on 2 hosts, each runs: train --epochs 3\n") == 0);
   CHECK(text.find("\n0     alpha") != std::string::npos);
   CHECK(text.find("\n1     beta *") != std::string::npos);
@@ -149,7 +149,7 @@ TEST_CASE("the plan as text names every rank once") {
 TEST_CASE("--map-by gpu gives each GPU a rank, or several GPUs, and leaves hosts without any out") {
   const HostList list = parse_host_expression("a:8,b:8,c:8");
   const Facts facts{host(4, 64), host(0, 64), host(2, 64)};
-  JobSpec spec = spec_of(std::nullopt);
+  JobSpec spec = launch_spec(std::nullopt);
   spec.map_by = {MapBy::kGpu};
   CHECK(picture(make_plan(spec, list, facts)) == "a0 a1 a2 a3 c0 c1 ");
   spec.gpus_per_rank = 2;
@@ -172,21 +172,21 @@ TEST_CASE(
   named.gpus[0].uuid = "GPU-0";
   named.gpus[1].uuid = "GPU-1";
   const Facts facts{named, host(2, 8)};
-  const LaunchPlan plan = make_plan(spec_of(std::nullopt), list, facts);
+  const LaunchPlan plan = make_plan(launch_spec(std::nullopt), list, facts);
   CHECK(picture(plan) == "a0 a1 b0 ");
   CHECK(plan.ranks[0].gpus == std::vector{3});
   CHECK(plan.ranks[1].gpus == std::vector{1});
   CHECK(plan.ranks[2].gpus == std::vector{1});
   list.entries[0].gpus = {"4"};
-  CHECK_THROWS_AS(make_plan(spec_of(std::nullopt), list, facts), hv::Error);
+  CHECK_THROWS_AS(make_plan(launch_spec(std::nullopt), list, facts), hv::Error);
   list.entries[0].gpus = {"GPU-7"};
-  CHECK_THROWS_AS(make_plan(spec_of(std::nullopt), list, facts), hv::Error);
+  CHECK_THROWS_AS(make_plan(launch_spec(std::nullopt), list, facts), hv::Error);
 }
 
 TEST_CASE("--oversubscribe lets ranks share slots, up to max-slots") {
   HostList list = parse_host_expression("a:2,b:2");
   list.entries[0].max_slots = 2;
-  JobSpec spec = spec_of(7);
+  JobSpec spec = launch_spec(7);
   CHECK_THROWS_AS(make_plan(spec, list, Facts(2)), hv::Error);
   spec.oversubscribe = true;
   CHECK(picture(make_plan(spec, list, Facts(2))) == "a0 a1 b0 b1 b2 b3 b4 ");
@@ -195,7 +195,7 @@ TEST_CASE("--oversubscribe lets ranks share slots, up to max-slots") {
 }
 
 TEST_CASE("ranks that hosts take in turn keep their local and cross numbers by host") {
-  JobSpec spec = spec_of(5);
+  JobSpec spec = launch_spec(5);
   spec.map_by = {MapBy::kNode};
   const LaunchPlan plan = make_plan(spec, parse_host_expression("a:3,b:1,c:2"), Facts(3));
   CHECK(picture(plan) == "a0 b0 c0 a1 c1 ");
@@ -209,7 +209,7 @@ TEST_CASE("a rankfile says where each rank is, which cores and GPUs it has") {
   const std::string file = "rank 1=b slot=0-1,4 gpus=1\nrank 0=+n1\nrank 2=a\n";
   const HostList list = add_rankfile(parse_host_expression("a:2,b:2"), file, "ranks");
   const Facts facts{host(0, 8), host(2, 8)};
-  const LaunchPlan plan = make_plan(spec_of(std::nullopt), list, facts);
+  const LaunchPlan plan = make_plan(launch_spec(std::nullopt), list, facts);
   CHECK(picture(plan) == "b0 b1 a0 ");
   CHECK(plan.ranks[1].cores == std::vector{0, 1, 4});
   CHECK(plan.ranks[1].gpus == std::vector{1});
@@ -217,16 +217,16 @@ TEST_CASE("a rankfile says where each rank is, which cores and GPUs it has") {
   CHECK(plan.ranks[0].host == 0);  // who has MASTER_PORT
   CHECK(plan.ranks[0].identity.cross_rank == 0);
   CHECK(plan.ranks[2].identity.cross_rank == 1);
-  CHECK(make_plan(spec_of(2), list, facts).ranks.size() == 2);
-  CHECK_THROWS_AS(make_plan(spec_of(4), list, facts), hv::Error);
+  CHECK(make_plan(launch_spec(2), list, facts).ranks.size() == 2);
+  CHECK_THROWS_AS(make_plan(launch_spec(4), list, facts), hv::Error);
   const HostList narrow = add_rankfile(parse_host_expression("a:2,b:1"), file, "ranks");
-  CHECK_THROWS_WITH(make_plan(spec_of(std::nullopt), narrow, facts),
+  CHECK_THROWS_WITH(make_plan(launch_spec(std::nullopt), narrow, facts),
                     "ranks:1:8: host b has 1 slot (-H), and this is one rank more\n"
                     "  rank 1=b slot=0-1,4 gpus=1\n         ^");
 }
 
 TEST_CASE("of several programs the first ranks run the first one, and so on") {
-  JobSpec spec = spec_of(5);
+  JobSpec spec = launch_spec(5);
   spec.programs = {{{"serve"}, "/", 1}, {{"train"}, "/", 3}, {{"watch"}, "/", 1}};
   const LaunchPlan plan = make_plan(spec, parse_host_expression("a:2,b:4"), Facts(2));
   std::string programs;
@@ -240,7 +240,7 @@ TEST_CASE("of several programs the first ranks run the first one, and so on") {
 }
 
 TEST_CASE("so many ranks a host are the most, on this machine, too") {
-  JobSpec spec = spec_of(2);
+  JobSpec spec = launch_spec(2);
   spec.map_by = {MapBy::kPerNode, 1};
   CHECK_THROWS_AS(make_plan(spec, {{}, true}, {host(0, 2)}), hv::Error);
   spec.ranks.reset();
@@ -251,7 +251,7 @@ TEST_CASE("so many ranks a host are the most, on this machine, too") {
 }
 
 TEST_CASE("--map-by gpu puts nobody on a host without GPUs, oversubscribed or not") {
-  JobSpec spec = spec_of(6);
+  JobSpec spec = launch_spec(6);
   spec.map_by = {MapBy::kGpu};
   spec.oversubscribe = true;
   const Facts facts{host(2, 8), host(0, 8)};

@@ -21,7 +21,7 @@ std::vector<int> threads(const std::vector<SocketCores>& wanted) {
   return threads_of_sockets(wanted, machine(), 5, "a");
 }
 
-std::string refusal(const std::vector<SocketCores>& wanted) {
+std::string socket_refusal(const std::vector<SocketCores>& wanted) {
   try {
     threads(wanted);
   } catch (const hv::Error& error) {
@@ -40,9 +40,9 @@ TEST_CASE("a socket's cores are counted over its NUMA nodes, with all of their t
 }
 
 TEST_CASE("what the host does not have is told with what it has") {
-  CHECK(refusal({{2, {}}}) ==
+  CHECK(socket_refusal({{2, {}}}) ==
         "the rankfile gives rank 5 socket 2 of host a, where ranks may use 2 sockets");
-  CHECK(refusal({{1, {4}}}) ==
+  CHECK(socket_refusal({{1, {4}}}) ==
         "the rankfile gives rank 5 core 4 of socket 1 of host a, where ranks may use 4 cores of "
         "that socket");
 }

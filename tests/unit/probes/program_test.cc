@@ -27,7 +27,7 @@ wire::ProgramFacts told_of(std::vector<std::string> argv, const std::string& dir
 // A copy of a program with each `from` in it turned to `to`, as long. False: it has none.
 bool change(const std::string& program, const std::string& path, const std::string& from,
             const std::string& to) {
-  std::string bytes = tests::read_file(program);
+  std::string bytes = tests::file_content(program);
   std::size_t at = bytes.find(from);
   if (at == std::string::npos) return false;
   for (; at != std::string::npos; at = bytes.find(from, at)) bytes.replace(at, to.size(), to);
@@ -98,7 +98,7 @@ TEST_CASE("program: its libraries come from its own loader, and those that are m
 
 TEST_CASE("program: one of another kind of machine, or without its loader, cannot be executed") {
   const TemporaryFolder folder;
-  std::string bytes = tests::read_file("/bin/true");
+  std::string bytes = tests::file_content("/bin/true");
   bytes[offsetof(Elf64_Ehdr, e_machine)] = EM_68K;
   write_file(folder / "foreign", bytes, kExecutable);
   const auto foreign = told_of({"./foreign"}, folder.path());

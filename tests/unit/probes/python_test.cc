@@ -18,7 +18,7 @@ using tests::TemporaryFolder;
 using tests::write_file;
 
 constexpr const char* kPython = "/usr/bin/python3";
-constexpr mode_t kExecutable = 0755;
+constexpr mode_t kPythonExecutable = 0755;
 
 bool has_python() {
   const bool is_there = ::access(kPython, X_OK) == 0;
@@ -87,8 +87,8 @@ TEST_CASE("python: the interpreter of a script is asked, and no other program") 
   write_file(folder / "bin/python3",
              "#!/bin/sh\nprintf 'start-up noise\\nhvrun-python\\0/x/python3\\0003.9.1\\0/x\\000"
              "torch\\0002.1\\0'\necho bye >&2\n",
-             kExecutable);
-  write_file(folder / "train", "#!/usr/bin/env python3\n", kExecutable);
+             kPythonExecutable);
+  write_file(folder / "train", "#!/usr/bin/env python3\n", kPythonExecutable);
   Environment environment = tests::usual_environment();
   environment.set("PATH", folder / "bin");
   const auto script =
@@ -103,7 +103,7 @@ TEST_CASE("python: the interpreter of a script is asked, and no other program") 
 TEST_CASE("python: one that does not start says why") {
   const TemporaryFolder folder;
   write_file(folder / "python3", "#!/bin/sh\necho 'no module named encodings' >&2\nexit 1\n",
-             kExecutable);
+             kPythonExecutable);
   const auto reply = asked("python", request_for({"./python3"}, folder.path()));
   CHECK(reply.programs.at(0).python.empty());
   REQUIRE(reply.unanswered.size() == 1);
@@ -114,7 +114,7 @@ TEST_CASE("python: one that does not start says why") {
 TEST_CASE("python: one that hangs is left in time to say so, and nothing of it stays") {
   const TemporaryFolder folder;
   write_file(folder / "python3", "#!/bin/sh\necho $$ > " + (folder / "pid") + "\nexec sleep 1000\n",
-             kExecutable);
+             kPythonExecutable);
   wire::CheckRequest request = request_for({"./python3"}, folder.path());
   request.timeout_s = 0.5;
   const TimePoint begun = now();
@@ -122,7 +122,7 @@ TEST_CASE("python: one that hangs is left in time to say so, and nothing of it s
   CHECK(now() - begun < std::chrono::seconds(20));
   REQUIRE(reply.unanswered.size() == 1);
   CHECK(reply.unanswered[0].reason.find("/python3: ") != std::string::npos);
-  const std::string pid = tests::read_file(folder / "pid");
+  const std::string pid = tests::file_content(folder / "pid");
   if (!pid.empty()) CHECK(::kill(std::stoi(pid), 0) != 0);
 }
 

@@ -26,7 +26,7 @@ void catch_signal(int) { caught = caught + 1; }
 
 // Runs in a child, so that what a test does to signals stays there: its exit code is the answer.
 template <class Function>
-int answer_of_child(Function function) {
+int signalled_child_answer(Function function) {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(function());
   int status = 0;
@@ -93,7 +93,7 @@ TEST_CASE("SignalBlock concerns its own thread") {
 }
 
 TEST_CASE("reset_signals_for_exec takes away handlers and ignored signals") {
-  const int first_wrong = answer_of_child([] {
+  const int first_wrong = signalled_child_answer([] {
     ::signal(SIGUSR1, SIG_IGN);
     ::signal(SIGPIPE, SIG_IGN);
     ::signal(SIGTERM, &catch_signal);
@@ -109,7 +109,7 @@ TEST_CASE("reset_signals_for_exec takes away handlers and ignored signals") {
 }
 
 TEST_CASE("reset_signals_for_exec lets a signal that was held back in") {
-  const int answer = answer_of_child([] {
+  const int answer = signalled_child_answer([] {
     const hv::SignalBlock block;
     ::raise(SIGTERM);
     hv::reset_signals_for_exec();

@@ -28,7 +28,7 @@ using namespace hv;
 
 namespace {
 
-constexpr std::chrono::milliseconds kLong{20000};
+constexpr std::chrono::milliseconds kGatherTimeout{20000};
 
 // A PMI server for some ranks, as launchers have one: a thread for each rank's socket.
 class PmiServer {
@@ -112,7 +112,7 @@ void on_all_ranks(PmiServer& server, int size, Act act) {
   for (const std::string& failure : failures) CHECK(failure == "");
 }
 
-std::string bytes_of(int rank, int round) {
+std::string gathered_bytes(int rank, int round) {
   std::string bytes(static_cast<std::size_t>(rank * 301 + round * 7), '\0');
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7 + rank);
   return bytes;
@@ -125,10 +125,11 @@ TEST_CASE("ranks give each other any bytes by PMI, in values no longer than it t
   on_all_ranks(server, 4, [](std::shared_ptr<Exchange> exchange) {
     for (int round = 0; round < 3; ++round) {
       std::vector<std::string> all;
-      const Status status = exchange->gather(bytes_of(exchange->rank(), round), {kLong}, &all);
+      const Status status =
+          exchange->gather(gathered_bytes(exchange->rank(), round), {kGatherTimeout}, &all);
       if (!status.ok()) return status;
       for (int rank = 0; rank < 4; ++rank)
-        if (all.at(static_cast<std::size_t>(rank)) != bytes_of(rank, round))
+        if (all.at(static_cast<std::size_t>(rank)) != gathered_bytes(rank, round))
           return Status{StatusCode::kContract, "other bytes came"};
     }
     return Status::success();
@@ -145,8 +146,8 @@ TEST_CASE("who meets has one key and one name, and what each puts stands after t
     const int rank = exchange->rank();
     std::unique_ptr<Store> store;
     GatheredStore::Meeting meeting;
-    Status status =
-        GatheredStore::meet(exchange, rank == 1 ? "b" : "a", {kLong}, 7 - rank, &store, &meeting);
+    Status status = GatheredStore::meet(exchange, rank == 1 ? "b" : "a", {kGatherTimeout}, 7 - rank,
+                                        &store, &meeting);
     if (!status.ok()) return status;
     JobKey key;
     (void)store->job_key(&key);
@@ -162,7 +163,7 @@ TEST_CASE("who meets has one key and one name, and what each puts stands after t
     (void)store->put("two", std::string(5000, static_cast<char>('a' + rank)));
     std::string value;
     if (store->get(0, "one", &value).ok()) return Status{StatusCode::kContract, "before the fence"};
-    status = store->fence(kLong);
+    status = store->fence(kGatherTimeout);
     if (!status.ok()) return status;
     (void)store->put("one", "later");
     for (int other = 0; other < 3; ++other) {
@@ -176,7 +177,7 @@ TEST_CASE("who meets has one key and one name, and what each puts stands after t
     if (store->get(1, "three", &value).code != StatusCode::kPeerLost ||
         store->get(3, "one", &value).code != StatusCode::kPeerLost)
       return Status{StatusCode::kContract, "what nobody has said"};
-    status = store->fence(kLong);
+    status = store->fence(kGatherTimeout);
     if (status.ok()) status = store->get(2, "one", &value);
     return status.ok() && value != "later" ? Status{StatusCode::kContract, value} : status;
   });
@@ -209,7 +210,7 @@ TEST_CASE("a PMI server that says something else is named, and never waited for 
   // The other one lets the server's barrier end.
   std::unique_ptr<Exchange> other;
   REQUIRE(PmiExchange::open(server.socket(1), 1, 2, &other).ok());
-  (void)other->gather("y", {kLong}, &all);
+  (void)other->gather("y", {kGatherTimeout}, &all);
   exchange.reset();
   other.reset();
 }
@@ -222,7 +223,7 @@ TEST_CASE("a rank that comes to the launcher's barrier by MPI alone is named wit
   std::unique_ptr<Exchange> exchange;
   REQUIRE(PmiExchange::open(server.socket(1), 1, 2, &exchange).ok());
   std::vector<std::string> all;
-  const std::string told = exchange->gather("x", {kLong}, &all).message;
+  const std::string told = exchange->gather("x", {kGatherTimeout}, &all).message;
   CHECK(told.find("rank 1 on host ") == 0);
   CHECK(told.find("by PMI: rank 0 has not said who it is (the launcher has no key hv-0-0-0)") !=
         std::string::npos);
@@ -241,10 +242,12 @@ TEST_CASE("two ranks say that others have not come, where the launcher does not 
     REQUIRE(PmiExchange::open(server.socket(rank), rank, 3, &exchanges[rank]).ok());
   const auto gather = [&](int rank, int stall) {
     std::vector<std::string> all;
-    CHECK(exchanges[rank]->gather("x", {kLong, std::chrono::milliseconds(stall)}, &all).ok());
+    CHECK(exchanges[rank]
+              ->gather("x", {kGatherTimeout, std::chrono::milliseconds(stall)}, &all)
+              .ok());
   };
   std::thread first(gather, 0, 20), second(gather, 1, 20);
-  const TimePoint limit = now() + kLong;
+  const TimePoint limit = now() + kGatherTimeout;
   while (said < 2 && now() < limit) std::this_thread::yield();
   CHECK(said == 2);
   std::thread(gather, 2, 0).join();
@@ -256,7 +259,8 @@ TEST_CASE("two ranks say that others have not come, where the launcher does not 
 TEST_CASE("only what a launcher has set is taken for a way to meet") {
   std::unique_ptr<Exchange> exchange;
   const auto open = [&exchange](const std::vector<std::string>& entries) {
-    return open_launcher_exchange(Environment::from_entries(entries), {{kLong}}, &exchange);
+    return open_launcher_exchange(Environment::from_entries(entries), {{kGatherTimeout}},
+                                  &exchange);
   };
   CHECK(open({"PATH=/bin", "SLURM_NTASKS=4", "SLURM_JOB_ID=7"}).ok());
   CHECK(exchange == nullptr);

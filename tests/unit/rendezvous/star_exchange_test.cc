@@ -18,7 +18,7 @@ using namespace hv;
 
 namespace {
 
-const WaitLimits kLong{std::chrono::seconds(20)};
+const WaitLimits kStarTimeout{std::chrono::seconds(20)};
 
 std::vector<std::string> here() { return {"127.0.0.1"}; }
 
@@ -30,7 +30,7 @@ std::uint16_t free_port() {
   return port;
 }
 
-StarTerms terms_of(int rank, int size, std::vector<std::uint16_t> ports) {
+StarTerms star_terms(int rank, int size, std::vector<std::uint16_t> ports) {
   return {rank, size, "7.0", std::move(ports), here};
 }
 
@@ -58,10 +58,10 @@ TEST_CASE("all ranks give each other any bytes through rank 0, whatever else con
   std::vector<std::string> failures;
   const auto be_rank = [&](int rank) {
     std::unique_ptr<Exchange> exchange;
-    Status status = open_star(terms_of(rank, 4, ports), key_of(3), kLong, &exchange);
+    Status status = open_star(star_terms(rank, 4, ports), key_of(3), kStarTimeout, &exchange);
     for (int round = 0; round < 3 && status.ok(); ++round) {
       std::vector<std::string> all;
-      status = exchange->gather(bytes_of(rank, round), kLong, &all);
+      status = exchange->gather(bytes_of(rank, round), kStarTimeout, &all);
       for (int one = 0; one < 4 && status.ok(); ++one)
         if (all.at(static_cast<std::size_t>(one)) != bytes_of(one, round))
           status = {StatusCode::kContract, "other bytes came"};
@@ -89,11 +89,11 @@ TEST_CASE("without the key nobody gets in, and who has not come is named") {
   Status first, enemy;
   std::unique_ptr<Exchange> exchanges[2];
   std::thread host([&] {
-    first = open_star(terms_of(0, 2, ports), key_of(3), {std::chrono::milliseconds(600)},
+    first = open_star(star_terms(0, 2, ports), key_of(3), {std::chrono::milliseconds(600)},
                       &exchanges[0]);
   });
-  enemy =
-      open_star(terms_of(1, 2, ports), key_of(4), {std::chrono::milliseconds(500)}, &exchanges[1]);
+  enemy = open_star(star_terms(1, 2, ports), key_of(4), {std::chrono::milliseconds(500)},
+                    &exchanges[1]);
   host.join();
   CHECK(enemy.message.find("not rank 0 of this step") != std::string::npos);
   CHECK(first.message.find("rank 1") != std::string::npos);
@@ -105,7 +105,7 @@ TEST_CASE("those who say nothing hold up nobody, neither in coming in nor at the
   std::unique_ptr<Exchange> first, second;
   Status statuses[2];
   std::thread host(
-      [&] { statuses[0] = open_star(terms_of(0, 2, ports), key_of(3), shorter, &first); });
+      [&] { statuses[0] = open_star(star_terms(0, 2, ports), key_of(3), shorter, &first); });
   std::vector<UniqueFd> silent;
   while (silent.size() < 100) {
     UniqueFd socket;
@@ -116,7 +116,7 @@ TEST_CASE("those who say nothing hold up nobody, neither in coming in nor at the
       if (finish_connect(socket.get(), address).ok()) silent.push_back(std::move(socket));
     }
   }
-  statuses[1] = open_star(terms_of(1, 2, ports), key_of(3), shorter, &second);
+  statuses[1] = open_star(star_terms(1, 2, ports), key_of(3), shorter, &second);
   host.join();
   CHECK(statuses[0].message == "");
   CHECK(statuses[1].message == "");
@@ -137,9 +137,9 @@ TEST_CASE("many ranks that come at once all get in, however long the key takes")
   std::vector<std::string> failures;
   const auto be_rank = [&](int rank) {
     std::unique_ptr<Exchange> exchange;
-    Status status = open_star(terms_of(rank, kRanks, ports), slow, kLong, &exchange);
+    Status status = open_star(star_terms(rank, kRanks, ports), slow, kStarTimeout, &exchange);
     std::vector<std::string> all;
-    if (status.ok()) status = exchange->gather(std::to_string(rank), kLong, &all);
+    if (status.ok()) status = exchange->gather(std::to_string(rank), kStarTimeout, &all);
     const std::lock_guard lock(mutex);
     if (!status.ok()) failures.push_back(status.message);
     if (status.ok() && all.at(kRanks - 1) != std::to_string(kRanks - 1))
@@ -166,14 +166,14 @@ bool has_warned(const std::string& words) {
 
 TEST_CASE("who is missing is named while the others wait for it") {
   const std::vector<std::uint16_t> ports{free_port()};
-  const WaitLimits naming{kLong.timeout, std::chrono::milliseconds(20)};
+  const WaitLimits naming{kStarTimeout.timeout, std::chrono::milliseconds(20)};
   set_log_sink(keep_warning);
   std::unique_ptr<Exchange> exchanges[3];
   const auto open = [&](int rank) {
-    CHECK(open_star(terms_of(rank, 3, ports), key_of(3), naming, &exchanges[rank]).ok());
+    CHECK(open_star(star_terms(rank, 3, ports), key_of(3), naming, &exchanges[rank]).ok());
   };
   const auto await_warning = [](const std::string& words) {
-    const TimePoint limit = now() + kLong.timeout;
+    const TimePoint limit = now() + kStarTimeout.timeout;
     while (!has_warned(words) && now() < limit) std::this_thread::yield();
     CHECK(has_warned(words));
   };
@@ -213,13 +213,14 @@ TEST_CASE("ranks that srun gives a GPU each are told what to change") {
 TEST_CASE("a rank that leaves is named to those who wait for it") {
   const std::vector<std::uint16_t> ports{free_port()};
   std::unique_ptr<Exchange> first, second;
-  std::thread host([&] { (void)open_star(terms_of(0, 2, ports), key_of(3), kLong, &first); });
-  REQUIRE(open_star(terms_of(1, 2, ports), key_of(3), kLong, &second).ok());
+  std::thread host(
+      [&] { (void)open_star(star_terms(0, 2, ports), key_of(3), kStarTimeout, &first); });
+  REQUIRE(open_star(star_terms(1, 2, ports), key_of(3), kStarTimeout, &second).ok());
   host.join();
   REQUIRE(first != nullptr);
   second.reset();
   std::vector<std::string> all;
-  const Status status = first->gather("x", kLong, &all);
+  const Status status = first->gather("x", kStarTimeout, &all);
   CHECK(status.code == StatusCode::kPeerLost);
   CHECK(status.message.find("rank 1: it has left") != std::string::npos);
 }

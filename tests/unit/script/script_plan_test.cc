@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 namespace {
 
 // Four GPUs and 40 cores a node; a partition without GPUs; one of which nothing is known.
-Site lab() {
+Site planned_lab() {
   Site site;
   site.name = "lab";
   site.default_time = 10min;
@@ -50,12 +50,12 @@ doctest::String toString(const Layout& it) {
       .c_str();
 }
 
-Layout layout_of(const JobRequest& request, const Site& site = lab()) {
+Layout layout_of(const JobRequest& request, const Site& site = planned_lab()) {
   const ScriptPlan plan = plan_script(request, site);
   return {plan.ranks, plan.nodes, plan.ranks_per_node, plan.cores_per_rank, plan.gpus_per_node()};
 }
 
-std::string error_of(const JobRequest& request, const Site& site = lab()) {
+std::string error_of(const JobRequest& request, const Site& site = planned_lab()) {
   try {
     plan_script(request, site);
   } catch (const hv::Error& error) {
@@ -99,7 +99,7 @@ void check_all(const Case (&cases)[count]) {
   for (const Case& each : cases) {
     CAPTURE(each.words);
     JobRequest request = ranks(4);
-    Site site = lab();
+    Site site = planned_lab();
     each.change(request, site);
     CHECK_MESSAGE(error_of(request, site).find(each.words) != std::string::npos,
                   error_of(request, site));
@@ -117,8 +117,8 @@ TEST_CASE("ranks are spread evenly over the fewest nodes that hold them") {
   CHECK(layout_of(of_nodes(3, 2)) == Layout{6, 3, 2, 10, 2});
   CHECK(layout_of(of_nodes(3, {}, 5)) == Layout{5, 3, 2, 10, 2});
   CHECK(layout_of(of_nodes(2, 4, 7)) == Layout{7, 2, 4, 10, 4});
-  CHECK(plan_script(ranks(5), lab()).is_uneven());
-  CHECK(!plan_script(ranks(6), lab()).is_uneven());
+  CHECK(plan_script(ranks(5), planned_lab()).is_uneven());
+  CHECK(!plan_script(ranks(6), planned_lab()).is_uneven());
 }
 
 TEST_CASE("a rank's cores go with its GPUs, or are one where there are none") {
@@ -129,7 +129,7 @@ TEST_CASE("a rank's cores go with its GPUs, or are one where there are none") {
   JobRequest threaded = on("cpu", ranks(8));
   threaded.cores_per_rank = 20;
   CHECK(layout_of(threaded) == Layout{8, 4, 2, 20, 0});
-  Site exclusive = lab();
+  Site exclusive = planned_lab();
   exclusive.partitions[0].is_exclusive = true;
   CHECK(layout_of(ranks(2), exclusive) == Layout{2, 1, 2, 20, 2});
 }
@@ -156,13 +156,13 @@ TEST_CASE("numbers that contradict each other are refused") {
 TEST_CASE("account, quality of service and time follow the partition") {
   JobRequest request = ranks(4);
   request.account = "abc";
-  ScriptPlan plan = plan_script(request, lab());
+  ScriptPlan plan = plan_script(request, planned_lab());
   CHECK(plan.account == "abc@gpu");
   CHECK(plan.qos == "normal");
   CHECK(plan.time == 10min);
   request.account = "abc@gpu";
   request.time = 2h;
-  plan = plan_script(request, lab());
+  plan = plan_script(request, planned_lab());
   CHECK(plan.account == "abc@gpu");
   CHECK(plan.time == 2h);
 }
@@ -257,7 +257,7 @@ TEST_CASE(
 TEST_CASE("a partition that the site does not know is its mistake or the scheduler's to judge") {
   CHECK(error_of(on("gpo", ranks(1))) ==
         "site lab has no partition gpo | gpu? One of gpu, cpu, any");
-  Site site = lab();
+  Site site = planned_lab();
   site.takes_any_partition = true;
   const ScriptPlan plan = plan_script(on("gpo", ranks(1)), site);
   CHECK(plan.partition.queue == "gpo");

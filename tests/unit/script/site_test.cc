@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::string error_of(const std::string& text) {
+std::string site_error(const std::string& text) {
   try {
     parse_site(text, "f.json");
   } catch (const hv::Error& error) {
@@ -107,6 +107,6 @@ TEST_CASE("a mistake in a site file is told with its place and what was expected
   };
   for (const auto& [text, words] : cases) {
     CAPTURE(text.substr(0, 200));
-    CHECK_MESSAGE(error_of(text).find(words) != std::string::npos, error_of(text));
+    CHECK_MESSAGE(site_error(text).find(words) != std::string::npos, site_error(text));
   }
 }

@@ -28,7 +28,7 @@ std::string host_of(const TemporaryFolder& folder, const std::string& machine = 
   return lines;
 }
 
-std::string hello(const SpawnOptions& options) {
+std::string cached_hello(const SpawnOptions& options) {
   asio::io_context io;
   const auto spawner = make_spawner(options);
   const auto channel = run(io, spawner->start({"b", "", 0, "", false}));
@@ -60,8 +60,8 @@ TEST_CASE("a cached agent that is cut off is made anew, under every login shell"
     const FakeRsh rsh(folder, shell, host_of(folder));
     const std::string copy = folder.folder("home/.cache/hvrun") + "/agent-0.1-test";
     write_file(copy, "#!/bin/sh\nkill -SEGV $$\n", 0700);
-    CHECK(hello(options_for(folder, rsh.command())) == "HELLO");
-    CHECK(read_file(copy) == kStandIn);
+    CHECK(cached_hello(options_for(folder, rsh.command())) == "HELLO");
+    CHECK(file_content(copy) == kStandIn);
   }
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("a new copy removes those of other builds that nobody has used for a m
     write_file(cache + "/" + name, "x", 0700);
     set_last_use(cache + "/" + name, name == "agent-recent" ? 20 : 40);
   }
-  CHECK(hello(options_for(folder, rsh.command())) == "HELLO");
+  CHECK(cached_hello(options_for(folder, rsh.command())) == "HELLO");
   CHECK_FALSE(std::filesystem::exists(cache + "/agent-old"));
   CHECK_FALSE(std::filesystem::exists(cache + "/.agent-old.hv0123"));
   for (const std::string name : {"agent-recent", "not-ours", "agent-0.1-test"})

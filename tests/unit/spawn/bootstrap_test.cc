@@ -54,7 +54,7 @@ TEST_CASE("every login shell starts the agent, and finds it the second time") {
     const auto spawner = make_spawner(options_for(folder, rsh.command()));
     CHECK(hello(io, *spawner) == "HELLO");
     const std::string copy = folder / "home/.cache/hvrun/agent-0.1-test";
-    CHECK(read_file(copy) == kStandIn);
+    CHECK(file_content(copy) == kStandIn);
     struct stat first {
     }, second{};
     REQUIRE(::stat(copy.c_str(), &first) == 0);
@@ -269,7 +269,7 @@ TEST_CASE("the agent's environment and umask are the login's own") {
 
 TEST_CASE("elf_machine reads the machine as uname names it") {
   CHECK(elf_machine("#!/bin/sh") == "");
-  CHECK(elf_machine(read_file("/proc/self/exe")) != "");
+  CHECK(elf_machine(file_content("/proc/self/exe")) != "");
   std::string arm(
       "\x7f"
       "ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\xb7\0",

@@ -42,7 +42,7 @@ std::string process_it_names(asio::io_context& io, ProcessChannel& channel) {
 
 bool ends(const std::string& process) {
   const auto is_gone = [&process] {
-    const std::string stat = read_file(process + "/stat");
+    const std::string stat = file_content(process + "/stat");
     return !contains(stat, ") ") || contains(stat, ") Z ");
   };
   const TimePoint deadline = now() + std::chrono::seconds(5);

@@ -46,10 +46,10 @@ TEST_CASE("host patterns match as ssh's do") {
 TEST_CASE("hashed names match") {
   const TemporaryFolder folder;
   must_run("ssh-keygen -q -t ed25519 -N '' -f " + folder / "key");
-  write_file(folder / "known_hosts", "hidden.example " + read_file(folder / "key.pub") +
-                                         "[b]:2222 " + read_file(folder / "key.pub"));
+  write_file(folder / "known_hosts", "hidden.example " + file_content(folder / "key.pub") +
+                                         "[b]:2222 " + file_content(folder / "key.pub"));
   must_run("ssh-keygen -q -H -f " + folder / "known_hosts");
-  const std::string text = read_file(folder / "known_hosts");
+  const std::string text = file_content(folder / "known_hosts");
   REQUIRE(text[0] == '|');
   CHECK(keys_in(text, "hidden.example", "f").size() == 1);
   CHECK(keys_in(text, "[b]:2222", "f").size() == 1);
@@ -108,7 +108,7 @@ TEST_CASE("many writers at once add whole lines") {
     });
   }
   for (std::thread& writer : writers) writer.join();
-  const std::string text = read_file(file);
+  const std::string text = file_content(file);
   for (int i = 0; i < 8; ++i)
     CHECK(keys_in(text, "host" + std::to_string(i) + "-19", file).size() == 1);
   CHECK(std::count(text.begin(), text.end(), '\n') == 160);

@@ -21,19 +21,19 @@ struct PodWorld {
     made.reach.kubectl = {fake_kubectl(folder, prologue), {"-c", "main"}};
     return made;
   }
-  std::string words() const { return read_file(folder / "kubectl-words"); }
+  std::string words() const { return file_content(folder / "kubectl-words"); }
 };
 
 const HostTarget kPod{"w-0", "", 0, "", false};
 
-std::string hello(const SpawnOptions& options) {
+std::string kubectl_hello(const SpawnOptions& options) {
   asio::io_context io;
   const auto spawner = make_spawner(options);
   const auto channel = run(io, spawner->start(kPod));
   return run(io, read_exactly(*channel, 5));
 }
 
-Error failure(const SpawnOptions& options, const HostTarget& host = kPod) {
+Error kubectl_failure(const SpawnOptions& options, const HostTarget& host = kPod) {
   asio::io_context io;
   const auto spawner = make_spawner(options);
   return start_error(io, *spawner, host);
@@ -54,7 +54,7 @@ constexpr const char* kNotFound = "Error from server (NotFound): pods \\\"w-0\\\
 
 TEST_CASE("kubectl gets words: the options, the pod, and a shell with the start line") {
   const PodWorld world;
-  CHECK(hello(world.options(world.home)) == "HELLO");
+  CHECK(kubectl_hello(world.options(world.home)) == "HELLO");
   CHECK(world.words().find("exec|-i|-c|main|w-0|--|/bin/sh|-c|exec /bin/sh -c ") == 0);
 }
 
@@ -63,30 +63,30 @@ TEST_CASE("--rsh with a program named kubectl is called for pods, whoever named 
   SpawnOptions options = world.options(world.home);
   options.remote_shell = options.reach.kubectl.program + " -n jobs exec";
   options.reach = {};
-  CHECK(hello(options) == "HELLO");
+  CHECK(kubectl_hello(options) == "HELLO");
   CHECK(world.words().find("exec|-i|-n|jobs|w-0|--|/bin/sh|-c|exec /bin/sh -c ") == 0);
   options.remote_shell = "kubectl exec -it";
-  CHECK(failure(options).kind() == ErrorKind::kUsage);
+  CHECK(kubectl_failure(options).kind() == ErrorKind::kUsage);
 }
 
 TEST_CASE("--rsh with another program counts more than how the hosts would be reached") {
   const PodWorld world;
   SpawnOptions options = world.options(fails_saying("kubectl was called"));
   options.remote_shell = FakeRsh(world.folder, "sh", world.home).command();
-  CHECK(hello(options) == "HELLO");
+  CHECK(kubectl_hello(options) == "HELLO");
 }
 
 TEST_CASE("a pod that is not there yet is tried again until it is") {
   const PodWorld world;
-  CHECK(hello(world.options(fails_first(world, 2, kNotFound))) == "HELLO");
-  CHECK(read_file(world.folder / "count") == "x\nx\nx\n");
+  CHECK(kubectl_hello(world.options(fails_first(world, 2, kNotFound))) == "HELLO");
+  CHECK(file_content(world.folder / "count") == "x\nx\nx\n");
 }
 
 TEST_CASE("a pod that never comes is a timeout with kubectl's last words and what to see") {
   const PodWorld world;
   SpawnOptions options = world.options(fails_saying(kNotFound));
   options.start_timeout = 700ms;
-  const Error error = failure(options);
+  const Error error = kubectl_failure(options);
   CHECK(error.kind() == ErrorKind::kTimeout);
   const std::string words = error.what();
   CAPTURE(words);
@@ -104,21 +104,21 @@ TEST_CASE("a kubectl that hangs at the second attempt is told by what the first 
       world.options("if [ -e " + count + " ]; then exec tail -f /dev/null; fi; >" + count + "; " +
                     fails_saying(kNotFound));
   options.start_timeout = 900ms;
-  const Error error = failure(options);
+  const Error error = kubectl_failure(options);
   CHECK(error.kind() == ErrorKind::kTimeout);
   CHECK(contains(error.what(), "(NotFound)"));
 }
 
 TEST_CASE("what no patience mends is not tried again") {
   const PodWorld world;
-  const Error error = failure(world.options(fails_first(
+  const Error error = kubectl_failure(world.options(fails_first(
       world, 9,
       "Error from server (Forbidden): pods \\\"w-0\\\" is forbidden: User \\\"u\\\" cannot create "
       "resource \\\"pods/exec\\\" in API group")));
   CHECK(error.kind() == ErrorKind::kStart);
   CHECK(contains(error.what(), "cannot create resource \"pods/exec\""));
   CHECK(contains(error.hint(), "create pods/exec"));
-  CHECK(read_file(world.folder / "count") == "x\n");
+  CHECK(file_content(world.folder / "count") == "x\n");
 }
 
 TEST_CASE("a pod that was there and is gone is not awaited again") {
@@ -141,12 +141,12 @@ TEST_CASE("what only SSH understands is refused for a pod, and so is a name that
        {HostTarget{"w-0", "ada", 0, "", false}, HostTarget{"w-0", "", 22, "", false},
         HostTarget{"w-0", "", 0, "key", false}, HostTarget{"w-0", "", 0, "", false, "10.0.0.1"},
         HostTarget{"-it", "", 0, "", false}}) {
-    const Error error = failure(options, host);
+    const Error error = kubectl_failure(options, host);
     CHECK(error.kind() == ErrorKind::kUsage);
     CHECK_FALSE(error.hint().empty());
   }
   options.accept_new_host_keys = true;
-  CHECK(contains(failure(options).what(), "--ssh-accept-new"));
+  CHECK(contains(kubectl_failure(options).what(), "--ssh-accept-new"));
   CHECK(world.words() == "");
 }
 

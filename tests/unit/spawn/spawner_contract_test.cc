@@ -22,7 +22,8 @@ struct Way {
 // world must outlive them.
 std::vector<Way> all_ways(SshWorld& world, SshWorld& routed) {
   routed.configure("  HostKeyAlias routed");
-  write_file(routed.folder / "known_hosts", "routed " + read_file(routed.folder / "host_key.pub"));
+  write_file(routed.folder / "known_hosts",
+             "routed " + file_content(routed.folder / "host_key.pub"));
   const FakeRsh rsh(world.folder, "sh", "export XDG_CACHE_HOME=" + world.folder.folder("cache"));
   SpawnOptions by_command = world.options();
   by_command.remote_shell = rsh.command();
@@ -91,8 +92,8 @@ TEST_CASE("every spawner's agent sees the end of its stream when the channel is 
         CHECK_FALSE(run(io, write_all(*channel, "x")));
         const TimePoint deadline = now() + std::chrono::seconds(10);
         const auto is_gone = [&process] {
-          return !contains(read_file(process + "/stat"), ") ") ||
-                 contains(read_file(process + "/stat"), ") Z ");
+          return !contains(file_content(process + "/stat"), ") ") ||
+                 contains(file_content(process + "/stat"), ") Z ");
         };
         while (!is_gone() && now() < deadline) std::this_thread::yield();
         CHECK(is_gone());
@@ -152,7 +153,7 @@ TEST_CASE("--rsh gets the words of a shell") {
   asio::io_context io;
   SpawnOptions options = options_for(folder, "'" + rsh + "' -o \"a b\"");
   (void)start_error(io, *make_spawner(options), {"b", "", 0, "", false});
-  CHECK(read_file(folder / "words").find("-o|a b|b|exec /bin/sh -c ") == 0);
+  CHECK(file_content(folder / "words").find("-o|a b|b|exec /bin/sh -c ") == 0);
   options.accept_new_host_keys = true;
   const Error refused = start_error(io, *make_spawner(options), {"b", "", 0, "", false});
   CHECK(refused.kind() == ErrorKind::kUsage);
@@ -182,9 +183,9 @@ TEST_CASE(
   };
   const std::string key = folder / "key";
   (void)error_of("ssh", {"b", "me", 2222, key, false});
-  CHECK(read_file(folder / "words").find("-l|me|-p|2222|-i|" + key + "|b|exec ") == 0);
+  CHECK(file_content(folder / "words").find("-l|me|-p|2222|-i|" + key + "|b|exec ") == 0);
   (void)error_of("rsh", {"b", "me", 0, "", false});
-  CHECK(read_file(folder / "words").find("-l|me|b|exec ") == 0);
+  CHECK(file_content(folder / "words").find("-l|me|b|exec ") == 0);
   const auto refused = [&](const std::string& program, const HostTarget& host) {
     const Error error = error_of(program, host);
     CHECK(error.kind() == ErrorKind::kUsage);
@@ -215,6 +216,6 @@ TEST_CASE("--rsh with a program named ssh is told to accept new keys, before its
   SpawnOptions options = options_for(folder, ssh + " -J gate");
   options.accept_new_host_keys = true;
   (void)start_error(io, *make_spawner(options), {"b", "", 0, "", false});
-  CHECK(read_file(folder / "words")
+  CHECK(file_content(folder / "words")
             .find("-o|StrictHostKeyChecking=accept-new|-J|gate|b|exec /bin/sh -c ") == 0);
 }

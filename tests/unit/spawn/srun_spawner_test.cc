@@ -33,7 +33,7 @@ SpawnOptions with_srun(const TemporaryFolder& folder, const std::string& copying
   return options;
 }
 
-Error failure(Spawner& spawner, asio::io_context& io) {
+Error srun_failure(Spawner& spawner, asio::io_context& io) {
   return start_error(io, spawner, {"n1", "", 0, "", false});
 }
 
@@ -51,12 +51,12 @@ TEST_CASE("copies that were under way at the deadline are removed, after the rea
   const TemporaryFolder folder;
   asio::io_context io;
   const auto spawner = make_spawner(with_srun(folder, "exec sleep 100", "exit 0"));
-  CHECK(failure(*spawner, io).kind() == ErrorKind::kTimeout);
-  CHECK(read_file(folder / "removed").empty());
+  CHECK(srun_failure(*spawner, io).kind() == ErrorKind::kTimeout);
+  CHECK(file_content(folder / "removed").empty());
   CHECK(tidy_up(*spawner, io));
-  const std::string removed = read_file(folder / "removed");
+  const std::string removed = file_content(folder / "removed");
   CHECK(removed.find("/tmp/hvrun-agent-") == 0);
-  CHECK(removed == read_file(folder / "copied"));
+  CHECK(removed == file_content(folder / "copied"));
 }
 
 TEST_CASE("a folder that takes no programs is left as it was, and the next is tried") {
@@ -67,11 +67,11 @@ TEST_CASE("a folder that takes no programs is left as it was, and the next is tr
   SpawnOptions options = with_srun(folder, refused, "exit 0");
   options.start_timeout = 10s;
   const auto spawner = make_spawner(options);
-  CHECK(contains(failure(*spawner, io).what(), "Permission denied"));
+  CHECK(contains(srun_failure(*spawner, io).what(), "Permission denied"));
   CHECK(tidy_up(*spawner, io));
-  const std::string copied = read_file(folder / "copied");
+  const std::string copied = file_content(folder / "copied");
   for (const char* tried : {"/tmp/", "/dev/shm/", "/var/tmp/"}) CHECK(contains(copied, tried));
-  CHECK(read_file(folder / "removed") == copied);
+  CHECK(file_content(folder / "removed") == copied);
 }
 
 TEST_CASE("copies that were refused are removed, though removing one does not end") {
@@ -79,9 +79,9 @@ TEST_CASE("copies that were refused are removed, though removing one does not en
   asio::io_context io;
   const auto spawner = make_spawner(
       with_srun(folder, "echo 'srun: error: no space left' >&2; exit 1", "exec sleep 100"));
-  const Error error = failure(*spawner, io);
+  const Error error = srun_failure(*spawner, io);
   CHECK(contains(error.what(), "no space left"));
-  CHECK(read_file(folder / "removed").empty());
+  CHECK(file_content(folder / "removed").empty());
   CHECK(tidy_up(*spawner, io));
-  CHECK(read_file(folder / "removed") == read_file(folder / "copied"));
+  CHECK(file_content(folder / "removed") == file_content(folder / "copied"));
 }

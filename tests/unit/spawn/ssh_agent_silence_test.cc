@@ -108,7 +108,7 @@ class SilentAgent {
 
 TEST_CASE("an ssh-agent that never signs delays its host only, which times out with words") {
   SshWorld world;
-  const SilentAgent agent(world.folder, read_file(world.folder / "user_key.pub"));
+  const SilentAgent agent(world.folder, file_content(world.folder / "user_key.pub"));
   SpawnOptions options = world.options();
   options.environment.set("SSH_AUTH_SOCK", agent.path);
   options.start_timeout = std::chrono::seconds(6);

@@ -16,20 +16,20 @@ using namespace hv::launcher::trial;
 
 namespace {
 
-std::string word(std::uint32_t value) {
+std::string talk_word(std::uint32_t value) {
   std::string text(4, '\0');
   for (int i = 0; i < 4; ++i)
     text[static_cast<std::size_t>(i)] = static_cast<char>(value >> (24 - 8 * i));
   return text;
 }
-std::string string_of(const std::string& text) {
-  return word(static_cast<std::uint32_t>(text.size())) + text;
+std::string talk_string(const std::string& text) {
+  return talk_word(static_cast<std::uint32_t>(text.size())) + text;
 }
-std::string message_of(const std::string& body) { return string_of(body); }
+std::string message_of(const std::string& body) { return talk_string(body); }
 
 std::string one_key_answer() {
-  const std::string blob = string_of("ssh-ed25519") + string_of(std::string(32, 'k'));
-  return message_of(std::string(1, 12) + word(1) + string_of(blob) + string_of("ada@lab"));
+  const std::string blob = talk_string("ssh-ed25519") + talk_string(std::string(32, 'k'));
+  return message_of(std::string(1, 12) + talk_word(1) + talk_string(blob) + talk_string("ada@lab"));
 }
 
 // An agent for one talk: takes the question, gives its answer in pieces of so many bytes, hangs up.
@@ -88,7 +88,7 @@ TEST_CASE("an ssh-agent's keys are read, also when its answer comes byte by byte
 
 TEST_CASE("an ssh-agent without keys is no trouble") {
   const TemporaryFolder folder;
-  const OneTalkAgent agent(folder, message_of(std::string(1, 12) + word(0)));
+  const OneTalkAgent agent(folder, message_of(std::string(1, 12) + talk_word(0)));
   const AgentKeys found = ask(agent.path());
   CHECK(found.keys.empty());
   CHECK(found.trouble == "");
@@ -101,8 +101,8 @@ TEST_CASE("an ssh-agent that refuses, breaks off or talks nonsense is told as su
       {"hangs up in the length", std::string(2, '\0')},
       {"hangs up in the answer", good.substr(0, good.size() - 1)},
       {"refuses (SSH_AGENT_FAILURE)", message_of(std::string(1, 5))},
-      {"an answer without end", word(0xffffffff) + std::string(100, 'x')},
-      {"more keys than bytes", message_of(std::string(1, 12) + word(2) + string_of("a"))},
+      {"an answer without end", talk_word(0xffffffff) + std::string(100, 'x')},
+      {"more keys than bytes", message_of(std::string(1, 12) + talk_word(2) + talk_string("a"))},
       {"nothing", message_of("")},
   };
   for (const auto& [what, answer] : cases) {

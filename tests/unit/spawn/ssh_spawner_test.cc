@@ -13,7 +13,7 @@ using namespace hv::launcher::trial;
 
 namespace {
 
-std::string hello(const SpawnOptions& options, const HostTarget& host) {
+std::string ssh_hello(const SpawnOptions& options, const HostTarget& host) {
   asio::io_context io;
   const auto spawner = make_spawner(options);
   const auto channel = run(io, spawner->start(host));
@@ -28,14 +28,14 @@ Error failure(const SpawnOptions& options, const HostTarget& host) {
 
 std::string other_key(const SshWorld& world) {
   must_run("ssh-keygen -q -t ed25519 -N '' -f " + world.folder / "other_key");
-  return read_file(world.folder / "other_key.pub");
+  return file_content(world.folder / "other_key.pub");
 }
 
 }  // namespace
 
 TEST_CASE("libssh starts an agent on a host whose key is known") {
   SshWorld world;
-  CHECK(hello(world.options(), world.target()) == "HELLO");
+  CHECK(ssh_hello(world.options(), world.target()) == "HELLO");
   CHECK_FALSE(world.system_ssh_was_used());
   CHECK(std::filesystem::exists(world.folder / "cache/hvrun/agent-0.1-test"));
 }
@@ -44,7 +44,7 @@ TEST_CASE("user, port and key come from the ssh configuration when none is given
   SshWorld world;
   world.configure("  Port " + std::to_string(world.port) + "\n  User " + user_name() +
                   "\n  HostName 127.0.0.1");
-  CHECK(hello(world.options(), {"alias", "", 0, "", false}) == "HELLO");
+  CHECK(ssh_hello(world.options(), {"alias", "", 0, "", false}) == "HELLO");
   CHECK_FALSE(world.system_ssh_was_used());
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("an unknown host key is refused with its fingerprint") {
     CHECK(contains(error.what(), part));
   CHECK(contains(error.hint(), "--ssh-accept-new"));
   CHECK(contains(error.hint(), "'ssh -p " + std::to_string(world.port) + " 127.0.0.1'"));
-  CHECK(read_file(world.folder / "known_hosts").empty());
+  CHECK(file_content(world.folder / "known_hosts").empty());
 }
 
 TEST_CASE(
@@ -83,11 +83,11 @@ TEST_CASE(
   }
   io.run();
   CHECK(hellos == 4);
-  const std::string known = read_file(world.folder / "known_hosts");
+  const std::string known = file_content(world.folder / "known_hosts");
   CHECK(contains(known, "# the last line has no newline\n[127.0.0.1]:" +
                             std::to_string(world.port) + " ssh-ed25519 AAAA"));
   CHECK(known.back() == '\n');
-  CHECK(hello(world.options(), world.target()) == "HELLO");  // known from now on
+  CHECK(ssh_hello(world.options(), world.target()) == "HELLO");  // known from now on
 }
 
 TEST_CASE("a changed host key is refused, with --ssh-accept-new too") {
@@ -106,16 +106,16 @@ TEST_CASE("a changed host key is refused, with --ssh-accept-new too") {
 TEST_CASE("a host that is known by a key of another type is not mistaken for a changed one") {
   SshWorld world;
   must_run("ssh-keygen -q -t rsa -b 2048 -N '' -f " + world.folder / "rsa_key");
-  world.know_host(read_file(world.folder / "host_key.pub"));
+  world.know_host(file_content(world.folder / "host_key.pub"));
   // The server below has both keys; its ed25519 key would be the usual choice.
   SshWorld two("HostKey " + world.folder / "rsa_key");
-  two.know_host(read_file(world.folder / "rsa_key.pub"));
-  CHECK(hello(two.options(), two.target()) == "HELLO");
+  two.know_host(file_content(world.folder / "rsa_key.pub"));
+  CHECK(ssh_hello(two.options(), two.target()) == "HELLO");
 }
 
 TEST_CASE("a revoked host key is refused") {
   SshWorld world;
-  const std::string key = read_file(world.folder / "host_key.pub"),
+  const std::string key = file_content(world.folder / "host_key.pub"),
                     name = "[127.0.0.1]:" + std::to_string(world.port) + " ";
   write_file(world.folder / "known_hosts", name + key + "@revoked * " + key);
   CHECK(contains(failure(world.options(), world.target()).what(), "REVOKED"));
@@ -124,7 +124,7 @@ TEST_CASE("a revoked host key is refused") {
 TEST_CASE("a key that the host does not take: what it takes and what was tried") {
   SshWorld world;
   other_key(world);
-  write_file(world.folder / "authorized_keys", read_file(world.folder / "other_key.pub"), 0600);
+  write_file(world.folder / "authorized_keys", file_content(world.folder / "other_key.pub"), 0600);
   const Error error = failure(world.options(), world.target());
   for (const char* part :
        {"log in to host 127.0.0.1", "permission denied", "publickey", "user_key (SHA256:"})
@@ -133,7 +133,7 @@ TEST_CASE("a key that the host does not take: what it takes and what was tried")
 
   HostTarget host = world.target();
   host.identity_file = world.folder / "other_key";
-  CHECK(hello(world.options(), host) == "HELLO");
+  CHECK(ssh_hello(world.options(), host) == "HELLO");
 }
 
 TEST_CASE("a key file that is named and not there is an error, though another key would do") {
@@ -168,11 +168,11 @@ TEST_CASE("a named file that holds no key is warned of once, one with a key neve
   HostTarget host = world.target();
   for (const char* good : {"user_key", "user_key.pub", "locked_key", "other_key"}) {
     host.identity_file = world.folder / good;
-    CHECK(hello(world.options(), host) == "HELLO");
+    CHECK(ssh_hello(world.options(), host) == "HELLO");
   }
   CHECK(lines.empty());
   host.identity_file = world.folder / "sshd_config";
-  for (int i = 0; i < 2; ++i) CHECK(hello(world.options(), host) == "HELLO");
+  for (int i = 0; i < 2; ++i) CHECK(ssh_hello(world.options(), host) == "HELLO");
   set_log_sink(nullptr);
   REQUIRE(lines.size() == 1);
   CHECK(contains(lines[0], "sshd_config is no private key that libssh can read"));
@@ -194,7 +194,7 @@ TEST_CASE("ssh-agent's keys log in") {
   std::filesystem::rename(world.folder / "user_key", world.folder / "moved");
   SpawnOptions options = world.options();
   options.environment.set("SSH_AUTH_SOCK", socket);
-  CHECK(hello(options, world.target()) == "HELLO");
+  CHECK(ssh_hello(options, world.target()) == "HELLO");
   CHECK_FALSE(world.system_ssh_was_used());
 
   write_file(world.folder / "authorized_keys", other_key(world), 0600);
@@ -243,10 +243,10 @@ TEST_CASE("a name that nobody knows is an error, and a dead one delays no other 
 TEST_CASE("a jump host is left to the system's ssh") {
   SshWorld world;
   const std::string port = std::to_string(world.port);
-  write_file(world.folder / "jump_config", read_file(world.folder / "ssh_config"));
+  write_file(world.folder / "jump_config", file_content(world.folder / "ssh_config"));
   world.configure("  ProxyCommand /usr/bin/ssh -F " + world.folder / "jump_config" +
                   " -W 127.0.0.1:" + port + " -p " + port + " 127.0.0.1");
-  CHECK(hello(world.options(), world.target()) == "HELLO");
+  CHECK(ssh_hello(world.options(), world.target()) == "HELLO");
   CHECK(world.system_ssh_was_used());
 }
 
@@ -260,8 +260,8 @@ TEST_CASE("a host CA is left to the system's ssh, which checks the certificate")
   SshWorld certified("HostCertificate " + ca.folder / "certified-cert.pub\nHostKey " +
                      world.folder / "host_key");
   write_file(certified.folder / "known_hosts",
-             "@cert-authority 127.0.0.1,[127.0.0.1]:* " + read_file(ca.folder / "host_key.pub"));
-  CHECK(hello(certified.options(), certified.target()) == "HELLO");
+             "@cert-authority 127.0.0.1,[127.0.0.1]:* " + file_content(ca.folder / "host_key.pub"));
+  CHECK(ssh_hello(certified.options(), certified.target()) == "HELLO");
   CHECK(certified.system_ssh_was_used());
 
   write_file(certified.folder / "known_hosts",
@@ -274,9 +274,9 @@ TEST_CASE("a host CA is left to the system's ssh, which checks the certificate")
 TEST_CASE("HostKeyAlias is honoured, by the system's ssh") {
   SshWorld world;
   write_file(world.folder / "known_hosts",
-             "the-cluster " + read_file(world.folder / "host_key.pub"));
+             "the-cluster " + file_content(world.folder / "host_key.pub"));
   world.configure("  HostKeyAlias the-cluster");
-  CHECK(hello(world.options(), world.target()) == "HELLO");
+  CHECK(ssh_hello(world.options(), world.target()) == "HELLO");
   CHECK(world.system_ssh_was_used());
 }
 

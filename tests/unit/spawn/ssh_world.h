@@ -88,7 +88,7 @@ class SshWorld {
     ::mkdir("/run/sshd", 0755);  // where sshd wants it; there already, or not ours to make
     must_run("ssh-keygen -q -t ed25519 -N '' -f " + folder / "host_key");
     must_run("ssh-keygen -q -t ed25519 -N '' -C user@test -f " + folder / "user_key");
-    write_file(folder / "authorized_keys", read_file(folder / "user_key.pub"), 0600);
+    write_file(folder / "authorized_keys", file_content(folder / "user_key.pub"), 0600);
     write_file(folder / "sshd_config",
                sshd_lines + "\nListenAddress 127.0.0.1\nPort " + std::to_string(port) +
                    "\nHostKey " + folder / "host_key" + "\nAuthorizedKeysFile " +
@@ -99,7 +99,7 @@ class SshWorld {
     sshd_.emplace(
         std::vector<std::string>{"/usr/sbin/sshd", "-D", "-e", "-f", folder / "sshd_config"},
         "Server listening");
-    know_host(read_file(folder / "host_key.pub"));
+    know_host(file_content(folder / "host_key.pub"));
     configure("");
     write_file(folder.folder("bin") + "/ssh",
                "#!/bin/sh\necho \"$*\" >>" + folder / "ssh_calls" + "\nexec /usr/bin/ssh -F " +
@@ -125,7 +125,7 @@ class SshWorld {
     return options;
   }
   // Did anything but `ssh -G` run?
-  bool system_ssh_was_used() const { return contains(read_file(folder / "ssh_calls"), "-T "); }
+  bool system_ssh_was_used() const { return contains(file_content(folder / "ssh_calls"), "-T "); }
 
   TemporaryFolder folder;
   std::uint16_t port;

@@ -31,7 +31,7 @@ inline void write_file(const std::string& path, const std::string& content, mode
   ::chmod(path.c_str(), mode);
 }
 
-using tests::read_file;
+using tests::file_content;
 using tests::TemporaryFolder;
 
 // Says HELLO, then gives back what it is sent; says on stderr that it has ended.

@@ -14,10 +14,10 @@ namespace {
 constexpr std::int64_t kMs = 1000000;
 const hv::TimePoint kStart{};
 
-RankEnd exited(int rank, int code, std::int64_t ms) {
+RankEnd exited_rank(int rank, int code, std::int64_t ms) {
   return {rank, {false, code, false}, false, ms * kMs};
 }
-RankEnd killed(int rank, int signal, std::int64_t ms, bool ours = false) {
+RankEnd killed_rank(int rank, int signal, std::int64_t ms, bool ours = false) {
   return {rank, {true, signal, false}, ours, ms * kMs};
 }
 
@@ -25,21 +25,21 @@ RankEnd killed(int rank, int signal, std::int64_t ms, bool ours = false) {
 
 TEST_CASE("ranks that end well are no failure") {
   FailurePolicy policy(2);
-  policy.rank_ended(exited(0, 0, 1), kStart);
-  policy.rank_ended(exited(1, 0, 2), kStart);
+  policy.rank_ended(exited_rank(0, 0, 1), kStart);
+  policy.rank_ended(exited_rank(1, 0, 2), kStart);
   CHECK_FALSE(policy.failed());
   CHECK_FALSE(policy.decided(kStart + 10s));
 }
 
 TEST_CASE("a killed rank that is reaped late is named, not the victim that exited first") {
   FailurePolicy policy(3);
-  policy.rank_ended(exited(1, 1, 100), kStart);
+  policy.rank_ended(exited_rank(1, 1, 100), kStart);
   CHECK_FALSE(policy.decided(kStart + 100ms));
   // Rank 0 still hands back its memory: agents see it exiting.
   policy.exiting_ranks({0}, kStart + 200ms);
   CHECK_FALSE(policy.decided(kStart + 300ms));
   CHECK_FALSE(policy.decided(kStart + 2s));
-  policy.rank_ended(killed(0, SIGKILL, 400), kStart + 400ms);
+  policy.rank_ended(killed_rank(0, SIGKILL, 400), kStart + 400ms);
   policy.exiting_ranks({}, kStart + 450ms);
   REQUIRE(policy.decided(kStart + 460ms));
   const Verdict verdict = policy.verdict();
@@ -50,7 +50,7 @@ TEST_CASE("a killed rank that is reaped late is named, not the victim that exite
 
 TEST_CASE("an answer from before the signal was delivered proves nothing") {
   FailurePolicy policy(3);
-  policy.rank_ended(exited(1, 1, 0), kStart);
+  policy.rank_ended(exited_rank(1, 1, 0), kStart);
   policy.exiting_ranks({}, kStart + 10ms);
   CHECK_FALSE(policy.decided(kStart + 300ms));
   policy.exiting_ranks({}, kStart + 260ms);
@@ -59,7 +59,7 @@ TEST_CASE("an answer from before the signal was delivered proves nothing") {
 
 TEST_CASE("at least 250 ms and at most 5 s are spent on the search") {
   FailurePolicy policy(3);
-  policy.rank_ended(exited(1, 7, 0), kStart);
+  policy.rank_ended(exited_rank(1, 7, 0), kStart);
   policy.exiting_ranks({}, kStart + 200ms);
   CHECK_FALSE(policy.decided(kStart + 249ms));
   policy.exiting_ranks({0}, kStart + 300ms);
@@ -69,7 +69,7 @@ TEST_CASE("at least 250 ms and at most 5 s are spent on the search") {
 
 TEST_CASE("a rank that ended well and is waited for by MPI is the cause, unless another failed") {
   FailurePolicy policy(3);
-  policy.rank_ended(exited(1, 0, 0), kStart);
+  policy.rank_ended(exited_rank(1, 0, 0), kStart);
   CHECK_FALSE(policy.failed());
   policy.missed_in_mpi(1, "MPI_Finalize", kStart);
   policy.missed_in_mpi(2, "MPI_Init", kStart);
@@ -78,15 +78,15 @@ TEST_CASE("a rank that ended well and is waited for by MPI is the cause, unless 
   CHECK(policy.verdict().rank == 1);
   CHECK(policy.verdict().missed_at == "MPI_Finalize");
   CHECK(policy.verdict().exit_code == 1);
-  policy.rank_ended(exited(0, 3, 100), kStart + 300ms);
+  policy.rank_ended(exited_rank(0, 3, 100), kStart + 300ms);
   CHECK(policy.verdict().rank == 0);
   CHECK(policy.verdict().exit_code == 3);
 }
 
 TEST_CASE("when every rank has ended there is nothing to wait for") {
   FailurePolicy policy(2);
-  policy.rank_ended(exited(1, 7, 5), kStart);
-  policy.rank_ended(exited(0, 3, 4), kStart + 1ms);
+  policy.rank_ended(exited_rank(1, 7, 5), kStart);
+  policy.rank_ended(exited_rank(0, 3, 4), kStart + 1ms);
   CHECK(policy.decided(kStart + 1ms));
   CHECK(policy.verdict().rank == 0);  // the earlier one by corrected time
   CHECK(policy.verdict().exit_code == 3);
@@ -94,11 +94,11 @@ TEST_CASE("when every rank has ended there is nothing to wait for") {
 
 TEST_CASE("a rank that peers name as lost is waited for and named, even when it exited with 0") {
   FailurePolicy policy(3);
-  policy.rank_ended(exited(1, 1, 10), kStart);
+  policy.rank_ended(exited_rank(1, 1, 10), kStart);
   policy.named_lost(2, "is gone", 0);
   policy.exiting_ranks({}, kStart + 300ms);
   CHECK_FALSE(policy.decided(kStart + 1s));
-  policy.rank_ended(exited(2, 0, 5), kStart + 1s);
+  policy.rank_ended(exited_rank(2, 0, 5), kStart + 1s);
   CHECK(policy.decided(kStart + 1s));
   CHECK(policy.verdict().rank == 2);
   CHECK(policy.verdict().exit_code == 1);
@@ -110,9 +110,9 @@ RankEnd unannounced(RankEnd end) {
   end.left_unannounced = true;
   return end;
 }
-RankEnd left(int rank, std::int64_t ms) { return unannounced(exited(rank, 0, ms)); }
+RankEnd left(int rank, std::int64_t ms) { return unannounced(exited_rank(rank, 0, ms)); }
 RankEnd stranger(int rank, int code, std::int64_t ms) {
-  RankEnd end = exited(rank, code, ms);
+  RankEnd end = exited_rank(rank, code, ms);
   end.never_joined = true;
   return end;
 }
@@ -124,7 +124,7 @@ TEST_CASE("a rank that left with 0 and no goodbye is told beside the cause that 
   policy.rank_ended(left(2, 5), kStart);
   policy.rank_ended(left(1, 4), kStart);
   CHECK_FALSE(policy.failed());
-  policy.rank_ended(unannounced(exited(0, 3, 10)), kStart);
+  policy.rank_ended(unannounced(exited_rank(0, 3, 10)), kStart);
   CHECK(policy.verdict().rank == 0);
   CHECK(policy.verdict().left_before == 1);
   CHECK(policy.verdict().exit_code == 3);
@@ -133,12 +133,12 @@ TEST_CASE("a rank that left with 0 and no goodbye is told beside the cause that 
 
 TEST_CASE("who leaves after the cause, or before one that needed nobody, is not told") {
   FailurePolicy after(2), goodbye(2), crash(2), plain(2);
-  after.rank_ended(unannounced(exited(0, 3, 10)), kStart);
+  after.rank_ended(unannounced(exited_rank(0, 3, 10)), kStart);
   after.rank_ended(left(1, 11), kStart);
   goodbye.rank_ended(left(1, 4), kStart);
-  goodbye.rank_ended(exited(0, 3, 10), kStart);
+  goodbye.rank_ended(exited_rank(0, 3, 10), kStart);
   crash.rank_ended(left(1, 4), kStart);
-  crash.rank_ended(unannounced(killed(0, SIGSEGV, 10)), kStart);
+  crash.rank_ended(unannounced(killed_rank(0, SIGSEGV, 10)), kStart);
   plain.rank_ended(stranger(1, 0, 4), kStart);
   plain.rank_ended(stranger(0, 1, 10), kStart);
   for (FailurePolicy* policy : {&after, &goodbye, &crash, &plain}) {
@@ -158,9 +158,9 @@ RankEnd after_goodbye(RankEnd end, std::int64_t ms) {
 
 TEST_CASE("a rank that leaves in order and fails is the cause, whoever fails over it first") {
   FailurePolicy policy(3);
-  policy.rank_ended(unannounced(exited(0, 1, 10)), kStart);
-  policy.rank_ended(unannounced(exited(2, 1, 11)), kStart);
-  policy.rank_ended(after_goodbye(exited(1, 3, 300), 4), kStart);
+  policy.rank_ended(unannounced(exited_rank(0, 1, 10)), kStart);
+  policy.rank_ended(unannounced(exited_rank(2, 1, 11)), kStart);
+  policy.rank_ended(after_goodbye(exited_rank(1, 3, 300), 4), kStart);
   CHECK(policy.verdict().rank == 1);
   CHECK(policy.verdict().exit_code == 3);
   CHECK(policy.verdict().consequences == std::vector{0, 2});
@@ -168,13 +168,13 @@ TEST_CASE("a rank that leaves in order and fails is the cause, whoever fails ove
 
 TEST_CASE("a goodbye after the failure, over a lost peer, or among ranks that have left, is none") {
   FailurePolicy later(2), loser(2), all_left(2);
-  later.rank_ended(unannounced(exited(0, 1, 10)), kStart);
-  later.rank_ended(after_goodbye(exited(1, 3, 30), 11), kStart);
-  loser.rank_ended(after_goodbye(exited(1, 3, 8), 4), kStart);
+  later.rank_ended(unannounced(exited_rank(0, 1, 10)), kStart);
+  later.rank_ended(after_goodbye(exited_rank(1, 3, 30), 11), kStart);
+  loser.rank_ended(after_goodbye(exited_rank(1, 3, 8), 4), kStart);
   loser.named_lost(0, "closed the connection", 1);
-  loser.rank_ended(unannounced(exited(0, 1, 10)), kStart);
-  all_left.rank_ended(after_goodbye(exited(0, 1, 10), 5), kStart);
-  all_left.rank_ended(after_goodbye(exited(1, 3, 30), 4), kStart);
+  loser.rank_ended(unannounced(exited_rank(0, 1, 10)), kStart);
+  all_left.rank_ended(after_goodbye(exited_rank(0, 1, 10), 5), kStart);
+  all_left.rank_ended(after_goodbye(exited_rank(1, 3, 30), 4), kStart);
   for (const FailurePolicy* policy : {&later, &loser, &all_left}) {
     CHECK(policy->verdict().rank == 0);
     CHECK(policy->verdict().exit_code == 1);
@@ -183,8 +183,8 @@ TEST_CASE("a goodbye after the failure, over a lost peer, or among ranks that ha
 
 TEST_CASE("a rank that has left and ended with 0 is told beside the one that failed in the job") {
   FailurePolicy policy(2);
-  policy.rank_ended(unannounced(exited(0, 1, 10)), kStart);
-  policy.rank_ended(after_goodbye(exited(1, 0, 300), 4), kStart);
+  policy.rank_ended(unannounced(exited_rank(0, 1, 10)), kStart);
+  policy.rank_ended(after_goodbye(exited_rank(1, 0, 300), 4), kStart);
   CHECK(policy.verdict().rank == 0);
   CHECK(policy.verdict().left_before == 1);
 }
@@ -192,17 +192,17 @@ TEST_CASE("a rank that has left and ended with 0 is told beside the one that fai
 TEST_CASE("within the error of clocks what was heard of first was first") {
   FailurePolicy close(2), far(2);
   close.rank_ended(left(1, 110), kStart);
-  close.rank_ended(unannounced(exited(0, 3, 10)), kStart);
+  close.rank_ended(unannounced(exited_rank(0, 3, 10)), kStart);
   CHECK(close.verdict().left_before == 1);
   far.rank_ended(left(1, 1010), kStart);
-  far.rank_ended(unannounced(exited(0, 3, 10)), kStart);
+  far.rank_ended(unannounced(exited_rank(0, 3, 10)), kStart);
   CHECK_FALSE(far.verdict().left_before);
 }
 
 TEST_CASE("a rank that aborts after another left is the cause, which may have aborted over it") {
   FailurePolicy policy(2);
   policy.rank_ended(left(1, 4), kStart);
-  policy.rank_ended(unannounced(killed(0, SIGABRT, 10)), kStart);
+  policy.rank_ended(unannounced(killed_rank(0, SIGABRT, 10)), kStart);
   CHECK(policy.verdict().rank == 0);
   CHECK(policy.verdict().left_before == 1);
   CHECK(policy.verdict().exit_code == 128 + SIGABRT);
@@ -211,7 +211,7 @@ TEST_CASE("a rank that aborts after another left is the cause, which may have ab
 TEST_CASE("a rank that ended without joining may have let those down that joined") {
   FailurePolicy policy(2);
   policy.rank_ended(stranger(1, 0, 4), kStart);
-  policy.rank_ended(unannounced(exited(0, 1, 10)), kStart);
+  policy.rank_ended(unannounced(exited_rank(0, 1, 10)), kStart);
   CHECK(policy.verdict().rank == 0);
   CHECK(policy.verdict().left_before == 1);
 }
@@ -220,7 +220,7 @@ TEST_CASE("a rank that left is no cause because somebody saw its connection end 
   FailurePolicy policy(2);
   policy.rank_ended(left(1, 4), kStart);
   policy.named_lost(1, "closed the connection", 0);
-  policy.rank_ended(unannounced(exited(0, 3, 10)), kStart);
+  policy.rank_ended(unannounced(exited_rank(0, 3, 10)), kStart);
   CHECK(policy.verdict().rank == 0);
   CHECK(policy.verdict().left_before == 1);
 }
@@ -228,8 +228,8 @@ TEST_CASE("a rank that left is no cause because somebody saw its connection end 
 TEST_CASE("a rank that ends with 0 over another's failure is not its reason, nor the cause") {
   FailurePolicy policy(3);
   policy.rank_ended(left(0, 10), kStart);
-  policy.rank_ended(unannounced(killed(1, SIGKILL, 9)), kStart);
-  policy.rank_ended(unannounced(exited(2, 1, 11)), kStart);
+  policy.rank_ended(unannounced(killed_rank(1, SIGKILL, 9)), kStart);
+  policy.rank_ended(unannounced(exited_rank(2, 1, 11)), kStart);
   CHECK(policy.verdict().rank == 1);
   CHECK_FALSE(policy.verdict().left_before);
 }
@@ -239,7 +239,7 @@ TEST_CASE("a rank that peers name and that stands still is the cause, whoever le
   policy.rank_ended(left(0, 4), kStart);
   policy.named_lost(1, "gave no sign of life for 3 s", 0);
   policy.stopped_ranks({1});
-  policy.rank_ended(unannounced(exited(2, 1, 10)), kStart);
+  policy.rank_ended(unannounced(exited_rank(2, 1, 10)), kStart);
   CHECK(policy.verdict().rank == 1);
   CHECK(policy.verdict().is_stopped);
   CHECK_FALSE(policy.verdict().left_before);
@@ -249,7 +249,7 @@ TEST_CASE("a rank that peers name and that stands still is the cause, whoever le
 TEST_CASE("a rank that peers name and that stands still is the cause, and not waited for") {
   FailurePolicy policy(3);
   policy.named_lost(1, "gave no sign of life for 3 s", 0);
-  policy.rank_ended(exited(2, 1, 10), kStart);
+  policy.rank_ended(exited_rank(2, 1, 10), kStart);
   policy.exiting_ranks({}, kStart + 200ms);
   CHECK_FALSE(policy.decided(kStart + 300ms));
   policy.stopped_ranks({1});
@@ -264,7 +264,7 @@ TEST_CASE("a rank that peers name and that stands still is the cause, and not wa
 TEST_CASE("a rank that peers name and that never ends is the cause after 5 s") {
   FailurePolicy policy(2);
   policy.named_lost(1, "was silent", 0);
-  policy.rank_ended(exited(0, 4, 10), kStart);
+  policy.rank_ended(exited_rank(0, 4, 10), kStart);
   policy.exiting_ranks({}, kStart + 300ms);
   CHECK_FALSE(policy.decided(kStart + 4900ms));
   REQUIRE(policy.decided(kStart + 5s));
@@ -275,31 +275,31 @@ TEST_CASE("a rank that peers name and that never ends is the cause after 5 s") {
 
 TEST_CASE("a rank that aborted over a lost peer yields to that peer") {
   FailurePolicy policy(2);
-  policy.rank_ended(killed(0, SIGABRT, 20), kStart);
+  policy.rank_ended(killed_rank(0, SIGABRT, 20), kStart);
   policy.named_lost(1, "is gone", 0);
-  policy.rank_ended(exited(1, 9, 10), kStart);
+  policy.rank_ended(exited_rank(1, 9, 10), kStart);
   CHECK(policy.verdict().rank == 1);
 }
 
 TEST_CASE("a real crash beats an abort, and an abort beats an exit code") {
   FailurePolicy policy(3);
-  policy.rank_ended(exited(0, 1, 1), kStart);
-  policy.rank_ended(killed(1, SIGABRT, 2), kStart);
+  policy.rank_ended(exited_rank(0, 1, 1), kStart);
+  policy.rank_ended(killed_rank(1, SIGABRT, 2), kStart);
   CHECK(policy.verdict().rank == 1);
-  policy.rank_ended(killed(2, SIGSEGV, 3), kStart);
+  policy.rank_ended(killed_rank(2, SIGSEGV, 3), kStart);
   CHECK(policy.verdict().rank == 2);
 }
 
 TEST_CASE("a signal that hvrun itself sent is never the cause") {
   FailurePolicy policy(2);
-  policy.rank_ended(killed(0, SIGTERM, 1, true), kStart);
-  policy.rank_ended(exited(1, 4, 2), kStart);
+  policy.rank_ended(killed_rank(0, SIGTERM, 1, true), kStart);
+  policy.rank_ended(exited_rank(1, 4, 2), kStart);
   CHECK(policy.verdict().rank == 1);
 }
 
 TEST_CASE("what an agent ended by itself is no failure until its host is lost") {
   FailurePolicy policy(2);
-  policy.rank_ended(killed(0, SIGTERM, 1, true), kStart);
+  policy.rank_ended(killed_rank(0, SIGTERM, 1, true), kStart);
   CHECK_FALSE(policy.failed());
   policy.host_lost(0, "its guard was killed", {0}, kStart + 2s);
   CHECK(policy.failed());
@@ -308,8 +308,8 @@ TEST_CASE("what an agent ended by itself is no failure until its host is lost") 
 
 TEST_CASE("a lost host comes first, and its ranks are waited for no longer") {
   FailurePolicy policy(4);
-  policy.rank_ended(exited(0, 1, 1), kStart);
-  policy.rank_ended(exited(1, 1, 1), kStart);
+  policy.rank_ended(exited_rank(0, 1, 1), kStart);
+  policy.rank_ended(exited_rank(1, 1, 1), kStart);
   policy.host_lost(1, "silent", {2, 3}, kStart + 5ms);
   REQUIRE(policy.decided(kStart + 5ms));
   CHECK(policy.verdict().host == 1);

@@ -19,9 +19,9 @@ TEST_CASE("a summary replaces what the file held, whole, and not before it is wr
   const std::string path = folder.path() + "/end.json";
   std::ofstream(path) << "an older and much longer summary";
   SummaryFile file(path);
-  CHECK(tests::read_file(path) == "an older and much longer summary");
+  CHECK(tests::file_content(path) == "an older and much longer summary");
   CHECK(file.write("{}\n").ok());
-  CHECK(tests::read_file(path) == "{}\n");
+  CHECK(tests::file_content(path) == "{}\n");
 }
 
 TEST_CASE("a path that cannot be opened is an error before the job") {

@@ -14,8 +14,8 @@ namespace hv::runtime {
 namespace {
 
 // One host of `ranks`, all in this thread, as each of them maps it.
-struct Host {
-  explicit Host(int ranks) {
+struct RingHost {
+  explicit RingHost(int ranks) {
     const HostGeometry geometry{ranks, 4096, 3};
     for (int r = 0; r < ranks; ++r)
       of.push_back(std::make_unique<HostMemory>(
@@ -34,7 +34,7 @@ struct Host {
 }  // namespace
 
 TEST_CASE("a flag that one member raises is seen by the others, and only that flag") {
-  Host host(3);
+  RingHost host(3);
   auto rings = host.set({{0, 0}, {1, 0}, {2, 0}});
   rings[1].raise(2, Flag::kReady, 7);
   CHECK(rings[0].flag(1, 2, Flag::kReady) == 7);
@@ -48,7 +48,7 @@ TEST_CASE("a flag that one member raises is seen by the others, and only that fl
 }
 
 TEST_CASE("slots lie apart, one for each member, ring and block of the ring") {
-  Host host(2);
+  RingHost host(2);
   const auto rings = host.set({{0, 0}, {1, 0}});
   std::vector<std::byte*> starts;
   for (int member = 0; member < 2; ++member)
@@ -61,7 +61,7 @@ TEST_CASE("slots lie apart, one for each member, ring and block of the ring") {
 }
 
 TEST_CASE("sets in other cells share nothing, and members stand in the set's order") {
-  Host host(3);
+  RingHost host(3);
   auto all = host.set({{0, 0}, {1, 0}, {2, 0}});
   auto pair = host.set({{2, 1}, {0, 2}});
   pair[0].raise(0, Flag::kDone, 3);
@@ -73,7 +73,7 @@ TEST_CASE("sets in other cells share nothing, and members stand in the set's ord
 }
 
 TEST_CASE("bells ring for the set's members only, and not for who rings") {
-  Host host(3);
+  RingHost host(3);
   auto pair = host.set({{2, 1}, {0, 2}});
   const std::uint32_t before[] = {host.of[0]->value(), host.of[1]->value(), host.of[2]->value()};
   pair[0].ring_others();
@@ -83,7 +83,7 @@ TEST_CASE("bells ring for the set's members only, and not for who rings") {
 }
 
 TEST_CASE("a cell that was cleared counts from 0 again, the other members' stay") {
-  Host host(2);
+  RingHost host(2);
   auto rings = host.set({{0, 1}, {1, 1}});
   for (auto& member : rings)
     for (int ring = 0; ring < kRings; ++ring)

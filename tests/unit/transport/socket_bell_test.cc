@@ -19,8 +19,8 @@ namespace {
 TimePoint long_from_now() { return now() + std::chrono::hours(1); }
 
 // Ranks of one host, all in this process; the first has the bell, and a pipe for a socket.
-struct Host {
-  explicit Host(int ranks) {
+struct BellHost {
+  explicit BellHost(int ranks) {
     const HostGeometry geometry{ranks, 4096};
     for (int r = 0; r < ranks; ++r)
       of.push_back(std::make_unique<HostMemory>(
@@ -50,7 +50,7 @@ struct Host {
 TEST_CASE("a bell wakes for its socket, for a ring from before the sleep, and at the deadline") {
   for (const int ranks : {1, 2}) {
     CAPTURE(ranks);
-    Host host(ranks);
+    BellHost host(ranks);
     SocketBell& bell = *host.bell;
     host.arrive();
     bell.wait(bell.value(), long_from_now());
@@ -67,7 +67,7 @@ TEST_CASE("a bell wakes for its socket, for a ring from before the sleep, and at
 TEST_CASE("with sleepers at sockets and at the futex word no ring is lost") {
   for (const int ranks : {1, 2}) {
     CAPTURE(ranks);
-    Host host(ranks);
+    BellHost host(ranks);
     SocketBell& bell = *host.bell;
     constexpr int kTurns = 3000;
     std::atomic<int> posted{0}, seen_by[2] = {{0}, {0}};

@@ -8,7 +8,7 @@
 
 namespace {
 
-hv::JobKey key_of(const std::string& direction, unsigned char seed = 1) {
+hv::JobKey key_of_stream(const std::string& direction, unsigned char seed = 1) {
   hv::JobKey key;
   key.fill(seed);
   hv::Nonce client, server;
@@ -19,7 +19,7 @@ hv::JobKey key_of(const std::string& direction, unsigned char seed = 1) {
 
 std::string sealed(const std::string& bytes) {
   std::string out;
-  hv::Sealer(key_of("there")).seal(bytes, &out);
+  hv::Sealer(key_of_stream("there")).seal(bytes, &out);
   return out;
 }
 
@@ -38,7 +38,7 @@ TEST_CASE("what is sealed is opened as it was, whatever pieces it comes in") {
     const std::string bytes = some_bytes(size), stream = sealed(bytes);
     CHECK((size < 10 || stream.find(bytes.substr(0, 10)) == std::string::npos));
     for (const std::size_t step : {1ul, 7ul, 5000ul, stream.size() + 1}) {
-      hv::Opener opener(key_of("there"));
+      hv::Opener opener(key_of_stream("there"));
       std::string out;
       for (std::size_t at = 0; at < stream.size(); at += step)
         REQUIRE(opener.open(std::string_view(stream).substr(at, step), &out));
@@ -48,8 +48,8 @@ TEST_CASE("what is sealed is opened as it was, whatever pieces it comes in") {
 }
 
 TEST_CASE("many records follow each other under one header") {
-  hv::Sealer sealer(key_of("there"));
-  hv::Opener opener(key_of("there"));
+  hv::Sealer sealer(key_of_stream("there"));
+  hv::Opener opener(key_of_stream("there"));
   std::string sent, out;
   for (int i = 0; i < 100; ++i) {
     std::string stream;
@@ -66,7 +66,7 @@ TEST_CASE("no bit can be changed: nothing of that record comes out, nor of any a
   for (std::size_t bit = 0; bit < stream.size() * 8; ++bit) {
     std::string changed = stream;
     changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ 1 << bit % 8);
-    hv::Opener opener(key_of("there"));
+    hv::Opener opener(key_of_stream("there"));
     std::string out;
     // A longer length may leave it waiting for more.
     const bool waits = opener.open(changed, &out) && out.empty();
@@ -76,13 +76,13 @@ TEST_CASE("no bit can be changed: nothing of that record comes out, nor of any a
 }
 
 TEST_CASE("records that are left out, repeated or swapped break the stream") {
-  hv::Sealer sealer(key_of("there"));
+  hv::Sealer sealer(key_of_stream("there"));
   std::string first, second, third;
   sealer.seal("first", &first);
   sealer.seal("second", &second);
   sealer.seal("third", &third);
   const auto opened = [](const std::string& stream, bool* is_whole) {
-    hv::Opener opener(key_of("there"));
+    hv::Opener opener(key_of_stream("there"));
     std::string out;
     *is_whole = opener.open(stream, &out);
     return out;
@@ -104,9 +104,9 @@ TEST_CASE("another key, another direction and other nonces open nothing") {
   hv::Nonce client, server;
   client.fill(2);
   server.fill(4);
-  for (const hv::JobKey& other :
-       {key_of("there", 9), key_of("back"), hv::stream_key(key, "there", client, server),
-        hv::stream_key(key, "there", server, client)}) {
+  for (const hv::JobKey& other : {key_of_stream("there", 9), key_of_stream("back"),
+                                  hv::stream_key(key, "there", client, server),
+                                  hv::stream_key(key, "there", server, client)}) {
     hv::Opener opener(other);
     std::string out;
     CHECK_FALSE(opener.open(sealed("secret"), &out));
@@ -118,7 +118,7 @@ TEST_CASE("a length that no record has breaks the stream at once") {
   for (const std::string& length :
        {std::string("\x11\0\0\0", 4), std::string("\0\0\0\0", 4), std::string("\x12\0\1\0", 4),
         std::string("\xff\xff\xff\xff")}) {
-    hv::Opener opener(key_of("there"));
+    hv::Opener opener(key_of_stream("there"));
     std::string out;
     CHECK_FALSE(opener.open(std::string(24, 'h') + length, &out));
   }
