@@ -20,12 +20,13 @@
 #include "tests/fakes/cuda/fake_cuda.h"
 #include "tests/fakes/nccl/fake_nccl.h"
 #include "tests/ranks/engine/job.h"
+#include "tests/unit/paths.h"
 
 namespace hv::runtime {
 namespace {
 
-const std::string kNcclStandIn = std::string(HVRUN_TEST_LIBRARIES) + "/nccl/libnccl.so.2";
-const std::string kStandIn = std::string(HVRUN_TEST_LIBRARIES) + "/cuda/libcuda.so.1";
+const std::string kNcclStandIn = tests::test_library("nccl/libnccl.so.2");
+const std::string kStandIn = tests::test_library("cuda/libcuda.so.1");
 
 constexpr int kStandInDevices = 8;
 constexpr int kNcclForSharing = 23000;

@@ -19,6 +19,7 @@
 
 #include "tests/ranks/engine/gpu.h"
 #include "tests/ranks/engine/processes.h"
+#include "tests/unit/paths.h"
 #include "tests/unit/temporary_folder.h"
 
 using namespace hv;
@@ -28,7 +29,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-const std::string kNccl = std::string(HVRUN_TEST_LIBRARIES) + "/nccl/libnccl.so.2";
+const std::string kNccl = tests::test_library("nccl/libnccl.so.2");
 constexpr const char* kSlow = "tensors on GPUs go through the host's memory, which is slow: ";
 constexpr std::int64_t kChoiceCount = 100;
 

@@ -15,7 +15,7 @@ using namespace hv::runtime;
 
 namespace {
 
-constexpr int kLaunchFailed = 719, kOutOfMemory = 2;
+constexpr int kLaunchFailed = 719, kDriverOutOfMemory = 2;
 constexpr std::int64_t kDriverFaultCount = 5000;
 
 struct DriverFault {
@@ -33,7 +33,7 @@ std::vector<DriverFault> faults() {
       {"cuDeviceGetUuid_v2", 1},   {"cuMemcpyDtoDAsync_v2", 2}};
   for (const auto& [function, calls] : often)
     for (int call = 1; call <= calls; ++call) all.push_back({function, call});
-  for (int call = 1; call <= 2; ++call) all.push_back({"cuMemAlloc_v2", call, kOutOfMemory});
+  for (int call = 1; call <= 2; ++call) all.push_back({"cuMemAlloc_v2", call, kDriverOutOfMemory});
   return all;
 }
 

@@ -14,6 +14,7 @@
 #include "launcher/agent/descendant_hunt.h"
 #include "launcher/agent/inventory_run.h"
 #include "tests/unit/agent/agent_client.h"
+#include "tests/unit/paths.h"
 #include "tests/unit/temporary_folder.h"
 
 using namespace hv;
@@ -166,8 +167,7 @@ TEST_CASE("an agent answers before its setup as often as it is asked, and goes o
 
 TEST_CASE("an agent takes no setup, and no second question, while it asks") {
   for (const bool is_setup : {true, false}) {
-    AgentClient client({},
-                       {"HVRUN_TEST_NVML=hang", "LD_LIBRARY_PATH=" HVRUN_TEST_LIBRARIES "/nvml"});
+    AgentClient client({}, {"HVRUN_TEST_NVML=hang", "LD_LIBRARY_PATH=" + test_library("nvml")});
     client.send(wire::InventoryRequest{});
     is_setup ? client.send(wire::Setup{}) : client.send(wire::InventoryRequest{});
     CHECK(client.wait_for_exit(10s) != 0);
@@ -175,7 +175,7 @@ TEST_CASE("an agent takes no setup, and no second question, while it asks") {
 }
 
 TEST_CASE("an agent that is told to end while it asks leaves with nothing behind") {
-  AgentClient client({}, {"HVRUN_TEST_NVML=hang", "LD_LIBRARY_PATH=" HVRUN_TEST_LIBRARIES "/nvml"});
+  AgentClient client({}, {"HVRUN_TEST_NVML=hang", "LD_LIBRARY_PATH=" + test_library("nvml")});
   client.send(wire::InventoryRequest{});
   CHECK_FALSE(client.comes<wire::InventoryReply>(100ms));
   CHECK(client.finish() == 0);

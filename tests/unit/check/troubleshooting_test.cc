@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "launcher/check/probe.h"
+#include "tests/unit/paths.h"
 
 namespace hv::launcher {
 namespace {
@@ -24,7 +25,7 @@ std::string read(const std::string& path) {
 
 // HVRUN_WRITE_DOCS=1 makes it anew.
 TEST_CASE("docs/troubleshooting.md lists every verdict as the probes have it") {
-  const std::string path = HVRUN_SOURCE_DIR "/docs/troubleshooting.md";
+  const std::string path = tests::source_file("docs/troubleshooting.md");
   const std::string text = read(path);
   const std::size_t begin = text.find(kBegin), end = text.find(kEnd);
   REQUIRE((begin != std::string::npos && end != std::string::npos));

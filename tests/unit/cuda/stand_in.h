@@ -15,10 +15,11 @@
 #include "runtime/device/cuda/driver.h"
 #include "src/base/symbol.h"
 #include "tests/fakes/cuda/fake_cuda.h"
+#include "tests/unit/paths.h"
 
 namespace hv::cuda {
 
-inline const std::string kStandIn = std::string(HVRUN_TEST_LIBRARIES) + "/cuda/libcuda.so.1";
+inline const std::string kStandIn = hv::tests::test_library("cuda/libcuda.so.1");
 
 inline std::shared_ptr<const Driver> open_real_driver() {
   std::shared_ptr<const Driver> made;

@@ -10,11 +10,12 @@
 
 #include "src/base/symbol.h"
 #include "tests/fakes/nccl/fake_nccl.h"
+#include "tests/unit/paths.h"
 
 namespace hv {
 namespace {
 
-const std::string kLibraries = HVRUN_TEST_LIBRARIES;
+const std::string kLibraries = tests::test_library(".");
 
 nccl::Functions open_nccl() {
   ::setenv("HVRUN_FAKE_NCCL_DELAY_US", "3000", 0);

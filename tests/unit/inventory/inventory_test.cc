@@ -13,6 +13,7 @@
 #include "launcher/inventory/hwloc_topology.h"
 #include "src/base/core_mask.h"
 #include "src/wire/codec.h"
+#include "tests/unit/paths.h"
 #include "tests/unit/temporary_folder.h"
 
 using namespace hv;
@@ -23,7 +24,7 @@ namespace {
 wire::Inventory take() {
   ::setenv("HVRUN_TEST_NVML", "", 1);
   return take_inventory(
-      {HVRUN_TEST_LIBRARIES "/nvml/libnvidia-ml.so.1", "libhwloc.so.none", "/none"});
+      {tests::test_library("nvml/libnvidia-ml.so.1"), "libhwloc.so.none", "/none"});
 }
 
 }  // namespace
@@ -72,7 +73,7 @@ TEST_CASE("what the driver has written to the kernel's log comes with its GPU") 
   std::ofstream(root / "dev/kmsg") << "4,1,1000,-;NVRM: Xid (PCI:0000:29:00): 79, pid=1, gone\n";
   ::setenv("HVRUN_TEST_NVML", "", 1);
   const auto inventory = take_inventory(
-      {HVRUN_TEST_LIBRARIES "/nvml/libnvidia-ml.so.1", "libhwloc.so.none", root.path()});
+      {tests::test_library("nvml/libnvidia-ml.so.1"), "libhwloc.so.none", root.path()});
   CHECK(inventory.xid_problem == "");
   CHECK(inventory.gpus[0].xids.empty());
   REQUIRE(inventory.gpus[1].xids.size() == 1);

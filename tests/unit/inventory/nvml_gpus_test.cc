@@ -12,6 +12,7 @@
 
 #include "src/base/symbol.h"
 #include "src/base/text.h"
+#include "tests/unit/paths.h"
 #include "tests/unit/temporary_folder.h"
 
 using namespace hv;
@@ -19,8 +20,8 @@ using namespace hv::launcher;
 
 namespace {
 
-const std::string kLibrary = HVRUN_TEST_LIBRARIES "/nvml/libnvidia-ml.so.1";
-const std::string kOldLibrary = HVRUN_TEST_LIBRARIES "/nvml-old/libnvidia-ml.so.1";
+const std::string kLibrary = tests::test_library("nvml/libnvidia-ml.so.1");
+const std::string kOldLibrary = tests::test_library("nvml-old/libnvidia-ml.so.1");
 
 int count_of(const char* name) {
   void* const library = ::dlopen(kLibrary.c_str(), RTLD_NOW);

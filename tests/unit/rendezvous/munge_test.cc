@@ -1,6 +1,7 @@
 // Tests of credentials, by a stand-in for libmunge that keeps its rules.
 // SPDX-License-Identifier: Apache-2.0
 #include "src/rendezvous/munge.h"
+#include "tests/unit/paths.h"
 
 #include <dlfcn.h>
 #include <doctest/doctest.h>
@@ -13,7 +14,7 @@ using namespace hv;
 namespace {
 
 // From now on it is the libmunge.so.2 of this program, also where there is a real one.
-void* const stand_in = ::dlopen(HVRUN_TEST_LIBRARIES "/munge/libmunge.so.2", RTLD_NOW);
+void* const stand_in = ::dlopen(hv::tests::test_library("munge/libmunge.so.2").c_str(), RTLD_NOW);
 
 // As whom the stand-in is called, for as long as it is there.
 class Caller {

@@ -10,7 +10,7 @@
 
 using hv::launcher::BootstrapReply;
 using hv::launcher::ReplyParser;
-using Kind = hv::launcher::BootstrapReply::Kind;
+using ReplyKind = hv::launcher::BootstrapReply::Kind;
 
 namespace {
 
@@ -26,18 +26,18 @@ TEST_CASE("the reply parser reads each answer") {
               line("fail /a: full; /b: noexec; ") + line("run") + "rest");
   const auto other = parser.next();
   REQUIRE(other);
-  CHECK(other->kind == Kind::kOther);
+  CHECK(other->kind == ReplyKind::kOther);
   CHECK(other->machine == "aarch64");
   const auto need = parser.next();
   REQUIRE(need);
-  CHECK(need->kind == Kind::kNeed);
+  CHECK(need->kind == ReplyKind::kNeed);
   CHECK(need->machine == "x86_64");
   CHECK(need->directory == "/home/a b/.cache/hvrun");
   const auto fail = parser.next();
   REQUIRE(fail);
-  CHECK(fail->kind == Kind::kFail);
+  CHECK(fail->kind == ReplyKind::kFail);
   CHECK(fail->reasons == "/a: full; /b: noexec");
-  CHECK(parser.next()->kind == Kind::kRun);
+  CHECK(parser.next()->kind == ReplyKind::kRun);
   CHECK(parser.take_rest() == "rest");
 }
 
@@ -54,7 +54,7 @@ TEST_CASE("an answer that is not known is a failure, not silence") {
   parser.feed(line("dance"));
   const auto reply = parser.next();
   REQUIRE(reply);
-  CHECK(reply->kind == Kind::kFail);
+  CHECK(reply->kind == ReplyKind::kFail);
   CHECK_FALSE(reply->reasons.empty());
 }
 
@@ -84,27 +84,27 @@ TEST_CASE("the reply parser gives the same answers however its input is cut") {
   };
   for (int round = 0; round < 500; ++round) {
     std::string input;
-    std::vector<Kind> expected;
+    std::vector<ReplyKind> expected;
     for (std::size_t i = below(4); i > 0; --i) {
       for (std::size_t n = below(60); n > 0; --n) input += static_cast<char>(below(256));
       if (below(3) == 0) input.append(kMarker, below(18));  // the beginning of a marker
       input += line(below(2) ? "need x86_64 /tmp" : "fail /tmp: full");
       expected.push_back(input.find(" need x86_64 /tmp\n", input.size() - 18) != std::string::npos
-                             ? Kind::kNeed
-                             : Kind::kFail);
+                             ? ReplyKind::kNeed
+                             : ReplyKind::kFail);
     }
     input += line("run");
-    expected.push_back(Kind::kRun);
+    expected.push_back(ReplyKind::kRun);
     const std::string rest(below(20), 'r');
     input += rest;
 
     ReplyParser parser(kMarker);
-    std::vector<Kind> got;
+    std::vector<ReplyKind> got;
     for (std::size_t at = 0; at < input.size();) {
       const std::size_t size = std::min(input.size() - at, 1 + below(9));
       parser.feed(std::string_view(input).substr(at, size));
       at += size;
-      while (got.empty() || got.back() != Kind::kRun) {
+      while (got.empty() || got.back() != ReplyKind::kRun) {
         const auto reply = parser.next();
         if (!reply) break;
         got.push_back(reply->kind);
