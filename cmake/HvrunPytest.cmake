@@ -1,4 +1,4 @@
-# hvrun_pytest(LABEL files...): each pytest file becomes one ctest test of that label.
+# hvrun_pytest(LABEL files...): each pytest file becomes one ctest test of that label, named by its path below tests/.
 # SPDX-License-Identifier: Apache-2.0
 #
 # The file's single tests are counted by tests/summary from the junit file that each run leaves in <build>/pytest.
@@ -17,10 +17,10 @@ set(HVRUN_PYTEST_TIMEOUT_gpu 1800)
 
 function(hvrun_pytest label)
   foreach(_file ${ARGN})
-    get_filename_component(_stem ${_file} NAME_WE)
-    set(_name ${label}.${_stem})
+    file(RELATIVE_PATH _name ${PROJECT_SOURCE_DIR}/tests ${_file})
+    string(REPLACE "/" "." _junit ${_name})
     add_test(NAME ${_name}
-             COMMAND ${HVRUN_PYTHON} -B -m pytest -q -p no:cacheprovider -rs --junitxml=${PROJECT_BINARY_DIR}/pytest/${_name}.xml
+             COMMAND ${HVRUN_PYTHON} -B -m pytest -q -p no:cacheprovider -rs --junitxml=${PROJECT_BINARY_DIR}/pytest/${_junit}.xml
                      ${_file}
              WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(${_name} PROPERTIES LABELS ${label} TIMEOUT ${HVRUN_PYTEST_TIMEOUT_${label}} ENVIRONMENT

@@ -1,10 +1,10 @@
-"""Counts what ctest and pytest ran in one or more build folders, names failures and skips, prints the last line.
+"""Counts what ctest, pytest and doctest ran in one or more build directories, names failures and skips, prints the last line.
 
 SPDX-License-Identifier: Apache-2.0
 
-Each build folder holds junit.xml, written by ctest. A ctest test that is a pytest file counts as its single tests,
-read from the junit file that pytest itself left. A skip that is not allowed counts as a failure: where everything
-that a test needs is there, a skipped test is a test that nobody ran.
+Each build directory holds junit.xml, written by ctest. A ctest test that is a pytest file counts as its single tests, read from
+the junit file that pytest itself left; one that is a source of a doctest program, as its cases, read from what doctest printed.
+A skip that is not allowed counts as a failure: where everything that a test needs is there, a skipped test is one that did not run.
 """
 
 import argparse
@@ -12,12 +12,17 @@ import collections
 import dataclasses
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 LINES_OF_A_FAILURE = 40
+SLOWEST = 25  # shown by --times
+DOCTEST_TIME = re.compile(r"^([0-9.]+) s: (.+)$", re.MULTILINE)  # what --duration=true prints behind each case
+DOCTEST_BLOCK = re.compile(r"^={70,}$", re.MULTILINE)  # between what it prints of a case and of the next
+DOCTEST_NAME = re.compile(r"^TEST CASE: +(.+)$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +34,7 @@ class Case:
     name: str
     outcome: str
     reason: str = ""
+    seconds: float = 0.0
 
 
 def ctest_tests(listing):
@@ -61,18 +67,35 @@ def pytest_cases(build, label, file_name, junit_text):
     """The single tests of one pytest run."""
     for element in ElementTree.fromstring(junit_text).iter("testcase"):
         name = f"{file_name}::{element.get('name')}"
+        seconds = float(element.get("time") or 0)
         broken = element.find("failure") if element.find("failure") is not None else element.find("error")
         skipped = element.find("skipped")
         if broken is not None:
-            yield Case(build, label, name, FAILED, (broken.text or broken.get("message") or "").strip())
+            yield Case(build, label, name, FAILED, (broken.text or broken.get("message") or "").strip(), seconds)
         elif skipped is not None:
-            yield Case(build, label, name, SKIPPED, skipped.get("message", "gave no reason"))
+            yield Case(build, label, name, SKIPPED, skipped.get("message", "gave no reason"), seconds)
         else:
-            yield Case(build, label, name, PASSED)
+            yield Case(build, label, name, PASSED, "", seconds)
+
+
+def doctest_cases(build, label, test_name, output):
+    """The cases of one source of a doctest program, from what it printed; none where it printed no case's time."""
+    errors = {}
+    for block in DOCTEST_BLOCK.split(output):
+        name = DOCTEST_NAME.search(block)
+        if name and "ERROR:" in block:
+            # The time behind an error is the case's own; what follows belongs to later cases.
+            errors[name.group(1).strip()] = DOCTEST_TIME.sub("", block).strip()
+    for seconds, name in DOCTEST_TIME.findall(output):
+        name = name.strip()
+        outcome = FAILED if name in errors else PASSED
+        yield Case(build, label, f"{test_name}::{name}", outcome, errors.pop(name, ""), float(seconds))
+    for name, reason in errors.items():  # it ended within this case
+        yield Case(build, label, f"{test_name}::{name}", FAILED, reason)
 
 
 def merge(build, junit_text, listing, read_text):
-    """Every case of one build folder. read_text(path) gives a pytest junit's text, or None where there is none."""
+    """Every case of one build directory. read_text(path) gives a pytest junit's text, or None where there is none."""
     tests = ctest_tests(listing)
     cases = []
     for element in ElementTree.fromstring(junit_text).iter("testcase"):
@@ -80,12 +103,17 @@ def merge(build, junit_text, listing, read_text):
         label, junit = tests.get(name, ("unlabelled", None))
         outcome, reason = ctest_outcome(element)
         text = read_text(junit) if junit else None
-        single = list(pytest_cases(build, label, name, text)) if text else []
+        if outcome == SKIPPED:
+            single = []
+        elif text:
+            single = list(pytest_cases(build, label, name, text))
+        else:
+            single = list(doctest_cases(build, label, name, element.findtext("system-out") or ""))
         cases.extend(single)
         # A file that crashed, timed out or collected nothing failed as a whole, whatever its tests say.
         explained = any(case.outcome == FAILED for case in single)
         if not single or (outcome == FAILED and not explained):
-            cases.append(Case(build, label, name, FAILED if junit and not single else outcome, reason))
+            cases.append(Case(build, label, name, FAILED if junit and not single else outcome, reason, float(element.get("time") or 0)))
     if not cases:
         cases.append(Case(build, "unlabelled", "ctest", FAILED, "no test ran"))
     return cases
@@ -102,7 +130,7 @@ def judge_skips(cases, allowed_labels):
 
 
 def count_lines(cases):
-    """A table: tests per build folder and label."""
+    """A table: tests per build directory and label."""
     counts = collections.defaultdict(collections.Counter)
     for case in cases:
         counts[(case.build, case.label)][case.outcome] += 1
@@ -123,6 +151,21 @@ def explanation_lines(cases):
             yield from ("    " + line for line in case.reason.splitlines()[-LINES_OF_A_FAILURE:])
 
 
+def file_of(case):
+    return case.name.partition("::")[0]
+
+
+def time_lines(cases):
+    """Where the time went: per label, the slowest files and the slowest single tests."""
+    for title, key, limit in (("label", lambda case: case.label, None), ("file", file_of, SLOWEST), ("test", lambda case: case.name, SLOWEST)):
+        seconds = collections.Counter()
+        for case in cases:
+            seconds[(case.build, key(case))] += case.seconds
+        yield f"{'seconds':>9}  {title}"
+        for (build, name), total in seconds.most_common(limit):
+            yield f"{total:9.1f}  {build} {name}"
+
+
 def last_line(cases):
     outcomes = collections.Counter(case.outcome for case in cases)
     line = f"{outcomes[PASSED]} passed, {outcomes[FAILED]} failed"
@@ -136,24 +179,25 @@ def read_or_none(path):
         return None
 
 
-def cases_of_folder(folder):
+def cases_of_build(directory):
     """Runs nothing but 'ctest --show-only'."""
-    junit = read_or_none(folder / "junit.xml")
+    junit = read_or_none(directory / "junit.xml")
     if not junit:
-        return [Case(folder.name, "unlabelled", "ctest", FAILED, "ctest left no junit.xml")]
-    listing = subprocess.run(["ctest", "--test-dir", folder, "--show-only=json-v1"], check=True, capture_output=True, text=True)
-    return merge(folder.name, junit, listing.stdout, read_or_none)
+        return [Case(directory.name, "unlabelled", "ctest", FAILED, "ctest left no junit.xml")]
+    listing = subprocess.run(["ctest", "--test-dir", directory, "--show-only=json-v1"], check=True, capture_output=True, text=True)
+    return merge(directory.name, junit, listing.stdout, read_or_none)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--no-skips-but", metavar="LABEL", action="append", help="any other skip is a failure")
+    parser.add_argument("--times", action="store_true", help="show where the time went")
     parser.add_argument("builds", nargs="+", type=pathlib.Path)
     arguments = parser.parse_args()
-    cases = [case for folder in arguments.builds for case in cases_of_folder(folder)]
+    cases = [case for directory in arguments.builds for case in cases_of_build(directory)]
     if arguments.no_skips_but:
         cases = judge_skips(cases, arguments.no_skips_but)
-    for line in (*count_lines(cases), *explanation_lines(cases), last_line(cases)):
+    for line in (*(time_lines(cases) if arguments.times else ()), *count_lines(cases), *explanation_lines(cases), last_line(cases)):
         print(line)
     return 1 if any(case.outcome == FAILED for case in cases) else 0
 

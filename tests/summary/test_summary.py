@@ -104,3 +104,43 @@ def test_failures_are_explained_with_their_last_lines():
     lines = list(summary.explanation_lines(merged(failed("plan: places", long_output))))
     assert lines[0] == "FAILED dev unit plan: places"
     assert lines[-1] == "    line 99" and len(lines) == 1 + summary.LINES_OF_A_FAILURE
+
+
+DOCTEST = """[doctest] run with "--help" for options
+0.010000 s: a sum is right
+===============================================================================
+../../tests/unit/plan/x_test.cc:5:
+TEST CASE:  a quotient is right
+
+../../tests/unit/plan/x_test.cc:9: ERROR: CHECK( 1 == 2 ) is NOT correct!
+
+0.250000 s: a quotient is right
+[doctest] test cases: 2 | 1 passed | 1 failed | 0 skipped
+"""
+
+
+def test_a_source_of_a_doctest_program_counts_as_its_cases():
+    cases = merged(failed("plan: places", DOCTEST))
+    assert [(case.name, case.outcome, case.seconds) for case in cases] == [
+        ("plan: places::a sum is right", "passed", 0.01), ("plan: places::a quotient is right", "failed", 0.25)]
+    assert "CHECK( 1 == 2 )" in cases[1].reason and "a sum" not in cases[1].reason
+
+
+def test_a_doctest_program_that_crashed_fails_in_the_case_that_ran():
+    crash = "0.1 s: first\n" + "=" * 79 + "\nx.cc:5:\nTEST CASE:  second\n\nx.cc:5: FATAL ERROR: test case CRASHED: SIGSEGV\n"
+    cases = merged(failed("plan: places", crash))
+    assert [(case.name, case.outcome) for case in cases] == [
+        ("plan: places::first", "passed"), ("plan: places::second", "failed")]
+
+
+def test_a_doctest_program_that_ended_between_its_cases_is_a_failure():
+    cases = merged(failed("plan: places", "0.1 s: first\n"))
+    assert [case.outcome for case in cases] == ["passed", "failed"]
+
+
+def test_times_name_the_slowest_label_file_and_test():
+    cases = merged(failed("plan: places", DOCTEST))
+    lines = list(summary.time_lines(cases))
+    assert [line.split() for line in lines if line.startswith(" ")][:3] == [
+        ["seconds", "label"], ["0.3", "dev", "unit"], ["seconds", "file"]]
+    assert lines[-2].endswith("plan: places::a quotient is right")

@@ -1,4 +1,4 @@
-// Where the tests' stand-ins and the sources lie. The only source that knows absolute paths is paths.cc: the objects of all others
+// Where the tests' stand-ins and the sources lie. Only paths.cc knows absolute paths: the objects of all other sources
 // are the same in every clone, so that ccache serves them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

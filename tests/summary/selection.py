@@ -1,0 +1,110 @@
+"""Chooses ctest tests by what a person types: labels, paths below tests/, or what changed since a commit.
+
+SPDX-License-Identifier: Apache-2.0
+
+    selection.py BUILD words WORD...    labels (unit, cli, ...) and paths (tests/cli, tests/unit/engine/driver_test.cc)
+    selection.py BUILD since COMMIT     the tests of what changed since COMMIT, uncommitted changes included
+Prints the tests' names as one regular expression for ctest -R; exit 2 and a sentence where a word chooses no test.
+"""
+
+import difflib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EVERYTHING = ("unit", "ranks", "c", "cli", "cluster", "python", "lint", "fuzz")
+# Who owns what: the first row that fits a changed file names the labels that its tests have. docs/testing.md shows this table.
+OWNERS = (
+    ("docs/", ("lint",)), ("man/", ("lint",)), ("hostfiles/", ("unit", "cli")),
+    ("launcher/pmix/", ("unit", "ranks", "cluster")),
+    ("launcher/", ("unit", "cli", "cluster", "fuzz")),
+    ("runtime/", ("unit", "ranks", "c", "python", "fuzz")),
+    ("python/", ("python",)), ("examples/", ("unit", "ranks", "c", "python")), ("bench/", ("lint",)),
+    ("src/", EVERYTHING), ("cmake/", EVERYTHING), ("packaging/", EVERYTHING), ("tests/harness/", EVERYTHING),
+    ("tests/fakes/", EVERYTHING), ("tests/payload/", ("cli", "cluster")),
+)
+PAGES = (".md", ".svg", ".png")
+
+
+class NothingChosen(Exception):
+    """A word or change that no test belongs to, in a sentence."""
+
+
+def read_tests(build):
+    """{name: label} of every test of this build."""
+    listing = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True)
+    tests = {}
+    for test in json.loads(listing.stdout)["tests"]:
+        labels = [each["value"] for each in test.get("properties", []) if each["name"] == "LABELS"]
+        tests[test["name"]] = labels[0][0] if labels else ""
+    return tests
+
+
+def tests_below(path, tests):
+    """The tests of a source, a pytest file or a directory below tests/; all ways of a source count."""
+    inside = re.sub(r"^tests(/|$)", "", path.rstrip("/"))
+    return [name for name in tests if not inside or name == inside or name.startswith((inside + "/", inside + " ("))]
+
+
+def choose_by_words(words, tests):
+    labels = set(tests.values())
+    chosen = set()
+    for word in words:
+        found = [name for name in tests if tests[name] == word] if word in labels else tests_below(word, tests)
+        if not found:
+            near = difflib.get_close_matches(word, [*labels, *("tests/" + name for name in tests)], 1, 0.5)
+            raise NothingChosen(f"no test is called '{word}'" + (f"; did you mean {near[0]}?" if near else ""))
+        chosen.update(found)
+    return chosen
+
+
+def labels_of_change(path):
+    """The labels whose tests cover this file; () where its own path chooses them, or no test can."""
+    for prefix, labels in OWNERS:
+        if path.startswith(prefix):
+            return labels
+    if path.startswith("tests/"):
+        return ()
+    return ("lint",) if path.endswith(PAGES) else EVERYTHING
+
+
+def choose_by_changes(paths, tests):
+    chosen = {name for name in tests if tests[name] == "lint"} if paths else set()
+    for path in paths:
+        labels = labels_of_change(path)
+        chosen.update(name for name in tests if tests[name] in labels)
+        if not labels:
+            # A helper of tests has no test of its own name: all of its directory then.
+            chosen.update(tests_below(path, tests) or tests_below(str(pathlib.PurePath(path).parent), tests))
+    return chosen
+
+
+def changed_since(commit):
+    listing = [["diff", "--name-only", commit], ["ls-files", "--others", "--exclude-standard"]]
+    return sorted({path for words in listing
+                   for path in subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n") if path})
+
+
+def expression(names):
+    """What ctest -R takes for exactly these tests."""
+    return "^(" + "|".join(re.sub(r"([.^$*+?()\[\]\\|])", r"\\\1", name) for name in sorted(names)) + ")$"
+
+
+def main(build, how, *words):
+    tests = read_tests(build)
+    try:
+        chosen = choose_by_words(words, tests) if how == "words" else choose_by_changes(changed_since(words[0]), tests)
+        if not chosen:
+            raise NothingChosen(f"nothing changed since {words[0]}")
+    except NothingChosen as nothing:
+        print(nothing, file=sys.stderr)
+        return 2
+    print(expression(chosen))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,45 @@
+"""What a label, a path or a change chooses. SPDX-License-Identifier: Apache-2.0"""
+
+import re
+
+import pytest
+import selection
+
+TESTS = {"unit/wire/frame_test.cc": "unit", "unit/wired/x_test.cc": "unit", "cli/test_dev.py": "cli", "lint/test_docs.py": "lint",
+         "ranks/engine/sets_test.cc (host)": "ranks", "ranks/engine/sets_test.cc (nccl)": "ranks", "c: handles": "c"}
+
+
+@pytest.mark.parametrize("words, chosen", [
+    (["cli"], {"cli/test_dev.py"}),
+    (["tests/unit/wire"], {"unit/wire/frame_test.cc"}),
+    (["unit/wire/"], {"unit/wire/frame_test.cc"}),
+    (["tests/ranks/engine/sets_test.cc"], {"ranks/engine/sets_test.cc (host)", "ranks/engine/sets_test.cc (nccl)"}),
+    (["c", "lint"], {"c: handles", "lint/test_docs.py"}),
+])
+def test_labels_and_paths_choose_their_tests(words, chosen):
+    assert selection.choose_by_words(words, TESTS) == chosen
+
+
+def test_a_word_that_chooses_nothing_is_refused_with_the_nearest_name():
+    with pytest.raises(selection.NothingChosen, match="'tests/cli/test_dve.py'; did you mean tests/cli/test_dev.py"):
+        selection.choose_by_words(["tests/cli/test_dve.py"], TESTS)
+
+
+def test_the_expression_matches_the_chosen_names_only():
+    chosen = {"ranks/engine/sets_test.cc (nccl)", "cli/test_dev.py"}
+    assert {name for name in TESTS if re.search(selection.expression(chosen), name)} == chosen
+
+
+@pytest.mark.parametrize("path, chosen", [
+    ("docs/ssh.md", {"lint/test_docs.py"}),
+    ("launcher/plan/placement.cc", {"lint/test_docs.py", "unit/wire/frame_test.cc", "unit/wired/x_test.cc", "cli/test_dev.py"}),
+    ("tests/unit/wire/frame_test.cc", {"lint/test_docs.py", "unit/wire/frame_test.cc"}),
+    ("tests/cli/launching.py", {"lint/test_docs.py", "cli/test_dev.py"}),
+    ("CMakeLists.txt", set(TESTS)),
+])
+def test_a_change_chooses_the_tests_that_own_it_and_lint(path, chosen):
+    assert selection.choose_by_changes([path], TESTS) == chosen
+
+
+def test_no_change_chooses_nothing():
+    assert selection.choose_by_changes([], TESTS) == set()
