@@ -310,7 +310,7 @@ bool Agent::go() {
                                   link_.send(wire::Credit{rank, bytes});
                                 }};
   const auto birth_of = [this](std::size_t i, RankBirth* birth) { return prepare_birth(i, birth); };
-  ranks_.start(room_, launch_, birth_of, host_.cgroup.procs_file(), callbacks,
+  ranks_.start(room_, launch_, birth_of, host_.cgroup.folder(), callbacks,
                [this](const Status& status) { start_is_over(status); });
   return true;
 }

@@ -19,9 +19,7 @@ class JobCgroup {
   static JobCgroup at(std::string folder) { return JobCgroup(std::move(folder)); }
 
   bool exists() const { return !folder_.empty(); }
-  const std::string& folder() const { return folder_; }
-  // The file that a process writes "0" into to move there; empty without a group.
-  std::string procs_file() const { return exists() ? folder_ + "/cgroup.procs" : ""; }
+  const std::string& folder() const { return folder_; }  // empty without a group
   // SIGKILL to every process in it; kernels before 5.14 lack that, and nothing happens.
   void kill() const;
   // False while processes are still in it.

@@ -11,7 +11,7 @@
 namespace hv::launcher {
 
 void LocalRanks::start(PumpRoom& room, const wire::Launch& launch, BirthOf birth_of,
-                       const std::string& cgroup_procs_file, const RankCallbacks& callbacks,
+                       const std::string& cgroup, const RankCallbacks& callbacks,
                        StartTurns::OnOver on_over) {
   StartOptions options;
   options.pty = launch.pty;
@@ -19,7 +19,7 @@ void LocalRanks::start(PumpRoom& room, const wire::Launch& launch, BirthOf birth
   options.pty_rows = launch.pty_rows;
   options.credit_bytes = launch.credit_bytes;
   options.pipe_bytes = pipe_bytes_for(launch.ranks.size());
-  options.cgroup_procs_file = cgroup_procs_file;
+  options.cgroup = cgroup;
   const auto start_one = [this, &room, &launch, birth_of = std::move(birth_of), options,
                           callbacks](std::size_t i) {
     std::unique_ptr<RankProcess> rank;

@@ -41,8 +41,7 @@ class LocalRanks {
   // room and launch must stay until on_over, which comes unless give_up_unstarted() does first. On
   // failure those that were started already still run: the caller ends them.
   void start(PumpRoom& room, const wire::Launch& launch, BirthOf birth_of,
-             const std::string& cgroup_procs_file, const RankCallbacks& callbacks,
-             StartTurns::OnOver on_over);
+             const std::string& cgroup, const RankCallbacks& callbacks, StartTurns::OnOver on_over);
   void hold_start() { turns_.hold(); }
   void go_on_with_start() { turns_.go_on(); }
   bool is_starting() const { return turns_.is_under_way(); }

@@ -86,11 +86,11 @@ SpawnResult spawn(const Command& command, const Streams& streams, const StartOpt
   child.passed_fd = options.passed_fd;
   child.controlling_terminal = options.pty;
   child.may_be_traced = true;  // stack_run.h
-  child.cgroup_procs_file = options.cgroup_procs_file;
+  child.cgroup = options.cgroup;
   SpawnResult result = spawn_child(command, child);
-  if (result.pid < 0 && !child.cgroup_procs_file.empty()) {
+  if (result.pid < 0 && !child.cgroup.empty()) {
     // A cgroup is an addition: where it refuses the rank, the rank runs without it.
-    child.cgroup_procs_file.clear();
+    child.cgroup.clear();
     result = spawn_child(command, child);
   }
   return result;

@@ -21,7 +21,7 @@ struct StartOptions {
   std::uint32_t pty_rows = 24;
   std::uint32_t credit_bytes = 0;
   std::size_t pipe_bytes = 64 << 10;  // wanted for stdout
-  std::string cgroup_procs_file;      // empty: no cgroup
+  std::string cgroup;                 // directory of the cgroup it starts in; empty: none
   int passed_fd = -1;                 // that the rank is born with, too; -1: none
 };
 

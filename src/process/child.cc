@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -35,9 +36,10 @@ struct Prepared {
   std::vector<char*> shell_argv;  // /bin/sh program args..., for ENOEXEC
   std::vector<char*> environment;
   const char* program;
+  std::string procs_file;  // of its cgroup, for a child that does not start there
 };
 
-Prepared prepare(const Command& command, const std::string& program) {
+Prepared prepare(const Command& command, const std::string& program, const std::string& cgroup) {
   Prepared result;
   const auto raw = [](const std::string& text) { return const_cast<char*>(text.c_str()); };
   for (const std::string& word : command.argv) result.argv.push_back(raw(word));
@@ -48,6 +50,7 @@ Prepared prepare(const Command& command, const std::string& program) {
   for (const std::string& entry : command.environment) result.environment.push_back(raw(entry));
   result.environment.push_back(nullptr);
   result.program = program.c_str();
+  result.procs_file = cgroup + "/cgroup.procs";
   return result;
 }
 
@@ -77,17 +80,29 @@ void close_others_at_exec() {
   for (int fd = 3; fd < most; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-bool join_group(const std::string& procs_file) {
-  if (procs_file.empty()) return true;
-  const int fd = ::open(procs_file.c_str(), O_WRONLY | O_CLOEXEC);
+bool join_cgroup(const char* procs_file) {
+  const int fd = ::open(procs_file, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return false;
   const bool written = ::write(fd, "0", 1) == 1;
   ::close(fd);
   return written;
 }
 
+// fork() whose child starts in the cgroup. -1: the kernel (before 5.7), a seccomp filter or the
+// cgroup refuses it. The child runs none of libc's fork handlers, which it does not need before
+// exec, and libc does not know its thread id.
+pid_t fork_into_cgroup(const std::string& cgroup) {
+  const UniqueFd directory(::open(cgroup.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return -1;
+  clone_args arguments{};
+  arguments.flags = CLONE_INTO_CGROUP;
+  arguments.exit_signal = SIGCHLD;
+  arguments.cgroup = static_cast<std::uint64_t>(directory.get());
+  return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
+}
+
 [[noreturn]] void run_child(const Command& command, const ChildOptions& options,
-                            const Prepared& prepared, pid_t parent, int report) {
+                            const Prepared& prepared, bool in_cgroup, pid_t parent, int report) {
   const auto fail = [report](Step step) {
     const Failure failure{step, errno};
     (void)!::write(report, &failure, sizeof failure);
@@ -100,7 +115,7 @@ bool join_group(const std::string& procs_file) {
   // Kept at exec; where there is no Yama it is refused, and not needed.
   if (options.may_be_traced) ::prctl(PR_SET_PTRACER, static_cast<unsigned long>(parent), 0, 0, 0);
   if (options.new_session && ::setsid() < 0) fail(kSession);
-  if (!join_group(options.cgroup_procs_file)) fail(kGroup);
+  if (!in_cgroup && !join_cgroup(prepared.procs_file.c_str())) fail(kGroup);
   if (!options.cores.empty() && !run_on(options.cores)) fail(kCores);
   if (!set_standard_descriptors(options)) fail(kDescriptors);
   if (options.controlling_terminal && ::ioctl(1, TIOCSCTTY, 0) != 0) fail(kSession);
@@ -154,13 +169,16 @@ SpawnResult spawn_child(const Command& command, const ChildOptions& options) {
   UniqueFd write_end(move_above_standard(ends[1]));
   if (write_end.get() != ends[1]) ::close(ends[1]);
 
-  const Prepared prepared = prepare(command, program);
+  const Prepared prepared = prepare(command, program, options.cgroup);
   const pid_t parent = ::getpid();
   // All signals wait while the child still has our handlers.
   const SignalBlock block;
-  const pid_t pid = ::fork();
+  // Entering a cgroup later makes the kernel wait for a grace period, 7-15 ms.
+  pid_t pid = options.cgroup.empty() ? -1 : fork_into_cgroup(options.cgroup);
+  const bool in_cgroup = options.cgroup.empty() || pid >= 0;
+  if (pid < 0) pid = ::fork();
   if (pid < 0) return {-1, errno, "fork"};
-  if (pid == 0) run_child(command, options, prepared, parent, write_end.get());
+  if (pid == 0) run_child(command, options, prepared, in_cgroup, parent, write_end.get());
   write_end.reset();
   Failure failure{};
   ssize_t got = 0;

@@ -23,7 +23,7 @@ struct ChildOptions {
   bool die_with_parent = true;        // PDEATHSIG SIGKILL; tied to the *thread* that calls
   bool may_be_traced = false;         // by this process and its children, under Yama's scope 1
   CoreMask cores;                     // that it may run on; empty: the caller's
-  std::string cgroup_procs_file;      // the child writes itself there before exec; empty: no
+  std::string cgroup;  // directory of a cgroup v2 that the child starts in; empty: the caller's
 };
 
 struct SpawnResult {

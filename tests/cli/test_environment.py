@@ -4,6 +4,8 @@ SPDX-License-Identifier: Apache-2.0
 """
 import ast
 import os
+import pathlib
+import re
 import socket
 
 import pytest
@@ -107,6 +109,18 @@ def test_descriptors_of_hvrun_do_not_leak_into_ranks(hvrun):
     out, _ = process.communicate(timeout=30)
     os.close(read_end)
     assert len(out.splitlines()) == 4
+
+
+def test_a_rank_starts_in_the_cgroup_of_its_job(hvrun):
+    mounts = [line.split()[1] for line in pathlib.Path("/proc/self/mounts").read_text().splitlines() if line.split()[2] == "cgroup2"]
+    (own, *_) = [line[3:] for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::")] or [None]
+    if own is None or not mounts or not os.access(f"{mounts[0]}{own}/cgroup.procs", os.W_OK):
+        pytest.skip("there is no cgroup v2 that a job may use")
+    result = run(hvrun, "-np", "2", "cat", "/proc/self/cgroup")
+    assert result.returncode == 0, result.stderr
+    for lines in lines_by_rank(result.stdout).values():
+        (group,) = [line.decode() for line in lines if line.startswith(b"0::")]
+        assert re.fullmatch(rf"0::{re.escape(own.rstrip('/'))}/hvrun-[0-9a-f]+-0", group), group
 
 
 def test_the_environment_has_no_key(hvrun):

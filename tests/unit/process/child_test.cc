@@ -240,12 +240,12 @@ TEST_CASE("a child stays in the caller's session where that is asked") {
         std::to_string(::getsid(0)) + "\n");
 }
 
-TEST_CASE("a child joins its cgroup before it runs, or says that it cannot") {
-  const hv::tests::TemporaryFolder folder;
-  const std::string procs = folder / "procs";
+TEST_CASE("a child that cannot start in its cgroup joins it before exec, or says that it cannot") {
+  const hv::tests::TemporaryFolder folder;  // no cgroup: the kernel starts no process in it
+  const std::string procs = folder / "cgroup.procs";
   std::ofstream{procs};
   hv::ChildOptions options;
-  options.cgroup_procs_file = procs;
+  options.cgroup = folder.path();
   CHECK(run({{"cat", procs}, "/usr/bin/cat", {}, {}}, options).output == "0");
   std::filesystem::remove(procs);
   const Outcome missing = run({{"true"}, "/usr/bin/true", {}, {}}, options);
