@@ -3,8 +3,8 @@
 find_package(PkgConfig REQUIRED)
 find_package(Boost 1.81 REQUIRED)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
-pkg_check_modules(LIBSSH REQUIRED IMPORTED_TARGET libssh)
-pkg_check_modules(YAML_CPP REQUIRED IMPORTED_TARGET yaml-cpp)
+pkg_check_modules(LIBSSH REQUIRED libssh)
+pkg_check_modules(YAML_CPP REQUIRED yaml-cpp)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 
@@ -13,6 +13,17 @@ find_library(HVRUN_SODIUM_ARCHIVE NAMES libsodium.a REQUIRED)
 add_library(hv_sodium INTERFACE)
 target_include_directories(hv_sodium SYSTEM INTERFACE ${SODIUM_INCLUDE_DIRS})
 target_link_libraries(hv_sodium INTERFACE ${HVRUN_SODIUM_ARCHIVE})
+
+# yaml-cpp's archive where there is one: hvrun starts faster than with the shared library.
+find_library(HVRUN_YAML_CPP NAMES libyaml-cpp.a yaml-cpp HINTS ${YAML_CPP_LIBRARY_DIRS} REQUIRED)
+add_library(hv_yaml_cpp INTERFACE)
+target_include_directories(hv_yaml_cpp SYSTEM INTERFACE ${YAML_CPP_INCLUDE_DIRS})
+target_link_libraries(hv_yaml_cpp INTERFACE ${HVRUN_YAML_CPP})
+
+# libssh as headers only: launcher/spawn/ssh_library.h opens the library when it is used.
+add_library(hv_libssh INTERFACE)
+target_include_directories(hv_libssh SYSTEM INTERFACE ${LIBSSH_INCLUDE_DIRS})
+target_link_libraries(hv_libssh INTERFACE ${CMAKE_DL_LIBS})
 
 # Asio comes with Boost as headers; its warnings are not ours.
 add_library(hv_asio INTERFACE)

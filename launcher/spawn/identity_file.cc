@@ -18,8 +18,8 @@ namespace {
 // A public key names one that the ssh-agent holds.
 bool is_public_key(const std::string& file) {
   ssh_key raw = nullptr;
-  if (ssh_pki_import_pubkey_file(file.c_str(), &raw) != SSH_OK) return false;
-  ssh_key_free(raw);
+  if (libssh().ssh_pki_import_pubkey_file(file.c_str(), &raw) != SSH_OK) return false;
+  libssh().ssh_key_free(raw);
   return true;
 }
 
@@ -41,8 +41,8 @@ LoadedKey load_private_key(const std::string& file) {
     return -1;
   };
   ssh_key raw = nullptr;
-  if (ssh_pki_import_privkey_file(file.c_str(), nullptr, refuse, &loaded.has_passphrase, &raw) ==
-      SSH_OK) {
+  if (libssh().ssh_pki_import_privkey_file(file.c_str(), nullptr, refuse, &loaded.has_passphrase,
+                                           &raw) == SSH_OK) {
     loaded.key.reset(raw);
   } else if (loaded.has_passphrase) {
     loaded.trouble = "has a passphrase, so it was not tried";

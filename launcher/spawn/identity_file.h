@@ -2,16 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <libssh/libssh.h>
-
 #include <memory>
 #include <string>
 #include <type_traits>
 
+#include "launcher/spawn/ssh_library.h"
+
 namespace hv::launcher {
 
 struct FreeKey {
-  void operator()(ssh_key key) const { ssh_key_free(key); }
+  void operator()(ssh_key key) const { libssh().ssh_key_free(key); }
 };
 using SshKey = std::unique_ptr<std::remove_pointer_t<ssh_key>, FreeKey>;
 

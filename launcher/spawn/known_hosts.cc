@@ -2,7 +2,6 @@
 #include "launcher/spawn/known_hosts.h"
 
 #include <fcntl.h>
-#include <libssh/libssh.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <cerrno>
 #include <fstream>
 
+#include "launcher/spawn/ssh_library.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
@@ -58,8 +58,9 @@ bool matches_list(const std::string& patterns, const std::string& name) {
 // The name's hash (HMAC-SHA1 with the line's salt) is libssh's to compute.
 bool matches_hash(const std::string& line, const std::string& name) {
   ssh_knownhosts_entry* entry = nullptr;
-  const bool same = ssh_known_hosts_parse_line(name.c_str(), line.c_str(), &entry) == SSH_OK;
-  if (entry) ssh_knownhosts_entry_free(entry);
+  const bool same =
+      libssh().ssh_known_hosts_parse_line(name.c_str(), line.c_str(), &entry) == SSH_OK;
+  if (entry) libssh().ssh_knownhosts_entry_free(entry);
   return same;
 }
 

@@ -52,20 +52,21 @@ void SshChannel::listen_to_callbacks() {
     return 0;
   };
   ssh_callbacks_init(&callbacks_);
-  ssh_set_channel_callbacks(channel_, &callbacks_);
+  libssh().ssh_set_channel_callbacks(channel_, &callbacks_);
 }
 
 asio::awaitable<bool> SshChannel::execute(std::string command, std::string* why) {
-  channel_ = ssh_channel_new(session_->raw());
+  channel_ = libssh().ssh_channel_new(session_->raw());
   if (!channel_) {
     *why = session_->error();
     co_return false;
   }
-  int result = co_await session_->until_done([this] { return ssh_channel_open_session(channel_); });
+  int result =
+      co_await session_->until_done([this] { return libssh().ssh_channel_open_session(channel_); });
   if (result == SSH_OK) {
     listen_to_callbacks();
     result = co_await session_->until_done(
-        [this, &command] { return ssh_channel_request_exec(channel_, command.c_str()); });
+        [this, &command] { return libssh().ssh_channel_request_exec(channel_, command.c_str()); });
   }
   if (result != SSH_OK) *why = session_->error();
   co_return result == SSH_OK;
@@ -75,8 +76,8 @@ asio::awaitable<bool> SshChannel::execute(std::string command, std::string* why)
 std::size_t SshChannel::take(char* bytes, std::size_t size) {
   std::size_t got = 0;
   while (got < size) {
-    const int count = ssh_channel_read_nonblocking(channel_, bytes + got,
-                                                   static_cast<std::uint32_t>(size - got), 0);
+    const int count = libssh().ssh_channel_read_nonblocking(
+        channel_, bytes + got, static_cast<std::uint32_t>(size - got), 0);
     if (count == SSH_ERROR && got == 0) trouble_ = session_->error();
     if (count <= 0) break;
     got += static_cast<std::size_t>(count);
@@ -88,7 +89,9 @@ asio::awaitable<std::size_t> SshChannel::read_some(asio::mutable_buffer buffer) 
   while (usable()) {
     const std::size_t got = take(static_cast<char*>(buffer.data()), buffer.size());
     if (got > 0) co_return got;
-    if (!trouble_.empty() || ssh_channel_is_eof(channel_) || ssh_channel_is_closed(channel_)) break;
+    if (!trouble_.empty() || libssh().ssh_channel_is_eof(channel_) ||
+        libssh().ssh_channel_is_closed(channel_))
+      break;
     co_await session_->activity();
   }
   co_await await_exit_status();
@@ -100,14 +103,14 @@ asio::awaitable<void> SshChannel::await_exit_status() {
   asio::steady_timer timer(co_await asio::this_coro::executor, kSshExitDelay);
   timer.async_wait([session = session_](const boost::system::error_code&) { session->wake(); });
   const auto is_connected = [this] {
-    return (ssh_get_status(session_->raw()) & (SSH_CLOSED | SSH_CLOSED_ERROR)) == 0;
+    return (libssh().ssh_get_status(session_->raw()) & (SSH_CLOSED | SSH_CLOSED_ERROR)) == 0;
   };
-  while (usable() && is_connected() && exit_status_ < 0 && !ssh_channel_is_closed(channel_) &&
-         timer.expiry() > now()) {
+  while (usable() && is_connected() && exit_status_ < 0 &&
+         !libssh().ssh_channel_is_closed(channel_) && timer.expiry() > now()) {
     // ssh_channel_poll takes no packet behind the end of the stream; this does, and does not wait.
-    if (const int status = ssh_channel_get_exit_status(channel_); status >= 0)
+    if (const int status = libssh().ssh_channel_get_exit_status(channel_); status >= 0)
       exit_status_ = status;
-    else if (!ssh_channel_is_closed(channel_))
+    else if (!libssh().ssh_channel_is_closed(channel_))
       co_await session_->activity();
   }
 }
@@ -117,17 +120,18 @@ asio::awaitable<bool> SshChannel::write(asio::const_buffer buffer) {
   std::size_t left = buffer.size();
   while (usable()) {
     if (left > 0) {
-      const int count = ssh_channel_write(
+      const int count = libssh().ssh_channel_write(
           channel_, bytes, static_cast<std::uint32_t>(std::min<std::size_t>(left, 1 << 20)));
-      if (count == SSH_ERROR || ssh_channel_is_closed(channel_)) co_return false;
+      if (count == SSH_ERROR || libssh().ssh_channel_is_closed(channel_)) co_return false;
       bytes += count;
       left -= static_cast<std::size_t>(count);
       if (count > 0 && left > 0) continue;
-    } else if (ssh_blocking_flush(session_->raw(), 0) == SSH_ERROR) {
+    } else if (libssh().ssh_blocking_flush(session_->raw(), 0) == SSH_ERROR) {
       co_return false;
     }
     // All of it must leave: nobody else would push what libssh has kept.
-    if (left == 0 && (ssh_get_status(session_->raw()) & SSH_WRITE_PENDING) == 0) co_return true;
+    if (left == 0 && (libssh().ssh_get_status(session_->raw()) & SSH_WRITE_PENDING) == 0)
+      co_return true;
     co_await session_->activity();
   }
   co_return false;

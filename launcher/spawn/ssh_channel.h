@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <libssh/callbacks.h>
-#include <libssh/libssh.h>
-
 #include <memory>
 #include <string>
 
 #include "launcher/spawn/spawner.h"
+#include "launcher/spawn/ssh_library.h"
 #include "launcher/spawn/ssh_session.h"
 
 namespace hv::launcher {

@@ -35,9 +35,9 @@ class Login {
   asio::awaitable<std::optional<LoginRefusal>> run() {
     // Asking for "none" makes the server say what it takes.
     result_ = co_await session_.until_done(
-        [this] { return ssh_userauth_none(session_.raw(), nullptr); }, SSH_AUTH_AGAIN);
+        [this] { return libssh().ssh_userauth_none(session_.raw(), nullptr); }, SSH_AUTH_AGAIN);
     if (result_ != SSH_AUTH_SUCCESS && result_ != SSH_AUTH_ERROR && !session_.is_closed()) {
-      methods_ = ssh_userauth_list(session_.raw(), nullptr);
+      methods_ = libssh().ssh_userauth_list(session_.raw(), nullptr);
       if (config_.public_keys && (methods_ & SSH_AUTH_METHOD_PUBLICKEY)) co_await try_all_keys();
     }
     if (result_ == SSH_AUTH_SUCCESS) co_return std::nullopt;
@@ -77,7 +77,8 @@ class Login {
     const ssh_key key = loaded.key.get();
     note(file + " (" + fingerprint_of(key) + ")");
     result_ = co_await session_.until_done(
-        [&] { return ssh_userauth_publickey(session_.raw(), nullptr, key); }, SSH_AUTH_AGAIN);
+        [&] { return libssh().ssh_userauth_publickey(session_.raw(), nullptr, key); },
+        SSH_AUTH_AGAIN);
   }
 
   asio::awaitable<void> try_agent() {
@@ -86,7 +87,8 @@ class Login {
     if (!agent.trouble.empty()) note("ssh-agent (" + agent.trouble + ")");
     if (agent.keys.empty() || session_.is_closed()) co_return;
     // libssh's own idea of where the agent is would be the process's environment.
-    if (ssh_options_set(session_.raw(), SSH_OPTIONS_IDENTITY_AGENT, agent_socket_.c_str()) < 0) {
+    if (libssh().ssh_options_set(session_.raw(), SSH_OPTIONS_IDENTITY_AGENT,
+                                 agent_socket_.c_str()) < 0) {
       note("ssh-agent (" + session_.error() + ")");
       co_return;
     }
@@ -95,13 +97,15 @@ class Login {
     // The agent may ask its user before it signs, or wait for a touch.
     result_ = co_await session_.until_done_in_thread(
         "ask the ssh-agent for a signature for host " + host_,
-        [](ssh_session session) { return ssh_userauth_agent(session, nullptr); }, SSH_AUTH_AGAIN);
+        [](ssh_session session) { return libssh().ssh_userauth_agent(session, nullptr); },
+        SSH_AUTH_AGAIN);
   }
 
   static std::string fingerprint(const AgentKey& key) {
     ssh_key raw = nullptr;
-    const ssh_keytypes_e type = ssh_key_type_from_name(key.type.c_str());
-    if (ssh_pki_import_pubkey_base64(base64(key.blob).c_str(), type, &raw) != SSH_OK) return "";
+    const ssh_keytypes_e type = libssh().ssh_key_type_from_name(key.type.c_str());
+    if (libssh().ssh_pki_import_pubkey_base64(base64(key.blob).c_str(), type, &raw) != SSH_OK)
+      return "";
     const SshKey owner(raw);
     return " (" + fingerprint_of(raw) + ")";
   }

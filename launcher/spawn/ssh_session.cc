@@ -60,7 +60,9 @@ constexpr const char* kHostKeyTypes =
 
 SshSession::SshSession(asio::any_io_executor executor, UniqueFd socket, const SshConfig& config,
                        const std::vector<std::string>& first_types)
-    : session_(ssh_new(), ssh_free), ready_(executor), signal_(executor, TimePoint::max()) {
+    : session_(libssh().ssh_new(), libssh().ssh_free),
+      ready_(executor),
+      signal_(executor, TimePoint::max()) {
   UniqueFd copy(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 3));
   if (!session_ || !copy) {
     const int error = session_ ? errno : ENOMEM;
@@ -77,7 +79,7 @@ SshSession::~SshSession() { close(); }
 void SshSession::configure(const SshConfig& config, const std::vector<std::string>& first_types,
                            int socket) {
   const auto set = [this](ssh_options_e option, const void* value, const char* name) {
-    if (ssh_options_set(raw(), option, value) < 0) {
+    if (libssh().ssh_options_set(raw(), option, value) < 0) {
       throw Error(ErrorKind::kStart,
                   std::string("use the ssh configuration's ") + name + ": " + error(),
                   "use --rsh ssh for hosts with this configuration");
@@ -106,11 +108,11 @@ void SshSession::configure(const SshConfig& config, const std::vector<std::strin
   if (config.least_rsa_bits > 0)
     set(SSH_OPTIONS_RSA_MIN_SIZE, &config.least_rsa_bits, "RequiredRSASize");
   set(SSH_OPTIONS_FD, &socket, "socket");
-  ssh_set_blocking(raw(), 0);
+  libssh().ssh_set_blocking(raw(), 0);
 }
 
 std::string SshSession::error() const {
-  const char* text = ssh_get_error(session_.get());
+  const char* text = libssh().ssh_get_error(session_.get());
   return text && *text ? printable(text, 300) : "the connection was closed";
 }
 
@@ -127,8 +129,8 @@ asio::awaitable<void> SshSession::activity() {
   if (closed_) co_return;
   const auto self = shared_from_this();
   watch(asio::posix::descriptor_base::wait_read, &watching_read_);
-  const bool unsent =
-      ((ssh_get_poll_flags(raw()) | ssh_get_status(raw())) & SSH_WRITE_PENDING) != 0;
+  const bool unsent = ((libssh().ssh_get_poll_flags(raw()) | libssh().ssh_get_status(raw())) &
+                       SSH_WRITE_PENDING) != 0;
   if (unsent) watch(asio::posix::descriptor_base::wait_write, &watching_write_);
   boost::system::error_code ignored;
   co_await signal_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
@@ -143,7 +145,7 @@ void SshSession::close() {
     in_thread_->abandon();
     ::shutdown(ready_.native_handle(), SHUT_RDWR);  // the host need not wait for that thread
   } else {
-    ssh_disconnect(raw());
+    libssh().ssh_disconnect(raw());
   }
   ready_.close(ignored);
   wake();
@@ -171,28 +173,28 @@ asio::awaitable<int> SshSession::until_done_in_thread(std::string doing,
 std::string fingerprint_of(ssh_key key) {
   unsigned char* hash = nullptr;
   std::size_t size = 0;
-  if (ssh_get_publickey_hash(key, SSH_PUBLICKEY_HASH_SHA256, &hash, &size) != SSH_OK)
+  if (libssh().ssh_get_publickey_hash(key, SSH_PUBLICKEY_HASH_SHA256, &hash, &size) != SSH_OK)
     return "unknown";
-  char* text = ssh_get_fingerprint_hash(SSH_PUBLICKEY_HASH_SHA256, hash, size);
+  char* text = libssh().ssh_get_fingerprint_hash(SSH_PUBLICKEY_HASH_SHA256, hash, size);
   const std::string result = text ? text : "unknown";
-  ssh_string_free_char(text);
-  ssh_clean_pubkey_hash(&hash);
+  libssh().ssh_string_free_char(text);
+  libssh().ssh_clean_pubkey_hash(&hash);
   return result;
 }
 
 HostKey host_key_of(SshSession& session, const std::string& host) {
   ssh_key key = nullptr;
-  if (ssh_get_server_publickey(session.raw(), &key) != SSH_OK)
+  if (libssh().ssh_get_server_publickey(session.raw(), &key) != SSH_OK)
     throw Error(ErrorKind::kStart, "read the key of host " + host + ": " + session.error(),
                 "see what 'ssh -v " + host + " true' says, or use --rsh ssh");
-  const bool is_ecdsa = ssh_key_type(key) == SSH_KEYTYPE_ECDSA;
-  const char* type =
-      is_ecdsa ? ssh_pki_key_ecdsa_name(key) : ssh_key_type_to_char(ssh_key_type(key));
+  const bool is_ecdsa = libssh().ssh_key_type(key) == SSH_KEYTYPE_ECDSA;
+  const char* type = is_ecdsa ? libssh().ssh_pki_key_ecdsa_name(key)
+                              : libssh().ssh_key_type_to_char(libssh().ssh_key_type(key));
   char* text = nullptr;
-  (void)ssh_pki_export_pubkey_base64(key, &text);
+  (void)libssh().ssh_pki_export_pubkey_base64(key, &text);
   HostKey result{type ? type : "", text ? text : "", fingerprint_of(key)};
-  ssh_string_free_char(text);
-  ssh_key_free(key);
+  libssh().ssh_string_free_char(text);
+  libssh().ssh_key_free(key);
   return result;
 }
 

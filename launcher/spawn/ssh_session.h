@@ -8,8 +8,6 @@
 // it.
 #pragma once
 
-#include <libssh/libssh.h>
-
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -21,6 +19,7 @@
 
 #include "launcher/spawn/blocking_call.h"
 #include "launcher/spawn/ssh_config.h"
+#include "launcher/spawn/ssh_library.h"
 #include "src/base/unique_fd.h"
 
 namespace hv::launcher {

@@ -10,6 +10,7 @@
 #include "launcher/spawn/resolve.h"
 #include "launcher/spawn/ssh_advice.h"
 #include "launcher/spawn/ssh_channel.h"
+#include "launcher/spawn/ssh_library.h"
 #include "launcher/spawn/start_line.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
@@ -82,6 +83,7 @@ asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_system_ssh(const HostT
 asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_libssh(const HostTarget& host,
                                                                  const SshConfig& config,
                                                                  StartDeadline& deadline) {
+  libssh();  // throws before anything is connected
   const KnownKeys known = find_known_keys(config.known_hosts, config.host_name, config.port);
   if (known.has_authority())
     throw LeftToSystemSsh{"a certificate authority vouches for its key (known_hosts)"};
@@ -131,7 +133,7 @@ asio::awaitable<std::shared_ptr<SshSession>> SshSpawner::connect(const HostTarge
   const auto phase = deadline.enter("agree on encryption with host " + peer, hint,
                                     [session] { session->close(); });
   const int result =
-      co_await session->until_done([&session] { return ssh_connect(session->raw()); });
+      co_await session->until_done([&session] { return libssh().ssh_connect(session->raw()); });
   deadline.throw_if_passed();
   if (result != SSH_OK)
     throw NotThereYet(Error(ErrorKind::kStart,

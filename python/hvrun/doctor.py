@@ -93,8 +93,17 @@ def look_at_hvrun():
     done = _run([hvrun, "--version"])
     if done.returncode != 0:
         return Finding("hvrun", BAD, f"{hvrun}: {(done.stderr or done.stdout).strip()}",
-                       "the libraries that it names: apt-get install libssh-4 libyaml-cpp0.7")
+                       "pip install . on this machine: it was built for another system")
     return Finding("hvrun", GOOD, f"{done.stdout.strip()} at {hvrun}")
+
+
+def look_at_libssh():
+    """hvrun opens it for hosts that it reaches over SSH, and for nothing else."""
+    path = _loaded("libssh.so.4")[1]
+    if path is None:
+        return Finding("libssh", PLAIN, "not found: hvrun reaches hosts over SSH with --rsh ssh alone",
+                       "apt-get install libssh-4, or dnf install libssh")
+    return Finding("libssh", PLAIN, f"for hosts over SSH, at {path}")
 
 
 def look_at_agent():
@@ -267,8 +276,8 @@ def _last_line(text):
 
 def examine():
     """Every finding, in the order in which they are told."""
-    findings = [Finding("Python", GOOD, f"{platform.python_version()} at {sys.executable}"), look_at_hvrun(), look_at_agent(),
-                look_at_library()]
+    findings = [Finding("Python", GOOD, f"{platform.python_version()} at {sys.executable}"), look_at_hvrun(), look_at_libssh(),
+                look_at_agent(), look_at_library()]
     findings += [look_at_framework(name) for name in FRAMEWORKS]
     findings += [look_at_numpy()]
     findings += [Finding("native", GOOD, "hvrun's own backend, by shared memory and TCP: always there"), look_at_cuda(),

@@ -35,8 +35,8 @@ def test_it_is_small_and_stripped(agent):
     assert ".symtab" not in readelf("--sections", agent)
 
 
-@pytest.mark.parametrize("name", ["hvrun-inventory", "hvrun-pmix"])
-def test_what_lies_beside_it_asks_for_the_system_alone(agent, name):
-    """They open NVML, hwloc and PMIx by themselves, where they are, and run where the compiler's libraries are older."""
+@pytest.mark.parametrize("name", ["hvrun", "hvrun-inventory", "hvrun-pmix"])
+def test_the_other_programs_ask_for_the_system_alone(agent, name):
+    """They open libssh, NVML, hwloc and PMIx when they use them, and run where the compiler's libraries are older."""
     needed = re.findall(r"NEEDED.*\[(.*)\]", readelf("--dynamic", agent.with_name(name)))
     assert needed and not [name for name in needed if not name.startswith(("libc.so", "libm.so", "ld-linux"))]

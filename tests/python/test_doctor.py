@@ -13,6 +13,7 @@ import pytest
 from harness import programs, torch_jobs
 
 STAND_INS = {
+    "libssh.so.4": "void* ssh_new(void) { return 0; }",
     "libcuda.so.1": "int cuInit(unsigned f) { return RESULT; } int cuDriverGetVersion(int* v) { *v = 12040; return 0; }"
                     "int cuDeviceGetCount(int* n) { *n = 2; return 0; }",
     "libnccl.so.2": "int ncclGetVersion(int* v) { *v = 21805; return 0; }",
@@ -47,6 +48,14 @@ def test_cuda(tmp_path):
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="this machine has a driver")
 def test_cuda_is_not_there(tmp_path):
     assert "no driver (libcuda.so.1): ranks work on CPUs" in look("cuda", tmp_path)
+
+
+def test_libssh(tmp_path):
+    path = stand_in(tmp_path, "libssh.so.4")
+    assert look("libssh", tmp_path, LD_LIBRARY_PATH=str(tmp_path)) == f"  --  libssh       for hosts over SSH, at {path}\n"
+    path.write_bytes(b"no library")
+    said = look("libssh", tmp_path, LD_LIBRARY_PATH=str(tmp_path))
+    assert "--  libssh       not found: " in said and "--rsh ssh" in said and "try: apt-get install libssh-4" in said, said
 
 
 LIBRARIES = programs.hvrun_folder().parent / "lib"
