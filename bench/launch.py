@@ -3,12 +3,15 @@
 import json
 import os
 import shlex
+import statistics
 import sys
+import time
 
 import programs
 from rounds import NotRun, Rounds, fastest, interleave
 
 STARTS_A_ROUND = 5
+VERSIONS_A_ROUND = 50
 HOSTS = ("node1", "node2", "node3")
 MANY = 64
 STAND_IN = programs.SOURCE / "tests/c/rsh_to_here.sh"
@@ -26,6 +29,22 @@ def local(bench):
     pairs = interleave(lambda: programs.seconds(ours, STARTS_A_ROUND), lambda: programs.seconds(peer, STARTS_A_ROUND),
                        bench.rounds)
     return Rounds("s", pairs, shlex.join(peer), programs.shown(ours))
+
+
+def version(bench):
+    """'hvrun --version': what every start of hvrun takes. subprocess itself would take a third of that."""
+    words, environment = [str(bench.hvrun), "--version"], programs.environment()
+    silent = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+
+    def milliseconds():
+        begun = time.perf_counter()
+        _, status = os.waitpid(os.posix_spawn(words[0], words, environment, file_actions=silent), 0)
+        if status != 0:
+            raise NotRun(f"{programs.shown(words)}: status {status}")
+        return 1e3 * (time.perf_counter() - begun)
+
+    pairs = [(statistics.median(milliseconds() for _ in range(VERSIONS_A_ROUND)), None) for _ in range(bench.rounds)]
+    return Rounds("ms", pairs, own_command=programs.shown(words))
 
 
 def over_ssh(bench):

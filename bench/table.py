@@ -186,8 +186,9 @@ def torch_rows():
 
 
 ROWS = [
-    Row("launch-2", "hvrun -np 2 true, beside mpirun", at_most_times(0.5), launch.local, "launch"),
-    Row("ssh", "the same over SSH on 3 hosts, beside three ssh at once", at_most_times(1.2), launch.over_ssh, "launch"),
+    Row("launch-2", "hvrun -np 2 true, beside mpirun", at_most_times(0.3), launch.local, "launch"),
+    Row("version", "hvrun --version", at_most(2.5, "ms"), launch.version, "launch"),
+    Row("ssh", "hvrun true over SSH on 3 hosts, beside three ssh at once", at_most_times(0.8), launch.over_ssh, "launch"),
     Row("logs-large", "2 x 1 million labelled lines to a file, 32 KiB writes, beside mpirun --tag-output",
         at_least_times_faster(4), logs.beside_mpirun, "logs"),
     Row("logs-lines", "the same, one write a line, beside two bare pipes into cat", at_most_times(1.2), logs.beside_bare_pipes, "logs"),
