@@ -84,8 +84,8 @@ def choose_by_changes(paths, tests):
 
 def changed_since(commit):
     listing = [["diff", "--name-only", commit], ["ls-files", "--others", "--exclude-standard"]]
-    return sorted({path for words in listing
-                   for path in subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n") if path})
+    texts = [subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout for words in listing]
+    return sorted({path for text in texts for path in text.split("\n") if path})
 
 
 def expression(names):

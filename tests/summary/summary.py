@@ -157,7 +157,8 @@ def file_of(case):
 
 def time_lines(cases):
     """Where the time went: per label, the slowest files and the slowest single tests."""
-    for title, key, limit in (("label", lambda case: case.label, None), ("file", file_of, SLOWEST), ("test", lambda case: case.name, SLOWEST)):
+    views = (("label", lambda case: case.label, None), ("file", file_of, SLOWEST), ("test", lambda case: case.name, SLOWEST))
+    for title, key, limit in views:
         seconds = collections.Counter()
         for case in cases:
             seconds[(case.build, key(case))] += case.seconds
