@@ -36,10 +36,44 @@ def scaled():
     return lambda count: max(1, round(count * SCALE))
 
 
+def is_whole_product():
+    """Whether tests of a wide product run all of it (--full), or a part that the seed draws."""
+    return SCALE >= 1
+
+
 @pytest.fixture
 def chance(request):
     """Seeded randomness: the same for the same HVRUN_TEST_SEED and test."""
     return random.Random(f"{SEED} {request.node.nodeid}")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Of a test that is marked one_of(parameter) the variants of one value stay, drawn by the seed."""
+    left_out = [] if is_whole_product() else [item for item in items if not is_drawn(item, items)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+def is_drawn(item, items):
+    parameters = [mark.args[0] for mark in item.iter_markers("one_of") if mark.args[0] in parameters_of(item)]
+    return all(parameters_of(item)[each] == drawn_value(each, item, items) for each in parameters)
+
+
+def parameters_of(item):
+    """{name: value as text}; empty where a test has none."""
+    return {name: str(value) for name, value in item.callspec.params.items()} if hasattr(item, "callspec") else {}
+
+
+def drawn_value(parameter, item, items):
+    """The same for variants that differ in this parameter alone."""
+    values = sorted({parameters_of(each)[parameter] for each in items
+                     if each.location[0] == item.location[0] and each.originalname == item.originalname})
+    others = sorted((name, value) for name, value in parameters_of(item).items() if name != parameter)
+    return random.Random(f"{SEED} {item.location[0]} {item.originalname} {others}").choice(values)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "one_of(parameter): without --full one value of it is drawn for each test")
 
 
 @pytest.hookimpl(hookwrapper=True)

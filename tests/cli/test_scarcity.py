@@ -33,14 +33,15 @@ def is_enough(result, *words):
 
 
 @pytest.mark.parametrize("hosts", [1, 2])
-def test_a_rank_without_descriptors_says_so(hvrun, tmp_path, hosts):
-    """From hardly any to enough: whatever libhvrun opens is the one that fails once."""
+def test_a_rank_without_descriptors_says_so(hvrun, tmp_path, scaled, chance, hosts):
+    """From hardly any to enough: whatever libhvrun opens is the one that fails once, with --full."""
     where = [] if hosts == 1 else two_hosts(tmp_path, slots=2)
     count = ["-np", "2"] if hosts == 1 else []
-    enough = [is_enough(run(hvrun, *count, *where, *limited(f"ulimit -n {descriptors}")), "Too many open files", "ulimit -n")
-              for descriptors in range(4, 24)]
-    assert enough == sorted(enough), f"fewer descriptors did where more did not: {enough}"
-    assert not any(enough[:FEW - 4]) and enough[-1], enough
+    limits = sorted({4, FEW, 23, *chance.sample(range(5, 23), min(18, scaled(20)))})
+    enough = {limit: is_enough(run(hvrun, *count, *where, *limited(f"ulimit -n {limit}")), "Too many open files", "ulimit -n")
+              for limit in limits}
+    assert list(enough.values()) == sorted(enough.values()), f"fewer descriptors did where more did not: {enough}"
+    assert not any(enough[limit] for limit in limits if limit < FEW) and enough[23], enough
 
 
 def test_one_rank_without_descriptors_ends_the_job(hvrun):

@@ -15,7 +15,7 @@ from harness.jobs import LOST, agents_and_guards, on
 from harness.processes import kill_together
 from harness.waiting import stays, wait_for
 
-pytestmark = pytest.mark.usefixtures("hvrun")
+pytestmark = [pytest.mark.usefixtures("hvrun"), pytest.mark.one_of("cluster_of_each_kind")]
 
 NODES = ("node1", "node2", "node3")
 STUBBORN = ("plain", "session", "stubborn", "daemon", "stubborn-daemon", "self")
