@@ -43,3 +43,8 @@ def test_a_change_chooses_the_tests_that_own_it_and_lint(path, chosen):
 
 def test_no_change_chooses_nothing():
     assert selection.choose_by_changes([], TESTS) == set()
+
+
+def test_the_page_on_testing_names_every_owner():
+    page = (selection.ROOT / "docs" / "testing.md").read_text()
+    assert [prefix for prefix, _ in selection.OWNERS if f"`{prefix.rstrip('/')}" not in page] == []
