@@ -25,7 +25,7 @@ from table import ROWS, chosen
 
 TRIAL = "TRIAL"
 NO_TIME = "no time was left (--minutes)"
-FIGURES = programs.SOURCE / "docs/figures"
+FIGURES = programs.SOURCE / "build/figures"
 
 
 @dataclasses.dataclass

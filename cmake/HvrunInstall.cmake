@@ -51,7 +51,7 @@ endforeach()
 # The pages keep their links: to each other, and by a symbolic link beside them to the installed examples.
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
-        FILES_MATCHING PATTERN "*.md")
+        FILES_MATCHING PATTERN "*.md" PATTERN "*.png")
 file(RELATIVE_PATH _examples_from_docs /prefix/${CMAKE_INSTALL_DOCDIR} /prefix/${CMAKE_INSTALL_DATADIR}/hvrun/examples)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/doc)
 file(CREATE_LINK ${_examples_from_docs} ${PROJECT_BINARY_DIR}/doc/examples SYMBOLIC)
