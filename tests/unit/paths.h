@@ -1,5 +1,5 @@
-// Where the tests' stand-ins and the sources lie. Only paths.cc knows absolute paths: the objects of
-// all other sources are the same in every clone, so that ccache serves them.
+// Where the tests' stand-ins and the sources lie. Only paths.cc knows absolute paths: the objects
+// of all other sources are the same in every clone, so that ccache serves them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
