@@ -66,7 +66,7 @@ def test_hvruns_own_stall_warning_follows(hvrun, tmp_path):
 
 def test_every_option_is_in_the_man_page():
     table = (SOURCE / "launcher" / "cli" / "horovod_options.cc").read_text()
-    options = set(re.findall(r'Row\{"(--[a-z-]+)', table)) | set(re.findall(r'Refusal\{"(--[a-z-]+)', table))
+    options = set(re.findall(r'HorovodOption\{"(--[a-z-]+)', table)) | set(re.findall(r'Refusal\{"(--[a-z-]+)', table))
     manual = set(re.findall(r"-[a-z][a-z-]+", (SOURCE / "man" / "hvrun.1").read_text()))
     assert len(options) > 35
     assert not {option for option in options if option[1:] not in manual}
