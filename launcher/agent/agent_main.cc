@@ -12,7 +12,6 @@
 #include "launcher/agent/agent_options.h"
 #include "launcher/agent/control_connection.h"
 #include "launcher/agent/guard.h"
-#include "launcher/mpirank/mpirank.h"
 #include "launcher/probes/host_probe.h"
 #include "launcher/probes/pair_measure.h"
 #include "src/base/environment.h"
@@ -61,7 +60,6 @@ void remove_own_file() {
 int run(int argc, char** argv) {
   if (argc == 2 && argv[1] == std::string_view(kMeasure)) return run_pair_measure();
   if (argc == 2 && argv[1] == std::string_view(kProbe)) return run_host_probes();
-  if (is_for_mpirun_rank(argc, argv)) return run_mpirun_rank({argv + 1, argv + argc}, host_name());
   const auto options = parse_agent_options({argv + 1, argv + argc});
   if (!options) return explain_usage();
   if (options->shows_version) {

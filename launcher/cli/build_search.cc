@@ -1,4 +1,4 @@
-// Where check_build.h's facts come from: libraries that are opened, Python, mpirun.
+// Where check_build.h's facts come from: libraries that are opened, and Python.
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -17,7 +17,6 @@
 #include <type_traits>
 
 #include "launcher/cli/check_build.h"
-#include "launcher/mpi/mpirun.h"
 #include "src/base/environment.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -216,18 +215,6 @@ BuildFact look_at_mpi(const std::string& library) {
   return fact;
 }
 
-constexpr const char* kLauncherSide = "launcher's mpirun";
-
-BuildFact look_at_mpirun(const Environment& environment, const BuildFact& backend) {
-  try {
-    const Mpirun found = find_mpirun(environment);
-    return {"MPI", backend.is_there,
-            "hvrun --mpi starts by " + found.program + ", " + found.version, kLauncherSide};
-  } catch (const Error& error) {
-    return {"MPI", false, std::string(error.what()) + "; try: " + error.hint(), kLauncherSide};
-  }
-}
-
 constexpr const char* kAskForFrameworks =
     "import importlib.util as u, importlib.metadata as m\n"
     "def version(names):\n"
@@ -287,11 +274,10 @@ BuildFacts look_at_build(const Environment& environment) {
   facts.frameworks = framework_facts(said.text, said.trouble);
   const std::string library = library_of(environment, said.text);
   const BuildFact nccl = look_at_nccl_and_driver(library);
-  BuildFact mpi = look_at_mpi(library);
-  mpi.side = "runtime's backend";
+  const BuildFact mpi = look_at_mpi(library);
   const BuildFact gloo{"Gloo", true,
                        "hvrun's own backend, native, has its place: by shared memory and TCP"};
-  facts.controllers = {look_at_mpirun(environment, mpi), gloo};
+  facts.controllers = {mpi, gloo};
   facts.operations = {nccl,
                       {"DDL", false, "hvrun has no such backend"},
                       {"CCL", false, "hvrun has no such backend"},

@@ -21,8 +21,7 @@ std::string section(const char* title, const std::vector<BuildFact>& facts) {
 
 void add_words(const std::vector<BuildFact>& facts, std::vector<std::string>* lines) {
   for (const BuildFact& fact : facts) {
-    const std::string side = fact.side.empty() ? "" : " (" + fact.side + ")";
-    const std::string line = "    " + fact.name + side + ": " + fact.words + "\n";
+    const std::string line = "    " + fact.name + ": " + fact.words + "\n";
     const bool is_new = std::find(lines->begin(), lines->end(), line) == lines->end();
     if (!fact.words.empty() && is_new) lines->push_back(line);
   }

@@ -14,7 +14,6 @@ struct BuildFact {
   std::string name;
   bool is_there = false;
   std::string words{};
-  std::string side{};         // which half of it, where two stand under one name: "launcher"
   bool is_installed = false;  // though this host cannot use it
 };
 

@@ -44,7 +44,7 @@ std::string check_help_text(CLI::App& app) {
     const bool is_of_check = group == "Ranks and hosts" || group == "Placement" ||
                              group == "Reaching hosts" || name.starts_with("--topology") ||
                              name == "--format" || name == "--verbose" || name == "--help";
-    if (!is_of_check || name.starts_with("--mpi")) option->group("");
+    if (!is_of_check) option->group("");
   }
   return "hvrun check: would jobs start on these hosts, and run well? It starts no rank\n\n"
          "Usage: hvrun check -H hosts [options]\n"
@@ -87,14 +87,13 @@ void check_dry_run(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
 
 // Pictures are of what hosts have told.
 void take_pictures(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
-  const bool asks_hosts = raw.is_check || (spec->dry_run == DryRun::kHosts && !spec->by_mpirun);
+  const bool asks_hosts = raw.is_check || spec->dry_run == DryRun::kHosts;
   for (const char* option : {"--topology-html", "--topology-svg"})
     if (app.count(option) > 0 && !asks_hosts)
       throw Error(
           ErrorKind::kUsage,
           std::string(option) + " shows what hosts tell in a dry run, and none is asked here",
-          spec->by_mpirun ? "leave it out, or leave --mpi out"
-                          : "add --dry-run, see 'hvrun check', or leave it out");
+          "add --dry-run, see 'hvrun check', or leave it out");
   if (!raw.topology_html.empty() && raw.topology_html == raw.topology_svg)
     throw Error(ErrorKind::kUsage,
                 "--topology-html and --topology-svg name one file: " + printable(raw.topology_svg),
@@ -153,18 +152,6 @@ void take_spawner(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
   }
 }
 
-void take_mpirun(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
-  spec->by_mpirun = raw.by_mpirun;
-  if (app.count("--mpi-args") > 0 && !raw.by_mpirun)
-    throw Error(ErrorKind::kUsage, "--mpi-args is for mpirun, which starts nothing here",
-                "add --mpi, or see --map-by, --bind-to and -x");
-  const auto words = shell_words(raw.mpi_args);
-  if (!words)
-    throw Error(ErrorKind::kUsage, "--mpi-args '" + printable(raw.mpi_args) + "': a quote is open",
-                "write it as in a shell: --mpi-args=\"--mca btl '^openib'\"");
-  spec->mpi_args = *words;
-}
-
 WireMpi wire_mpi_of(const CLI::App& app, const RawOptions& raw) {
   if (app.count("--wire-mpi") == 0) return WireMpi::kByItself;
   if (raw.wire_mpi.empty()) return WireMpi::kBoth;
@@ -172,6 +159,11 @@ WireMpi wire_mpi_of(const CLI::App& app, const RawOptions& raw) {
   if (raw.wire_mpi == "pmi") return WireMpi::kPmi;
   if (raw.wire_mpi != "none")
     need(std::optional<bool>(), "--wire-mpi", raw.wire_mpi, "pmix, pmi or none, or no value");
+  if (raw.mpi)
+    throw Error(ErrorKind::kUsage,
+                "--mpi has MPI move the data, and --wire-mpi=none keeps ranks from finding each "
+                "other by it",
+                "leave one of them out");
   return WireMpi::kNone;
 }
 
@@ -190,7 +182,6 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
   spec.ssh_accept_new = raw.ssh_accept_new;
   spec.remote_shell = raw.remote_shell;
   take_spawner(app, raw, &spec);
-  take_mpirun(app, raw, &spec);
   spec.start_timeout = parse_duration("--start-timeout", raw.start_timeout);
   spec.exports = raw.exports;
   spec.clean_environment = raw.clean_environment;
@@ -200,6 +191,7 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
     spec.master_port = parse_number_in("--master-port", raw.master_port, 1, 65535);
   spec.hold_port = !raw.no_hold_port;
   spec.wire_mpi = wire_mpi_of(app, raw);
+  spec.mpi_first = raw.mpi;
   spec.label = !raw.no_label;
   spec.training_summary = !raw.no_training_summary;
   spec.timestamp = raw.timestamp;

@@ -70,6 +70,10 @@ constexpr std::array kForeignOptions{
         "mca,gmca",
         "MPI starts nothing here, leave it out; --rsh, HVRUN_INTERFACES, HVRUN_PORT_RANGE and "
         "HVRUN_ALGORITHM stand for some of its parameters"},
+    ForeignOption{"mpi-args",
+                  "hvrun starts the ranks, not mpirun: set Open MPI's parameters by -x "
+                  "OMPI_MCA_NAME=VALUE, or start the program by mpirun itself, as in mpirun --mca "
+                  "NAME VALUE -np 4 ./train"},
 
     ForeignOption{"genv,env", "-x NAME=VALUE"},
     ForeignOption{"genvlist,envlist", "-x NAME, once for each"},

@@ -22,12 +22,10 @@
 #include "launcher/cli/knobs.h"
 #include "launcher/cli/script_command.h"
 #include "launcher/facts/facts.h"
-#include "launcher/mpi/mpi_job.h"
+#include "launcher/plan/mpi_wires.h"
 #include "launcher/plan/plan_text.h"
 #include "launcher/plan/rank_environment.h"
-#include "launcher/record/job_folder.h"
 #include "launcher/spawn/go_between.h"
-#include "launcher/supervise/agent_file.h"
 #include "launcher/supervise/supervisor.h"
 #include "src/base/error.h"
 #include "src/base/knob.h"
@@ -59,17 +57,16 @@ int print(const std::string& text) {
                   : "see where standard output leads, or send it elsewhere ('hvrun ... | less')");
 }
 
-LaunchPlan offline_plan(const JobSpec& spec, const HostList& list, const Environment& environment) {
-  std::vector<std::optional<HostFacts>> facts(list.this_machine ? 1 : list.entries.size());
-  if (list.this_machine) facts[0] = host_facts(gather_facts(environment));
-  return make_plan(spec, list, facts);
+void warn(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) std::fprintf(stderr, "hvrun: warning: %s\n", line.c_str());
 }
 
 // What of the plan is known without asking any host but this one.
 int print_offline_plan(const JobSpec& spec, const HostList& list, const Environment& environment) {
-  const LaunchPlan plan = offline_plan(spec, list, environment);
-  for (const std::string& warning : plan.warnings)
-    std::fprintf(stderr, "hvrun: warning: %s\n", warning.c_str());
+  std::vector<std::optional<HostFacts>> facts(list.this_machine ? 1 : list.entries.size());
+  if (list.this_machine) facts[0] = host_facts(gather_facts(environment));
+  const LaunchPlan plan = make_plan(spec, list, facts);
+  warn(plan.warnings);
   return print(spec.format == PlanFormat::kJson ? plan_as_json(spec, plan)
                                                 : plan_as_text(spec, plan));
 }
@@ -99,31 +96,6 @@ void choose_spawner(const HostList& list, const Environment& environment, JobSpe
     spec->spawner = SpawnerChoice::kSrun;
 }
 
-// No agent is there to be asked, so what this machine knows must do.
-int launch_by_mpirun(const JobSpec& spec, const HostList& list, const Environment& environment) {
-  refuse_what_mpirun_lacks(spec, list);
-  if (spec.dry_run == DryRun::kHosts)
-    throw Error(
-        ErrorKind::kUsage,
-        "--dry-run asks hosts by hvrun's own agents, and with --mpi mpirun reaches them",
-        "leave out --mpi for the check, or use --dry-run=offline, which shows mpirun's words");
-  check_knobs_of_ranks(spec, environment);
-  const LaunchPlan plan = offline_plan(spec, list, environment);
-  const MpiLaunch launch = plan_mpi_launch(spec, list, plan, environment, find_agent_file());
-  const std::string line = as_shell_line(launch.command) + "\n";
-  if (spec.dry_run != DryRun::kNo)
-    return print(spec.format == PlanFormat::kJson ? plan_as_json(spec, plan, launch.command.argv)
-                                                  : plan_as_text(spec, plan) + line);
-  std::vector<std::string> warnings = plan.warnings;
-  for (const std::string& more : vain_wishes(spec, plan)) warnings.push_back(more);
-  for (const std::string& warning : warnings)
-    std::fprintf(stderr, "hvrun: warning: %s\n", warning.c_str());
-  if (spec.verbose)
-    std::fprintf(stderr, "hvrun: %s: %s", launch.mpirun.version.c_str(), line.c_str());
-  if (!spec.output_directory.empty()) forget_record(spec.output_directory);
-  return run_mpi_job(launch, spec, environment);
-}
-
 // Of a job's options some have no meaning: nothing is written for ranks that are not started, and
 // each step has a limit of its own.
 JobSpec spec_of_check(JobSpec spec) {
@@ -149,23 +121,17 @@ int check(const JobSpec& asked, const HostList& list, const Environment& environ
 
 int launch(LaunchCommand command, Environment environment) {
   JobSpec& spec = command.spec;
-  for (const std::string& line : command.horovod.warnings)
-    std::fprintf(stderr, "hvrun: warning: %s\n", line.c_str());
+  warn(command.horovod.warnings);
   for (const std::string& variable : command.horovod.variables) {
     const std::size_t equals = variable.find('=');
     environment.set(variable.substr(0, equals), variable.substr(equals + 1));
   }
   spec.hosts.way_is_stated = is_ssh_meant(spec) || spec.spawner != SpawnerChoice::kByItself;
   const HostList list = find_hosts(spec.hosts, environment).list;
-  if (!spec.by_mpirun) choose_spawner(list, environment, &spec);
-  for (const std::string& line : vain_variables(spec, environment))
-    std::fprintf(stderr, "hvrun: warning: %s\n", line.c_str());
-  for (const std::string& line : vain_exports(spec, environment))
-    std::fprintf(stderr, "hvrun: warning: %s\n", line.c_str());
-  if (spec.by_mpirun) {
-    check_stated_slots(spec, list);
-    return launch_by_mpirun(spec, list, environment);
-  }
+  choose_spawner(list, environment, &spec);
+  if (spec.mpi_first) warn(put_mpi_first(environment, &spec));
+  warn(vain_variables(spec, environment));
+  warn(vain_exports(spec, environment));
   if (spec.dry_run == DryRun::kOffline) return print_offline_plan(spec, list, environment);
   check_stated_slots(spec, list);
   configure_log(spec.verbose ? LogLevel::kInfo : LogLevel::kWarn, "hvrun");

@@ -102,11 +102,6 @@ void add_ssh_options(CLI::App& app, RawOptions& raw) {
                  "start agents by ssh, or by srun (default: srun on the nodes of a Slurm job)")
       ->group(group)
       ->type_name("ssh|srun");
-  app.add_flag("--mpi", raw.by_mpirun, "have the mpirun of Open MPI or MPICH start the ranks")
-      ->group(group);
-  app.add_option("--mpi-args", raw.mpi_args, "more words for it, as in a shell: \"--mca a b\"")
-      ->group(group)
-      ->type_name("WORDS");
   app.add_option("--start-timeout", raw.start_timeout,
                  with_default("seconds a host has to answer", "HVRUN_START_TIMEOUT"))
       ->group(group)
@@ -131,6 +126,8 @@ void add_environment_options(CLI::App& app, RawOptions& raw) {
   app.add_option("--master-port", raw.master_port, "MASTER_PORT (default: a free one)")
       ->group(group)
       ->type_name("PORT");
+  app.add_flag("--mpi", raw.mpi, "MPI moves the data where it can: mpi is first in HVRUN_BACKEND")
+      ->group(group);
   app.add_option(
          "--wire-mpi", raw.wire_mpi,
          "MPI programs find each other, by one or both (default: where HVRUN_BACKEND names mpi)")

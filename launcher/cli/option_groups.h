@@ -18,14 +18,13 @@ struct RawOptions {
   std::string ssh_port, wire_mpi, dry_run, format = "text", working_directory;
   std::string topology_svg, topology_html;
   std::string start_timeout, grace, lost_after, timeout, master_port;
-  std::string ssh_user, ssh_identity_file, remote_shell, spawner, output_directory, summary_file,
-      mpi_args;
+  std::string ssh_user, ssh_identity_file, remote_shell, spawner, output_directory, summary_file;
   std::vector<std::string> exports;
   bool oversubscribe = false, nic_bind = false, report_bindings = false;
   bool ssh_accept_new = false, clean_environment = false, no_hold_port = false, no_label = false,
        no_training_summary = false, timestamp = false;
   bool forward_stdin = false, pty = false, verbose = false, help = false, version = false;
-  bool by_mpirun = false, check_build = false;
+  bool mpi = false, check_build = false;
 };
 
 // Every option of hvrun; what is typed for it goes to raw, which must outlive the app's parsing.

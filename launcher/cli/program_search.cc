@@ -19,11 +19,15 @@ const OptionShape* find_option(const std::string& name, const std::vector<Option
   return nullptr;
 }
 
+// The option's name in "--name=value", "--name".
+std::string name_in(const std::string& word) { return word.substr(0, word.find('=')); }
+
 // "did you mean --hosts? ", "that is --npernode here. "; "" where nobody knows.
 std::string meant_by(const std::string& name, const std::vector<std::string>& candidates) {
   const bool in_script =
       std::find(candidates.begin(), candidates.end(), "--nodes") != candidates.end();
-  if (const auto meaning = meaning_of_foreign_option(name, in_script)) return *meaning + ". ";
+  if (const auto meaning = meaning_of_foreign_option(name_in(name), in_script))
+    return *meaning + ". ";
   // Of one letter every other is as near.
   if (name.size() <= 2) return "";
   // mpirun takes long names behind one hyphen, too.
@@ -52,9 +56,6 @@ std::string normalised(const std::string& word) {
   if (rest.empty() || rest[0] == '=') return "-" + word;
   return rest.find_first_not_of("0123456789") == std::string::npos ? "--np=" + rest : word;
 }
-
-// The option's name in "--name=value", "--name".
-std::string name_in(const std::string& word) { return word.substr(0, word.find('=')); }
 
 // A name of mpirun's, not a value that is glued to -l or -i, nor to -n or -p, which take numbers.
 bool is_foreign_name(const std::string& word, std::size_t letter) {

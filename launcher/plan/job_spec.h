@@ -62,8 +62,6 @@ struct JobSpec {
   bool ssh_accept_new = false;
   std::string remote_shell;  // --rsh
   SpawnerChoice spawner = SpawnerChoice::kByItself;
-  bool by_mpirun = false;             // --mpi: an MPI's own mpirun starts the ranks
-  std::vector<std::string> mpi_args;  // --mpi-args: words for it
   Duration start_timeout = std::chrono::seconds(30);
   Duration inventory_timeout = std::chrono::seconds(20);
 
@@ -73,6 +71,7 @@ struct JobSpec {
   int master_port = 0;
   bool hold_port = true;
   WireMpi wire_mpi = WireMpi::kByItself;
+  bool mpi_first = false;  // --mpi: HVRUN_BACKEND begins with mpi
 
   // Output.
   bool label = true;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/plan/mpi_wires.h"
 
-#include "src/base/environment.h"
+#include <algorithm>
+
 #include "src/base/text.h"
 #include "src/contract/backend_words.h"
 
@@ -9,6 +10,7 @@ namespace hv::launcher {
 namespace {
 
 constexpr std::size_t kMostLetters = 1000;
+constexpr const char* kBackend = "HVRUN_BACKEND";
 
 struct Block {
   int first = 0, hosts = 0, ranks = 0;
@@ -53,12 +55,26 @@ MpiWires by_itself(const CommonEnvironment& environment) {
     // The program's own come first: those count.
     entries.insert(entries.end(), environment.entries.begin(), environment.entries.end());
     const Environment ranks = Environment::from_entries(entries);
-    if (!names_mpi(ranks.get_or("HVRUN_BACKEND", ""))) continue;
-    const std::string mpi = ranks.get_or("HVRUN_MPI", "");
+    if (!names_mpi(ranks.get_or(kBackend, ""))) continue;
+    const std::string mpi = lower(ranks.get_or("HVRUN_MPI", ""));
     wires.pmix = wires.pmix || mpi != "mpich";
     wires.pmi = wires.pmi || mpi != "openmpi";
   }
   return wires;
+}
+
+// Exports the list with mpi before it, and adds a line if it is the user's. A list that names mpi
+// stays as it is, and so does a malformed one, which the check of knobs reports.
+void export_mpi_first(const std::string& list, std::vector<std::string>* exports,
+                      std::vector<std::string>* lines) {
+  if (names_mpi(list) || (!list.empty() && !is_backend_list(list))) return;
+  const std::string longer =
+      "mpi," + join(backend_words(list.empty() ? kDefaultBackends : list), ",");
+  exports->push_back(std::string(kBackend) + "=" + longer);
+  const std::string line = "--mpi puts mpi first: ranks get " + std::string(kBackend) + "=" +
+                           longer + " instead of " + list;
+  if (!list.empty() && std::find(lines->begin(), lines->end(), line) == lines->end())
+    lines->push_back(line);
 }
 
 }  // namespace
@@ -67,6 +83,19 @@ MpiWires mpi_wires(WireMpi wanted, const CommonEnvironment& environment) {
   if (wanted == WireMpi::kByItself) return by_itself(environment);
   return {wanted == WireMpi::kPmix || wanted == WireMpi::kBoth,
           wanted == WireMpi::kPmi || wanted == WireMpi::kBoth};
+}
+
+std::vector<std::string> put_mpi_first(const Environment& own, JobSpec* spec) {
+  const CommonEnvironment environment = common_environment(*spec, own);
+  const auto ranks = Environment::from_entries(environment.entries);
+  std::vector<std::string> lines;
+  export_mpi_first(ranks.get_or(kBackend, ""), &spec->exports, &lines);
+  for (std::size_t i = 0; i < spec->programs.size(); ++i) {
+    const auto program = Environment::from_entries(environment.of_programs[i]);
+    if (program.has(kBackend))
+      export_mpi_first(program.get_or(kBackend, ""), &spec->programs[i].exports, &lines);
+  }
+  return lines;
 }
 
 std::string pmi_mapping(const std::vector<int>& host_of_rank) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "launcher/plan/rank_environment.h"
+#include "src/base/environment.h"
 
 namespace hv::launcher {
 
@@ -18,6 +19,10 @@ struct MpiWires {
 
 // By itself: where HVRUN_BACKEND names mpi, for the MPI that HVRUN_MPI names, else for both.
 MpiWires mpi_wires(WireMpi wanted, const CommonEnvironment& environment);
+
+// --mpi: exports HVRUN_BACKEND with mpi first, to all ranks, unless it names mpi already. own:
+// hvrun's environment. Returns a warning for each list of the user's that this changes.
+std::vector<std::string> put_mpi_first(const Environment& own, JobSpec* spec);
 
 // "(vector,(0,2,4))": PMI_process_mapping, in blocks of (first host, hosts, ranks of each); what is
 // said is repeated until every rank has its host. Empty where that takes more letters than PMI has.

@@ -118,8 +118,7 @@ std::string plan_as_text(const JobSpec& spec, const LaunchPlan& plan) {
   return text;
 }
 
-std::string plan_as_json(const JobSpec& spec, const LaunchPlan& plan,
-                         const std::vector<std::string>& mpirun) {
+std::string plan_as_json(const JobSpec& spec, const LaunchPlan& plan) {
   Json json;
   json["version"] = 1;
   json["size"] = plan.ranks.size();
@@ -140,10 +139,6 @@ std::string plan_as_json(const JobSpec& spec, const LaunchPlan& plan,
   }
   json["ranks"] = Json::array();
   for (const PlannedRank& rank : plan.ranks) json["ranks"].push_back(rank_as_json(plan, rank));
-  if (!mpirun.empty()) {
-    json["mpirun"] = Json::array();
-    for (const std::string& word : mpirun) json["mpirun"].push_back(json_text(word));
-  }
   json["warnings"] = plan.warnings;
   return json.dump(2) + "\n";
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "launcher/plan/job_spec.h"
 #include "launcher/plan/launch_plan.h"
@@ -17,8 +16,7 @@ std::string plan_heading(const JobSpec& spec, const LaunchPlan& plan);
 std::string plan_as_text(const JobSpec& spec, const LaunchPlan& plan);
 
 // One object: version, program, hosts, ranks. Numbers that only the hosts can tell are null, lists
-// empty. mpirun: the words of its command (--mpi); none: it starts nothing. No secret is in it.
-std::string plan_as_json(const JobSpec& spec, const LaunchPlan& plan,
-                         const std::vector<std::string>& mpirun = {});
+// empty. No secret is in it.
+std::string plan_as_json(const JobSpec& spec, const LaunchPlan& plan);
 
 }  // namespace hv::launcher

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "src/contract/backend_words.h"
+
 namespace hv::runtime {
 namespace {
 
@@ -14,7 +16,7 @@ bool has(const std::vector<T>& all, const T& one) {
 }  // namespace
 
 CarrierOrder carrier_order(std::vector<std::string> names) {
-  if (names.empty()) names = {"nccl", "native"};
+  if (names.empty()) names = backend_words(kDefaultBackends);
   CarrierOrder order;
   for (const std::string& name : names) {
     if (name != "nccl") order.of_host.push_back(name);

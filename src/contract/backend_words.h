@@ -7,6 +7,9 @@
 
 namespace hv {
 
+// HVRUN_BACKEND where it is unset.
+inline constexpr const char* kDefaultBackends = "nccl,native";
+
 // A list of nccl, mpi and native: at least one, with blanks beside them or not.
 bool is_backend_list(const std::string& text);
 

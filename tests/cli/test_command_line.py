@@ -181,6 +181,7 @@ def test_an_unknown_option_names_the_nearest(hvrun):
     (("-f", "hosts"), "that is --hostfile here"),
     (("--nproc-per-node", "gpu"), "that is -np here on one machine, and --npernode on several"),
     (("--nnodes=2",), "as many hosts as -H"), (("--mca", "a", "b"), "MPI starts nothing here"),
+    (("--mpi-args", "--mca btl ^openib"), "start the program by mpirun itself, as in mpirun --mca NAME VALUE -np 4 ./train"),
 ])
 def test_another_launchers_option_is_told_by_what_it_is_here(hvrun, words, meaning):
     result = run(hvrun, *words, "train")
@@ -258,11 +259,9 @@ def test_another_dry_run_is_not_understood(hvrun):
     assert result.returncode == 2 and b"--dry-run=offline" in result.stderr, result
 
 
-def test_a_check_takes_no_program_and_no_mpirun(hvrun):
+def test_a_check_takes_no_program(hvrun):
     result = run(hvrun, "check", "train")
     assert result.returncode == 2 and b"hvrun --dry-run" in result.stderr, result
-    result = run(hvrun, "--mpi", "--dry-run", "train")
-    assert result.returncode == 2 and b"leave out --mpi" in result.stderr, result
 
 
 def test_the_offline_plan_says_what_it_assumed(hvrun):

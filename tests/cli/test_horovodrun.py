@@ -5,10 +5,11 @@ import re
 import shutil
 import subprocess
 
-from launching import run
+import pytest
 
 from harness import programs
 from harness.programs import SOURCE
+from launching import run
 
 SHOW = ["sh", "-c", "echo $HVRUN_FUSION_THRESHOLD $HVRUN_STALL_SECONDS $NCCL_IB_DISABLE"]
 
@@ -31,6 +32,37 @@ def test_network_interfaces_given_again_add_up_and_others_are_told_by_their_name
 def test_they_beat_what_is_set(hvrun):
     result = run(hvrun, "-np", "1", "--fusion-threshold-mb", "32", "--no-label", *SHOW, HVRUN_FUSION_THRESHOLD="1M")
     assert result.stdout == b"32M\n", result
+
+
+SHOW_MPI = ["--no-label", "sh", "-c", "echo $HVRUN_BACKEND ${PMI_RANK-not wired}"]
+OF_MPICH = {"HVRUN_MPI": "mpich"}  # wired by the agent itself, whatever is installed
+
+
+def test_mpi_is_wired_and_first_of_the_backends(hvrun):
+    result = run(hvrun, "--mpi", "-np", "2", *SHOW_MPI, **OF_MPICH)
+    assert (result.returncode, sorted(result.stdout.splitlines()), result.stderr) == (
+        0, [b"mpi,nccl,native 0", b"mpi,nccl,native 1"], b"")
+
+
+@pytest.mark.parametrize("given", ["environment", "-x", "-x behind :"])
+def test_mpi_goes_before_the_users_own_list_with_a_warning(hvrun, given):
+    warning = b"hvrun: warning: --mpi puts mpi first: ranks get HVRUN_BACKEND=mpi,native instead of native\n"
+    for backend, theirs, said in ("native", b"mpi,native 0\n", warning), ("native,mpi", b"native,mpi 0\n", b""):
+        exports = ["-x", f"HVRUN_BACKEND={backend}"]
+        if given == "environment":
+            result = run(hvrun, "--mpi", "-np", "1", *SHOW_MPI, HVRUN_BACKEND=backend, **OF_MPICH)
+        elif given == "-x":
+            result = run(hvrun, "--mpi", "-np", "1", *exports, *SHOW_MPI, **OF_MPICH)
+        else:
+            result = run(hvrun, "--mpi", "--no-label", "-np", "1", "true", ":", "-np", "1", *exports, *SHOW_MPI[1:], **OF_MPICH)
+            theirs = theirs.replace(b"0", b"1")
+        assert (result.returncode, result.stdout, result.stderr) == (0, theirs, said), result
+
+
+def test_a_malformed_list_is_told_with_mpi_as_it_was_written(hvrun, tmp_path):
+    result = run(hvrun, "--mpi", "-np", "1", "touch", str(tmp_path / "started"), HVRUN_BACKEND="ncl", **OF_MPICH)
+    assert result.returncode == 2 and b"error: HVRUN_BACKEND is 'ncl'" in result.stderr, result
+    assert not (tmp_path / "started").exists()
 
 
 def test_what_sets_nothing_is_told(hvrun):
@@ -89,8 +121,7 @@ def test_check_build_has_horovodruns_form(hvrun):
     heads = [line for line in result.stdout.decode().splitlines() if line.startswith("Available")]
     assert heads == ["Available Frameworks:", "Available Controllers:", "Available Tensor Operations:"]
     assert list(marks(result)) == ["NCCL", "DDL", "CCL", "MPI", "Gloo"] and marks(result)["Gloo"] == "X"
-    for half in (b"\n    MPI (launcher's mpirun): ", b"\n    MPI (runtime's backend): "):
-        assert result.stdout.count(half) == 1, result
+    assert result.stdout.count(b"\n    MPI: ") == 1, result
 
 
 def test_check_build_tells_why_a_backend_is_not_there(hvrun, tmp_path):

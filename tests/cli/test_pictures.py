@@ -74,7 +74,7 @@ def test_a_picture_does_not_replace_where_standard_output_goes(hvrun, tmp_path):
 
 
 def test_pictures_are_of_a_dry_run_alone(hvrun, tmp_path):
-    for wrong in (["true"], ["--dry-run=offline", "true"], ["--mpi", "--dry-run", "true"]):
+    for wrong in (["true"], ["--dry-run=offline", "true"]):
         result = run(hvrun, "--topology-svg", "a.svg", *wrong, cwd=tmp_path)
         assert result.returncode == 2 and b"--topology-svg shows what hosts tell in a dry run" in result.stderr, result
     assert list(tmp_path.iterdir()) == []

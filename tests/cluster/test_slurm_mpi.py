@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MPI inside jobs of a real Slurm: wired by hvrun, started by MPI's own mpirun, and by srun itself."""
+"""MPI inside jobs of a real Slurm: wired by hvrun, and started by srun itself."""
 
 import shutil
 
@@ -11,7 +11,6 @@ from harness.mpich import run_past_standstill
 pytestmark = pytest.mark.usefixtures("hvrun")
 
 BIN = programs.hvrun_folder()
-AS_ROOT = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
 OF_SRUN = {"openmpi": "pmix", "mpich": "pmi2"}  # the way that each MPI asks
 
 
@@ -25,7 +24,7 @@ def mpi(request):
 def outputs(slurm, mpi, script, is_whole, ranks=3):
     """Of a job of three nodes."""
     state, code, output = run_past_standstill(
-        mpi, lambda: slurm.batch(f"timeout 40 env {AS_ROOT} HVRUN_MPI={mpi} {script}", "-N", "3", "-n", str(ranks)).wait(150),
+        mpi, lambda: slurm.batch(f"timeout 40 env HVRUN_MPI={mpi} {script}", "-N", "3", "-n", str(ranks)).wait(150),
         lambda ended: ended[:2] == ("FAILED", "124:0") and is_whole(ended[2]))
     assert (state, code) == ("COMPLETED", "0:0"), f"{state} {code}\n{output}\n{slurm.logs()}"
     assert is_whole(output), output
@@ -50,11 +49,7 @@ def test_ranks_that_hvrun_starts_are_a_world(slurm, mpi):
 
 
 def test_mpi_carries_for_ranks_that_hvrun_starts(slurm, mpi):
-    outputs(slurm, mpi, f"HVRUN_BACKEND=mpi,native hvrun {BIN}/mpi_programs 10 7", has_played)
-
-
-def test_mpirun_starts_the_ranks_on_the_jobs_nodes(slurm, mpi):
-    outputs(slurm, mpi, f"hvrun --mpi {BIN}/wired_{mpi}", is_world)
+    outputs(slurm, mpi, f"hvrun --mpi {BIN}/mpi_programs 10 7", has_played)
 
 
 def test_mpi_carries_for_ranks_of_a_bare_srun(slurm, mpi):

@@ -12,8 +12,7 @@ from harness.running import run
 BIN = programs.hvrun_folder()
 WORDS = {"openmpi": "(Open MPI v5.0.11)", "mpich": "(MPICH 5.0.2)"}
 LIBRARIES = {"openmpi": "libmpi.so.40", "mpich": "libmpi.so.12"}
-WAYS = {"mpirun": ["mpirun", "-np", "3"], "hvrun --wire-mpi": [BIN / "hvrun", "--wire-mpi", "--oversubscribe", "-np", "3"],
-        "hvrun --mpi": [BIN / "hvrun", "--mpi", "--oversubscribe", "-np", "3"]}
+WAYS = {"mpirun": ["mpirun", "-np", "3"], "hvrun --wire-mpi": [BIN / "hvrun", "--wire-mpi", "--oversubscribe", "-np", "3"]}
 
 
 @pytest.fixture(params=mpi_environments.PACKAGES)

@@ -98,17 +98,28 @@ def test_libhvruns_tensors_are_carried_by_mpi(mpi, hosts):
     assert result.code == 0 and result.out.count("played") == 3 and "mpi" in carriers, str(result)
 
 
+@pytest.mark.parametrize("hosts", [ONE_HOST, TWO_HOSTS], ids=["one-host", "two-hosts"])
+def test_mpi_as_an_option_is_a_world_whose_mpi_moves_libhvruns_tensors(mpi, hosts):
+    expect_world(start([*hosts, "--mpi"], BIN / f"wired_{mpi}"), *([3] if hosts == ONE_HOST else [2, 1]))
+    result = start([*hosts, "--mpi"], BIN / "mpi_programs", "20", "1", HVRUN_MPI=mpi, HVRUN_LOG_LEVEL="trace")
+    backends = {line.split("engine: ")[1].split()[0] for line in result.err.splitlines() if " starts " in line}
+    assert result.code == 0 and result.out.count("played") == 3 and "mpi" in backends, str(result)
+    order = "collectives are carried on the host's memory mpi (" + {"openmpi": "Open MPI", "mpich": "MPICH"}[mpi]
+    assert order in result.err, str(result)
+
+
 def test_a_program_that_has_begun_mpi_itself(mpi):
     result = start(ONE_HOST, BIN / f"own_{mpi}", "3", HVRUN_BACKEND="mpi,native")
     assert result.code == 0 and result.out.count("of 3 here): 6") == 3, str(result)
 
 
-def test_mpi4py():
+@pytest.mark.parametrize("option", ["--wire-mpi", "--mpi"])
+def test_mpi4py(option):
     """Debian's is of Open MPI."""
     python = "/usr/bin/python3"
     if subprocess.run([python, "-c", "import mpi4py"], check=False, capture_output=True).returncode != 0:
         pytest.skip("no mpi4py")
-    result = start([*ONE_HOST, "--wire-mpi"], python, "-c",
+    result = start([*ONE_HOST, option], python, "-c",
                    "from mpi4py import MPI; world = MPI.COMM_WORLD; print(world.rank, world.size, world.allgather(world.rank))")
     assert sorted(result.out.splitlines()) == [f"{rank} 3 [0, 1, 2]" for rank in range(3)], str(result)
 

@@ -124,6 +124,15 @@ TEST_CASE("by what MPI programs find each other is an option, and a word of its 
   CHECK(error_of({"--wire-mpi=pmi2", "train"}).find("pmix, pmi or none") != std::string::npos);
 }
 
+TEST_CASE("--mpi puts mpi first, and goes with any way of wiring but none") {
+  CHECK_FALSE(spec_of({"--wire-mpi", "train"}).mpi_first);
+  CHECK(spec_of({"--mpi", "train"}).mpi_first);
+  CHECK(spec_of({"--mpi", "train"}).wire_mpi == WireMpi::kByItself);
+  CHECK(spec_of({"--mpi", "--wire-mpi=pmi", "train"}).wire_mpi == WireMpi::kPmi);
+  CHECK(error_of({"--mpi", "--wire-mpi=none", "train"}).find("leave one of them out") !=
+        std::string::npos);
+}
+
 TEST_CASE("env as the first word is the subcommand") {
   CHECK(std::holds_alternative<EnvCommand>(parse({"env"})));
   CHECK(std::get<EnvCommand>(parse({"env", "--algorithms"})).shows_algorithms);
@@ -154,6 +163,9 @@ TEST_CASE("options of other launchers are told by what they are here") {
       {{"--nnodes", "2", "t"}, "as many hosts as -H"},
       {{"--mca", "btl", "tcp", "t"}, "MPI starts nothing here"},
       {{"-mca", "btl", "tcp", "t"}, "MPI starts nothing here"},
+      {{"--mpi", "--mpi-args", "--mca btl ^openib", "t"}, "start the program by mpirun itself"},
+      {{"--mpi-args=--mca btl ^openib", "t"}, "-x OMPI_MCA_NAME=VALUE"},
+      {{"-mpi-args=--mca btl ^openib", "t"}, "-x OMPI_MCA_NAME=VALUE"},
       {{"-iface", "eth0", "t"}, "that is HVRUN_INTERFACES here"},
       {{"-c", "2", "t"}, "mpirun's -c is -np here"},
       {{"script", "--nnodes", "2", "t"}, "that is --nodes here"},
@@ -274,7 +286,6 @@ TEST_CASE("values that make no sense are errors naming option and value") {
       {{"--format", "json", "t"}, "add --dry-run"},
       {{"--topology-svg", "a", "t"}, "--topology-svg shows what hosts tell"},
       {{"--topology-html", "a", "--dry-run=offline", "t"}, "add --dry-run"},
-      {{"--topology-html", "a", "--dry-run", "--mpi", "t"}, "leave --mpi out"},
       {{"check", "--topology-html", "a", "--topology-svg", "a"}, "name two files"},
       {{"check", "--topology-html", ""}, "--topology-html"},
       {{}, "no program"},

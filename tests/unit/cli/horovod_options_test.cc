@@ -112,6 +112,7 @@ TEST_CASE("the file of --config-file says the same, and the command line beats i
   CHECK(has(parsed.warnings, "conf.yaml:4:18: params.cycle_time_ms sets nothing: there are"));
   CHECK(has(parsed.warnings, "conf.yaml:6:27: params.hierarchical_allreduce sets nothing"));
   CHECK_FALSE(has(parsed.warnings, "conf.yaml:7"));
+  CHECK(has(parse_horovod({}, "controller: mpi\n").warnings, "--mpi has MPI move the data"));
 }
 
 TEST_CASE("the command line beats the file in what a no takes back, too") {

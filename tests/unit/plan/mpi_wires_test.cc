@@ -13,6 +13,17 @@ std::string wires(const CommonEnvironment& environment, WireMpi wanted = WireMpi
   return std::string(found.pmix ? "pmix " : "") + (found.pmi ? "pmi" : "");
 }
 
+// What ranks have as HVRUN_BACKEND with --mpi, and the warnings.
+std::string mpi_first(const hv::Environment& own, std::vector<std::string> exports = {}) {
+  JobSpec spec;
+  spec.programs.push_back({{"train"}});
+  spec.exports = std::move(exports);
+  std::string text;
+  for (const std::string& line : put_mpi_first(own, &spec)) text += " | " + line;
+  const auto ranks = hv::Environment::from_entries(common_environment(spec, own).entries);
+  return ranks.get_or("HVRUN_BACKEND", "") + text;
+}
+
 }  // namespace
 
 TEST_CASE("MPI is wired by itself where HVRUN_BACKEND names it") {
@@ -22,6 +33,7 @@ TEST_CASE("MPI is wired by itself where HVRUN_BACKEND names it") {
   CHECK(wires({{"HVRUN_BACKEND=nccl, mpi"}}) == "pmix pmi");
   CHECK(wires({{"HVRUN_BACKEND=mpi", "HVRUN_MPI=mpich"}}) == "pmi");
   CHECK(wires({{"HVRUN_BACKEND=mpi", "HVRUN_MPI=openmpi"}}) == "pmix ");
+  CHECK(wires({{"HVRUN_BACKEND=mpi", "HVRUN_MPI=MPICH"}}) == "pmi");
 }
 
 TEST_CASE("a program's own -x counts more for its ranks, and one that wants MPI is enough") {
@@ -39,6 +51,48 @@ TEST_CASE("--wire-mpi beats HVRUN_BACKEND") {
   CHECK(wires(mpi, WireMpi::kPmi) == "pmi");
   CHECK(wires({}, WireMpi::kPmix) == "pmix ");
   CHECK(wires({}, WireMpi::kBoth) == "pmix pmi");
+}
+
+TEST_CASE("--mpi puts mpi before the default") {
+  CHECK(mpi_first({}) == "mpi,nccl,native");
+  CHECK(mpi_first(hv::Environment::from_entries({"HVRUN_BACKEND="})) == "mpi,nccl,native");
+}
+
+TEST_CASE("--mpi leaves a list that names mpi, and warns of one that does not") {
+  struct Case {
+    const char *list, *with_mpi;
+  };
+  for (const Case& each : {
+           Case{"native,mpi", "native,mpi"}, Case{" nccl, mpi ,native", " nccl, mpi ,native"},
+           Case{"native",
+                "mpi,native | --mpi puts mpi first: ranks get HVRUN_BACKEND=mpi,native instead of "
+                "native"},
+           Case{"nccl, native",
+                "mpi,nccl,native | --mpi puts mpi first: ranks get HVRUN_BACKEND=mpi,nccl,native "
+                "instead of nccl, native"},
+           Case{"ncl", "ncl"},  // the check of knobs reports it
+       }) {
+    CAPTURE(each.list);
+    const std::string entry = std::string("HVRUN_BACKEND=") + each.list;
+    CHECK(mpi_first(hv::Environment::from_entries({entry})) == each.with_mpi);
+    CHECK(mpi_first({}, {entry}) == each.with_mpi);
+    CHECK(mpi_first(hv::Environment::from_entries({"HVRUN_BACKEND=mpi"}), {entry}) ==
+          each.with_mpi);
+  }
+}
+
+TEST_CASE("--mpi counts for the programs of a job that have a list of their own") {
+  JobSpec spec;
+  spec.programs = {{{"a"}, "", 1, {"HVRUN_BACKEND=native"}}, {{"b"}, "", 1, {}}};
+  const auto lines = put_mpi_first({}, &spec);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0] == "--mpi puts mpi first: ranks get HVRUN_BACKEND=mpi,native instead of native");
+  const CommonEnvironment environment = common_environment(spec, {});
+  const std::vector<std::vector<std::string>> expected{{"HVRUN_BACKEND=mpi,native"}, {}};
+  CHECK(environment.of_programs == expected);
+  CHECK(hv::Environment::from_entries(environment.entries).get("HVRUN_BACKEND") ==
+        std::optional<std::string>("mpi,nccl,native"));
+  CHECK(wires(environment) == "pmix pmi");
 }
 
 TEST_CASE("PMI's mapping says in blocks which ranks share a host") {
