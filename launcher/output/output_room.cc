@@ -22,9 +22,7 @@ LabelStyle style_of(const OutputOptions& options, bool is_terminal) {
   return {options.label, options.timestamp, options.colour && is_terminal};
 }
 
-}  // namespace
-
-// Told before any rank starts, instead of after hours.
+// Reported before any rank starts, instead of after hours.
 void make_output_directory(const std::string& directory) {
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
@@ -36,6 +34,8 @@ void make_output_directory(const std::string& directory) {
                   errno_text(failure.value()),
               "give --output-dir a directory that this user can write to");
 }
+
+}  // namespace
 
 class OutputRoom::Rooms {
  public:

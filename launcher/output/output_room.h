@@ -47,10 +47,6 @@ struct OutputOptions {
   int stderr_fd = 2;
 };
 
-// Throws Error(kUsage) when it is not there, and cannot be made, or cannot be written to. For who
-// wants that told before anything else happens: OutputRoom does it, too.
-void make_output_directory(const std::string& directory);
-
 class OutputRoom {
  public:
   // So many bytes of the rank have been written. From a writer thread.

@@ -57,8 +57,8 @@ void apply_export(const std::string& word, const Environment& own,
   }
 }
 
-}  // namespace
-
+// Names (or PREFIX_*) that describe a host or a login and so do not travel; documented in hvrun(1)
+// and docs/contract.md, which a lint test compares.
 const std::vector<std::string>& host_variable_patterns() {
   static const std::vector<std::string> patterns{"HOME",
                                                  "USER",
@@ -96,6 +96,8 @@ const std::vector<std::string>& host_variable_patterns() {
   return patterns;
 }
 
+// Names (or PREFIX_*) that describe the one process that a scheduler has started, hvrun or an
+// agent: no rank has them. Documented with those.
 const std::vector<std::string>& step_variable_patterns() {
   static const std::vector<std::string> patterns{"SLURM_PROCID",
                                                  "SLURM_LOCALID",
@@ -117,6 +119,8 @@ const std::vector<std::string>& step_variable_patterns() {
                                                  "PBS_VNODENUM"};
   return patterns;
 }
+
+}  // namespace
 
 std::vector<std::string> vain_exports(const JobSpec& spec, const Environment& own) {
   std::vector<std::string> words = spec.exports, vain;

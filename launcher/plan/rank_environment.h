@@ -18,14 +18,6 @@ struct CommonEnvironment {
   std::vector<std::vector<std::string>> of_programs{};  // -x of their own, by program
 };
 
-// Names (or PREFIX_*) that describe a host or a login and so do not travel; documented in hvrun(1)
-// and docs/contract.md, which a lint test compares.
-const std::vector<std::string>& host_variable_patterns();
-
-// Names (or PREFIX_*) that describe the one process that a scheduler has started, hvrun or an
-// agent: no rank has them. Documented with those.
-const std::vector<std::string>& step_variable_patterns();
-
 // "-x 'NOPE_*': no variable's name begins so": for each pattern that adds nothing.
 std::vector<std::string> vain_exports(const JobSpec& spec, const Environment& own);
 

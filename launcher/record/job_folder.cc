@@ -190,9 +190,4 @@ JobFolder look_at_folder(const std::string& path) {
   return folder;
 }
 
-// One that stays is told by `hvrun explain` with its own beginning and end.
-void forget_record(const std::string& folder) {
-  (void)::unlink((folder + "/" + kRecordFile).c_str());
-}
-
 }  // namespace hv::launcher

@@ -29,7 +29,4 @@ struct JobFolder {
 // no folder that can be read, or nothing of a job is there, or several jobs lie below it.
 JobFolder look_at_folder(const std::string& path);
 
-// An earlier job's record, by who writes none of its own.
-void forget_record(const std::string& folder);
-
 }  // namespace hv::launcher

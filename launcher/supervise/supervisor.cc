@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "launcher/output/output_ledger.h"
-#include "launcher/output/output_options.h"
 #include "launcher/output/output_room.h"
 #include "launcher/plan/rank_environment.h"
 #include "launcher/record/end_words.h"
@@ -70,6 +69,18 @@ SpawnOptions spawn_options(const JobSpec& spec, const HostList& list,
   const std::string ports = KnobReader(runtime_knobs(), ranks).text("HVRUN_PORT_RANGE");
   options.port_range = parse_port_range(ports).value_or(PortRange{});
   options.port_range.kept_for_others = static_cast<std::uint16_t>(spec.master_port);
+  return options;
+}
+
+OutputOptions output_options(const JobSpec& spec, const Environment& environment) {
+  OutputOptions options;
+  options.label = spec.label;
+  options.timestamp = spec.timestamp;
+  options.directory = spec.output_directory;
+  options.stdout_is_terminal = ::isatty(1) == 1;
+  options.stderr_is_terminal = ::isatty(2) == 1;
+  options.colour =
+      environment.get_or("NO_COLOR", "").empty() && environment.get_or("TERM", "dumb") != "dumb";
   return options;
 }
 

@@ -114,7 +114,7 @@ pid_t fork_into_cgroup(const std::string& cgroup) {
   }
   // Kept at exec; where there is no Yama it is refused, and not needed.
   if (options.may_be_traced) ::prctl(PR_SET_PTRACER, static_cast<unsigned long>(parent), 0, 0, 0);
-  if (options.new_session && ::setsid() < 0) fail(kSession);
+  if (::setsid() < 0) fail(kSession);
   if (!in_cgroup && !join_cgroup(prepared.procs_file.c_str())) fail(kGroup);
   if (!options.cores.empty() && !run_on(options.cores)) fail(kCores);
   if (!set_standard_descriptors(options)) fail(kDescriptors);

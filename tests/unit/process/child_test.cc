@@ -233,13 +233,6 @@ TEST_CASE("a child gets its terminal as the controlling one") {
   CHECK_FALSE(run(shell("echo x > /dev/tty"), options).status.clean());
 }
 
-TEST_CASE("a child stays in the caller's session where that is asked") {
-  hv::ChildOptions options;
-  options.new_session = false;
-  CHECK(run(shell("cut -d' ' -f6 /proc/$$/stat"), options).output ==
-        std::to_string(::getsid(0)) + "\n");
-}
-
 TEST_CASE("a child that cannot start in its cgroup joins it before exec, or says that it cannot") {
   const hv::tests::TemporaryFolder folder;  // no cgroup: the kernel starts no process in it
   const std::string procs = folder / "cgroup.procs";
