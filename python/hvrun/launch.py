@@ -35,8 +35,8 @@ def run(func, args=(), kwargs=None, num_proc=None, min_num_proc=None, max_num_pr
 
     np, num_proc: how many ranks; by default one per slot. hosts: "a:2,b:2"; hostfile: a file; without either, this machine.
     start_timeout: seconds that a host has to answer. output_filename: a folder for each rank's output. executable: the Python
-    of the ranks, on every host. network_interfaces: names; the ranks use these only. env: more variables for the ranks. The
-    rest is accepted for Horovod's sake, or refused with the reason.
+    of the ranks, on every host. network_interfaces: names; the ranks use these only. use_mpi: MPI moves the data, as with
+    hvrun --mpi. env: more variables for the ranks. The rest is accepted for Horovod's sake, or refused with the reason.
 
     The ranks' output comes to this process's streams. What is not in an installed module travels by cloudpickle. RuntimeError
     where the job fails, with what the rank said last that failed first, such as its exception; all of it, and what hvrun says,
@@ -48,15 +48,16 @@ def run(func, args=(), kwargs=None, num_proc=None, min_num_proc=None, max_num_pr
     for name in _NOT_YET:
         if wishes[name] is not None:
             raise NotImplementedError(f"hvrun.run: {name} is for jobs that grow and shrink, which hvrun does not start yet")
-    if use_mpi or mpi_args:
-        raise NotImplementedError("hvrun.run: hvrun starts the ranks by itself; start this program by mpirun to have MPI do it")
+    if mpi_args:
+        raise NotImplementedError("hvrun.run: hvrun starts the ranks, not mpirun, which mpi_args is for; set Open MPI's parameters by env, "
+                                  "as in env={'OMPI_MCA_btl': '^openib'}")
     if hosts and hostfile:
         raise ValueError("hvrun.run: hosts and hostfile both name hosts; give one of them")
     if isinstance(network_interface, str):
         network_interfaces = network_interface.split(",")
     mark = f"hvrun-result-{uuid.uuid4().hex}"
     options = _options(np or num_proc, hosts, hostfile, start_timeout, ssh_port, ssh_identity_file, output_filename, verbose)
-    words = [*options, "--stdin", executable or sys.executable, "-m", "hvrun.run_task", mark]
+    words = [*options, *(["--mpi"] if use_mpi else []), "--stdin", executable or sys.executable, "-m", "hvrun.run_task", mark]
     variables = {**os.environ, **(env or {}), "PYTHONPATH": _python_path()}
     if network_interfaces:
         variables["HVRUN_INTERFACES"] = ",".join(network_interfaces)
