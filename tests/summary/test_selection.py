@@ -14,6 +14,7 @@ TESTS = {"unit/wire/frame_test.cc": "unit", "unit/wired/x_test.cc": "unit", "cli
     (["tests/unit/wire"], {"unit/wire/frame_test.cc"}),
     (["unit/wire/"], {"unit/wire/frame_test.cc"}),
     (["tests/ranks/engine/sets_test.cc"], {"ranks/engine/sets_test.cc (host)", "ranks/engine/sets_test.cc (nccl)"}),
+    (["tests/c/"], {"c: handles"}),
     (["c", "lint"], {"c: handles", "lint/test_docs.py"}),
 ])
 def test_labels_and_paths_choose_their_tests(words, chosen):
