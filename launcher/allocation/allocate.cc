@@ -2,6 +2,7 @@
 #include "launcher/allocation/allocate.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "launcher/allocation/host_choice.h"
 #include "launcher/allocation/host_expression.h"
@@ -39,6 +40,12 @@ std::string read_of_scheduler(const std::string& path, const std::string& what) 
 bool is_file(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && !S_ISDIR(info.st_mode);
+}
+
+bool is_program(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+         ::access(path.c_str(), X_OK) == 0;
 }
 
 bool is_same_file(const std::string& one, const std::string& other) {
@@ -105,7 +112,8 @@ FoundHosts hosts_as_named(const HostWishes& wishes, const Environment& environme
 
 HostReach reach_of(const HostList& list, bool way_is_stated, const Environment& environment) {
   if (list.this_machine) return {};
-  if (!way_is_stated) return reach_by_mpi_operator(list, environment, read_of_scheduler);
+  if (!way_is_stated)
+    return reach_by_mpi_operator(list, environment, read_of_scheduler, is_program);
   HostReach reach;
   reach.may_come_late = are_hosts_of_mpi_operator(list, environment, read_of_scheduler);
   return reach;

@@ -2,14 +2,15 @@
 // variables of whichever MPI the job names.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Its first version has a script that runs `kubectl exec`; its second one lets SSH into the pods,
-// and names no program or ssh. Either starts the launcher while workers may still be coming up.
+// Its first version names a script that runs `kubectl exec`, without standard input: hvrun runs
+// `kubectl exec -i` itself. Its second one lets SSH into the pods, and names no program or ssh.
+// Either starts the launcher while workers may still be coming up.
 #include <algorithm>
 #include <array>
 #include <set>
 
 #include "launcher/allocation/hostfile.h"
-#include "launcher/allocation/rsh_script.h"
+#include "launcher/allocation/kubectl_command.h"
 #include "launcher/allocation/scheduler.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -30,17 +31,37 @@ constexpr std::array<MpiVariables, 5> kVariables{
      {"I_MPI_HYDRA_HOST_FILE", "I_MPI_HYDRA_BOOTSTRAP_EXEC"},
      {"HYDRA_HOST_FILE", "HYDRA_LAUNCHER_EXEC"}}};
 
-constexpr const char* kStateReach =
-    "say yourself how pods are reached: --rsh 'kubectl exec -i --container=NAME'";
+// The operator's init container copies kubectl here; its script calls it by this path.
+constexpr const char* kOperatorKubectl = "/opt/kube/kubectl";
 
 // Outside of a pod these variables are somebody's configuration of MPI, not ours.
 bool is_in_pod(const Environment& environment) {
   return environment.has("KUBERNETES_SERVICE_HOST");
 }
 
-// The program of the remote shell and its options, as $OMPI_MCA_plm_rsh_agent names it.
+// The kubectl that a script of the operator's would call: next to the script, where the operator
+// puts it, or on PATH. The script is not read.
+std::string kubectl_of_script(const std::string& script, const std::string& source,
+                              const Environment& environment, const IsProgram& is_program) {
+  std::vector<std::string> candidates;
+  if (const std::size_t slash = script.rfind('/'); slash != std::string::npos)
+    candidates.push_back(script.substr(0, slash) + "/kubectl");
+  candidates.emplace_back(kOperatorKubectl);
+  for (const std::string& directory : split(environment.get_or("PATH", ""), ':'))
+    if (!directory.empty()) candidates.push_back(directory + "/kubectl");
+  const auto found = std::find_if(candidates.begin(), candidates.end(), is_program);
+  if (found != candidates.end()) return *found;
+  throw Error(ErrorKind::kUsage,
+              source + ": " + printable(script) +
+                  " reaches pods by kubectl, which is not found next to it, as " +
+                  kOperatorKubectl + " or on PATH",
+              "name it: --rsh '/path/to/kubectl exec -i --container=NAME'; or log in to the pods: "
+              "--spawner ssh");
+}
+
+// The remote shell's program and its options, as $OMPI_MCA_plm_rsh_agent names it.
 KubectlCommand kubectl_of(const std::string& variable, const std::string& value,
-                          const Environment& environment, const ReadFile& read) {
+                          const Environment& environment, const IsProgram& is_program) {
   std::vector<std::string> words;
   for (const std::string& word : split(value, ' '))
     if (!word.empty()) words.push_back(word);
@@ -49,13 +70,7 @@ KubectlCommand kubectl_of(const std::string& variable, const std::string& value,
   if (is_kubectl(words[0])) return parse_kubectl_command(words, source);
   const std::string name = words[0].substr(words[0].rfind('/') + 1);
   if (name == "ssh" || name == "rsh") return {};
-  std::string script;
-  try {
-    script = read(words[0], source);
-  } catch (const Error& error) {
-    throw Error(ErrorKind::kUsage, error.what(), kStateReach);
-  }
-  return kubectl_in_script(script, words[0], environment);
+  return {kubectl_of_script(words[0], source, environment, is_program)};
 }
 
 }  // namespace
@@ -86,7 +101,7 @@ bool are_hosts_of_mpi_operator(const HostList& hosts, const Environment& environ
 }
 
 HostReach reach_by_mpi_operator(const HostList& hosts, const Environment& environment,
-                                const ReadFile& read) {
+                                const ReadFile& read, const IsProgram& is_program) {
   HostReach reach;
   if (!are_hosts_of_mpi_operator(hosts, environment, read)) return reach;
   reach.may_come_late = true;
@@ -98,7 +113,8 @@ HostReach reach_by_mpi_operator(const HostList& hosts, const Environment& enviro
   if (is_ssh_meant) return reach;
   for (const auto& [hostfile, remote_shell] : kVariables) {
     if (!environment.has(hostfile) || !environment.has(remote_shell)) continue;
-    reach.kubectl = kubectl_of(remote_shell, *environment.get(remote_shell), environment, read);
+    reach.kubectl =
+        kubectl_of(remote_shell, *environment.get(remote_shell), environment, is_program);
     break;
   }
   return reach;

@@ -17,6 +17,8 @@ namespace hv::launcher {
 
 // The content of a file, `what` names it in the Error(kUsage): "$PBS_NODEFILE".
 using ReadFile = std::function<std::string(const std::string& path, const std::string& what)>;
+// Whether a file is there and may be executed.
+using IsProgram = std::function<bool(const std::string& path)>;
 
 struct SchedulerHosts {
   std::string scheduler;  // "Slurm"
@@ -42,9 +44,9 @@ bool are_hosts_of_mpi_operator(const HostList& hosts, const Environment& environ
                                const ReadFile& read);
 
 // How that launcher reaches its hosts; nothing where these are others, or have what only SSH
-// understands. Throws Error(kUsage) where its way is not understood.
+// understands. Throws Error(kUsage) where the operator's pods need kubectl and there is none.
 HostReach reach_by_mpi_operator(const HostList& hosts, const Environment& environment,
-                                const ReadFile& read);
+                                const ReadFile& read, const IsProgram& is_program);
 
 std::optional<HostList> hosts_of_slurm(const Environment& environment, const ReadFile& read);
 std::optional<HostList> hosts_of_pbs(const Environment& environment, const ReadFile& read);

@@ -26,6 +26,12 @@ std::string options_of_place(const KubectlCommand& command) {
   return text;
 }
 
+// An option of hvrun's that names the container, with the same kubectl.
+std::string container_option(const KubectlCommand& command) {
+  return "--rsh " + shell_quote(command.program + " exec -i" + options_of_place(command) +
+                                " --container=NAME");
+}
+
 // In what kubectl says: "... cannot create resource "pods/exec" in API group ...".
 std::string forbidden_advice(const std::string& words) {
   constexpr std::string_view kBefore = " cannot ", kBehind = " resource \"";
@@ -60,10 +66,11 @@ struct Saying {
   const char* part;  // of what kubectl says, in small letters
   Kind kind;
   const char* advice;  // empty: to look at the pod
+  bool depends_on_container = false;  // the advice ends with the option that names one
 };
 
-constexpr const char* kNoShell =
-    "take an image with /bin/sh, and name the right container (--container)";
+constexpr const char* kNoShell = "take an image with /bin/sh, or name the right container: ";
+constexpr const char* kNameContainer = "name one of the pod's containers: ";
 constexpr const char* kLogIn =
     "see that 'kubectl get pods' works here: the service account's token or ~/.kube/config";
 constexpr const char* kServer = "see that 'kubectl get pods' works here";
@@ -83,13 +90,12 @@ constexpr Saying kSayings[] = {
     {"unknown shorthand flag", Kind::kLasts, kOptions},
     {"unknown command", Kind::kLasts, kOptions},
     {"invalid argument", Kind::kLasts, kOptions},
-    {"stat /bin/sh", Kind::kLasts, kNoShell},
-    {"exec: \"/bin/sh\"", Kind::kLasts, kNoShell},
-    {"executable file not found", Kind::kLasts, kNoShell},
+    {"stat /bin/sh", Kind::kLasts, kNoShell, true},
+    {"exec: \"/bin/sh\"", Kind::kLasts, kNoShell, true},
+    {"executable file not found", Kind::kLasts, kNoShell, true},
     {"no such file or directory", Kind::kLasts, kServer},
-    {"is not valid for pod", Kind::kLasts, "name one of the pod's containers (--container)"},
-    {"container name must be specified", Kind::kLasts,
-     "name one of the pod's containers (--container)"},
+    {"is not valid for pod", Kind::kLasts, kNameContainer, true},
+    {"container name must be specified", Kind::kLasts, kNameContainer, true},
     {"completed pod", Kind::kLasts, ""},
     {"namespaces \"", Kind::kLasts, "name the pods' namespace (--namespace)"},
     {"command terminated", Kind::kLasts, ""},
@@ -153,7 +159,8 @@ KubectlVerdict judge_kubectl_words(const std::string& words, const KubectlComman
                        : "ask the cluster's administrator: its API server may not reach its nodes"};
   for (const Saying& saying : kSayings) {
     if (text.find(saying.part) == std::string::npos) continue;
-    const std::string advice = saying.advice;
+    std::string advice = saying.advice;
+    if (saying.depends_on_container) advice += container_option(command);
     return {saying.kind == Kind::kPasses, advice.empty() ? describe_advice(command, pod) : advice};
   }
   return {};

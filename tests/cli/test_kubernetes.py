@@ -58,7 +58,7 @@ def test_the_operators_hosts_are_pods_and_are_reached_by_its_kubectl(hvrun, kube
     assert names_of_homes(result) == {0: ["w-0"], 1: ["w-0"], 2: ["w-1"], 3: ["w-1"]}
     assert result.stderr == b""
     call = next(words for words in kube.calls() if "w-1" in words)
-    assert call[:-1] == ["exec", "-i", "--container", "main", "w-1", "--", "/bin/sh", "-c"], call
+    assert call[:-1] == ["exec", "-i", "w-1", "--", "/bin/sh", "-c"], call
 
 
 @pytest.mark.parametrize("words", [["-H", "w-1"], ["--hostfile"], ["--exclude", "w-0"]])
@@ -135,26 +135,38 @@ def test_what_no_patience_mends_ends_the_start_at_once(hvrun, kube, launcher, st
 
 def test_a_container_that_the_pod_has_not(hvrun, kube, launcher):
     kube.pods["w-0"].be("running", containers=["app", "sidecar"])
-    assert "container main is not valid for pod w-0" in told(run(hvrun, "-np", "1", *HOMES, **launcher), 3)
-    result = run(hvrun, "-np", "1", "--rsh", f"{pods.KUBECTL} exec", *HOMES, **launcher)
+    named = ["--rsh", f"{pods.KUBECTL} exec -n jobs -c main"]
+    words = told(run(hvrun, "-np", "1", *named, *HOMES, **launcher), 3)
+    assert "container main is not valid for pod w-0" in words, words
+    assert f"try: name one of the pod's containers: --rsh '{pods.KUBECTL} exec -i -n jobs --container=NAME'" in words, words
+    result = run(hvrun, "-np", "1", *HOMES, **launcher)
     assert (names_of_homes(result), result.stderr) == ({0: ["w-0"]}, b"")
 
 
-def test_a_script_that_is_not_there(hvrun, launcher):
-    launcher["OMPI_MCA_plm_rsh_agent"] = "/no/such/kubexec.sh"
-    words = told(run(hvrun, "true", **launcher), 2)
-    assert "read $OMPI_MCA_plm_rsh_agent /no/such/kubexec.sh: No such file" in words and "try: say yourself" in words, words
+def test_of_several_containers_without_a_default_one_must_be_named(hvrun, kube, launcher):
+    """The advice works as it is printed."""
+    kube.pods["w-0"].be("running", containers=["app", "sidecar"], is_default_known=False)
+    words = told(run(hvrun, "-np", "1", *HOMES, **launcher), 3)
+    assert "host w-0" in words and "choose one of: [app sidecar]" in words, words
+    advice = words.partition("--rsh '")[2].partition("'")[0]
+    assert advice == f"{kube.folder}/kubectl exec -i --container=NAME", words
+    result = run(hvrun, "-np", "1", "--rsh", advice.replace("NAME", "sidecar"), *HOMES, **launcher)
+    assert names_of_homes(result) == {0: ["w-0"]}
 
 
-@pytest.mark.parametrize("script,said", [
-    ("#!/bin/sh\nexec rsh \"$@\"\n", "it does not call kubectl"),
-    ("#!/bin/sh\n{kubectl} exec -it $1 -- /bin/sh -c \"$*\"\n", "kubectl exec -t gives a terminal"),
-    ("#!/bin/sh\n{kubectl} exec $(cat /pod) -- /bin/sh -c \"$*\"\n", "the pod that its kubectl exec names"),
-])
-def test_a_script_that_is_not_understood_names_the_way_out_which_works(hvrun, kube, script, said):
-    launcher = kube.operator(*BOTH, script=script)
-    words = told(run(hvrun, "-np", "1", *HOMES, **launcher), 2)
-    assert f"kubexec.sh: {said}" in words and "kubectl exec -i" in words, words
+def test_kubectl_on_path_where_none_lies_next_to_the_script(hvrun, kube, tmp_path):
+    launcher = kube.operator(*BOTH, kubectl=None)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "kubectl").symlink_to(pods.KUBECTL)
+    launcher["PATH"] = f"{tmp_path}/bin:{os.environ['PATH']}"
+    assert names_of_homes(run(hvrun, "-np", "1", *HOMES, **launcher)) == {0: ["w-0"]}
+
+
+def test_no_kubectl_anywhere_names_the_option_which_works(hvrun, kube, tmp_path):
+    launcher = kube.operator(*BOTH, kubectl=None)
+    words = told(run(hvrun, "-np", "1", *HOMES, **launcher, PATH=str(tmp_path)), 2)
+    assert f"$OMPI_MCA_plm_rsh_agent: {kube.folder}/kubexec.sh reaches pods by kubectl" in words, words
+    assert "try: name it: --rsh '/path/to/kubectl exec -i --container=NAME'" in words, words
     result = run(hvrun, "-np", "1", "--rsh", f"{pods.KUBECTL} exec -i --container=main", *HOMES, **launcher)
     assert names_of_homes(result) == {0: ["w-0"]}
 
@@ -168,11 +180,6 @@ def test_a_script_that_is_not_understood_names_the_way_out_which_works(hvrun, ku
 ])
 def test_what_kubectl_cannot_do_is_refused(hvrun, words, said):
     assert said in told(run(hvrun, *words, "-H", "w-0", "true"), 2)
-
-
-def test_a_kubectl_that_is_not_there(hvrun, kube):
-    launcher = kube.operator(*BOTH, kubectl="/no/such/kubectl")
-    assert "check that /no/such/kubectl is there" in told(run(hvrun, "-np", "1", "true", **launcher), 3)
 
 
 def test_a_pod_that_can_write_nowhere_but_in_shared_memory(hvrun, kube, launcher):

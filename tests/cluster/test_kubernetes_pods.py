@@ -62,7 +62,7 @@ def test_the_launcher_needs_no_host_option_and_no_ssh(cluster, kube, launcher):
     for node in cluster.nodes:
         sshd.stop(node)
     expect_hosts(cluster.run(["hvrun", "hostname"], env=launcher), *NODES)
-    assert all(words[:4] == ["exec", "-i", "--container", "main"] for words in kube.calls()) and len(kube.calls()) == len(NODES)
+    assert all(words[:2] == ["exec", "-i"] and words[3] == "--" for words in kube.calls()) and len(kube.calls()) == len(NODES)
 
 
 def test_ranks_of_pods_meet_and_compute(cluster, kube):

@@ -1,11 +1,11 @@
 // How an MPI operator's launcher reaches pods: which variable says it, its value in the first line,
-// and the script that it may name.
+// and PATH.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 
 #include "launcher/allocation/host_expression.h"
-#include "launcher/allocation/rsh_script.h"
+#include "launcher/allocation/kubectl_command.h"
 #include "launcher/allocation/scheduler.h"
 #include "src/base/error.h"
 #include "tests/fuzz/fuzz.h"
@@ -29,16 +29,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto [hostfile, remote_shell] = kVariables[input.byte() % kVariables.size()];
   const std::string_view text = input.rest();
   const std::size_t end = std::min(text.find('\n'), text.size());
-  const std::string script(text.substr(std::min(end + 1, text.size())));
   Environment environment;
   environment.set("KUBERNETES_SERVICE_HOST", "10.96.0.1");
   environment.set(hostfile, "/hosts");
   environment.set(remote_shell, std::string(text.substr(0, end)));
-  const ReadFile read = [&script](const std::string& path, const std::string&) {
-    return path == "/hosts" ? "w-0 slots=2\n" : script;
-  };
+  environment.set("PATH", std::string(text.substr(std::min(end + 1, text.size()))));
+  const ReadFile read = [](const std::string&, const std::string&) { return "w-0 slots=2\n"; };
+  const IsProgram is_program = [](const std::string& path) { return path.size() % 2 == 0; };
   try {
-    const HostReach reach = reach_by_mpi_operator(parse_host_expression("w-0"), environment, read);
+    const HostReach reach =
+        reach_by_mpi_operator(parse_host_expression("w-0"), environment, read, is_program);
     HV_CHECK(reach.may_come_late, "pods of the operator's");
     const std::string& program = reach.kubectl.program;
     HV_CHECK(program.empty() || is_kubectl(program), "by SSH, or by kubectl");

@@ -42,7 +42,7 @@ SCRIPT = """\
 set -x
 POD_NAME=$1
 shift
-{kubectl} exec ${{POD_NAME}} --container main -- /bin/sh -c "$*"
+./kubectl exec ${POD_NAME} -- /bin/sh -c "$*"
 """
 
 
@@ -55,13 +55,14 @@ class Pod:
         self._file = file
         self._state = {"enter": enter, "environment": environment, "namespace": "jobs", "containers": ["main"]}
 
-    def be(self, state, containers=None):
-        """One of TROUBLES from now on, or 'missing'."""
+    def be(self, state, containers=None, is_default_known=True):
+        """One of TROUBLES from now on, or 'missing'. is_default_known: of several containers kubectl takes the first."""
         if state == "missing":
             self._file.unlink(missing_ok=True)
             return
         self._state |= {"state": state, "trouble": TROUBLES[state]}
         self._state["containers"] = containers or self._state["containers"]
+        self._state["is_default_known"] = is_default_known
         fresh = self._file.with_name(f".{self._file.name}")
         fresh.write_text(json.dumps(self._state))
         fresh.rename(self._file)
@@ -83,12 +84,14 @@ class Kube:
         pod.be("running")
         return pod
 
-    def operator(self, *hosts, kubectl=KUBECTL, script=SCRIPT):
-        """The environment of the operator's launcher pod; hosts: lines of its hostfile."""
+    def operator(self, *hosts, kubectl=KUBECTL):
+        """The environment of the operator's launcher pod; hosts: lines of its hostfile. kubectl: what lies next to the script."""
         (self.folder / "hostfile").write_text("".join(f"{line}\n" for line in hosts))
         file = self.folder / "kubexec.sh"
-        file.write_text(script.format(kubectl=kubectl))
+        file.write_text(SCRIPT)
         file.chmod(0o555)
+        if kubectl:
+            file.with_name("kubectl").symlink_to(kubectl)
         return {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443",
                 "OMPI_MCA_orte_keep_fqdn_hostnames": "t", "OMPI_MCA_orte_default_hostfile": str(self.folder / "hostfile"),
                 "OMPI_MCA_plm_rsh_agent": str(file), MARK: str(self.folder)}

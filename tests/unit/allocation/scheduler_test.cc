@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <set>
 
 #include "launcher/allocation/host_expression.h"
 #include "src/base/error.h"
@@ -12,6 +13,7 @@
 
 using namespace hv;
 using namespace hv::launcher;
+using hv::tests::hint_of;
 using hv::tests::message_of;
 
 namespace {
@@ -149,16 +151,14 @@ TEST_CASE("the MPI operator: the hostfile of whichever MPI the job names") {
 }
 
 TEST_CASE("the MPI operator's launcher says how its pods are reached") {
-  const std::string script =
-      "#!/bin/sh\nPOD=$1\nshift\n/opt/kube/kubectl exec $POD -- sh -c \"$*\"";
   const Files files{{"/etc/mpi/hostfile", "w-0 slots=2\nw-1 slots=2\n"},
-                    {"/etc/mpi/mpich", "w-0:2\nw-1:2\n"},
-                    {"/etc/mpi/kubexec.sh", script},
-                    {"/bin/agent", "exec rsh $@"}};
+                    {"/etc/mpi/mpich", "w-0:2\nw-1:2\n"}};
+  std::set<std::string> programs{"/opt/kube/kubectl"};
   const auto reach = [&](std::vector<std::string> variables, const std::string& hosts) {
     variables.push_back("KUBERNETES_SERVICE_HOST=10.96.0.1");
     const HostReach found = reach_by_mpi_operator(
-        parse_host_expression(hosts), Environment::from_entries(variables), reader(files));
+        parse_host_expression(hosts), Environment::from_entries(variables), reader(files),
+        [&](const std::string& path) { return programs.count(path) > 0; });
     return found.kubectl.program + (found.may_come_late ? " late" : "");
   };
   const std::string hostfile = "OMPI_MCA_orte_default_hostfile=/etc/mpi/hostfile";
@@ -187,9 +187,23 @@ TEST_CASE("the MPI operator's launcher says how its pods are reached") {
   CHECK(reach({hostfile, agent}, "ada@w-0") == " late");
   CHECK(reach({"OMPI_MCA_orte_default_hostfile=/gone", agent}, "w-0") == "");
   CHECK(reach({agent}, "w-0") == "");
-  CHECK(message_of([&] {
-          reach({hostfile, "OMPI_MCA_plm_rsh_agent=/bin/agent"}, "w-0");
-        }).find("/bin/agent: it does not call kubectl") == 0);
+  // The kubectl next to the script comes first, then the operator's, then the first on PATH.
+  const std::string path = "PATH=:/none:/one:/two";
+  programs = {"/etc/mpi/kubectl", "/opt/kube/kubectl", "/one/kubectl", "/two/kubectl", "kubectl",
+              "/kubectl"};
+  CHECK(reach({hostfile, agent, path}, "w-0") == "/etc/mpi/kubectl late");
+  CHECK(reach({hostfile, "OMPI_MCA_plm_rsh_agent=kubexec.sh", path}, "w-0") ==
+        "/opt/kube/kubectl late");
+  programs.erase("/etc/mpi/kubectl");
+  CHECK(reach({hostfile, agent, path}, "w-0") == "/opt/kube/kubectl late");
+  programs.erase("/opt/kube/kubectl");
+  CHECK(reach({hostfile, agent, path}, "w-0") == "/one/kubectl late");
+  const auto without_path = [&] { reach({hostfile, agent}, "w-0"); };
+  CHECK(message_of(without_path) ==
+        "$OMPI_MCA_plm_rsh_agent: /etc/mpi/kubexec.sh reaches pods by kubectl, which is not found "
+        "next to it, as /opt/kube/kubectl or on PATH");
+  CHECK(hint_of(without_path).find("--rsh '/path/to/kubectl exec -i --container=NAME'") !=
+        std::string::npos);
 }
 
 TEST_CASE("outside of a pod the operator's variables say nothing of any host") {

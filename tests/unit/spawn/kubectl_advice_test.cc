@@ -71,7 +71,11 @@ TEST_CASE("what no patience mends ends the start at once, with what to do") {
       {"Error: unknown flag: --foo\nSee 'kubectl exec --help' for usage.", "exec --help"},
       {"Error: unknown shorthand flag: 'z' in -z\nSee 'kubectl exec --help' for usage.",
        "exec --help"},
-      {"Error from server (BadRequest): container foo is not valid for pod w-0", "--container"},
+      {"Error from server (BadRequest): container foo is not valid for pod w-0",
+       "name one of the pod's containers: --rsh '"},
+      {"Error from server (BadRequest): a container name must be specified for pod w-0, choose one "
+       "of: [main sidecar]",
+       "exec -i"},
       {"Error from server (NotFound): namespaces \"nope\" not found", "--namespace"},
       {"OCI runtime exec failed: exec failed: container_linux.go:370: starting container process "
        "caused: exec: \"/bin/sh\": stat /bin/sh: no such file or directory: unknown\ncommand "
