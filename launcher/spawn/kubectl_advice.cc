@@ -65,7 +65,7 @@ enum class Kind { kLasts, kPasses };
 struct Saying {
   const char* part;  // of what kubectl says, in small letters
   Kind kind;
-  const char* advice;  // empty: to look at the pod
+  const char* advice;                 // empty: to look at the pod
   bool depends_on_container = false;  // the advice ends with the option that names one
 };
 

@@ -189,8 +189,8 @@ TEST_CASE("the MPI operator's launcher says how its pods are reached") {
   CHECK(reach({agent}, "w-0") == "");
   // The kubectl next to the script comes first, then the operator's, then the first on PATH.
   const std::string path = "PATH=:/none:/one:/two";
-  programs = {"/etc/mpi/kubectl", "/opt/kube/kubectl", "/one/kubectl", "/two/kubectl", "kubectl",
-              "/kubectl"};
+  programs = {"/etc/mpi/kubectl", "/opt/kube/kubectl", "/one/kubectl",
+              "/two/kubectl",     "kubectl",           "/kubectl"};
   CHECK(reach({hostfile, agent, path}, "w-0") == "/etc/mpi/kubectl late");
   CHECK(reach({hostfile, "OMPI_MCA_plm_rsh_agent=kubexec.sh", path}, "w-0") ==
         "/opt/kube/kubectl late");
