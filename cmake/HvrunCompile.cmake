@@ -21,8 +21,8 @@ endforeach()
 # What a source forgot to include is found by ./dev lint, which compiles each alone.
 option(HVRUN_BATCHES "Compile sources in batches" ON)
 
-# g++ 12 takes coroutine frames, whose names are of a header's kind in a batch, for types that two sources define; and Asio's
-# operators new and delete of them for mismatched.
+# Two false alarms of g++ 12: it takes a source in a batch for a header, and warns of coroutine frames with members of anonymous
+# types; and it takes Asio's operators new and delete of such frames for mismatched.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage> $<$<COMPILE_LANGUAGE:CXX>:-Wno-mismatched-new-delete>)
 endif()
