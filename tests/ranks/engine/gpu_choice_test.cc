@@ -140,7 +140,6 @@ constexpr const char* kSharedUuid = "GPU-07000000-0000-0000-0000-000000000000";
 TEST_SUITE_BEGIN("nccl");
 
 TEST_CASE("where NCCL alone is named and there is none, all ranks hear what was looked for where") {
-  if (Gpu::has_begun()) return;  // CUDA does not survive a fork: alone in its process, as by ctest
   const auto body = [](Context& context, Gpu& gpu) {
     for (int again = 0; again < 2; ++again) {
       const Status status = sum_ones(context, gpu).status;
@@ -156,7 +155,6 @@ TEST_CASE("where NCCL alone is named and there is none, all ranks hear what was 
 }
 
 TEST_CASE("where NCCL alone is named and two ranks share a GPU, all hear which one and who") {
-  if (Gpu::has_begun()) return;  // CUDA does not survive a fork: alone in its process, as by ctest
   const auto body = [](Context& context, Gpu& gpu) {
     const Status status = sum_ones(context, gpu).status;
     return has(status, "ranks 0 and 1") && has(status, kSharedUuid) ? 0 : 2;
@@ -167,7 +165,6 @@ TEST_CASE("where NCCL alone is named and two ranks share a GPU, all hear which o
 }
 
 TEST_CASE("where NCCL alone is named, a rank that joined without a tensor is told as the reason") {
-  if (Gpu::has_begun()) return;  // CUDA does not survive a fork: alone in its process, as by ctest
   const auto body = [](Context& context, Gpu& gpu) {
     hvrun_request join = HVRUN_REQUEST_INIT;
     join.operation = HVRUN_JOIN;
@@ -184,7 +181,6 @@ TEST_CASE("where NCCL alone is named, a rank that joined without a tensor is tol
 }
 
 TEST_CASE("what takes a job's tensors through the host is told once, however many sets it has") {
-  if (Gpu::has_begun()) return;  // CUDA does not survive a fork: alone in its process, as by ctest
   const std::string old = "compute capability is 7.0, and the kernels are for 7.5 and newer";
   const std::pair<Variables, std::string> reasons[] = {
       {{{"HVRUN_NCCL", "/none"}}, "HVRUN_NCCL=/none"},
@@ -214,7 +210,6 @@ TEST_CASE("what takes a job's tensors through the host is told once, however man
 }
 
 TEST_CASE("ranks that share a GPU work where NCCL can do it and all have asked for it") {
-  if (Gpu::has_begun()) return;  // CUDA does not survive a fork: alone in its process, as by ctest
   const auto body = [](Context& context, Gpu& gpu) {
     for (int again = 0; again < 3; ++again)
       if (!sum_ones(context, gpu).is(3)) return 2;
@@ -227,7 +222,6 @@ TEST_CASE("ranks that share a GPU work where NCCL can do it and all have asked f
 }
 
 TEST_CASE("two ranks on one GPU are named as the job has them, with what lets them share it") {
-  if (Gpu::has_begun()) return;  // CUDA does not survive a fork: alone in its process, as by ctest
   struct Kind {
     const char* version;
     bool is_asked_for;
@@ -263,7 +257,6 @@ TEST_CASE("two ranks on one GPU are named as the job has them, with what lets th
 
 // As PyTorch has loaded one.
 TEST_CASE("the copy of NCCL that the process holds is used, whatever HVRUN_NCCL says") {
-  if (Gpu::has_begun()) return;  // CUDA does not survive a fork: alone in its process, as by ctest
   const auto body = [](Context& context, Gpu& gpu) {
     if (::dlopen(kNccl.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) return 2;
     if (!sum_ones(context, gpu).is(2)) return 3;

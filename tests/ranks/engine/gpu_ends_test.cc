@@ -54,6 +54,49 @@ struct Sums {
 
 TEST_SUITE_BEGIN("nccl");
 
+// One that has none, whatever it is told, keeps all from windows: NCCL would choose other kernels.
+TEST_CASE("windows of NCCL's are there where every rank wants them, and else nowhere") {
+  for (const bool has_all : {true, false}) {
+    CAPTURE(has_all);
+    Processes job({3}, [has_all](Context& context) {
+      const int rank = context.identity().rank;
+      ::setenv("HVRUN_NCCL_WINDOWS", has_all || rank != 1 ? "1" : "0", 1);
+      Gpu& gpu = *new Gpu(0);
+      Sums sums(gpu);
+      std::uint64_t handles[2] = {};
+      for (std::size_t i = 0; i < sums.blocks.size(); ++i) {
+        hvrun_request request = sums.request(i, 0);
+        request.group = 1;
+        request.group_size = 2;
+        OperationPtr operation;
+        if (!read_request(&request, 3, &operation).ok()) return 2;
+        if (!context.enqueue(std::move(operation), &handles[i]).ok()) return 3;
+      }
+      for (const std::uint64_t handle : handles)
+        if (!context.wait(*context.find(handle), TimePoint::max()).ok()) return 4;
+      if (!sums.are(3)) return 5;
+      return Gpu::nccl_calls("ncclCommWindowRegister") == (has_all ? 1 : 0) ? 0 : 6;
+    });
+    for (const int rank : {2, 1, 0}) CHECK(job.exit_code(rank) == 0);
+  }
+}
+
+TEST_CASE("a rank whose runtime has ended stays until its peers' GPUs have what they need of it") {
+  Processes job({2}, [](Context& context) {
+    Gpu& gpu = *new Gpu(0);  // each process has its own, and does not wait for it at its end
+    Sums sums(gpu);
+    if (context.identity().rank == 1) gpu.hold();
+    for (std::size_t i = 0; i < sums.blocks.size(); ++i)
+      if (!run_in(context, sums.request(i, 0)).ok()) return 2;
+    context.shutdown();
+    if (context.identity().rank == 0) return 0;
+    gpu.let_go();
+    return sums.are(2) ? 0 : 3;
+  });
+  CHECK(job.exit_code(1) == 0);
+  CHECK(job.exit_code(0) == 0);
+}
+
 TEST_CASE("a set that goes before its GPUs' work has begun has its sums all the same") {
   run_job(in_shape({2, 1}), [](Rank& rank) {
     std::uint32_t set = 0;
@@ -152,51 +195,6 @@ TEST_CASE("a window grows with the buckets, and the memory of smaller ones stays
     }
   });
   CHECK(Gpu::nccl_left() == 0);
-}
-
-// One that has none, whatever it is told, keeps all from windows: NCCL would choose other kernels.
-TEST_CASE("windows of NCCL's are there where every rank wants them, and else nowhere") {
-  if (Gpu::has_begun()) return;  // CUDA does not survive a fork: alone in its process, as by ctest
-  for (const bool has_all : {true, false}) {
-    CAPTURE(has_all);
-    Processes job({3}, [has_all](Context& context) {
-      const int rank = context.identity().rank;
-      ::setenv("HVRUN_NCCL_WINDOWS", has_all || rank != 1 ? "1" : "0", 1);
-      Gpu& gpu = *new Gpu(0);
-      Sums sums(gpu);
-      std::uint64_t handles[2] = {};
-      for (std::size_t i = 0; i < sums.blocks.size(); ++i) {
-        hvrun_request request = sums.request(i, 0);
-        request.group = 1;
-        request.group_size = 2;
-        OperationPtr operation;
-        if (!read_request(&request, 3, &operation).ok()) return 2;
-        if (!context.enqueue(std::move(operation), &handles[i]).ok()) return 3;
-      }
-      for (const std::uint64_t handle : handles)
-        if (!context.wait(*context.find(handle), TimePoint::max()).ok()) return 4;
-      if (!sums.are(3)) return 5;
-      return Gpu::nccl_calls("ncclCommWindowRegister") == (has_all ? 1 : 0) ? 0 : 6;
-    });
-    for (const int rank : {2, 1, 0}) CHECK(job.exit_code(rank) == 0);
-  }
-}
-
-TEST_CASE("a rank whose runtime has ended stays until its peers' GPUs have what they need of it") {
-  if (Gpu::has_begun()) return;  // CUDA does not survive a fork: alone in its process, as by ctest
-  Processes job({2}, [](Context& context) {
-    Gpu& gpu = *new Gpu(0);  // each process has its own, and does not wait for it at its end
-    Sums sums(gpu);
-    if (context.identity().rank == 1) gpu.hold();
-    for (std::size_t i = 0; i < sums.blocks.size(); ++i)
-      if (!run_in(context, sums.request(i, 0)).ok()) return 2;
-    context.shutdown();
-    if (context.identity().rank == 0) return 0;
-    gpu.let_go();
-    return sums.are(2) ? 0 : 3;
-  });
-  CHECK(job.exit_code(1) == 0);
-  CHECK(job.exit_code(0) == 0);
 }
 
 TEST_SUITE_END();

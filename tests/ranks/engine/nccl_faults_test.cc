@@ -99,6 +99,34 @@ void leave(Rank& rank, Gpu& gpu) {
 
 TEST_SUITE_BEGIN("nccl");
 
+// A peer's death comes from the agent; NCCL's remote error alone would not say
+// who it was.
+TEST_CASE("a rank that is killed is named to all in 10 s, and no kernel spins on") {
+  int told[2];
+  REQUIRE(::pipe(told) == 0);
+  Processes job({3}, [&](Context& context) {
+    const int own = context.identity().rank;
+    Gpu gpu(0);  // each process has GPUs of its own
+    const Fault fault{"", 0};
+    Part part(gpu, own, fault);
+    for (int round = 0;; ++round) {
+      if (round == 5) (void)!::write(told[1], "r", 1);
+      Status status = run_in(context, part.request);
+      if (status.ok()) continue;
+      if (status.code != StatusCode::kPeerLost) return 2;
+      if (status.message.find("rank 1") == std::string::npos) return 3;
+      (void)gpu.get(nullptr, 0);
+      return 0;
+    }
+  });
+  job.kill_when_all_told(told[0], 1);
+  const TimePoint killed = now();
+  CHECK(job.exit_code(2) == 0);
+  CHECK(job.exit_code(0) == 0);
+  CHECK(now() - killed < std::chrono::seconds(10));
+  for (const int fd : told) ::close(fd);
+}
+
 // A rank whose part was launched before has its result's end with the next operation.
 TEST_CASE("a call of NCCL that fails ends the job with its words on every rank") {
   for (const Fault& fault : kFaults) {
@@ -259,35 +287,6 @@ TEST_CASE("where NCCL cannot begin, tensors go through the host's memory") {
            "average");
   });
   Gpu::set_nccl_faults("");
-}
-
-// A peer's death comes from the agent; NCCL's remote error alone would not say
-// who it was.
-TEST_CASE("a rank that is killed is named to all in 10 s, and no kernel spins on") {
-  if (Gpu::has_begun()) return;  // CUDA does not survive a fork: alone in its process, as by ctest
-  int told[2];
-  REQUIRE(::pipe(told) == 0);
-  Processes job({3}, [&](Context& context) {
-    const int own = context.identity().rank;
-    Gpu gpu(0);  // each process has GPUs of its own
-    const Fault fault{"", 0};
-    Part part(gpu, own, fault);
-    for (int round = 0;; ++round) {
-      if (round == 5) (void)!::write(told[1], "r", 1);
-      Status status = run_in(context, part.request);
-      if (status.ok()) continue;
-      if (status.code != StatusCode::kPeerLost) return 2;
-      if (status.message.find("rank 1") == std::string::npos) return 3;
-      (void)gpu.get(nullptr, 0);
-      return 0;
-    }
-  });
-  job.kill_when_all_told(told[0], 1);
-  const TimePoint killed = now();
-  CHECK(job.exit_code(2) == 0);
-  CHECK(job.exit_code(0) == 0);
-  CHECK(now() - killed < std::chrono::seconds(10));
-  for (const int fd : told) ::close(fd);
 }
 
 TEST_SUITE_END();

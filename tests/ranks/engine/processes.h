@@ -13,16 +13,20 @@
 #include <utility>
 
 #include "src/rendezvous/forked_store.h"
+#include "tests/ranks/engine/gpu.h"
 #include "tests/ranks/engine/job.h"
 
 namespace hv::runtime {
 
 // Each rank a child of this process; body's value is its exit code. The parent plays the agent.
+// Cases with Processes are the first of their file: CUDA does not survive a fork, and the fake
+// one's threads may outlive the case that began them.
 struct Processes {
   Processes(const JobShape& shape, const std::function<int(Context&)>& body,
             std::chrono::milliseconds leaves_within = ContextParts().leave_limit,
             Environment knobs = {})
       : hub(size_of(shape)), leave_limit(leaves_within), environment(std::move(knobs)) {
+    REQUIRE_FALSE(Gpu::has_begun());
     const auto identities = identities_of(shape);
     std::fflush(nullptr);
     for (const RankIdentity& who : identities) {

@@ -77,6 +77,15 @@ void play_programs(int of_full, const std::vector<JobShape>& shapes, std::uint64
 
 }  // namespace
 
+TEST_CASE("random programs yield what a reference yields, processes") {
+  play_programs(1350, {{2}, {3}, {2, 1}, {1, 2, 2}, {4}}, 20301121, play_as_processes);
+}
+
+// Few: so many processes share two cores badly.
+TEST_CASE("random programs yield what a reference yields, six to eight processes") {
+  play_programs(150, {{6}, {3, 4}, {8}}, 20311121, play_as_processes);
+}
+
 TEST_CASE("random programs yield what a reference yields, up to five ranks of a host") {
   play_programs(2500, {{2}, {3}, {4}, {5}}, 20261121, play_as_threads);
 }
@@ -91,13 +100,4 @@ TEST_CASE("random programs yield what a reference yields, two hosts") {
 
 TEST_CASE("random programs yield what a reference yields, three hosts and more") {
   play_programs(2000, {{1, 1, 1}, {1, 2, 3}, {2, 1, 1, 2}}, 20291121, play_as_threads);
-}
-
-TEST_CASE("random programs yield what a reference yields, processes") {
-  play_programs(1350, {{2}, {3}, {2, 1}, {1, 2, 2}, {4}}, 20301121, play_as_processes);
-}
-
-// Few: so many processes share two cores badly.
-TEST_CASE("random programs yield what a reference yields, six to eight processes") {
-  play_programs(150, {{6}, {3, 4}, {8}}, 20311121, play_as_processes);
 }
