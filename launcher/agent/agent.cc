@@ -23,6 +23,7 @@
 #include "src/base/text.h"
 #include "src/process/own_file.h"
 #include "src/process/signals.h"
+#include "src/wire/frame.h"
 
 namespace hv::launcher {
 namespace {
@@ -33,21 +34,6 @@ constexpr auto kFirstSilence = std::chrono::seconds(60);  // before Setup tells 
 constexpr auto kMostGraceOfOrphans = std::chrono::seconds(2);
 constexpr auto kSweepPause = std::chrono::milliseconds(20);
 constexpr auto kStartTurn = std::chrono::milliseconds(5);
-
-template <class Message, class Act>
-bool with(const Frame& frame, Act&& act) {
-  Message message;
-  return decode(frame.payload, &message) && act(std::move(message));
-}
-
-// For what cannot be wrong at any time.
-template <class Message, class Act>
-bool take(const Frame& frame, Act&& act) {
-  return with<Message>(frame, [&](Message message) {
-    act(std::move(message));
-    return true;
-  });
-}
 
 }  // namespace
 
@@ -101,25 +87,26 @@ Duration Agent::grace() const { return bounded_seconds(host_.wanted.grace_s); }
 bool Agent::handle(const Frame& frame) {
   switch (static_cast<Type>(frame.type)) {
     case Type::kPing:
-      return take<wire::Ping>(frame, [&](const wire::Ping& ping) {
+      return handle_message<wire::Ping>(frame, [&](const wire::Ping& ping) {
         link_.send(wire::Pong{ping.wall_clock_ns, wall_clock_ns()});
       });
     case Type::kPong:
       return true;  // hvrun lives, which is all that is asked
     case Type::kEnd:
-      return take<wire::End>(frame, [&](const wire::End& end) {
+      return handle_message<wire::End>(frame, [&](const wire::End& end) {
         leaves_when_done_ = true;
         end_job(bounded_seconds(end.grace_s));
       });
     case Type::kInventoryRequest:
-      return with<wire::InventoryRequest>(
+      return handle_message<wire::InventoryRequest>(
           frame, [&](const wire::InventoryRequest& request) { return take_inventory(request); });
     case Type::kCheckRequest:
-      return with<wire::CheckRequest>(
+      return handle_message<wire::CheckRequest>(
           frame, [&](const wire::CheckRequest& request) { return check(request); });
     case Type::kSetup:
       return phase_ == Phase::kGreeted &&
-             with<wire::Setup>(frame, [&](const wire::Setup& setup) { return set_up(setup); });
+             handle_message<wire::Setup>(frame,
+                                         [&](const wire::Setup& setup) { return set_up(setup); });
     default:
       break;
   }
@@ -133,19 +120,19 @@ bool Agent::handle(const Frame& frame) {
 bool Agent::prepare(const Frame& frame) {
   switch (static_cast<Type>(frame.type)) {
     case Type::kProbeRequest:
-      return with<wire::ProbeRequest>(
+      return handle_message<wire::ProbeRequest>(
           frame, [&](const wire::ProbeRequest& request) { return probe(request); });
     case Type::kPairRequest:
-      return with<wire::PairRequest>(
+      return handle_message<wire::PairRequest>(
           frame, [&](const wire::PairRequest& request) { return measure(request); });
     case Type::kWiringRequest:
-      return with<wire::WiringRequest>(
+      return handle_message<wire::WiringRequest>(
           frame, [&](const wire::WiringRequest& request) { return wire_mpi(request); });
     case Type::kLaunch:
-      return with<wire::Launch>(frame,
-                                [&](wire::Launch wanted) { return launch(std::move(wanted)); });
+      return handle_message<wire::Launch>(
+          frame, [&](wire::Launch wanted) { return launch(std::move(wanted)); });
     case Type::kGo:
-      return with<wire::Go>(frame, [&](wire::Go) { return go(); });
+      return handle_message<wire::Go>(frame, [&](wire::Go) { return go(); });
     default:
       return false;
   }
@@ -154,22 +141,25 @@ bool Agent::prepare(const Frame& frame) {
 bool Agent::steer(const Frame& frame) {
   switch (static_cast<Type>(frame.type)) {
     case Type::kCredit:
-      return take<wire::Credit>(frame, [&](const wire::Credit& credit) { add_credit(credit); });
+      return handle_message<wire::Credit>(frame,
+                                          [&](const wire::Credit& credit) { add_credit(credit); });
     case Type::kSignal:
-      return take<wire::Signal>(frame,
-                                [&](const wire::Signal& wanted) { forward_signal(wanted.number); });
+      return handle_message<wire::Signal>(
+          frame, [&](const wire::Signal& wanted) { forward_signal(wanted.number); });
     case Type::kPause:
-      return take<wire::Pause>(frame, [&](const wire::Pause& wanted) { pause(wanted.stopped); });
+      return handle_message<wire::Pause>(frame,
+                                         [&](const wire::Pause& wanted) { pause(wanted.stopped); });
     case Type::kSilence:
-      return take<wire::Silence>(frame,
-                                 [&](const wire::Silence& silence) { tell_silence(silence); });
+      return handle_message<wire::Silence>(
+          frame, [&](const wire::Silence& silence) { tell_silence(silence); });
     case Type::kStdin:
-      return with<wire::Stdin>(frame, [&](const wire::Stdin& input) { return take_input(input); });
+      return handle_message<wire::Stdin>(
+          frame, [&](const wire::Stdin& input) { return take_input(input); });
     case Type::kStackRequest:
-      return take<wire::StackRequest>(
+      return handle_message<wire::StackRequest>(
           frame, [&](const wire::StackRequest& request) { stacks_.begin(request); });
     case Type::kQuery:
-      return take<wire::Query>(frame, [&](const wire::Query& query) {
+      return handle_message<wire::Query>(frame, [&](const wire::Query& query) {
         reap();  // who can be reaped now has ended, and is told so first
         link_.send(
             wire::QueryReply{query.number,
@@ -182,11 +172,11 @@ bool Agent::steer(const Frame& frame) {
                              mpi_.beginning(wire::kPmixEpoch)});
       });
     case Type::kFenceOut:
-      return take<wire::FenceOut>(frame, [&](const wire::FenceOut& out) {
+      return handle_message<wire::FenceOut>(frame, [&](const wire::FenceOut& out) {
         if (!mpi_.pass(out)) host_.socket->pass_fence(out);
       });
     case Type::kRankDied:
-      return take<wire::RankDied>(frame, [&](const wire::RankDied& died) {
+      return handle_message<wire::RankDied>(frame, [&](const wire::RankDied& died) {
         host_.socket->tell_loss(died.rank, died.reason);
       });
     default:

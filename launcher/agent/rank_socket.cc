@@ -14,6 +14,7 @@
 #include "src/base/clock.h"
 #include "src/base/text.h"
 #include "src/net/socket.h"
+#include "src/wire/frame.h"
 #include "src/wire/mpi_wiring.h"
 
 namespace hv::launcher {
@@ -28,12 +29,6 @@ constexpr std::size_t kLongestReason = 1000;
 constexpr std::size_t kReadAtOnce = 16384;
 // More than a kernel keeps of what a process has sent. A child that it left may go on for ever.
 constexpr std::size_t kMostLastWords = 2 * rendezvous::kMaxPayload;
-
-template <class Message, class Act>
-bool with(const Frame& frame, Act&& act) {
-  Message message;
-  return decode(frame.payload, &message) && act(std::move(message));
-}
 
 }  // namespace
 
@@ -126,46 +121,38 @@ bool RankSocket::receive(Client& client) {
 bool RankSocket::handle(Client& client, const Frame& frame) {
   if (client.has_joined) return !client.has_left && handle_joined(client, frame);
   if (frame.type != static_cast<std::uint8_t>(Type::kJoin)) return false;
-  return with<rendezvous::Join>(frame, [&](const rendezvous::Join& wanted) {
-    join(client, wanted);
-    return true;
-  });
+  return handle_message<rendezvous::Join>(
+      frame, [&](const rendezvous::Join& wanted) { join(client, wanted); });
 }
 
 bool RankSocket::handle_joined(Client& client, const Frame& frame) {
   switch (static_cast<Type>(frame.type)) {
     case Type::kPut:
-      return with<rendezvous::Put>(
+      return handle_message<rendezvous::Put>(
           frame, [&](rendezvous::Put one) { return put(client, std::move(one)); });
     case Type::kFence:
-      return with<rendezvous::Fence>(frame, [&](const rendezvous::Fence& fence) {
+      return handle_message<rendezvous::Fence>(frame, [&](const rendezvous::Fence& fence) {
         meeting_.come_to_fence(client.rank, client.epoch, fence.number);
-        return true;
       });
     case Type::kGet:
-      return with<rendezvous::Get>(frame, [&](const rendezvous::Get& get) {
-        answer(client, get);
-        return true;
-      });
+      return handle_message<rendezvous::Get>(
+          frame, [&](const rendezvous::Get& get) { answer(client, get); });
     case Type::kLost:
-      return with<rendezvous::Lost>(frame, [&](const rendezvous::Lost& lost) {
+      return handle_message<rendezvous::Lost>(frame, [&](const rendezvous::Lost& lost) {
         callbacks_.on_lost({client.rank, lost.rank, printable(lost.reason, kLongestReason)});
-        return true;
       });
     case Type::kSteps:
-      return with<rendezvous::Steps>(
+      return handle_message<rendezvous::Steps>(
           frame, [&](const rendezvous::Steps& steps) { return keep(client.rank, steps.times); });
     case Type::kStalled:
-      return with<rendezvous::Stalled>(frame, [&](const rendezvous::Stalled& stalled) {
+      return handle_message<rendezvous::Stalled>(frame, [&](const rendezvous::Stalled& stalled) {
         if (!stalled.stall.is_plausible()) return false;
         callbacks_.on_tensor_stall({client.rank, stalled.stall});
         return true;
       });
     case Type::kGoodbye:
-      return with<rendezvous::Goodbye>(frame, [&](const rendezvous::Goodbye&) {
-        leave(client);
-        return true;
-      });
+      return handle_message<rendezvous::Goodbye>(
+          frame, [&](const rendezvous::Goodbye&) { leave(client); });
     default:
       return false;
   }

@@ -5,20 +5,12 @@
 
 #include "src/base/bounded_seconds.h"
 #include "src/base/text.h"
+#include "src/wire/frame.h"
 
 namespace hv::launcher {
 namespace {
 
 using wire::Type;
-
-// Decodes the payload and hands it to act; false when it is no such message.
-template <class Message, class Act>
-bool with(const Frame& frame, Act&& act) {
-  Message message;
-  if (!decode(frame.payload, &message)) return false;
-  act(std::move(message));
-  return true;
-}
 
 // What wait(2) can tell of a process; more would become another exit code of hvrun, even 0.
 bool is_an_end(const wire::Exited& exited) {
@@ -61,37 +53,37 @@ bool EventRouter::route(HostState& state, int host, const Frame& frame) {
 bool EventRouter::route_start(HostState& state, int host, const Frame& frame) {
   switch (static_cast<Type>(frame.type)) {
     case Type::kHello:
-      return with<wire::Hello>(frame, [&](wire::Hello hello) {
+      return handle_message<wire::Hello>(frame, [&](wire::Hello hello) {
         // One way only: the first Ping's round trip will tell better.
         state.link->note_clock(hello.wall_clock_ns, HostLink::kUnknownRoundTrip);
         state.hello = std::move(hello);
         state.hello_at = now();
       });
     case Type::kInventoryReply:
-      return with<wire::InventoryReply>(
+      return handle_message<wire::InventoryReply>(
           frame, [&](wire::InventoryReply reply) { state.inventory = std::move(reply); });
     case Type::kSetUp:
-      return with<wire::SetUp>(frame,
-                               [&](wire::SetUp set_up) { state.set_up = std::move(set_up); });
+      return handle_message<wire::SetUp>(
+          frame, [&](wire::SetUp set_up) { state.set_up = std::move(set_up); });
     case Type::kProbeReply:
-      return with<wire::ProbeReply>(
+      return handle_message<wire::ProbeReply>(
           frame, [&](wire::ProbeReply probe) { state.probe = std::move(probe); });
     case Type::kCheckReply:
-      return with<wire::CheckReply>(frame,
-                                    [&](wire::CheckReply reply) { state.told = std::move(reply); });
+      return handle_message<wire::CheckReply>(
+          frame, [&](wire::CheckReply reply) { state.told = std::move(reply); });
     case Type::kPairReply:
-      return with<wire::PairReply>(
+      return handle_message<wire::PairReply>(
           frame, [&](wire::PairReply reply) { state.measured = std::move(reply); });
     case Type::kWiringReply:
-      return with<wire::WiringReply>(frame, [&](wire::WiringReply reply) {
+      return handle_message<wire::WiringReply>(frame, [&](wire::WiringReply reply) {
         if (!reply.problem.empty())
           state.problem = {printable(reply.problem, 2000), printable(reply.hint, 2000)};
         state.wiring = std::move(reply);
       });
     case Type::kReady:
-      return with<wire::Ready>(frame, [&](wire::Ready) { state.ready = true; });
+      return handle_message<wire::Ready>(frame, [&](wire::Ready) { state.ready = true; });
     case Type::kProblem:
-      return with<wire::Problem>(frame, [&](wire::Problem problem) {
+      return handle_message<wire::Problem>(frame, [&](wire::Problem problem) {
         if (!state.started) {
           state.problem = std::move(problem);
         } else if (!job_.ending) {
@@ -100,7 +92,7 @@ bool EventRouter::route_start(HostState& state, int host, const Frame& frame) {
         }
       });
     case Type::kStarted:
-      return with<wire::Started>(frame, [&](const wire::Started& started) {
+      return handle_message<wire::Started>(frame, [&](const wire::Started& started) {
         state.started = true;
         for (std::size_t i = 0; i < started.pids.size() && i < state.ranks.size(); ++i) {
           job_.ranks[static_cast<std::size_t>(state.ranks[i])].pid = started.pids[i];
@@ -133,16 +125,16 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
       return true;
     }
     case Type::kCredit:
-      return with<wire::Credit>(
+      return handle_message<wire::Credit>(
           frame, [&](const wire::Credit& credit) { sinks_.stdin_accepted(credit.bytes); });
     case Type::kEmpty:
-      return with<wire::Empty>(frame,
-                               [&](const wire::Empty& empty) { became_empty(state, host, empty); });
+      return handle_message<wire::Empty>(
+          frame, [&](const wire::Empty& empty) { became_empty(state, host, empty); });
     case Type::kQueryReply:
-      return with<wire::QueryReply>(frame,
-                                    [&](const wire::QueryReply& reply) { answered(state, reply); });
+      return handle_message<wire::QueryReply>(
+          frame, [&](const wire::QueryReply& reply) { answered(state, reply); });
     case Type::kFenceIn:
-      return with<wire::FenceIn>(frame, [&](wire::FenceIn in) {
+      return handle_message<wire::FenceIn>(frame, [&](wire::FenceIn in) {
         if (!job_.fences) return;
         if (const auto out = job_.fences->arrive(host, std::move(in))) job_.send_to_all(*out);
         announce_strangers();
@@ -153,7 +145,7 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
     case Type::kMpiBegun:
       return mpi_begun(frame);
     case Type::kRankLost:
-      return with<wire::RankLost>(frame, [&](const wire::RankLost& lost) {
+      return handle_message<wire::RankLost>(frame, [&](const wire::RankLost& lost) {
         if (lost.rank >= job_.ranks.size() || !runs_on(lost.by, host)) return;
         if (told_losses_.emplace(lost.by, lost.rank).second)  // each has one voice
           job_.policy->named_lost(static_cast<int>(lost.rank), printable(lost.reason, 1000),
@@ -173,10 +165,10 @@ bool EventRouter::route_run(HostState& state, int host, const Frame& frame) {
 bool EventRouter::route_words(HostState& state, const Frame& frame) {
   switch (static_cast<Type>(frame.type)) {
     case Type::kSilenceNoted:
-      return with<wire::SilenceNoted>(
+      return handle_message<wire::SilenceNoted>(
           frame, [&](const wire::SilenceNoted& noted) { state.silence_noted = noted.number; });
     case Type::kNote:
-      return with<wire::Note>(frame, [&](const wire::Note& note) {
+      return handle_message<wire::Note>(frame, [&](const wire::Note& note) {
         sinks_.note("host " + state.target.name + ": " + printable(note.text, 2000));
       });
     default:

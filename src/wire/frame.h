@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "src/wire/codec.h"
 #include "src/wire/wipe.h"
@@ -28,6 +30,20 @@ std::string encode_frame_of(const Message& message) {
   std::string frame = encode_frame(static_cast<std::uint8_t>(Message::kType), payload);
   if constexpr (SecretMessage<Message>) wipe(&payload);
   return frame;
+}
+
+// Decodes the payload and calls handler with the message. False: the payload is no such message, or
+// the handler returns bool and has refused it.
+template <class Message, class Handler>
+[[nodiscard]] bool handle_message(const Frame& frame, Handler&& handler) {
+  Message message;
+  if (!decode(frame.payload, &message)) return false;
+  if constexpr (std::is_void_v<std::invoke_result_t<Handler, Message>>) {
+    handler(std::move(message));
+    return true;
+  } else {
+    return handler(std::move(message));
+  }
 }
 
 class FrameParser {

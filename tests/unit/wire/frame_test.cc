@@ -176,3 +176,18 @@ TEST_CASE("frames swapped on the way come out swapped: order is the stream's") {
   for (const hv::Frame& frame : frames_of(parser)) seen += frame.payload + " ";
   CHECK(seen == "second first first ");
 }
+
+TEST_CASE("a message is handled when the payload decodes and the handler accepts it") {
+  using hv::wire::Signal;
+  const hv::Frame good{0, hv::encode(Signal{15})};
+  std::uint32_t number = 0;
+  const auto take = [&](const Signal& signal) { number = signal.number; };
+  CHECK(hv::handle_message<Signal>(good, take));
+  CHECK(number == 15);
+  CHECK(hv::handle_message<Signal>(good, [](const Signal&) { return true; }));
+  CHECK_FALSE(hv::handle_message<Signal>(good, [](const Signal&) { return false; }));
+  number = 0;
+  for (const std::string& payload : {good.payload + "x", std::string()})
+    CHECK_FALSE(hv::handle_message<Signal>({0, payload}, take));
+  CHECK(number == 0);
+}
