@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
+#include "bench/forked_store.h"
 #include "bench/timing.h"
 #include "runtime/api/birth.h"
 #include "runtime/backend/native/native_backend.h"
 #include "runtime/collective/blocking.h"
 #include "runtime/transport/selection.h"
-#include "src/rendezvous/forked_store.h"
 
 namespace {
 

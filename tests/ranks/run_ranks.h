@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "bench/forked_store.h"
 #include "runtime/backend/backend.h"
 #include "runtime/transport/selection.h"
 #include "src/contract/contract.h"
-#include "src/rendezvous/forked_store.h"
 #include "src/rendezvous/inproc_store.h"
 
 namespace hv::runtime {

@@ -12,7 +12,7 @@
 #include <functional>
 #include <utility>
 
-#include "src/rendezvous/forked_store.h"
+#include "bench/forked_store.h"
 #include "tests/ranks/engine/gpu.h"
 #include "tests/ranks/engine/job.h"
 

@@ -1,4 +1,4 @@
-// The store of ranks that one process forks (tests, benchmarks): tables in shared anonymous memory.
+// The store of ranks that one process forks: tables in shared anonymous memory. Tests link it, too.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Made before the forks; each child then takes its rank's store. The parent plays the agent.
