@@ -44,7 +44,7 @@ Status prove(int socket, const std::string& agent, const JobKey& key, TimePoint 
              ControlKeys* keys, bool* was_closed) {
   const AgentGreeting greeting{agent, random_nonce()};
   const std::string words = encode_greeting(greeting);
-  if (Status status = write_all(socket, words.data(), words.size(), time_until(deadline));
+  if (Status status = send_all(socket, words.data(), words.size(), time_until(deadline));
       !status.ok())
     return status;
   std::string answer(kAnswerBytes, '\0');
@@ -56,7 +56,7 @@ Status prove(int socket, const std::string& agent, const JobKey& key, TimePoint 
   const auto hvrun = check_answer(key, greeting, answer);
   if (!hvrun) return {StatusCode::kSystem, "who answers there is not the hvrun of this job"};
   *keys = control_keys(key, greeting.nonce, hvrun->nonce);
-  return write_all(socket, hvrun->proof.data(), hvrun->proof.size(), time_until(deadline));
+  return send_all(socket, hvrun->proof.data(), hvrun->proof.size(), time_until(deadline));
 }
 
 }  // namespace

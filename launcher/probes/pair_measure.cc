@@ -37,7 +37,7 @@ Status exchange(int socket, wire::PairMeasure* measure) {
   char message[kExchangeBytes] = "hvrun";
   for (std::size_t i = 0; i < kExchanges; ++i) {
     const TimePoint begin = now();
-    Status status = write_all(socket, message, sizeof message, kPatience);
+    Status status = send_all(socket, message, sizeof message, kPatience);
     if (status.ok()) status = read_exactly(socket, message, sizeof message, kPatience);
     if (!status.ok()) return status;
     if (i > 0) times.push_back(microseconds(now() - begin));  // the first one wakes both up

@@ -17,7 +17,7 @@ std::string purpose_of(const std::string& job_id, const Hello& hello) {
 Status prove_as_client(int socket, const JobKey& key, const std::string& job_id, Hello hello,
                        std::chrono::milliseconds timeout) {
   hello.nonce = random_nonce();
-  if (Status status = write_all(socket, &hello, sizeof hello, timeout); !status.ok()) return status;
+  if (Status status = send_all(socket, &hello, sizeof hello, timeout); !status.ok()) return status;
   ServerAnswer answer;
   if (Status status = read_exactly(socket, &answer, sizeof answer, timeout); !status.ok())
     return status;
@@ -25,7 +25,7 @@ Status prove_as_client(int socket, const JobKey& key, const std::string& job_id,
   if (!equal_proofs(answer.proof, server_proof(key, purpose, hello.nonce, answer.nonce)))
     return {StatusCode::kSystem, "the other end does not hold this job's key"};
   const Proof mine = client_proof(key, purpose, hello.nonce, answer.nonce);
-  return write_all(socket, mine.data(), mine.size(), timeout);
+  return send_all(socket, mine.data(), mine.size(), timeout);
 }
 
 Status prove_as_server(int socket, const JobKey& key, const std::string& job_id,
@@ -39,7 +39,7 @@ Status prove_as_server(int socket, const JobKey& key, const std::string& job_id,
   ServerAnswer answer;
   answer.nonce = random_nonce();
   answer.proof = server_proof(key, purpose, hello->nonce, answer.nonce);
-  if (Status status = write_all(socket, &answer, sizeof answer, timeout); !status.ok())
+  if (Status status = send_all(socket, &answer, sizeof answer, timeout); !status.ok())
     return status;
   Proof theirs;
   if (Status status = read_exactly(socket, theirs.data(), theirs.size(), timeout); !status.ok())

@@ -261,7 +261,7 @@ Status receive_descriptor(int socket, UniqueFd* fd) {
   return Status::success();
 }
 
-Status write_all(int fd, const void* bytes, std::size_t size, std::chrono::milliseconds timeout) {
+Status send_all(int fd, const void* bytes, std::size_t size, std::chrono::milliseconds timeout) {
   const TimePoint deadline = now() + timeout;
   const auto* data = static_cast<const char*>(bytes);
   while (size > 0) {

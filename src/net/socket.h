@@ -43,8 +43,8 @@ Status peer_user(int socket, std::uint32_t* uid, std::int32_t* pid);
 Status send_descriptor(int socket, int fd);
 Status receive_descriptor(int socket, UniqueFd* fd);
 
-// Blocking, whole; a closed peer or a passed deadline is an error.
-Status write_all(int fd, const void* bytes, std::size_t size, std::chrono::milliseconds timeout);
+// Both block until all bytes are transferred. A closed peer or the timeout is an error.
+Status send_all(int fd, const void* bytes, std::size_t size, std::chrono::milliseconds timeout);
 Status read_exactly(int fd, void* bytes, std::size_t size, std::chrono::milliseconds timeout);
 // Their timeout: what is left until then, nothing once it has passed.
 std::chrono::milliseconds time_until(TimePoint deadline);

@@ -93,7 +93,7 @@ template <class Message>
 Status AgentStore::send(const Message& message, const std::string& doing) {
   if (!broken_.empty()) return broken(doing);
   const std::string frame = encode_frame_of(message);
-  const Status status = write_all(socket_.get(), frame.data(), frame.size(), timeout_);
+  const Status status = send_all(socket_.get(), frame.data(), frame.size(), timeout_);
   if (status.ok()) return status;
   break_off(status.message);
   return broken(doing);
@@ -279,7 +279,7 @@ void AgentStore::send_or_pass_over(const Message& message) {
   // What has begun must be finished, or nothing after it could be read.
   const auto begun = static_cast<std::size_t>(sent);
   const Status status =
-      write_all(socket_.get(), frame.data() + begun, frame.size() - begun, timeout_);
+      send_all(socket_.get(), frame.data() + begun, frame.size() - begun, timeout_);
   if (!status.ok()) break_off(status.message);
 }
 

@@ -87,7 +87,7 @@ Status PmiExchange::start() {
 Status PmiExchange::ask(const std::string& line, const std::string& answer,
                         std::chrono::milliseconds timeout, std::string* heard) {
   std::string words = line + "\n";
-  const Status said = write_all(socket_.get(), words.data(), words.size(), kShort);
+  const Status said = send_all(socket_.get(), words.data(), words.size(), kShort);
   wipe(&words);
   if (!said.ok()) return {said.code, pmi_context(said.message)};
   if (Status status = hear_line(timeout, heard); !status.ok()) return status;

@@ -42,8 +42,8 @@ std::vector<std::string> addresses_of(const std::string& host) {
 
 Status say(int socket, const std::string& text, TimePoint deadline) {
   const auto size = static_cast<std::uint32_t>(text.size());
-  Status status = write_all(socket, &size, sizeof size, time_until(deadline));
-  return status.ok() ? write_all(socket, text.data(), text.size(), time_until(deadline)) : status;
+  Status status = send_all(socket, &size, sizeof size, time_until(deadline));
+  return status.ok() ? send_all(socket, text.data(), text.size(), time_until(deadline)) : status;
 }
 
 Status hear(int socket, TimePoint deadline, std::string* text) {

@@ -59,7 +59,7 @@ class Peer {
     std::string sealed;
     sealer_.seal(frame_head(bytes), &sealed);
     sealer_.seal(bytes, &sealed);
-    return write_all(socket_.get(), sealed.data(), sealed.size(), time_until(deadline));
+    return send_all(socket_.get(), sealed.data(), sealed.size(), time_until(deadline));
   }
 
   Status receive(std::uint64_t most, TimePoint deadline, std::string* bytes) {
@@ -292,7 +292,7 @@ class Host {
     if (rank < 0) return -1;
     const Nonce ours = random_nonce();
     const std::string answer = answer_greeting(key, *greeting, ours);
-    if (!write_all(socket, answer.data(), answer.size(), time_until(deadline)).ok() ||
+    if (!send_all(socket, answer.data(), answer.size(), time_until(deadline)).ok() ||
         !read_exactly(socket, proof.data(), proof.size(), time_until(deadline)).ok() ||
         !is_agent_proven(key, *greeting, ours, proof))
       return -1;
@@ -318,13 +318,13 @@ Status prove_to_first(const StarTerms& terms, const StarKey& star_key, UniqueFd 
   const AgentGreeting greeting{guest_name(terms, terms.rank), random_nonce()};
   const std::string words = encode_greeting(greeting);
   std::string answer(kAnswerBytes, '\0');
-  Status status = write_all(socket.get(), words.data(), words.size(), time_until(deadline));
+  Status status = send_all(socket.get(), words.data(), words.size(), time_until(deadline));
   if (status.ok())
     status = read_exactly(socket.get(), answer.data(), answer.size(), time_until(deadline));
   if (!status.ok()) return status;
   const auto first = check_answer(key, greeting, answer);
   if (!first) return {StatusCode::kContract, "who answers there is not rank 0 of this step"};
-  status = write_all(socket.get(), first->proof.data(), first->proof.size(), time_until(deadline));
+  status = send_all(socket.get(), first->proof.data(), first->proof.size(), time_until(deadline));
   if (!status.ok()) return status;
   const ControlKeys keys = control_keys(key, greeting.nonce, first->nonce);
   peer->emplace(std::move(socket), keys.to_hvrun, keys.to_agent);

@@ -25,7 +25,7 @@ const std::string& name() {
 // Says all of it to whoever connects, and nothing more.
 void answer(int listener, std::string_view bytes) {
   const UniqueFd rank(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-  (void)write_all(rank.get(), bytes.data(), bytes.size(), seconds(5));
+  (void)send_all(rank.get(), bytes.data(), bytes.size(), seconds(5));
   ::shutdown(rank.get(), SHUT_WR);
   // Until the rank has closed its end: what it says must find a reader.
   char ignored[4096];

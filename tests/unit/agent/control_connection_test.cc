@@ -51,7 +51,7 @@ void answer_one(int listener, const JobKey& key) {
   std::string words(kGreetingBytes, '\0'), proof(kProofBytes, '\0');
   if (!read_exactly(guest.get(), words.data(), words.size(), kLong).ok()) return;
   const std::string answer = answer_greeting(key, *decode_greeting(words), random_nonce());
-  (void)write_all(guest.get(), answer.data(), answer.size(), kLong);
+  (void)send_all(guest.get(), answer.data(), answer.size(), kLong);
   (void)read_exactly(guest.get(), proof.data(), proof.size(), kLong);
 }
 
@@ -188,10 +188,10 @@ TEST_CASE("a sealed stream carries all bytes both ways, however slowly the other
   CHECK_FALSE(stream->has_unsent());
   std::string sealed;
   Sealer(keys.to_agent).seal("answer", &sealed);
-  REQUIRE(write_all(theirs.get(), sealed.data(), sealed.size(), kLong).ok());
+  REQUIRE(send_all(theirs.get(), sealed.data(), sealed.size(), kLong).ok());
   CHECK(stream->read(&arrived, &reason));
   CHECK(arrived == "answer");
-  REQUIRE(write_all(theirs.get(), sealed.data(), sealed.size(), kLong).ok());
+  REQUIRE(send_all(theirs.get(), sealed.data(), sealed.size(), kLong).ok());
   CHECK_FALSE(stream->read(&arrived, &reason));
   CHECK(reason.find("changed on its way") != std::string::npos);
   CHECK(arrived == "answer");

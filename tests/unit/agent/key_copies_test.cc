@@ -20,7 +20,7 @@ TEST_CASE(
   UniqueFd rank;
   REQUIRE(connect_unix(name, &rank).ok());
   const std::string join = encode_frame_of(rendezvous::Join{});
-  REQUIRE(write_all(rank.get(), join.data(), join.size(), 5s).ok());
+  REQUIRE(send_all(rank.get(), join.data(), join.size(), 5s).ok());
   char welcome[kFrameHeaderBytes + JobKey::kBytes];
   REQUIRE(read_exactly(rank.get(), welcome, sizeof welcome, 5s).ok());
   CHECK(std::memcmp(welcome + kFrameHeaderBytes, setup.key.data(), setup.key.size()) == 0);

@@ -30,7 +30,7 @@ class RawRank {
     send_bytes(encode_frame_of(message));
   }
   void send_bytes(const std::string& bytes) {
-    (void)write_all(fd_.get(), bytes.data(), bytes.size(), 10s);
+    (void)send_all(fd_.get(), bytes.data(), bytes.size(), 10s);
   }
   template <class Message>
   Message expect() {

@@ -92,7 +92,7 @@ TEST_CASE("a probe listener outlives strangers that say nothing, much, or hang u
   for (UniqueFd& stranger : strangers) REQUIRE(start_connect(address, &stranger).ok());
   const std::string much(1000, 'x');
   for (std::size_t i = 0; i < 10; ++i)
-    (void)write_all(strangers[i].get(), much.data(), much.size(), 1s);
+    (void)send_all(strangers[i].get(), much.data(), much.size(), 1s);
   strangers.resize(15);
   wire::ProbeRequest request;
   request.targets.push_back({0, listener.port(), {"127.0.0.1"}});
@@ -152,7 +152,7 @@ TEST_CASE("a guest proves the key to the listener, too, which hears nothing but 
     const auto serve = [&] { loop.run_once(now() + 200ms); };
     serve();
     const Nonce mine = random_nonce();
-    REQUIRE(write_all(guest.get(), mine.data(), mine.size(), 1s).ok());
+    REQUIRE(send_all(guest.get(), mine.data(), mine.size(), 1s).ok());
     serve();
     unsigned char answer[kNonceBytes + kProofBytes];
     REQUIRE(read_exactly(guest.get(), answer, sizeof answer, 1s).ok());
@@ -161,10 +161,10 @@ TEST_CASE("a guest proves the key to the listener, too, which hears nothing but 
     char byte;
     CHECK(::recv(guest.get(), &byte, 1, MSG_DONTWAIT) < 0);  // it waits for the guest's proof
     const Proof proof = client_proof(known, purpose, mine, its);
-    REQUIRE(write_all(guest.get(), proof.data(), cut, 1s).ok());
+    REQUIRE(send_all(guest.get(), proof.data(), cut, 1s).ok());
     if (cut < proof.size()) {
       serve();
-      REQUIRE(write_all(guest.get(), proof.data() + cut, proof.size() - cut, 1s).ok());
+      REQUIRE(send_all(guest.get(), proof.data() + cut, proof.size() - cut, 1s).ok());
     }
     serve();
     return guest;
@@ -175,7 +175,7 @@ TEST_CASE("a guest proves the key to the listener, too, which hears nothing but 
     CHECK(::recv(guest.get(), &byte, 1, MSG_DONTWAIT) < 0);  // who proved it may measure
     const std::string first(launcher::kEchoedBytes, 'x'), rest(1000, 'y');
     std::string echo(first.size(), 0);
-    REQUIRE(write_all(guest.get(), (first + rest).data(), first.size() + rest.size(), 1s).ok());
+    REQUIRE(send_all(guest.get(), (first + rest).data(), first.size() + rest.size(), 1s).ok());
     for (int i = 0; i < 4; ++i) loop.run_once(now() + 50ms);
     REQUIRE(read_exactly(guest.get(), echo.data(), echo.size(), 1s).ok());
     CHECK(echo == first);

@@ -29,7 +29,7 @@ struct Host {
     loop.run_once(now());
   }
   void say(const std::string& bytes) {
-    REQUIRE(write_all(rank.get(), bytes.data(), bytes.size(), std::chrono::seconds(5)).ok());
+    REQUIRE(send_all(rank.get(), bytes.data(), bytes.size(), std::chrono::seconds(5)).ok());
   }
 
   std::vector<wire::TensorStalled> stalls;

@@ -209,7 +209,7 @@ TEST_CASE("a descriptor is handed over and works at the other end") {
   CHECK(is_close_on_exec(received));
   handed.b.reset();
   char byte = 0;
-  REQUIRE(hv::write_all(received.get(), "x", 1, kLong).ok());
+  REQUIRE(hv::send_all(received.get(), "x", 1, kLong).ok());
   REQUIRE(hv::read_exactly(handed.a.get(), &byte, 1, kLong).ok());
   CHECK(byte == 'x');
 }
@@ -217,7 +217,7 @@ TEST_CASE("a descriptor is handed over and works at the other end") {
 TEST_CASE("a peer that closes or sends plain bytes hands over no descriptor") {
   hv::UniqueFd received;
   Pair plain;
-  REQUIRE(hv::write_all(plain.a.get(), "d", 1, kLong).ok());
+  REQUIRE(hv::send_all(plain.a.get(), "d", 1, kLong).ok());
   CHECK(says(hv::receive_descriptor(plain.b.get(), &received), "sent something else"));
   plain.a.reset();
   CHECK(says(hv::receive_descriptor(plain.b.get(), &received), "closed"));
@@ -256,7 +256,7 @@ TEST_CASE("more bytes than a socket holds arrive whole and in order, although si
   for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>(i * 7919 >> 8);
   std::string received(sent.size(), '\0');
   hv::Status wrote, read;
-  std::thread writer([&] { wrote = hv::write_all(pair.a.get(), sent.data(), sent.size(), kLong); });
+  std::thread writer([&] { wrote = hv::send_all(pair.a.get(), sent.data(), sent.size(), kLong); });
   interrupt(writer);  // it waits: nobody reads yet
   std::thread reader(
       [&] { read = hv::read_exactly(pair.b.get(), received.data(), received.size(), kLong); });
@@ -271,12 +271,12 @@ TEST_CASE("more bytes than a socket holds arrive whole and in order, although si
 TEST_CASE("reading waits for the rest of what has come in part, although signals interrupt") {
   const Interrupting interrupting;
   Pair pair;
-  REQUIRE(hv::write_all(pair.a.get(), "he", 2, kLong).ok());
+  REQUIRE(hv::send_all(pair.a.get(), "he", 2, kLong).ok());
   char bytes[5] = {};
   hv::Status status;
   std::thread reader([&] { status = hv::read_exactly(pair.b.get(), bytes, sizeof bytes, kLong); });
   interrupt(reader);
-  CHECK(hv::write_all(pair.a.get(), "llo!", 4, kLong).ok());
+  CHECK(hv::send_all(pair.a.get(), "llo!", 4, kLong).ok());
   reader.join();
   CHECK(status.message.empty());
   CHECK(std::string(bytes, 5) == "hello");
@@ -286,11 +286,11 @@ TEST_CASE("reading waits for the rest of what has come in part, although signals
 
 TEST_CASE("a peer that closes is an error on both ways, and no signal") {
   Pair pair;
-  REQUIRE(hv::write_all(pair.b.get(), "ab", 2, kLong).ok());
+  REQUIRE(hv::send_all(pair.b.get(), "ab", 2, kLong).ok());
   pair.b.reset();
   char bytes[3];
   CHECK(says(hv::read_exactly(pair.a.get(), bytes, 3, kLong), "the other end closed"));
-  CHECK(hv::write_all(pair.a.get(), "x", 1, kLong).message == "send: Broken pipe");
+  CHECK(hv::send_all(pair.a.get(), "x", 1, kLong).message == "send: Broken pipe");
 }
 
 TEST_CASE("a peer that breaks the connection off is told from one that closes") {
@@ -314,16 +314,16 @@ TEST_CASE("waiting for bytes, or for room, that never comes ends at the deadline
     CHECK(hv::read_exactly(pair.a.get(), &byte, 1, timeout).message == "receive: timed out");
   }
   const std::string much(8 << 20, 'x');
-  CHECK(hv::write_all(pair.a.get(), much.data(), much.size(), 20ms).message == "send: timed out");
+  CHECK(hv::send_all(pair.a.get(), much.data(), much.size(), 20ms).message == "send: timed out");
 }
 
 TEST_CASE("what is there already needs no time, and nothing needs no peer") {
   Pair pair;
   char byte = 0;
-  CHECK(hv::write_all(pair.a.get(), "x", 1, 0ms).ok());
+  CHECK(hv::send_all(pair.a.get(), "x", 1, 0ms).ok());
   CHECK(hv::read_exactly(pair.b.get(), &byte, 1, 0ms).ok());
   pair.b.reset();
-  CHECK(hv::write_all(pair.a.get(), nullptr, 0, 0ms).ok());
+  CHECK(hv::send_all(pair.a.get(), nullptr, 0, 0ms).ok());
   CHECK(hv::read_exactly(pair.a.get(), nullptr, 0, 0ms).ok());
 }
 

@@ -68,7 +68,7 @@ UniqueFd connect_to(std::uint16_t port) {
 }
 
 bool say(int socket, const std::string& bytes) {
-  return hv::write_all(socket, bytes.data(), bytes.size(), kLong).ok();
+  return hv::send_all(socket, bytes.data(), bytes.size(), kLong).ok();
 }
 
 // Nothing: the gate has hung up before.

@@ -225,7 +225,7 @@ TEST_CASE("garbage, silence and hang-ups on the port do not keep the right peer 
     strangers[i] = meeting.stranger();
     const std::string garbage(i * 37, 'G');
     if (i % 3 == 0) continue;  // silent
-    (void)write_all(strangers[i].get(), garbage.data(), garbage.size(), milliseconds(500));
+    (void)send_all(strangers[i].get(), garbage.data(), garbage.size(), milliseconds(500));
     if (i % 3 == 1) strangers[i].reset();
   }
   RemoteTransport left, right;
@@ -250,12 +250,12 @@ TEST_CASE(
   Status met;
   std::thread rank([&] { met = meeting.zero->connect_all(&left); });
   const Hello hello = hello_of(1, 0);
-  CHECK(write_all(liar.get(), &hello, sizeof hello, milliseconds(20000)).ok());
+  CHECK(send_all(liar.get(), &hello, sizeof hello, milliseconds(20000)).ok());
   ServerAnswer answer;
   CHECK(read_exactly(liar.get(), &answer, sizeof answer, milliseconds(20000)).ok());
   Proof wrong = client_proof(meeting.key, purpose_of("job", hello), hello.nonce, answer.nonce);
   wrong.back() ^= 1;
-  CHECK(write_all(liar.get(), wrong.data(), wrong.size(), milliseconds(20000)).ok());
+  CHECK(send_all(liar.get(), wrong.data(), wrong.size(), milliseconds(20000)).ok());
   const Status status = meeting.one->connect_all(&right);
   rank.join();
   CHECK_MESSAGE(status.ok(), status.message);
@@ -295,7 +295,7 @@ TEST_CASE("a peer waits at the door until there is a descriptor for it" *
   for (UniqueFd& guest : guests) {
     const Hello hello = hello_of(1, 0);
     ServerAnswer answer;
-    CHECK(write_all(guest.get(), &hello, sizeof hello, milliseconds(20000)).ok());
+    CHECK(send_all(guest.get(), &hello, sizeof hello, milliseconds(20000)).ok());
     CHECK(read_exactly(guest.get(), &answer, sizeof answer, milliseconds(20000)).ok());
   }
   const auto address = *SocketAddress::parse("127.0.0.1", meeting.port);
@@ -440,7 +440,7 @@ TEST_CASE(
   for (std::size_t i = 0; i < strangers.size(); ++i) {
     REQUIRE(connect_unix(name, &strangers[i]).ok());
     const std::string garbage(i % 4 == 0 ? 0 : i % 4 == 1 ? 7 : 200, 'G');
-    REQUIRE(write_all(strangers[i].get(), garbage.data(), garbage.size(), milliseconds(500)).ok());
+    REQUIRE(send_all(strangers[i].get(), garbage.data(), garbage.size(), milliseconds(500)).ok());
     if (i % 4 == 3) strangers[i].reset();
   }
   terms.rank = 1;
