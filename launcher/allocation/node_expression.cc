@@ -124,7 +124,7 @@ void check_size(const Place& place, std::size_t begin, const std::vector<Part>& 
       continue;
     }
     mistake(place, begin, "this expression stands for too many hosts",
-            "at most " + std::to_string(most) + (most == 1 ? " more host" : " more hosts"));
+            "at most " + count_of(most, "more host"));
   }
   if (longest > kMostNameBytes)
     mistake(place, begin,

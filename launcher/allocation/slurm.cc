@@ -130,7 +130,7 @@ void refuse_strangers_to_slurm_job(const HostList& hosts, const Environment& env
   if (strangers.empty()) return;
   const auto meant = nearest(strangers[0], {names.begin(), names.end()}, 1);
   throw Error(ErrorKind::kUsage,
-              join_some(strangers) + (strangers.size() == 1 ? " is no node" : " are no nodes") +
+              join_some(strangers) + word_for(strangers.size(), " is no node", " are no nodes") +
                   " of this Slurm job (nodes: " + printable(*nodes) + ")",
               (meant ? "did you mean " + *meant + "? " : std::string()) +
                   "leave out -H and --hostfile for all of the job's nodes; --spawner ssh goes to "

@@ -67,7 +67,7 @@ std::string cut_off_in_words(const std::string& name, const std::vector<std::str
                              const std::vector<std::string>& to, const std::string& reason) {
   const std::string why = reason.empty() ? "" : " (" + reason + ")";
   if (from.empty()) return name + " reaches no address of " + brief_names(to) + why;
-  std::string words = brief_names(from) + (from.size() == 1 ? " reaches" : " reach") +
+  std::string words = brief_names(from) + word_for(from.size(), " reaches", " reach") +
                       " no address of " + name + why;
   if (!to.empty()) words += ", and " + name + " none of " + brief_names(to);
   return words;

@@ -39,10 +39,6 @@ std::string age_in_words(std::uint64_t seconds) {
                         : std::to_string(seconds / 3600) + " h";
 }
 
-std::string errors_in_words(std::uint64_t errors) {
-  return std::to_string(errors) + " uncorrected memory error" + (errors == 1 ? "" : "s");
-}
-
 void judge_missed(const CheckInput& input, Judgement* judgement) {
   GpuFindings lost(input), unset(input), worn(input), pending(input);
   for (const RankGpu& gpu : missed_gpus(input)) {
@@ -56,7 +52,8 @@ void judge_missed(const CheckInput& input, Judgement* judgement) {
     } else if (health.remap_failed) {
       worn.add(gpu, where + " has a faulty row of memory and none to take its place");
     } else if (health.is_pending && health.volatile_errors > 0) {
-      pending.add(gpu, where + " has had " + errors_in_words(health.volatile_errors) +
+      pending.add(gpu, where + " has had " +
+                           count_of(health.volatile_errors, "uncorrected memory error") +
                            ", whose repair waits for a reset");
     }
   }
@@ -84,7 +81,8 @@ void judge_used(const CheckInput& input, Judgement* judgement) {
   for (const RankGpu& gpu : gpus_of_ranks(input)) {
     if (gpu.told == nullptr) continue;
     if (gpu.told->health.volatile_errors > 0 && gpu.facts.fault.empty())
-      errors.add(gpu, "has had " + errors_in_words(gpu.told->health.volatile_errors) +
+      errors.add(gpu, "has had " +
+                          count_of(gpu.told->health.volatile_errors, "uncorrected memory error") +
                           " since the driver was loaded");
     add_xid(gpu, &xids);
     if (!gpu.told->slowdown.empty())

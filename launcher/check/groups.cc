@@ -50,10 +50,6 @@ std::string ranges(const std::vector<long>& numbers, std::size_t width) {
 
 }  // namespace
 
-std::string count_of(std::size_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 std::string brief_names(const std::vector<std::string>& names) {
   struct Family {
     NumberedName first;

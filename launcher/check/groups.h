@@ -9,9 +9,6 @@
 
 namespace hv::launcher {
 
-// "1 core", "4 cores"
-std::string count_of(std::size_t count, const std::string& what);
-
 // "n[1-7]", "gpu[01-03,07],login": names that differ in their last number alone, together.
 std::string brief_names(const std::vector<std::string>& names);
 

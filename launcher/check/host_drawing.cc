@@ -115,7 +115,7 @@ int local_rank_of(const TopologyHost& host, int rank) {
 
 std::string list_ranks(const std::vector<int>& ranks) {
   if (ranks.empty()) return "no rank";
-  return (ranks.size() == 1 ? "rank " : "ranks ") + format_ranges(ranks);
+  return ranges_of("rank", ranks);
 }
 
 std::string square(int x, int y, int width, int height) {

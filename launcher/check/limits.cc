@@ -60,10 +60,10 @@ void judge_processes(const std::vector<ToldHost>& hosts, Judgement* judgement) {
     const wire::LimitFacts& limits = one.told->limits;
     const std::uint64_t needed = limits.processes_of_user + kThreadsOfRank * one.ranks_to_come();
     if (one.ranks() == 0 || limits.processes >= needed) continue;
-    low.emplace_back(one.host->name,
-                     std::to_string(limits.processes) + " processes and threads, of which " +
-                         std::to_string(limits.processes_of_user) + " run, for " +
-                         std::to_string(one.ranks()) + (one.ranks() == 1 ? " rank" : " ranks"));
+    low.emplace_back(one.host->name, std::to_string(limits.processes) +
+                                         " processes and threads, of which " +
+                                         std::to_string(limits.processes_of_user) + " run, for " +
+                                         count_of(one.ranks(), "rank"));
   }
   add_grouped("nproc-low", low, judgement);
 }

@@ -12,10 +12,6 @@ namespace {
 constexpr std::uint64_t kLeastOfRank = 256 << 20;
 constexpr std::uint64_t kLeastShmOfRank = 64 << 20;
 
-std::string count_ranks(std::size_t ranks) {
-  return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
-}
-
 void judge_free(const std::vector<ToldHost>& hosts, Judgement* judgement) {
   std::vector<HostFact> low, limited;
   for (const ToldHost& one : hosts) {
@@ -27,7 +23,7 @@ void judge_free(const std::vector<ToldHost>& hosts, Judgement* judgement) {
     (is_limited ? limited : low)
         .emplace_back(one.host->name, format_bytes(bytes) +
                                           (is_limited ? " by its cgroup" : " available") + " for " +
-                                          count_ranks(one.ranks_to_come()));
+                                          count_of(one.ranks_to_come(), "rank"));
   }
   add_grouped("memory-low", low, judgement);
   add_grouped("memory-limit", limited, judgement);
@@ -58,7 +54,7 @@ void judge_shared(const CheckInput& input, const std::vector<ToldHost>& hosts,
     if (!has_torch(*one.told) && !uses_gpus(input, *one.host)) continue;
     low.emplace_back(one.host->name, format_bytes(memory.shm_free_bytes) + " of " +
                                          format_bytes(memory.shm_bytes) + " free for " +
-                                         count_ranks(one.ranks_to_come()));
+                                         count_of(one.ranks_to_come(), "rank"));
   }
   add_grouped("shm-small", low, judgement);
 }

@@ -49,15 +49,14 @@ std::string cell(const std::string& text) { return "<td>" + escaped(text) + "</t
 std::string heading_of(const CheckInput& input) {
   if (input.has_program && !input.plan.ranks.empty())
     return std::string(trim(plan_heading(input.spec, input.plan)));
-  return std::to_string(input.hosts.size()) + (input.hosts.size() == 1 ? " host" : " hosts");
+  return count_of(input.hosts.size(), "host");
 }
 
 // At the top, where many hosts' picture is long.
 std::string link_to_findings(const CheckReport& report) {
   const std::size_t count = report.findings.size();
   if (count == 0) return "";
-  return " <a href=\"#findings\">" + std::to_string(count) +
-         (count == 1 ? " finding" : " findings") + "</a>";
+  return " <a href=\"#findings\">" + count_of(count, "finding") + "</a>";
 }
 
 std::string findings_table(const CheckReport& report) {

@@ -23,14 +23,14 @@ constexpr double kGibibyte = 1 << 30;
 std::string numbers_of(const std::string& what, std::vector<int> numbers) {
   if (numbers.empty()) return "";
   std::sort(numbers.begin(), numbers.end());
-  return what + (numbers.size() == 1 ? " " : "s ") + format_ranges(numbers);
+  return ranges_of(what, numbers);
 }
 
 void add_words(const std::string& words, std::vector<std::string>* list) {
   if (!words.empty()) list->push_back(words);
 }
 
-// "0 | 1 | 2"; what is the same for all is told once. what: a plural has an s.
+// "core 0", "cores 0 | 1 | 2". A value that all have is named once.
 std::string one_by_one(const std::string& what, const std::vector<std::string>& values) {
   const bool are_same = std::all_of(values.begin(), values.end(),
                                     [&](const std::string& value) { return value == values[0]; });
@@ -42,7 +42,7 @@ std::string one_by_one(const std::string& what, const std::vector<std::string>& 
   const bool is_one = std::all_of(shown.begin(), shown.end(), [](const std::string& value) {
     return value.find_first_of("-,") == std::string::npos || value == "-";
   });
-  return what + (is_one ? " " : "s ") + join(shown, " | ");
+  return word_for(is_one ? 1 : 2, what) + " " + join(shown, " | ");
 }
 
 std::vector<int> threads_of(const TopologyNode& node) {

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <functional>
 
-#include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"
 #include "src/base/text.h"
 

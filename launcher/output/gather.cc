@@ -57,8 +57,6 @@ std::vector<GatheredText> gather_alike(
   return groups;
 }
 
-std::string rank_words(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + format_ranges(ranks);
-}
+std::string rank_words(const std::vector<int>& ranks) { return ranges_of("rank", ranks); }
 
 }  // namespace hv::launcher

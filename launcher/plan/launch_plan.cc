@@ -80,10 +80,6 @@ std::string list_with_room(std::vector<PlannedHost> hosts, long ranks) {
   return list_of_slots(hosts, ",");
 }
 
-std::string in_all(long count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 [[noreturn]] void refuse_ranks(const JobSpec& spec, const std::vector<PlannedHost>& hosts,
                                long ranks, long most) {
   const std::string asked =
@@ -98,23 +94,23 @@ std::string in_all(long count, const char* what) {
     const long each =
         (ranks + static_cast<long>(hosts.size()) - 1) / static_cast<long>(hosts.size());
     throw Error(ErrorKind::kUsage,
-                asked + in_all(ranks, "rank") + ", but " + in_all(spec.map_by.per_node, "rank") +
-                    " a node (--npernode, ppr) and the slots of " +
-                    in_all(static_cast<long>(hosts.size()), "host") + " (" +
-                    list_of_slots(hosts, ", ") + ") allow " + std::to_string(most),
+                asked + count_of(ranks, "rank") + ", but " +
+                    count_of(spec.map_by.per_node, "rank") +
+                    " a node (--npernode, ppr) and the slots of " + count_of(hosts.size(), "host") +
+                    " (" + list_of_slots(hosts, ", ") + ") allow " + std::to_string(most),
                 "name more hosts, take --npernode " + std::to_string(each) +
                     " where the hosts have the slots, or lower -np");
   }
   throw Error(ErrorKind::kUsage,
-              asked + in_all(ranks, "rank") + ", but the hosts have " +
-                  in_all(most, by_gpu ? "GPU slot" : "slot") + " in all (" +
+              asked + count_of(ranks, "rank") + ", but the hosts have " +
+                  count_of(most, by_gpu ? "GPU slot" : "slot") + " in all (" +
                   list_of_slots(hosts, ", ") + ")",
               hint);
 }
 
 [[noreturn]] void refuse_oversubscription(long ranks, long most) {
   throw Error(ErrorKind::kUsage,
-              in_all(ranks, "rank") + " are more than the hosts' max-slots allow, " +
+              count_of(ranks, "rank") + " are more than the hosts' max-slots allow, " +
                   std::to_string(most) + " in all",
               "raise max-slots in the hostfile, name more hosts, or lower -np");
 }
@@ -133,9 +129,8 @@ int count_ranks(const JobSpec& spec, const HostList& list, const std::vector<Pla
     refuse_ranks(spec, hosts, std::max(ranks, 1L), slots);
   if (ranks > most) refuse_oversubscription(ranks, most);
   if (!spec.oversubscribe)
-    warnings->push_back(in_all(ranks, "rank") + (ranks == 1 ? " shares the " : " share the ") +
-                        std::to_string(slots) + (slots == 1 ? " core" : " cores or GPUs") +
-                        " of this machine");
+    warnings->push_back(count_of(ranks, "rank") + word_for(ranks, " shares the ", " share the ") +
+                        count_of(slots, "core", "cores or GPUs") + " of this machine");
   return static_cast<int>(ranks);
 }
 
@@ -146,8 +141,7 @@ std::vector<int> places_by_file(const JobSpec& spec, const HostList& list,
   const std::size_t ranks = spec.ranks ? static_cast<std::size_t>(*spec.ranks) : all;
   if (ranks > all)
     throw Error(ErrorKind::kUsage,
-                "-np " + std::to_string(ranks) + " asks for " +
-                    in_all(static_cast<long>(ranks), "rank") +
+                "-np " + std::to_string(ranks) + " asks for " + count_of(ranks, "rank") +
                     ", but the rankfile has places for " + std::to_string(all),
                 "give each rank a line, or lower -np");
   std::vector<int> host_of_rank, shares(hosts.size(), 0);
@@ -160,7 +154,7 @@ std::vector<int> places_by_file(const JobSpec& spec, const HostList& list,
     if (++shares[host] > most)
       mistake({list.rankfile, place.line, place.text}, place.column,
               "host " + entry.name + " has " +
-                  in_all(most, spec.oversubscribe ? "max-slot" : "slot") + " (" + entry.origin +
+                  count_of(most, spec.oversubscribe ? "max-slot" : "slot") + " (" + entry.origin +
                   "), and this is one rank more",
               spec.oversubscribe ? "another host, or more max-slots there"
                                  : "another host, more slots there, or --oversubscribe");
@@ -232,7 +226,7 @@ std::string hosts_as_text(const std::vector<std::string>& names) {
   const bool are_all_named = names.size() <= kNamed;
   const std::vector<std::string> first(names.begin(),
                                        are_all_named ? names.end() : names.begin() + kNamed);
-  return (names.size() == 1 ? "host " : "hosts ") + join(first, ", ") +
+  return word_for(names.size(), "host") + " " + join(first, ", ") +
          (are_all_named ? "" : " and " + std::to_string(names.size() - kNamed) + " more");
 }
 

@@ -90,8 +90,7 @@ Json words_as_json(const ProgramSpec& program) {
 }  // namespace
 
 std::string plan_heading(const JobSpec& spec, const LaunchPlan& plan) {
-  return std::to_string(plan.ranks.size()) + (plan.ranks.size() == 1 ? " rank on " : " ranks on ") +
-         std::to_string(plan.hosts.size()) + (plan.hosts.size() == 1 ? " host" : " hosts") +
+  return count_of(plan.ranks.size(), "rank") + " on " + count_of(plan.hosts.size(), "host") +
          programs_as_text(spec) + "\n";
 }
 

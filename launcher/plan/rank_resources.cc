@@ -250,7 +250,7 @@ std::string bindings_as_text(const LaunchPlan& plan) {
             plan.hosts[static_cast<std::size_t>(rank.host)].name + ": ";
     text += rank.cores.empty() ? "all cores" : "cores " + format_ranges(rank.cores);
     if (!rank.nodes.empty()) text += ", NUMA node " + format_ranges(rank.nodes);
-    if (!rank.gpus.empty()) text += rank.gpus.size() == 1 ? ", GPU " : ", GPUs ";
+    if (!rank.gpus.empty()) text += ", " + word_for(rank.gpus.size(), "GPU") + " ";
     text += gpus_as_text(rank);
     text += "\n";
   }

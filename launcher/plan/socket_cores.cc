@@ -5,13 +5,10 @@
 #include <map>
 
 #include "src/base/error.h"
+#include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
-
-std::string counted(std::size_t number, const std::string& what) {
-  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
-}
 
 [[noreturn]] void refuse(int rank, const std::string& host, const std::string& what,
                          const std::string& there_are) {
@@ -38,7 +35,7 @@ std::vector<int> threads_of_sockets(const std::vector<SocketCores>& wanted,
   for (const SocketCores& one : wanted) {
     const std::string name = "socket " + std::to_string(one.socket);
     if (static_cast<std::size_t>(one.socket) >= sockets.size())
-      refuse(rank, host, name, counted(sockets.size(), "socket"));
+      refuse(rank, host, name, count_of(sockets.size(), "socket"));
     const auto& own = sockets[static_cast<std::size_t>(one.socket)];
     const auto add = [&threads](const CoreFacts* core) {
       threads.insert(threads.end(), core->threads.begin(), core->threads.end());
@@ -47,7 +44,7 @@ std::vector<int> threads_of_sockets(const std::vector<SocketCores>& wanted,
     for (const int core : one.cores) {
       if (static_cast<std::size_t>(core) >= own.size())
         refuse(rank, host, "core " + std::to_string(core) + " of " + name,
-               counted(own.size(), "core") + " of that socket");
+               count_of(own.size(), "core") + " of that socket");
       add(own[static_cast<std::size_t>(core)]);
     }
   }

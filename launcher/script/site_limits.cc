@@ -52,8 +52,7 @@ std::optional<BrokenLimit> too_much_of(const char* what, const char* option, std
                                        std::int64_t ranks, int there) {
   if (ranks * each <= there) return std::nullopt;
   const std::int64_t room = there / each;
-  return BrokenLimit{number(ranks) +
-                         (ranks == 1 ? " rank on a node takes " : " ranks on a node take ") +
+  return BrokenLimit{count_of(ranks, "rank on a node takes", "ranks on a node take") + " " +
                          number(ranks * each) + " " + what + " (" + number(each) +
                          " each), and a node has " + number(there),
                      room > 0 ? "--ranks-per-node " + number(room) : option + number(there)};

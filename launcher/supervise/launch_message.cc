@@ -6,6 +6,7 @@
 
 #include "launcher/plan/mpi_wires.h"
 #include "launcher/plan/slurm_variables.h"
+#include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
@@ -29,8 +30,8 @@ std::string mebibytes(std::size_t bytes) {
 [[noreturn]] void refuse_size(const HostState& host, std::size_t bytes, std::size_t encoded) {
   const std::size_t ranks = host.ranks.size();
   throw Error(ErrorKind::kUsage,
-              "start " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") + " on host " +
-                  host.target.name + ": who they are and their environment take about " +
+              "start " + count_of(ranks, "rank") + " on host " + host.target.name +
+                  ": who they are and their environment take about " +
                   mebibytes(bytes + bytes / encoded * (ranks - encoded)) +
                   ", and an agent takes at most " + mebibytes(wire::kMaxAgentPayload),
               "use fewer ranks (-np), more hosts, or a smaller environment (--clean-env)");

@@ -86,7 +86,7 @@ asio::awaitable<void> StackInquiry::tell(std::string what, std::vector<int> rank
   if (!answer.silent.empty()) {
     standing.groups.push_back(
         "nothing was heard within " + seconds_text(Duration(kStackAnswerTime)) + " of ranks on " +
-        (answer.silent.size() == 1 ? "host " : "hosts ") + join_some(answer.silent));
+        word_for(answer.silent.size(), "host") + " " + join_some(answer.silent));
   }
   say_(standing_text(standing));
   // The end's is always told: at most once.

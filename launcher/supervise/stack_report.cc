@@ -119,7 +119,7 @@ std::string who(const StackPosition& place, const StackGroup& group) {
                 : std::to_string(group.pids.size()) + " other processes";
     words += " of ";
   }
-  words += rank_words(ranks) + (group.hosts.size() > 1 ? " on hosts " : " on host ") +
+  words += rank_words(ranks) + " on " + word_for(group.hosts.size(), "host") + " " +
            join(hosts, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "");
   if (!place.name.empty())
     words += " (" + place.name +

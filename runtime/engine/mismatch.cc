@@ -52,8 +52,7 @@ std::string words_for(const TensorDescription& description, const Aspects& aspec
   if (is_set_change(description.kind)) {
     words << collective_name(description.kind);
     if (description.kind == CollectiveKind::kAddSet)
-      words << (description.ranks.size() == 1 ? " of rank " : " of ranks ")
-            << format_ranges({description.ranks.begin(), description.ranks.end()});
+      words << " of " << ranges_of("rank", {description.ranks.begin(), description.ranks.end()});
     if (description.kind == CollectiveKind::kRemoveSet) words << " " << description.root;
     return words.str();
   }
@@ -95,9 +94,7 @@ std::string ranks_text(const std::vector<std::uint32_t>& places, const std::vect
   for (const std::uint32_t place : places)
     sorted.push_back(job_rank(members, static_cast<int>(place)));
   std::sort(sorted.begin(), sorted.end());
-  const std::string all = format_ranges(sorted);
-  const std::string words = (sorted.size() == 1 ? "rank " : "ranks ") + all;
-  if (all.size() <= kMostRanksBytes) return words;
+  if (format_ranges(sorted).size() <= kMostRanksBytes) return ranges_of("rank", sorted);
   std::vector<int> first(sorted.begin(), sorted.begin() + kFirstRanksTold);
   return "ranks " + format_ranges(first) + " and " +
          std::to_string(sorted.size() - kFirstRanksTold) + " more";
@@ -118,7 +115,7 @@ Status judge(const std::string& name, std::vector<Variant> variants,
       break;
     }
     pieces.push_back(ranks_text(variant.ranks, members) +
-                     (variant.ranks.size() == 1 ? " has " : " have ") +
+                     word_for(variant.ranks.size(), " has ", " have ") +
                      words_for(variant.description, aspects));
   }
   const bool changes_sets = is_set_change(variants.front().description.kind);
@@ -146,7 +143,7 @@ Status judge_absence(const CompleteTensor& tensor, const JoinedRanks& joined,
   }
   return {StatusCode::kUnsupported,
           tensor_words(tensor.name) + ": " + ranks_text(absent, members) +
-              (absent.size() == 1 ? " has" : " have") + " joined (hvrun_join), and " +
+              word_for(absent.size(), " has", " have") + " joined (hvrun_join), and " +
               collective_name(variant.description.kind) +
               " needs every rank: only allreduces, sparse ones too, go on without"};
 }

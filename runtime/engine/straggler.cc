@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "runtime/engine/mismatch.h"
+#include "src/base/text.h"
 
 namespace hv::runtime {
 namespace {
@@ -27,7 +28,7 @@ std::string tenths_text(Duration duration) {
 // None: its first wait has not ended.
 std::string times_text(std::uint64_t times) {
   if (times == 0) return "not there yet";
-  return std::to_string(times) + (times == 1 ? " time" : " times");
+  return count_of(times, "time");
 }
 
 }  // namespace

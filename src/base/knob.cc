@@ -203,7 +203,7 @@ std::vector<std::string> vain_settings(const std::vector<std::vector<Knob>>& tab
     }
   }
   if (!unlike.empty()) {
-    lines.push_back(join(unlike, ", ") + (unlike.size() > 1 ? " set" : " sets") +
+    lines.push_back(join(unlike, ", ") + word_for(unlike.size(), " sets", " set") +
                     " nothing; 'hvrun env' lists what does");
   }
   return lines;

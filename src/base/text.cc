@@ -280,4 +280,17 @@ std::string format_ranges(const std::vector<int>& sorted) {
   return result;
 }
 
+std::string word_for(std::uint64_t count, std::string_view singular, std::string_view plural) {
+  if (count == 1) return std::string(singular);
+  return plural.empty() ? std::string(singular) + "s" : std::string(plural);
+}
+
+std::string count_of(std::uint64_t count, std::string_view singular, std::string_view plural) {
+  return std::to_string(count) + " " + word_for(count, singular, plural);
+}
+
+std::string ranges_of(std::string_view singular, const std::vector<int>& sorted) {
+  return word_for(sorted.size(), singular) + " " + format_ranges(sorted);
+}
+
 }  // namespace hv

@@ -43,4 +43,11 @@ std::optional<std::string> nearest(std::string_view word,
 // "0-3,7" from {0,1,2,3,7}.
 std::string format_ranges(const std::vector<int>& sorted);
 
+// singular for 1, else plural; without one, singular with an s: "rank" or "ranks", "has" or "have".
+std::string word_for(std::uint64_t count, std::string_view singular, std::string_view plural = {});
+// "1 rank", "3 ranks"
+std::string count_of(std::uint64_t count, std::string_view singular, std::string_view plural = {});
+// "rank 3", "ranks 0-3,7"
+std::string ranges_of(std::string_view singular, const std::vector<int>& sorted);
+
 }  // namespace hv

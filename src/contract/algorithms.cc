@@ -168,9 +168,8 @@ std::string impossible_wish(const std::vector<AlgorithmWish>& wishes, const JobE
       return "HVRUN_ALGORITHM=" + wish_text(wish) + " names no algorithm of this libhvrun";
     if (!has_place)
       return "HVRUN_ALGORITHM=" + wish_text(wish) + " works for " + std::string(known->where) +
-             "; this job has " + std::to_string(job.ranks) + " ranks on " +
-             std::to_string(job.hosts) + (job.hosts == 1 ? " host" : " hosts") +
-             "; try: one that 'hvrun env --algorithms' lists for it";
+             "; this job has " + count_of(job.ranks, "rank") + " on " +
+             count_of(job.hosts, "host") + "; try: one that 'hvrun env --algorithms' lists for it";
     if (deterministic && !keeps_bits(*known, wish.up_to_bytes))
       return "HVRUN_ALGORITHM=" + wish_text(wish) +
              " makes bits depend on what is fused, which HVRUN_DETERMINISTIC=1 excludes" +

@@ -213,7 +213,7 @@ class Host {
     std::vector<int> ranks;
     for (std::size_t rank = 1; rank < peers_.size(); ++rank)
       if (!peers_[rank]) ranks.push_back(static_cast<int>(rank));
-    return (ranks.size() == 1 ? "rank " : "ranks ") + printable(format_ranges(ranks), 200);
+    return printable(ranges_of("rank", ranks), 200);
   }
 
   std::list<Guest> take_done() {

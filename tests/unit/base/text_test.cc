@@ -260,6 +260,18 @@ TEST_CASE("format_ranges folds runs") {
   CHECK(hv::format_ranges({INT_MAX - 1, INT_MAX}) == "2147483646-2147483647");
 }
 
+TEST_CASE("a word is in the plural for every count but 1") {
+  CHECK(hv::count_of(0, "rank") == "0 ranks");
+  CHECK(hv::count_of(1, "rank") == "1 rank");
+  CHECK(hv::count_of(2, "rank") == "2 ranks");
+  CHECK(hv::count_of(1, "entry", "entries") == "1 entry");
+  CHECK(hv::count_of(2, "entry", "entries") == "2 entries");
+  CHECK(hv::word_for(1, "has", "have") == "has");
+  CHECK(hv::word_for(2, "has", "have") == "have");
+  CHECK(hv::ranges_of("rank", {3}) == "rank 3");
+  CHECK(hv::ranges_of("rank", {0, 1, 2, 7}) == "ranks 0-2,7");
+}
+
 TEST_CASE("format_bytes picks the unit a reader expects") {
   const std::pair<std::uint64_t, const char*> cases[] = {{0, "0 B"},
                                                          {1, "1 B"},
