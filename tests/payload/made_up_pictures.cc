@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string>
 
-#include "launcher/check/report_html.h"
+#include "launcher/picture/report_html.h"
 #include "tests/unit/check/made_up_topology.h"
 
 namespace hv::launcher {

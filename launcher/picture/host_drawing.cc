@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/check/host_drawing.h"
+#include "launcher/picture/host_drawing.h"
 
 #include <algorithm>
 #include <array>

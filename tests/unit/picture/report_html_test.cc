@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/check/report_html.h"
+#include "launcher/picture/report_html.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/check/picture.h"
+#include "launcher/picture/picture.h"
 
 #include <cmath>
 #include <cstdio>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/check/report_html.h"
+#include "launcher/picture/report_html.h"
 
 #include "launcher/check/groups.h"
-#include "launcher/check/picture.h"
 #include "launcher/check/report_text.h"
-#include "launcher/check/topology_svg.h"
+#include "launcher/picture/picture.h"
+#include "launcher/picture/topology_svg.h"
 #include "launcher/plan/plan_text.h"
 #include "src/base/text.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/check/topology_svg.h"
+#include "launcher/picture/topology_svg.h"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 #include <optional>
 #include <set>
 
-#include "launcher/check/host_drawing.h"
-#include "launcher/check/picture.h"
 #include "launcher/check/topology_text.h"
+#include "launcher/picture/host_drawing.h"
+#include "launcher/picture/picture.h"
 
 namespace hv::launcher {
 namespace {

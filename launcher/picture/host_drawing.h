@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/check/picture.h"
 #include "launcher/check/topology.h"
+#include "launcher/picture/picture.h"
 
 namespace hv::launcher {
 
