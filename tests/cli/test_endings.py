@@ -14,7 +14,7 @@ import time
 import pytest
 
 from harness import programs
-from harness.processes import look_at
+from harness.processes import look_at, stop
 from harness.syscalls import mount, unmount
 from harness.waiting import wait_for
 from launching import run, start
@@ -125,7 +125,7 @@ def test_a_rank_that_stands_still_is_the_cause(hvrun, tmp_path):
         line = process.stdout.readline()
         assert line, process.communicate(timeout=20)
         ready.add(line[:3])
-    os.kill(pid_of_rank(process, 1), signal.SIGSTOP)
+    stop(pid_of_rank(process, 1))
     _, err = process.communicate(timeout=20)
     words = err.decode()
     assert process.returncode == 1, words

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from harness.processes import look_at
+from harness.processes import stop
 from harness.waiting import wait_for
 from launching import lines_by_rank, run, start
 
@@ -76,8 +76,7 @@ def test_a_timestamp_is_of_when_the_rank_wrote_not_of_when_hvrun_heard_it(hvrun,
     process = start(hvrun, "-np", "1", "--timestamp", "sh", "-c",
                     f"echo $$ > {tmp_path}/pid; until [ -e {go} ]; do sleep 0.01; done; date +%s.%N; : > {done}")
     wait_for((tmp_path / "pid").exists, 10, "the rank")
-    process.send_signal(signal.SIGSTOP)
-    wait_for(lambda: look_at(process.pid).state == "T", 5, "hvrun stopped")
+    stop(process.pid)
     go.touch()
     wait_for(done.exists, 10, "the rank has written")
     written = time.time()

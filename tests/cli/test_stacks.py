@@ -106,7 +106,7 @@ def test_a_stopped_rank_is_told_as_such_and_stays_stopped(hvrun, c_program, scri
     job = start(hvrun, "-np", "2", "sh", "-c", *words, PYTHONPATH=PACKAGE)
     ready(tmp_path, 2)
     (stopped,) = [process.pid for process in processes.below(job.pid) if process.name == "waiter"]
-    os.kill(stopped, signal.SIGSTOP)
+    processes.stop(stopped)
     err = quit_of(job, tmp_path, 2)
     assert re.search(r"rank 0 on host \S+ is stopped \(SIGSTOP, SIGTSTP\) and stands in \(C", err), err
     assert "in step" in err, err

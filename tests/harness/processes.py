@@ -5,6 +5,8 @@ import dataclasses
 import os
 import signal
 
+from harness.waiting import wait_for
+
 ZOMBIE_STATES = ("Z", "X")
 
 
@@ -110,6 +112,12 @@ def kill_together(processes, number=signal.SIGKILL):
     """As near to one instant as one caller can come."""
     for process in processes:
         process.kill(number)
+
+
+def stop(pid):
+    """Stops a process, and returns once it has: SIGSTOP is only on its way when kill() returns."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_for(lambda: (seen := look_at(pid)) is None or seen.state == "T", 30, f"{pid} stops")
 
 
 def listing(processes):
