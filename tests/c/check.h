@@ -9,13 +9,14 @@
 
 static int failures = 0;
 
-#define CHECK(condition)                                                                     \
-  do {                                                                                       \
-    if (!(condition)) {                                                                      \
-      ++failures;                                                                            \
-      fprintf(stderr, "%s:%d: rank %d: not true: %s (last error: %s)\n", __FILE__, __LINE__, \
-              hvrun_rank(NULL), #condition, hvrun_last_error());                             \
-    }                                                                                        \
+#define CHECK(condition)                                                                        \
+  do {                                                                                          \
+    if (!(condition)) {                                                                         \
+      ++failures;                                                                               \
+      fprintf(stderr, "%s:%d: not true: %s (last error: %s)\n", __FILE__, __LINE__, #condition, \
+              hvrun_last_error());                                                              \
+      fprintf(stderr, "  on rank %d\n", hvrun_rank(NULL)); /* may set the last error */         \
+    }                                                                                           \
   } while (0)
 
 #define CHECK_SAYS(part) CHECK(strstr(hvrun_last_error(), part) != NULL)
