@@ -210,7 +210,9 @@ class FakeChannel : public AgentChannel {
     agent_.gone_ = false;
     agent_.on_start();
   }
-  ~FakeChannel() override { agent_.timer_ = nullptr; }
+  ~FakeChannel() override {
+    if (agent_.timer_ == &timer_) agent_.timer_ = nullptr;  // not a later channel's
+  }
   boost::asio::awaitable<std::size_t> read_some(boost::asio::mutable_buffer buffer) override {
     while (agent_.inbox_.empty() && !agent_.gone_ && !closed_) {
       boost::system::error_code ignored;
