@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tests/ranks/collective_checks.h"
+#include "tests/ranks/drawn.h"
 
 namespace hv::runtime {
 namespace {
@@ -53,17 +54,22 @@ void run_one(RankContext& context, CollectiveRequest request, std::size_t count,
 }  // namespace
 
 TEST_CASE("adasum equals the reference for every shape, type and odd count, on all ranks alike") {
+  const std::vector<RankKind> kinds = {RankKind::kThreadsOneMapping, RankKind::kThreadsMemfd};
+  const std::vector<std::size_t> counts = {0, 1, 3, 17, 1000, 4097, 20011};
+  std::vector<ElementType> types;
+  for (const auto& [type, tolerance] : kTolerances) types.push_back(type);
+  const auto all = drawn_product(all_shapes(), kinds, types, counts);
   for (const JobShape& shape : all_shapes()) {
     CAPTURE(name_of(shape));
-    for (const RankKind kind : {RankKind::kThreadsOneMapping, RankKind::kThreadsMemfd}) {
+    for (const RankKind kind : kinds) {
       SharedResults results(size_of(shape));
       RunOptions options;
       options.kind = kind;
       options.config.slot_bytes = 4096;
       run_ranks(shape, options, [&](RankContext& context) {
         std::uint64_t seed = 1;
-        for (const auto& [type, tolerance] : kTolerances)
-          for (const std::size_t count : {0, 1, 3, 17, 1000, 4097, 20011})
+        for (const auto& [in_shape, of_kind, type, count] : all)
+          if (in_shape == shape && of_kind == kind)
             run_one(context, allreduce_of(type, Reduction::kAdasum), count, seed++, results);
       });
     }

@@ -3,10 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <numeric>
 #include <string>
 
 #include "runtime/collective/registry.h"
 #include "tests/ranks/collective_checks.h"
+#include "tests/ranks/drawn.h"
 
 namespace hv::runtime {
 namespace {
@@ -14,6 +16,12 @@ namespace {
 struct Forced {
   std::string words;  // as HVRUN_ALGORITHM
   std::vector<JobShape> shapes;
+};
+
+// An algorithm on one shape.
+struct ForcedOn {
+  std::string words;
+  JobShape shape;
 };
 
 const std::vector<JobShape> on_several = {{1, 1}, {1, 1, 1}, {2, 2}, {3, 1, 2}, {1, 1, 1, 1, 1}};
@@ -31,39 +39,53 @@ std::vector<Forced> forced_allreduces() {
 }
 
 // Small slots: a tensor has many blocks, and several are under way at once.
-RunOptions options_for(const Forced& forced) {
+RunOptions options_for(const std::string& algorithms) {
   RunOptions options;
   options.config.slot_bytes = 4096;
-  options.algorithms = forced.words;
+  options.algorithms = algorithms;
   return options;
+}
+
+std::vector<ForcedOn> on_each_shape(const std::vector<Forced>& all) {
+  std::vector<ForcedOn> each;
+  for (const Forced& forced : all)
+    for (const JobShape& shape : forced.shapes) each.push_back({forced.words, shape});
+  return each;
+}
+
+template <typename Body>
+void run_forced(const ForcedOn& forced, Body&& body) {
+  INFO(forced.words);
+  INFO(name_of(forced.shape));
+  const int hosts = static_cast<int>(forced.shape.size());
+  for (const AlgorithmWish& wish : parse_algorithms(forced.words))
+    REQUIRE(impossible_wish({wish}, {size_of(forced.shape), hosts}, false).empty());
+  run_ranks(forced.shape, options_for(forced.words), body);
 }
 
 template <typename Body>
 void for_each_of(const std::vector<Forced>& all, Body&& body) {
-  for (const Forced& forced : all)
-    for (const JobShape& shape : forced.shapes) {
-      INFO(forced.words);
-      INFO(name_of(shape));
-      for (const AlgorithmWish& wish : parse_algorithms(forced.words))
-        REQUIRE(impossible_wish({wish}, {size_of(shape), static_cast<int>(shape.size())}, false)
-                    .empty());
-      run_ranks(shape, options_for(forced), body);
-    }
+  for (const ForcedOn& forced : on_each_shape(all)) run_forced(forced, body);
 }
 
 }  // namespace
 
 TEST_CASE("every allreduce gives the reference's result for every type, reduction and odd count") {
-  for_each_of(forced_allreduces(), [](RankContext& context) {
-    std::uint64_t seed = 1;
-    for (const ElementType type : all_types())
-      for (const Reduction reduction : all_reductions())
-        for (const std::size_t count : {0, 1, 17, 5003}) {
-          ++seed;
-          run_and_verify(context, make_allreduce(context, allreduce_of(type, reduction), {count},
-                                                 seed % 2 == 0, seed));
-        }
-  });
+  const auto forced = on_each_shape(forced_allreduces());
+  std::vector<std::size_t> each(forced.size());
+  std::iota(each.begin(), each.end(), 0);
+  const std::vector<std::size_t> counts = {0, 1, 17, 5003};
+  const auto all = drawn_product(each, all_types(), all_reductions(), counts);
+  for (const std::size_t which : each)
+    run_forced(forced[which], [&](RankContext& context) {
+      std::uint64_t seed = 1;
+      for (const auto& [in_which, type, reduction, count] : all) {
+        if (in_which != which) continue;
+        ++seed;
+        run_and_verify(context, make_allreduce(context, allreduce_of(type, reduction), {count},
+                                               seed % 2 == 0, seed));
+      }
+    });
 }
 
 TEST_CASE("every allreduce scales, averages and takes fused segments") {
@@ -93,11 +115,13 @@ TEST_CASE(
 }
 
 TEST_CASE("every algorithm runs between other collectives, several at once, in each rank's order") {
-  for_each_of(forced_allreduces(), [](RankContext& context) {
-    for (std::uint64_t round = 0; round < 4; ++round) {
+  const auto rounds = static_cast<std::uint64_t>(scaled(4));
+  for_each_of(forced_allreduces(), [rounds](RankContext& context) {
+    for (std::uint64_t i = 0; i < rounds; ++i) {
+      const std::uint64_t round = test_seed() + i;
       std::vector<std::unique_ptr<CheckedOperation>> operations;
-      for (std::uint64_t i = 0; i < 8; ++i)
-        operations.push_back(make_random(context, round * 100 + i));
+      for (std::uint64_t one = 0; one < 8; ++one)
+        operations.push_back(make_random(context, round * 100 + one));
       run_together(context, std::move(operations), round);
     }
   });

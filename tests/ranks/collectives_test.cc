@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <cstdlib>
+#include <algorithm>
 
 #include "tests/ranks/collective_checks.h"
+#include "tests/ranks/drawn.h"
 #include "tests/ranks/seeded_yields.h"
 
 namespace hv::runtime {
@@ -17,27 +18,21 @@ RunOptions many_blocks() {
   return options;
 }
 
-// HVRUN_TEST_SCALE of a count, at least one.
-int scaled_values(int count) {
-  const char* text = std::getenv("HVRUN_TEST_SCALE");
-  const double scale = text != nullptr ? std::atof(text) : 1;
-  return std::max(1, static_cast<int>(count * (scale > 0 ? scale : 1)));
-}
-
 }  // namespace
 
 TEST_CASE("allreduce equals the reference for every shape, type, reduction and odd count") {
+  const std::vector<std::size_t> counts = {0, 1, 3, 17, 4097, 20011};
+  const auto all = drawn_product(all_shapes(), all_types(), all_reductions(), counts);
   for (const JobShape& shape : all_shapes()) {
     CAPTURE(name_of(shape));
-    run_ranks(shape, many_blocks(), [](RankContext& context) {
+    run_ranks(shape, many_blocks(), [&](RankContext& context) {
       std::uint64_t seed = 1;
-      for (const ElementType type : all_types())
-        for (const Reduction reduction : all_reductions())
-          for (const std::size_t count : {0, 1, 3, 17, 4097, 20011}) {
-            ++seed;
-            run_and_verify(context, make_allreduce(context, allreduce_of(type, reduction), {count},
-                                                   seed % 2 == 0, seed));
-          }
+      for (const auto& [in_shape, type, reduction, count] : all) {
+        if (in_shape != shape) continue;
+        ++seed;
+        run_and_verify(context, make_allreduce(context, allreduce_of(type, reduction), {count},
+                                               seed % 2 == 0, seed));
+      }
     });
   }
 }
@@ -102,17 +97,18 @@ TEST_CASE("allgather joins contributions of different sizes, empty ones too") {
 TEST_CASE(
     "reducescatter gives every rank its rows of the allreduce, for every shape, type and "
     "reduction") {
+  const std::vector<std::size_t> row_counts = {0, 1, 7, 4099};
+  const auto all = drawn_product(all_shapes(), all_types(), all_reductions(), row_counts);
   for (const JobShape& shape : all_shapes()) {
     CAPTURE(name_of(shape));
-    run_ranks(shape, many_blocks(), [](RankContext& context) {
+    run_ranks(shape, many_blocks(), [&](RankContext& context) {
       std::uint64_t seed = 1;
-      for (const ElementType type : all_types())
-        for (const Reduction reduction : all_reductions())
-          for (const std::size_t rows : {0, 1, 7, 4099}) {
-            ++seed;
-            run_and_verify(context, make_reducescatter(context, allreduce_of(type, reduction),
-                                                       {rows}, 1 + seed % 5, seed));
-          }
+      for (const auto& [in_shape, type, reduction, rows] : all) {
+        if (in_shape != shape) continue;
+        ++seed;
+        run_and_verify(context, make_reducescatter(context, allreduce_of(type, reduction), {rows},
+                                                   1 + seed % 5, seed));
+      }
     });
   }
 }
@@ -238,7 +234,7 @@ TEST_CASE("collectives in flight together complete whatever order each rank adva
 }
 
 TEST_CASE("operations on tensors at odd addresses equal the reference") {
-  const int rounds = std::max(20, scaled_values(60));  // each collective comes up within a few
+  const int rounds = std::max(20, scaled(60));  // each collective comes up within a few
   for (const JobShape& shape : all_shapes()) {
     CAPTURE(name_of(shape));
     run_ranks(shape, many_blocks(), [&](RankContext& context) {
@@ -254,7 +250,7 @@ TEST_CASE("operations on tensors at odd addresses equal the reference") {
 
 TEST_CASE("random operations equal the reference while threads yield at flags") {
   const SeededYields yields(17);
-  const int rounds = scaled_values(60);
+  const int rounds = scaled(60);
   for (const JobShape& shape : all_shapes()) {
     CAPTURE(name_of(shape));
     for (const RankKind kind : {RankKind::kThreadsOneMapping, RankKind::kThreadsMemfd}) {
@@ -271,7 +267,7 @@ TEST_CASE("random operations equal the reference while threads yield at flags") 
 
 TEST_CASE("large tensors with slots of the usual size equal the reference, past the caches too") {
   const auto large =
-      static_cast<std::size_t>(std::max(400011, scaled_values(4400011)));  // 17.6 MB: streamed
+      static_cast<std::size_t>(std::max(400011, scaled(4400011)));  // 17.6 MB: streamed
   for (const JobShape& shape : {JobShape{2}, {3}, {2, 2}, {1, 1}, {1, 1, 1}}) {
     CAPTURE(name_of(shape));
     run_ranks(shape, {}, [&](RankContext& context) {

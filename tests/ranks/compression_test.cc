@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tests/ranks/collective_checks.h"
+#include "tests/ranks/drawn.h"
 
 namespace hv::runtime {
 namespace {
@@ -62,10 +63,12 @@ CollectiveRequest compressed(ElementType type, Reduction reduction, Compression 
   return request;
 }
 
-// body(context, type, compression, seed, results) for what can be compressed, on every shape; seed
-// goes on from one call to the next.
-template <class Body>
-void for_each_compression(const Body& body) {
+const std::vector<ElementType> kTypes = {ElementType::kFloat32, ElementType::kFloat64};
+const std::vector<Compression> kCompressions = {Compression::kFloat16, Compression::kBfloat16};
+
+// body(context, results, seed, ...) with each combination of all whose first value is the shape.
+template <class Combinations, class Body>
+void for_each_compression(const Combinations& all, const Body& body) {
   for (const JobShape& shape : all_shapes()) {
     CAPTURE(name_of(shape));
     SharedResults results(size_of(shape));
@@ -73,9 +76,8 @@ void for_each_compression(const Body& body) {
     options.config.slot_bytes = 4096;
     run_ranks(shape, options, [&](RankContext& context) {
       std::uint64_t seed = 1;
-      for (const ElementType type : {ElementType::kFloat32, ElementType::kFloat64})
-        for (const Compression compression : {Compression::kFloat16, Compression::kBfloat16})
-          body(context, type, compression, seed, results);
+      for (const auto& each : all)
+        if (std::get<0>(each) == shape) body(context, results, seed, each);
     });
   }
 }
@@ -84,17 +86,22 @@ void for_each_compression(const Body& body) {
 
 TEST_CASE(
     "a compressed allreduce is near the reference and the same on all ranks, whatever shape") {
-  for_each_compression([](RankContext& context, ElementType type, Compression compression,
-                          std::uint64_t& seed, SharedResults& results) {
-    for (const Reduction reduction : all_reductions())
-      for (const std::size_t count : {0, 1, 17, 4097, 20011})
+  const std::vector<std::size_t> counts = {0, 1, 17, 4097, 20011};
+  for_each_compression(
+      drawn_product(all_shapes(), kTypes, kCompressions, all_reductions(), counts),
+      [](RankContext& context, SharedResults& results, std::uint64_t& seed, const auto& each) {
+        const auto& [shape, type, compression, reduction, count] = each;
         run_compressed(context, compressed(type, reduction, compression), {count}, seed++, results);
-  });
+      });
 }
 
 TEST_CASE("a fused, scaled, averaged and compressed allreduce does all of that") {
-  for_each_compression([](RankContext& context, ElementType type, Compression compression,
-                          std::uint64_t& seed, SharedResults& results) {
+  for_each_compression(drawn_product(all_shapes(), kTypes, kCompressions), [](RankContext& context,
+                                                                              SharedResults&
+                                                                                  results,
+                                                                              std::uint64_t& seed,
+                                                                              const auto& each) {
+    const auto& [shape, type, compression] = each;
     CollectiveRequest request = compressed(type, Reduction::kSum, compression);
     request.divisor = context.size;
     request.prescale = 3;

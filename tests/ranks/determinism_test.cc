@@ -13,6 +13,7 @@
 
 #include "runtime/device/float8.h"
 #include "runtime/device/half.h"
+#include "tests/ranks/drawn.h"
 #include "tests/ranks/in_heap.h"
 
 namespace hv::runtime {
@@ -182,14 +183,16 @@ class FirstBits {
 struct Way {
   std::size_t slot_bytes;
   Memory memory;
+  bool operator==(const Way&) const = default;
 };
 
-// Runs all cases in all layouts, and in all ways that there are on that shape.
+// Runs each case in several layouts, and in all ways that there are on that shape.
 void check_bits(const JobShape& shape, const std::vector<DelicateCase>& cases, std::size_t count,
                 const std::vector<Layout>& layouts) {
   std::vector<Way> ways = {{4096, Memory::kPrivate}, {131072, Memory::kPrivate}};
   if (shape.size() == 1) ways.push_back({131072, Memory::kHeap});
   FirstBits bits;
+  const auto all = drawn_product(ways, cases, layouts);
   for (const Way& way : ways) {
     RunOptions options;
     options.config.slot_bytes = way.slot_bytes;
@@ -198,13 +201,14 @@ void check_bits(const JobShape& shape, const std::vector<DelicateCase>& cases, s
       options.algorithms = "allreduce:inplace";
     }
     run_ranks(shape, options, [&](RankContext& context) {
-      for (const DelicateCase& each : cases) {
+      for (const auto& [of_way, each, layout] : all) {
+        if (of_way != way) continue;
         context.at(name_of_case(each));
         const Bytes input = delicate(each, count, context.rank);
-        const CollectiveRequest request = request_of(each, context.size);
-        for (const Layout& layout : layouts)
-          bits.check(each, reduce_in_layout(context, request, input, layout, way.memory),
-                     context.rank);
+        bits.check(
+            each,
+            reduce_in_layout(context, request_of(each, context.size), input, layout, way.memory),
+            context.rank);
       }
     });
   }

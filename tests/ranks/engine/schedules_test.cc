@@ -7,24 +7,17 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <numeric>
 #include <random>
 #include <set>
 
+#include "tests/ranks/drawn.h"
 #include "tests/ranks/engine/job.h"
 
 namespace hv::runtime {
 namespace {
-
-// HVRUN_TEST_SCALE of a count, at least one.
-int scaled(int count) {
-  const char* text = std::getenv("HVRUN_TEST_SCALE");
-  const double scale = text != nullptr ? std::atof(text) : 1;
-  return std::max(1, static_cast<int>(count * (scale > 0 ? scale : 1)));
-}
 
 // Tensors of a step: with 1 KiB some of them are fused, with 64 MiB all that are ready together.
 // The small ones are together below any size at which another algorithm is taken, the large one is
