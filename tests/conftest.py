@@ -48,15 +48,16 @@ def chance(request):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Of a test that is marked one_of(parameter) the variants of one value stay, drawn by the seed."""
+    """Of a test that is marked one_of(parameter, ...) the variants with one choice of values stay, drawn by the seed."""
     left_out = [] if is_whole_product() else [item for item in items if not is_drawn(item, items)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
 
 
 def is_drawn(item, items):
-    parameters = [mark.args[0] for mark in item.iter_markers("one_of") if mark.args[0] in parameters_of(item)]
-    return all(parameters_of(item)[each] == drawn_value(each, item, items) for each in parameters)
+    own = parameters_of(item)
+    names = {name for mark in item.iter_markers("one_of") for name in mark.args if name in own}
+    return not names or chosen(names, own) == drawn_choice(names, item, items)
 
 
 def parameters_of(item):
@@ -64,16 +65,24 @@ def parameters_of(item):
     return {name: str(value) for name, value in item.callspec.params.items()} if hasattr(item, "callspec") else {}
 
 
-def drawn_value(parameter, item, items):
-    """The same for variants that differ in this parameter alone."""
-    values = sorted({parameters_of(each)[parameter] for each in items
-                     if each.location[0] == item.location[0] and each.originalname == item.originalname})
-    others = sorted((name, value) for name, value in parameters_of(item).items() if name != parameter)
-    return random.Random(f"{SEED} {item.location[0]} {item.originalname} {others}").choice(values)
+def chosen(names, parameters):
+    return sorted((name, parameters[name]) for name in names)
+
+
+def drawn_choice(names, item, items):
+    """The same for variants that differ in these parameters alone."""
+    def others_of(parameters):
+        return sorted((name, value) for name, value in parameters.items() if name not in names)
+
+    others = others_of(parameters_of(item))
+    of_same_test = [parameters_of(each) for each in items
+                    if each.path == item.path and each.originalname == item.originalname]
+    choices = sorted(chosen(names, parameters) for parameters in of_same_test if others_of(parameters) == others)
+    return random.Random(f"{SEED} {item.path.name} {item.originalname} {others}").choice(choices)
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "one_of(parameter): without --full one value of it is drawn for each test")
+    config.addinivalue_line("markers", "one_of(parameter, ...): without --full one choice of their values is drawn for each test")
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -32,6 +32,7 @@ def is_enough(result, *words):
     return result.returncode == 0
 
 
+@pytest.mark.one_of("hosts")
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_a_rank_without_descriptors_says_so(hvrun, tmp_path, scaled, chance, hosts):
     """From hardly any to enough: whatever libhvrun opens is the one that fails once, with --full."""

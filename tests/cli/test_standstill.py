@@ -38,6 +38,7 @@ def check_all_arrived(out):
         assert by_rank[rank] == [b"%d" % i for i in range(1, LINES + 1)]
 
 
+@pytest.mark.one_of("hosts")
 def test_a_reader_that_begins_late_gets_everything(hvrun, hosts, tmp_path):
     job = write_much(hvrun, hosts, tmp_path, subprocess.PIPE)
     lives_on(job, tmp_path)
@@ -46,6 +47,7 @@ def test_a_reader_that_begins_late_gets_everything(hvrun, hosts, tmp_path):
     check_all_arrived(out)
 
 
+@pytest.mark.one_of("hosts")
 def test_a_reader_that_is_stopped_gets_everything_when_it_goes_on(hvrun, hosts, tmp_path):
     with open(tmp_path / "all", "wb") as everything:
         reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=everything)

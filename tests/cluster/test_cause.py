@@ -17,6 +17,7 @@ def tcp_peers(payload, roll_call, victim, mode, mebibytes=BIG):
     return [payload("tcp_peers"), str(roll_call), str(victim), mode, mebibytes]
 
 
+@pytest.mark.one_of("mode")
 @pytest.mark.parametrize("mode", ["eof", "told"])
 def test_a_killed_rank_of_2_gib_is_the_cause_though_others_end_first(make_cluster, roll_call_of, payload, scaled, mode):
     """Survivors sit on another host; they exit 1 when its sockets end, or at the instant of the kill."""
@@ -34,6 +35,7 @@ def test_a_killed_rank_of_2_gib_is_the_cause_though_others_end_first(make_cluste
     assert blamed == [0] * len(blamed)
 
 
+@pytest.mark.one_of("victim")
 @pytest.mark.parametrize("victim", [0, 1, 5])
 def test_the_killed_rank_is_named_wherever_it_sits(cluster, roll_call, payload, victim):
     result = cluster.run([*on(*NODES, ranks_per_host=2), *tcp_peers(payload, roll_call, victim, "eof", "256")])

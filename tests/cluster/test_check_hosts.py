@@ -194,6 +194,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.one_of("count", "verdict", "fact")
 @pytest.mark.parametrize("count, verdict, fact", [
     (3, "ports-few", f"node2: 1 of 4 ports of {RANGE} are free, and 2 are needed"),
     (4, "no-free-port", f"node2: listen for the other hosts' agents: no port of {RANGE} is free"),

@@ -90,13 +90,6 @@ def test_a_script_for_jean_zay_runs_on_nodes_of_its_kind(small_jean_zay):
     assert "module purge\nmodule load arch/h100\n" in output
 
 
-def test_the_signal_near_the_time_limit_reaches_the_ranks(slurm):
-    path = written(slurm, "-np", "3", "--nodes", "3", *NEARLY_OVER, "--", "sh", "-c", UNTIL_TOLD.format(code=0))
-    job = slurm.submit(path)
-    done(job, 90)
-    assert said(job, "told") == 3, job.output
-
-
 def test_a_job_that_was_told_comes_back_and_ends(slurm):
     rank = f"case ${{SLURM_RESTART_COUNT:-0}} in 1) echo again;; *) {UNTIL_TOLD.format(code=3)};; esac"
     job = slurm.submit(written(slurm, "-np", "3", "--nodes", "3", *NEARLY_OVER, "--requeue", "--", "sh", "-c", rank))

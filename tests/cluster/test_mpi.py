@@ -31,6 +31,7 @@ def run_wired(cluster, words, wired):
         lambda result: result.code == TIMEOUT and "(MPI_Init, MPI_Finalize); not there: rank" in result.err)
 
 
+@pytest.mark.one_of("wired")
 def test_ranks_of_two_hosts_are_a_world(cluster, wired):
     words = on(*TWO, ranks_per_host=2)
     result = run_wired(cluster, [*words[1:], "--no-label"], wired)
@@ -42,6 +43,7 @@ def test_ranks_of_two_hosts_are_a_world(cluster, wired):
         assert left == "", left
 
 
+@pytest.mark.one_of("wired")
 def test_a_killed_rank_ends_the_job_on_both_hosts(cluster, wired):
     result = cluster.run([*on(*TWO), "--wire-mpi", wired, "killed"], timeout=120)
     assert result.code == 137 and errors(result)[0][0].startswith("rank 1 on host node2 ended with SIGKILL"), str(result)

@@ -34,6 +34,7 @@ def start(request, cluster, mpi):
         ["timeout", str(seconds), *launcher, hosts, *words], env={"HVRUN_MPI": mpi, "HVRUN_LOG_LEVEL": log_level, **of_mpirun}, timeout=100)
 
 
+@pytest.mark.one_of("mpi", "start")
 def test_ranks_know_their_places(mpi, start):
     expected = [f"rank {rank} of 5, {rank % 2} of {2 if rank < 4 else 1} here, host {rank // 2} of {3 - rank % 2}" for rank in range(5)]
     result = start("node1:2,node2:2,node3:1", "-np", "5", str(BIN / "mpi_cases"), "place", seconds=15)
@@ -43,6 +44,7 @@ def test_ranks_know_their_places(mpi, start):
     assert result.code == 0 or stands_still, str(result)
 
 
+@pytest.mark.one_of("mpi", "start")
 def test_mpi_carries_between_hosts(mpi, start):
     result = run_past_standstill(
         mpi,

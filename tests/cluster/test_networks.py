@@ -116,6 +116,7 @@ def test_an_address_that_several_hosts_have_is_no_way_between_them(cluster, sums
     expect_good(cluster.run([*on("node1", "node2"), sums], timeout=60))
 
 
+@pytest.mark.one_of("only")
 @pytest.mark.parametrize("only", [None, "fe80::/10", "fd00::/8"])
 def test_hosts_with_ipv6_only(make_cluster, sums, only):
     hosts = make_cluster(ipv6=True)
@@ -131,6 +132,7 @@ def test_an_ipv6_address_is_told_in_brackets(make_cluster, sums):
     expect_words(result, f"[{hosts['node1'].address}]:2010", "[fe80::", "%eth-lan]:2010", "Connection refused")
 
 
+@pytest.mark.one_of("streams")
 @pytest.mark.parametrize("streams", [1, 3, 16])
 def test_streams(cluster, sums, streams):
     expect_good(cluster.run([*on("node1", "node2"), sums], env={"HVRUN_STREAMS": str(streams)}, timeout=60))

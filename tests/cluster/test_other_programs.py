@@ -19,6 +19,7 @@ def torch_python():
     return torch_environment.interpreter()
 
 
+@pytest.mark.one_of("ranks_per_host")
 @pytest.mark.parametrize("ranks_per_host", [1, 2])
 def test_pytorch_ddp_over_gloo(make_cluster, torch_python, ranks_per_host):
     cluster = make_cluster(visible=[torch_environment.FOLDER, SOURCE])

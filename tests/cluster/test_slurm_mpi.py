@@ -44,18 +44,22 @@ def has_played(output):
     return output.count("played") == 3
 
 
+@pytest.mark.one_of("mpi", "backend")
 def test_ranks_that_hvrun_starts_are_a_world(slurm, mpi):
     outputs(slurm, mpi, f"hvrun --wire-mpi {BIN}/wired_{mpi}", is_world)
 
 
+@pytest.mark.one_of("mpi", "backend")
 def test_mpi_carries_for_ranks_that_hvrun_starts(slurm, mpi):
     outputs(slurm, mpi, f"hvrun --mpi {BIN}/mpi_programs 10 7", has_played)
 
 
+@pytest.mark.one_of("mpi", "backend")
 def test_mpi_carries_for_ranks_of_a_bare_srun(slurm, mpi):
     outputs(slurm, mpi, f"HVRUN_BACKEND=mpi,native srun --mpi={OF_SRUN[mpi]} {BIN}/mpi_programs 10 7", has_played)
 
 
+@pytest.mark.one_of("mpi", "backend")
 @pytest.mark.parametrize("backend", ["mpi,native", "native"])
 def test_ranks_of_a_bare_srun_know_their_places(slurm, mpi, backend):
     """By MPI, and by what srun tells alone."""

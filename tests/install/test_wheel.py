@@ -115,6 +115,7 @@ def test_the_doctor_tells_what_is_broken(with_torch, tmp_path):
     assert "/nowhere/libhvrun.so (HVRUN_LIBRARY)" in done.stdout and "Training would not work here" in done.stdout
 
 
+@pytest.mark.one_of("python")
 @pytest.mark.parametrize("python", OTHER_PYTHONS, ids=lambda path: re.search(r"3\.\d+", path).group())
 def test_the_same_file_beside_another_python(python, wheel, tmp_path):
     own = environment_of(python, tmp_path / "venv", wheel)

@@ -84,6 +84,7 @@ def folder(request, tmp_path):
     return tmp_path
 
 
+@pytest.mark.one_of("guide")
 @pytest.mark.parametrize("guide", GUIDES[:-1])
 def test_its_commands_say_what_it_shows(guide, folder):
     for block in blocks(guide, "console"):

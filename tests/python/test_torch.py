@@ -14,6 +14,7 @@ JOBS = {"1 rank": ["-np", "1"], "2 ranks": ["-np", "2"], "3 ranks": ["-np", "3"]
         "2 hosts": torch_jobs.TWO_HOSTS}
 
 
+@pytest.mark.one_of("job")
 @pytest.mark.parametrize("job", ["4 ranks", "2 hosts"])
 def test_in_every_rank(job, tmp_path):
     check_every_rank(job, tmp_path)

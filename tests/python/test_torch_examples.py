@@ -17,6 +17,7 @@ def run(name, tmp_path, *arguments, ranks=2, **more):
     return done.stdout
 
 
+@pytest.mark.one_of("ranks")
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_digits(ranks, tmp_path):
     said = run("digits.py", tmp_path, ranks=ranks)
@@ -46,6 +47,7 @@ def test_fashion_mnist(tmp_path):
     assert "images/s" in run("fashion_mnist.py", tmp_path, "--epochs", "1", "--samples", "2000", "--synthetic")
 
 
+@pytest.mark.one_of("precision")
 @pytest.mark.parametrize("precision", [[], ["--autocast"]], ids=["float32", "bfloat16"])
 def test_gpt(precision, tmp_path):
     said = run("gpt.py", tmp_path, "--steps", "41", "--width", "64", *precision)
@@ -53,6 +55,7 @@ def test_gpt(precision, tmp_path):
     assert losses[-1] < losses[0] - 1, said
 
 
+@pytest.mark.one_of("name")
 @pytest.mark.parametrize("name", ["digits.py", "gpt.py"])
 def test_a_batch_again_and_again_is_learnt_by_heart(name, tmp_path):
     said = run(name, tmp_path, *{"digits.py": ["--epochs", "8"], "gpt.py": ["--steps", "41"]}[name], "--synthetic")

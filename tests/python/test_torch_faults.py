@@ -11,6 +11,7 @@ FAULT = programs.SOURCE / "tests" / "payload" / "torch_fault.py"
 MOST_SECONDS = 5
 
 
+@pytest.mark.one_of("place")
 @pytest.mark.parametrize("place", ["forward", "backward", "exchange"])
 @pytest.mark.parametrize("way", ["raise", "sys.exit", "exit", "kill"])
 def test_the_others_hear_of_it(way, place, tmp_path):

@@ -16,6 +16,7 @@ LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "-np", "2"], "mpic
 NEEDS_HVRUN = RANKS / "test_beside_ddp.py"  # torch.distributed's variables, which mpirun does not set
 
 
+@pytest.mark.one_of("mpi")
 @pytest.mark.parametrize("mpi", LAUNCHERS)
 def test_in_every_rank(mpi, tmp_path):
     if not shutil.which(LAUNCHERS[mpi][0]):

@@ -61,6 +61,7 @@ def test_a_slow_loader_on_all_ranks_is_input_bound(train):
     assert "  try: more num_workers" in ended.err, str(ended)
 
 
+@pytest.mark.one_of("slow", "job", "ranks")
 @pytest.mark.parametrize("slow", [0, 1])
 @pytest.mark.parametrize("job, ranks", [(["-np", "2"], 2), (torch_jobs.TWO_HOSTS, 3)], ids=["one host", "two hosts"])
 def test_a_slow_loader_on_one_rank_is_that_ranks(train, job, ranks, slow):

@@ -14,6 +14,8 @@ from harness.processes import look_at
 from harness.running import Running, run
 from harness.waiting import stays, wait_for
 
+pytestmark = pytest.mark.one_of("mpi", "level", "way", "is_one_thread", "ranks")
+
 BIN = programs.hvrun_folder()
 LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "-np"], "mpich": ["mpirun.mpich", "-np"]}
 OF_OTHERS = ("HVRUN_", "PMI", "OMPI", "PMIX")

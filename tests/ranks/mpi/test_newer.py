@@ -47,6 +47,7 @@ basics.shutdown()
 """
 
 
+@pytest.mark.one_of("mpi", "way")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_program_may_load_it_when_it_has_joined_without_it(mpi, way):
     """Open MPI's package has a libpmix of its own, which cannot be loaded beside the system's. Under its mpirun MPI_Init fails where
@@ -61,6 +62,7 @@ def test_a_program_may_load_it_when_it_has_joined_without_it(mpi, way):
     assert result.out.count(" of 3: 0" if begins else " of 3: loaded") == 3, str(result)
 
 
+@pytest.mark.one_of("mpi", "way")
 @pytest.mark.parametrize("way", WAYS)
 def test_ranks_exchange_by_it(mpi, way):
     name, variables = mpi

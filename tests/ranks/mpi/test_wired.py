@@ -13,6 +13,8 @@ from harness import programs
 from harness.running import Running, run
 from harness.waiting import stays, wait_for
 
+pytestmark = pytest.mark.one_of("mpi", "hosts", "of_one", "word")
+
 BIN = programs.hvrun_folder()
 RSH = programs.SOURCE / "tests" / "c" / "rsh_to_here.sh"
 ONE_HOST = ["--oversubscribe"]
