@@ -4,12 +4,15 @@ SPDX-License-Identifier: Apache-2.0
 
     selection.py BUILD words WORD...    labels (unit, cli, ...) and paths (tests/cli, tests/unit/engine/driver_test.cc)
     selection.py BUILD since COMMIT     the tests of what changed since COMMIT, uncommitted changes included
-Prints the tests' names as one regular expression for ctest -R; exit 2 and a sentence where a word chooses no test.
+    selection.py BUILD not-drawn SEED   what a run without --full leaves out: of a source that is run with tensors in several kinds
+                                        of memory, all but one, drawn by the seed
+Prints the tests' names as one regular expression for ctest -R or -E; exit 2 and a sentence where a word chooses no test.
 """
 
 import difflib
 import json
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -26,6 +29,8 @@ OWNERS = (
     ("src/", EVERYTHING), ("cmake/", EVERYTHING), ("packaging/", EVERYTHING), ("tests/harness/", EVERYTHING),
     ("tests/fakes/", EVERYTHING), ("tests/payload/", ("cli", "cluster")),
 )
+MEMORY = re.compile(r"(?P<source>.+/(?P<name>[^/]+)) \((host|staged|nccl)\)")
+OF_GPUS = ("gpu_", "nccl_")  # such a source has little or nothing to run in a host's memory
 PAGES = (".md", ".svg", ".png")
 
 
@@ -83,6 +88,16 @@ def choose_by_changes(paths, tests):
     return chosen
 
 
+def choose_not_drawn(seed, tests):
+    ways = {}
+    for name in sorted(tests):
+        found = MEMORY.fullmatch(name)
+        if found and not found["name"].startswith(OF_GPUS):
+            ways.setdefault(found["source"], []).append(name)
+    drawn = {random.Random(f"{seed} {source}").choice(names) for source, names in ways.items()}
+    return {name for names in ways.values() for name in names} - drawn
+
+
 def changed_since(commit):
     listing = [["diff", "--name-only", commit], ["ls-files", "--others", "--exclude-standard"]]
     texts = [subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout for words in listing]
@@ -96,6 +111,9 @@ def expression(names):
 
 def main(build, how, *words):
     tests = read_tests(build)
+    if how == "not-drawn":
+        print(expression(choose_not_drawn(words[0], tests)))
+        return 0
     try:
         chosen = choose_by_words(words, tests) if how == "words" else choose_by_changes(changed_since(words[0]), tests)
         if not chosen:
