@@ -56,7 +56,7 @@ struct Use {
   }
 };
 
-// Throws if so many ranks in this process do not come to rest and stay there, for 2 s each. What is
+// Throws if so many ranks in this process do not come to rest and stay there, for 1 s each. What is
 // counted is how often they wake up, 20 times a second at most: what a wake costs is the machine's
 // affair, some 50 us on one that has nothing else to do, and so the budget of a thousandth of a
 // core (ThreadSanitizer's own thread wakes up ten times a second). A thread that spins never
@@ -68,18 +68,18 @@ void expect_idle(int ranks) {
   for (int look = 0; look < 4; ++look) {
     const Use before = Use::so_far();
     std::this_thread::sleep_for(
-        std::chrono::seconds(2));  // sleep-ok: what is measured, nothing is waited for
+        std::chrono::seconds(1));  // sleep-ok: what is measured, nothing is waited for
     const Use after = Use::so_far();
     const long wakes = after.wakes - before.wakes;
     const auto cpu = after.cpu - before.cpu;
     seen += " " + std::to_string(wakes) + " (" + std::to_string(cpu.count()) + " us)";
-    const bool is_idle = wakes < ranks * 40 && cpu < ranks * std::chrono::milliseconds(20);
-    expect(is_idle || !has_come_to_rest, "came to rest and woke up; wakes in 2 s:" + seen);
+    const bool is_idle = wakes < ranks * 20 && cpu < ranks * std::chrono::milliseconds(10);
+    expect(is_idle || !has_come_to_rest, "came to rest and woke up; wakes in 1 s:" + seen);
     if (is_idle && has_come_to_rest) break;
     has_come_to_rest = is_idle;
-    expect(look < 3, "wakes in 2 s:" + seen);
+    expect(look < 3, "wakes in 1 s:" + seen);
   }
-  MESSAGE("idle: wakes in 2 s, all ranks:" << seen);
+  MESSAGE("idle: wakes in 1 s, all ranks:" << seen);
 }
 
 }  // namespace
