@@ -124,6 +124,7 @@ def test_the_time_limit_tells_where_ranks_stand_before_its_error(hvrun, script, 
 def test_a_rank_that_heeds_no_signal_is_ended_all_the_same(hvrun, tmp_path):
     words = f"trap '' TERM INT QUIT HUP; : >{tmp_path}/ready.0; while :; do sleep 60; done"
     job = start(hvrun, "-np", "1", "--grace", "0.5", "sh", "-c", words)
+    wait_for(lambda: any((each.name, each.state) == ("sleep", "S") for each in processes.below(job.pid)), 30, "sleep sleeps")
     err = quit_of(job, tmp_path, 1)
     assert "(C, innermost last):" in err and "nanosleep" in err, err
 
