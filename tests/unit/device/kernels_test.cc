@@ -7,12 +7,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "runtime/device/half.h"
 #include "runtime/device/kernels.h"
+#include "tests/ranks/drawn.h"
 #include "tests/unit/device/random_tensors.h"
 
 namespace hv::runtime {
@@ -84,12 +86,11 @@ std::vector<std::size_t> counts() {
 
 template <typename Visit>
 void for_each_case(Visit&& visit) {
-  for (const ElementType type : element_types())
-    for (const Reduction reduction : kReductions)
-      for (const int sources : {1, 2, 3, 5})
-        for (const std::size_t count : counts())
-          for (const Finish finish : {Finish{}, Finish{0.5, 1}, Finish{1, 3}})
-            visit(Case{type, reduction, sources, count, finish});
+  const std::vector<int> source_counts = {1, 2, 3, 5};
+  const std::vector<Finish> finishes = {{}, {0.5, 1}, {1, 3}};
+  for (const auto& [type, reduction, sources, count, finish] :
+       drawn_product(element_types(), kReductions, source_counts, counts(), finishes))
+    visit(Case{type, reduction, sources, count, finish});
 }
 
 template <typename T>
@@ -206,46 +207,47 @@ Bytes tensor_with_specials(ElementType type, std::size_t count, std::uint64_t se
 }
 
 TEST_CASE("all forms agree at every length and misalignment, also of NaNs and denormals") {
-  for (const ElementType type : element_types())
-    for (const Reduction reduction : kReductions)
-      for (std::size_t count = 0; count <= 140; ++count) {
-        const std::size_t element = element_size(type), size = count * element;
-        // Pointers need not even be multiples of an element's size.
-        const std::size_t shift = count * 7 % 65;
-        std::vector<Bytes> inputs;
-        std::vector<const void*> sources;
-        for (const std::uint64_t s : {1, 2, 3}) {
-          Bytes input(shift * s % 64);
-          const Bytes values = tensor_with_specials(type, count, s * 1000 + count);
-          input.insert(input.end(), values.begin(), values.end());
-          inputs.push_back(std::move(input));
-          sources.push_back(inputs.back().data() + (inputs.back().size() - size));
-        }
-        const int source_count = 2 + static_cast<int>(count % 2);
-        const auto reduced = [&](const Kernels& kernels, bool steps) {
-          Bytes result(shift + size + 64, std::byte{0x5a});
-          ReduceStep step;
-          step.destination = result.data() + shift;
-          step.sources = sources.data();
-          step.source_count = source_count;
-          step.count = count;
-          step.is_streamed = count % 5 < 3;
-          if (steps) {
-            kernels.reduce_step_for(type, reduction)(step);
-          } else {
-            kernels.reduce_for(type, reduction)(step.destination, sources.data(), source_count,
-                                                count, {});
-          }
-          return result;
-        };
-        const Bytes expected = reduced(portable_kernels(), false);
-        for (const Kernels* kernels : usable_kernels())
-          for (const bool steps : {false, true}) {
-            const bool is_same = reduced(*kernels, steps) == expected;
-            CHECK_MESSAGE(is_same, kernels->name << ": " << reduction_name(reduction) << " of "
-                                                 << count << " " << element_type_name(type));
-          }
+  std::vector<std::size_t> lengths(141);
+  std::iota(lengths.begin(), lengths.end(), 0);
+  for (const auto& [type, reduction, count] :
+       drawn_product(element_types(), kReductions, lengths)) {
+    const std::size_t element = element_size(type), size = count * element;
+    // Pointers need not even be multiples of an element's size.
+    const std::size_t shift = count * 7 % 65;
+    std::vector<Bytes> inputs;
+    std::vector<const void*> sources;
+    for (const std::uint64_t s : {1, 2, 3}) {
+      Bytes input(shift * s % 64);
+      const Bytes values = tensor_with_specials(type, count, s * 1000 + count);
+      input.insert(input.end(), values.begin(), values.end());
+      inputs.push_back(std::move(input));
+      sources.push_back(inputs.back().data() + (inputs.back().size() - size));
+    }
+    const int source_count = 2 + static_cast<int>(count % 2);
+    const auto reduced = [&](const Kernels& kernels, bool steps) {
+      Bytes result(shift + size + 64, std::byte{0x5a});
+      ReduceStep step;
+      step.destination = result.data() + shift;
+      step.sources = sources.data();
+      step.source_count = source_count;
+      step.count = count;
+      step.is_streamed = count % 5 < 3;
+      if (steps) {
+        kernels.reduce_step_for(type, reduction)(step);
+      } else {
+        kernels.reduce_for(type, reduction)(step.destination, sources.data(), source_count, count,
+                                            {});
       }
+      return result;
+    };
+    const Bytes expected = reduced(portable_kernels(), false);
+    for (const Kernels* kernels : usable_kernels())
+      for (const bool steps : {false, true}) {
+        const bool is_same = reduced(*kernels, steps) == expected;
+        CHECK_MESSAGE(is_same, kernels->name << ": " << reduction_name(reduction) << " of " << count
+                                             << " " << element_type_name(type));
+      }
+  }
 }
 
 TEST_CASE("the forms that this processor runs are listed best first, and found by name") {
