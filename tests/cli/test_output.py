@@ -253,7 +253,7 @@ def test_colour_only_on_a_terminal(hvrun):
 @pytest.mark.parametrize("stop", ["--timeout", "SIGTERM", "SIGTERM, no grace"])
 def test_a_reader_that_comes_within_3_s_of_the_end_still_gets_everything(hvrun, tmp_path, stop):
     count = 1_500_000  # more than a rank may have on its way: the rest waits at its agent
-    options = {"--timeout": ["--timeout", "1"], "SIGTERM": [], "SIGTERM, no grace": ["--grace", "0"]}[stop]
+    options = {"--timeout": ["--timeout", "5"], "SIGTERM": [], "SIGTERM, no grace": ["--grace", "0"]}[stop]
     process = start(hvrun, "-np", "1", *options, "--no-label", "sh", "-c",
                     f"yes | head -c {count}; : >{tmp_path}/done; exec tail -f /dev/null")
     wait_for((tmp_path / "done").exists, 20, "all that the rank writes")

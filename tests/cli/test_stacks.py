@@ -113,12 +113,12 @@ def test_a_stopped_rank_is_told_as_such_and_stays_stopped(hvrun, c_program, scri
 
 
 def test_the_time_limit_tells_where_ranks_stand_before_its_error(hvrun, script, tmp_path):
-    job = start(hvrun, *two_hosts(tmp_path), "--timeout", "3", PYTHON, script, tmp_path, PYTHONPATH=PACKAGE, HOME=str(tmp_path))
+    job = start(hvrun, *two_hosts(tmp_path), "--timeout", "10", PYTHON, script, tmp_path, PYTHONPATH=PACKAGE, HOME=str(tmp_path))
     _, err = job.communicate(timeout=40)
     err = err.decode()
     assert job.returncode == 4, err
     assert "ranks 0-1 on hosts a, b stand in (Python, innermost last):" in err, err
-    assert err.index("in step") < err.index("error: the job ran longer than --timeout 3 s"), err
+    assert err.index("in step") < err.index("error: the job ran longer than --timeout 10 s"), err
 
 
 def test_a_rank_that_heeds_no_signal_is_ended_all_the_same(hvrun, tmp_path):

@@ -172,7 +172,7 @@ def test_the_same_signal_twice_ends_the_job_at_once(job):
     job.expect_nobody(lambda: job.hvrun.send_signal(signal.SIGINT), within=3)
 
 
-@pytest.mark.parametrize("job", [("--timeout", "2")], indirect=True)
+@pytest.mark.parametrize("job", [("--timeout", "8")], indirect=True)
 def test_a_timeout(job):
     job.expect_end(4, within=15)
     job.roll_call.expect_nobody(within=1)
