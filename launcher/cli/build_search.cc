@@ -1,4 +1,4 @@
-// Where check_build.h's facts come from: libraries that are opened, and Python.
+// Gathers check_build.h's facts from the libraries that it opens, and from Python.
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ BuildFact look_in_child(const std::string& name, const std::function<BuildFact()
   if (child < 0) return {name, false, "fork: " + errno_text(errno)};
   if (child == 0) {
     const BuildFact fact = look();
-    const std::string text = (fact.is_there ? "1" : "0") + fact.words.substr(0, PIPE_BUF - 1);
+    const std::string text = (fact.is_there ? "1" : "0") + fact.text.substr(0, PIPE_BUF - 1);
     (void)!::write(write_end.get(), text.data(), text.size());
     ::_exit(0);
   }
@@ -122,16 +122,16 @@ BuildFact look_at_nccl(const std::string& library) {
   BuildFact fact{"NCCL"};
   Answers answers{};
   std::int32_t number = 0;
-  fact.words = open_answers(library, &answers);
-  if (!fact.words.empty()) return fact;
+  fact.text = open_answers(library, &answers);
+  if (!fact.text.empty()) return fact;
   if (answers.nccl_version(&number) != 0) {
-    fact.words = answers.last_error();
+    fact.text = answers.last_error();
     return fact;
   }
   constexpr int kMajor = 10000, kMinor = 100;
   fact.is_there = true;
-  fact.words = std::to_string(number / kMajor) + "." + std::to_string(number % kMajor / kMinor) +
-               "." + std::to_string(number % kMinor) + " at " + mapped_file("libnccl.so");
+  fact.text = std::to_string(number / kMajor) + "." + std::to_string(number % kMajor / kMinor) +
+              "." + std::to_string(number % kMinor) + " at " + mapped_file("libnccl.so");
   return fact;
 }
 
@@ -144,17 +144,16 @@ BuildFact look_at_driver() {
   const auto begin =
       opened == nullptr ? nullptr : reinterpret_cast<int (*)(unsigned)>(::dlsym(opened, "cuInit"));
   if (begin == nullptr) {
-    fact.words =
-        std::string("no NVIDIA driver on this host") + kElsewhere + " (" + dl_words() + ")";
+    fact.text = std::string("no NVIDIA driver on this host") + kElsewhere + " (" + dl_words() + ")";
     return fact;
   }
   const int code = begin(0);
   fact.is_there = code == 0;
   if (code == kNoDevice) {
-    fact.words = std::string("no GPU on this host") + kElsewhere;
+    fact.text = std::string("no GPU on this host") + kElsewhere;
   } else if (code != 0) {
-    fact.words = "CUDA's driver does not begin on this host (cuInit: error " +
-                 std::to_string(code) + "); try: nvidia-smi, which says more of it";
+    fact.text = "CUDA's driver does not begin on this host (cuInit: error " + std::to_string(code) +
+                "); try: nvidia-smi, which says more of it";
   }
   return fact;
 }
@@ -164,14 +163,14 @@ BuildFact look_at_nccl_and_driver(const std::string& library) {
   return nccl_with(driver, look_in_child("NCCL", [&] { return look_at_nccl(library); }));
 }
 
-BuildFact look_at_carriers(const std::string& library) {
-  BuildFact fact{"carriers"};
+BuildFact look_at_operations(const std::string& library) {
+  BuildFact fact{"operations"};
   Answers answers{};
   const char* table = nullptr;
-  fact.words = open_answers(library, &answers);
-  if (!fact.words.empty()) return fact;
+  fact.text = open_answers(library, &answers);
+  if (!fact.text.empty()) return fact;
   fact.is_there = answers.carriers(&table) == 0;
-  fact.words = fact.is_there ? table : answers.last_error();
+  fact.text = fact.is_there ? table : answers.last_error();
   return fact;
 }
 
@@ -193,11 +192,11 @@ BuildFact look_at_mpi_part(const std::string& library, const MpiPart& part) {
   BuildFact fact{"MPI"};
   Answers answers{};
   const char* version = nullptr;
-  fact.words = open_answers(library, &answers);
-  if (!fact.words.empty()) return fact;
+  fact.text = open_answers(library, &answers);
+  if (!fact.text.empty()) return fact;
   set_in_process("HVRUN_MPI", part.name);
   fact.is_there = answers.mpi_version(&version, nullptr) == 0;
-  fact.words = fact.is_there ? file + ", with " + version : answers.last_error();
+  fact.text = fact.is_there ? file + ", with " + version : answers.last_error();
   return fact;
 }
 
@@ -207,11 +206,11 @@ BuildFact look_at_mpi(const std::string& library) {
   for (const MpiPart& part : kMpiParts) {
     const BuildFact one = look_in_child("MPI", [&] { return look_at_mpi_part(library, part); });
     fact.is_there = fact.is_there || one.is_there;
-    words.push_back(part.title + std::string(one.is_there ? " by " : ": ") + one.words);
+    words.push_back(part.title + std::string(one.is_there ? " by " : ": ") + one.text);
   }
-  fact.words = join(words, "; ");
+  fact.text = join(words, "; ");
   if (!fact.is_there)
-    fact.words += "; try: openmpi-bin and libopenmpi-dev, or mpich, and build hvrun again";
+    fact.text += "; try: openmpi-bin and libopenmpi-dev, or mpich, and build hvrun again";
   return fact;
 }
 
@@ -229,21 +228,21 @@ constexpr const char* kAskForFrameworks =
     "s = u.find_spec('hvrun')\n"
     "print('package', s.submodule_search_locations[0] if s else '', sep='\\t')\n";
 
-// What the Python on PATH prints of frameworks, and of hvrun's package; *python: which that is.
-Captured ask_python(const Environment& environment, std::string* python) {
-  std::string reason;
+// What the Python on PATH prints about frameworks and hvrun's package.
+Captured ask_python(const Environment& environment) {
+  std::string python, reason;
   for (const char* name : {"python3", "python"})
-    if (python->empty()) *python = find_program(name, environment.get_or("PATH", ""), "", &reason);
+    if (python.empty()) python = find_program(name, environment.get_or("PATH", ""), "", &reason);
   Captured said;
   said.trouble = "there is no python3 on PATH";
-  if (python->empty()) return said;
+  if (python.empty()) return said;
   Command command;
-  command.argv = {*python, "-c", kAskForFrameworks};
+  command.argv = {python, "-c", kAskForFrameworks};
   command.environment = environment.entries();
   said = capture_output(command, kTimeToLook);
   if (said.trouble.empty() && !said.is_well())
     said.trouble = "it ended with " + said.status->text();
-  if (!said.trouble.empty()) said.trouble = *python + ": " + said.trouble;
+  if (!said.trouble.empty()) said.trouble = python + ": " + said.trouble;
   return said;
 }
 
@@ -257,34 +256,12 @@ std::string library_of(const Environment& environment, const std::string& printe
 
 }  // namespace
 
-BackendFacts look_at_backends(const Environment& environment) {
-  std::string python;
-  const std::string library = library_of(environment, ask_python(environment, &python).text);
-  BuildFact nccl = look_at_nccl_and_driver(library);
-  nccl.name = "nccl";
-  BuildFact mpi = look_at_mpi(library);
-  mpi.name = "mpi";
-  return {{{"native", true, "hvrun's own: by shared memory and TCP"}, mpi, nccl},
-          look_in_child("carriers", [&] { return look_at_carriers(library); })};
-}
-
-BuildFacts look_at_build(const Environment& environment) {
-  BuildFacts facts;
-  const Captured said = ask_python(environment, &facts.python);
-  facts.frameworks = framework_facts(said.text, said.trouble);
+BuildFacts gather_build_facts(const Environment& environment) {
+  const Captured said = ask_python(environment);
   const std::string library = library_of(environment, said.text);
-  const BuildFact nccl = look_at_nccl_and_driver(library);
-  const BuildFact mpi = look_at_mpi(library);
-  const BuildFact gloo{"Gloo", true,
-                       "hvrun's own backend, native, has its place: by shared memory and TCP"};
-  facts.controllers = {mpi, gloo};
-  facts.operations = {nccl,
-                      {"DDL", false, "hvrun has no such backend"},
-                      {"CCL", false, "hvrun has no such backend"},
-                      mpi,
-                      gloo};
-  facts.carriers = look_in_child("carriers", [&] { return look_at_carriers(library); });
-  return facts;
+  return {framework_facts(said.text, said.trouble), look_at_mpi(library),
+          look_at_nccl_and_driver(library),
+          look_in_child("operations", [&] { return look_at_operations(library); })};
 }
 
 }  // namespace hv::launcher

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/cli/check_build.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "hvrun_version.h"
 #include "src/base/text.h"
@@ -11,6 +11,11 @@ namespace {
 
 constexpr std::string_view kWithBinding = "PyTorch";
 
+const BuildFact kGloo{"Gloo", true,
+                      "hvrun's own backend, native, has its place: by shared memory and TCP"};
+const BuildFact kDdl{"DDL", false, "hvrun has no such backend"};
+const BuildFact kCcl{"CCL", false, kDdl.text};
+
 std::string section(const char* title, const std::vector<BuildFact>& facts) {
   std::string text = std::string("\n") + title + ":\n";
   for (const BuildFact& fact : facts)
@@ -19,20 +24,12 @@ std::string section(const char* title, const std::vector<BuildFact>& facts) {
   return text;
 }
 
-void add_words(const std::vector<BuildFact>& facts, std::vector<std::string>* lines) {
-  for (const BuildFact& fact : facts) {
-    const std::string line = "    " + fact.name + ": " + fact.words + "\n";
-    const bool is_new = std::find(lines->begin(), lines->end(), line) == lines->end();
-    if (!fact.words.empty() && is_new) lines->push_back(line);
-  }
-}
-
-std::string carriers_text(const BuildFact& carriers) {
-  if (!carriers.is_there) return "Who carries out what is not known: " + carriers.words + "\n";
-  return carriers.words +
-         "What stands behind 'else' is for ranks that do not have what comes before it.\n'hvrun "
-         "env "
-         "--algorithms' has native's ways.\n";
+std::string operations_text(const BuildFact& operations) {
+  if (!operations.is_there)
+    return "Who carries out what is not known: " + operations.text + "\n";
+  return operations.text +
+         "What stands behind 'else' is for ranks that do not have what comes before it.\n"
+         "'hvrun env --algorithms' has native's ways.\n";
 }
 
 }  // namespace
@@ -41,45 +38,46 @@ BuildFact nccl_with(const BuildFact& driver, BuildFact library) {
   if (!library.is_there || driver.is_there) return library;
   library.is_there = false;
   library.is_installed = true;
-  library.words += " is there, but " + driver.words;
+  library.text += " is there, but " + driver.text;
   return library;
 }
 
 std::string check_build_text(const BuildFacts& facts) {
-  std::vector<std::string> lines;
-  for (const auto* each : {&facts.frameworks, &facts.controllers, &facts.operations})
-    add_words(*each, &lines);
+  std::string reasons;
+  const auto add_reasons = [&reasons](const std::vector<BuildFact>& from) {
+    for (const BuildFact& fact : from) reasons += "    " + fact.name + ": " + fact.text + "\n";
+  };
+  add_reasons(facts.frameworks);
+  add_reasons({facts.mpi, kGloo, facts.nccl, kDdl, kCcl});
   return std::string("hvrun v") + HVRUN_VERSION_TEXT + ":\n" +
          section("Available Frameworks", facts.frameworks) +
-         section("Available Controllers", facts.controllers) +
-         section("Available Tensor Operations", facts.operations) +
-         "\nWhat is there, and why not:\n" + join(lines, "") + "\n" + carriers_text(facts.carriers);
+         section("Available Controllers", {facts.mpi, kGloo}) +
+         section("Available Tensor Operations", {facts.nccl, kDdl, kCcl, facts.mpi, kGloo}) +
+         "\nWhat is there, and why not:\n" + reasons + "\n" + operations_text(facts.operations);
 }
 
-std::string backends_text(const BackendFacts& facts) {
-  std::string text = "BACKEND  HERE  WHAT IT IS, OR WHY NOT\n";
-  for (const BuildFact& one : facts.backends) {
-    constexpr std::size_t kWidth = 9;
-    const std::string name =
-        one.name + std::string(kWidth - std::min(kWidth, one.name.size()), ' ');
-    text += name + (one.is_there ? "yes   " : "no    ") + one.words + "\n";
-  }
-  return text + carriers_text(facts.carriers);
+std::string backends_text(const BuildFacts& facts) {
+  std::string text =
+      "BACKEND  HERE  WHAT IT IS, OR WHY NOT\n"
+      "native   yes   hvrun's own: by shared memory and TCP\n";
+  for (const auto& [name, fact] : {std::pair{"mpi      ", &facts.mpi}, {"nccl     ", &facts.nccl}})
+    text += std::string(name) + (fact->is_there ? "yes   " : "no    ") + fact->text + "\n";
+  return text + operations_text(facts.operations);
 }
 
 std::vector<BuildFact> framework_facts(const std::string& printed, const std::string& trouble) {
   std::vector<BuildFact> facts;
   for (const std::string name : {"TensorFlow", "PyTorch", "MXNet"}) {
     BuildFact fact{name, false, "not installed"};
-    if (!trouble.empty()) fact.words = "nobody knows: " + trouble;
+    if (!trouble.empty()) fact.text = "nobody knows: " + trouble;
     for (const std::string& line : split(printed, '\n')) {
       const std::size_t tab = line.find('\t');
       if (tab == std::string::npos || line.substr(0, tab) != name || tab + 1 == line.size())
         continue;
       fact.is_there = name == kWithBinding;
-      fact.words = printable(line.substr(tab + 1));
+      fact.text = printable(line.substr(tab + 1));
       if (!fact.is_there)
-        fact.words +=
+        fact.text +=
             " is installed; hvrun has no binding for it yet, and starts its programs as they are";
     }
     facts.push_back(fact);

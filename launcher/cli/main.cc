@@ -139,17 +139,17 @@ int launch(LaunchCommand command, Environment environment) {
   return supervise_job(spec, list, environment);
 }
 
-// With all of it in view a malformed one is the easier to mend.
+// Print the whole table first: it makes a malformed value easy to fix.
 int print_env(const Environment& environment) {
   const EnvTable table = env_table(environment);
-  const int code = print(table.text + backends_text(look_at_backends(environment)));
+  const int code = print(table.text + backends_text(gather_build_facts(environment)));
   if (table.trouble) throw Error(*table.trouble);
   return code;
 }
 
-// As the former.
+// The same order for HVRUN_BACKEND.
 int check_build(const Environment& environment) {
-  const int code = print(check_build_text(look_at_build(environment)));
+  const int code = print(check_build_text(gather_build_facts(environment)));
   KnobReader(runtime_knobs(), environment).text("HVRUN_BACKEND");
   return code;
 }
