@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "launcher/cli/horovod_options.h"
 #include "launcher/cli/knobs.h"
 #include "src/base/text.h"
 #include "src/contract/algorithms.h"
@@ -44,11 +45,12 @@ void add_knob_rows(const std::vector<Knob>& table, const Environment& environmen
   }
 }
 
-// Those that are set.
-void add_vain_rows(const Environment& environment, std::vector<TableRow>* rows) {
-  for (const VainVariable& variable : vain_horovod_variables()) {
+// Horovod's variables that are set and have no effect.
+void add_ignored_rows(const Environment& environment, std::vector<TableRow>* rows) {
+  for (const IgnoredVariable& variable : ignored_horovod_variables()) {
     const std::string value = environment.get_or(variable.name, "");
-    if (!value.empty()) rows->push_back({variable.name, printable(value), "unused", variable.why});
+    if (!value.empty())
+      rows->push_back({variable.name, printable(value), "unused", variable.reason});
   }
 }
 
@@ -59,7 +61,7 @@ EnvTable env_table(const Environment& environment) {
   std::vector<TableRow> rows{{"KNOB", "VALUE", "ORIGIN", "WHAT IT IS"}};
   add_knob_rows(launcher_knobs(), environment, &rows, &trouble);
   add_knob_rows(runtime_knobs(), environment, &rows, &trouble);
-  add_vain_rows(environment, &rows);
+  add_ignored_rows(environment, &rows);
   std::string text;
   std::size_t widths[3] = {};
   for (const TableRow& row : rows) {

@@ -13,26 +13,25 @@
 namespace hv::launcher {
 namespace {
 
+// An option, a variable of Horovod's without effect, or both.
 struct HorovodOption {
-  const char* names;         // as CLI11 has them
+  const char* names;         // as CLI11 has them; empty: only a variable
   const char* key;           // in the file; nullptr: none
-  const char* variable;      // that ranks read; nullptr: nothing to set here
+  const char* variable;      // that ranks read, or with a reason Horovod's; nullptr: none
   const char* value;         // "%": what is given, "%M"; else it is a flag that sets this
-  const char* why;           // nothing is set
+  const char* reason;        // why it has no effect: one sentence with its full stop
   bool is_inverted = false;  // the file says it by a no
   const char* cancels = "";  // what the file may say under this key
   bool is_list = false;      // given again it adds to what was given, as there
 };
 
-constexpr const char* kNoCycles = "there are no cycles: what is ready goes at once";
-constexpr const char* kHostsFirst = "hosts work inside first, whenever there are several";
-constexpr const char* kNoTuning = "nothing is tuned while the job runs";
-constexpr const char* kOwnWays = "ranks meet through hvrun and talk by its own ways";
-constexpr const char* kMpiIsAsked = "--mpi has MPI move the data";
-constexpr const char* kAlwaysTime = "lines of the log always have their time";
-constexpr const char* kBound = "hvrun binds ranks to cores, and their threads with them";
-constexpr const char* kNoCache = "hvrun keeps no results of checks";
-constexpr const char* kNotYet = "no backend reads it";
+constexpr const char* kHostsReduce = "Hosts reduce inside first, whenever there are several.";
+constexpr const char* kHostsGather = "Hosts gather inside first, whenever there are several.";
+constexpr const char* kNoTuning = "Nothing is tuned while the job runs.";
+constexpr const char* kOwnController = "Ranks meet through hvrun and talk by its own ways.";
+constexpr const char* kMpiIsAsked = "--mpi has MPI move the data.";
+constexpr const char* kAlwaysTime = "Lines of the log always have their time.";
+constexpr const char* kNotYet = "No backend reads it.";
 
 // Of one source later rows beat earlier ones that set the same.
 constexpr std::array kHorovodOptions{
@@ -52,18 +51,31 @@ constexpr std::array kHorovodOptions{
     HorovodOption{"--mpi-threads-disable", "library_options.mpi_threads_disable",
                   "HVRUN_MPI_THREADS_DISABLE", "1", ""},
 
-    HorovodOption{"--cycle-time-ms", "params.cycle_time_ms", nullptr, "%", kNoCycles},
-    HorovodOption{"--timeline-mark-cycles", "timeline.mark_cycles", nullptr, "", kNoCycles},
-    HorovodOption{"--hierarchical-allreduce", "params.hierarchical_allreduce", nullptr, "",
-                  kHostsFirst},
-    HorovodOption{"--no-hierarchical-allreduce", nullptr, nullptr, "", kHostsFirst, false,
+    HorovodOption{"--cycle-time-ms", "params.cycle_time_ms", "HOROVOD_CYCLE_TIME", "%",
+                  "There are no cycles: what is ready goes at once."},
+    HorovodOption{"--timeline-mark-cycles", "timeline.mark_cycles", "HOROVOD_TIMELINE_MARK_CYCLES",
+                  "", "There are no cycles to mark."},
+    HorovodOption{"--hierarchical-allreduce", "params.hierarchical_allreduce",
+                  "HOROVOD_HIERARCHICAL_ALLREDUCE", "", kHostsReduce},
+    HorovodOption{"--no-hierarchical-allreduce", nullptr, nullptr, "", kHostsReduce, false,
                   "params.hierarchical_allreduce"},
-    HorovodOption{"--hierarchical-allgather", "params.hierarchical_allgather", nullptr, "",
-                  kHostsFirst},
-    HorovodOption{"--no-hierarchical-allgather", nullptr, nullptr, "", kHostsFirst, false,
+    HorovodOption{"--hierarchical-allgather", "params.hierarchical_allgather",
+                  "HOROVOD_HIERARCHICAL_ALLGATHER", "", kHostsGather},
+    HorovodOption{"--no-hierarchical-allgather", nullptr, nullptr, "", kHostsGather, false,
                   "params.hierarchical_allgather"},
-    HorovodOption{"--autotune", "autotune.enabled", nullptr, "", kNoTuning},
-    HorovodOption{"--autotune-log-file", "autotune.log_file", nullptr, "%", kNoTuning},
+    HorovodOption{"", nullptr, "HOROVOD_TORUS_ALLREDUCE", "",
+                  "Local ranks carry shares of large tensors anyway; see HVRUN_ALGORITHM."},
+    HorovodOption{"", nullptr, "HOROVOD_BATCH_D2D_MEMCOPIES", "",
+                  "Fused tensors are streamed: no buffer to copy them into."},
+    HorovodOption{"", nullptr, "HOROVOD_DISABLE_GROUP_FUSION", "",
+                  "A group completes as one, fused or not."},
+    HorovodOption{"", nullptr, "HOROVOD_DYNAMIC_PROCESS_SETS", "",
+                  "Process sets can always be added and removed."},
+    HorovodOption{"", nullptr, "HOROVOD_CPU_OPERATIONS", "",
+                  "HVRUN_BACKEND chooses who carries out collectives."},
+    HorovodOption{"--autotune", "autotune.enabled", "HOROVOD_AUTOTUNE", "", kNoTuning},
+    HorovodOption{"--autotune-log-file", "autotune.log_file", "HOROVOD_AUTOTUNE_LOG", "%",
+                  kNoTuning},
     HorovodOption{"--autotune-warmup-samples", "autotune.warmup_samples", nullptr, "%", kNoTuning},
     HorovodOption{"--autotune-steps-per-sample", "autotune.steps_per_sample", nullptr, "%",
                   kNoTuning},
@@ -71,16 +83,19 @@ constexpr std::array kHorovodOptions{
                   "%", kNoTuning},
     HorovodOption{"--autotune-gaussian-process-noise", "autotune.gaussian_process_noise", nullptr,
                   "%", kNoTuning},
-    HorovodOption{"--gloo", nullptr, nullptr, "", kOwnWays},
+    HorovodOption{"--gloo", nullptr, "HOROVOD_CONTROLLER", "", kOwnController},
     HorovodOption{"--gloo-timeout-seconds", "library_options.gloo_timeout_seconds", nullptr, "%",
-                  kOwnWays},
+                  kOwnController},
     HorovodOption{"--num-nccl-streams", "library_options.num_nccl_streams", nullptr, "%", kNotYet},
     HorovodOption{"--ccl-bgt-affinity", "library_options.ccl_bgt_affinity", nullptr, "%", kNotYet},
-    HorovodOption{"--log-with-timestamp", "logging.with_timestamp", nullptr, "", kAlwaysTime},
-    HorovodOption{"--log-hide-timestamp", "logging.hide_timestamp", nullptr, "", kAlwaysTime},
+    HorovodOption{"--log-with-timestamp", "logging.with_timestamp", "HOROVOD_LOG_TIMESTAMP", "",
+                  kAlwaysTime},
+    HorovodOption{"--log-hide-timestamp", "logging.hide_timestamp", "HOROVOD_LOG_HIDE_TIME", "",
+                  kAlwaysTime},
     HorovodOption{"--log-without-timestamp", nullptr, nullptr, "", kAlwaysTime},
-    HorovodOption{"--thread-affinity", nullptr, nullptr, "%", kBound},
-    HorovodOption{"--disable-cache", nullptr, nullptr, "", kNoCache},
+    HorovodOption{"--thread-affinity", nullptr, "HOROVOD_THREAD_AFFINITY", "%",
+                  "hvrun binds ranks to cores, and their threads with them."},
+    HorovodOption{"--disable-cache", nullptr, nullptr, "", "hvrun keeps no results of checks."},
 
     // What holds anyway.
     HorovodOption{"--stall-check", nullptr, nullptr, "", "", false, "stall_check.enabled"},
@@ -129,15 +144,20 @@ struct Given {
 };
 using GivenRows = std::vector<std::optional<Given>>;
 
+std::string no_effect(const std::string& origin, const std::string& reason) {
+  return origin + " sets nothing: " + lower(reason.substr(0, 1)) +
+         reason.substr(1, reason.size() - 2);
+}
+
 void add_settings(const GivenRows& given, HorovodSettings* settings) {
   for (std::size_t i = 0; i < kHorovodOptions.size(); ++i) {
     const HorovodOption& row = kHorovodOptions[i];
     if (!given[i]) continue;
-    if (row.variable == nullptr) {
-      if (row.why[0] != '\0')
-        settings->warnings.push_back(given[i]->origin + " sets nothing: " + row.why);
+    if (row.reason[0] != '\0') {
+      settings->warnings.push_back(no_effect(given[i]->origin, row.reason));
       continue;
     }
+    if (row.variable == nullptr) continue;
     const std::string unit = takes_value(row) ? row.value + 1 : "";
     if (!unit.empty() && !parse_integer(given[i]->value))
       throw Error(ErrorKind::kUsage,
@@ -161,12 +181,20 @@ void add_settings(const GivenRows& given, HorovodSettings* settings) {
 
 }  // namespace
 
+std::vector<IgnoredVariable> ignored_horovod_variables() {
+  std::vector<IgnoredVariable> ignored;
+  for (const auto& row : kHorovodOptions)
+    if (row.variable && row.reason[0] != '\0') ignored.push_back({row.variable, row.reason});
+  return ignored;
+}
+
 HorovodOptions::HorovodOptions()
     : values_(kHorovodOptions.size()), flags_(kHorovodOptions.size()) {}
 
 void HorovodOptions::add_to(CLI::App& app) {
   app.add_option("--config-file", config_file_, "horovodrun's settings in YAML")->group("");
   for (std::size_t i = 0; i < kHorovodOptions.size(); ++i) {
+    if (kHorovodOptions[i].names[0] == '\0') continue;
     if (!takes_value(kHorovodOptions[i])) {
       app.add_flag(kHorovodOptions[i].names, flags_[i])->group("");
       continue;
@@ -197,8 +225,8 @@ HorovodSettings HorovodOptions::settings(const std::string& config,
   GivenRows in_file(kHorovodOptions.size()), typed(kHorovodOptions.size());
   for (const ConfigSetting& setting : parse_horovod_config(config, source)) {
     if (setting.key == "controller") {
-      settings.warnings.push_back(setting.origin + ": controller sets nothing: " +
-                                  (lower(setting.value) == "mpi" ? kMpiIsAsked : kOwnWays));
+      const char* const reason = lower(setting.value) == "mpi" ? kMpiIsAsked : kOwnController;
+      settings.warnings.push_back(no_effect(setting.origin + ": controller", reason));
       continue;
     }
     const auto row = std::find_if(kHorovodOptions.begin(), kHorovodOptions.end(),

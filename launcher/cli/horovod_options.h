@@ -1,16 +1,23 @@
-// horovodrun's options under their own names, and its --config-file.
+// horovodrun's options under their own names, its --config-file, and Horovod's variables that have
+// no effect.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each sets a variable that ranks read, or has nothing to set here, and then a warning says why.
-// The command line beats the file. To accept one more is to add one row to the table.
+// An option sets a variable that ranks read, or has no effect, and then a warning says why. The
+// command line beats the file. To accept an option or to ignore a variable, add a row to the table.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace hv::launcher {
+
+// A variable of Horovod's that is accepted and has no effect.
+struct IgnoredVariable {
+  const char* name;
+  const char* reason;  // one sentence with its full stop
+};
+std::vector<IgnoredVariable> ignored_horovod_variables();
 
 struct HorovodSettings {
   std::vector<std::string> variables;  // NAME=VALUE

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "launcher/cli/horovod_options.h"
 #include "src/contract/contract.h"
 #include "src/contract/runtime_knobs.h"
 
@@ -39,7 +40,8 @@ std::vector<std::string> vain_variables(const Environment& environment) {
   std::vector<std::string> others = contract_names();  // an hvrun inside a rank has them
   for (const auto& [name, value] : environment.all())
     if (is_for_others(name)) others.push_back(name);
-  for (const VainVariable& variable : vain_horovod_variables()) others.push_back(variable.name);
+  for (const IgnoredVariable& variable : ignored_horovod_variables())
+    others.push_back(variable.name);
   return vain_settings({launcher_knobs(), runtime_knobs()}, others, environment);
 }
 

@@ -105,26 +105,4 @@ const std::vector<Knob>& runtime_knobs() {
   return table;
 }
 
-const std::vector<VainVariable>& vain_horovod_variables() {
-  static const std::vector<VainVariable> table{
-      {"HOROVOD_CYCLE_TIME", "There are no cycles: what is ready goes at once."},
-      {"HOROVOD_TIMELINE_MARK_CYCLES", "There are no cycles to mark."},
-      {"HOROVOD_HIERARCHICAL_ALLREDUCE", "Hosts reduce inside first, whenever there are several."},
-      {"HOROVOD_HIERARCHICAL_ALLGATHER", "Hosts gather inside first, whenever there are several."},
-      {"HOROVOD_TORUS_ALLREDUCE",
-       "Local ranks carry shares of large tensors anyway; see HVRUN_ALGORITHM."},
-      {"HOROVOD_BATCH_D2D_MEMCOPIES", "Fused tensors are streamed: no buffer to copy them into."},
-      {"HOROVOD_DISABLE_GROUP_FUSION", "A group completes as one, fused or not."},
-      {"HOROVOD_DYNAMIC_PROCESS_SETS", "Process sets can always be added and removed."},
-      {"HOROVOD_CPU_OPERATIONS", "HVRUN_BACKEND chooses who carries out collectives."},
-      {"HOROVOD_CONTROLLER", "Ranks always meet through hvrun and talk over their own tree."},
-      {"HOROVOD_THREAD_AFFINITY", "hvrun binds ranks to cores, and their threads with them."},
-      {"HOROVOD_AUTOTUNE", "Nothing is tuned while the job runs."},
-      {"HOROVOD_AUTOTUNE_LOG", "Nothing is tuned while the job runs."},
-      {"HOROVOD_LOG_HIDE_TIME", "Lines of the log always have their time."},
-      {"HOROVOD_LOG_TIMESTAMP", "Lines of the log always have their time."},
-  };
-  return table;
-}
-
 }  // namespace hv

@@ -4,9 +4,13 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
+#include <set>
+
 #include "launcher/cli/horovod_config.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "src/contract/runtime_knobs.h"
 
 using namespace hv::launcher;
 using Words = std::vector<std::string>;
@@ -80,6 +84,22 @@ TEST_CASE("what has nothing to set here is taken, and told why") {
         "--cycle-time-ms sets nothing: there are no cycles: what is ready goes at once; "
         "--autotune sets nothing: nothing is tuned while the job runs; "
         "--gloo sets nothing: ranks meet through hvrun and talk by its own ways");
+}
+
+TEST_CASE("a variable of Horovod's without effect sets no knob, and says why") {
+  std::set<std::string> aliases;
+  std::map<std::string, std::string> reasons;
+  for (const hv::Knob& knob : hv::runtime_knobs()) aliases.insert({knob.alias, knob.off_switch});
+  for (const IgnoredVariable& variable : ignored_horovod_variables()) {
+    CAPTURE(variable.name);
+    CHECK(std::string(variable.name).rfind("HOROVOD_", 0) == 0);
+    CHECK(aliases.count(variable.name) == 0);
+    CHECK(std::string(variable.reason).back() == '.');
+    CHECK(reasons.emplace(variable.name, variable.reason).second);
+  }
+  CHECK(reasons.size() == 15);
+  CHECK(has(reasons["HOROVOD_CYCLE_TIME"], "There are no cycles"));
+  CHECK(has(reasons["HOROVOD_HIERARCHICAL_ALLREDUCE"], "Hosts reduce inside first"));
 }
 
 TEST_CASE("what hvrun cannot do is refused with what to do instead") {
