@@ -14,6 +14,7 @@
 #include "launcher/cli/program_search.h"
 #include "launcher/cli/script_command.h"
 #include "launcher/plan/launch_plan.h"
+#include "launcher/supervise/timeouts.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -220,15 +221,12 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
   return spec;
 }
 
-// A launch waits for a driver that takes its time; somebody who only asks waits for no probe longer
-// than this, unless they say so.
-constexpr Duration kMostTimeOfProbe = std::chrono::seconds(5);
-
+// A dry run waits no longer than kProbeTimeout for a driver, unless the user sets the knob.
 Duration inventory_timeout(DryRun dry_run, const Environment& environment) {
   constexpr const char* kKnob = "HVRUN_INVENTORY_TIMEOUT";
   const Duration time = bounded_seconds(KnobReader(launcher_knobs(), environment).seconds(kKnob));
   const bool is_told = environment.get_filled(kKnob).has_value();
-  return dry_run == DryRun::kNo || is_told ? time : std::min(time, kMostTimeOfProbe);
+  return dry_run == DryRun::kNo || is_told ? time : std::min(time, kProbeTimeout);
 }
 
 void check_limits(const RawOptions& raw, const JobSpec& spec, bool is_check) {

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "launcher/output/gather.h"
+#include "launcher/supervise/timeouts.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
 
-constexpr auto kAnswerTime = std::chrono::seconds(5);
 constexpr std::size_t kNamedHosts = 8;
 // Of seconds on their way; who waits less long does not wait.
 constexpr Duration kRounding = std::chrono::microseconds(1);
@@ -111,7 +111,7 @@ bool AbsenceReport::still_waits(wire::Meeting meeting, bool is_too_long) const {
 boost::asio::awaitable<void> AbsenceReport::hear_all() {
   for (;;) {
     const std::size_t passed = job_.fences ? job_.fences->passed() : 0;
-    const bool have_answered = co_await job_.query(now() + kAnswerTime);
+    const bool have_answered = co_await job_.query(now() + kAbsenceTimeout);
     if (is_past_caring()) co_return;
     if (have_answered && (!job_.fences || job_.fences->passed() == passed)) co_return;
   }

@@ -8,6 +8,7 @@
 
 #include "launcher/check/ways.h"
 #include "launcher/supervise/host_look.h"
+#include "launcher/supervise/timeouts.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -15,13 +16,11 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr Duration kTimeOfProbe = std::chrono::seconds(5);
-
 // Of all that a host's probes are to look at. Before it is set up: what an agent listens on then
 // is none of the ports that are taken.
 void ask_hosts(LaunchContext& context) {
   Job& job = context.job;
-  const wire::CheckRequest request = check_request(context, kTimeOfProbe);
+  const wire::CheckRequest request = check_request(context, kProbeTimeout);
   for (const HostState& host : job.hosts)
     if (is_reached(host)) host.link->send(request);
 }
@@ -29,7 +28,7 @@ void ask_hosts(LaunchContext& context) {
 asio::awaitable<void> await_what_hosts_tell(LaunchContext& context) {
   co_await await_hosts(
       context, "look at the host", [](const HostState& host) { return host.told.has_value(); },
-      answer_deadline(context.job) + kTimeOfProbe);
+      answer_deadline(context.job) + kProbeTimeout);
 }
 
 std::vector<PairFacts> pairs_of(const TriedAddresses& tried) {
@@ -72,7 +71,7 @@ asio::awaitable<void> measure_pairs(LaunchContext& context, const std::vector<st
   for (const std::size_t i : pairs) {
     const PairFacts& pair = input->pairs[i];
     wire::PairRequest request;
-    request.timeout_s = std::chrono::duration<double>(kTimeOfProbe).count();
+    request.timeout_s = std::chrono::duration<double>(kProbeTimeout).count();
     request.targets.push_back({static_cast<std::uint32_t>(pair.to),
                                job.hosts[pair.to].set_up->probe_port,
                                {pair.address}});
@@ -82,7 +81,7 @@ asio::awaitable<void> measure_pairs(LaunchContext& context, const std::vector<st
   co_await await_hosts(
       context, "measure the way to another host",
       [](const HostState& host) { return !host.is_measuring || host.measured; },
-      answer_deadline(job) + kTimeOfProbe);
+      answer_deadline(job) + kProbeTimeout);
   for (const std::size_t i : pairs) {
     PairFacts& pair = input->pairs[i];
     const auto& measured = job.hosts[pair.from].measured;

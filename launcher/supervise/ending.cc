@@ -7,22 +7,13 @@
 #include <optional>
 #include <utility>
 
+#include "launcher/supervise/timeouts.h"
+
 namespace hv::launcher {
 namespace {
 
-constexpr auto kMostGraceAfterLoss = std::chrono::seconds(2);
-// How long output waits for its reader once somebody wants to leave. One that comes within 3 s gets
-// everything, so it has a little longer to read.
-constexpr auto kReaderPatience = std::chrono::milliseconds(3500);
-// The same from the end of the ranks, which --grace may put off.
-constexpr auto kLeastReaderPatience = std::chrono::milliseconds(500);
-// What the agents still hold for nobody is on its way for so long.
-constexpr auto kTimeToDiscard = std::chrono::milliseconds(500);
 // More than a rank's streams can hold: what they still have comes, and is dropped here.
 constexpr std::uint32_t kDiscardCredit = 1u << 30;
-// What ending takes beyond the grace: the agents look 2 s for what SIGKILL does not end, and then
-// name it.
-constexpr auto kEndMargin = std::chrono::milliseconds(3000);
 
 }  // namespace
 
@@ -33,7 +24,7 @@ namespace asio = boost::asio;
 Duration Ending::grace_of_end() const {
   const bool is_whole =
       job_.all_hosts([](const HostState& host) { return !host.lost && !host.gave_up; });
-  return is_whole ? job_.spec.grace : std::min<Duration>(job_.spec.grace, kMostGraceAfterLoss);
+  return is_whole ? job_.spec.grace : std::min(job_.spec.grace, kMostGraceAfterLoss);
 }
 
 // Every host is empty and all output is here.
@@ -72,7 +63,7 @@ asio::awaitable<void> Ending::end_hosts(bool in_order) {
     waits_for_reader_since_ = now();
     if (co_await until_settled(job_.stop ? reader_deadline() : deadline, at_once)) co_return;
     discard_output();
-    deadline = std::max<TimePoint>(deadline, now() + kTimeToDiscard);
+    deadline = std::max(deadline, now() + kDiscardTimeout);
   }
   if (co_await until_settled(deadline, at_once) || !job_.stop_at_once) co_return;
   discard_output();
@@ -95,8 +86,8 @@ void Ending::discard_output() {
 TimePoint Ending::reader_deadline() const {
   if (!job_.stop) return TimePoint::max();
   if (job_.stop_at_once) return now();
-  return std::max<TimePoint>(job_.stopped_at + kReaderPatience,
-                             waits_for_reader_since_ + kLeastReaderPatience);
+  return std::max(job_.stopped_at + kReaderTimeout,
+                  waits_for_reader_since_ + kLeastReaderTimeout);
 }
 
 asio::awaitable<void> Ending::drain(OutputRoom& room) {

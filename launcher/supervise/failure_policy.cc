@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "launcher/supervise/timeouts.h"
+
 namespace hv::launcher {
 namespace {
 

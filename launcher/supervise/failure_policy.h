@@ -42,9 +42,6 @@ struct RankEnd {
 
 class FailurePolicy {
  public:
-  static constexpr auto kLeastCollection = std::chrono::milliseconds(250);
-  static constexpr auto kMostCollection = std::chrono::seconds(5);
-
   explicit FailurePolicy(int ranks) : ranks_(ranks) {}
 
   void rank_ended(const RankEnd& end, TimePoint now);

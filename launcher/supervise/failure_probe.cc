@@ -6,16 +6,13 @@
 
 #include "launcher/check/probe.h"
 #include "launcher/supervise/host_look.h"
+#include "launcher/supervise/timeouts.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
 
 namespace asio = boost::asio;
-
-// For what hosts that hang have told by then to arrive.
-constexpr Duration kTimeOfAnswer = std::chrono::milliseconds(400);
-constexpr Duration kFailureProbeTime = std::chrono::seconds(2);  // after the loss of a host
 
 // So many hosts' drivers are asked: most need the program for that sent.
 constexpr std::size_t kMostAskedOfDrivers = kSentAtOnce;
@@ -66,18 +63,18 @@ asio::awaitable<void> look_after_failure(LaunchContext& context, const FittingPr
   if (!fitting.asks_hosts && !asks_drivers) co_return;
   const TimePoint deadline = now() + time;
   const wire::CheckRequest request =
-      check_request(context, time - kTimeOfAnswer, probes_of_agents(fitting));
+      check_request(context, time - kProbeAnswerTime, probes_of_agents(fitting));
   for (HostState& host : job.hosts) {
     if (!can_be_asked(host)) continue;
     host.told.reset();
     host.link->send(request);
   }
-  if (asks_drivers) ask_drivers(job, failed_host, time - kTimeOfAnswer);
+  if (asks_drivers) ask_drivers(job, failed_host, time - kProbeAnswerTime);
   const auto is_due = [&job] {
     return job.all_hosts(has_answered) || !job.all_hosts(std::not_fn(lacks_program));
   };
   while (co_await job.until(is_due, deadline) && !job.all_hosts(has_answered)) {
-    const Duration left = deadline - now() - kTimeOfAnswer;
+    const Duration left = deadline - now() - kProbeAnswerTime;
     if (left <= Duration::zero()) co_return;
     for (HostState& host : job.hosts)
       if (lacks_program(host)) ask_with_own_program(&host, {left, {}});
@@ -108,7 +105,7 @@ const std::set<std::string>& probes_of_lost_host() {
 wire::CheckRequest request_to_lost_host(const LaunchContext& context) {
   std::vector<std::string> probes(probes_of_lost_host().begin(), probes_of_lost_host().end());
   std::erase(probes, "reach");
-  return check_request(context, kFailureProbeTime, std::move(probes));
+  return check_request(context, kProbesAfterHostLoss, std::move(probes));
 }
 
 }  // namespace hv::launcher

@@ -16,13 +16,6 @@
 
 namespace hv::launcher {
 
-// A rank that fails later than this was started well.
-constexpr auto kFirstSecondsOfRanks = std::chrono::seconds(10);
-
-// Of all probes together. A rank's death ends a job on all hosts within 5 s, --grace included.
-constexpr auto kTimeAfterLaunch = std::chrono::milliseconds(4000);
-constexpr auto kTimeAfterRank = std::chrono::milliseconds(1500);
-
 // Asks the agents that still answer, of all hosts, since what differs between them is a reason,
 // too; the drivers of GPUs only of the first 64, beginning with failed_host, since each may need
 // the program for that sent. Takes no longer than time, and none where nothing fits. Throws

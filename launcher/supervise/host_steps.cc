@@ -14,17 +14,13 @@
 #include "launcher/supervise/agent_file.h"
 #include "launcher/supervise/same_machines.h"
 #include "launcher/supervise/start_failures.h"
+#include "launcher/supervise/timeouts.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
 
 namespace asio = boost::asio;
-
-// After the first host has failed the others may still tell of theirs this long.
-constexpr auto kOtherFailures = std::chrono::milliseconds(1500);
-// A check waits for first packets that are lost and sent again, too, to tell that from a firewall.
-constexpr double kProbeSeconds = 2, kProbeSecondsOfCheck = 4.5;
 
 void throw_if_stopped(const Job& job) {
   if (job.stop) throw Interrupted{};
@@ -123,7 +119,7 @@ asio::awaitable<void> await_hosts(LaunchContext& context, const std::string& doi
 }
 
 TimePoint answer_deadline(const Job& job) {
-  return now() + job.spec.start_timeout + std::chrono::seconds(1);
+  return now() + job.spec.start_timeout + kAnswerMargin;
 }
 
 asio::awaitable<void> connect_hosts(LaunchContext& context) {
@@ -336,7 +332,9 @@ asio::awaitable<TriedAddresses> probe_addresses(LaunchContext& context) {
   for (int from = 0; from < hosts; ++from) {
     if (has_failed_at(from)) continue;
     wire::ProbeRequest request;
-    request.timeout_s = context.goes_on_without_hosts ? kProbeSecondsOfCheck : kProbeSeconds;
+    request.timeout_s = std::chrono::duration<double>(
+                            context.goes_on_without_hosts ? kReachTimeoutOfCheck : kReachTimeout)
+                            .count();
     for (const int to : probe_partners(from, hosts)) {
       if (has_failed_at(to)) continue;
       const HostState& target = job.hosts[static_cast<std::size_t>(to)];

@@ -4,14 +4,11 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "launcher/supervise/timeouts.h"
+
 namespace hv::launcher {
-namespace {
 
 namespace asio = boost::asio;
-
-constexpr auto kSweepTime = std::chrono::seconds(3);
-
-}  // namespace
 
 void HostSweep::look_for_lost_hosts() {
   if (!job_.ranks_may_run) return;
@@ -25,7 +22,7 @@ void HostSweep::look_for_lost_hosts() {
 
 asio::awaitable<void> HostSweep::sweep(std::size_t index) {
   ++under_way_;
-  deadline_ = now() + kSweepTime;
+  deadline_ = now() + kSweepTimeout;
   HostTarget target = job_.hosts[index].target;
   try {
     auto channel = co_await spawner_.start(target);
@@ -41,7 +38,7 @@ asio::awaitable<void> HostSweep::sweep(std::size_t index) {
     setup.host_index = static_cast<std::uint32_t>(index);
     setup.sweep = true;
     host.link->send(setup);
-    co_await job_.until([&host] { return host.empty || host.link->ended(); }, now() + kSweepTime,
+    co_await job_.until([&host] { return host.empty || host.link->ended(); }, now() + kSweepTimeout,
                         false);
   } catch (const Error& error) {
     job_.hosts[index].after_loss = error;

@@ -8,18 +8,12 @@
 #include <csignal>
 #include <utility>
 
+#include "launcher/supervise/timeouts.h"
 #include "src/process/signals.h"
 
 namespace hv::launcher {
-namespace {
 
 namespace asio = boost::asio;
-
-// How long a stop waits for the agents to hear of it; over a slow link they notice the silence much
-// later.
-constexpr auto kTellAgents = std::chrono::milliseconds(300);
-
-}  // namespace
 
 SignalWatch::SignalWatch(Job& job, std::function<void(bool)> on_input_stop)
     : job_(job), on_input_stop_(std::move(on_input_stop)), signals_(job.executor) {
@@ -63,14 +57,14 @@ asio::awaitable<void> SignalWatch::end_silence(std::uint32_t number) {
 asio::awaitable<bool> SignalWatch::pause(int signal) {
   const std::uint32_t announced = send_silence(true);
   co_await job_.until([this, announced] { return has_everybody_noted(announced); },
-                      now() + kTellAgents, false);
+                      now() + kStopNoticeTimeout, false);
   job_.send_to_all(wire::Pause{true});
   co_await job_.until(
       [this] {
         return job_.all_hosts(
             [](const HostState& host) { return !host.is_there() || host.link->flushed(); });
       },
-      now() + kTellAgents, false);
+      now() + kStopNoticeTimeout, false);
   // Returns when SIGCONT has come, or at once.
   const bool was_stopped =
       signal == SIGTTIN ? stop_as_the_kernel_would(SIGTTIN) : stop_for_terminal();

@@ -8,6 +8,7 @@
 
 #include "launcher/output/gather.h"
 #include "launcher/record/end_words.h"
+#include "launcher/supervise/timeouts.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/text.h"
 
@@ -16,8 +17,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr auto kAgentTime = std::chrono::seconds(5);
-constexpr auto kStackAnswerTime = std::chrono::seconds(7);
 constexpr std::size_t kNamedMissing = 16;  // of whom stacks are asked
 constexpr std::size_t kMostWaitingStalls = 16;
 constexpr std::size_t kMostRecorded = 16;  // of a job's stalls
@@ -31,7 +30,7 @@ bool StackInquiry::send_requests(std::uint32_t number, const std::vector<int>& r
     if (!host.is_there()) continue;
     wire::StackRequest request;
     request.number = number;
-    request.timeout_s = std::chrono::duration<double>(kAgentTime).count();
+    request.timeout_s = std::chrono::duration<double>(kStackTimeout).count();
     for (const int rank : host.ranks) {
       const bool is_wanted =
           ranks.empty() || std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
@@ -72,7 +71,7 @@ StackInquiry::Answer StackInquiry::take_answer(std::uint32_t number) {
 asio::awaitable<void> StackInquiry::tell(std::string what, std::vector<int> ranks, bool is_end) {
   const std::uint32_t number = ++number_;
   if (!send_requests(number, ranks)) co_return;
-  const TimePoint deadline = now() + kStackAnswerTime;
+  const TimePoint deadline = now() + kStackAnswerTimeout;
   co_await job_.until(
       [this, number, is_end] {
         return have_all_answered(number) || number_ != number || (is_end && job_.stop_at_once);
@@ -85,7 +84,7 @@ asio::awaitable<void> StackInquiry::tell(std::string what, std::vector<int> rank
   RecordedStanding standing{std::move(what), stack_groups(answer.stacks)};
   if (!answer.silent.empty()) {
     standing.groups.push_back(
-        "nothing was heard within " + seconds_text(Duration(kStackAnswerTime)) + " of ranks on " +
+        "nothing was heard within " + seconds_text(kStackAnswerTimeout) + " of ranks on " +
         word_for(answer.silent.size(), "host") + " " + join_some(answer.silent));
   }
   say_(standing_text(standing));

@@ -33,6 +33,7 @@
 #include "launcher/supervise/stack_inquiry.h"
 #include "launcher/supervise/stdin_forwarder.h"
 #include "launcher/supervise/summary_file.h"
+#include "launcher/supervise/timeouts.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/knob.h"
 #include "src/base/log.h"
@@ -43,12 +44,6 @@ namespace hv::launcher {
 namespace {
 
 namespace asio = boost::asio;
-
-// Between two questions to the agents while the cause of a failure is looked for.
-constexpr auto kQueryInterval = std::chrono::milliseconds(50);
-constexpr auto kProgressInterval = std::chrono::seconds(1);
-// For hvrun's own last words.
-constexpr auto kFarewell = std::chrono::milliseconds(500);
 
 Environment environment_of_ranks(const JobSpec& spec, const Environment& environment) {
   return Environment::from_entries(common_environment(spec, environment).entries);
@@ -262,7 +257,7 @@ void Supervisor::start_stdin() {
 // One round: every agent says which of its ranks are on their way out.
 asio::awaitable<void> Supervisor::ask_who_is_exiting() {
   const TimePoint sent = now();
-  if (!co_await job_.query(sent + FailurePolicy::kMostCollection)) co_return;
+  if (!co_await job_.query(sent + kMostCollection)) co_return;
   std::set<int> exiting, stopped;
   for (const HostState& host : job_.hosts) {
     if (!host.is_there()) continue;
@@ -352,9 +347,8 @@ JobEnd Supervisor::judge() {
 asio::awaitable<void> Supervisor::look_into(const Error& failure) {
   FittingProbes fitting = fitting_probes({failure.what(), std::nullopt});
   if (job_.ranks_may_run) sweep_.look_for_lost_hosts();
-  co_await look_after_failure(
-      context_, fitting,
-      job_.ranks_may_run ? Duration(kTimeAfterRank) : Duration(kTimeAfterLaunch));
+  co_await look_after_failure(context_, fitting,
+                              job_.ranks_may_run ? kProbesAfterRank : kProbesAfterLaunch);
   fitting.names.insert("reach");
   found_ = found_after_failure(context_, fitting.names);
 }
@@ -370,7 +364,7 @@ asio::awaitable<void> Supervisor::look_into_rank(const Verdict& verdict) {
   const FittingProbes fitting = fitting_probes({words, end->second.status});
   if (fitting.names.empty()) co_return;
   const PlannedRank& rank = job_.plan.ranks.at(static_cast<std::size_t>(*verdict.rank));
-  co_await look_after_failure(context_, fitting, kTimeAfterRank,
+  co_await look_after_failure(context_, fitting, kProbesAfterRank,
                               static_cast<std::size_t>(rank.host));
   found_ = found_after_failure(context_, fitting.names);
 }
@@ -457,7 +451,7 @@ asio::awaitable<void> Supervisor::finish(JobEnd end) {
   set_log_sink(nullptr);
   logging_ = nullptr;
   if (job_.stop) {
-    room_.finish_within(kFarewell);
+    room_.finish_within(kLastMessageTimeout);
   } else {
     room_.finish();
   }
@@ -503,7 +497,7 @@ asio::awaitable<void> Supervisor::conduct_check(CheckOutcome* outcome) {
   co_await ending_.drain(room_);
   set_log_sink(nullptr);
   logging_ = nullptr;
-  room_.finish_within(kFarewell);
+  room_.finish_within(kLastMessageTimeout);
   io_.stop();
 }
 
