@@ -16,7 +16,6 @@
 #include "launcher/agent/own_gpu_use.h"
 #include "launcher/agent/rank_command.h"
 #include "launcher/agent/rank_starter.h"
-#include "launcher/agent/slurm_signals.h"
 #include "launcher/facts/facts.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/check.h"
@@ -40,7 +39,6 @@ constexpr auto kStartTurn = std::chrono::milliseconds(5);
 Agent::Agent(const Environment& environment, std::unique_ptr<HvrunStream> stream,
              UniqueFd guard_life, GuardBoard& board)
     : environment_(environment),
-      slurm_signals_ranks_(slurm_signals_every_process(environment)),
       guard_life_(std::move(guard_life)),
       board_(board),
       link_(loop_, std::move(stream),
@@ -416,10 +414,12 @@ void Agent::take_signal() {
   if (child_has_ended) reap();
 }
 
-// sbatch --signal sends it to each task of the step, which are the agents; or to the ranks, too, so
-// that those which have been started by now have had it.
+// sbatch --signal sends it to each task of the step, which are the agents. Where Slurm signals
+// every process of the step, the ranks that have been started already have it, too.
 void Agent::signal_from_outside(int number) {
-  forward_signal(number, slurm_signals_ranks_ ? ranks_.all().size() : 0);
+  const bool ranks_have_it =
+      host_.wanted.slurm_signals_ranks && environment_.get_filled("SLURM_STEP_ID");
+  forward_signal(number, ranks_have_it ? ranks_.all().size() : 0);
 }
 
 void Agent::told_to_end(int signal) {

@@ -98,7 +98,6 @@ class Agent {
   Duration grace() const;
 
   const Environment& environment_;
-  const bool slurm_signals_ranks_;  // and not the agents alone
   UniqueFd guard_life_;
   GuardBoard& board_;
   EventLoop loop_;

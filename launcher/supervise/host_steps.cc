@@ -273,6 +273,7 @@ asio::awaitable<void> set_up_hosts(LaunchContext& context) {
     setup.release_port = !job.spec.hold_port;
     setup.port_range = job.port_range;
     setup.probe = job.hosts.size() > 1;
+    setup.slurm_signals_ranks = job.slurm_signals_ranks;
     if (!has_failed(job.hosts[i])) job.hosts[i].link->send(setup);
   }
   co_await await_hosts(

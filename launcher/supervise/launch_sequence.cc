@@ -6,6 +6,7 @@
 #include "launcher/supervise/agent_file.h"
 #include "launcher/supervise/host_steps.h"
 #include "launcher/supervise/launch_message.h"
+#include "launcher/supervise/slurm_query.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -76,10 +77,12 @@ asio::awaitable<void> launch_ranks(LaunchContext& context, const AddressChoice& 
 
 asio::awaitable<void> launch_job(LaunchContext& context) {
   begin_job(context);
+  begin_slurm_query(context);
   co_await connect_hosts(context);
   context.phase("agents answer");
   co_await take_inventories(context);
   plan_ranks(context);
+  co_await await_slurm_query(context.job);
   co_await set_up_hosts(context);
   if (const auto error = same_machines_of(context)) throw Error(*error);
   context.phase("hosts are set up");

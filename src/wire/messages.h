@@ -112,6 +112,7 @@ struct Setup {
   std::string port_range;        // that any free one, and the probes' port, is taken of; "": any
   bool probe = false;            // listen for the other agents' probes
   bool sweep = false;            // only end what an earlier agent of this job left, then say Empty
+  bool slurm_signals_ranks = false;  // Slurm signals every process of a step, not its tasks alone
   template <class A>
   void fields(A& a) {
     a(job_id);
@@ -127,6 +128,7 @@ struct Setup {
     a(port_range);
     a(probe);
     a(sweep);
+    a(slurm_signals_ranks);
   }
 };
 

@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 
 #include <csignal>
-#include <fstream>
 #include <optional>
 
 #include "src/base/text.h"
@@ -48,9 +47,10 @@ struct HalfStarted {
   AgentClient client;
 
   explicit HalfStarted(std::vector<std::string> argv = {"sleep", "1000"},
+                       const wire::Setup& setup = {},
                        std::vector<std::string> more_environment = {})
       : client(Streams::kSocket, std::move(more_environment)) {
-    client.set_up();
+    client.set_up(setup);
     client.prepare(launch_of(std::move(argv), kMany));
     client.send_bytes(encode_frame_of(wire::Go{}) + encode_frame_of(wire::Pause{true}));
     round_trip();
@@ -228,9 +228,9 @@ TEST_CASE("a signal for all ranks waits for the last to be started") {
 
 TEST_CASE(
     "a signal that Slurm sends to each process reaches only ranks that came later by the agent") {
-  const TemporaryFolder folder;
-  std::ofstream(folder / "slurm.conf") << "ProctrackType=proctrack/linuxproc\n";
-  HalfStarted half({"sleep", "1000"}, {"SLURM_STEP_ID=0", "SLURM_CONF=" + (folder / "slurm.conf")});
+  wire::Setup setup;
+  setup.slurm_signals_ranks = true;
+  HalfStarted half({"sleep", "1000"}, setup, {"SLURM_STEP_ID=0"});
   const auto started = half.children().size();
   REQUIRE((started > 0 && started < kMany));
   REQUIRE(::kill(half.client.agent(), SIGUSR1) == 0);
@@ -244,6 +244,19 @@ TEST_CASE(
   half.round_trip();
   CHECK(half.children().size() == started);
   CHECK(half.client.finish(0) == 0);
+}
+
+TEST_CASE("an agent outside of a step of Slurm forwards a signal to every rank") {
+  wire::Setup setup;
+  setup.slurm_signals_ranks = true;
+  HalfStarted half({"sleep", "1000"}, setup);
+  REQUIRE(::kill(half.client.agent(), SIGUSR1) == 0);
+  half.round_trip();
+  half.client.send(wire::Pause{false});
+  CHECK(half.client.expect<wire::Started>().pids.size() == kMany);
+  for (std::uint32_t i = 0; i < kMany; ++i)
+    REQUIRE(half.client.expect<wire::Exited>().code == SIGUSR1);
+  CHECK(half.client.finish() == 0);
 }
 
 TEST_CASE("a rank that cannot be started ends those before it, and every stream") {
