@@ -86,8 +86,7 @@ void Ending::discard_output() {
 TimePoint Ending::reader_deadline() const {
   if (!job_.stop) return TimePoint::max();
   if (job_.stop_at_once) return now();
-  return std::max(job_.stopped_at + kReaderTimeout,
-                  waits_for_reader_since_ + kLeastReaderTimeout);
+  return std::max(job_.stopped_at + kReaderTimeout, waits_for_reader_since_ + kLeastReaderTimeout);
 }
 
 asio::awaitable<void> Ending::drain(OutputRoom& room) {

@@ -118,9 +118,7 @@ asio::awaitable<void> await_hosts(LaunchContext& context, const std::string& doi
               "raise --start-timeout, or look what keeps those hosts busy");
 }
 
-TimePoint answer_deadline(const Job& job) {
-  return now() + job.spec.start_timeout + kAnswerMargin;
-}
+TimePoint answer_deadline(const Job& job) { return now() + job.spec.start_timeout + kAnswerMargin; }
 
 asio::awaitable<void> connect_hosts(LaunchContext& context) {
   Job& job = context.job;

@@ -124,11 +124,11 @@ struct Job {
   Change change;
   std::string id;
   JobKey key{};
-  std::string port_range;  // the ranks' HVRUN_PORT_RANGE
-  std::string interfaces;  // the ranks' HVRUN_INTERFACES
-  Duration stall_limit{};  // ranks that wait so long to meet the others are told of; 0: never
-  Duration stall_end{};    // ranks that wait so long for that end the job; 0: never
-  bool awaits_slurm = false;         // slurm_query.h is running
+  std::string port_range;     // the ranks' HVRUN_PORT_RANGE
+  std::string interfaces;     // the ranks' HVRUN_INTERFACES
+  Duration stall_limit{};     // ranks that wait so long to meet the others are told of; 0: never
+  Duration stall_end{};       // ranks that wait so long for that end the job; 0: never
+  bool awaits_slurm = false;  // slurm_query.h is running
   bool slurm_signals_ranks = false;  // slurm_query.h's result
   LaunchPlan plan;
   std::vector<HostState> hosts;

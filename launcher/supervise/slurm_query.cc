@@ -4,7 +4,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "launcher/plan/slurm_settings.h"
 #include "launcher/spawn/process_channel.h"
+#include "launcher/supervise/timeouts.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -21,7 +21,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr auto kMostTime = std::chrono::seconds(1);
 constexpr std::size_t kReasonShown = 300;
 
 // The settings, or the reason why they are unknown.
@@ -37,7 +36,7 @@ asio::awaitable<Answer> run_scontrol(Job& job, const Environment& environment) {
   // Shared with the timer's handler, which may still be queued when this coroutine has ended.
   const auto cancel = std::make_shared<std::function<void()>>();
   const auto is_late = std::make_shared<bool>(false);
-  asio::steady_timer limit(job.executor, kMostTime);
+  asio::steady_timer limit(job.executor, kSlurmQueryTimeout);
   limit.async_wait([cancel, is_late](const boost::system::error_code& error) {
     if (error || !*cancel) return;
     *is_late = true;

@@ -83,9 +83,9 @@ asio::awaitable<void> StackInquiry::tell(std::string what, std::vector<int> rank
   if (answer.stacks.empty() && answer.silent.empty()) co_return;  // all have ended meanwhile
   RecordedStanding standing{std::move(what), stack_groups(answer.stacks)};
   if (!answer.silent.empty()) {
-    standing.groups.push_back(
-        "nothing was heard within " + seconds_text(kStackAnswerTimeout) + " of ranks on " +
-        word_for(answer.silent.size(), "host") + " " + join_some(answer.silent));
+    standing.groups.push_back("nothing was heard within " + seconds_text(kStackAnswerTimeout) +
+                              " of ranks on " + word_for(answer.silent.size(), "host") + " " +
+                              join_some(answer.silent));
   }
   say_(standing_text(standing));
   // The end's is always told: at most once.

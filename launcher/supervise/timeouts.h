@@ -10,6 +10,8 @@ namespace hv::launcher {
 constexpr Duration kAnswerMargin = std::chrono::seconds(1);
 // After the first failed host: the others may still report their failures for the same error.
 constexpr Duration kOtherFailures = std::chrono::milliseconds(1500);
+// `scontrol show config`, while hosts are being connected: it may delay the start by so much.
+constexpr Duration kSlurmQueryTimeout = std::chrono::seconds(1);
 // Reachability of other hosts. A check waits for first packets that are lost and sent again, too.
 constexpr Duration kReachTimeout = std::chrono::seconds(2);
 constexpr Duration kReachTimeoutOfCheck = std::chrono::milliseconds(4500);

@@ -46,17 +46,9 @@ struct SharedSettings {
   bool is_deterministic = false;
   std::string backend;
   std::string algorithms;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(cache_capacity);
-    a(fusion_threshold_bytes);
-    a(bucket_bytes);
-    a(stall_seconds);
-    a(stall_shutdown_seconds);
-    a(straggler_seconds);
-    a(is_deterministic);
-    a(backend);
-    a(algorithms);
+  void fields(auto& a) {
+    a(cache_capacity, fusion_threshold_bytes, bucket_bytes, stall_seconds, stall_shutdown_seconds,
+      straggler_seconds, is_deterministic, backend, algorithms);
   }
 };
 

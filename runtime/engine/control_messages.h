@@ -32,23 +32,14 @@ struct Variant {
   std::vector<std::uint32_t> ranks;  // in a report none: the sender's whole subtree, ascending
   std::vector<std::int64_t>
       first_extents;  // where they vary: those ranks' own, in their order; else empty
-  template <class Archive>
-  void fields(Archive& a) {
-    a(description);
-    a(ranks);
-    a(first_extents);
-  }
+  void fields(auto& a) { a(description, ranks, first_extents); }
 };
 
 // Every rank of the sender's subtree has this tensor ready. More than one variant: they disagree.
 struct FreshReport {
   std::string name;
   std::vector<Variant> variants;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(name);
-    a(variants);
-  }
+  void fields(auto& a) { a(name, variants); }
 };
 
 // Some ranks of the sender's subtree have had this tensor ready for long, others not.
@@ -57,24 +48,14 @@ struct PartialReport {
   std::uint64_t waited_ms = 0;
   std::vector<std::uint32_t> missing;
   std::vector<std::uint32_t> silent;  // see Waiting
-  template <class Archive>
-  void fields(Archive& a) {
-    a(name);
-    a(waited_ms);
-    a(missing);
-    a(silent);
-  }
+  void fields(auto& a) { a(name, waited_ms, missing, silent); }
 };
 
 // The longest wait that a report is about (straggler.h).
 struct LatestArrival {
   std::uint64_t waited_us = 0;  // since the first rank of the sender's subtree had the tensor
   std::uint32_t rank = 0;       // had it last
-  template <class Archive>
-  void fields(Archive& a) {
-    a(waited_us);
-    a(rank);
-  }
+  void fields(auto& a) { a(waited_us, rank); }
 };
 
 struct Report {
@@ -90,20 +71,9 @@ struct Report {
   std::string ending;                   // a stall ends the job, in these words
   std::vector<std::uint32_t> launches;  // sets that ask for a turn each (launch_order.h)
   LatestArrival latest{};
-  template <class Archive>
-  void fields(Archive& a) {
-    a(epoch);
-    a(decisions);
-    a(numbers);
-    a(buckets);
-    a(deviates);
-    a(fresh);
-    a(partial);
-    a(leaving);
-    a(joined);
-    a(ending);
-    a(launches);
-    a(latest);
+  void fields(auto& a) {
+    a(epoch, decisions, numbers, buckets, deviates, fresh, partial, leaving, joined, ending,
+      launches, latest);
   }
   bool empty() const {
     return numbers.empty() && buckets.empty() && deviates == 0 && fresh.empty() &&
@@ -118,13 +88,7 @@ struct FreshTensor {
   // Of how many ranks it is, when others have joined: those learn here what it is. Else 0 and none.
   std::uint32_t present = 0;
   std::vector<TensorDescription> description{};
-  template <class Archive>
-  void fields(Archive& a) {
-    a(name);
-    a(first_extents);
-    a(present);
-    a(description);
-  }
+  void fields(auto& a) { a(name, first_extents, present, description); }
 };
 
 // Tensors that travel together, in this order: the cached ones, then the fresh ones; or those of a
@@ -133,12 +97,7 @@ struct Group {
   std::vector<std::uint64_t> numbers{};
   std::vector<FreshTensor> fresh{};
   std::uint64_t bucket = 0;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(bucket);
-    a(numbers);
-    a(fresh);
-  }
+  void fields(auto& a) { a(bucket, numbers, fresh); }
 };
 
 // This tensor fails on every rank; the job goes on.
@@ -146,12 +105,7 @@ struct Refusal {
   std::string name;
   std::uint32_t code = 0;
   std::string words;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(name);
-    a(code);
-    a(words);
-  }
+  void fields(auto& a) { a(name, code, words); }
 };
 
 struct Decision {
@@ -164,17 +118,8 @@ struct Decision {
   std::int32_t last_joined = -1;          // all ranks have joined, this one last: they work again
   std::int32_t leaving = -1;              // this rank has shut down; nothing is decided after it
   std::string ending{};                   // a stall ends the job, in these words; nor after this
-  template <class Archive>
-  void fields(Archive& a) {
-    a(epoch);
-    a(groups);
-    a(refusals);
-    a(gives_up);
-    a(buckets);
-    a(launches);
-    a(last_joined);
-    a(leaving);
-    a(ending);
+  void fields(auto& a) {
+    a(epoch, groups, refusals, gives_up, buckets, launches, last_joined, leaving, ending);
   }
   bool empty() const {
     return groups.empty() && refusals.empty() && !gives_up && buckets.empty() && launches.empty() &&
@@ -187,20 +132,13 @@ struct Decision {
 struct Failure {
   std::uint32_t epoch = 0;
   std::string words;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(epoch);
-    a(words);
-  }
+  void fields(auto& a) { a(epoch, words); }
 };
 
 // Down the tree, now and then while something is open: the sender still runs.
 struct Alive {
   std::uint32_t epoch = 0;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(epoch);
-  }
+  void fields(auto& a) { a(epoch); }
 };
 
 // Down the tree: where do these ranks stand? A later question has a larger number.
@@ -208,12 +146,7 @@ struct StallQuestion {
   std::uint32_t epoch = 0;
   std::uint32_t number = 0;
   std::vector<std::uint32_t> ranks;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(epoch);
-    a(number);
-    a(ranks);
-  }
+  void fields(auto& a) { a(epoch, number, ranks); }
 };
 
 // Up the tree: what one of them says.
@@ -222,13 +155,7 @@ struct StallAnswer {
   std::uint32_t number = 0;
   std::uint32_t rank = 0;
   std::string words;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(epoch);
-    a(number);
-    a(rank);
-    a(words);
-  }
+  void fields(auto& a) { a(epoch, number, rank, words); }
 };
 
 template <class Message>

@@ -13,11 +13,7 @@ struct NumberBits {
   std::uint64_t first = 0;
   std::string bits;
   bool operator==(const NumberBits&) const = default;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(first);
-    a(bits);
-  }
+  void fields(auto& a) { a(first, bits); }
 };
 
 // Different numbers, in any order; a gap that a further window would fill with fewer bytes ends

@@ -28,13 +28,7 @@ struct OfferMessage {
   std::uint64_t number = 0;
   std::string name;
   TensorDescription description;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(set);
-    a(number);
-    a(name);
-    a(description);
-  }
+  void fields(auto& a) { a(set, number, name, description); }
 };
 
 // code 0: the bytes may come; else they are not wanted, for that reason.
@@ -43,13 +37,7 @@ struct AnswerMessage {
   std::uint64_t number = 0;
   std::uint32_t code = 0;
   std::string words;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(set);
-    a(number);
-    a(code);
-    a(words);
-  }
+  void fields(auto& a) { a(set, number, code, words); }
 };
 
 template <class Message>

@@ -60,24 +60,9 @@ struct TensorDescription {
   // False for numbers that no rank of this build sends.
   bool is_valid() const;
 
-  template <class Archive>
-  void fields(Archive& a) {
-    a(kind);
-    a(type);
-    a(reduction);
-    a(root);
-    a(prescale);
-    a(postscale);
-    a(shape);
-    a(ranks);
-    a(group);
-    a(group_size);
-    a(divides_by_present);
-    a(compression);
-    a(index_type);
-    a(memory);
-    a(window);
-    a(window_offset);
+  void fields(auto& a) {
+    a(kind, type, reduction, root, prescale, postscale, shape, ranks, group, group_size,
+      divides_by_present, compression, index_type, memory, window, window_offset);
   }
 };
 

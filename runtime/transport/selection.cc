@@ -32,17 +32,9 @@ struct Card {
   std::uint64_t heap_bytes = 0;       // the least of a host counts
   std::string memory_name;            // leaders only
   CoreMask cores;                     // that it may use
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive(local_rank);
-    archive(local_size);
-    archive(cross_rank);
-    archive(slot_bytes);
-    archive(streams);
-    archive(peer_timeout_ms);
-    archive(heap_bytes);
-    archive(memory_name);
-    archive(cores);
+  void fields(auto& a) {
+    a(local_rank, local_size, cross_rank, slot_bytes, streams, peer_timeout_ms, heap_bytes,
+      memory_name, cores);
   }
 };
 

@@ -19,21 +19,12 @@ struct BirthCard {
   std::string job_id;
   JobKey key;
   std::uint32_t epoch = 0;
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive(host);
-    archive(job_id);
-    archive(key);
-    archive(epoch);
-  }
+  void fields(auto& a) { a(host, job_id, key, epoch); }
 };
 
 struct Puts {
   std::vector<std::pair<std::string, std::string>> entries;
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive(entries);
-  }
+  void fields(auto& a) { a(entries); }
 };
 
 Status not_ours(int rank) {

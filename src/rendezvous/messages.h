@@ -53,130 +53,83 @@ struct Join {
   std::uint32_t protocol = kRankProtocol;
   std::uint32_t rank = 0;
   std::uint32_t epoch = 0;  // 0 for a process's first join, one more each time it joins again
-  template <class Archive>
-  void fields(Archive& a) {
-    a(protocol);
-    a(rank);
-    a(epoch);
-  }
+  void fields(auto& a) { a(protocol, rank, epoch); }
 };
 struct Welcome {
   static constexpr Type kType = Type::kWelcome;
   static constexpr bool kIsSecret = true;
   JobKey key;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(key);
-  }
+  void fields(auto& a) { a(key); }
 };
 struct Refused {
   static constexpr Type kType = Type::kRefused;
   std::string reason;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(reason);
-  }
+  void fields(auto& a) { a(reason); }
 };
 
 struct Put {
   static constexpr Type kType = Type::kPut;
   std::string key;
   std::string value;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(key);
-    a(value);
-  }
+  void fields(auto& a) { a(key, value); }
 };
 struct Fence {
   static constexpr Type kType = Type::kFence;
   std::uint32_t number = 0;  // counts this connection's fences from 1
-  template <class Archive>
-  void fields(Archive& a) {
-    a(number);
-  }
+  void fields(auto& a) { a(number); }
 };
 struct FenceDone {
   static constexpr Type kType = Type::kFenceDone;
   std::uint32_t number = 0;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(number);
-  }
+  void fields(auto& a) { a(number); }
 };
 
 struct Get {
   static constexpr Type kType = Type::kGet;
   std::uint32_t rank = 0;
   std::string key;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(rank);
-    a(key);
-  }
+  void fields(auto& a) { a(rank, key); }
 };
 struct Value {
   static constexpr Type kType = Type::kValue;
   bool found = false;
   std::string value;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(found);
-    a(value);
-  }
+  void fields(auto& a) { a(found, value); }
 };
 
 struct Lost {
   static constexpr Type kType = Type::kLost;
   std::uint32_t rank = 0;
   std::string reason;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(rank);
-    a(reason);
-  }
+  void fields(auto& a) { a(rank, reason); }
 };
 struct Steps {
   static constexpr Type kType = Type::kSteps;
   wire::StepTimes times;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(times);
-  }
+  void fields(auto& a) { a(times); }
 };
 struct Stalled {
   static constexpr Type kType = Type::kStalled;
   wire::TensorStall stall;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(stall);
-  }
+  void fields(auto& a) { a(stall); }
 };
 struct Goodbye {
   static constexpr Type kType = Type::kGoodbye;
-  template <class Archive>
-  void fields(Archive&) {}
+  void fields(auto&) {}
 };
 // A rank has ended without goodbye, or was given up by its agent.
 struct Event {
   static constexpr Type kType = Type::kEvent;
   std::uint32_t rank = 0;
   std::string reason;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(rank);
-    a(reason);
-  }
+  void fields(auto& a) { a(rank, reason); }
 };
 // The job is being stopped as a whole (Ctrl-Z), so peers' silence tells nothing from now on; or it
 // has gone on everywhere.
 struct Silence {
   static constexpr Type kType = Type::kSilence;
   bool allowed = false;
-  template <class Archive>
-  void fields(Archive& a) {
-    a(allowed);
-  }
+  void fields(auto& a) { a(allowed); }
 };
 
 }  // namespace hv::rendezvous

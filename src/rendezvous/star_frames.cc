@@ -12,10 +12,7 @@ namespace {
 
 struct Gathered {
   std::vector<std::string> all;
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive(all);
-  }
+  void fields(auto& a) { a(all); }
 };
 
 }  // namespace

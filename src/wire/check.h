@@ -20,11 +20,7 @@ constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 struct UnansweredProbe {
   std::string probe;  // "program"
   std::string reason;
-  template <class A>
-  void fields(A& a) {
-    a(probe);
-    a(reason);
-  }
+  void fields(auto& a) { a(probe, reason); }
 };
 
 // A folder that a job uses there.
@@ -37,17 +33,7 @@ struct FolderFacts {
   std::uint64_t inode = 0;
   std::uint64_t free_bytes = 0;  // that this user may fill; kNoLimit: read-only, or not told
   std::uint64_t free_files = 0;  // inodes; kNoLimit: the file system has no number of them
-  template <class A>
-  void fields(A& a) {
-    a(role);
-    a(path);
-    a(problem);
-    a(device);
-    a(kind);
-    a(inode);
-    a(free_bytes);
-    a(free_files);
-  }
+  void fields(auto& a) { a(role, path, problem, device, kind, inode, free_bytes, free_files); }
 };
 
 struct PythonFacts {
@@ -56,13 +42,7 @@ struct PythonFacts {
   std::string prefix;      // of its environment
   // Name, version; of torch, hvrun, ... "libhvrun" is the library that hvrun would open: a digest.
   std::vector<std::pair<std::string, std::string>> packages;
-  template <class A>
-  void fields(A& a) {
-    a(executable);
-    a(version);
-    a(prefix);
-    a(packages);
-  }
+  void fields(auto& a) { a(executable, version, prefix, packages); }
 };
 
 // A program of the job, by its place there.
@@ -77,18 +57,9 @@ struct ProgramFacts {
   std::vector<std::string> missing_libraries;  // "libcudart.so.13", "GLIBC_2.38 of libc.so.6"
   std::vector<std::pair<std::string, std::string>> libraries;  // name, file; sorted by name
   std::vector<PythonFacts> python;                             // where it is one, or its script
-  template <class A>
-  void fields(A& a) {
-    a(path);
-    a(problem);
-    a(advice);
-    a(digest);
-    a(interpreter);
-    a(script);
-    a(script_digest);
-    a(missing_libraries);
-    a(libraries);
-    a(python);
+  void fields(auto& a) {
+    a(path, problem, advice, digest, interpreter, script, script_digest, missing_libraries,
+      libraries, python);
   }
 };
 
@@ -100,14 +71,7 @@ struct LimitFacts {
   std::uint64_t processes = kNoLimit;  // of its user, or in its cgroup where that leaves fewer
   // That count for that limit, each thread for itself; 0: there is none.
   std::uint64_t processes_of_user = 0;
-  template <class A>
-  void fields(A& a) {
-    a(locked_bytes);
-    a(open_files);
-    a(stack_bytes);
-    a(processes);
-    a(processes_of_user);
-  }
+  void fields(auto& a) { a(locked_bytes, open_files, stack_bytes, processes, processes_of_user); }
 };
 
 struct MemoryFacts {
@@ -116,14 +80,7 @@ struct MemoryFacts {
   std::uint64_t cgroup_bytes = kNoLimit;  // the least limit above the agent
   std::uint64_t shm_bytes = 0;            // size of /dev/shm; 0: there is none
   std::uint64_t shm_free_bytes = 0;
-  template <class A>
-  void fields(A& a) {
-    a(total_bytes);
-    a(available_bytes);
-    a(cgroup_bytes);
-    a(shm_bytes);
-    a(shm_free_bytes);
-  }
+  void fields(auto& a) { a(total_bytes, available_bytes, cgroup_bytes, shm_bytes, shm_free_bytes); }
 };
 
 struct LoadFacts {
@@ -131,25 +88,14 @@ struct LoadFacts {
   double busy_cores = 0;    // of these, by others than hvrun, over half a second
   std::string busiest;      // "python3 (pid 12, ada) 3.9 cores"; empty: none above half a core
   std::string governor;     // of the CPUs, "performance"; of several the slowest; empty: not told
-  template <class A>
-  void fields(A& a) {
-    a(cores);
-    a(busy_cores);
-    a(busiest);
-    a(governor);
-  }
+  void fields(auto& a) { a(cores, busy_cores, busiest, governor); }
 };
 
 struct PortFacts {
   std::string range;        // as asked; empty: any
   std::uint32_t ports = 0;  // in it
   std::uint32_t taken = 0;  // that nobody may listen on
-  template <class A>
-  void fields(A& a) {
-    a(range);
-    a(ports);
-    a(taken);
-  }
+  void fields(auto& a) { a(range, ports, taken); }
 };
 
 struct InterfaceFacts {
@@ -158,14 +104,7 @@ struct InterfaceFacts {
   std::uint32_t mtu = 0;
   std::uint32_t megabits = 0;  // of its link; 0: not told
   bool is_up = false;
-  template <class A>
-  void fields(A& a) {
-    a(name);
-    a(addresses);
-    a(mtu);
-    a(megabits);
-    a(is_up);
-  }
+  void fields(auto& a) { a(name, addresses, mtu, megabits, is_up); }
 };
 
 struct RdmaPortFacts {
@@ -173,23 +112,13 @@ struct RdmaPortFacts {
   std::uint32_t port = 0;
   std::string state;     // "ACTIVE", "DOWN"
   std::string physical;  // "LinkUp", "Disabled"
-  template <class A>
-  void fields(A& a) {
-    a(adapter);
-    a(port);
-    a(state);
-    a(physical);
-  }
+  void fields(auto& a) { a(adapter, port, state, physical); }
 };
 
 struct NetworkFacts {
   std::vector<InterfaceFacts> interfaces;
   std::vector<RdmaPortFacts> rdma;
-  template <class A>
-  void fields(A& a) {
-    a(interfaces);
-    a(rdma);
-  }
+  void fields(auto& a) { a(interfaces, rdma); }
 };
 
 struct CheckRequest {
@@ -200,15 +129,7 @@ struct CheckRequest {
   std::vector<std::string> environment;     // NAME=VALUE, of every rank
   std::vector<std::string> host_variables;  // as in Launch
   std::string port_range;                   // as in Setup
-  template <class A>
-  void fields(A& a) {
-    a(timeout_s);
-    a(probes);
-    a(programs);
-    a(environment);
-    a(host_variables);
-    a(port_range);
-  }
+  void fields(auto& a) { a(timeout_s, probes, programs, environment, host_variables, port_range); }
 };
 struct CheckReply {
   static constexpr Type kType = Type::kCheckReply;
@@ -220,17 +141,7 @@ struct CheckReply {
   LoadFacts load;
   PortFacts ports;
   NetworkFacts network;
-  template <class A>
-  void fields(A& a) {
-    a(unanswered);
-    a(folders);
-    a(programs);
-    a(limits);
-    a(memory);
-    a(load);
-    a(ports);
-    a(network);
-  }
+  void fields(auto& a) { a(unanswered, folders, programs, limits, memory, load, ports, network); }
 };
 
 // Measure the way to these hosts, one address each, after the proofs of an address probe.
@@ -238,11 +149,7 @@ struct PairRequest {
   static constexpr Type kType = Type::kPairRequest;
   std::vector<ProbeTarget> targets;
   double timeout_s = 5;
-  template <class A>
-  void fields(A& a) {
-    a(targets);
-    a(timeout_s);
-  }
+  void fields(auto& a) { a(targets, timeout_s); }
 };
 struct PairMeasure {
   std::uint32_t host_index = 0;
@@ -252,24 +159,14 @@ struct PairMeasure {
   double resent_share = 0;     // of its segments
   std::uint32_t segment_bytes = 0;  // the largest that it sends
   bool is_stuck = false;            // small packets pass, and full-size ones do not
-  template <class A>
-  void fields(A& a) {
-    a(host_index);
-    a(problem);
-    a(round_trip_us);
-    a(megabytes_per_s);
-    a(resent_share);
-    a(segment_bytes);
-    a(is_stuck);
+  void fields(auto& a) {
+    a(host_index, problem, round_trip_us, megabytes_per_s, resent_share, segment_bytes, is_stuck);
   }
 };
 struct PairReply {
   static constexpr Type kType = Type::kPairReply;
   std::vector<PairMeasure> measures;
-  template <class A>
-  void fields(A& a) {
-    a(measures);
-  }
+  void fields(auto& a) { a(measures); }
 };
 
 }  // namespace hv::wire

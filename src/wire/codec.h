@@ -2,8 +2,11 @@
 // ways.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   struct Exited { std::uint32_t rank; std::string why;
-//     template <class Archive> void fields(Archive& a) { a(rank); a(why); } };
+//   struct Exited {
+//     std::uint32_t rank;
+//     std::string why;
+//     void fields(auto& a) { a(rank, why); }
+//   };
 //
 // A Reader never trusts a length: it is checked against the bytes that are left before anything is
 // allocated. Bad input leaves ok() false and every later field at its default.
@@ -27,9 +30,9 @@ concept SecretMessage = requires { requires Message::kIsSecret; };
 
 class Writer {
  public:
-  template <class T>
-  void operator()(const T& value) {
-    write(value);
+  template <class... T>
+  void operator()(const T&... values) {
+    (write(values), ...);
   }
   std::string take() { return std::move(bytes_); }
   // So that it does not grow, and leave a copy behind, up to this size.
@@ -59,6 +62,10 @@ class Writer {
   void write(const std::array<unsigned char, N>& value) {
     bytes_.append(reinterpret_cast<const char*>(value.data()), N);
   }
+  template <class T, std::size_t N>
+  void write(const std::array<T, N>& values) {
+    for (const T& value : values) write(value);
+  }
   template <class T>
   void write(const std::vector<T>& values) {
     write(static_cast<std::uint32_t>(values.size()));
@@ -82,9 +89,9 @@ class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
 
-  template <class T>
-  void operator()(T& value) {
-    read(value);
+  template <class... T>
+  void operator()(T&... values) {
+    (read(values), ...);
   }
   bool ok() const { return ok_; }
   // Everything was there and nothing is left over.
@@ -132,6 +139,10 @@ class Reader {
   template <std::size_t N>
   void read(std::array<unsigned char, N>& value) {
     if (!take(value.data(), N)) value = {};
+  }
+  template <class T, std::size_t N>
+  void read(std::array<T, N>& values) {
+    for (T& value : values) read(value);
   }
   template <class T>
   void read(std::vector<T>& values) {

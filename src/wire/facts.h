@@ -19,16 +19,7 @@ struct Gpu {
   std::int32_t node = kNoNode;
   std::string pci_path{};  // from the root of the PCI tree; empty: not told
   bool has_mig = false;    // it is cut into MIG instances
-  template <class A>
-  void fields(A& a) {
-    a(pci_address);
-    a(model);
-    a(uuid);
-    a(minor);
-    a(node);
-    a(pci_path);
-    a(has_mig);
-  }
+  void fields(auto& a) { a(pci_address, model, uuid, minor, node, pci_path, has_mig); }
 };
 
 // A core, and those of its hardware threads that this user's processes may run on.
@@ -36,12 +27,7 @@ struct Core {
   std::uint32_t node = 0;
   std::vector<std::uint32_t> threads{};
   std::uint32_t package = 0;  // socket
-  template <class A>
-  void fields(A& a) {
-    a(node);
-    a(threads);
-    a(package);
-  }
+  void fields(auto& a) { a(node, threads, package); }
 };
 
 struct RdmaAdapter {
@@ -49,13 +35,7 @@ struct RdmaAdapter {
   std::int32_t node = kNoNode;
   std::string pci_path{};
   std::vector<std::uint32_t> ports{};  // that are up
-  template <class A>
-  void fields(A& a) {
-    a(name);
-    a(node);
-    a(pci_path);
-    a(ports);
-  }
+  void fields(auto& a) { a(name, node, pci_path, ports); }
 };
 
 // What a host has, from /proc, /sys and device nodes.
@@ -73,20 +53,9 @@ struct Facts {
   std::string visible_devices{};
   bool has_pci_order = false;  // and its CUDA_DEVICE_ORDER says that indices there are in PCI order
   std::vector<std::string> interfaces{};  // "eth0": of each of the addresses
-  template <class A>
-  void fields(A& a) {
-    a(hostname);
-    a(machine);
-    a(usable_cores);
-    a(gpus);
-    a(addresses);
-    a(memory_bytes);
-    a(cores);
-    a(rdma);
-    a(has_visible_devices);
-    a(visible_devices);
-    a(has_pci_order);
-    a(interfaces);
+  void fields(auto& a) {
+    a(hostname, machine, usable_cores, gpus, addresses, memory_bytes, cores, rdma,
+      has_visible_devices, visible_devices, has_pci_order, interfaces);
   }
 };
 

@@ -20,12 +20,7 @@ struct GpuProcess {
   std::uint32_t pid = 0;           // as the driver numbers it
   std::uint64_t memory_bytes = 0;  // 0: not told
   std::string name{};              // "python3"; empty: not told
-  template <class A>
-  void fields(A& a) {
-    a(pid);
-    a(memory_bytes);
-    a(name);
-  }
+  void fields(auto& a) { a(pid, memory_bytes, name); }
 };
 
 // Who uses a device. What the driver does not tell is none, and other users' processes may be
@@ -34,12 +29,7 @@ struct GpuUse {
   std::optional<std::uint64_t> used_bytes{};    // without what the driver keeps for itself
   std::optional<std::uint32_t> busy_percent{};  // of the last second, about
   std::vector<GpuProcess> processes{};          // that compute there
-  template <class A>
-  void fields(A& a) {
-    a(used_bytes);
-    a(busy_percent);
-    a(processes);
-  }
+  void fields(auto& a) { a(used_bytes, busy_percent, processes); }
 };
 
 // A part of a GPU that is one device for CUDA.
@@ -51,15 +41,8 @@ struct MigDevice {
   std::uint64_t memory_bytes = 0;
   bool may_open = true;  // its capability nodes
   GpuUse use{};
-  template <class A>
-  void fields(A& a) {
-    a(uuid);
-    a(name);
-    a(gpu_instance);
-    a(compute_instance);
-    a(memory_bytes);
-    a(may_open);
-    a(use);
+  void fields(auto& a) {
+    a(uuid, name, gpu_instance, compute_instance, memory_bytes, may_open, use);
   }
 };
 
@@ -70,14 +53,8 @@ struct GpuHealth {
   bool remap_failed = false;           // there are no spare rows left
   std::uint64_t volatile_errors = 0;   // uncorrected ECC errors since the driver's start
   std::uint64_t aggregate_errors = 0;  // over its lifetime
-  template <class A>
-  void fields(A& a) {
-    a(is_lost);
-    a(needs_reset);
-    a(is_pending);
-    a(remap_failed);
-    a(volatile_errors);
-    a(aggregate_errors);
+  void fields(auto& a) {
+    a(is_lost, needs_reset, is_pending, remap_failed, volatile_errors, aggregate_errors);
   }
 };
 
@@ -86,24 +63,14 @@ struct PcieLink {  // 0: not told
   std::uint32_t most_width = 0;  // of the GPU in its slot
   std::uint32_t generation = 0;  // an idle GPU lowers it
   std::uint32_t most_generation = 0;
-  template <class A>
-  void fields(A& a) {
-    a(width);
-    a(most_width);
-    a(generation);
-    a(most_generation);
-  }
+  void fields(auto& a) { a(width, most_width, generation, most_generation); }
 };
 
 // Whether a GPU reads and writes another one's memory.
 struct PeerAccess {
   std::string pci_address;  // of the other
   std::string refusal{};    // why not, "chipset not supported"; empty: it does
-  template <class A>
-  void fields(A& a) {
-    a(pci_address);
-    a(refusal);
-  }
+  void fields(auto& a) { a(pci_address, refusal); }
 };
 
 // An error that the driver has written to the kernel's log.
@@ -111,12 +78,7 @@ struct Xid {
   std::uint32_t number = 0;
   std::uint64_t seconds_ago = 0;
   std::string text{};  // "GPU has fallen off the bus."
-  template <class A>
-  void fields(A& a) {
-    a(number);
-    a(seconds_ago);
-    a(text);
-  }
+  void fields(auto& a) { a(number, seconds_ago, text); }
 };
 
 struct InventoryGpu {
@@ -139,27 +101,9 @@ struct InventoryGpu {
   std::vector<PeerAccess> peers{};  // of the host's other GPUs those of which the driver tells it
   std::string slowdown{};           // why its clocks are held down: "heat"; empty: they are not
   std::vector<Xid> xids{};          // the last ones since the driver was loaded, the newest last
-  template <class A>
-  void fields(A& a) {
-    a(pci_address);
-    a(uuid);
-    a(name);
-    a(minor);
-    a(memory_bytes);
-    a(has_mig_mode);
-    a(mig);
-    a(links);
-    a(health);
-    a(node);
-    a(near_cores);
-    a(use);
-    a(compute_mode);
-    a(has_persistence);
-    a(has_ecc);
-    a(pcie);
-    a(peers);
-    a(slowdown);
-    a(xids);
+  void fields(auto& a) {
+    a(pci_address, uuid, name, minor, memory_bytes, has_mig_mode, mig, links, health, node,
+      near_cores, use, compute_mode, has_persistence, has_ecc, pcie, peers, slowdown, xids);
   }
 };
 
@@ -170,14 +114,7 @@ struct Topology {
   std::uint32_t cores = 0;
   std::uint32_t threads = 0;
   std::vector<std::string> caches{};  // "2 x L3 (32MB)", the largest first
-  template <class A>
-  void fields(A& a) {
-    a(packages);
-    a(numa_nodes);
-    a(cores);
-    a(threads);
-    a(caches);
-  }
+  void fields(auto& a) { a(packages, numa_nodes, cores, threads, caches); }
 };
 
 struct Inventory {
@@ -191,17 +128,8 @@ struct Inventory {
   std::string cuda{};         // the newest that the driver is for, "13.0"; empty: not told
   double start_s = 0;         // that the driver took to start
   std::string xid_problem{};  // why the kernel's log could not be read; empty: it was
-  template <class A>
-  void fields(A& a) {
-    a(build);
-    a(driver);
-    a(gpus);
-    a(topology);
-    a(gpu_problem);
-    a(topology_problem);
-    a(cuda);
-    a(start_s);
-    a(xid_problem);
+  void fields(auto& a) {
+    a(build, driver, gpus, topology, gpu_problem, topology_problem, cuda, start_s, xid_problem);
   }
 };
 

@@ -60,14 +60,7 @@ struct Hello {
   std::uint32_t pid = 0;
   std::int64_t wall_clock_ns = 0;
   Facts facts;
-  template <class A>
-  void fields(A& a) {
-    a(protocol);
-    a(build);
-    a(pid);
-    a(wall_clock_ns);
-    a(facts);
-  }
+  void fields(auto& a) { a(protocol, build, pid, wall_clock_ns, facts); }
 };
 
 // Ask the driver and hwloc: by the hvrun-inventory beside the agent, or by these bytes of one.
@@ -76,24 +69,14 @@ struct InventoryRequest {
   double timeout_s = 20;
   std::string whose_time{};  // behind it in words: " (HVRUN_INVENTORY_TIMEOUT)"
   std::string program{};     // run without leaving a file; empty: the one that is there
-  template <class A>
-  void fields(A& a) {
-    a(timeout_s);
-    a(whose_time);
-    a(program);
-  }
+  void fields(auto& a) { a(timeout_s, whose_time, program); }
 };
 struct InventoryReply {
   static constexpr Type kType = Type::kInventoryReply;
   bool is_missing = false;  // there is no such program beside the agent
   std::string problem{};    // why nothing was learnt; empty: something was
   Inventory inventory{};
-  template <class A>
-  void fields(A& a) {
-    a(is_missing);
-    a(problem);
-    a(inventory);
-  }
+  void fields(auto& a) { a(is_missing, problem, inventory); }
 };
 
 struct Setup {
@@ -113,22 +96,9 @@ struct Setup {
   bool probe = false;            // listen for the other agents' probes
   bool sweep = false;            // only end what an earlier agent of this job left, then say Empty
   bool slurm_signals_ranks = false;  // Slurm signals every process of a step, not its tasks alone
-  template <class A>
-  void fields(A& a) {
-    a(job_id);
-    a(key);
-    a(host_index);
-    a(lost_after_s);
-    a(grace_s);
-    a(stall_s);
-    a(stall_end_s);
-    a(hold_port);
-    a(master_port);
-    a(release_port);
-    a(port_range);
-    a(probe);
-    a(sweep);
-    a(slurm_signals_ranks);
+  void fields(auto& a) {
+    a(job_id, key, host_index, lost_after_s, grace_s, stall_s, stall_end_s, hold_port, master_port,
+      release_port, port_range, probe, sweep, slurm_signals_ranks);
   }
 };
 
@@ -140,14 +110,8 @@ struct SetUp {
   bool has_cgroup = false;
   bool shares_machine = false;   // another host of the job is this machine, too
   std::uint32_t first_here = 0;  // its index; beyond all: not known which
-  template <class A>
-  void fields(A& a) {
-    a(agent_socket);
-    a(master_port);
-    a(probe_port);
-    a(has_cgroup);
-    a(shares_machine);
-    a(first_here);
+  void fields(auto& a) {
+    a(agent_socket, master_port, probe_port, has_cgroup, shares_machine, first_here);
   }
 };
 
@@ -155,41 +119,24 @@ struct ProbeTarget {
   std::uint32_t host_index = 0;
   std::uint32_t port = 0;
   std::vector<std::string> addresses;
-  template <class A>
-  void fields(A& a) {
-    a(host_index);
-    a(port);
-    a(addresses);
-  }
+  void fields(auto& a) { a(host_index, port, addresses); }
 };
 struct ProbeRequest {
   static constexpr Type kType = Type::kProbeRequest;
   std::vector<ProbeTarget> targets;
   double timeout_s = 2;
-  template <class A>
-  void fields(A& a) {
-    a(targets);
-    a(timeout_s);
-  }
+  void fields(auto& a) { a(targets, timeout_s); }
 };
 struct ProbeResult {
   std::uint32_t host_index = 0;
   std::vector<std::string> reached;  // addresses whose answer proved that host and the job's key
   std::string reason;                // when none was: why
-  template <class A>
-  void fields(A& a) {
-    a(host_index);
-    a(reached);
-    a(reason);
-  }
+  void fields(auto& a) { a(host_index, reached, reason); }
 };
 struct ProbeReply {
   static constexpr Type kType = Type::kProbeReply;
   std::vector<ProbeResult> results;
-  template <class A>
-  void fields(A& a) {
-    a(results);
-  }
+  void fields(auto& a) { a(results); }
 };
 
 enum class StdinMode : std::uint8_t { kNull = 0, kForwarded = 1 };
@@ -200,37 +147,21 @@ struct LaunchRank {
   StdinMode stdin_mode = StdinMode::kNull;
   std::uint32_t program = 0;           // in Launch::programs
   std::vector<std::uint32_t> cores{};  // that it may run on; empty: those that the agent may
-  template <class A>
-  void fields(A& a) {
-    a(rank);
-    a(environment);
-    a(stdin_mode);
-    a(program);
-    a(cores);
-  }
+  void fields(auto& a) { a(rank, environment, stdin_mode, program, cores); }
 };
 
 struct Program {
   std::vector<std::string> argv;
   std::string directory;
   std::vector<std::string> environment;  // NAME=VALUE, over the common environment
-  template <class A>
-  void fields(A& a) {
-    a(argv);
-    a(directory);
-    a(environment);
-  }
+  void fields(auto& a) { a(argv, directory, environment); }
 };
 
 // What PMI tells ranks of their job.
 struct PmiWorld {
   std::uint32_t size = 0;
   std::string mapping;  // which ranks share a host, in PMI's words; empty: not told
-  template <class A>
-  void fields(A& a) {
-    a(size);
-    a(mapping);
-  }
+  void fields(auto& a) { a(size, mapping); }
 };
 
 struct Launch {
@@ -246,48 +177,30 @@ struct Launch {
   std::uint32_t pty_rows = 24;
   std::uint32_t credit_bytes = 1 << 20;  // what each rank may send before the first Credit
   std::optional<PmiWorld> pmi{};         // ranks get a PMI-1 server, which the agent is
-  template <class A>
-  void fields(A& a) {
-    a(programs);
-    a(environment);
-    a(host_variables);
-    a(ranks);
-    a(pty);
-    a(pty_columns);
-    a(pty_rows);
-    a(credit_bytes);
-    a(pmi);
+  void fields(auto& a) {
+    a(programs, environment, host_variables, ranks, pty, pty_columns, pty_rows, credit_bytes, pmi);
   }
 };
 
 struct Ready {
   static constexpr Type kType = Type::kReady;
-  template <class A>
-  void fields(A&) {}
+  void fields(auto&) {}
 };
 // The agent could not do what it was asked; nothing of the job runs on this host afterwards.
 struct Problem {
   static constexpr Type kType = Type::kProblem;
   std::string what;
   std::string hint;
-  template <class A>
-  void fields(A& a) {
-    a(what);
-    a(hint);
-  }
+  void fields(auto& a) { a(what, hint); }
 };
 struct Go {
   static constexpr Type kType = Type::kGo;
-  template <class A>
-  void fields(A&) {}
+  void fields(auto&) {}
 };
 struct Started {
   static constexpr Type kType = Type::kStarted;
   std::vector<std::uint32_t> pids;  // in the order of Launch::ranks
-  template <class A>
-  void fields(A& a) {
-    a(pids);
-  }
+  void fields(auto& a) { a(pids); }
 };
 
 struct Output {
@@ -297,14 +210,7 @@ struct Output {
   bool end = false;         // the stream has ended; no more comes
   std::int64_t wall_clock_ns = 0;
   std::string bytes;
-  template <class A>
-  void fields(A& a) {
-    a(rank);
-    a(stream);
-    a(end);
-    a(wall_clock_ns);
-    a(bytes);
-  }
+  void fields(auto& a) { a(rank, stream, end, wall_clock_ns, bytes); }
 };
 // hvrun -> agent: the rank may send so many more bytes of output. agent -> hvrun: so many bytes of
 // Stdin have reached the rank; hvrun keeps at most kStdinWindow bytes on the way.
@@ -313,11 +219,7 @@ struct Credit {
   static constexpr Type kType = Type::kCredit;
   std::uint32_t rank = 0;
   std::uint32_t bytes = 0;
-  template <class A>
-  void fields(A& a) {
-    a(rank);
-    a(bytes);
-  }
+  void fields(auto& a) { a(rank, bytes); }
 };
 
 // How an end that others take for a loss is told: by its agent to that host's ranks, by hvrun to
@@ -341,12 +243,7 @@ struct PostMortem {
   std::string core{};  // where its core is, or why there is none; empty: nothing to say
   OutOfMemory out_of_memory = OutOfMemory::kNotAsked;
   std::string memory{};  // what that rests on
-  template <class A>
-  void fields(A& a) {
-    a(core);
-    a(out_of_memory);
-    a(memory);
-  }
+  void fields(auto& a) { a(core, out_of_memory, memory); }
 };
 
 struct Exited {
@@ -364,21 +261,9 @@ struct Exited {
   MpiEnd pmi_end = MpiEnd::kInOrder;   // where MPI is wired by PMI-1,
   MpiEnd pmix_end = MpiEnd::kInOrder;  // by PMIx
   PostMortem found{};
-  template <class A>
-  void fields(A& a) {
-    a(rank);
-    a(by_signal);
-    a(code);
-    a(signal_was_ours);
-    a(core_dumped);
-    a(wall_clock_ns);
-    a(left_unannounced);
-    a(never_joined);
-    a(step_times);
-    a(left_ns);
-    a(pmi_end);
-    a(pmix_end);
-    a(found);
+  void fields(auto& a) {
+    a(rank, by_signal, code, signal_was_ours, core_dumped, wall_clock_ns, left_unannounced,
+      never_joined, step_times, left_ns, pmi_end, pmix_end, found);
   }
   bool clean() const { return !by_signal && code == 0; }
   // What, beside its status, makes it a loss for others.
@@ -391,20 +276,14 @@ struct Exited {
 struct Signal {
   static constexpr Type kType = Type::kSignal;
   std::int32_t number = 0;  // to every rank
-  template <class A>
-  void fields(A& a) {
-    a(number);
-  }
+  void fields(auto& a) { a(number); }
 };
 // hvrun itself is about to stop (Ctrl-Z) or goes on: ranks are stopped or continued, silence is
 // allowed meanwhile.
 struct Pause {
   static constexpr Type kType = Type::kPause;
   bool stopped = false;
-  template <class A>
-  void fields(A& a) {
-    a(stopped);
-  }
+  void fields(auto& a) { a(stopped); }
 };
 // To every host, around a Pause: its ranks may be silent from now on (allowed), or no more. So a
 // rank that is stopped later, or goes on earlier, than one on another host does not take that for
@@ -413,58 +292,37 @@ struct Silence {
   static constexpr Type kType = Type::kSilence;
   std::uint32_t number = 0;
   bool allowed = false;
-  template <class A>
-  void fields(A& a) {
-    a(number);
-    a(allowed);
-  }
+  void fields(auto& a) { a(number, allowed); }
 };
 // The ranks have been told, and what came before it is done.
 struct SilenceNoted {
   static constexpr Type kType = Type::kSilenceNoted;
   std::uint32_t number = 0;
-  template <class A>
-  void fields(A& a) {
-    a(number);
-  }
+  void fields(auto& a) { a(number); }
 };
 struct Stdin {
   static constexpr Type kType = Type::kStdin;
   std::uint32_t rank = 0;
   bool end = false;
   std::string bytes;
-  template <class A>
-  void fields(A& a) {
-    a(rank);
-    a(end);
-    a(bytes);
-  }
+  void fields(auto& a) { a(rank, end, bytes); }
 };
 struct End {
   static constexpr Type kType = Type::kEnd;
   double grace_s = 3;  // SIGTERM, and after this SIGKILL; 0: SIGKILL at once
-  template <class A>
-  void fields(A& a) {
-    a(grace_s);
-  }
+  void fields(auto& a) { a(grace_s); }
 };
 struct Empty {
   static constexpr Type kType = Type::kEmpty;
   std::vector<std::string> stuck;  // processes in state D that were not waited for: "pid 12 (name)"
-  template <class A>
-  void fields(A& a) {
-    a(stuck);
-  }
+  void fields(auto& a) { a(stuck); }
 };
 // Which of your ranks are on their way out but not reaped (PF_EXITING, or after their goodbye), and
 // which stand still?
 struct Query {
   static constexpr Type kType = Type::kQuery;
   std::uint32_t number = 0;
-  template <class A>
-  void fields(A& a) {
-    a(number);
-  }
+  void fields(auto& a) { a(number); }
 };
 struct QueryReply {
   static constexpr Type kType = Type::kQueryReply;
@@ -475,12 +333,7 @@ struct QueryReply {
   // By Meeting: how long ranks have waited there; 0: none does.
   std::array<double, kMeetings> waited_s{};
   std::vector<std::uint32_t> in_pmi{}, in_pmix{};  // have begun MPI so, while not all have
-  template <class A>
-  void fields(A& a) {
-    a(number), a(exiting), a(absent), a(stopped);
-    for (double& waited : waited_s) a(waited);
-    a(in_pmi), a(in_pmix);
-  }
+  void fields(auto& a) { a(number, exiting, absent, stopped, waited_s, in_pmi, in_pmix); }
 };
 
 // All joined ranks of this host have come to the fence; what they put since the last one.
@@ -488,36 +341,21 @@ struct FencePut {
   std::uint32_t rank = 0;
   std::string key;
   std::string value;
-  template <class A>
-  void fields(A& a) {
-    a(rank);
-    a(key);
-    a(value);
-  }
+  void fields(auto& a) { a(rank, key, value); }
 };
 struct FenceIn {
   static constexpr Type kType = Type::kFenceIn;
   std::uint32_t epoch = 0;
   std::uint32_t number = 0;
   std::vector<FencePut> puts;
-  template <class A>
-  void fields(A& a) {
-    a(epoch);
-    a(number);
-    a(puts);
-  }
+  void fields(auto& a) { a(epoch, number, puts); }
 };
 struct FenceOut {
   static constexpr Type kType = Type::kFenceOut;
   std::uint32_t epoch = 0;
   std::uint32_t number = 0;
   std::vector<FencePut> puts;
-  template <class A>
-  void fields(A& a) {
-    a(epoch);
-    a(number);
-    a(puts);
-  }
+  void fields(auto& a) { a(epoch, number, puts); }
 };
 // agent -> hvrun: ranks of this host have waited in a meeting for Setup's stall_s, twice as long
 // and so on; and once for its stall_end_s. Time in which they may be silent does not count; what
@@ -527,12 +365,7 @@ struct FenceStalled {
   double waited_s = 0;
   bool is_too_long = false;  // stall_end_s has passed
   Meeting meeting = Meeting::kHvrunInit;
-  template <class A>
-  void fields(A& a) {
-    a(waited_s);
-    a(is_too_long);
-    a(meeting);
-  }
+  void fields(auto& a) { a(waited_s, is_too_long, meeting); }
 };
 // A rank says that it lost another one.
 struct RankLost {
@@ -540,51 +373,32 @@ struct RankLost {
   std::uint32_t by = 0;
   std::uint32_t rank = 0;
   std::string reason;
-  template <class A>
-  void fields(A& a) {
-    a(by);
-    a(rank);
-    a(reason);
-  }
+  void fields(auto& a) { a(by, rank, reason); }
 };
 // To every other agent, for its ranks: this rank has ended without goodbye.
 struct RankDied {
   static constexpr Type kType = Type::kRankDied;
   std::uint32_t rank = 0;
   std::string reason;
-  template <class A>
-  void fields(A& a) {
-    a(rank);
-    a(reason);
-  }
+  void fields(auto& a) { a(rank, reason); }
 };
 
 struct Ping {
   static constexpr Type kType = Type::kPing;
   std::int64_t wall_clock_ns = 0;
-  template <class A>
-  void fields(A& a) {
-    a(wall_clock_ns);
-  }
+  void fields(auto& a) { a(wall_clock_ns); }
 };
 struct Pong {
   static constexpr Type kType = Type::kPong;
   std::int64_t sent_wall_clock_ns = 0;  // as in the Ping
   std::int64_t wall_clock_ns = 0;       // the answerer's
-  template <class A>
-  void fields(A& a) {
-    a(sent_wall_clock_ns);
-    a(wall_clock_ns);
-  }
+  void fields(auto& a) { a(sent_wall_clock_ns, wall_clock_ns); }
 };
 // Words of the agent for the operator.
 struct Note {
   static constexpr Type kType = Type::kNote;
   std::string text;
-  template <class A>
-  void fields(A& a) {
-    a(text);
-  }
+  void fields(auto& a) { a(text); }
 };
 
 }  // namespace hv::wire

@@ -33,13 +33,7 @@ struct MpiWorld {
   std::vector<std::string> hosts;
   std::vector<std::uint32_t> host_of_rank;
   std::vector<std::uint32_t> program_of_rank;
-  template <class A>
-  void fields(A& a) {
-    a(space);
-    a(hosts);
-    a(host_of_rank);
-    a(program_of_rank);
-  }
+  void fields(auto& a) { a(space, hosts, host_of_rank, program_of_rank); }
 };
 
 // Start a PMIx server: by the hvrun-pmix beside the agent, or by these bytes of one.
@@ -49,45 +43,28 @@ struct WiringRequest {
   double timeout_s = 20;
   std::string library_path{};  // the ranks' LD_LIBRARY_PATH: by it libpmix is found as theirs is
   std::string program{};
-  template <class A>
-  void fields(A& a) {
-    a(world);
-    a(timeout_s);
-    a(library_path);
-    a(program);
-  }
+  void fields(auto& a) { a(world, timeout_s, library_path, program); }
 };
 struct WiringReply {
   static constexpr Type kType = Type::kWiringReply;
   bool is_missing = false;  // there is no such program beside the agent
   std::string problem{};    // why there is no server; empty: it is there
   std::string hint{};
-  template <class A>
-  void fields(A& a) {
-    a(is_missing);
-    a(problem);
-    a(hint);
-  }
+  void fields(auto& a) { a(is_missing, problem, hint); }
 };
 
 // Ranks of this host wait by MPI for one of it that has ended.
 struct MpiMissed {
   static constexpr Type kType = Type::kMpiMissed;
   std::uint32_t epoch = 0;  // kPmiEpoch or kPmixEpoch
-  template <class A>
-  void fields(A& a) {
-    a(epoch);
-  }
+  void fields(auto& a) { a(epoch); }
 };
 
 // The first of this host's ranks has begun MPI by that way: see QueryReply.
 struct MpiBegun {
   static constexpr Type kType = Type::kMpiBegun;
   std::uint32_t epoch = 0;  // kPmiEpoch or kPmixEpoch
-  template <class A>
-  void fields(A& a) {
-    a(epoch);
-  }
+  void fields(auto& a) { a(epoch); }
 };
 
 enum class PmixType : std::uint8_t { kJob = 1, kFence, kReady = 65, kClient };
@@ -97,12 +74,7 @@ struct PmixJob {
   MpiWorld world;
   std::uint32_t host = 0;  // this one
   std::string folder;      // of this user alone, for what PMIx and MPI keep while the job runs
-  template <class A>
-  void fields(A& a) {
-    a(world);
-    a(host);
-    a(folder);
-  }
+  void fields(auto& a) { a(world, host, folder); }
 };
 struct PmixReady {
   static constexpr PmixType kType = PmixType::kReady;
@@ -110,33 +82,19 @@ struct PmixReady {
   std::string hint{};
   std::vector<std::pair<std::uint32_t, Pairs>> variables{};  // by rank
   Pairs defaults{};  // for every rank, unless they are set already
-  template <class A>
-  void fields(A& a) {
-    a(problem);
-    a(hint);
-    a(variables);
-    a(defaults);
-  }
+  void fields(auto& a) { a(problem, hint, variables, defaults); }
 };
 struct PmixClient {
   static constexpr PmixType kType = PmixType::kClient;
   std::uint32_t rank = 0;
   bool has_ended = false;
-  template <class A>
-  void fields(A& a) {
-    a(rank);
-    a(has_ended);
-  }
+  void fields(auto& a) { a(rank, has_ended); }
 };
 struct PmixFence {
   static constexpr PmixType kType = PmixType::kFence;
   std::uint32_t number = 0;
   std::string bytes;
-  template <class A>
-  void fields(A& a) {
-    a(number);
-    a(bytes);
-  }
+  void fields(auto& a) { a(number, bytes); }
 };
 
 }  // namespace hv::wire

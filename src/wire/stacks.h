@@ -22,12 +22,7 @@ struct StackRequest {
   std::uint32_t number = 0;
   std::vector<std::uint32_t> ranks;  // empty: all
   double timeout_s = 5;              // for all of it
-  template <class A>
-  void fields(A& a) {
-    a(number);
-    a(ranks);
-    a(timeout_s);
-  }
+  void fields(auto& a) { a(number, ranks, timeout_s); }
 };
 
 // One process of a rank, which may have several.
@@ -39,26 +34,13 @@ struct RankStacks {
   std::string python;   // as faulthandler writes it
   std::string native;   // as eu-stack or gdb writes it
   std::string problem;  // why one of them is missing, and what to do about it; may be empty
-  template <class A>
-  void fields(A& a) {
-    a(rank);
-    a(pid);
-    a(name);
-    a(state);
-    a(python);
-    a(native);
-    a(problem);
-  }
+  void fields(auto& a) { a(rank, pid, name, state, python, native, problem); }
 };
 struct StackReply {
   static constexpr Type kType = Type::kStackReply;
   std::uint32_t number = 0;
   std::vector<RankStacks> stacks;
-  template <class A>
-  void fields(A& a) {
-    a(number);
-    a(stacks);
-  }
+  void fields(auto& a) { a(number, stacks); }
 };
 
 // A rank has warned that a tensor waits for others. From that rank to its agent, and on to hvrun.
@@ -71,23 +53,13 @@ struct TensorStall {
     return waited_s >= 0 && !missing.empty() && missing.size() <= kMaxStalledRanks &&
            name.size() <= kMaxStalledName;
   }
-  template <class A>
-  void fields(A& a) {
-    a(waited_s);
-    a(missing);
-    a(more_missing);
-    a(name);
-  }
+  void fields(auto& a) { a(waited_s, missing, more_missing, name); }
 };
 struct TensorStalled {
   static constexpr Type kType = Type::kTensorStalled;
   std::uint32_t by = 0;
   TensorStall stall;
-  template <class A>
-  void fields(A& a) {
-    a(by);
-    a(stall);
-  }
+  void fields(auto& a) { a(by, stall); }
 };
 
 }  // namespace hv::wire

@@ -13,13 +13,8 @@ struct StepTimes {
   std::uint64_t data_nanoseconds = 0;      // of it: waiting for data
   std::uint64_t exchange_nanoseconds = 0;  // waiting for other ranks and what they send
   std::uint64_t data_waits = 0;  // so many; 0: no loader was seen, so the rest is not all computing
-  template <class A>
-  void fields(A& a) {
-    a(steps);
-    a(nanoseconds);
-    a(data_nanoseconds);
-    a(exchange_nanoseconds);
-    a(data_waits);
+  void fields(auto& a) {
+    a(steps, nanoseconds, data_nanoseconds, exchange_nanoseconds, data_waits);
   }
   std::uint64_t compute_nanoseconds() const {
     return nanoseconds - data_nanoseconds - exchange_nanoseconds;

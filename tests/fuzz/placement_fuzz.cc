@@ -47,14 +47,7 @@ struct Card {
   std::string host;
   std::vector<std::string> addresses;
   std::vector<std::uint8_t> kinds;
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive(port);
-    archive(machine);
-    archive(host);
-    archive(addresses);
-    archive(kinds);
-  }
+  void fields(auto& a) { a(port, machine, host, addresses, kinds); }
 };
 
 void take_addresses(std::string_view card) {

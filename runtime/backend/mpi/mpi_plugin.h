@@ -32,10 +32,8 @@ struct MpiFacts {
   std::string host;                  // set by who tells the others
   std::string words;                 // what to warn of where it is usable
 
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive(is_usable), archive(rank), archive(size), archive(has_all_threads);
-    archive(is_cuda_aware), archive(library), archive(host), archive(words);
+  void fields(auto& a) {
+    a(is_usable, rank, size, has_all_threads, is_cuda_aware, library, host, words);
   }
 };
 

@@ -39,14 +39,7 @@ struct AddressCard {
   std::string host;  // its name
   std::vector<std::string> addresses;
   std::vector<std::uint8_t> kinds;  // of each address, an AddressKind
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive(port);
-    archive(machine);
-    archive(host);
-    archive(addresses);
-    archive(kinds);
-  }
+  void fields(auto& a) { a(port, machine, host, addresses, kinds); }
 };
 
 // Names the network namespace: only there does a loopback address mean the same thing.

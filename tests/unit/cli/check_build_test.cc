@@ -25,7 +25,9 @@ TEST_CASE("check_build writes horovodrun's form, and below it each reason once")
 }
 
 TEST_CASE("hvrun env has a line for each backend, and who carries out what") {
-  BuildFacts facts{{}, {"MPI", true, "4.1"}, {"NCCL", false, "no libnccl.so.2"},
+  BuildFacts facts{{},
+                   {"MPI", true, "4.1"},
+                   {"NCCL", false, "no libnccl.so.2"},
                    {"operations", true, "OPERATION\n"}};
   CHECK(backends_text(facts).find("\nnative   yes   hvrun's own: by shared memory and TCP\n"
                                   "mpi      yes   4.1\nnccl     no    no libnccl.so.2\n"

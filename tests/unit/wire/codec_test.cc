@@ -15,10 +15,7 @@ namespace {
 template <class T>
 struct Of {
   T value{};
-  template <class A>
-  void fields(A& a) {
-    a(value);
-  }
+  void fields(auto& a) { a(value); }
 };
 
 template <class T>
@@ -47,11 +44,7 @@ struct Point {
   std::int32_t x = -1;
   std::string name = "default";
   bool operator==(const Point&) const = default;
-  template <class A>
-  void fields(A& a) {
-    a(x);
-    a(name);
-  }
+  void fields(auto& a) { a(x, name); }
 };
 
 struct Everything {
@@ -63,17 +56,7 @@ struct Everything {
   std::array<unsigned char, 2> raw{9, 9};
   Colour colour = Colour::kBlue;
   double real = 9;
-  template <class A>
-  void fields(A& a) {
-    a(first);
-    a(text);
-    a(numbers);
-    a(maybe);
-    a(pair);
-    a(raw);
-    a(colour);
-    a(real);
-  }
+  void fields(auto& a) { a(first, text, numbers, maybe, pair, raw, colour, real); }
 };
 
 }  // namespace
