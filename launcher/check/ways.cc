@@ -3,7 +3,6 @@
 #include "launcher/check/ways.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <functional>
 
@@ -36,10 +35,15 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+// What did not arrive in time, and was sent again and again, is measured, too: packets are lost.
+bool is_measured(const PairFacts& pair) {
+  return pair.measure && (pair.measure->problem.empty() || loses_packets(*pair.measure));
+}
+
 std::vector<const PairFacts*> measured(const CheckInput& input) {
   std::vector<const PairFacts*> pairs;
   for (const PairFacts& pair : input.pairs)
-    if (pair.measure && pair.measure->problem.empty()) pairs.push_back(&pair);
+    if (is_measured(pair)) pairs.push_back(&pair);
   return pairs;
 }
 
@@ -112,7 +116,7 @@ void judge_ways(const CheckInput& input, Judgement* judgement) {
       },
       judgement);
   for (const PairFacts& pair : input.pairs)
-    if (pair.measure && !pair.measure->problem.empty())
+    if (pair.measure && !is_measured(pair))
       judgement->not_probed({input.hosts[pair.from].name, input.hosts[pair.to].name},
                             way_between(input, pair) + ": " + pair.measure->problem);
 }
@@ -128,7 +132,7 @@ std::vector<std::size_t> doubtful_ways(const CheckInput& input) {
   std::vector<std::size_t> doubtful;
   for (std::size_t i = 0; i < input.pairs.size(); ++i) {
     const auto& measure = input.pairs[i].measure;
-    if (measure && measure->problem.empty() && !measure->is_stuck &&
+    if (is_measured(input.pairs[i]) && !measure->is_stuck &&
         (loses_packets(*measure) || is_long(*measure) || is_slow(*measure, usual)))
       doubtful.push_back(i);
   }
@@ -138,7 +142,9 @@ std::vector<std::size_t> doubtful_ways(const CheckInput& input) {
 wire::PairMeasure better_measure(const wire::PairMeasure& first, const wire::PairMeasure& second) {
   if (!second.problem.empty() || second.is_stuck) return first;
   wire::PairMeasure better = first;
-  better.round_trip_us = std::min(first.round_trip_us, second.round_trip_us);
+  better.problem.clear();
+  better.round_trip_us = first.problem.empty() ? std::min(first.round_trip_us, second.round_trip_us)
+                                               : second.round_trip_us;
   better.megabytes_per_s = std::max(first.megabytes_per_s, second.megabytes_per_s);
   better.resent_share = std::min(first.resent_share, second.resent_share);
   return better;

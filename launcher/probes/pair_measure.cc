@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -88,6 +87,7 @@ wire::PairMeasure measure_pair(int socket) {
   const TimePoint start = now();
   if (const Status status = exchange(socket, &measure); !status.ok()) {
     measure.problem = "exchange small messages: " + status.message;
+    note_segments(socket, &measure);
     return measure;
   }
   std::this_thread::sleep_until(start + kTimeOfSmallOnes);

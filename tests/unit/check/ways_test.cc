@@ -103,6 +103,22 @@ TEST_CASE("a way that could not be measured is told as such") {
   CHECK(judge(input).not_probed[0].reason == "n2 to n3: exchange small messages: timed out");
 }
 
+TEST_CASE("a way that loses so many packets that it could not be measured in time is told") {
+  CheckInput input = measured_hosts();
+  way(input, 2).problem = "send 1 MiB: it had not arrived within 2 s";
+  way(input, 2).resent_share = 0.3;
+  way(input, 2).round_trip_us = way(input, 2).megabytes_per_s = 0;
+  CHECK(verdicts_of(input) == PathVerdicts{"packets-lost: n3 n4"});
+  CHECK(judge(input).not_probed.empty());
+  REQUIRE(doubtful_ways(input) == std::vector<std::size_t>{2});
+  wire::PairMeasure again;
+  again.round_trip_us = 90, again.megabytes_per_s = 900;
+  const wire::PairMeasure better = better_measure(way(input, 2), again);
+  CHECK(better.problem.empty());
+  CHECK(better.resent_share == 0);
+  CHECK(better.round_trip_us == 90);
+}
+
 CheckInput hosts_with_interfaces() {
   CheckInput input = healthy_hosts(3);
   for (CheckedHost& host : input.hosts) {
