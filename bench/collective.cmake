@@ -1,6 +1,7 @@
 # Programs that time collectives: the layer alone, through the engine, and OpenMPI's.
 # SPDX-License-Identifier: Apache-2.0
-add_executable(bench_collective ${CMAKE_CURRENT_LIST_DIR}/collective_layer.cc ${CMAKE_CURRENT_LIST_DIR}/forked_store.cc)
+add_executable(bench_collective ${CMAKE_CURRENT_LIST_DIR}/collective_layer.cc ${CMAKE_CURRENT_LIST_DIR}/blocking.cc
+               ${CMAKE_CURRENT_LIST_DIR}/forked_store.cc)
 target_link_libraries(bench_collective PRIVATE hv_compile hv_runtime)
 
 add_executable(bench_engine ${CMAKE_CURRENT_LIST_DIR}/engine.cc)

@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "bench/blocking.h"
 #include "bench/forked_store.h"
 #include "bench/timing.h"
 #include "runtime/api/birth.h"
 #include "runtime/backend/native/native_backend.h"
-#include "runtime/collective/blocking.h"
 #include "runtime/transport/selection.h"
 
 namespace {

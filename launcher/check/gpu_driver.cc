@@ -1,8 +1,6 @@
 // Is the driver of the hosts' GPUs of one branch, new enough, and awake?
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstdio>
-#include <set>
 
 #include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"

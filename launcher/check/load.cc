@@ -1,6 +1,5 @@
 // Do others leave the ranks their cores, and do these run as fast as elsewhere?
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstdio>
 #include <set>
 

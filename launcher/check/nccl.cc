@@ -1,6 +1,5 @@
 // Do ranks with GPUs load NCCL of one version?
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 
 #include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/check/report_text.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "launcher/check/groups.h"

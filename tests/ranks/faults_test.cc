@@ -8,7 +8,7 @@
 
 #include <thread>
 
-#include "runtime/collective/blocking.h"
+#include "bench/blocking.h"
 #include "src/net/socket.h"
 #include "tests/ranks/collective_checks.h"
 

@@ -15,8 +15,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "bench/blocking.h"
 #include "runtime/backend/native/native_backend.h"
-#include "runtime/collective/blocking.h"
 
 namespace hv::runtime {
 

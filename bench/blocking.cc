@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collective/blocking.h"
+#include "bench/blocking.h"
 
 #include "runtime/collective/patience.h"
 
