@@ -151,7 +151,7 @@ def test_an_x_that_sets_nothing_is_told(hvrun):
 
 def test_what_modules_builds_and_tests_set_is_not_told_as_setting_nothing(hvrun):
     names = ["HVRUN_ROOT", "HVRUN_DIR", "HVRUN_HOME", "HVRUN_LIBRARY",
-             "HVRUN_BIN_DIR", "HVRUN_BUILD_DIR", "HVRUN_SOURCE_DIR", "HVRUN_TEST_SCALE"]
+             "HVRUN_BIN_DIR", "HVRUN_TEST_BUILD_DIR", "HVRUN_TEST_SOURCE_DIR", "HVRUN_TEST_SCALE"]
     result = run(hvrun, "-np", "1", "true", **{name: "/opt/hvrun" for name in names})
     assert (result.returncode, result.stderr) == (0, b"")
 

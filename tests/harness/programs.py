@@ -7,7 +7,7 @@ import pathlib
 import shutil
 import subprocess
 
-SOURCE = pathlib.Path(os.environ.get("HVRUN_SOURCE_DIR") or pathlib.Path(__file__).parents[2]).resolve()
+SOURCE = pathlib.Path(os.environ.get("HVRUN_TEST_SOURCE_DIR") or pathlib.Path(__file__).parents[2]).resolve()
 BUILD = SOURCE / "build"
 PAYLOAD_SOURCE = SOURCE / "tests" / "payload"
 HARNESS_SOURCE = SOURCE / "tests" / "harness"
@@ -16,8 +16,8 @@ HARNESS_SOURCE = SOURCE / "tests" / "harness"
 def _bin_folders():
     if os.environ.get("HVRUN_BIN_DIR"):
         return [pathlib.Path(os.environ["HVRUN_BIN_DIR"])]
-    if os.environ.get("HVRUN_BUILD_DIR"):
-        return [pathlib.Path(os.environ["HVRUN_BUILD_DIR"]) / "bin"]
+    if os.environ.get("HVRUN_TEST_BUILD_DIR"):
+        return [pathlib.Path(os.environ["HVRUN_TEST_BUILD_DIR"]) / "bin"]
     return [BUILD / "dev" / "bin", BUILD / "release" / "bin"]
 
 

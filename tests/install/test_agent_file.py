@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HVRUN_BUILD_DIR", SOURCE / "build/dev"))
+BUILD = pathlib.Path(os.environ.get("HVRUN_TEST_BUILD_DIR", SOURCE / "build/dev"))
 MOST_BYTES = 4 << 20  # copied to every host
 
 

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HVRUN_BUILD_DIR", SOURCE / "build/dev"))
+BUILD = pathlib.Path(os.environ.get("HVRUN_TEST_BUILD_DIR", SOURCE / "build/dev"))
 PROGRAM = """
 #include <hvrun/hvrun.h>
 #include <stdio.h>

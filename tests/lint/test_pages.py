@@ -8,7 +8,7 @@ import subprocess
 import pages
 import tree
 
-HVRUN = pathlib.Path(os.environ.get("HVRUN_BUILD_DIR", tree.ROOT / "build/dev"), "bin/hvrun")
+HVRUN = pathlib.Path(os.environ.get("HVRUN_TEST_BUILD_DIR", tree.ROOT / "build/dev"), "bin/hvrun")
 
 
 def said(*words):
