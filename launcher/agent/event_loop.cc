@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <string>
 
 #include "src/base/check.h"
 #include "src/base/text.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/own_gpu_use.h"
 
-#include <algorithm>
-
 #include "launcher/agent/descendant_hunt.h"
 #include "launcher/facts/pid_namespace.h"
 

@@ -13,7 +13,6 @@
 // stands in several lines, and has no stated slots where each stands in one.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/facts/process_table.h"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "launcher/output/label.h"
 #include "launcher/output/reports.h"

@@ -6,11 +6,9 @@
 // limit.
 #pragma once
 
-#include <algorithm>
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace hv::launcher {
 

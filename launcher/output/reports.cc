@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/output/reports.h"
 
-#include <utility>
-
 namespace hv::launcher {
 
 void Reports::note_written(std::uint32_t rank, std::size_t bytes) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "launcher/check/topology.h"
 #include "launcher/picture/picture.h"

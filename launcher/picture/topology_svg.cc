@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <optional>
 #include <set>
 
 #include "launcher/check/topology_text.h"

@@ -15,7 +15,6 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>

@@ -10,9 +10,7 @@
 #include <boost/asio/buffer.hpp>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "launcher/allocation/host_list.h"
 #include "src/base/clock.h"

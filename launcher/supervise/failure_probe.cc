@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/failure_probe.h"
 
-#include <algorithm>
 #include <functional>
 
 #include "launcher/check/probe.h"

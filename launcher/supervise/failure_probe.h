@@ -8,7 +8,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "launcher/check/failure_signs.h"
 #include "launcher/check/finding.h"

@@ -12,7 +12,6 @@
 
 #include <cstddef>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "src/wire/stacks.h"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <new>
-#include <stdexcept>
 
 #include "runtime/include/hvrun/hvrun.h"
 #include "src/base/error.h"

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/api/request_reader.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>

@@ -9,7 +9,6 @@
 //      parts.
 // The phases have channels of their own, so that step 1 of a later share and step 3 of an earlier
 // one can be under way at once and each channel still carries shares in order.
-#include <algorithm>
 #include <deque>
 
 #include "runtime/collective/cross_stage.h"

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <memory>
 #include <vector>
 
 #include "runtime/engine/launch_order.h"

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "runtime/device/accelerator.h"
 #include "runtime/engine/stall_inspector.h"

@@ -7,7 +7,6 @@
 // progress().
 #pragma once
 
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>

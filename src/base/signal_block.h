@@ -7,7 +7,6 @@
 #include <pthread.h>
 
 #include <csignal>
-#include <initializer_list>
 
 namespace hv {
 

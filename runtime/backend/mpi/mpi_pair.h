@@ -8,9 +8,7 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "runtime/backend/mpi/mpi_collective.h"
 #include "runtime/backend/pair_carrier.h"

@@ -3,9 +3,7 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <utility>
 
 #include "runtime/backend/mpi/mpi_plugin.h"
 #include "src/base/environment.h"

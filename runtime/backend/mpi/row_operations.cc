@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backend/mpi/row_operations.h"
 
-#include <algorithm>
 #include <climits>
 #include <cstring>
 #include <numeric>

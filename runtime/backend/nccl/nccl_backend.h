@@ -4,7 +4,6 @@
 // One communicator for each process set, made before its first collective.
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
