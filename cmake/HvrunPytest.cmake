@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The file's single tests are counted by tests/summary from the junit file that each run leaves in <build>/pytest.
-# Tests find the programs through HVRUN_BUILD_DIR (its bin/ and lib/) and the sources through HVRUN_SOURCE_DIR.
+# Tests find the programs through HVRUN_TEST_BUILD_DIR (its bin/ and lib/) and the sources through HVRUN_TEST_SOURCE_DIR.
 # The distribution's Python: another one on PATH (pyenv, conda) has no pytest of ours.
 find_program(HVRUN_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
 
@@ -24,9 +24,11 @@ function(hvrun_pytest label)
                      ${_file}
              WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(${_name} PROPERTIES LABELS ${label} TIMEOUT ${HVRUN_PYTEST_TIMEOUT_${label}} ENVIRONMENT
-                         "HVRUN_BUILD_DIR=${PROJECT_BINARY_DIR};HVRUN_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
-    if(label STREQUAL "cluster")
-      # They take longest, and wait more than they compute: begun first, beside each other.
+                         "HVRUN_TEST_BUILD_DIR=${PROJECT_BINARY_DIR};HVRUN_TEST_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+    # What takes long begins first: python computes, cluster waits most of its time.
+    if(label STREQUAL "python" OR _name MATCHES "test_wheel")
+      set_tests_properties(${_name} PROPERTIES COST 1500)
+    elseif(label STREQUAL "cluster")
       set_tests_properties(${_name} PROPERTIES COST 1000)
     endif()
   endforeach()

@@ -16,7 +16,7 @@ SOURCE = programs.SOURCE
 # As the build of the tests, so that the compiler's cache has most of it; in a folder of its own.
 OPTIONS = ["--config-settings=build-dir=build/wheel", "--config-settings=cmake.build-type=RelWithDebInfo",
            *(f"--config-settings=cmake.define.CMAKE_{language}_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG" for language in ("C", "CXX")),
-           "--config-settings=cmake.define.HVRUN_PRECOMPILE=OFF", "--config-settings=cmake.define.HVRUN_WERROR=ON"]
+           "--config-settings=cmake.define.HVRUN_WERROR=ON"]
 OTHER_PYTHONS = [path for path in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python")))
                  if tuple(map(int, re.search(r"/3\.(\d+)\.", path).groups())) >= (9,)]
 

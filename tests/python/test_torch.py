@@ -15,18 +15,9 @@ JOBS = {"1 rank": ["-np", "1"], "2 ranks": ["-np", "2"], "3 ranks": ["-np", "3"]
 
 
 @pytest.mark.one_of("job")
-@pytest.mark.parametrize("job", ["4 ranks", "2 hosts"])
+@pytest.mark.parametrize("job", JOBS)
 def test_in_every_rank(job, tmp_path):
-    check_every_rank(job, tmp_path)
-
-
-@pytest.mark.one_of("job")
-@pytest.mark.parametrize("job", ["1 rank", "2 ranks", "3 ranks"])
-def test_in_every_rank_of_fewer(job, tmp_path):
-    check_every_rank(job, tmp_path)
-
-
-def check_every_rank(job, tmp_path):
+    """Over MPI, and on two real hosts: test_torch_mpi.py and tests/cluster/test_torch.py."""
     done = torch_jobs.run(JOBS[job], ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(RANKS)], tmp_path)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
     counts = re.findall(r"(\d+) passed", done.stdout)

@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/ranks/drawn.h"
 #include "tests/ranks/engine/job.h"
 
 using namespace hv;
@@ -95,10 +96,11 @@ TEST_CASE("steps that are alike are agreed on bucket by bucket, until one is not
 TEST_CASE("training steps, with now and then a rank that does them in another way") {
   for (const JobShape& shape : {JobShape{2}, JobShape{3}, JobShape{2, 2}, JobShape{1, 2, 1}}) {
     CAPTURE(name_of(shape));
-    run_job(in_shape(shape), [](Rank& rank) {
+    const int steps = 20 + scaled(40);
+    run_job(in_shape(shape), [steps](Rank& rank) {
       Model model(rank);
-      std::mt19937_64 random(static_cast<std::uint64_t>(rank.rank));
-      for (int step = 0; step < 60; ++step) {
+      std::mt19937_64 random(test_seed() + static_cast<std::uint64_t>(rank.rank));
+      for (int step = 0; step < steps; ++step) {
         rank.at("step " + std::to_string(step));
         // Ranks drift apart only where they may: in the order, and in when they wait.
         const bool is_odd = step > 10 && random() % 12 == 0;

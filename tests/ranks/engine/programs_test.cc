@@ -62,7 +62,7 @@ void play_programs(int of_full, const std::vector<JobShape>& shapes, std::uint64
   if (how == play_as_threads && !have_own_contexts()) return;
   const Environment environment = Environment::of_process();
   const double scale = std::atof(environment.get_or("HVRUN_TEST_SCALE", "1").c_str());
-  const double share = scale >= 1 ? scale : 0.3 * scale;
+  const double share = scale >= 1 ? scale : 0.15 * scale;
   // Making communicators on a real GPU takes a second.
   const int least = static_cast<int>(shapes.size());
   const int programs = Gpu::is_real() ? least : std::max(least, static_cast<int>(of_full * share));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/ranks/drawn.h"
 #include "tests/ranks/engine/job.h"
 
 using namespace hv;
@@ -141,8 +142,9 @@ TEST_CASE("a set that goes while its data is between hosts ends alike on its mem
     options.shape = shape;
     constexpr int kRounds = 40;
     std::array<std::array<std::atomic<unsigned>, 3>, kRounds> through{};
+    const int rounds = 10 + scaled(kRounds - 10);
     run_job(options, [&](Rank& rank) {
-      for (int round = 0; round < kRounds; ++round) {
+      for (int round = 0; round < rounds; ++round) {
         rank.at("round " + std::to_string(round));
         std::uint32_t set = 0;
         const Status added = rank.context.add_process_set({0, 2}, &set);
