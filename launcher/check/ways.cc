@@ -141,10 +141,9 @@ std::vector<std::size_t> doubtful_ways(const CheckInput& input) {
 
 wire::PairMeasure better_measure(const wire::PairMeasure& first, const wire::PairMeasure& second) {
   if (!second.problem.empty() || second.is_stuck) return first;
+  if (!first.problem.empty()) return second;
   wire::PairMeasure better = first;
-  better.problem.clear();
-  better.round_trip_us = first.problem.empty() ? std::min(first.round_trip_us, second.round_trip_us)
-                                               : second.round_trip_us;
+  better.round_trip_us = std::min(first.round_trip_us, second.round_trip_us);
   better.megabytes_per_s = std::max(first.megabytes_per_s, second.megabytes_per_s);
   better.resent_share = std::min(first.resent_share, second.resent_share);
   return better;
