@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <numeric>
 #include <string>
 
 #include "runtime/collective/registry.h"
@@ -22,6 +21,7 @@ struct Forced {
 struct ForcedOn {
   std::string words;
   JobShape shape;
+  bool operator==(const ForcedOn&) const = default;
 };
 
 const std::vector<JobShape> on_several = {{1, 1}, {1, 1, 1}, {2, 2}, {3, 1, 2}, {1, 1, 1, 1, 1}};
@@ -71,16 +71,14 @@ void for_each_of(const std::vector<Forced>& all, Body&& body) {
 }  // namespace
 
 TEST_CASE("every allreduce gives the reference's result for every type, reduction and odd count") {
-  const auto forced = on_each_shape(forced_allreduces());
-  std::vector<std::size_t> each(forced.size());
-  std::iota(each.begin(), each.end(), 0);
+  const std::vector<ForcedOn> each = on_each_shape(forced_allreduces());
   const std::vector<std::size_t> counts = {0, 1, 17, 5003};
   const auto all = drawn_product(each, all_types(), all_reductions(), counts);
-  for (const std::size_t which : each)
-    run_forced(forced[which], [&](RankContext& context) {
+  for (const ForcedOn& forced : each)
+    run_forced(forced, [&](RankContext& context) {
       std::uint64_t seed = 1;
-      for (const auto& [in_which, type, reduction, count] : all) {
-        if (in_which != which) continue;
+      for (const auto& [in_forced, type, reduction, count] : all) {
+        if (in_forced != forced) continue;
         ++seed;
         run_and_verify(context, make_allreduce(context, allreduce_of(type, reduction), {count},
                                                seed % 2 == 0, seed));

@@ -4,9 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 
+#include "tests/ranks/drawn.h"
 #include "tests/ranks/engine/gpu.h"
 #include "tests/ranks/engine/player.h"
 #include "tests/ranks/engine/processes.h"
@@ -60,12 +60,10 @@ void play_as_processes(const JobShape& shape, std::uint64_t seed) {
 void play_programs(int of_full, const std::vector<JobShape>& shapes, std::uint64_t first_seed,
                    void (*how)(const JobShape&, std::uint64_t)) {
   if (how == play_as_threads && !have_own_contexts()) return;
-  const Environment environment = Environment::of_process();
-  const double scale = std::atof(environment.get_or("HVRUN_TEST_SCALE", "1").c_str());
-  const double share = scale >= 1 ? scale : 0.15 * scale;
   // Making communicators on a real GPU takes a second.
+  const int wanted = is_whole_product() ? of_full : static_cast<int>(0.15 * of_full);
   const int least = static_cast<int>(shapes.size());
-  const int programs = Gpu::is_real() ? least : std::max(least, static_cast<int>(of_full * share));
+  const int programs = Gpu::is_real() ? least : std::max(least, scaled(wanted));
   for (int i = 0; i < programs; ++i) {
     const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(i);
     const JobShape& shape = shapes[static_cast<std::size_t>(i) % shapes.size()];
