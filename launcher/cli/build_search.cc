@@ -25,17 +25,17 @@
 namespace hv::launcher {
 namespace {
 
-constexpr auto kTimeToLook = std::chrono::seconds(60);
+constexpr auto kInspectTimeout = std::chrono::seconds(60);
 constexpr const char* kLibrary = "libhvrun.so.0";
 
-BuildFact look_in_child(const std::string& name, const std::function<BuildFact()>& look) {
+BuildFact inspect_in_child(const std::string& name, const std::function<BuildFact()>& inspect) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return {name, false, "make a pipe: " + errno_text(errno)};
   UniqueFd read_end(ends[0]), write_end(ends[1]);
   const pid_t child = ::fork();
   if (child < 0) return {name, false, "fork: " + errno_text(errno)};
   if (child == 0) {
-    const BuildFact fact = look();
+    const BuildFact fact = inspect();
     const std::string text = (fact.is_there ? "1" : "0") + fact.text.substr(0, PIPE_BUF - 1);
     (void)!::write(write_end.get(), text.data(), text.size());
     ::_exit(0);
@@ -43,7 +43,7 @@ BuildFact look_in_child(const std::string& name, const std::function<BuildFact()
   write_end.reset();
   char buffer[PIPE_BUF];
   pollfd ready{read_end.get(), POLLIN, 0};
-  const timespec limit = time_left(now() + kTimeToLook);
+  const timespec limit = time_left(now() + kInspectTimeout);
   const bool is_ready = ::ppoll(&ready, 1, &limit, nullptr) > 0;
   const ssize_t got = is_ready ? ::read(read_end.get(), buffer, sizeof buffer) : 0;
   if (!is_ready) ::kill(child, SIGKILL);
@@ -53,7 +53,7 @@ BuildFact look_in_child(const std::string& name, const std::function<BuildFact()
     return {name, buffer[0] == '1', std::string(buffer + 1, static_cast<std::size_t>(got) - 1)};
   return {name, false,
           is_ready ? "whoever opens it is ended by " + ExitStatus::from_wait(status).text()
-                   : "opening it takes longer than " + seconds_text(kTimeToLook)};
+                   : "opening it takes longer than " + seconds_text(kInspectTimeout)};
 }
 
 // "/opt" of /opt/bin/hvrun.
@@ -75,7 +75,7 @@ std::string find_library(const Environment& environment, const std::string& pack
   return kLibrary;
 }
 
-std::string dl_words() {
+std::string dl_message() {
   const char* const words = ::dlerror();
   return words == nullptr ? "no reason is told" : words;
 }
@@ -92,7 +92,7 @@ struct Answers {
 std::string open_answers(const std::string& library, Answers* answers) {
   void* const opened = ::dlopen(library.c_str(), RTLD_NOW);
   if (opened == nullptr)
-    return dl_words() + "; try: install libhvrun beside hvrun, or set HVRUN_LIBRARY";
+    return dl_message() + "; try: install libhvrun beside hvrun, or set HVRUN_LIBRARY";
   const auto find = [&](const char* name, auto* function) {
     *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(::dlsym(opened, name));
     return *function != nullptr;
@@ -102,7 +102,7 @@ std::string open_answers(const std::string& library, Answers* answers) {
       find("hvrun_mpi_version", &answers->mpi_version) &&
       find("hvrun_carriers", &answers->carriers))
     return {};
-  return library + " is not of this hvrun: " + dl_words();
+  return library + " is not of this hvrun: " + dl_message();
 }
 
 // The file of this process that has such a name; empty: there is none.
@@ -116,7 +116,7 @@ std::string mapped_file(const std::string& start) {
   return {};
 }
 
-BuildFact look_at_nccl(const std::string& library) {
+BuildFact inspect_nccl(const std::string& library) {
   BuildFact fact{"NCCL"};
   Answers answers{};
   std::int32_t number = 0;
@@ -134,7 +134,7 @@ BuildFact look_at_nccl(const std::string& library) {
 }
 
 // A host that starts jobs need not have what those that run them have.
-BuildFact look_at_driver() {
+BuildFact inspect_driver() {
   constexpr const char* kElsewhere = ", as on many login nodes";
   constexpr int kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE
   BuildFact fact{"CUDA's driver"};
@@ -142,7 +142,8 @@ BuildFact look_at_driver() {
   const auto begin =
       opened == nullptr ? nullptr : reinterpret_cast<int (*)(unsigned)>(::dlsym(opened, "cuInit"));
   if (begin == nullptr) {
-    fact.text = std::string("no NVIDIA driver on this host") + kElsewhere + " (" + dl_words() + ")";
+    fact.text =
+        std::string("no NVIDIA driver on this host") + kElsewhere + " (" + dl_message() + ")";
     return fact;
   }
   const int code = begin(0);
@@ -156,12 +157,12 @@ BuildFact look_at_driver() {
   return fact;
 }
 
-BuildFact look_at_nccl_and_driver(const std::string& library) {
-  const BuildFact driver = look_in_child("CUDA's driver", look_at_driver);
-  return nccl_with(driver, look_in_child("NCCL", [&] { return look_at_nccl(library); }));
+BuildFact inspect_nccl_and_driver(const std::string& library) {
+  const BuildFact driver = inspect_in_child("CUDA's driver", inspect_driver);
+  return nccl_with(driver, inspect_in_child("NCCL", [&] { return inspect_nccl(library); }));
 }
 
-BuildFact look_at_operations(const std::string& library) {
+BuildFact inspect_operations(const std::string& library) {
   BuildFact fact{"operations"};
   Answers answers{};
   const char* table = nullptr;
@@ -181,7 +182,7 @@ constexpr MpiPart kMpiParts[] = {{"Open MPI", "openmpi", "libhvrun-openmpi.so"},
                                  {"MPICH", "mpich", "libhvrun-mpich.so"}};
 
 // The plugin lies beside libhvrun, which knows the MPI for it. In a process of its own.
-BuildFact look_at_mpi_part(const std::string& library, const MpiPart& part) {
+BuildFact inspect_mpi_part(const std::string& library, const MpiPart& part) {
   std::error_code trouble;
   const std::filesystem::path folder = std::filesystem::canonical(library, trouble).parent_path();
   const std::string file = (folder / part.plugin).string();
@@ -198,11 +199,11 @@ BuildFact look_at_mpi_part(const std::string& library, const MpiPart& part) {
   return fact;
 }
 
-BuildFact look_at_mpi(const std::string& library) {
+BuildFact inspect_mpi(const std::string& library) {
   BuildFact fact{"MPI"};
   std::vector<std::string> words;
   for (const MpiPart& part : kMpiParts) {
-    const BuildFact one = look_in_child("MPI", [&] { return look_at_mpi_part(library, part); });
+    const BuildFact one = inspect_in_child("MPI", [&] { return inspect_mpi_part(library, part); });
     fact.is_there = fact.is_there || one.is_there;
     words.push_back(part.title + std::string(one.is_there ? " by " : ": ") + one.text);
   }
@@ -237,7 +238,7 @@ Captured ask_python(const Environment& environment) {
   Command command;
   command.argv = {python, "-c", kAskForFrameworks};
   command.environment = environment.entries();
-  said = capture_output(command, kTimeToLook);
+  said = capture_output(command, kInspectTimeout);
   if (said.trouble.empty() && !said.is_well())
     said.trouble = "it ended with " + said.status->text();
   if (!said.trouble.empty()) said.trouble = python + ": " + said.trouble;
@@ -257,9 +258,9 @@ std::string library_of(const Environment& environment, const std::string& printe
 BuildFacts gather_build_facts(const Environment& environment) {
   const Captured said = ask_python(environment);
   const std::string library = library_of(environment, said.text);
-  return {framework_facts(said.text, said.trouble), look_at_mpi(library),
-          look_at_nccl_and_driver(library),
-          look_in_child("operations", [&] { return look_at_operations(library); })};
+  return {framework_facts(said.text, said.trouble), inspect_mpi(library),
+          inspect_nccl_and_driver(library),
+          inspect_in_child("operations", [&] { return inspect_operations(library); })};
 }
 
 }  // namespace hv::launcher
