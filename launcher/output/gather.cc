@@ -57,6 +57,4 @@ std::vector<GatheredText> gather_alike(
   return groups;
 }
 
-std::string rank_words(const std::vector<int>& ranks) { return ranges_of("rank", ranks); }
-
 }  // namespace hv::launcher

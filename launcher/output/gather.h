@@ -27,7 +27,4 @@ std::vector<GatheredText> gather_alike(
     const std::vector<std::pair<int, std::vector<std::string>>>& lines_by_rank,
     const std::vector<Speaker>& speakers);
 
-// "rank 3" or "ranks 0-2,5".
-std::string rank_words(const std::vector<int>& ranks);
-
 }  // namespace hv::launcher

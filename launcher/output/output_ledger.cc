@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "launcher/output/gather.h"
+#include "src/base/text.h"
 
 namespace hv::launcher {
 
@@ -31,7 +31,7 @@ std::vector<int> OutputLedger::losers() const {
 std::string OutputLedger::lost_words() const {
   const std::uint64_t lost = lost_bytes();
   if (lost == 0) return {};
-  return "warning: " + std::to_string(lost) + " bytes that " + rank_words(losers()) +
+  return "warning: " + std::to_string(lost) + " bytes that " + ranges_of("rank", losers()) +
          " wrote are lost: nobody read them in time";
 }
 

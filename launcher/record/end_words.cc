@@ -128,7 +128,7 @@ std::string rank_failure(const JobRecord& record, const Verdict& verdict,
 
 std::string host_failure(const JobRecord& record, int host, const std::string& reason) {
   const RecordedHost& lost = record.hosts[static_cast<std::size_t>(host)];
-  return "hvrun: error: host " + lost.name + " with " + rank_words(record.ranks_on(host)) +
+  return "hvrun: error: host " + lost.name + " with " + ranges_of("rank", record.ranks_on(host)) +
          " was lost: " + reason + "\n" +
          (lost.advice.empty() ? "" : "  try: " + lost.advice + "\n") +
          "hvrun: what still runs there ends by itself within seconds" +
@@ -146,7 +146,7 @@ std::string ends_of(const JobRecord& record, const std::vector<int>& ranks) {
   }
   std::string text;
   for (const auto& [how, members] : groups) {
-    text += (text.empty() ? "" : "; ") + rank_words(members) + " with " + how;
+    text += (text.empty() ? "" : "; ") + ranges_of("rank", members) + " with " + how;
   }
   return text;
 }
@@ -192,7 +192,7 @@ std::string block(const std::string& heading, const std::vector<std::string>& li
 }
 
 std::string output_heading(const GatheredText& group, int whose) {
-  return rank_words(group.ranks) + " said" +
+  return ranges_of("rank", group.ranks) + " said" +
          (group.is_said_by_all ? ":" : ", here as rank " + std::to_string(whose) + ":");
 }
 
@@ -226,7 +226,7 @@ std::string said_by(const std::vector<Speaker>& speakers, const Telling& telling
   std::sort(untold.begin(), untold.end());
   if (!untold.empty()) {
     text += "hvrun: and " + std::to_string(groups.size() - kMostOtherTexts) + " more texts, of " +
-            rank_words(untold) + "\n";
+            ranges_of("rank", untold) + "\n";
   }
   return text;
 }

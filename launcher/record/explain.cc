@@ -167,12 +167,12 @@ std::string words_of_files(const JobFolder& folder, const std::vector<Speaker>& 
     erring.push_back(speaker);
     if (first < 0 && !speak_of_a_lost_peer(lines)) first = speaker.rank;
   }
-  const std::string well =
-      others.empty() ? ""
-                     : "hvrun: what " + rank_words(ranks_of(others)) + " wrote ends in no error\n";
+  const std::string well = others.empty() ? ""
+                                          : "hvrun: what " + ranges_of("rank", ranks_of(others)) +
+                                                " wrote ends in no error\n";
   if (erring.empty()) return speakers.empty() ? "hvrun: no rank has written anything\n" : well;
   if (first < 0) first = erring.front().rank;
-  return "hvrun: what " + rank_words(ranks_of(erring)) + " wrote ends in an error\n" +
+  return "hvrun: what " + ranges_of("rank", ranks_of(erring)) + " wrote ends in an error\n" +
          said_by(erring, {first, true}, last_lines) + well;
 }
 

@@ -6,7 +6,6 @@
 #include <boost/asio/detached.hpp>
 #include <utility>
 
-#include "launcher/output/gather.h"
 #include "launcher/supervise/timeouts.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/text.h"
@@ -27,7 +26,8 @@ std::string named(const Job& job, std::vector<std::uint32_t> HostState::*which) 
   for (const HostState& host : job.hosts) {
     const std::vector<std::uint32_t>& ranks = host.*which;
     if (!host.is_there() || ranks.empty()) continue;
-    groups.push_back(rank_words({ranks.begin(), ranks.end()}) + " on host " + host.target.name);
+    groups.push_back(ranges_of("rank", {ranks.begin(), ranks.end()}) + " on host " +
+                     host.target.name);
   }
   const std::size_t more = groups.size() > kNamedHosts ? groups.size() - kNamedHosts : 0;
   groups.resize(groups.size() - more);

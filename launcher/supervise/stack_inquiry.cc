@@ -6,7 +6,6 @@
 #include <boost/asio/detached.hpp>
 #include <utility>
 
-#include "launcher/output/gather.h"
 #include "launcher/record/end_words.h"
 #include "launcher/supervise/timeouts.h"
 #include "src/base/bounded_seconds.h"
@@ -150,7 +149,7 @@ void StackInquiry::tensor_stalled(const wire::TensorStalled& told) {
   const std::string more =
       stall.more_missing == 0 ? "" : " and " + std::to_string(stall.more_missing) + " more";
   stalled({"tensor '" + printable(stall.name) + "' has waited " + seconds_text(waited) + " for " +
-               rank_words(missing) + more + "; where they stand, and one that waits:",
+               ranges_of("rank", missing) + more + "; where they stand, and one that waits:",
            missing, now() - waited, static_cast<int>(told.by)});
 }
 

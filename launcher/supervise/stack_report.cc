@@ -6,7 +6,6 @@
 #include <set>
 #include <tuple>
 
-#include "launcher/output/gather.h"
 #include "launcher/record/job_record.h"
 #include "launcher/supervise/stack_frames.h"
 #include "src/base/text.h"
@@ -118,7 +117,7 @@ std::string who(const StackPosition& place, const StackGroup& group) {
                 : std::to_string(group.pids.size()) + " other processes";
     words += " of ";
   }
-  words += rank_words(ranks) + " on " + word_for(group.hosts.size(), "host") + " " +
+  words += ranges_of("rank", ranks) + " on " + word_for(group.hosts.size(), "host") + " " +
            join(hosts, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "");
   if (!place.name.empty())
     words += " (" + place.name +

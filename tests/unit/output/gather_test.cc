@@ -1,11 +1,12 @@
 // Tests of launcher/output/gather.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/output/gather.h"
+#include "src/base/text.h"
 
 #include <doctest/doctest.h>
 
+using hv::ranges_of;
 using hv::launcher::gather;
-using hv::launcher::rank_words;
 
 TEST_CASE("gather makes one group of ranks with equal lines, in the order of first ranks") {
   const auto groups = gather({{3, {"a"}}, {1, {"b", "c"}}, {0, {"a"}}, {2, {"b", "c"}}});
@@ -28,6 +29,6 @@ TEST_CASE("gather keeps apart what differs only in where lines end") {
 }
 
 TEST_CASE("ranks are named singly or as ranges") {
-  CHECK(rank_words({3}) == "rank 3");
-  CHECK(rank_words({0, 1, 2, 5}) == "ranks 0-2,5");
+  CHECK(ranges_of("rank", {3}) == "rank 3");
+  CHECK(ranges_of("rank", {0, 1, 2, 5}) == "ranks 0-2,5");
 }

@@ -5,11 +5,12 @@
 #include <doctest/doctest.h>
 
 #include "launcher/output/gather.h"
+#include "src/base/text.h"
 
+using hv::ranges_of;
 using hv::launcher::gather;
 using hv::launcher::kRecentBytes;
 using hv::launcher::kRecentLines;
-using hv::launcher::rank_words;
 using hv::launcher::RecentLines;
 using Lines = std::vector<std::string>;
 
@@ -88,7 +89,7 @@ TEST_CASE("equal texts of several ranks become one group, in the order of their 
   CHECK(groups[0].ranks == std::vector<int>{0, 2});
   CHECK(groups[0].lines == Lines{"b", "c"});
   CHECK(groups[1].ranks == std::vector<int>{1, 3});
-  CHECK(rank_words(groups[1].ranks) == "ranks 1,3");
-  CHECK(rank_words({7}) == "rank 7");
+  CHECK(ranges_of("rank", groups[1].ranks) == "ranks 1,3");
+  CHECK(ranges_of("rank", {7}) == "rank 7");
   CHECK(gather({}).empty());
 }
