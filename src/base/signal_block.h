@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include <csignal>
+#include <initializer_list>
 
 namespace hv {
 
