@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIRECTORIES = ("src", "launcher", "runtime", "tests", "bench", "examples")
 LAUNCHER = re.compile(r"(^|/)(env|ccache)$|^CCACHE_")
 # A header of C++ that CUDA's compiler alone reads, and what is the body of a template's caller.
+LANGUAGES = {".cc": "c++", ".c": "c"}  # by a source's ending, in the order in which a header's options are looked up
 LEFT_OUT = re.compile(r"^runtime/device/cuda/kernels/|/kernels_body\.h$|^examples/standalone/")
 
 
@@ -60,13 +61,15 @@ def read_commands(build):
 
 
 def command_for_header(header, commands, includers):
-    """The options of the header's own source, of one in its directory, or of one that includes it; None: nothing compiles it."""
-    own = re.sub(r"\.h$", ".cc", header)
+    """(command, directory, language) of its own source, of one in its directory, or of one that includes it, rather in C++ than in C;
+    None: nothing compiles it."""
     directory = os.path.dirname(header) + "/"
     near = [path for path in commands if path.startswith(directory) and "/" not in path[len(directory):]]
-    for path in [own, *sorted(near), *sorted(includers)]:
-        if path in commands and path.endswith(".cc"):
-            return commands[path]
+    for ending, language in LANGUAGES.items():
+        own = re.sub(r"\.h$", ending, header)
+        for path in [own, *sorted(near), *sorted(includers)]:
+            if path in commands and path.endswith(ending):
+                return *commands[path], language
     return None
 
 
@@ -87,8 +90,8 @@ def units_of(paths, commands):
             if found is None:
                 unknown.append(path)
             else:
-                command, directory = found
-                units.append(Unit(path, command + ("-x", "c++", "-"), directory, f'#include "{ROOT / path}"\n'))
+                command, directory, language = found
+                units.append(Unit(path, command + ("-x", language, "-"), directory, f'#include "{ROOT / path}"\n'))
     return units, unknown
 
 

@@ -10,9 +10,11 @@ def build_with(tmp_path, monkeypatch, sources):
     (tmp_path / "src").mkdir()
     for name, text in sources.items():
         (tmp_path / "src" / name).write_text(text)
+    compilers = {".cc": "g++ -std=c++20", ".c": "gcc"}
     entries = [{"file": str(tmp_path / "src" / name), "directory": str(tmp_path),
-                "command": f"env CCACHE_BASEDIR=/x /usr/bin/ccache g++ -I{tmp_path} -std=c++20 -o a.o -c {tmp_path}/src/{name}"}
-               for name in sources if name.endswith(".cc")]
+                "command": f"env CCACHE_BASEDIR=/x /usr/bin/ccache {compilers[name[name.index('.'):]]} -I{tmp_path} -o a.o "
+                           f"-c {tmp_path}/src/{name}"}
+               for name in sources if not name.endswith(".h")]
     (tmp_path / "compile_commands.json").write_text(json.dumps(entries))
     return alone.read_commands(tmp_path)
 
@@ -36,3 +38,12 @@ def test_sources_and_headers_with_their_includes_are_green_and_others_red(tmp_pa
 def test_a_header_that_no_source_compiles_is_red(tmp_path, monkeypatch):
     commands = build_with(tmp_path, monkeypatch, {"only.h": "#pragma once\n"})
     assert complaints(["src/only.h"], commands) == ["src/only.h"]
+
+
+def test_a_header_of_c_sources_is_compiled_as_c(tmp_path, monkeypatch):
+    commands = build_with(tmp_path, monkeypatch, {
+        "main.c": "#include \"src/good.h\"\n",
+        "good.h": "#pragma once\nstatic inline int *of(void *memory) { return memory; }\n",
+        "bad.h": "#pragma once\nstatic inline size_t of(void) { return 0; }\n",
+    })
+    assert complaints(["src/main.c", "src/good.h", "src/bad.h"], commands) == ["src/bad.h"]
