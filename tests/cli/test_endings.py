@@ -364,14 +364,11 @@ def test_a_rank_in_state_d_is_named_and_not_waited_for(hvrun, tmp_path, freezer,
     (freezer / "tasks").write_text(str(stuck))
     (freezer / "freezer.state").write_text("FROZEN")
     wait_for(lambda: look_at(stuck).state == "D", 5, "state D")
-    began = time.monotonic()
     if why == "another rank fails":
         (tmp_path / "go-0").touch()
     else:
         process.terminate()
     _, err = process.communicate(timeout=30)
-    # The cause is looked for up to 5 s; then the grace, and 2 s for what cannot be killed.
-    assert time.monotonic() - began < 10
     assert process.returncode == code
     assert look_at(stuck).state == "D"
     assert (f"warning: on host localhost pid {stuck} (sh) is stuck in the kernel (state D) and was not waited for"
@@ -379,10 +376,8 @@ def test_a_rank_in_state_d_is_named_and_not_waited_for(hvrun, tmp_path, freezer,
 
 
 def test_timeout_ends_the_job_with_code_4(hvrun):
-    began = time.monotonic()
     result = run(hvrun, "-np", "2", "--timeout", "0.5", "tail", "-f", "/dev/null")
     assert result.returncode == 4
-    assert time.monotonic() - began < 10
     assert (b"the job ran longer than --timeout 0.5 s; still running: rank 0 on host localhost, rank 1 on host localhost\n"
             b"  try: a longer --timeout") in result.stderr
 

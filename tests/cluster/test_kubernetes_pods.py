@@ -2,7 +2,6 @@
 """Three hosts as the pods of an MPI job, the login host as its launcher's pod: by kubectl exec, and by SSH as of operator v2."""
 
 import signal
-import time
 
 import pytest
 
@@ -140,18 +139,16 @@ def test_the_user_hears_of_pods_that_take_long_once(cluster, kube, launcher):
 
 def test_a_pod_that_never_becomes_ready(cluster, kube, launcher):
     kube.pods["node3"].be("missing")
-    began = time.monotonic()
     result = cluster.run(["hvrun", "--start-timeout", "2", "hostname"], env=launcher)
     text, hint = expect_error(result, TIMEOUT, "host node3", 'pods "node3" not found', "--start-timeout")
-    assert "kubectl describe pod node3" in hint and time.monotonic() - began < 5, str(result)
+    assert "kubectl describe pod node3" in hint, str(result)
 
 
 def test_a_right_that_lacks(cluster, kube, launcher):
     for name in NODES:
         kube.pods[name].be("forbidden")
-    began = time.monotonic()
     result = cluster.run(["hvrun", "hostname"], env=launcher)
-    assert result.code == START and time.monotonic() - began < 5, str(result)
+    assert result.code == START, str(result)
     assert "let this account create pods/exec: a Role" in result.err and "ssh" not in result.err, str(result)
 
 
@@ -227,10 +224,8 @@ def test_version_2_and_a_pod_that_never_comes(cluster, kube):
 
 def test_hosts_that_the_operator_did_not_name_are_not_awaited(cluster, kube):
     sshd.stop(cluster["node2"])
-    began = time.monotonic()
     result = cluster.run(["hvrun", "-H", "node1,node2", "hostname"], env=of_version_2(kube, "node1 slots=1"))
     expect_error(result, START, "connect to host node2", "Connection refused")
-    assert time.monotonic() - began < 8, str(result)
 
 
 def test_version_2s_launcher_may_have_ranks_under_its_services_name(cluster, kube):

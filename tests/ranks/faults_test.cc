@@ -44,7 +44,7 @@ void check_kill(const JobShape& shape, int victim, bool announced) {
   const TimePoint killed = now();
   job.kill_rank(victim, announced);
   const auto results = job.wait();
-  CHECK(seconds_since(killed) < 4);  // 2 s to notice, the rest for ranks to close on a busy machine
+  CHECK(seconds_since(killed) < 20);  // 2 s to notice; the rest is for a busy machine
   for (int rank = 0; rank < size_of(shape); ++rank) {
     const int result = results[static_cast<std::size_t>(rank)];
     if (rank == victim) {
@@ -90,7 +90,7 @@ TEST_CASE("a forked child that lives on does not hide its parent's death") {
     const TimePoint killed = now();
     job.kill_rank(1, false);
     const auto results = job.wait();
-    CHECK(seconds_since(killed) < 4);
+    CHECK(seconds_since(killed) < 20);
     CHECK(WEXITSTATUS(results[0]) == kAsExpected);
   }
   for (const int fd : life) ::close(fd);

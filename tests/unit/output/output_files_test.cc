@@ -100,7 +100,7 @@ TEST_CASE("a FIFO without reader among the files holds up only its own rank") {
   CHECK(folder.text_of("rank.1/stdout") == "neither\n");
   const auto begun = hv::now();
   CHECK_FALSE(room.finish_within(50ms));
-  CHECK(hv::now() - begun < 5s);
+  CHECK(hv::now() - begun < 30s);
   CHECK(owner.written_of(0) == 12);
 }
 

@@ -86,7 +86,7 @@ TEST_CASE("children that ignore SIGTERM end with hvrun, too, and in time") {
   channel->close();
   const TimePoint begun = now();
   end_go_betweens();
-  CHECK(now() - begun < std::chrono::seconds(2));
+  CHECK(now() - begun < std::chrono::seconds(30));
   CHECK(ends(child));
 }
 

@@ -1,5 +1,6 @@
 // Names and connections: a dead name or a silent address holds up nobody but itself.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 
@@ -14,6 +15,8 @@ using namespace hv::launcher;
 using namespace hv::launcher::trial;
 
 namespace {
+
+constexpr auto kNextAddress = std::chrono::milliseconds(250);  // as connect.h says
 
 // A name service that answers for "slow" only when told to.
 struct NameService {
@@ -117,10 +120,14 @@ TEST_CASE("the first address that answers wins") {
   CHECK(run(io, try_connect({good.address()}, std::chrono::seconds(5))) == good.address().text());
   // Nobody listens on the first: refused at once, and the second is tried without waiting.
   const SocketAddress refused = *SocketAddress::parse("127.0.0.2", 1);
-  const TimePoint start = now();
-  CHECK(run(io, try_connect({refused, good.address()}, std::chrono::seconds(5))) ==
-        good.address().text());
-  CHECK(now() - start < std::chrono::milliseconds(200));
+  Duration least = Duration::max();  // of some tries, for the machine may be busy
+  for (int round = 0; round < 20 && least >= kNextAddress; ++round) {
+    const TimePoint start = now();
+    CHECK(run(io, try_connect({refused, good.address()}, std::chrono::seconds(60))) ==
+          good.address().text());
+    least = std::min<Duration>(least, now() - start);
+  }
+  CHECK(least < kNextAddress);
 }
 
 TEST_CASE(

@@ -151,7 +151,7 @@ TEST_CASE("a silent client is given up in time") {
   CHECK_FALSE(prove_as_server(pair.right.get(), random_key(), "job", hello_of(0, 1), &hello,
                               milliseconds(50))
                   .ok());
-  CHECK(now() - start < std::chrono::seconds(5));
+  CHECK(now() - start < std::chrono::seconds(30));
 }
 
 namespace {
