@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "runtime/backend/backend.h"
-#include "runtime/engine/control_tree.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/negotiation/control_tree.h"
 #include "runtime/engine/observation.h"
 
 using namespace hv;

@@ -20,7 +20,7 @@ add_library(hv_yaml_cpp INTERFACE)
 target_include_directories(hv_yaml_cpp SYSTEM INTERFACE ${YAML_CPP_INCLUDE_DIRS})
 target_link_libraries(hv_yaml_cpp INTERFACE ${HVRUN_YAML_CPP})
 
-# libssh as headers only: launcher/spawn/ssh_library.h opens the library when it is used.
+# libssh as headers only: launcher/spawn/ssh/ssh_library.h opens the library when it is used.
 add_library(hv_libssh INTERFACE)
 target_include_directories(hv_libssh SYSTEM INTERFACE ${LIBSSH_INCLUDE_DIRS})
 target_link_libraries(hv_libssh INTERFACE ${CMAKE_DL_LIBS})

@@ -11,12 +11,12 @@
 #include "launcher/agent/agent.h"
 #include "launcher/agent/agent_options.h"
 #include "launcher/agent/control_connection.h"
-#include "launcher/agent/guard.h"
+#include "launcher/agent/ending/guard.h"
 #include "launcher/probes/host_probe.h"
 #include "launcher/probes/pair_measure.h"
 #include "src/base/environment.h"
 #include "src/process/birth.h"
-#include "src/process/own_file.h"
+#include "src/process/command.h"
 
 namespace hv::launcher {
 namespace {

@@ -2,7 +2,7 @@
 // that the environment names.
 // SPDX-License-Identifier: Apache-2.0
 //
-// One file for each scheduler, and one line in the list of scheduler.cc. A scheduler's function
+// One line in the list of scheduler.cc for each. A scheduler's function
 // looks whether hvrun runs under it, and whether what it says is whole.
 #pragma once
 

@@ -21,7 +21,7 @@
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 #include "src/process/captured.h"
-#include "src/process/own_file.h"
+#include "src/process/command.h"
 
 namespace hv::launcher {
 namespace {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/facts/gpus.h"
+#include "launcher/facts/facts.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "launcher/facts/mig.h"
 #include "launcher/facts/read_file.h"
 #include "launcher/facts/topology.h"
 #include "src/base/text.h"

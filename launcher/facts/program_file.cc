@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "launcher/facts/read_file.h"
-#include "src/base/name_pattern.h"
 #include "src/base/text.h"
 #include "src/process/command.h"
 

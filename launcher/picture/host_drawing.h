@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "launcher/check/topology.h"
+#include "launcher/check/report/topology.h"
 #include "launcher/picture/picture.h"
 
 namespace hv::launcher {

@@ -2,7 +2,7 @@
 #include "launcher/picture/report_html.h"
 
 #include "launcher/check/groups.h"
-#include "launcher/check/report_text.h"
+#include "launcher/check/report/report_text.h"
 #include "launcher/picture/picture.h"
 #include "launcher/picture/topology_svg.h"
 #include "launcher/plan/plan_text.h"

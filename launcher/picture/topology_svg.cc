@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <set>
 
-#include "launcher/check/topology_text.h"
+#include "launcher/check/report/topology.h"
 #include "launcher/picture/host_drawing.h"
 #include "launcher/picture/picture.h"
 

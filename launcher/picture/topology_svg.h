@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "launcher/check/topology.h"
+#include "launcher/check/report/topology.h"
 
 namespace hv::launcher {
 

@@ -7,6 +7,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "src/contract/contract.h"
 
 namespace hv::launcher {
 
@@ -27,5 +31,14 @@ std::optional<SlurmSettings> parse_slurm_settings(std::string_view text);
 // linuxproc signals every process, cgroup does with SignalChildrenProcesses, pgid does not.
 // Source: slurm.conf(5), cgroup.conf(5), src/plugins/proctrack of Slurm.
 bool signals_every_process(const SlurmSettings& settings);
+
+// What a program that reads Slurm's own variables (idr_torch, Lightning) finds in a rank: as if
+// srun had started it. Pure.
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// The same for all ranks. hosts: with ranks, in order.
+Variables slurm_variables_of_job(int ranks, const std::vector<std::string>& hosts);
+// host: its index among those.
+Variables slurm_variables_of_rank(const RankIdentity& rank, int host);
 
 }  // namespace hv::launcher

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/probes/load.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

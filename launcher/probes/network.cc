@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/probes/network.h"
+#include "launcher/probes/host_probe.h"
 
 #include <linux/ethtool.h>
 #include <linux/sockios.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/probes/ports.h"
+#include "launcher/probes/host_probe.h"
 
 #include "src/net/port_range.h"
 #include "src/net/socket.h"

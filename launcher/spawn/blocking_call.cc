@@ -10,7 +10,7 @@
 #include <system_error>
 #include <thread>
 
-#include "launcher/spawn/ssh_advice.h"
+#include "launcher/spawn/ssh/ssh_advice.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"

@@ -16,7 +16,7 @@
 #include <optional>
 
 #include "launcher/spawn/late_hosts.h"
-#include "launcher/spawn/ssh_advice.h"
+#include "launcher/spawn/ssh/ssh_advice.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 

@@ -5,9 +5,9 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "launcher/spawn/bootstrap.h"
-#include "launcher/spawn/identity_file.h"
 #include "launcher/spawn/process_channel.h"
-#include "launcher/spawn/ssh_advice.h"
+#include "launcher/spawn/ssh/identity_file.h"
+#include "launcher/spawn/ssh/ssh_advice.h"
 #include "launcher/spawn/start_line.h"
 #include "src/base/text.h"
 

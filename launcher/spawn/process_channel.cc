@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "launcher/spawn/go_between.h"
-#include "launcher/spawn/ssh_advice.h"
+#include "launcher/spawn/ssh/ssh_advice.h"
 #include "src/base/text.h"
 #include "src/process/child.h"
 #include "src/process/exit_status.h"

@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/spawn/spawner.h"
 
+#include <boost/asio/this_coro.hpp>
+
 #include "launcher/spawn/exec_spawner.h"
 #include "launcher/spawn/kubectl_spawner.h"
 #include "launcher/spawn/late_hosts.h"
-#include "launcher/spawn/local_spawner.h"
-#include "launcher/spawn/srun_spawner.h"
-#include "launcher/spawn/ssh_spawner.h"
+#include "launcher/spawn/process_channel.h"
+#include "launcher/spawn/slurm/srun_spawner.h"
+#include "launcher/spawn/ssh/ssh_spawner.h"
 
 namespace hv::launcher {
 namespace {
@@ -60,6 +62,20 @@ std::string host_name_option(const std::string& address) {
 
 std::unique_ptr<Spawner> make_spawner(SpawnOptions options) {
   return std::make_unique<SpawnerByHost>(std::move(options));
+}
+
+boost::asio::awaitable<std::unique_ptr<AgentChannel>> LocalSpawner::start(HostTarget host) {
+  Command command;
+  command.argv = {"hvrun-agent"};
+  command.program = options_.agent_program;
+  command.environment = options_.environment.entries();
+  co_return std::make_unique<ProcessChannel>(co_await boost::asio::this_coro::executor, command,
+                                             AtClose::kLeave,
+                                             "start the agent on host " + host.name);
+}
+
+std::string LocalSpawner::advice_if_lost(const HostTarget&) {
+  return "see whether something here ends processes: dmesg, a limit of memory";
 }
 
 }  // namespace hv::launcher

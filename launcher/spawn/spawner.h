@@ -81,4 +81,15 @@ class Spawner {
 // kubectl. The reference must outlive every channel.
 std::unique_ptr<Spawner> make_spawner(SpawnOptions options);
 
+// The agent on this very machine: a child process, no shell, no copy.
+class LocalSpawner : public Spawner {
+ public:
+  explicit LocalSpawner(const SpawnOptions& options) : options_(options) {}
+  boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) override;
+  std::string advice_if_lost(const HostTarget& host) override;
+
+ private:
+  const SpawnOptions& options_;
+};
+
 }  // namespace hv::launcher

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "launcher/spawn/exec_spawner.h"
-#include "launcher/spawn/identity_file.h"
+#include "launcher/spawn/ssh/identity_file.h"
 #include "src/base/text.h"
 #include "src/process/command.h"
 

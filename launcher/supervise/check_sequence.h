@@ -6,7 +6,7 @@
 #include <string>
 
 #include "launcher/check/check_input.h"
-#include "launcher/supervise/host_steps.h"
+#include "launcher/supervise/hosts/host_steps.h"
 
 namespace hv::launcher {
 

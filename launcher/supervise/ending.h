@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "launcher/output/output_room.h"
-#include "launcher/supervise/host_sweep.h"
+#include "launcher/supervise/hosts/host_sweep.h"
 #include "launcher/supervise/job.h"
 
 namespace hv::launcher {

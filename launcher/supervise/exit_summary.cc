@@ -2,7 +2,7 @@
 #include "launcher/supervise/exit_summary.h"
 
 #include "launcher/check/probe.h"
-#include "launcher/check/report_text.h"
+#include "launcher/check/report/report_text.h"
 
 namespace hv::launcher {
 namespace {

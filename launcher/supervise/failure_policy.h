@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/record/verdict.h"
+#include "launcher/record/job_record.h"
 #include "src/base/clock.h"
 #include "src/process/exit_status.h"
 #include "src/wire/messages.h"

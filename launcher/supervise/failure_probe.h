@@ -11,7 +11,7 @@
 
 #include "launcher/check/failure_signs.h"
 #include "launcher/check/finding.h"
-#include "launcher/supervise/host_steps.h"
+#include "launcher/supervise/hosts/host_steps.h"
 
 namespace hv::launcher {
 

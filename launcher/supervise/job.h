@@ -21,7 +21,7 @@
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/failure_policy.h"
 #include "launcher/supervise/fence_table.h"
-#include "launcher/supervise/host_link.h"
+#include "launcher/supervise/hosts/host_link.h"
 #include "src/base/environment.h"
 #include "src/base/error.h"
 #include "src/wire/check.h"
@@ -128,8 +128,8 @@ struct Job {
   std::string interfaces;     // the ranks' HVRUN_INTERFACES
   Duration stall_limit{};     // ranks that wait so long to meet the others are told of; 0: never
   Duration stall_end{};       // ranks that wait so long for that end the job; 0: never
-  bool awaits_slurm = false;  // slurm_query.h is running
-  bool slurm_signals_ranks = false;  // slurm_query.h's result
+  bool awaits_slurm = false;  // the look at slurm.conf is under way
+  bool slurm_signals_ranks = false;  // its result
   LaunchPlan plan;
   std::vector<HostState> hosts;
   std::vector<RankState> ranks;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "launcher/plan/mpi_wires.h"
-#include "launcher/plan/slurm_variables.h"
+#include "launcher/plan/slurm_settings.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where this process stands, for hvrun to ask: at SIGQUIT, --timeout and stalls it wants every rank's Python stack.
 
-src/contract/stacks.h says the same of the signal and the file's name.
+src/contract/contract.h says the same of the signal and the file's name.
 """
 
 import os

@@ -6,21 +6,22 @@
 
 #include <atomic>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "runtime/backend/mpi/mpi_library.h"
 #include "runtime/transport/shm/host_memory.h"
 #include "src/base/boot_id.h"
-#include "src/base/bounded_seconds.h"
+#include "src/base/clock.h"
 #include "src/base/knob.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/contract/runtime_knobs.h"
 #include "src/net/port_range.h"
 #include "src/rendezvous/agent_store.h"
+#include "src/rendezvous/exchange.h"
 #include "src/rendezvous/gathered_store.h"
 #include "src/rendezvous/inproc_store.h"
-#include "src/rendezvous/launcher_exchange.h"
 #include "src/rendezvous/slurm_step.h"
 
 namespace hv::runtime {
@@ -219,6 +220,37 @@ Status parts_of_process(ContextParts* parts, const void* communicator) {
   set_up_log(parts->environment, std::to_string(parts->identity.rank));
   if (!contract.agent_socket.empty()) return join_agent(contract, parts);
   be_alone(parts);
+  return Status::success();
+}
+
+namespace {
+
+Status of_set(std::size_t index, Status status) {
+  status.message = "hvrun_init: process_sets[" + std::to_string(index) + "]: " + status.message;
+  return status;
+}
+
+}  // namespace
+
+Status check_first_sets(const hvrun_options& options) {
+  if (options.process_sets == nullptr && options.process_set_count > 0)
+    return {StatusCode::kArgument,
+            "hvrun_init: process_sets is NULL, and process_set_count is not 0"};
+  for (std::size_t i = 0; i < options.process_set_count; ++i) {
+    const hvrun_rank_list& list = options.process_sets[i];
+    if (list.ranks == nullptr && list.count > 0)
+      return of_set(i, {StatusCode::kArgument, "ranks is NULL, and count is not 0"});
+  }
+  return Status::success();
+}
+
+Status add_first_sets(const hvrun_options& options, Context& context) {
+  for (std::size_t i = 0; i < options.process_set_count; ++i) {
+    const hvrun_rank_list& list = options.process_sets[i];
+    std::uint32_t number = 0;
+    Status status = context.add_process_set({list.ranks, list.ranks + list.count}, &number);
+    if (!status.ok()) return of_set(i, std::move(status));
+  }
   return Status::success();
 }
 

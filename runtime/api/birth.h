@@ -3,6 +3,8 @@
 #pragma once
 
 #include "runtime/api/context.h"
+#include "runtime/include/hvrun/hvrun.h"
+#include "src/base/status.h"
 
 namespace hv::runtime {
 
@@ -11,5 +13,14 @@ namespace hv::runtime {
 // the launcher's own exchange: so all ranks must call as often. Blocks while the agent answers.
 // communicator: as in hvrun_options; where hvrun has started the ranks, of all of them.
 Status parts_of_process(ContextParts* parts, const void* communicator = nullptr);
+
+// The process sets that a job begins with.
+//
+// What can be told before this rank has met the others.
+Status check_first_sets(const hvrun_options& options);
+
+// Adds those of the options, in order, together with every other rank; the first that cannot be
+// added is the error.
+Status add_first_sets(const hvrun_options& options, Context& context);
 
 }  // namespace hv::runtime

@@ -10,12 +10,11 @@
 
 #include "runtime/api/birth.h"
 #include "runtime/api/context_registry.h"
-#include "runtime/api/first_sets.h"
 #include "runtime/api/handle_table.h"
 #include "runtime/api/last_error.h"
 #include "runtime/api/request_reader.h"
 #include "runtime/api/sized_struct.h"
-#include "runtime/backend/carrier_table.h"
+#include "runtime/backend/carrier_order.h"
 #include "runtime/backend/gpu/plugin_library.h"
 #include "runtime/backend/mpi/mpi_library.h"
 #include "runtime/include/hvrun/hvrun.h"

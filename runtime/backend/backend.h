@@ -5,8 +5,11 @@
 // lock).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/collective/collective.h"
 
@@ -38,6 +41,55 @@ class Backend {
   // The job has failed: what devices still wait for will not come. True: they will be given nothing
   // more that uses a caller's memory. Asked again until then, and nothing else any more.
   virtual bool abandon() { return true; }
+};
+
+// PairCarrier: what moves the bytes of sends and receives instead of the fabric.
+//
+// One end of a transfer on which both have agreed; neither the sender nor its size is in doubt.
+struct PairRequest {
+  bool sends = false;
+  int peer = 0;  // the other rank of the job
+  // The same at both ends. No other of the sender's process has it, in this job or another.
+  std::uint64_t number = 0;
+  Segment bytes;                   // count: of bytes; on the host
+  std::vector<MemoryPtr> keeps{};  // as CollectiveRequest's
+};
+
+class PairCarrier {
+ public:
+  virtual ~PairCarrier() = default;
+  // Never blocks. It goes on beside all others, whatever their order at the other end. Destroyed
+  // before it is done, it is given up: what the peer sends is not waited for, and that memory is
+  // not touched any more.
+  virtual std::unique_ptr<Collective> carry(PairRequest request) = 0;
+};
+
+// ChainBackend: the first of several backends that supports a request.
+class ChainBackend : public Backend {
+ public:
+  // They outlive it.
+  explicit ChainBackend(std::vector<Backend*> backends) : backends_(std::move(backends)) {}
+
+  const char* name() const override { return "chain"; }
+  bool supports(const CollectiveRequest& request) const override {
+    return find(request) != nullptr;
+  }
+  std::unique_ptr<Collective> prepare(const CollectiveRequest& first) override {
+    return find(first)->prepare(first);
+  }
+  std::unique_ptr<Collective> start(CollectiveRequest request) override {
+    Backend* const found = find(request);
+    return found->start(std::move(request));
+  }
+
+ private:
+  Backend* find(const CollectiveRequest& request) const {
+    for (Backend* const one : backends_)
+      if (one->supports(request)) return one;
+    return nullptr;
+  }
+
+  const std::vector<Backend*> backends_;
 };
 
 }  // namespace hv::runtime

@@ -3,8 +3,8 @@
 
 #include <utility>
 
+#include "runtime/backend/backend.h"
 #include "runtime/backend/carrier_order.h"
-#include "runtime/backend/chain_backend.h"
 #include "runtime/backend/gpu/gpu_backend.h"
 #include "runtime/backend/mpi/mpi_choice.h"
 #include "runtime/backend/native/native_backend.h"

@@ -11,7 +11,6 @@
 #include "runtime/backend/backend.h"
 #include "runtime/backend/gpu/gpu_job.h"
 #include "runtime/backend/mpi/mpi_library.h"
-#include "runtime/backend/pair_carrier.h"
 #include "runtime/transport/transport.h"
 #include "src/contract/algorithms.h"
 

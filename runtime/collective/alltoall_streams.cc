@@ -19,11 +19,11 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/collective/alltoall.h"
+#include "runtime/collective/algorithms.h"
 #include "runtime/collective/alltoall_room.h"
 #include "runtime/collective/lanes.h"
 #include "runtime/collective/piece_stream.h"
-#include "runtime/collective/segment_walk.h"
+#include "runtime/collective/ring_collective.h"
 
 namespace hv::runtime {
 namespace {

@@ -1,6 +1,6 @@
 // Barrier: nobody leaves before everybody has come: an allreduce of one byte.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collective/barrier.h"
+#include "runtime/collective/algorithms.h"
 
 #include "runtime/collective/registry.h"
 

@@ -17,8 +17,8 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/collective/allreduce.h"
-#include "runtime/collective/broadcast.h"
+#include "runtime/collective/algorithms.h"
+#include "runtime/collective/allreduce/allreduce.h"
 #include "runtime/collective/lanes.h"
 #include "runtime/collective/piece_stream.h"
 #include "runtime/transport/placement.h"

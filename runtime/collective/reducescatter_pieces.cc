@@ -15,17 +15,16 @@
 // Per rank, of N bytes in all and S ranks on H hosts: N copied in, about N read for the folds, H-1
 // times N/S sent and received. Each element's fold is the same as an allreduce's in the order of
 // hosts, so the bits are the same, too.
-#include "runtime/collective/reducescatter.h"
+#include "runtime/collective/algorithms.h"
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "runtime/collective/carriers.h"
-#include "runtime/collective/cross_stage.h"
-#include "runtime/collective/finish.h"
+#include "runtime/collective/cross/cross_stage.h"
 #include "runtime/collective/lanes.h"
-#include "runtime/collective/segment_walk.h"
+#include "runtime/collective/ring_collective.h"
 
 namespace hv::runtime {
 namespace {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/collective/registry.h"
 
-#include "runtime/collective/allgather.h"
-#include "runtime/collective/allreduce.h"
-#include "runtime/collective/alltoall.h"
-#include "runtime/collective/barrier.h"
-#include "runtime/collective/broadcast.h"
-#include "runtime/collective/reducescatter.h"
+#include "runtime/collective/algorithms.h"
+#include "runtime/collective/allreduce/allreduce.h"
 #include "src/base/check.h"
 
 namespace hv::runtime {

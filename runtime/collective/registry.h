@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/collective/collective.h"
-#include "runtime/collective/cross_stage.h"
+#include "runtime/collective/cross/cross_stage.h"
 #include "runtime/collective/ring_collective.h"
 #include "src/contract/algorithms.h"
 

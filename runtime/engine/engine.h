@@ -15,8 +15,8 @@
 #include <atomic>
 #include <vector>
 
+#include "runtime/engine/execution/pair_transfers.h"
 #include "runtime/engine/launch_order.h"
-#include "runtime/engine/pair_transfers.h"
 #include "runtime/engine/process_sets.h"
 #include "runtime/engine/running_time.h"
 #include "runtime/transport/fabric.h"

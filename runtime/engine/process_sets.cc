@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/engine/mismatch.h"
+#include "runtime/engine/negotiation/mismatch.h"
 #include "src/base/check.h"
 #include "src/base/text.h"
 

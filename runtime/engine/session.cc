@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/engine/attempt.h"
-#include "runtime/engine/mismatch.h"
+#include "runtime/engine/negotiation/mismatch.h"
 #include "runtime/transport/set_plane.h"
 #include "src/base/check.h"
 #include "src/base/log.h"

@@ -20,11 +20,11 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/backend/pair_carrier.h"
-#include "runtime/engine/execution.h"
+#include "runtime/backend/backend.h"
+#include "runtime/engine/execution/execution.h"
 #include "runtime/engine/last_enqueued.h"
-#include "runtime/engine/negotiation.h"
-#include "runtime/engine/tensor_groups.h"
+#include "runtime/engine/negotiation/negotiation.h"
+#include "runtime/engine/negotiation/tensor_groups.h"
 #include "runtime/engine/tensor_queue.h"
 #include "runtime/transport/transport.h"
 

@@ -59,4 +59,14 @@ inline constexpr char kStragglerSeconds[] = "HVRUN_STRAGGLER_SECONDS";
 // The names that the launcher itself sets; -x may not override them.
 const std::vector<std::string>& contract_names();
 
+// How a rank's Python lets its agent read where it stands; python/hvrun/_stacks.py says the same.
+// The package hvrun opens a memory file of that name and has faulthandler write every thread's
+// stack into it when that signal comes. Forked children share both: whoever asks several of them
+// asks one after the other.
+//
+// SIGRTMIN + 14 of glibc. By its number: C libraries differ in what SIGRTMIN is, and an agent is
+// linked with another one than Python may be.
+inline constexpr int kStacksSignal = 48;
+inline constexpr char kStacksFile[] = "hvrun-stacks";
+
 }  // namespace hv

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 
 #include "src/base/text.h"
 
@@ -47,6 +48,17 @@ std::string find_program(const std::string& name, const std::string& path,
       error == ENOENT ? "not found in PATH (" + printable(path, 300) + ")" : errno_text(error);
   errno = error;  // for spawn_child, which reports numbers
   return {};
+}
+
+std::string own_file() {
+  char path[PATH_MAX];
+  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
+  return {path, size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+std::string own_folder() {
+  const std::string file = own_file();
+  return file.empty() ? "." : file.substr(0, file.rfind('/'));
 }
 
 }  // namespace hv

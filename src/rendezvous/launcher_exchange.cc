@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/rendezvous/launcher_exchange.h"
+#include "src/rendezvous/exchange.h"
 
 #include <fcntl.h>
 
 #include "src/base/text.h"
 #include "src/rendezvous/pmi_exchange.h"
-#include "src/rendezvous/pmix_exchange.h"
 #include "src/rendezvous/slurm_step.h"
 
 namespace hv {

@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "src/base/status.h"
+
 namespace hv {
 
 class LongWait {
@@ -29,5 +31,10 @@ class LongWait {
 
 // "rank 0 has waited 60 s for rank 3 to start libhvrun ..."
 std::string waited_words(int rank, std::chrono::milliseconds waited, const std::string& missing);
+
+// A rank that has come where all of the launcher's meet, and has not said who it is.
+//
+// Of this rank's first meeting. way: "PMIx". reason: the launcher's own.
+Status silent_rank(const std::string& way, int self, int silent, const std::string& reason);
 
 }  // namespace hv

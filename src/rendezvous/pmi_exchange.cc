@@ -11,7 +11,6 @@
 #include "src/base/text.h"
 #include "src/net/socket.h"
 #include "src/rendezvous/long_wait.h"
-#include "src/rendezvous/silent_rank.h"
 #include "src/wire/wipe.h"
 
 namespace hv {

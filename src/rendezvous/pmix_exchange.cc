@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/rendezvous/pmix_exchange.h"
+#include "src/rendezvous/exchange.h"
 
 #include <dlfcn.h>
 
@@ -15,7 +15,6 @@
 #include "src/base/symbol.h"
 #include "src/rendezvous/long_wait.h"
 #include "src/rendezvous/pmix_abi.h"
-#include "src/rendezvous/silent_rank.h"
 
 namespace hv {
 namespace {

@@ -41,11 +41,19 @@
 #include "src/wire/codec.h"
 #include "src/wire/facts.h"
 #include "src/wire/inventory.h"
-#include "src/wire/meeting.h"
 #include "src/wire/message_type.h"
 #include "src/wire/step_times.h"
 
 namespace hv::wire {
+
+// What ranks wait in for others, and how one that has ended stands in its MPI.
+//
+// hvrun_init; and MPI, where hvrun has wired it: before its first barrier or fence is over, or
+// later.
+enum class Meeting : std::uint8_t { kHvrunInit, kMpiInit, kMpi };
+constexpr std::size_t kMeetings = 3;
+
+enum class MpiEnd : std::uint8_t { kInOrder, kNotBegun, kNotFinalized };
 
 constexpr std::uint32_t kAgentProtocol = 4;
 // Launch carries argv and environment, which the kernel bounds to a few MiB a process.

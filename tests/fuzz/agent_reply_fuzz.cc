@@ -5,7 +5,7 @@
 
 #include "launcher/spawn/agent_program.h"
 #include "launcher/spawn/kubectl_advice.h"
-#include "launcher/spawn/ssh_advice.h"
+#include "launcher/spawn/ssh/ssh_advice.h"
 #include "launcher/spawn/start_line.h"
 #include "tests/fuzz/fuzz.h"
 

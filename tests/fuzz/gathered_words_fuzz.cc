@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "src/rendezvous/gathered_store.h"
-#include "src/rendezvous/star_frames.h"
+#include "src/rendezvous/star_exchange.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace hv;

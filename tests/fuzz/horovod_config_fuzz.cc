@@ -1,6 +1,5 @@
 // The YAML of horovodrun's --config-file.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/cli/horovod_config.h"
 
 #include "launcher/cli/horovod_options.h"
 #include "src/base/error.h"

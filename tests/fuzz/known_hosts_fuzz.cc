@@ -1,6 +1,6 @@
 // known_hosts files; the first line is the name that is looked for, and the key that it shows.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/spawn/known_hosts.h"
+#include "launcher/spawn/ssh/known_hosts.h"
 
 #include <algorithm>
 

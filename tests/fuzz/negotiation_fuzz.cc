@@ -5,7 +5,7 @@
 // with a parent and a child, '3' a leaf. Then: s NAME KIND submit, r FROM PIECE receive, c
 // conclude, w NAME wait for it, t time passes, j join, l leave, f fail. KIND: a and i allreduces, g
 // an allgather, k an allreduce of a group of two.
-#include "runtime/engine/negotiation.h"
+#include "runtime/engine/negotiation/negotiation.h"
 
 #include <algorithm>
 #include <map>

@@ -3,7 +3,7 @@
 //
 // s NAME COUNT send, r NAME COUNT receive, m PIECE a message, b PIECE bytes on the lane, a advance,
 // d SET drop. Sets are 0 and 1, by the lowest bit of NAME.
-#include "runtime/engine/pair_transfers.h"
+#include "runtime/engine/execution/pair_transfers.h"
 
 #include <set>
 

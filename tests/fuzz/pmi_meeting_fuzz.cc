@@ -3,7 +3,7 @@
 //
 // The input is lines. The first letter of each says whose it is: 'a' and 'b' are ranks, 'c' is none
 // of this host, and '-' ends rank 0; anything else lets pass what all have come to.
-#include "launcher/agent/pmi_meeting.h"
+#include "launcher/agent/mpi/pmi_meeting.h"
 
 #include "src/base/text.h"
 #include "tests/fuzz/fuzz.h"

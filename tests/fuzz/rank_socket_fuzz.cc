@@ -4,7 +4,7 @@
 // The input: a byte and a piece, again and again. Bytes 0 to 2 name the client that sends the
 // piece; 3: the piece is a FenceOut of hvrun's; 4: the rank of its first byte ends; 5: that rank is
 // lost on another host.
-#include "launcher/agent/rank_socket.h"
+#include "launcher/agent/rendezvous/rank_socket.h"
 
 #include <sys/socket.h>
 #include <unistd.h>

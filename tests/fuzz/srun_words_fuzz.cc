@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "launcher/spawn/srun_command.h"
+#include "launcher/spawn/slurm/srun_command.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace hv;

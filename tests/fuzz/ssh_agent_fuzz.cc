@@ -1,6 +1,6 @@
 // An ssh-agent's list of keys.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/spawn/ssh_agent.h"
+#include "launcher/spawn/ssh/ssh_agent.h"
 
 #include "tests/fuzz/fuzz.h"
 

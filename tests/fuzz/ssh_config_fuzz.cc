@@ -1,6 +1,6 @@
 // What `ssh -G` prints.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/spawn/ssh_config.h"
+#include "launcher/spawn/ssh/ssh_config.h"
 
 #include <sys/socket.h>
 

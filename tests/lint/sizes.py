@@ -1,11 +1,14 @@
 """Sizes of files and functions. SPDX-License-Identifier: Apache-2.0"""
 
+import collections
 import re
 
 import tree
 
 MOST_LINES_OF_A_FILE = 600
 MOST_LINES_OF_A_FUNCTION = 60
+PRODUCT = ("launcher/", "python/", "runtime/", "src/")
+MOST_FILES_OF_A_DIRECTORY = 40  # of the product; a longer list has parts that a reader looks for
 MOST_COLUMNS = {".cc": 100, ".h": 100, ".c": 100, ".py": 140}  # clang-format lets comments grow by a few
 
 CONTAINER = re.compile(r'\b(namespace|class|struct|union|enum|extern)\b')
@@ -16,6 +19,13 @@ def file_errors(texts, limit=MOST_LINES_OF_A_FILE):
         lines = text.count("\n")
         if lines > limit:
             yield f"{path}: {lines} lines, at most {limit}"
+
+
+def directory_errors(paths, limit=MOST_FILES_OF_A_DIRECTORY):
+    counts = collections.Counter(path.rpartition("/")[0] for path in paths if path.startswith(PRODUCT))
+    for directory, count in sorted(counts.items()):
+        if count > limit:
+            yield f"{directory}: {count} files, at most {limit}: give its parts directories"
 
 
 def column_errors(texts, limits=MOST_COLUMNS):

@@ -25,6 +25,16 @@ def test_a_long_line_is_red_in_each_language():
         assert list(sizes.column_errors({path: "a\n" + "b" * (most + 1)})) == [f"{path}:2: {most + 1} columns, at most {most}"]
 
 
+def test_no_directory_of_the_product_is_too_long():
+    assert list(sizes.directory_errors(tree.files())) == []
+
+
+def test_a_long_directory_is_red():
+    paths = [f"launcher/plan/{number}.cc" for number in range(41)]
+    assert list(sizes.directory_errors(paths[:40])) == []
+    assert list(sizes.directory_errors(paths)) == ["launcher/plan: 41 files, at most 40: give its parts directories"]
+
+
 def test_a_long_file_is_red():
     assert list(sizes.file_errors({"x.cc": "\n" * 601})) != []
     assert list(sizes.file_errors({"x.cc": "\n" * 600})) == []

@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "runtime/backend/backend.h"
 #include "runtime/backend/mpi/mpi_collective.h"
-#include "runtime/backend/pair_carrier.h"
 
 namespace hv::mpi {
 

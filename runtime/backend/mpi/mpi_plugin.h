@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "runtime/backend/backend.h"
-#include "runtime/backend/pair_carrier.h"
 #include "src/rendezvous/exchange.h"
 
 namespace hv::runtime {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "runtime/backend/nccl/communicator.h"
-#include "runtime/backend/nccl/lane_streams.h"
+#include "runtime/backend/nccl/lane.h"
 #include "runtime/device/accelerator.h"
 #include "src/base/clock.h"
 

@@ -15,12 +15,21 @@
 #include <vector>
 
 #include "runtime/backend/nccl/communicator.h"
-#include "runtime/backend/nccl/lane_streams.h"
 #include "runtime/device/accelerator.h"
+#include "runtime/device/cuda/device.h"
 #include "runtime/device/cuda/kernels.h"
 #include "runtime/device/element_type.h"
 
 namespace hv::nccl {
+
+// The streams of a lane. See lane.h.
+struct LaneStreams {
+  cuda::Device::StreamPtr in;    // packs
+  cuda::Device::StreamPtr work;  // NCCL's
+  cuda::Device::StreamPtr out;   // unpacks
+
+  static Status open(cuda::Device& device, LaneStreams* made);
+};
 
 class Lane {
  public:

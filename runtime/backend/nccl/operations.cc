@@ -2,8 +2,8 @@
 #include "runtime/backend/nccl/operations.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "runtime/backend/nccl/allocation.h"
 #include "runtime/backend/nccl/nccl_library.h"
 #include "runtime/backend/nccl/nccl_types.h"
 #include "runtime/backend/nccl/reductions.h"
@@ -78,6 +78,17 @@ std::unique_ptr<runtime::Collective> start_operation(std::shared_ptr<Lane> lane,
     default:
       return nullptr;
   }
+}
+
+Status Allocation::begin_window(bool* has_begun) {
+  if (!lane().has_windows()) return Status::success();
+  *has_begun = true;
+  return lane().communicator().begin_window(request().segments.front().output_bytes, &memory_);
+}
+
+Status Allocation::launch() {
+  if (memory_ != nullptr) request().give_memory(std::move(memory_));
+  return Status::success();
 }
 
 }  // namespace hv::nccl

@@ -8,6 +8,7 @@
 #include "runtime/backend/backend.h"
 #include "runtime/backend/gpu/gpu_plugin.h"
 #include "runtime/backend/nccl/lane.h"
+#include "runtime/backend/nccl/nccl_collective.h"
 
 namespace hv::nccl {
 
@@ -22,5 +23,21 @@ bool supports_operation(const runtime::CollectiveRequest& request, bool reduces_
 std::unique_ptr<runtime::Collective> start_operation(std::shared_ptr<Lane> lane,
                                                      runtime::CollectiveRequest request,
                                                      runtime::Backend& host);
+
+// Memory that all members have as a window, for tensors that are to be reduced as they lie.
+//
+// Gives none where there are no windows.
+class Allocation : public NcclCollective {
+ public:
+  using NcclCollective::NcclCollective;
+
+ protected:
+  const char* what() const override { return "allocation"; }
+  Status begin_window(bool* has_begun) override;
+  Status launch() override;
+
+ private:
+  runtime::MemoryPtr memory_;
+};
 
 }  // namespace hv::nccl

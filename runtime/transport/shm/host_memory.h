@@ -5,7 +5,7 @@
 // One mapping per host, laid out alike for every rank from (ranks, slot size, cells); all offsets
 // are fixed. A rank writes only what is its own: its cells (slot_rings.h), the sending half of its
 // pipes. Pages that nobody has written cost nothing, so a rank has many more cells than it uses.
-// The memory comes from memfd_source.h between processes, and from
+// The memory comes from host_meeting.h between processes, and from
 // inproc/inproc_source.h, plain memory, between threads.
 #pragma once
 

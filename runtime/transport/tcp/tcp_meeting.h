@@ -26,11 +26,22 @@
 #include "runtime/transport/handshake.h"
 #include "runtime/transport/mesh_fabric.h"
 #include "runtime/transport/shm/host_meeting.h"
-#include "runtime/transport/tcp/tcp_settings.h"
 #include "src/base/unique_fd.h"
 #include "src/net/address.h"
+#include "src/net/interfaces.h"
+#include "src/net/port_range.h"
 
 namespace hv::runtime {
+
+// How this rank's connections to ranks of other hosts are made. Values only.
+constexpr int kMostStreams = 16;
+
+struct TcpSettings {
+  std::vector<std::string> addresses{};  // how other hosts reach this one; empty: by its interfaces
+  PortRange ports{};                     // that this rank listens on one of
+  InterfaceFilter interfaces{};          // of this host that may be used
+  int streams = 1;                       // connections to each peer; alike on all ranks
+};
 
 class TcpMeeting {
  public:

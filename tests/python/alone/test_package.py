@@ -93,6 +93,6 @@ def test_without_memory_files_a_rank_runs_as_it_would():
 
 
 def test_signal_and_name_of_stacks_are_those_of_the_agents():
-    header = (pathlib.Path(hvrun.__file__).parents[2] / "src" / "contract" / "stacks.h").read_text()
+    header = (pathlib.Path(hvrun.__file__).parents[2] / "src" / "contract" / "contract.h").read_text()
     from hvrun import _stacks
     assert f"kStacksSignal = {_stacks.SIGNAL};" in header and f'kStacksFile[] = "{_stacks.FILE}";' in header

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <functional>
 
-#include "runtime/engine/result_room.h"
+#include "runtime/engine/execution/result_room.h"
 
 namespace hv::runtime {
 namespace {

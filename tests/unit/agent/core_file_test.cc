@@ -1,6 +1,6 @@
-// Tests of launcher/agent/core_file: where the kernel has put a core.
+// Tests of launcher/agent/postmortem/core_file: where the kernel has put a core.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/core_file.h"
+#include "launcher/agent/postmortem/rank_post_mortem.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // How input ends at a terminal.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/input_pump.h"
+#include "launcher/agent/ranks/input_pump.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

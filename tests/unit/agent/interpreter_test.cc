@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "launcher/agent/rank_command.h"
+#include "launcher/agent/ranks/rank_command.h"
 #include "launcher/facts/program_file.h"
 #include "tests/unit/agent/agent_client.h"
 

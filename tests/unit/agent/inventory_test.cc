@@ -11,8 +11,8 @@
 #include <optional>
 
 #include "hvrun_version.h"
-#include "launcher/agent/descendant_hunt.h"
-#include "launcher/agent/inventory_run.h"
+#include "launcher/agent/ending/descendant_hunt.h"
+#include "launcher/agent/questions/inventory_run.h"
 #include "tests/unit/agent/agent_client.h"
 #include "tests/unit/paths.h"
 #include "tests/unit/temporary_folder.h"

@@ -1,6 +1,6 @@
-// Tests of launcher/agent/job_cgroup: children in a real cgroup v2, where the test may make one.
+// Children in a real cgroup v2, where the test may make one: launcher/agent/ending/job_cgroup.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/job_cgroup.h"
+#include "launcher/agent/ending/job_cgroup.h"
 
 #include <doctest/doctest.h>
 #include <linux/filter.h>

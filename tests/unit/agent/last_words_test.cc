@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/last_words.h"
+#include "launcher/agent/mpi/last_words.h"
 
 #include <doctest/doctest.h>
 

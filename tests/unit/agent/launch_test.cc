@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "hvrun_version.h"
-#include "launcher/agent/rank_command.h"
+#include "launcher/agent/ranks/rank_command.h"
 #include "src/base/text.h"
 #include "tests/unit/agent/agent_client.h"
 

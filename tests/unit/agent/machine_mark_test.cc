@@ -1,12 +1,12 @@
 // Tests of launcher/agent/machine_mark.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/machine_mark.h"
+#include "launcher/agent/host_setup.h"
 
 #include <doctest/doctest.h>
 
 #include <sstream>
 
-#include "launcher/agent/rank_socket.h"
+#include "launcher/agent/rendezvous/rank_socket.h"
 #include "src/base/text.h"
 #include "src/net/socket.h"
 

@@ -8,7 +8,7 @@
 #include <csignal>
 #include <map>
 
-#include "launcher/agent/rank_meeting.h"
+#include "launcher/agent/rendezvous/rank_meeting.h"
 #include "src/net/socket.h"
 #include "src/rendezvous/messages.h"
 #include "src/wire/mpi_wiring.h"

@@ -1,6 +1,6 @@
-// Tests of launcher/agent/memory_kills: did the kernel end it for want of memory?
+// Tests of launcher/agent/postmortem/memory_kills: did the kernel end it for want of memory?
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/memory_kills.h"
+#include "launcher/agent/postmortem/memory_kills.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Tests of which waits by MPI the agent tells of.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/mpi_wiring.h"
+#include "launcher/agent/mpi/mpi_wiring.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/own_gpu_use.h"
+#include "launcher/agent/ranks/own_gpu_use.h"
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 
 #include <csignal>
 
-#include "launcher/facts/pid_namespace.h"
+#include "launcher/facts/kernel_messages.h"
 
 using namespace hv;
 using launcher::leave_to_others;

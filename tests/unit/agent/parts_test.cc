@@ -8,12 +8,12 @@
 #include <csignal>
 #include <string>
 
+#include "launcher/agent/ending/job_cgroup.h"
 #include "launcher/agent/event_loop.h"
-#include "launcher/agent/job_cgroup.h"
-#include "launcher/agent/outgoing_queue.h"
-#include "launcher/agent/output_frame.h"
-#include "launcher/agent/rank_command.h"
-#include "launcher/agent/rank_starter.h"
+#include "launcher/agent/hvrun_link.h"
+#include "launcher/agent/ranks/output_pump.h"
+#include "launcher/agent/ranks/rank_command.h"
+#include "launcher/agent/ranks/rank_starter.h"
 #include "launcher/agent/silence_watch.h"
 #include "launcher/facts/process_table.h"
 #include "src/wire/frame.h"

@@ -1,6 +1,6 @@
 // Tests of PMI-1's words, as MPICH says them.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/pmi_meeting.h"
+#include "launcher/agent/mpi/pmi_meeting.h"
 
 #include <doctest/doctest.h>
 

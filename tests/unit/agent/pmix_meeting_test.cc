@@ -1,6 +1,6 @@
 // Tests of what the agent makes of hvrun-pmix's words on its ranks.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/pmix_meeting.h"
+#include "launcher/agent/mpi/pmix_meeting.h"
 
 #include <doctest/doctest.h>
 

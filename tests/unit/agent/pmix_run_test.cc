@@ -1,13 +1,13 @@
 // Tests of hvrun-pmix as the agent runs it: when it is not there, and when it misbehaves.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/pmix_run.h"
+#include "launcher/agent/mpi/pmix_run.h"
 
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "launcher/agent/descendant_hunt.h"
+#include "launcher/agent/ending/descendant_hunt.h"
 #include "tests/unit/agent/agent_client.h"
 #include "tests/unit/temporary_folder.h"
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <thread>
 
-#include "launcher/agent/address_probe.h"
 #include "launcher/agent/probe_listener.h"
+#include "launcher/agent/questions/address_probe.h"
 #include "launcher/probes/pair_measure.h"
 #include "src/net/socket.h"
 #include "tests/unit/agent/agent_client.h"

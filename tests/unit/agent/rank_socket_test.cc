@@ -1,6 +1,6 @@
-// Tests of launcher/agent/rank_socket: what a rank says last, and what is kept of it.
+// Tests of launcher/agent/rendezvous/rank_socket: what a rank says last, and what is kept of it.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/rank_socket.h"
+#include "launcher/agent/rendezvous/rank_socket.h"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
-// Tests of launcher/agent/stack_sources
+// Tests of launcher/agent/questions/stack_sources
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/stack_sources.h"
+#include "launcher/agent/questions/stack_sources.h"
 
 #include <doctest/doctest.h>
 

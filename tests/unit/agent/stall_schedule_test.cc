@@ -1,6 +1,6 @@
-// Tests of launcher/agent/stall_schedule.
+// Tests of launcher/agent/rendezvous/stall_schedule.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/stall_schedule.h"
+#include "launcher/agent/rendezvous/stall_watch.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Ranks are started turn by turn: what may come between two turns, and what it finds.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/start_turns.h"
+#include "launcher/agent/ranks/start_turns.h"
 
 #include <doctest/doctest.h>
 

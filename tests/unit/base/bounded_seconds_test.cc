@@ -1,6 +1,6 @@
 // Tests of src/base/bounded_seconds.
 // SPDX-License-Identifier: Apache-2.0
-#include "src/base/bounded_seconds.h"
+#include "src/base/clock.h"
 
 #include <doctest/doctest.h>
 

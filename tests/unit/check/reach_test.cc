@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "launcher/check/report_json.h"
-#include "launcher/check/report_text.h"
+#include "launcher/check/report/report_text.h"
 #include "tests/unit/check/made_up_hosts.h"
 
 namespace hv::launcher {

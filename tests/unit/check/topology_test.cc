@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/check/topology.h"
+#include "launcher/check/report/topology.h"
 
 #include <doctest/doctest.h>
 

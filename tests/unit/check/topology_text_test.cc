@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/check/topology_text.h"
+#include "launcher/check/report/topology.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "launcher/check/report_text.h"
+#include "launcher/check/report/report_text.h"
 #include "src/base/text.h"
 #include "tests/unit/check/made_up_topology.h"
 

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "runtime/collective/adasum.h"
+#include "runtime/collective/allreduce/adasum.h"
 
 namespace hv::runtime {
 namespace {

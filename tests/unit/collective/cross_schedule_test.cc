@@ -1,7 +1,7 @@
 // Schedules between hosts, carried out on words instead of numbers: who is folded with whom, at
 // every place of a share.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collective/cross_schedule.h"
+#include "runtime/collective/cross/cross_schedule.h"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/collective/cross_stage.h"
+#include "runtime/collective/cross/cross_stage.h"
 #include "runtime/collective/registry.h"
 #include "runtime/transport/placement.h"
 #include "tests/fakes/flaky_transport.h"

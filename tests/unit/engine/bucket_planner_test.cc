@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/bucket_planner.h"
+#include "runtime/engine/negotiation/bucket_planner.h"
 
 #include <doctest/doctest.h>
 

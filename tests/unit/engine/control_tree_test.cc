@@ -1,6 +1,6 @@
 // Tests of who reports to whom.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/control_tree.h"
+#include "runtime/engine/negotiation/control_tree.h"
 
 #include <doctest/doctest.h>
 

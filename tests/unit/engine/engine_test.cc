@@ -9,7 +9,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "runtime/engine/pair_transfers.h"
+#include "runtime/engine/execution/pair_transfers.h"
 #include "runtime/transport/transport.h"
 #include "src/base/log.h"
 #include "tests/fakes/fake_backend.h"

@@ -1,6 +1,6 @@
 // Tests of how groups become backend requests and outcomes.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/execution.h"
+#include "runtime/engine/execution/execution.h"
 
 #include <doctest/doctest.h>
 

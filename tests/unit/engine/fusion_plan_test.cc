@@ -1,6 +1,6 @@
 // Tests of which tensors travel together.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/fusion_plan.h"
+#include "runtime/engine/negotiation/fusion_plan.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // When a device, or the preparation of a backend, is said to take long, and when it ends the job.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/long_work.h"
+#include "runtime/engine/execution/long_work.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Tests of the words of a mismatch.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/mismatch.h"
+#include "runtime/engine/negotiation/mismatch.h"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "runtime/engine/negotiation.h"
+#include "runtime/engine/negotiation/negotiation.h"
 
 using namespace hv;
 using namespace hv::runtime;

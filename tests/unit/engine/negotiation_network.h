@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/engine/negotiation.h"
+#include "runtime/engine/negotiation/negotiation.h"
 
 namespace hv::runtime {
 

@@ -1,7 +1,7 @@
 // Tests of the negotiation: pure nodes in a simulated network whose messages arrive in any order
 // between edges.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/negotiation.h"
+#include "runtime/engine/negotiation/negotiation.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/number_bits.h"
+#include "runtime/engine/negotiation/number_bits.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Tests of sends and receives: two ends whose messages and bytes go through this test's hands.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/pair_transfers.h"
+#include "runtime/engine/execution/pair_transfers.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Tests of the readiness table: numbers whose entries are evicted while they are under way.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/readiness.h"
+#include "runtime/engine/negotiation/readiness.h"
 
 #include <doctest/doctest.h>
 

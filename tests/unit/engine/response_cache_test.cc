@@ -1,6 +1,6 @@
 // Tests of the response cache.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/response_cache.h"
+#include "runtime/engine/negotiation/response_cache.h"
 
 #include <doctest/doctest.h>
 

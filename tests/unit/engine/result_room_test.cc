@@ -1,6 +1,6 @@
 // When the memory of results on a device is given to others.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/result_room.h"
+#include "runtime/engine/execution/result_room.h"
 
 #include <doctest/doctest.h>
 

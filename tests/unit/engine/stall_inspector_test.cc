@@ -1,6 +1,6 @@
 // Tests of when stalls are told.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/stall_inspector.h"
+#include "runtime/engine/negotiation/stall_inspector.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Tests of what is asked of ranks that others wait for, and of the end of a job by a stall.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/stall_questions.h"
+#include "runtime/engine/negotiation/stall_questions.h"
 
 #include <doctest/doctest.h>
 

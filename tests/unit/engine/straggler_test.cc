@@ -1,6 +1,6 @@
 // Tests of who is charged for how much waiting.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/straggler.h"
+#include "runtime/engine/negotiation/straggler.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Tests of groups: what travels when, what fails with what, and what waits.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/tensor_groups.h"
+#include "runtime/engine/negotiation/tensor_groups.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "src/base/error.h"
-#include "src/base/name_pattern.h"
+#include "src/base/text.h"
 
 using namespace hv::launcher;
 

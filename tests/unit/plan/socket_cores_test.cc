@@ -1,6 +1,6 @@
 // Tests of launcher/plan/socket_cores.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/plan/socket_cores.h"
+#include "launcher/plan/rank_resources.h"
 
 #include <doctest/doctest.h>
 

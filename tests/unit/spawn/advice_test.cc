@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
 
-#include "launcher/spawn/ssh_advice.h"
+#include "launcher/spawn/ssh/ssh_advice.h"
 #include "src/base/text.h"
 #include "tests/unit/spawn/trial.h"
 

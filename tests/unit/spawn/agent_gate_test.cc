@@ -1,6 +1,6 @@
 // The gate for agents that srun starts: who has the key and is awaited comes in, nobody else.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/spawn/agent_gate.h"
+#include "launcher/spawn/slurm/agent_gate.h"
 
 #include <poll.h>
 #include <sys/socket.h>

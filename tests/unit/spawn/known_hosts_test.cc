@@ -1,6 +1,6 @@
 // known_hosts: which lines are about a host, and what they say of its key.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/spawn/known_hosts.h"
+#include "launcher/spawn/ssh/known_hosts.h"
 
 #include <thread>
 

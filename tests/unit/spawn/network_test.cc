@@ -6,7 +6,7 @@
 
 #include "launcher/spawn/connect.h"
 #include "launcher/spawn/resolve.h"
-#include "launcher/spawn/ssh_agent.h"
+#include "launcher/spawn/ssh/ssh_agent.h"
 #include "src/net/socket.h"
 #include "tests/unit/spawn/trial.h"
 

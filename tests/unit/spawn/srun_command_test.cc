@@ -1,6 +1,6 @@
 // Tests of the Slurm step that starts agents.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/spawn/srun_command.h"
+#include "launcher/spawn/slurm/srun_command.h"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@
 #include <list>
 #include <thread>
 
-#include "launcher/spawn/ssh_agent.h"
+#include "launcher/spawn/ssh/ssh_agent.h"
 #include "tests/unit/spawn/ssh_world.h"
 
 using namespace hv;

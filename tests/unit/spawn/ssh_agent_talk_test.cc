@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include "launcher/spawn/ssh_agent.h"
+#include "launcher/spawn/ssh/ssh_agent.h"
 #include "src/base/unique_fd.h"
 #include "tests/unit/spawn/trial.h"
 

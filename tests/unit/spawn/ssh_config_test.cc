@@ -1,6 +1,6 @@
 // Reading what `ssh -G` prints, and what of it is beyond libssh.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/spawn/ssh_config.h"
+#include "launcher/spawn/ssh/ssh_config.h"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>

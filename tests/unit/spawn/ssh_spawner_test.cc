@@ -2,7 +2,7 @@
 // system's ssh can do.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/spawn/spawner.h"
-#include "launcher/spawn/ssh_session.h"
+#include "launcher/spawn/ssh/ssh_session.h"
 #include "src/base/log.h"
 
 #include "tests/unit/spawn/ssh_world.h"

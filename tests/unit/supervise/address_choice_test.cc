@@ -1,6 +1,6 @@
 // Tests of choosing addresses, and of fences.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/address_choice.h"
+#include "launcher/supervise/hosts/address_choice.h"
 
 #include <doctest/doctest.h>
 

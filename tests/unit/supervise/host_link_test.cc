@@ -1,6 +1,6 @@
 // Tests of the conversation with one agent.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/host_link.h"
+#include "launcher/supervise/hosts/host_link.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
-// Tests of launcher/supervise/same_machines.
+// Tests of launcher/supervise/hosts/same_machines.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/same_machines.h"
+#include "launcher/supervise/hosts/same_machines.h"
 
 #include <doctest/doctest.h>
 

@@ -1,14 +1,14 @@
-// Tests of launcher/supervise/stack_frames and stack_report; the samples were taken from CPython
-// 3.11, elfutils 0.188 and gdb 13.1.
+// Tests of stack_frames and stack_report; the samples were taken from CPython 3.11, elfutils 0.188
+// and gdb 13.1.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/stack_report.h"
+#include "launcher/supervise/stacks/stack_report.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "launcher/supervise/stack_frames.h"
+#include "launcher/supervise/stacks/stack_frames.h"
 
 using namespace hv;
 using namespace hv::launcher;

@@ -1,6 +1,6 @@
 // Errors of many hosts, told as few.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/start_failures.h"
+#include "launcher/supervise/hosts/start_failures.h"
 
 #include <doctest/doctest.h>
 

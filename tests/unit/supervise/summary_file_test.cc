@@ -1,6 +1,6 @@
 // Tests of launcher/supervise/summary_file.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/summary_file.h"
+#include "launcher/supervise/job_file.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

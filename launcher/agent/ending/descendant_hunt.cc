@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/ending/descendant_hunt.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "launcher/facts/read_file.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+// A chain of forks loses the race against a read and a kill in most rounds; a second chance costs
+// microseconds.
+constexpr int kRoundsForChildren = 20;
+
+void kill_direct_children() {
+  std::set<std::string> killed;
+  for (int round = 0; round < kRoundsForChildren; ++round) {
+    bool found = false;
+    for (const std::string& word :
+         split(read_file("/proc/thread-self/children").value_or(""), ' ')) {
+      const auto pid = parse_integer(word);
+      if (!pid || !killed.insert(word).second) continue;
+      found = true;
+      ::kill(static_cast<pid_t>(*pid), SIGKILL);
+    }
+    if (!found) return;
+  }
+}
+
+bool has_children() {
+  siginfo_t info;
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 || errno != ECHILD;
+}
+
+}  // namespace
+
+std::vector<ProcessEntry> own_descendants() {
+  // Reading what all of a large host runs takes tens of milliseconds.
+  if (!has_children()) return {};
+  return descendants(read_processes(), {::getpid()});
+}
+
+void signal_descendants(int number, const std::set<pid_t>& whole_groups,
+                        const std::set<pid_t>& spared) {
+  if (!has_children()) return;
+  const std::vector<ProcessEntry> all = read_processes();
+  const std::vector<ProcessEntry> below_spared = descendants(all, spared);
+  std::set<pid_t> left_alone = spared;
+  for (const ProcessEntry& process : below_spared) left_alone.insert(process.pid);
+  for (const pid_t group : whole_groups) ::kill(-group, number);
+  for (const ProcessEntry& process : descendants(all, {::getpid()})) {
+    if (process.is_zombie() || left_alone.count(process.pid) || whole_groups.count(process.group))
+      continue;
+    ::kill(process.pid, number);
+  }
+}
+
+bool reap_children(const std::function<void(pid_t, int)>& told) {
+  for (;;) {
+    int status = 0;
+    const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+    if (pid > 0) {
+      told(pid, status);
+    } else if (pid == 0) {
+      return true;
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+}
+
+bool DescendantHunt::step() {
+  kill_direct_children();
+  stuck_.clear();
+  forbidden_.clear();
+  bool has_hope = false;
+  for (const ProcessEntry& process : own_descendants()) {
+    // Its parent is killed as well, or is us: it will be reaped.
+    if (process.is_zombie()) continue;
+    if (::kill(process.pid, SIGKILL) != 0) {
+      if (errno == EPERM) forbidden_.push_back(describe(process));
+    } else if (process.state == 'D') {
+      stuck_.push_back(describe(process));
+    } else {
+      has_hope = true;
+    }
+  }
+  const bool hopeless = !stuck_.empty() || !forbidden_.empty();
+  return hopeless && !has_hope && now() - begun_ >= kPatience;
+}
+
+void DescendantPause::stop() {
+  stopped_ = true;
+  // A process that is not stopped yet may fork while the list is read: until a pass finds nobody
+  // running.
+  for (bool found = true; found;) {
+    found = false;
+    for (const ProcessEntry& process : own_descendants()) {
+      if (process.is_zombie() || process.is_stopped() || process.state == 't') continue;
+      // Each only once: SIGSTOP takes effect later in a process that is in state D.
+      if (!stopped_by_us_.emplace(process.pid, process.start_time).second) continue;
+      found = ::kill(process.pid, SIGSTOP) == 0 || found;
+    }
+  }
+}
+
+void DescendantPause::go_on() {
+  for (const auto& [pid, start_time] : std::exchange(stopped_by_us_, {})) {
+    const auto process = read_process(pid);
+    if (process && process->start_time == start_time) ::kill(pid, SIGCONT);
+  }
+  stopped_ = false;
+}
+
+}  // namespace hv::launcher

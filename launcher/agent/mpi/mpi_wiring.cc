@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/mpi/mpi_wiring.h"
+
+#include <utility>
+
+#include "launcher/agent/helper_program.h"
+#include "src/process/command.h"
+
+namespace hv::launcher {
+
+void MpiWiring::start_pmix(const Environment& environment, const wire::WiringRequest& request,
+                           std::uint32_t host,
+                           std::function<void(const wire::WiringReply&)> on_ready) {
+  pmix_ = std::make_unique<PmixRun>(loop_, environment, own_folder() + "/", request, host,
+                                    PmixCallbacks{std::move(on_ready), callbacks_.on_fence,
+                                                  callbacks_.on_note, [this] { look(); }});
+}
+
+void MpiWiring::start_pmi(const wire::Launch& launch, const std::string& job_id) {
+  if (!launch.pmi) return;
+  size_ = launch.pmi->size;
+  std::map<std::uint32_t, std::uint32_t> applications;
+  for (const wire::LaunchRank& rank : launch.ranks) applications[rank.rank] = rank.program;
+  pmi_ = std::make_unique<PmiServer>(
+      loop_, PmiMeeting(*launch.pmi, "hvrun-" + job_id, std::move(applications)),
+      PmiServer::Callbacks{callbacks_.on_fence, callbacks_.on_abort, [this] { look(); }});
+}
+
+Status MpiWiring::prepare(std::uint32_t rank, Command* command, UniqueFd* passed) {
+  if (!pmix_ && !pmi_) return Status::success();
+  Environment environment = Environment::from_entries(command->environment);
+  if (pmix_) pmix_->prepare(rank, &environment);
+  Status status;
+  if (pmi_) status = pmi_->connect(rank, size_, passed, &environment);
+  command->environment = environment.entries();
+  return status;
+}
+
+bool MpiWiring::pass(const wire::FenceOut& out) {
+  if (out.epoch < wire::kEpochsOfRanks) return false;
+  if (out.epoch == wire::kPmixEpoch && pmix_) pmix_->pass(out);
+  if (out.epoch == wire::kPmiEpoch && pmi_) pmi_->pass(out);
+  return true;
+}
+
+MpiEnds MpiWiring::rank_ended(std::uint32_t rank) {
+  MpiEnds ends;
+  if (pmi_) ends.pmi = pmi_->rank_ended(rank);
+  if (pmix_) ends.pmix = pmix_->rank_ended(rank);
+  return ends;
+}
+
+bool MpiWiring::is_waiting(std::uint32_t rank) const {
+  return (pmi_ && pmi_->meeting().is_waiting(rank)) || (pmix_ && pmix_->meeting().is_waiting(rank));
+}
+
+std::vector<std::uint32_t> MpiWiring::beginning(std::uint32_t epoch) const {
+  if (epoch == wire::kPmiEpoch && pmi_) return pmi_->meeting().beginning();
+  if (epoch == wire::kPmixEpoch && pmix_) return pmix_->meeting().beginning();
+  return {};
+}
+
+void MpiWiring::allow_silence(bool is_allowed) {
+  if (beginning_) beginning_->allow_silence(is_allowed);
+  if (later_) later_->allow_silence(is_allowed);
+}
+
+// Only a beginning that takes too long ends the job: a rank may be in MPI_Finalize for hours before
+// the others have done their work.
+void MpiWiring::limit_waits(StallLimits limits) {
+  const auto told_as = [this](wire::Meeting meeting) {
+    return [this, meeting](wire::FenceStalled stall) {
+      stall.meeting = meeting;
+      callbacks_.on_stall(stall);
+    };
+  };
+  beginning_.emplace(loop_, limits, told_as(wire::Meeting::kMpiInit));
+  later_.emplace(loop_, StallLimits{limits.warning, Duration::zero()},
+                 told_as(wire::Meeting::kMpi));
+}
+
+void MpiWiring::look() {
+  const bool pmi_waits = pmi_ && pmi_->meeting().is_anybody_waiting();
+  const bool pmix_waits = pmix_ && pmix_->meeting().is_anybody_waiting();
+  const bool is_beginning =
+      (pmi_ && pmi_->meeting().is_beginning()) || (pmix_ && pmix_->meeting().is_beginning());
+  if (beginning_) beginning_->look(is_beginning);
+  if (later_) later_->look((pmi_waits || pmix_waits) && !is_beginning);
+  look_for_begun(wire::kPmiEpoch);
+  look_for_begun(wire::kPmixEpoch);
+  look_for_missing(wire::kPmiEpoch, pmi_waits && pmi_->meeting().is_anybody_missing());
+  look_for_missing(wire::kPmixEpoch, pmix_waits && pmix_->meeting().is_anybody_missing());
+}
+
+void MpiWiring::look_for_missing(std::uint32_t epoch, bool is_missing) {
+  if (is_missing && missed_.insert(epoch).second) callbacks_.on_missed({epoch});
+}
+
+void MpiWiring::look_for_begun(std::uint32_t epoch) {
+  if (begun_.count(epoch) > 0 || beginning(epoch).empty()) return;
+  begun_.insert(epoch);
+  callbacks_.on_begun({epoch});
+}
+
+void MpiWiring::child_ended(pid_t pid, const ExitStatus& status) {
+  if (pmix_) pmix_->child_ended(pid, status);
+}
+
+void MpiWiring::let_go() {
+  if (pmix_) pmix_->let_go();
+}
+
+void MpiWiring::end() {
+  pmix_.reset();
+  pmi_.reset();
+  beginning_.reset();
+  later_.reset();
+}
+
+}  // namespace hv::launcher

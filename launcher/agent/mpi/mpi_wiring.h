@@ -1,0 +1,90 @@
+// How the MPI of this host's ranks finds the others: by PMIx, by PMI-1, by both, or not at all.
+// SPDX-License-Identifier: Apache-2.0
+//
+// An MPI takes the one that it knows: Open MPI PMIx, MPICH PMI-1.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/agent/event_loop.h"
+#include "launcher/agent/mpi/pmi_server.h"
+#include "launcher/agent/mpi/pmix_run.h"
+#include "launcher/agent/rendezvous/stall_watch.h"
+#include "src/base/environment.h"
+#include "src/process/command.h"
+#include "src/wire/mpi_wiring.h"
+
+namespace hv::launcher {
+
+struct MpiCallbacks {
+  std::function<void(const wire::FenceIn&)> on_fence;
+  // The rank waits to be ended, with that exit code.
+  std::function<void(std::uint32_t rank, int code)> on_abort;
+  // For people.
+  std::function<void(const std::string& words)> on_note;
+  std::function<void(const wire::FenceStalled&)> on_stall;
+  std::function<void(const wire::MpiMissed&)> on_missed;  // once for each way
+  std::function<void(const wire::MpiBegun&)> on_begun;    // as that
+};
+
+// How a rank's process stood in either way at its end.
+struct MpiEnds {
+  wire::MpiEnd pmi = wire::MpiEnd::kInOrder;
+  wire::MpiEnd pmix = wire::MpiEnd::kInOrder;
+};
+
+class MpiWiring {
+ public:
+  MpiWiring(EventLoop& loop, MpiCallbacks callbacks)
+      : loop_(loop), callbacks_(std::move(callbacks)) {}
+
+  // Which waits are told, before any of the following.
+  void limit_waits(StallLimits limits);
+  // Once more after an answer that the program is missing.
+  void start_pmix(const Environment& environment, const wire::WiringRequest& request,
+                  std::uint32_t host, std::function<void(const wire::WiringReply&)> on_ready);
+  // Of this launch, if it wants that.
+  void start_pmi(const wire::Launch& launch, const std::string& job_id);
+  // What is removed with this agent; empty: nothing.
+  std::string folder() const { return pmix_ ? pmix_->folder() : std::string(); }
+
+  // Right before the rank is started. passed: what it is to be born with open, if anything.
+  Status prepare(std::uint32_t rank, Command* command, UniqueFd* passed);
+  // False: that fence is none of MPI's.
+  bool pass(const wire::FenceOut& out);
+  MpiEnds rank_ended(std::uint32_t rank);
+  bool is_waiting(std::uint32_t rank) const;
+  // Who has begun by that epoch's way, while not all of the job have.
+  std::vector<std::uint32_t> beginning(std::uint32_t epoch) const;
+  // How long some have waited for others by now, to begin MPI or later; 0: none does.
+  double seconds_waited_to_begin() const { return beginning_ ? beginning_->seconds_waited() : 0; }
+  double seconds_waited_since() const { return later_ ? later_->seconds_waited() : 0; }
+  void allow_silence(bool is_allowed);
+  void child_ended(pid_t pid, const ExitStatus& status);
+  // No rank runs any more.
+  void let_go();
+  // Nothing is left of it, folders neither.
+  void end();
+
+ private:
+  void look();
+  void look_for_missing(std::uint32_t epoch, bool is_missing);
+  void look_for_begun(std::uint32_t epoch);
+
+  EventLoop& loop_;
+  const MpiCallbacks callbacks_;
+  std::unique_ptr<PmixRun> pmix_;
+  std::unique_ptr<PmiServer> pmi_;
+  std::uint32_t size_ = 0;
+  std::optional<StallWatch> beginning_, later_;
+  std::set<std::uint32_t> missed_, begun_;  // of which epochs that is told
+};
+
+}  // namespace hv::launcher

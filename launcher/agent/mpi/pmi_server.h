@@ -1,0 +1,61 @@
+// The agent as a PMI-1 server: a socket that each rank of this host is born with.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rank that breaks the protocol, or does not read what it is told, is hung up on; nobody else
+// notices.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "launcher/agent/event_loop.h"
+#include "launcher/agent/mpi/pmi_meeting.h"
+#include "src/base/environment.h"
+#include "src/base/status.h"
+#include "src/base/unique_fd.h"
+
+namespace hv::launcher {
+
+class PmiServer {
+ public:
+  struct Callbacks {
+    std::function<void(const wire::FenceIn&)> on_fence;
+    // The rank waits to be ended with that code; it may be told again.
+    std::function<void(std::uint32_t rank, int code)> on_abort;
+    std::function<void()> on_change;  // of who waits for whom
+  };
+  PmiServer(EventLoop& loop, PmiMeeting meeting, Callbacks callbacks);
+  ~PmiServer();
+  PmiServer(const PmiServer&) = delete;
+  PmiServer& operator=(const PmiServer&) = delete;
+
+  // Makes a rank's socket, before it is started: its end, and what says so in its environment.
+  Status connect(std::uint32_t rank, std::uint32_t size, UniqueFd* theirs,
+                 Environment* environment);
+  void pass(const wire::FenceOut& out);
+  wire::MpiEnd rank_ended(std::uint32_t rank);
+  const PmiMeeting& meeting() const { return meeting_; }
+
+ private:
+  struct Client {
+    UniqueFd fd;
+    std::string unread, outgoing;
+  };
+  void ready(std::uint32_t rank, std::uint32_t events);
+  // False: nothing was there to read any more.
+  bool receive(std::uint32_t rank);
+  // False: the client is to be hung up on.
+  bool take_lines(std::uint32_t rank, Client& client);
+  bool say(std::uint32_t rank, Client& client, const std::string& words);
+  void hang_up(std::uint32_t rank);
+  void tell_barriers();
+
+  EventLoop& loop_;
+  PmiMeeting meeting_;
+  const Callbacks callbacks_;
+  std::map<std::uint32_t, Client> clients_;
+};
+
+}  // namespace hv::launcher

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/questions/inventory_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hvrun_version.h"
+#include "launcher/agent/helper_program.h"
+#include "src/base/clock.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr char kInventoryName[] = "hvrun-inventory";
+constexpr auto kMostInventoryTime = std::chrono::minutes(10);
+
+wire::InventoryReply read_answer(const std::string& problem, const std::string& answer) {
+  wire::InventoryReply reply;
+  reply.problem = problem;
+  if (!problem.empty()) return reply;
+  if (!decode(answer, &reply.inventory)) {
+    reply.inventory = {};
+    reply.problem = std::string(kInventoryName) + " answered with what is no inventory";
+  } else if (reply.inventory.build != HVRUN_BUILD_ID) {
+    reply.problem = std::string(kInventoryName) + " is of another build (" +
+                    printable(reply.inventory.build) + ") than the agent";
+    reply.inventory = {};
+  }
+  return reply;
+}
+
+}  // namespace
+
+InventoryRun::InventoryRun(EventLoop& loop, const Environment& environment,
+                           const std::string& folder, const wire::InventoryRequest& request,
+                           Done done)
+    : loop_(loop), done_(std::move(done)) {
+  const Duration time = std::min<Duration>(bounded_seconds(request.timeout_s), kMostInventoryTime);
+  const std::string program = folder + kInventoryName;
+  if (!request.program.empty()) {
+    const Status status = keep_in_memory(kInventoryName, request.program, &file_);
+    if (status.ok())
+      start(path_in_memory(file_), environment, time, request.whose_time);
+    else
+      answer_without_child({false, status.message, {}});
+  } else if (belongs_to_agent(program)) {
+    start(program, environment, time, request.whose_time);
+  } else {
+    answer_without_child({true, {}, {}});
+  }
+}
+
+void InventoryRun::start(const std::string& program, const Environment& environment, Duration time,
+                         const std::string& whose_time) {
+  ChildQuestion question;
+  question.name = kInventoryName;
+  question.command.argv = {kInventoryName, "--wire"};
+  question.command.program = program;
+  question.command.environment = environment.entries();
+  question.time = time;
+  question.whose_time = whose_time;
+  question.most_bytes = wire::kMaxInventoryBytes;
+  child_ = std::make_unique<ChildAnswer>(
+      loop_, question, [this](const std::string& problem, const std::string& answer) {
+        const Done done = std::move(done_);
+        done(read_answer(problem, answer));
+      });
+}
+
+// From the loop, as a child's is.
+void InventoryRun::answer_without_child(wire::InventoryReply reply) {
+  no_child_ = loop_.call_after(Duration::zero(), [this, reply = std::move(reply)] {
+    const Done done = std::move(done_);
+    done(reply);
+  });
+}
+
+}  // namespace hv::launcher

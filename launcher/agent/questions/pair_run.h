@@ -1,0 +1,49 @@
+// Measures the ways to some other hosts: connects and proves as an address probe does, then hands
+// each connection to a child that measures.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launcher/agent/event_loop.h"
+#include "launcher/agent/questions/address_probe.h"
+#include "launcher/agent/questions/child_answer.h"
+#include "src/wire/authentication.h"
+#include "src/wire/check.h"
+
+namespace hv::launcher {
+
+class PairRun {
+ public:
+  using Done = std::function<void(const wire::PairReply&)>;
+  // done is called once, from the loop, and may destroy this.
+  PairRun(EventLoop& loop, const JobKey& key, const std::string& job_id,
+          const wire::PairRequest& request, Done done);
+  ~PairRun() { loop_.cancel(over_); }
+  PairRun(const PairRun&) = delete;
+  PairRun& operator=(const PairRun&) = delete;
+
+  // A child of this process has been reaped. True: it was this run's.
+  bool child_ended(pid_t pid, const ExitStatus& status);
+
+ private:
+  void measure(std::uint32_t host, UniqueFd socket);
+  void note_unreached(const wire::ProbeReply& reply);
+  void finish_if_over();
+
+  EventLoop& loop_;
+  Done done_;
+  Duration time_;
+  wire::PairReply reply_;
+  std::vector<std::unique_ptr<ChildAnswer>> children_;
+  std::size_t running_ = 0;
+  bool is_connecting_ = true;
+  std::unique_ptr<AddressProbe> connect_;
+  EventLoop::Timer over_;
+};
+
+}  // namespace hv::launcher

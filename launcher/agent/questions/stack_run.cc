@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/questions/stack_run.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "launcher/facts/read_file.h"
+#include "src/base/clock.h"
+#include "src/base/core_mask.h"
+#include "src/base/text.h"
+#include "src/contract/contract.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr auto kMostStackTime = std::chrono::minutes(1);
+constexpr auto kLook = std::chrono::milliseconds(10);
+constexpr auto kPythonTime = std::chrono::seconds(2);  // for the first word of a process
+// What is written in one go has been written when nothing came for so long.
+constexpr auto kPythonPause = std::chrono::milliseconds(100);
+// A reader that was killed may leave its process stopped only a moment later.
+constexpr auto kAfterKill = std::chrono::milliseconds(100);
+// What putting the answer together takes, before hvrun's patience ends.
+constexpr auto kSpare = std::chrono::milliseconds(200);
+constexpr std::size_t kMostReaderBytes = 8u << 20;
+constexpr std::size_t kMostWithoutPython = 4;  // processes of a rank of which none is Python's
+
+// The first lines that fit.
+std::string first_lines(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  const std::size_t end = text.rfind('\n', most - 1);
+  return std::string(text.substr(0, end == std::string_view::npos ? most : end + 1));
+}
+
+void add_problem(wire::RankStacks* told, const std::string& words) {
+  if (!words.empty()) told->problem += (told->problem.empty() ? "" : "; ") + words;
+}
+
+bool holds_frames(const std::string& native) { return native.find("#0 ") != std::string::npos; }
+
+off_t size_of(const UniqueFd& file) {
+  struct stat status {};
+  return ::fstat(file.get(), &status) == 0 ? status.st_size : 0;
+}
+
+}  // namespace
+
+StackRun::StackRun(EventLoop& loop, const Environment& own, const std::vector<Rank>& ranks,
+                   const wire::StackRequest& request, Done done)
+    : loop_(loop),
+      own_(own),
+      deadline_(now() + std::min<Duration>(bounded_seconds(request.timeout_s), kMostStackTime)),
+      done_(std::move(done)) {
+  reply_.number = request.number;
+  const std::vector<ProcessEntry> all = read_processes();
+  for (const Rank& rank : ranks) add(rank, all);
+  limit_ = loop_.call_at(deadline_, [this] { end(); });
+  timer_ = loop_.call_after(Duration::zero(), [this] { look_at_lanes(); });
+}
+
+StackRun::~StackRun() {
+  loop_.cancel(timer_);
+  loop_.cancel(limit_);
+  for (Process& process : processes_) process.reader.reset();
+  let_go_on();
+}
+
+// Where some offer Python stacks, those alone are told: what starts them (timeout, a shell) waits
+// for them. The first one stands for the rank, natively, too; its workers are told by Python alone.
+void StackRun::add(const Rank& rank, const std::vector<ProcessEntry>& all) {
+  std::vector<Process> own;
+  for (const ProcessEntry& entry : processes_of_rank(all, rank.pid)) {
+    Process process;
+    process.told.rank = rank.rank;
+    process.told.pid = static_cast<std::uint32_t>(entry.pid);
+    process.start_time = entry.start_time;
+    process.told.name = printable(entry.name, 40);
+    process.told.state = state_words(entry);
+    process.was_stopped = entry.is_standing_still();
+    process.offers_python = static_cast<bool>(stacks_file(entry.pid));
+    own.push_back(std::move(process));
+  }
+  const auto offers = [](const Process& process) { return process.offers_python; };
+  const bool has_python = std::any_of(own.begin(), own.end(), offers);
+  if (has_python) std::erase_if(own, std::not_fn(offers));
+  if (!has_python && own.size() > kMostWithoutPython) own.resize(kMostWithoutPython);
+  Lane lane;
+  lane.next = processes_.size();
+  lane.end = lane.next + own.size();
+  for (Process& process : own) {
+    process.is_native_wanted = !has_python || &process == own.data();
+    processes_.push_back(std::move(process));
+  }
+  lanes_.push_back(std::move(lane));
+}
+
+void StackRun::look_at_lanes() {
+  bool is_anybody_asked = false;
+  for (Lane& lane : lanes_) is_anybody_asked |= advance(lane);
+  if (!is_anybody_asked) return begin_native();
+  timer_ = loop_.call_after(kLook, [this] { look_at_lanes(); });
+}
+
+// False: all processes of that rank have said what they will say.
+bool StackRun::advance(Lane& lane) {
+  while (lane.next < lane.end) {
+    if (!lane.file && !ask(lane)) {
+      ++lane.next;
+      continue;
+    }
+    const off_t size = size_of(lane.file);
+    if (size != lane.size) lane.grown_at = now();
+    lane.size = size;
+    const bool has_spoken = size > lane.before;
+    if (has_spoken ? now() - lane.grown_at < kPythonPause : now() - lane.asked_at < kPythonTime)
+      return true;
+    take(lane);
+    lane.file.reset();
+    ++lane.next;
+  }
+  return false;
+}
+
+// Nothing: it has ended, and another may have its number.
+std::optional<ProcessEntry> StackRun::look_at(const Process& process) {
+  auto entry = read_process(static_cast<pid_t>(process.told.pid));
+  return entry && entry->start_time == process.start_time ? entry : std::nullopt;
+}
+
+// False: that process is not asked. One that is stopped would answer when it goes on.
+bool StackRun::ask(Lane& lane) {
+  Process& process = processes_[lane.next];
+  if (!process.offers_python || process.was_stopped) return false;
+  const auto pid = static_cast<pid_t>(process.told.pid);
+  lane.file = stacks_file(pid);
+  if (!lane.file || !look_at(process)) {
+    lane.file.reset();
+    return false;
+  }
+  lane.before = lane.size = size_of(lane.file);
+  lane.asked_at = lane.grown_at = now();
+  if (::kill(pid, kStacksSignal) == 0) return true;
+  lane.file.reset();
+  return false;
+}
+
+void StackRun::take(Lane& lane) {
+  Process& process = processes_[lane.next];
+  if (lane.size <= lane.before)
+    return add_problem(&process.told, "Python did not tell its stack within " +
+                                          seconds_text(Duration(kPythonTime)));
+  std::string text(std::min<std::size_t>(static_cast<std::size_t>(lane.size - lane.before),
+                                         wire::kMaxStackBytes),
+                   '\0');
+  const ssize_t got = ::pread(lane.file.get(), text.data(), text.size(), lane.before);
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  process.told.python = std::move(text);
+}
+
+void StackRun::begin_native() {
+  is_reading_native_ = true;
+  program_ = find_stack_reader(own_);
+  start_readers();
+}
+
+void StackRun::start_readers() {
+  const auto most = static_cast<std::size_t>(std::max(count_cores(own_cores()), 1));
+  std::size_t running = 0, left = 0;
+  for (const Process& process : processes_) running += process.reader && !process.has_answered;
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    Process& process = processes_[i];
+    if (!process.is_native_wanted || process.has_answered || process.reader) continue;
+    if (program_.name.empty()) {
+      tell_without_reader(process);
+    } else if (now() >= deadline_ - kSpare) {  // one that is killed while it attaches does harm
+      process.has_answered = true;
+      add_problem(&process.told, "there was no time for " + program_.name);
+    } else if (running < most) {
+      read_native(i);
+      ++running;
+    } else {
+      ++left;
+    }
+  }
+  if (running + left == 0) finish();
+}
+
+void StackRun::read_native(std::size_t index) {
+  Environment environment = own_;
+  environment.set("DEBUGINFOD_URLS", "");  // neither may wait for the network
+  environment.set("LC_ALL", "C");
+  ChildQuestion question;
+  question.name = program_.name;
+  question.command.argv = program_.arguments_for(static_cast<pid_t>(processes_[index].told.pid));
+  question.command.program = program_.path;
+  question.command.environment = environment.entries();
+  question.time = std::max<Duration>(deadline_ - now() - kSpare, std::chrono::milliseconds(1));
+  question.most_bytes = kMostReaderBytes;
+  processes_[index].reader = std::make_unique<ChildAnswer>(
+      loop_, question, [this, index](const std::string& problem, const std::string& answer) {
+        answered(index, problem, answer);
+      });
+}
+
+// Both programs complain of much that does not matter once there are frames.
+void StackRun::answered(std::size_t index, const std::string& problem, const std::string& answer) {
+  Process& process = processes_[index];
+  process.has_answered = true;
+  has_killed_ = has_killed_ || !problem.empty();
+  if (holds_frames(answer)) {
+    process.told.native = first_lines(answer, wire::kMaxStackBytes);
+  } else if (process.told.python.empty()) {
+    const bool is_denied = is_forbidden(problem);
+    add_problem(&process.told,
+                is_denied
+                    ? forbidden_words(read_file("/proc/sys/kernel/yama/ptrace_scope").value_or(""))
+                    : (problem.empty() ? program_.name + " told no frames" : problem));
+    add_problem(&process.told, kernel_words(static_cast<pid_t>(process.told.pid)));
+  }
+  // Not by this call, which comes out of a reader.
+  loop_.cancel(timer_);
+  timer_ = loop_.call_after(Duration::zero(), [this] { start_readers(); });
+}
+
+void StackRun::tell_without_reader(Process& process) {
+  process.has_answered = true;
+  if (!process.told.python.empty()) return;
+  add_problem(&process.told, kernel_words(static_cast<pid_t>(process.told.pid)));
+  add_problem(&process.told,
+              "its stack is told where eu-stack (elfutils) or gdb is installed on that host");
+}
+
+// A reader that ends in the middle can leave a process stopped that was not.
+void StackRun::let_go_on() {
+  if (!has_killed_) return;
+  for (const Process& process : processes_) {
+    if (!process.is_native_wanted || process.was_stopped) continue;
+    const auto entry = look_at(process);
+    // A stop that is still on its way is taken back by that, too.
+    if (entry && (entry->is_stopped() || process.is_reader_killed)) ::kill(entry->pid, SIGCONT);
+  }
+}
+
+void StackRun::finish() {
+  loop_.cancel(timer_);
+  timer_ =
+      loop_.call_after(has_killed_ ? Duration(kAfterKill) : Duration::zero(), [this] { end(); });
+}
+
+bool StackRun::child_ended(pid_t pid, const ExitStatus& status) {
+  return std::any_of(processes_.begin(), processes_.end(), [&](const Process& process) {
+    return process.reader && process.reader->child_ended(pid, status);
+  });
+}
+
+void StackRun::end() {
+  for (Process& process : processes_) {
+    if (process.reader && !process.has_answered) {
+      has_killed_ = true;
+      process.is_reader_killed = true;
+      add_problem(&process.told, program_.name + " had no time to tell its stack");
+    }
+    process.reader.reset();
+  }
+  let_go_on();
+  std::size_t bytes = 0;
+  for (Process& process : processes_) {
+    bytes += process.told.python.size() + process.told.native.size();
+    if (bytes > wire::kMaxStacksBytes) {
+      process.told.python.clear();
+      process.told.native.clear();
+      add_problem(&process.told, "there are too many stacks to be told");
+    }
+    reply_.stacks.push_back(std::move(process.told));
+  }
+  processes_.clear();
+  lanes_.clear();
+  loop_.cancel(timer_);
+  loop_.cancel(limit_);
+  const Done done = std::move(done_);
+  const wire::StackReply reply = std::move(reply_);
+  done(reply);
+}
+
+void StackRuns::begin(const wire::StackRequest& request) {
+  if (run_) run_->end();
+  std::vector<StackRun::Rank> ranks;
+  for (const auto& rank : ranks_.all()) {
+    const bool is_wanted =
+        request.ranks.empty() ||
+        std::find(request.ranks.begin(), request.ranks.end(), rank->rank) != request.ranks.end();
+    if (rank->is_running() && is_wanted) ranks.push_back({rank->rank, rank->pid});
+  }
+  run_ = std::make_unique<StackRun>(loop_, own_, ranks, request,
+                                    [this](const wire::StackReply& reply) {
+                                      tell_(reply);
+                                      run_.reset();
+                                    });
+}
+
+}  // namespace hv::launcher

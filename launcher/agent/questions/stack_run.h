@@ -1,0 +1,114 @@
+// Answers hvrun's question where ranks stand (src/wire/stacks.h).
+// SPDX-License-Identifier: Apache-2.0
+//
+// First Python's stacks: each process that offers them gets a signal and writes them into its
+// memory file; one process of a rank after the other, as forked ones share that file. Then native
+// stacks, by eu-stack or gdb as children, so many at once as there are cores. Whatever becomes of
+// either is an answer: a process that says nothing is a problem in words. Nobody is changed by it:
+// who was stopped stays so, and who ran runs.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/agent/event_loop.h"
+#include "launcher/agent/questions/child_answer.h"
+#include "launcher/agent/questions/stack_sources.h"
+#include "launcher/agent/ranks/local_ranks.h"
+#include "src/base/environment.h"
+#include "src/base/unique_fd.h"
+#include "src/wire/stacks.h"
+
+namespace hv::launcher {
+
+class StackRun {
+ public:
+  struct Rank {
+    std::uint32_t rank = 0;
+    pid_t pid = -1;
+  };
+  using Done = std::function<void(const wire::StackReply&)>;
+  // own: the agent's environment. done is called once, from the loop or by end(), and may destroy
+  // this.
+  StackRun(EventLoop& loop, const Environment& own, const std::vector<Rank>& ranks,
+           const wire::StackRequest& request, Done done);
+  ~StackRun();
+  StackRun(const StackRun&) = delete;
+  StackRun& operator=(const StackRun&) = delete;
+
+  // A child of this process has been reaped. True: it was this run's.
+  bool child_ended(pid_t pid, const ExitStatus& status);
+  // Answers now, with what there is.
+  void end();
+
+ private:
+  struct Process {
+    wire::RankStacks told;
+    std::uint64_t start_time = 0;  // with the pid it is this process, and no later one
+    bool was_stopped = false;
+    bool offers_python = false;
+    bool is_native_wanted = false;
+    std::unique_ptr<ChildAnswer> reader{};
+    bool has_answered = false;  // the reader has
+    bool is_reader_killed = false;
+  };
+  // The processes of one rank, asked one after the other.
+  struct Lane {
+    std::size_t next = 0, end = 0;  // in processes_; next is asked now, or is to be asked
+    UniqueFd file{};                // of the one that is asked
+    off_t before = 0, size = 0;     // of the file, when it was asked and now
+    TimePoint asked_at{}, grown_at{};
+  };
+  void add(const Rank& rank, const std::vector<ProcessEntry>& all);
+  void look_at_lanes();
+  bool advance(Lane& lane);
+  bool ask(Lane& lane);
+  static std::optional<ProcessEntry> look_at(const Process& process);
+  void take(Lane& lane);
+  void begin_native();
+  void start_readers();
+  void read_native(std::size_t index);
+  void answered(std::size_t index, const std::string& problem, const std::string& answer);
+  void tell_without_reader(Process& process);
+  void let_go_on();
+  void finish();
+
+  EventLoop& loop_;
+  const Environment& own_;
+  const TimePoint deadline_;
+  Done done_;
+  wire::StackReply reply_;
+  std::vector<Process> processes_;
+  std::vector<Lane> lanes_;
+  StackReader program_;
+  bool is_reading_native_ = false;
+  bool has_killed_ = false;  // a reader
+  EventLoop::Timer timer_{};
+  EventLoop::Timer limit_{};
+};
+
+// One question at a time: a new one ends the one before.
+class StackRuns {
+ public:
+  StackRuns(EventLoop& loop, const Environment& own, const LocalRanks& ranks, StackRun::Done tell)
+      : loop_(loop), own_(own), ranks_(ranks), tell_(std::move(tell)) {}
+  void begin(const wire::StackRequest& request);
+  // Readers may hold ranks now, which then stand still.
+  bool is_asking() const { return run_ != nullptr; }
+  bool child_ended(pid_t pid, const ExitStatus& status) {
+    return run_ && run_->child_ended(pid, status);
+  }
+
+ private:
+  EventLoop& loop_;
+  const Environment& own_;
+  const LocalRanks& ranks_;
+  const StackRun::Done tell_;
+  std::unique_ptr<StackRun> run_;
+};
+
+}  // namespace hv::launcher

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/questions/stack_sources.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <climits>
+#include <set>
+#include <tuple>
+
+#include "launcher/facts/read_file.h"
+#include "src/base/text.h"
+#include "src/contract/contract.h"
+#include "src/process/command.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr const char* kShells[] = {"sh", "bash", "dash", "zsh", "ksh", "fish", "csh", "tcsh"};
+constexpr char kMostFrames[] = "64";  // of a thread, the innermost
+
+bool is_shell(const ProcessEntry& process) {
+  return std::find(std::begin(kShells), std::end(kShells), process.name) != std::end(kShells);
+}
+
+// "/memfd:hvrun-stacks (deleted)", as the link of a descriptor says.
+bool is_stacks_file(const std::string& link) {
+  char target[PATH_MAX];
+  const ssize_t size = ::readlink(link.c_str(), target, sizeof target);
+  if (size <= 0) return false;
+  const std::string_view words(target, static_cast<std::size_t>(size));
+  const std::string name = std::string("/memfd:") + kStacksFile;
+  return words == name || words == name + " (deleted)";
+}
+
+}  // namespace
+
+std::vector<ProcessEntry> processes_of_rank(const std::vector<ProcessEntry>& all, pid_t rank) {
+  std::vector<ProcessEntry> own;
+  std::set<pid_t> parents;
+  for (const ProcessEntry& process : all) {
+    if (process.is_zombie() || (process.session != rank && process.group != rank)) continue;
+    parents.insert(process.parent);
+    own.push_back(process);
+  }
+  std::erase_if(own, [&](const ProcessEntry& process) {
+    return is_shell(process) && parents.count(process.pid) > 0;
+  });
+  std::sort(own.begin(), own.end(), [](const ProcessEntry& a, const ProcessEntry& b) {
+    return std::tie(a.start_time, a.pid) < std::tie(b.start_time, b.pid);
+  });
+  if (own.size() > kMostProcesses) own.resize(kMostProcesses);
+  return own;
+}
+
+bool has_handler(std::string_view status, int signal) {
+  const auto words = value_after("SigCgt:", status);
+  std::uint64_t mask = 0;
+  if (!words || signal < 1 || signal > 64) return false;
+  const auto [end, error] = std::from_chars(words->data(), words->data() + words->size(), mask, 16);
+  return error == std::errc() && end == words->data() + words->size() && (mask >> (signal - 1) & 1);
+}
+
+UniqueFd stacks_file(pid_t pid, const std::string& proc) {
+  const std::string folder = proc + "/" + std::to_string(pid);
+  const auto status = read_file(folder + "/status");
+  if (!status || !has_handler(*status, kStacksSignal)) return UniqueFd();
+  for (const std::string& number : names_in(folder + "/fd")) {
+    const std::string link = folder + "/fd/" + number;
+    if (is_stacks_file(link))
+      return UniqueFd(::open(link.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  }
+  return UniqueFd();
+}
+
+std::vector<std::string> StackReader::arguments_for(pid_t pid) const {
+  const std::string number = std::to_string(pid);
+  if (name == "eu-stack") return {name, "-m", "-n", kMostFrames, "-p", number};
+  return {
+      name, "-nx", "-batch", "-ex", std::string("thread apply all -ascending bt ") + kMostFrames,
+      "-p", number};
+}
+
+StackReader find_stack_reader(const Environment& own) {
+  const std::string path(own.get_or("PATH", "/usr/local/bin:/usr/bin:/bin"));
+  for (const char* const name : {"eu-stack", "gdb"}) {
+    std::string reason;
+    const std::string found = find_program(name, path, "", &reason);
+    if (!found.empty()) return {name, found};
+  }
+  return {};
+}
+
+std::string state_words(const ProcessEntry& process) {
+  if (process.state == 'T') return "is stopped (SIGSTOP, SIGTSTP)";
+  if (process.state == 't') return "is stopped by a debugger";
+  if (process.state == 'D') return "waits in the kernel and cannot be interrupted (state D)";
+  return "";
+}
+
+std::string kernel_words(pid_t pid, const std::string& proc) {
+  const std::string folder = proc + "/" + std::to_string(pid);
+  const auto place = read_file(folder + "/wchan");
+  const auto call = read_file(folder + "/syscall");
+  std::string words;
+  if (place && !trim(*place).empty() && trim(*place) != "0")
+    words = "it waits in the kernel, in " + printable(trim(*place), 80);
+  const std::string number(call ? trim(*call).substr(0, trim(*call).find(' ')) : "");
+  if (parse_integer(number) && !words.empty()) words += " (system call " + number + ")";
+  if (number == "running") words = "it runs";
+  return words;
+}
+
+std::string forbidden_words(std::string_view yama) {
+  const std::string_view scope = trim(yama);
+  if (scope.empty() || scope == "0")
+    return "the system forbids to look into its memory (ptrace); in a container "
+           "--cap-add=SYS_PTRACE allows it";
+  return "the system forbids to look into its memory: kernel.yama.ptrace_scope is " +
+         printable(scope, 20) + " there, and sysctl kernel.yama.ptrace_scope=0 allows it";
+}
+
+bool is_forbidden(std::string_view complaint) {
+  const std::string words = lower(complaint);
+  return words.find("operation not permitted") != std::string::npos ||
+         words.find("permission denied") != std::string::npos;
+}
+
+}  // namespace hv::launcher

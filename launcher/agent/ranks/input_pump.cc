@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/ranks/input_pump.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "src/wire/messages.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr std::size_t kMostWaiting = 4 * wire::kStdinWindow;
+// Ctrl-D: a terminal cannot be closed on one side.
+constexpr char kEndOfInput = 4;
+
+// A Ctrl-D behind these is read as the end; behind others the first one only hands over what the
+// line holds so far.
+bool ends_line(char byte) { return byte == '\n' || byte == '\r' || byte == kEndOfInput; }
+
+}  // namespace
+
+InputPump::InputPump(EventLoop& loop, UniqueFd fd, bool is_terminal,
+                     std::function<void(std::uint32_t)> on_taken)
+    : loop_(loop), fd_(std::move(fd)), is_terminal_(is_terminal), on_taken_(std::move(on_taken)) {}
+
+InputPump::~InputPump() { close(); }
+
+bool InputPump::add(const std::string& bytes) {
+  if (bytes.size() > kMostWaiting - waiting_.size()) return false;
+  if (!fd_ || end_wanted_) {
+    on_taken_(static_cast<std::uint32_t>(bytes.size()));
+    return true;
+  }
+  waiting_ += bytes;
+  if (!bytes.empty()) is_in_line_ = !ends_line(bytes.back());
+  write_on();
+  return true;
+}
+
+void InputPump::end() {
+  if (!fd_ || end_wanted_) return;
+  end_wanted_ = true;
+  if (is_terminal_) waiting_.append(is_in_line_ ? 2 : 1, kEndOfInput);
+  write_on();
+}
+
+void InputPump::write_on() {
+  while (fd_ && !waiting_.empty()) {
+    const ssize_t wrote = ::write(fd_.get(), waiting_.data(), waiting_.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0 && errno == EAGAIN) {
+      loop_.watch(fd_.get(), EPOLLOUT, [this](std::uint32_t) { write_on(); });
+      return;
+    }
+    // A rank that has closed its stdin takes everything from here on, so that hvrun does not wait
+    // for it.
+    if (wrote < 0) close();
+    const std::size_t taken = wrote < 0 ? waiting_.size() : static_cast<std::size_t>(wrote);
+    waiting_.erase(0, taken);
+    on_taken_(static_cast<std::uint32_t>(taken));
+  }
+  if (!fd_) return;
+  loop_.unwatch(fd_.get());
+  if (end_wanted_ && !is_terminal_) close();
+}
+
+void InputPump::close() {
+  if (!fd_) return;
+  loop_.unwatch(fd_.get());
+  fd_.reset();
+}
+
+}  // namespace hv::launcher

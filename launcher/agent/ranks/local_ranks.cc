@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/ranks/local_ranks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "launcher/facts/process_table.h"
+#include "launcher/facts/read_file.h"
+#include "src/base/clock.h"
+
+namespace hv::launcher {
+
+void LocalRanks::start(PumpRoom& room, const wire::Launch& launch, BirthOf birth_of,
+                       const std::string& cgroup, const RankCallbacks& callbacks,
+                       StartTurns::OnOver on_over) {
+  StartOptions options;
+  options.pty = launch.pty;
+  options.pty_columns = launch.pty_columns;
+  options.pty_rows = launch.pty_rows;
+  options.credit_bytes = launch.credit_bytes;
+  options.pipe_bytes = pipe_bytes_for(launch.ranks.size());
+  options.cgroup = cgroup;
+  const auto start_one = [this, &room, &launch, birth_of = std::move(birth_of), options,
+                          callbacks](std::size_t i) {
+    std::unique_ptr<RankProcess> rank;
+    const std::uint32_t number = launch.ranks[i].rank;
+    const StreamCallbacks streams{
+        callbacks.on_stream_end,
+        [taken = callbacks.on_input_taken, number](std::uint32_t bytes) { taken(number, bytes); }};
+    RankBirth birth;
+    if (Status status = birth_of(i, &birth); !status.ok()) return status;
+    StartOptions own = options;
+    own.passed_fd = birth.passed.get();
+    Status status = start_rank(room, birth.command, launch.ranks[i], own, streams, &rank);
+    if (!status.ok()) return status;
+    ranks_.push_back(std::move(rank));
+    unstarted_.erase(number);
+    return status;
+  };
+  turns_.begin(launch.ranks.size(), start_one, std::move(on_over));
+}
+
+std::set<std::uint32_t> LocalRanks::give_up_unstarted() {
+  turns_.break_off();
+  return std::exchange(unstarted_, {});
+}
+
+RankProcess* LocalRanks::by_number(std::uint32_t rank) const {
+  for (const auto& candidate : ranks_) {
+    if (candidate->rank == rank) return candidate.get();
+  }
+  return nullptr;
+}
+
+RankProcess* LocalRanks::by_pid(pid_t pid) const {
+  for (const auto& candidate : ranks_) {
+    if (candidate->pid == pid && candidate->is_running()) return candidate.get();
+  }
+  return nullptr;
+}
+
+bool LocalRanks::any_running() const {
+  return is_starting() || std::any_of(ranks_.begin(), ranks_.end(),
+                                      [](const auto& rank) { return rank->is_running(); });
+}
+
+bool LocalRanks::any_open_stream() const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const auto& rank) { return rank->has_open_streams(); });
+}
+
+std::vector<std::uint32_t> LocalRanks::pids() const {
+  std::vector<std::uint32_t> pids;
+  for (const auto& rank : ranks_) pids.push_back(static_cast<std::uint32_t>(rank->pid));
+  return pids;
+}
+
+std::set<pid_t> LocalRanks::groups(std::size_t first) const {
+  std::set<pid_t> groups;
+  for (std::size_t i = first; i < ranks_.size(); ++i) {
+    if (ranks_[i]->is_running()) groups.insert(ranks_[i]->pid);
+  }
+  return groups;
+}
+
+void LocalRanks::note_signal(int number) {
+  for (const auto& rank : ranks_) {
+    if (rank->is_running() && number > 0 && number < NSIG)
+      rank->signals_sent.set(static_cast<std::size_t>(number));
+  }
+}
+
+void LocalRanks::abort(std::uint32_t rank, int code) {
+  RankProcess* const process = by_number(rank);
+  if (process == nullptr || !process->is_running() || process->aborts_with) return;
+  process->aborts_with = code;
+  ::kill(-process->pid, SIGKILL);
+}
+
+// Within so much after its goodbye a program has ended that says it at its end, with workers to be
+// joined and memory to be freed; in nanoseconds. Others go on for as long as they like.
+constexpr std::int64_t kEndAfterGoodbye = 10'000'000'000;
+
+std::vector<std::uint32_t> LocalRanks::on_their_way_out(
+    const std::map<std::uint32_t, std::int64_t>& left) const {
+  std::vector<std::uint32_t> leaving;
+  for (const auto& rank : ranks_) {
+    if (!rank->is_running()) continue;
+    const auto process = read_process(rank->pid);
+    const auto status = read_file("/proc/" + std::to_string(rank->pid) + "/status");
+    const auto goodbye = left.find(rank->rank);
+    const bool says_goodbye =
+        goodbye != left.end() && wall_clock_ns() - goodbye->second < kEndAfterGoodbye;
+    if (says_goodbye || !process || is_on_its_way_out(*process, status.value_or("")))
+      leaving.push_back(rank->rank);
+  }
+  return leaving;
+}
+
+std::vector<std::uint32_t> LocalRanks::stopped() const {
+  std::vector<std::uint32_t> still;
+  for (const auto& rank : ranks_) {
+    if (!rank->is_running()) continue;
+    const auto process = read_process(rank->pid);
+    if (process && process->is_standing_still()) still.push_back(rank->rank);
+  }
+  return still;
+}
+
+void LocalRanks::look_at_held_streams() {
+  for (const auto& rank : ranks_) rank->look_at_held_streams();
+}
+
+void LocalRanks::finish_streams() {
+  for (const auto& rank : ranks_) {
+    for (const auto& output : rank->outputs) output->finish();
+  }
+}
+
+void LocalRanks::discard_streams() {
+  for (const auto& rank : ranks_) {
+    for (const auto& output : rank->outputs) output->discard();
+  }
+}
+
+}  // namespace hv::launcher

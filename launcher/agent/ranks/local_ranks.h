@@ -1,0 +1,83 @@
+// The ranks of this host: starting all or none, turn by turn; finding one by pid or number,
+// signalling, what is still open.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/agent/ranks/rank_process.h"
+#include "launcher/agent/ranks/rank_starter.h"
+#include "launcher/agent/ranks/start_turns.h"
+#include "src/base/status.h"
+#include "src/wire/messages.h"
+
+namespace hv::launcher {
+
+struct RankCallbacks {
+  std::function<void()> on_stream_end;
+  std::function<void(std::uint32_t rank, std::uint32_t bytes)> on_input_taken;
+};
+
+// What a rank is started as, put together right before: its command, and what it is born with open.
+struct RankBirth {
+  Command command;
+  UniqueFd passed{};
+};
+using BirthOf = std::function<Status(std::size_t index, RankBirth*)>;
+
+class LocalRanks {
+ public:
+  // turn: how long starting may keep the loop from other things.
+  LocalRanks(EventLoop& loop, Duration turn) : turns_(loop, turn) {}
+
+  // Before start(): those that are to be started.
+  void expect(std::set<std::uint32_t> ranks) { unstarted_ = std::move(ranks); }
+  // room and launch must stay until on_over, which comes unless give_up_unstarted() does first. On
+  // failure those that were started already still run: the caller ends them.
+  void start(PumpRoom& room, const wire::Launch& launch, BirthOf birth_of,
+             const std::string& cgroup, const RankCallbacks& callbacks, StartTurns::OnOver on_over);
+  void hold_start() { turns_.hold(); }
+  void go_on_with_start() { turns_.go_on(); }
+  bool is_starting() const { return turns_.is_under_way(); }
+  const std::set<std::uint32_t>& unstarted() const { return unstarted_; }
+  // No more is started; these ranks never were. Told once.
+  std::set<std::uint32_t> give_up_unstarted();
+
+  RankProcess* by_number(std::uint32_t rank) const;
+  RankProcess* by_pid(pid_t pid) const;
+  const std::vector<std::unique_ptr<RankProcess>>& all() const { return ranks_; }
+
+  // Or still to be started.
+  bool any_running() const;
+  bool any_open_stream() const;
+  std::vector<std::uint32_t> pids() const;
+  // Process groups of the ranks that run, from that one on in the order of their start; every rank
+  // leads its own.
+  std::set<pid_t> groups(std::size_t first = 0) const;
+  // Notes that this agent sends that signal, so that an end by it is not taken for a failure.
+  void note_signal(int number);
+  // Ends a rank that waits for that, as if it had left with that code.
+  void abort(std::uint32_t rank, int code);
+  // Those that are ending but not reaped, and those that have left the job just now; left: when.
+  std::vector<std::uint32_t> on_their_way_out(
+      const std::map<std::uint32_t, std::int64_t>& left) const;
+  // Those that stand still, by SIGSTOP or a debugger.
+  std::vector<std::uint32_t> stopped() const;
+  // There may be room again for what was held back.
+  void look_at_held_streams();
+  void finish_streams();
+  void discard_streams();
+
+ private:
+  std::vector<std::unique_ptr<RankProcess>> ranks_;
+  std::set<std::uint32_t> unstarted_;
+  StartTurns turns_;
+};
+
+}  // namespace hv::launcher

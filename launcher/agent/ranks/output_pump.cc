@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/ranks/output_pump.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "src/wire/frame.h"
+#include "src/wire/messages.h"
+
+namespace hv::launcher {
+namespace {
+
+wire::Output head(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns) {
+  wire::Output output;
+  output.rank = rank;
+  output.stream = stream;
+  output.wall_clock_ns = wall_clock_ns;
+  return output;
+}
+
+void set_length(std::string* frame, std::size_t at, std::size_t value) {
+  const auto length = static_cast<std::uint32_t>(value);
+  std::memcpy(frame->data() + at, &length, sizeof length);
+}
+
+}  // namespace
+
+// The bytes are the message's last field: their length stands right before them, the frame's at the
+// very front.
+std::string output_frame(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns,
+                         std::string_view bytes) {
+  const std::string empty = encode_frame_of(head(rank, stream, wall_clock_ns));
+  std::string frame;
+  frame.reserve(empty.size() + bytes.size());
+  frame += empty;
+  frame += bytes;
+  set_length(&frame, 0, frame.size() - sizeof(std::uint32_t));
+  set_length(&frame, empty.size() - sizeof(std::uint32_t), bytes.size());
+  return frame;
+}
+
+std::string output_end_frame(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns) {
+  wire::Output output = head(rank, stream, wall_clock_ns);
+  output.end = true;
+  return encode_frame_of(output);
+}
+
+namespace {
+
+constexpr auto kRest = std::chrono::milliseconds(1);
+// Reads before the loop looks at other things again.
+constexpr int kReadsInARow = 4;
+
+std::size_t small_read(int fd) {
+  const int capacity = ::fcntl(fd, F_GETPIPE_SZ);
+  return capacity > 0 ? static_cast<std::size_t>(capacity) / 4
+                      : 0;  // a terminal gives 4 KiB at a time at most
+}
+
+}  // namespace
+
+OutputPump::OutputPump(PumpRoom& room, UniqueFd fd, std::uint32_t rank, std::uint8_t stream,
+                       std::uint64_t* credit, std::function<void()> on_end)
+    : room_(room),
+      fd_(std::move(fd)),
+      rank_(rank),
+      stream_(stream),
+      credit_(credit),
+      on_end_(std::move(on_end)),
+      small_(small_read(fd_.get())) {
+  await_bytes();
+}
+
+OutputPump::~OutputPump() {
+  if (fd_) stop_waiting();
+}
+
+OutputPump::Next OutputPump::read_once() {
+  if (!discards_ && (*credit_ == 0 || !room_.link.has_room())) return Next::kAwaitLeave;
+  const std::uint64_t most =
+      discards_ ? room_.scratch.size() : std::min<std::uint64_t>(*credit_, room_.scratch.size());
+  const ssize_t got = ::read(fd_.get(), room_.scratch.data(), static_cast<std::size_t>(most));
+  if (got < 0 && errno == EINTR) return Next::kReadOn;
+  if (got < 0 && errno == EAGAIN) return is_last_ ? Next::kEnded : Next::kAwaitBytes;
+  // A terminal says EIO once its other side is closed for good, which is after its rank's end: we
+  // hold it until then, and what is closed here earlier would hang up on the rank (SIGHUP).
+  if (got <= 0) return Next::kEnded;
+  if (discards_) return Next::kReadOn;
+  *credit_ -= static_cast<std::uint64_t>(got);
+  room_.link.send_output(output_frame(rank_, stream_, wall_clock_ns(),
+                                      {room_.scratch.data(), static_cast<std::size_t>(got)}));
+  return static_cast<std::size_t>(got) < small_ && !is_last_ ? Next::kRest : Next::kReadOn;
+}
+
+void OutputPump::look() {
+  if (!fd_) return;
+  if (rest_) room_.loop.cancel(*std::exchange(rest_, std::nullopt));
+  Next next = Next::kReadOn;
+  for (int i = 0; i < kReadsInARow && next == Next::kReadOn; ++i) next = read_once();
+  is_held_ = next == Next::kAwaitLeave;
+  switch (next) {
+    case Next::kEnded:
+      return end();
+    case Next::kRest:
+      return rest();
+    case Next::kAwaitLeave:
+      return stop_waiting();
+    case Next::kReadOn:
+    case Next::kAwaitBytes:
+      break;
+  }
+  // A descriptor that only poll calls ended (EPOLLHUP) is read on, so waiting for bytes is right
+  // for the last pass too.
+  await_bytes();
+}
+
+void OutputPump::finish() {
+  is_last_ = true;
+  look();
+}
+
+void OutputPump::discard() {
+  discards_ = true;
+  look();
+}
+
+void OutputPump::rest() {
+  room_.loop.unwatch(fd_.get());
+  rest_ = room_.loop.call_after(kRest, [this] {
+    rest_.reset();
+    look();
+  });
+}
+
+void OutputPump::await_bytes() {
+  room_.loop.watch(fd_.get(), EPOLLIN, [this](std::uint32_t) { look(); });
+}
+
+// Not watched at all while it may not be read: a hang-up would be told again and again.
+void OutputPump::stop_waiting() {
+  room_.loop.unwatch(fd_.get());
+  if (rest_) room_.loop.cancel(*std::exchange(rest_, std::nullopt));
+}
+
+void OutputPump::end() {
+  stop_waiting();
+  fd_.reset();
+  room_.link.send_output(output_end_frame(rank_, stream_, wall_clock_ns()));
+  const auto on_end = std::move(on_end_);  // it may let go of this pump
+  on_end();
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,79 @@
+// One stream of one rank: reads its pipe (or terminal) as it fills and sends it on, as far as
+// credit and room reach.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Without credit, or while too much waits for hvrun, the pipe is left alone: it fills, and the rank
+// slows down. A writer of small pieces is read in lumps: after a small read the pump rests for a
+// millisecond instead of waking for every line, which would take the cores from the ranks
+// themselves.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "launcher/agent/event_loop.h"
+#include "launcher/agent/hvrun_link.h"
+#include "src/base/unique_fd.h"
+
+namespace hv::launcher {
+
+// An Output message as a whole frame, built with one copy of its bytes.
+std::string output_frame(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns,
+                         std::string_view bytes);
+// The stream has ended.
+std::string output_end_frame(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns);
+
+// What all pumps share.
+struct PumpRoom {
+  EventLoop& loop;
+  HvrunLink& link;
+  std::string scratch = std::string(256 << 10, '\0');
+};
+
+class OutputPump {
+ public:
+  // fd: non-blocking, ours alone. credit: bytes that the rank may still send, shared by its
+  // streams.
+  OutputPump(PumpRoom& room, UniqueFd fd, std::uint32_t rank, std::uint8_t stream,
+             std::uint64_t* credit, std::function<void()> on_end);
+  ~OutputPump();
+  OutputPump(const OutputPump&) = delete;
+  OutputPump& operator=(const OutputPump&) = delete;
+
+  // Looks at once; when its rank has ended.
+  void look();
+  // Credit or room may be there again.
+  void look_if_held() {
+    if (is_held_) look();
+  }
+  // Nobody of the job is left who could write: what is there is read, then the stream has ended.
+  void finish();
+  // hvrun is gone: the rest is read and dropped, so that nobody waits in a write.
+  void discard();
+  bool has_ended() const { return !fd_; }
+
+ private:
+  enum class Next { kReadOn, kRest, kAwaitBytes, kAwaitLeave, kEnded };
+  Next read_once();
+  void rest();
+  void await_bytes();
+  void stop_waiting();
+  void end();
+
+  PumpRoom& room_;
+  UniqueFd fd_;
+  std::uint32_t rank_;
+  std::uint8_t stream_;
+  std::uint64_t* credit_;
+  std::function<void()> on_end_;
+  std::size_t small_;  // reads below this are followed by a rest; 0: never
+  std::optional<EventLoop::Timer> rest_;
+  bool is_held_ = false;  // bytes are there or may be, but must not be read now
+  bool is_last_ = false;
+  bool discards_ = false;
+};
+
+}  // namespace hv::launcher

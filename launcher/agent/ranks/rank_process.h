@@ -1,0 +1,61 @@
+// One rank: its process, its streams, and how it ended. Starting it is rank_starter's work.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   started -> ended (reaped)            its process
+//   open -> read to the end -> closed    each of its streams, in its own time: others may hold them
+//   open longer
+#pragma once
+
+#include <sys/types.h>
+
+#include <bitset>
+#include <csignal>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "launcher/agent/ranks/input_pump.h"
+#include "launcher/agent/ranks/output_pump.h"
+#include "src/base/unique_fd.h"
+#include "src/process/exit_status.h"
+
+namespace hv::launcher {
+
+struct RankProcess {
+  std::uint32_t rank = 0;
+  pid_t pid = -1;
+  std::optional<ExitStatus> ended;
+  std::optional<int> aborts_with;  // it asked to be ended with that exit code, and has been
+  std::bitset<NSIG> signals_sent;  // by this agent: an end by one of them is no failure of the rank
+  std::uint64_t credit = 0;
+  std::vector<std::unique_ptr<OutputPump>> outputs;
+  std::unique_ptr<InputPump> input;
+  // The rank's side of its terminal, with --pty, held as long as the rank runs: a program that
+  // closes its streams may not be done, and would be hung up on.
+  UniqueFd held_terminal;
+
+  bool is_running() const { return pid > 0 && !ended; }
+  // How it has ended: what it had asked for counts, not the signal by which that was done.
+  ExitStatus end_of(const ExitStatus& status) const {
+    return aborts_with && status.by_signal ? ExitStatus{false, *aborts_with} : status;
+  }
+  void note_end(const ExitStatus& status) {
+    ended = status;
+    held_terminal.reset();
+  }
+  bool has_open_streams() const {
+    for (const auto& output : outputs) {
+      if (!output->has_ended()) return true;
+    }
+    return false;
+  }
+  void look_at_streams() {
+    for (const auto& output : outputs) output->look();
+  }
+  void look_at_held_streams() {
+    for (const auto& output : outputs) output->look_if_held();
+  }
+};
+
+}  // namespace hv::launcher

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/ranks/rank_starter.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <utility>
+
+#include "launcher/agent/ranks/rank_command.h"
+#include "launcher/facts/program_file.h"
+#include "src/base/text.h"
+#include "src/net/socket.h"
+#include "src/process/child.h"
+
+namespace hv::launcher {
+namespace {
+
+// The kernel opens the other side itself where it can (4.13): /dev/pts may be another one in a
+// container.
+int open_slave(int master) {
+  const int slave = ::ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (slave >= 0) return slave;
+  char name[64];
+  if (::ptsname_r(master, name, sizeof name) != 0) return -1;
+  return ::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+}
+
+}  // namespace
+
+Status open_pty(std::uint32_t columns, std::uint32_t rows, Pty* pty) {
+  UniqueFd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
+  if (!master || ::grantpt(master.get()) != 0 || ::unlockpt(master.get()) != 0) {
+    return system_status("open a terminal for a rank", errno);
+  }
+  UniqueFd slave(open_slave(master.get()));
+  if (!slave) return system_status("open a terminal for a rank", errno);
+  winsize size{};
+  size.ws_col = static_cast<unsigned short>(std::min(columns, 65535u));
+  size.ws_row = static_cast<unsigned short>(std::min(rows, 65535u));
+  if (::ioctl(slave.get(), TIOCSWINSZ, &size) != 0)
+    return system_status("set the size of a rank's terminal", errno);
+  pty->master = std::move(master);
+  pty->slave = std::move(slave);
+  return Status::success();
+}
+
+namespace {
+
+// The ends of a rank's streams; ours are non-blocking, the rank's are not.
+struct Streams {
+  UniqueFd rank_in, rank_out, rank_err;
+  UniqueFd our_in, our_out, our_err;
+  UniqueFd held_terminal;
+};
+
+// ours_reads: which end is ours.
+Status make_pipe(bool ours_reads, UniqueFd* ours, UniqueFd* ranks) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return system_status("make a pipe for a rank", errno);
+  UniqueFd reading(ends[0]), writing(ends[1]);
+  if (!ours_reads) std::swap(reading, writing);
+  // Each end is an open file of its own, so this does not reach the rank's.
+  if (Status status = set_nonblocking(reading.get(), true); !status.ok()) return status;
+  *ours = std::move(reading);
+  *ranks = std::move(writing);
+  return Status::success();
+}
+
+Status make_pipes(bool wants_input, const StartOptions& options, Streams* streams) {
+  if (wants_input) {
+    if (Status status = make_pipe(false, &streams->our_in, &streams->rank_in); !status.ok())
+      return status;
+  }
+  if (Status status = make_pipe(true, &streams->our_out, &streams->rank_out); !status.ok())
+    return status;
+  if (Status status = make_pipe(true, &streams->our_err, &streams->rank_err); !status.ok())
+    return status;
+  ::fcntl(streams->our_out.get(), F_SETPIPE_SZ,
+          static_cast<int>(options.pipe_bytes));  // refused: slower, no more
+  return Status::success();
+}
+
+// stdin only when it is forwarded: who reads a terminal that nobody types at waits for ever.
+Status make_terminal(bool wants_input, const StartOptions& options, Streams* streams) {
+  Pty pty;
+  if (Status status = open_pty(options.pty_columns, options.pty_rows, &pty); !status.ok())
+    return status;
+  const auto copy = [](const UniqueFd& fd) {
+    return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
+  };
+  streams->rank_out = copy(pty.slave);
+  streams->rank_err = copy(pty.slave);
+  if (wants_input) {
+    streams->rank_in = copy(pty.slave);
+    streams->our_in = copy(pty.master);
+  }
+  if (!streams->rank_out || !streams->rank_err ||
+      (wants_input && (!streams->rank_in || !streams->our_in))) {
+    return system_status("open a terminal for a rank", errno);
+  }
+  streams->held_terminal = std::move(pty.slave);
+  streams->our_out = std::move(pty.master);
+  return Status::success();
+}
+
+SpawnResult spawn(const Command& command, const Streams& streams, const StartOptions& options,
+                  const CoreMask& cores) {
+  ChildOptions child;
+  child.cores = cores;
+  child.stdin_fd = streams.rank_in.get();
+  child.stdout_fd = streams.rank_out.get();
+  child.stderr_fd = streams.rank_err.get();
+  child.passed_fd = options.passed_fd;
+  child.controlling_terminal = options.pty;
+  child.may_be_traced = true;  // stack_run.h
+  child.cgroup = options.cgroup;
+  SpawnResult result = spawn_child(command, child);
+  if (result.pid < 0 && !child.cgroup.empty()) {
+    // A cgroup is an addition: where it refuses the rank, the rank runs without it.
+    child.cgroup.clear();
+    result = spawn_child(command, child);
+  }
+  return result;
+}
+
+Status failure(const SpawnResult& result, const Command& command) {
+  if (result.error == ENOENT)
+    if (const auto problem = interpreter_problem(command.program, command.directory))
+      return {StatusCode::kSystem, problem->what};
+  return system_status(result.doing, result.error);
+}
+
+}  // namespace
+
+std::string start_advice(const Status& failure) {
+  const auto is_for = [&failure](int error) {
+    return failure.message.find(errno_text(error)) != std::string::npos;
+  };
+  if (is_for(EMFILE))
+    return "raise the limit of open files on that host (ulimit -n), or run fewer ranks there: each "
+           "takes "
+           "about three";
+  if (is_for(EAGAIN))
+    return "raise the limit of processes on that host (ulimit -u), or run fewer ranks there";
+  return "run the program by hand on that host";
+}
+
+std::size_t pipe_bytes_for(std::size_t ranks) {
+  // Half of /proc/sys/fs/pipe-user-pages-soft's default; beyond that a user's new pipes shrink to a
+  // page or two.
+  constexpr std::size_t kInAll = 32u << 20, kLeast = 64u << 10, kMost = 1u << 20;
+  return std::bit_floor(std::clamp(kInAll / std::max<std::size_t>(ranks, 1), kLeast, kMost));
+}
+
+Status start_rank(PumpRoom& room, const Command& command, const wire::LaunchRank& launch,
+                  const StartOptions& options, const StreamCallbacks& callbacks,
+                  std::unique_ptr<RankProcess>* rank) {
+  const bool wants_input = launch.stdin_mode == wire::StdinMode::kForwarded;
+  Streams streams;
+  Status status = options.pty ? make_terminal(wants_input, options, &streams)
+                              : make_pipes(wants_input, options, &streams);
+  if (!status.ok()) return status;
+  const SpawnResult spawned = spawn(command, streams, options, mask_of(launch.cores));
+  if (spawned.pid < 0) return failure(spawned, command);
+
+  auto made = std::make_unique<RankProcess>();
+  made->rank = launch.rank;
+  made->pid = spawned.pid;
+  made->credit = options.credit_bytes;
+  made->held_terminal = std::move(streams.held_terminal);
+  const auto pump = [&](UniqueFd fd, std::uint8_t stream) {
+    made->outputs.push_back(std::make_unique<OutputPump>(room, std::move(fd), launch.rank, stream,
+                                                         &made->credit, callbacks.on_stream_end));
+  };
+  pump(std::move(streams.our_out), 1);
+  if (streams.our_err) pump(std::move(streams.our_err), 2);
+  if (streams.our_in) {
+    made->input = std::make_unique<InputPump>(room.loop, std::move(streams.our_in), options.pty,
+                                              callbacks.on_input_taken);
+  }
+  *rank = std::move(made);
+  return Status::success();
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,54 @@
+// Starts one rank: pipes or a terminal, then the process.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "launcher/agent/ranks/output_pump.h"
+#include "launcher/agent/ranks/rank_process.h"
+#include "src/base/status.h"
+#include "src/base/unique_fd.h"
+#include "src/process/command.h"
+#include "src/wire/messages.h"
+
+namespace hv::launcher {
+
+// A pseudo-terminal for one rank.
+struct Pty {
+  UniqueFd master;  // non-blocking
+  UniqueFd slave;
+};
+
+Status open_pty(std::uint32_t columns, std::uint32_t rows, Pty* pty);
+
+struct StartOptions {
+  bool pty = false;
+  std::uint32_t pty_columns = 80;
+  std::uint32_t pty_rows = 24;
+  std::uint32_t credit_bytes = 0;
+  std::size_t pipe_bytes = 64 << 10;  // wanted for stdout
+  std::string cgroup;                 // directory of the cgroup it starts in; empty: none
+  int passed_fd = -1;                 // that the rank is born with, too; -1: none
+};
+
+struct StreamCallbacks {
+  std::function<void()> on_stream_end;
+  std::function<void(std::uint32_t bytes)> on_input_taken;
+};
+
+// On failure nothing runs, and the status says what failed.
+Status start_rank(PumpRoom& room, const Command& command, const wire::LaunchRank& launch,
+                  const StartOptions& options, const StreamCallbacks& callbacks,
+                  std::unique_ptr<RankProcess>* rank);
+
+// What to try after such a failure.
+std::string start_advice(const Status& failure);
+
+// A pipe size that is fast for few ranks and stays within what the kernel grants a user for many.
+std::size_t pipe_bytes_for(std::size_t ranks);
+
+}  // namespace hv::launcher

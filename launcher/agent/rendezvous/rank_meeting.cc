@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/rendezvous/rank_meeting.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hv::launcher {
+
+void RankMeeting::join(std::uint32_t rank, std::uint32_t epoch) {
+  Epoch& state = epochs_[epoch];
+  ++state.joins[rank];
+  state.joined.insert(rank);
+  state.waiting.erase(rank);
+}
+
+void RankMeeting::leave(std::uint32_t rank, std::uint32_t epoch) {
+  Epoch& state = epochs_[epoch];
+  state.joined.erase(rank);
+  state.waiting.erase(rank);
+  if (state.joined.empty()) state.store.clear();
+}
+
+bool RankMeeting::is_joined(std::uint32_t rank) const {
+  return std::any_of(epochs_.begin(), epochs_.end(),
+                     [rank](const auto& entry) { return entry.second.joined.count(rank) > 0; });
+}
+
+bool RankMeeting::has_ever_joined(std::uint32_t rank) const {
+  return std::any_of(epochs_.begin(), epochs_.end(),
+                     [rank](const auto& entry) { return entry.second.joins_of(rank) > 0; });
+}
+
+bool RankMeeting::has_ended_in_order(std::uint32_t rank) const {
+  return ended_.count(rank) > 0 && has_ever_joined(rank) && !is_joined(rank);
+}
+
+bool RankMeeting::is_anybody_waiting() const {
+  return std::any_of(epochs_.begin(), epochs_.end(),
+                     [](const auto& entry) { return !entry.second.waiting.empty(); });
+}
+
+bool RankMeeting::is_waiting(std::uint32_t rank) const {
+  return !ended_.count(rank) &&
+         std::any_of(epochs_.begin(), epochs_.end(),
+                     [rank](const auto& entry) { return entry.second.waiting.count(rank) > 0; });
+}
+
+std::vector<std::uint32_t> RankMeeting::absent() const {
+  std::vector<std::uint32_t> ranks;
+  for (const std::uint32_t rank : local_)
+    if (!is_waiting(rank) && !ended_.count(rank)) ranks.push_back(rank);
+  return ranks;
+}
+
+bool RankMeeting::put(std::uint32_t rank, std::uint32_t epoch, std::string key, std::string value) {
+  Epoch& state = epochs_[epoch];
+  state.put_bytes += key.size() + value.size() + 64;
+  if (state.put_bytes > kMostBytes) return false;
+  state.puts.push_back({rank, std::move(key), std::move(value)});
+  return true;
+}
+
+void RankMeeting::come_to_fence(std::uint32_t rank, std::uint32_t epoch, std::uint32_t number) {
+  epochs_[epoch].waiting[rank] = number;
+}
+
+// round: the how-manieth join of the epoch the fence belongs to. A rank that has left that round is
+// not waited for; one that left an earlier round is, for its next program will come, unless it has
+// ended. A rank that ended without a goodbye, or without having joined, is waited for until its
+// loss is told: were the fence to end, the others would ask for what it never put.
+bool RankMeeting::is_awaited(const Epoch& epoch, std::uint32_t rank, std::uint32_t round,
+                             std::uint32_t fence) const {
+  const std::uint32_t joins = epoch.joins_of(rank);
+  if (joins > round) return false;
+  if (joins < round) return !has_ended_in_order(rank);
+  if (!epoch.joined.count(rank)) return false;
+  const auto found = epoch.waiting.find(rank);
+  return found == epoch.waiting.end() || found->second != fence;
+}
+
+std::optional<std::uint32_t> RankMeeting::complete_fence(const Epoch& epoch) const {
+  if (epoch.waiting.empty() || epoch.told) return std::nullopt;
+  const auto [first, fence] = *epoch.waiting.begin();
+  const std::uint32_t round = epoch.joins_of(first);
+  for (const std::uint32_t rank : local_) {
+    if (is_awaited(epoch, rank, round, fence)) return std::nullopt;
+  }
+  return fence;
+}
+
+std::vector<wire::FenceIn> RankMeeting::complete() {
+  std::vector<wire::FenceIn> fences;
+  for (auto& [number, epoch] : epochs_) {
+    const auto fence = complete_fence(epoch);
+    if (!fence) continue;
+    epoch.told = fence;
+    epoch.put_bytes = 0;
+    fences.push_back({number, *fence, std::exchange(epoch.puts, {})});
+  }
+  return fences;
+}
+
+std::vector<std::uint32_t> RankMeeting::pass(const wire::FenceOut& out) {
+  std::vector<std::uint32_t> ranks;
+  const auto found = epochs_.find(out.epoch);
+  if (found == epochs_.end() || found->second.told != out.number) return ranks;
+  Epoch& epoch = found->second;
+  epoch.told.reset();
+  for (const wire::FencePut& put : out.puts) epoch.store[{put.rank, put.key}] = put.value;
+  for (const auto& [rank, number] : epoch.waiting) {
+    if (number == out.number) ranks.push_back(rank);
+  }
+  for (const std::uint32_t rank : ranks) epoch.waiting.erase(rank);
+  return ranks;
+}
+
+const std::string* RankMeeting::get(std::uint32_t epoch, std::uint32_t rank,
+                                    const std::string& key) const {
+  const auto found = epochs_.find(epoch);
+  if (found == epochs_.end()) return nullptr;
+  const auto value = found->second.store.find({rank, key});
+  return value == found->second.store.end() ? nullptr : &value->second;
+}
+
+}  // namespace hv::launcher

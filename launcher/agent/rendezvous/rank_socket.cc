@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/rendezvous/rank_socket.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "src/base/text.h"
+#include "src/net/socket.h"
+#include "src/wire/frame.h"
+#include "src/wire/mpi_wiring.h"
+
+namespace hv::launcher {
+namespace {
+
+using rendezvous::Type;
+
+constexpr std::size_t kMostClients = 4096;
+constexpr std::size_t kMostUnsentToRank = 8u << 20;  // a client that does not read is dropped
+constexpr auto kTimeToJoin = std::chrono::seconds(10);
+constexpr std::size_t kLongestReason = 1000;
+constexpr std::size_t kReadAtOnce = 16384;
+// More than a kernel keeps of what a process has sent. A child that it left may go on for ever.
+constexpr std::size_t kMostLastWords = 2 * rendezvous::kMaxPayload;
+
+}  // namespace
+
+RankSocket::RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks callbacks,
+                       StallLimits stalls)
+    : loop_(loop),
+      key_(key),
+      callbacks_(std::move(callbacks)),
+      stalls_(loop, stalls, callbacks_.on_stall) {}
+
+RankSocket::~RankSocket() {
+  for (const auto& [fd, client] : clients_) {
+    loop_.unwatch(fd);
+    loop_.cancel(client->deadline);
+  }
+  if (listener_) loop_.unwatch(listener_.get());
+  if (folder_.empty()) return;
+  ::unlink(name_.c_str());
+  ::rmdir(folder_.c_str());
+}
+
+std::string rank_socket_name(const std::string& job_id, const std::string& host_index) {
+  return "@hvrun-" + job_id + "-" + host_index;
+}
+
+Status RankSocket::listen(const std::string& job_id, std::uint32_t host_index) {
+  name_ = rank_socket_name(job_id, std::to_string(host_index));
+  if (!listen_unix(name_, &listener_).ok()) {
+    if (Status status = listen_in_folder(); !status.ok()) return status;
+  }
+  loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
+  return Status::success();
+}
+
+Status RankSocket::listen_in_folder() {
+  char folder[] = "/tmp/hvrun-XXXXXX";  // mkdtemp makes it 0700
+  if (!::mkdtemp(folder))
+    return system_status("make a folder for the ranks' socket in /tmp", errno);
+  folder_ = folder;
+  name_ = folder_ + "/agent";
+  return listen_unix(name_, &listener_);
+}
+
+void RankSocket::accept() {
+  for (;;) {
+    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) return;
+    std::uint32_t user = 0;
+    std::int32_t pid = 0;
+    // A stranger, or one too many, is hung up on.
+    if (!peer_user(fd.get(), &user, &pid).ok() || (user != ::geteuid() && user != 0)) continue;
+    if (clients_.size() < kMostClients) add_client(std::move(fd), pid);
+  }
+}
+
+void RankSocket::add_client(UniqueFd fd, std::int32_t pid) {
+  auto client = std::make_shared<Client>();
+  const int number = fd.get();
+  client->fd = std::move(fd);
+  client->pid = pid;
+  clients_[number] = client;
+  loop_.watch(number, EPOLLIN, [this, client](std::uint32_t events) { ready(client, events); });
+  client->deadline = loop_.call_after(kTimeToJoin, [this, weak = std::weak_ptr(client)] {
+    if (const auto late = weak.lock(); late && !late->has_joined) drop(*late);
+  });
+}
+
+void RankSocket::ready(const ClientPointer& client, std::uint32_t events) {
+  if (events & EPOLLOUT) flush(*client);
+  if (!client->is_dropped && (events & (EPOLLIN | EPOLLHUP | EPOLLERR))) receive(*client);
+}
+
+bool RankSocket::receive(Client& client) {
+  char bytes[kReadAtOnce];
+  const ssize_t got = ::recv(client.fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
+  if (got <= 0 || !client.parser.feed({bytes, static_cast<std::size_t>(got)})) {
+    drop(client);
+    return false;
+  }
+  Frame frame;
+  while (!client.is_dropped && client.parser.next(&frame)) {
+    if (!handle(client, frame)) drop(client);
+  }
+  if (!client.is_dropped && client.parser.broken()) drop(client);
+  check_fences();
+  return !client.is_dropped;
+}
+
+bool RankSocket::handle(Client& client, const Frame& frame) {
+  if (client.has_joined) return !client.has_left && handle_joined(client, frame);
+  if (frame.type != static_cast<std::uint8_t>(Type::kJoin)) return false;
+  return handle_message<rendezvous::Join>(
+      frame, [&](const rendezvous::Join& wanted) { join(client, wanted); });
+}
+
+bool RankSocket::handle_joined(Client& client, const Frame& frame) {
+  switch (static_cast<Type>(frame.type)) {
+    case Type::kPut:
+      return handle_message<rendezvous::Put>(
+          frame, [&](rendezvous::Put one) { return put(client, std::move(one)); });
+    case Type::kFence:
+      return handle_message<rendezvous::Fence>(frame, [&](const rendezvous::Fence& fence) {
+        meeting_.come_to_fence(client.rank, client.epoch, fence.number);
+      });
+    case Type::kGet:
+      return handle_message<rendezvous::Get>(
+          frame, [&](const rendezvous::Get& get) { answer(client, get); });
+    case Type::kLost:
+      return handle_message<rendezvous::Lost>(frame, [&](const rendezvous::Lost& lost) {
+        callbacks_.on_lost({client.rank, lost.rank, printable(lost.reason, kLongestReason)});
+      });
+    case Type::kSteps:
+      return handle_message<rendezvous::Steps>(
+          frame, [&](const rendezvous::Steps& steps) { return keep(client.rank, steps.times); });
+    case Type::kStalled:
+      return handle_message<rendezvous::Stalled>(frame, [&](const rendezvous::Stalled& stalled) {
+        if (!stalled.stall.is_plausible()) return false;
+        callbacks_.on_tensor_stall({client.rank, stalled.stall});
+        return true;
+      });
+    case Type::kGoodbye:
+      return handle_message<rendezvous::Goodbye>(
+          frame, [&](const rendezvous::Goodbye&) { leave(client); });
+    default:
+      return false;
+  }
+}
+
+std::string RankSocket::why_refused(const rendezvous::Join& join) const {
+  if (join.protocol != rendezvous::kRankProtocol) {
+    return "libhvrun speaks protocol " + std::to_string(join.protocol) + ", hvrun-agent " +
+           std::to_string(rendezvous::kRankProtocol) + "; use those of one version";
+  }
+  if (join.epoch >= wire::kEpochsOfRanks) return "no rank has such an epoch";
+  if (!meeting_.is_local(join.rank))
+    return "rank " + std::to_string(join.rank) + " does not run on this host";
+  for (const auto& [fd, other] : clients_) {
+    if (!other->has_joined || other->has_left || other->rank != join.rank ||
+        other->epoch != join.epoch)
+      continue;
+    // A process that is gone leaves its socket open in the children that it forked.
+    if (::kill(other->pid, 0) == 0)
+      return "rank " + std::to_string(join.rank) + " has joined already, as pid " +
+             std::to_string(other->pid);
+  }
+  return {};
+}
+
+void RankSocket::join(Client& client, const rendezvous::Join& wanted) {
+  const std::string reason = why_refused(wanted);
+  if (!reason.empty()) return send(client, rendezvous::Refused{reason});
+  client.has_joined = true;
+  client.rank = wanted.rank;
+  client.epoch = wanted.epoch;
+  loop_.cancel(client.deadline);
+  left_ns_.erase(wanted.rank);
+  meeting_.join(wanted.rank, wanted.epoch);
+  send(client, rendezvous::Welcome{key_});
+  for (const auto& [rank, why] : losses_) send(client, rendezvous::Event{rank, why});
+  if (is_silence_allowed_) send(client, rendezvous::Silence{true});
+}
+
+bool RankSocket::put(Client& client, rendezvous::Put put) {
+  if (put.key.size() > rendezvous::kMaxKeyBytes || put.value.size() > rendezvous::kMaxValueBytes)
+    return false;
+  return meeting_.put(client.rank, client.epoch, std::move(put.key), std::move(put.value));
+}
+
+void RankSocket::answer(Client& client, const rendezvous::Get& get) {
+  const std::string* value = meeting_.get(client.epoch, get.rank, get.key);
+  send(client, value ? rendezvous::Value{true, *value} : rendezvous::Value{});
+}
+
+// One for each rank, however many programs it runs, or trainings begins: the longest, so that a
+// short one at the end (a test, say) does not hide it.
+bool RankSocket::keep(std::uint32_t rank, const wire::StepTimes& times) {
+  if (!times.is_plausible()) return false;
+  wire::StepTimes& kept = step_times_[rank];
+  if (times.nanoseconds >= kept.nanoseconds) kept = times;
+  return true;
+}
+
+wire::StepTimes RankSocket::step_times(std::uint32_t rank) const {
+  const auto found = step_times_.find(rank);
+  return found == step_times_.end() ? wire::StepTimes{} : found->second;
+}
+
+void RankSocket::leave(Client& client) {
+  client.has_left = true;
+  left_ns_[client.rank] = wall_clock_ns();
+  meeting_.leave(client.rank, client.epoch);
+}
+
+void RankSocket::check_fences() {
+  for (wire::FenceIn& fence : meeting_.complete()) callbacks_.on_fence(std::move(fence));
+  stalls_.look(meeting_.is_anybody_waiting());
+}
+
+void RankSocket::pass_fence(const wire::FenceOut& out) {
+  const std::vector<std::uint32_t> ranks = meeting_.pass(out);
+  const std::map<int, ClientPointer> clients = clients_;  // sending may drop one
+  for (const auto& [fd, client] : clients) {
+    const bool waits = std::find(ranks.begin(), ranks.end(), client->rank) != ranks.end();
+    if (client->has_joined && !client->has_left && client->epoch == out.epoch && waits) {
+      send(*client, rendezvous::FenceDone{out.number});
+    }
+  }
+  check_fences();
+}
+
+// Its end may be seen before what it said last, a goodbye among it, has been read.
+void RankSocket::hear_last_words(std::uint32_t rank) {
+  const std::map<int, ClientPointer> clients = clients_;  // its end drops one
+  for (const auto& [fd, client] : clients) {
+    if (!client->has_joined || client->rank != rank) continue;
+    for (std::size_t read = 0; read < kMostLastWords && !client->is_dropped; read += kReadAtOnce)
+      if (!receive(*client)) break;
+  }
+}
+
+RankStanding RankSocket::rank_ended(std::uint32_t rank) {
+  hear_last_words(rank);
+  RankStanding standing = RankStanding::kLeft;
+  if (!meeting_.has_ever_joined(rank)) standing = RankStanding::kNeverJoined;
+  if (meeting_.is_joined(rank)) standing = RankStanding::kJoined;
+  meeting_.end(rank);
+  check_fences();
+  return standing;
+}
+
+void RankSocket::tell_loss(std::uint32_t rank, const std::string& reason) {
+  if (!losses_.emplace(rank, reason).second) return;
+  const std::map<int, ClientPointer> clients = clients_;
+  for (const auto& [fd, client] : clients) {
+    if (client->has_joined && !client->has_left && client->rank != rank)
+      send(*client, rendezvous::Event{rank, reason});
+  }
+}
+
+void RankSocket::tell_silence(bool is_allowed) {
+  if (std::exchange(is_silence_allowed_, is_allowed) == is_allowed) return;
+  stalls_.allow_silence(is_allowed);
+  const std::map<int, ClientPointer> clients = clients_;
+  for (const auto& [fd, client] : clients) {
+    if (client->has_joined && !client->has_left) send(*client, rendezvous::Silence{is_allowed});
+  }
+}
+
+template <class Message>
+void RankSocket::send(Client& client, const Message& message) {
+  if (client.is_dropped) return;
+  std::string frame = encode_frame_of(message);
+  append_secret(&client.outgoing, frame);
+  if constexpr (SecretMessage<Message>) wipe(&frame);
+  flush(client);
+}
+
+void RankSocket::flush(Client& client) {
+  while (!client.outgoing.empty()) {
+    const ssize_t wrote = ::send(client.fd.get(), client.outgoing.data(), client.outgoing.size(),
+                                 MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0 && errno != EAGAIN) return drop(client);
+    if (wrote < 0) break;
+    if (static_cast<std::size_t>(wrote) == client.outgoing.size()) {
+      wipe(&client.outgoing);  // the job's key may have been in it
+    } else {
+      client.outgoing.erase(0, static_cast<std::size_t>(wrote));
+    }
+  }
+  if (client.outgoing.size() > kMostUnsentToRank) return drop(client);
+  const auto found = clients_.find(client.fd.get());
+  const std::uint32_t events = client.outgoing.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT;
+  loop_.watch(client.fd.get(), events,
+              [this, same = found->second](std::uint32_t ready_for) { ready(same, ready_for); });
+}
+
+// Whoever still holds the client's pointer sees is_dropped; the descriptor is closed at once.
+void RankSocket::drop(Client& client) {
+  if (std::exchange(client.is_dropped, true)) return;
+  const int fd = client.fd.get();
+  loop_.unwatch(fd);
+  loop_.cancel(client.deadline);
+  const auto found = clients_.find(fd);
+  const ClientPointer keep = found->second;
+  clients_.erase(found);
+  client.fd.reset();
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,125 @@
+// The agent's Unix socket for the ranks of this host: joins, puts, fences, gets, who was lost.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Only this user's processes are heard (peer credentials). A client that breaks the protocol is
+// dropped; nobody else notices. The end of a connection alone is no death: forked children hold
+// sockets open, and programs close them; a rank has died when its process was reaped.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "launcher/agent/event_loop.h"
+#include "launcher/agent/rendezvous/rank_meeting.h"
+#include "launcher/agent/rendezvous/stall_watch.h"
+#include "src/base/status.h"
+#include "src/base/unique_fd.h"
+#include "src/rendezvous/messages.h"
+#include "src/wire/frame.h"
+#include "src/wire/messages.h"
+#include "src/wire/stacks.h"
+
+namespace hv::launcher {
+
+struct RankSocketCallbacks {
+  std::function<void(wire::FenceIn)> on_fence;
+  std::function<void(const wire::RankLost&)> on_lost;
+  std::function<void(const wire::FenceStalled&)> on_stall;
+  std::function<void(const wire::TensorStalled&)> on_tensor_stall;
+};
+
+// What the others know of a rank that has ended.
+enum class RankStanding { kNeverJoined, kJoined, kLeft };
+
+// In the abstract namespace.
+std::string rank_socket_name(const std::string& job_id, const std::string& host_index);
+
+class RankSocket {
+ public:
+  // stalls: which waits are told; see wire::FenceStalled.
+  RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks callbacks,
+             StallLimits stalls = {});
+  ~RankSocket();
+  RankSocket(const RankSocket&) = delete;
+  RankSocket& operator=(const RankSocket&) = delete;
+
+  // Listens on an abstract name; where that cannot be had, on a path in a folder that only this
+  // user can enter.
+  Status listen(const std::string& job_id, std::uint32_t host_index);
+  const std::string& name() const { return name_; }
+  // Before the ranks start: which ones will come.
+  void expect(std::set<std::uint32_t> ranks) { meeting_ = RankMeeting(std::move(ranks)); }
+
+  void pass_fence(const wire::FenceOut& out);
+  // The rank's process was reaped: how it stood then, with what it had said before.
+  RankStanding rank_ended(std::uint32_t rank);
+  // Ranks that have said goodbye, and when by the wall clock.
+  const std::map<std::uint32_t, std::int64_t>& left_ns() const { return left_ns_; }
+  // The longest that the rank's programs have told; of no steps where they have told none.
+  wire::StepTimes step_times(std::uint32_t rank) const;
+  // Ranks that run and wait at no fence.
+  std::vector<std::uint32_t> absent() const { return meeting_.absent(); }
+  // How long some have waited at a fence by now; 0: none does.
+  double seconds_waited() const { return stalls_.seconds_waited(); }
+  // Tells every rank that joined or will join.
+  void tell_loss(std::uint32_t rank, const std::string& reason);
+  // Tells every rank that joined, or will join while it is allowed: see wire::Silence.
+  void tell_silence(bool is_allowed);
+
+ private:
+  struct Client {
+    UniqueFd fd;
+    FrameParser parser{rendezvous::kMaxPayload};
+    std::string outgoing;
+    bool has_joined = false;
+    std::uint32_t rank = 0;
+    std::uint32_t epoch = 0;
+    std::int32_t pid = 0;
+    bool has_left = false;
+    bool is_dropped = false;      // freed at the end of the round
+    EventLoop::Timer deadline{};  // to join
+  };
+  using ClientPointer = std::shared_ptr<Client>;
+
+  Status listen_in_folder();
+  void accept();
+  void add_client(UniqueFd fd, std::int32_t pid);
+  void ready(const ClientPointer& client, std::uint32_t events);
+  // False: nothing was there to read any more.
+  bool receive(Client& client);
+  // False: the client is to be dropped.
+  bool handle(Client& client, const Frame& frame);
+  bool handle_joined(Client& client, const Frame& frame);
+  void join(Client& client, const rendezvous::Join& join);
+  std::string why_refused(const rendezvous::Join& join) const;
+  bool put(Client& client, rendezvous::Put put);
+  void answer(Client& client, const rendezvous::Get& get);
+  bool keep(std::uint32_t rank, const wire::StepTimes& times);
+  void leave(Client& client);
+  void hear_last_words(std::uint32_t rank);
+  template <class Message>
+  void send(Client& client, const Message& message);
+  void flush(Client& client);
+  void drop(Client& client);
+  void check_fences();
+
+  EventLoop& loop_;
+  JobKey key_;
+  RankSocketCallbacks callbacks_;
+  std::string name_;
+  std::string folder_;  // of a path socket; removed at the end
+  UniqueFd listener_;
+  RankMeeting meeting_{{}};
+  std::map<int, ClientPointer> clients_;
+  std::map<std::uint32_t, std::string> losses_;
+  std::map<std::uint32_t, wire::StepTimes> step_times_;
+  std::map<std::uint32_t, std::int64_t> left_ns_;
+  bool is_silence_allowed_ = false;
+  StallWatch stalls_;
+};
+
+}  // namespace hv::launcher

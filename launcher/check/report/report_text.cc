@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/check/report/report_text.h"
+
+#include <cstdio>
+
+#include "launcher/check/groups.h"
+#include "launcher/check/report/topology.h"
+#include "launcher/plan/plan_text.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr std::size_t kMostTextBytes = 2000;
+
+std::string seconds_in_words(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", seconds);
+  return text;
+}
+
+std::string finding_as_text(const Finding& finding) {
+  return std::string(severity_in_words(finding.severity)) + ": " +
+         printable(finding.fact, kMostTextBytes) +
+         "\n  why: " + printable(finding.why, kMostTextBytes) +
+         (finding.mend.empty() ? "" : "\n  try: " + printable(finding.mend, kMostTextBytes)) +
+         "  [" + finding.verdict + "]\n";
+}
+
+}  // namespace
+
+std::string gap_in_words(const NotProbed& gap) {
+  return gap.probe + (gap.hosts.empty() ? "" : " on " + brief_names(gap.hosts)) + ": " +
+         printable(gap.reason, kMostTextBytes);
+}
+
+const char* severity_in_words(Severity severity) {
+  return severity == Severity::kCannotStart ? "cannot start" : "harms";
+}
+
+std::string verdict_in_words(const CheckInput& input, const CheckReport& report) {
+  if (!report.can_start()) return "The job could not start.";
+  const std::string what =
+      input.has_program ? "The job could start: " + count_of(input.plan.ranks.size(), "rank") +
+                              " on " + count_of(input.hosts.size(), "host")
+                        : "Jobs could start on " + count_of(input.hosts.size(), "host");
+  return what + ", in about " + seconds_in_words(input.seconds) + ".";
+}
+
+std::string report_as_text(const CheckInput& input, const CheckReport& report) {
+  std::string text;
+  if (input.has_program && !input.plan.ranks.empty()) text += plan_heading(input.spec, input.plan);
+  text += topology_as_text(topology_of(input));
+  if (!text.empty()) text += "\n";
+  for (const Finding& finding : report.findings) text += finding_as_text(finding);
+  for (const NotProbed& gap : report.not_probed)
+    text += "not looked at: " + gap_in_words(gap) + "\n";
+  if (!report.findings.empty() || !report.not_probed.empty()) text += "\n";
+  return text + verdict_in_words(input, report) + "\n";
+}
+
+}  // namespace hv::launcher

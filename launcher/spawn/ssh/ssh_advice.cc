@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/spawn/ssh/ssh_advice.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <string_view>
+
+#include "src/base/text.h"
+
+namespace hv::launcher {
+
+namespace {
+
+// What stands behind 'ssh' on a command line: "b", "-p 2222 b".
+std::string ssh_words(const ReachedHost& host) {
+  return (host.port == 0 ? "" : "-p " + std::to_string(host.port) + " ") + host.name;
+}
+
+// ssh itself says by which name a host stands in known_hosts: an alias, or "[b]:2222". text: ssh's
+// words.
+std::string known_name_in(const std::string& text, const std::string& otherwise) {
+  constexpr std::string_view kBefore = "Host key for ", kBehind = " has changed and you have";
+  const std::size_t behind = text.find(kBehind);
+  const std::size_t before = behind == std::string::npos ? behind : text.rfind(kBefore, behind);
+  if (before == std::string::npos) return otherwise;
+  const std::size_t name = before + kBefore.size();
+  return text.substr(name, behind - name);
+}
+
+// It may be that of a gate. text: ssh's words.
+std::string unresolved_name_in(const std::string& text, const std::string& otherwise) {
+  constexpr std::string_view kBefore = "Could not resolve hostname ";
+  const std::size_t before = text.find(kBefore);
+  if (before == std::string::npos) return otherwise;
+  const std::size_t name = before + kBefore.size();
+  return printable(text.substr(name, text.find(':', name) - name));
+}
+
+}  // namespace
+
+std::string unknown_key_advice(const ReachedHost& host) {
+  return "connect once by 'ssh " + ssh_words(host) + "' and compare the fingerprint" +
+         (host.can_accept_new ? ", or pass --ssh-accept-new" : "");
+}
+
+std::string changed_key_advice(const std::string& name, const std::string& file) {
+  return "ask the host's administrator for its fingerprint; only if the change is theirs: "
+         "ssh-keygen -R " +
+         shell_quote(name) + (file.empty() ? "" : " -f " + shell_quote(file));
+}
+
+std::string shortage_advice(int errno_value) {
+  switch (errno_value) {
+    case EMFILE:
+      return "hvrun needs about three open files for each host: raise the hard limit (ulimit -n, "
+             "limits.conf), or use fewer hosts";
+    case ENFILE:
+      return "this machine is out of open files: end other programs, or raise fs.file-max";
+    case EAGAIN:
+      return "this user may start no more processes here: end some, or raise the limit (ulimit -u)";
+    default:
+      return "";
+  }
+}
+
+std::string connect_advice(int errno_value, const std::string& host) {
+  switch (errno_value) {
+    case ECONNREFUSED:
+      return "see that sshd runs on " + host + " and listens on that port (-p)";
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return "see that " + host + " is up and that this machine has a route to it";
+    case ETIMEDOUT:
+      return "see that " + host + " is up and that no firewall drops its ssh port";
+    default:
+      break;
+  }
+  const std::string advice = shortage_advice(errno_value);
+  return advice.empty() ? "try 'ssh " + host + " true'" : advice;
+}
+
+HostAdvice ssh_host_advice(const ReachedHost& host) {
+  return {host.name, "log in there by ssh and see what the login shell and its start-up files do",
+          "log in there by ssh and see whether start-up files wait for something",
+          [host](const std::string& words) {
+            return JudgedWords{words, advice_for(words, host)};
+          }};
+}
+
+bool may_pass_by_itself(const std::string& words) {
+  static constexpr const char* kPassing[] = {"could not resolve",   "connection refused",
+                                             "no route to host",    "network is unreachable",
+                                             "timed out",           "kex_exchange_identification",
+                                             "connection reset by", "connection closed by"};
+  const std::string text = lower(words);
+  return std::any_of(std::begin(kPassing), std::end(kPassing),
+                     [&text](const char* part) { return text.find(part) != std::string::npos; });
+}
+
+std::string advice_for(const std::string& words, const ReachedHost& reached) {
+  const std::string& host = reached.name;
+  const std::string text = lower(words);
+  const auto says = [&text](const char* part) { return text.find(part) != std::string::npos; };
+  if (says("identification has changed")) return changed_key_advice(known_name_in(words, host), "");
+  if (says("host key verification failed")) return unknown_key_advice(reached);
+  if (says("permission denied"))
+    return "see that 'ssh -o BatchMode=yes " + ssh_words(reached) +
+           " true' works: user (-l), key (-i), ssh-add";
+  if (says("could not resolve"))
+    return "check the spelling of " + unresolved_name_in(words, host) +
+           ", or name it in /etc/hosts or ~/.ssh/config";
+  if (says("connection refused")) return connect_advice(ECONNREFUSED, host);
+  if (says("no route to host") || says("network is unreachable"))
+    return connect_advice(EHOSTUNREACH, host);
+  if (says("timed out")) return connect_advice(ETIMEDOUT, host);
+  if (says("too many authentication failures"))
+    return "give the right key with -i, or take others out of the agent (ssh-add -d)";
+  return "";
+}
+
+}  // namespace hv::launcher

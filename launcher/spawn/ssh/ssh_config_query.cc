@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/spawn/ssh/ssh_config_query.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include "launcher/spawn/process_channel.h"
+#include "src/base/log.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::size_t kMaxConfig = 256 << 10;
+
+Command ssh_dash_g(const HostTarget& host, const SpawnOptions& options,
+                   const std::string& program) {
+  Command command;
+  command.argv = {"ssh", "-G"};
+  command.program = program;
+  command.environment = options.environment.entries();
+  if (!host.user.empty()) command.argv.insert(command.argv.end(), {"-l", host.user});
+  if (host.port != 0) command.argv.insert(command.argv.end(), {"-p", std::to_string(host.port)});
+  if (!host.identity_file.empty())
+    command.argv.insert(command.argv.end(), {"-i", host.identity_file});
+  if (!host.address.empty())
+    command.argv.insert(command.argv.end(), {"-o", host_name_option(host.address)});
+  command.argv.insert(command.argv.end(), {"--", host.name});
+  return command;
+}
+
+// Without ssh there is nobody to read its configuration; the user is told once if there is one.
+SshConfig config_without_ssh(const HostTarget& host, const SshSurroundings& surroundings) {
+  static bool told = false;
+  const std::string file = surroundings.home + "/.ssh/config";
+  if (!told && surroundings.exists(file)) {
+    told = true;
+    HV_LOG(kWarn, "ssh") << "ssh is not installed here, so " << file << " is not read";
+  }
+  SshConfig config = default_ssh_config(surroundings);
+  if (!host.user.empty()) config.user = host.user;
+  if (!host.address.empty()) config.host_name = host.address;
+  if (host.port != 0) config.port = host.port;
+  if (!host.identity_file.empty()) {
+    config.identity_files = {host.identity_file};
+    config.identities_are_chosen = true;
+  }
+  return config;
+}
+
+}  // namespace
+
+SshSurroundings ssh_surroundings(const std::string& host) {
+  SshSurroundings surroundings;
+  surroundings.host = host;
+  if (const passwd* entry = ::getpwuid(::getuid())) {
+    surroundings.home = entry->pw_dir;
+    surroundings.local_user = entry->pw_name;
+  }
+  surroundings.exists = [](const std::string& file) { return ::access(file.c_str(), F_OK) == 0; };
+  return surroundings;
+}
+
+asio::awaitable<SshChoice> query_ssh_config(HostTarget host, const SpawnOptions& options,
+                                            StartDeadline& deadline) {
+  const SshSurroundings surroundings = ssh_surroundings(host.name);
+  std::string reason;
+  const std::string path = options.environment.get_or("PATH", "/usr/local/bin:/usr/bin:/bin");
+  const std::string program = find_program("ssh", path, "", &reason);
+  if (program.empty()) co_return SshChoice{config_without_ssh(host, surroundings), ""};
+
+  const std::string doing = "read the ssh configuration for host " + host.name;
+  std::function<void()> cancel;
+  const auto phase =
+      deadline.enter(doing, "look what keeps 'ssh -G " + host.name + "' busy", [&cancel] {
+        if (cancel) cancel();
+      });
+  const CommandOutput output =
+      co_await run_command(ssh_dash_g(host, options, program), kMaxConfig, doing, &cancel);
+  deadline.throw_if_passed();
+  if (!output.clean) {
+    throw Error(ErrorKind::kStart, doing + ": " + printable(output.words, 600),
+                "look what 'ssh -G " + host.name + "' says");
+  }
+  const SshWords words = parse_ssh_words(output.text);
+  co_return SshChoice{interpret_ssh_words(words, surroundings),
+                      reason_for_system_ssh(words, surroundings)};
+}
+
+}  // namespace hv::launcher

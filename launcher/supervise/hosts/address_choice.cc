@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/hosts/address_choice.h"
+
+#include <algorithm>
+#include <map>
+
+#include "src/net/interfaces.h"
+
+namespace hv::launcher {
+namespace {
+
+constexpr int kAllPairsUpTo = 32;
+constexpr int kNeighbours = 8;
+
+std::string cannot_reach(const std::string& from, const std::string& to,
+                         const std::string& reason) {
+  return "host " + from + " reaches no address of host " + to +
+         (reason.empty() ? "" : " (" + reason + ")") +
+         ": ranks there cannot talk to each other; check that the network between them lets TCP "
+         "through";
+}
+
+std::vector<std::string> matching_addresses(const wire::Facts& facts,
+                                            const std::string& interfaces) {
+  const auto filter = InterfaceFilter::parse(interfaces);
+  if (!filter || filter->is_empty()) return facts.addresses;
+  std::vector<InterfaceAddress> all;
+  for (std::size_t i = 0; i < std::min(facts.addresses.size(), facts.interfaces.size()); ++i) {
+    const std::string &interface = facts.interfaces[i], &ip = facts.addresses[i];
+    all.push_back({interface, ip, kind_of_address(interface, ip)});
+  }
+  std::vector<std::string> allowed;
+  for (const InterfaceAddress& address : hv::choose_addresses(all, *filter))
+    allowed.push_back(address.ip);
+  return allowed;
+}
+
+}  // namespace
+
+std::vector<std::string> allowed_addresses(const wire::Facts& facts,
+                                           const std::string& interfaces) {
+  const std::vector<std::string> allowed = matching_addresses(facts, interfaces);
+  return allowed.empty() ? facts.addresses : allowed;
+}
+
+bool allows_no_address(const wire::Facts& facts, const std::string& interfaces) {
+  // An agent that tells no interfaces leaves it open.
+  return !facts.addresses.empty() && !facts.interfaces.empty() &&
+         matching_addresses(facts, interfaces).empty();
+}
+
+std::vector<int> probe_partners(int host, int hosts) {
+  std::vector<int> partners;
+  if (hosts <= kAllPairsUpTo) {
+    for (int other = 0; other < hosts; ++other) {
+      if (other != host) partners.push_back(other);
+    }
+    return partners;
+  }
+  if (host != 0) partners.push_back(0);
+  for (int step = 1; step <= kNeighbours; ++step) {
+    const int other = (host + step) % hosts;
+    if (other != 0) partners.push_back(other);
+  }
+  return partners;
+}
+
+namespace {
+
+// For a host that nobody reached. An address that several hosts have (docker0) never leaves a host.
+std::string unproven_address(std::size_t host, const std::string& name,
+                             const std::vector<std::vector<std::string>>& candidates) {
+  const auto is_shared = [&](const std::string& address) {
+    for (std::size_t other = 0; other < candidates.size(); ++other) {
+      const auto& theirs = candidates[other];
+      if (other != host && std::find(theirs.begin(), theirs.end(), address) != theirs.end())
+        return true;
+    }
+    return false;
+  };
+  const auto own = std::find_if_not(candidates[host].begin(), candidates[host].end(), is_shared);
+  return own == candidates[host].end() ? name : *own;
+}
+
+}  // namespace
+
+AddressChoice choose_addresses(const std::vector<std::string>& names,
+                               const std::vector<std::vector<std::string>>& candidates,
+                               const std::vector<ProbeOutcome>& outcomes) {
+  AddressChoice choice;
+  std::vector<std::map<std::string, int>> reached(names.size());
+  for (const ProbeOutcome& outcome : outcomes) {
+    const auto to = static_cast<std::size_t>(outcome.result.host_index);
+    const auto from = static_cast<std::size_t>(outcome.from);
+    if (to >= names.size() || from >= names.size()) continue;
+    if (outcome.result.reached.empty()) {
+      choice.warnings.push_back(cannot_reach(names[from], names[to], outcome.result.reason));
+    }
+    for (const std::string& address : outcome.result.reached) ++reached[to][address];
+  }
+  for (std::size_t host = 0; host < names.size(); ++host) {
+    std::string best;
+    int most = 0;
+    for (const std::string& address : candidates[host]) {
+      const auto found = reached[host].find(address);
+      if (found != reached[host].end() && found->second > most) {
+        best = address;
+        most = found->second;
+      }
+    }
+    choice.addresses.push_back(most > 0 ? best : unproven_address(host, names[host], candidates));
+  }
+  return choice;
+}
+
+}  // namespace hv::launcher

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/hosts/start_failures.h"
+
+#include <cctype>
+#include <regex>
+
+#include "src/base/text.h"
+
+namespace hv::launcher {
+namespace {
+
+// What stands in a text for its host's name and for an address: bytes that no message has, for
+// printable() takes them out of what hosts say.
+constexpr char kName = '\x01', kAddress = '\x02';
+
+bool is_of_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+}
+
+// Whether text[begin, end) is a name of its own, and no part of a longer one ("n1" of "n1.lab").
+bool stands_alone(const std::string& text, std::size_t begin, std::size_t end) {
+  if (begin > 0 && (is_of_name(text[begin - 1]) || text[begin - 1] == '.')) return false;
+  if (end >= text.size()) return true;
+  const bool goes_on = text[end] == '.' && end + 1 < text.size() && is_of_name(text[end + 1]);
+  return !is_of_name(text[end]) && !goes_on;
+}
+
+std::string without_name(const std::string& text, const std::string& host) {
+  std::string result;
+  std::size_t done = 0;
+  for (std::size_t at = 0; !host.empty() && (at = text.find(host, at)) != std::string::npos;) {
+    const std::size_t end = at + host.size();
+    if (stands_alone(text, at, end)) {
+      result += text.substr(done, at - done) + kName;
+      done = end;
+    }
+    at = end;
+  }
+  return result + text.substr(done);
+}
+
+std::string without_addresses(const std::string& text) {
+  static const std::regex address(
+      R"(\[[0-9a-fA-F:.]+(%\w+)?\](:\d+)?|\b\d{1,3}(\.\d{1,3}){3}(:\d+)?)");
+  return std::regex_replace(text, address, std::string(1, kAddress));
+}
+
+// Equal for hosts of which the same is to be said.
+std::string gist_of(const HostFailure& failure) {
+  return without_addresses(without_name(failure.error.what(), failure.host));
+}
+
+void replace_all(std::string* text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text->find(from, at)) != std::string::npos; at += to.size())
+    text->replace(at, from.size(), to);
+}
+
+struct FailureGroup {
+  std::string gist;
+  std::vector<std::string> hosts;
+  Error first;
+};
+
+std::string text_of_one(const FailureGroup& group) {
+  const std::string what = group.first.what();
+  return what.find(group.hosts[0]) != std::string::npos ? what
+                                                        : "on " + group.hosts[0] + ": " + what;
+}
+
+// The sentence speaks of "host NAME" once, or it does not name the host at all.
+std::string text_of_many(const FailureGroup& group) {
+  std::string text = group.gist;
+  replace_all(&text, std::string{kAddress, ',', ' ', kAddress}, std::string(1, kAddress));
+  replace_all(&text, std::string{' ', '(', kAddress, ')'}, "");
+  replace_all(&text, std::string{kAddress, ':', ' '}, "");
+  const std::string named = std::string("host ") + kName;
+  const std::size_t at = text.find(named);
+  if (at == std::string::npos || text.find(kAddress) != std::string::npos)
+    return "on " + join_some(group.hosts) + ": " + group.first.what();
+  text.replace(at, named.size(), "hosts " + join_some(group.hosts));
+  replace_all(&text, std::string(1, kName), group.hosts[0]);
+  return text;
+}
+
+}  // namespace
+
+std::vector<Error> fold_failures(const std::vector<HostFailure>& failures) {
+  std::vector<FailureGroup> groups;
+  for (const HostFailure& failure : failures) {
+    const std::string gist = gist_of(failure);
+    bool is_known = false;
+    for (FailureGroup& group : groups) {
+      is_known = group.gist == gist && group.first.kind() == failure.error.kind();
+      if (!is_known) continue;
+      group.hosts.push_back(failure.host);
+      break;
+    }
+    if (!is_known) groups.push_back({gist, {failure.host}, failure.error});
+  }
+  std::vector<Error> errors;
+  for (const FailureGroup& group : groups)
+    errors.emplace_back(group.first.kind(),
+                        group.hosts.size() == 1 ? text_of_one(group) : text_of_many(group),
+                        group.first.hint());
+  return errors;
+}
+
+}  // namespace hv::launcher
