@@ -21,9 +21,10 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIRECTORIES = ("src", "launcher", "runtime", "tests", "bench", "examples")
 LAUNCHER = re.compile(r"(^|/)(env|ccache)$|^CCACHE_")
-# A header of C++ that CUDA's compiler alone reads, and what is the body of a template's caller.
 LANGUAGES = {".cc": "c++", ".c": "c"}  # by a source's ending, in the order in which a header's options are looked up
-LEFT_OUT = re.compile(r"^runtime/device/cuda/kernels/|/kernels_body\.h$|^examples/standalone/")
+# Headers that CUDA's compiler alone reads, and those for which whoever includes them defines something first.
+LEFT_OUT = re.compile(r"^runtime/device/cuda/kernels/|^runtime/device/kernel_(loops|operations)\.h$|/kernels_body\.h$|"
+                      r"^examples/standalone/")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,21 +62,24 @@ def read_commands(build):
 
 
 def command_for_header(header, commands, includers):
-    """(command, directory, language) of its own source, of one in its directory, or of one that includes it, rather in C++ than in C;
+    """(command, directory, language) of its own source, of one that includes it, or of one in its directory, rather in C++ than in C;
     None: nothing compiles it."""
     directory = os.path.dirname(header) + "/"
     near = [path for path in commands if path.startswith(directory) and "/" not in path[len(directory):]]
-    for ending, language in LANGUAGES.items():
-        own = re.sub(r"\.h$", ending, header)
-        for path in [own, *sorted(near), *sorted(includers)]:
-            if path in commands and path.endswith(ending):
-                return *commands[path], language
+    own = [re.sub(r"\.h$", ending, header) for ending in LANGUAGES]
+    for paths in ([*own, *sorted(includers)], sorted(near)):
+        for ending, language in LANGUAGES.items():
+            for path in paths:
+                if path in commands and path.endswith(ending):
+                    return *commands[path], language
     return None
 
 
 def find_includers(header, sources):
-    line = f'#include "{header}"'
-    return [path for path in sources if line in (ROOT / path).read_text(errors="replace")]
+    directory, name = os.path.split(header)
+    lines = {True: f'#include "{name}"', False: f'#include "{header}"'}  # the first by a source beside it, too
+    return [path for path in sources
+            if any(line in (ROOT / path).read_text(errors="replace") for line in {lines[False], lines[os.path.dirname(path) == directory]})]
 
 
 def units_of(paths, commands):

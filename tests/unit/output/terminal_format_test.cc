@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 
 #include "launcher/output/console_format.h"
 #include "launcher/output/line_buffer.h"
