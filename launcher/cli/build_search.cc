@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -13,11 +14,11 @@
 #include <fstream>
 #include <functional>
 #include <system_error>
-#include <type_traits>
 
 #include "launcher/cli/check_build.h"
 #include "src/base/environment.h"
 #include "src/base/error.h"
+#include "src/base/symbol.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 #include "src/process/captured.h"
@@ -94,14 +95,10 @@ std::string open_answers(const std::string& library, Answers* answers) {
   void* const opened = ::dlopen(library.c_str(), RTLD_NOW);
   if (opened == nullptr)
     return dl_message() + "; try: install libhvrun beside hvrun, or set HVRUN_LIBRARY";
-  const auto find = [&](const char* name, auto* function) {
-    *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(::dlsym(opened, name));
-    return *function != nullptr;
-  };
-  if (find("hvrun_last_error", &answers->last_error) &&
-      find("hvrun_nccl_version", &answers->nccl_version) &&
-      find("hvrun_mpi_version", &answers->mpi_version) &&
-      find("hvrun_carriers", &answers->carriers))
+  if (find_function(opened, "hvrun_last_error", &answers->last_error) &&
+      find_function(opened, "hvrun_nccl_version", &answers->nccl_version) &&
+      find_function(opened, "hvrun_mpi_version", &answers->mpi_version) &&
+      find_function(opened, "hvrun_carriers", &answers->carriers))
     return {};
   return library + " is not of this hvrun: " + dl_message();
 }
@@ -135,32 +132,33 @@ BuildFact inspect_nccl(const std::string& library) {
 }
 
 // A host that starts jobs need not have what those that run them have.
-BuildFact inspect_driver() {
+BuildFact inspect_cuda() {
   constexpr const char* kElsewhere = ", as on many login nodes";
   constexpr int kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE
-  BuildFact fact{"CUDA's driver"};
+  BuildFact fact{"CUDA"};
   void* const opened = ::dlopen("libcuda.so.1", RTLD_NOW);
-  const auto begin =
-      opened == nullptr ? nullptr : reinterpret_cast<int (*)(unsigned)>(::dlsym(opened, "cuInit"));
-  if (begin == nullptr) {
+  int (*begin)(unsigned) = nullptr;
+  int (*count)(int*) = nullptr;
+  int (*version)(int*) = nullptr;
+  if (opened == nullptr || !find_function(opened, "cuInit", &begin)) {
     fact.text =
         std::string("no NVIDIA driver on this host") + kElsewhere + " (" + dl_message() + ")";
     return fact;
   }
   const int code = begin(0);
   fact.is_there = code == 0;
-  if (code == kNoDevice) {
+  int gpus = 0, number = 0;
+  if (code == 0 && find_function(opened, "cuDeviceGetCount", &count) && count(&gpus) == 0 &&
+      find_function(opened, "cuDriverGetVersion", &version) && version(&number) == 0) {
+    fact.text = count_of(gpus, "GPU") + ", driver for CUDA " + std::to_string(number / 1000) + "." +
+                std::to_string(number % 1000 / 10);
+  } else if (code == kNoDevice) {
     fact.text = std::string("no GPU on this host") + kElsewhere;
   } else if (code != 0) {
     fact.text = "CUDA's driver does not begin on this host (cuInit: error " + std::to_string(code) +
                 "); try: nvidia-smi, which says more of it";
   }
   return fact;
-}
-
-BuildFact inspect_nccl_and_driver(const std::string& library) {
-  const BuildFact driver = inspect_in_child("CUDA's driver", inspect_driver);
-  return nccl_with(driver, inspect_in_child("NCCL", [&] { return inspect_nccl(library); }));
 }
 
 BuildFact inspect_operations(const std::string& library) {
@@ -200,10 +198,14 @@ BuildFact inspect_mpi_part(const std::string& library, const MpiPart& part) {
   return fact;
 }
 
-BuildFact inspect_mpi(const std::string& library) {
+// wanted: HVRUN_MPI, which leaves one of them.
+BuildFact inspect_mpi(const std::string& library, const std::string& wanted) {
   BuildFact fact{"MPI"};
   std::vector<std::string> words;
+  const bool is_one = std::any_of(std::begin(kMpiParts), std::end(kMpiParts),
+                                  [&](const MpiPart& part) { return part.name == wanted; });
   for (const MpiPart& part : kMpiParts) {
+    if (is_one && part.name != wanted) continue;
     const BuildFact one = inspect_in_child("MPI", [&] { return inspect_mpi_part(library, part); });
     fact.is_there = fact.is_there || one.is_there;
     words.push_back(part.title + std::string(one.is_there ? " by " : ": ") + one.text);
@@ -222,8 +224,8 @@ constexpr const char* kAskForFrameworks =
     "        except m.PackageNotFoundError: pass\n"
     "    return 'a version that is not told'\n"
     "for name, module, names in (('TensorFlow', 'tensorflow', ('tensorflow', 'tensorflow-cpu')),\n"
-    "                            ('PyTorch', 'torch', ('torch',)), ('MXNet', 'mxnet', "
-    "('mxnet',))):\n"
+    "        ('PyTorch', 'torch', ('torch',)), ('MXNet', 'mxnet', ('mxnet',)),\n"
+    "        ('JAX', 'jax', ('jax',))):\n"
     "    print(name, version(names) if u.find_spec(module) else '', sep='\\t')\n"
     "s = u.find_spec('hvrun')\n"
     "print('package', s.submodule_search_locations[0] if s else '', sep='\\t')\n";
@@ -259,8 +261,10 @@ std::string library_of(const Environment& environment, const std::string& printe
 BuildFacts gather_build_facts(const Environment& environment) {
   const Captured said = ask_python(environment);
   const std::string library = library_of(environment, said.text);
-  return {framework_facts(said.text, said.trouble), inspect_mpi(library),
-          inspect_nccl_and_driver(library),
+  const BuildFact cuda = inspect_in_child("CUDA", inspect_cuda);
+  return {framework_facts(said.text, said.trouble),
+          inspect_mpi(library, lower(environment.get_or("HVRUN_MPI", ""))),
+          nccl_with(cuda, inspect_in_child("NCCL", [&] { return inspect_nccl(library); })), cuda,
           inspect_in_child("operations", [&] { return inspect_operations(library); })};
 }
 

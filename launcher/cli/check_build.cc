@@ -66,7 +66,7 @@ std::string backends_text(const BuildFacts& facts) {
 
 std::vector<BuildFact> framework_facts(const std::string& printed, const std::string& trouble) {
   std::vector<BuildFact> facts;
-  for (const std::string name : {"TensorFlow", "PyTorch", "MXNet"}) {
+  for (const std::string name : {"TensorFlow", "PyTorch", "MXNet", "JAX"}) {
     BuildFact fact{name, false, "not installed"};
     if (!trouble.empty()) fact.text = "nobody knows: " + trouble;
     for (const std::string& line : split(printed, '\n')) {

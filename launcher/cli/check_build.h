@@ -1,5 +1,5 @@
 // Which frameworks and backends are here, and why one is not: gathered once, printed by
-// `hvrun --check-build` and `hvrun env`.
+// `hvrun --check-build` and `hvrun env`; by JSON by `python -m hvrun.doctor`, too.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +19,7 @@ struct BuildFact {
 
 struct BuildFacts {
   std::vector<BuildFact> frameworks;
-  BuildFact mpi{"MPI"}, nccl{"NCCL"};
+  BuildFact mpi{"MPI"}, nccl{"NCCL"}, cuda{"CUDA"};  // CUDA: driver and GPUs
   BuildFact operations{};  // text: which backend carries out which one, or why that is unknown
 };
 

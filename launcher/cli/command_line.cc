@@ -67,6 +67,7 @@ std::string help_text(const CLI::App& app) {
          "       hvrun check -H hosts         would jobs start on these hosts, and run well?\n"
          "       hvrun explain DIR            why a job ended as it did, from its --output-dir\n"
          "       hvrun env                    every knob, its value and where that came from\n"
+         "       hvrun env --json             that, and which backends and frameworks are here\n"
          "       hvrun env --algorithms       which algorithm carries out which collective\n" +
          groups_text(app) +
          "\n\nExamples:\n"
@@ -283,8 +284,11 @@ CommandLine parse_command_line(const std::vector<std::string>& words,
     return parse_explain_command({words.begin() + 1, words.end()});
   if (!words.empty() && words[0] == "env") {
     if (words.size() == 1) return EnvCommand{};
-    if (words.size() == 2 && words[1] == "--algorithms") return EnvCommand{true};
-    throw Error(ErrorKind::kUsage, "'hvrun env' takes no arguments but --algorithms",
+    if (words == std::vector<std::string>{"env", "--algorithms"})
+      return EnvCommand{EnvCommand::Form::kAlgorithms};
+    if (words == std::vector<std::string>{"env", "--json"})
+      return EnvCommand{EnvCommand::Form::kJson};
+    throw Error(ErrorKind::kUsage, "'hvrun env' takes one argument, --algorithms or --json",
                 "to run the program env: hvrun -- env " + words[1]);
   }
   const bool is_check = !words.empty() && words[0] == "check";

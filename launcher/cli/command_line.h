@@ -23,7 +23,8 @@ struct LaunchCommand {
   HorovodSettings horovod;  // the variables are among the spec's exports, too
 };
 struct EnvCommand {  // hvrun env
-  bool shows_algorithms = false;
+  enum class Form { kTable, kAlgorithms, kJson };
+  Form form = Form::kTable;
 };
 struct CheckBuildCommand {};  // hvrun --check-build
 struct ScriptCommand {        // hvrun script

@@ -2,8 +2,10 @@
 #include "launcher/cli/env_command.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "hvrun_version.h"
 #include "launcher/cli/horovod_options.h"
 #include "launcher/cli/knobs.h"
 #include "src/base/text.h"
@@ -57,11 +59,17 @@ void add_ignored_rows(const Environment& environment, std::vector<TableRow>* row
 }  // namespace
 
 EnvTable env_table(const Environment& environment) {
-  std::optional<Error> trouble;
+  EnvTable table;
+  add_knob_rows(launcher_knobs(), environment, &table.rows, &table.trouble);
+  add_knob_rows(runtime_knobs(), environment, &table.rows, &table.trouble);
+  add_ignored_rows(environment, &table.rows);
+  table.vain = vain_variables(environment);
+  return table;
+}
+
+std::string env_text(const EnvTable& table) {
   std::vector<TableRow> rows{{"KNOB", "VALUE", "ORIGIN", "WHAT IT IS"}};
-  add_knob_rows(launcher_knobs(), environment, &rows, &trouble);
-  add_knob_rows(runtime_knobs(), environment, &rows, &trouble);
-  add_ignored_rows(environment, &rows);
+  rows.insert(rows.end(), table.rows.begin(), table.rows.end());
   std::string text;
   std::size_t widths[3] = {};
   for (const TableRow& row : rows) {
@@ -72,8 +80,24 @@ EnvTable env_table(const Environment& environment) {
       text += row[i] + std::string(widths[i] + 2 - row[i].size(), ' ');
     text += row[3] + "\n";
   }
-  for (const std::string& line : vain_variables(environment)) text += line + "\n";
-  return {text, trouble};
+  for (const std::string& line : table.vain) text += line + "\n";
+  return text;
+}
+
+std::string env_json(const EnvTable& table, const BuildFacts& facts) {
+  nlohmann::ordered_json json{{"version", HVRUN_VERSION_TEXT}};
+  for (const TableRow& row : table.rows)
+    json["settings"].push_back(
+        {{"name", row[0]}, {"value", row[1]}, {"origin", row[2]}, {"summary", row[3]}});
+  json["in_vain"] = table.vain;
+  const auto as_json = [](const BuildFact& fact) {
+    return nlohmann::ordered_json{
+        {"name", fact.name}, {"is_usable", fact.is_there}, {"text", fact.text}};
+  };
+  for (const BuildFact& fact : facts.frameworks) json["frameworks"].push_back(as_json(fact));
+  for (const BuildFact* fact : {&facts.mpi, &facts.nccl, &facts.cuda, &facts.operations})
+    json[fact->name] = as_json(*fact);
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 std::string env_algorithms(const Environment& environment) {

@@ -139,9 +139,11 @@ int launch(LaunchCommand command, Environment environment) {
 }
 
 // Print the whole table first: it makes a malformed value easy to fix.
-int print_env(const Environment& environment) {
+int print_env(const Environment& environment, EnvCommand::Form form) {
   const EnvTable table = env_table(environment);
-  const int code = print(table.text + backends_text(gather_build_facts(environment)));
+  const BuildFacts facts = gather_build_facts(environment);
+  const bool is_json = form == EnvCommand::Form::kJson;
+  const int code = print(is_json ? env_json(table, facts) : env_text(table) + backends_text(facts));
   if (table.trouble) throw Error(*table.trouble);
   return code;
 }
@@ -167,7 +169,8 @@ int run(const std::vector<std::string>& words) {
   const CommandLine command = parse_command_line(words, environment, current_directory);
   if (const auto* text = std::get_if<PrintCommand>(&command)) return print(text->text);
   if (const auto* env = std::get_if<EnvCommand>(&command))
-    return env->shows_algorithms ? print(env_algorithms(environment)) : print_env(environment);
+    return env->form == EnvCommand::Form::kAlgorithms ? print(env_algorithms(environment))
+                                                      : print_env(environment, env->form);
   if (std::holds_alternative<CheckBuildCommand>(command)) return check_build(environment);
   if (const auto* script = std::get_if<ScriptCommand>(&command))
     return write_script(*script, environment);

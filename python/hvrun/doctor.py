@@ -8,8 +8,10 @@ imported. Else 1.
 import argparse
 import ctypes
 import importlib.metadata
+import json
 import os
 import platform
+import re
 import subprocess
 import sys
 
@@ -19,28 +21,9 @@ from hvrun._programs import find_program
 from hvrun.basics import stated_backends
 
 GOOD, PLAIN, BAD = "ok", "--", "NO"
-# framework: (its distributions, the binding, the oldest that works)
-FRAMEWORKS = {
-    "PyTorch": (("torch",), "hvrun.torch", (2, 1)),
-    "TensorFlow": (("tensorflow", "tensorflow-cpu"), None, None),
-    "JAX": (("jax",), None, None),
-    "MXNet": (("mxnet",), None, None),
-}
-# MPI: its libraries, and hvrun's part for it, beside libhvrun. As HVRUN_MPI names them.
-MPIS = {
-    "openmpi": ("Open MPI", ("libmpi.so.40", "libmpi.so.80"), "libhvrun-openmpi.so"),
-    "mpich": ("MPICH", ("libmpich.so.12", "libmpi.so.12"), "libhvrun-mpich.so"),
-}
+# framework: (hvrun's binding for it, the distribution that pip knows, the oldest that works)
+BINDINGS = {"PyTorch": ("hvrun.torch", "torch", (2, 1))}
 FAILED = "failed: "
-# PyTorch brings the one that its ranks then use.
-TRY_NCCL = """
-try:
-    import torch
-except Exception:  # told where PyTorch is looked at
-    pass
-from hvrun import doctor
-doctor.tell_nccl()
-"""
 TRY_RANKS = f"""
 import sys
 from hvrun import basics, exceptions, inflight, _abi
@@ -62,16 +45,6 @@ class Finding:
     def text(self):
         lines = [f"  {self.verdict}  {self.what:<12} {self.found}"]
         return lines + ([f"{'':18}try: {self.mend}"] if self.mend else [])
-
-
-def version_of(names):
-    """Of the first distribution that is installed; None: none is."""
-    for name in names:
-        try:
-            return importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return None
 
 
 def look_at_library():
@@ -97,13 +70,32 @@ def look_at_hvrun():
     return Finding("hvrun", GOOD, f"{done.stdout.strip()} at {hvrun}")
 
 
+def ask_hvrun():
+    """What `hvrun env --json` has of frameworks and libraries, asked as in an environment of this python that is activated; empty
+    where it does not answer."""
+    here = {"PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])}
+    if sys.prefix != sys.base_prefix:
+        here["VIRTUAL_ENV"] = sys.prefix
+    try:
+        here["HVRUN_LIBRARY"] = str(open_library().path)
+    except exceptions.LibraryError:  # told where that is looked at
+        pass
+    try:
+        return json.loads(_run([find_program("hvrun") or "hvrun", "env", "--json"], **here).stdout)
+    except ValueError:
+        return {}
+
+
 def look_at_libssh():
     """hvrun opens it for hosts that it reaches over SSH, and for nothing else."""
-    path = _loaded("libssh.so.4")[1]
-    if path is None:
+    try:
+        ctypes.CDLL("libssh.so.4")
+    except OSError:
         return Finding("libssh", PLAIN, "not found: hvrun reaches hosts over SSH with --rsh ssh alone",
                        "apt-get install libssh-4, or dnf install libssh")
-    return Finding("libssh", PLAIN, f"for hosts over SSH, at {path}")
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        paths = {line.split(maxsplit=5)[-1].strip() for line in maps if "/libssh.so" in line}
+    return Finding("libssh", PLAIN, f"for hosts over SSH, at {min(paths)}")
 
 
 def look_at_agent():
@@ -127,117 +119,54 @@ def machine_of(program):
     return {62: "x86_64", 183: "aarch64", 243: "riscv64", 21: "ppc64le"}.get(number, f"machine type {number} of ELF")
 
 
-def look_at_framework(name):
-    distributions, binding, oldest = FRAMEWORKS[name]
-    version = version_of(distributions)
-    if version is None:
-        return Finding(name, PLAIN, "not installed")
-    if binding is None:
-        return Finding(name, PLAIN, f"{version}; hvrun has no binding for it yet, but starts its programs as they are")
-    if tuple(int(one) for one in version.split("+")[0].split(".")[:2]) < oldest:
-        return Finding(name, BAD, f"{version} is older than {'.'.join(map(str, oldest))}, which {binding} needs",
-                       f"pip install --upgrade {distributions[0]}")
+def look_at_framework(fact):
+    name, text = fact["name"], fact["text"]
+    if not fact["is_usable"]:
+        return Finding(name, PLAIN, text)
+    binding, distribution, oldest = BINDINGS[name]
+    version = re.match(r"(\d+)\.(\d+)", text)
+    if version and tuple(map(int, version.groups())) < oldest:
+        return Finding(name, BAD, f"{text} is older than {'.'.join(map(str, oldest))}, which {binding} needs",
+                       f"pip install --upgrade {distribution}")
     done = _run([sys.executable, "-c", f"import {binding}"])
     if done.returncode != 0:
-        return Finding(name, BAD, f"{version} is installed, but import {binding} fails: {_last_line(done.stderr)}",
-                       f"python -c 'import {distributions[0]}' shows whether PyTorch itself is broken")
-    return Finding(name, GOOD, f"{version}: import {binding} as hvd")
+        return Finding(name, BAD, f"{text} is installed, but import {binding} fails: {_last_line(done.stderr)}",
+                       f"python -c 'import {distribution}' shows whether {name} itself is broken")
+    return Finding(name, GOOD, f"{text}: import {binding} as hvd")
 
 
 def look_at_numpy():
-    version = version_of(("numpy",))
-    if version is None:
-        return Finding("NumPy", PLAIN, "not installed: PyTorch warns of that on every rank, and many programs want it", "pip install numpy")
-    return Finding("NumPy", PLAIN, version)
-
-
-def look_at_cuda():
     try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return Finding("CUDA", PLAIN, "no driver (libcuda.so.1): ranks work on CPUs")
-    number, count = ctypes.c_int(), ctypes.c_int()
-    code = driver.cuInit(0) or driver.cuDriverGetVersion(ctypes.byref(number)) or driver.cuDeviceGetCount(ctypes.byref(count))
-    if code != 0:
-        return Finding("CUDA", PLAIN, f"the driver is there, but cuInit says {code}: no GPU that works", "nvidia-smi")
-    version = f"{number.value // 1000}.{number.value % 1000 // 10}"
-    return Finding("CUDA", PLAIN, f"{count.value} GPUs, driver for CUDA {version}")
+        return Finding("NumPy", PLAIN, importlib.metadata.version("numpy"))
+    except importlib.metadata.PackageNotFoundError:
+        return Finding("NumPy", PLAIN, "not installed: PyTorch warns of that on every rank, and many programs want it", "pip install numpy")
 
 
-def look_at_nccl():
-    """The one that ranks would use, which libhvrun finds; in a process of its own, for it may be large, or broken."""
-    done = _run([sys.executable, "-c", TRY_NCCL], PYTHONPATH=os.pathsep.join(one for one in sys.path if one))
+def look_at_cuda(facts):
+    words, mend = _taken_apart(facts["CUDA"]["text"])
+    return Finding("CUDA", PLAIN, words + ("" if facts["CUDA"]["is_usable"] else ": ranks work on CPUs"), mend)
+
+
+def look_at_nccl(facts):
     names, stated = stated_backends(), f"HVRUN_BACKEND={os.environ.get('HVRUN_BACKEND', '')}"
     note = "" if not names or "nccl" in names else f"; not needed, for {stated}"
-    told = (done.stdout.strip().splitlines() or [f"{FAILED}asking for it fails: {_last_line(done.stderr)}"])[-1]
-    if not told.startswith(FAILED):
-        return Finding("NCCL", GOOD if "nccl" in names else PLAIN, told + note)
-    words, mend = _taken_apart(told[len(FAILED):])
+    words, mend = _taken_apart(facts["NCCL"]["text"])
+    if facts["NCCL"]["is_usable"]:
+        return Finding("NCCL", GOOD if "nccl" in names else PLAIN, words + note)
     if set(names) == {"nccl"}:
-        return Finding("NCCL", BAD, f"{stated} needs it: {words}", f"{mend or 'pip install hvrun again'}; or HVRUN_BACKEND=nccl,native")
-    is_wanted = "nccl" in names or (not names and _loaded("libcuda.so.1")[0] is not None)
+        return Finding("NCCL", BAD, f"{stated} needs it: {words}", f"{mend + '; or ' if mend else ''}HVRUN_BACKEND=nccl,native")
+    is_wanted = "nccl" in names or (not names and facts["CUDA"]["is_usable"])
     note = note or "; only GPUs need it, whose tensors go through the host's memory without it, which is slow"
     return Finding("NCCL", PLAIN, words + note, mend if is_wanted else "")
 
 
-def tell_nccl():
-    """For TRY_NCCL: its version and place on stdout, or why there is none."""
-    try:
-        asked, number = open_library(), ctypes.c_int32()
-        asked.check(asked.nccl_version(ctypes.byref(number)))
-    except exceptions.HorovodInternalError as error:
-        print(FAILED + " ".join(str(error).split()))
-        return
-    except exceptions.LibraryError:  # told where that is looked at
-        print(f"{FAILED}not known: libhvrun, which looks for it, cannot be loaded")
-        return
-    version = f"{number.value // 10000}.{number.value % 10000 // 100}.{number.value % 100}"
-    print(f"{version} at {_mapped('libnccl.so')}, by {_mapped('libhvrun-nccl.so')}")
-
-
-def look_at_mpi():
-    paths = {mpi: _loaded(*libraries)[1] for mpi, (_, libraries, _) in MPIS.items()}
-    backend, wanted = os.environ.get("HVRUN_BACKEND", ""), os.environ.get("HVRUN_MPI", "").lower()
+def look_at_mpi(facts):
+    words, mend = _taken_apart(facts["MPI"]["text"])
     if "mpi" not in stated_backends():
-        found = [f"{MPIS[mpi][0]} at {path}" for mpi, path in paths.items() if path]
-        return Finding("MPI", PLAIN, (", ".join(found) or "not found") + "; not needed")
-    folder, words, works = _folder_of_library(), [], False
-    for mpi in [wanted] if wanted in MPIS else MPIS:
-        name, _, part = MPIS[mpi]
-        is_there = folder is not None and os.path.exists(os.path.join(folder, part))
-        works = works or (is_there and paths[mpi] is not None)
-        words.append(f"{name} {f'at {paths[mpi]}' if paths[mpi] else 'is not found'}, and {part} is {'' if is_there else 'not '}there")
-    return Finding("MPI", GOOD if works else BAD, f"HVRUN_BACKEND={backend} needs it: {'; '.join(words)}",
-                   "" if works else "install openmpi-bin and libopenmpi-dev, or mpich, and hvrun again, which is built beside them; "
-                   "or HVRUN_BACKEND=native")
-
-
-def _folder_of_library():
-    """Where libhvrun's parts lie; None where it cannot be loaded."""
-    try:
-        open_library()
-    except exceptions.LibraryError:
-        return None
-    path = _mapped("libhvrun.so")
-    return path and os.path.dirname(path)
-
-
-def _mapped(start):
-    """The file of this process whose name begins so."""
-    with open("/proc/self/maps", encoding="utf-8") as maps:
-        paths = {line.split(maxsplit=5)[-1].strip() for line in maps}
-    return next((path for path in sorted(paths) if os.path.basename(path).startswith(start)), None)
-
-
-def _loaded(*names):
-    """The first of these libraries that the system finds, and its path; or twice None."""
-    for name in names:
-        try:
-            library = ctypes.CDLL(name)
-        except OSError:
-            continue
-        return library, _mapped(name) or name
-    return None, None
+        return Finding("MPI", PLAIN, words + "; not needed")
+    works = facts["MPI"]["is_usable"]
+    return Finding("MPI", GOOD if works else BAD, f"HVRUN_BACKEND={os.environ['HVRUN_BACKEND']} needs it: {words}",
+                   "" if works else f"{mend}; or HVRUN_BACKEND=native")
 
 
 def try_two_ranks():
@@ -278,16 +207,16 @@ def examine():
     """Every finding, in the order in which they are told."""
     findings = [Finding("Python", GOOD, f"{platform.python_version()} at {sys.executable}"), look_at_hvrun(), look_at_libssh(),
                 look_at_agent(), look_at_library()]
-    findings += [look_at_framework(name) for name in FRAMEWORKS]
-    findings += [look_at_numpy()]
-    findings += [Finding("native", GOOD, "hvrun's own backend, by shared memory and TCP: always there"), look_at_cuda(),
-                 look_at_nccl(), look_at_mpi(), try_two_ranks()]
-    return findings
+    facts = ask_hvrun()
+    findings += [look_at_framework(fact) for fact in facts.get("frameworks", [])]
+    findings += [look_at_numpy(), Finding("native", GOOD, "hvrun's own backend, by shared memory and TCP: always there")]
+    findings += [look(facts) for look in (look_at_cuda, look_at_nccl, look_at_mpi) if facts]
+    return findings + [try_two_ranks()]
 
 
 def would_train(findings):
     """Nothing is broken, and there is a framework to train with."""
-    has_framework = any(one.what in FRAMEWORKS and one.verdict == GOOD for one in findings)
+    has_framework = any(one.what in BINDINGS and one.verdict == GOOD for one in findings)
     return has_framework and all(one.verdict != BAD for one in findings)
 
 

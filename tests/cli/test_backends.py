@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import json
 import subprocess
 
 import pytest
@@ -40,6 +41,8 @@ def test_nccl_is_told_with_its_place_and_whether_this_host_can_use_it(hvrun, tmp
     text = line_of(result, "nccl     ")
     assert text.startswith(f"{here:<6}2.28.3 at {NCCL}") and (" is there" in text) == (here == "no"), result
     assert text.endswith(words.replace("FOLDER", str(tmp_path))), result
+    told = json.loads(run(hvrun, "env", "--json", **driver(tmp_path, code)).stdout)["NCCL"]
+    assert (told["is_usable"], told["text"]) == (here == "yes", text[6:]), told
     # Installed it is all the same.
     built = run(hvrun, "--check-build", **driver(tmp_path, code))
     assert b"    [X] NCCL\n" in built.stdout and line_of(built, "    NCCL: ") == text[6:], built
@@ -65,6 +68,17 @@ def test_a_list_that_is_none_is_said_where_its_table_would_be(hvrun, words):
     said = b"Who carries out what is not known: HVRUN_BACKEND is 'ncl': not a list of nccl, mpi, native; did you mean nccl?"
     assert result.returncode == 2 and said in result.stdout and b"OPERATION" not in result.stdout, result
     assert b"hvrun: error: HVRUN_BACKEND is 'ncl'" in result.stderr
+
+
+def test_json_has_settings_frameworks_and_backends_even_where_a_setting_is_malformed(hvrun):
+    result = run(hvrun, "env", "--json", HVRUN_BACKEND="ncl", HOROVOD_CYCLE_TIME="1", HVRUN_NOTHING="1")
+    told = json.loads(result.stdout)
+    settings = {setting["name"]: setting for setting in told["settings"]}
+    assert result.returncode == 2 and b"hvrun: error: HVRUN_BACKEND is 'ncl'" in result.stderr, result
+    assert settings["HVRUN_BACKEND"]["summary"].startswith("MALFORMED: ") and settings["HVRUN_GRACE"]["origin"] == "default"
+    assert settings["HOROVOD_CYCLE_TIME"]["origin"] == "unused" and any("HVRUN_NOTHING" in line for line in told["in_vain"])
+    assert [framework["name"] for framework in told["frameworks"]] == ["TensorFlow", "PyTorch", "MXNet", "JAX"]
+    assert not told["operations"]["is_usable"] and {"MPI", "NCCL", "CUDA"} <= told.keys()
 
 
 def test_a_library_of_another_hvrun_is_told_as_that(hvrun, tmp_path):

@@ -84,8 +84,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       check(launch->spec, words);
       plan(launch->spec, environment);
     } else if (const auto* env = std::get_if<EnvCommand>(&line)) {
-      const bool shows = env->shows_algorithms;
-      const std::string table = shows ? env_algorithms(environment) : env_table(environment).text;
+      const bool shows = env->form == EnvCommand::Form::kAlgorithms;
+      const std::string table =
+          shows ? env_algorithms(environment) : env_text(env_table(environment));
       HV_CHECK(!table.empty(), "a table");
     } else if (const auto* script = std::get_if<ScriptCommand>(&line)) {
       check(*script, words);

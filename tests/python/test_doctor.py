@@ -17,8 +17,6 @@ STAND_INS = {
     "libcuda.so.1": "int cuInit(unsigned f) { return RESULT; } int cuDriverGetVersion(int* v) { *v = 12040; return 0; }"
                     "int cuDeviceGetCount(int* n) { *n = 2; return 0; }",
     "libnccl.so.2": "int ncclGetVersion(int* v) { *v = 21805; return 0; }",
-    "libmpi.so.40": "int MPI_Init(int* n, char*** a) { return 0; }",
-    "libmpich.so.12": "int MPI_Init(int* n, char*** a) { return 0; }",
 }
 
 
@@ -30,8 +28,9 @@ def stand_in(folder, name, *options):
 
 
 def look(what, home, **more):
-    """The lines of one look."""
-    words = [sys.executable, "-c", f"from hvrun import doctor; print('\\n'.join(doctor.look_at_{what}().text()))"]
+    """The lines of one look; with its facts where it is one at what hvrun tells."""
+    facts = "doctor.ask_hvrun()" if what in ("cuda", "nccl", "mpi") else ""
+    words = [sys.executable, "-c", f"from hvrun import doctor; print('\\n'.join(doctor.look_at_{what}({facts}).text()))"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=torch_jobs.environment(home, **more))
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -42,12 +41,15 @@ def test_cuda(tmp_path):
     assert "2 GPUs, driver for CUDA 12.4" in look("cuda", tmp_path, LD_LIBRARY_PATH=str(tmp_path))
     stand_in(tmp_path, "libcuda.so.1", "-DRESULT=100")
     said = look("cuda", tmp_path, LD_LIBRARY_PATH=str(tmp_path))
-    assert "cuInit says 100: no GPU that works" in said and "try: nvidia-smi" in said
+    assert "no GPU on this host, as on many login nodes: ranks work on CPUs" in said
+    stand_in(tmp_path, "libcuda.so.1", "-DRESULT=999")
+    said = look("cuda", tmp_path, LD_LIBRARY_PATH=str(tmp_path))
+    assert "(cuInit: error 999): ranks work on CPUs" in said and "try: nvidia-smi" in said
 
 
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="this machine has a driver")
 def test_cuda_is_not_there(tmp_path):
-    assert "no driver (libcuda.so.1): ranks work on CPUs" in look("cuda", tmp_path)
+    assert "no NVIDIA driver on this host, as on many login nodes (libcuda.so.1: " in look("cuda", tmp_path)
 
 
 def test_libssh(tmp_path):
@@ -62,14 +64,19 @@ LIBRARIES = programs.hvrun_folder().parent / "lib"
 NCCL = LIBRARIES / "nccl" / "libnccl.so.2"  # the stand-in, which is 2.28.3 unless told
 
 
+def with_gpus(folder):
+    """LD_LIBRARY_PATH with a driver that works."""
+    return str(stand_in(folder, "libcuda.so.1", "-DRESULT=0").parent)
+
+
 def test_nccl_of_the_system_with_its_path(tmp_path):
-    said = look("nccl", tmp_path, LD_LIBRARY_PATH=str(NCCL.parent))
-    assert said == f"  --  NCCL         2.28.3 at {NCCL}, by {LIBRARIES}/libhvrun-nccl.so\n"
+    assert look("nccl", tmp_path, LD_LIBRARY_PATH=f"{with_gpus(tmp_path)}:{NCCL.parent}") == f"  --  NCCL         2.28.3 at {NCCL}\n"
+    assert f"2.28.3 at {NCCL} is there, but no NVIDIA driver" in look("nccl", tmp_path, LD_LIBRARY_PATH=str(NCCL.parent))
 
 
 def test_nccl_is_the_one_that_is_stated(tmp_path):
     said = look("nccl", tmp_path, HVRUN_NCCL=str(NCCL), LD_LIBRARY_PATH=str(stand_in(tmp_path, "libnccl.so.2").parent))
-    assert f"--  NCCL         2.28.3 at {NCCL}, by " in said
+    assert f"--  NCCL         2.28.3 at {NCCL} is there, but" in said
     said = look("nccl", tmp_path, HVRUN_NCCL="/nowhere/libnccl.so.2", LD_LIBRARY_PATH=str(NCCL.parent))
     assert "--  NCCL         use NCCL: there is no libnccl.so.2" in said and "HVRUN_NCCL=/nowhere/libnccl.so.2 (" in said
     assert "; only GPUs need it" in said
@@ -85,8 +92,9 @@ def test_an_nccl_that_is_too_old_is_needed_where_nothing_else_is_named(tmp_path,
 
 
 def test_an_nccl_that_the_backend_names_is_well(tmp_path):
-    said = look("nccl", tmp_path, HVRUN_NCCL=str(NCCL), HVRUN_BACKEND="nccl, native")
-    assert f"  ok  NCCL         2.28.3 at {NCCL}, by " in said
+    more = {"HVRUN_NCCL": str(NCCL), "LD_LIBRARY_PATH": with_gpus(tmp_path)}
+    assert f"  ok  NCCL         2.28.3 at {NCCL}\n" in look("nccl", tmp_path, HVRUN_BACKEND="nccl, native", **more)
+    assert f"  --  NCCL         2.28.3 at {NCCL}; not needed, for " in look("nccl", tmp_path, HVRUN_BACKEND="native", **more)
 
 
 def test_nccl_without_hvruns_part_for_it(tmp_path):
@@ -95,37 +103,28 @@ def test_nccl_without_hvruns_part_for_it(tmp_path):
     assert f"  NO  NCCL         HVRUN_BACKEND=nccl needs it: use NCCL: {tmp_path}/libhvrun-nccl.so: " in said
     assert "try: install hvrun anew, as a whole; or HVRUN_BACKEND=nccl,native" in said
     said = look("nccl", tmp_path, HVRUN_LIBRARY="/nowhere/libhvrun.so")
-    assert "  --  NCCL         not known: libhvrun, which looks for it, cannot be loaded; only GPUs" in said and "try:" not in said
+    assert "  --  NCCL         /nowhere/libhvrun.so: cannot open shared object file" in said and "; only GPUs" in said
 
 
-def test_mpi_with_its_path(tmp_path):
-    """Each of them that is found, where nothing needs one."""
-    paths = [stand_in(tmp_path, name) for name in ("libmpi.so.40", "libmpich.so.12")]
-    said = look("mpi", tmp_path, LD_LIBRARY_PATH=str(tmp_path))
-    assert f"--  MPI          Open MPI at {paths[0]}, MPICH at {paths[1]}; not needed" in said
-
-
-def mpi_for(tmp_path, parts, **more):
-    """What is said of MPI where HVRUN_BACKEND names it, MPICH alone is found, and these parts of hvrun's lie beside libhvrun."""
-    folder = tmp_path / "lib"
-    folder.mkdir()
-    shutil.copy(programs.hvrun_folder().parent / "lib" / "libhvrun.so", folder / "libhvrun.so")
-    for part in parts:
-        (folder / part).touch()
-    stand_in(folder, "libmpich.so.12")
-    stand_in(folder, "libmpi.so.40").write_bytes(b"no library")  # goes before the system's
-    return look("mpi", tmp_path, HVRUN_LIBRARY=str(folder / "libhvrun.so"), LD_LIBRARY_PATH=str(folder), HVRUN_BACKEND="mpi,native", **more)
+def test_mpi_with_its_place(tmp_path):
+    """Each of them, where nothing needs one."""
+    said = look("mpi", tmp_path)
+    assert re.search(rf"--  MPI +Open MPI by {LIBRARIES}/libhvrun-openmpi.so, with .*; MPICH by {LIBRARIES}/libhvrun-mpich.so, with .*; "
+                     r"not needed$", said, re.M), said
 
 
 @pytest.mark.parametrize("parts, more, verdict, words", [
-    (["libhvrun-mpich.so"], {}, "ok", "Open MPI is not found, and libhvrun-openmpi.so is not there; MPICH at "),
-    (["libhvrun-openmpi.so"], {}, "NO", "Open MPI is not found, and libhvrun-openmpi.so is there; MPICH at "),
-    (["libhvrun-mpich.so"], {"HVRUN_MPI": "mpich"}, "ok", "HVRUN_BACKEND=mpi,native needs it: MPICH at "),
-    (["libhvrun-mpich.so"], {"HVRUN_MPI": "openmpi"}, "NO", "needs it: Open MPI is not found, and libhvrun-openmpi.so is not there")])
+    (["libhvrun-mpich.so"], {}, "ok", "libhvrun-openmpi.so is not there: hvrun was built where that MPI was not; MPICH by "),
+    ([], {}, "NO", "libhvrun-mpich.so is not there: hvrun was built where that MPI was not"),
+    (["libhvrun-mpich.so"], {"HVRUN_MPI": "MPICH"}, "ok", "HVRUN_BACKEND=mpi,native needs it: MPICH by "),
+    (["libhvrun-mpich.so"], {"HVRUN_MPI": "openmpi"}, "NO", "HVRUN_BACKEND=mpi,native needs it: Open MPI: ")])
 def test_mpi_where_the_backend_needs_it(parts, more, verdict, words, tmp_path):
-    said = mpi_for(tmp_path, parts, **more)
-    assert f"  {verdict}  MPI          HVRUN_BACKEND=mpi,native needs it: " in said and words in said
-    assert ("try: install openmpi-bin and libopenmpi-dev, or mpich" in said) == (verdict == "NO")
+    """With these of hvrun's parts beside libhvrun."""
+    for name in ["libhvrun.so", *parts]:
+        shutil.copy(LIBRARIES / name, tmp_path / name)
+    said = look("mpi", tmp_path, HVRUN_LIBRARY=str(tmp_path / "libhvrun.so"), HVRUN_BACKEND="mpi,native", **more)
+    assert f"  {verdict}  MPI          HVRUN_BACKEND=mpi,native needs it: " in said and words in said, said
+    assert ("try: openmpi-bin and libopenmpi-dev, or mpich" in said) == (verdict == "NO")
 
 
 def test_a_list_of_backends_may_have_blanks(tmp_path):

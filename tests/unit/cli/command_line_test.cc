@@ -135,7 +135,11 @@ TEST_CASE("--mpi puts mpi first, and goes with any way of wiring but none") {
 
 TEST_CASE("env as the first word is the subcommand") {
   CHECK(std::holds_alternative<EnvCommand>(parse({"env"})));
-  CHECK(std::get<EnvCommand>(parse({"env", "--algorithms"})).shows_algorithms);
+  const auto form_of = [](const char* option) {
+    return std::get<EnvCommand>(parse({"env", option})).form;
+  };
+  CHECK(form_of("--algorithms") == EnvCommand::Form::kAlgorithms);
+  CHECK(form_of("--json") == EnvCommand::Form::kJson);
   CHECK(error_of({"env", "X=1"}).find("hvrun -- env") != std::string::npos);
 }
 
