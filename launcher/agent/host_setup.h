@@ -22,7 +22,6 @@ namespace hv::launcher {
 // The job's first agent on a machine holds a name in the abstract namespace of Unix sockets, which
 // every process in this network namespace shares. Ids of machines do not tell: cloned images have
 // the same.
-//
 // The agent that holds the mark, where its ranks' socket is not listed.
 constexpr std::uint32_t kSomeHost = UINT32_MAX;
 

@@ -6,9 +6,8 @@
 // that comes far too late.
 #pragma once
 
-#include <algorithm>
-
 #include "src/base/clock.h"
+#include "src/wire/messages.h"
 
 namespace hv::launcher {
 
@@ -18,7 +17,7 @@ class SilenceWatch {
       : lost_after_(lost_after), last_heard_(now), last_beat_(now) {}
 
   // Between two beats; hvrun is pinged with each, so that it hears of us as often.
-  Duration interval() const { return std::min<Duration>(lost_after_ / 5, std::chrono::seconds(3)); }
+  Duration interval() const { return wire::ping_interval(lost_after_); }
   void heard(TimePoint now) { last_heard_ = now; }
   void pause(bool paused, TimePoint now) {
     paused_ = paused;

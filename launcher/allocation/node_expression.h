@@ -35,7 +35,6 @@ std::string fold_names(const std::vector<std::string>& names);
 std::size_t find_comma(std::string_view text, std::size_t begin, std::size_t end);
 
 // Hosts as an option states them: -H, and --include and --exclude on top. Pure.
-//
 // "a:2,user@b:4,[fd00::1]:2,n[01-16]:4,c". source: for messages. Throws Error(kUsage).
 HostList parse_host_expression(std::string_view text, const std::string& source = "-H");
 

@@ -17,7 +17,6 @@ namespace hv::launcher {
 wire::Facts gather_facts(const Environment& own, const std::string& root = "");
 
 // How many cores this process may keep busy: its affinity, and what its cgroups allow.
-//
 // root: put before every path, for tests; "" is this machine.
 unsigned usable_cores(const std::string& root = "");
 
@@ -31,7 +30,6 @@ std::optional<double> parse_cpu_max(const std::string& text);
 
 // The NVIDIA GPUs of this host that this user may open, as the kernel driver lists them. No driver
 // call is made.
-//
 // In PCI order. root: put before every path, for tests.
 std::vector<wire::Gpu> read_gpus(const std::string& root = "");
 
@@ -39,13 +37,11 @@ std::vector<wire::Gpu> read_gpus(const std::string& root = "");
 std::optional<wire::Gpu> parse_gpu(const std::string& pci_address, const std::string& information);
 
 // How much memory the ranks of this host can have.
-//
-// The machine's, or what the cgroups allow where that is less; 0 when neither is known. root: as in
-// cores.h.
+// The machine's, or what the cgroups allow where that is less; 0 when neither is known. root: as
+// above.
 std::uint64_t memory_bytes(const std::string& root = "");
 
 // MIG instances, as the kernel driver shows them as capabilities. No driver call is made.
-//
 // The GPU of that device node is cut into instances. root: put before every path, for tests.
 bool has_mig_instance(std::uint32_t minor, const std::string& root = "");
 

@@ -13,7 +13,6 @@ namespace hv::launcher {
 int read_kernel_messages(int log, const std::function<void(std::string_view line)>& take);
 
 // Whether numbers of processes that the kernel and drivers tell are those of this process's /proc.
-//
 // A container has a PID namespace of its own, the kernel's log and NVIDIA's driver have the first's
 // numbers. root: before /proc.
 bool is_in_first_pid_namespace(const std::string& root = "");

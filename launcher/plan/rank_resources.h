@@ -14,7 +14,6 @@
 namespace hv::launcher {
 
 // The cores that a rankfile names by socket: which ones the host's system means by that. Pure.
-//
 // All hardware threads of those cores, sorted. Sockets and their cores are counted from 0 in the
 // order of their numbers, of those that may be used. Throws Error(kUsage) for one that the host
 // does not have; rank and host: for the message.

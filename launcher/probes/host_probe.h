@@ -71,7 +71,6 @@ std::uint64_t processes_of_user();
 void narrow_to_cgroups(const std::string& root, wire::LimitFacts* facts);
 
 // What keeps this host's cores busy, and how fast they may run.
-//
 // Takes half a second.
 void look_at_load(const wire::CheckRequest& request, const Environment& environment,
                   wire::CheckReply* reply);

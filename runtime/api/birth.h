@@ -15,7 +15,6 @@ namespace hv::runtime {
 Status parts_of_process(ContextParts* parts, const void* communicator = nullptr);
 
 // The process sets that a job begins with.
-//
 // What can be told before this rank has met the others.
 Status check_first_sets(const hvrun_options& options);
 

@@ -44,7 +44,6 @@ class Backend {
 };
 
 // PairCarrier: what moves the bytes of sends and receives instead of the fabric.
-//
 // One end of a transfer on which both have agreed; neither the sender nor its size is in doubt.
 struct PairRequest {
   bool sends = false;

@@ -68,7 +68,6 @@ class RingQueue {
 };
 
 // Walks the segments of a fused operation as if they were one piece of memory.
-//
 // Visits byte ranges of the segments laid end to end. Ranges must be asked for in ascending order,
 // so that no search is needed: a pipeline keeps one walk per stage.
 class SegmentWalk {

@@ -17,7 +17,6 @@ namespace hv::runtime {
 
 // DeviceMemory: pieces of memory that is not the host's, or that a device copies from and to.
 // Any thread may call anything. Nothing waits for a device, unless its memory has run out.
-//
 // A place in a stream's order: it has passed when all that the stream had been given before has.
 class Moment {
  public:

@@ -26,7 +26,6 @@ std::string seconds_text(Duration duration);
 std::string waited_text(Duration duration);
 
 // Seconds that came from outside, as a duration.
-//
 // Negative and no number: 0. At most 1e6 s, which is longer than anybody waits and overflows no
 // clock.
 inline Duration bounded_seconds(double count) {

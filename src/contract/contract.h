@@ -63,7 +63,6 @@ const std::vector<std::string>& contract_names();
 // The package hvrun opens a memory file of that name and has faulthandler write every thread's
 // stack into it when that signal comes. Forked children share both: whoever asks several of them
 // asks one after the other.
-//
 // SIGRTMIN + 14 of glibc. By its number: C libraries differ in what SIGRTMIN is, and an agent is
 // linked with another one than Python may be.
 inline constexpr int kStacksSignal = 48;

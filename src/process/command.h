@@ -21,7 +21,6 @@ std::string find_program(const std::string& name, const std::string& path,
                          const std::string& directory, std::string* reason);
 
 // Where this program's file lies.
-//
 // Where it has been removed meanwhile: where it was, with the kernel's words behind it. Empty: the
 // kernel does not tell.
 std::string own_file();

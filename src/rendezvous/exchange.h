@@ -42,7 +42,6 @@ class Exchange {
 };
 
 // The way in which ranks that something else than hvrun has started can meet.
-//
 // By PMIx, by PMI, or, for the tasks of a Slurm step, by munge or a file. nullptr and success: the
 // environment names none of them. Blocks at most meeting.limits.timeout.
 Status open_launcher_exchange(const Environment& environment, const MeetingTerms& meeting,
@@ -50,7 +49,6 @@ Status open_launcher_exchange(const Environment& environment, const MeetingTerms
 
 // Exchange by PMIx: srun --mpi=pmix, OpenMPI's mpirun, PRRTE. libpmix is opened at run time, and
 // one that is there already is taken: two of them in one process would be two clients.
-//
 // prefix: where the launcher's own is installed, as PMIX_PREFIX tells; else, or "", the one that
 // the system's loader finds. Under a launcher that speaks PMIx (PMIX_NAMESPACE is set).
 Status open_pmix(const std::string& prefix, std::unique_ptr<Exchange>* exchange);

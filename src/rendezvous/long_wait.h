@@ -33,7 +33,6 @@ class LongWait {
 std::string waited_words(int rank, std::chrono::milliseconds waited, const std::string& missing);
 
 // A rank that has come where all of the launcher's meet, and has not said who it is.
-//
 // Of this rank's first meeting. way: "PMIx". reason: the launcher's own.
 Status silent_rank(const std::string& way, int self, int silent, const std::string& reason);
 

@@ -46,7 +46,6 @@ Status open_slurm_step(const SlurmStep& step, const Environment& environment,
 
 // The file from which the tasks of a Slurm step have their key where there is no munge: in the home
 // folder, which hosts then must share.
-//
 // step: "JOB.STEP". Empty where HOME is not set.
 std::string step_key_file(const Environment& environment, const std::string& step);
 

@@ -24,7 +24,6 @@ namespace hv {
 
 // What a connection of a star carries once it is opened: a size and so many bytes, again and again;
 // and what rank 0 gives back to all. Pure.
-//
 // What stands before the bytes of a frame.
 std::string frame_head(std::string_view bytes);
 

@@ -29,7 +29,9 @@
 // lost.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -37,6 +39,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/clock.h"
 #include "src/wire/authentication.h"
 #include "src/wire/codec.h"
 #include "src/wire/facts.h"
@@ -47,7 +50,6 @@
 namespace hv::wire {
 
 // What ranks wait in for others, and how one that has ended stands in its MPI.
-//
 // hvrun_init; and MPI, where hvrun has wired it: before its first barrier or fence is over, or
 // later.
 enum class Meeting : std::uint8_t { kHvrunInit, kMpiInit, kMpi };
@@ -402,6 +404,10 @@ struct Pong {
   std::int64_t wall_clock_ns = 0;       // the answerer's
   void fields(auto& a) { a(sent_wall_clock_ns, wall_clock_ns); }
 };
+// Both sides send a Ping that often, so that the other hears of them well before lost_after.
+inline Duration ping_interval(Duration lost_after) {
+  return std::min<Duration>(lost_after / 5, std::chrono::seconds(3));
+}
 // Words of the agent for the operator.
 struct Note {
   static constexpr Type kType = Type::kNote;

@@ -12,7 +12,6 @@
 namespace hv::launcher {
 
 // StallSchedule: when a wait of ranks for others is told. Pure; time is passed in.
-//
 // 0: never.
 struct StallLimits {
   Duration warning = Duration::zero();

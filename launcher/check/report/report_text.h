@@ -21,7 +21,6 @@ std::string gap_in_words(const NotProbed& gap);
 const char* severity_in_words(Severity severity);
 
 // A check as programs read it.
-//
 // One object, described in hvrun-check(1): version, can_start, seconds, hosts with their topology
 // and what they have told, the ways between them, findings, not_probed and, where there is one, the
 // plan. No secret is in it.

@@ -153,7 +153,7 @@ asio::awaitable<void> HostLink::write_loop() {
 asio::awaitable<void> HostLink::heartbeat_loop() {
   // At once, so that the difference of the clocks is known before anything can fail.
   send(wire::Ping{wall_clock_ns()});
-  const Duration beat = std::min<Duration>(lost_after_ / 5, std::chrono::seconds(3));
+  const Duration beat = wire::ping_interval(lost_after_);
   TimePoint last_beat = now();
   while (!ended_) {
     boost::system::error_code ignored;

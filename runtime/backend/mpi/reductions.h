@@ -18,7 +18,6 @@
 namespace hv::mpi {
 
 // MPI's types and operations for those of tensors.
-//
 // 16-bit and 8-bit floats and bool go as integers of their width: only operations of ours fold
 // them.
 MPI_Datatype datatype_of(runtime::ElementType type);

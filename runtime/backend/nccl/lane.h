@@ -22,7 +22,6 @@
 
 namespace hv::nccl {
 
-// The streams of a lane. See lane.h.
 struct LaneStreams {
   cuda::Device::StreamPtr in;    // packs
   cuda::Device::StreamPtr work;  // NCCL's

@@ -25,7 +25,6 @@ std::unique_ptr<runtime::Collective> start_operation(std::shared_ptr<Lane> lane,
                                                      runtime::Backend& host);
 
 // Memory that all members have as a window, for tensors that are to be reduced as they lie.
-//
 // Gives none where there are no windows.
 class Allocation : public NcclCollective {
  public:

@@ -14,7 +14,6 @@ bool is_valid(const Report& report, const std::vector<int>& subtree, const Joine
 
 // Whom a report speaks for: a subtree that agrees as a whole is not listed, so that a message does
 // not grow with the number of ranks.
-//
 // The sender's: one variant of all ranks loses its list, and its first extents, if it has any, come
 // in the order of the ranks.
 void leave_out_ranks(FreshReport& report, std::size_t subtree_size);
