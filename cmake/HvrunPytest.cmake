@@ -25,9 +25,12 @@ function(hvrun_pytest label)
              WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(${_name} PROPERTIES LABELS ${label} TIMEOUT ${HVRUN_PYTEST_TIMEOUT_${label}} ENVIRONMENT
                          "HVRUN_TEST_BUILD_DIR=${PROJECT_BINARY_DIR};HVRUN_TEST_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
-    # What takes long begins first: python computes, cluster waits most of its time.
-    if(label STREQUAL "python" OR _name MATCHES "test_wheel")
-      set_tests_properties(${_name} PROPERTIES COST 1500)
+    # What takes long begins first. python computes, and takes two of the slots; cluster waits most of its time, and Slurm's
+    # tests, for minutes that no signal shortens.
+    if(_name MATCHES "test_slurm|test_job_script")
+      set_tests_properties(${_name} PROPERTIES COST 2000)
+    elseif(label STREQUAL "python" OR _name MATCHES "test_wheel")
+      set_tests_properties(${_name} PROPERTIES COST 1500 PROCESSORS 2)
     elseif(label STREQUAL "cluster")
       set_tests_properties(${_name} PROPERTIES COST 1000)
     endif()

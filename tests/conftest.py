@@ -48,7 +48,8 @@ def chance(request):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Of a test that is marked one_of(parameter, ...) the variants with one choice of values stay, drawn by the seed."""
+    """Of a test that is marked one_of(parameter, ...) the variants with one choice of values stay, drawn by the seed; of tests of
+    whatever file that are marked drawn_among(parameter, values) those with one of these values."""
     left_out = [] if is_whole_product() else [item for item in items if not is_drawn(item, items)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
@@ -56,6 +57,10 @@ def pytest_collection_modifyitems(config, items):
 
 def is_drawn(item, items):
     own = parameters_of(item)
+    for mark in item.iter_markers("drawn_among"):
+        name, values = mark.args
+        if own[name] != random.Random(f"{SEED} {values}").choice(values):
+            return False
     names = {name for mark in item.iter_markers("one_of") for name in mark.args if name in own}
     return not names or chosen(names, own) == drawn_choice(names, item, items)
 
@@ -82,7 +87,14 @@ def drawn_choice(names, item, items):
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "drawn_among(parameter, values): the same for tests of several files with the same values")
     config.addinivalue_line("markers", "one_of(parameter, ...): without --full one choice of their values is drawn for each test")
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """A file of which nothing is drawn has passed."""
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and session.config.pluginmanager.get_plugin("terminalreporter").stats.get("deselected"):
+        session.exitstatus = pytest.ExitCode.OK
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -6,6 +6,7 @@ As a program: makes it, and says on stderr why where it cannot.
 """
 
 import fcntl
+import functools
 import os
 import pathlib
 import subprocess
@@ -30,6 +31,7 @@ def version():
     return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip() if PYTHON.exists() else ""
 
 
+@functools.lru_cache(maxsize=None)
 def interpreter():
     """The Python that has PyTorch. Raises NoTorch where it cannot be had."""
     if not VERSION:

@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of Python programs that use hvrun.torch of this checkout."""
 
+import atexit
+import functools
 import os
+import pathlib
+import socket
 import subprocess
+import tempfile
 
 from harness import programs, torch_environment
 
 PACKAGE = programs.SOURCE / "python"
 WITH_HOROVODS_NAMES = f"{PACKAGE}:{PACKAGE / 'horovod-compat'}"  # for PYTHONPATH
 RSH = str(programs.SOURCE / "tests" / "c" / "rsh_to_here.sh")
+# Who starts the ranks in which tests/python/ranks run: hvrun, in jobs of several sizes (python/test_torch.py), an mpirun
+# (python/test_torch_mpi.py), or hvrun on two real hosts (cluster/test_torch.py).
+WAYS = ("1 rank", "2 ranks", "3 ranks", "4 ranks", "2 hosts", "openmpi", "mpich", "2 real hosts")
 TWO_HOSTS = ["--oversubscribe", "--rsh", RSH, "-H", "a:2,b:1"]  # two names for this machine: ranks meet over TCP
 
 
@@ -24,8 +32,42 @@ def environment(home, **more):
     return {"HOME": str(home), "PATH": "/usr/bin:/bin", **settings(**more)}
 
 
-def run(options, words, home, timeout=300, **more):
-    """hvrun with these options and a Python program; its CompletedProcess, as text."""
-    argv = [str(programs.hvrun()), *options, str(torch_environment.interpreter()), *words]
+@functools.lru_cache(maxsize=None)
+def _warm_python():
+    """The words that stand for a Python that has imported PyTorch, which lives as long as this process. See warm_python.py."""
+    folder = tempfile.TemporaryDirectory(prefix="hvrun-warm-")
+    path = os.path.join(folder.name, "socket")
+    program = str(programs.SOURCE / "tests" / "harness" / "warm_python.py")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(64)
+        server = subprocess.Popen([str(torch_environment.interpreter()), program, "--serve", str(listener.fileno())],
+                                  pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                  env={"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"})
+
+    def end():
+        server.kill()
+        server.wait()
+        folder.cleanup()
+
+    atexit.register(end)
+    return ["/usr/bin/python3", "-I", "-S", program, path]
+
+
+@functools.lru_cache(maxsize=None)
+def folder_with_warm_python():
+    """For PATH: its `python` is that one."""
+    *_, path = words = _warm_python()
+    program = pathlib.Path(path).with_name("python")
+    program.write_text(f"#!/bin/sh\nexec {' '.join(words)} \"$@\"\n")
+    program.chmod(0o755)
+    return program.parent
+
+
+def run(options, words, home, timeout=300, warm=False, **more):
+    """hvrun with these options and a Python program; its CompletedProcess, as text. warm: by a Python that has imported PyTorch
+    already, which no signal reaches."""
+    python = _warm_python() if warm else [str(torch_environment.interpreter())]
+    argv = [str(programs.hvrun()), *options, *python, *words]
     return subprocess.run(argv, capture_output=True, text=True, timeout=timeout, env=environment(home, **more), check=False,
                           cwd=os.fspath(home))

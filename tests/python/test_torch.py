@@ -14,14 +14,14 @@ JOBS = {"1 rank": ["-np", "1"], "2 ranks": ["-np", "2"], "3 ranks": ["-np", "3"]
         "2 hosts": torch_jobs.TWO_HOSTS}
 
 
-@pytest.mark.one_of("job")
-@pytest.mark.parametrize("job", JOBS)
-def test_in_every_rank(job, tmp_path):
+@pytest.mark.drawn_among("way", torch_jobs.WAYS)
+@pytest.mark.parametrize("way", JOBS)
+def test_in_every_rank(way, tmp_path):
     """Over MPI, and on two real hosts: test_torch_mpi.py and tests/cluster/test_torch.py."""
-    done = torch_jobs.run(JOBS[job], ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(RANKS)], tmp_path)
+    done = torch_jobs.run(JOBS[way], ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(RANKS)], tmp_path)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
     counts = re.findall(r"(\d+) passed", done.stdout)
-    ranks = 3 if "hosts" in job else int(job[0])
+    ranks = 3 if "hosts" in way else int(way[0])
     assert len(counts) == ranks and len(set(counts)) == 1, done.stdout[-4000:]
 
 

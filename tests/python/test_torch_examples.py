@@ -12,7 +12,7 @@ EXAMPLES = programs.SOURCE / "examples" / "torch"
 
 
 def run(name, tmp_path, *arguments, ranks=2, **more):
-    done = torch_jobs.run(["-np", str(ranks), "--no-label"], [str(EXAMPLES / name), *arguments], tmp_path, **more)
+    done = torch_jobs.run(["-np", str(ranks), "--no-label"], [str(EXAMPLES / name), *arguments], tmp_path, warm=True, **more)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -39,7 +39,7 @@ hvd.init()
 for step in range(3 - hvd.rank()):
     hvd.allreduce(torch.ones(1))
 """)
-    done = torch_jobs.run(["-np", "2"], [str(program)], tmp_path, timeout=60)
+    done = torch_jobs.run(["-np", "2"], [str(program)], tmp_path, timeout=60, warm=True)
     assert done.returncode == 1
     assert re.search(r"hvrun: error: rank 0 .* ended with exit code 1 .*\nhvrun: before that rank 1 .* had left the job "
                      r"[(]hvd.shutdown[(][)], hvrun_shutdown[)], and ended with exit code 0: if others still needed it, that is "
@@ -70,7 +70,7 @@ except StalledError as error:
 def test_a_rank_that_is_a_step_ahead_of_one_that_goes_on_is_told(tmp_path):
     program = tmp_path / "ahead.py"
     program.write_text(AHEAD)
-    done = torch_jobs.run(["-np", "3"], [str(program)], tmp_path, timeout=60, HVRUN_STALL_SECONDS="1",
+    done = torch_jobs.run(["-np", "3"], [str(program)], tmp_path, timeout=60, warm=True, HVRUN_STALL_SECONDS="1",
                           HVRUN_STALL_SHUTDOWN_SECONDS="2")
     assert done.returncode == 1
     for rank in range(3):

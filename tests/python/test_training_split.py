@@ -31,7 +31,8 @@ def train(tmp_path):
     """train(hvrun's options, *words of the program): an Ended."""
     def run(options, *words, **environment):
         path = tmp_path / "summary.json"
-        done = torch_jobs.run([*options, "--summary", str(path)], [str(STEPS), *words], tmp_path, timeout=120, **environment)
+        done = torch_jobs.run([*options, "--summary", str(path)], [str(STEPS), *words], tmp_path, timeout=120, warm=True,
+                              **environment)
         return Ended(done, path)
 
     return run

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Python that has imported PyTorch already, for tests of what is computed with it: a rank costs a tenth of a second, not three.
+
+    warm_python.py --serve SOCKET_FD         imports PyTorch, then forks a child for each request
+    warm_python.py SOCKET [-m|-c] WORDS...   in a rank: has such a child do what `python WORDS...` would, and ends as it does
+
+The child has the rank's streams, environment and folder, but is nobody's descendant: it ends when the rank does, and no signal
+reaches it. So tests of endings and signals start Pythons of their own.
+"""
+
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import struct
+import sys
+import types
+
+_SIZE = struct.Struct("=Q")
+_LATER = ("torch._dynamo", "torch.optim", "torch.utils.data", "pytest")  # what programs import in their course
+
+
+def _receive(connection, size):
+    parts = b""
+    while len(parts) < size:
+        part = connection.recv(size - len(parts))
+        if not part:
+            raise EOFError
+        parts += part
+    return parts
+
+
+def _become(streams, request, base_path):
+    """In the child: the program itself. Its exceptions and exit codes go on to the interpreter."""
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    kind, *words = request["words"] if request["words"][0] in ("-m", "-c") else ["", *request["words"]]
+    sys.argv = words if not kind else [kind, *words[1:]]
+    first = os.path.dirname(os.path.abspath(words[0])) if not kind else os.getcwd()
+    sys.path[:] = [first, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *base_path]
+    if kind == "-m":
+        runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+        return
+    sys.modules["__main__"] = main_module = types.ModuleType("__main__")
+    text = words[0]
+    if not kind:
+        main_module.__file__ = words[0]
+        with open(words[0], encoding="utf-8") as file:
+            text = file.read()
+    exec(compile(text, "<string>" if kind else words[0], "exec"), main_module.__dict__)
+
+
+def _serve(listener):
+    """Returns in each child, with what it is to become; else never."""
+    selector, running = selectors.DefaultSelector(), {}  # {pidfd: (pid, connection)}
+    selector.register(listener, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is listener:
+                connection, _ = listener.accept()
+                head, streams, _, _ = socket.recv_fds(connection, _SIZE.size, 3)
+                request = json.loads(_receive(connection, *_SIZE.unpack(head)))
+                pid = os.fork()
+                if pid == 0:
+                    for fd in running:
+                        os.close(fd)
+                    for one in (connection, listener, selector, *(each for _, each in running.values())):
+                        one.close()
+                    return streams, request
+                for stream in streams:
+                    os.close(stream)
+                pidfd = os.pidfd_open(pid)
+                running[pidfd] = pid, connection
+                selector.register(pidfd, selectors.EVENT_READ)
+                selector.register(connection, selectors.EVENT_READ, pid)
+            elif key.fileobj in running:
+                pid, connection = running.pop(key.fileobj)
+                selector.unregister(key.fileobj)
+                os.close(key.fileobj)
+                status = os.waitpid(pid, 0)[1]
+                if connection in selector.get_map():
+                    selector.unregister(connection)
+                    connection.sendall(struct.pack("=i", status))
+                connection.close()
+            else:  # the rank has ended first
+                selector.unregister(key.fileobj)
+                os.kill(key.data, signal.SIGKILL)
+
+
+def _ask(path, words):
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        body = json.dumps({"words": words, "environment": dict(os.environ), "folder": os.getcwd()}).encode()
+        socket.send_fds(connection, [_SIZE.pack(len(body))], [0, 1, 2])
+        connection.sendall(body)
+        (status,) = struct.unpack("=i", _receive(connection, 4))
+    if os.WIFSIGNALED(status):
+        signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
+        os.kill(os.getpid(), os.WTERMSIG(status))
+    os._exit(os.WEXITSTATUS(status))
+
+
+def main():
+    if sys.argv[1] != "--serve":
+        _ask(sys.argv[1], sys.argv[2:])
+    import importlib
+
+    for name in ("torch", *_LATER):
+        importlib.import_module(name)
+    base_path = sys.path[1:]
+    _become(*_serve(socket.socket(fileno=int(sys.argv[2]))), base_path)
+
+
+if __name__ == "__main__":
+    main()
