@@ -93,7 +93,8 @@ def pytest_configure(config):
 
 def pytest_sessionfinish(session, exitstatus):
     """A file of which nothing is drawn has passed."""
-    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and session.config.pluginmanager.get_plugin("terminalreporter").stats.get("deselected"):
+    counts = session.config.pluginmanager.get_plugin("terminalreporter").stats
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and counts.get("deselected"):
         session.exitstatus = pytest.ExitCode.OK
 
 

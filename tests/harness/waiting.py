@@ -4,6 +4,7 @@
 import time
 
 STEP = 0.005
+MOST_STEP = 0.2  # a look may start a program: a wait of minutes is not to keep a core busy
 
 
 class TooLate(AssertionError):
@@ -15,7 +16,8 @@ def wait_for(condition, timeout, what):
 
     what: words, or a function that finds them once it is too late.
     """
-    deadline = time.monotonic() + timeout
+    begin = time.monotonic()
+    deadline = begin + timeout
     while True:
         last_look = time.monotonic() >= deadline
         value = condition()
@@ -23,7 +25,8 @@ def wait_for(condition, timeout, what):
             return value
         if last_look:
             raise TooLate(f"not within {timeout:g} s: {what() if callable(what) else what}")
-        time.sleep(STEP)  # sleep-ok: the step of the only polling loop
+        waited = time.monotonic() - begin
+        time.sleep(min(max(STEP, waited / 20), MOST_STEP))  # sleep-ok: the step of the only polling loop
 
 
 def stays(condition, seconds, what):
