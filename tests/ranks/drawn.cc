@@ -44,13 +44,13 @@ std::size_t best_value(std::size_t axis, std::size_t size, const std::vector<Val
   return best;
 }
 
+}  // namespace
+
 double test_scale() {
   const char* text = std::getenv("HVRUN_TEST_SCALE");
   const double scale = text != nullptr ? std::atof(text) : 1;
   return scale > 0 ? scale : 1;
 }
-
-}  // namespace
 
 int scaled(int count) { return std::max(1, static_cast<int>(count * test_scale())); }
 
@@ -85,6 +85,18 @@ std::vector<std::vector<std::size_t>> covering_rows(const std::vector<std::size_
         if (a < b) missing.erase({a, b});
     rows.push_back(row);
   }
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+std::vector<std::vector<std::size_t>> scaled_rows(std::vector<std::vector<std::size_t>> rows,
+                                                  double scale, std::uint64_t seed) {
+  constexpr double kUsualScale = 0.1;
+  if (scale >= kUsualScale || rows.empty()) return rows;
+  std::mt19937_64 random(seed);
+  std::shuffle(rows.begin(), rows.end(), random);
+  rows.resize(std::max<std::size_t>(
+      1, static_cast<std::size_t>(static_cast<double>(rows.size()) * scale / kUsualScale)));
   std::sort(rows.begin(), rows.end());
   return rows;
 }

@@ -27,11 +27,20 @@ std::vector<std::vector<std::size_t>> all_rows(const std::vector<std::size_t>& s
 // HVRUN_TEST_SEED, 0 where it is not set.
 std::uint64_t test_seed();
 
+// The part of these rows that a scale below that of a usual run, 0.1, keeps; at least one.
+std::vector<std::vector<std::size_t>> scaled_rows(std::vector<std::vector<std::size_t>> rows,
+                                                  double scale, std::uint64_t seed);
+
+// HVRUN_TEST_SCALE.
+double test_scale();
+
 // The combinations that a test runs, in the axes' order. Ranks of one job get the same ones.
 template <class... Values>
 std::vector<std::tuple<Values...>> drawn_product(const std::vector<Values>&... axes) {
   const std::vector<std::size_t> sizes = {axes.size()...};
-  const auto rows = is_whole_product() ? all_rows(sizes) : covering_rows(sizes, test_seed());
+  const auto rows = is_whole_product()
+                        ? all_rows(sizes)
+                        : scaled_rows(covering_rows(sizes, test_seed()), test_scale(), test_seed());
   const auto combination = [&]<std::size_t... kAxis>(const std::vector<std::size_t>& row,
                                                      std::index_sequence<kAxis...>) {
     return std::tuple<Values...>(axes[row[kAxis]]...);

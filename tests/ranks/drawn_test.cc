@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include <set>
 
 namespace hv {
@@ -16,6 +18,17 @@ std::set<std::vector<std::size_t>> pairs_in(const std::vector<std::vector<std::s
     for (std::size_t a = 0; a < row.size(); ++a)
       for (std::size_t b = a + 1; b < row.size(); ++b) pairs.insert({a, row[a], b, row[b]});
   return pairs;
+}
+
+TEST_CASE("a scale below the usual one keeps a part of the rows, the same for a seed") {
+  const auto rows = covering_rows(kSizes, 7);
+  CHECK(scaled_rows(rows, 0.1, 7) == rows);
+  const auto half = scaled_rows(rows, 0.05, 7);
+  CHECK(half.size() == rows.size() / 2);
+  CHECK(std::includes(rows.begin(), rows.end(), half.begin(), half.end()));
+  CHECK(scaled_rows(rows, 0.05, 7) == half);
+  CHECK(scaled_rows(rows, 0.05, 8) != half);
+  CHECK(scaled_rows(rows, 0.0001, 7).size() == 1);
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ def ctest_junit(*cases):
     return "<testsuite>" + "".join(cases) + "</testsuite>"
 
 
-def ran(name):
-    return f'<testcase name="{name}" status="run"><system-out/></testcase>'
+def ran(name, output=""):
+    return f'<testcase name="{name}" status="run"><system-out>{output}</system-out></testcase>'
 
 
 def failed(name, output="boom"):
@@ -66,6 +66,12 @@ def test_a_pytest_file_that_died_after_its_passing_tests_is_a_failure():
 
 def test_a_pytest_file_without_tests_is_a_failure():
     assert outcomes(merged(failed("cli.test_end"), pytest_text="<testsuite/>")) == [("cli", "failed")]
+
+
+def test_a_pytest_file_of_which_nothing_is_drawn_counts_for_nothing():
+    said = ran("cli.test_end", "\nnone of its tests is drawn\n1 deselected in 0.1s\n")
+    assert outcomes(merged(said, ran("plan: places"), pytest_text="<testsuite/>")) == [("unit", "passed")]
+    assert outcomes(merged(ran("cli.test_end", "\nno tests ran\n"), pytest_text="<testsuite/>")) == [("cli", "failed")]
 
 
 def test_a_missing_executable_is_a_failure_and_no_skip():
