@@ -23,7 +23,7 @@ option(HVRUN_BATCHES "Compile sources in batches" ON)
 
 # Two false alarms of g++ 12: it takes a source in a batch for a header, and warns of coroutine frames with members of anonymous
 # types; and it takes Asio's operators new and delete of such frames for mismatched.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND HVRUN_BATCHES)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage> $<$<COMPILE_LANGUAGE:CXX>:-Wno-mismatched-new-delete>)
 endif()
 

@@ -18,13 +18,12 @@
 
 namespace hv::launcher {
 
-// MachineMark: finds that two hosts of a job are one machine.
-// The job's first agent on a machine holds a name in the abstract namespace of Unix sockets, which
-// every process in this network namespace shares. Ids of machines do not tell: cloned images have
-// the same.
-// The agent that holds the mark, where its ranks' socket is not listed.
+// The agent that holds a machine's mark, where its ranks' socket is not listed.
 constexpr std::uint32_t kSomeHost = UINT32_MAX;
 
+// Finds that two hosts of a job are one machine: the job's first agent there holds a name in the
+// abstract namespace of Unix sockets, which every process in this network namespace shares. Ids of
+// machines do not tell: cloned images have the same.
 class MachineMark {
  public:
   // Call when this agent's socket for the ranks listens. The index of the host whose agent was

@@ -54,8 +54,9 @@ BuildFact inspect_in_child(const std::string& name, const std::function<BuildFac
   if (got > 0)
     return {name, buffer[0] == '1', std::string(buffer + 1, static_cast<std::size_t>(got) - 1)};
   return {name, false,
-          is_ready ? "whoever opens it is ended by " + ExitStatus::from_wait(status).text()
-                   : "opening it takes longer than " + seconds_text(kInspectTimeout)};
+          is_ready
+              ? "the process that opened it was ended by " + ExitStatus::from_wait(status).text()
+              : "opening it takes longer than " + seconds_text(kInspectTimeout)};
 }
 
 // "/opt" of /opt/bin/hvrun.
@@ -79,7 +80,7 @@ std::string find_library(const Environment& environment, const std::string& pack
 
 std::string dl_message() {
   const char* const words = ::dlerror();
-  return words == nullptr ? "no reason is told" : words;
+  return words == nullptr ? "no reason is given" : words;
 }
 
 // libhvrun, and its functions that answer without a job.
@@ -147,6 +148,7 @@ BuildFact inspect_cuda() {
   }
   const int code = begin(0);
   fact.is_there = code == 0;
+  fact.text = "a driver that does not tell its version";
   int gpus = 0, number = 0;
   if (code == 0 && find_function(opened, "cuDeviceGetCount", &count) && count(&gpus) == 0 &&
       find_function(opened, "cuDriverGetVersion", &version) && version(&number) == 0) {
@@ -198,14 +200,14 @@ BuildFact inspect_mpi_part(const std::string& library, const MpiPart& part) {
   return fact;
 }
 
-// wanted: HVRUN_MPI, which leaves one of them.
-BuildFact inspect_mpi(const std::string& library, const std::string& wanted) {
+// requested: HVRUN_MPI, which leaves one of them.
+BuildFact inspect_mpi(const std::string& library, const std::string& requested) {
   BuildFact fact{"MPI"};
   std::vector<std::string> words;
   const bool is_one = std::any_of(std::begin(kMpiParts), std::end(kMpiParts),
-                                  [&](const MpiPart& part) { return part.name == wanted; });
+                                  [&](const MpiPart& part) { return part.name == requested; });
   for (const MpiPart& part : kMpiParts) {
-    if (is_one && part.name != wanted) continue;
+    if (is_one && part.name != requested) continue;
     const BuildFact one = inspect_in_child("MPI", [&] { return inspect_mpi_part(library, part); });
     fact.is_there = fact.is_there || one.is_there;
     words.push_back(part.title + std::string(one.is_there ? " by " : ": ") + one.text);

@@ -63,7 +63,7 @@ EnvTable env_table(const Environment& environment) {
   add_knob_rows(launcher_knobs(), environment, &table.rows, &table.trouble);
   add_knob_rows(runtime_knobs(), environment, &table.rows, &table.trouble);
   add_ignored_rows(environment, &table.rows);
-  table.vain = vain_variables(environment);
+  table.ignored = vain_variables(environment);
   return table;
 }
 
@@ -80,7 +80,7 @@ std::string env_text(const EnvTable& table) {
       text += row[i] + std::string(widths[i] + 2 - row[i].size(), ' ');
     text += row[3] + "\n";
   }
-  for (const std::string& line : table.vain) text += line + "\n";
+  for (const std::string& line : table.ignored) text += line + "\n";
   return text;
 }
 
@@ -89,14 +89,14 @@ std::string env_json(const EnvTable& table, const BuildFacts& facts) {
   for (const TableRow& row : table.rows)
     json["settings"].push_back(
         {{"name", row[0]}, {"value", row[1]}, {"origin", row[2]}, {"summary", row[3]}});
-  json["in_vain"] = table.vain;
+  json["ignored"] = table.ignored;
   const auto as_json = [](const BuildFact& fact) {
     return nlohmann::ordered_json{
         {"name", fact.name}, {"is_usable", fact.is_there}, {"text", fact.text}};
   };
   for (const BuildFact& fact : facts.frameworks) json["frameworks"].push_back(as_json(fact));
   for (const BuildFact* fact : {&facts.mpi, &facts.nccl, &facts.cuda, &facts.operations})
-    json[fact->name] = as_json(*fact);
+    json[lower(fact->name)] = as_json(*fact);
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

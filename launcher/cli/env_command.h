@@ -14,10 +14,10 @@
 namespace hv::launcher {
 
 // A row for each knob: its name, value, where that came from, and what it is; malformed ones are
-// marked. What is set in vain, in sentences. What is wrong with the first malformed one.
+// marked. What is set and ignored, in sentences. What is wrong with the first malformed one.
 struct EnvTable {
   std::vector<std::vector<std::string>> rows;
-  std::vector<std::string> vain;
+  std::vector<std::string> ignored;
   std::optional<Error> trouble;
 };
 EnvTable env_table(const Environment& environment);

@@ -148,7 +148,7 @@ int print_env(const Environment& environment, EnvCommand::Form form) {
   return code;
 }
 
-// The same order for HVRUN_BACKEND.
+// Print first, then report a malformed HVRUN_BACKEND: the listing helps to correct it.
 int check_build(const Environment& environment) {
   const int code = print(check_build_text(gather_build_facts(environment)));
   KnobReader(runtime_knobs(), environment).text("HVRUN_BACKEND");

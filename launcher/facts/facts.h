@@ -28,21 +28,19 @@ std::optional<unsigned> quota_cores(const std::string& root);
 // "max 100000", "150000 100000" (cpu.max of v2); none: no limit, or not that form.
 std::optional<double> parse_cpu_max(const std::string& text);
 
-// The NVIDIA GPUs of this host that this user may open, as the kernel driver lists them. No driver
-// call is made.
-// In PCI order. root: put before every path, for tests.
+// The NVIDIA GPUs of this host that this user may open, as the kernel driver lists them, in PCI
+// order. No driver call is made. root: put before every path, for tests.
 std::vector<wire::Gpu> read_gpus(const std::string& root = "");
 
 // One "information" file of /proc/driver/nvidia/gpus; none when it lacks the device's minor number.
 std::optional<wire::Gpu> parse_gpu(const std::string& pci_address, const std::string& information);
 
-// How much memory the ranks of this host can have.
-// The machine's, or what the cgroups allow where that is less; 0 when neither is known. root: as
-// above.
+// How much memory the ranks of this host can have: the machine's, or what the cgroups allow where
+// that is less; 0 when neither is known. root: as above.
 std::uint64_t memory_bytes(const std::string& root = "");
 
-// MIG instances, as the kernel driver shows them as capabilities. No driver call is made.
-// The GPU of that device node is cut into instances. root: put before every path, for tests.
+// The GPU of that device node is cut into MIG instances, as the kernel driver shows by
+// capabilities. No driver call is made. root: put before every path, for tests.
 bool has_mig_instance(std::uint32_t minor, const std::string& root = "");
 
 // This user may use the compute instance: the nodes of both capabilities can be opened, a

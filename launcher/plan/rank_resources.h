@@ -13,10 +13,9 @@
 
 namespace hv::launcher {
 
-// The cores that a rankfile names by socket: which ones the host's system means by that. Pure.
-// All hardware threads of those cores, sorted. Sockets and their cores are counted from 0 in the
-// order of their numbers, of those that may be used. Throws Error(kUsage) for one that the host
-// does not have; rank and host: for the message.
+// All hardware threads, sorted, of the cores that a rankfile names by socket. Sockets and their
+// cores are counted from 0 in the order of their numbers, of those that may be used. Throws
+// Error(kUsage) for one that the host does not have; rank and host: for the message.
 std::vector<int> threads_of_sockets(const std::vector<SocketCores>& wanted,
                                     const std::vector<CoreFacts>& cores, int rank,
                                     const std::string& host);

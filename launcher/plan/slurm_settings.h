@@ -1,4 +1,5 @@
-// The settings of Slurm that hvrun needs, as `scontrol show config` prints them. Pure.
+// The settings of Slurm that hvrun needs, and the variables of Slurm that ranks get: the first as
+// `scontrol show config` prints them. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

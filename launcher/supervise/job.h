@@ -128,7 +128,7 @@ struct Job {
   std::string interfaces;     // the ranks' HVRUN_INTERFACES
   Duration stall_limit{};     // ranks that wait so long to meet the others are told of; 0: never
   Duration stall_end{};       // ranks that wait so long for that end the job; 0: never
-  bool awaits_slurm = false;  // the look at slurm.conf is under way
+  bool awaits_slurm = false;  // scontrol has not answered yet
   bool slurm_signals_ranks = false;  // its result
   LaunchPlan plan;
   std::vector<HostState> hosts;

@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,9 +23,10 @@
 #include "src/base/text.h"
 
 namespace hv::launcher {
-namespace {
 
 namespace asio = boost::asio;
+
+namespace {
 
 constexpr std::size_t kReasonShown = 300;
 
@@ -50,13 +52,15 @@ asio::awaitable<Answer> run_scontrol(Job& job, const Environment& environment) {
   try {
     const CommandOutput output =
         co_await run_command(command, kMostSlurmConfigBytes, "ask Slurm", cancel.get());
-    if (*is_late) co_return Answer{{}, "scontrol show config has not answered within 1 s"};
+    if (*is_late)
+      co_return Answer{
+          {}, "scontrol show config has not answered within " + seconds_text(kSlurmQueryTimeout)};
     if (output.text.size() > kMostSlurmConfigBytes)
-      co_return Answer{{}, "scontrol show config printed more than 256 KiB"};
+      co_return Answer{{}, "scontrol show config printed too much"};
     if (!output.clean) co_return Answer{{}, output.words};
     co_return Answer{parse_slurm_settings(output.text),
                      "scontrol show config printed no ProctrackType"};
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {  // what waits for the query must hear of its end
     co_return Answer{{}, error.what()};
   }
 }
@@ -102,8 +106,6 @@ asio::awaitable<void> await_slurm_query(Job& job) {
 }
 
 namespace {
-
-namespace asio = boost::asio;
 
 // PMIx servers on every host: first by what lies beside the agent, then, on some hosts at a time,
 // by the program itself.

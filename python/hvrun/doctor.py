@@ -24,6 +24,7 @@ GOOD, PLAIN, BAD = "ok", "--", "NO"
 # framework: (hvrun's binding for it, the distribution that pip knows, the oldest that works)
 BINDINGS = {"PyTorch": ("hvrun.torch", "torch", (2, 1))}
 FAILED = "failed: "
+MOST_SECONDS_OF_HVRUN = 600  # it gives each library, and Python, a minute
 TRY_RANKS = f"""
 import sys
 from hvrun import basics, exceptions, inflight, _abi
@@ -71,8 +72,8 @@ def look_at_hvrun():
 
 
 def ask_hvrun():
-    """What `hvrun env --json` has of frameworks and libraries, asked as in an environment of this python that is activated; empty
-    where it does not answer."""
+    """(facts, finding): what `hvrun env --json` has of frameworks and libraries, asked as in an environment of this python that is
+    activated; None and why it does not answer."""
     here = {"PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])}
     if sys.prefix != sys.base_prefix:
         here["VIRTUAL_ENV"] = sys.prefix
@@ -80,10 +81,15 @@ def ask_hvrun():
         here["HVRUN_LIBRARY"] = str(open_library().path)
     except exceptions.LibraryError:  # told where that is looked at
         pass
+    hvrun = find_program("hvrun")
+    if hvrun is None:  # told where it is looked for
+        return None, None
+    done = _run([hvrun, "env", "--json"], seconds=MOST_SECONDS_OF_HVRUN, **here)
     try:
-        return json.loads(_run([find_program("hvrun") or "hvrun", "env", "--json"], **here).stdout)
+        return json.loads(done.stdout), None
     except ValueError:
-        return {}
+        return None, Finding("hvrun env", BAD, f"{hvrun} env --json: {_last_line(done.stderr or done.stdout)}",
+                             "pip install --force-reinstall hvrun")
 
 
 def look_at_libssh():
@@ -143,28 +149,29 @@ def look_at_numpy():
 
 
 def look_at_cuda(facts):
-    words, mend = _taken_apart(facts["CUDA"]["text"])
-    return Finding("CUDA", PLAIN, words + ("" if facts["CUDA"]["is_usable"] else ": ranks work on CPUs"), mend)
+    words, mend = _taken_apart(facts["cuda"]["text"])
+    return Finding("CUDA", PLAIN, words + ("" if facts["cuda"]["is_usable"] else ": ranks work on CPUs"), mend)
 
 
 def look_at_nccl(facts):
     names, stated = stated_backends(), f"HVRUN_BACKEND={os.environ.get('HVRUN_BACKEND', '')}"
     note = "" if not names or "nccl" in names else f"; not needed, for {stated}"
-    words, mend = _taken_apart(facts["NCCL"]["text"])
-    if facts["NCCL"]["is_usable"]:
+    words, mend = _taken_apart(facts["nccl"]["text"])
+    if facts["nccl"]["is_usable"]:
         return Finding("NCCL", GOOD if "nccl" in names else PLAIN, words + note)
     if set(names) == {"nccl"}:
         return Finding("NCCL", BAD, f"{stated} needs it: {words}", f"{mend + '; or ' if mend else ''}HVRUN_BACKEND=nccl,native")
-    is_wanted = "nccl" in names or (not names and facts["CUDA"]["is_usable"])
+    is_wanted = "nccl" in names or (not names and facts["cuda"]["is_usable"])
     note = note or "; only GPUs need it, whose tensors go through the host's memory without it, which is slow"
     return Finding("NCCL", PLAIN, words + note, mend if is_wanted else "")
 
 
 def look_at_mpi(facts):
-    words, mend = _taken_apart(facts["MPI"]["text"])
+    text, works = facts["mpi"]["text"], facts["mpi"]["is_usable"]
+    words, _, mend = ("", "", "") if works else text.rpartition(" try: ")  # what stands before may have advice of its own
+    words = words.rstrip(";") or text
     if "mpi" not in stated_backends():
         return Finding("MPI", PLAIN, words + "; not needed")
-    works = facts["MPI"]["is_usable"]
     return Finding("MPI", GOOD if works else BAD, f"HVRUN_BACKEND={os.environ['HVRUN_BACKEND']} needs it: {words}",
                    "" if works else f"{mend}; or HVRUN_BACKEND=native")
 
@@ -192,9 +199,9 @@ def _taken_apart(line):
     return words.rstrip(";"), mend
 
 
-def _run(words, **more):
+def _run(words, seconds=120, **more):
     try:
-        return subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ, **more}, check=False)
+        return subprocess.run(words, capture_output=True, text=True, timeout=seconds, env={**os.environ, **more}, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return subprocess.CompletedProcess(words, 127, "", str(error))
 
@@ -207,8 +214,9 @@ def examine():
     """Every finding, in the order in which they are told."""
     findings = [Finding("Python", GOOD, f"{platform.python_version()} at {sys.executable}"), look_at_hvrun(), look_at_libssh(),
                 look_at_agent(), look_at_library()]
-    facts = ask_hvrun()
-    findings += [look_at_framework(fact) for fact in facts.get("frameworks", [])]
+    facts, trouble = ask_hvrun()
+    findings += [trouble] if trouble else []
+    findings += [look_at_framework(fact) for fact in facts["frameworks"]] if facts else []
     findings += [look_at_numpy(), Finding("native", GOOD, "hvrun's own backend, by shared memory and TCP: always there")]
     findings += [look(facts) for look in (look_at_cuda, look_at_nccl, look_at_mpi) if facts]
     return findings + [try_two_ranks()]

@@ -14,8 +14,8 @@ namespace hv::runtime {
 // communicator: as in hvrun_options; where hvrun has started the ranks, of all of them.
 Status parts_of_process(ContextParts* parts, const void* communicator = nullptr);
 
-// The process sets that a job begins with.
-// What can be told before this rank has met the others.
+// What is wrong with the process sets that a job begins with, as far as can be told before this
+// rank has met the others.
 Status check_first_sets(const hvrun_options& options);
 
 // Adds those of the options, in order, together with every other rank; the first that cannot be

@@ -43,7 +43,6 @@ class Backend {
   virtual bool abandon() { return true; }
 };
 
-// PairCarrier: what moves the bytes of sends and receives instead of the fabric.
 // One end of a transfer on which both have agreed; neither the sender nor its size is in doubt.
 struct PairRequest {
   bool sends = false;
@@ -54,6 +53,7 @@ struct PairRequest {
   std::vector<MemoryPtr> keeps{};  // as CollectiveRequest's
 };
 
+// What moves the bytes of sends and receives instead of the fabric.
 class PairCarrier {
  public:
   virtual ~PairCarrier() = default;
@@ -63,7 +63,7 @@ class PairCarrier {
   virtual std::unique_ptr<Collective> carry(PairRequest request) = 0;
 };
 
-// ChainBackend: the first of several backends that supports a request.
+// The first of several backends that supports a request.
 class ChainBackend : public Backend {
  public:
   // They outlive it.

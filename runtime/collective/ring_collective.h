@@ -19,16 +19,16 @@
 
 namespace hv::runtime {
 
-// Who uses a ring of slots, and which block numbers are whose.
-// Collectives are started in the same order on every rank, so each rank gives out the same block
-// numbers without asking anybody. On one ring they run one after the other; different rings do not
-// wait for each other. Used by whoever drives.
+// A collective's turn on a ring of slots, and which block numbers are its own.
 struct RingTurn {
   int ring = 0;
   std::uint64_t ticket = 0;
   std::uint64_t first_block = 0;
 };
 
+// Who uses which ring. Collectives are started in the same order on every rank, so each rank gives
+// out the same block numbers without asking anybody. On one ring they run one after the other;
+// different rings do not wait for each other. Used by whoever drives.
 class RingQueue {
  public:
   RingQueue() = default;
@@ -67,9 +67,8 @@ class RingQueue {
   std::uint64_t small_operations_ = 0;
 };
 
-// Walks the segments of a fused operation as if they were one piece of memory.
-// Visits byte ranges of the segments laid end to end. Ranges must be asked for in ascending order,
-// so that no search is needed: a pipeline keeps one walk per stage.
+// Walks the segments of a fused operation as if they were one piece of memory. Ranges must be asked
+// for in ascending order, so that no search is needed: a pipeline keeps one walk per stage.
 class SegmentWalk {
  public:
   SegmentWalk(const std::vector<Segment>& segments, std::size_t element_bytes)

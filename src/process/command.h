@@ -20,9 +20,8 @@ struct Command {
 std::string find_program(const std::string& name, const std::string& path,
                          const std::string& directory, std::string* reason);
 
-// Where this program's file lies.
-// Where it has been removed meanwhile: where it was, with the kernel's words behind it. Empty: the
-// kernel does not tell.
+// Where this program's file lies; where it has been removed meanwhile, where it was, with the
+// kernel's words behind it. Empty: the kernel does not tell.
 std::string own_file();
 
 // Its folder, without a slash at the end; "." where own_file() is empty.

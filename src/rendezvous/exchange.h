@@ -2,9 +2,9 @@
 // are.
 // SPDX-License-Identifier: Apache-2.0
 //
-// One for each way there is: PMI (pmi_exchange.h), PMIx (pmix_exchange.h), and, where there is
-// neither, TCP (star_exchange.h). Calls block; one thread
-// at a time, and every rank calls gather() as often as every other.
+// One for each way there is: PMI (pmi_exchange.h), PMIx (below), and, where there is neither, TCP
+// (star_exchange.h). Calls block; one thread at a time, and every rank calls gather() as often as
+// every other.
 #pragma once
 
 #include <chrono>
@@ -41,9 +41,9 @@ class Exchange {
                         std::vector<std::string>* all) = 0;
 };
 
-// The way in which ranks that something else than hvrun has started can meet.
-// By PMIx, by PMI, or, for the tasks of a Slurm step, by munge or a file. nullptr and success: the
-// environment names none of them. Blocks at most meeting.limits.timeout.
+// Opens what ranks can meet by that something else than hvrun has started: PMIx, PMI, or, for the
+// tasks of a Slurm step, munge or a file. nullptr and success: the environment names none of them.
+// Blocks at most meeting.limits.timeout.
 Status open_launcher_exchange(const Environment& environment, const MeetingTerms& meeting,
                               std::unique_ptr<Exchange>* exchange);
 

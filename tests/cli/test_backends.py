@@ -41,7 +41,7 @@ def test_nccl_is_told_with_its_place_and_whether_this_host_can_use_it(hvrun, tmp
     text = line_of(result, "nccl     ")
     assert text.startswith(f"{here:<6}2.28.3 at {NCCL}") and (" is there" in text) == (here == "no"), result
     assert text.endswith(words.replace("FOLDER", str(tmp_path))), result
-    told = json.loads(run(hvrun, "env", "--json", **driver(tmp_path, code)).stdout)["NCCL"]
+    told = json.loads(run(hvrun, "env", "--json", **driver(tmp_path, code)).stdout)["nccl"]
     assert (told["is_usable"], told["text"]) == (here == "yes", text[6:]), told
     # Installed it is all the same.
     built = run(hvrun, "--check-build", **driver(tmp_path, code))
@@ -76,9 +76,9 @@ def test_json_has_settings_frameworks_and_backends_even_where_a_setting_is_malfo
     settings = {setting["name"]: setting for setting in told["settings"]}
     assert result.returncode == 2 and b"hvrun: error: HVRUN_BACKEND is 'ncl'" in result.stderr, result
     assert settings["HVRUN_BACKEND"]["summary"].startswith("MALFORMED: ") and settings["HVRUN_GRACE"]["origin"] == "default"
-    assert settings["HOROVOD_CYCLE_TIME"]["origin"] == "unused" and any("HVRUN_NOTHING" in line for line in told["in_vain"])
+    assert settings["HOROVOD_CYCLE_TIME"]["origin"] == "unused" and any("HVRUN_NOTHING" in line for line in told["ignored"])
     assert [framework["name"] for framework in told["frameworks"]] == ["TensorFlow", "PyTorch", "MXNet", "JAX"]
-    assert not told["operations"]["is_usable"] and {"MPI", "NCCL", "CUDA"} <= told.keys()
+    assert not told["operations"]["is_usable"] and {"mpi", "nccl", "cuda"} <= told.keys()
 
 
 def test_a_library_of_another_hvrun_is_told_as_that(hvrun, tmp_path):

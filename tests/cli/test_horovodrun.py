@@ -140,7 +140,7 @@ def test_check_build_tells_why_a_backend_is_not_there(hvrun, tmp_path):
     subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "libhvrun-mpich.so", tmp_path / "crash.c"], check=True)
     result = run(hvrun, "--check-build", HVRUN_LIBRARY=str(library))
     assert b"libhvrun-openmpi.so: file too short" in result.stdout and marks(result)["MPI"] == " ", result
-    assert result.returncode == 0 and b"whoever opens it is ended by SIG" in result.stdout, result
+    assert result.returncode == 0 and b"the process that opened it was ended by SIG" in result.stdout, result
 
 
 def test_check_build_knows_frameworks_by_their_python(hvrun, tmp_path):

@@ -38,15 +38,19 @@ def _warm_python():
     folder = tempfile.TemporaryDirectory(prefix="hvrun-warm-")
     path = os.path.join(folder.name, "socket")
     program = str(programs.SOURCE / "tests" / "harness" / "warm_python.py")
+    until, held = os.pipe()  # by this process, however it ends
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(64)
-        server = subprocess.Popen([str(torch_environment.interpreter()), program, "--serve", str(listener.fileno())],
-                                  pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        fds = [listener.fileno(), until]
+        server = subprocess.Popen([str(torch_environment.interpreter()), program, "--serve", *map(str, fds)],
+                                  pass_fds=fds, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                   env={"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"})
 
+    os.close(until)
+
     def end():
-        server.kill()
+        os.close(held)
         server.wait()
         folder.cleanup()
 

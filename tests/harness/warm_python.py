@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Python that has imported PyTorch already, for tests of what is computed with it: a rank costs a tenth of a second, not three.
 
-    warm_python.py --serve SOCKET_FD         imports PyTorch, then forks a child for each request
+    warm_python.py --serve SOCKET_FD PIPE_FD imports PyTorch, then forks a child for each request, until nobody holds the pipe
     warm_python.py SOCKET [-m|-c] WORDS...   in a rank: has such a child do what `python WORDS...` would, and ends as it does
 
 The child has the rank's streams, environment and folder, but is nobody's descendant: it ends when the rank does, and no signal
@@ -56,19 +56,34 @@ def _become(streams, request, base_path):
     exec(compile(text, "<string>" if kind else words[0], "exec"), main_module.__dict__)
 
 
-def _serve(listener):
-    """Returns in each child, with what it is to become; else never."""
+def _read_request(connection):
+    head, streams, _, _ = socket.recv_fds(connection, _SIZE.size, 3)
+    if len(head) < _SIZE.size:
+        raise EOFError
+    return streams, json.loads(_receive(connection, *_SIZE.unpack(head)))
+
+
+def _serve(listener, until):
+    """Returns in each child, with what it is to become; ends when nobody holds the other end of the pipe `until`."""
     selector, running = selectors.DefaultSelector(), {}  # {pidfd: (pid, connection)}
     selector.register(listener, selectors.EVENT_READ)
+    selector.register(until, selectors.EVENT_READ)
     while True:
         for key, _ in selector.select():
-            if key.fileobj is listener:
+            if key.fileobj == until:
+                for pid, _ in running.values():
+                    os.kill(pid, signal.SIGKILL)
+                os._exit(0)
+            elif key.fileobj is listener:
                 connection, _ = listener.accept()
-                head, streams, _, _ = socket.recv_fds(connection, _SIZE.size, 3)
-                request = json.loads(_receive(connection, *_SIZE.unpack(head)))
+                try:
+                    streams, request = _read_request(connection)
+                except (OSError, EOFError):  # the rank has ended already
+                    connection.close()
+                    continue
                 pid = os.fork()
                 if pid == 0:
-                    for fd in running:
+                    for fd in (until, *running):
                         os.close(fd)
                     for one in (connection, listener, selector, *(each for _, each in running.values())):
                         one.close()
@@ -86,9 +101,12 @@ def _serve(listener):
                 status = os.waitpid(pid, 0)[1]
                 if connection in selector.get_map():
                     selector.unregister(connection)
+                try:
                     connection.sendall(struct.pack("=i", status))
+                except OSError:  # the rank has ended first
+                    pass
                 connection.close()
-            else:  # the rank has ended first
+            elif key.fileobj in selector.get_map():  # the rank has ended first
                 selector.unregister(key.fileobj)
                 os.kill(key.data, signal.SIGKILL)
 
@@ -101,8 +119,10 @@ def _ask(path, words):
         connection.sendall(body)
         (status,) = struct.unpack("=i", _receive(connection, 4))
     if os.WIFSIGNALED(status):
-        signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
-        os.kill(os.getpid(), os.WTERMSIG(status))
+        number = os.WTERMSIG(status)
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
     os._exit(os.WEXITSTATUS(status))
 
 
@@ -114,7 +134,7 @@ def main():
     for name in ("torch", *_LATER):
         importlib.import_module(name)
     base_path = sys.path[1:]
-    _become(*_serve(socket.socket(fileno=int(sys.argv[2]))), base_path)
+    _become(*_serve(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3])), base_path)
 
 
 if __name__ == "__main__":

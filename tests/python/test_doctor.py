@@ -29,7 +29,7 @@ def stand_in(folder, name, *options):
 
 def look(what, home, **more):
     """The lines of one look; with its facts where it is one at what hvrun tells."""
-    facts = "doctor.ask_hvrun()" if what in ("cuda", "nccl", "mpi") else ""
+    facts = "doctor.ask_hvrun()[0]" if what in ("cuda", "nccl", "mpi") else ""
     words = [sys.executable, "-c", f"from hvrun import doctor; print('\\n'.join(doctor.look_at_{what}({facts}).text()))"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=torch_jobs.environment(home, **more))
     assert done.returncode == 0, done.stderr
@@ -156,6 +156,16 @@ def test_an_agent_that_is_not_this_ones(script, words, tmp_path):
     os.chmod(agent, 0o755)
     said = look("agent", tmp_path, HVRUN_BIN_DIR=str(tmp_path))
     assert "NO  hvrun-agent" in said and words in said and "try: pip install --force-reinstall hvrun" in said
+
+
+def test_an_hvrun_that_does_not_answer_is_told(tmp_path):
+    hvrun = tmp_path / "hvrun"
+    hvrun.write_text("#!/bin/sh\necho hvrun: error: unknown >&2\nexit 2\n")
+    os.chmod(hvrun, 0o755)
+    words = [sys.executable, "-c", "from hvrun import doctor; print('\\n'.join(doctor.ask_hvrun()[1].text()))"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True,
+                          env=torch_jobs.environment(tmp_path, HVRUN_BIN_DIR=str(tmp_path)))
+    assert f"NO  hvrun env    {hvrun} env --json: hvrun: error: unknown" in done.stdout, done.stdout
 
 
 def test_it_takes_no_arguments_but_help(tmp_path):

@@ -14,7 +14,7 @@
 
 namespace hv::launcher {
 
-// Where the core of a process that a signal has ended is, or why there is none, in words.
+// One that a signal has ended.
 struct DeadProcess {
   pid_t pid = 0;
   int signal = 0;
@@ -29,8 +29,8 @@ struct DeadProcess {
 std::string core_glob(const std::string& core_pattern, bool core_uses_pid,
                       const DeadProcess& process, const std::string& host);
 
-// Empty where there is nothing to say. core_limit: RLIMIT_CORE with which ranks start. root is put
-// before /proc.
+// Where its core is, or why there is none, in words; empty where there is nothing to say.
+// core_limit: RLIMIT_CORE with which ranks start. root is put before /proc.
 std::string core_words(const DeadProcess& process, std::uint64_t core_limit,
                        const std::string& root = "");
 

@@ -11,13 +11,13 @@
 
 namespace hv::launcher {
 
-// StallSchedule: when a wait of ranks for others is told. Pure; time is passed in.
-// 0: never.
+// After how long a wait is told, and ends the job. 0: never.
 struct StallLimits {
   Duration warning = Duration::zero();
   Duration end = Duration::zero();
 };
 
+// When a wait of ranks for others is told. Pure; time is passed in.
 class StallSchedule {
  public:
   explicit StallSchedule(StallLimits limits) : limits_(limits) {}

@@ -1,4 +1,4 @@
-// A check as people read it.
+// A check as people and programs read it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,10 +20,9 @@ std::string gap_in_words(const NotProbed& gap);
 // "cannot start"
 const char* severity_in_words(Severity severity);
 
-// A check as programs read it.
-// One object, described in hvrun-check(1): version, can_start, seconds, hosts with their topology
-// and what they have told, the ways between them, findings, not_probed and, where there is one, the
-// plan. No secret is in it.
+// For programs: one object, described in hvrun-check(1): version, can_start, seconds, hosts with
+// their topology and what they have told, the ways between them, findings, not_probed and, where
+// there is one, the plan. No secret is in it.
 std::string report_as_json(const CheckInput& input, const CheckReport& report);
 
 }  // namespace hv::launcher

@@ -21,8 +21,8 @@
 
 namespace hv::mpi {
 
-// A thread of MPI's own: what it is given it does in that order.
-// It never ends: MPI must be ended by the thread that has begun it. Any thread may call.
+// A thread of MPI's own: what it is given it does in that order. It never ends, for MPI must be
+// ended by the thread that has begun it. Any thread may call.
 class MpiThread {
  public:
   MpiThread();

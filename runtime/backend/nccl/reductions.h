@@ -11,12 +11,6 @@
 
 namespace hv::nccl {
 
-// Where the pieces of a fused operation lie in its bucket, and which of them need not be moved.
-// A bucket is the segments one behind the other, each at a multiple of 16 bytes, which is what a
-// GPU reads best; what lies in the gaps is reduced with the rest and is nobody's. NCCL sees only
-// its bytes, so each rank may have it where it likes: in a buffer, or, where its tensors lie like
-// that already and without gaps, in the tensors themselves. Pure functions.
-//
 // Between a tensor and its place in the bucket, where it is of the wire type.
 struct Move {
   std::size_t offset = 0;           // of the place, in bytes
@@ -25,6 +19,11 @@ struct Move {
   std::byte* to = nullptr;          // of a way out
 };
 
+// Where the pieces of a fused operation lie in its bucket, and which of them need not be moved. A
+// bucket is the segments one behind the other, each at a multiple of 16 bytes, which is what a GPU
+// reads best; what lies in the gaps is reduced with the rest and is nobody's. NCCL sees only its
+// bytes, so each rank may have it where it likes: in a buffer, or, where its tensors lie like that
+// already and without gaps, in the tensors themselves.
 struct Packing {
   std::size_t bytes = 0;
   std::int64_t count = 0;            // elements of the wire type, those in gaps too
@@ -35,6 +34,7 @@ struct Packing {
 
 // A segment that lies nowhere here (of a rank that has joined) gives zeros and takes nothing.
 // scales_in, scales_out: all of it is moved on that way, for the kernels scale what they move.
+// Pure.
 Packing plan_packing(const runtime::CollectiveRequest& request, bool scales_in, bool scales_out);
 
 // Where what is multiplied: into the addends by NCCL, or by the kernels that move tensors.

@@ -1,6 +1,7 @@
 /* An MPI under which rank 1 dies in the middle of a collective, and which returns an error as soon
  * as it has, as one does whose connection to it ends: loaded before it (LD_PRELOAD).
- * HVRUN_TEST_ALIVE: a file that rank 1 holds locked.
+ * HVRUN_TEST_ALIVE: a file that rank 1 holds locked. It dies once it has joined the job and written
+ * a byte there: before, it may call as often as others keep it waiting.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <mpi.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #pragma GCC visibility push(default) /* of what stands before MPI's own */
@@ -24,7 +26,11 @@ static int has_died(void) {
     if (file < 0) abort();
     if (is_rank_1 && flock(file, LOCK_EX) != 0) abort();
   }
-  if (is_rank_1) return ++calls == kCallsOfRank1 ? kill(getpid(), SIGKILL) : 0;
+  if (is_rank_1) {
+    struct stat state;
+    if (fstat(file, &state) != 0 || state.st_size == 0) return 0;
+    return ++calls == kCallsOfRank1 ? kill(getpid(), SIGKILL) : 0;
+  }
   if (flock(file, LOCK_SH | LOCK_NB) != 0) {
     was_alive = 1;
     return 0;

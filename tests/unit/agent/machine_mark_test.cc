@@ -1,4 +1,4 @@
-// Tests of launcher/agent/machine_mark.
+// Tests of MachineMark of launcher/agent/host_setup.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/host_setup.h"
 

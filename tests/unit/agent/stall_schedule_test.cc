@@ -1,4 +1,4 @@
-// Tests of launcher/agent/rendezvous/stall_schedule.
+// Tests of StallSchedule of launcher/agent/rendezvous/stall_watch.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/rendezvous/stall_watch.h"
 

@@ -1,4 +1,4 @@
-// Tests of src/base/bounded_seconds.
+// Tests of bounded_seconds() of src/base/clock.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "src/base/clock.h"
 

@@ -1,4 +1,4 @@
-// Tests of launcher/plan/socket_cores.
+// Tests of threads_of_sockets() of launcher/plan/rank_resources.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/plan/rank_resources.h"
 

@@ -1,4 +1,4 @@
-// Tests of launcher/supervise/summary_file.
+// Tests of SummaryFile of launcher/supervise/job_file.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/job_file.h"
 
