@@ -69,7 +69,7 @@ def test_a_pytest_file_without_tests_is_a_failure():
 
 
 def test_a_pytest_file_of_which_nothing_is_drawn_counts_for_nothing():
-    said = ran("cli.test_end", "\nnone of its tests is drawn\n1 deselected in 0.1s\n")
+    said = ran("cli.test_end", "none of its tests is drawn\n1 deselected in 0.1s\n")
     assert outcomes(merged(said, ran("plan: places"), pytest_text="<testsuite/>")) == [("unit", "passed")]
     assert outcomes(merged(ran("cli.test_end", "\nno tests ran\n"), pytest_text="<testsuite/>")) == [("cli", "failed")]
 

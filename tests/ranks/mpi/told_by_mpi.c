@@ -1,7 +1,6 @@
 /* An MPI under which rank 1 dies in the middle of a collective, and which returns an error as soon
  * as it has, as one does whose connection to it ends: loaded before it (LD_PRELOAD).
- * HVRUN_TEST_ALIVE: a file that rank 1 holds locked. It dies once it has joined the job and written
- * a byte there: before, it may call as often as others keep it waiting.
+ * HVRUN_TEST_ALIVE: a file that rank 1 holds locked, and writes a byte to once it has joined.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <mpi.h>
@@ -28,7 +27,7 @@ static int has_died(void) {
   }
   if (is_rank_1) {
     struct stat state;
-    if (fstat(file, &state) != 0 || state.st_size == 0) return 0;
+    if (fstat(file, &state) != 0 || state.st_size == 0) return 0; /* others may keep it waiting */
     return ++calls == kCallsOfRank1 ? kill(getpid(), SIGKILL) : 0;
   }
   if (flock(file, LOCK_SH | LOCK_NB) != 0) {
