@@ -56,7 +56,9 @@ asio::awaitable<Answer> run_scontrol(Job& job, const Environment& environment) {
       co_return Answer{
           {}, "scontrol show config has not answered within " + seconds_text(kSlurmQueryTimeout)};
     if (output.text.size() > kMostSlurmConfigBytes)
-      co_return Answer{{}, "scontrol show config printed too much"};
+      co_return Answer{{},
+                       "scontrol show config printed more than " +
+                           std::to_string(kMostSlurmConfigBytes >> 10) + " KiB"};
     if (!output.clean) co_return Answer{{}, output.words};
     co_return Answer{parse_slurm_settings(output.text),
                      "scontrol show config printed no ProctrackType"};
