@@ -22,10 +22,9 @@ function(hv_doctest target label)
     set(_test "${_path}${_way}")
     add_test(NAME ${_test} COMMAND ${target} --duration=true --source-file=*tests/${_path} ${arg_ARGUMENTS})
     set_tests_properties(${_test} PROPERTIES LABELS ${label} TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
-                         ENVIRONMENT "${arg_ENVIRONMENT}")
+                         ENVIRONMENT "${arg_ENVIRONMENT}" FAIL_REGULAR_EXPRESSION "test cases: +0 ")
     if(label STREQUAL "ranks")
       set_tests_properties(${_test} PROPERTIES PROCESSORS 2)  # its ranks compute
     endif()
-    set_tests_properties(${_test} PROPERTIES FAIL_REGULAR_EXPRESSION "test cases: +0 ")
   endforeach()
 endfunction()

@@ -10,6 +10,7 @@ options of a source next to it, or of one that includes it. Only the syntax is c
 
 import concurrent.futures
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -75,11 +76,17 @@ def command_for_header(header, commands, includers):
     return None
 
 
+@functools.lru_cache(maxsize=None)
+def text_of(file):
+    return file.read_text(errors="replace")
+
+
 def find_includers(header, sources):
+    """Those that name it from the root, or stand beside it and name the file alone."""
     directory, name = os.path.split(header)
-    lines = {True: f'#include "{name}"', False: f'#include "{header}"'}  # the first by a source beside it, too
     return [path for path in sources
-            if any(line in (ROOT / path).read_text(errors="replace") for line in {lines[False], lines[os.path.dirname(path) == directory]})]
+            if f'#include "{header}"' in text_of(ROOT / path)
+            or os.path.dirname(path) == directory and f'#include "{name}"' in text_of(ROOT / path)]
 
 
 def units_of(paths, commands):
