@@ -68,7 +68,7 @@ std::vector<BuildFact> framework_facts(const std::string& printed, const std::st
   std::vector<BuildFact> facts;
   for (const std::string name : {"TensorFlow", "PyTorch", "MXNet", "JAX"}) {
     BuildFact fact{name, false, "not installed"};
-    if (!trouble.empty()) fact.text = "nobody knows: " + trouble;
+    if (!trouble.empty()) fact.text = "unknown: " + trouble;
     for (const std::string& line : split(printed, '\n')) {
       const std::size_t tab = line.find('\t');
       if (tab == std::string::npos || line.substr(0, tab) != name || tab + 1 == line.size())

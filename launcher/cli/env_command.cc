@@ -63,7 +63,7 @@ EnvTable env_table(const Environment& environment) {
   add_knob_rows(launcher_knobs(), environment, &table.rows, &table.trouble);
   add_knob_rows(runtime_knobs(), environment, &table.rows, &table.trouble);
   add_ignored_rows(environment, &table.rows);
-  table.ignored = vain_variables(environment);
+  table.ignored = ignored_variables(environment);
   return table;
 }
 

@@ -34,16 +34,16 @@ static bool is_for_others(const std::string& name) {
   return names.count(name) > 0 || name.rfind("HVRUN_TEST_", 0) == 0;
 }
 
-std::vector<std::string> vain_variables(const Environment& environment) {
+std::vector<std::string> ignored_variables(const Environment& environment) {
   std::vector<std::string> others = contract_names();  // an hvrun inside a rank has them
   for (const auto& [name, value] : environment.all())
     if (is_for_others(name)) others.push_back(name);
   for (const IgnoredVariable& variable : ignored_horovod_variables())
     others.push_back(variable.name);
-  return vain_settings({launcher_knobs(), runtime_knobs()}, others, environment);
+  return ignored_settings({launcher_knobs(), runtime_knobs()}, others, environment);
 }
 
-std::vector<std::string> vain_variables(const JobSpec& spec, const Environment& environment) {
+std::vector<std::string> ignored_variables(const JobSpec& spec, const Environment& environment) {
   Environment all = environment;
   const auto add = [&all](const std::vector<std::string>& exports) {
     for (const std::string& word : exports) {
@@ -54,7 +54,7 @@ std::vector<std::string> vain_variables(const JobSpec& spec, const Environment& 
   };
   add(spec.exports);
   for (const ProgramSpec& program : spec.programs) add(program.exports);
-  return vain_variables(all);
+  return ignored_variables(all);
 }
 
 }  // namespace hv::launcher

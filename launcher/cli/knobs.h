@@ -17,8 +17,8 @@ constexpr double kLeastLostAfterSeconds = 0.5;
 const std::vector<Knob>& launcher_knobs();
 
 // Lines on HVRUN_ variables that set nothing, and on HOROVOD_ ones that look like one that does.
-std::vector<std::string> vain_variables(const Environment& environment);
+std::vector<std::string> ignored_variables(const Environment& environment);
 // As that, with what -x sets for ranks, NAME=VALUE.
-std::vector<std::string> vain_variables(const JobSpec& spec, const Environment& environment);
+std::vector<std::string> ignored_variables(const JobSpec& spec, const Environment& environment);
 
 }  // namespace hv::launcher

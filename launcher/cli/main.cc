@@ -129,8 +129,8 @@ int launch(LaunchCommand command, Environment environment) {
   const HostList list = find_hosts(spec.hosts, environment).list;
   choose_spawner(list, environment, &spec);
   if (spec.mpi_first) warn(put_mpi_first(environment, &spec));
-  warn(vain_variables(spec, environment));
-  warn(vain_exports(spec, environment));
+  warn(ignored_variables(spec, environment));
+  warn(unmatched_exports(spec, environment));
   if (spec.dry_run == DryRun::kOffline) return print_offline_plan(spec, list, environment);
   check_stated_slots(spec, list);
   configure_log(spec.verbose ? LogLevel::kInfo : LogLevel::kWarn, "hvrun");

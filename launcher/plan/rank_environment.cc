@@ -121,8 +121,8 @@ const std::vector<std::string>& step_variable_patterns() {
 
 }  // namespace
 
-std::vector<std::string> vain_exports(const JobSpec& spec, const Environment& own) {
-  std::vector<std::string> words = spec.exports, vain;
+std::vector<std::string> unmatched_exports(const JobSpec& spec, const Environment& own) {
+  std::vector<std::string> words = spec.exports, unmatched;
   for (const ProgramSpec& program : spec.programs)
     words.insert(words.end(), program.exports.begin(), program.exports.end());
   for (const std::string& word : words) {
@@ -130,10 +130,11 @@ std::vector<std::string> vain_exports(const JobSpec& spec, const Environment& ow
     std::map<std::string, std::string> entries;
     apply_export(word, own, &entries);
     if (entries.empty())
-      vain.push_back("-x '" + printable(word) + "' adds nothing: no variable that is set here " +
-                     (word == "*" ? "is left for it" : "begins so"));
+      unmatched.push_back("-x '" + printable(word) +
+                          "' adds nothing: no variable that is set here " +
+                          (word == "*" ? "is left for it" : "begins so"));
   }
-  return vain;
+  return unmatched;
 }
 
 CommonEnvironment common_environment(const JobSpec& spec, const Environment& own) {

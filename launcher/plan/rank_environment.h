@@ -19,7 +19,7 @@ struct CommonEnvironment {
 };
 
 // "-x 'NOPE_*': no variable's name begins so": for each pattern that adds nothing.
-std::vector<std::string> vain_exports(const JobSpec& spec, const Environment& own);
+std::vector<std::string> unmatched_exports(const JobSpec& spec, const Environment& own);
 
 // own: hvrun's environment. Throws Error(kUsage) for an -x that is malformed or names the contract.
 CommonEnvironment common_environment(const JobSpec& spec, const Environment& own);

@@ -35,6 +35,12 @@ constexpr std::size_t kStderrKept = 16 << 10, kPipeRoom = 64 << 10;
 // Between the end of a program's stream and its end as a process.
 constexpr auto kExitDelay = std::chrono::milliseconds(300);
 
+// Takes the function back however run_command ends: it must not outlive the channel.
+struct CancelUntilEnd {
+  std::function<void()>* cancel;
+  ~CancelUntilEnd() { *cancel = nullptr; }
+};
+
 }  // namespace
 
 struct ProcessChannel::Child {
@@ -214,6 +220,7 @@ asio::awaitable<CommandOutput> run_command(const Command& command, std::size_t l
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
   ProcessChannel channel(executor, command, AtClose::kTerminate, doing);
   *cancel = [&channel] { channel.close(); };
+  const CancelUntilEnd until_end{cancel};
   CommandOutput output;
   std::string buffer(32 << 10, '\0');
   while (const std::size_t got = co_await channel.read_some(asio::buffer(buffer))) {
@@ -221,7 +228,6 @@ asio::awaitable<CommandOutput> run_command(const Command& command, std::size_t l
     if (output.text.size() > limit) channel.close();
   }
   co_await channel.wait_for_end();
-  *cancel = nullptr;
   output.words = channel.last_words();
   output.clean = channel.ended_well() && output.text.size() <= limit;
   co_return output;

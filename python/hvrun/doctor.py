@@ -149,14 +149,14 @@ def look_at_numpy():
 
 
 def look_at_cuda(facts):
-    words, mend = _taken_apart(facts["cuda"]["text"])
+    words, mend = _split_advice(facts["cuda"]["text"])
     return Finding("CUDA", PLAIN, words + ("" if facts["cuda"]["is_usable"] else ": ranks work on CPUs"), mend)
 
 
 def look_at_nccl(facts):
     names, stated = stated_backends(), f"HVRUN_BACKEND={os.environ.get('HVRUN_BACKEND', '')}"
     note = "" if not names or "nccl" in names else f"; not needed, for {stated}"
-    words, mend = _taken_apart(facts["nccl"]["text"])
+    words, mend = _split_advice(facts["nccl"]["text"])
     if facts["nccl"]["is_usable"]:
         return Finding("NCCL", GOOD if "nccl" in names else PLAIN, words + note)
     if set(names) == {"nccl"}:
@@ -168,8 +168,7 @@ def look_at_nccl(facts):
 
 def look_at_mpi(facts):
     text, works = facts["mpi"]["text"], facts["mpi"]["is_usable"]
-    words, _, mend = ("", "", "") if works else text.rpartition(" try: ")  # what stands before may have advice of its own
-    words = words.rstrip(";") or text
+    words, mend = (text, "") if works else _split_advice(text)
     if "mpi" not in stated_backends():
         return Finding("MPI", PLAIN, words + "; not needed")
     return Finding("MPI", GOOD if works else BAD, f"HVRUN_BACKEND={os.environ['HVRUN_BACKEND']} needs it: {words}",
@@ -187,16 +186,16 @@ def try_two_ranks():
         return Finding("two ranks", GOOD, "were started here, met, and added up numbers")
     failures = dict.fromkeys(line[len(FAILED):] for line in done.stdout.splitlines() if line.startswith(FAILED))
     if failures:
-        words, mends = zip(*(_taken_apart(line) for line in failures))
+        words, mends = zip(*(_split_advice(line) for line in failures))
         return Finding("two ranks", BAD, "; ".join(words), next(filter(None, mends), ""))
     return Finding("two ranks", BAD, f"hvrun -np 2 ended with exit code {done.returncode}:\n                  "
                    + (done.stderr.strip() or done.stdout.strip()).replace("\n", "\n                  "))
 
 
-def _taken_apart(line):
-    """What happened, and what to try: "" where the error does not know."""
-    words, _, mend = line.partition(" try: ")
-    return words.rstrip(";"), mend
+def _split_advice(line):
+    """What happened, and the last advice: "" where there is none. A reason in the first part may have advice of its own."""
+    words, has_advice, advice = line.rpartition(" try: ")
+    return (words.rstrip(";"), advice) if has_advice else (line, "")
 
 
 def _run(words, seconds=120, **more):

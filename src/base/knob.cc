@@ -179,9 +179,9 @@ void KnobReader::check_all() const {
   for (const Knob& knob : table_) check(knob);
 }
 
-std::vector<std::string> vain_settings(const std::vector<std::vector<Knob>>& tables,
-                                       const std::vector<std::string>& others,
-                                       const Environment& environment) {
+std::vector<std::string> ignored_settings(const std::vector<std::vector<Knob>>& tables,
+                                          const std::vector<std::string>& others,
+                                          const Environment& environment) {
   std::vector<std::string> lines, unlike;
   for (const std::string_view prefix : {"HVRUN_", "HOROVOD_"}) {
     // Without the prefix: what all names have in common makes none of them alike.

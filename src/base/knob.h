@@ -63,12 +63,12 @@ class KnobReader {
   const Environment& environment_;
 };
 
-// What is set in vain: a line for each HVRUN_ variable that looks like a knob of theirs, and one
+// Settings without effect: a line for each HVRUN_ variable that looks like a knob of theirs, and one
 // for all others that are none and not in `others`; a line for each HOROVOD_ variable that looks
 // like an alias.
-std::vector<std::string> vain_settings(const std::vector<std::vector<Knob>>& tables,
-                                       const std::vector<std::string>& others,
-                                       const Environment& environment);
+std::vector<std::string> ignored_settings(const std::vector<std::vector<Knob>>& tables,
+                                          const std::vector<std::string>& others,
+                                          const Environment& environment);
 
 const char* knob_type_name(KnobType type);
 

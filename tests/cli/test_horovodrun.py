@@ -151,4 +151,4 @@ def test_check_build_knows_frameworks_by_their_python(hvrun, tmp_path):
     assert b"    [ ] TensorFlow\n    [X] PyTorch\n    [ ] MXNet\n" in result.stdout and b"    PyTorch: 2.13.0\n" in result.stdout, result
     python.write_text("#!/bin/sh\nexit 1\n")
     result = run(hvrun, "--check-build", PATH=f"{tmp_path}:/usr/bin:/bin")
-    assert b"[ ] PyTorch" in result.stdout and f"PyTorch: nobody knows: {python}: it ended with exit code 1".encode() in result.stdout
+    assert b"[ ] PyTorch" in result.stdout and f"PyTorch: unknown: {python}: it ended with exit code 1".encode() in result.stdout

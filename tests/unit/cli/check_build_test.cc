@@ -63,7 +63,7 @@ TEST_CASE("check_build knows frameworks by what Python prints of them") {
 TEST_CASE("check_build does not guess at frameworks where Python does not answer") {
   for (const BuildFact& fact : framework_facts("rubbish\n", "python3: it ended with exit code 1")) {
     CHECK(!fact.is_there);
-    CHECK(fact.text == "nobody knows: python3: it ended with exit code 1");
+    CHECK(fact.text == "unknown: python3: it ended with exit code 1");
   }
 }
 

@@ -125,12 +125,12 @@ TEST_CASE("a knob that ranks would find malformed is refused, -x and a program's
 }
 
 TEST_CASE("a pattern of -x that matches nothing is told, and a name that is set is not") {
-  CHECK(vain_exports(exporting({"FOO_*", "FOO", "X=*", "HVRUN_F*"}), kOwn).empty());
-  const auto vain = vain_exports(exporting({"NOPE_*"}), kOwn);
-  REQUIRE(vain.size() == 1);
-  CHECK(vain[0].find("-x 'NOPE_*' adds nothing") == 0);
+  CHECK(unmatched_exports(exporting({"FOO_*", "FOO", "X=*", "HVRUN_F*"}), kOwn).empty());
+  const auto unmatched = unmatched_exports(exporting({"NOPE_*"}), kOwn);
+  REQUIRE(unmatched.size() == 1);
+  CHECK(unmatched[0].find("-x 'NOPE_*' adds nothing") == 0);
   JobSpec spec = exporting({});
   spec.programs.push_back({{"a"}, "/"});
   spec.programs.back().exports = {"NOPE_*"};
-  CHECK(vain_exports(spec, kOwn).size() == 1);
+  CHECK(unmatched_exports(spec, kOwn).size() == 1);
 }
