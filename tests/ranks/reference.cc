@@ -13,6 +13,19 @@
 namespace hv::runtime {
 namespace {
 
+// Made before there are threads: no sanitizer sees how a static of a function here begins.
+const std::vector<ElementType> kAllTypes = {
+#ifdef HVRUN_TYPES_OF_EACH_SIZE
+    ElementType::kUint8, ElementType::kBfloat16, ElementType::kFloat32, ElementType::kInt64};
+#else
+    ElementType::kUint8,    ElementType::kInt8,       ElementType::kInt16,
+    ElementType::kInt32,    ElementType::kInt64,      ElementType::kFloat16,
+    ElementType::kBfloat16, ElementType::kFloat32,    ElementType::kFloat64,
+    ElementType::kBool,     ElementType::kFloat8E4M3, ElementType::kFloat8E5M2};
+#endif
+const std::vector<Reduction> kAllReductions = {Reduction::kSum, Reduction::kMin, Reduction::kMax,
+                                               Reduction::kProduct};
+
 template <typename T>
 T read(const std::byte* at) {
   T value;
@@ -153,6 +166,11 @@ void reduce_floating(const CollectiveRequest& request, const std::vector<Bytes>&
                result * request.postscale / static_cast<double>(request.divisor));
 }
 
+// The thread sanitizer learns by memcmp that this thread reads all of both.
+bool have_same_bits(const Bytes& a, const Bytes& b) {
+  return a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
 // Order of magnitude and sign as one scale, so that neighbours differ by 1.
 std::int64_t ordinal(ElementType type, const std::byte* at) {
   std::int64_t bits = 0;
@@ -198,24 +216,9 @@ std::vector<double> rounded(ElementType type, const std::vector<double>& numbers
   return numbers_of(type, bytes_of(type, numbers));
 }
 
-const std::vector<ElementType>& all_types() {
-  static const std::vector<ElementType> types = {
-#ifdef HVRUN_TYPES_OF_EACH_SIZE
-      ElementType::kUint8, ElementType::kBfloat16, ElementType::kFloat32, ElementType::kInt64};
-#else
-      ElementType::kUint8,    ElementType::kInt8,       ElementType::kInt16,
-      ElementType::kInt32,    ElementType::kInt64,      ElementType::kFloat16,
-      ElementType::kBfloat16, ElementType::kFloat32,    ElementType::kFloat64,
-      ElementType::kBool,     ElementType::kFloat8E4M3, ElementType::kFloat8E5M2};
-#endif
-  return types;
-}
+const std::vector<ElementType>& all_types() { return kAllTypes; }
 
-const std::vector<Reduction>& all_reductions() {
-  static const std::vector<Reduction> reductions = {Reduction::kSum, Reduction::kMin,
-                                                    Reduction::kMax, Reduction::kProduct};
-  return reductions;
-}
+const std::vector<Reduction>& all_reductions() { return kAllReductions; }
 
 Bytes random_elements(ElementType type, std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -269,6 +272,7 @@ Bytes reference_adasum(const CollectiveRequest& request, const std::vector<Bytes
 std::string first_distance(ElementType type, const Bytes& expected, const Bytes& actual,
                            double tolerance, double at_least) {
   if (expected.size() != actual.size()) return "sizes differ";
+  if (have_same_bits(expected, actual)) return {};
   const std::vector<double> due = numbers_of(type, expected), got = numbers_of(type, actual);
   double largest = at_least;
   for (const double value : due) largest = std::max(largest, std::abs(value));
@@ -283,6 +287,7 @@ std::string first_distance(ElementType type, const Bytes& expected, const Bytes&
 std::string first_difference(ElementType type, const Bytes& expected, const Bytes& actual,
                              int ulps) {
   if (expected.size() != actual.size()) return "sizes differ";
+  if (have_same_bits(expected, actual)) return {};
   const std::size_t size = element_size(type);
   for (std::size_t at = 0; at < expected.size(); at += size) {
     const bool is_close =
