@@ -290,16 +290,19 @@ TEST_CASE(
   for (const JobShape& shape : {JobShape{3}, JobShape{3, 3}, JobShape{2, 1, 2}, JobShape{1, 1, 1},
                                 JobShape{1, 1, 1, 1, 1}}) {
     CAPTURE(name_of(shape));
-    for (const std::size_t slot_bytes : {4096, 131072}) {
+    const std::vector<std::size_t> slot_sizes = {4096, 131072};
+    const auto all = drawn_product(slot_sizes, delicate_cases(), layouts);
+    for (const std::size_t slot_bytes : slot_sizes) {
       RunOptions options;
       options.config.slot_bytes = slot_bytes;
       run_ranks(shape, options, [&](RankContext& context) {
-        for (const DelicateCase& each : delicate_cases()) {
+        for (const auto& [in_slots, each, layout] : all) {
+          if (in_slots != slot_bytes) continue;
           context.at("shares of a " + name_of_case(each));
           const Bytes input = delicate(each, 1501 * kRow, context.rank);
-          const Bytes all = reduce_in_layout(context, request_of(each, context.size), input,
-                                             {{1501 * kRow}, true, false}, Memory::kPrivate);
-          for (const Layout& layout : layouts) check_shares(context, each, input, all, layout);
+          const Bytes sums = reduce_in_layout(context, request_of(each, context.size), input,
+                                              {{1501 * kRow}, true, false}, Memory::kPrivate);
+          check_shares(context, each, input, sums, layout);
         }
       });
     }
