@@ -126,8 +126,9 @@ void add_environment_options(CLI::App& app, RawOptions& raw) {
   app.add_option("--master-port", raw.master_port, "MASTER_PORT (default: a free one)")
       ->group(group)
       ->type_name("PORT");
-  app.add_flag("--mpi", raw.mpi,
-               "MPI moves the data where it can: mpi is first in HVRUN_BACKEND, unless that names it")
+  app.add_flag(
+         "--mpi", raw.mpi,
+         "MPI moves the data where it can: mpi is first in HVRUN_BACKEND, unless that names it")
       ->group(group);
   app.add_option(
          "--wire-mpi", raw.wire_mpi,

@@ -63,9 +63,9 @@ class KnobReader {
   const Environment& environment_;
 };
 
-// Settings without effect: a line for each HVRUN_ variable that looks like a knob of theirs, and one
-// for all others that are none and not in `others`; a line for each HOROVOD_ variable that looks
-// like an alias.
+// Settings without effect: a line for each HVRUN_ variable that looks like one of these knobs, and
+// one for all others that are none and not in `others`; a line for each HOROVOD_ variable that
+// looks like an alias.
 std::vector<std::string> ignored_settings(const std::vector<std::vector<Knob>>& tables,
                                           const std::vector<std::string>& others,
                                           const Environment& environment);

@@ -196,14 +196,16 @@ TEST_CASE("each type's error says what it accepts and what holds without the var
   }
 }
 
-TEST_CASE("a setting without effect is reported: with the name that it looks like, the rest in one line") {
+TEST_CASE(
+    "a setting without effect is reported: with the name that it looks like, the rest in one "
+    "line") {
   const std::vector<hv::Knob> table{
       {"HVRUN_STALL_SECONDS", hv::KnobType::kSeconds, "60", "How long.", "HOROVOD_STALL_TIME", "",
        0, INT64_MAX, "", 0, nullptr, "", "HOROVOD_STALL_DISABLE"},
       {"HVRUN_RSH", hv::KnobType::kText, "", "By what."}};
   const auto lines_for = [&](const std::vector<std::string>& entries) {
     return hv::ignored_settings({table}, {"HVRUN_RANK", "HVRUN_SIZE", "HOROVOD_STALL_TIMER"},
-                             hv::Environment::from_entries(entries));
+                                hv::Environment::from_entries(entries));
   };
   using Lines = std::vector<std::string>;
   CHECK(lines_for({"HVRUN_STAL_SECONDS=5"}) ==
