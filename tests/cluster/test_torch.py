@@ -36,6 +36,7 @@ def test_every_test_of_ranks_passes_over_two_hosts(run, way):
     assert result.code == 0 and len(counts) == SIZE and len(set(counts)) == 1, str(result)
 
 
+@pytest.mark.one_of("hosts")
 @pytest.mark.parametrize("hosts", ["node1:2,node2:1", "node1:1,node2:2"])
 def test_a_training_ends_with_the_same_bits_on_all_hosts(run, hosts):
     result = run(hosts, [PAYLOAD / "torch_training.py"])
@@ -43,6 +44,7 @@ def test_a_training_ends_with_the_same_bits_on_all_hosts(run, hosts):
     assert result.code == 0 and len(told) == SIZE and len(set(told)) == 1, str(result)
 
 
+@pytest.mark.one_of("place")
 @pytest.mark.parametrize("place", ["backward", "exchange"])
 def test_a_rank_that_is_killed_ends_those_of_the_other_host_and_is_named(run, place):
     result = run("node1:1,node2:2", [PAYLOAD / "torch_fault.py", "kill", place])

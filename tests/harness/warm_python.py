@@ -8,6 +8,8 @@ The child has the rank's streams, environment and folder, but is nobody's descen
 reaches it. So tests of endings and signals start Pythons of their own.
 """
 
+import atexit
+import gc
 import json
 import os
 import runpy
@@ -19,7 +21,7 @@ import sys
 import types
 
 _SIZE = struct.Struct("=Q")
-_LATER = ("torch._dynamo", "torch.optim", "torch.utils.data", "pytest")  # what programs import in their course
+_LATER = ("torch._dynamo", "torch.optim", "torch.utils.data", "pytest", "sklearn.datasets")  # what programs import in their course
 
 
 def _receive(connection, size):
@@ -32,15 +34,35 @@ def _receive(connection, size):
     return parts
 
 
+def _leave_at_once(ended_well):
+    """The interpreter would take PyTorch apart first, and copy each page of it."""
+    if ended_well:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
 def _become(streams, request, base_path):
     """In the child: the program itself. Its exceptions and exit codes go on to the interpreter."""
+    ended_well = []
+    atexit.register(_leave_at_once, ended_well)  # the first to be registered is the last to be called
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    kind, *words = request["words"] if request["words"][0] in ("-m", "-c") else ["", *request["words"]]
+    try:
+        _run(request["words"], base_path)
+    except SystemExit as end:
+        if end.code:
+            raise
+    ended_well.append(True)
+
+
+def _run(words, base_path):
+    """As `python WORDS...` would."""
+    kind, *words = words if words[0] in ("-m", "-c") else ["", *words]
     sys.argv = words if not kind else [kind, *words[1:]]
     first = os.path.dirname(os.path.abspath(words[0])) if not kind else os.getcwd()
     sys.path[:] = [first, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *base_path]
@@ -133,6 +155,7 @@ def main():
 
     for name in ("torch", *_LATER):
         importlib.import_module(name)
+    gc.freeze()  # a collection in a child would go through all of PyTorch, and copy each page of it
     base_path = sys.path[1:]
     _become(*_serve(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3])), base_path)
 

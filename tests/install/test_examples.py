@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -21,8 +22,11 @@ def run(*words, **options):
 def built(tmp_path_factory):
     """(prefix, folder of the examples built from it); neither the sources nor the build can help."""
     folder = tmp_path_factory.mktemp("examples")
+    # By names below that folder, which are the same in each run.
+    ccache = f"env;CCACHE_BASEDIR={folder};CCACHE_NOHASHDIR=1;ccache" if shutil.which("ccache") else ""
     run("cmake", "--install", BUILD, "--prefix", folder / "prefix")
-    run("cmake", "-S", folder / "prefix/share/hvrun/examples", "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={folder}/prefix")
+    run("cmake", "-S", folder / "prefix/share/hvrun/examples", "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={folder}/prefix",
+        f"-DCMAKE_C_COMPILER_LAUNCHER={ccache}", f"-DCMAKE_CXX_COMPILER_LAUNCHER={ccache}")
     run("cmake", "--build", folder / "build", "-j", "2")
     return folder / "prefix", folder / "build"
 

@@ -18,7 +18,7 @@ JOBS = {"1 rank": ["-np", "1"], "2 ranks": ["-np", "2"], "3 ranks": ["-np", "3"]
 @pytest.mark.parametrize("way", JOBS)
 def test_in_every_rank(way, tmp_path):
     """Over MPI, and on two real hosts: test_torch_mpi.py and tests/cluster/test_torch.py."""
-    done = torch_jobs.run(JOBS[way], ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(RANKS)], tmp_path)
+    done = torch_jobs.run(JOBS[way], ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(RANKS)], tmp_path, warm=True)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
     counts = re.findall(r"(\d+) passed", done.stdout)
     ranks = 3 if "hosts" in way else int(way[0])

@@ -58,7 +58,7 @@ def test_gpt(precision, tmp_path):
 @pytest.mark.one_of("name")
 @pytest.mark.parametrize("name", ["digits.py", "gpt.py"])
 def test_a_batch_again_and_again_is_learnt_by_heart(name, tmp_path):
-    said = run(name, tmp_path, *{"digits.py": ["--epochs", "8"], "gpt.py": ["--steps", "41"]}[name], "--synthetic")
+    said = run(name, tmp_path, *{"digits.py": ["--epochs", "8"], "gpt.py": ["--steps", "41", "--width", "64"]}[name], "--synthetic")
     losses = [float(one) for one in re.findall(r"loss ([\d.]+)", said)]
     assert losses[-1] < losses[0] * 0.7, said
 
