@@ -130,8 +130,8 @@ TEST_CASE("known hosts are read whole, or not at all where there are too many") 
   const TemporaryFolder folder;
   const std::string last = "host ssh-ed25519 QUJD\n";
   const std::string file = folder / "known_hosts";
-  write_file(file, std::string((16 << 20) - last.size(), '\n') + last);
+  write_file(file, std::string((16 << 20) - last.size() - 1, '#') + "\n" + last);
   CHECK(find_known_keys({file, folder / "none"}, "host", 22).keys.size() == 1);
-  write_file(file, std::string((16 << 20) - last.size() + 1, '\n') + last);
+  write_file(file, std::string((16 << 20) - last.size(), '#') + "\n" + last);
   CHECK_THROWS_WITH_AS(find_known_keys({file}, "host", 22), doctest::Contains("16"), hv::Error);
 }
