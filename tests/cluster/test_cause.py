@@ -25,7 +25,7 @@ def test_a_killed_rank_of_2_gib_is_the_cause_though_others_end_first(make_cluste
     roll_call = roll_call_of(cluster)
     summary = cluster.shared / "summary.json"
     blamed = []
-    for _ in range(scaled(50)):
+    for _ in range(scaled(100)):
         result = cluster.run(["hvrun", "-np", "4", "-H", "node1:1,node2:3", "--summary", str(summary),
                               *tcp_peers(payload, roll_call, 0, mode)], timeout=60)
         told = errors(result)

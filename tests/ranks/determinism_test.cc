@@ -287,11 +287,11 @@ TEST_CASE(
     "a reducescatter's share has the bits of an allreduce, whatever the fusion and the slots") {
   const std::vector<Layout> layouts = {
       {{1, 700, 800}, true, false}, {{1, 700, 800}, false, false}, {{1501}, false, false}};
+  const std::vector<std::size_t> slot_sizes = {4096, 131072};
+  const auto all = drawn_product(slot_sizes, delicate_cases(), layouts);
   for (const JobShape& shape : {JobShape{3}, JobShape{3, 3}, JobShape{2, 1, 2}, JobShape{1, 1, 1},
                                 JobShape{1, 1, 1, 1, 1}}) {
     CAPTURE(name_of(shape));
-    const std::vector<std::size_t> slot_sizes = {4096, 131072};
-    const auto all = drawn_product(slot_sizes, delicate_cases(), layouts);
     for (const std::size_t slot_bytes : slot_sizes) {
       RunOptions options;
       options.config.slot_bytes = slot_bytes;
