@@ -124,10 +124,17 @@ def main(build, selection, base=None):
         tracked("diff", "--name-only", base) | tracked("ls-files", "--others", "--exclude-standard"))
     commands = read_commands(pathlib.Path(build))
     units, unknown = units_of(sorted(changed), commands)
+    complaints = [f"{path}: no source next to it or including it is compiled" for path in unknown]
+    for complaint in complaints:
+        print(complaint, flush=True)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        complaints = [complaint for complaint in pool.map(check, units) if complaint]
-    complaints += [f"{path}: no source next to it or including it is compiled" for path in unknown]
-    print("\n".join(complaints + [f"{len(units)} files compiled alone, {len(complaints)} failed"]))
+        for done, complaint in enumerate(pool.map(check, units), 1):
+            if complaint:
+                complaints.append(complaint)
+                print(complaint, flush=True)
+            if done % 100 == 0:
+                print(f"[{done}/{len(units)}] compiled alone", flush=True)
+    print(f"{len(units)} files compiled alone, {len(complaints)} failed")
     return 1 if complaints else 0
 
 
