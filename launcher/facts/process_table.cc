@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/facts/process_table.h"
 
+#include <charconv>
+#include <csignal>
 #include <map>
 #include <utility>
 
@@ -95,9 +97,18 @@ std::vector<ProcessEntry> descendants(const std::vector<ProcessEntry>& all,
   return found;
 }
 
+bool holds_signal(std::string_view status, std::string_view set, int signal) {
+  const auto words = value_after(set, status);
+  std::uint64_t mask = 0;
+  if (!words || signal < 1 || signal > 64) return false;
+  const auto [end, error] = std::from_chars(words->data(), words->data() + words->size(), mask, 16);
+  return error == std::errc() && end == words->data() + words->size() && (mask >> (signal - 1) & 1);
+}
+
 bool is_on_its_way_out(const ProcessEntry& process, std::string_view status) {
   if (process.is_zombie() || (process.flags & kExiting) != 0) return true;
-  return value_after("CoreDumping:", status).value_or("0") == "1";
+  return value_after("CoreDumping:", status).value_or("0") == "1" ||
+         holds_signal(status, "SigPnd:", SIGKILL);
 }
 
 bool environ_holds(std::string_view environ_text, std::string_view entry) {

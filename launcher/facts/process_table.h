@@ -39,8 +39,12 @@ std::vector<ProcessEntry> read_processes(const std::string& proc = "/proc");
 std::vector<ProcessEntry> descendants(const std::vector<ProcessEntry>& all,
                                       const std::set<pid_t>& ancestors);
 
+// A set of signals in a status text, such as "SigCgt:", holds that one. Pure.
+bool holds_signal(std::string_view status, std::string_view set, int signal);
+
 // The process has begun to end (its memory may take a second to be freed) or waits to be reaped; a
-// core being written counts. From its stat and status texts; pure.
+// core being written counts, and a SIGKILL that waits for a free processor. From its stat and
+// status texts; pure.
 bool is_on_its_way_out(const ProcessEntry& process, std::string_view status);
 
 // NAME=VALUE stands, whole, in an environ text (entries end in zero bytes). Pure.

@@ -121,7 +121,7 @@ def test_a_stalled_rank_is_named_with_its_host_and_where_it_stands(cluster):
     (cluster.shared / "stall.py").write_text(STALLING)
     library = programs.hvrun_folder().parent / "lib" / "libhvrun.so"
     words = ["-x", f"PYTHONPATH={programs.SOURCE / 'python'}", "-x", f"HVRUN_LIBRARY={library}", "-x", "HVRUN_STALL_SECONDS=1",
-             "-x", "HVRUN_STALL_SHUTDOWN_SECONDS=3"]
+             "-x", "HVRUN_STALL_SHUTDOWN_SECONDS=8"]
     result = cluster.run([*on(*ALL), *words, "/usr/bin/python3", str(cluster.shared / "stall.py")], timeout=60)
     told = re.search(r"rank 1 on host node2 stands in \(Python, innermost last\):\n.*stall.py:8 in <module>\n.*stall.py:5 in missing",
                      result.err)

@@ -16,5 +16,6 @@ static inline void hold_memory(size_t mebibytes) {
     exit(9);
   }
   madvise(memory, bytes, MADV_NOHUGEPAGE);
+  madvise(memory, bytes, MADV_DONTFORK);  // a child that shared it would keep it
   for (size_t at = 0; at < bytes; at += 4096) memory[at] = 1;
 }

@@ -7,7 +7,8 @@
 // MODE says what happens:
 //
 //   eof   the victim kills itself with SIGKILL; a survivor exits 1 when a peer's socket ends
-//   told  just before, the victim tells every survivor, and each exits 1 at that instant
+//   told  a child of the victim's kills it, then tells every survivor, and each exits 1 at that
+//         instant; the victim itself could be put off between telling and dying
 //   wait  the victim waits to be killed from outside; a survivor exits 1 when a peer's socket ends
 //
 // Meeting: every rank but 0 dials rank 0 and sends the port that it listens on; rank 0 sends all
@@ -154,15 +155,19 @@ static void join(void) {
   }
 }
 
-static void die(const char* mode) {
+static void kill_and_tell(pid_t victim) {
   const char byte = kDying;
-  if (strcmp(mode, "wait") == 0) pause();
-  if (strcmp(mode, "told") == 0) {
-    for (int other = 0; other < size; ++other) {
-      if (other != rank) send_all(peers[other], &byte, 1);
-    }
+  kill(victim, SIGKILL);
+  for (int other = 0; other < size; ++other) {
+    if (other != rank) send_all(peers[other], &byte, 1);
   }
-  kill(getpid(), SIGKILL);
+  _exit(0);
+}
+
+static void die(const char* mode) {
+  const pid_t self = getpid();
+  if (strcmp(mode, "eof") == 0) kill(self, SIGKILL);
+  if (strcmp(mode, "told") == 0 && fork() == 0) kill_and_tell(self);
   for (;;) pause();
 }
 

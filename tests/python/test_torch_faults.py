@@ -71,10 +71,10 @@ def test_a_rank_that_is_a_step_ahead_of_one_that_goes_on_is_told(tmp_path):
     program = tmp_path / "ahead.py"
     program.write_text(AHEAD)
     done = torch_jobs.run(["-np", "3"], [str(program)], tmp_path, timeout=60, warm=True, HVRUN_STALL_SECONDS="1",
-                          HVRUN_STALL_SHUTDOWN_SECONDS="2")
+                          HVRUN_STALL_SHUTDOWN_SECONDS="5")
     assert done.returncode == 1
     for rank in range(3):
-        assert re.search(rf"^\[{rank}\] stalled: .*tensor '[^']*' has waited 2.* s for ranks? ", done.stderr, re.M), done.stderr
+        assert re.search(rf"^\[{rank}\] stalled: .*tensor '[^']*' has waited [5-9].* s for ranks? ", done.stderr, re.M), done.stderr
 
 
 def test_ctrl_c_ends_a_wait(tmp_path):

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <climits>
 #include <set>
 #include <tuple>
@@ -55,18 +54,10 @@ std::vector<ProcessEntry> processes_of_rank(const std::vector<ProcessEntry>& all
   return own;
 }
 
-bool has_handler(std::string_view status, int signal) {
-  const auto words = value_after("SigCgt:", status);
-  std::uint64_t mask = 0;
-  if (!words || signal < 1 || signal > 64) return false;
-  const auto [end, error] = std::from_chars(words->data(), words->data() + words->size(), mask, 16);
-  return error == std::errc() && end == words->data() + words->size() && (mask >> (signal - 1) & 1);
-}
-
 UniqueFd stacks_file(pid_t pid, const std::string& proc) {
   const std::string folder = proc + "/" + std::to_string(pid);
   const auto status = read_file(folder + "/status");
-  if (!status || !has_handler(*status, kStacksSignal)) return UniqueFd();
+  if (!status || !holds_signal(*status, "SigCgt:", kStacksSignal)) return UniqueFd();
   for (const std::string& number : names_in(folder + "/fd")) {
     const std::string link = folder + "/fd/" + number;
     if (is_stacks_file(link))

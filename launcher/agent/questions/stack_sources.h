@@ -22,9 +22,6 @@ constexpr std::size_t kMostProcesses = 16;  // of a rank, that are looked at
 // waits for another one of them. Pure.
 std::vector<ProcessEntry> processes_of_rank(const std::vector<ProcessEntry>& all, pid_t rank);
 
-// A /proc/PID/status text says that the process has a handler of that signal. Pure.
-bool has_handler(std::string_view status, int signal);
-
 // The file into which that process writes its Python stacks, to be read; -1: it has none, or no
 // handler of the signal for it, which then must not be sent.
 UniqueFd stacks_file(pid_t pid, const std::string& proc = "/proc");

@@ -183,7 +183,7 @@ static void again(void) {
     float data[kMany][8];
     int is_there[kMany];
     for (int i = 0; i < kMany; ++i) {
-      char name[8];
+      char name[16];
       snprintf(name, sizeof name, "t%d", i);
       for (int k = 0; k < count; ++k) data[i][k] = sends ? (float)(round * kMany + i) : -1;
       const hvrun_request request =

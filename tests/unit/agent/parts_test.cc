@@ -78,12 +78,23 @@ TEST_CASE("a pid that kill would take for a group or for everybody is none") {
     CHECK(!parse_stat(pid + rest));
 }
 
-TEST_CASE("PF_EXITING, a zombie and a core dump under way are ways out") {
+TEST_CASE("a set of signals is what the kernel says") {
+  const std::string status = "Name:\tx\nSigIgn:\t0000000001001006\nSigCgt:\t0000800100000000\n";
+  CHECK(holds_signal(status, "SigCgt:", 48));
+  CHECK(holds_signal(status, "SigCgt:", 33));
+  for (const int other : {0, -1, 2, 3, 47, 49, 64, 65})
+    CHECK_FALSE(holds_signal(status, "SigCgt:", other));
+  CHECK_FALSE(holds_signal("SigCgt:\tzz\n", "SigCgt:", 1));
+  CHECK_FALSE(holds_signal("", "SigCgt:", 48));
+}
+
+TEST_CASE("PF_EXITING, a zombie, a core dump and a SIGKILL under way are ways out") {
   CHECK(is_on_its_way_out(*parse_stat(stat_line("a", 'R', 0x400004)), ""));
   CHECK(is_on_its_way_out(*parse_stat(stat_line("a", 'Z')), ""));
   CHECK(is_on_its_way_out(*parse_stat(stat_line("a", 'D')), "Name:\ta\nCoreDumping:\t1\n"));
+  CHECK(is_on_its_way_out(*parse_stat(stat_line("a", 'R')), "SigPnd:\t0000000000000100\n"));
   CHECK(!is_on_its_way_out(*parse_stat(stat_line("a", 'R', 0x400000)),
-                           "Name:\ta\nCoreDumping:\t0\n"));
+                           "Name:\ta\nCoreDumping:\t0\nSigPnd:\t0000000000004000\n"));
 }
 
 TEST_CASE("descendants are found through generations, and circles end") {

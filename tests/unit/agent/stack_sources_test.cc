@@ -48,15 +48,6 @@ TEST_CASE("of very many processes of a rank the oldest are looked at") {
   CHECK(chosen.front() == 10);
 }
 
-TEST_CASE("a handler is what the kernel says is one") {
-  const std::string status = "Name:\tx\nSigIgn:\t0000000001001006\nSigCgt:\t0000800100000000\n";
-  CHECK(has_handler(status, 48));
-  CHECK(has_handler(status, 33));
-  for (const int other : {0, -1, 2, 3, 47, 49, 64, 65}) CHECK_FALSE(has_handler(status, other));
-  CHECK_FALSE(has_handler("SigCgt:\tzz\n", 1));
-  CHECK_FALSE(has_handler("", 48));
-}
-
 TEST_CASE("a debugger that is forbidden to look is told with the setting that forbids it") {
   CHECK(is_forbidden(
       "eu-stack ended with exit code 1: dwfl_linux_proc_attach: Operation not permitted"));
