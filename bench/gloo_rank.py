@@ -1,4 +1,4 @@
-"""One rank of the peer that is PyTorch's Gloo: times collectives as bench/timing.h does. SPDX-License-Identifier: Apache-2.0
+"""One rank of the peer that is PyTorch's Gloo: times collectives as bench/ranks/timing.h does. SPDX-License-Identifier: Apache-2.0
 
 Started by gloo.py, in the virtual environment that has PyTorch, once for many rounds: every line on standard input is
 a request in JSON, the same for all ranks; rank 0 answers each with a line, {"figures": [...]} or {"error": "..."}. An
@@ -57,7 +57,7 @@ def median_us(budget, call):
 
 
 class Collective:
-    """An operation on a tensor of about so many bytes, as bench/operation.h has it."""
+    """An operation on a tensor of about so many bytes, as bench/ranks/operation.h has it."""
 
     def __init__(self, name, size):
         self.name, self.rank, self.ranks = name, dist.get_rank(), dist.get_world_size()

@@ -28,7 +28,7 @@ std::string operations_text(const BuildFact& operations) {
   if (!operations.is_there) return "Who carries out what is not known: " + operations.text + "\n";
   return operations.text +
          "What stands behind 'else' is for ranks that do not have what comes before it.\n"
-         "'hvrun env --algorithms' has native's ways.\n";
+         "'hvrun env --algorithms' has native's algorithms.\n";
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ struct HorovodOption {
 constexpr const char* kHostsReduce = "Hosts reduce inside first, whenever there are several.";
 constexpr const char* kHostsGather = "Hosts gather inside first, whenever there are several.";
 constexpr const char* kNoTuning = "Nothing is tuned while the job runs.";
-constexpr const char* kOwnController = "Ranks meet through hvrun and talk by its own ways.";
+constexpr const char* kOwnController = "hvrun connects the ranks; no controller is needed.";
 constexpr const char* kMpiIsAsked = "--mpi has MPI move the data.";
 constexpr const char* kAlwaysTime = "Lines of the log always have their time.";
 constexpr const char* kNotYet = "No backend reads it.";

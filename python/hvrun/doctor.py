@@ -38,17 +38,17 @@ except (exceptions.HorovodInternalError, exceptions.LibraryError) as error:
 
 
 class Finding:
-    """What was looked at, whether it is well, what was found, and what mends it."""
+    """What was inspected, whether it is well, what was found, and what fixes it."""
 
-    def __init__(self, what, verdict, found, mend=""):
-        self.what, self.verdict, self.found, self.mend = what, verdict, found, mend
+    def __init__(self, what, verdict, found, hint=""):
+        self.what, self.verdict, self.found, self.hint = what, verdict, found, hint
 
     def text(self):
         lines = [f"  {self.verdict}  {self.what:<12} {self.found}"]
-        return lines + ([f"{'':18}try: {self.mend}"] if self.mend else [])
+        return lines + ([f"{'':18}try: {self.hint}"] if self.hint else [])
 
 
-def look_at_library():
+def inspect_library():
     try:
         library = open_library()
     except exceptions.LibraryError as error:
@@ -60,7 +60,7 @@ def look_at_library():
     return Finding("libhvrun", GOOD, f"{version} at {library.path} ({library.origin})")
 
 
-def look_at_hvrun():
+def inspect_hvrun():
     hvrun = find_program("hvrun")
     if hvrun is None:
         return Finding("hvrun", BAD, "not beside this python, and not on PATH", "pip install hvrun in this environment")
@@ -79,10 +79,10 @@ def ask_hvrun():
         here["VIRTUAL_ENV"] = sys.prefix
     try:
         here["HVRUN_LIBRARY"] = str(open_library().path)
-    except exceptions.LibraryError:  # told where that is looked at
+    except exceptions.LibraryError:  # inspect_library reports it
         pass
     hvrun = find_program("hvrun")
-    if hvrun is None:  # told where it is looked for
+    if hvrun is None:  # inspect_hvrun reports it
         return None, None
     done = _run([hvrun, "env", "--json"], seconds=MOST_SECONDS_OF_HVRUN, **here)
     try:
@@ -92,7 +92,7 @@ def ask_hvrun():
                              "pip install --force-reinstall hvrun")
 
 
-def look_at_libssh():
+def inspect_libssh():
     """hvrun opens it for hosts that it reaches over SSH, and for nothing else."""
     try:
         ctypes.CDLL("libssh.so.4")
@@ -104,17 +104,17 @@ def look_at_libssh():
     return Finding("libssh", PLAIN, f"for hosts over SSH, at {min(paths)}")
 
 
-def look_at_agent():
+def inspect_agent():
     """The program that hvrun copies to hosts, so what counts is the machine that it is for."""
-    agent, mend = find_program("hvrun-agent"), "pip install --force-reinstall hvrun"
+    agent, hint = find_program("hvrun-agent"), "pip install --force-reinstall hvrun"
     if agent is None:
-        return Finding("hvrun-agent", BAD, "not beside this python, and not on PATH", mend)
+        return Finding("hvrun-agent", BAD, "not beside this python, and not on PATH", hint)
     done = _run([agent, "--version"])
     if done.returncode != 0:
-        return Finding("hvrun-agent", BAD, f"{agent}, for {machine_of(agent)}: {(done.stderr or done.stdout).strip()}", mend)
+        return Finding("hvrun-agent", BAD, f"{agent}, for {machine_of(agent)}: {(done.stderr or done.stdout).strip()}", hint)
     version = done.stdout.split()[1]  # hvrun-agent VERSION BUILD
     if version != __version__:
-        return Finding("hvrun-agent", BAD, f"{version} at {agent}, but this package is {__version__}", mend)
+        return Finding("hvrun-agent", BAD, f"{version} at {agent}, but this package is {__version__}", hint)
     return Finding("hvrun-agent", GOOD, f"{version} at {agent}, for {machine_of(agent)}")
 
 
@@ -125,7 +125,7 @@ def machine_of(program):
     return {62: "x86_64", 183: "aarch64", 243: "riscv64", 21: "ppc64le"}.get(number, f"machine type {number} of ELF")
 
 
-def look_at_framework(fact):
+def inspect_framework(fact):
     name, text = fact["name"], fact["text"]
     if not fact["is_usable"]:
         return Finding(name, PLAIN, text)
@@ -141,38 +141,38 @@ def look_at_framework(fact):
     return Finding(name, GOOD, f"{text}: import {binding} as hvd")
 
 
-def look_at_numpy():
+def inspect_numpy():
     try:
         return Finding("NumPy", PLAIN, importlib.metadata.version("numpy"))
     except importlib.metadata.PackageNotFoundError:
         return Finding("NumPy", PLAIN, "not installed: PyTorch warns of that on every rank, and many programs want it", "pip install numpy")
 
 
-def look_at_cuda(facts):
-    words, mend = _split_advice(facts["cuda"]["text"])
-    return Finding("CUDA", PLAIN, words + ("" if facts["cuda"]["is_usable"] else ": ranks work on CPUs"), mend)
+def inspect_cuda(facts):
+    text, hint = _split_advice(facts["cuda"]["text"])
+    return Finding("CUDA", PLAIN, text + ("" if facts["cuda"]["is_usable"] else ": ranks work on CPUs"), hint)
 
 
-def look_at_nccl(facts):
+def inspect_nccl(facts):
     names, stated = stated_backends(), f"HVRUN_BACKEND={os.environ.get('HVRUN_BACKEND', '')}"
     note = "" if not names or "nccl" in names else f"; not needed, for {stated}"
-    words, mend = _split_advice(facts["nccl"]["text"])
+    text, hint = _split_advice(facts["nccl"]["text"])
     if facts["nccl"]["is_usable"]:
-        return Finding("NCCL", GOOD if "nccl" in names else PLAIN, words + note)
+        return Finding("NCCL", GOOD if "nccl" in names else PLAIN, text + note)
     if set(names) == {"nccl"}:
-        return Finding("NCCL", BAD, f"{stated} needs it: {words}", f"{mend + '; or ' if mend else ''}HVRUN_BACKEND=nccl,native")
+        return Finding("NCCL", BAD, f"{stated} needs it: {text}", f"{hint + '; or ' if hint else ''}HVRUN_BACKEND=nccl,native")
     is_wanted = "nccl" in names or (not names and facts["cuda"]["is_usable"])
     note = note or "; only GPUs need it, whose tensors go through the host's memory without it, which is slow"
-    return Finding("NCCL", PLAIN, words + note, mend if is_wanted else "")
+    return Finding("NCCL", PLAIN, text + note, hint if is_wanted else "")
 
 
-def look_at_mpi(facts):
+def inspect_mpi(facts):
     text, works = facts["mpi"]["text"], facts["mpi"]["is_usable"]
-    words, mend = (text, "") if works else _split_advice(text)
+    text, hint = (text, "") if works else _split_advice(text)
     if "mpi" not in stated_backends():
-        return Finding("MPI", PLAIN, words + "; not needed")
-    return Finding("MPI", GOOD if works else BAD, f"HVRUN_BACKEND={os.environ['HVRUN_BACKEND']} needs it: {words}",
-                   "" if works else f"{mend}; or HVRUN_BACKEND=native")
+        return Finding("MPI", PLAIN, text + "; not needed")
+    return Finding("MPI", GOOD if works else BAD, f"HVRUN_BACKEND={os.environ['HVRUN_BACKEND']} needs it: {text}",
+                   "" if works else f"{hint}; or HVRUN_BACKEND=native")
 
 
 def try_two_ranks():
@@ -186,16 +186,16 @@ def try_two_ranks():
         return Finding("two ranks", GOOD, "were started here, met, and added up numbers")
     failures = dict.fromkeys(line[len(FAILED):] for line in done.stdout.splitlines() if line.startswith(FAILED))
     if failures:
-        words, mends = zip(*(_split_advice(line) for line in failures))
-        return Finding("two ranks", BAD, "; ".join(words), next(filter(None, mends), ""))
+        texts, hints = zip(*(_split_advice(line) for line in failures))
+        return Finding("two ranks", BAD, "; ".join(texts), next(filter(None, hints), ""))
     return Finding("two ranks", BAD, f"hvrun -np 2 ended with exit code {done.returncode}:\n                  "
                    + (done.stderr.strip() or done.stdout.strip()).replace("\n", "\n                  "))
 
 
 def _split_advice(line):
     """What happened, and the last advice: "" where there is none. A reason in the first part may have advice of its own."""
-    words, has_advice, advice = line.rpartition(" try: ")
-    return (words.rstrip(";"), advice) if has_advice else (line, "")
+    text, has_advice, advice = line.rpartition(" try: ")
+    return (text.rstrip(";"), advice) if has_advice else (line, "")
 
 
 def _run(words, seconds=120, **more):
@@ -210,14 +210,14 @@ def _last_line(text):
 
 
 def examine():
-    """Every finding, in the order in which they are told."""
-    findings = [Finding("Python", GOOD, f"{platform.python_version()} at {sys.executable}"), look_at_hvrun(), look_at_libssh(),
-                look_at_agent(), look_at_library()]
+    """Every finding, in the order in which they are printed."""
+    findings = [Finding("Python", GOOD, f"{platform.python_version()} at {sys.executable}"), inspect_hvrun(), inspect_libssh(),
+                inspect_agent(), inspect_library()]
     facts, trouble = ask_hvrun()
     findings += [trouble] if trouble else []
-    findings += [look_at_framework(fact) for fact in facts["frameworks"]] if facts else []
-    findings += [look_at_numpy(), Finding("native", GOOD, "hvrun's own backend, by shared memory and TCP: always there")]
-    findings += [look(facts) for look in (look_at_cuda, look_at_nccl, look_at_mpi) if facts]
+    findings += [inspect_framework(fact) for fact in facts["frameworks"]] if facts else []
+    findings += [inspect_numpy(), Finding("native", GOOD, "hvrun's own backend, by shared memory and TCP: always there")]
+    findings += [inspect(facts) for inspect in (inspect_cuda, inspect_nccl, inspect_mpi) if facts]
     return findings + [try_two_ranks()]
 
 

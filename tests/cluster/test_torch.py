@@ -27,10 +27,10 @@ def run(make_cluster):
                                                                 env=torch_jobs.settings(**more))
 
 
-@pytest.mark.drawn_among("way", torch_jobs.WAYS)
-@pytest.mark.parametrize("way", ["2 real hosts"])
-def test_every_test_of_ranks_passes_over_two_hosts(run, way):
-    del way
+@pytest.mark.drawn_among("launcher", torch_jobs.LAUNCHERS)
+@pytest.mark.parametrize("launcher", ["2 real hosts"])
+def test_every_test_of_ranks_passes_over_two_hosts(run, launcher):
+    del launcher
     result = run("node1:2,node2:1", ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", RANKS], timeout=300)
     counts = re.findall(r"(\d+) passed", result.out)
     assert result.code == 0 and len(counts) == SIZE and len(set(counts)) == 1, str(result)

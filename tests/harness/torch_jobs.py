@@ -16,7 +16,7 @@ WITH_HOROVODS_NAMES = f"{PACKAGE}:{PACKAGE / 'horovod-compat'}"  # for PYTHONPAT
 RSH = str(programs.SOURCE / "tests" / "c" / "rsh_to_here.sh")
 # Who starts the ranks in which tests/python/ranks run: hvrun, in jobs of several sizes (python/test_torch.py), an mpirun
 # (python/test_torch_mpi.py), or hvrun on two real hosts (cluster/test_torch.py).
-WAYS = ("1 rank", "2 ranks", "3 ranks", "4 ranks", "2 hosts", "openmpi", "mpich", "2 real hosts")
+LAUNCHERS = ("1 rank", "2 ranks", "3 ranks", "4 ranks", "2 hosts", "openmpi", "mpich", "2 real hosts")
 TWO_HOSTS = ["--oversubscribe", "--rsh", RSH, "-H", "a:2,b:1"]  # two names for this machine: ranks meet over TCP
 
 
@@ -59,7 +59,7 @@ def _warm_python():
 
 
 @functools.lru_cache(maxsize=None)
-def folder_with_warm_python():
+def directory_with_warm_python():
     """For PATH: its `python` is that one."""
     *_, path = words = _warm_python()
     program = pathlib.Path(path).with_name("python")

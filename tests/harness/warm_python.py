@@ -92,6 +92,8 @@ def _serve(listener, until):
     selector.register(until, selectors.EVENT_READ)
     while True:
         for key, _ in selector.select():
+            if selector.get_map().get(key.fd) is not key:  # a child's end, in this same round, has closed it
+                continue
             if key.fileobj == until:
                 for pid, _ in running.values():
                     os.kill(pid, signal.SIGKILL)
@@ -121,14 +123,14 @@ def _serve(listener, until):
                 selector.unregister(key.fileobj)
                 os.close(key.fileobj)
                 status = os.waitpid(pid, 0)[1]
-                if connection in selector.get_map():
+                if connection.fileno() in selector.get_map():
                     selector.unregister(connection)
                 try:
                     connection.sendall(struct.pack("=i", status))
                 except OSError:  # the rank has ended first
                     pass
                 connection.close()
-            elif key.fileobj in selector.get_map():  # the rank has ended first
+            else:  # the rank has ended first
                 selector.unregister(key.fileobj)
                 os.kill(key.data, signal.SIGKILL)
 

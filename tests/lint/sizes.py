@@ -7,8 +7,7 @@ import tree
 
 MOST_LINES_OF_A_FILE = 600
 MOST_LINES_OF_A_FUNCTION = 60
-PRODUCT = ("launcher/", "python/", "runtime/", "src/")
-MOST_FILES_OF_A_DIRECTORY = 40  # of the product; a longer list has parts that a reader looks for
+MOST_FILES_OF_A_DIRECTORY = 40  # a longer list has parts that a reader looks for
 MOST_COLUMNS = {".cc": 100, ".h": 100, ".c": 100, ".py": 140}  # clang-format lets comments grow by a few
 
 CONTAINER = re.compile(r'\b(namespace|class|struct|union|enum|extern)\b')
@@ -22,7 +21,7 @@ def file_errors(texts, limit=MOST_LINES_OF_A_FILE):
 
 
 def directory_errors(paths, limit=MOST_FILES_OF_A_DIRECTORY):
-    counts = collections.Counter(path.rpartition("/")[0] for path in paths if path.startswith(PRODUCT))
+    counts = collections.Counter(path.rpartition("/")[0] for path in paths)
     for directory, count in sorted(counts.items()):
         if count > limit:
             yield f"{directory}: {count} files, at most {limit}: give its parts directories"

@@ -30,7 +30,7 @@ def stand_in(folder, name, *options):
 def look(what, home, **more):
     """The lines of one look; with its facts where it is one at what hvrun tells."""
     facts = "doctor.ask_hvrun()[0]" if what in ("cuda", "nccl", "mpi") else ""
-    words = [sys.executable, "-c", f"from hvrun import doctor; print('\\n'.join(doctor.look_at_{what}({facts}).text()))"]
+    words = [sys.executable, "-c", f"from hvrun import doctor; print('\\n'.join(doctor.inspect_{what}({facts}).text()))"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=torch_jobs.environment(home, **more))
     assert done.returncode == 0, done.stderr
     return done.stdout

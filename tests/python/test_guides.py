@@ -66,7 +66,7 @@ GLOO_AT_ITS_END = "terminate called without an active exception"
 
 def call(command, folder):
     """As a user's shell does; two names for this machine stand for hosts."""
-    path = f"{programs.hvrun_folder()}:{torch_jobs.folder_with_warm_python()}:{torch_environment.interpreter().parent}:/usr/bin:/bin"
+    path = f"{programs.hvrun_folder()}:{torch_jobs.directory_with_warm_python()}:{torch_environment.interpreter().parent}:/usr/bin:/bin"
     if " -H " in command:
         command = command.replace("hvrun ", "hvrun --oversubscribe ", 1)
     env = torch_jobs.environment(folder, PATH=path, PYTHONPATH=torch_jobs.WITH_HOROVODS_NAMES, HVRUN_RSH=torch_jobs.RSH)

@@ -14,14 +14,14 @@ JOBS = {"1 rank": ["-np", "1"], "2 ranks": ["-np", "2"], "3 ranks": ["-np", "3"]
         "2 hosts": torch_jobs.TWO_HOSTS}
 
 
-@pytest.mark.drawn_among("way", torch_jobs.WAYS)
-@pytest.mark.parametrize("way", JOBS)
-def test_in_every_rank(way, tmp_path):
+@pytest.mark.drawn_among("launcher", torch_jobs.LAUNCHERS)
+@pytest.mark.parametrize("launcher", JOBS)
+def test_in_every_rank(launcher, tmp_path):
     """Over MPI, and on two real hosts: test_torch_mpi.py and tests/cluster/test_torch.py."""
-    done = torch_jobs.run(JOBS[way], ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(RANKS)], tmp_path, warm=True)
+    done = torch_jobs.run(JOBS[launcher], ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(RANKS)], tmp_path, warm=True)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
     counts = re.findall(r"(\d+) passed", done.stdout)
-    ranks = 3 if "hosts" in way else int(way[0])
+    ranks = 3 if "hosts" in launcher else int(launcher[0])
     assert len(counts) == ranks and len(set(counts)) == 1, done.stdout[-4000:]
 
 

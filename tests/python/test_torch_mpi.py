@@ -16,12 +16,12 @@ LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "-np", "2"], "mpic
 NEEDS_HVRUN = RANKS / "test_beside_ddp.py"  # torch.distributed's variables, which mpirun does not set
 
 
-@pytest.mark.drawn_among("way", torch_jobs.WAYS)
-@pytest.mark.parametrize("way", LAUNCHERS)
-def test_in_every_rank(way, tmp_path):
-    if not shutil.which(LAUNCHERS[way][0]):
-        pytest.skip(f"no {way}")
-    words = [*LAUNCHERS[way], str(torch_environment.interpreter()), "-m", "pytest", "-x", "-q", "--color=no", "-p", "no:cacheprovider",
+@pytest.mark.drawn_among("launcher", torch_jobs.LAUNCHERS)
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_in_every_rank(launcher, tmp_path):
+    if not shutil.which(LAUNCHERS[launcher][0]):
+        pytest.skip(f"no {launcher}")
+    words = [*LAUNCHERS[launcher], str(torch_environment.interpreter()), "-m", "pytest", "-x", "-q", "--color=no", "-p", "no:cacheprovider",
              f"--ignore={NEEDS_HVRUN}", str(RANKS)]
     environment = torch_jobs.environment(tmp_path, HVRUN_BACKEND="mpi,native", OMPI_ALLOW_RUN_AS_ROOT="1",
                                          OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")

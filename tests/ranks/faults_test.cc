@@ -8,7 +8,7 @@
 
 #include <thread>
 
-#include "bench/blocking.h"
+#include "bench/ranks/blocking.h"
 #include "src/net/socket.h"
 #include "tests/ranks/collective_checks.h"
 

@@ -15,7 +15,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "bench/blocking.h"
+#include "bench/ranks/blocking.h"
 #include "runtime/backend/native/native_backend.h"
 
 namespace hv::runtime {

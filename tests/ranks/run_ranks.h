@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/forked_store.h"
+#include "bench/ranks/forked_store.h"
 #include "runtime/backend/backend.h"
 #include "runtime/transport/selection.h"
 #include "src/contract/contract.h"

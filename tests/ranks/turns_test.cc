@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/blocking.h"
+#include "bench/ranks/blocking.h"
 #include "runtime/transport/shm/slot_rings.h"
 #include "runtime/transport/transport.h"
 #include "tests/ranks/collective_checks.h"

@@ -24,6 +24,9 @@ EVERYTHING = ("unit", "ranks", "c", "cli", "cluster", "python", "lint", "fuzz")
 OWNERS = (
     ("docs/", ("lint",)), ("man/", ("lint", "c")), ("hostfiles/", ("unit", "cli")),
     ("launcher/pmix/", ("unit", "ranks", "cluster")),
+    ("launcher/agent/", ("unit", "ranks", "c", "cli", "cluster", "fuzz")),
+    ("launcher/plan/", ("unit", "ranks", "cli", "cluster", "fuzz")),
+    ("launcher/cli/", ("unit", "ranks", "cli", "cluster", "python", "fuzz")),
     ("launcher/", ("unit", "cli", "cluster", "fuzz")),
     ("runtime/", ("unit", "ranks", "c", "cli", "cluster", "python", "fuzz")),
     ("python/", ("python", "cli", "cluster")), ("examples/", ("unit", "ranks", "c", "python")),
@@ -51,7 +54,7 @@ def read_tests(build):
 
 
 def tests_below(path, tests):
-    """The tests of a source, a pytest file or a directory below tests/; all ways of a source count."""
+    """The tests of a source, a pytest file or a directory below tests/; all variants of a source count."""
     inside = re.sub(r"^tests(/|$)", "", path.rstrip("/"))
     return [name for name in tests if not inside or name == inside or name.startswith((inside + "/", inside + " ("))]
 
@@ -97,13 +100,13 @@ def choose_by_changes(paths, tests):
 
 
 def choose_not_drawn(seed, tests):
-    ways = {}
+    variants = {}
     for name in sorted(tests):
         found = MEMORY.fullmatch(name)
         if found and not found["name"].startswith(OF_GPUS):
-            ways.setdefault(found["source"], []).append(name)
-    drawn = {random.Random(f"{seed} {source}").choice(names) for source, names in ways.items()}
-    return {name for names in ways.values() for name in names} - drawn
+            variants.setdefault(found["source"], []).append(name)
+    drawn = {random.Random(f"{seed} {source}").choice(names) for source, names in variants.items()}
+    return {name for names in variants.values() for name in names} - drawn
 
 
 def changed_since(commit):

@@ -33,7 +33,7 @@ def test_the_expression_matches_the_chosen_names_only():
 
 @pytest.mark.parametrize("path, chosen", [
     ("docs/ssh.md", {"lint/test_docs.py"}),
-    ("launcher/plan/placement.cc", {"lint/test_docs.py", "unit/wire/frame_test.cc", "unit/wired/x_test.cc", "cli/test_dev.py"}),
+    ("launcher/output/line_buffer.h", {"lint/test_docs.py", "unit/wire/frame_test.cc", "unit/wired/x_test.cc", "cli/test_dev.py"}),
     ("tests/unit/wire/frame_test.cc", {"lint/test_docs.py", "unit/wire/frame_test.cc"}),
     ("tests/cli/launching.py", {"lint/test_docs.py", "cli/test_dev.py"}),
     ("tests/c/handles_test.c", {"lint/test_docs.py", "c: handles"}),
@@ -45,9 +45,9 @@ def test_a_change_chooses_the_tests_that_own_it_and_lint(path, chosen):
 
 
 def test_of_a_source_in_several_memories_the_seed_draws_one_and_gpus_own_stay():
-    ways = {f"ranks/engine/{source}_test.cc ({memory})": "ranks"
+    variants = {f"ranks/engine/{source}_test.cc ({memory})": "ranks"
             for source in ("sets", "gpu_order") for memory in ("host", "staged", "nccl")}
-    left_out = [selection.choose_not_drawn(seed, ways | TESTS) for seed in ("a1", "a1", "b7", "c3", "d9")]
+    left_out = [selection.choose_not_drawn(seed, variants | TESTS) for seed in ("a1", "a1", "b7", "c3", "d9")]
     assert left_out[0] == left_out[1]
     assert all(len(each) == 2 and all("sets" in name for name in each) for each in left_out)
     assert len({frozenset(each) for each in left_out}) > 1

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <list>
+#include <mutex>
 #include <random>
 #include <thread>
 #include <utility>
@@ -79,12 +81,12 @@ class Host {
   // Ends when one has died, or when all who had come have left: before or after all had come.
   void run() {
     while (!has_ended_) {
-      std::vector<pollfd> polled = {{listener_.get(), POLLIN, 0}};  // none when all have come
-      for (const Guest& one : guests_) polled.push_back({one.socket.get(), POLLIN, 0});
-      ::poll(polled.data(), polled.size(), -1);
+      polled_ = {{listener_.get(), POLLIN, 0}};  // none when all have come
+      for (const Guest& one : guests_) polled_.push_back({one.socket.get(), POLLIN, 0});
+      ::poll(polled_.data(), polled_.size(), -1);
       for (std::size_t number = guests_.size(); number > 0; --number)
-        if (polled[number].revents != 0) part_from(number - 1);
-      if (!has_ended_ && polled[0].revents != 0) welcome();
+        if (polled_[number].revents != 0) part_from(number - 1);
+      if (!has_ended_ && polled_[0].revents != 0) welcome();
     }
   }
 
@@ -121,9 +123,32 @@ class Host {
 
   UniqueFd listener_;
   std::vector<Guest> guests_;
+  std::vector<pollfd> polled_;
   std::size_t left_ = 0;
   bool has_ended_ = false;
 };
+
+// Nobody may come with an id that a failed job made. Its host then waits until the process ends,
+// and this list keeps what it holds from being taken for a leak.
+struct Hosts {
+  std::mutex mutex;
+  std::list<Host> all;
+};
+
+Hosts& hosts_of_process() {
+  static Hosts* const hosts = new Hosts;  // never freed: their threads outlive static objects
+  return *hosts;
+}
+
+void run_host(UniqueFd listener) {
+  Hosts& hosts = hosts_of_process();
+  std::unique_lock lock(hosts.mutex);
+  const auto host = hosts.all.emplace(hosts.all.end(), std::move(listener));
+  lock.unlock();
+  host->run();
+  lock.lock();
+  hosts.all.erase(host);
+}
 
 std::string name_of(const nccl::UniqueId& id) { return id.bytes; }
 
@@ -200,7 +225,7 @@ nccl::UniqueId make_meeting() {
   // As NCCL's own thread it takes no signal of the program's.
   const SignalBlock block;
   std::thread([listener = listen_at(name_of(id), SOCK_SEQPACKET)]() mutable {
-    Host(std::move(listener)).run();
+    run_host(std::move(listener));
   }).detach();
   return id;
 }

@@ -12,7 +12,7 @@
 #include <functional>
 #include <utility>
 
-#include "bench/forked_store.h"
+#include "bench/ranks/forked_store.h"
 #include "tests/ranks/engine/gpu.h"
 #include "tests/ranks/engine/job.h"
 

@@ -22,7 +22,7 @@ TEST_CASE("check_build writes horovodrun's form, and below it each reason once")
       "libmpi\n    Gloo: hvrun's own backend, native, has its place: by shared memory and TCP\n    "
       "NCCL: 2.32.3\n    DDL: hvrun has no such backend\n    CCL: hvrun has no such backend\n\n"
       "OPERATION\nWhat stands behind 'else' is for ranks that do not have what comes before it.\n"
-      "'hvrun env --algorithms' has native's ways.\n");
+      "'hvrun env --algorithms' has native's algorithms.\n");
 }
 
 TEST_CASE("hvrun env has a line for each backend, and who carries out what") {

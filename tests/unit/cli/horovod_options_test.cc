@@ -82,7 +82,7 @@ TEST_CASE("what has nothing to set here is taken, and told why") {
   CHECK(parsed.warnings ==
         "--cycle-time-ms sets nothing: there are no cycles: what is ready goes at once; "
         "--autotune sets nothing: nothing is tuned while the job runs; "
-        "--gloo sets nothing: ranks meet through hvrun and talk by its own ways");
+        "--gloo sets nothing: hvrun connects the ranks; no controller is needed");
 }
 
 TEST_CASE("a variable of Horovod's without effect sets no knob, and says why") {

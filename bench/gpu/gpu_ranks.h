@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "bench/gpu.h"
+#include "bench/gpu/gpu.h"
 #include "runtime/backend/nccl/nccl_library.h"
 
 namespace bench {

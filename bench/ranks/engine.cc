@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/gradients.h"
-#include "bench/timing.h"
+#include "bench/ranks/gradients.h"
+#include "bench/ranks/timing.h"
 
 namespace {
 

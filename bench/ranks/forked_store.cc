@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/forked_store.h"
+#include "bench/ranks/forked_store.h"
 
 #include <linux/futex.h>
 #include <sys/eventfd.h>

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "bench/timing.h"
+#include "bench/ranks/timing.h"
 
 namespace {
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/gpu.h"
-#include "bench/gpu_ranks.h"
-#include "bench/gradients.h"
+#include "bench/gpu/gpu.h"
+#include "bench/gpu/gpu_ranks.h"
+#include "bench/ranks/gradients.h"
 #include "runtime/backend/nccl/nccl_library.h"
 #include "src/base/clock.h"
 #include "src/base/environment.h"

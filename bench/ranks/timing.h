@@ -13,7 +13,7 @@
 #include <functional>
 #include <vector>
 
-#include "bench/options.h"
+#include "bench/ranks/options.h"
 #include "src/base/clock.h"
 
 namespace bench {

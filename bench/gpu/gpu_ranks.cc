@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/gpu_ranks.h"
+#include "bench/gpu/gpu_ranks.h"
 
 #include <hvrun/hvrun.h>
 
@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "bench/gradients.h"
+#include "bench/ranks/gradients.h"
 #include "runtime/api/context.h"
 #include "runtime/api/request_reader.h"
 #include "src/base/clock.h"

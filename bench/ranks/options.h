@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/operation.h"
+#include "bench/ranks/operation.h"
 
 namespace bench {
 

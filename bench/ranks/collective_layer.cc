@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/blocking.h"
-#include "bench/forked_store.h"
-#include "bench/timing.h"
+#include "bench/ranks/blocking.h"
+#include "bench/ranks/forked_store.h"
+#include "bench/ranks/timing.h"
 #include "runtime/api/birth.h"
 #include "runtime/backend/native/native_backend.h"
 #include "runtime/transport/selection.h"

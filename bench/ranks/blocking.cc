@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/blocking.h"
+#include "bench/ranks/blocking.h"
 
 #include "runtime/collective/patience.h"
 
