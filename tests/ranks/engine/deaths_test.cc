@@ -24,10 +24,6 @@ constexpr std::int64_t kRows = 3 << 15;
 // One call, or several at once, that take all ranks; the first error.
 using Operate = std::function<Status(Context&, int round)>;
 
-// From the death on, until every other rank has its error: two on a machine that is not busy with
-// other tests, and far from the 15 s after which a silent rank would be taken for lost.
-constexpr std::chrono::seconds kSoon{8};
-
 struct Case {
   const char* name;
   Operate operate;
@@ -192,7 +188,7 @@ int work(Context& context, const Case& test, bool is_absent, Board& board) {
     // Whoever left now would be one more reason for the other's error.
     while (board.told < kRanks - 1) std::this_thread::yield();
     // What is freed now might still be written to by the others.
-    const bool is_soon = took < kSoon;
+    const bool is_soon = took < kBeforeSilence;
     if (is_soon && names_the_victim(status) && names_the_victim(later) && !context.heap()) return 0;
     std::fprintf(stderr, "rank %d: after %lld ms: %s; later: %s\n", rank,
                  static_cast<long long>(took / std::chrono::milliseconds(1)),
