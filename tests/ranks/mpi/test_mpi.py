@@ -125,7 +125,7 @@ def test_ranks_that_disagree_are_told_who_said_what_and_go_on(mpi):
 
 
 def test_a_stall_ends_the_job_in_words_that_name_who_is_missing(mpi):
-    result = start(mpi, 3, BIN / "mpi_cases", "stall", HVRUN_STALL_SHUTDOWN_SECONDS="5")
+    result = start(mpi, 3, BIN / "mpi_cases", "stall", HVRUN_STALL_SHUTDOWN_SECONDS="1")
     told = {line for line in result.out.splitlines() if line.startswith("told: ")}
     assert len(told) == 1, str(result)
     words = told.pop()
