@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of Python programs that use hvrun.torch of this checkout."""
 
-import atexit
+import fcntl
 import functools
 import os
 import pathlib
@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 
-from harness import programs, torch_environment
+from harness import processes, programs, torch_environment
 
 PACKAGE = programs.SOURCE / "python"
 WITH_HOROVODS_NAMES = f"{PACKAGE}:{PACKAGE / 'horovod-compat'}"  # for PYTHONPATH
@@ -32,30 +32,37 @@ def environment(home, **more):
     return {"HOME": str(home), "PATH": "/usr/bin:/bin", **settings(**more)}
 
 
+def _owner():
+    """The ctest whose test this process is: one warm Python serves all of its tests. Else this process."""
+    parent = os.getppid()
+    return parent if pathlib.Path(f"/proc/{parent}/comm").read_text() == "ctest\n" else os.getpid()
+
+
 @functools.lru_cache(maxsize=None)
 def _warm_python():
-    """The words that stand for a Python that has imported PyTorch, which lives as long as this process. See warm_python.py."""
-    folder = tempfile.TemporaryDirectory(prefix="hvrun-warm-")
-    path = os.path.join(folder.name, "socket")
+    """The words that stand for a Python that has imported PyTorch, which lives as long as its owner. See warm_python.py."""
+    owner = _owner()
+    directory = pathlib.Path(tempfile.gettempdir(), f"hvrun-warm-{owner}-{processes.look_at(owner).start}")
+    directory.mkdir(mode=0o700, exist_ok=True)
     program = str(programs.SOURCE / "tests" / "harness" / "warm_python.py")
-    until, held = os.pipe()  # by this process, however it ends
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
+    with open(directory / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (directory / "socket").exists():
+            _start_warm_python(program, directory, owner)
+    return ["/usr/bin/python3", "-I", "-S", program, str(directory / "socket")]
+
+
+def _start_warm_python(program, directory, owner):
+    """It keeps none of this test's pipes, for ctest waits until they are closed, and gets none of its signals."""
+    until = os.pidfd_open(owner)
+    with socket.socket(socket.AF_UNIX) as listener, open(directory / "errors", "w") as errors:
+        listener.bind(str(directory / "socket"))
         listener.listen(64)
         fds = [listener.fileno(), until]
-        server = subprocess.Popen([str(torch_environment.interpreter()), program, "--serve", *map(str, fds)],
-                                  pass_fds=fds, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                  env={"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"})
-
+        subprocess.Popen([str(torch_environment.interpreter()), program, "--serve", *map(str, fds)], pass_fds=fds,
+                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
+                         env={"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"})
     os.close(until)
-
-    def end():
-        os.close(held)
-        server.wait()
-        folder.cleanup()
-
-    atexit.register(end)
-    return ["/usr/bin/python3", "-I", "-S", program, path]
 
 
 @functools.lru_cache(maxsize=None)
@@ -63,8 +70,10 @@ def directory_with_warm_python():
     """For PATH: its `python` is that one."""
     *_, path = words = _warm_python()
     program = pathlib.Path(path).with_name("python")
-    program.write_text(f"#!/bin/sh\nexec {' '.join(words)} \"$@\"\n")
-    program.chmod(0o755)
+    made = program.with_name(f"python-{os.getpid()}")
+    made.write_text(f"#!/bin/sh\nexec {' '.join(words)} \"$@\"\n")
+    made.chmod(0o755)
+    made.rename(program)  # others may run it now
     return program.parent
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Python that has imported PyTorch already, for tests of what is computed with it: a rank costs a tenth of a second, not three.
 
-    warm_python.py --serve SOCKET_FD PIPE_FD imports PyTorch, then forks a child for each request, until nobody holds the pipe
+    warm_python.py --serve SOCKET_FD PID_FD  imports PyTorch, then forks a child for each request, until that process has ended
     warm_python.py SOCKET [-m|-c] WORDS...   in a rank: has such a child do what `python WORDS...` would, and ends as it does
 
 The child has the rank's streams, environment and folder, but is nobody's descendant: it ends when the rank does, and no signal
@@ -86,7 +86,7 @@ def _read_request(connection):
 
 
 def _serve(listener, until):
-    """Returns in each child, with what it is to become; ends when nobody holds the other end of the pipe `until`."""
+    """Returns in each child, with what it is to become; ends, and removes the socket's directory, when the process `until` has."""
     selector, running = selectors.DefaultSelector(), {}  # {pidfd: (pid, connection)}
     selector.register(listener, selectors.EVENT_READ)
     selector.register(until, selectors.EVENT_READ)
@@ -97,6 +97,9 @@ def _serve(listener, until):
             if key.fileobj == until:
                 for pid, _ in running.values():
                     os.kill(pid, signal.SIGKILL)
+                import shutil
+
+                shutil.rmtree(os.path.dirname(listener.getsockname()), ignore_errors=True)
                 os._exit(0)
             elif key.fileobj is listener:
                 connection, _ = listener.accept()
@@ -141,7 +144,11 @@ def _ask(path, words):
         body = json.dumps({"words": words, "environment": dict(os.environ), "folder": os.getcwd()}).encode()
         socket.send_fds(connection, [_SIZE.pack(len(body))], [0, 1, 2])
         connection.sendall(body)
-        (status,) = struct.unpack("=i", _receive(connection, 4))
+        try:
+            (status,) = struct.unpack("=i", _receive(connection, 4))
+        except EOFError:
+            with open(os.path.join(os.path.dirname(path), "errors"), encoding="utf-8") as errors:
+                sys.exit(f"the Python that has imported PyTorch has ended: {errors.read()}")
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number != signal.SIGKILL:
@@ -153,7 +160,7 @@ def _ask(path, words):
 def main():
     if sys.argv[1] != "--serve":
         _ask(sys.argv[1], sys.argv[2:])
-    import importlib
+    import importlib  # here, for a rank that asks is to start quickly
 
     for name in ("torch", *_LATER):
         importlib.import_module(name)
