@@ -31,7 +31,9 @@ function(hv_precompile target)
   endif()
   target_precompile_headers(${target} REUSE_FROM hv_headers_${_kind})
   # gcc 12 doubts the small buffer of std::string once its header comes precompiled.
-  target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+  endif()
 endfunction()
 
 # The target hv_headers_KIND, whose one source is empty: only its precompiled headers matter.
