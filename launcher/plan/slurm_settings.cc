@@ -8,7 +8,7 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::size_t kMostNameBytes = 64;
+constexpr std::size_t kMostPluginBytes = 64;
 constexpr std::int64_t kMostKillWait = 65535;  // Slurm keeps the seconds in 16 bits
 
 // The plugin of "proctrack/cgroup". "": no plugin can have this name.
@@ -17,7 +17,7 @@ std::string proctrack_in(std::string_view value) {
   if (value.substr(0, kPrefix.size()) == kPrefix) value.remove_prefix(kPrefix.size());
   const bool is_name =
       value.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
-  if (value.empty() || value.size() > kMostNameBytes || !is_name) return "";
+  if (value.empty() || value.size() > kMostPluginBytes || !is_name) return "";
   return std::string(value);
 }
 
