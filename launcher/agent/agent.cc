@@ -17,6 +17,7 @@
 #include "launcher/agent/ranks/rank_command.h"
 #include "launcher/agent/ranks/rank_starter.h"
 #include "launcher/facts/facts.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/check.h"
 #include "src/base/clock.h"
 #include "src/base/text.h"

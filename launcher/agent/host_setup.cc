@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "launcher/agent/rendezvous/rank_socket.h"
-#include "src/base/clock.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/text.h"
 #include "src/net/socket.h"
 

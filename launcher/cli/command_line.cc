@@ -15,6 +15,7 @@
 #include "launcher/cli/script_command.h"
 #include "launcher/plan/launch_plan.h"
 #include "launcher/supervise/timeouts.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/text.h"

@@ -8,6 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/base/knob.h"
+#include "src/base/name_pattern.h"
 #include "src/base/text.h"
 #include "src/contract/algorithms.h"
 #include "src/contract/contract.h"

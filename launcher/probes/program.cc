@@ -11,6 +11,7 @@
 #include "launcher/facts/read_file.h"
 #include "launcher/probes/libraries.h"
 #include "launcher/probes/wrapper.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/text.h"
 #include "src/process/command.h"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "launcher/supervise/timeouts.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/text.h"
 

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/text.h"
 #include "src/wire/frame.h"

@@ -33,6 +33,7 @@
 #include "launcher/supervise/stacks/stack_inquiry.h"
 #include "launcher/supervise/stdin_forwarder.h"
 #include "launcher/supervise/timeouts.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/knob.h"
 #include "src/base/log.h"

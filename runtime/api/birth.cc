@@ -12,16 +12,16 @@
 #include "runtime/backend/mpi/mpi_library.h"
 #include "runtime/transport/shm/host_memory.h"
 #include "src/base/boot_id.h"
-#include "src/base/clock.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/knob.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/contract/runtime_knobs.h"
 #include "src/net/port_range.h"
 #include "src/rendezvous/agent_store.h"
-#include "src/rendezvous/exchange.h"
 #include "src/rendezvous/gathered_store.h"
 #include "src/rendezvous/inproc_store.h"
+#include "src/rendezvous/launcher_exchange.h"
 #include "src/rendezvous/slurm_step.h"
 
 namespace hv::runtime {

@@ -16,6 +16,7 @@
 #include "runtime/transport/set_plane.h"
 #include "runtime/transport/shm/slot_rings.h"
 #include "runtime/transport/transport.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/log.h"
 #include "src/base/text.h"

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
@@ -24,14 +23,5 @@ timespec time_left(TimePoint deadline);
 std::string seconds_text(Duration duration);
 // Of a wait: "1.5 s" below ten seconds, else whole ones; rounded down.
 std::string waited_text(Duration duration);
-
-// Seconds that came from outside, as a duration.
-// Negative and no number: 0. At most 1e6 s, which is longer than anybody waits and overflows no
-// clock.
-inline Duration bounded_seconds(double count) {
-  constexpr double kLongest = 1e6;
-  const double bounded = count > 0 ? std::min(count, kLongest) : 0;  // a NaN compares false
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(bounded));
-}
 
 }  // namespace hv

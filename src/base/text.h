@@ -50,11 +50,4 @@ std::string count_of(std::uint64_t count, std::string_view singular, std::string
 // "rank 3", "ranks 0-3,7"
 std::string ranges_of(std::string_view singular, const std::vector<int>& sorted);
 
-// Patterns of variables' names: FOO is that name, FOO_* all that begin with FOO_.
-inline bool matches_pattern(std::string_view name, std::string_view pattern) {
-  if (pattern.empty() || pattern.back() != '*') return name == pattern;
-  pattern.remove_suffix(1);
-  return name.substr(0, pattern.size()) == pattern;
-}
-
 }  // namespace hv

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "src/base/environment.h"
 #include "src/base/status.h"
 #include "src/net/port_range.h"
 
@@ -40,12 +39,6 @@ class Exchange {
   virtual Status gather(const std::string& mine, const WaitLimits& limits,
                         std::vector<std::string>* all) = 0;
 };
-
-// Opens what ranks can meet by that something else than hvrun has started: PMIx, PMI, or, for the
-// tasks of a Slurm step, munge or a file. nullptr and success: the environment names none of them.
-// Blocks at most meeting.limits.timeout.
-Status open_launcher_exchange(const Environment& environment, const MeetingTerms& meeting,
-                              std::unique_ptr<Exchange>* exchange);
 
 // Exchange by PMIx: srun --mpi=pmix, OpenMPI's mpirun, PRRTE. libpmix is opened at run time, and
 // one that is there already is taken: two of them in one process would be two clients.

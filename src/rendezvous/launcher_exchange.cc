@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/rendezvous/exchange.h"
+#include "src/rendezvous/launcher_exchange.h"
 
 #include <fcntl.h>
 

@@ -17,7 +17,6 @@
 #include "src/base/status.h"
 #include "src/net/port_range.h"
 #include "src/rendezvous/exchange.h"
-#include "src/wire/authentication.h"
 
 namespace hv {
 
@@ -43,16 +42,5 @@ std::string hidden_gpus(const Environment& environment);
 
 Status open_slurm_step(const SlurmStep& step, const Environment& environment,
                        const MeetingTerms& meeting, std::unique_ptr<Exchange>* exchange);
-
-// The file from which the tasks of a Slurm step have their key where there is no munge: in the home
-// folder, which hosts then must share.
-// step: "JOB.STEP". Empty where HOME is not set.
-std::string step_key_file(const Environment& environment, const std::string& step);
-
-// In place of whatever lies there, readable by this user only; whole from the first moment on.
-Status write_step_key(const std::string& path, const JobKey& key);
-
-// Refuses a file that others can read or have written, and a link to one.
-Status read_step_key(const std::string& path, JobKey* key);
 
 }  // namespace hv

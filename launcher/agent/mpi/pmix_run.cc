@@ -13,6 +13,7 @@
 
 #include "launcher/agent/helper_program.h"
 #include "launcher/agent/mpi/last_words.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/text.h"
 #include "src/process/child.h"

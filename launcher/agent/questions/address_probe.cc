@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "launcher/agent/probe_listener.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/text.h"
 #include "src/net/socket.h"

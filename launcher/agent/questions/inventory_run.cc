@@ -6,6 +6,7 @@
 
 #include "hvrun_version.h"
 #include "launcher/agent/helper_program.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/text.h"
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "launcher/probes/pair_measure.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/net/socket.h"
 

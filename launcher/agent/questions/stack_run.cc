@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "launcher/facts/read_file.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/core_mask.h"
 #include "src/base/text.h"

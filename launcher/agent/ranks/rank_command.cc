@@ -5,7 +5,7 @@
 
 #include "launcher/facts/program_file.h"
 #include "src/base/core_mask.h"
-#include "src/base/text.h"
+#include "src/base/name_pattern.h"
 
 namespace hv::launcher {
 namespace {

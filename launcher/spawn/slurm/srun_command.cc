@@ -6,6 +6,7 @@
 #include <set>
 
 #include "launcher/allocation/node_expression.h"
+#include "src/base/name_pattern.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {

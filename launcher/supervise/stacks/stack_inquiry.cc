@@ -8,6 +8,7 @@
 
 #include "launcher/record/end_words.h"
 #include "launcher/supervise/timeouts.h"
+#include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/text.h"
 

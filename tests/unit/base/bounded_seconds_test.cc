@@ -1,6 +1,6 @@
 // Tests of bounded_seconds() of src/base/clock.h.
 // SPDX-License-Identifier: Apache-2.0
-#include "src/base/clock.h"
+#include "src/base/bounded_seconds.h"
 
 #include <doctest/doctest.h>
 

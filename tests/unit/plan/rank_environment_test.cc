@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "src/base/error.h"
-#include "src/base/text.h"
+#include "src/base/name_pattern.h"
 
 using namespace hv::launcher;
 

@@ -17,7 +17,7 @@
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
-#include "src/rendezvous/exchange.h"
+#include "src/rendezvous/launcher_exchange.h"
 #include "src/rendezvous/pmi_exchange.h"
 #include "src/rendezvous/pmix_abi.h"
 #if __has_include(<pmix_common.h>)

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "src/net/socket.h"
+#include "src/rendezvous/step_key_file.h"
 #include "src/wire/agent_greeting.h"
 #include "tests/unit/temporary_folder.h"
 
