@@ -14,7 +14,7 @@
 #include "runtime/api/last_error.h"
 #include "runtime/api/request_reader.h"
 #include "runtime/api/sized_struct.h"
-#include "runtime/backend/carrier_order.h"
+#include "runtime/backend/carrier_table.h"
 #include "runtime/backend/gpu/plugin_library.h"
 #include "runtime/backend/mpi/mpi_library.h"
 #include "runtime/include/hvrun/hvrun.h"

@@ -1,4 +1,4 @@
-// The algorithms of all collectives but allreduce, as the registry chooses among them.
+// The algorithms of collectives that have no header of their own, for the registry to choose from.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,8 +7,6 @@
 #include "runtime/collective/ring_collective.h"
 
 namespace hv::runtime {
-
-std::unique_ptr<Collective> allgather_pieces(CollectiveSetup setup);
 
 std::unique_ptr<Collective> alltoall_streams(CollectiveSetup setup);
 

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/collective/algorithms.h"
+#include "runtime/collective/allgather.h"
 #include "runtime/collective/carriers.h"
 #include "runtime/collective/lanes.h"
 #include "runtime/collective/piece_stream.h"

@@ -24,6 +24,7 @@
 #include "runtime/collective/lanes.h"
 #include "runtime/collective/piece_stream.h"
 #include "runtime/collective/ring_collective.h"
+#include "runtime/collective/segment_walk.h"
 
 namespace hv::runtime {
 namespace {

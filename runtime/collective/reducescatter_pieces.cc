@@ -25,6 +25,7 @@
 #include "runtime/collective/cross/cross_stage.h"
 #include "runtime/collective/lanes.h"
 #include "runtime/collective/ring_collective.h"
+#include "runtime/collective/segment_walk.h"
 
 namespace hv::runtime {
 namespace {

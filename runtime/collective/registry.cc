@@ -2,6 +2,7 @@
 #include "runtime/collective/registry.h"
 
 #include "runtime/collective/algorithms.h"
+#include "runtime/collective/allgather.h"
 #include "runtime/collective/allreduce/allreduce.h"
 #include "src/base/check.h"
 

@@ -3,8 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,113 +10,14 @@
 #include <vector>
 
 #include "runtime/collective/collective.h"
+#include "runtime/collective/ring_queue.h"
+#include "runtime/collective/segment_walk.h"
 #include "runtime/device/kernels.h"
 #include "runtime/transport/shm/slot_rings.h"
 #include "runtime/transport/transport.h"
 #include "src/contract/algorithms.h"
 
 namespace hv::runtime {
-
-// A collective's turn on a ring of slots, and which block numbers are its own.
-struct RingTurn {
-  int ring = 0;
-  std::uint64_t ticket = 0;
-  std::uint64_t first_block = 0;
-};
-
-// Who uses which ring. Collectives are started in the same order on every rank, so each rank gives
-// out the same block numbers without asking anybody. On one ring they run one after the other;
-// different rings do not wait for each other. Used by whoever drives.
-class RingQueue {
- public:
-  RingQueue() = default;
-  // For what an operation carries out inside its own turn: the blocks of its ring from `block` on.
-  RingQueue(int ring, std::uint64_t block) : only_ring_(ring) {
-    rings_[static_cast<std::size_t>(ring)].blocks = block;
-  }
-
-  // The ring for an operation of that size: large ones share one, whose slots then stay in the
-  // cache; small ones take turns on the others, so that none waits for a large one.
-  int choose(std::size_t bytes) {
-    constexpr std::size_t kLargeFromBytes = 64 << 10;
-    if (only_ring_) return *only_ring_;
-    if (bytes >= kLargeFromBytes) return 0;
-    return 1 + static_cast<int>(small_operations_++ % (kRings - 1));
-  }
-  RingTurn take(int ring, std::uint64_t blocks) {
-    Ring& state = rings_[static_cast<std::size_t>(ring)];
-    const RingTurn turn{ring, state.taken++, state.blocks};
-    state.blocks += blocks;
-    return turn;
-  }
-  bool is_up(const RingTurn& turn) const {
-    return rings_[static_cast<std::size_t>(turn.ring)].finished == turn.ticket;
-  }
-  void finish(const RingTurn& turn) { ++rings_[static_cast<std::size_t>(turn.ring)].finished; }
-
- private:
-  struct Ring {
-    std::uint64_t taken = 0;
-    std::uint64_t finished = 0;
-    std::uint64_t blocks = 0;
-  };
-  std::optional<int> only_ring_;
-  std::array<Ring, kRings> rings_;
-  std::uint64_t small_operations_ = 0;
-};
-
-// Walks the segments of a fused operation as if they were one piece of memory. Ranges must be asked
-// for in ascending order, so that no search is needed: a pipeline keeps one walk per stage.
-class SegmentWalk {
- public:
-  SegmentWalk(const std::vector<Segment>& segments, std::size_t element_bytes)
-      : segments_(&segments), element_bytes_(element_bytes) {}
-
-  // The longest piece of at most `bytes` bytes that lies at `from` in one segment.
-  struct Piece {
-    const std::byte* input;
-    std::byte* output;
-    std::size_t bytes;
-    std::size_t segment;  // which one
-    std::size_t offset;   // in it, bytes
-  };
-  Piece piece(std::size_t from, std::size_t bytes) {
-    for (;;) {
-      const Segment& segment = (*segments_)[index_];
-      const std::size_t size = static_cast<std::size_t>(segment.count) * element_bytes_;
-      if (from < start_ + size) {
-        const std::size_t offset = from - start_;
-        return {segment.input + offset, segment.output + offset, std::min(bytes, size - offset),
-                index_, offset};
-      }
-      start_ += size;
-      ++index_;
-    }
-  }
-
-  // visit(input, output, bytes) for each piece of [from, from + bytes), in order.
-  template <typename Visit>
-  void visit(std::size_t from, std::size_t bytes, Visit&& visit_piece) {
-    while (bytes > 0) {
-      const Piece next = piece(from, bytes);
-      visit_piece(next.input, next.output, next.bytes);
-      from += next.bytes;
-      bytes -= next.bytes;
-    }
-  }
-
- private:
-  const std::vector<Segment>* segments_;
-  std::size_t element_bytes_;
-  std::size_t index_ = 0;
-  std::size_t start_ = 0;  // byte at which segment index_ begins
-};
-
-inline std::size_t total_elements(const std::vector<Segment>& segments) {
-  std::size_t count = 0;
-  for (const Segment& segment : segments) count += static_cast<std::size_t>(segment.count);
-  return count;
-}
 
 // None: what the table says.
 inline const std::vector<AlgorithmWish> kNoWishes{};

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/backend/backend.h"
-#include "runtime/collective/ring_collective.h"
+#include "runtime/collective/ring_queue.h"
 #include "runtime/device/kernels.h"
 #include "runtime/transport/transport.h"
 #include "src/contract/algorithms.h"

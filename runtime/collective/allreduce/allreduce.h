@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "runtime/collective/ring_collective.h"
+#include "runtime/collective/segment_walk.h"
 
 namespace hv::runtime {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/collective/algorithms.h"
+#include "runtime/collective/allgather.h"
 #include "runtime/collective/allreduce/allreduce.h"
 #include "runtime/collective/ring_collective.h"
 

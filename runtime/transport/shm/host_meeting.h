@@ -9,7 +9,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,14 +21,6 @@
 #include "src/wire/authentication.h"
 
 namespace hv::runtime {
-
-// Shared memory between processes of one host: a memfd, handed over a Unix socket.
-// It has no name, counts against no /dev/shm, and is gone with its last process. It is sealed
-// against shrinking, so that no peer can make an access here fail.
-Status create_memfd(std::size_t bytes, UniqueFd* fd);
-// Maps it, after checking that it has that size and its seals. Forked children do not inherit the
-// mapping.
-Status map_memfd(int fd, std::size_t bytes, MappedMemory* memory);
 
 // A process of this host that can be watched: readable when it has ended.
 struct WatchedPeer {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/backend/carrier_order.h"
+#include "runtime/backend/carrier_table.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // What allgather's plan finds before a byte moves.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collective/algorithms.h"
+#include "runtime/collective/allgather.h"
 
 #include <doctest/doctest.h>
 

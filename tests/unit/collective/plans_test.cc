@@ -11,7 +11,8 @@
 #include "runtime/collective/allreduce/allreduce.h"
 #include "runtime/collective/lanes.h"
 #include "runtime/collective/registry.h"
-#include "runtime/collective/ring_collective.h"
+#include "runtime/collective/ring_queue.h"
+#include "runtime/collective/segment_walk.h"
 #include "runtime/transport/placement.h"
 
 namespace hv::runtime {

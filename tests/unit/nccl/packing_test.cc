@@ -1,6 +1,6 @@
 // Where the pieces of a bucket lie, and when nothing has to be moved.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/backend/nccl/reductions.h"
+#include "runtime/backend/nccl/packing.h"
 
 #include <doctest/doctest.h>
 

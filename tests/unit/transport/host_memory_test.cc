@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "runtime/transport/inproc/inproc_source.h"
-#include "runtime/transport/shm/host_meeting.h"
 #include "runtime/transport/shm/host_memory.h"
+#include "runtime/transport/shm/memfd_source.h"
 #include "runtime/transport/shm/shm_transport.h"
 
 namespace hv::runtime {

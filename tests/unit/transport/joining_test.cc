@@ -22,6 +22,7 @@
 #include "runtime/transport/io_thread.h"
 #include "runtime/transport/placement.h"
 #include "runtime/transport/shm/host_meeting.h"
+#include "runtime/transport/shm/memfd_source.h"
 #include "runtime/transport/tcp/tcp_meeting.h"
 #include "src/net/socket.h"
 #include "src/wire/codec.h"
