@@ -12,6 +12,7 @@
 
 #include "hvrun_version.h"
 #include "launcher/agent/helper_program.h"
+#include "launcher/agent/ranks/output_frame.h"
 #include "launcher/agent/ranks/output_pump.h"
 #include "launcher/agent/ranks/own_gpu_use.h"
 #include "launcher/agent/ranks/rank_command.h"

@@ -1,61 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/host_setup.h"
 
-#include <unistd.h>
-
-#include <fstream>
-
-#include "launcher/agent/rendezvous/rank_socket.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/text.h"
 #include "src/net/socket.h"
 
 namespace hv::launcher {
-namespace {
-
-enum class Holder { kOwn, kStranger, kUnknown };
-
-// Names are there for every user to see and to take: a stranger's mark is none. Nobody takes these
-// connections, so at some time there is no room for more.
-Holder holder_of(const std::string& name) {
-  UniqueFd socket;
-  std::uint32_t user = 0;
-  std::int32_t pid = 0;
-  bool is_full = false;
-  if (!try_connect_unix(name, &socket, &is_full).ok())
-    return is_full ? Holder::kUnknown : Holder::kStranger;
-  const bool is_own = peer_user(socket.get(), &user, &pid).ok() && user == ::geteuid();
-  return is_own ? Holder::kOwn : Holder::kStranger;
-}
-
-}  // namespace
-
-std::optional<std::uint32_t> MachineMark::take(const std::string& job_id,
-                                               std::uint32_t host_index) {
-  const std::string name = "@hvrun-" + job_id + "-machine";
-  if (listen_unix(name, &socket_).ok()) return std::nullopt;
-  const Holder holder = holder_of(name);
-  if (holder == Holder::kStranger) return std::nullopt;
-  std::ifstream sockets("/proc/net/unix");
-  const auto other = other_host_here(sockets, job_id, host_index);
-  return other || holder == Holder::kUnknown ? other : kSomeHost;
-}
-
-std::optional<std::uint32_t> other_host_here(std::istream& sockets, const std::string& job_id,
-                                             std::uint32_t own_index) {
-  const std::string beginning = rank_socket_name(job_id, "");
-  std::optional<std::uint32_t> first;
-  for (std::string line; std::getline(sockets, line);) {
-    const std::size_t at = line.rfind(' ');
-    if (at == std::string::npos || line.compare(at + 1, beginning.size(), beginning) != 0) continue;
-    const auto index = parse_integer(std::string_view(line).substr(at + 1 + beginning.size()));
-    if (!index || *index < 0 || *index >= kSomeHost || *index == own_index) continue;
-    const auto other = static_cast<std::uint32_t>(*index);
-    if (!first || other < *first) first = other;
-  }
-  return first;
-}
-
 namespace {
 
 constexpr const char* kMorePorts =

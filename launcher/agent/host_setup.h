@@ -4,39 +4,18 @@
 #pragma once
 
 #include <cstdint>
-#include <istream>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "launcher/agent/ending/job_cgroup.h"
 #include "launcher/agent/event_loop.h"
+#include "launcher/agent/machine_mark.h"
 #include "launcher/agent/probe_listener.h"
 #include "launcher/agent/rendezvous/rank_socket.h"
 #include "src/base/unique_fd.h"
 #include "src/wire/messages.h"
 
 namespace hv::launcher {
-
-// The agent that holds a machine's mark, where its ranks' socket is not listed.
-constexpr std::uint32_t kSomeHost = UINT32_MAX;
-
-// Finds that two hosts of a job are one machine: the job's first agent there holds a name in the
-// abstract namespace of Unix sockets, which every process in this network namespace shares. Ids of
-// machines do not tell: cloned images have the same.
-class MachineMark {
- public:
-  // Call when this agent's socket for the ranks listens. The index of the host whose agent was
-  // first here; nothing: this one.
-  std::optional<std::uint32_t> take(const std::string& job_id, std::uint32_t host_index);
-
- private:
-  UniqueFd socket_;
-};
-
-// The index of another host in the names of its ranks' sockets, as /proc/net/unix lists them.
-std::optional<std::uint32_t> other_host_here(std::istream& sockets, const std::string& job_id,
-                                             std::uint32_t own_index);
 
 struct HostSetup {
   wire::Setup wanted;

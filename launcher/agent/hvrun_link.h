@@ -2,52 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/uio.h>
-
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/hvrun_stream.h"
+#include "launcher/agent/outgoing_queue.h"
 #include "src/wire/frame.h"
 
 namespace hv::launcher {
-
-// What the agent still has to send: control frames before output frames, each frame whole. Sans
-// I/O.
-// Output may fill up behind a slow link; an Exited, a Pong or a Problem must not wait for it. So
-// there are two lanes, and the control lane goes first as soon as the frame that is under way has
-// left.
-class OutgoingQueue {
- public:
-  void add_control(std::string frame);
-  void add_output(std::string frame);
-
-  bool is_empty() const { return under_way_.empty() && control_.empty() && output_.empty(); }
-  // Bytes of output that wait; pumps stop reading when this is too much.
-  std::size_t output_bytes() const { return output_bytes_; }
-
-  // The next bytes, in at most `most` pieces; returns their number. Valid until the next change.
-  int pieces(iovec* pieces, int most) const;
-  // So many of those bytes have been taken.
-  void consume(std::size_t bytes);
-  void clear();
-
- private:
-  struct Piece {
-    std::string frame;
-    bool is_output = false;
-  };
-  // under_way_: at most one frame, of which start_ bytes have gone.
-  std::deque<Piece> under_way_;
-  std::size_t start_ = 0;
-  std::deque<Piece> control_;
-  std::deque<Piece> output_;
-  std::size_t output_bytes_ = 0;
-};
 
 struct LinkCallbacks {
   std::function<void(const Frame& frame)> on_frame;

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "launcher/allocation/host_choice.h"
+#include "launcher/allocation/host_expression.h"
 #include "launcher/allocation/hostfile.h"
-#include "launcher/allocation/node_expression.h"
 #include "launcher/allocation/rankfile.h"
 #include "launcher/allocation/scheduler.h"
 #include "src/base/bounded_file.h"

@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
+#include "launcher/allocation/host_expression.h"
 #include "launcher/allocation/host_words.h"
-#include "launcher/allocation/node_expression.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 

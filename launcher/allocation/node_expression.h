@@ -13,7 +13,6 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/allocation/host_list.h"
 #include "launcher/allocation/text_place.h"
 
 namespace hv::launcher {
@@ -33,9 +32,5 @@ std::string fold_names(const std::vector<std::string>& names);
 
 // Where the next comma outside of brackets is from `begin` on, or `end`.
 std::size_t find_comma(std::string_view text, std::size_t begin, std::size_t end);
-
-// Hosts as an option states them: -H, and --include and --exclude on top. Pure.
-// "a:2,user@b:4,[fd00::1]:2,n[01-16]:4,c". source: for messages. Throws Error(kUsage).
-HostList parse_host_expression(std::string_view text, const std::string& source = "-H");
 
 }  // namespace hv::launcher

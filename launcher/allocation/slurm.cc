@@ -4,8 +4,8 @@
 #include <set>
 #include <string>
 
+#include "launcher/allocation/host_expression.h"
 #include "launcher/allocation/host_words.h"
-#include "launcher/allocation/node_expression.h"
 #include "launcher/allocation/scheduler.h"
 #include "src/base/error.h"
 #include "src/base/text.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/facts/facts.h"
+#include "launcher/facts/cores.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,6 +3,9 @@
 
 #include <sys/utsname.h>
 
+#include "launcher/facts/cores.h"
+#include "launcher/facts/gpus.h"
+#include "launcher/facts/memory.h"
 #include "launcher/facts/topology.h"
 #include "src/base/core_mask.h"
 #include "src/net/interfaces.h"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/facts/facts.h"
+#include "launcher/facts/gpus.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "launcher/facts/mig.h"
 #include "launcher/facts/read_file.h"
 #include "launcher/facts/topology.h"
 #include "src/base/text.h"

@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <filesystem>
 #include <string>
 
 #include "src/base/text.h"
@@ -30,12 +29,6 @@ int read_kernel_messages(int log, const std::function<void(std::string_view)>& t
     for (const std::string& line : split(text, '\n')) take(line);
   }
   return 0;
-}
-
-bool is_in_first_pid_namespace(const std::string& root) {
-  constexpr char kFirst[] = "pid:[4026531836]";  // PROC_PID_INIT_INO of the kernel
-  std::error_code error;
-  return std::filesystem::read_symlink(root + "/proc/self/ns/pid", error) == kFirst;
 }
 
 }  // namespace hv::launcher

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/facts/facts.h"
+#include "launcher/facts/memory.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "hvrun_version.h"
-#include "launcher/facts/facts.h"
+#include "launcher/facts/gpus.h"
 #include "launcher/inventory/hwloc_topology.h"
 #include "launcher/inventory/kernel_log.h"
 #include "launcher/inventory/nvml_gpus.h"

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "launcher/facts/facts.h"
-#include "launcher/facts/kernel_messages.h"
+#include "launcher/facts/mig.h"
+#include "launcher/facts/pid_namespace.h"
 #include "launcher/facts/read_file.h"
 #include "launcher/inventory/gpu_reader.h"
 #include "launcher/inventory/nvml_library.h"

@@ -7,18 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "launcher/allocation/host_list.h"
-#include "launcher/plan/core_binding.h"
 #include "launcher/plan/launch_plan.h"
 
 namespace hv::launcher {
-
-// All hardware threads, sorted, of the cores that a rankfile names by socket. Sockets and their
-// cores are counted from 0 in the order of their numbers, of those that may be used. Throws
-// Error(kUsage) for one that the host does not have; rank and host: for the message.
-std::vector<int> threads_of_sockets(const std::vector<SocketCores>& wanted,
-                                    const std::vector<CoreFacts>& cores, int rank,
-                                    const std::string& host);
 
 // Completes the ranks of a plan whose hosts are chosen; what needs facts that are not there stays
 // empty. Throws Error(kUsage) where a host lacks what was asked for.

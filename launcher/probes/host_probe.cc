@@ -14,7 +14,12 @@
 #include <system_error>
 #include <thread>
 
+#include "launcher/probes/folders.h"
+#include "launcher/probes/limits.h"
+#include "launcher/probes/load.h"
+#include "launcher/probes/memory.h"
 #include "launcher/probes/program.h"
+#include "launcher/probes/python.h"
 #include "src/base/blocking_write.h"
 #include "src/base/text.h"
 #include "src/wire/codec.h"

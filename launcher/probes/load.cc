@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "launcher/probes/load.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -9,6 +9,7 @@
 
 #include "launcher/facts/program_file.h"
 #include "launcher/facts/read_file.h"
+#include "launcher/probes/elf_file.h"
 #include "launcher/probes/libraries.h"
 #include "launcher/probes/wrapper.h"
 #include "src/base/bounded_seconds.h"

@@ -32,6 +32,7 @@
 #include "launcher/supervise/signal_watch.h"
 #include "launcher/supervise/stacks/stack_inquiry.h"
 #include "launcher/supervise/stdin_forwarder.h"
+#include "launcher/supervise/summary_file.h"
 #include "launcher/supervise/timeouts.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"

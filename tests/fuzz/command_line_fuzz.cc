@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "launcher/allocation/node_expression.h"
+#include "launcher/allocation/host_expression.h"
 #include "launcher/cli/command_line.h"
 #include "launcher/cli/env_command.h"
 #include "launcher/plan/launch_plan.h"

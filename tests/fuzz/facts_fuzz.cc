@@ -9,7 +9,10 @@
 #include <map>
 
 #include "launcher/facts/cgroup_paths.h"
-#include "launcher/facts/facts.h"
+#include "launcher/facts/cores.h"
+#include "launcher/facts/gpus.h"
+#include "launcher/facts/memory.h"
+#include "launcher/facts/mig.h"
 #include "launcher/facts/topology.h"
 #include "src/base/text.h"
 #include "tests/fuzz/fuzz.h"

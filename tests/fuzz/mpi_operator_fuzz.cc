@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "launcher/allocation/host_expression.h"
 #include "launcher/allocation/kubectl_command.h"
-#include "launcher/allocation/node_expression.h"
 #include "launcher/allocation/scheduler.h"
 #include "src/base/error.h"
 #include "tests/fuzz/fuzz.h"

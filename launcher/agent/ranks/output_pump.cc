@@ -5,50 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
-#include "src/wire/frame.h"
-#include "src/wire/messages.h"
+#include "launcher/agent/ranks/output_frame.h"
 
 namespace hv::launcher {
-namespace {
-
-wire::Output head(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns) {
-  wire::Output output;
-  output.rank = rank;
-  output.stream = stream;
-  output.wall_clock_ns = wall_clock_ns;
-  return output;
-}
-
-void set_length(std::string* frame, std::size_t at, std::size_t value) {
-  const auto length = static_cast<std::uint32_t>(value);
-  std::memcpy(frame->data() + at, &length, sizeof length);
-}
-
-}  // namespace
-
-// The bytes are the message's last field: their length stands right before them, the frame's at the
-// very front.
-std::string output_frame(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns,
-                         std::string_view bytes) {
-  const std::string empty = encode_frame_of(head(rank, stream, wall_clock_ns));
-  std::string frame;
-  frame.reserve(empty.size() + bytes.size());
-  frame += empty;
-  frame += bytes;
-  set_length(&frame, 0, frame.size() - sizeof(std::uint32_t));
-  set_length(&frame, empty.size() - sizeof(std::uint32_t), bytes.size());
-  return frame;
-}
-
-std::string output_end_frame(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns) {
-  wire::Output output = head(rank, stream, wall_clock_ns);
-  output.end = true;
-  return encode_frame_of(output);
-}
-
 namespace {
 
 constexpr auto kRest = std::chrono::milliseconds(1);

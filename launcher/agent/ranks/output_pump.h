@@ -12,19 +12,12 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/hvrun_link.h"
 #include "src/base/unique_fd.h"
 
 namespace hv::launcher {
-
-// An Output message as a whole frame, built with one copy of its bytes.
-std::string output_frame(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns,
-                         std::string_view bytes);
-// The stream has ended.
-std::string output_end_frame(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns);
 
 // What all pumps share.
 struct PumpRoom {

@@ -2,7 +2,7 @@
 #include "launcher/agent/ranks/own_gpu_use.h"
 
 #include "launcher/agent/ending/descendant_hunt.h"
-#include "launcher/facts/kernel_messages.h"
+#include "launcher/facts/pid_namespace.h"
 
 namespace hv::launcher {
 namespace {

@@ -1,43 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/rendezvous/stall_watch.h"
 
-#include <utility>
-
 namespace hv::launcher {
-
-void StallSchedule::nobody_waits() {
-  since_.reset();
-  before_ = Duration::zero();
-  next_warning_ = limits_.warning;
-  is_end_told_ = false;
-}
-
-void StallSchedule::somebody_waits(bool counts, TimePoint now) {
-  if (counts && !since_) since_ = now;
-  if (!counts && since_) before_ += now - *std::exchange(since_, std::nullopt);
-}
-
-// By what is due, not by what time it is: a word that is late is told all the same.
-bool StallSchedule::end_is_next() const {
-  return limits_.end > Duration::zero() && !is_end_told_ &&
-         (!warns() || limits_.end <= next_warning_);
-}
-
-std::optional<TimePoint> StallSchedule::due() const {
-  if (!since_ || (!warns() && !end_is_next())) return std::nullopt;
-  return *since_ + (next() - before_);
-}
-
-wire::FenceStalled StallSchedule::take() {
-  const bool is_end = end_is_next();
-  const Duration waited = next();
-  if (is_end) {
-    is_end_told_ = true;
-  } else {
-    next_warning_ *= 2;
-  }
-  return {std::chrono::duration<double>(waited).count(), is_end};
-}
 
 StallWatch::~StallWatch() {
   if (due_) loop_.cancel(timer_);

@@ -5,7 +5,6 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -15,9 +14,9 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <cerrno>
-#include <cstring>
 #include <list>
 
+#include "launcher/spawn/slurm/sealed_channel.h"
 #include "src/net/address.h"
 #include "src/net/interfaces.h"
 #include "src/net/socket.h"
@@ -27,56 +26,6 @@ namespace hv::launcher {
 namespace {
 
 namespace asio = boost::asio;
-
-constexpr std::size_t kReadBytes = 64 << 10;
-
-}  // namespace
-
-SealedChannel::SealedChannel(TcpSocket socket, const ControlKeys& keys)
-    : socket_(std::move(socket)),
-      sealer_(keys.to_agent),
-      opener_(keys.to_hvrun),
-      sealed_(kReadBytes, '\0') {}
-
-asio::awaitable<std::size_t> SealedChannel::read_some(asio::mutable_buffer buffer) {
-  while (taken_ == arrived_.size()) {
-    arrived_.clear();
-    taken_ = 0;
-    boost::system::error_code error;
-    const std::size_t got = co_await socket_.async_read_some(
-        asio::buffer(sealed_), asio::redirect_error(asio::use_awaitable, error));
-    if (error) {
-      if (error != asio::error::eof && words_.empty()) words_ = error.message();
-      co_return 0;
-    }
-    if (opener_.open({sealed_.data(), got}, &arrived_)) continue;
-    words_ = "what came from the agent had been changed on its way";
-    close();
-    co_return 0;
-  }
-  const std::size_t size = std::min(buffer.size(), arrived_.size() - taken_);
-  std::memcpy(buffer.data(), arrived_.data() + taken_, size);
-  taken_ += size;
-  co_return size;
-}
-
-asio::awaitable<bool> SealedChannel::write(asio::const_buffer buffer) {
-  std::string sealed;
-  sealer_.seal({static_cast<const char*>(buffer.data()), buffer.size()}, &sealed);
-  boost::system::error_code error;
-  co_await asio::async_write(socket_, asio::buffer(sealed),
-                             asio::redirect_error(asio::use_awaitable, error));
-  co_return !error;
-}
-
-void SealedChannel::close() {
-  boost::system::error_code ignored;
-  socket_.close(ignored);
-}
-
-namespace asio = boost::asio;
-
-namespace {
 
 // Until an accept that the system refused (no descriptors, say) is tried again.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);

@@ -1,6 +1,6 @@
 // Tests of core_words() of rank_post_mortem.h: where the kernel has put a core.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/postmortem/rank_post_mortem.h"
+#include "launcher/agent/postmortem/core_file.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Tests of MachineMark of launcher/agent/host_setup.h.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/host_setup.h"
+#include "launcher/agent/machine_mark.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 
 #include <csignal>
 
-#include "launcher/facts/kernel_messages.h"
+#include "launcher/facts/pid_namespace.h"
 
 using namespace hv;
 using launcher::leave_to_others;

@@ -10,8 +10,8 @@
 
 #include "launcher/agent/ending/job_cgroup.h"
 #include "launcher/agent/event_loop.h"
-#include "launcher/agent/hvrun_link.h"
-#include "launcher/agent/ranks/output_pump.h"
+#include "launcher/agent/outgoing_queue.h"
+#include "launcher/agent/ranks/output_frame.h"
 #include "launcher/agent/ranks/rank_command.h"
 #include "launcher/agent/ranks/rank_starter.h"
 #include "launcher/agent/silence_watch.h"

@@ -1,6 +1,6 @@
 // Tests of StallSchedule of launcher/agent/rendezvous/stall_watch.h.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/rendezvous/stall_watch.h"
+#include "launcher/agent/rendezvous/stall_schedule.h"
 
 #include <doctest/doctest.h>
 

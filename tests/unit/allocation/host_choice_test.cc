@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "launcher/allocation/host_expression.h"
 #include "launcher/allocation/hostfile.h"
-#include "launcher/allocation/node_expression.h"
 #include "src/base/text.h"
 #include "tests/unit/allocation/refusal.h"
 

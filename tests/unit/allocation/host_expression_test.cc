@@ -1,6 +1,6 @@
 // Tests of hosts as -H states them.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/allocation/node_expression.h"
+#include "launcher/allocation/host_expression.h"
 
 #include <doctest/doctest.h>
 

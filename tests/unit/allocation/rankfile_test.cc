@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "launcher/allocation/node_expression.h"
+#include "launcher/allocation/host_expression.h"
 #include "tests/unit/allocation/refusal.h"
 
 using namespace hv::launcher;

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "launcher/allocation/node_expression.h"
+#include "launcher/allocation/host_expression.h"
 #include "src/base/error.h"
 #include "tests/unit/allocation/refusal.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/allocation/node_expression.h"
+#include "launcher/allocation/host_expression.h"
 #include "launcher/check/check_input.h"
 
 namespace hv::launcher::made_up {

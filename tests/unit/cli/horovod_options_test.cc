@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "launcher/cli/horovod_config.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/contract/runtime_knobs.h"

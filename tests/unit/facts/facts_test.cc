@@ -8,7 +8,11 @@
 #include <fstream>
 
 #include "launcher/facts/cgroup_paths.h"
+#include "launcher/facts/cores.h"
 #include "launcher/facts/facts.h"
+#include "launcher/facts/gpus.h"
+#include "launcher/facts/memory.h"
+#include "launcher/facts/mig.h"
 #include "launcher/facts/read_file.h"
 #include "tests/unit/temporary_folder.h"
 

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "launcher/allocation/node_expression.h"
+#include "launcher/allocation/host_expression.h"
 #include "launcher/allocation/rankfile.h"
 #include "launcher/plan/launch_plan.h"
 #include "launcher/plan/plan_text.h"

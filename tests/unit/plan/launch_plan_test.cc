@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launcher/allocation/node_expression.h"
+#include "launcher/allocation/host_expression.h"
 #include "launcher/allocation/rankfile.h"
 #include "launcher/plan/plan_text.h"
 #include "src/base/error.h"

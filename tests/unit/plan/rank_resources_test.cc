@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "launcher/allocation/node_expression.h"
+#include "launcher/allocation/host_expression.h"
 #include "launcher/allocation/rankfile.h"
 #include "src/base/error.h"
 #include "src/base/text.h"

@@ -1,6 +1,6 @@
-// Tests of threads_of_sockets() of launcher/plan/rank_resources.h.
+// Tests of threads_of_sockets() of launcher/plan/socket_cores.h.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/plan/rank_resources.h"
+#include "launcher/plan/socket_cores.h"
 
 #include <doctest/doctest.h>
 

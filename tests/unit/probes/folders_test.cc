@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/probes/host_probe.h"
+#include "launcher/probes/folders.h"
 
 #include <doctest/doctest.h>
 

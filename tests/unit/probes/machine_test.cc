@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include "launcher/probes/host_probe.h"
+#include "launcher/probes/limits.h"
+#include "launcher/probes/load.h"
+#include "launcher/probes/memory.h"
 #include "src/net/socket.h"
 #include "tests/unit/probes/asked.h"
 

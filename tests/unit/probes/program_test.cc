@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "launcher/probes/elf_file.h"
 #include "launcher/probes/libraries.h"
 #include "tests/unit/probes/asked.h"
 

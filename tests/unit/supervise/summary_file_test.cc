@@ -1,6 +1,6 @@
 // Tests of SummaryFile of launcher/supervise/job_file.h.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/job_file.h"
+#include "launcher/supervise/summary_file.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

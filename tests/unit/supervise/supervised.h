@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "launcher/allocation/node_expression.h"
+#include "launcher/allocation/host_expression.h"
 #include "launcher/supervise/supervisor.h"
 #include "src/base/unique_fd.h"
 #include "tests/fakes/fake_agents.h"

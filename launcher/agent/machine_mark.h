@@ -1,0 +1,35 @@
+// MachineMark: finds that two hosts of a job are one machine.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The job's first agent on a machine holds a name in the abstract namespace of Unix sockets, which
+// every process in this network namespace shares. Ids of machines do not tell: cloned images have
+// the same.
+#pragma once
+
+#include <cstdint>
+#include <istream>
+#include <optional>
+#include <string>
+
+#include "src/base/unique_fd.h"
+
+namespace hv::launcher {
+
+// The agent that holds the mark, where its ranks' socket is not listed.
+constexpr std::uint32_t kSomeHost = UINT32_MAX;
+
+class MachineMark {
+ public:
+  // Call when this agent's socket for the ranks listens. The index of the host whose agent was
+  // first here; nothing: this one.
+  std::optional<std::uint32_t> take(const std::string& job_id, std::uint32_t host_index);
+
+ private:
+  UniqueFd socket_;
+};
+
+// The index of another host in the names of its ranks' sockets, as /proc/net/unix lists them.
+std::optional<std::uint32_t> other_host_here(std::istream& sockets, const std::string& job_id,
+                                             std::uint32_t own_index);
+
+}  // namespace hv::launcher
