@@ -1,5 +1,4 @@
-// What the agent still has to send: control frames before output frames, each frame whole. Sans
-// I/O.
+// What the agent still has to send: control frames before output frames, each whole. Sans I/O.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Output may fill up behind a slow link; an Exited, a Pong or a Problem must not wait for it. So

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/facts/process_table.h"
 
-#include <charconv>
 #include <csignal>
 #include <map>
 #include <utility>
@@ -98,11 +97,8 @@ std::vector<ProcessEntry> descendants(const std::vector<ProcessEntry>& all,
 }
 
 bool holds_signal(std::string_view status, std::string_view set, int signal) {
-  const auto words = value_after(set, status);
-  std::uint64_t mask = 0;
-  if (!words || signal < 1 || signal > 64) return false;
-  const auto [end, error] = std::from_chars(words->data(), words->data() + words->size(), mask, 16);
-  return error == std::errc() && end == words->data() + words->size() && (mask >> (signal - 1) & 1);
+  if (signal < 1 || signal > 64) return false;
+  return (bits_after(set, status).value_or(0) >> (signal - 1) & 1) != 0;
 }
 
 bool is_on_its_way_out(const ProcessEntry& process, std::string_view status) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <memory>
 
 #include "src/base/text.h"
@@ -47,6 +48,15 @@ std::optional<std::string> value_after(std::string_view label, std::string_view 
       return std::string(trim(std::string_view(line).substr(label.size())));
   }
   return std::nullopt;
+}
+
+std::optional<std::uint64_t> bits_after(std::string_view label, std::string_view text) {
+  const auto value = value_after(label, text);
+  if (!value) return std::nullopt;
+  std::uint64_t bits = 0;
+  const char* const last = value->data() + value->size();
+  const auto [end, error] = std::from_chars(value->data(), last, bits, 16);
+  return error == std::errc() && end == last ? std::optional(bits) : std::nullopt;
 }
 
 }  // namespace hv::launcher

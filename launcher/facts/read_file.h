@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,5 +20,9 @@ std::vector<std::string> names_in(const std::string& folder);
 // The rest of the first line that begins with label, trimmed: value_after("MemTotal:", ...) is "16
 // kB".
 std::optional<std::string> value_after(std::string_view label, std::string_view text);
+
+// That rest as a set of bits in hexadecimal, such as "CapEff:" of /proc/PID/status; none when the
+// line is missing or holds anything else.
+std::optional<std::uint64_t> bits_after(std::string_view label, std::string_view text);
 
 }  // namespace hv::launcher

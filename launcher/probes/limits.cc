@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -27,8 +26,8 @@ std::uint64_t soft_limit(int resource) {
 
 // A limit does not bind whoever has the capability.
 bool has_capability(unsigned number) {
-  const auto held = value_after("CapEff:", read_file("/proc/self/status").value_or(""));
-  return held && (std::strtoull(held->c_str(), nullptr, 16) >> number & 1) != 0;
+  const std::string status = read_file("/proc/self/status").value_or("");
+  return (bits_after("CapEff:", status).value_or(0) >> number & 1) != 0;
 }
 
 // As the limit counts them: each thread. A folder of threads has a link from each, and two more.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "src/base/blocking_write.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
@@ -48,13 +49,8 @@ Status SummaryFile::write(const std::string& text) {
   const std::string doing = "write --summary " + printable(path_);
   // A pipe or a device has nothing to cut off.
   if (::ftruncate(fd_.get(), 0) != 0 && errno != EINVAL) return system_status(doing, errno);
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t got = ::write(fd_.get(), text.data() + done, text.size() - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_status(doing, errno);
-    done += static_cast<std::size_t>(got);
-  }
-  return Status::success();
+  const int error = write_all(fd_.get(), text);
+  return error == 0 ? Status::success() : system_status(doing, error);
 }
 
 }  // namespace hv::launcher
