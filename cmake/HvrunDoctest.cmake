@@ -3,7 +3,7 @@
 #
 # A process for each source, not for each case: starting one costs more than most cases do. Its single cases are counted by
 # tests/summary from what doctest prints. Options:
-#   VARIANT name      what the name ends with, where a source is run in several variants
+#   VARIANT name  what the name ends with, where a source is run in several variants
 #   ARGUMENTS     for doctest; without them a source whose cases are not found is a failure
 #   ENVIRONMENT   name=value ...
 #   TIMEOUT       seconds, 300 unless said

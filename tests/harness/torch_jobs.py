@@ -13,6 +13,7 @@ from harness import processes, programs, torch_environment
 
 PACKAGE = programs.SOURCE / "python"
 WITH_HOROVODS_NAMES = f"{PACKAGE}:{PACKAGE / 'horovod-compat'}"  # for PYTHONPATH
+WARM_PYTHON = str(programs.SOURCE / "tests" / "harness" / "warm_python.py")
 RSH = str(programs.SOURCE / "tests" / "c" / "rsh_to_here.sh")
 # Who starts the ranks in which tests/python/ranks run: hvrun, in jobs of several sizes (python/test_torch.py), an mpirun
 # (python/test_torch_mpi.py), or hvrun on two real hosts (cluster/test_torch.py).
@@ -44,37 +45,33 @@ def _warm_python():
     owner = _owner()
     directory = pathlib.Path(tempfile.gettempdir(), f"hvrun-warm-{owner}-{processes.look_at(owner).start}")
     directory.mkdir(mode=0o700, exist_ok=True)
-    program = str(programs.SOURCE / "tests" / "harness" / "warm_python.py")
+    words = ["/usr/bin/python3", "-I", "-S", WARM_PYTHON, str(directory / "socket")]
     with open(directory / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (directory / "socket").exists():
-            _start_warm_python(program, directory, owner)
-    return ["/usr/bin/python3", "-I", "-S", program, str(directory / "socket")]
+            python = directory / "python"  # for PATH
+            python.write_text(f"#!/bin/sh\nexec {' '.join(words)} \"$@\"\n")
+            python.chmod(0o755)
+            _start_warm_python(directory, owner)
+    return words
 
 
-def _start_warm_python(program, directory, owner):
+def _start_warm_python(directory, owner):
     """It keeps none of this test's pipes, for ctest waits until they are closed, and gets none of its signals."""
     until = os.pidfd_open(owner)
     with socket.socket(socket.AF_UNIX) as listener, open(directory / "errors", "w") as errors:
         listener.bind(str(directory / "socket"))
         listener.listen(64)
         fds = [listener.fileno(), until]
-        subprocess.Popen([str(torch_environment.interpreter()), program, "--serve", *map(str, fds)], pass_fds=fds,
+        subprocess.Popen([str(torch_environment.interpreter()), WARM_PYTHON, "--serve", *map(str, fds)], pass_fds=fds,
                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
                          env={"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"})
     os.close(until)
 
 
-@functools.lru_cache(maxsize=None)
 def directory_with_warm_python():
     """For PATH: its `python` is that one."""
-    *_, path = words = _warm_python()
-    program = pathlib.Path(path).with_name("python")
-    made = program.with_name(f"python-{os.getpid()}")
-    made.write_text(f"#!/bin/sh\nexec {' '.join(words)} \"$@\"\n")
-    made.chmod(0o755)
-    made.rename(program)  # others may run it now
-    return program.parent
+    return pathlib.Path(_warm_python()[-1]).parent
 
 
 def run(options, words, home, timeout=300, warm=False, **more):

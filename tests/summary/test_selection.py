@@ -46,7 +46,7 @@ def test_a_change_chooses_the_tests_that_own_it_and_lint(path, chosen):
 
 def test_of_a_source_in_several_memories_the_seed_draws_one_and_gpus_own_stay():
     variants = {f"ranks/engine/{source}_test.cc ({memory})": "ranks"
-            for source in ("sets", "gpu_order") for memory in ("host", "staged", "nccl")}
+                for source in ("sets", "gpu_order") for memory in ("host", "staged", "nccl")}
     left_out = [selection.choose_not_drawn(seed, variants | TESTS) for seed in ("a1", "a1", "b7", "c3", "d9")]
     assert left_out[0] == left_out[1]
     assert all(len(each) == 2 and all("sets" in name for name in each) for each in left_out)
