@@ -7,13 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <optional>
 #include <utility>
 
 #include "hvrun_version.h"
-#include "launcher/agent/helper_program.h"
 #include "launcher/agent/ranks/output_frame.h"
-#include "launcher/agent/ranks/output_pump.h"
 #include "launcher/agent/ranks/own_gpu_use.h"
 #include "launcher/agent/ranks/rank_command.h"
 #include "launcher/agent/ranks/rank_starter.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/private_folder.h"
 
-#include <stdlib.h>
-
 #include <cerrno>
 #include <filesystem>
 #include <system_error>

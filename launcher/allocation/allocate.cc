@@ -11,7 +11,6 @@
 #include "launcher/allocation/scheduler.h"
 #include "src/base/bounded_file.h"
 #include "src/base/error.h"
-#include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "launcher/allocation/host_expression.h"
 #include "launcher/allocation/host_words.h"
-#include "src/base/error.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "launcher/allocation/host_words.h"
-#include "src/base/error.h"
 
 namespace hv::launcher {
 namespace {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/allocation/text_place.h"
 
-#include <algorithm>
-
 #include "src/base/error.h"
 #include "src/base/text.h"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/check/told.h"
 
-#include <algorithm>
-
 namespace hv::launcher {
 namespace {
 

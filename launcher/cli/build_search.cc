@@ -17,7 +17,6 @@
 
 #include "launcher/cli/check_build.h"
 #include "src/base/environment.h"
-#include "src/base/error.h"
 #include "src/base/symbol.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"

@@ -2,8 +2,6 @@
 #include "launcher/cli/fresh_file.h"
 
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

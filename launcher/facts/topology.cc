@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/facts/topology.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>

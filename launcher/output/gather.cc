@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <map>
 
-#include "src/base/text.h"
-
 namespace hv::launcher {
 
 std::vector<GatheredText> gather(

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "launcher/check/groups.h"
-#include "launcher/check/report/topology.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {

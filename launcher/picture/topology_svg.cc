@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <set>
 
-#include "launcher/check/report/topology.h"
 #include "launcher/picture/host_drawing.h"
 #include "launcher/picture/picture.h"
 

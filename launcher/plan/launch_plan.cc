@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 
 #include "launcher/plan/gpu_inventory.h"
 #include "launcher/plan/rank_resources.h"
-#include "src/base/check.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 

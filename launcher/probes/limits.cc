@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <string>
 
 #include "launcher/facts/cgroup_paths.h"
 #include "launcher/facts/read_file.h"

@@ -13,7 +13,6 @@
 #include "launcher/probes/libraries.h"
 #include "launcher/probes/wrapper.h"
 #include "src/base/bounded_seconds.h"
-#include "src/base/clock.h"
 #include "src/base/text.h"
 #include "src/process/command.h"
 #include "src/wire/authentication.h"

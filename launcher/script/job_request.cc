@@ -2,7 +2,6 @@
 #include "launcher/script/job_request.h"
 
 #include "launcher/script/job_time.h"
-#include "src/base/text.h"
 
 namespace hv::launcher {
 

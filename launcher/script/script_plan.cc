@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "launcher/script/job_time.h"
 #include "launcher/script/site_limits.h"
 #include "src/base/error.h"
 #include "src/base/text.h"

@@ -9,6 +9,7 @@
 #include <set>
 #include <system_error>
 
+#include "launcher/script/site.h"
 #include "src/base/bounded_file.h"
 #include "src/base/error.h"
 #include "src/base/text.h"

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/script/site.h"
 #include "src/base/environment.h"
 
 namespace hv::launcher {

@@ -4,7 +4,6 @@
 #include <elf.h>
 
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <utility>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/event_router.h"
 
-#include <utility>
-
 #include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/text.h"

@@ -6,7 +6,6 @@
 #include "launcher/check/probe.h"
 #include "launcher/supervise/hosts/host_look.h"
 #include "launcher/supervise/timeouts.h"
-#include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {

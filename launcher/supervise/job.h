@@ -22,7 +22,6 @@
 #include "launcher/supervise/failure_policy.h"
 #include "launcher/supervise/fence_table.h"
 #include "launcher/supervise/hosts/host_link.h"
-#include "src/base/environment.h"
 #include "src/base/error.h"
 #include "src/wire/check.h"
 #include "src/wire/messages.h"

@@ -8,13 +8,10 @@
 #include "launcher/plan/mpi_wires.h"
 #include "launcher/plan/rank_environment.h"
 #include "launcher/supervise/hosts/agent_file.h"
-#include "launcher/supervise/hosts/host_steps.h"
 #include "launcher/supervise/launch_message.h"
 #include "launcher/supervise/slurm_query.h"
-#include "launcher/supervise/timeouts.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
-#include "src/base/text.h"
 
 namespace hv::launcher {
 

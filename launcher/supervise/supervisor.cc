@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "launcher/output/output_ledger.h"
-#include "launcher/output/output_room.h"
 #include "launcher/plan/rank_environment.h"
 #include "launcher/record/end_words.h"
 #include "launcher/record/record_json.h"

@@ -3,12 +3,10 @@
 #include "runtime/api/context.h"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 #include <system_error>
 #include <utility>
 
-#include "runtime/backend/backend_list.h"
 #include "runtime/collective/patience.h"
 #include "runtime/collective/registry.h"
 #include "runtime/device/cuda/cuda_accelerator.h"
@@ -21,7 +19,6 @@
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/contract/backend_words.h"
-#include "src/contract/contract.h"
 #include "src/contract/runtime_knobs.h"
 #include "src/wire/codec.h"
 

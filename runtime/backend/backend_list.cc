@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "runtime/backend/backend.h"
 #include "runtime/backend/carrier_order.h"
 #include "runtime/backend/gpu/gpu_backend.h"
 #include "runtime/backend/mpi/mpi_choice.h"

@@ -21,7 +21,6 @@
 #include "runtime/collective/allreduce/allreduce.h"
 #include "runtime/collective/lanes.h"
 #include "runtime/collective/piece_stream.h"
-#include "runtime/transport/placement.h"
 
 namespace hv::runtime {
 namespace {

@@ -2,7 +2,6 @@
 #include "runtime/collective/ring_collective.h"
 
 #include <bit>
-#include <utility>
 
 #include "runtime/collective/lanes.h"
 #include "runtime/transport/placement.h"

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/engine.h"
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <new>
@@ -12,7 +11,6 @@
 #include "src/base/check.h"
 #include "src/base/clock.h"
 #include "src/base/log.h"
-#include "src/base/text.h"
 
 namespace hv::runtime {
 namespace {

@@ -11,7 +11,6 @@
 #include "runtime/transport/moved_bytes.h"
 #include "runtime/transport/stall_report.h"
 #include "runtime/transport/step_report.h"
-#include "src/base/clock.h"
 
 namespace hv::runtime {
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "src/base/check.h"
 #include "src/base/text.h"
 
 namespace hv::runtime {

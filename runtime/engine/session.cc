@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "runtime/engine/attempt.h"
 #include "runtime/engine/negotiation/mismatch.h"

@@ -3,10 +3,8 @@
 #include "runtime/engine/tensor_queue.h"
 
 #include <new>
-#include <utility>
 
 #include "runtime/engine/attempt.h"
-#include "src/base/text.h"
 
 namespace hv::runtime {
 namespace {

@@ -10,7 +10,6 @@
 #include <cinttypes>
 #include <cstdio>
 #include <exception>
-#include <memory>
 #include <new>
 #include <system_error>
 #include <utility>

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 
 #include "src/base/check.h"
 #include "src/base/signal_block.h"

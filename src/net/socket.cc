@@ -12,8 +12,6 @@
 #include <cstddef>
 #include <cstring>
 
-#include "src/base/clock.h"
-
 namespace hv {
 namespace {
 

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/sched.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

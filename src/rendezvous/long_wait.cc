@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <climits>
 #include <utility>
 
 #include "src/base/clock.h"

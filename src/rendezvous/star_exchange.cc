@@ -15,7 +15,6 @@
 #include <thread>
 #include <utility>
 
-#include "src/base/clock.h"
 #include "src/base/signal_block.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "src/base/text.h"
 #include "src/base/unique_fd.h"
 #include "src/wire/agent_greeting.h"
 #include "src/wire/wipe.h"

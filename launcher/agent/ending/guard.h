@@ -11,8 +11,6 @@
 // already, so the agent then ends the job (DESIGN §3).
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 
 #include "src/base/unique_fd.h"

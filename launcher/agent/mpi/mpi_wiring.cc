@@ -3,9 +3,6 @@
 
 #include <utility>
 
-#include "launcher/agent/helper_program.h"
-#include "src/process/command.h"
-
 namespace hv::launcher {
 
 void MpiWiring::start_pmix(const Environment& environment, const wire::WiringRequest& request,

@@ -10,7 +10,6 @@
 #include "launcher/agent/probe_listener.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
-#include "src/base/text.h"
 #include "src/net/socket.h"
 
 namespace hv::launcher {

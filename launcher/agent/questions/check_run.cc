@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "launcher/agent/helper_program.h"
 #include "launcher/agent/ranks/rank_command.h"
 #include "launcher/probes/host_probe.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
-#include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {

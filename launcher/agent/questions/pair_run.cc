@@ -7,7 +7,6 @@
 #include "launcher/probes/pair_measure.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
-#include "src/net/socket.h"
 
 namespace hv::launcher {
 namespace {

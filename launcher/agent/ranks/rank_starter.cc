@@ -2,9 +2,7 @@
 #include "launcher/agent/ranks/rank_starter.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 #include "launcher/agent/rendezvous/rank_meeting.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace hv::launcher {
 

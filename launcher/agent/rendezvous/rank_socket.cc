@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/rendezvous/rank_socket.h"
 
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,7 +13,6 @@
 #include "src/base/clock.h"
 #include "src/base/text.h"
 #include "src/net/socket.h"
-#include "src/wire/frame.h"
 #include "src/wire/mpi_wiring.h"
 
 namespace hv::launcher {

@@ -12,8 +12,6 @@
 #include <memory>
 #include <optional>
 
-#include "src/base/clock.h"
-
 namespace hv::launcher {
 namespace {
 

@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "runtime/backend/gpu/plugin_library.h"
 #include "runtime/collective/carriers.h"

@@ -5,7 +5,6 @@
 #if defined(OPEN_MPI)
 #include <mpi-ext.h>
 #endif
-#include <utility>
 
 #include "runtime/backend/mpi/mpi_collective.h"
 #include "runtime/backend/mpi/mpi_exchange.h"

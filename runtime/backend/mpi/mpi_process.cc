@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <exception>
 #include <future>
-#include <memory>
 #include <utility>
 
 #include "runtime/backend/mpi/mpi_plugin.h"

@@ -2,10 +2,7 @@
 #include "runtime/backend/mpi/reductions.h"
 
 #include <algorithm>
-#include <array>
 #include <climits>
-#include <cstddef>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -13,7 +10,6 @@
 
 #include "runtime/backend/mpi/mpi_process.h"
 #include "runtime/collective/ring_collective.h"
-#include "runtime/device/kernels.h"
 
 namespace hv::mpi {
 

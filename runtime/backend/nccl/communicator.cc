@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <new>
-#include <thread>
 #include <utility>
 
 #include "runtime/backend/nccl/ends.h"

@@ -7,7 +7,6 @@
 #include "runtime/backend/nccl/nccl_collective.h"
 
 #include <chrono>
-#include <string>
 #include <utility>
 
 namespace hv::nccl {

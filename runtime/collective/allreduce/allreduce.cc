@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/collective/allreduce/allreduce.h"
 
-#include "runtime/collective/ring_collective.h"
-
 namespace hv::runtime {
 namespace {
 

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <system_error>
 #include <thread>
-#include <utility>
 
 #include "src/base/signal_block.h"
 

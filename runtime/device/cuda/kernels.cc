@@ -6,7 +6,6 @@
 
 #include "runtime/device/cuda/kernel_images.h"
 #include "runtime/device/cuda/kernels/kernel_list.h"
-#include "runtime/device/cuda/kernels/strip_list.h"
 
 namespace hv::cuda {
 namespace {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "runtime/engine/execution/result_room.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 

@@ -10,8 +10,6 @@
 #include <string>
 #include <utility>
 
-#include "src/base/text.h"
-
 namespace hv::runtime {
 namespace {
 

@@ -8,9 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "runtime/transport/tcp/tcp_transport.h"
 #include "src/base/boot_id.h"

@@ -15,7 +15,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <list>
 #include <map>
