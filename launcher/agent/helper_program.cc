@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <filesystem>
+#include <system_error>
 
 #include <cerrno>
 
@@ -33,6 +35,21 @@ Status keep_in_memory(const std::string& name, const std::string& bytes, UniqueF
 
 std::string path_in_memory(const UniqueFd& file) {
   return "/proc/self/fd/" + std::to_string(file.get());
+}
+
+Status PrivateFolder::create() {
+  for (const char* place : {"/dev/shm", "/tmp"}) {
+    std::string path = std::string(place) + "/hvrun-XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) continue;  // which makes it 0700
+    path_ = std::move(path);
+    return Status::success();
+  }
+  return system_status("make a folder in /dev/shm or /tmp", errno);
+}
+
+void PrivateFolder::remove_tree(const std::string& path) {
+  std::error_code ignored;
+  if (!path.empty()) std::filesystem::remove_all(path, ignored);
 }
 
 }  // namespace hv::launcher

@@ -9,6 +9,26 @@
 
 namespace hv::launcher {
 
+// A folder that only this user can enter, for what programs of the job keep while they run.
+class PrivateFolder {
+ public:
+  PrivateFolder() = default;
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  // Removes it with all that is in it.
+  ~PrivateFolder() { remove_tree(path_); }
+
+  // In memory (/dev/shm), else in /tmp. Once.
+  Status create();
+  const std::string& path() const { return path_; }  // empty: there is none
+
+  // Follows no links. Nothing for "".
+  static void remove_tree(const std::string& path);
+
+ private:
+  std::string path_;
+};
+
 // It may be started. The folder may be one in which anybody can put files: a copy that srun has
 // brought lies in /tmp. So only a file of whom the agent's own is, and no link.
 bool belongs_to_agent(const std::string& program);

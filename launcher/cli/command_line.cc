@@ -7,7 +7,6 @@
 #include "hvrun_version.h"
 #include "launcher/cli/explain_command.h"
 #include "launcher/cli/knobs.h"
-#include "launcher/cli/more_programs.h"
 #include "launcher/cli/option_groups.h"
 #include "launcher/cli/option_parsing.h"
 #include "launcher/cli/option_values.h"

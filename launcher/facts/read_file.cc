@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
+#include <array>
 
 #include <algorithm>
 #include <cerrno>
@@ -57,6 +58,26 @@ std::optional<std::uint64_t> bits_after(std::string_view label, std::string_view
   const char* const last = value->data() + value->size();
   const auto [end, error] = std::from_chars(value->data(), last, bits, 16);
   return error == std::errc() && end == last ? std::optional(bits) : std::nullopt;
+}
+
+namespace {
+
+constexpr std::size_t kMostRecords = 1 << 18;
+
+}  // namespace
+
+// Each read is one record; of a file, as in tests, as much as fits.
+int read_kernel_messages(int log, const std::function<void(std::string_view)>& take) {
+  std::array<char, 16384> record{};
+  for (std::size_t i = 0; i < kMostRecords; ++i) {
+    const ssize_t got = ::read(log, record.data(), record.size());
+    if (got < 0 && (errno == EINTR || errno == EPIPE)) continue;  // EPIPE: one was overwritten
+    if (got < 0 && errno != EAGAIN) return errno;
+    if (got <= 0) return 0;
+    const std::string text(record.data(), static_cast<std::size_t>(got));
+    for (const std::string& line : split(text, '\n')) take(line);
+  }
+  return 0;
 }
 
 }  // namespace hv::launcher

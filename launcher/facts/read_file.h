@@ -4,12 +4,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace hv::launcher {
+
+// Reads the kernel's log from /dev/kmsg, from where the descriptor (O_NONBLOCK) stands to the log's
+// end, without waiting. Calls take for each line "priority,sequence,microseconds,flags;message".
+// Returns errno of a read that failed, else 0.
+int read_kernel_messages(int log, const std::function<void(std::string_view line)>& take);
 
 // The file's bytes, at most limit of them; none when it cannot be opened or read.
 std::optional<std::string> read_file(const std::string& path, std::size_t limit = 1 << 20);

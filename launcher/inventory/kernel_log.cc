@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <optional>
 
-#include "launcher/facts/kernel_messages.h"
+#include "launcher/facts/read_file.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 

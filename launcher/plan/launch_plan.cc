@@ -42,7 +42,7 @@ std::vector<PlannedHost> hosts_with_slots(const JobSpec& spec, const HostList& l
     const int by_gpus = slots_by_gpus(spec, usable_gpus(HostEntry{}, here.gpus));
     const int slots =
         spec.map_by.by == MapBy::kGpu ? by_gpus : std::max(by_gpus, here.usable_cores);
-    return {{"localhost", "", slots, false, 0, true}};
+    return {{"localhost", "", slots}};
   }
   std::vector<PlannedHost> hosts;
   for (std::size_t i = 0; i < list.entries.size(); ++i) {

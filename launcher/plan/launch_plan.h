@@ -35,7 +35,6 @@ struct PlannedHost {
   int slots = 1;
   bool slots_assumed = false;  // not stated, and the host was not asked
   int ranks = 0;
-  bool is_this_machine = false;
   std::size_t entry = 0;  // in HostList::entries
 };
 

@@ -5,6 +5,8 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cerrno>
+#include <mutex>
 
 #include <csignal>
 #include <cstdio>
@@ -12,13 +14,38 @@
 #include <string>
 
 #include "hvrun_version.h"
-#include "launcher/pmix/agent_link.h"
 #include "launcher/pmix/job_map.h"
 #include "launcher/pmix/pmix_server.h"
+#include "src/base/blocking_write.h"
 #include "src/base/environment.h"
+#include "src/base/unique_fd.h"
 #include "src/process/birth.h"
+#include "src/wire/frame.h"
+#include "src/wire/mpi_wiring.h"
 
 namespace hv::launcher {
+
+// hvrun-pmix's conversation with the agent that has started it: frames over a Unix socket.
+class AgentLink {
+ public:
+  explicit AgentLink(UniqueFd socket) : socket_(std::move(socket)) {}
+
+  // From any thread; blocks while the agent does not read. False: the agent is gone.
+  template <class Message>
+  bool send(const Message& message) {
+    return send_bytes(encode_frame_of(message));
+  }
+  // Blocks until a whole frame has come. False: the agent is gone, or says what is no frame. One
+  // thread.
+  bool receive(Frame* frame);
+
+ private:
+  bool send_bytes(const std::string& bytes);
+
+  UniqueFd socket_;
+  std::mutex writing_;
+  FrameParser parser_{wire::kMaxAgentPayload};
+};
 namespace {
 
 int explain_usage() {
@@ -80,6 +107,21 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
+bool AgentLink::send_bytes(const std::string& bytes) {
+  const std::lock_guard lock(writing_);
+  return write_all(socket_.get(), bytes) == 0;
+}
+
+bool AgentLink::receive(Frame* frame) {
+  char bytes[64 << 10];
+  while (!parser_.next(frame)) {
+    const ssize_t got = ::read(socket_.get(), bytes, sizeof bytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0 || !parser_.feed({bytes, static_cast<std::size_t>(got)})) return false;
+  }
+  return true;
+}
+
 }  // namespace hv::launcher
 
 int main(int argc, char** argv) {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cstdio>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +13,7 @@
 #include "launcher/facts/read_file.h"
 #include "launcher/output/recent_lines.h"
 #include "launcher/record/record_json.h"
+#include "src/base/blocking_write.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
@@ -188,6 +190,24 @@ JobFolder look_at_folder(const std::string& path) {
                 "name the folder that --output-dir has been given");
   }
   return folder;
+}
+
+JobFile::JobFile(const std::string& directory)
+    : path_(directory.empty() ? "" : directory + "/" + kRecordFile) {}
+
+Status JobFile::write(const std::string& text) const {
+  if (path_.empty()) return Status::success();
+  const std::string doing = "write " + printable(path_, 1000), fresh = path_ + ".new";
+  ::unlink(
+      fresh.c_str());  // of one that was killed; what somebody has linked there is not followed
+  UniqueFd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!file) return system_status(doing, errno);
+  int error = write_all(file.get(), text);
+  file.reset();
+  if (error == 0 && std::rename(fresh.c_str(), path_.c_str()) != 0) error = errno;
+  if (error == 0) return Status::success();
+  ::unlink(fresh.c_str());
+  return system_status(doing, error);
 }
 
 }  // namespace hv::launcher

@@ -7,7 +7,21 @@
 #include <string>
 #include <vector>
 
+#include "src/base/status.h"
+
 namespace hv::launcher {
+
+// The record of the job in its output directory, job.json, for `hvrun explain`.
+class JobFile {
+ public:
+  // directory empty: none, and write() does nothing.
+  explicit JobFile(const std::string& directory);
+  // In place of what was there, all at once: who reads it never meets half of it.
+  Status write(const std::string& text) const;
+
+ private:
+  std::string path_;
+};
 
 inline constexpr char kRecordFile[] = "job.json";
 

@@ -9,12 +9,26 @@
 #include <string>
 #include <vector>
 
-#include "launcher/record/running_process.h"
 #include "launcher/record/training_split.h"
 #include "src/process/exit_status.h"
 #include "src/wire/messages.h"
 
 namespace hv::launcher {
+
+// Which process something was, so that another one can tell whether it still runs.
+struct RunningProcess {
+  std::uint32_t pid = 0;  // 0: not known
+  std::string host{};
+  // Of that boot of the machine, in this PID namespace, begun then; as /proc tells them.
+  std::string boot_id{}, pid_namespace{};
+  std::uint64_t start_ticks = 0;
+};
+
+enum class StillRuns { kYes, kNo, kCannotTell };  // it ran on another machine or in a container
+
+// root is put before every path.
+RunningProcess this_process(const std::string& root = "");
+StillRuns still_runs(const RunningProcess& process, const std::string& root = "");
 
 // What the cause of a job's failure was; FailurePolicy decides.
 struct Verdict {

@@ -9,8 +9,10 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "launcher/allocation/host_list.h"
 #include "src/base/clock.h"
@@ -91,5 +93,13 @@ class LocalSpawner : public Spawner {
  private:
   const SpawnOptions& options_;
 };
+
+// Reports once what is wrong with the way to all hosts, before any of them is connected to: checks
+// the program of --rsh, whether a host's user, port and key can be passed on to it, and the key
+// files that were named. Throws Error(kStart), and Error(kUsage) for an --rsh that is no command or
+// takes no user, port or key.
+void check_way(const SpawnOptions& options, const std::vector<HostTarget>& targets);
+// The same with its options; may be empty.
+using WayCheck = std::function<void(const std::vector<HostTarget>&)>;
 
 }  // namespace hv::launcher

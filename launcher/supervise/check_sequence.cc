@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "launcher/check/ways.h"
-#include "launcher/supervise/hosts/host_look.h"
+#include "launcher/supervise/hosts/host_steps.h"
 #include "launcher/supervise/timeouts.h"
 #include "src/base/text.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "launcher/check/finding.h"
+#include "launcher/check/probe.h"
 #include "launcher/record/job_record.h"
 #include "launcher/supervise/job.h"
 

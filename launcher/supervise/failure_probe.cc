@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "launcher/check/probe.h"
-#include "launcher/supervise/hosts/host_look.h"
+#include "launcher/supervise/hosts/host_steps.h"
 #include "launcher/supervise/timeouts.h"
 
 namespace hv::launcher {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "launcher/check/failure_signs.h"
-#include "launcher/check/finding.h"
+#include "launcher/check/probe.h"
 #include "launcher/supervise/hosts/host_steps.h"
 
 namespace hv::launcher {

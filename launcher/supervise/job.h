@@ -17,7 +17,6 @@
 
 #include "launcher/plan/launch_plan.h"
 #include "launcher/record/job_record.h"
-#include "launcher/record/running_process.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/failure_policy.h"
 #include "launcher/supervise/fence_table.h"

@@ -9,7 +9,6 @@
 #include "launcher/output/output_room.h"
 #include "launcher/plan/job_spec.h"
 #include "launcher/spawn/spawner.h"
-#include "launcher/spawn/way_check.h"
 #include "src/base/environment.h"
 
 namespace hv::launcher {

@@ -4,19 +4,22 @@
 // Any thread may call. Kept alive by everybody inside a call, so shutdown() may run beside a wait.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "runtime/api/handle_table.h"
 #include "runtime/backend/backend.h"
 #include "runtime/backend/backend_list.h"
 #include "runtime/backend/gpu/plugin_library.h"
 #include "runtime/engine/driver.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/observation.h"
+#include "runtime/engine/operation.h"
 #include "runtime/transport/fabric.h"
 #include "runtime/transport/selection.h"
 #include "runtime/transport/shm/shared_heap.h"
@@ -25,6 +28,39 @@
 #include "src/rendezvous/store.h"
 
 namespace hv::runtime {
+
+// The handles of a context: numbers that a caller holds for its operations, unique in the process.
+// Any thread may call. A released operation lives on until the engine has completed it.
+class HandleTable {
+ public:
+  std::uint64_t add(OperationPtr operation) {
+    static std::atomic<std::uint64_t> next{1};
+    const std::uint64_t handle = next.fetch_add(1, std::memory_order_relaxed);
+    add(handle, std::move(operation));
+    return handle;
+  }
+  // Under the number that another table gave it.
+  void add(std::uint64_t handle, OperationPtr operation) {
+    const std::lock_guard lock(mutex_);
+    operations_[handle] = std::move(operation);
+  }
+  // nullptr: unknown, released, or another context's.
+  OperationPtr find(std::uint64_t handle) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = operations_.find(handle);
+    return found == operations_.end() ? nullptr : found->second;
+  }
+  // The same, and it is no handle any more.
+  OperationPtr take(std::uint64_t handle) {
+    const std::lock_guard lock(mutex_);
+    const auto found = operations_.extract(handle);
+    return found.empty() ? nullptr : std::move(found.mapped());
+  }
+
+ private:
+  mutable std::mutex mutex_;  // guards operations_
+  std::unordered_map<std::uint64_t, OperationPtr> operations_;
+};
 
 // What a context is made of; tests give the parts themselves, to run ranks as threads.
 struct ContextParts {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "runtime/api/birth.h"
+#include "runtime/api/context.h"
 #include "runtime/api/context_registry.h"
-#include "runtime/api/handle_table.h"
 #include "runtime/api/last_error.h"
 #include "runtime/api/request_reader.h"
 #include "runtime/api/sized_struct.h"

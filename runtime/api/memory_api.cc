@@ -8,7 +8,6 @@
 #include "runtime/api/last_error.h"
 #include "runtime/device/kernels.h"
 #include "runtime/include/hvrun/hvrun.h"
-#include "runtime/transport/shm/pages.h"
 #include "runtime/transport/shm/shared_heap.h"
 
 namespace hv::runtime {

@@ -5,6 +5,8 @@
 // lock).
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,8 +14,24 @@
 #include <vector>
 
 #include "runtime/collective/collective.h"
+#include "src/base/clock.h"
 
 namespace hv::runtime {
+
+// Holds an error back that may be the consequence of a peer's end, so that the agent that knows
+// whose end it was reports it first: all survivors then get the same reason.
+class PeersEnd {
+ public:
+  // From the first call on for 3 s.
+  bool may_yet_be_told() {
+    constexpr std::chrono::seconds kUntilItIsTold{3};
+    first_trouble_ = std::min(first_trouble_, now());
+    return now() < first_trouble_ + kUntilItIsTold;
+  }
+
+ private:
+  TimePoint first_trouble_ = TimePoint::max();
+};
 
 class Backend {
  public:

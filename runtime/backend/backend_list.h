@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/backend/backend.h"
-#include "runtime/backend/gpu/gpu_job.h"
+#include "runtime/backend/gpu/gpu_plugin.h"
 #include "runtime/backend/mpi/mpi_library.h"
 #include "runtime/transport/transport.h"
 #include "src/contract/algorithms.h"

@@ -19,10 +19,10 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/collective/algorithms.h"
 #include "runtime/collective/alltoall_room.h"
 #include "runtime/collective/lanes.h"
 #include "runtime/collective/piece_stream.h"
+#include "runtime/collective/registry.h"
 #include "runtime/collective/ring_collective.h"
 #include "runtime/collective/segment_walk.h"
 

@@ -17,10 +17,10 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/collective/algorithms.h"
 #include "runtime/collective/allreduce/allreduce.h"
 #include "runtime/collective/lanes.h"
 #include "runtime/collective/piece_stream.h"
+#include "runtime/collective/registry.h"
 
 namespace hv::runtime {
 namespace {

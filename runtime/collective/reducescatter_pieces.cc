@@ -15,7 +15,7 @@
 // Per rank, of N bytes in all and S ranks on H hosts: N copied in, about N read for the folds, H-1
 // times N/S sent and received. Each element's fold is the same as an allreduce's in the order of
 // hosts, so the bits are the same, too.
-#include "runtime/collective/algorithms.h"
+#include "runtime/collective/registry.h"
 
 #include <algorithm>
 #include <string>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/collective/registry.h"
 
-#include "runtime/collective/algorithms.h"
 #include "runtime/collective/allgather.h"
 #include "runtime/collective/allreduce/allreduce.h"
 #include "src/base/check.h"
@@ -18,6 +17,29 @@ AlgorithmQuestion question_of(const CollectiveSetup& setup, std::string_view col
   question.narrow_floats =
       request.compression != Compression::kNone || is_narrow_float(request.type);
   return question;
+}
+
+// No rank leaves before all have come: an allreduce of one byte.
+class Barrier : public Collective {
+ public:
+  explicit Barrier(CollectiveSetup setup) {
+    setup.request = {};
+    setup.request.kind = CollectiveKind::kAllreduce;
+    setup.request.type = ElementType::kUint8;
+    setup.request.reduction = Reduction::kMax;
+    setup.request.segments = {{&byte_, &byte_, 1}};
+    carried_by_ = start_collective(std::move(setup));
+  }
+  Progress advance() override { return carried_by_->advance(); }
+  Status status() const override { return carried_by_->status(); }
+
+ private:
+  std::byte byte_{1};
+  std::unique_ptr<Collective> carried_by_;
+};
+
+std::unique_ptr<Collective> barrier(CollectiveSetup setup) {
+  return std::make_unique<Barrier>(std::move(setup));
 }
 
 }  // namespace

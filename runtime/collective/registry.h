@@ -16,6 +16,12 @@
 
 namespace hv::runtime {
 
+// The algorithms of collectives that have no header of their own, for the registry to choose from.
+std::unique_ptr<Collective> alltoall_streams(CollectiveSetup setup);
+std::unique_ptr<Collective> broadcast_tree(CollectiveSetup setup);
+std::unique_ptr<Collective> broadcast_chain(CollectiveSetup setup);
+std::unique_ptr<Collective> reducescatter_pieces(CollectiveSetup setup);
+
 struct Algorithm {
   CollectiveKind kind;
   std::string_view collective;  // that name and the next are those of the contract's table

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/engine.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <new>

@@ -8,9 +8,8 @@
 #include <utility>
 
 #include "runtime/engine/timeline.h"
-#include "runtime/transport/moved_bytes.h"
-#include "runtime/transport/stall_report.h"
 #include "runtime/transport/step_report.h"
+#include "runtime/transport/transport.h"
 
 namespace hv::runtime {
 

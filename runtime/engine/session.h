@@ -22,13 +22,36 @@
 
 #include "runtime/backend/backend.h"
 #include "runtime/engine/execution/execution.h"
-#include "runtime/engine/last_enqueued.h"
 #include "runtime/engine/negotiation/negotiation.h"
 #include "runtime/engine/negotiation/tensor_groups.h"
+#include "runtime/engine/operation.h"
 #include "runtime/engine/tensor_queue.h"
 #include "runtime/transport/transport.h"
+#include "src/base/clock.h"
 
 namespace hv::runtime {
+
+// What this rank's caller enqueued last, in any process set: the message of a stall says it of
+// ranks that others wait for. Belongs to the driving thread.
+class LastEnqueued {
+ public:
+  void note(const OperationPtr& operation, TimePoint time) {
+    operation_ = operation;
+    name_ = operation->name;
+    kind_ = operation->description.kind;
+    set_ = operation->set;
+    time_ = time;
+  }
+  // "last enqueued allreduce 'w' 61 s ago, which is complete"; to stand behind "rank 3 ".
+  std::string words(TimePoint time) const;
+
+ private:
+  std::weak_ptr<Operation> operation_;
+  std::string name_;
+  CollectiveKind kind_ = CollectiveKind::kBarrier;
+  std::uint32_t set_ = 0;
+  TimePoint time_{};
+};
 
 struct SessionConfig {
   std::uint32_t set = 0;  // its number, the same on every rank

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "runtime/transport/fabric.h"
-#include "runtime/transport/pulse.h"
+#include "runtime/transport/transport.h"
 
 namespace hv::runtime {
 

@@ -12,7 +12,7 @@
 #include "runtime/transport/placement.h"
 #include "runtime/transport/shm/host_meeting.h"
 #include "runtime/transport/shm/host_memory.h"
-#include "runtime/transport/shm/pages.h"
+#include "runtime/transport/shm/shared_heap.h"
 #include "runtime/transport/tcp/tcp_meeting.h"
 #include "src/base/core_mask.h"
 #include "src/wire/codec.h"

@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "runtime/transport/fabric.h"
-#include "runtime/transport/moved_bytes.h"
-#include "runtime/transport/stall_report.h"
 #include "runtime/transport/step_report.h"
+#include "runtime/transport/transport.h"
 #include "src/net/interfaces.h"
 #include "src/net/port_range.h"
 

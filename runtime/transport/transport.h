@@ -9,7 +9,9 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
@@ -18,6 +20,26 @@
 #include "runtime/transport/fabric.h"
 
 namespace hv::runtime {
+
+// How many bytes of operations one rank has moved, by the route that they took.
+// Written by whoever drives; read by any thread at any time, each number by itself.
+struct MovedBytes {
+  // Put into memory that this rank shares with others of its host, for them to read: of its own
+  // tensors, and of what it has received for them.
+  std::atomic<std::uint64_t> shared_memory{0};
+  // Sent to ranks of other hosts, without headers of the connection.
+  std::atomic<std::uint64_t> tcp{0};
+};
+
+// Heartbeats between this rank and some of its peers, besides their other messages.
+// Implemented by transports, for the peers that they reach. Never blocks; whoever drives calls.
+class Pulse {
+ public:
+  virtual ~Pulse() = default;
+  virtual void send_beat(int peer) = 0;
+  // Whether the peer has given a sign of life since the last call: a beat or any other bytes.
+  virtual bool take_heard(int peer) = 0;
+};
 
 class SlotRings;
 

@@ -1,5 +1,5 @@
-// What one run of a machine's kernel is called: machines that have one name do not have one of
-// these, containers of one machine do. Empty where it cannot be read.
+// The name of one run of a machine's kernel: different machines with the same host name have
+// different ones, containers of one machine have the same.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,9 +8,10 @@
 
 namespace hv {
 
-inline std::string boot_id() {
+// root is put before the path. Empty where it cannot be read.
+inline std::string boot_id(const std::string& root = "") {
   std::string id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  std::ifstream(root + "/proc/sys/kernel/random/boot_id") >> id;
   return id;
 }
 

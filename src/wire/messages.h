@@ -42,7 +42,6 @@
 #include "src/base/clock.h"
 #include "src/wire/authentication.h"
 #include "src/wire/codec.h"
-#include "src/wire/facts.h"
 #include "src/wire/inventory.h"
 #include "src/wire/message_type.h"
 #include "src/wire/step_times.h"

@@ -16,7 +16,7 @@
 
 #include "launcher/agent/ending/descendant_hunt.h"
 #include "launcher/agent/ending/job_cgroup.h"
-#include "launcher/agent/private_folder.h"
+#include "launcher/agent/helper_program.h"
 #include "src/base/check.h"
 #include "src/base/text.h"
 #include "src/process/exit_status.h"

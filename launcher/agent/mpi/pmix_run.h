@@ -15,8 +15,8 @@
 #include <string>
 
 #include "launcher/agent/event_loop.h"
+#include "launcher/agent/helper_program.h"
 #include "launcher/agent/mpi/pmix_meeting.h"
-#include "launcher/agent/private_folder.h"
 #include "src/base/environment.h"
 #include "src/base/unique_fd.h"
 #include "src/process/exit_status.h"

@@ -9,7 +9,6 @@
 #include <csignal>
 
 #include "launcher/facts/cgroup_paths.h"
-#include "launcher/facts/kernel_messages.h"
 #include "launcher/facts/pid_namespace.h"
 #include "launcher/facts/read_file.h"
 #include "src/base/text.h"

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
+#include "launcher/check/check_input.h"
 #include "launcher/check/gpus/rank_gpus.h"
 #include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"
-#include "launcher/check/python_packages.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {

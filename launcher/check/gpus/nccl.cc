@@ -1,10 +1,10 @@
 // Do ranks with GPUs load NCCL of one version?
 // SPDX-License-Identifier: Apache-2.0
 
+#include "launcher/check/check_input.h"
 #include "launcher/check/gpus/rank_gpus.h"
 #include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"
-#include "launcher/check/python_packages.h"
 
 namespace hv::launcher {
 namespace {

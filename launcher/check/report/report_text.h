@@ -5,7 +5,7 @@
 #include <string>
 
 #include "launcher/check/check_input.h"
-#include "launcher/check/finding.h"
+#include "launcher/check/probe.h"
 
 namespace hv::launcher {
 

@@ -5,8 +5,10 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -14,13 +16,14 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <cerrno>
+#include <cstring>
 #include <list>
 
-#include "launcher/spawn/slurm/sealed_channel.h"
 #include "src/net/address.h"
 #include "src/net/interfaces.h"
 #include "src/net/socket.h"
 #include "src/wire/agent_greeting.h"
+#include "src/wire/sealed_stream.h"
 
 namespace hv::launcher {
 namespace {
@@ -31,6 +34,67 @@ namespace asio = boost::asio;
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 // Within which an agent has proven itself, once it was let in.
 constexpr auto kTimeOfAgents = std::chrono::seconds(1);
+
+constexpr std::size_t kReadBytes = 64 << 10;
+
+using TcpSocket = asio::generic::stream_protocol::socket;
+
+// An AgentChannel over a TCP connection whose both ends have proven the key.
+class SealedChannel : public AgentChannel {
+ public:
+  SealedChannel(TcpSocket socket, const ControlKeys& keys)
+      : socket_(std::move(socket)),
+        sealer_(keys.to_agent),
+        opener_(keys.to_hvrun),
+        sealed_(kReadBytes, '\0') {}
+
+  asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer) override {
+    while (taken_ == arrived_.size()) {
+      arrived_.clear();
+      taken_ = 0;
+      boost::system::error_code error;
+      const std::size_t got = co_await socket_.async_read_some(
+          asio::buffer(sealed_), asio::redirect_error(asio::use_awaitable, error));
+      if (error) {
+        if (error != asio::error::eof && words_.empty()) words_ = error.message();
+        co_return 0;
+      }
+      if (opener_.open({sealed_.data(), got}, &arrived_)) continue;
+      words_ = "what came from the agent had been changed on its way";
+      close();
+      co_return 0;
+    }
+    const std::size_t size = std::min(buffer.size(), arrived_.size() - taken_);
+    std::memcpy(buffer.data(), arrived_.data() + taken_, size);
+    taken_ += size;
+    co_return size;
+  }
+
+  asio::awaitable<bool> write(asio::const_buffer buffer) override {
+    std::string sealed;
+    sealer_.seal({static_cast<const char*>(buffer.data()), buffer.size()}, &sealed);
+    boost::system::error_code error;
+    co_await asio::async_write(socket_, asio::buffer(sealed),
+                               asio::redirect_error(asio::use_awaitable, error));
+    co_return !error;
+  }
+
+  void close() override {
+    boost::system::error_code ignored;
+    socket_.close(ignored);
+  }
+
+  std::string last_words() const override { return words_; }
+
+ private:
+  TcpSocket socket_;
+  Sealer sealer_;
+  Opener opener_;
+  std::string sealed_;   // what comes is read into it
+  std::string arrived_;  // opened, from taken_ on not yet read
+  std::size_t taken_ = 0;
+  std::string words_;
+};
 
 // What a guest has proven.
 struct Proven {

@@ -14,10 +14,11 @@
 #include <vector>
 
 #include "launcher/allocation/host_list.h"
+#include "launcher/check/check_input.h"
 #include "launcher/spawn/spawner.h"
-#include "launcher/spawn/way_check.h"
 #include "launcher/supervise/hosts/address_choice.h"
 #include "launcher/supervise/job.h"
+#include "src/wire/check.h"
 
 namespace hv::launcher {
 
@@ -90,5 +91,13 @@ struct TriedAddresses {
   std::vector<ProbeOutcome> outcomes{};
 };
 boost::asio::awaitable<TriedAddresses> probe_addresses(LaunchContext& context);
+
+// Its agent answers.
+bool is_reached(const HostState& host);
+// What agents are asked to check on their hosts. time: of each probe. probes: by name; empty: all.
+wire::CheckRequest check_request(const LaunchContext& context, Duration time,
+                                 std::vector<std::string> probes = {});
+// What is known of each host by then, in the job's order.
+std::vector<CheckedHost> checked_hosts(const LaunchContext& context);
 
 }  // namespace hv::launcher

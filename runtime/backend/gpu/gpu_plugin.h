@@ -7,14 +7,26 @@
 // the plugin from the engines of all contexts, which may be at once.
 #pragma once
 
+#include <atomic>
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "runtime/backend/backend.h"
-#include "runtime/backend/gpu/gpu_job.h"
+#include "runtime/device/accelerator.h"
 #include "src/base/clock.h"
 
 namespace hv::runtime {
+
+// What all process sets of one job share on GPUs.
+struct GpuJob {
+  // It ends by an error: for what outlives a set's backends. Any thread may read it.
+  std::atomic<bool> has_failed{false};
+
+  // Where the collective begins that was launched last, by device. Of whoever holds the engine's
+  // progress lock.
+  std::map<int, MomentPtr> last_starts{};
+};
 
 // What a rank tells the others of its set, as bytes, before they choose.
 struct GpuFacts {

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/backend/backend.h"
 #include "runtime/backend/mpi/mpi_lane.h"
-#include "runtime/backend/peers_end.h"
 #include "runtime/collective/collective.h"
 
 namespace hv::mpi {

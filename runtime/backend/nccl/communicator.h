@@ -15,9 +15,9 @@
 #include <mutex>
 #include <thread>
 
-#include "runtime/backend/gpu/gpu_job.h"
+#include "runtime/backend/backend.h"
+#include "runtime/backend/gpu/gpu_plugin.h"
 #include "runtime/backend/nccl/nccl_library.h"
-#include "runtime/backend/peers_end.h"
 #include "runtime/device/cuda/device.h"
 
 namespace hv::nccl {

@@ -19,7 +19,6 @@ constexpr int kOwnGroupsFrom = 22700;        // groups that go on need no thread
 constexpr int kWindowsFrom = 22700;          // ncclCommWindowRegister
 constexpr int kFusesBroadcastsFrom = 22900;  // one operation of a group's, of several roots
 constexpr int kSharesGpusFrom = 23000;       // NCCL_MULTI_RANK_GPU_ENABLE
-constexpr int kGroupedRegistration = 21900;  // ncclCommRegister
 constexpr int kFloat8From = 22400;           // reductions of 8-bit floats
 
 struct LibraryFunctions {

@@ -1,7 +1,7 @@
 // Schedules between hosts: an algorithm as the list of steps that one host does for one share.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pure functions, one file for each algorithm; cross_scheduled.cc carries them out. Hosts are
+// Pure functions, one for each algorithm; cross_scheduled.cc carries them out. Hosts are
 // counted from 0, ranges are of the share. A schedule's steps, peers and order do not depend on the
 // share's size: an empty range is sent and received all the same, as nothing.
 #pragma once

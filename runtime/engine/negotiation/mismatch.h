@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "runtime/engine/negotiation/control_messages.h"
-#include "runtime/engine/negotiation/joined_ranks.h"
 #include "runtime/engine/negotiation/readiness.h"
 #include "src/base/status.h"
 

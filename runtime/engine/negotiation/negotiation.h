@@ -45,7 +45,6 @@
 
 #include "runtime/engine/negotiation/control_messages.h"
 #include "runtime/engine/negotiation/control_tree.h"
-#include "runtime/engine/negotiation/joined_ranks.h"
 #include "runtime/engine/negotiation/prediction.h"
 #include "runtime/engine/negotiation/readiness.h"
 #include "runtime/engine/negotiation/response_cache.h"

@@ -50,7 +50,6 @@ class Prediction {
   // Buckets that the whole subtree has ready, in the order in which they became so; they begin
   // anew.
   std::vector<std::uint64_t> take_whole();
-  bool has_whole() const { return !whole_.empty(); }
 
   // This rank has tensors ready whose bucket it has not all of; this is one of them.
   bool is_holding() const { return holding_ > 0; }

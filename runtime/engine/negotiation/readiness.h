@@ -5,6 +5,8 @@
 // is complete when every source has said so; then it leaves the table. Pure; one thread.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -19,6 +21,35 @@
 #include "runtime/engine/negotiation/straggler.h"
 
 namespace hv::runtime {
+
+// The ranks of one node's subtree that have run out of data: until all ranks have, they take part
+// in reductions with zeros.
+class JoinedRanks {
+ public:
+  bool has(std::uint32_t rank) const { return rank < has_.size() && has_[rank]; }
+  void add(std::uint32_t rank) {
+    if (has(rank)) return;
+    if (rank >= has_.size()) has_.resize(rank + 1);
+    has_[rank] = true;
+    last_ = rank;
+    ++size_;
+  }
+  bool covers(const std::vector<int>& ranks) const {
+    return size_ >= ranks.size() && std::all_of(ranks.begin(), ranks.end(), [this](int rank) {
+             return has(static_cast<std::uint32_t>(rank));
+           });
+  }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  // Of which the node learnt last.
+  std::uint32_t last() const { return last_; }
+  void clear() { *this = {}; }
+
+ private:
+  std::vector<bool> has_;  // by rank
+  std::size_t size_ = 0;
+  std::uint32_t last_ = 0;
+};
 
 // A tensor that is ready in the whole subtree: as a number if everybody meant the cached one, else
 // by variants.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/engine/negotiation/control_messages.h"
-#include "runtime/engine/negotiation/joined_ranks.h"
+#include "runtime/engine/negotiation/readiness.h"
 
 namespace hv::runtime {
 

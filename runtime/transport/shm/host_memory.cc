@@ -8,7 +8,7 @@
 #include <climits>
 #include <cstring>
 
-#include "runtime/transport/shm/pages.h"
+#include "runtime/transport/shm/shared_heap.h"
 #include "src/base/check.h"
 
 namespace hv::runtime {

@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "runtime/transport/fabric.h"
-#include "runtime/transport/moved_bytes.h"
 #include "runtime/transport/shm/shared_heap.h"
 #include "runtime/transport/transport.h"
 #include "src/base/status.h"

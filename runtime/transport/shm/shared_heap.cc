@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "runtime/transport/shm/pages.h"
-
 namespace hv::runtime {
 
 std::byte* SharedHeap::allocate(std::size_t bytes) {

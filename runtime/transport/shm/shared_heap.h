@@ -17,6 +17,12 @@
 
 namespace hv::runtime {
 
+// Memory is mapped, given back and shared in whole pages.
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t up_to_page(std::size_t bytes) {
+  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
 class SharedHeap {
  public:
   // [heap, heap + bytes) stays mapped as long as `owner` lives, and with it whatever is not given

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/transport/pulse.h"
 #include "runtime/transport/shm/host_memory.h"
 #include "runtime/transport/transport.h"
 

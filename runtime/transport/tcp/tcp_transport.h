@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/transport/pulse.h"
 #include "runtime/transport/tcp/tcp_link.h"
 #include "runtime/transport/transport.h"
 #include "src/base/unique_fd.h"

@@ -1,4 +1,4 @@
-// Tests of SummaryFile of launcher/supervise/job_file.h.
+// Tests of launcher/supervise/summary_file.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/summary_file.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/check/python_packages.h"
+#include "launcher/check/check_input.h"
 
 #include <algorithm>
 
