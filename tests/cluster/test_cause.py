@@ -27,7 +27,7 @@ def test_a_killed_rank_of_2_gib_is_the_cause_though_others_end_first(make_cluste
     blamed = []
     for _ in range(scaled(100)):
         result = cluster.run(["hvrun", "-np", "4", "-H", "node1:1,node2:3", "--summary", str(summary),
-                              *tcp_peers(payload, roll_call, 0, mode)], timeout=60)
+                              *tcp_peers(payload, roll_call, 0, mode)], timeout=300)
         told = errors(result)
         assert result.code == 137 and len(told) == 1, str(result)
         assert "rank 0" in told[0][0] and "node1" in told[0][0] and "SIGKILL" in told[0][0], str(result)
