@@ -36,7 +36,7 @@ def mpi(request):
 
 
 def start(mpi, ranks, *words, **more):
-    return run([*LAUNCHERS[mpi], str(ranks), *words], env=environment(**more), timeout=120)
+    return run([*LAUNCHERS[mpi], str(ranks), *words], env=environment(**more), timeout=600)
 
 
 def scaled(count):
