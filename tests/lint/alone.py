@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 
     alone.py BUILD all           every source and header
-    alone.py BUILD since COMMIT  those that changed since COMMIT, uncommitted changes included
+    alone.py BUILD since COMMIT  those that changed since COMMIT, uncommitted changes included, and the source of each such header
 BUILD is a configured build of the preset "alone": its compile_commands.json names each source's options. A header takes the
 options of a source next to it, or of one that includes it. Only the syntax is checked, so nothing is written.
 """
@@ -89,6 +89,11 @@ def find_includers(header, sources):
             or os.path.dirname(path) == directory and f'#include "{name}"' in text_of(ROOT / path)]
 
 
+def own_sources(paths):
+    """The sources of the headers among them, which may use an include of theirs."""
+    return {re.sub(r"\.h$", ending, path) for path in paths if path.endswith(".h") for ending in LANGUAGES}
+
+
 def units_of(paths, commands):
     """What is to be compiled for these paths, and the headers for which no options are known."""
     units, unknown = [], []
@@ -122,6 +127,7 @@ def main(build, selection, base=None):
     everything = tracked("ls-files", "--cached", "--others", "--exclude-standard")
     changed = everything if selection == "all" else everything & (
         tracked("diff", "--name-only", base) | tracked("ls-files", "--others", "--exclude-standard"))
+    changed |= own_sources(changed) & everything
     commands = read_commands(pathlib.Path(build))
     units, unknown = units_of(sorted(changed), commands)
     complaints = [f"{path}: no source next to it or including it is compiled" for path in unknown]

@@ -47,3 +47,7 @@ def test_a_header_of_c_sources_is_compiled_as_c(tmp_path, monkeypatch):
         "bad.h": "#pragma once\nstatic inline size_t of(void) { return 0; }\n",
     })
     assert complaints(["src/main.c", "src/good.h", "src/bad.h"], commands) == ["src/bad.h"]
+
+
+def test_a_header_that_loses_an_include_has_its_own_source_compiled():
+    assert alone.own_sources({"src/site.h", "src/other.cc"}) == {"src/site.cc", "src/site.c"}
