@@ -161,8 +161,12 @@ const std::vector<Setting>& settings() {
   for (const Setting& setting : settings()) names.push_back(setting.name);
   const std::size_t equals = word.find('=');
   const auto meant = nearest(word.substr(0, equals), names);
-  std::string expected = join(names, "=, ") + "=, a comment, or the end of the line";
-  if (meant && equals != std::string_view::npos) expected = *meant + "=; also " + expected;
+  std::string expected;
+  if (meant && equals != std::string_view::npos) {
+    expected = *meant + "=; also ";
+    std::erase(names, *meant);
+  }
+  expected += join(names, "=, ") + "=, a comment, or the end of the line";
   mistake(place, begin, shown(word) + " is not understood", expected);
 }
 

@@ -25,7 +25,7 @@ constexpr std::array kForeignOptions{
                   "mpirun's -N is --ranks-per-node here, and srun's is --nodes"},
     ForeignOption{"f,machinefile,default-hostfile", "--hostfile"},
     ForeignOption{
-        "c", "mpirun's -c is -np here, and srun's has no like: a rank has its share of the cores",
+        "c", "mpirun's -c is -np here, and srun's is not needed: a rank has its share of the cores",
         "mpirun's -c is -np here, and srun's is --cores-per-rank"},
     ForeignOption{"w,nodelist", "-H"},
     ForeignOption{"D,wd,chdir", "--wdir"},
@@ -69,7 +69,7 @@ constexpr std::array kForeignOptions{
     ForeignOption{
         "mca,gmca",
         "MPI starts nothing here, leave it out; --rsh, HVRUN_INTERFACES, HVRUN_PORT_RANGE and "
-        "HVRUN_ALGORITHM stand for some of its parameters"},
+        "HVRUN_ALGORITHM replace some of its parameters, -x OMPI_MCA_NAME=VALUE sets others"},
     ForeignOption{"mpi-args",
                   "hvrun starts the ranks, not mpirun: set Open MPI's parameters by -x "
                   "OMPI_MCA_NAME=VALUE, or start the program by mpirun itself, as in mpirun --mca "

@@ -211,7 +211,7 @@ TEST_CASE("every kind of mistake is refused, and shown where it is") {
     CAPTURE(c.line);
     CHECK(message_of([&] { read(c.line); }).find(c.where) == 0);
   }
-  CHECK(hint_of([] { read("a slot=2"); }).find("expected slots=") == 0);
+  CHECK(hint_of([] { read("a slot=2"); }).find("expected slots=; also max-slots=, ") == 0);
 }
 
 TEST_CASE("a hostfile that is too large is refused") {
