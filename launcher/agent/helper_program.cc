@@ -4,10 +4,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <filesystem>
-#include <system_error>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include "src/base/blocking_write.h"
 

@@ -4,9 +4,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
-#include <array>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <memory>

@@ -5,12 +5,12 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cerrno>
-#include <mutex>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <mutex>
 #include <string>
 
 #include "hvrun_version.h"
@@ -24,6 +24,7 @@
 #include "src/wire/mpi_wiring.h"
 
 namespace hv::launcher {
+namespace {
 
 // hvrun-pmix's conversation with the agent that has started it: frames over a Unix socket.
 class AgentLink {
@@ -33,20 +34,27 @@ class AgentLink {
   // From any thread; blocks while the agent does not read. False: the agent is gone.
   template <class Message>
   bool send(const Message& message) {
-    return send_bytes(encode_frame_of(message));
+    const std::string bytes = encode_frame_of(message);
+    const std::lock_guard lock(writing_);
+    return write_all(socket_.get(), bytes) == 0;
   }
   // Blocks until a whole frame has come. False: the agent is gone, or says what is no frame. One
   // thread.
-  bool receive(Frame* frame);
+  bool receive(Frame* frame) {
+    char bytes[64 << 10];
+    while (!parser_.next(frame)) {
+      const ssize_t got = ::read(socket_.get(), bytes, sizeof bytes);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0 || !parser_.feed({bytes, static_cast<std::size_t>(got)})) return false;
+    }
+    return true;
+  }
 
  private:
-  bool send_bytes(const std::string& bytes);
-
   UniqueFd socket_;
   std::mutex writing_;
   FrameParser parser_{wire::kMaxAgentPayload};
 };
-namespace {
 
 int explain_usage() {
   std::fputs("hvrun-pmix is started by hvrun-agent; of its own it has --version only.\n", stderr);
@@ -107,21 +115,6 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-bool AgentLink::send_bytes(const std::string& bytes) {
-  const std::lock_guard lock(writing_);
-  return write_all(socket_.get(), bytes) == 0;
-}
-
-bool AgentLink::receive(Frame* frame) {
-  char bytes[64 << 10];
-  while (!parser_.next(frame)) {
-    const ssize_t got = ::read(socket_.get(), bytes, sizeof bytes);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0 || !parser_.feed({bytes, static_cast<std::size_t>(got)})) return false;
-  }
-  return true;
-}
-
 }  // namespace hv::launcher
 
 int main(int argc, char** argv) {

@@ -5,10 +5,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cstdio>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 
 #include "launcher/facts/read_file.h"
 #include "launcher/output/recent_lines.h"

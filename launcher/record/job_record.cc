@@ -10,6 +10,23 @@
 #include "src/base/boot_id.h"
 
 namespace hv::launcher {
+namespace {
+
+std::string namespace_of(const std::string& root) {
+  std::array<char, 100> target{};
+  const ssize_t got =
+      ::readlink((root + "/proc/self/ns/pid").c_str(), target.data(), target.size());
+  return got > 0 ? std::string(target.data(), static_cast<std::size_t>(got)) : "";
+}
+
+// When the process began, in clock ticks since the boot; 0: it has ended, or that is unknown.
+std::uint64_t start_of(const std::string& pid, const std::string& root) {
+  const auto stat = read_file(root + "/proc/" + pid + "/stat", 4096);
+  const auto process = stat ? parse_stat(*stat) : std::nullopt;
+  return process && !process->is_zombie() ? process->start_time : 0;
+}
+
+}  // namespace
 
 const std::string& JobRecord::host_of(int rank) const {
   return hosts[static_cast<std::size_t>(ranks[static_cast<std::size_t>(rank)].host)].name;
@@ -37,24 +54,6 @@ std::optional<TrainingSplit> JobRecord::training() const {
   for (const RecordedRank& rank : ranks) times.push_back(rank.step_times);
   return split_training(times);
 }
-
-namespace {
-
-std::string namespace_of(const std::string& root) {
-  std::array<char, 100> target{};
-  const ssize_t got =
-      ::readlink((root + "/proc/self/ns/pid").c_str(), target.data(), target.size());
-  return got > 0 ? std::string(target.data(), static_cast<std::size_t>(got)) : "";
-}
-
-// Of one that has not ended; 0: nobody can tell.
-std::uint64_t start_of(const std::string& pid, const std::string& root) {
-  const auto stat = read_file(root + "/proc/" + pid + "/stat", 4096);
-  const auto process = stat ? parse_stat(*stat) : std::nullopt;
-  return process && !process->is_zombie() ? process->start_time : 0;
-}
-
-}  // namespace
 
 RunningProcess this_process(const std::string& root) {
   std::array<char, 256> name{};

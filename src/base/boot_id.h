@@ -4,6 +4,7 @@
 #pragma once
 
 #include <fstream>
+#include <iomanip>
 #include <string>
 
 namespace hv {
@@ -11,7 +12,7 @@ namespace hv {
 // root is put before the path. Empty where it cannot be read.
 inline std::string boot_id(const std::string& root = "") {
   std::string id;
-  std::ifstream(root + "/proc/sys/kernel/random/boot_id") >> id;
+  std::ifstream(root + "/proc/sys/kernel/random/boot_id") >> std::setw(100) >> id;
   return id;
 }
 
