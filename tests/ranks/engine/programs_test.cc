@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "tests/ranks/drawn.h"
@@ -56,12 +57,19 @@ void play_as_processes(const JobShape& shape, std::uint64_t seed) {
   for (int rank = 0; rank < size_of(shape); ++rank) CHECK(job.exit_code(0) == 0);
 }
 
+// Programs on GPUs take up to eight times as long as those in the host's memory, and under --full
+// each memory has its own run.
+int share_of_full(int of_full) {
+  constexpr int kLessOnGpus = 4;
+  return std::getenv("HVRUN_TEST_MEMORY") == nullptr ? of_full : of_full / kLessOnGpus;
+}
+
 // of_full: so many of the 10,000 programs under --full; a quick run has far fewer.
 void play_programs(int of_full, const std::vector<JobShape>& shapes, std::uint64_t first_seed,
                    void (*how)(const JobShape&, std::uint64_t)) {
   if (how == play_as_threads && !have_own_contexts()) return;
   // Making communicators on a real GPU takes a second.
-  const int wanted = is_whole_product() ? of_full : static_cast<int>(0.15 * of_full);
+  const int wanted = is_whole_product() ? share_of_full(of_full) : static_cast<int>(0.15 * of_full);
   const int least = static_cast<int>(shapes.size());
   const int programs = Gpu::is_real() ? least : std::max(least, scaled(wanted));
   for (int i = 0; i < programs; ++i) {
