@@ -191,7 +191,7 @@ def test_a_long_way(cluster, relayed):
     with relayed(delay_us=50_000):
         found = check(cluster)
     facts = facts_of(found)
-    # A relay on a busy machine takes longer than it is told to.
+    # A busy machine adds to the 50 ms that the relay waits in each direction.
     assert re.match(r"node1 to node2: [1-9]\d\d ms ", facts["long-way"]) and "node3" not in facts["long-way"], str(found[1])
     assert set(facts) <= {"long-way", "slow-way"}, str(found[1])
 
@@ -199,7 +199,7 @@ def test_a_long_way(cluster, relayed):
 def test_a_slow_link(cluster):
     shape(cluster["node2"], "lan", "100mbit", queue="500ms")  # which holds what one connection sends; the burst comes on top
     finding = expect(check(cluster), "slow-way", "node2", "node1", "node3", mend="ssh node2 ethtool")
-    assert re.match(r"node1 to node2: (1[0-5]|\d\.\d) MB/s .*, node2 to node3: (1[0-5]|\d\.\d) MB/s ", finding["fact"]), finding
+    assert re.match(r"node1 to node2: (1[0-5]|[89]\.\d) MB/s .*, node2 to node3: (1[0-5]|[89]\.\d) MB/s ", finding["fact"]), finding
 
 
 def test_a_host_with_another_mtu(cluster):
