@@ -14,6 +14,9 @@
 
 namespace hv::launcher {
 
+// Each probe of a check: a user waits for it.
+constexpr Duration kProbeTimeout = std::chrono::seconds(5);
+
 // --spawner: by what agents are started on hosts.
 enum class SpawnerChoice { kByItself, kSsh, kSrun };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "launcher/check/ways.h"
+#include "launcher/plan/job_spec.h"
 #include "launcher/supervise/hosts/host_steps.h"
 #include "launcher/supervise/timeouts.h"
 #include "src/base/text.h"

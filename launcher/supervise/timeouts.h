@@ -15,7 +15,6 @@ constexpr Duration kSlurmQueryTimeout = std::chrono::seconds(1);
 // Reachability of other hosts. A check waits for first packets that are lost and sent again, too.
 constexpr Duration kReachTimeout = std::chrono::seconds(2);
 constexpr Duration kReachTimeoutOfCheck = std::chrono::milliseconds(4500);
-constexpr Duration kProbeTimeout = std::chrono::seconds(5);  // each probe: a user waits for it
 
 // While ranks run.
 constexpr Duration kProgressInterval = std::chrono::seconds(1);
