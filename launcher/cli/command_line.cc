@@ -5,15 +5,12 @@
 #include <algorithm>
 
 #include "hvrun_version.h"
-#include "launcher/cli/explain_command.h"
 #include "launcher/cli/knobs.h"
 #include "launcher/cli/option_groups.h"
 #include "launcher/cli/option_parsing.h"
 #include "launcher/cli/option_values.h"
 #include "launcher/cli/program_search.h"
-#include "launcher/cli/script_command.h"
 #include "launcher/plan/launch_plan.h"
-#include "launcher/supervise/timeouts.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
@@ -273,32 +270,15 @@ RawOptions defaults_from(const Environment& environment) {
   return raw;
 }
 
-}  // namespace
-
-CommandLine parse_command_line(const std::vector<std::string>& words,
-                               const Environment& environment,
-                               const std::function<std::string()>& current_directory) {
-  if (!words.empty() && words[0] == "script")
-    return parse_script_command({words.begin() + 1, words.end()}, environment, current_directory);
-  if (!words.empty() && words[0] == "explain")
-    return parse_explain_command({words.begin() + 1, words.end()});
-  if (!words.empty() && words[0] == "env") {
-    if (words.size() == 1) return EnvCommand{};
-    if (words == std::vector<std::string>{"env", "--algorithms"})
-      return EnvCommand{EnvCommand::Form::kAlgorithms};
-    if (words == std::vector<std::string>{"env", "--json"})
-      return EnvCommand{EnvCommand::Form::kJson};
-    throw Error(ErrorKind::kUsage, "'hvrun env' takes one argument, --algorithms or --json",
-                "to run the program env: hvrun -- env " + words[1]);
-  }
-  const bool is_check = !words.empty() && words[0] == "check";
+CommandLine parse_words(const std::vector<std::string>& words, bool is_check,
+                        const Environment& environment,
+                        const std::function<std::string()>& current_directory) {
   CLI::App app;
   RawOptions raw = defaults_from(environment);
   HorovodOptions horovod_options;
   add_options(app, raw);
   horovod_options.add_to(app);
-  SplitWords split =
-      split_at_program({words.begin() + (is_check ? 1 : 0), words.end()}, shapes_of(app));
+  SplitWords split = split_at_program(words, shapes_of(app));
   std::vector<std::string> more = cut_at_colon(&split);
   parse_options(app, split.options, "'hvrun --help' lists the options");
   if (raw.help) return PrintCommand{is_check ? check_help_text(app) : help_text(app)};
@@ -315,6 +295,19 @@ CommandLine parse_command_line(const std::vector<std::string>& words,
   // -x beats them.
   spec.exports.insert(spec.exports.begin(), horovod.variables.begin(), horovod.variables.end());
   return LaunchCommand{std::move(spec), std::move(horovod)};
+}
+
+}  // namespace
+
+CommandLine parse_command_line(const std::vector<std::string>& words,
+                               const Environment& environment,
+                               const std::function<std::string()>& current_directory) {
+  return parse_words(words, false, environment, current_directory);
+}
+
+CommandLine parse_check_line(const std::vector<std::string>& words, const Environment& environment,
+                             const std::function<std::string()>& current_directory) {
+  return parse_words(words, true, environment, current_directory);
 }
 
 }  // namespace hv::launcher

@@ -58,6 +58,14 @@ void add_ignored_rows(const Environment& environment, std::vector<TableRow>* row
 
 }  // namespace
 
+EnvCommand parse_env_command(const std::vector<std::string>& words) {
+  if (words.empty()) return {};
+  if (words.size() == 1 && words[0] == "--algorithms") return {EnvCommand::Form::kAlgorithms};
+  if (words.size() == 1 && words[0] == "--json") return {EnvCommand::Form::kJson};
+  throw Error(ErrorKind::kUsage, "'hvrun env' takes one argument, --algorithms or --json",
+              "to run the program env: hvrun -- env " + words[0]);
+}
+
 EnvTable env_table(const Environment& environment) {
   EnvTable table;
   add_knob_rows(launcher_knobs(), environment, &table.rows, &table.trouble);

@@ -13,6 +13,14 @@
 
 namespace hv::launcher {
 
+struct EnvCommand {
+  enum class Form { kTable, kAlgorithms, kJson };
+  Form form = Form::kTable;
+};
+
+// words: those after "env". Throws Error(kUsage).
+EnvCommand parse_env_command(const std::vector<std::string>& words);
+
 // A row for each knob: its name, value, where that came from, and what it is; malformed ones are
 // marked. What is set and ignored, in sentences. What is wrong with the first malformed one.
 struct EnvTable {

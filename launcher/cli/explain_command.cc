@@ -24,7 +24,8 @@ constexpr const char* kHelpText =
 
 }  // namespace
 
-CommandLine parse_explain_command(const std::vector<std::string>& words) {
+std::variant<ExplainCommand, PrintCommand> parse_explain_command(
+    const std::vector<std::string>& words) {
   CLI::App app;
   app.set_help_flag();
   bool help = false;

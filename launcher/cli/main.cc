@@ -155,7 +155,26 @@ int check_build(const Environment& environment) {
   return code;
 }
 
-int write_script(const ScriptCommand& command, const Environment& environment) {
+std::vector<std::string> words_after(const std::vector<std::string>& words) {
+  return {words.begin() + 1, words.end()};
+}
+
+int run_env(const std::vector<std::string>& words, const Environment& environment) {
+  const EnvCommand command = parse_env_command(words);
+  return command.form == EnvCommand::Form::kAlgorithms ? print(env_algorithms(environment))
+                                                       : print_env(environment, command.form);
+}
+
+int run_explain(const std::vector<std::string>& words) {
+  const auto command = parse_explain_command(words);
+  if (const auto* text = std::get_if<PrintCommand>(&command)) return print(text->text);
+  return print(explanation(std::get<ExplainCommand>(command)));
+}
+
+int run_script(const std::vector<std::string>& words, const Environment& environment) {
+  const auto parsed = parse_script_command(words, environment, current_directory);
+  if (const auto* text = std::get_if<PrintCommand>(&parsed)) return print(text->text);
+  const auto& command = std::get<ScriptCommand>(parsed);
   const std::string text = text_of_script(command, environment, current_directory);
   if (command.file.empty()) return print(text);
   save_script(command, text);
@@ -166,16 +185,15 @@ int write_script(const ScriptCommand& command, const Environment& environment) {
 
 int run(const std::vector<std::string>& words) {
   const Environment environment = Environment::of_process();
-  const CommandLine command = parse_command_line(words, environment, current_directory);
+  const std::string name = words.empty() ? "" : words[0];
+  if (name == "env") return run_env(words_after(words), environment);
+  if (name == "script") return run_script(words_after(words), environment);
+  if (name == "explain") return run_explain(words_after(words));
+  const CommandLine command =
+      name == "check" ? parse_check_line(words_after(words), environment, current_directory)
+                      : parse_command_line(words, environment, current_directory);
   if (const auto* text = std::get_if<PrintCommand>(&command)) return print(text->text);
-  if (const auto* env = std::get_if<EnvCommand>(&command))
-    return env->form == EnvCommand::Form::kAlgorithms ? print(env_algorithms(environment))
-                                                      : print_env(environment, env->form);
   if (std::holds_alternative<CheckBuildCommand>(command)) return check_build(environment);
-  if (const auto* script = std::get_if<ScriptCommand>(&command))
-    return write_script(*script, environment);
-  if (const auto* explain = std::get_if<ExplainCommand>(&command))
-    return print(explanation(*explain));
   return launch(std::get<LaunchCommand>(command), environment);
 }
 

@@ -330,8 +330,9 @@ Site read_site(const ScriptCommand& command, const Environment& environment) {
 
 }  // namespace
 
-CommandLine parse_script_command(const Words& words, const Environment& environment,
-                                 const std::function<std::string()>& current_directory) {
+std::variant<ScriptCommand, PrintCommand> parse_script_command(
+    const Words& words, const Environment& environment,
+    const std::function<std::string()>& current_directory) {
   CLI::App app;
   RawScriptOptions raw;
   add_script_options(app, raw);

@@ -7,17 +7,28 @@
 
 #include <functional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "launcher/cli/command_line.h"
+#include "launcher/script/job_request.h"
 #include "src/base/environment.h"
 
 namespace hv::launcher {
 
-// words: what stands behind "script". Throws Error(kUsage).
-CommandLine parse_script_command(const std::vector<std::string>& words,
-                                 const Environment& environment,
-                                 const std::function<std::string()>& current_directory);
+struct ScriptCommand {
+  JobRequest request;
+  std::string site;
+  std::string file;  // empty: standard output
+  bool may_overwrite = false;
+  bool lists_sites = false;
+  bool shows_site = false;  // its file, and no script
+};
+
+// words: those after "script". Throws Error(kUsage).
+std::variant<ScriptCommand, PrintCommand> parse_script_command(
+    const std::vector<std::string>& words, const Environment& environment,
+    const std::function<std::string()>& current_directory);
 
 // What `hvrun script` prints or writes into command.file. Reads the site's file. Throws
 // Error(kUsage).

@@ -12,8 +12,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-CommandLine parse(const Words& words) {
-  return parse_command_line(words, {}, [] { return "/here"; });
+// As main does: "check" as the first word is the subcommand.
+CommandLine parse(const Words& words, const hv::Environment& environment = {}) {
+  const auto here = [] { return "/here"; };
+  if (!words.empty() && words[0] == "check")
+    return parse_check_line({words.begin() + 1, words.end()}, environment, here);
+  return parse_command_line(words, environment, here);
 }
 
 JobSpec spec_of(const Words& words) {
@@ -133,16 +137,6 @@ TEST_CASE("--mpi puts mpi first, and goes with any way of wiring but none") {
         std::string::npos);
 }
 
-TEST_CASE("env as the first word is the subcommand") {
-  CHECK(std::holds_alternative<EnvCommand>(parse({"env"})));
-  const auto form_of = [](const char* option) {
-    return std::get<EnvCommand>(parse({"env", option})).form;
-  };
-  CHECK(form_of("--algorithms") == EnvCommand::Form::kAlgorithms);
-  CHECK(form_of("--json") == EnvCommand::Form::kJson);
-  CHECK(error_of({"env", "X=1"}).find("hvrun -- env") != std::string::npos);
-}
-
 TEST_CASE("options behind the program are the program's") {
   const JobSpec spec = spec_of({"--dry-run=offline", "train", "--np", "3", "-H", "x", "--help"});
   CHECK_FALSE(spec.ranks.has_value());
@@ -171,9 +165,7 @@ TEST_CASE("options of other launchers are told by what they are here") {
       {{"--mpi-args=--mca btl ^openib", "t"}, "-x OMPI_MCA_NAME=VALUE"},
       {{"-mpi-args=--mca btl ^openib", "t"}, "-x OMPI_MCA_NAME=VALUE"},
       {{"-iface", "eth0", "t"}, "that is HVRUN_INTERFACES here"},
-      {{"-c", "2", "t"}, "mpirun's -c is -np here"},
-      {{"script", "--nnodes", "2", "t"}, "that is --nodes here"},
-      {{"script", "--ntasks-per-node=4", "t"}, "that is --ranks-per-node here"}};
+      {{"-c", "2", "t"}, "mpirun's -c is -np here"}};
   for (const auto& [words, expected] : cases) {
     CAPTURE(expected);
     CHECK(error_of(words).find(expected) != std::string::npos);
@@ -365,7 +357,7 @@ TEST_CASE("the time for an inventory is the knob's") {
   const auto spec_with = [](const std::string& value, std::vector<std::string> words = {"t"}) {
     hv::Environment environment;
     if (!value.empty()) environment.set("HVRUN_INVENTORY_TIMEOUT", value);
-    return std::get<LaunchCommand>(parse_command_line(words, environment, [] { return "/"; })).spec;
+    return std::get<LaunchCommand>(parse(words, environment)).spec;
   };
   CHECK(spec_with("").inventory_timeout == 20s);
   CHECK(spec_with("500ms").inventory_timeout == 500ms);
