@@ -5,9 +5,9 @@
 
 #include "launcher/allocation/host_expression.h"
 #include "launcher/cli/command_line.h"
-#include "launcher/cli/env_command.h"
-#include "launcher/cli/explain_command.h"
-#include "launcher/cli/script_command.h"
+#include "launcher/commands/env_command.h"
+#include "launcher/commands/explain_command.h"
+#include "launcher/commands/script_command.h"
 #include "launcher/plan/launch_plan.h"
 #include "launcher/plan/rank_environment.h"
 #include "src/base/error.h"

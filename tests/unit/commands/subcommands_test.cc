@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "launcher/cli/env_command.h"
-#include "launcher/cli/explain_command.h"
-#include "launcher/cli/script_command.h"
+#include "launcher/commands/env_command.h"
+#include "launcher/commands/explain_command.h"
+#include "launcher/commands/script_command.h"
 #include "src/base/error.h"
 
 using namespace hv::launcher;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/cli/env_command.h"
+#include "launcher/commands/env_command.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -15,7 +15,7 @@
 #include <functional>
 #include <system_error>
 
-#include "launcher/cli/check_build.h"
+#include "launcher/commands/check_build.h"
 #include "src/base/environment.h"
 #include "src/base/symbol.h"
 #include "src/base/text.h"

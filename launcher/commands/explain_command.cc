@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/cli/explain_command.h"
+#include "launcher/commands/explain_command.h"
 
 #include <CLI/CLI.hpp>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/cli/fresh_file.h"
+#include "launcher/commands/fresh_file.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

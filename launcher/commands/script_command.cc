@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/cli/script_command.h"
+#include "launcher/commands/script_command.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/cli/check_build.h"
+#include "launcher/commands/check_build.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/cli/check_build.h"
+#include "launcher/commands/check_build.h"
 #include "src/base/environment.h"
 #include "src/base/error.h"
 
