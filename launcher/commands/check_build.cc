@@ -4,7 +4,10 @@
 #include <utility>
 
 #include "hvrun_version.h"
+#include "launcher/commands/commands.h"
+#include "src/base/knob.h"
 #include "src/base/text.h"
+#include "src/contract/runtime_knobs.h"
 
 namespace hv::launcher {
 namespace {
@@ -53,6 +56,13 @@ std::string check_build_text(const BuildFacts& facts) {
          section("Available Controllers", {facts.mpi, kGloo}) +
          section("Available Tensor Operations", {facts.nccl, kDdl, kCcl, facts.mpi, kGloo}) +
          "\nWhat is there, and why not:\n" + reasons + "\n" + operations_text(facts.operations);
+}
+
+// Prints first, then reports a malformed HVRUN_BACKEND: the listing helps to correct it.
+int print_check_build(const Environment& environment) {
+  const int code = print_text(check_build_text(gather_build_facts(environment)));
+  KnobReader(runtime_knobs(), environment).text("HVRUN_BACKEND");
+  return code;
 }
 
 std::string backends_text(const BuildFacts& facts) {

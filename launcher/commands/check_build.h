@@ -30,6 +30,9 @@ BuildFacts gather_build_facts(const Environment& environment);
 // For `hvrun --check-build`: horovodrun's form, and the reasons below it. Pure.
 std::string check_build_text(const BuildFacts& facts);
 
+// `hvrun --check-build`: prints that. Returns the exit code; throws Error.
+int print_check_build(const Environment& environment);
+
 // For `hvrun env`: which backends are here, why one is not, and who carries out what. Pure.
 std::string backends_text(const BuildFacts& facts);
 

@@ -8,6 +8,7 @@
 #include "hvrun_version.h"
 #include "launcher/cli/horovod_options.h"
 #include "launcher/cli/knobs.h"
+#include "launcher/commands/commands.h"
 #include "src/base/text.h"
 #include "src/contract/algorithms.h"
 #include "src/contract/runtime_knobs.h"
@@ -54,6 +55,16 @@ void add_ignored_rows(const Environment& environment, std::vector<TableRow>* row
     if (!value.empty())
       rows->push_back({variable.name, printable(value), "unused", variable.reason});
   }
+}
+
+// Prints the whole table first: it makes a malformed value easy to fix.
+int print_env(const Environment& environment, bool is_json) {
+  const EnvTable table = env_table(environment);
+  const BuildFacts facts = gather_build_facts(environment);
+  const int code =
+      print_text(is_json ? env_json(table, facts) : env_text(table) + backends_text(facts));
+  if (table.trouble) throw Error(*table.trouble);
+  return code;
 }
 
 }  // namespace
@@ -111,6 +122,12 @@ std::string env_json(const EnvTable& table, const BuildFacts& facts) {
 std::string env_algorithms(const Environment& environment) {
   const KnobReader reader(runtime_knobs(), environment);
   return algorithms_text(parse_algorithms(reader.text(kAlgorithm)));
+}
+
+int run_env(const std::vector<std::string>& words, const Environment& environment) {
+  const EnvCommand command = parse_env_command(words);
+  if (command.form == EnvCommand::Form::kAlgorithms) return print_text(env_algorithms(environment));
+  return print_env(environment, command.form == EnvCommand::Form::kJson);
 }
 
 }  // namespace hv::launcher

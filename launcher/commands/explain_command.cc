@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "launcher/cli/option_parsing.h"
+#include "launcher/commands/commands.h"
 #include "launcher/record/explain.h"
 #include "launcher/record/job_folder.h"
 #include "src/base/error.h"
@@ -21,6 +22,19 @@ constexpr const char* kHelpText =
     "  --format FORMAT  text or json (default: text)\n"
     "  -h,--help        this text\n"
     "\nMore: man hvrun-explain\n";
+
+// Throws Error(kUsage) where no job has left anything.
+std::string explanation(const ExplainCommand& command) {
+  // A record stands for the folder that it is in.
+  const std::filesystem::path path = command.folder;
+  std::error_code unknown;
+  const bool is_record =
+      path.filename() == kRecordFile && std::filesystem::is_regular_file(path, unknown);
+  const std::string parent = path.parent_path();
+  const JobFolder folder =
+      look_at_folder(!is_record ? command.folder : (parent.empty() ? "." : parent));
+  return command.as_json ? explanation_as_json(folder) : explanation_as_text(folder);
+}
 
 }  // namespace
 
@@ -49,16 +63,10 @@ std::variant<ExplainCommand, PrintCommand> parse_explain_command(
   return ExplainCommand{folders.front(), format == "json"};
 }
 
-std::string explanation(const ExplainCommand& command) {
-  // Whoever names the record means its folder.
-  const std::filesystem::path path = command.folder;
-  std::error_code unknown;
-  const bool is_record =
-      path.filename() == kRecordFile && std::filesystem::is_regular_file(path, unknown);
-  const std::string parent = path.parent_path();
-  const JobFolder folder =
-      look_at_folder(!is_record ? command.folder : (parent.empty() ? "." : parent));
-  return command.as_json ? explanation_as_json(folder) : explanation_as_text(folder);
+int run_explain(const std::vector<std::string>& words, const Environment&) {
+  const auto command = parse_explain_command(words);
+  if (const auto* text = std::get_if<PrintCommand>(&command)) return print_text(text->text);
+  return print_text(explanation(std::get<ExplainCommand>(command)));
 }
 
 }  // namespace hv::launcher

@@ -1,4 +1,4 @@
-// `hvrun explain DIR`: what it is asked, and what it prints.
+// The command line of `hvrun explain DIR`.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,8 +18,5 @@ struct ExplainCommand {
 // words: those after "explain". Throws Error(kUsage).
 std::variant<ExplainCommand, PrintCommand> parse_explain_command(
     const std::vector<std::string>& words);
-
-// Reads the folder. Throws Error(kUsage) where no job has left anything.
-std::string explanation(const ExplainCommand& command);
 
 }  // namespace hv::launcher

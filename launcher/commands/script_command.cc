@@ -7,12 +7,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <utility>
 
 #include "launcher/cli/horovod_options.h"
 #include "launcher/cli/option_groups.h"
 #include "launcher/cli/option_parsing.h"
 #include "launcher/cli/option_values.h"
+#include "launcher/commands/commands.h"
 #include "launcher/plan/launch_plan.h"
 #include "launcher/script/directive.h"
 #include "launcher/script/job_script.h"
@@ -328,6 +330,52 @@ Site read_site(const ScriptCommand& command, const Environment& environment) {
   return parse_site(file.text, file.source);
 }
 
+// What `hvrun script` prints or writes into command.file. Reads the site's file.
+std::string text_of_script(const ScriptCommand& command, const Environment& environment,
+                           const std::function<std::string()>& current_directory) {
+  if (command.lists_sites) return list_of_sites(environment);
+  if (command.shows_site) return text_of_site(command.site, environment);
+  const Site site = read_site(command, environment);
+  const ScriptPlan plan = plan_script(command.request, site);
+  check_hvrun_words(hvrun_words(command.request, plan, scheduler_part(command.request, site, plan)),
+                    environment, current_directory);
+  return job_script(command.request, site, plan);
+}
+
+// Throws Error(kUsage) where the file exists and must not be overwritten.
+void save_script(const ScriptCommand& command, const std::string& text) {
+  const auto fail = [&](int error, const std::string& hint) {
+    throw Error(ErrorKind::kUsage,
+                "write the job script " + printable(command.file) + ": " + errno_text(error), hint);
+  };
+  const int mode = command.may_overwrite ? O_TRUNC : O_EXCL;
+  const UniqueFd fd(
+      ::open(command.file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | mode, 0777));  // less the umask
+  if (!fd && errno == EEXIST) fail(errno, "--force overwrites it");
+  if (!fd) fail(errno, "name a file that you may write, with -o");
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t wrote = ::write(fd.get(), text.data() + done, text.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) fail(errno, "free some space, or write it elsewhere");
+    done += static_cast<std::size_t>(wrote);
+  }
+}
+
+// The command that submits the file: "sbatch job.slurm".
+std::string how_to_submit(const ScriptCommand& command, const Environment& environment) {
+  const std::string file = shell_quote(command.file);
+  switch (read_site(command, environment).scheduler) {
+    case BatchScheduler::kPbs:
+      return "qsub " + file;
+    case BatchScheduler::kLsf:
+      return "bsub < " + file;
+    case BatchScheduler::kSlurm:
+      break;
+  }
+  return "sbatch " + file;
+}
+
 }  // namespace
 
 std::variant<ScriptCommand, PrintCommand> parse_script_command(
@@ -365,47 +413,16 @@ std::variant<ScriptCommand, PrintCommand> parse_script_command(
   return command;
 }
 
-std::string text_of_script(const ScriptCommand& command, const Environment& environment,
-                           const std::function<std::string()>& current_directory) {
-  if (command.lists_sites) return list_of_sites(environment);
-  if (command.shows_site) return text_of_site(command.site, environment);
-  const Site site = read_site(command, environment);
-  const ScriptPlan plan = plan_script(command.request, site);
-  check_hvrun_words(hvrun_words(command.request, plan, scheduler_part(command.request, site, plan)),
-                    environment, current_directory);
-  return job_script(command.request, site, plan);
-}
-
-void save_script(const ScriptCommand& command, const std::string& text) {
-  const auto fail = [&](int error, const std::string& hint) {
-    throw Error(ErrorKind::kUsage,
-                "write the job script " + printable(command.file) + ": " + errno_text(error), hint);
-  };
-  const int mode = command.may_overwrite ? O_TRUNC : O_EXCL;
-  const UniqueFd fd(
-      ::open(command.file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | mode, 0777));  // less the umask
-  if (!fd && errno == EEXIST) fail(errno, "--force overwrites it");
-  if (!fd) fail(errno, "name a file that you may write, with -o");
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t wrote = ::write(fd.get(), text.data() + done, text.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) fail(errno, "free some space, or write it elsewhere");
-    done += static_cast<std::size_t>(wrote);
-  }
-}
-
-std::string how_to_submit(const ScriptCommand& command, const Environment& environment) {
-  const std::string file = shell_quote(command.file);
-  switch (read_site(command, environment).scheduler) {
-    case BatchScheduler::kPbs:
-      return "qsub " + file;
-    case BatchScheduler::kLsf:
-      return "bsub < " + file;
-    case BatchScheduler::kSlurm:
-      break;
-  }
-  return "sbatch " + file;
+int run_script(const Words& words, const Environment& environment) {
+  const auto parsed = parse_script_command(words, environment, current_directory);
+  if (const auto* text = std::get_if<PrintCommand>(&parsed)) return print_text(text->text);
+  const auto& command = std::get<ScriptCommand>(parsed);
+  const std::string text = text_of_script(command, environment, current_directory);
+  if (command.file.empty()) return print_text(text);
+  save_script(command, text);
+  std::fprintf(stderr, "hvrun: %s is written; submit it by: %s\n", command.file.c_str(),
+               how_to_submit(command, environment).c_str());
+  return 0;
 }
 
 }  // namespace hv::launcher

@@ -30,14 +30,4 @@ std::variant<ScriptCommand, PrintCommand> parse_script_command(
     const std::vector<std::string>& words, const Environment& environment,
     const std::function<std::string()>& current_directory);
 
-// What `hvrun script` prints or writes into command.file. Reads the site's file. Throws
-// Error(kUsage).
-std::string text_of_script(const ScriptCommand& command, const Environment& environment,
-                           const std::function<std::string()>& current_directory);
-
-// Throws Error(kUsage) where the file is there already and may not be overwritten.
-void save_script(const ScriptCommand& command, const std::string& text);
-// How the file is handed to the scheduler, "sbatch job.slurm"; for who has just saved it.
-std::string how_to_submit(const ScriptCommand& command, const Environment& environment);
-
 }  // namespace hv::launcher

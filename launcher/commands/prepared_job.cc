@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/commands/prepared_job.h"
+
+#include <utility>
+
+#include "launcher/allocation/scheduler.h"
+#include "launcher/cli/knobs.h"
+#include "launcher/commands/commands.h"
+#include "launcher/plan/mpi_wires.h"
+#include "launcher/plan/rank_environment.h"
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "src/process/command.h"
+
+namespace hv::launcher {
+namespace {
+
+bool is_on_path(const std::string& program, const Environment& environment) {
+  std::string reason;
+  return !find_program(program, environment.get_or("PATH", ""), "/", &reason).empty();
+}
+
+bool is_ssh_meant(const JobSpec& spec) {
+  return !spec.remote_shell.empty() || !spec.ssh_user.empty() || !spec.ssh_identity_file.empty() ||
+         spec.ssh_port != 0;
+}
+
+// In a Slurm job its own way of starting processes reaches all nodes, and SSH often none.
+void choose_spawner(const HostList& list, const Environment& environment, JobSpec* spec) {
+  const bool can_be_srun = are_nodes_of_slurm_job(list, environment);
+  if (spec->spawner != SpawnerChoice::kSsh && !is_ssh_meant(*spec))
+    refuse_strangers_to_slurm_job(list, environment);
+  if (spec->spawner == SpawnerChoice::kSrun && !can_be_srun)
+    throw Error(ErrorKind::kUsage,
+                "--spawner srun reaches the nodes of a Slurm job, and not all of these hosts are "
+                "nodes of one in which hvrun runs",
+                "run hvrun inside sbatch or salloc, and leave out -H and --hostfile");
+  if (spec->spawner == SpawnerChoice::kByItself && can_be_srun && !is_ssh_meant(*spec) &&
+      is_on_path("srun", environment))
+    spec->spawner = SpawnerChoice::kSrun;
+}
+
+}  // namespace
+
+PreparedJob prepare_job(LaunchCommand command, Environment environment) {
+  JobSpec& spec = command.spec;
+  print_warnings(command.horovod.warnings);
+  for (const std::string& variable : command.horovod.variables) {
+    const std::size_t equals = variable.find('=');
+    environment.set(variable.substr(0, equals), variable.substr(equals + 1));
+  }
+  spec.hosts.way_is_stated = is_ssh_meant(spec) || spec.spawner != SpawnerChoice::kByItself;
+  HostList list = find_hosts(spec.hosts, environment).list;
+  choose_spawner(list, environment, &spec);
+  if (spec.mpi_first) print_warnings(put_mpi_first(environment, &spec));
+  print_warnings(ignored_variables(spec, environment));
+  print_warnings(unmatched_exports(spec, environment));
+  if (spec.dry_run != DryRun::kOffline) {
+    check_stated_slots(spec, list);
+    configure_log(spec.verbose ? LogLevel::kInfo : LogLevel::kWarn, "hvrun");
+  }
+  return {std::move(spec), std::move(list), std::move(environment)};
+}
+
+}  // namespace hv::launcher
