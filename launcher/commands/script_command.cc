@@ -37,16 +37,26 @@ constexpr const char* kHelp = "'hvrun script --help' lists the options";
 constexpr int kMostRequeues = 10000;
 constexpr int kDefaultRequeues = 10;
 
-// Values as typed.
-struct RawScriptOptions {
+// Values as typed, by the groups of the options.
+struct RawLayout {
   std::string np, nodes, ranks_per_node, gpus_per_rank, cores_per_rank;
-  std::string site, partition, account, qos, time, signal, requeue, job_name, output;
+};
+struct RawSite {
+  std::string site, partition, account, qos;
   std::vector<std::string> modules, options;
+};
+struct RawJob {
+  std::string time, signal, requeue, job_name, output;
+};
+struct RawScriptOptions {
+  RawLayout layout;
+  RawSite where;
+  RawJob job;
   std::string file, shown_site;
   bool force = false, list_sites = false, help = false;
 };
 
-void add_layout_options(CLI::App& app, RawScriptOptions& raw) {
+void add_layout_options(CLI::App& app, RawLayout& raw) {
   const char* group = "Ranks and nodes";
   app.add_option("-n,--np,--num-proc", raw.np,
                  "number of ranks; also -np N (default: as many as the nodes hold)")
@@ -69,7 +79,7 @@ void add_layout_options(CLI::App& app, RawScriptOptions& raw) {
       ->type_name("N");
 }
 
-void add_site_options(CLI::App& app, RawScriptOptions& raw) {
+void add_site_options(CLI::App& app, RawSite& raw) {
   const char* group = "Where";
   app.add_option("--site", raw.site, "site by its name or file (default: generic-slurm)")
       ->group(group)
@@ -93,7 +103,7 @@ void add_site_options(CLI::App& app, RawScriptOptions& raw) {
       ->take_all();
 }
 
-void add_job_options(CLI::App& app, RawScriptOptions& raw) {
+void add_job_options(CLI::App& app, RawJob& raw) {
   const char* group = "The job";
   app.add_option("--time", raw.time, "time limit: 2h, 90m, 1d12h or HH:MM:SS")
       ->group(group)
@@ -132,9 +142,9 @@ void add_script_telling_options(CLI::App& app, RawScriptOptions& raw) {
 // raw must outlive the app's parsing.
 void add_script_options(CLI::App& app, RawScriptOptions& raw) {
   app.set_help_flag();  // ours, as with hvrun's own
-  add_layout_options(app, raw);
-  add_site_options(app, raw);
-  add_job_options(app, raw);
+  add_layout_options(app, raw.layout);
+  add_site_options(app, raw.where);
+  add_job_options(app, raw.job);
   add_script_telling_options(app, raw);
 }
 
@@ -226,41 +236,44 @@ int requeues_of(const std::string& text) {
   return parse_number_in("--requeue", text, 1, kMostRequeues);
 }
 
-JobRequest to_request(const CLI::App& app, const RawScriptOptions& raw) {
-  JobRequest request;
-  request.ranks = number_of("-np", raw.np, 1, kMostRanks);
-  request.nodes = number_of("--nodes", raw.nodes, 1, kMostNodes);
-  request.ranks_per_node = number_of("--ranks-per-node", raw.ranks_per_node, 1, kMostCoresPerNode);
-  request.gpus_per_rank = number_of("--gpus-per-rank", raw.gpus_per_rank, 0, 1024);
-  request.cores_per_rank = number_of("--cores-per-rank", raw.cores_per_rank, 1, kMostCoresPerNode);
-  const std::pair<const char*, const std::string*> words[] = {{"--partition", &raw.partition},
-                                                              {"--account", &raw.account},
-                                                              {"--qos", &raw.qos},
-                                                              {"--job-name", &raw.job_name},
-                                                              {"--output", &raw.output}};
-  for (const auto& [option, text] : words) check_word(option, *text);
-  request.partition = raw.partition;
-  request.account = raw.account;
-  request.qos = raw.qos;
-  request.job_name = raw.job_name;
-  request.output = raw.output;
+void take_layout(const RawLayout& raw, JobRequest* request) {
+  request->ranks = number_of("-np", raw.np, 1, kMostRanks);
+  request->nodes = number_of("--nodes", raw.nodes, 1, kMostNodes);
+  request->ranks_per_node = number_of("--ranks-per-node", raw.ranks_per_node, 1, kMostCoresPerNode);
+  request->gpus_per_rank = number_of("--gpus-per-rank", raw.gpus_per_rank, 0, 1024);
+  request->cores_per_rank = number_of("--cores-per-rank", raw.cores_per_rank, 1, kMostCoresPerNode);
+}
+
+void take_site(const RawSite& raw, JobRequest* request) {
+  check_word("--partition", raw.partition);
+  check_word("--account", raw.account);
+  check_word("--qos", raw.qos);
   for (const std::string& each : raw.modules)
     check_line("--module", each, is_one_line(each), "the name of a module");
   for (const std::string& each : raw.options)
     check_line("--option", each, is_directive_line(each), kDirectiveLineForm);
-  request.modules = raw.modules;
-  request.options = raw.options;
+  request->partition = raw.partition;
+  request->account = raw.account;
+  request->qos = raw.qos;
+  request->modules = raw.modules;
+  request->options = raw.options;
+}
+
+void take_job(const CLI::App& app, const RawJob& raw, JobRequest* request) {
+  check_word("--job-name", raw.job_name);
+  check_word("--output", raw.output);
+  request->job_name = raw.job_name;
+  request->output = raw.output;
   if (!raw.time.empty())
-    request.time = need(parse_job_time(raw.time), "--time", raw.time, kJobTimeForm);
+    request->time = need(parse_job_time(raw.time), "--time", raw.time, kJobTimeForm);
   if (!raw.signal.empty())
-    request.signal = need(parse_early_signal(raw.signal), "--signal", raw.signal,
-                          "USR1@120 or USR2@5m: hvrun hands these two to the ranks");
-  if (request.signal && request.signal->before.count() > kMostSignalSeconds)
+    request->signal = need(parse_early_signal(raw.signal), "--signal", raw.signal,
+                           "USR1@120 or USR2@5m: hvrun hands these two to the ranks");
+  if (request->signal && request->signal->before.count() > kMostSignalSeconds)
     throw Error(ErrorKind::kUsage,
                 "--signal '" + printable(raw.signal) + "' comes earlier than a scheduler takes it",
                 "at most " + std::to_string(kMostSignalSeconds) + " seconds before the time limit");
-  if (app.count("--requeue") > 0) request.requeues = requeues_of(raw.requeue);
-  return request;
+  if (app.count("--requeue") > 0) request->requeues = requeues_of(raw.requeue);
 }
 
 // hvrun in the script must understand its words. Throws Error(kUsage).
@@ -394,11 +407,14 @@ std::variant<ScriptCommand, PrintCommand> parse_script_command(
   ScriptCommand command;
   command.lists_sites = raw.list_sites;
   command.shows_site = !raw.shown_site.empty();
-  command.site = command.shows_site ? raw.shown_site : raw.site.empty() ? kDefaultSite : raw.site;
+  const std::string site = raw.where.site.empty() ? kDefaultSite : raw.where.site;
+  command.site = command.shows_site ? raw.shown_site : site;
   if (command.lists_sites || command.shows_site) return command;
   check_requeue(split);
   check_program(split);
-  command.request = to_request(app, raw);
+  take_layout(raw.layout, &command.request);
+  take_site(raw.where, &command.request);
+  take_job(app, raw.job, &command.request);
   command.request.hvrun_options = passed;
   command.request.program = split.program;
   command.file = raw.file;
