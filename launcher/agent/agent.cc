@@ -259,7 +259,7 @@ bool Agent::measure(const wire::PairRequest& request) {
 bool Agent::wire_mpi(const wire::WiringRequest& request) {
   if (phase_ != Phase::kSetUp) return false;
   if (leaves_when_done_) return true;
-  mpi_.start_pmix(environment_, request, host_.wanted.host_index,
+  mpi_.start_pmix(environment_, request, request.host,
                   [this](const wire::WiringReply& reply) { link_.send(reply); });
   board_.write_folder(mpi_.folder());
   return true;

@@ -118,7 +118,7 @@ Unended begun_of(const JobFolder& folder, std::optional<JobRecord>* ended) {
   if (folder.record) {
     auto read = record_from_json(*folder.record);
     if (auto* record = std::get_if<JobRecord>(&read)) {
-      if (record->state == kRunning) {
+      if (record->state == kStateRunning) {
         std::string heading = job_heading(*record);
         return {std::move(*record), std::move(heading)};
       }
@@ -216,7 +216,7 @@ std::string explanation_as_json(const JobFolder& folder) {
   for (const Speaker& speaker : speakers)
     lines.emplace_back(speaker.rank, last_lines(speaker.rank));
   Json json{
-      {"version", 1}, {"state", begun.record ? kRunning : "unknown"}, {"still_runs", nullptr}};
+      {"version", 1}, {"state", begun.record ? kStateRunning : "unknown"}, {"still_runs", nullptr}};
   if (begun.record) {
     const StillRuns runs = still_runs(begun.record->hvrun);
     if (runs != StillRuns::kCannotTell) json["still_runs"] = runs == StillRuns::kYes;

@@ -80,10 +80,10 @@ struct RecordedStanding {
 };
 
 // State of a job whose end has not been written.
-inline constexpr char kRunning[] = "running";
+inline constexpr char kStateRunning[] = "running";
 
 struct JobRecord {
-  std::string state = kRunning;  // or one of JobEnd's
+  std::string state = kStateRunning;  // or one of JobEnd's
   int exit_code = 0;
   double seconds = 0;  // since the launch began
   std::uint64_t lost_output_bytes = 0;

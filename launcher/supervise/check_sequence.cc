@@ -22,13 +22,17 @@ namespace asio = boost::asio;
 void ask_hosts(LaunchContext& context) {
   Job& job = context.job;
   const wire::CheckRequest request = check_request(context, kProbeTimeout);
-  for (const HostState& host : job.hosts)
-    if (is_reached(host)) host.link->send(request);
+  for (Host& host : job.members()) {
+    if (!is_reached(host)) continue;
+    host.answers.checks.ask();
+    host.send(request);
+  }
 }
 
 asio::awaitable<void> await_what_hosts_tell(LaunchContext& context) {
   co_await await_hosts(
-      context, "look at the host", [](const HostState& host) { return host.told.has_value(); },
+      context, "look at the host",
+      [](const Host& host) { return host.answers.checks.reply() != nullptr; },
       answer_deadline(context.job) + kProbeTimeout);
 }
 
@@ -47,48 +51,52 @@ std::vector<PairFacts> pairs_of(const TriedAddresses& tried) {
   return pairs;
 }
 
-// Of each host a number that only names of its machine have. A host that shares one names another
-// of it, any.
+// By position: a number that hosts on one machine have in common.
 std::vector<std::size_t> machines_of(const Job& job) {
-  std::vector<std::size_t> machines(job.hosts.size());
+  std::vector<std::size_t> machines(job.members().size());
   std::iota(machines.begin(), machines.end(), std::size_t{0});
   for (std::size_t i = 0; i < machines.size(); ++i) {
-    const auto& set_up = job.hosts[i].set_up;
-    if (!set_up || !set_up->shares_machine || set_up->first_here >= machines.size()) continue;
+    const auto& set_up = job.members()[static_cast<std::ptrdiff_t>(i)].answers.set_up;
+    if (!set_up || !set_up->shares_machine) continue;
+    const std::optional<int> first = job.slots.position_of(HostId{set_up->first_here});
+    if (!first) continue;
     const std::size_t joined = machines[i];
-    std::replace(machines.begin(), machines.end(), joined, machines[set_up->first_here]);
+    std::replace(machines.begin(), machines.end(), joined,
+                 machines[static_cast<std::size_t>(*first)]);
   }
   return machines;
 }
 
-// Of these pairs, of each host one at most.
+// pairs: at most one from each host.
 asio::awaitable<void> measure_pairs(LaunchContext& context, const std::vector<std::size_t>& pairs,
                                     CheckInput* input) {
   Job& job = context.job;
-  for (HostState& host : job.hosts) {
-    host.is_measuring = false;
-    host.measured.reset();
-  }
+  const auto members = job.members();
+  const auto host_at = [&members](std::size_t position) -> Host& {
+    return members[static_cast<std::ptrdiff_t>(position)];
+  };
+  for (Host& host : members) host.answers.measurements.withdraw();
   for (const std::size_t i : pairs) {
     const PairFacts& pair = input->pairs[i];
     wire::PairRequest request;
     request.timeout_s = std::chrono::duration<double>(kProbeTimeout).count();
-    request.targets.push_back({static_cast<std::uint32_t>(pair.to),
-                               job.hosts[pair.to].set_up->probe_port,
-                               {pair.address}});
-    job.hosts[pair.from].is_measuring = true;
-    job.hosts[pair.from].link->send(request);
+    const Host& target = host_at(pair.to);
+    request.targets.push_back(
+        {static_cast<std::uint32_t>(target.id), target.answers.set_up->probe_port, {pair.address}});
+    Host& sender = host_at(pair.from);
+    sender.answers.measurements.ask();
+    sender.send(request);
   }
   co_await await_hosts(
       context, "measure the way to another host",
-      [](const HostState& host) { return !host.is_measuring || host.measured; },
+      [](const Host& host) { return !host.answers.measurements.is_open(); },
       answer_deadline(job) + kProbeTimeout);
   for (const std::size_t i : pairs) {
     PairFacts& pair = input->pairs[i];
-    const auto& measured = job.hosts[pair.from].measured;
+    const wire::PairReply* const measured = host_at(pair.from).answers.measurements.reply();
     if (!measured) continue;
     for (const wire::PairMeasure& measure : measured->measures)
-      if (measure.host_index == pair.to)
+      if (HostId{measure.host_index} == host_at(pair.to).id)
         pair.measure = pair.measure ? better_measure(*pair.measure, measure) : measure;
   }
 }
@@ -101,7 +109,7 @@ asio::awaitable<void> measure_ways(LaunchContext& context, CheckInput* input) {
   std::vector<std::size_t> circle;
   for (std::size_t i = 0; i < input->pairs.size(); ++i) {
     PairFacts& pair = input->pairs[i];
-    if (pair.to != (pair.from + 1) % context.job.hosts.size() || pair.reached.empty()) continue;
+    if (pair.to != (pair.from + 1) % machines.size() || pair.reached.empty()) continue;
     if (machines[pair.from] == machines[pair.to]) continue;
     pair.address = pair.reached.front();
     circle.push_back(i);
@@ -110,7 +118,7 @@ asio::awaitable<void> measure_ways(LaunchContext& context, CheckInput* input) {
   for (int again = 0; again < kTimesAgain; ++again) {
     std::vector<std::size_t> doubtful = doubtful_ways(*input);
     std::erase_if(doubtful, [&](std::size_t i) {
-      return !is_reached(context.job.hosts[input->pairs[i].from]);
+      return !is_reached(context.job.members()[static_cast<std::ptrdiff_t>(input->pairs[i].from)]);
     });
     if (doubtful.empty()) co_return;
     co_await measure_pairs(context, doubtful, input);
@@ -126,7 +134,8 @@ asio::awaitable<void> set_up_and_try(LaunchContext& context, Duration telling, C
   const TriedAddresses tried = co_await probe_addresses(context);
   context.phase("addresses are tried");
   input->pairs = pairs_of(tried);
-  input->seconds = std::chrono::duration<double>(now() - context.job.begun - telling).count();
+  input->seconds =
+      std::chrono::duration<double>(now() - context.job.identity.begun - telling).count();
   co_await measure_ways(context, input);
   context.phase("ways between hosts are measured");
 }
@@ -135,15 +144,16 @@ asio::awaitable<void> set_up_and_try(LaunchContext& context, Duration telling, C
 
 std::string progress_of_check(const Job& job) {
   std::vector<std::string> unreached, untold;
-  for (const HostState& host : job.hosts) {
+  for (const Host& host : job.members()) {
     if (has_failed(host)) continue;
-    if (!host.hello) unreached.push_back(host.target.name);
-    if (!host.told) untold.push_back(host.target.name);
+    if (!host.answers.greeting) unreached.push_back(host.target.name);
+    if (!host.answers.checks.reply()) untold.push_back(host.target.name);
   }
   if (untold.empty()) return "";
   const auto words = [&job](const char* have, const std::vector<std::string>& waited_for) {
-    return std::to_string(job.hosts.size() - waited_for.size()) + " of " +
-           std::to_string(job.hosts.size()) + have + join_some(waited_for);
+    const std::size_t hosts = job.members().size();
+    return std::to_string(hosts - waited_for.size()) + " of " + std::to_string(hosts) + have +
+           join_some(waited_for);
   };
   if (!unreached.empty()) return words(" hosts answer, not yet: ", unreached);
   return words(" hosts have told what they are like, not yet: ", untold);
@@ -165,7 +175,7 @@ asio::awaitable<void> check_job(LaunchContext& context, CheckInput* input) {
   const Duration telling = now() - connected;
   try {
     plan_ranks(context);
-    input->plan = job.plan;
+    input->plan = job.plan();
   } catch (const Error& error) {
     input->plan_problem = error;
   }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "launcher/supervise/hosts/host_link.h"
 #include "src/wire/messages.h"
 
 namespace hv::launcher {
@@ -19,7 +20,7 @@ class FenceTable {
 
   // A host's ranks have all come to a fence. Returns the message for every host once the last one
   // has.
-  std::optional<wire::FenceOut> arrive(int host, wire::FenceIn in) {
+  std::optional<wire::FenceOut> arrive(HostId host, wire::FenceIn in) {
     const auto key = std::pair(in.epoch, in.number);
     Entry& entry = open_[key];
     if (!entry.hosts.insert(host).second) return std::nullopt;
@@ -43,7 +44,7 @@ class FenceTable {
 
  private:
   struct Entry {
-    std::set<int> hosts;
+    std::set<HostId> hosts;
     std::vector<wire::FencePut> puts;
   };
   std::size_t hosts_;

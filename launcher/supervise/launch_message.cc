@@ -27,8 +27,8 @@ std::string mebibytes(std::size_t bytes) {
 
 // bytes: of the first `encoded` ranks and what comes before them. Told at the first rank that is
 // too many, without making the rest.
-[[noreturn]] void refuse_size(const HostState& host, std::size_t bytes, std::size_t encoded) {
-  const std::size_t ranks = host.ranks.size();
+[[noreturn]] void refuse_size(const Host& host, std::size_t ranks, std::size_t bytes,
+                              std::size_t encoded) {
   throw Error(ErrorKind::kUsage,
               "start " + count_of(ranks, "rank") + " on host " + host.target.name +
                   ": who they are and their environment take about " +
@@ -61,15 +61,15 @@ bool is_exported(const CommonEnvironment& environment, const std::string& name) 
 void add_slurm_variables(const Job& job, const CommonEnvironment& environment,
                          wire::Launch* launch) {
   std::vector<std::string> hosts;
-  for (const HostState& host : job.hosts) hosts.push_back(host.target.name);
+  for (const Host& host : job.members()) hosts.push_back(host.target.name);
   for (const auto& [name, value] :
-       slurm_variables_of_job(static_cast<int>(job.ranks.size()), hosts))
+       slurm_variables_of_job(static_cast<int>(job.slots.count()), hosts))
     if (!is_exported(environment, name)) launch->environment.push_back(name + "=" + value);
 }
 
 std::vector<int> hosts_of_ranks(const Job& job) {
   std::vector<int> hosts;
-  for (const PlannedRank& rank : job.plan.ranks) hosts.push_back(rank.host);
+  for (const PlannedRank& rank : job.plan().ranks) hosts.push_back(rank.host);
   return hosts;
 }
 
@@ -78,8 +78,8 @@ std::vector<int> hosts_of_ranks(const Job& job) {
 wire::MpiWorld mpi_world(const Job& job, std::string space) {
   wire::MpiWorld world;
   world.space = std::move(space);
-  for (const HostState& host : job.hosts) world.hosts.push_back(host.target.name);
-  for (const PlannedRank& rank : job.plan.ranks) {
+  for (const Host& host : job.members()) world.hosts.push_back(host.target.name);
+  for (const PlannedRank& rank : job.plan().ranks) {
     world.host_of_rank.push_back(static_cast<std::uint32_t>(rank.host));
     world.program_of_rank.push_back(static_cast<std::uint32_t>(rank.program));
   }
@@ -94,29 +94,29 @@ std::vector<wire::Program> programs_of(const JobSpec& spec, const CommonEnvironm
   return programs;
 }
 
-wire::Launch launch_message(const Job& job, std::size_t index, const ContractAddresses& common,
+wire::Launch launch_message(const Job& job, const Host& host, const ContractAddresses& common,
                             const CommonEnvironment& environment) {
-  const HostState& host = job.hosts[index];
   wire::Launch launch;
   launch.programs = programs_of(job.spec, environment);
   launch.environment = environment.entries;
   launch.host_variables = environment.host_variables;
-  if (!host.hello->facts.gpus.empty() && !is_exported(environment, kDeviceOrder))
+  if (!host.facts().gpus.empty() && !is_exported(environment, kDeviceOrder))
     launch.environment.push_back(std::string(kDeviceOrder) + "=PCI_BUS_ID");
   const bool is_slurm_job = has_entry(environment.entries, "SLURM_JOB_ID");
   if (is_slurm_job) add_slurm_variables(job, environment, &launch);
   launch.pty = job.spec.pty;
   if (mpi_wires(job.spec.wire_mpi, environment).pmi)
-    launch.pmi = {static_cast<std::uint32_t>(job.ranks.size()), pmi_mapping(hosts_of_ranks(job))};
-  launch.credit_bytes = credit_for(job.ranks.size());
+    launch.pmi = {static_cast<std::uint32_t>(job.slots.count()), pmi_mapping(hosts_of_ranks(job))};
+  launch.credit_bytes = credit_for(job.slots.count());
   ContractAddresses addresses = common;
-  addresses.host_index = static_cast<int>(index);
+  addresses.host_index = *job.slots.position_of(host.id);
   std::size_t bytes = encode(launch).size();
-  for (const int rank : host.ranks) {
+  const std::vector<int>& ranks = job.slots.ranks_on(host.id);
+  for (const int rank : ranks) {
     wire::LaunchRank entry;
     entry.rank = static_cast<std::uint32_t>(rank);
-    const PlannedRank& planned = job.plan.ranks[static_cast<std::size_t>(rank)];
-    const Contract contract{planned.identity, host.set_up->agent_socket};
+    const PlannedRank& planned = job.plan().ranks[static_cast<std::size_t>(rank)];
+    const Contract contract{planned.identity, host.answers.set_up->agent_socket};
     entry.environment = contract_environment(contract, addresses);
     if (is_slurm_job)
       for (auto& variable : slurm_variables_of_rank(planned.identity, addresses.host_index))
@@ -131,7 +131,7 @@ wire::Launch launch_message(const Job& job, std::size_t index, const ContractAdd
     entry.program = static_cast<std::uint32_t>(planned.program);
     bytes += encode(entry).size();
     launch.ranks.push_back(std::move(entry));
-    if (bytes > wire::kMaxAgentPayload) refuse_size(host, bytes, launch.ranks.size());
+    if (bytes > wire::kMaxAgentPayload) refuse_size(host, ranks.size(), bytes, launch.ranks.size());
   }
   return launch;
 }

@@ -18,9 +18,8 @@ namespace hv::launcher {
 // As agents are told of them, to start them and to look at them.
 std::vector<wire::Program> programs_of(const JobSpec& spec, const CommonEnvironment& environment);
 
-// host: index into job.hosts, which have said hello and are set up. common: host_index is filled in
-// here. Throws Error(kUsage) when it would be larger than an agent takes (wire::kMaxAgentPayload).
-wire::Launch launch_message(const Job& job, std::size_t host, const ContractAddresses& common,
+// host: a member of the epoch that is set up. common: host_index is filled in here. Throws Error(kUsage) when it would be larger than an agent takes (wire::kMaxAgentPayload).
+wire::Launch launch_message(const Job& job, const Host& host, const ContractAddresses& common,
                             const CommonEnvironment& environment);
 
 // For every host alike: which hosts the job has, and which of them each rank runs on.

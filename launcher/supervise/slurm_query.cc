@@ -12,6 +12,7 @@
 
 #include "launcher/plan/slurm_settings.h"
 #include "launcher/spawn/process_channel.h"
+#include "launcher/supervise/hosts/host_steps.h"
 #include "launcher/supervise/timeouts.h"
 #include "src/base/clock.h"
 #include "src/base/text.h"
@@ -61,44 +62,46 @@ asio::awaitable<Answer> run_scontrol(Job& job, const Environment& environment) {
   }
 }
 
-void take_answer(LaunchContext& context, const Answer& answer) {
-  Job& job = context.job;
+// Whether Slurm signals the ranks. Reports it, and a KillWait that cuts --grace short.
+bool apply_answer(LaunchContext& context, const Answer& answer) {
   if (!answer.settings) {
     context.phase("assuming that Slurm signals the agents alone: " +
                   printable(answer.reason, kReasonShown));
-    return;
+    return false;
   }
   const SlurmSettings& settings = *answer.settings;
-  job.slurm_signals_ranks = signals_every_process(settings);
+  const bool signals_ranks = signals_every_process(settings);
   context.phase(std::string("Slurm signals ") +
-                (job.slurm_signals_ranks ? "every process of a step" : "the agents alone") +
+                (signals_ranks ? "every process of a step" : "the agents alone") +
                 ": ProctrackType is " + settings.proctrack);
-  if (settings.kill_wait && job.spec.grace > *settings.kill_wait)
-    context.warn("warning: --grace " + seconds_text(job.spec.grace) +
-                 " is longer than Slurm's KillWait, " + seconds_text(*settings.kill_wait) +
+  const Duration grace = context.job.spec.grace;
+  if (settings.kill_wait && grace > *settings.kill_wait)
+    context.warn("warning: --grace " + seconds_text(grace) + " is longer than Slurm's KillWait, " +
+                 seconds_text(*settings.kill_wait) +
                  ": at the job's time limit and after scancel Slurm kills the ranks earlier");
-}
-
-asio::awaitable<void> query(LaunchContext& context) {
-  const Answer answer = co_await run_scontrol(context.job, context.environment);
-  take_answer(context, answer);
-  context.job.awaits_slurm = false;
-  context.job.change.notify();
+  return signals_ranks;
 }
 
 }  // namespace
 
-void begin_slurm_query(LaunchContext& context) {
+asio::awaitable<void> SlurmQuery::run(LaunchContext& context) {
+  const Answer answer = co_await run_scontrol(context.job, context.environment);
+  signals_ranks_ = apply_answer(context, answer);
+  state_ = State::kAnswered;
+  context.job.change.notify();
+}
+
+void SlurmQuery::begin(LaunchContext& context) {
   Job& job = context.job;
   if (job.spec.spawner != SpawnerChoice::kSrun && !context.environment.get_filled("SLURM_STEP_ID"))
     return;
-  job.awaits_slurm = true;
-  asio::co_spawn(job.executor, query(context), asio::detached);
+  state_ = State::kRunning;
+  asio::co_spawn(job.executor, run(context), asio::detached);
 }
 
-asio::awaitable<void> await_slurm_query(Job& job) {
-  const std::function<bool()> has_ended = [&job] { return !job.awaits_slurm; };
-  co_await job.until(has_ended, TimePoint::max());  // the query has a limit of its own
+asio::awaitable<void> SlurmQuery::wait(LaunchContext& context) const {
+  const std::function<bool()> has_ended = [this] { return state_ != State::kRunning; };
+  co_await context.job.until(has_ended, TimePoint::max());  // the query has a limit of its own
 }
 
 }  // namespace hv::launcher

@@ -33,10 +33,11 @@ std::int64_t difference(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-HostLink::HostLink(asio::any_io_executor executor, int host, std::unique_ptr<AgentChannel> channel,
-                   Duration lost_after, LinkObserver& observer)
+HostLink::HostLink(asio::any_io_executor executor, const LinkId& id,
+                   std::unique_ptr<AgentChannel> channel, Duration lost_after,
+                   LinkObserver& observer)
     : executor_(std::move(executor)),
-      host_(host),
+      id_(id),
       channel_(std::move(channel)),
       lost_after_(lost_after),
       observer_(observer),
@@ -78,7 +79,7 @@ void HostLink::close() {
 void HostLink::end(const std::string& reason) {
   if (ended_) return;
   close();
-  observer_.on_link_ended(host_, reason);
+  observer_.on_link_ended(id_, reason);
 }
 
 std::int64_t HostLink::corrected(std::int64_t agent_wall_clock_ns) const {
@@ -106,7 +107,7 @@ bool HostLink::take_frames() {
       note_clock(pong.wall_clock_ns,
                  std::max<std::int64_t>(0, difference(wall_clock_ns(), pong.sent_wall_clock_ns)));
     } else {
-      observer_.on_frame(host_, frame);
+      observer_.on_frame(id_, std::move(frame));
     }
   }
   return !parser_.broken();

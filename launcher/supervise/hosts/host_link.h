@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lives on the io_context thread. Output never holds control back: the agent queues by credits, and
-// what hvrun sends is small. Any received byte counts as a sign of life; silence beyond lost_after
-// ends the link.
+// what hvrun sends is small. Any received byte counts as a heartbeat; without one for lost_after the
+// link ends.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -20,18 +20,28 @@
 
 namespace hv::launcher {
 
+// A host's number for the job's life: its position among the hosts that get an agent.
+enum class HostId : std::uint32_t {};
+
+// Identifies a link: a host that is lost gets a second one.
+struct LinkId {
+  HostId host{};
+  std::uint32_t number = 0;
+  friend bool operator==(const LinkId&, const LinkId&) = default;
+};
+
 class LinkObserver {
  public:
   virtual ~LinkObserver() = default;
-  virtual void on_frame(int host, const Frame& frame) = 0;
-  // No more frames will come. reason: in words.
-  virtual void on_link_ended(int host, const std::string& reason) = 0;
+  virtual void on_frame(const LinkId& link, Frame frame) = 0;
+  // No more frames follow. reason: text for people.
+  virtual void on_link_ended(const LinkId& link, std::string reason) = 0;
 };
 
 class HostLink : public std::enable_shared_from_this<HostLink> {
  public:
-  HostLink(boost::asio::any_io_executor executor, int host, std::unique_ptr<AgentChannel> channel,
-           Duration lost_after, LinkObserver& observer);
+  HostLink(boost::asio::any_io_executor executor, const LinkId& id,
+           std::unique_ptr<AgentChannel> channel, Duration lost_after, LinkObserver& observer);
 
   // Begins reading, writing and heartbeats; they go on until the link has ended.
   void start();
@@ -40,9 +50,8 @@ class HostLink : public std::enable_shared_from_this<HostLink> {
   void send(const Message& message) {
     queue(encode_frame_of(message));
   }
-  // The number that the observer gets from now on.
-  void renumber(int host) { host_ = host; }
-  // Ends the link from this side; the observer is not told.
+  const LinkId& id() const { return id_; }
+  // Ends the link from this side; the observer is not notified.
   void close();
   bool ended() const { return ended_; }
   // Everything queued has been handed to the channel.
@@ -71,7 +80,7 @@ class HostLink : public std::enable_shared_from_this<HostLink> {
   boost::asio::awaitable<void> heartbeat_loop();
 
   boost::asio::any_io_executor executor_;
-  int host_;
+  const LinkId id_;
   std::unique_ptr<AgentChannel> channel_;
   Duration lost_after_;
   LinkObserver& observer_;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "hvrun_version.h"
@@ -26,45 +28,44 @@ namespace {
 namespace asio = boost::asio;
 
 void throw_if_stopped(const Job& job) {
-  if (job.stop) throw Interrupted{};
+  if (job.stop()) throw Interrupted{};
 }
 
-asio::awaitable<void> connect_host(LaunchContext& context, std::size_t index) {
+// A connection that comes too late is closed, which ends its agent.
+asio::awaitable<void> connect_host(LaunchContext& context, Host& host) {
   Job& job = context.job;
+  const auto is_late = [&] { return !context.is_connecting || job.stage.is_ending(); };
   try {
-    auto channel = co_await context.spawner.start(job.hosts[index].target);
-    if (!context.is_connecting) co_return;  // too late, and hosts have other numbers by now
-    HostState& host = job.hosts[index];
-    host.link =
-        std::make_shared<HostLink>(job.executor, static_cast<int>(index), std::move(channel),
-                                   job.spec.lost_after, context.observer);
+    auto channel = co_await context.spawner.start(host.target);
+    if (is_late()) co_return;
+    host.link = std::make_shared<HostLink>(job.executor, LinkId{host.id, 0}, std::move(channel),
+                                           job.spec.lost_after, context.observer);
     host.link->start();
   } catch (const Error& error) {
-    if (context.is_connecting) job.hosts[index].error = error;
+    if (!is_late()) host.phase.fail(error);
   }
   job.change.notify();
 }
 
 }  // namespace
 
-bool has_failed(const HostState& host) { return host.error || host.lost || host.problem; }
+bool has_failed(const Host& host) { return host.phase.failure() || host.phase.is_lost(); }
 
-std::optional<Error> failure_of(const HostState& host, const std::string& doing, Spawner& spawner) {
-  if (host.error) return host.error;
-  if (host.problem) return Error(ErrorKind::kStart, host.problem->what, host.problem->hint);
-  if (host.lost)
-    return Error(ErrorKind::kHostLost, doing + ": " + host.lost_reason,
+std::optional<Error> failure_of(const Host& host, const std::string& doing, Spawner& spawner) {
+  if (const Error* const failure = host.phase.failure()) return *failure;
+  if (const HostLost* const lost = host.phase.lost())
+    return Error(ErrorKind::kHostLost, doing + ": " + lost->reason,
                  spawner.advice_if_lost(host.target));
   return std::nullopt;
 }
 
 namespace {
 
-// All hosts that failed, each trouble once; throws. The first trouble is the Error, the rest are
-// announced.
+// Throws the failures of all hosts, equal ones once: the first as the Error, after the others have
+// been announced.
 [[noreturn]] void throw_failures(LaunchContext& context, const std::string& doing) {
   std::vector<HostFailure> failures;
-  for (const HostState& host : context.job.hosts)
+  for (const Host& host : context.job.members())
     if (const auto failure = failure_of(host, doing, context.spawner))
       failures.push_back({host.target.name, *failure});
   const std::vector<Error> errors = fold_failures(failures);
@@ -76,28 +77,27 @@ namespace {
   throw Error(errors.at(0));
 }
 
-// Of a check: who is silent has failed, and the others go on.
+// In a check a host that does not answer has failed, and the others go on. A lost host keeps what
+// hvrun was doing when it was lost.
 void leave_out(LaunchContext& context, const std::string& doing,
-               const std::function<bool(const HostState&)>& done) {
-  for (HostState& host : context.job.hosts) {
-    if (has_failed(host) && !host.error) host.error = failure_of(host, doing, context.spawner);
+               const std::function<bool(const Host&)>& done) {
+  for (Host& host : context.job.members()) {
+    if (host.phase.is_lost()) host.phase.explain_loss(*failure_of(host, doing, context.spawner));
     if (done(host) || has_failed(host)) continue;
-    host.error = Error(ErrorKind::kTimeout, doing + ": no answer within --start-timeout",
-                       "raise --start-timeout, or look what keeps that host busy");
-    if (host.link) host.link->close();
+    host.phase.fail(Error(ErrorKind::kTimeout, doing + ": no answer within --start-timeout",
+                          "raise --start-timeout, or look what keeps that host busy"));
+    host.drop_link();
   }
 }
 
 }  // namespace
 
 asio::awaitable<void> await_hosts(LaunchContext& context, const std::string& doing,
-                                  std::function<bool(const HostState&)> done, TimePoint deadline) {
+                                  std::function<bool(const Host&)> done, TimePoint deadline) {
   Job& job = context.job;
-  const auto any_failed = [&job] {
-    return std::any_of(job.hosts.begin(), job.hosts.end(), has_failed);
-  };
+  const auto any_failed = [&job] { return !job.all_hosts(std::not_fn(has_failed)); };
   const auto all_answered = [&job, &done] {
-    return job.all_hosts([&done](const HostState& host) { return done(host) || has_failed(host); });
+    return job.all_hosts([&done](const Host& host) { return done(host) || has_failed(host); });
   };
   const bool goes_on = context.goes_on_without_hosts;
   co_await job.until([&] { return all_answered() || (any_failed() && !goes_on); }, deadline);
@@ -113,9 +113,8 @@ asio::awaitable<void> await_hosts(LaunchContext& context, const std::string& doi
   if (any_failed()) throw_failures(context, doing);
   if (all_answered()) co_return;
   std::vector<std::string> silent;
-  for (const HostState& host : job.hosts) {
+  for (const Host& host : job.members())
     if (!done(host)) silent.push_back(host.target.name);
-  }
   throw Error(ErrorKind::kTimeout,
               doing + ": no answer from " + join_some(silent) + " within --start-timeout",
               "raise --start-timeout, or look what keeps those hosts busy");
@@ -125,22 +124,21 @@ TimePoint answer_deadline(const Job& job) { return now() + job.spec.start_timeou
 
 asio::awaitable<void> connect_hosts(LaunchContext& context) {
   Job& job = context.job;
-  for (std::size_t i = 0; i < job.hosts.size(); ++i) {
-    asio::co_spawn(job.executor, connect_host(context, i), asio::detached);
-  }
+  for (Host& host : job.members())
+    asio::co_spawn(job.executor, connect_host(context, host), asio::detached);
   co_await await_hosts(
-      context, "start the agent", [](const HostState& host) { return host.hello.has_value(); },
-      answer_deadline(job));
+      context, "start the agent",
+      [](const Host& host) { return host.answers.greeting.has_value(); }, answer_deadline(job));
   context.is_connecting = false;
   bool is_one_build = true;
-  for (HostState& host : job.hosts) {
+  for (Host& host : job.members()) {
     if (has_failed(host)) continue;
-    const wire::Hello& hello = *host.hello;
+    const wire::Hello& hello = host.answers.greeting->hello;
     if (hello.protocol == wire::kAgentProtocol && hello.build == HVRUN_BUILD_ID) continue;
-    host.error = Error(ErrorKind::kStart,
-                       "host " + host.target.name + " runs an agent of another build (" +
-                           printable(hello.build) + ", this hvrun is of " HVRUN_BUILD_ID ")",
-                       "install hvrun and hvrun-agent together");
+    host.phase.fail(Error(ErrorKind::kStart,
+                          "host " + host.target.name + " runs an agent of another build (" +
+                              printable(hello.build) + ", this hvrun is of " HVRUN_BUILD_ID ")",
+                          "install hvrun and hvrun-agent together"));
     is_one_build = false;
   }
   if (!is_one_build && !context.goes_on_without_hosts) throw_failures(context, "start the agent");
@@ -152,37 +150,35 @@ InventoryTime time_of_launch(const Job& job) {
   return {job.spec.inventory_timeout, " (HVRUN_INVENTORY_TIMEOUT)"};
 }
 
-void send_inventory_request(HostState* host, const InventoryTime& time,
-                            const std::string& program) {
-  host->inventory.reset();
-  host->is_asked_for_inventory = true;
+void send_inventory_request(Host* host, const InventoryTime& time, const std::string& program) {
+  host->answers.inventory.ask();
   wire::InventoryRequest request;
   request.timeout_s = std::chrono::duration<double>(time.timeout).count();
   request.whose_time = time.whose;
   request.program = program;
-  host->link->send(request);
+  host->send(request);
 }
 
 asio::awaitable<void> await_inventories(LaunchContext& context) {
   co_await await_hosts(
       context, "ask the drivers of GPUs",
-      [](const HostState& host) { return !host.is_asked_for_inventory || host.inventory; },
+      [](const Host& host) { return !host.answers.inventory.is_open(); },
       answer_deadline(context.job) + context.job.spec.inventory_timeout);
 }
 
 }  // namespace
 
-void ask_for_inventory(HostState* host, const InventoryTime& time) {
+void ask_for_inventory(Host* host, const InventoryTime& time) {
   send_inventory_request(host, time, "");
 }
 
-bool ask_with_own_program(HostState* host, const InventoryTime& time) {
-  const auto program = helper_program("hvrun-inventory", host->hello->facts.machine);
+bool ask_with_own_program(Host* host, const InventoryTime& time) {
+  const auto program = helper_program("hvrun-inventory", host->facts().machine);
   if (program) {
     send_inventory_request(host, time, *program);
     return true;
   }
-  host->inventory->problem =
+  host->answers.inventory.reply()->problem =
       "hvrun-inventory is neither there nor, for its kind of machine, beside hvrun";
   return false;
 }
@@ -192,17 +188,18 @@ bool ask_with_own_program(HostState* host, const InventoryTime& time) {
 asio::awaitable<void> take_inventories(LaunchContext& context) {
   Job& job = context.job;
   if (job.spec.inventory_timeout <= Duration::zero()) co_return;
-  for (std::size_t i = 0; i < job.hosts.size(); ++i) {
-    if (has_failed(job.hosts[i])) continue;
+  for (Host& host : job.members()) {
+    if (has_failed(host)) continue;
     if (context.goes_on_without_hosts ||
-        needs_inventory(job.spec, context.list, i, job.hosts[i].hello->facts))
-      ask_for_inventory(&job.hosts[i], time_of_launch(job));
+        needs_inventory(job.spec, context.list, static_cast<std::size_t>(host.id), host.facts()))
+      ask_for_inventory(&host, time_of_launch(job));
   }
   co_await await_inventories(context);
-  if (job.all_hosts([](const HostState& host) { return !host.is_asked_for_inventory; })) co_return;
+  if (job.all_hosts([](const Host& host) { return !host.answers.inventory.is_asked(); })) co_return;
   std::size_t sent = 0;
-  for (HostState& host : job.hosts) {
-    if (has_failed(host) || !host.inventory || !host.inventory->is_missing) continue;
+  for (Host& host : job.members()) {
+    const wire::InventoryReply* const inventory = host.answers.inventory.reply();
+    if (has_failed(host) || !inventory || !inventory->is_missing) continue;
     if (!ask_with_own_program(&host, time_of_launch(job))) continue;
     if (++sent % kSentAtOnce == 0) co_await await_inventories(context);
   }
@@ -212,11 +209,12 @@ asio::awaitable<void> take_inventories(LaunchContext& context) {
 
 namespace {
 
-HostFacts facts_of(const HostState& host) {
-  const wire::Facts& told = host.hello->facts;
-  if (!host.inventory) return host_facts(told);
-  const std::string& problem = problem_of(*host.inventory);
-  HostFacts facts = host_facts(told, told_of_gpus(*host.inventory));
+HostFacts facts_of(const Host& host) {
+  const wire::Facts& told = host.facts();
+  const wire::InventoryReply* const inventory = host.answers.inventory.reply();
+  if (!inventory) return host_facts(told);
+  const std::string& problem = problem_of(*inventory);
+  HostFacts facts = host_facts(told, told_of_gpus(*inventory));
   if (!problem.empty() && !told.gpus.empty())
     facts.warnings.push_back("the driver could not be asked for its GPUs (" +
                              printable(problem, 1000) + "), so the plan goes by what /proc tells");
@@ -225,8 +223,8 @@ HostFacts facts_of(const HostState& host) {
 
 std::vector<std::optional<HostFacts>> facts_of(const Job& job, const HostList& list) {
   std::vector<std::optional<HostFacts>> facts(list.this_machine ? 1 : list.entries.size());
-  for (std::size_t i = 0; i < job.hosts.size(); ++i)
-    if (!has_failed(job.hosts[i])) facts[i] = facts_of(job.hosts[i]);
+  for (const Host& host : job.members())
+    if (!has_failed(host)) facts.at(static_cast<std::size_t>(host.id)) = facts_of(host);
   return facts;
 }
 
@@ -235,128 +233,132 @@ std::vector<std::optional<HostFacts>> facts_of(const Job& job, const HostList& l
 // Makes the plan; hosts that got no rank are let go.
 void plan_ranks(LaunchContext& context) {
   Job& job = context.job;
-  job.plan = make_plan(job.spec, context.list, facts_of(job, context.list));
-  for (const std::string& warning : job.plan.warnings) context.warn("warning: " + warning);
+  LaunchPlan plan = make_plan(job.spec, context.list, facts_of(job, context.list));
+  for (const std::string& warning : plan.warnings) context.warn("warning: " + warning);
   if (job.spec.report_bindings)
-    for (const std::string& line : split(trim(bindings_as_text(job.plan)), '\n'))
-      context.warn(line);
-  std::vector<HostState> with_ranks;
-  for (const PlannedHost& host : job.plan.hosts) {
-    HostState& state = job.hosts[host.entry];
-    if (state.link) state.link->renumber(static_cast<int>(with_ranks.size()));
-    with_ranks.push_back(std::move(state));
-  }
-  for (const HostState& host : job.hosts)
-    if (host.link) host.link->close();
-  job.hosts = std::move(with_ranks);
-  for (PlannedRank& rank : job.plan.ranks) {
-    rank.identity.job_id = job.id;
-    job.hosts[static_cast<std::size_t>(rank.host)].ranks.push_back(rank.identity.rank);
-  }
-  job.ranks.resize(job.plan.ranks.size());
-  job.policy.emplace(static_cast<int>(job.ranks.size()));
-  job.fences.emplace(job.hosts.size());
+    for (const std::string& line : split(trim(bindings_as_text(plan)), '\n')) context.warn(line);
+  job.begin_epoch(std::move(plan));
 }
 
 asio::awaitable<void> set_up_hosts(LaunchContext& context) {
   Job& job = context.job;
-  for (std::size_t i = 0; i < job.hosts.size(); ++i) {
+  for (Host& host : job.members()) {
     wire::Setup setup;
-    setup.job_id = job.id;
-    setup.key = job.key;
-    setup.host_index = static_cast<std::uint32_t>(i);
+    setup.job_id = job.identity.id;
+    setup.key = job.identity.key;
+    setup.host_index = static_cast<std::uint32_t>(host.id);
     setup.lost_after_s = std::chrono::duration<double>(job.spec.lost_after).count();
     setup.grace_s = std::chrono::duration<double>(job.spec.grace).count();
-    setup.stall_s = std::chrono::duration<double>(job.stall_limit).count();
-    setup.stall_end_s = std::chrono::duration<double>(job.stall_end).count();
-    setup.hold_port = i == 0;
+    setup.stall_s = std::chrono::duration<double>(job.knobs.stall_limit).count();
+    setup.stall_end_s = std::chrono::duration<double>(job.knobs.stall_end).count();
+    setup.hold_port = host.id == job.slots.epoch().hosts.front();
     setup.master_port = job.spec.master_port;
     setup.release_port = !job.spec.hold_port;
-    setup.port_range = job.port_range;
-    setup.probe = job.hosts.size() > 1;
-    setup.slurm_signals_ranks = job.slurm_signals_ranks;
-    if (!has_failed(job.hosts[i])) job.hosts[i].link->send(setup);
+    setup.port_range = job.knobs.port_range;
+    setup.probe = job.slots.epoch().hosts.size() > 1;
+    setup.slurm_signals_ranks = context.slurm.signals_ranks();
+    if (!has_failed(host)) host.send(setup);
   }
   co_await await_hosts(
-      context, "prepare the job", [](const HostState& host) { return host.set_up.has_value(); },
+      context, "prepare the job", [](const Host& host) { return host.answers.set_up.has_value(); },
       answer_deadline(job));
 }
+
+namespace {
+
+// Where the user named the host; empty for this machine.
+std::string origin_of(const LaunchContext& context, const Host& host) {
+  return context.list.this_machine ? ""
+                                   : context.list.entries[static_cast<std::size_t>(host.id)].origin;
+}
+
+}  // namespace
 
 std::optional<Error> same_machines_of(const LaunchContext& context) {
   const Job& job = context.job;
   if (job.spec.oversubscribe) return std::nullopt;
   std::vector<HostOnMachine> hosts;
-  for (std::size_t i = 0; i < job.hosts.size(); ++i) {
-    if (has_failed(job.hosts[i])) continue;
-    const wire::SetUp& set_up = *job.hosts[i].set_up;
-    const bool is_named = !context.list.this_machine;
-    const HostTarget& target = job.hosts[i].target;
-    hosts.push_back({target.name,
-                     is_named ? context.list.entries[job.plan.hosts[i].entry].origin : "",
+  std::map<std::uint32_t, std::uint32_t> index_of;  // in hosts, by HostId
+  for (const Host& host : job.members()) {
+    if (has_failed(host)) continue;
+    const wire::SetUp& set_up = *host.answers.set_up;
+    const HostTarget& target = host.target;
+    index_of[static_cast<std::uint32_t>(host.id)] = static_cast<std::uint32_t>(hosts.size());
+    hosts.push_back({target.name, origin_of(context, host),
                      set_up.shares_machine ? std::optional(set_up.first_here) : std::nullopt,
                      target.user, target.address, target.port});
+  }
+  for (HostOnMachine& host : hosts) {
+    if (!host.first_here) continue;
+    const auto first = index_of.find(*host.first_here);
+    host.first_here = first == index_of.end() ? UINT32_MAX : first->second;
   }
   return same_machines(std::move(hosts));
 }
 
 namespace {
 
-// By which its ranks talk, and so MASTER_ADDR.
-std::vector<std::string> addresses_of(const LaunchContext& context, std::size_t host) {
-  return allowed_addresses(context.job.hosts[host].hello->facts, interfaces_of(context, host));
+// Those that its ranks use, and so MASTER_ADDR.
+std::vector<std::string> addresses_of(const LaunchContext& context, const Host& host) {
+  if (has_failed(host)) return {};
+  return allowed_addresses(host.facts(), interfaces_of(context, host));
 }
 
 }  // namespace
 
-std::string interfaces_of(const LaunchContext& context, std::size_t host) {
+std::string interfaces_of(const LaunchContext& context, const Host& host) {
   const Job& job = context.job;
-  if (context.list.this_machine || host >= job.plan.hosts.size()) return job.interfaces;
-  const std::string& own = context.list.entries[job.plan.hosts[host].entry].interfaces;
-  return own.empty() ? job.interfaces : own;
+  if (context.list.this_machine || !job.slots.position_of(host.id)) return job.knobs.interfaces;
+  const std::string& own = context.list.entries[static_cast<std::size_t>(host.id)].interfaces;
+  return own.empty() ? job.knobs.interfaces : own;
 }
 
 asio::awaitable<TriedAddresses> probe_addresses(LaunchContext& context) {
   Job& job = context.job;
-  const int hosts = static_cast<int>(job.hosts.size());
+  const auto members = job.members();
+  const int hosts = static_cast<int>(members.size());
   TriedAddresses tried;
   if (hosts == 1) {
     tried.choice.addresses = {"127.0.0.1"};
     co_return tried;
   }
-  const auto has_failed_at = [&job](int host) {
-    return has_failed(job.hosts[static_cast<std::size_t>(host)]);
-  };
-  std::vector<std::vector<std::string>>& candidates = tried.candidates;
-  for (int host = 0; host < hosts; ++host)
-    candidates.push_back(has_failed_at(host)
-                             ? std::vector<std::string>{}
-                             : addresses_of(context, static_cast<std::size_t>(host)));
+  std::vector<std::string> names;
+  for (const Host& host : members) {
+    names.push_back(host.target.name);
+    tried.candidates.push_back(addresses_of(context, host));
+  }
   for (int from = 0; from < hosts; ++from) {
-    if (has_failed_at(from)) continue;
+    Host& prober = members[from];
+    if (has_failed(prober)) continue;
     wire::ProbeRequest request;
     request.timeout_s = std::chrono::duration<double>(
                             context.goes_on_without_hosts ? kReachTimeoutOfCheck : kReachTimeout)
                             .count();
     for (const int to : probe_partners(from, hosts)) {
-      if (has_failed_at(to)) continue;
-      const HostState& target = job.hosts[static_cast<std::size_t>(to)];
-      request.targets.push_back({static_cast<std::uint32_t>(to), target.set_up->probe_port,
-                                 candidates[static_cast<std::size_t>(to)]});
+      const Host& target = members[to];
+      if (has_failed(target)) continue;
+      request.targets.push_back({static_cast<std::uint32_t>(target.id),
+                                 target.answers.set_up->probe_port,
+                                 tried.candidates[static_cast<std::size_t>(to)]});
     }
-    job.hosts[static_cast<std::size_t>(from)].link->send(request);
+    prober.answers.reachability.ask();
+    prober.send(request);
   }
   co_await await_hosts(
       context, "try the hosts' addresses",
-      [](const HostState& host) { return host.probe.has_value(); }, answer_deadline(job));
-  std::vector<std::string> names;
-  for (int host = 0; host < hosts; ++host) {
-    const HostState& state = job.hosts[static_cast<std::size_t>(host)];
-    names.push_back(state.target.name);
-    if (has_failed_at(host)) continue;
-    for (const wire::ProbeResult& result : state.probe->results)
-      tried.outcomes.push_back({host, result});
+      [](const Host& host) { return host.answers.reachability.reply() != nullptr; },
+      answer_deadline(job));
+  for (int from = 0; from < hosts; ++from) {
+    const Host& prober = members[from];
+    if (has_failed(prober)) continue;
+    for (wire::ProbeResult result : prober.answers.reachability.reply()->results) {
+      const std::optional<int> to = job.slots.position_of(HostId{result.host_index});
+      if (!to) continue;  // no host of the job
+      result.host_index = static_cast<std::uint32_t>(*to);
+      tried.outcomes.push_back({from, std::move(result)});
+    }
   }
-  tried.choice = choose_addresses(names, candidates, tried.outcomes);
+  tried.choice = choose_addresses(names, tried.candidates, tried.outcomes);
   co_return tried;
 }
 
@@ -402,9 +404,9 @@ void begin_job(LaunchContext& context) {
   ::gethostname(own_hostname, sizeof own_hostname - 1);
   std::vector<HostTarget> targets = targets_of(job.spec, context.list, own_hostname);
   if (context.check_way) context.check_way(targets);
-  for (HostTarget& target : targets) job.hosts.emplace_back().target = std::move(target);
-  job.id = random_hex(12);
-  job.key = random_key();
+  for (HostTarget& target : targets) job.add_host(std::move(target));
+  job.identity.id = random_hex(12);
+  job.identity.key = random_key();
 }
 
 namespace {
@@ -419,31 +421,30 @@ bool has_named_gpus(const HostList& list, std::size_t entry) {
                      });
 }
 
-CheckedHost checked(const LaunchContext& context, std::size_t index) {
+CheckedHost checked(const LaunchContext& context, const Host& host) {
   const Job& job = context.job;
-  const HostList& list = context.list;
-  const HostState& host = job.hosts[index];
+  const HostAnswers& answers = host.answers;
   CheckedHost result;
   result.name = host.target.name;
-  if (!list.this_machine) {
-    const std::size_t entry = job.plan.hosts.empty() ? index : job.plan.hosts[index].entry;
-    result.origin = list.entries[entry].origin;
-    result.has_named_gpus = has_named_gpus(list, entry);
-  }
+  result.origin = origin_of(context, host);
+  result.has_named_gpus =
+      !context.list.this_machine && has_named_gpus(context.list, static_cast<std::size_t>(host.id));
   result.failure = failure_of(host, "check the host", context.spawner);
-  result.ranks = host.ranks;
-  if (!host.hello) return result;
-  result.seconds_to_agent = std::chrono::duration<double>(host.hello_at - job.begun).count();
-  result.facts = host.hello->facts;
-  if (const std::string wanted = interfaces_of(context, index);
-      allows_no_address(*result.facts, wanted))
-    result.unmet_interfaces = wanted;
-  result.is_asked_for_inventory = host.is_asked_for_inventory;
-  result.inventory = host.inventory;
-  result.told = host.told;
+  result.ranks = job.slots.ranks_on(host.id);
+  if (!answers.greeting) return result;
+  result.seconds_to_agent =
+      std::chrono::duration<double>(answers.greeting->arrived_at - job.identity.begun).count();
+  result.facts = host.facts();
+  if (const std::string requested = interfaces_of(context, host);
+      allows_no_address(*result.facts, requested))
+    result.unmet_interfaces = requested;
+  result.is_asked_for_inventory = answers.inventory.is_asked();
+  if (const auto* const inventory = answers.inventory.reply()) result.inventory = *inventory;
+  if (const auto* const checks = answers.checks.reply()) result.told = *checks;
+  if (!host.link) return result;
   const HostLink::ClockReading clock = host.link->clock();
   result.clock_ahead_s = static_cast<double>(clock.ahead_ns) / kNanosecondsInSecond;
-  // One that came unasked was on its way no longer than its host has taken to answer.
+  // A time that came unrequested was on its way no longer than the host took to answer.
   result.clock_error_s = clock.round_trip_ns == HostLink::kUnknownRoundTrip
                              ? result.seconds_to_agent
                              : static_cast<double>(clock.round_trip_ns) / 2 / kNanosecondsInSecond;
@@ -452,7 +453,7 @@ CheckedHost checked(const LaunchContext& context, std::size_t index) {
 
 }  // namespace
 
-bool is_reached(const HostState& host) { return host.hello && !has_failed(host); }
+bool is_reached(const Host& host) { return host.answers.greeting && !has_failed(host); }
 
 wire::CheckRequest check_request(const LaunchContext& context, Duration time,
                                  std::vector<std::string> probes) {
@@ -464,13 +465,13 @@ wire::CheckRequest check_request(const LaunchContext& context, Duration time,
   request.programs = programs_of(job.spec, environment);
   request.environment = environment.entries;
   request.host_variables = environment.host_variables;
-  request.port_range = job.port_range;
+  request.port_range = job.knobs.port_range;
   return request;
 }
 
 std::vector<CheckedHost> checked_hosts(const LaunchContext& context) {
   std::vector<CheckedHost> hosts;
-  for (std::size_t i = 0; i < context.job.hosts.size(); ++i) hosts.push_back(checked(context, i));
+  for (const Host& host : context.job.members()) hosts.push_back(checked(context, host));
   return hosts;
 }
 

@@ -94,7 +94,7 @@ TEST_CASE("a job that runs is read back with its hosts, ranks and process") {
   record.ranks.emplace_back().pid = 5;
   record.hvrun = {77, "login", "boot", "pid:[1]", 99};
   const JobRecord again = read_back(record);
-  CHECK(again.state == kRunning);
+  CHECK(again.state == kStateRunning);
   CHECK(again.hvrun.host == "login");
   CHECK(again.hvrun.start_ticks == 99);
   CHECK(again.ranks.at(0).pid == 5);

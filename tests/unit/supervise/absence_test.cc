@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "launcher/supervise/absence_report.h"
+#include "launcher/supervise/report/absence_report.h"
 #include "tests/unit/supervise/supervised.h"
 
 using namespace hv::launcher;

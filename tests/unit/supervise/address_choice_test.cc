@@ -62,10 +62,11 @@ TEST_CASE("few hosts probe everybody, many probe host 0 and their neighbours") {
 
 TEST_CASE("a fence opens when every host has come, with what all put") {
   FenceTable table(2);
-  CHECK_FALSE(table.arrive(0, {0, 1, {{0, "k", "v0"}}}).has_value());
-  CHECK_FALSE(table.arrive(0, {0, 1, {{0, "k", "again"}}}).has_value());  // a repeat counts once
-  CHECK_FALSE(table.arrive(1, {0, 2, {}}).has_value());                   // another fence
-  const auto out = table.arrive(1, {0, 1, {{1, "k", "v1"}}});
+  CHECK_FALSE(table.arrive(HostId{0}, {0, 1, {{0, "k", "v0"}}}).has_value());
+  CHECK_FALSE(
+      table.arrive(HostId{0}, {0, 1, {{0, "k", "again"}}}).has_value());  // a repeat counts once
+  CHECK_FALSE(table.arrive(HostId{1}, {0, 2, {}}).has_value());           // another fence
+  const auto out = table.arrive(HostId{1}, {0, 1, {{1, "k", "v1"}}});
   REQUIRE(out.has_value());
   CHECK(out->puts.size() == 2);
   CHECK(out->number == 1);

@@ -1,6 +1,6 @@
-// Tests of launcher/supervise/exit_summary.
+// Tests of launcher/supervise/report/exit_summary.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/exit_summary.h"
+#include "launcher/supervise/report/exit_summary.h"
 
 #include <doctest/doctest.h>
 
@@ -22,18 +22,20 @@ struct EndedJob {
   std::map<int, std::vector<std::string>> words;
   JobEnd end{1, "rank_failed", {}, "", 2.25};
 
-  EndedJob() {
-    for (int host = 0; host < 2; ++host) {
-      job.hosts.emplace_back().target.name = host == 0 ? "a" : "b";
-      job.hosts.back().ranks = {2 * host, 2 * host + 1};
+  explicit EndedJob(const std::vector<int>& host_of_rank = {0, 0, 1, 1}, std::size_t hosts = 2) {
+    LaunchPlan plan;
+    for (std::size_t host = 0; host < hosts; ++host) {
+      HostTarget target;
+      target.name = host == 0 ? "a" : "b";
+      job.add_host(target);
+      plan.hosts.emplace_back().entry = host;
     }
-    for (int rank = 0; rank < 4; ++rank) {
-      job.plan.ranks.emplace_back();
-      job.plan.ranks.back().identity.rank = rank;
-      job.plan.ranks.back().host = rank / 2;
+    for (const int host : host_of_rank) {
+      PlannedRank& rank = plan.ranks.emplace_back();
+      rank.identity.rank = static_cast<int>(plan.ranks.size()) - 1;
+      rank.host = host;
     }
-    job.ranks.resize(4);
-    job.policy.emplace(4);
+    job.begin_epoch(plan);
   }
   void ended(int rank, hv::ExitStatus status, bool by_hvrun = false) {
     job.policy->rank_ended({rank, status, by_hvrun, rank}, hv::now());
@@ -140,9 +142,7 @@ TEST_CASE(
 
 TEST_CASE("the network is only thought of where a rank was lost among several hosts") {
   for (const std::size_t hosts : {1, 2}) {
-    EndedJob job;
-    for (PlannedRank& rank : job.job.plan.ranks) rank.host = 0;
-    job.job.hosts.resize(hosts);
+    EndedJob job({0, 0, 0, 0}, hosts);
     job.job.policy->named_lost(3, kSilent, 0);
     job.ended(0, exited(1));
     const std::string text = job.text();
@@ -199,13 +199,7 @@ TEST_CASE("who only lost a peer, or was ended by hvrun, is not quoted") {
 }
 
 TEST_CASE("of many different texts five are told beside the cause's, ten lines each") {
-  EndedJob job;
-  for (int rank = 4; rank < 9; ++rank) {
-    job.job.plan.ranks.emplace_back().identity.rank = rank;
-    job.job.plan.ranks.back().host = 1;
-  }
-  job.job.ranks.resize(9);
-  job.job.policy.emplace(9);
+  EndedJob job({0, 0, 1, 1, 1, 1, 1, 1, 1});
   for (int rank = 0; rank < 9; ++rank) {
     for (int i = 0; i < 12; ++i)
       job.words[rank].push_back(std::string(1, static_cast<char>('a' + rank)) + std::to_string(i));
@@ -313,10 +307,11 @@ TEST_CASE("a training is told with what bounded it, whether the job ended well o
   CHECK(training_summary(record_of(job.job)) == "");
   CHECK(job.json()["training"].is_null());
   // 100 steps of 50 ms: rank 2 waits 30 ms of each for data, the others for rank 2.
-  for (std::size_t rank = 0; rank < 3; ++rank) {
+  for (int rank = 0; rank < 3; ++rank) {
     const bool waits = rank == 2;
-    job.job.ranks[rank].step_times = {100, 5'000'000'000, waits ? 3'000'000'000u : 0,
-                                      waits ? 500'000'000u : 3'500'000'000u, waits ? 100u : 0};
+    job.job.slots.of_rank(rank).step_times = {100, 5'000'000'000, waits ? 3'000'000'000u : 0,
+                                              waits ? 500'000'000u : 3'500'000'000u,
+                                              waits ? 100u : 0};
   }
   CHECK(training_summary(record_of(job.job))
             .find("hvrun: the training was input-bound: a step took 50 ms: "
@@ -342,7 +337,6 @@ TEST_CASE("a training is told with what bounded it, whether the job ended well o
 TEST_CASE("the JSON of a job that could not start holds the error") {
   EndedJob job;
   job.job.policy.reset();
-  job.job.ranks.clear();
   job.end = {3, "not_started", {}, "host b: refused", 0.5};
   const auto json = nlohmann::json::parse(
       record_as_json(record_of(job.job, job.end), [](int) { return std::vector<std::string>{}; }));

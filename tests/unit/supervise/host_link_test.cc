@@ -82,6 +82,8 @@ class WireChannel : public AgentChannel {
   FrameParser parser_{wire::kMaxAgentPayload};
 };
 
+constexpr LinkId kLink{HostId{7}, 1};
+
 struct Trial : LinkObserver {
   asio::io_context io;
   Wire wire;
@@ -90,7 +92,7 @@ struct Trial : LinkObserver {
   std::shared_ptr<HostLink> link;
 
   explicit Trial(Duration lost_after = 60s) {
-    link = std::make_shared<HostLink>(io.get_executor(), 7,
+    link = std::make_shared<HostLink>(io.get_executor(), kLink,
                                       std::make_unique<WireChannel>(wire, io.get_executor()),
                                       lost_after, *this);
     link->start();
@@ -101,13 +103,13 @@ struct Trial : LinkObserver {
     io.restart();
     io.run();  // the loops end: none may hang on a closed link
   }
-  void on_frame(int host, const Frame& frame) override {
-    CHECK(host == 7);
+  void on_frame(const LinkId& link_id, Frame frame) override {
+    CHECK(link_id == kLink);
     frames.push_back(frame.type);
   }
-  void on_link_ended(int host, const std::string& reason) override {
-    CHECK(host == 7);
-    ends.push_back(reason);
+  void on_link_ended(const LinkId& link_id, std::string reason) override {
+    CHECK(link_id == kLink);
+    ends.push_back(std::move(reason));
   }
   // Runs what is ready to run.
   void settle() {

@@ -15,22 +15,29 @@ namespace {
 // A job with one host, up to the moment when Launch is sent.
 struct SetUpJob {
   explicit SetUpJob(int ranks, JobSpec spec = {}) : job(io.get_executor(), std::move(spec)) {
-    HostState& host = job.hosts.emplace_back();
-    host.target.name = "a";
-    host.hello.emplace();
-    host.set_up.emplace().agent_socket = "@fake";
-    for (int rank = 0; rank < ranks; ++rank) {
-      job.plan.ranks.emplace_back().identity.rank = rank;
-      host.ranks.push_back(rank);
-    }
-    job.ranks.resize(static_cast<std::size_t>(ranks));
+    HostTarget target;
+    target.name = "a";
+    Host& host = job.add_host(target);
+    host.answers.greeting.emplace();
+    host.answers.set_up.emplace().agent_socket = "@fake";
+    plan.hosts.emplace_back();
+    for (int rank = 0; rank < ranks; ++rank) plan.ranks.emplace_back().identity.rank = rank;
+    job.begin_epoch(plan);
+  }
+  // Replaces the plan.
+  void place(PlannedRank rank) {
+    plan.ranks.at(static_cast<std::size_t>(rank.identity.rank)) = std::move(rank);
+    job.begin_epoch(plan);
   }
   wire::Launch message(const CommonEnvironment& environment = {}) const {
-    return launch_message(job, 0, {"127.0.0.1", 29500, 0}, environment);
+    return launch_message(job, job.members().front(), {"127.0.0.1", 29500, 0}, environment);
   }
+
+  auto& gpus() { return job.members().front().answers.greeting->hello.facts.gpus; }
 
   boost::asio::io_context io;
   Job job;
+  LaunchPlan plan;
 };
 
 // With so much in every rank's environment the message has exactly this many bytes.
@@ -70,7 +77,7 @@ TEST_CASE(
 TEST_CASE("the devices are in the order of the bus on a host with GPUs, unless -x says otherwise") {
   SetUpJob job(1);
   CHECK(device_orders(job.message()).empty());
-  job.job.hosts[0].hello->facts.gpus.resize(2);
+  job.gpus().resize(2);
   using Orders = std::vector<std::string>;
   CHECK(device_orders(job.message()) == Orders{"CUDA_DEVICE_ORDER=PCI_BUS_ID"});
   JobSpec spec;
@@ -81,7 +88,7 @@ TEST_CASE("the devices are in the order of the bus on a host with GPUs, unless -
 
 TEST_CASE("what hvrun's own environment says of the devices' order counts only where -x names it") {
   SetUpJob job(1);
-  job.job.hosts[0].hello->facts.gpus.resize(2);
+  job.gpus().resize(2);
   hv::Environment own;
   own.set("CUDA_DEVICE_ORDER", "FASTEST_FIRST");
   JobSpec spec;
@@ -97,10 +104,12 @@ TEST_CASE("ranks get their program, their cores, and what placement says unless 
   spec.programs = {{{"serve"}, "/s", 1, {}}, {{"train"}, "/t", 1, {"C=3"}}};
   spec.exports = {"A=1"};
   SetUpJob job(2, spec);
-  PlannedRank& rank = job.job.plan.ranks[1];
+  PlannedRank rank;
+  rank.identity.rank = 1;
   rank.program = 1;
   rank.cores = {2, 3};
   rank.variables = {{"A", "0"}, {"B", "0"}, {"C", "0"}, {"D", "0"}};
+  job.place(rank);
   hv::Environment own;
   own.set("B", "2");
   const wire::Launch launch = job.message(common_environment(spec, own));

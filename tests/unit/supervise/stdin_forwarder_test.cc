@@ -1,6 +1,6 @@
 // Tests of the hand-over of standard input to rank 0.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/stdin_forwarder.h"
+#include "launcher/supervise/streams/stdin_forwarder.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-// Tests of launcher/supervise/summary_file.h.
+// Tests of launcher/supervise/report/summary_file.h.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/summary_file.h"
+#include "launcher/supervise/report/summary_file.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

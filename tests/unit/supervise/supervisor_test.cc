@@ -243,20 +243,23 @@ TEST_CASE("a rank that fails before the last has been started is the cause") {
 TEST_CASE("ranks have ended when all have, or were given up before they began") {
   boost::asio::io_context io;
   Job job(io.get_executor(), JobSpec{});
-  job.hosts.resize(1);
-  job.plan.ranks.resize(2);
-  job.ranks.resize(2);
-  CHECK(!job.ranks_ended());  // none may run yet
-  job.ranks_may_run = true;
-  job.ranks[1].open_streams = 1;
-  job.ranks[0].ended = true;
-  CHECK(!job.ranks_ended());
-  job.ranks[1].open_streams = 0;  // told off by an agent that starts no more
-  CHECK(job.ranks_ended());
-  job.hosts[0].started = true;  // then it runs without streams
-  CHECK(!job.ranks_ended());
-  job.ranks[1].ended = true;
-  CHECK(job.ranks_ended());
+  job.add_host({});
+  LaunchPlan plan;
+  plan.hosts.resize(1);
+  for (const int rank : {0, 1}) plan.ranks.emplace_back().identity.rank = rank;
+  job.begin_epoch(plan);
+  Slot &first = job.slots.of_rank(0), &second = job.slots.of_rank(1);
+  CHECK(!job.have_ranks_ended());  // none may run yet
+  job.stage.begin_ranks();
+  second.open_streams = 1;
+  first.phase = Slot::Phase::kEnded;
+  CHECK(!job.have_ranks_ended());
+  second.open_streams = 0;  // closed by an agent that starts no more ranks
+  CHECK(job.have_ranks_ended());
+  second.phase = Slot::Phase::kRunning;  // without streams
+  CHECK(!job.have_ranks_ended());
+  second.phase = Slot::Phase::kEnded;
+  CHECK(job.have_ranks_ended());
 }
 
 TEST_CASE("a process that SIGKILL does not end is named, even when the job was told to end") {

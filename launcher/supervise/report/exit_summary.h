@@ -1,4 +1,4 @@
-// How a job ended, and the record of it and of one that runs. Pure.
+// How a job ended, and the record of a job that runs or has ended. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,16 +16,19 @@ struct JobEnd {
   int exit_code = 0;
   // "ok", "rank_failed", "host_lost", "timeout", "interrupted", "output_closed", "output_failed" or
   // "not_started".
-  std::string state;
-  std::optional<Verdict> verdict;
-  std::string error;                    // not_started, timeout, output_failed: the error's text
+  std::string state{};
+  std::optional<Verdict> verdict{};
+  std::string error{};                  // not_started, timeout, output_failed: the error's text
   double seconds = 0;                   // since the launch began
-  std::uint64_t lost_output_bytes = 0;  // that nobody read in time
+  std::uint64_t lost_output_bytes = 0;  // not read in time
   std::string advice{};                 // what to do about the error
   CheckReport found{};                  // by the probes that fit the failure
 };
 
-// Of a job that runs, or has yet to be started.
+// What the job's state means at its end: judged before hvrun ends the ranks that still run.
+JobEnd end_of(const Job& job);
+
+// Of a job that runs or has not been started yet.
 JobRecord record_of(const Job& job);
 JobRecord record_of(const Job& job, const JobEnd& end);
 

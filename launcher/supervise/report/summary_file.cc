@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/summary_file.h"
+#include "launcher/supervise/report/summary_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/stdin_forwarder.h"
+#include "launcher/supervise/streams/stdin_forwarder.h"
 
 #include <poll.h>
 #include <unistd.h>
