@@ -14,9 +14,8 @@ constexpr auto kSlow = std::chrono::milliseconds(50);
 
 }  // namespace
 
-JobEnding::JobEnding(EventLoop& loop, LocalRanks& ranks, DescendantPause& pause,
-                     std::function<void()> on_over)
-    : loop_(loop), ranks_(ranks), pause_(pause), on_over_(std::move(on_over)) {}
+JobEnding::JobEnding(EventLoop& loop, LocalRanks& ranks, std::function<void()> on_over)
+    : loop_(loop), ranks_(ranks), on_over_(std::move(on_over)) {}
 
 JobEnding::~JobEnding() {
   if (timer_) loop_.cancel(*timer_);
@@ -28,6 +27,17 @@ void JobEnding::set_timer(TimePoint when, std::function<void()> act) {
     timer_.reset();
     act();
   });
+}
+
+void JobEnding::pause(bool is_stopped) {
+  if (begun_) return;
+  if (is_stopped) {
+    ranks_.hold_start();
+    pause_.stop();
+  } else {
+    pause_.go_on();
+    ranks_.go_on_with_start();
+  }
 }
 
 void JobEnding::begin(Duration grace) {

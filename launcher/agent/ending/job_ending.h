@@ -1,5 +1,5 @@
-// How the job on this host is ended: SIGTERM to all, SIGKILL after the grace, until nothing is
-// left.
+// JobEnding: how the job on this host is stopped for a while (Ctrl-Z) and ended: SIGTERM to all,
+// SIGKILL after the grace, until nothing is left.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   idle -> terminating (SIGTERM sent) -> killing (SIGKILL, again and again) -> over
@@ -20,13 +20,15 @@ namespace hv::launcher {
 class JobEnding {
  public:
   // on_over: everything is gone, or only what cannot be ended is left.
-  JobEnding(EventLoop& loop, LocalRanks& ranks, DescendantPause& pause,
-            std::function<void()> on_over);
+  JobEnding(EventLoop& loop, LocalRanks& ranks, std::function<void()> on_over);
   ~JobEnding();
   JobEnding(const JobEnding&) = delete;
   JobEnding& operator=(const JobEnding&) = delete;
 
   void use_cgroup(const JobCgroup* cgroup) { cgroup_ = cgroup; }
+  // Stops every process of the job and the start of more, or lets them go on. Without effect once
+  // the end has begun.
+  void pause(bool is_stopped);
   // Once begun, a shorter grace shortens it.
   void begin(Duration grace);
   // The last child has been reaped.
@@ -45,7 +47,7 @@ class JobEnding {
 
   EventLoop& loop_;
   LocalRanks& ranks_;
-  DescendantPause& pause_;
+  DescendantPause pause_;
   std::function<void()> on_over_;
   const JobCgroup* cgroup_ = nullptr;
   bool begun_ = false;

@@ -65,7 +65,8 @@ bool Sweeper::step() {
   if (has_hope) return false;
   // A stuck process is given its time, and so is a group, which is empty only a moment after its
   // last process.
-  return (groups_gone && stuck_.empty()) || now() - begun_ >= DescendantHunt::kPatience;
+  is_over_ = (groups_gone && stuck_.empty()) || now() - begun_ >= DescendantHunt::kPatience;
+  return is_over_;
 }
 
 }  // namespace hv::launcher

@@ -20,6 +20,7 @@ class Sweeper {
   // One pass of SIGKILL; once per few milliseconds. True when a pass has found nothing that could
   // still end.
   bool step();
+  bool is_over() const { return is_over_; }
   const std::vector<std::string>& stuck() const { return stuck_; }
 
  private:
@@ -30,6 +31,7 @@ class Sweeper {
   std::set<pid_t> spared_;
   std::vector<std::string> stuck_;
   TimePoint begun_;
+  bool is_over_ = false;
 };
 
 }  // namespace hv::launcher

@@ -99,10 +99,6 @@ void MpiWiring::look_for_begun(std::uint32_t epoch) {
   callbacks_.on_begun({epoch});
 }
 
-void MpiWiring::child_ended(pid_t pid, const ExitStatus& status) {
-  if (pmix_) pmix_->child_ended(pid, status);
-}
-
 void MpiWiring::let_go() {
   if (pmix_) pmix_->let_go();
 }

@@ -67,7 +67,10 @@ class MpiWiring {
   double seconds_waited_to_begin() const { return beginning_ ? beginning_->seconds_waited() : 0; }
   double seconds_waited_since() const { return later_ ? later_->seconds_waited() : 0; }
   void allow_silence(bool is_allowed);
-  void child_ended(pid_t pid, const ExitStatus& status);
+  // A child of the agent has been reaped. True: it was hvrun-pmix.
+  bool child_ended(pid_t pid, const ExitStatus& status) {
+    return pmix_ && pmix_->child_ended(pid, status);
+  }
   // No rank runs any more.
   void let_go();
   // Nothing is left of it, folders neither.

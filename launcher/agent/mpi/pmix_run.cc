@@ -238,11 +238,12 @@ void PmixRun::let_go() {
   hang_up();
 }
 
-void PmixRun::child_ended(pid_t pid, const ExitStatus& status) {
-  if (pid != pid_) return;
+bool PmixRun::child_ended(pid_t pid, const ExitStatus& status) {
+  if (pid_ < 0 || pid != pid_) return false;
   pid_ = -1;
   status_ = status;
   look_if_lost();
+  return true;
 }
 
 // Once all that it has said has been heard.

@@ -44,8 +44,8 @@ class PmixRun {
 
   // Empty until one was made; whoever outlives this agent removes it.
   const std::string& folder() const { return folder_.path(); }
-  // A child of this process has been reaped: perhaps this one.
-  void child_ended(pid_t pid, const ExitStatus& status);
+  // A child of this process has been reaped. True: it was this one.
+  bool child_ended(pid_t pid, const ExitStatus& status);
   void pass(const wire::FenceOut& out);
   // The rank's process was reaped; what the rank had told before is heard first.
   wire::MpiEnd rank_ended(std::uint32_t rank);

@@ -5,18 +5,19 @@
 
 #include <string>
 
+#include "launcher/agent/agent_service.h"
 #include "launcher/agent/postmortem/memory_kills.h"
 #include "launcher/agent/ranks/rank_process.h"
 #include "src/wire/messages.h"
 
 namespace hv::launcher {
 
-class RankPostMortem {
+class RankPostMortem : public AgentService {
  public:
   // Before the ranks start. cgroup: the ranks' own; may be empty.
   void begin(const std::string& cgroup) { kills_.begin(cgroup); }
-  // Now and then, while ranks run.
-  void look() { kills_.look(); }
+  // A kill of long ago is not the end of a rank that ends now.
+  void idle() override { kills_.look(); }
   // Right after its end. Does not block but for reading small files.
   wire::PostMortem of(const RankProcess& rank, const ExitStatus& status,
                       const wire::Launch& launch);

@@ -73,4 +73,20 @@ void CheckRun::finish(const std::string& problem, const std::string& answers) {
   });
 }
 
+Handled CheckService::handle(const Frame& frame) {
+  return handle_as<wire::CheckRequest>(
+      frame, [this](const wire::CheckRequest& request) { return begin(request); });
+}
+
+bool CheckService::begin(const wire::CheckRequest& request) {
+  if (run_) return false;
+  run_ = std::make_unique<CheckRun>(agent_.loop, agent_.environment, request,
+                                    [this](const wire::CheckReply& reply) {
+                                      agent_.link.send(reply);
+                                      run_.reset();
+                                      agent_.on_answer();
+                                    });
+  return true;
+}
+
 }  // namespace hv::launcher

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/agent/agent_service.h"
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/questions/child_answer.h"
 #include "src/base/environment.h"
@@ -41,6 +42,25 @@ class CheckRun {
   UniqueFd request_;
   std::unique_ptr<ChildAnswer> child_;
   EventLoop::Timer over_;
+};
+
+// One check at a time.
+class CheckService : public AgentService {
+ public:
+  explicit CheckService(const ServiceContext& agent) : agent_(agent) {}
+
+  Handled handle(const Frame& frame) override;
+  bool child_ended(pid_t pid, const ExitStatus& status) override {
+    return run_ && run_->child_ended(pid, status);
+  }
+  bool is_awaited() const override { return run_ != nullptr; }
+  void cancel() override { run_.reset(); }
+
+ private:
+  bool begin(const wire::CheckRequest& request);
+
+  const ServiceContext& agent_;
+  std::unique_ptr<CheckRun> run_;
 };
 
 }  // namespace hv::launcher

@@ -2,13 +2,17 @@
 #include "launcher/agent/questions/inventory_run.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "hvrun_version.h"
 #include "launcher/agent/helper_program.h"
+#include "launcher/agent/ranks/local_ranks.h"
+#include "launcher/agent/ranks/own_gpu_use.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/text.h"
+#include "src/process/command.h"
 
 namespace hv::launcher {
 namespace {
@@ -75,6 +79,27 @@ void InventoryRun::answer_without_child(wire::InventoryReply reply) {
     const Done done = std::move(done_);
     done(reply);
   });
+}
+
+Handled InventoryService::handle(const Frame& frame) {
+  return handle_as<wire::InventoryRequest>(
+      frame, [this](const wire::InventoryRequest& request) { return begin(request); });
+}
+
+// Once ranks run, the report leaves out what they use of the GPUs.
+bool InventoryService::begin(const wire::InventoryRequest& request) {
+  if (run_) return false;
+  std::optional<OwnGpuUse> own;
+  if (!agent_.ranks.all().empty()) own.emplace();
+  run_ = std::make_unique<InventoryRun>(
+      agent_.loop, agent_.environment, own_folder() + "/", request,
+      [this, own = std::move(own)](wire::InventoryReply reply) mutable {
+        if (own) own->leave_out_of(&reply.inventory);
+        agent_.link.send(reply);
+        run_.reset();
+        agent_.on_answer();
+      });
+  return true;
 }
 
 }  // namespace hv::launcher

@@ -1,4 +1,4 @@
-// hvrun-inventory as a child of the agent.
+// hvrun-inventory as a child of the agent: InventoryRun, and the service that answers with it.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whatever becomes of it is an answer: a program that is missing, hangs, dies or says nonsense is a
@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "launcher/agent/agent_service.h"
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/questions/child_answer.h"
 #include "src/base/environment.h"
@@ -42,6 +43,25 @@ class InventoryRun {
   UniqueFd file_;  // the program, where hvrun has sent it
   std::unique_ptr<ChildAnswer> child_;
   EventLoop::Timer no_child_;
+};
+
+// One inventory at a time.
+class InventoryService : public AgentService {
+ public:
+  explicit InventoryService(const ServiceContext& agent) : agent_(agent) {}
+
+  Handled handle(const Frame& frame) override;
+  bool child_ended(pid_t pid, const ExitStatus& status) override {
+    return run_ && run_->child_ended(pid, status);
+  }
+  bool is_awaited() const override { return run_ != nullptr; }
+  void cancel() override { run_.reset(); }
+
+ private:
+  bool begin(const wire::InventoryRequest& request);
+
+  const ServiceContext& agent_;
+  std::unique_ptr<InventoryRun> run_;
 };
 
 }  // namespace hv::launcher

@@ -79,4 +79,32 @@ void PairRun::finish_if_over() {
   });
 }
 
+Handled PairService::handle(const Frame& frame) {
+  const Handled handled = handle_as<wire::ProbeRequest>(
+      frame, [this](const wire::ProbeRequest& request) { return probe(request); });
+  if (handled != Handled::kNotMine) return handled;
+  return handle_as<wire::PairRequest>(
+      frame, [this](const wire::PairRequest& request) { return measure(request); });
+}
+
+bool PairService::probe(const wire::ProbeRequest& request) {
+  if (probe_) return false;
+  probe_ = std::make_unique<AddressProbe>(agent_.loop, agent_.setup.key, agent_.setup.job_id,
+                                          request, [this](wire::ProbeReply reply) {
+                                            agent_.link.send(reply);
+                                            probe_.reset();
+                                          });
+  return true;
+}
+
+bool PairService::measure(const wire::PairRequest& request) {
+  if (run_) return false;
+  run_ = std::make_unique<PairRun>(agent_.loop, agent_.setup.key, agent_.setup.job_id, request,
+                                   [this](const wire::PairReply& reply) {
+                                     agent_.link.send(reply);
+                                     run_.reset();
+                                   });
+  return true;
+}
+
 }  // namespace hv::launcher

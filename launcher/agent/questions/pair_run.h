@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/agent/agent_service.h"
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/questions/address_probe.h"
 #include "launcher/agent/questions/child_answer.h"
@@ -44,6 +45,25 @@ class PairRun {
   bool is_connecting_ = true;
   std::unique_ptr<AddressProbe> connect_;
   EventLoop::Timer over_;
+};
+
+// Tests and measures the paths to other hosts: one address probe and one measurement at a time.
+class PairService : public AgentService {
+ public:
+  explicit PairService(const ServiceContext& agent) : agent_(agent) {}
+
+  Handled handle(const Frame& frame) override;
+  bool child_ended(pid_t pid, const ExitStatus& status) override {
+    return run_ && run_->child_ended(pid, status);
+  }
+
+ private:
+  bool probe(const wire::ProbeRequest& request);
+  bool measure(const wire::PairRequest& request);
+
+  const ServiceContext& agent_;
+  std::unique_ptr<AddressProbe> probe_;
+  std::unique_ptr<PairRun> run_;
 };
 
 }  // namespace hv::launcher

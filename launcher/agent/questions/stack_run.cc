@@ -8,6 +8,7 @@
 #include <csignal>
 #include <utility>
 
+#include "launcher/agent/ranks/local_ranks.h"
 #include "launcher/facts/read_file.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
@@ -163,7 +164,6 @@ void StackRun::take(Lane& lane) {
 }
 
 void StackRun::begin_native() {
-  is_reading_native_ = true;
   program_ = find_stack_reader(own_);
   start_readers();
 }
@@ -287,18 +287,23 @@ void StackRun::end() {
   done(reply);
 }
 
-void StackRuns::begin(const wire::StackRequest& request) {
+Handled StackService::handle(const Frame& frame) {
+  return handle_as<wire::StackRequest>(
+      frame, [this](const wire::StackRequest& request) { begin(request); });
+}
+
+void StackService::begin(const wire::StackRequest& request) {
   if (run_) run_->end();
   std::vector<StackRun::Rank> ranks;
-  for (const auto& rank : ranks_.all()) {
+  for (const auto& rank : agent_.ranks.all()) {
     const bool is_wanted =
         request.ranks.empty() ||
         std::find(request.ranks.begin(), request.ranks.end(), rank->rank) != request.ranks.end();
     if (rank->is_running() && is_wanted) ranks.push_back({rank->rank, rank->pid});
   }
-  run_ = std::make_unique<StackRun>(loop_, own_, ranks, request,
+  run_ = std::make_unique<StackRun>(agent_.loop, agent_.environment, ranks, request,
                                     [this](const wire::StackReply& reply) {
-                                      tell_(reply);
+                                      agent_.link.send(reply);
                                       run_.reset();
                                     });
 }

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "launcher/agent/agent_service.h"
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/questions/child_answer.h"
 #include "launcher/agent/questions/stack_sources.h"
-#include "launcher/agent/ranks/local_ranks.h"
 #include "src/base/environment.h"
 #include "src/base/unique_fd.h"
 #include "src/wire/stacks.h"
@@ -85,29 +85,27 @@ class StackRun {
   std::vector<Process> processes_;
   std::vector<Lane> lanes_;
   StackReader program_;
-  bool is_reading_native_ = false;
   bool has_killed_ = false;  // a reader
   EventLoop::Timer timer_{};
   EventLoop::Timer limit_{};
 };
 
-// One question at a time: a new one ends the one before.
-class StackRuns {
+// One request at a time: a new one ends the one before.
+class StackService : public AgentService {
  public:
-  StackRuns(EventLoop& loop, const Environment& own, const LocalRanks& ranks, StackRun::Done tell)
-      : loop_(loop), own_(own), ranks_(ranks), tell_(std::move(tell)) {}
-  void begin(const wire::StackRequest& request);
-  // Readers may hold ranks now, which then stand still.
-  bool is_asking() const { return run_ != nullptr; }
-  bool child_ended(pid_t pid, const ExitStatus& status) {
+  explicit StackService(const ServiceContext& agent) : agent_(agent) {}
+
+  Handled handle(const Frame& frame) override;
+  bool child_ended(pid_t pid, const ExitStatus& status) override {
     return run_ && run_->child_ended(pid, status);
   }
+  // Readers may hold ranks now, which are stopped meanwhile.
+  bool is_reading() const { return run_ != nullptr; }
 
  private:
-  EventLoop& loop_;
-  const Environment& own_;
-  const LocalRanks& ranks_;
-  const StackRun::Done tell_;
+  void begin(const wire::StackRequest& request);
+
+  const ServiceContext& agent_;
   std::unique_ptr<StackRun> run_;
 };
 

@@ -10,11 +10,11 @@
 
 #include "launcher/agent/ending/job_cgroup.h"
 #include "launcher/agent/event_loop.h"
+#include "launcher/agent/heartbeat.h"
 #include "launcher/agent/outgoing_queue.h"
 #include "launcher/agent/ranks/output_frame.h"
 #include "launcher/agent/ranks/rank_command.h"
 #include "launcher/agent/ranks/rank_starter.h"
-#include "launcher/agent/silence_watch.h"
 #include "launcher/facts/process_table.h"
 #include "src/wire/frame.h"
 #include "src/wire/messages.h"
@@ -152,7 +152,7 @@ TEST_CASE("an output frame is the message that the codec would have made") {
 
 TEST_CASE("silence is judged fairly") {
   const TimePoint begin = now();
-  SilenceWatch watch(10s, begin);
+  HeartbeatTimeout watch(10s, begin);
   CHECK(watch.interval() == 2s);
   const auto beats = [&](int from, int to) {
     for (int second = from; second < to; second += 2) {
@@ -163,7 +163,7 @@ TEST_CASE("silence is judged fairly") {
   SUBCASE("too long") { CHECK(beats(2, 30) == 12); }
   SUBCASE("heard of in between") {
     CHECK(beats(2, 10) == -1);
-    watch.heard(begin + 9s);
+    watch.note_heard(begin + 9s);
     CHECK(beats(10, 30) == 20);
   }
   SUBCASE("this process stood still: a full time more") {
