@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "launcher/agent/rendezvous/rank_socket.h"
+#include "launcher/agent/rendezvous/rank_listener.h"
 #include "src/base/text.h"
 #include "src/net/socket.h"
 

@@ -42,7 +42,7 @@ wire::QueryReply RankConnections::answer(const wire::Query& query, bool are_rank
   wire::QueryReply reply;
   reply.number = query.number;
   if (!host_.socket) return reply;
-  reply.exiting = ranks_.on_their_way_out(host_.socket->left_ns());
+  reply.exiting = ranks_.on_their_way_out(host_.socket->reports().left_ns());
   reply.absent = absent_ranks();
   if (!are_ranks_held) reply.stopped = ranks_.stopped();
   reply.waited_s = {host_.socket->seconds_waited(), mpi_.seconds_waited_to_begin(),
@@ -76,9 +76,10 @@ wire::Exited RankConnections::end_rank(const RankProcess& rank, const ExitStatus
   const RankStanding standing = host_.socket->rank_ended(rank.rank);
   exited.left_unannounced = standing == RankStanding::kJoined;
   exited.never_joined = standing == RankStanding::kNeverJoined;
-  exited.step_times = host_.socket->step_times(rank.rank);
-  const auto left = host_.socket->left_ns().find(rank.rank);
-  if (standing == RankStanding::kLeft && left != host_.socket->left_ns().end())
+  const RankReports& reports = host_.socket->reports();
+  exited.step_times = reports.step_times(rank.rank);
+  const auto left = reports.left_ns().find(rank.rank);
+  if (standing == RankStanding::kLeft && left != reports.left_ns().end())
     exited.left_ns = left->second;
   // They need not wait for hvrun's report, nor for a search for files.
   if (!exited.signal_was_ours && (!status.clean() || standing != RankStanding::kLeft)) {

@@ -2,7 +2,6 @@
 #include "launcher/agent/rendezvous/rank_socket.h"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +11,6 @@
 
 #include "src/base/clock.h"
 #include "src/base/text.h"
-#include "src/net/socket.h"
 #include "src/wire/mpi_wiring.h"
 
 namespace hv::launcher {
@@ -35,6 +33,7 @@ RankSocket::RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks c
     : loop_(loop),
       key_(key),
       callbacks_(std::move(callbacks)),
+      listener_(loop, [this](UniqueFd fd, std::int32_t pid) { add_client(std::move(fd), pid); }),
       stalls_(loop, stalls, callbacks_.on_stall) {}
 
 RankSocket::~RankSocket() {
@@ -42,47 +41,10 @@ RankSocket::~RankSocket() {
     loop_.unwatch(fd);
     loop_.cancel(client->deadline);
   }
-  if (listener_) loop_.unwatch(listener_.get());
-  if (folder_.empty()) return;
-  ::unlink(name_.c_str());
-  ::rmdir(folder_.c_str());
-}
-
-std::string rank_socket_name(const std::string& job_id, const std::string& host_index) {
-  return "@hvrun-" + job_id + "-" + host_index;
-}
-
-Status RankSocket::listen(const std::string& job_id, std::uint32_t host_index) {
-  name_ = rank_socket_name(job_id, std::to_string(host_index));
-  if (!listen_unix(name_, &listener_).ok()) {
-    if (Status status = listen_in_folder(); !status.ok()) return status;
-  }
-  loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
-  return Status::success();
-}
-
-Status RankSocket::listen_in_folder() {
-  char folder[] = "/tmp/hvrun-XXXXXX";  // mkdtemp makes it 0700
-  if (!::mkdtemp(folder))
-    return system_status("make a folder for the ranks' socket in /tmp", errno);
-  folder_ = folder;
-  name_ = folder_ + "/agent";
-  return listen_unix(name_, &listener_);
-}
-
-void RankSocket::accept() {
-  for (;;) {
-    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd) return;
-    std::uint32_t user = 0;
-    std::int32_t pid = 0;
-    // A stranger, or one too many, is hung up on.
-    if (!peer_user(fd.get(), &user, &pid).ok() || (user != ::geteuid() && user != 0)) continue;
-    if (clients_.size() < kMostClients) add_client(std::move(fd), pid);
-  }
 }
 
 void RankSocket::add_client(UniqueFd fd, std::int32_t pid) {
+  if (clients_.size() >= kMostClients) return;
   auto client = std::make_shared<Client>();
   const int number = fd.get();
   client->fd = std::move(fd);
@@ -126,8 +88,11 @@ bool RankSocket::handle(Client& client, const Frame& frame) {
 bool RankSocket::handle_joined(Client& client, const Frame& frame) {
   switch (static_cast<Type>(frame.type)) {
     case Type::kPut:
-      return handle_message<rendezvous::Put>(
-          frame, [&](rendezvous::Put one) { return put(client, std::move(one)); });
+      return handle_message<rendezvous::Put>(frame, [&](rendezvous::Put put) {
+        return put.key.size() <= rendezvous::kMaxKeyBytes &&
+               put.value.size() <= rendezvous::kMaxValueBytes &&
+               meeting_.put(client.rank, client.epoch, std::move(put.key), std::move(put.value));
+      });
     case Type::kFence:
       return handle_message<rendezvous::Fence>(frame, [&](const rendezvous::Fence& fence) {
         meeting_.come_to_fence(client.rank, client.epoch, fence.number);
@@ -140,8 +105,9 @@ bool RankSocket::handle_joined(Client& client, const Frame& frame) {
         callbacks_.on_lost({client.rank, lost.rank, printable(lost.reason, kLongestReason)});
       });
     case Type::kSteps:
-      return handle_message<rendezvous::Steps>(
-          frame, [&](const rendezvous::Steps& steps) { return keep(client.rank, steps.times); });
+      return handle_message<rendezvous::Steps>(frame, [&](const rendezvous::Steps& steps) {
+        return reports_.keep_steps(client.rank, steps.times);
+      });
     case Type::kStalled:
       return handle_message<rendezvous::Stalled>(frame, [&](const rendezvous::Stalled& stalled) {
         if (!stalled.stall.is_plausible()) return false;
@@ -183,17 +149,11 @@ void RankSocket::join(Client& client, const rendezvous::Join& wanted) {
   client.rank = wanted.rank;
   client.epoch = wanted.epoch;
   loop_.cancel(client.deadline);
-  left_ns_.erase(wanted.rank);
+  reports_.note_joined(wanted.rank);
   meeting_.join(wanted.rank, wanted.epoch);
   send(client, rendezvous::Welcome{key_});
   for (const auto& [rank, why] : losses_) send(client, rendezvous::Event{rank, why});
   if (is_silence_allowed_) send(client, rendezvous::Silence{true});
-}
-
-bool RankSocket::put(Client& client, rendezvous::Put put) {
-  if (put.key.size() > rendezvous::kMaxKeyBytes || put.value.size() > rendezvous::kMaxValueBytes)
-    return false;
-  return meeting_.put(client.rank, client.epoch, std::move(put.key), std::move(put.value));
 }
 
 void RankSocket::answer(Client& client, const rendezvous::Get& get) {
@@ -201,23 +161,9 @@ void RankSocket::answer(Client& client, const rendezvous::Get& get) {
   send(client, value ? rendezvous::Value{true, *value} : rendezvous::Value{});
 }
 
-// One for each rank, however many programs it runs, or trainings begins: the longest, so that a
-// short one at the end (a test, say) does not hide it.
-bool RankSocket::keep(std::uint32_t rank, const wire::StepTimes& times) {
-  if (!times.is_plausible()) return false;
-  wire::StepTimes& kept = step_times_[rank];
-  if (times.nanoseconds >= kept.nanoseconds) kept = times;
-  return true;
-}
-
-wire::StepTimes RankSocket::step_times(std::uint32_t rank) const {
-  const auto found = step_times_.find(rank);
-  return found == step_times_.end() ? wire::StepTimes{} : found->second;
-}
-
 void RankSocket::leave(Client& client) {
   client.has_left = true;
-  left_ns_[client.rank] = wall_clock_ns();
+  reports_.note_left(client.rank, wall_clock_ns());
   meeting_.leave(client.rank, client.epoch);
 }
 

@@ -1,8 +1,7 @@
 // The agent's Unix socket for the ranks of this host: joins, puts, fences, gets, who was lost.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Only this user's processes are heard (peer credentials). A client that breaks the protocol is
-// dropped; nobody else notices. The end of a connection alone is no death: forked children hold
+// A client that breaks the protocol is dropped; no other rank notices. The end of a connection alone is no death: forked children hold
 // sockets open, and programs close them; a rank has died when its process was reaped.
 #pragma once
 
@@ -14,7 +13,9 @@
 #include <string>
 
 #include "launcher/agent/event_loop.h"
+#include "launcher/agent/rendezvous/rank_listener.h"
 #include "launcher/agent/rendezvous/rank_meeting.h"
+#include "launcher/agent/rendezvous/rank_reports.h"
 #include "launcher/agent/rendezvous/stall_watch.h"
 #include "src/base/status.h"
 #include "src/base/unique_fd.h"
@@ -35,9 +36,6 @@ struct RankSocketCallbacks {
 // What the others know of a rank that has ended.
 enum class RankStanding { kNeverJoined, kJoined, kLeft };
 
-// In the abstract namespace.
-std::string rank_socket_name(const std::string& job_id, const std::string& host_index);
-
 class RankSocket {
  public:
   // stalls: which waits are told; see wire::FenceStalled.
@@ -47,20 +45,17 @@ class RankSocket {
   RankSocket(const RankSocket&) = delete;
   RankSocket& operator=(const RankSocket&) = delete;
 
-  // Listens on an abstract name; where that cannot be had, on a path in a folder that only this
-  // user can enter.
-  Status listen(const std::string& job_id, std::uint32_t host_index);
-  const std::string& name() const { return name_; }
+  Status listen(const std::string& job_id, std::uint32_t host_index) {
+    return listener_.listen(job_id, host_index);
+  }
+  const std::string& name() const { return listener_.name(); }
   // Before the ranks start: which ones will come.
   void expect(std::set<std::uint32_t> ranks) { meeting_ = RankMeeting(std::move(ranks)); }
 
   void pass_fence(const wire::FenceOut& out);
   // The rank's process was reaped: how it stood then, with what it had said before.
   RankStanding rank_ended(std::uint32_t rank);
-  // Ranks that have said goodbye, and when by the wall clock.
-  const std::map<std::uint32_t, std::int64_t>& left_ns() const { return left_ns_; }
-  // The longest that the rank's programs have told; of no steps where they have told none.
-  wire::StepTimes step_times(std::uint32_t rank) const;
+  const RankReports& reports() const { return reports_; }
   // Ranks that run and wait at no fence.
   std::vector<std::uint32_t> absent() const { return meeting_.absent(); }
   // How long some have waited at a fence by now; 0: none does.
@@ -85,8 +80,6 @@ class RankSocket {
   };
   using ClientPointer = std::shared_ptr<Client>;
 
-  Status listen_in_folder();
-  void accept();
   void add_client(UniqueFd fd, std::int32_t pid);
   void ready(const ClientPointer& client, std::uint32_t events);
   // False: nothing was there to read any more.
@@ -96,9 +89,7 @@ class RankSocket {
   bool handle_joined(Client& client, const Frame& frame);
   void join(Client& client, const rendezvous::Join& join);
   std::string why_refused(const rendezvous::Join& join) const;
-  bool put(Client& client, rendezvous::Put put);
   void answer(Client& client, const rendezvous::Get& get);
-  bool keep(std::uint32_t rank, const wire::StepTimes& times);
   void leave(Client& client);
   void hear_last_words(std::uint32_t rank);
   template <class Message>
@@ -110,14 +101,11 @@ class RankSocket {
   EventLoop& loop_;
   JobKey key_;
   RankSocketCallbacks callbacks_;
-  std::string name_;
-  std::string folder_;  // of a path socket; removed at the end
-  UniqueFd listener_;
+  RankListener listener_;
   RankMeeting meeting_{{}};
   std::map<int, ClientPointer> clients_;
   std::map<std::uint32_t, std::string> losses_;
-  std::map<std::uint32_t, wire::StepTimes> step_times_;
-  std::map<std::uint32_t, std::int64_t> left_ns_;
+  RankReports reports_;
   bool is_silence_allowed_ = false;
   StallWatch stalls_;
 };

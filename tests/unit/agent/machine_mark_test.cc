@@ -6,7 +6,7 @@
 
 #include <sstream>
 
-#include "launcher/agent/rendezvous/rank_socket.h"
+#include "launcher/agent/rendezvous/rank_listener.h"
 #include "src/base/text.h"
 #include "src/net/socket.h"
 

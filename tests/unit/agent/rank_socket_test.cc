@@ -51,22 +51,22 @@ TEST_CASE("a goodbye behind many words is heard before the rank's end is judged"
   host.say(steps_of(7) + encode_frame_of(rendezvous::Goodbye{}));
   host.rank.reset();
   CHECK(host.socket.rank_ended(0) == RankStanding::kLeft);
-  CHECK(host.socket.step_times(0).steps == 7);
+  CHECK(host.socket.reports().step_times(0).steps == 7);
 }
 
 TEST_CASE("a rank that has ended may leave its socket open, and is waited for no longer") {
   Host host;
   host.say(steps_of(7));
   CHECK(host.socket.rank_ended(0) == RankStanding::kJoined);
-  CHECK(host.socket.step_times(0).steps == 7);
+  CHECK(host.socket.reports().step_times(0).steps == 7);
 }
 
 TEST_CASE("of all trainings that a rank tells of the longest is kept") {
   Host host;
   host.say(steps_of(100) + steps_of(200) + steps_of(3));
   host.loop.run_once(now());
-  CHECK(host.socket.step_times(0).steps == 200);
-  CHECK(host.socket.step_times(1).steps == 0);
+  CHECK(host.socket.reports().step_times(0).steps == 200);
+  CHECK(host.socket.reports().step_times(1).steps == 0);
 }
 
 TEST_CASE(
