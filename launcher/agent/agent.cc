@@ -58,7 +58,7 @@ Agent::Agent(const Environment& environment, std::unique_ptr<HvrunStream> stream
              [this] { heartbeat_.note_heard(); },
              [this](const std::string& reason) { hvrun_lost(reason); },
              [this] {
-               ranks_.local().look_at_held_streams();
+               ranks_.local().poll_held_streams();
                leave_if_done();
              }}),
       heartbeat_(loop_, link_,
@@ -140,7 +140,7 @@ bool Agent::steer(const Frame& frame) {
                                          [&](const wire::Pause& wanted) { pause(wanted.stopped); });
     case Type::kSilence:
       return handle_message<wire::Silence>(
-          frame, [&](const wire::Silence& silence) { connections_.allow_silence(silence); });
+          frame, [&](const wire::Silence& silence) { connections_.pause_heartbeats(silence); });
     case Type::kQuery:
       return handle_message<wire::Query>(frame, [&](const wire::Query& query) {
         reap();  // a rank that can be reaped now has ended, and its end is reported first
@@ -196,8 +196,8 @@ void Agent::go() {
   services_.post_mortem.begin(host_.cgroup.folder());
   ranks_.start(
       host_.cgroup.folder(),
-      [this](std::uint32_t rank, RankBirth* birth) {
-        return services_.mpi.wiring().prepare(rank, &birth->command, &birth->passed);
+      [this](std::uint32_t rank, RankLaunchSpec* spec) {
+        return services_.mpi.wiring().prepare(rank, &spec->command, &spec->passed);
       },
       [this] { leave_if_done(); }, [this](const Status& status) { finish_start(status); });
 }
@@ -255,7 +255,7 @@ void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
   if (!exited.signal_was_ours)
     exited.found = services_.post_mortem.of(rank, status, ranks_.launch());
   link_.send(exited);
-  rank.look_at_streams();
+  rank.poll_streams();
 }
 
 void Agent::reap() {
@@ -265,7 +265,7 @@ void Agent::reap() {
   const LocalRanks& ranks = ranks_.local();
   if (!ranks.any_running()) services_.mpi.wiring().let_go();
   if (!has_children && !ranks.is_starting()) {
-    ending_.nothing_left();
+    ending_.note_nothing_left();
     if (has_processes(phase_)) finish_job();
   } else if (!ranks.any_running() && phase_ != AgentPhase::kEnding && !services_.is_any_awaited()) {
     // What the ranks left behind would hold their streams open, and must not stay in any case. What

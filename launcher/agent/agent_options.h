@@ -22,7 +22,7 @@ struct AgentOptions {
   bool removes_itself = false;
 };
 
-// words: without the program's name. Nothing: not understood.
-std::optional<AgentOptions> parse_agent_options(const std::vector<std::string>& words);
+// arguments: without the program's name. Nothing: not understood.
+std::optional<AgentOptions> parse_agent_options(const std::vector<std::string>& arguments);
 
 }  // namespace hv::launcher

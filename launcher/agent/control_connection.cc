@@ -43,8 +43,8 @@ struct Attempt {
 Status prove(int socket, const std::string& agent, const JobKey& key, TimePoint deadline,
              ControlKeys* keys, bool* was_closed) {
   const AgentGreeting greeting{agent, random_nonce()};
-  const std::string words = encode_greeting(greeting);
-  if (Status status = send_all(socket, words.data(), words.size(), time_until(deadline));
+  const std::string bytes = encode_greeting(greeting);
+  if (Status status = send_all(socket, bytes.data(), bytes.size(), time_until(deadline));
       !status.ok())
     return status;
   std::string answer(kAnswerBytes, '\0');

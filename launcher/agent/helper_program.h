@@ -10,13 +10,13 @@
 namespace hv::launcher {
 
 // A folder that only this user can enter, for what programs of the job keep while they run.
-class PrivateFolder {
+class PrivateDirectory {
  public:
-  PrivateFolder() = default;
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  PrivateDirectory() = default;
+  PrivateDirectory(const PrivateDirectory&) = delete;
+  PrivateDirectory& operator=(const PrivateDirectory&) = delete;
   // Removes it with all that is in it.
-  ~PrivateFolder() { remove_tree(path_); }
+  ~PrivateDirectory() { remove_tree(path_); }
 
   // In memory (/dev/shm), else in /tmp. Once.
   Status create();

@@ -37,7 +37,7 @@ class HvrunLink {
   }
   // A whole frame of output (encoded by its pump, which reads into it).
   void send_output(std::string frame);
-  bool has_room() const { return queue_.output_bytes() < kMostOutput; }
+  bool has_capacity() const { return queue_.output_bytes() < kMostOutput; }
   bool is_lost() const { return lost_; }
   bool is_flushed() const { return queue_.is_empty() && !stream_->has_unsent(); }
   // Gives hvrun up from this side: on_lost follows.
@@ -47,7 +47,7 @@ class HvrunLink {
   void receive();
   void flush_soon();
   void flush();
-  void await_room(bool is_full);
+  void await_capacity(bool is_full);
   // As HvrunStream::write().
   ssize_t write_some(bool is_ready);
 
@@ -58,7 +58,7 @@ class HvrunLink {
   FrameParser parser_;
   std::string arrived_;
   bool flush_is_due_ = false;
-  bool waits_for_room_ = false;
+  bool awaits_capacity_ = false;
   bool lost_ = false;
 };
 

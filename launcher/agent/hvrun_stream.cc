@@ -86,19 +86,19 @@ class PlainStream : public HvrunStream {
     return is_alive(got, reason);
   }
 
-  ssize_t write(const iovec* pieces, int count, bool is_ready) override {
+  ssize_t write(const iovec* buffers, int count, bool is_ready) override {
     if (out_is_socket_) {
       msghdr message{};
-      message.msg_iov = const_cast<iovec*>(pieces);
+      message.msg_iov = const_cast<iovec*>(buffers);
       message.msg_iovlen = static_cast<std::size_t>(count);
       return none_if_full(::sendmsg(out_, &message, MSG_DONTWAIT | MSG_NOSIGNAL));
     }
-    if (most_at_once_ == SIZE_MAX) return none_if_full(::writev(out_, pieces, count));
+    if (most_at_once_ == SIZE_MAX) return none_if_full(::writev(out_, buffers, count));
     // Without an open file of our own a write could wait, unless the descriptor has just been
     // called writable.
     if (!is_ready) return 0;
     return none_if_full(
-        ::write(out_, pieces[0].iov_base, std::min(pieces[0].iov_len, most_at_once_)));
+        ::write(out_, buffers[0].iov_base, std::min(buffers[0].iov_len, most_at_once_)));
   }
 
  private:
@@ -140,13 +140,13 @@ class SealedStream : public HvrunStream {
     return false;
   }
 
-  ssize_t write(const iovec* pieces, int count, bool) override {
+  ssize_t write(const iovec* buffers, int count, bool) override {
     if (!send_on()) return -1;
     if (has_unsent()) return 0;
     std::string bytes;
     for (int i = 0; i < count && bytes.size() < kMostUnsentToHvrun; ++i)
-      bytes.append(static_cast<const char*>(pieces[i].iov_base),
-                   std::min(pieces[i].iov_len, kMostUnsentToHvrun - bytes.size()));
+      bytes.append(static_cast<const char*>(buffers[i].iov_base),
+                   std::min(buffers[i].iov_len, kMostUnsentToHvrun - bytes.size()));
     if (bytes.empty()) return 0;
     sealer_.seal(bytes, &unsent_);
     const auto taken = static_cast<ssize_t>(bytes.size());

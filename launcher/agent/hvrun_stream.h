@@ -25,7 +25,7 @@ class HvrunStream {
   // Takes of these pieces what there is room for, and sends on what it took before; returns the
   // bytes taken, -1 (errno) when the stream is broken. is_ready: out() has just been called
   // writable.
-  virtual ssize_t write(const iovec* pieces, int count, bool is_ready) = 0;
+  virtual ssize_t write(const iovec* buffers, int count, bool is_ready) = 0;
   // Something that was taken has not gone out.
   virtual bool has_unsent() const { return false; }
 };

@@ -12,7 +12,7 @@
 namespace hv::launcher {
 namespace {
 
-enum class Holder { kOwn, kStranger, kUnknown };
+enum class Holder { kOwn, kOther, kUnknown };
 
 // Names are there for every user to see and to take: a stranger's mark is none. Nobody takes these
 // connections, so at some time there is no room for more.
@@ -22,9 +22,9 @@ Holder holder_of(const std::string& name) {
   std::int32_t pid = 0;
   bool is_full = false;
   if (!try_connect_unix(name, &socket, &is_full).ok())
-    return is_full ? Holder::kUnknown : Holder::kStranger;
+    return is_full ? Holder::kUnknown : Holder::kOther;
   const bool is_own = peer_user(socket.get(), &user, &pid).ok() && user == ::geteuid();
-  return is_own ? Holder::kOwn : Holder::kStranger;
+  return is_own ? Holder::kOwn : Holder::kOther;
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ std::optional<std::uint32_t> MachineMark::take(const std::string& job_id,
   const std::string name = "@hvrun-" + job_id + "-machine";
   if (listen_unix(name, &socket_).ok()) return std::nullopt;
   const Holder holder = holder_of(name);
-  if (holder == Holder::kStranger) return std::nullopt;
+  if (holder == Holder::kOther) return std::nullopt;
   std::ifstream sockets("/proc/net/unix");
   const auto other = other_host_here(sockets, job_id, host_index);
   return other || holder == Holder::kUnknown ? other : kSomeHost;

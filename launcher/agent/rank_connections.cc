@@ -29,12 +29,12 @@ void RankConnections::pass_fence(const wire::FenceOut& out) {
 }
 
 void RankConnections::report_death(const wire::RankDied& died) {
-  if (host_.socket) host_.socket->tell_loss(died.rank, died.reason);
+  if (host_.socket) host_.socket->report_loss(died.rank, died.reason);
 }
 
-void RankConnections::allow_silence(const wire::Silence& silence) {
-  if (host_.socket) host_.socket->tell_silence(silence.allowed);
-  mpi_.allow_silence(silence.allowed);
+void RankConnections::pause_heartbeats(const wire::Silence& silence) {
+  if (host_.socket) host_.socket->pause_heartbeats(silence.allowed);
+  mpi_.pause_waits(silence.allowed);
   link_.send(wire::SilenceNoted{silence.number});
 }
 
@@ -83,7 +83,7 @@ wire::Exited RankConnections::end_rank(const RankProcess& rank, const ExitStatus
     exited.left_ns = left->second;
   // They need not wait for hvrun's report, nor for a search for files.
   if (!exited.signal_was_ours && (!status.clean() || standing != RankStanding::kLeft)) {
-    host_.socket->tell_loss(
+    host_.socket->report_loss(
         rank.rank, "ended with " + status.text() + exited.standing_words() + ", on this host");
   }
   return exited;

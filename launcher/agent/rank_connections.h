@@ -34,7 +34,7 @@ class RankConnections {
   void pass_fence(const wire::FenceOut& out);
   // Reports a rank of another host that has died to those of this host.
   void report_death(const wire::RankDied& died);
-  void allow_silence(const wire::Silence& silence);
+  void pause_heartbeats(const wire::Silence& silence);
   // are_ranks_held: readers of stacks may have stopped them.
   wire::QueryReply answer(const wire::Query& query, bool are_ranks_held) const;
   // The rank's process was reaped: how it stood then. The other ranks of this host learn of a

@@ -60,12 +60,12 @@ void signal_descendants(int number, const std::set<pid_t>& whole_groups,
   }
 }
 
-bool reap_children(const std::function<void(pid_t, int)>& told) {
+bool reap_children(const std::function<void(pid_t, int)>& on_end) {
   for (;;) {
     int status = 0;
     const pid_t pid = ::waitpid(-1, &status, WNOHANG);
     if (pid > 0) {
-      told(pid, status);
+      on_end(pid, status);
     } else if (pid == 0) {
       return true;
     } else if (errno != EINTR) {

@@ -32,8 +32,8 @@ std::vector<ProcessEntry> own_descendants();
 void signal_descendants(int number, const std::set<pid_t>& whole_groups,
                         const std::set<pid_t>& spared = {});
 
-// Reaps every child that has ended; told: called for each. False once there is no child at all.
-bool reap_children(const std::function<void(pid_t, int status)>& told);
+// Reaps every child that has ended; on_end: called for each. False once there is no child at all.
+bool reap_children(const std::function<void(pid_t, int status)>& on_end);
 
 // Killing until nothing is left but what cannot be killed. step() once per few milliseconds.
 class DescendantHunt {

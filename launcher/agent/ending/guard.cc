@@ -70,7 +70,7 @@ void end_everything(const GuardBoard& board) {
       reap(-1, &nothing_left);
     }
   }
-  PrivateFolder::remove_tree(board.folder());
+  PrivateDirectory::remove_tree(board.folder());
   for (int pass = 0; pass < kPassesForCgroup && !cgroup.remove(); ++pass) pause_for_pass();
 }
 
@@ -121,7 +121,7 @@ void GuardBoard::write_cgroup(const std::string& folder) { page_->cgroup.write(f
 
 std::string GuardBoard::cgroup() const { return page_->cgroup.read(); }
 
-void GuardBoard::write_folder(const std::string& folder) { page_->folder.write(folder); }
+void GuardBoard::write_directory(const std::string& folder) { page_->folder.write(folder); }
 
 std::string GuardBoard::folder() const { return page_->folder.read(); }
 

@@ -25,7 +25,7 @@ class GuardBoard {
   void write_cgroup(const std::string& folder);
   std::string cgroup() const;
   // A folder of the job that the guard removes should the agent be killed.
-  void write_folder(const std::string& folder);
+  void write_directory(const std::string& folder);
   std::string folder() const;
 
  private:

@@ -17,11 +17,11 @@ namespace {
 
 // Bounds of the search for an earlier agent's groups; a busy machine has some hundred.
 constexpr int kDeepest = 8;
-constexpr std::size_t kMostFolders = 20000;
+constexpr std::size_t kMostDirectories = 20000;
 
 std::string prefix_of(const std::string& job_id) { return "hvrun-" + job_id + "-"; }
 
-bool is_folder(const std::string& path) {
+bool is_directory(const std::string& path) {
   struct stat info {};
   return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
@@ -31,7 +31,7 @@ void find_groups(const std::string& folder, const std::string& prefix, int depth
   for (const std::string& name : names_in(folder)) {
     const std::string path = folder + "/" + name;
     // Controller files ("cpu.max") have a dot early on as well as slices do; only lstat can tell.
-    if (*left == 0 || !is_folder(path)) continue;
+    if (*left == 0 || !is_directory(path)) continue;
     --*left;
     if (name.compare(0, prefix.size(), prefix) == 0) found->push_back(path);
     if (depth < kDeepest) find_groups(path, prefix, depth + 1, left, found);
@@ -70,7 +70,7 @@ bool remove_cgroups_of(const std::string& job_id) {
   for (const CgroupMount& mount :
        parse_cgroup_mounts(read_file("/proc/self/mounts").value_or(""))) {
     if (!mount.is_v2) continue;
-    std::size_t left = kMostFolders;
+    std::size_t left = kMostDirectories;
     std::vector<std::string> found;
     find_groups(mount.point, prefix_of(job_id), 0, &left, &found);
     for (const std::string& folder : found) {

@@ -76,7 +76,7 @@ void JobEnding::hunt_on() {
   on_over_();
 }
 
-void JobEnding::nothing_left() {
+void JobEnding::note_nothing_left() {
   if (!begun_ || std::exchange(over_, true)) return;
   if (timer_) loop_.cancel(*std::exchange(timer_, std::nullopt));
   on_over_();

@@ -32,7 +32,7 @@ class JobEnding {
   // Once begun, a shorter grace shortens it.
   void begin(Duration grace);
   // The last child has been reaped.
-  void nothing_left();
+  void note_nothing_left();
 
   bool has_begun() const { return begun_; }
   bool is_over() const { return over_; }

@@ -28,7 +28,7 @@ struct MpiCallbacks {
   // The rank waits to be ended, with that exit code.
   std::function<void(std::uint32_t rank, int code)> on_abort;
   // For people.
-  std::function<void(const std::string& words)> on_note;
+  std::function<void(const std::string& text)> on_note;
   std::function<void(const wire::FenceStalled&)> on_stall;
   std::function<void(const wire::MpiMissed&)> on_missed;  // once for each way
   std::function<void(const wire::MpiBegun&)> on_begun;    // as that
@@ -66,7 +66,7 @@ class MpiWiring {
   // How long some have waited for others by now, to begin MPI or later; 0: none does.
   double seconds_waited_to_begin() const { return beginning_ ? beginning_->seconds_waited() : 0; }
   double seconds_waited_since() const { return later_ ? later_->seconds_waited() : 0; }
-  void allow_silence(bool is_allowed);
+  void pause_waits(bool is_paused);
   // A child of the agent has been reaped. True: it was hvrun-pmix.
   bool child_ended(pid_t pid, const ExitStatus& status) {
     return pmix_ && pmix_->child_ended(pid, status);
@@ -77,9 +77,9 @@ class MpiWiring {
   void end();
 
  private:
-  void look();
-  void look_for_missing(std::uint32_t epoch, bool is_missing);
-  void look_for_begun(std::uint32_t epoch);
+  void update_waits();
+  void report_missing(std::uint32_t epoch, bool is_missing);
+  void report_begun(std::uint32_t epoch);
 
   EventLoop& loop_;
   const MpiCallbacks callbacks_;

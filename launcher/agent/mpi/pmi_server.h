@@ -11,7 +11,7 @@
 #include <string>
 
 #include "launcher/agent/event_loop.h"
-#include "launcher/agent/mpi/pmi_meeting.h"
+#include "launcher/agent/mpi/pmi_rendezvous.h"
 #include "src/base/environment.h"
 #include "src/base/status.h"
 #include "src/base/unique_fd.h"
@@ -26,7 +26,7 @@ class PmiServer {
     std::function<void(std::uint32_t rank, int code)> on_abort;
     std::function<void()> on_change;  // of who waits for whom
   };
-  PmiServer(EventLoop& loop, PmiMeeting meeting, Callbacks callbacks);
+  PmiServer(EventLoop& loop, PmiRendezvous rendezvous, Callbacks callbacks);
   ~PmiServer();
   PmiServer(const PmiServer&) = delete;
   PmiServer& operator=(const PmiServer&) = delete;
@@ -36,7 +36,7 @@ class PmiServer {
                  Environment* environment);
   void pass(const wire::FenceOut& out);
   wire::MpiEnd rank_ended(std::uint32_t rank);
-  const PmiMeeting& meeting() const { return meeting_; }
+  const PmiRendezvous& rendezvous() const { return rendezvous_; }
 
  private:
   struct Client {
@@ -48,12 +48,12 @@ class PmiServer {
   bool receive(std::uint32_t rank);
   // False: the client is to be hung up on.
   bool take_lines(std::uint32_t rank, Client& client);
-  bool say(std::uint32_t rank, Client& client, const std::string& words);
+  bool send(std::uint32_t rank, Client& client, const std::string& text);
   void hang_up(std::uint32_t rank);
-  void tell_barriers();
+  void report_barriers();
 
   EventLoop& loop_;
-  PmiMeeting meeting_;
+  PmiRendezvous rendezvous_;
   const Callbacks callbacks_;
   std::map<std::uint32_t, Client> clients_;
 };

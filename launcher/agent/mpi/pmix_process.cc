@@ -11,7 +11,7 @@
 #include <csignal>
 #include <cstdint>
 
-#include "launcher/agent/mpi/last_words.h"
+#include "launcher/agent/mpi/last_messages.h"
 #include "src/base/text.h"
 #include "src/process/child.h"
 #include "src/process/command.h"
@@ -89,7 +89,7 @@ bool PmixProcess::receive() {
 }
 
 void PmixProcess::read_last_frames() {
-  read_last_words([this] { return socket_ && receive(); });
+  read_last_messages([this] { return socket_ && receive(); });
 }
 
 void PmixProcess::send(const std::string& frame) {

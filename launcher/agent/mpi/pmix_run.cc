@@ -43,7 +43,7 @@ PmixRun::PmixRun(EventLoop& loop, const Environment& environment, const std::str
       host_(host),
       process_(loop, {[this](const Frame& frame) { return handle(frame); },
                       [this] { report_if_lost(); }}),
-      meeting_(ranks_on(request.world, host), request.world.host_of_rank.size()) {
+      rendezvous_(ranks_on(request.world, host), request.world.host_of_rank.size()) {
   start(environment, programs, request);
 }
 
@@ -89,12 +89,12 @@ bool PmixRun::handle(const Frame& frame) {
   if (frame.type == static_cast<std::uint8_t>(wire::PmixType::kClient)) {
     if (!decode(frame.payload, &client)) return false;
     if (client.has_ended)
-      meeting_.finalize(client.rank);
+      rendezvous_.finalize(client.rank);
     else
-      meeting_.begin(client.rank);
+      rendezvous_.begin(client.rank);
   } else if (frame.type == static_cast<std::uint8_t>(wire::PmixType::kFence)) {
     if (!decode(frame.payload, &fence)) return false;
-    meeting_.come_to_fence(fence.number);
+    rendezvous_.come_to_fence(fence.number);
     callbacks_.on_fence(
         {wire::kPmixEpoch, fence.number, {{host_, std::string(), std::move(fence.bytes)}}});
   } else {
@@ -106,7 +106,7 @@ bool PmixRun::handle(const Frame& frame) {
 
 wire::MpiEnd PmixRun::rank_ended(std::uint32_t rank) {
   process_.read_last_frames();
-  const wire::MpiEnd end = meeting_.end(rank);
+  const wire::MpiEnd end = rendezvous_.end(rank);
   callbacks_.on_change();
   return end;
 }
@@ -122,7 +122,7 @@ void PmixRun::pass(const wire::FenceOut& out) {
   wire::PmixFence fence{out.number, {}};
   for (const wire::FencePut& put : out.puts) fence.bytes += put.value;
   process_.send(encode_frame_of(fence));
-  meeting_.pass(out.number);
+  rendezvous_.pass(out.number);
   callbacks_.on_change();
 }
 

@@ -16,8 +16,8 @@
 
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/helper_program.h"
-#include "launcher/agent/mpi/pmix_meeting.h"
 #include "launcher/agent/mpi/pmix_process.h"
+#include "launcher/agent/mpi/pmix_rendezvous.h"
 #include "src/base/environment.h"
 #include "src/process/exit_status.h"
 #include "src/wire/frame.h"
@@ -51,7 +51,7 @@ class PmixRun {
   void pass(const wire::FenceOut& out);
   // The rank's process was reaped; what hvrun-pmix had reported of the rank before is read first.
   wire::MpiEnd rank_ended(std::uint32_t rank);
-  const PmixMeeting& meeting() const { return meeting_; }
+  const PmixRendezvous& rendezvous() const { return rendezvous_; }
   // Adds what that rank needs in its environment.
   void prepare(std::uint32_t rank, Environment* environment) const;
   // Hangs up: hvrun-pmix ends then.
@@ -71,9 +71,9 @@ class PmixRun {
   EventLoop& loop_;
   const PmixCallbacks callbacks_;
   const std::uint32_t host_;
-  PrivateFolder folder_;
+  PrivateDirectory folder_;
   PmixProcess process_;
-  PmixMeeting meeting_;
+  PmixRendezvous rendezvous_;
   State state_ = State::kStarting;
   EventLoop::Timer deadline_{};
   EventLoop::Timer answer_{};

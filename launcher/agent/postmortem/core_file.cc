@@ -56,14 +56,14 @@ std::string newest_core(const std::string& pattern, std::int64_t died_s) {
   return newest;
 }
 
-std::string piped_words(const std::string& pattern, pid_t pid) {
+std::string describe_pipe(const std::string& pattern, pid_t pid) {
   const std::string program = pattern.substr(1, pattern.find(' ') - 1);
-  const std::string words = "its core was piped to " + printable(program);
+  const std::string text = "its core was piped to " + printable(program);
   if (program.find("systemd-coredump") != std::string::npos)
-    return words + ": 'coredumpctl info " + std::to_string(pid) + "' there shows it";
+    return text + ": 'coredumpctl info " + std::to_string(pid) + "' there shows it";
   if (program.find("apport") != std::string::npos)
-    return words + ", which keeps it in /var/crash or /var/lib/apport/coredump there";
-  return words + " there";
+    return text + ", which keeps it in /var/crash or /var/lib/apport/coredump there";
+  return text + " there";
 }
 
 }  // namespace
@@ -106,8 +106,8 @@ std::string core_glob(const std::string& core_pattern, bool core_uses_pid,
   return path.substr(0, 1) == "/" ? path : glob_quoted(process.directory) + "/" + path;
 }
 
-std::string core_words(const DeadProcess& process, std::uint64_t core_limit,
-                       const std::string& root) {
+std::string describe_core(const DeadProcess& process, std::uint64_t core_limit,
+                          const std::string& root) {
   const auto setting = [&root](const char* name) {
     return std::string(trim(read_file(root + "/proc/sys/kernel/" + name).value_or("")));
   };
@@ -118,7 +118,7 @@ std::string core_words(const DeadProcess& process, std::uint64_t core_limit,
     return "it left no core file, as RLIMIT_CORE is 0: start it as sh -c 'ulimit -c unlimited; "
            "exec PROGRAM' for one";
   }
-  if (is_piped) return piped_words(pattern, process.pid);
+  if (is_piped) return describe_pipe(pattern, process.pid);
   const bool uses_pid = setting("core_uses_pid") == "1";
   const std::string wanted = core_glob(pattern, uses_pid, process, node_name());
   const std::string found = newest_core(wanted, process.died_s);

@@ -25,7 +25,7 @@ std::string core_glob(const std::string& core_pattern, bool core_uses_pid,
 
 // Empty where there is nothing to say. core_limit: RLIMIT_CORE with which ranks start. root is put
 // before /proc.
-std::string core_words(const DeadProcess& process, std::uint64_t core_limit,
-                       const std::string& root = "");
+std::string describe_core(const DeadProcess& process, std::uint64_t core_limit,
+                          const std::string& root = "");
 
 }  // namespace hv::launcher

@@ -29,14 +29,14 @@ class MemoryKills {
   // path.
   void begin(const std::string& leaf, const std::string& root = "");
   // Now and then: a kill of long ago did not end a rank that ends now.
-  void look();
+  void poll();
   // Of a rank that has failed, with that status, and not by this agent's hand.
   wire::PostMortem judge(pid_t pid, const ExitStatus& status);
 
  private:
   void read_log();
   std::optional<std::uint64_t> count() const;
-  std::string cgroup_words(std::uint64_t kills) const;
+  std::string describe_cgroup(std::uint64_t kills) const;
 
   UniqueFd log_;  // /dev/kmsg, at what is new
   std::string log_problem_;
@@ -44,7 +44,7 @@ class MemoryKills {
   std::map<pid_t, std::string> killed_;
   std::vector<std::string> groups_;  // from the one that counts up
   std::uint64_t count_before_ = 0;
-  std::uint64_t at_last_look_ = 0, at_look_before_ = 0;
+  std::uint64_t at_last_poll_ = 0, at_poll_before_ = 0;
 };
 
 }  // namespace hv::launcher

@@ -21,9 +21,9 @@ std::string core_of(const RankProcess& rank, const ExitStatus& status, const wir
   const wire::Program& program = launch.programs[found->program];
   struct rlimit limit {};
   const bool is_known = ::getrlimit(RLIMIT_CORE, &limit) == 0;
-  return core_words({rank.pid, status.code, status.core_dumped, program.argv[0], program.directory,
-                     wall_clock_ns() / kNanosecondsPerSecond},
-                    is_known ? limit.rlim_cur : 1);
+  return describe_core({rank.pid, status.code, status.core_dumped, program.argv[0],
+                        program.directory, wall_clock_ns() / kNanosecondsPerSecond},
+                       is_known ? limit.rlim_cur : 1);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ class RankPostMortem : public AgentService {
   // Before the ranks start. cgroup: the ranks' own; may be empty.
   void begin(const std::string& cgroup) { kills_.begin(cgroup); }
   // A kill of long ago is not the end of a rank that ends now.
-  void idle() override { kills_.look(); }
+  void idle() override { kills_.poll(); }
   // Right after its end. Does not block but for reading small files.
   wire::PostMortem of(const RankProcess& rank, const ExitStatus& status,
                       const wire::Launch& launch);

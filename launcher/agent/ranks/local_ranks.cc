@@ -10,7 +10,7 @@
 
 namespace hv::launcher {
 
-void LocalRanks::start(PumpRoom& room, const wire::Launch& launch, BirthOf birth_of,
+void LocalRanks::start(PumpContext& context, const wire::Launch& launch, PrepareLaunch prepare,
                        const std::string& cgroup, const RankCallbacks& callbacks,
                        StartTurns::OnOver on_over) {
   StartOptions options;
@@ -20,18 +20,18 @@ void LocalRanks::start(PumpRoom& room, const wire::Launch& launch, BirthOf birth
   options.credit_bytes = launch.credit_bytes;
   options.pipe_bytes = pipe_bytes_for(launch.ranks.size());
   options.cgroup = cgroup;
-  const auto start_one = [this, &room, &launch, birth_of = std::move(birth_of), options,
+  const auto start_one = [this, &context, &launch, prepare = std::move(prepare), options,
                           callbacks](std::size_t i) {
     std::unique_ptr<RankProcess> rank;
     const std::uint32_t number = launch.ranks[i].rank;
     const StreamCallbacks streams{
         callbacks.on_stream_end,
         [taken = callbacks.on_input_taken, number](std::uint32_t bytes) { taken(number, bytes); }};
-    RankBirth birth;
-    if (Status status = birth_of(i, &birth); !status.ok()) return status;
+    RankLaunchSpec spec;
+    if (Status status = prepare(i, &spec); !status.ok()) return status;
     StartOptions own = options;
-    own.passed_fd = birth.passed.get();
-    Status status = start_rank(room, birth.command, launch.ranks[i], own, streams, &rank);
+    own.passed_fd = spec.passed.get();
+    Status status = start_rank(context, spec.command, launch.ranks[i], own, streams, &rank);
     if (!status.ok()) return status;
     ranks_.push_back(std::move(rank));
     unstarted_.erase(number);
@@ -99,7 +99,7 @@ void LocalRanks::abort(std::uint32_t rank, int code) {
 
 // Within so much after its goodbye a program has ended that says it at its end, with workers to be
 // joined and memory to be freed; in nanoseconds. Others go on for as long as they like.
-constexpr std::int64_t kEndAfterGoodbye = 10'000'000'000;
+constexpr std::int64_t kEndAfterLeave = 10'000'000'000;
 
 std::vector<std::uint32_t> LocalRanks::on_their_way_out(
     const std::map<std::uint32_t, std::int64_t>& left) const {
@@ -109,9 +109,9 @@ std::vector<std::uint32_t> LocalRanks::on_their_way_out(
     const auto process = read_process(rank->pid);
     const auto status = read_file("/proc/" + std::to_string(rank->pid) + "/status");
     const auto goodbye = left.find(rank->rank);
-    const bool says_goodbye =
-        goodbye != left.end() && wall_clock_ns() - goodbye->second < kEndAfterGoodbye;
-    if (says_goodbye || !process || is_on_its_way_out(*process, status.value_or("")))
+    const bool has_just_left =
+        goodbye != left.end() && wall_clock_ns() - goodbye->second < kEndAfterLeave;
+    if (has_just_left || !process || is_on_its_way_out(*process, status.value_or("")))
       leaving.push_back(rank->rank);
   }
   return leaving;
@@ -127,8 +127,8 @@ std::vector<std::uint32_t> LocalRanks::stopped() const {
   return still;
 }
 
-void LocalRanks::look_at_held_streams() {
-  for (const auto& rank : ranks_) rank->look_at_held_streams();
+void LocalRanks::poll_held_streams() {
+  for (const auto& rank : ranks_) rank->poll_held_streams();
 }
 
 void LocalRanks::finish_streams() {

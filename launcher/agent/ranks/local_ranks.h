@@ -25,11 +25,11 @@ struct RankCallbacks {
 };
 
 // What a rank is started as, put together right before: its command, and what it is born with open.
-struct RankBirth {
+struct RankLaunchSpec {
   Command command;
   UniqueFd passed{};
 };
-using BirthOf = std::function<Status(std::size_t index, RankBirth*)>;
+using PrepareLaunch = std::function<Status(std::size_t index, RankLaunchSpec*)>;
 
 class LocalRanks {
  public:
@@ -40,7 +40,7 @@ class LocalRanks {
   void expect(std::set<std::uint32_t> ranks) { unstarted_ = std::move(ranks); }
   // room and launch must stay until on_over, which comes unless give_up_unstarted() does first. On
   // failure those that were started already still run: the caller ends them.
-  void start(PumpRoom& room, const wire::Launch& launch, BirthOf birth_of,
+  void start(PumpContext& context, const wire::Launch& launch, PrepareLaunch prepare,
              const std::string& cgroup, const RankCallbacks& callbacks, StartTurns::OnOver on_over);
   void hold_start() { turns_.hold(); }
   void go_on_with_start() { turns_.go_on(); }
@@ -70,7 +70,7 @@ class LocalRanks {
   // Those that stand still, by SIGSTOP or a debugger.
   std::vector<std::uint32_t> stopped() const;
   // There may be room again for what was held back.
-  void look_at_held_streams();
+  void poll_held_streams();
   void finish_streams();
   void discard_streams();
 

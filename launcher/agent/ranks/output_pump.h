@@ -1,5 +1,5 @@
 // One stream of one rank: reads its pipe (or terminal) as it fills and sends it on, as far as
-// credit and room reach.
+// credit and capacity reach.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Without credit, or while too much waits for hvrun, the pipe is left alone: it fills, and the rank
@@ -20,7 +20,7 @@
 namespace hv::launcher {
 
 // What all pumps share.
-struct PumpRoom {
+struct PumpContext {
   EventLoop& loop;
   HvrunLink& link;
   std::string scratch = std::string(256 << 10, '\0');
@@ -30,17 +30,17 @@ class OutputPump {
  public:
   // fd: non-blocking, ours alone. credit: bytes that the rank may still send, shared by its
   // streams.
-  OutputPump(PumpRoom& room, UniqueFd fd, std::uint32_t rank, std::uint8_t stream,
+  OutputPump(PumpContext& context, UniqueFd fd, std::uint32_t rank, std::uint8_t stream,
              std::uint64_t* credit, std::function<void()> on_end);
   ~OutputPump();
   OutputPump(const OutputPump&) = delete;
   OutputPump& operator=(const OutputPump&) = delete;
 
   // Looks at once; when its rank has ended.
-  void look();
-  // Credit or room may be there again.
-  void look_if_held() {
-    if (is_held_) look();
+  void poll();
+  // Credit or capacity may be there again.
+  void poll_if_held() {
+    if (is_held_) poll();
   }
   // Nobody of the job is left who could write: what is there is read, then the stream has ended.
   void finish();
@@ -56,7 +56,7 @@ class OutputPump {
   void stop_waiting();
   void end();
 
-  PumpRoom& room_;
+  PumpContext& context_;
   UniqueFd fd_;
   std::uint32_t rank_;
   std::uint8_t stream_;

@@ -50,11 +50,11 @@ struct RankProcess {
     }
     return false;
   }
-  void look_at_streams() {
-    for (const auto& output : outputs) output->look();
+  void poll_streams() {
+    for (const auto& output : outputs) output->poll();
   }
-  void look_at_held_streams() {
-    for (const auto& output : outputs) output->look_if_held();
+  void poll_held_streams() {
+    for (const auto& output : outputs) output->poll_if_held();
   }
 };
 

@@ -19,7 +19,7 @@ constexpr auto kStartTurn = std::chrono::milliseconds(5);
 }  // namespace
 
 RankRun::RankRun(EventLoop& loop, HvrunLink& link, const Environment& environment)
-    : environment_(environment), room_{loop, link}, ranks_(loop, kStartTurn) {}
+    : environment_(environment), context_{loop, link}, ranks_(loop, kStartTurn) {}
 
 std::optional<wire::Problem> RankRun::accept(wire::Launch launch) {
   RankPrograms found = rank_programs(launch, environment_);
@@ -36,21 +36,22 @@ void RankRun::start(const std::string& cgroup, AddConnections add_connections,
                     std::function<void()> on_stream_end, StartTurns::OnOver on_over) {
   const RankCallbacks callbacks{std::move(on_stream_end),
                                 [this](std::uint32_t rank, std::uint32_t bytes) {
-                                  room_.link.send(wire::Credit{rank, bytes});
+                                  context_.link.send(wire::Credit{rank, bytes});
                                 }};
-  const auto birth_of = [this, add = std::move(add_connections)](std::size_t i, RankBirth* birth) {
+  const auto prepare = [this, add = std::move(add_connections)](std::size_t i,
+                                                                RankLaunchSpec* spec) {
     const wire::LaunchRank& rank = launch_.ranks[i];
-    birth->command = rank_command(launch_, rank, environment_, programs_[i]);
-    return add(rank.rank, birth);
+    spec->command = rank_command(launch_, rank, environment_, programs_[i]);
+    return add(rank.rank, spec);
   };
-  ranks_.start(room_, launch_, birth_of, cgroup, callbacks, std::move(on_over));
+  ranks_.start(context_, launch_, prepare, cgroup, callbacks, std::move(on_over));
 }
 
 void RankRun::give_up_unstarted() {
   const std::uint8_t streams = launch_.pty ? 1 : 2;
   for (const std::uint32_t rank : ranks_.give_up_unstarted()) {
     for (std::uint8_t stream = 1; stream <= streams; ++stream)
-      room_.link.send_output(output_end_frame(rank, stream, wall_clock_ns()));
+      context_.link.send_output(output_end_frame(rank, stream, wall_clock_ns()));
   }
 }
 
@@ -63,7 +64,7 @@ bool RankRun::take_input(const wire::Stdin& input) {
   RankProcess* const rank = ranks_.by_number(input.rank);
   if (!rank || !rank->input) {
     // No rank reads it: hvrun must not wait for its credit.
-    room_.link.send(wire::Credit{input.rank, static_cast<std::uint32_t>(input.bytes.size())});
+    context_.link.send(wire::Credit{input.rank, static_cast<std::uint32_t>(input.bytes.size())});
     return true;
   }
   if (!input.bytes.empty() && !rank->input->add(input.bytes)) return false;
@@ -75,7 +76,7 @@ void RankRun::add_credit(const wire::Credit& credit) {
   RankProcess* const rank = ranks_.by_number(credit.rank);
   if (!rank) return;
   rank->credit += credit.bytes;
-  rank->look_at_held_streams();
+  rank->poll_held_streams();
 }
 
 // Not noted as the agent's own signal: a rank that dies of the user's signal has failed.

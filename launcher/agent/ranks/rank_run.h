@@ -24,7 +24,7 @@ namespace hv::launcher {
 class RankRun {
  public:
   // Adds what a rank needs to reach the others, right before it is started.
-  using AddConnections = std::function<Status(std::uint32_t rank, RankBirth*)>;
+  using AddConnections = std::function<Status(std::uint32_t rank, RankLaunchSpec*)>;
 
   // environment: the agent's own.
   RankRun(EventLoop& loop, HvrunLink& link, const Environment& environment);
@@ -53,7 +53,7 @@ class RankRun {
 
  private:
   const Environment& environment_;
-  PumpRoom room_;
+  PumpContext context_;
   wire::Launch launch_;
   std::vector<std::string> programs_;  // by rank, in launch_'s order
   LocalRanks ranks_;

@@ -156,7 +156,7 @@ std::size_t pipe_bytes_for(std::size_t ranks) {
   return std::bit_floor(std::clamp(kInAll / std::max<std::size_t>(ranks, 1), kLeast, kMost));
 }
 
-Status start_rank(PumpRoom& room, const Command& command, const wire::LaunchRank& launch,
+Status start_rank(PumpContext& context, const Command& command, const wire::LaunchRank& launch,
                   const StartOptions& options, const StreamCallbacks& callbacks,
                   std::unique_ptr<RankProcess>* rank) {
   const bool wants_input = launch.stdin_mode == wire::StdinMode::kForwarded;
@@ -173,13 +173,13 @@ Status start_rank(PumpRoom& room, const Command& command, const wire::LaunchRank
   made->credit = options.credit_bytes;
   made->held_terminal = std::move(streams.held_terminal);
   const auto pump = [&](UniqueFd fd, std::uint8_t stream) {
-    made->outputs.push_back(std::make_unique<OutputPump>(room, std::move(fd), launch.rank, stream,
-                                                         &made->credit, callbacks.on_stream_end));
+    made->outputs.push_back(std::make_unique<OutputPump>(
+        context, std::move(fd), launch.rank, stream, &made->credit, callbacks.on_stream_end));
   };
   pump(std::move(streams.our_out), 1);
   if (streams.our_err) pump(std::move(streams.our_err), 2);
   if (streams.our_in) {
-    made->input = std::make_unique<InputPump>(room.loop, std::move(streams.our_in), options.pty,
+    made->input = std::make_unique<InputPump>(context.loop, std::move(streams.our_in), options.pty,
                                               callbacks.on_input_taken);
   }
   *rank = std::move(made);

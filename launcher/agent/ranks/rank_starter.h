@@ -41,7 +41,7 @@ struct StreamCallbacks {
 };
 
 // On failure nothing runs, and the status says what failed.
-Status start_rank(PumpRoom& room, const Command& command, const wire::LaunchRank& launch,
+Status start_rank(PumpContext& context, const Command& command, const wire::LaunchRank& launch,
                   const StartOptions& options, const StreamCallbacks& callbacks,
                   std::unique_ptr<RankProcess>* rank);
 

@@ -24,7 +24,7 @@ constexpr auto kTimeToJoin = std::chrono::seconds(10);
 constexpr std::size_t kLongestReason = 1000;
 constexpr std::size_t kReadAtOnce = 16384;
 // More than a kernel keeps of what a process has sent. A child that it left may go on for ever.
-constexpr std::size_t kMostLastWords = 2 * rendezvous::kMaxPayload;
+constexpr std::size_t kMostLastBytes = 2 * rendezvous::kMaxPayload;
 
 }  // namespace
 
@@ -91,11 +91,11 @@ bool RankSocket::handle_joined(Client& client, const Frame& frame) {
       return handle_message<rendezvous::Put>(frame, [&](rendezvous::Put put) {
         return put.key.size() <= rendezvous::kMaxKeyBytes &&
                put.value.size() <= rendezvous::kMaxValueBytes &&
-               meeting_.put(client.rank, client.epoch, std::move(put.key), std::move(put.value));
+               rendezvous_.put(client.rank, client.epoch, std::move(put.key), std::move(put.value));
       });
     case Type::kFence:
       return handle_message<rendezvous::Fence>(frame, [&](const rendezvous::Fence& fence) {
-        meeting_.come_to_fence(client.rank, client.epoch, fence.number);
+        rendezvous_.come_to_fence(client.rank, client.epoch, fence.number);
       });
     case Type::kGet:
       return handle_message<rendezvous::Get>(
@@ -128,7 +128,7 @@ std::string RankSocket::why_refused(const rendezvous::Join& join) const {
            std::to_string(rendezvous::kRankProtocol) + "; use those of one version";
   }
   if (join.epoch >= wire::kEpochsOfRanks) return "no rank has such an epoch";
-  if (!meeting_.is_local(join.rank))
+  if (!rendezvous_.is_local(join.rank))
     return "rank " + std::to_string(join.rank) + " does not run on this host";
   for (const auto& [fd, other] : clients_) {
     if (!other->has_joined || other->has_left || other->rank != join.rank ||
@@ -150,30 +150,30 @@ void RankSocket::join(Client& client, const rendezvous::Join& wanted) {
   client.epoch = wanted.epoch;
   loop_.cancel(client.deadline);
   reports_.note_joined(wanted.rank);
-  meeting_.join(wanted.rank, wanted.epoch);
+  rendezvous_.join(wanted.rank, wanted.epoch);
   send(client, rendezvous::Welcome{key_});
   for (const auto& [rank, why] : losses_) send(client, rendezvous::Event{rank, why});
-  if (is_silence_allowed_) send(client, rendezvous::Silence{true});
+  if (is_paused_) send(client, rendezvous::Silence{true});
 }
 
 void RankSocket::answer(Client& client, const rendezvous::Get& get) {
-  const std::string* value = meeting_.get(client.epoch, get.rank, get.key);
+  const std::string* value = rendezvous_.get(client.epoch, get.rank, get.key);
   send(client, value ? rendezvous::Value{true, *value} : rendezvous::Value{});
 }
 
 void RankSocket::leave(Client& client) {
   client.has_left = true;
   reports_.note_left(client.rank, wall_clock_ns());
-  meeting_.leave(client.rank, client.epoch);
+  rendezvous_.leave(client.rank, client.epoch);
 }
 
 void RankSocket::check_fences() {
-  for (wire::FenceIn& fence : meeting_.complete()) callbacks_.on_fence(std::move(fence));
-  stalls_.look(meeting_.is_anybody_waiting());
+  for (wire::FenceIn& fence : rendezvous_.complete()) callbacks_.on_fence(std::move(fence));
+  stalls_.update(rendezvous_.has_waiting_rank());
 }
 
 void RankSocket::pass_fence(const wire::FenceOut& out) {
-  const std::vector<std::uint32_t> ranks = meeting_.pass(out);
+  const std::vector<std::uint32_t> ranks = rendezvous_.pass(out);
   const std::map<int, ClientPointer> clients = clients_;  // sending may drop one
   for (const auto& [fd, client] : clients) {
     const bool waits = std::find(ranks.begin(), ranks.end(), client->rank) != ranks.end();
@@ -185,26 +185,26 @@ void RankSocket::pass_fence(const wire::FenceOut& out) {
 }
 
 // Its end may be seen before what it said last, a goodbye among it, has been read.
-void RankSocket::hear_last_words(std::uint32_t rank) {
+void RankSocket::read_last_messages(std::uint32_t rank) {
   const std::map<int, ClientPointer> clients = clients_;  // its end drops one
   for (const auto& [fd, client] : clients) {
     if (!client->has_joined || client->rank != rank) continue;
-    for (std::size_t read = 0; read < kMostLastWords && !client->is_dropped; read += kReadAtOnce)
+    for (std::size_t read = 0; read < kMostLastBytes && !client->is_dropped; read += kReadAtOnce)
       if (!receive(*client)) break;
   }
 }
 
 RankStanding RankSocket::rank_ended(std::uint32_t rank) {
-  hear_last_words(rank);
+  read_last_messages(rank);
   RankStanding standing = RankStanding::kLeft;
-  if (!meeting_.has_ever_joined(rank)) standing = RankStanding::kNeverJoined;
-  if (meeting_.is_joined(rank)) standing = RankStanding::kJoined;
-  meeting_.end(rank);
+  if (!rendezvous_.has_ever_joined(rank)) standing = RankStanding::kNeverJoined;
+  if (rendezvous_.is_joined(rank)) standing = RankStanding::kJoined;
+  rendezvous_.end(rank);
   check_fences();
   return standing;
 }
 
-void RankSocket::tell_loss(std::uint32_t rank, const std::string& reason) {
+void RankSocket::report_loss(std::uint32_t rank, const std::string& reason) {
   if (!losses_.emplace(rank, reason).second) return;
   const std::map<int, ClientPointer> clients = clients_;
   for (const auto& [fd, client] : clients) {
@@ -213,12 +213,12 @@ void RankSocket::tell_loss(std::uint32_t rank, const std::string& reason) {
   }
 }
 
-void RankSocket::tell_silence(bool is_allowed) {
-  if (std::exchange(is_silence_allowed_, is_allowed) == is_allowed) return;
-  stalls_.allow_silence(is_allowed);
+void RankSocket::pause_heartbeats(bool is_paused) {
+  if (std::exchange(is_paused_, is_paused) == is_paused) return;
+  stalls_.pause(is_paused);
   const std::map<int, ClientPointer> clients = clients_;
   for (const auto& [fd, client] : clients) {
-    if (client->has_joined && !client->has_left) send(*client, rendezvous::Silence{is_allowed});
+    if (client->has_joined && !client->has_left) send(*client, rendezvous::Silence{is_paused});
   }
 }
 

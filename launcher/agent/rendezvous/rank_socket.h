@@ -14,7 +14,7 @@
 
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/rendezvous/rank_listener.h"
-#include "launcher/agent/rendezvous/rank_meeting.h"
+#include "launcher/agent/rendezvous/rank_rendezvous.h"
 #include "launcher/agent/rendezvous/rank_reports.h"
 #include "launcher/agent/rendezvous/stall_watch.h"
 #include "src/base/status.h"
@@ -50,20 +50,20 @@ class RankSocket {
   }
   const std::string& name() const { return listener_.name(); }
   // Before the ranks start: which ones will come.
-  void expect(std::set<std::uint32_t> ranks) { meeting_ = RankMeeting(std::move(ranks)); }
+  void expect(std::set<std::uint32_t> ranks) { rendezvous_ = RankRendezvous(std::move(ranks)); }
 
   void pass_fence(const wire::FenceOut& out);
   // The rank's process was reaped: how it stood then, with what it had said before.
   RankStanding rank_ended(std::uint32_t rank);
   const RankReports& reports() const { return reports_; }
   // Ranks that run and wait at no fence.
-  std::vector<std::uint32_t> absent() const { return meeting_.absent(); }
+  std::vector<std::uint32_t> absent() const { return rendezvous_.absent(); }
   // How long some have waited at a fence by now; 0: none does.
   double seconds_waited() const { return stalls_.seconds_waited(); }
   // Tells every rank that joined or will join.
-  void tell_loss(std::uint32_t rank, const std::string& reason);
+  void report_loss(std::uint32_t rank, const std::string& reason);
   // Tells every rank that joined, or will join while it is allowed: see wire::Silence.
-  void tell_silence(bool is_allowed);
+  void pause_heartbeats(bool is_paused);
 
  private:
   struct Client {
@@ -91,7 +91,7 @@ class RankSocket {
   std::string why_refused(const rendezvous::Join& join) const;
   void answer(Client& client, const rendezvous::Get& get);
   void leave(Client& client);
-  void hear_last_words(std::uint32_t rank);
+  void read_last_messages(std::uint32_t rank);
   template <class Message>
   void send(Client& client, const Message& message);
   void flush(Client& client);
@@ -102,11 +102,11 @@ class RankSocket {
   JobKey key_;
   RankSocketCallbacks callbacks_;
   RankListener listener_;
-  RankMeeting meeting_{{}};
+  RankRendezvous rendezvous_{{}};
   std::map<int, ClientPointer> clients_;
   std::map<std::uint32_t, std::string> losses_;
   RankReports reports_;
-  bool is_silence_allowed_ = false;
+  bool is_paused_ = false;
   StallWatch stalls_;
 };
 

@@ -20,10 +20,10 @@ class StallSchedule {
   explicit StallSchedule(StallLimits limits) : limits_(limits) {}
 
   // The wait that had begun is over.
-  void nobody_waits();
+  void end_wait();
   // Somebody waits; counts: the time from now on is part of the wait, which a stop of the job is
   // not. Called as often as one likes.
-  void somebody_waits(bool counts, TimePoint now);
+  void note_wait(bool counts, TimePoint now);
   // Without the time that does not count; 0: nobody waits.
   Duration waited(TimePoint now) const { return before_ + (since_ ? now - *since_ : Duration()); }
   // When there is something to tell, which may be long past where this process stood still.
@@ -40,7 +40,7 @@ class StallSchedule {
   std::optional<TimePoint> since_;  // unless the time does not count now
   Duration before_{};               // how long had been waited then
   Duration next_warning_ = limits_.warning;
-  bool is_end_told_ = false;
+  bool is_end_reported_ = false;
 };
 
 }  // namespace hv::launcher

@@ -20,9 +20,9 @@ class StallWatch {
   StallWatch& operator=(const StallWatch&) = delete;
 
   // Called after every change.
-  void look(bool is_anybody_waiting);
+  void update(bool has_waiting_rank);
   // A job that is stopped as a whole waits for nobody.
-  void allow_silence(bool is_allowed);
+  void pause(bool is_paused);
   // 0: nobody waits.
   double seconds_waited() const;
 
@@ -32,8 +32,8 @@ class StallWatch {
   EventLoop& loop_;
   StallSchedule schedule_;
   const std::function<void(const wire::FenceStalled&)> on_stall_;
-  bool is_anybody_waiting_ = false;
-  bool is_silence_allowed_ = false;
+  bool has_waiting_rank_ = false;
+  bool is_paused_ = false;
   std::optional<TimePoint> due_;  // timer_ is set, to then
   EventLoop::Timer timer_{};
 };

@@ -1,4 +1,4 @@
-// Tests of core_words() of rank_post_mortem.h: where the kernel has put a core.
+// Tests of describe_core() of rank_post_mortem.h: where the kernel has put a core.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/postmortem/core_file.h"
 
@@ -30,7 +30,7 @@ struct CoreHost {
     dead.died_s = hv::wall_clock_ns() / 1'000'000'000;
   }
   std::string words(std::uint64_t limit = 1) const {
-    return core_words(dead, limit, folder.path());
+    return describe_core(dead, limit, folder.path());
   }
 };
 

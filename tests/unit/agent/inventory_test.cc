@@ -12,7 +12,7 @@
 
 #include "hvrun_version.h"
 #include "launcher/agent/ending/descendant_hunt.h"
-#include "launcher/agent/questions/inventory_run.h"
+#include "launcher/agent/queries/inventory_run.h"
 #include "tests/unit/agent/agent_client.h"
 #include "tests/unit/paths.h"
 #include "tests/unit/temporary_folder.h"

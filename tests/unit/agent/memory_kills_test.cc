@@ -112,11 +112,11 @@ TEST_CASE("a kill of long ago did not end a rank that is killed now") {
   MemoryHost host(2, false);
   host.count(0);
   host.kills.begin("", host.root);
-  host.kills.look();
+  host.kills.poll();
   host.count(1);
-  host.kills.look();
+  host.kills.poll();
   CHECK(host.kills.judge(41, kKilled).out_of_memory == OutOfMemory::kThisRank);
-  host.kills.look();
+  host.kills.poll();
   CHECK(host.kills.judge(41, kKilled).out_of_memory == OutOfMemory::kBesideIt);
   host.count(2);
   CHECK(host.kills.judge(41, kKilled).out_of_memory == OutOfMemory::kThisRank);

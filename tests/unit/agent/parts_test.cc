@@ -33,7 +33,7 @@ std::string stat_line(const std::string& name, char state = 'S', unsigned flags 
 std::string sent(OutgoingQueue& queue, std::size_t bytes) {
   iovec pieces[8];
   std::string text;
-  const int count = queue.pieces(pieces, 8);
+  const int count = queue.next_buffers(pieces, 8);
   for (int i = 0; i < count; ++i)
     text.append(static_cast<const char*>(pieces[i].iov_base), pieces[i].iov_len);
   text.resize(std::min(bytes, text.size()));

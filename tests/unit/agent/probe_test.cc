@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "launcher/agent/probe_listener.h"
-#include "launcher/agent/questions/address_probe.h"
+#include "launcher/agent/queries/address_probe.h"
 #include "launcher/probes/pair_measure.h"
 #include "src/net/socket.h"
 #include "tests/unit/agent/agent_client.h"

@@ -1,6 +1,6 @@
-// Tests of launcher/agent/questions/stack_sources
+// Tests of launcher/agent/queries/stack_sources
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/questions/stack_sources.h"
+#include "launcher/agent/queries/stack_sources.h"
 
 #include <doctest/doctest.h>
 
@@ -53,12 +53,12 @@ TEST_CASE("a debugger that is forbidden to look is told with the setting that fo
       "eu-stack ended with exit code 1: dwfl_linux_proc_attach: Operation not permitted"));
   CHECK(is_forbidden("ptrace: Operation not permitted."));
   CHECK_FALSE(is_forbidden("eu-stack did not answer within 5 s and was killed"));
-  CHECK(forbidden_words("1\n").find("sysctl kernel.yama.ptrace_scope=0") != std::string::npos);
-  CHECK(forbidden_words("").find("SYS_PTRACE") != std::string::npos);
+  CHECK(explain_denial("1\n").find("sysctl kernel.yama.ptrace_scope=0") != std::string::npos);
+  CHECK(explain_denial("").find("SYS_PTRACE") != std::string::npos);
 }
 
 TEST_CASE("who is stopped is said to be") {
-  CHECK(state_words(stack_process(1, 0, 1, "x", 'T')).find("SIGSTOP") != std::string::npos);
-  CHECK(state_words(stack_process(1, 0, 1, "x", 'D')).find("state D") != std::string::npos);
-  CHECK(state_words(stack_process(1, 0, 1, "x", 'S')).empty());
+  CHECK(describe_state(stack_process(1, 0, 1, "x", 'T')).find("SIGSTOP") != std::string::npos);
+  CHECK(describe_state(stack_process(1, 0, 1, "x", 'D')).find("state D") != std::string::npos);
+  CHECK(describe_state(stack_process(1, 0, 1, "x", 'S')).empty());
 }

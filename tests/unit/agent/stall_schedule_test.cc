@@ -28,7 +28,7 @@ std::vector<int> reported_by(StallSchedule* schedule, TimePoint time) {
 
 TEST_CASE("a wait is told at its limit, at twice, four times that, and once as too long") {
   StallSchedule schedule({60s, 180s});
-  schedule.somebody_waits(true, kStart);
+  schedule.note_wait(true, kStart);
   CHECK(schedule.due() == kStart + 60s);
   CHECK(reported_by(&schedule, kStart + 130s) == std::vector{60, 120});
   CHECK(schedule.due() == kStart + 180s);
@@ -37,8 +37,8 @@ TEST_CASE("a wait is told at its limit, at twice, four times that, and once as t
 
 TEST_CASE("the end of a wait is told, too, where its time has passed unseen") {
   StallSchedule both({60s, 90s}), end_only({0s, 90s});
-  both.somebody_waits(true, kStart);
-  end_only.somebody_waits(true, kStart);
+  both.note_wait(true, kStart);
+  end_only.note_wait(true, kStart);
   CHECK(reported_by(&both, kStart + 1000s) == std::vector{60, -90, 120, 240, 480, 960});
   CHECK(reported_by(&end_only, kStart + 1000s) == std::vector{-90});
   CHECK_FALSE(end_only.due());
@@ -46,12 +46,12 @@ TEST_CASE("the end of a wait is told, too, where its time has passed unseen") {
 
 TEST_CASE("the time of a stop does not count towards a wait, and what came before it does") {
   StallSchedule schedule({60s, 100s});
-  schedule.somebody_waits(true, kStart);
-  schedule.somebody_waits(false, kStart + 50s);
+  schedule.note_wait(true, kStart);
+  schedule.note_wait(false, kStart + 50s);
   CHECK_FALSE(schedule.due());
-  schedule.somebody_waits(false, kStart + 500s);
-  schedule.somebody_waits(true, kStart + 1000s);
-  schedule.somebody_waits(true, kStart + 1005s);
+  schedule.note_wait(false, kStart + 500s);
+  schedule.note_wait(true, kStart + 1000s);
+  schedule.note_wait(true, kStart + 1005s);
   CHECK(schedule.due() == kStart + 1010s);
   CHECK(schedule.waited(kStart + 1005s) == 55s);
   CHECK(reported_by(&schedule, kStart + 1050s) == std::vector{60, -100});
@@ -59,17 +59,17 @@ TEST_CASE("the time of a stop does not count towards a wait, and what came befor
 
 TEST_CASE("a wait that ends leaves nothing to the next") {
   StallSchedule schedule({60s, 70s});
-  schedule.somebody_waits(true, kStart);
+  schedule.note_wait(true, kStart);
   CHECK(reported_by(&schedule, kStart + 75s) == std::vector{60, -70});
-  schedule.nobody_waits();
+  schedule.end_wait();
   CHECK_FALSE(schedule.due());
   CHECK(schedule.waited(kStart + 90s) == 0s);
-  schedule.somebody_waits(true, kStart + 100s);
+  schedule.note_wait(true, kStart + 100s);
   CHECK(reported_by(&schedule, kStart + 170s) == std::vector{60, -70});
 }
 
 TEST_CASE("without limits nothing is told") {
   StallSchedule schedule({});
-  schedule.somebody_waits(true, kStart);
+  schedule.note_wait(true, kStart);
   CHECK_FALSE(schedule.due());
 }

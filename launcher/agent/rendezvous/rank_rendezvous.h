@@ -20,12 +20,12 @@
 
 namespace hv::launcher {
 
-class RankMeeting {
+class RankRendezvous {
  public:
   // Bytes that the ranks of a host may put between two fences: FenceIn must fit into a frame.
   static constexpr std::size_t kMostBytes = 32u << 20;
 
-  explicit RankMeeting(std::set<std::uint32_t> local_ranks) : local_(std::move(local_ranks)) {}
+  explicit RankRendezvous(std::set<std::uint32_t> local_ranks) : local_(std::move(local_ranks)) {}
 
   bool is_local(std::uint32_t rank) const { return local_.count(rank) > 0; }
   void join(std::uint32_t rank, std::uint32_t epoch);
@@ -37,7 +37,7 @@ class RankMeeting {
   bool has_ever_joined(std::uint32_t rank) const;
   // It has ended, and said goodbye to all that it had joined.
   bool has_ended_in_order(std::uint32_t rank) const;
-  bool is_anybody_waiting() const;
+  bool has_waiting_rank() const;
   bool is_waiting(std::uint32_t rank) const;
   // Local ranks that have not ended and wait at no fence.
   std::vector<std::uint32_t> absent() const;
@@ -59,7 +59,8 @@ class RankMeeting {
     std::map<std::uint32_t, std::uint32_t> joins;
     std::set<std::uint32_t> joined;
     std::map<std::uint32_t, std::uint32_t> waiting;  // rank, the number of its fence
-    std::optional<std::uint32_t> told;  // complete() has told this fence; it has not been passed
+    std::optional<std::uint32_t>
+        reported;  // fence that complete() has reported and pass() has not ended
     std::vector<wire::FencePut> puts;
     std::size_t put_bytes = 0;
     std::map<std::pair<std::uint32_t, std::string>, std::string> store;

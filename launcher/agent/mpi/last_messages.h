@@ -11,7 +11,7 @@ namespace hv::launcher {
 constexpr std::size_t kMostLastReads = 256;
 
 // receive: false where nothing is there to read any more.
-inline void read_last_words(const std::function<bool()>& receive) {
+inline void read_last_messages(const std::function<bool()>& receive) {
   for (std::size_t read = 0; read < kMostLastReads; ++read)
     if (!receive()) return;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/questions/stack_run.h"
+#include "launcher/agent/queries/stack_run.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ namespace hv::launcher {
 namespace {
 
 constexpr auto kMostStackTime = std::chrono::minutes(1);
-constexpr auto kLook = std::chrono::milliseconds(10);
+constexpr auto kPollInterval = std::chrono::milliseconds(10);
 constexpr auto kPythonTime = std::chrono::seconds(2);  // for the first word of a process
 // What is written in one go has been written when nothing came for so long.
 constexpr auto kPythonPause = std::chrono::milliseconds(100);
@@ -38,8 +38,8 @@ std::string first_lines(std::string_view text, std::size_t most) {
   return std::string(text.substr(0, end == std::string_view::npos ? most : end + 1));
 }
 
-void add_problem(wire::RankStacks* told, const std::string& words) {
-  if (!words.empty()) told->problem += (told->problem.empty() ? "" : "; ") + words;
+void add_problem(wire::RankStacks* stacks, const std::string& text) {
+  if (!text.empty()) stacks->problem += (stacks->problem.empty() ? "" : "; ") + text;
 }
 
 bool holds_frames(const std::string& native) { return native.find("#0 ") != std::string::npos; }
@@ -61,7 +61,7 @@ StackRun::StackRun(EventLoop& loop, const Environment& own, const std::vector<Ra
   const std::vector<ProcessEntry> all = read_processes();
   for (const Rank& rank : ranks) add(rank, all);
   limit_ = loop_.call_at(deadline_, [this] { end(); });
-  timer_ = loop_.call_after(Duration::zero(), [this] { look_at_lanes(); });
+  timer_ = loop_.call_after(Duration::zero(), [this] { poll_queues(); });
 }
 
 StackRun::~StackRun() {
@@ -77,11 +77,11 @@ void StackRun::add(const Rank& rank, const std::vector<ProcessEntry>& all) {
   std::vector<Process> own;
   for (const ProcessEntry& entry : processes_of_rank(all, rank.pid)) {
     Process process;
-    process.told.rank = rank.rank;
-    process.told.pid = static_cast<std::uint32_t>(entry.pid);
+    process.stacks.rank = rank.rank;
+    process.stacks.pid = static_cast<std::uint32_t>(entry.pid);
     process.start_time = entry.start_time;
-    process.told.name = printable(entry.name, 40);
-    process.told.state = state_words(entry);
+    process.stacks.name = printable(entry.name, 40);
+    process.stacks.state = describe_state(entry);
     process.was_stopped = entry.is_standing_still();
     process.offers_python = static_cast<bool>(stacks_file(entry.pid));
     own.push_back(std::move(process));
@@ -90,77 +90,77 @@ void StackRun::add(const Rank& rank, const std::vector<ProcessEntry>& all) {
   const bool has_python = std::any_of(own.begin(), own.end(), offers);
   if (has_python) std::erase_if(own, std::not_fn(offers));
   if (!has_python && own.size() > kMostWithoutPython) own.resize(kMostWithoutPython);
-  Lane lane;
-  lane.next = processes_.size();
-  lane.end = lane.next + own.size();
+  ProcessQueue queue;
+  queue.next = processes_.size();
+  queue.end = queue.next + own.size();
   for (Process& process : own) {
     process.is_native_wanted = !has_python || &process == own.data();
     processes_.push_back(std::move(process));
   }
-  lanes_.push_back(std::move(lane));
+  queues_.push_back(std::move(queue));
 }
 
-void StackRun::look_at_lanes() {
-  bool is_anybody_asked = false;
-  for (Lane& lane : lanes_) is_anybody_asked |= advance(lane);
-  if (!is_anybody_asked) return begin_native();
-  timer_ = loop_.call_after(kLook, [this] { look_at_lanes(); });
+void StackRun::poll_queues() {
+  bool is_any_asked = false;
+  for (ProcessQueue& queue : queues_) is_any_asked |= advance(queue);
+  if (!is_any_asked) return begin_native();
+  timer_ = loop_.call_after(kPollInterval, [this] { poll_queues(); });
 }
 
 // False: all processes of that rank have said what they will say.
-bool StackRun::advance(Lane& lane) {
-  while (lane.next < lane.end) {
-    if (!lane.file && !ask(lane)) {
-      ++lane.next;
+bool StackRun::advance(ProcessQueue& queue) {
+  while (queue.next < queue.end) {
+    if (!queue.file && !ask(queue)) {
+      ++queue.next;
       continue;
     }
-    const off_t size = size_of(lane.file);
-    if (size != lane.size) lane.grown_at = now();
-    lane.size = size;
-    const bool has_spoken = size > lane.before;
-    if (has_spoken ? now() - lane.grown_at < kPythonPause : now() - lane.asked_at < kPythonTime)
+    const off_t size = size_of(queue.file);
+    if (size != queue.size) queue.grown_at = now();
+    queue.size = size;
+    const bool has_spoken = size > queue.before;
+    if (has_spoken ? now() - queue.grown_at < kPythonPause : now() - queue.asked_at < kPythonTime)
       return true;
-    take(lane);
-    lane.file.reset();
-    ++lane.next;
+    take(queue);
+    queue.file.reset();
+    ++queue.next;
   }
   return false;
 }
 
 // Nothing: it has ended, and another may have its number.
-std::optional<ProcessEntry> StackRun::look_at(const Process& process) {
-  auto entry = read_process(static_cast<pid_t>(process.told.pid));
+std::optional<ProcessEntry> StackRun::find_process(const Process& process) {
+  auto entry = read_process(static_cast<pid_t>(process.stacks.pid));
   return entry && entry->start_time == process.start_time ? entry : std::nullopt;
 }
 
 // False: that process is not asked. One that is stopped would answer when it goes on.
-bool StackRun::ask(Lane& lane) {
-  Process& process = processes_[lane.next];
+bool StackRun::ask(ProcessQueue& queue) {
+  Process& process = processes_[queue.next];
   if (!process.offers_python || process.was_stopped) return false;
-  const auto pid = static_cast<pid_t>(process.told.pid);
-  lane.file = stacks_file(pid);
-  if (!lane.file || !look_at(process)) {
-    lane.file.reset();
+  const auto pid = static_cast<pid_t>(process.stacks.pid);
+  queue.file = stacks_file(pid);
+  if (!queue.file || !find_process(process)) {
+    queue.file.reset();
     return false;
   }
-  lane.before = lane.size = size_of(lane.file);
-  lane.asked_at = lane.grown_at = now();
+  queue.before = queue.size = size_of(queue.file);
+  queue.asked_at = queue.grown_at = now();
   if (::kill(pid, kStacksSignal) == 0) return true;
-  lane.file.reset();
+  queue.file.reset();
   return false;
 }
 
-void StackRun::take(Lane& lane) {
-  Process& process = processes_[lane.next];
-  if (lane.size <= lane.before)
-    return add_problem(&process.told, "Python did not tell its stack within " +
-                                          seconds_text(Duration(kPythonTime)));
-  std::string text(std::min<std::size_t>(static_cast<std::size_t>(lane.size - lane.before),
+void StackRun::take(ProcessQueue& queue) {
+  Process& process = processes_[queue.next];
+  if (queue.size <= queue.before)
+    return add_problem(&process.stacks, "Python did not tell its stack within " +
+                                            seconds_text(Duration(kPythonTime)));
+  std::string text(std::min<std::size_t>(static_cast<std::size_t>(queue.size - queue.before),
                                          wire::kMaxStackBytes),
                    '\0');
-  const ssize_t got = ::pread(lane.file.get(), text.data(), text.size(), lane.before);
+  const ssize_t got = ::pread(queue.file.get(), text.data(), text.size(), queue.before);
   text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  process.told.python = std::move(text);
+  process.stacks.python = std::move(text);
 }
 
 void StackRun::begin_native() {
@@ -176,10 +176,10 @@ void StackRun::start_readers() {
     Process& process = processes_[i];
     if (!process.is_native_wanted || process.has_answered || process.reader) continue;
     if (program_.name.empty()) {
-      tell_without_reader(process);
+      report_without_reader(process);
     } else if (now() >= deadline_ - kSpare) {  // one that is killed while it attaches does harm
       process.has_answered = true;
-      add_problem(&process.told, "there was no time for " + program_.name);
+      add_problem(&process.stacks, "there was no time for " + program_.name);
     } else if (running < most) {
       read_native(i);
       ++running;
@@ -196,7 +196,7 @@ void StackRun::read_native(std::size_t index) {
   environment.set("LC_ALL", "C");
   ChildQuestion question;
   question.name = program_.name;
-  question.command.argv = program_.arguments_for(static_cast<pid_t>(processes_[index].told.pid));
+  question.command.argv = program_.arguments_for(static_cast<pid_t>(processes_[index].stacks.pid));
   question.command.program = program_.path;
   question.command.environment = environment.entries();
   question.time = std::max<Duration>(deadline_ - now() - kSpare, std::chrono::milliseconds(1));
@@ -213,25 +213,25 @@ void StackRun::answered(std::size_t index, const std::string& problem, const std
   process.has_answered = true;
   has_killed_ = has_killed_ || !problem.empty();
   if (holds_frames(answer)) {
-    process.told.native = first_lines(answer, wire::kMaxStackBytes);
-  } else if (process.told.python.empty()) {
+    process.stacks.native = first_lines(answer, wire::kMaxStackBytes);
+  } else if (process.stacks.python.empty()) {
     const bool is_denied = is_forbidden(problem);
-    add_problem(&process.told,
+    add_problem(&process.stacks,
                 is_denied
-                    ? forbidden_words(read_file("/proc/sys/kernel/yama/ptrace_scope").value_or(""))
+                    ? explain_denial(read_file("/proc/sys/kernel/yama/ptrace_scope").value_or(""))
                     : (problem.empty() ? program_.name + " told no frames" : problem));
-    add_problem(&process.told, kernel_words(static_cast<pid_t>(process.told.pid)));
+    add_problem(&process.stacks, describe_kernel_wait(static_cast<pid_t>(process.stacks.pid)));
   }
   // Not by this call, which comes out of a reader.
   loop_.cancel(timer_);
   timer_ = loop_.call_after(Duration::zero(), [this] { start_readers(); });
 }
 
-void StackRun::tell_without_reader(Process& process) {
+void StackRun::report_without_reader(Process& process) {
   process.has_answered = true;
-  if (!process.told.python.empty()) return;
-  add_problem(&process.told, kernel_words(static_cast<pid_t>(process.told.pid)));
-  add_problem(&process.told,
+  if (!process.stacks.python.empty()) return;
+  add_problem(&process.stacks, describe_kernel_wait(static_cast<pid_t>(process.stacks.pid)));
+  add_problem(&process.stacks,
               "its stack is told where eu-stack (elfutils) or gdb is installed on that host");
 }
 
@@ -240,7 +240,7 @@ void StackRun::let_go_on() {
   if (!has_killed_) return;
   for (const Process& process : processes_) {
     if (!process.is_native_wanted || process.was_stopped) continue;
-    const auto entry = look_at(process);
+    const auto entry = find_process(process);
     // A stop that is still on its way is taken back by that, too.
     if (entry && (entry->is_stopped() || process.is_reader_killed)) ::kill(entry->pid, SIGCONT);
   }
@@ -263,23 +263,23 @@ void StackRun::end() {
     if (process.reader && !process.has_answered) {
       has_killed_ = true;
       process.is_reader_killed = true;
-      add_problem(&process.told, program_.name + " had no time to tell its stack");
+      add_problem(&process.stacks, program_.name + " had no time to tell its stack");
     }
     process.reader.reset();
   }
   let_go_on();
   std::size_t bytes = 0;
   for (Process& process : processes_) {
-    bytes += process.told.python.size() + process.told.native.size();
+    bytes += process.stacks.python.size() + process.stacks.native.size();
     if (bytes > wire::kMaxStacksBytes) {
-      process.told.python.clear();
-      process.told.native.clear();
-      add_problem(&process.told, "there are too many stacks to be told");
+      process.stacks.python.clear();
+      process.stacks.native.clear();
+      add_problem(&process.stacks, "there are too many stacks to be told");
     }
-    reply_.stacks.push_back(std::move(process.told));
+    reply_.stacks.push_back(std::move(process.stacks));
   }
   processes_.clear();
-  lanes_.clear();
+  queues_.clear();
   loop_.cancel(timer_);
   loop_.cancel(limit_);
   const Done done = std::move(done_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/mpi/last_words.h"
+#include "launcher/agent/mpi/last_messages.h"
 
 #include <doctest/doctest.h>
 
@@ -8,10 +8,10 @@ namespace {
 
 TEST_CASE("last words are read to their end, or, of one who never stops, up to a bound") {
   std::size_t reads = 0;
-  read_last_words([&] { return ++reads < 3; });
+  read_last_messages([&] { return ++reads < 3; });
   CHECK(reads == 3);
   reads = 0;
-  read_last_words([&] { return ++reads > 0; });
+  read_last_messages([&] { return ++reads > 0; });
   CHECK(reads == kMostLastReads);
 }
 

@@ -8,7 +8,7 @@
 #include <csignal>
 #include <map>
 
-#include "launcher/agent/rendezvous/rank_meeting.h"
+#include "launcher/agent/rendezvous/rank_rendezvous.h"
 #include "src/net/socket.h"
 #include "src/rendezvous/messages.h"
 #include "src/wire/mpi_wiring.h"
@@ -17,7 +17,7 @@
 using namespace hv;
 using namespace hv::tests;
 using namespace std::chrono_literals;
-using launcher::RankMeeting;
+using launcher::RankRendezvous;
 
 namespace {
 
@@ -247,94 +247,94 @@ TEST_CASE("what a rank says right before its end counts, though the end is seen 
 }
 
 TEST_CASE("a fence waits for ranks that have not joined, not for those that left") {
-  RankMeeting meeting({0, 1, 2});
-  meeting.join(0, 0);
-  meeting.come_to_fence(0, 0, 1);
-  CHECK(meeting.complete().empty());
+  RankRendezvous rendezvous({0, 1, 2});
+  rendezvous.join(0, 0);
+  rendezvous.come_to_fence(0, 0, 1);
+  CHECK(rendezvous.complete().empty());
   for (const std::uint32_t rank : {1u, 2u}) {
-    CHECK(meeting.complete().empty());
-    meeting.join(rank, 0);
-    meeting.leave(rank, 0);
-    meeting.end(rank);
+    CHECK(rendezvous.complete().empty());
+    rendezvous.join(rank, 0);
+    rendezvous.leave(rank, 0);
+    rendezvous.end(rank);
   }
-  CHECK(meeting.complete().size() == 1);
-  CHECK(meeting.complete().empty());  // told once
-  CHECK(meeting.pass({0, 1, {}}) == std::vector<std::uint32_t>{0});
+  CHECK(rendezvous.complete().size() == 1);
+  CHECK(rendezvous.complete().empty());  // told once
+  CHECK(rendezvous.pass({0, 1, {}}) == std::vector<std::uint32_t>{0});
 }
 
 TEST_CASE("a fence never ends without a rank that was lost before it came there") {
-  RankMeeting meeting({0, 1, 2});
-  for (const std::uint32_t rank : {0u, 1u}) meeting.join(rank, 0);
-  meeting.come_to_fence(0, 0, 1);
-  meeting.end(2);  // it had not joined
-  CHECK(meeting.complete().empty());
-  meeting.end(1);  // it had joined, and said no goodbye
-  CHECK(meeting.complete().empty());
+  RankRendezvous rendezvous({0, 1, 2});
+  for (const std::uint32_t rank : {0u, 1u}) rendezvous.join(rank, 0);
+  rendezvous.come_to_fence(0, 0, 1);
+  rendezvous.end(2);  // it had not joined
+  CHECK(rendezvous.complete().empty());
+  rendezvous.end(1);  // it had joined, and said no goodbye
+  CHECK(rendezvous.complete().empty());
 }
 
 TEST_CASE("a fence that a rank had come to before it was lost ends") {
-  RankMeeting meeting({0, 1});
-  for (const std::uint32_t rank : {0u, 1u}) meeting.join(rank, 0);
-  meeting.come_to_fence(1, 0, 1);
-  meeting.end(1);
-  CHECK(meeting.complete().empty());
-  meeting.come_to_fence(0, 0, 1);
-  CHECK(meeting.complete().size() == 1);
+  RankRendezvous rendezvous({0, 1});
+  for (const std::uint32_t rank : {0u, 1u}) rendezvous.join(rank, 0);
+  rendezvous.come_to_fence(1, 0, 1);
+  rendezvous.end(1);
+  CHECK(rendezvous.complete().empty());
+  rendezvous.come_to_fence(0, 0, 1);
+  CHECK(rendezvous.complete().size() == 1);
 }
 
 TEST_CASE("a second program does not wait for a rank whose first was its last") {
-  RankMeeting meeting({0, 1});
+  RankRendezvous rendezvous({0, 1});
   for (const std::uint32_t rank : {0u, 1u}) {
-    meeting.join(rank, 0);
-    meeting.leave(rank, 0);
+    rendezvous.join(rank, 0);
+    rendezvous.leave(rank, 0);
   }
-  meeting.join(0, 0);
-  meeting.come_to_fence(0, 0, 1);
-  CHECK(meeting.complete().empty());
-  meeting.end(1);
-  CHECK(meeting.complete().size() == 1);
+  rendezvous.join(0, 0);
+  rendezvous.come_to_fence(0, 0, 1);
+  CHECK(rendezvous.complete().empty());
+  rendezvous.end(1);
+  CHECK(rendezvous.complete().size() == 1);
 }
 
 TEST_CASE("a second program of the same ranks meets anew") {
-  RankMeeting meeting({0, 1});
-  for (const std::uint32_t rank : {0u, 1u}) meeting.join(rank, 0);
-  meeting.leave(0, 0);
-  meeting.join(0, 0);  // the next program, while rank 1 still runs the first
-  meeting.come_to_fence(0, 0, 1);
-  CHECK(meeting.complete().empty());
-  meeting.leave(1, 0);
-  CHECK(meeting.complete().empty());  // its next program will come
-  CHECK(!meeting.is_joined(1));
-  meeting.join(1, 0);
-  meeting.come_to_fence(1, 0, 1);
-  CHECK(meeting.complete().size() == 1);
+  RankRendezvous rendezvous({0, 1});
+  for (const std::uint32_t rank : {0u, 1u}) rendezvous.join(rank, 0);
+  rendezvous.leave(0, 0);
+  rendezvous.join(0, 0);  // the next program, while rank 1 still runs the first
+  rendezvous.come_to_fence(0, 0, 1);
+  CHECK(rendezvous.complete().empty());
+  rendezvous.leave(1, 0);
+  CHECK(rendezvous.complete().empty());  // its next program will come
+  CHECK(!rendezvous.is_joined(1));
+  rendezvous.join(1, 0);
+  rendezvous.come_to_fence(1, 0, 1);
+  CHECK(rendezvous.complete().size() == 1);
 }
 
 TEST_CASE("epochs are apart, and puts go out with the fence after them, once") {
-  RankMeeting meeting({4});
-  meeting.join(4, 0);
-  meeting.join(4, 1);
-  CHECK(meeting.put(4, 0, "k", "old"));
-  CHECK(meeting.put(4, 1, "k", "new"));
-  meeting.come_to_fence(4, 1, 1);
-  const auto fences = meeting.complete();
+  RankRendezvous rendezvous({4});
+  rendezvous.join(4, 0);
+  rendezvous.join(4, 1);
+  CHECK(rendezvous.put(4, 0, "k", "old"));
+  CHECK(rendezvous.put(4, 1, "k", "new"));
+  rendezvous.come_to_fence(4, 1, 1);
+  const auto fences = rendezvous.complete();
   REQUIRE(fences.size() == 1);
   CHECK(fences[0].epoch == 1);
   CHECK(fences[0].puts.at(0).value == "new");
-  CHECK(meeting.pass({1, 1, fences[0].puts}).size() == 1);
-  CHECK(*meeting.get(1, 4, "k") == "new");
-  CHECK(meeting.get(0, 4, "k") == nullptr);
-  meeting.come_to_fence(4, 1, 2);
-  CHECK(meeting.complete().at(0).puts.empty());
-  CHECK(meeting.pass({1, 9, {}}).empty());  // nobody waits there
+  CHECK(rendezvous.pass({1, 1, fences[0].puts}).size() == 1);
+  CHECK(*rendezvous.get(1, 4, "k") == "new");
+  CHECK(rendezvous.get(0, 4, "k") == nullptr);
+  rendezvous.come_to_fence(4, 1, 2);
+  CHECK(rendezvous.complete().at(0).puts.empty());
+  CHECK(rendezvous.pass({1, 9, {}}).empty());  // nobody waits there
 }
 
 TEST_CASE("what ranks put between fences is bounded") {
-  RankMeeting meeting({0});
-  meeting.join(0, 0);
+  RankRendezvous rendezvous({0});
+  rendezvous.join(0, 0);
   const std::string value(1 << 20, 'x');
   int accepted = 0;
-  while (meeting.put(0, 0, "k", value)) REQUIRE(++accepted < 100);
+  while (rendezvous.put(0, 0, "k", value)) REQUIRE(++accepted < 100);
   CHECK(accepted == 31);
 }
 

@@ -17,8 +17,8 @@
 
 #include "launcher/agent/agent_service.h"
 #include "launcher/agent/event_loop.h"
-#include "launcher/agent/questions/child_answer.h"
-#include "launcher/agent/questions/stack_sources.h"
+#include "launcher/agent/queries/child_answer.h"
+#include "launcher/agent/queries/stack_sources.h"
 #include "src/base/environment.h"
 #include "src/base/unique_fd.h"
 #include "src/wire/stacks.h"
@@ -47,7 +47,7 @@ class StackRun {
 
  private:
   struct Process {
-    wire::RankStacks told;
+    wire::RankStacks stacks;
     std::uint64_t start_time = 0;  // with the pid it is this process, and no later one
     bool was_stopped = false;
     bool offers_python = false;
@@ -57,23 +57,23 @@ class StackRun {
     bool is_reader_killed = false;
   };
   // The processes of one rank, asked one after the other.
-  struct Lane {
+  struct ProcessQueue {
     std::size_t next = 0, end = 0;  // in processes_; next is asked now, or is to be asked
     UniqueFd file{};                // of the one that is asked
     off_t before = 0, size = 0;     // of the file, when it was asked and now
     TimePoint asked_at{}, grown_at{};
   };
   void add(const Rank& rank, const std::vector<ProcessEntry>& all);
-  void look_at_lanes();
-  bool advance(Lane& lane);
-  bool ask(Lane& lane);
-  static std::optional<ProcessEntry> look_at(const Process& process);
-  void take(Lane& lane);
+  void poll_queues();
+  bool advance(ProcessQueue& queue);
+  bool ask(ProcessQueue& queue);
+  static std::optional<ProcessEntry> find_process(const Process& process);
+  void take(ProcessQueue& queue);
   void begin_native();
   void start_readers();
   void read_native(std::size_t index);
   void answered(std::size_t index, const std::string& problem, const std::string& answer);
-  void tell_without_reader(Process& process);
+  void report_without_reader(Process& process);
   void let_go_on();
   void finish();
 
@@ -83,7 +83,7 @@ class StackRun {
   Done done_;
   wire::StackReply reply_;
   std::vector<Process> processes_;
-  std::vector<Lane> lanes_;
+  std::vector<ProcessQueue> queues_;
   StackReader program_;
   bool has_killed_ = false;  // a reader
   EventLoop::Timer timer_{};

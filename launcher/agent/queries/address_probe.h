@@ -44,7 +44,7 @@ class AddressProbe {
   void add_attempts(const wire::ProbeRequest& request);
   void start_more();
   void ready(int fd);
-  void say_hello(Attempt& attempt);
+  void send_nonce(Attempt& attempt);
   void check_answer(Attempt& attempt);
   void fail(Attempt& attempt, const std::string& reason);
   void close(int fd);

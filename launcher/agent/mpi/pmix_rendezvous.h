@@ -22,10 +22,10 @@
 
 namespace hv::launcher {
 
-class PmixMeeting {
+class PmixRendezvous {
  public:
   // local: this host's ranks, of so many that the job has.
-  PmixMeeting(std::set<std::uint32_t> local, std::size_t size)
+  PmixRendezvous(std::set<std::uint32_t> local, std::size_t size)
       : local_(std::move(local)), size_(size) {}
 
   void begin(std::uint32_t rank) {
@@ -45,7 +45,7 @@ class PmixMeeting {
     const bool has_left = joined_.erase(rank) == 0 || !joined_.empty();
     if (begun_.count(rank) > 0)
       return has_left ? wire::MpiEnd::kInOrder : wire::MpiEnd::kNotFinalized;
-    is_anybody_missing_ = true;
+    has_missing_rank_ = true;
     return wire::MpiEnd::kNotBegun;
   }
 
@@ -53,18 +53,18 @@ class PmixMeeting {
   bool is_waiting(std::uint32_t rank) const {
     return joined_.count(rank) > 0 && (fence_ || (is_first() && !have_all_begun()));
   }
-  bool is_anybody_waiting() const {
+  bool has_waiting_rank() const {
     return size_ > 1 && (fence_ || (is_first() && !joined_.empty()));
   }
   // Somebody waits, and not all have begun.
-  bool is_beginning() const { return is_anybody_waiting() && !has_passed_; }
+  bool is_beginning() const { return has_waiting_rank() && !has_passed_; }
   // Who has begun, while not all of the job have come to the first fence.
   std::vector<std::uint32_t> beginning() const {
     if (size_ <= 1 || has_passed_) return {};
     return {joined_.begin(), joined_.end()};
   }
   // A rank of this host has ended, and is waited for by those that have begun.
-  bool is_anybody_missing() const { return is_anybody_missing_ && is_first(); }
+  bool has_missing_rank() const { return has_missing_rank_ && is_first(); }
 
  private:
   // Nobody has come to a fence yet.
@@ -78,7 +78,7 @@ class PmixMeeting {
   std::set<std::uint32_t> begun_, joined_;  // joined: and not finalized, nor ended
   std::optional<std::uint32_t> fence_;      // that waits for other hosts
   bool has_passed_ = false;                 // the first one has
-  bool is_anybody_missing_ = false;
+  bool has_missing_rank_ = false;
 };
 
 }  // namespace hv::launcher

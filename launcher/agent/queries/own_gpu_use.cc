@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/ranks/own_gpu_use.h"
+#include "launcher/agent/queries/own_gpu_use.h"
 
 #include "launcher/agent/ending/descendant_hunt.h"
 #include "launcher/facts/pid_namespace.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/questions/stack_sources.h"
+#include "launcher/agent/queries/stack_sources.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -29,9 +29,9 @@ bool is_stacks_file(const std::string& link) {
   char target[PATH_MAX];
   const ssize_t size = ::readlink(link.c_str(), target, sizeof target);
   if (size <= 0) return false;
-  const std::string_view words(target, static_cast<std::size_t>(size));
+  const std::string_view text(target, static_cast<std::size_t>(size));
   const std::string name = std::string("/memfd:") + kStacksFile;
-  return words == name || words == name + " (deleted)";
+  return text == name || text == name + " (deleted)";
 }
 
 }  // namespace
@@ -84,27 +84,27 @@ StackReader find_stack_reader(const Environment& own) {
   return {};
 }
 
-std::string state_words(const ProcessEntry& process) {
+std::string describe_state(const ProcessEntry& process) {
   if (process.state == 'T') return "is stopped (SIGSTOP, SIGTSTP)";
   if (process.state == 't') return "is stopped by a debugger";
   if (process.state == 'D') return "waits in the kernel and cannot be interrupted (state D)";
   return "";
 }
 
-std::string kernel_words(pid_t pid, const std::string& proc) {
+std::string describe_kernel_wait(pid_t pid, const std::string& proc) {
   const std::string folder = proc + "/" + std::to_string(pid);
   const auto place = read_file(folder + "/wchan");
   const auto call = read_file(folder + "/syscall");
-  std::string words;
+  std::string text;
   if (place && !trim(*place).empty() && trim(*place) != "0")
-    words = "it waits in the kernel, in " + printable(trim(*place), 80);
+    text = "it waits in the kernel, in " + printable(trim(*place), 80);
   const std::string number(call ? trim(*call).substr(0, trim(*call).find(' ')) : "");
-  if (parse_integer(number) && !words.empty()) words += " (system call " + number + ")";
-  if (number == "running") words = "it runs";
-  return words;
+  if (parse_integer(number) && !text.empty()) text += " (system call " + number + ")";
+  if (number == "running") text = "it runs";
+  return text;
 }
 
-std::string forbidden_words(std::string_view yama) {
+std::string explain_denial(std::string_view yama) {
   const std::string_view scope = trim(yama);
   if (scope.empty() || scope == "0")
     return "the system forbids to look into its memory (ptrace); in a container "
@@ -114,9 +114,9 @@ std::string forbidden_words(std::string_view yama) {
 }
 
 bool is_forbidden(std::string_view complaint) {
-  const std::string words = lower(complaint);
-  return words.find("operation not permitted") != std::string::npos ||
-         words.find("permission denied") != std::string::npos;
+  const std::string text = lower(complaint);
+  return text.find("operation not permitted") != std::string::npos ||
+         text.find("permission denied") != std::string::npos;
 }
 
 }  // namespace hv::launcher

@@ -9,7 +9,7 @@
 
 #include "launcher/agent/agent_service.h"
 #include "launcher/agent/event_loop.h"
-#include "launcher/agent/questions/child_answer.h"
+#include "launcher/agent/queries/child_answer.h"
 #include "src/base/environment.h"
 #include "src/base/unique_fd.h"
 #include "src/wire/check.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/questions/inventory_run.h"
+#include "launcher/agent/queries/inventory_run.h"
 
 #include <algorithm>
 #include <optional>
@@ -7,8 +7,8 @@
 
 #include "hvrun_version.h"
 #include "launcher/agent/helper_program.h"
+#include "launcher/agent/queries/own_gpu_use.h"
 #include "launcher/agent/ranks/local_ranks.h"
-#include "launcher/agent/ranks/own_gpu_use.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/text.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/questions/pair_run.h"
+#include "launcher/agent/queries/pair_run.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/questions/address_probe.h"
+#include "launcher/agent/queries/address_probe.h"
 
 #include <sys/socket.h>
 
@@ -78,7 +78,7 @@ void AddressProbe::start_more() {
 
 void AddressProbe::ready(int fd) {
   Attempt& attempt = open_.at(fd);
-  if (!attempt.is_connected) return say_hello(attempt);
+  if (!attempt.is_connected) return send_nonce(attempt);
   char bytes[kAnswerBytes];
   const ssize_t got = ::recv(fd, bytes, kAnswerBytes - attempt.received.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -95,7 +95,7 @@ void AddressProbe::ready(int fd) {
   start_more();
 }
 
-void AddressProbe::say_hello(Attempt& attempt) {
+void AddressProbe::send_nonce(Attempt& attempt) {
   const int fd = attempt.fd.get();
   Status status = finish_connect(fd, attempt.where);
   attempt.nonce = random_nonce();
@@ -134,8 +134,8 @@ void AddressProbe::check_answer(Attempt& attempt) {
 
 // The first reason stands for the host, unless an address of it answers after all.
 void AddressProbe::fail(Attempt& attempt, const std::string& reason) {
-  std::string& told = reply_.results[attempt.target].reason;
-  if (told.empty()) told = reason;
+  std::string& reported = reply_.results[attempt.target].reason;
+  if (reported.empty()) reported = reason;
 }
 
 void AddressProbe::close(int fd) {

@@ -1,6 +1,6 @@
 // Tests of PMI-1's words, as MPICH says them.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/mpi/pmi_meeting.h"
+#include "launcher/agent/mpi/pmi_rendezvous.h"
 
 #include <doctest/doctest.h>
 
@@ -15,17 +15,17 @@ constexpr char kInit[] = "cmd=init pmi_version=1 pmi_subversion=1";
 
 // Two ranks of a job of four, each of a program of its own.
 struct PmiHost {
-  PmiMeeting meeting{{4, "(vector,(0,2,2))"}, "space", {{2, 0}, {3, 1}}};
+  PmiRendezvous rendezvous{{4, "(vector,(0,2,2))"}, "space", {{2, 0}, {3, 1}}};
 
   std::string say(std::uint32_t rank, const std::string& line) {
-    return meeting.answer(rank, line).value_or("broken");
+    return rendezvous.answer(rank, line).value_or("broken");
   }
   void init_both() {
-    for (const std::uint32_t rank : {2, 3}) (void)meeting.answer(rank, kInit);
+    for (const std::uint32_t rank : {2, 3}) (void)rendezvous.answer(rank, kInit);
   }
   // Everybody's puts come back.
   std::vector<std::uint32_t> pass(const wire::FenceIn& in) {
-    return meeting.pass({in.epoch, in.number, in.puts});
+    return rendezvous.pass({in.epoch, in.number, in.puts});
   }
 };
 
@@ -50,9 +50,9 @@ TEST_CASE("a barrier ends when all hosts have come, and then what was put is the
   CHECK(host.say(2, "cmd=put kvsname=space key=k value=v=1") ==
         "cmd=put_result rc=0 msg=success\n");
   CHECK(host.say(2, "cmd=barrier_in") == "");
-  CHECK(host.meeting.complete().empty());
+  CHECK(host.rendezvous.complete().empty());
   CHECK(host.say(3, "cmd=barrier_in") == "");
-  const std::vector<wire::FenceIn> fences = host.meeting.complete();
+  const std::vector<wire::FenceIn> fences = host.rendezvous.complete();
   REQUIRE(fences.size() == 1);
   CHECK(fences[0].epoch == wire::kPmiEpoch);
   CHECK(fences[0].number == 1);
@@ -68,7 +68,7 @@ TEST_CASE("a rank's next program begins anew") {
   for (int program = 0; program < 2; ++program) {
     host.init_both();
     for (const std::uint32_t rank : {2, 3}) CHECK(host.say(rank, "cmd=barrier_in") == "");
-    const std::vector<wire::FenceIn> fences = host.meeting.complete();
+    const std::vector<wire::FenceIn> fences = host.rendezvous.complete();
     REQUIRE(fences.size() == 1);
     CHECK(fences[0].number == 1);
     CHECK(host.pass(fences[0]).size() == 2);
@@ -80,43 +80,43 @@ TEST_CASE("a rank's next program begins anew") {
 TEST_CASE("an abort tells the code to end with, never 0") {
   PmiHost host;
   host.init_both();
-  CHECK_FALSE(host.meeting.abort_of(2));
+  CHECK_FALSE(host.rendezvous.abort_of(2));
   CHECK(host.say(2, "cmd=abort exitcode=7") == "");
-  CHECK(host.meeting.abort_of(2) == 7);
+  CHECK(host.rendezvous.abort_of(2) == 7);
   CHECK(host.say(3, "cmd=abort exitcode=256") == "");
-  CHECK(host.meeting.abort_of(3) == 1);
+  CHECK(host.rendezvous.abort_of(3) == 1);
   CHECK(host.say(2, "cmd=abort exitcode=words") == "");
-  CHECK(host.meeting.abort_of(2) == 1);
+  CHECK(host.rendezvous.abort_of(2) == 1);
 }
 
 TEST_CASE("who waits in a barrier, for whom, and whether all have begun") {
   PmiHost host;
   (void)host.say(2, kInit);
-  CHECK_FALSE(host.meeting.is_anybody_waiting());
+  CHECK_FALSE(host.rendezvous.has_waiting_rank());
   (void)host.say(2, "cmd=barrier_in");
-  CHECK((host.meeting.is_waiting(2) && host.meeting.is_beginning()));
-  CHECK_FALSE(host.meeting.is_waiting(3));
+  CHECK((host.rendezvous.is_waiting(2) && host.rendezvous.is_beginning()));
+  CHECK_FALSE(host.rendezvous.is_waiting(3));
   (void)host.say(3, kInit);
   (void)host.say(3, "cmd=barrier_in");
-  (void)host.pass(host.meeting.complete().at(0));
-  CHECK_FALSE(host.meeting.is_anybody_waiting());
+  (void)host.pass(host.rendezvous.complete().at(0));
+  CHECK_FALSE(host.rendezvous.has_waiting_rank());
   (void)host.say(3, "cmd=barrier_in");
-  CHECK((host.meeting.is_waiting(3) && !host.meeting.is_beginning()));
-  CHECK_FALSE(host.meeting.is_anybody_missing());
-  CHECK(host.meeting.end(2) == wire::MpiEnd::kNotFinalized);
-  CHECK((host.meeting.is_anybody_waiting() && host.meeting.is_anybody_missing()));
-  CHECK(host.meeting.end(3) == wire::MpiEnd::kNotFinalized);
-  CHECK_FALSE(host.meeting.is_anybody_waiting());  // who has ended waits for nobody
+  CHECK((host.rendezvous.is_waiting(3) && !host.rendezvous.is_beginning()));
+  CHECK_FALSE(host.rendezvous.has_missing_rank());
+  CHECK(host.rendezvous.end(2) == wire::MpiEnd::kNotFinalized);
+  CHECK((host.rendezvous.has_waiting_rank() && host.rendezvous.has_missing_rank()));
+  CHECK(host.rendezvous.end(3) == wire::MpiEnd::kNotFinalized);
+  CHECK_FALSE(host.rendezvous.has_waiting_rank());  // who has ended waits for nobody
 }
 
 TEST_CASE("a rank that ended in order, or never began, is told as that") {
   PmiHost host;
   (void)host.say(2, kInit);
   (void)host.say(2, "cmd=finalize");
-  CHECK(host.meeting.end(2) == wire::MpiEnd::kInOrder);
-  CHECK_FALSE(host.meeting.is_anybody_missing());
-  CHECK(host.meeting.end(3) == wire::MpiEnd::kNotBegun);
-  CHECK(host.meeting.is_anybody_missing());
+  CHECK(host.rendezvous.end(2) == wire::MpiEnd::kInOrder);
+  CHECK_FALSE(host.rendezvous.has_missing_rank());
+  CHECK(host.rendezvous.end(3) == wire::MpiEnd::kNotBegun);
+  CHECK(host.rendezvous.has_missing_rank());
 }
 
 TEST_CASE("what is not PMI's is refused") {
@@ -127,7 +127,7 @@ TEST_CASE("what is not PMI's is refused") {
   host.init_both();
   for (const char* line : {"", "nonsense", "cmd=", "mcmd=spawn", "=x", "cmd=unheard_of"})
     CHECK(host.say(2, line) == "broken");
-  CHECK(host.say(2, "cmd=get_maxes " + std::string(PmiMeeting::kMostLine, 'x')) == "broken");
+  CHECK(host.say(2, "cmd=get_maxes " + std::string(PmiRendezvous::kMostLine, 'x')) == "broken");
   for (const std::string& put :
        {std::string("kvsname=other key=k value=v"), std::string("kvsname=space value=v"),
         "kvsname=space key=" + std::string(65, 'k') + " value=v",

@@ -1,4 +1,4 @@
-// PMI-1 for the ranks of one host: what its words mean, what is answered, and when all have come.
+// PMI-1 for the ranks of one host: what its fields mean, what is answered, and when all have come.
 // Pure; pmi_server.h does the I/O.
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -11,7 +11,7 @@
 //   -> cmd=get kvsname=S key=K                       <- cmd=get_result rc=0 msg=success value=V
 //   -> cmd=finalize                                  <- cmd=finalize_ack
 //   -> cmd=abort exitcode=N                          nothing: the rank waits to be ended
-// A line each. A barrier is a fence of rank_meeting.h, in an epoch that no rank has.
+// A line each. A barrier is a fence of rank_rendezvous.h, in an epoch that no rank has.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +21,20 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/agent/rendezvous/rank_meeting.h"
+#include "launcher/agent/rendezvous/rank_rendezvous.h"
 #include "src/wire/messages.h"
 
 namespace hv::launcher {
 
-class PmiMeeting {
+class PmiRendezvous {
  public:
   static constexpr std::size_t kMostLine = 4096;
   static constexpr std::size_t kMostKey = 64, kMostValue = 1024;  // letters, as in MPICH's own
 
   // space: the name of the job's keys. applications: which of the job's programs each of this
   // host's ranks runs.
-  PmiMeeting(wire::PmiWorld world, std::string space,
-             std::map<std::uint32_t, std::uint32_t> applications);
+  PmiRendezvous(wire::PmiWorld world, std::string space,
+                std::map<std::uint32_t, std::uint32_t> applications);
 
   // What the rank is answered, with its line end; empty: nothing yet. Nothing: it has broken the
   // protocol.
@@ -43,33 +43,33 @@ class PmiMeeting {
   std::optional<int> abort_of(std::uint32_t rank) const;
   // The rank's process is gone.
   wire::MpiEnd end(std::uint32_t rank);
-  bool is_waiting(std::uint32_t rank) const { return meeting_.is_waiting(rank); }
-  bool is_anybody_waiting() const;
+  bool is_waiting(std::uint32_t rank) const { return rendezvous_.is_waiting(rank); }
+  bool has_waiting_rank() const;
   // Somebody waits in the first barrier since its init: not all have begun.
   bool is_beginning() const;
   // Who has begun, while not all of the job have come to the first barrier.
   std::vector<std::uint32_t> beginning() const;
   // A rank has ended, and is waited for by each that comes to a barrier.
-  bool is_anybody_missing() const { return is_anybody_missing_; }
+  bool has_missing_rank() const { return has_missing_rank_; }
   // Barriers that all of this host's ranks have come to, each told once.
-  std::vector<wire::FenceIn> complete() { return meeting_.complete(); }
+  std::vector<wire::FenceIn> complete() { return rendezvous_.complete(); }
   // The ranks that go on, and what each of them is told.
   std::vector<std::uint32_t> pass(const wire::FenceOut& out);
   static const char* barrier_answer() { return "cmd=barrier_out\n"; }
 
  private:
-  using Words = std::map<std::string, std::string, std::less<>>;
-  std::string init(std::uint32_t rank, const Words& words);
-  std::string put(std::uint32_t rank, const Words& words);
-  std::string get(const Words& words) const;
+  using Fields = std::map<std::string, std::string, std::less<>>;
+  std::string init(std::uint32_t rank, const Fields& fields);
+  std::string put(std::uint32_t rank, const Fields& fields);
+  std::string get(const Fields& fields) const;
   std::string finalize(std::uint32_t rank);
-  std::optional<std::string> answer_joined(std::uint32_t rank, const Words& words);
+  std::optional<std::string> answer_joined(std::uint32_t rank, const Fields& fields);
 
   const wire::PmiWorld world_;
   const std::string space_;
   const std::map<std::uint32_t, std::uint32_t> applications_;
-  RankMeeting meeting_;
-  bool is_anybody_missing_ = false;
+  RankRendezvous rendezvous_;
+  bool has_missing_rank_ = false;
   std::map<std::uint32_t, int> aborts_;
   std::map<std::uint32_t, std::uint32_t> barriers_;  // by rank: since its init
   std::map<std::string, std::string, std::less<>> values_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/questions/child_answer.h"
+#include "launcher/agent/queries/child_answer.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -50,12 +50,11 @@ void ChildAnswer::start(const ChildQuestion& question) {
   pid_ = spawned.pid;
   watch(out_, &output_, question.most_bytes);
   watch(err_, &complaints_, kMostAnswerComplaints);
-  deadline_ =
-      loop_.call_after(question.time, [this, words = name_ + " did not answer within " +
-                                                     seconds_text(question.time) +
-                                                     question.whose_time + " and was killed"] {
+  deadline_ = loop_.call_after(
+      question.time, [this, text = name_ + " did not answer within " + seconds_text(question.time) +
+                                   question.whose_time + " and was killed"] {
         kill();
-        finish(words);
+        finish(text);
       });
 }
 
@@ -66,15 +65,15 @@ void ChildAnswer::watch(UniqueFd& stream, std::string* text, std::size_t most) {
 
 // Of complaints the first ones are kept; an answer beyond its size is none.
 void ChildAnswer::receive(UniqueFd& stream, std::string* text, std::size_t most) {
-  char piece[16 << 10];
-  const ssize_t got = ::read(stream.get(), piece, sizeof piece);
+  char bytes[16 << 10];
+  const ssize_t got = ::read(stream.get(), bytes, sizeof bytes);
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (got <= 0) {
     close(stream);
     return finish_if_over();
   }
   const auto size = static_cast<std::size_t>(got);
-  text->append(piece, std::min(size, most - text->size()));
+  text->append(bytes, std::min(size, most - text->size()));
   if (text != &output_ || text->size() < most) return;
   kill();
   finish(name_ + " said more than " + format_bytes(most) + " and was killed");
@@ -97,8 +96,8 @@ bool ChildAnswer::child_ended(pid_t pid, const ExitStatus& status) {
 void ChildAnswer::finish_if_over() {
   if (out_ || err_ || !status_) return;
   if (status_->clean()) return finish("");
-  const std::string words = printable(last_line(complaints_), 500);
-  finish(name_ + " ended with " + status_->text() + (words.empty() ? "" : ": " + words));
+  const std::string complaint = printable(last_line(complaints_), 500);
+  finish(name_ + " ended with " + status_->text() + (complaint.empty() ? "" : ": " + complaint));
 }
 
 // From the loop, so that whoever starts a child holds it before it answers.

@@ -35,13 +35,13 @@ struct StackReader {
 StackReader find_stack_reader(const Environment& own);
 
 // "is stopped (SIGSTOP)"; empty: nothing special. Pure.
-std::string state_words(const ProcessEntry& process);
+std::string describe_state(const ProcessEntry& process);
 // Where it is in the kernel, as far as this user may know: "waits in the kernel: hrtimer_nanosleep,
 // system call 230". Empty: it says nothing.
-std::string kernel_words(pid_t pid, const std::string& proc = "/proc");
+std::string describe_kernel_wait(pid_t pid, const std::string& proc = "/proc");
 // What to do where the system has forbidden it to look: yama is kernel.yama.ptrace_scope, empty
 // where there is none. Pure.
-std::string forbidden_words(std::string_view yama);
+std::string explain_denial(std::string_view yama);
 // Its complaint is that. Pure.
 bool is_forbidden(std::string_view complaint);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/questions/check_run.h"
+#include "launcher/agent/queries/check_run.h"
 
 #include <algorithm>
 #include <utility>

@@ -11,8 +11,8 @@
 
 #include "launcher/agent/agent_service.h"
 #include "launcher/agent/event_loop.h"
-#include "launcher/agent/questions/address_probe.h"
-#include "launcher/agent/questions/child_answer.h"
+#include "launcher/agent/queries/address_probe.h"
+#include "launcher/agent/queries/child_answer.h"
 #include "src/wire/authentication.h"
 #include "src/wire/check.h"
 
