@@ -171,7 +171,7 @@ bool Agent::set_up(const wire::Setup& setup) {
     link_.send(*problem);
     return true;
   }
-  board_.write_cgroup(host_.cgroup.folder());
+  board_.write_cgroup(host_.cgroup.directory());
   ending_.use_cgroup(&host_.cgroup);
   link_.send(host_.reply());
   return true;
@@ -193,9 +193,9 @@ bool Agent::launch(wire::Launch launch) {
 void Agent::go() {
   advance(AgentEvent::kStartBegun);
   connections_.expect_ranks();
-  services_.post_mortem.begin(host_.cgroup.folder());
+  services_.post_mortem.begin(host_.cgroup.directory());
   ranks_.start(
-      host_.cgroup.folder(),
+      host_.cgroup.directory(),
       [this](std::uint32_t rank, RankLaunchSpec* spec) {
         return services_.mpi.wiring().prepare(rank, &spec->command, &spec->passed);
       },
@@ -268,8 +268,8 @@ void Agent::reap() {
     ending_.note_nothing_left();
     if (has_processes(phase_)) finish_job();
   } else if (!ranks.any_running() && phase_ != AgentPhase::kEnding && !services_.is_any_awaited()) {
-    // What the ranks left behind would hold their streams open, and must not stay in any case. What
-    // looks for the reason of a failure may answer first.
+    // Processes that the ranks left behind hold their streams open, and must not stay in any case.
+    // A service that looks for the cause of a failure may answer first.
     end_job(grace());
   }
   leave_if_done();
@@ -287,7 +287,7 @@ void Agent::hvrun_lost(const std::string& reason) {
       phase_ == AgentPhase::kLeaving && leave_reason_ != LeaveReason::kGuardLost;
   if (!said_empty) {
     leave_reason_ = combine(leave_reason_, LeaveReason::kHvrunLost);
-    // Seldom read by anybody: the stream that carried the job is broken.
+    // Rarely read: the stream that carried the job is broken.
     const std::string text = "hvrun-agent: " + reason + "; ending the job on this host\n";
     (void)!::write(2, text.data(), text.size());
   }
@@ -313,8 +313,7 @@ void Agent::end_job(Duration grace) {
   leave_if_done();
 }
 
-// Whatever is left cannot be ended, so nothing is gained by waiting for the streams that it may
-// hold.
+// Processes that are left now cannot be ended, so their streams are not waited for.
 void Agent::finish_job() {
   advance(AgentEvent::kNothingRuns);
   for (const std::string& process : ending_.forbidden()) {
@@ -341,7 +340,7 @@ void Agent::leave_if_done() {
       return;
     advance(AgentEvent::kNothingToWaitFor);
   }
-  host_.cgroup.remove();  // what is stuck keeps its group
+  host_.cgroup.remove();  // stuck processes keep their cgroup
   services_.mpi.wiring().end();
   if (is_first && leave_reason_ != LeaveReason::kGuardLost) {
     link_.send(wire::Empty{sweeper_ ? sweeper_->stuck() : ending_.stuck()});

@@ -2,9 +2,9 @@
 // phases are those of agent_phase.h.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ending in order leaves with Empty once nothing runs and all output is out. When hvrun is lost
-// nobody listens: output is dropped, and the grace is at most 2 s, so that nothing runs 5 s later
-// (DESIGN §6, promise 1).
+// Ending in order leaves with Empty once nothing runs and all output is out. When hvrun is lost,
+// output is dropped, and the grace is at most 2 s, so that nothing runs 5 s later (DESIGN §6,
+// promise 1).
 #pragma once
 
 #include <sys/types.h>

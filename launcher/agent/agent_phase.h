@@ -63,7 +63,7 @@ enum class LeaveReason : std::uint8_t {
   kEndRequested,  // hvrun said End
   kSwept,         // the sweep is over
   kSignal,        // a signal from this host ended the agent
-  kHvrunLost,     // no connection, a broken one, or no heartbeat: nobody is left to send Empty to
+  kHvrunLost,     // no connection, a broken one, or no heartbeat: Empty would not arrive
   kGuardLost,     // the guard is gone: no Empty, so that hvrun counts this host as lost
 };
 

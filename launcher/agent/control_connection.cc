@@ -16,7 +16,7 @@ namespace hv::launcher {
 namespace {
 
 constexpr std::size_t kMostAddresses = 64;
-// Of a host that has taken the connection, which other addresses wait for.
+// Time for a host that has accepted a connection, while other addresses wait.
 constexpr auto kTimeForProof = std::chrono::seconds(5);
 
 std::optional<SocketAddress> parse_one(std::string_view text) {
@@ -29,7 +29,7 @@ std::optional<SocketAddress> parse_one(std::string_view text) {
   return SocketAddress::parse(ip, static_cast<std::uint16_t>(*port));
 }
 
-// Where the gate has closed the connection: 0.5 to 8 s, by half of that at random.
+// Delays after the gate has closed the connection: 0.5 to 8 s, half of it random.
 constexpr auto kFirstPause = std::chrono::milliseconds(500);
 constexpr int kMostAttempts = 6;
 
@@ -38,8 +38,8 @@ struct Attempt {
   UniqueFd socket;
 };
 
-// The conversation of agent_greeting.h over a fresh connection. was_closed: by the other end,
-// before it had proven anything.
+// The handshake of agent_greeting.h over a new connection. was_closed: the other end closed it
+// before its proof.
 Status prove(int socket, const std::string& agent, const JobKey& key, TimePoint deadline,
              ControlKeys* keys, bool* was_closed) {
   const AgentGreeting greeting{agent, random_nonce()};
@@ -100,8 +100,8 @@ Status read_key(int fd, TimePoint deadline, JobKey* key) {
 
 namespace {
 
-// is_full: somebody took the connection and closed it before the proof, as a gate does that has too
-// many guests at once.
+// is_full: a peer accepted the connection and closed it before its proof, as a gate with too many
+// guests does.
 Status connect_once(const std::vector<SocketAddress>& addresses, const std::string& agent,
                     const JobKey& key, TimePoint deadline, ControlConnection* connection,
                     bool* is_full) {
@@ -144,7 +144,7 @@ Status connect_once(const std::vector<SocketAddress>& addresses, const std::stri
   return {StatusCode::kSystem, "connect to hvrun: " + join(reasons, "; ")};
 }
 
-// Agents that were turned away together do not come back together.
+// Randomised, so that agents that were refused at the same time do not return at the same time.
 Duration pause_before(int attempt) {
   const Nonce dice = random_nonce();
   const int share = static_cast<unsigned char>(dice[0]);

@@ -30,7 +30,7 @@ struct HostSetup {
   wire::SetUp reply() const;
 };
 
-// What could not be had, if anything.
+// Prepares the host for the job; a problem, if something could not be had.
 std::optional<wire::Problem> set_up_host(EventLoop& loop, const wire::Setup& wanted,
                                          RankSocketCallbacks callbacks, HostSetup* setup);
 

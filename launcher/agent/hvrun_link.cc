@@ -12,7 +12,7 @@ namespace hv::launcher {
 namespace {
 
 constexpr int kBuffersAtOnce = 32;
-// Frames that are written before the loop looks at other things again.
+// Writes in a row before the loop serves other descriptors again.
 constexpr int kWritesInARow = 16;
 
 }  // namespace
@@ -57,7 +57,7 @@ void HvrunLink::receive() {
   while (!lost_ && parser_.next(&frame)) {
     callbacks_.on_frame(frame);
     if (frame.type != static_cast<std::uint8_t>(wire::Type::kSetup)) continue;
-    // It held the job's key.
+    // Setup held the job's key.
     wipe(&frame.payload);
     wipe(&arrived_);
     parser_.wipe_taken();
@@ -65,7 +65,7 @@ void HvrunLink::receive() {
   if (!lost_ && parser_.broken()) give_up("hvrun sent what is no message");
 }
 
-// At the end of the round, so that what is sent together leaves together.
+// At the end of the round of the loop, so that frames of one round leave in one write.
 void HvrunLink::flush_soon() {
   if (awaits_capacity_ || std::exchange(flush_is_due_, true)) return;
   loop_.call_at(TimePoint::min(), [this] {

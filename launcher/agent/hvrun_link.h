@@ -1,4 +1,4 @@
-// The agent's conversation with hvrun: frames in and out over a stream, on the event loop.
+// HvrunLink: frames between the agent and hvrun over a stream, on the event loop.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,10 +16,10 @@ namespace hv::launcher {
 
 struct LinkCallbacks {
   std::function<void(const Frame& frame)> on_frame;
-  std::function<void()> on_life;  // any bytes have come
+  std::function<void()> on_life;  // bytes have arrived
   std::function<void(const std::string& reason)>
-      on_lost;                       // once; no frame comes or goes afterwards
-  std::function<void()> on_drained;  // output has left: there is room for more
+      on_lost;                       // once; no frame is received or sent afterwards
+  std::function<void()> on_drained;  // output has been sent: there is capacity for more
 };
 
 class HvrunLink {
@@ -40,7 +40,7 @@ class HvrunLink {
   bool has_capacity() const { return queue_.output_bytes() < kMostOutput; }
   bool is_lost() const { return lost_; }
   bool is_flushed() const { return queue_.is_empty() && !stream_->has_unsent(); }
-  // Gives hvrun up from this side: on_lost follows.
+  // Closes the link from this end: on_lost follows.
   void give_up(const std::string& reason);
 
  private:
@@ -48,7 +48,7 @@ class HvrunLink {
   void flush_soon();
   void flush();
   void await_capacity(bool is_full);
-  // As HvrunStream::write().
+  // See HvrunStream::write().
   ssize_t write_some(bool is_ready);
 
   EventLoop& loop_;

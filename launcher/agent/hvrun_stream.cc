@@ -21,10 +21,10 @@ namespace hv::launcher {
 namespace {
 
 constexpr std::size_t kReadBytes = 64 << 10;
-// What the kernel may hold for hvrun: each refill costs two context switches, which a busy machine
-// makes dear.
+// Bytes that the kernel may hold for hvrun: each refill costs two context switches, which are
+// expensive on a busy machine.
 constexpr int kKernelBytes = 1 << 20;
-// Sealed in one go.
+// Bytes that are sealed at once.
 constexpr std::size_t kMostUnsentToHvrun = 256 << 10;
 constexpr auto kFarewell = std::chrono::seconds(2);
 constexpr int kFarewellPassMilliseconds = 2;
@@ -38,13 +38,13 @@ int open_anew(int fd) {
   return ::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 }
 
-// Only root may exceed net.core.wmem_max; whoever may not gets that.
+// Only root may exceed net.core.wmem_max; other users get that limit.
 void enlarge_send_buffer(int socket) {
   if (::setsockopt(socket, SOL_SOCKET, SO_SNDBUFFORCE, &kKernelBytes, sizeof kKernelBytes) != 0)
     ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kKernelBytes, sizeof kKernelBytes);
 }
 
-// got: what a read has returned. False: the stream has ended.
+// got: the result of a read. False: the stream has ended.
 bool is_alive(ssize_t got, std::string* reason) {
   if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return true;
   *reason = got == 0 ? "hvrun closed the connection" : "read from hvrun: " + errno_text(errno);
@@ -94,8 +94,8 @@ class PlainStream : public HvrunStream {
       return none_if_full(::sendmsg(out_, &message, MSG_DONTWAIT | MSG_NOSIGNAL));
     }
     if (most_at_once_ == SIZE_MAX) return none_if_full(::writev(out_, buffers, count));
-    // Without an open file of our own a write could wait, unless the descriptor has just been
-    // called writable.
+    // Without an open file of our own a write could block, unless poll has just reported the
+    // descriptor as writable.
     if (!is_ready) return 0;
     return none_if_full(
         ::write(out_, buffers[0].iov_base, std::min(buffers[0].iov_len, most_at_once_)));
@@ -119,8 +119,8 @@ class SealedStream : public HvrunStream {
         sealed_(kReadBytes, '\0') {
     enlarge_send_buffer(socket_.get());
   }
-  // A socket that is closed with something unread drops what it has not sent yet: the last words
-  // must have arrived.
+  // A socket that is closed with unread bytes drops what it has not sent yet: so wait until the
+  // last message has arrived.
   ~SealedStream() override {
     ::shutdown(socket_.get(), SHUT_WR);
     const TimePoint deadline = now() + kFarewell;
@@ -155,7 +155,7 @@ class SealedStream : public HvrunStream {
   bool has_unsent() const override { return sent_ < unsent_.size(); }
 
  private:
-  // False (errno): broken.
+  // False (errno): the stream is broken.
   bool send_on() {
     while (has_unsent()) {
       const ssize_t sent = none_if_full(::send(
@@ -172,7 +172,7 @@ class SealedStream : public HvrunStream {
   const UniqueFd socket_, out_;  // one open file; the loop watches each once
   Sealer sealer_;
   Opener opener_;
-  std::string sealed_;  // room for what comes
+  std::string sealed_;  // buffer for received bytes
   std::string unsent_;  // sealed; sent_ bytes of it have gone
   std::size_t sent_ = 0;
 };

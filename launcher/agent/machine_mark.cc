@@ -14,8 +14,8 @@ namespace {
 
 enum class Holder { kOwn, kOther, kUnknown };
 
-// Names are there for every user to see and to take: a stranger's mark is none. Nobody takes these
-// connections, so at some time there is no room for more.
+// Every user sees these names and can take one, so a mark of another user does not count. No agent
+// accepts these connections, so the backlog is full at some time.
 Holder holder_of(const std::string& name) {
   UniqueFd socket;
   std::uint32_t user = 0;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The job's first agent on a machine holds a name in the abstract namespace of Unix sockets, which
-// every process in this network namespace shares. Ids of machines do not tell: cloned images have
-// the same.
+// every process in this network namespace shares. Machine ids are no help: cloned images share
+// them.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ constexpr std::uint32_t kSomeHost = UINT32_MAX;
 
 class MachineMark {
  public:
-  // Call when this agent's socket for the ranks listens. The index of the host whose agent was
-  // first here; nothing: this one.
+  // Call once this agent's rank socket listens. Returns the index of the host whose agent was here
+  // first; nothing: this agent was.
   std::optional<std::uint32_t> take(const std::string& job_id, std::uint32_t host_index);
 
  private:

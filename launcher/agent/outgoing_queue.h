@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Output may fill up behind a slow link; an Exited, a Pong or a Problem must not wait for it. So
-// there are two lanes, and the control queue goes first as soon as the frame that is under way has
-// left.
+// there are two queues, and the control queue is sent first as soon as the frame that is under way
+// has left.
 #pragma once
 
 #include <sys/uio.h>
@@ -23,9 +23,9 @@ class OutgoingQueue {
   // Bytes of output that wait; pumps stop reading when this is too much.
   std::size_t output_bytes() const { return output_bytes_; }
 
-  // The next bytes, in at most `most` pieces; returns their number. Valid until the next change.
+  // The next bytes, in at most `most` buffers; returns their number. Valid until the next change.
   int next_buffers(iovec* buffers, int most) const;
-  // So many of those bytes have been taken.
+  // That many of those bytes have been sent.
   void consume(std::size_t bytes);
   void clear();
 

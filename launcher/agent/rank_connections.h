@@ -2,7 +2,7 @@
 // rank socket of libhvrun (HostSetup) and MPI side by side.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Before Setup there is no rank socket, and so no rank that could be told anything.
+// Before Setup there is no rank socket, and no rank to report anything to.
 #pragma once
 
 #include <cstdint>

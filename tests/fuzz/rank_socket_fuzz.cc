@@ -46,7 +46,8 @@ class Host {
   }
   void end(std::uint32_t rank) {
     (void)socket_.rank_ended(rank);
-    HV_CHECK(socket_.reports().step_times(rank).is_plausible(), "nothing that cannot be is passed on");
+    HV_CHECK(socket_.reports().step_times(rank).is_plausible(),
+             "nothing that cannot be is passed on");
   }
   void lose(std::uint32_t rank) { socket_.report_loss(rank, "is gone"); }
 

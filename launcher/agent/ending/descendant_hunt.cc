@@ -13,7 +13,7 @@
 namespace hv::launcher {
 namespace {
 
-// A chain of forks loses the race against a read and a kill in most rounds; a second chance costs
+// A chain of forks loses the race against a read and a kill in most rounds; another round costs
 // microseconds.
 constexpr int kRoundsForChildren = 20;
 
@@ -40,7 +40,7 @@ bool has_children() {
 }  // namespace
 
 std::vector<ProcessEntry> own_descendants() {
-  // Reading what all of a large host runs takes tens of milliseconds.
+  // Reading the process table of a large host takes tens of milliseconds.
   if (!has_children()) return {};
   return descendants(read_processes(), {::getpid()});
 }
@@ -80,7 +80,7 @@ bool DescendantHunt::step() {
   forbidden_.clear();
   bool has_hope = false;
   for (const ProcessEntry& process : own_descendants()) {
-    // Its parent is killed as well, or is us: it will be reaped.
+    // Its parent is killed, too, or is this process: it will be reaped.
     if (process.is_zombie()) continue;
     if (::kill(process.pid, SIGKILL) != 0) {
       if (errno == EPERM) forbidden_.push_back(describe(process));
@@ -96,13 +96,13 @@ bool DescendantHunt::step() {
 
 void DescendantPause::stop() {
   stopped_ = true;
-  // A process that is not stopped yet may fork while the list is read: until a pass finds nobody
-  // running.
+  // A process that is not stopped yet may fork while the list is read: so repeat until a pass finds
+  // none running.
   for (bool found = true; found;) {
     found = false;
     for (const ProcessEntry& process : own_descendants()) {
       if (process.is_zombie() || process.is_stopped() || process.state == 't') continue;
-      // Each only once: SIGSTOP takes effect later in a process that is in state D.
+      // Each only once: a process in state D stops later.
       if (!stopped_by_us_.emplace(process.pid, process.start_time).second) continue;
       found = ::kill(process.pid, SIGSTOP) == 0 || found;
     }

@@ -7,7 +7,7 @@
 namespace hv::launcher {
 namespace {
 
-// A pass reads all of /proc: often at first, when most things end, then seldom.
+// A pass reads all of /proc: frequent at first, when most processes end, then rare.
 constexpr auto kQuickPasses = std::chrono::milliseconds(200);
 constexpr auto kQuick = std::chrono::milliseconds(5);
 constexpr auto kSlow = std::chrono::milliseconds(50);
@@ -53,7 +53,7 @@ void JobEnding::begin(Duration grace) {
 void JobEnding::terminate() {
   ranks_.note_signal(SIGTERM);
   signal_descendants(SIGTERM, ranks_.groups());
-  pause_.go_on();  // what is stopped would heed its SIGTERM only later
+  pause_.go_on();  // a stopped process would handle SIGTERM only later
 }
 
 void JobEnding::kill() {

@@ -30,7 +30,7 @@ Sweeper::Sweeper(std::string job_id, std::set<pid_t> spared)
       spared_(std::move(spared)),
       begun_(now()) {}
 
-// Descendants of a match count too: they may have been given another environment.
+// Descendants of a match count, too: they may have another environment.
 std::vector<ProcessEntry> Sweeper::find() const {
   const std::vector<ProcessEntry> all = read_processes();
   std::vector<ProcessEntry> found;
@@ -63,8 +63,8 @@ bool Sweeper::step() {
     }
   }
   if (has_hope) return false;
-  // A stuck process is given its time, and so is a group, which is empty only a moment after its
-  // last process.
+  // Waits for a stuck process for a while, and for a cgroup, which becomes empty a little after its
+  // last process has ended.
   is_over_ = (groups_gone && stuck_.empty()) || now() - begun_ >= DescendantHunt::kPatience;
   return is_over_;
 }

@@ -1,5 +1,5 @@
-// Ends what a lost agent left on this host: every process of this user whose environment names the
-// job.
+// Sweeper: ends what a lost agent left on this host: every process of this user whose environment
+// names the job.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,11 +14,11 @@ namespace hv::launcher {
 
 class Sweeper {
  public:
-  // spared: pids that are never ended (this agent and its guard), whatever their environment says.
+  // spared: pids that are never ended, whatever their environment says: this agent and its guard.
   Sweeper(std::string job_id, std::set<pid_t> spared);
 
-  // One pass of SIGKILL; once per few milliseconds. True when a pass has found nothing that could
-  // still end.
+  // One pass of SIGKILL; call every few milliseconds. True: the pass has found no process that
+  // could still end.
   bool step();
   bool is_over() const { return is_over_; }
   const std::vector<std::string>& stuck() const { return stuck_; }

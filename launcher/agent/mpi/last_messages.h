@@ -1,4 +1,4 @@
-// What somebody who has ended said before: it may not have been read yet.
+// Reads what an ended process has sent: its end may be noticed before its last messages are read.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace hv::launcher {
 
-// A child that it left may go on for ever.
+// A limit, because a forked child may go on sending.
 constexpr std::size_t kMostLastReads = 256;
 
-// receive: false where nothing is there to read any more.
+// receive: false when there is nothing left to read.
 inline void read_last_messages(const std::function<bool()>& receive) {
   for (std::size_t read = 0; read < kMostLastReads; ++read)
     if (!receive()) return;

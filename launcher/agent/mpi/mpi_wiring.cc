@@ -63,7 +63,7 @@ void MpiWiring::pause_waits(bool is_paused) {
   if (later_) later_->pause(is_paused);
 }
 
-// Only a beginning that takes too long ends the job: a rank may be in MPI_Finalize for hours before
+// Only a wait in the beginning of MPI ends the job: a rank may wait in MPI_Finalize for hours until
 // the others have done their work.
 void MpiWiring::limit_waits(StallLimits limits) {
   const auto report_as = [this](wire::Meeting meeting) {

@@ -20,7 +20,7 @@ std::set<std::uint32_t> ranks_of(const std::map<std::uint32_t, std::uint32_t>& a
   return ranks;
 }
 
-// NAME=VALUE, with a blank between two; of repeated names the first counts.
+// NAME=VALUE, separated by blanks; the first of repeated names counts.
 std::map<std::string, std::string, std::less<>> parse_fields(std::string_view line) {
   std::map<std::string, std::string, std::less<>> fields;
   for (const std::string& part : split(line, ' ')) {
@@ -77,8 +77,7 @@ std::optional<std::string> PmiRendezvous::answer_joined(std::uint32_t rank, cons
     rendezvous_.come_to_fence(rank, wire::kPmiEpoch, ++barriers_[rank]);
     return "";
   }
-  // Names for others to connect to are not kept; the rest, such as starting more ranks, is not of
-  // one line.
+  // Publishing names is not supported; other commands, such as spawn, do not consist of one line.
   for (const char* name : {"publish_name", "unpublish_name", "lookup_name"})
     if (command == name)
       return "cmd=" +

@@ -1,5 +1,5 @@
-// PMI-1 for the ranks of one host: what its fields mean, what is answered, and when all have come.
-// Pure; pmi_server.h does the I/O.
+// PmiRendezvous: PMI-1 for the ranks of one host: the answer to each line, and when all ranks have
+// reached a barrier. Pure; pmi_server.h does the I/O.
 // SPDX-License-Identifier: Apache-2.0
 //
 // rank                                             agent
@@ -11,7 +11,7 @@
 //   -> cmd=get kvsname=S key=K                       <- cmd=get_result rc=0 msg=success value=V
 //   -> cmd=finalize                                  <- cmd=finalize_ack
 //   -> cmd=abort exitcode=N                          nothing: the rank waits to be ended
-// A line each. A barrier is a fence of rank_rendezvous.h, in an epoch that no rank has.
+// Each message is a line. A barrier is a fence of rank_rendezvous.h, in an epoch that no rank has.
 #pragma once
 
 #include <cstdint>
@@ -29,31 +29,31 @@ namespace hv::launcher {
 class PmiRendezvous {
  public:
   static constexpr std::size_t kMostLine = 4096;
-  static constexpr std::size_t kMostKey = 64, kMostValue = 1024;  // letters, as in MPICH's own
+  static constexpr std::size_t kMostKey = 64, kMostValue = 1024;  // bytes, as in MPICH
 
-  // space: the name of the job's keys. applications: which of the job's programs each of this
-  // host's ranks runs.
+  // space: the name of the job's key space. applications: by rank of this host, the index of the
+  // program that it runs.
   PmiRendezvous(wire::PmiWorld world, std::string space,
                 std::map<std::uint32_t, std::uint32_t> applications);
 
-  // What the rank is answered, with its line end; empty: nothing yet. Nothing: it has broken the
+  // The answer to the rank, with its line end; empty: none yet. Nothing: the rank has broken the
   // protocol.
   std::optional<std::string> answer(std::uint32_t rank, std::string_view line);
-  // The exit code that the rank wants to be ended with; never 0.
+  // The exit code with which the rank asked to be ended; never 0.
   std::optional<int> abort_of(std::uint32_t rank) const;
   // The rank's process is gone.
   wire::MpiEnd end(std::uint32_t rank);
   bool is_waiting(std::uint32_t rank) const { return rendezvous_.is_waiting(rank); }
   bool has_waiting_rank() const;
-  // Somebody waits in the first barrier since its init: not all have begun.
+  // A rank waits in the first barrier since its init: not all ranks have begun.
   bool is_beginning() const;
-  // Who has begun, while not all of the job have come to the first barrier.
+  // Ranks that have begun, while not all of the job have reached the first barrier.
   std::vector<std::uint32_t> beginning() const;
-  // A rank has ended, and is waited for by each that comes to a barrier.
+  // A rank has ended, and every rank that reaches a barrier waits for it.
   bool has_missing_rank() const { return has_missing_rank_; }
-  // Barriers that all of this host's ranks have come to, each told once.
+  // Barriers that all ranks of this host have reached, each returned once.
   std::vector<wire::FenceIn> complete() { return rendezvous_.complete(); }
-  // The ranks that go on, and what each of them is told.
+  // The ranks that go on; each of them gets barrier_answer().
   std::vector<std::uint32_t> pass(const wire::FenceOut& out);
   static const char* barrier_answer() { return "cmd=barrier_out\n"; }
 

@@ -35,7 +35,7 @@ Status PmiServer::connect(std::uint32_t rank, std::uint32_t size, UniqueFd* thei
   environment->set("PMI_FD", std::to_string(theirs->get()));
   environment->set("PMI_RANK", std::to_string(rank));
   environment->set("PMI_SIZE", std::to_string(size));
-  // MPICH from 4.3 on would rather have none than choose between this and PMIx.
+  // MPICH from 4.3 on uses neither PMI-1 nor PMIx where it finds both and no choice is made.
   if (!environment->has("MPIR_CVAR_PMI_VERSION")) environment->set("MPIR_CVAR_PMI_VERSION", "1");
   return Status::success();
 }
@@ -107,7 +107,7 @@ void PmiServer::pass(const wire::FenceOut& out) {
 
 wire::MpiEnd PmiServer::rank_ended(std::uint32_t rank) {
   read_last_messages(
-      [&] { return clients_.count(rank) != 0 && receive(rank); });  // a finalize, say
+      [&] { return clients_.count(rank) != 0 && receive(rank); });  // such as a finalize
   const wire::MpiEnd end = rendezvous_.end(rank);
   report_barriers();
   return end;

@@ -1,7 +1,7 @@
-// The agent as a PMI-1 server: a socket that each rank of this host is born with.
+// PmiServer: the agent as a PMI-1 server, over a socket that each rank of this host inherits.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank that breaks the protocol, or does not read what it is told, is hung up on; nobody else
+// A rank that breaks the protocol, or does not read its answers, is hung up on; no other rank
 // notices.
 #pragma once
 
@@ -22,7 +22,7 @@ class PmiServer {
  public:
   struct Callbacks {
     std::function<void(const wire::FenceIn&)> on_fence;
-    // The rank waits to be ended with that code; it may be told again.
+    // The rank waits to be ended with that code; may be called repeatedly.
     std::function<void(std::uint32_t rank, int code)> on_abort;
     std::function<void()> on_change;  // of who waits for whom
   };
@@ -31,7 +31,7 @@ class PmiServer {
   PmiServer(const PmiServer&) = delete;
   PmiServer& operator=(const PmiServer&) = delete;
 
-  // Makes a rank's socket, before it is started: its end, and what says so in its environment.
+  // Makes a rank's socket before its start: *theirs is the rank's end, which its environment names.
   Status connect(std::uint32_t rank, std::uint32_t size, UniqueFd* theirs,
                  Environment* environment);
   void pass(const wire::FenceOut& out);
@@ -44,9 +44,9 @@ class PmiServer {
     std::string unread, outgoing;
   };
   void ready(std::uint32_t rank, std::uint32_t events);
-  // False: nothing was there to read any more.
+  // False: there was nothing left to read.
   bool receive(std::uint32_t rank);
-  // False: the client is to be hung up on.
+  // False: a protocol error; the caller hangs up.
   bool take_lines(std::uint32_t rank, Client& client);
   bool send(std::uint32_t rank, Client& client, const std::string& text);
   void hang_up(std::uint32_t rank);

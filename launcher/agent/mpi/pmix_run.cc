@@ -63,7 +63,7 @@ void PmixRun::start(const Environment& environment, const std::string& programs,
   } else if (!belongs_to_agent(program)) {
     return answer({true, {}, {}});
   }
-  if (const Status status = folder_.create(); !status.ok()) return fail(status.message);
+  if (const Status status = directory_.create(); !status.ok()) return fail(status.message);
   const Status status = process_.start(program, environment_of(environment, request.library_path));
   if (!status.ok()) return fail(status.message);
   const Duration time = std::min<Duration>(bounded_seconds(request.timeout_s), kMostWiringTime);
@@ -72,7 +72,7 @@ void PmixRun::start(const Environment& environment, const std::string& programs,
     fail(std::string(kPmixName) + " did not answer within " + seconds_text(time) +
          " and was killed");
   });
-  process_.send(encode_frame_of(wire::PmixJob{request.world, host_, folder_.path()}));
+  process_.send(encode_frame_of(wire::PmixJob{request.world, host_, directory_.path()}));
 }
 
 bool PmixRun::handle(const Frame& frame) {

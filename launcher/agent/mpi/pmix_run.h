@@ -1,10 +1,10 @@
-// PmixRun: hvrun-pmix on this host: started, told of the job, spoken with while ranks run, and let
-// go when they are gone.
+// PmixRun: hvrun-pmix on this host: started, given the job, used while ranks run, and let go when
+// they are gone.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   starting -> ready -> let go
-// Until it is ready, a failure of any kind is an answer in text. Afterwards its end is reported, and
-// the ranks go on.
+// Until it is ready, a failure of any kind is an answer in text. Afterwards its end is reported,
+// and the ranks go on.
 #pragma once
 
 #include <sys/types.h>
@@ -43,7 +43,7 @@ class PmixRun {
   PmixRun& operator=(const PmixRun&) = delete;
 
   // Empty until one was made; the guard removes it where this agent cannot.
-  const std::string& folder() const { return folder_.path(); }
+  const std::string& directory() const { return directory_.path(); }
   // A child of the agent has been reaped. True: it was this one.
   bool child_ended(pid_t pid, const ExitStatus& status) {
     return process_.child_ended(pid, status);
@@ -71,7 +71,7 @@ class PmixRun {
   EventLoop& loop_;
   const PmixCallbacks callbacks_;
   const std::uint32_t host_;
-  PrivateDirectory folder_;
+  PrivateDirectory directory_;
   PmixProcess process_;
   PmixRendezvous rendezvous_;
   State state_ = State::kStarting;

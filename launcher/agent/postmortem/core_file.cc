@@ -15,9 +15,9 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::int64_t kWriting_s = 600;  // so long at most a core takes to be written
+constexpr std::int64_t kWriting_s = 600;  // longest time that writing a core takes
 
-// What a signal does that a program has not asked for: core(5).
+// Signals whose default action is a core: core(5).
 bool dumps_core(int signal) {
   constexpr std::array<int, 10> kDumping{SIGQUIT, SIGILL, SIGABRT, SIGFPE,  SIGSEGV,
                                          SIGBUS,  SIGSYS, SIGTRAP, SIGXCPU, SIGXFSZ};
@@ -38,7 +38,7 @@ std::string node_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "*";
 }
 
-// Of those that match, the newest that may be this process's.
+// The newest matching file that may belong to this process.
 std::string newest_core(const std::string& pattern, std::int64_t died_s) {
   glob_t found{};
   std::string newest;
@@ -78,7 +78,7 @@ std::string core_glob(const std::string& core_pattern, bool core_uses_pid,
       path += glob_quoted(core_pattern.substr(i, 1));
       continue;
     }
-    if (++i == core_pattern.size()) break;  // the kernel drops a last one
+    if (++i == core_pattern.size()) break;  // the kernel drops a '%' at the end
     switch (core_pattern[i]) {
       case '%':
         path += '%';
@@ -96,8 +96,8 @@ std::string core_glob(const std::string& core_pattern, bool core_uses_pid,
       case 's':
         path += std::to_string(process.signal);
         break;
-      // The name of its main thread, which it may have changed; another program, after exec; its
-      // time, user, thread and number in another namespace.
+      // The name of its main thread, which it may have changed; its executable after another exec;
+      // its time, user, thread, and pid in another namespace.
       default:
         path += '*';
     }

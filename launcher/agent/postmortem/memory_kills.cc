@@ -26,9 +26,9 @@ std::optional<std::uint64_t> count_in(const std::string& group) {
   return std::nullopt;
 }
 
-// The nearest one, which need not be the one that was met.
+// The nearest limit, which need not be the one that was reached.
 std::string describe_limit(const std::vector<std::string>& groups) {
-  constexpr std::int64_t kNoLimit = 1ll << 60;  // v1 writes such a number for none
+  constexpr std::int64_t kNoLimit = 1ll << 60;  // cgroup v1 reports no limit as such a number
   for (const std::string& group : groups) {
     for (const char* name : {"/memory.max", "/memory.limit_in_bytes"}) {
       const auto limit = parse_integer(trim(read_file(group + name).value_or("")));
@@ -41,7 +41,7 @@ std::string describe_limit(const std::vector<std::string>& groups) {
 }
 
 bool is_killed(const ExitStatus& status) {
-  constexpr int kOfShell = 128 + SIGKILL;  // whose child was killed
+  constexpr int kOfShell = 128 + SIGKILL;  // exit code of a shell whose child was killed
   return status.by_signal ? status.code == SIGKILL : status.code == kOfShell;
 }
 
@@ -110,7 +110,7 @@ wire::PostMortem MemoryKills::judge(pid_t pid, const ExitStatus& status) {
   const auto logged = log_has_our_pids_ ? killed_.find(pid) : killed_.end();
   const bool is_logged = logged != killed_.end();
   if (is_logged || kills > 0) {
-    // A count has no names: only the log, or time, can say that it was another process.
+    // A counter names no process: only the log, or time, can show that it was another one.
     const bool is_recent = counted && *counted > at_poll_before_;
     const bool is_this =
         is_logged || (status.by_signal && is_killed(status) && !log_has_our_pids_ && is_recent);

@@ -1,5 +1,5 @@
-// What can be found out on this host about a rank that has failed: its core, and whether the kernel
-// ended it for want of memory.
+// RankPostMortem: what this host knows about a rank that has failed: its core file, and whether the
+// kernel killed it for lack of memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,11 +14,11 @@ namespace hv::launcher {
 
 class RankPostMortem : public AgentService {
  public:
-  // Before the ranks start. cgroup: the ranks' own; may be empty.
+  // Before the ranks start. cgroup: that of the ranks; may be empty.
   void begin(const std::string& cgroup) { kills_.begin(cgroup); }
-  // A kill of long ago is not the end of a rank that ends now.
+  // Polls, so that an earlier kill is not taken for the end of a rank that ends later.
   void idle() override { kills_.poll(); }
-  // Right after its end. Does not block but for reading small files.
+  // Right after its end. Blocks only to read small files.
   wire::PostMortem of(const RankProcess& rank, const ExitStatus& status,
                       const wire::Launch& launch);
 

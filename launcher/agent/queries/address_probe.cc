@@ -15,7 +15,7 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::size_t kMostAtOnce = 256;  // descriptors are limited to 1,024 as a rule
+constexpr std::size_t kMostAtOnce = 256;  // the usual limit of descriptors is 1,024
 constexpr std::size_t kAnswerBytes = kNonceBytes + kProofBytes;
 
 }  // namespace
@@ -91,7 +91,7 @@ void AddressProbe::ready(int fd) {
   if (attempt.received.size() < kAnswerBytes) return;
   check_answer(attempt);
   if (attempt.fd) return close(fd);
-  open_.erase(fd);  // taken over
+  open_.erase(fd);  // the callback owns the socket now
   start_more();
 }
 
@@ -119,7 +119,7 @@ void AddressProbe::check_answer(Attempt& attempt) {
   wire::ProbeResult& result = reply_.results[attempt.target];
   const std::string purpose = probe_purpose(job_id_, result.host_index);
   if (equal_proofs(proof, server_proof(key_, purpose, attempt.nonce, server))) {
-    // The way is proven; that ours is lost could only be for the other's having ended.
+    // The path is proven; our proof can only be lost if the other agent has ended.
     const Proof ours = client_proof(key_, purpose, attempt.nonce, server);
     (void)::send(attempt.fd.get(), ours.data(), ours.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     result.reached.push_back(request_.targets[attempt.target].addresses[attempt.address]);
@@ -132,7 +132,7 @@ void AddressProbe::check_answer(Attempt& attempt) {
   }
 }
 
-// The first reason stands for the host, unless an address of it answers after all.
+// Reports the first reason for the host, unless one of its addresses answers.
 void AddressProbe::fail(Attempt& attempt, const std::string& reason) {
   std::string& reported = reply_.results[attempt.target].reason;
   if (reported.empty()) reported = reason;
@@ -153,7 +153,7 @@ void AddressProbe::finish_if_done() {
 void AddressProbe::order_results() {
   for (std::size_t target = 0; target < reply_.results.size(); ++target) {
     wire::ProbeResult& result = reply_.results[target];
-    // In the order of that host's own list, whoever answered first.
+    // In the order of that host's own list, not of the answers.
     std::vector<std::string> ordered;
     for (const std::string& address : request_.targets[target].addresses) {
       if (std::find(result.reached.begin(), result.reached.end(), address) != result.reached.end())

@@ -1,5 +1,5 @@
-// Which addresses of the other hosts can be reached from here? Asks all at once; a proof tells the
-// right host.
+// AddressProbe: tests which addresses of the other hosts are reachable from here, all at once; a
+// proof identifies the right host.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,8 +21,7 @@ namespace hv::launcher {
 class AddressProbe {
  public:
   // done is called once, from the loop: when every address has answered or failed, or the time is
-  // over.
-  // take: gets each connection that has proved its host; none: they are closed.
+  // over. take: gets each connection whose host is proven; without it they are closed.
   using Take = std::function<void(std::uint32_t host_index, UniqueFd socket)>;
   AddressProbe(EventLoop& loop, const JobKey& key, std::string job_id,
                const wire::ProbeRequest& request, std::function<void(wire::ProbeReply)> done,

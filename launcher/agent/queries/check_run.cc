@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kMostCheckTime = std::chrono::minutes(1);
 
-// That of a rank, less what makes it this or that rank.
+// The environment of a rank, without the variables that number the ranks.
 std::vector<std::string> environment_of_probes(const wire::CheckRequest& request,
                                                const Environment& own) {
   wire::Launch launch;
@@ -40,7 +40,7 @@ CheckRun::CheckRun(EventLoop& loop, const Environment& own, const wire::CheckReq
 
 void CheckRun::start(const wire::CheckRequest& request, const Environment& own) {
   ChildQuestion question;
-  question.name = "it";  // the name of each probe stands before these words
+  question.name = "it";  // follows the name of each probe
   question.command.argv = {"hvrun-agent", kProbe};
   question.command.program = "/proc/self/exe";
   question.command.environment = environment_of_probes(request, own);
@@ -53,7 +53,7 @@ void CheckRun::start(const wire::CheckRequest& request, const Environment& own) 
       });
 }
 
-// From the loop: a child is in the middle of calling this, or the constructor.
+// From the loop: the caller is a child, or the constructor.
 void CheckRun::finish(const std::string& problem, const std::string& answers) {
   std::vector<bool> has_answered(host_probes().size());
   for (const auto& [probe, bytes] : parse_probe_answers(answers)) {

@@ -1,4 +1,5 @@
-// The probes of a check as a child of the agent, all at once, with a deadline.
+// CheckRun: runs the probes of a check in a child of the agent, all at once, with a deadline.
+// CheckService: answers hvrun.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -32,7 +33,7 @@ class CheckRun {
 
  private:
   void start(const wire::CheckRequest& request, const Environment& own);
-  // problem: of those that have not answered.
+  // problem: why the other probes have not answered.
   void finish(const std::string& problem, const std::string& answers);
 
   EventLoop& loop_;

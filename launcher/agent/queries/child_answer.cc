@@ -63,7 +63,7 @@ void ChildAnswer::watch(UniqueFd& stream, std::string* text, std::size_t most) {
               [this, &stream, text, most](std::uint32_t) { receive(stream, text, most); });
 }
 
-// Of complaints the first ones are kept; an answer beyond its size is none.
+// Keeps the first bytes of complaints; an answer beyond the limit is a failure.
 void ChildAnswer::receive(UniqueFd& stream, std::string* text, std::size_t most) {
   char bytes[16 << 10];
   const ssize_t got = ::read(stream.get(), bytes, sizeof bytes);
@@ -100,7 +100,7 @@ void ChildAnswer::finish_if_over() {
   finish(name_ + " ended with " + status_->text() + (complaint.empty() ? "" : ": " + complaint));
 }
 
-// From the loop, so that whoever starts a child holds it before it answers.
+// From the loop, so that the caller of the constructor holds the child before it answers.
 void ChildAnswer::finish(const std::string& problem) {
   close(out_);
   close(err_);
@@ -112,7 +112,7 @@ void ChildAnswer::finish(const std::string& problem) {
   });
 }
 
-// One that hangs in the kernel is not waited for: it ends when that lets it.
+// A child that hangs in the kernel is not waited for.
 void ChildAnswer::kill() {
   if (pid_ < 0) return;
   ::kill(-pid_, SIGKILL);

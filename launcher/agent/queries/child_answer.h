@@ -1,9 +1,9 @@
-// A child of the agent that is to answer on its standard output: started, read and, where it takes
-// too long or says too much, killed, while the loop goes on.
+// ChildAnswer: a child of the agent that answers on its standard output. It is killed if it takes
+// too long or prints too much; the loop goes on meanwhile.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whatever becomes of it is an answer: one that is missing, hangs or dies is a problem in words,
-// never the job's end. One that hangs in the kernel is left behind.
+// Every outcome is an answer: a program that is missing, hangs or dies is reported as a problem and
+// never ends the job. A child that hangs in the kernel is left behind.
 #pragma once
 
 #include <sys/types.h>
@@ -21,11 +21,11 @@
 namespace hv::launcher {
 
 struct ChildQuestion {
-  std::string name;  // for words: "hvrun-inventory"
+  std::string name;  // for messages: "hvrun-inventory"
   Command command;
   int stdin_fd = -1;  // -1: /dev/null
   Duration time{};
-  std::string whose_time{};    // behind the time in words: " (HVRUN_INVENTORY_TIMEOUT)"
+  std::string whose_time{};    // appended to the time: " (HVRUN_INVENTORY_TIMEOUT)"
   std::size_t most_bytes = 0;  // of its answer
 };
 

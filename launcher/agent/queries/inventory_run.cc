@@ -38,11 +38,11 @@ wire::InventoryReply read_answer(const std::string& problem, const std::string& 
 }  // namespace
 
 InventoryRun::InventoryRun(EventLoop& loop, const Environment& environment,
-                           const std::string& folder, const wire::InventoryRequest& request,
+                           const std::string& directory, const wire::InventoryRequest& request,
                            Done done)
     : loop_(loop), done_(std::move(done)) {
   const Duration time = std::min<Duration>(bounded_seconds(request.timeout_s), kMostInventoryTime);
-  const std::string program = folder + kInventoryName;
+  const std::string program = directory + kInventoryName;
   if (!request.program.empty()) {
     const Status status = keep_in_memory(kInventoryName, request.program, &file_);
     if (status.ok())
@@ -73,7 +73,7 @@ void InventoryRun::start(const std::string& program, const Environment& environm
       });
 }
 
-// From the loop, as a child's is.
+// From the loop, as the answer of a child.
 void InventoryRun::answer_without_child(wire::InventoryReply reply) {
   no_child_ = loop_.call_after(Duration::zero(), [this, reply = std::move(reply)] {
     const Done done = std::move(done_);

@@ -1,8 +1,8 @@
-// hvrun-inventory as a child of the agent: InventoryRun, and the service that answers with it.
+// InventoryRun: hvrun-inventory as a child of the agent; InventoryService: answers hvrun with it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whatever becomes of it is an answer: a program that is missing, hangs, dies or says nonsense is a
-// problem in words, never the job's end.
+// Every outcome is an answer: a program that is missing, hangs, dies or prints garbage is reported
+// as a problem and never ends the job.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@ namespace hv::launcher {
 class InventoryRun {
  public:
   using Done = std::function<void(wire::InventoryReply)>;
-  // folder: where the program may lie. done is called once, from the loop, and may destroy this.
-  InventoryRun(EventLoop& loop, const Environment& environment, const std::string& folder,
+  // directory: may hold the program. done is called once, from the loop, and may destroy this.
+  InventoryRun(EventLoop& loop, const Environment& environment, const std::string& directory,
                const wire::InventoryRequest& request, Done done);
   ~InventoryRun() { loop_.cancel(no_child_); }
   InventoryRun(const InventoryRun&) = delete;
@@ -40,7 +40,7 @@ class InventoryRun {
 
   EventLoop& loop_;
   Done done_;
-  UniqueFd file_;  // the program, where hvrun has sent it
+  UniqueFd file_;  // the program, if hvrun has sent it
   std::unique_ptr<ChildAnswer> child_;
   EventLoop::Timer no_child_;
 };

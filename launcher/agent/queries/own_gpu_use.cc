@@ -40,7 +40,7 @@ void OwnGpuUse::add_descendants() {
 }
 
 void OwnGpuUse::leave_out_of(wire::Inventory* inventory) {
-  if (!knows_numbers_) {  // whose the processes are cannot be told
+  if (!knows_numbers_) {  // the owner of a process is unknown
     for_each_use(inventory, [](wire::GpuUse* use) { *use = {}; });
     return;
   }

@@ -1,4 +1,4 @@
-// Who uses GPUs beside this job, once it runs there.
+// Which GPU use on this host is not caused by the job itself, once its ranks run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,13 +9,13 @@
 
 namespace hv::launcher {
 
-// Leaves of each device's use what is surely others': their processes, and the memory of these.
-// How busy the device was, and memory that nobody is told to have, may be of ranks that have just
-// ended. Pure.
+// Reduces each device's use to the processes that certainly do not belong to the job, and their
+// memory. Utilisation, and memory without a process, may be caused by ranks that have just ended.
+// Pure.
 void leave_to_others(const std::set<std::uint32_t>& own, wire::Inventory* inventory);
 
-// Of a job whose ranks have been started. What descends from this process may have ended before the
-// driver's answer is read: it is looked for when the question is asked, and once more then.
+// For a job whose ranks have been started. Descendants of this process may have ended before the
+// driver's answer is read: so they are collected when the query begins, and again with its answer.
 class OwnGpuUse {
  public:
   OwnGpuUse();
@@ -24,7 +24,7 @@ class OwnGpuUse {
  private:
   void add_descendants();
 
-  const bool knows_numbers_;  // the driver's, of processes
+  const bool knows_numbers_;  // the pids of the driver mean processes of this namespace
   std::set<std::uint32_t> own_;
 };
 

@@ -69,7 +69,7 @@ bool PairRun::child_ended(pid_t pid, const ExitStatus& status) {
                      [&](const auto& child) { return child->child_ended(pid, status); });
 }
 
-// The caller may be a child or the probe, in the middle of calling this.
+// From the loop: the caller may be a child or the probe, which this would destroy.
 void PairRun::finish_if_over() {
   if (is_connecting_ || running_ > 0) return;
   over_ = loop_.call_after(Duration::zero(), [this] {

@@ -1,5 +1,5 @@
-// Measures the ways to some other hosts: connects and proves as an address probe does, then hands
-// each connection to a child that measures.
+// PairRun: measures the paths to other hosts: connects and authenticates as an address probe does,
+// then hands each connection to a child that measures. PairService: answers hvrun.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -21,15 +21,15 @@ namespace {
 
 constexpr auto kMostStackTime = std::chrono::minutes(1);
 constexpr auto kPollInterval = std::chrono::milliseconds(10);
-constexpr auto kPythonTime = std::chrono::seconds(2);  // for the first word of a process
-// What is written in one go has been written when nothing came for so long.
+constexpr auto kPythonTime = std::chrono::seconds(2);  // until the first byte of a process
+// A stack is complete when no byte has arrived for this long.
 constexpr auto kPythonPause = std::chrono::milliseconds(100);
-// A reader that was killed may leave its process stopped only a moment later.
+// The effect of killing a reader on its process may show only after this time.
 constexpr auto kAfterKill = std::chrono::milliseconds(100);
-// What putting the answer together takes, before hvrun's patience ends.
+// Time to put the answer together before hvrun's timeout.
 constexpr auto kSpare = std::chrono::milliseconds(200);
 constexpr std::size_t kMostReaderBytes = 8u << 20;
-constexpr std::size_t kMostWithoutPython = 4;  // processes of a rank of which none is Python's
+constexpr std::size_t kMostWithoutPython = 4;  // processes of a rank without Python
 
 // The first lines that fit.
 std::string first_lines(std::string_view text, std::size_t most) {
@@ -71,8 +71,8 @@ StackRun::~StackRun() {
   let_go_on();
 }
 
-// Where some offer Python stacks, those alone are told: what starts them (timeout, a shell) waits
-// for them. The first one stands for the rank, natively, too; its workers are told by Python alone.
+// If some processes offer Python stacks, only these are reported: their parents (timeout, a shell)
+// wait for them. Only the first gets a native stack, too; its workers get only Python stacks.
 void StackRun::add(const Rank& rank, const std::vector<ProcessEntry>& all) {
   std::vector<Process> own;
   for (const ProcessEntry& entry : processes_of_rank(all, rank.pid)) {
@@ -107,7 +107,7 @@ void StackRun::poll_queues() {
   timer_ = loop_.call_after(kPollInterval, [this] { poll_queues(); });
 }
 
-// False: all processes of that rank have said what they will say.
+// False: no process of that rank will answer any more.
 bool StackRun::advance(ProcessQueue& queue) {
   while (queue.next < queue.end) {
     if (!queue.file && !ask(queue)) {
@@ -127,13 +127,13 @@ bool StackRun::advance(ProcessQueue& queue) {
   return false;
 }
 
-// Nothing: it has ended, and another may have its number.
+// Nothing: it has ended; another process may have its pid.
 std::optional<ProcessEntry> StackRun::find_process(const Process& process) {
   auto entry = read_process(static_cast<pid_t>(process.stacks.pid));
   return entry && entry->start_time == process.start_time ? entry : std::nullopt;
 }
 
-// False: that process is not asked. One that is stopped would answer when it goes on.
+// False: that process is not asked. A stopped process would answer only when it goes on.
 bool StackRun::ask(ProcessQueue& queue) {
   Process& process = processes_[queue.next];
   if (!process.offers_python || process.was_stopped) return false;
@@ -177,7 +177,7 @@ void StackRun::start_readers() {
     if (!process.is_native_wanted || process.has_answered || process.reader) continue;
     if (program_.name.empty()) {
       report_without_reader(process);
-    } else if (now() >= deadline_ - kSpare) {  // one that is killed while it attaches does harm
+    } else if (now() >= deadline_ - kSpare) {  // killing a reader while it attaches does harm
       process.has_answered = true;
       add_problem(&process.stacks, "there was no time for " + program_.name);
     } else if (running < most) {
@@ -192,7 +192,7 @@ void StackRun::start_readers() {
 
 void StackRun::read_native(std::size_t index) {
   Environment environment = own_;
-  environment.set("DEBUGINFOD_URLS", "");  // neither may wait for the network
+  environment.set("DEBUGINFOD_URLS", "");  // readers must not wait for the network
   environment.set("LC_ALL", "C");
   ChildQuestion question;
   question.name = program_.name;
@@ -207,7 +207,7 @@ void StackRun::read_native(std::size_t index) {
       });
 }
 
-// Both programs complain of much that does not matter once there are frames.
+// Both readers print complaints that do not matter once there are frames.
 void StackRun::answered(std::size_t index, const std::string& problem, const std::string& answer) {
   Process& process = processes_[index];
   process.has_answered = true;
@@ -222,7 +222,7 @@ void StackRun::answered(std::size_t index, const std::string& problem, const std
                     : (problem.empty() ? program_.name + " told no frames" : problem));
     add_problem(&process.stacks, describe_kernel_wait(static_cast<pid_t>(process.stacks.pid)));
   }
-  // Not by this call, which comes out of a reader.
+  // Not from this call, which a reader makes.
   loop_.cancel(timer_);
   timer_ = loop_.call_after(Duration::zero(), [this] { start_readers(); });
 }
@@ -235,13 +235,13 @@ void StackRun::report_without_reader(Process& process) {
               "its stack is told where eu-stack (elfutils) or gdb is installed on that host");
 }
 
-// A reader that ends in the middle can leave a process stopped that was not.
+// A reader that is killed can leave a process stopped that ran before.
 void StackRun::let_go_on() {
   if (!has_killed_) return;
   for (const Process& process : processes_) {
     if (!process.is_native_wanted || process.was_stopped) continue;
     const auto entry = find_process(process);
-    // A stop that is still on its way is taken back by that, too.
+    // SIGCONT also cancels a stop that is pending.
     if (entry && (entry->is_stopped() || process.is_reader_killed)) ::kill(entry->pid, SIGCONT);
   }
 }

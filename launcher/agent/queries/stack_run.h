@@ -1,11 +1,11 @@
-// Answers hvrun's question where ranks stand (src/wire/stacks.h).
+// StackRun: reads the stacks of ranks; StackService: answers hvrun with them (src/wire/stacks.h).
 // SPDX-License-Identifier: Apache-2.0
 //
-// First Python's stacks: each process that offers them gets a signal and writes them into its
-// memory file; one process of a rank after the other, as forked ones share that file. Then native
-// stacks, by eu-stack or gdb as children, so many at once as there are cores. Whatever becomes of
-// either is an answer: a process that says nothing is a problem in words. Nobody is changed by it:
-// who was stopped stays so, and who ran runs.
+// First Python stacks: each process that offers them gets a signal and writes them into its memory
+// file; one process of a rank after the other, because forked processes share that file. Then
+// native stacks, by eu-stack or gdb as children, as many at once as there are cores. Every outcome
+// is an answer: a process without an answer is reported as a problem. No process is changed: one
+// that was stopped stays stopped, and one that ran goes on.
 #pragma once
 
 #include <cstddef>
@@ -42,25 +42,25 @@ class StackRun {
 
   // A child of this process has been reaped. True: it was this run's.
   bool child_ended(pid_t pid, const ExitStatus& status);
-  // Answers now, with what there is.
+  // Answers now, with the stacks that were read so far.
   void end();
 
  private:
   struct Process {
     wire::RankStacks stacks;
-    std::uint64_t start_time = 0;  // with the pid it is this process, and no later one
+    std::uint64_t start_time = 0;  // identifies the process together with its pid
     bool was_stopped = false;
     bool offers_python = false;
     bool is_native_wanted = false;
     std::unique_ptr<ChildAnswer> reader{};
-    bool has_answered = false;  // the reader has
+    bool has_answered = false;  // of the reader
     bool is_reader_killed = false;
   };
-  // The processes of one rank, asked one after the other.
+  // The processes of one rank, which are asked one after the other.
   struct ProcessQueue {
-    std::size_t next = 0, end = 0;  // in processes_; next is asked now, or is to be asked
-    UniqueFd file{};                // of the one that is asked
-    off_t before = 0, size = 0;     // of the file, when it was asked and now
+    std::size_t next = 0, end = 0;  // in processes_; next is asked now or will be next
+    UniqueFd file{};                // of the process that is asked
+    off_t before = 0, size = 0;     // of the file, at the signal and now
     TimePoint asked_at{}, grown_at{};
   };
   void add(const Rank& rank, const std::vector<ProcessEntry>& all);
@@ -85,7 +85,7 @@ class StackRun {
   std::vector<Process> processes_;
   std::vector<ProcessQueue> queues_;
   StackReader program_;
-  bool has_killed_ = false;  // a reader
+  bool has_killed_ = false;  // at least one reader
   EventLoop::Timer timer_{};
   EventLoop::Timer limit_{};
 };

@@ -18,13 +18,13 @@ namespace hv::launcher {
 namespace {
 
 constexpr const char* kShells[] = {"sh", "bash", "dash", "zsh", "ksh", "fish", "csh", "tcsh"};
-constexpr char kMostFrames[] = "64";  // of a thread, the innermost
+constexpr char kMostFrames[] = "64";  // per thread, the innermost
 
 bool is_shell(const ProcessEntry& process) {
   return std::find(std::begin(kShells), std::end(kShells), process.name) != std::end(kShells);
 }
 
-// "/memfd:hvrun-stacks (deleted)", as the link of a descriptor says.
+// The link of such a descriptor reads "/memfd:hvrun-stacks (deleted)".
 bool is_stacks_file(const std::string& link) {
   char target[PATH_MAX];
   const ssize_t size = ::readlink(link.c_str(), target, sizeof target);
@@ -55,11 +55,11 @@ std::vector<ProcessEntry> processes_of_rank(const std::vector<ProcessEntry>& all
 }
 
 UniqueFd stacks_file(pid_t pid, const std::string& proc) {
-  const std::string folder = proc + "/" + std::to_string(pid);
-  const auto status = read_file(folder + "/status");
+  const std::string directory = proc + "/" + std::to_string(pid);
+  const auto status = read_file(directory + "/status");
   if (!status || !holds_signal(*status, "SigCgt:", kStacksSignal)) return UniqueFd();
-  for (const std::string& number : names_in(folder + "/fd")) {
-    const std::string link = folder + "/fd/" + number;
+  for (const std::string& number : names_in(directory + "/fd")) {
+    const std::string link = directory + "/fd/" + number;
     if (is_stacks_file(link))
       return UniqueFd(::open(link.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   }
@@ -92,9 +92,9 @@ std::string describe_state(const ProcessEntry& process) {
 }
 
 std::string describe_kernel_wait(pid_t pid, const std::string& proc) {
-  const std::string folder = proc + "/" + std::to_string(pid);
-  const auto place = read_file(folder + "/wchan");
-  const auto call = read_file(folder + "/syscall");
+  const std::string directory = proc + "/" + std::to_string(pid);
+  const auto place = read_file(directory + "/wchan");
+  const auto call = read_file(directory + "/syscall");
   std::string text;
   if (place && !trim(*place).empty() && trim(*place) != "0")
     text = "it waits in the kernel, in " + printable(trim(*place), 80);

@@ -1,5 +1,5 @@
-// What tells where a rank's processes stand: which processes those are, which of them answer by
-// Python's faulthandler (src/contract/contract.h), what the kernel says. No waiting here.
+// Sources of stacks of a rank: which processes it has, which of them answer by Python's
+// faulthandler (src/contract/contract.h), what the kernel reports. Nothing here blocks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,17 +16,17 @@
 
 namespace hv::launcher {
 
-constexpr std::size_t kMostProcesses = 16;  // of a rank, that are looked at
+constexpr std::size_t kMostProcesses = 16;  // of a rank, that are inspected
 
-// Those of a rank, oldest first, itself among them: of its session or group, and no shell that
-// waits for another one of them. Pure.
+// The processes of a rank, oldest first, the rank included: members of its session or group, except
+// shells that wait for another of them. Pure.
 std::vector<ProcessEntry> processes_of_rank(const std::vector<ProcessEntry>& all, pid_t rank);
 
-// The file into which that process writes its Python stacks, to be read; -1: it has none, or no
-// handler of the signal for it, which then must not be sent.
+// The file into which that process writes its Python stacks, open for reading; -1: it has none, or
+// no handler for the signal, which must not be sent then.
 UniqueFd stacks_file(pid_t pid, const std::string& proc = "/proc");
 
-// The program that reads native stacks, found along PATH of the agent's.
+// The program that reads native stacks, found in the agent's PATH.
 struct StackReader {
   std::string name;  // "eu-stack", "gdb"; empty: neither is there
   std::string path;
@@ -36,13 +36,13 @@ StackReader find_stack_reader(const Environment& own);
 
 // "is stopped (SIGSTOP)"; empty: nothing special. Pure.
 std::string describe_state(const ProcessEntry& process);
-// Where it is in the kernel, as far as this user may know: "waits in the kernel: hrtimer_nanosleep,
-// system call 230". Empty: it says nothing.
+// Where the process waits in the kernel, as far as this user may know: "waits in the kernel:
+// hrtimer_nanosleep, system call 230". Empty: unknown.
 std::string describe_kernel_wait(pid_t pid, const std::string& proc = "/proc");
-// What to do where the system has forbidden it to look: yama is kernel.yama.ptrace_scope, empty
-// where there is none. Pure.
+// What to do where the system denies access to another process. yama: kernel.yama.ptrace_scope,
+// empty where there is none. Pure.
 std::string explain_denial(std::string_view yama);
-// Its complaint is that. Pure.
+// Whether a complaint means denied access. Pure.
 bool is_forbidden(std::string_view complaint);
 
 }  // namespace hv::launcher

@@ -14,8 +14,8 @@ constexpr std::size_t kMostWaiting = 4 * wire::kStdinWindow;
 // Ctrl-D: a terminal cannot be closed on one side.
 constexpr char kEndOfInput = 4;
 
-// A Ctrl-D behind these is read as the end; behind others the first one only hands over what the
-// line holds so far.
+// A terminal reads a Ctrl-D after one of these bytes as the end of input; elsewhere the first
+// Ctrl-D only delivers the unfinished line.
 bool ends_line(char byte) { return byte == '\n' || byte == '\r' || byte == kEndOfInput; }
 
 }  // namespace
@@ -53,8 +53,8 @@ void InputPump::write_on() {
       loop_.watch(fd_.get(), EPOLLOUT, [this](std::uint32_t) { write_on(); });
       return;
     }
-    // A rank that has closed its stdin takes everything from here on, so that hvrun does not wait
-    // for it.
+    // Once a rank has closed its stdin, all input counts as taken, so that hvrun does not wait for
+    // credit.
     if (wrote < 0) close();
     const std::size_t taken = wrote < 0 ? waiting_.size() : static_cast<std::size_t>(wrote);
     waiting_.erase(0, taken);

@@ -97,8 +97,8 @@ void LocalRanks::abort(std::uint32_t rank, int code) {
   ::kill(-process->pid, SIGKILL);
 }
 
-// Within so much after its goodbye a program has ended that says it at its end, with workers to be
-// joined and memory to be freed; in nanoseconds. Others go on for as long as they like.
+// Nanoseconds that a program may take to end after its leave notice, if it sends that at its end:
+// workers are joined, memory is freed. Other programs may run on for any time.
 constexpr std::int64_t kEndAfterLeave = 10'000'000'000;
 
 std::vector<std::uint32_t> LocalRanks::on_their_way_out(

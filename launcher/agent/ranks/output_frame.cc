@@ -24,8 +24,8 @@ void set_length(std::string* frame, std::size_t at, std::size_t value) {
 
 }  // namespace
 
-// The bytes are the message's last field: their length stands right before them, the frame's at the
-// very front.
+// The bytes are the message's last field: their length is right before them, and the length of the
+// frame at its front.
 std::string output_frame(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns,
                          std::string_view bytes) {
   const std::string empty = encode_frame_of(head(rank, stream, wall_clock_ns));

@@ -10,7 +10,7 @@ namespace hv::launcher {
 
 std::string output_frame(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns,
                          std::string_view bytes);
-// The stream has ended.
+// The frame that reports the end of the stream.
 std::string output_end_frame(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns);
 
 }  // namespace hv::launcher

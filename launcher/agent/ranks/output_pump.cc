@@ -13,7 +13,7 @@ namespace hv::launcher {
 namespace {
 
 constexpr auto kRest = std::chrono::milliseconds(1);
-// Reads before the loop looks at other things again.
+// Reads in a row before the loop serves other descriptors again.
 constexpr int kReadsInARow = 4;
 
 std::size_t small_read(int fd) {
@@ -47,8 +47,8 @@ OutputPump::Next OutputPump::read_once() {
   const ssize_t got = ::read(fd_.get(), context_.scratch.data(), static_cast<std::size_t>(most));
   if (got < 0 && errno == EINTR) return Next::kReadOn;
   if (got < 0 && errno == EAGAIN) return is_last_ ? Next::kEnded : Next::kAwaitBytes;
-  // A terminal says EIO once its other side is closed for good, which is after its rank's end: we
-  // hold it until then, and what is closed here earlier would hang up on the rank (SIGHUP).
+  // A terminal returns EIO once its other side is closed for good, after the rank's end: the agent
+  // holds that side until then, because closing it earlier would send SIGHUP to the rank.
   if (got <= 0) return Next::kEnded;
   if (discards_) return Next::kReadOn;
   *credit_ -= static_cast<std::uint64_t>(got);
@@ -74,8 +74,8 @@ void OutputPump::poll() {
     case Next::kAwaitBytes:
       break;
   }
-  // A descriptor that only poll calls ended (EPOLLHUP) is read on, so waiting for bytes is right
-  // for the last pass too.
+  // A descriptor that only poll reports as ended (EPOLLHUP) is read again, so waiting for bytes is
+  // right after the last pass, too.
   await_bytes();
 }
 
@@ -101,7 +101,7 @@ void OutputPump::await_bytes() {
   context_.loop.watch(fd_.get(), EPOLLIN, [this](std::uint32_t) { poll(); });
 }
 
-// Not watched at all while it may not be read: a hang-up would be told again and again.
+// Not watched while it may not be read: epoll would report a hang-up again and again.
 void OutputPump::stop_waiting() {
   context_.loop.unwatch(fd_.get());
   if (rest_) context_.loop.cancel(*std::exchange(rest_, std::nullopt));
@@ -111,7 +111,7 @@ void OutputPump::end() {
   stop_waiting();
   fd_.reset();
   context_.link.send_output(output_end_frame(rank_, stream_, wall_clock_ns()));
-  const auto on_end = std::move(on_end_);  // it may let go of this pump
+  const auto on_end = std::move(on_end_);  // it may destroy this pump
   on_end();
 }
 

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   started -> ended (reaped)            its process
-//   open -> read to the end -> closed    each of its streams, in its own time: others may hold them
-//   open longer
+//   open -> read to the end -> closed    each of its streams; other processes may hold them open
 #pragma once
 
 #include <sys/types.h>
@@ -26,17 +25,17 @@ struct RankProcess {
   std::uint32_t rank = 0;
   pid_t pid = -1;
   std::optional<ExitStatus> ended;
-  std::optional<int> aborts_with;  // it asked to be ended with that exit code, and has been
-  std::bitset<NSIG> signals_sent;  // by this agent: an end by one of them is no failure of the rank
+  std::optional<int> aborts_with;  // it asked to be killed with that exit code, and was
+  std::bitset<NSIG> signals_sent;  // by this agent: death by one of them is no failure
   std::uint64_t credit = 0;
   std::vector<std::unique_ptr<OutputPump>> outputs;
   std::unique_ptr<InputPump> input;
-  // The rank's side of its terminal, with --pty, held as long as the rank runs: a program that
-  // closes its streams may not be done, and would be hung up on.
+  // With --pty, the rank's side of its terminal, held open while the rank runs: a program that
+  // closes its streams and goes on would get SIGHUP.
   UniqueFd held_terminal;
 
   bool is_running() const { return pid > 0 && !ended; }
-  // How it has ended: what it had asked for counts, not the signal by which that was done.
+  // How it has ended: the exit code that it had asked for, not the signal that did it.
   ExitStatus end_of(const ExitStatus& status) const {
     return aborts_with && status.by_signal ? ExitStatus{false, *aborts_with} : status;
   }

@@ -19,8 +19,8 @@
 namespace hv::launcher {
 namespace {
 
-// The kernel opens the other side itself where it can (4.13): /dev/pts may be another one in a
-// container.
+// From Linux 4.13 on the kernel opens the other side itself: in a container /dev/pts may be another
+// one.
 int open_slave(int master) {
   const int slave = ::ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (slave >= 0) return slave;
@@ -50,20 +50,20 @@ Status open_pty(std::uint32_t columns, std::uint32_t rows, Pty* pty) {
 
 namespace {
 
-// The ends of a rank's streams; ours are non-blocking, the rank's are not.
+// Both ends of a rank's streams; the agent's are non-blocking, the rank's are not.
 struct Streams {
   UniqueFd rank_in, rank_out, rank_err;
   UniqueFd our_in, our_out, our_err;
   UniqueFd held_terminal;
 };
 
-// ours_reads: which end is ours.
+// ours_reads: the agent's end is the reading one.
 Status make_pipe(bool ours_reads, UniqueFd* ours, UniqueFd* ranks) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_status("make a pipe for a rank", errno);
   UniqueFd reading(ends[0]), writing(ends[1]);
   if (!ours_reads) std::swap(reading, writing);
-  // Each end is an open file of its own, so this does not reach the rank's.
+  // Each end is an open file of its own, so this does not affect the rank's end.
   if (Status status = set_nonblocking(reading.get(), true); !status.ok()) return status;
   *ours = std::move(reading);
   *ranks = std::move(writing);
@@ -80,11 +80,11 @@ Status make_pipes(bool wants_input, const StartOptions& options, Streams* stream
   if (Status status = make_pipe(true, &streams->our_err, &streams->rank_err); !status.ok())
     return status;
   ::fcntl(streams->our_out.get(), F_SETPIPE_SZ,
-          static_cast<int>(options.pipe_bytes));  // refused: slower, no more
+          static_cast<int>(options.pipe_bytes));  // where refused, output is only slower
   return Status::success();
 }
 
-// stdin only when it is forwarded: who reads a terminal that nobody types at waits for ever.
+// stdin only when it is forwarded: a read from a terminal without input would block for ever.
 Status make_terminal(bool wants_input, const StartOptions& options, Streams* streams) {
   Pty pty;
   if (Status status = open_pty(options.pty_columns, options.pty_rows, &pty); !status.ok())
@@ -120,7 +120,7 @@ SpawnResult spawn(const Command& command, const Streams& streams, const StartOpt
   child.cgroup = options.cgroup;
   SpawnResult result = spawn_child(command, child);
   if (result.pid < 0 && !child.cgroup.empty()) {
-    // A cgroup is an addition: where it refuses the rank, the rank runs without it.
+    // A cgroup is optional: where it refuses the rank, the rank runs without it.
     child.cgroup.clear();
     result = spawn_child(command, child);
   }

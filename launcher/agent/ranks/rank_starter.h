@@ -30,9 +30,9 @@ struct StartOptions {
   std::uint32_t pty_columns = 80;
   std::uint32_t pty_rows = 24;
   std::uint32_t credit_bytes = 0;
-  std::size_t pipe_bytes = 64 << 10;  // wanted for stdout
+  std::size_t pipe_bytes = 64 << 10;  // requested for stdout
   std::string cgroup;                 // directory of the cgroup it starts in; empty: none
-  int passed_fd = -1;                 // that the rank is born with, too; -1: none
+  int passed_fd = -1;                 // inherited by the rank; -1: none
 };
 
 struct StreamCallbacks {
@@ -40,12 +40,12 @@ struct StreamCallbacks {
   std::function<void(std::uint32_t bytes)> on_input_taken;
 };
 
-// On failure nothing runs, and the status says what failed.
+// On failure no process runs, and the status says what failed.
 Status start_rank(PumpContext& context, const Command& command, const wire::LaunchRank& launch,
                   const StartOptions& options, const StreamCallbacks& callbacks,
                   std::unique_ptr<RankProcess>* rank);
 
-// What to try after such a failure.
+// A hint for that failure.
 std::string start_advice(const Status& failure);
 
 // A pipe size that is fast for few ranks and stays within what the kernel grants a user for many.

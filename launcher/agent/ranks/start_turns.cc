@@ -27,7 +27,7 @@ void StartTurns::break_off() {
   stop_timer();
 }
 
-// At least one each time: a host on which one takes longer than a turn gets on as well.
+// Starts at least one rank per turn, also where that takes longer than a turn.
 void StartTurns::take_turn() {
   for (const TimePoint until = now() + turn_; next_ < count_;) {
     if (const Status status = start_one_(next_); !status.ok()) return end(status);

@@ -1,11 +1,11 @@
-// Starting many ranks without keeping the event loop from its other work: turn by turn, a few
-// milliseconds each.
+// StartTurns: starts many ranks in turns of a few milliseconds, between which the event loop does
+// its other work.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   idle -> under way <-> held (Ctrl-Z) -> over     all started, one failed, or broken off
 //
-// A host's ranks may take a minute to start, and hvrun takes an agent that is silent for long for
-// lost. Whatever comes between two turns finds some ranks running and others not.
+// The ranks of a host may take a minute to start, and hvrun gives up an agent without a heartbeat.
+// An event between two turns finds some ranks running and others not started.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +28,12 @@ class StartTurns {
   StartTurns(const StartTurns&) = delete;
   StartTurns& operator=(const StartTurns&) = delete;
 
-  // Once; the first turn is taken at once. on_over: all have been started, or one has failed and
-  // those behind it never will be; not called after break_off().
+  // Call once; takes the first turn at once. on_over: all ranks have been started, or one has
+  // failed and later ones never will be; not called after break_off().
   void begin(std::size_t count, StartOne start_one, OnOver on_over);
   void hold();
   void go_on();
-  // What has not been started never will be.
+  // Ranks that have not been started never will be.
   void break_off();
 
   bool is_under_way() const { return under_way_; }

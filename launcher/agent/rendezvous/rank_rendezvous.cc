@@ -64,10 +64,10 @@ void RankRendezvous::come_to_fence(std::uint32_t rank, std::uint32_t epoch, std:
   epochs_[epoch].waiting[rank] = number;
 }
 
-// round: the how-manieth join of the epoch the fence belongs to. A rank that has left that round is
-// not waited for; one that left an earlier round is, for its next program will come, unless it has
-// ended. A rank that ended without a goodbye, or without having joined, is waited for until its
-// loss is told: were the fence to end, the others would ask for what it never put.
+// round: which join of its ranks, counted from 1, the fence belongs to. A rank that has left that
+// round is not waited for; a rank that left an earlier round is, because its next program will
+// join, unless the rank has ended. A rank that ended without leaving, or without joining, is waited
+// for until its loss is reported: if the fence ended, the others would get keys that it never put.
 bool RankRendezvous::is_awaited(const Epoch& epoch, std::uint32_t rank, std::uint32_t round,
                                 std::uint32_t fence) const {
   const std::uint32_t joins = epoch.joins_of(rank);

@@ -1,10 +1,11 @@
-// What the ranks of this host put, and which fence they have all come to. Pure; rank_socket.h does
-// the I/O.
+// RankRendezvous: what the ranks of this host have put, and which fence all of them have reached.
+// Pure; rank_socket.h does the I/O.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A fence ends when every rank of the job has come to it: each agent reports its own ranks
-// (FenceIn), hvrun answers with everybody's puts (FenceOut). A rank that has said goodbye is not
-// waited for. One that ended without is never there: those who wait go on when its loss is told.
+// A fence ends when every rank of the job has reached it: each agent reports its own ranks
+// (FenceIn), hvrun answers with the puts of all ranks (FenceOut). A rank that has left is not
+// waited for. A rank that ended without leaving never arrives: waiting ranks go on when its loss is
+// reported.
 #pragma once
 
 #include <cstddef>
@@ -29,24 +30,24 @@ class RankRendezvous {
 
   bool is_local(std::uint32_t rank) const { return local_.count(rank) > 0; }
   void join(std::uint32_t rank, std::uint32_t epoch);
-  void leave(std::uint32_t rank, std::uint32_t epoch);  // goodbye
+  void leave(std::uint32_t rank, std::uint32_t epoch);  // it has said so
   // The rank's process is gone.
   void end(std::uint32_t rank) { ended_.insert(rank); }
-  // The rank has joined some epoch and not said goodbye to it.
+  // The rank has joined some epoch and not left it.
   bool is_joined(std::uint32_t rank) const;
   bool has_ever_joined(std::uint32_t rank) const;
-  // It has ended, and said goodbye to all that it had joined.
+  // The rank has ended, and had left every epoch that it had joined.
   bool has_ended_in_order(std::uint32_t rank) const;
   bool has_waiting_rank() const;
   bool is_waiting(std::uint32_t rank) const;
   // Local ranks that have not ended and wait at no fence.
   std::vector<std::uint32_t> absent() const;
 
-  // False when that is more than a job may put.
+  // False: more than a job may put.
   [[nodiscard]] bool put(std::uint32_t rank, std::uint32_t epoch, std::string key,
                          std::string value);
   void come_to_fence(std::uint32_t rank, std::uint32_t epoch, std::uint32_t number);
-  // Fences that all local ranks have come to, each told once; call after every change.
+  // Fences that all local ranks have reached, each returned once; call after every change.
   std::vector<wire::FenceIn> complete();
   // Keeps the puts; returns the local ranks that may go on.
   std::vector<std::uint32_t> pass(const wire::FenceOut& out);
@@ -54,8 +55,8 @@ class RankRendezvous {
 
  private:
   struct Epoch {
-    // A rank may run one program after another, each joining anew: how often has it joined, and is
-    // it joined now?
+    // A rank may run one program after another, each of which joins: how often a rank has joined,
+    // and which ranks are joined now.
     std::map<std::uint32_t, std::uint32_t> joins;
     std::set<std::uint32_t> joined;
     std::map<std::uint32_t, std::uint32_t> waiting;  // rank, the number of its fence

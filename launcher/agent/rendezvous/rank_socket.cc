@@ -23,7 +23,7 @@ constexpr std::size_t kMostUnsentToRank = 8u << 20;  // a client that does not r
 constexpr auto kTimeToJoin = std::chrono::seconds(10);
 constexpr std::size_t kLongestReason = 1000;
 constexpr std::size_t kReadAtOnce = 16384;
-// More than a kernel keeps of what a process has sent. A child that it left may go on for ever.
+// More than the kernel buffers of a process. A limit, because a forked child may go on sending.
 constexpr std::size_t kMostLastBytes = 2 * rendezvous::kMaxPayload;
 
 }  // namespace
@@ -134,7 +134,7 @@ std::string RankSocket::why_refused(const rendezvous::Join& join) const {
     if (!other->has_joined || other->has_left || other->rank != join.rank ||
         other->epoch != join.epoch)
       continue;
-    // A process that is gone leaves its socket open in the children that it forked.
+    // The socket of an ended process stays open in its forked children.
     if (::kill(other->pid, 0) == 0)
       return "rank " + std::to_string(join.rank) + " has joined already, as pid " +
              std::to_string(other->pid);
@@ -184,7 +184,7 @@ void RankSocket::pass_fence(const wire::FenceOut& out) {
   check_fences();
 }
 
-// Its end may be seen before what it said last, a goodbye among it, has been read.
+// A rank's end may be seen before its last messages, such as its leave notice, have been read.
 void RankSocket::read_last_messages(std::uint32_t rank) {
   const std::map<int, ClientPointer> clients = clients_;  // its end drops one
   for (const auto& [fd, client] : clients) {
@@ -251,7 +251,7 @@ void RankSocket::flush(Client& client) {
               [this, same = found->second](std::uint32_t ready_for) { ready(same, ready_for); });
 }
 
-// Whoever still holds the client's pointer sees is_dropped; the descriptor is closed at once.
+// Other holders of the client's pointer see is_dropped; the descriptor is closed at once.
 void RankSocket::drop(Client& client) {
   if (std::exchange(client.is_dropped, true)) return;
   const int fd = client.fd.get();

@@ -1,8 +1,10 @@
-// The agent's Unix socket for the ranks of this host: joins, puts, fences, gets, who was lost.
+// RankSocket: the agent's end of the connections of this host's ranks: joins, puts, fences, gets,
+// losses.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A client that breaks the protocol is dropped; no other rank notices. The end of a connection alone is no death: forked children hold
-// sockets open, and programs close them; a rank has died when its process was reaped.
+// A client that breaks the protocol is dropped; no other rank notices. The end of a connection does
+// not mean death: forked children hold sockets open, and programs close them; a rank has died when
+// its process was reaped.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +35,12 @@ struct RankSocketCallbacks {
   std::function<void(const wire::TensorStalled&)> on_tensor_stall;
 };
 
-// What the others know of a rank that has ended.
+// How a rank stood in the job when it ended.
 enum class RankStanding { kNeverJoined, kJoined, kLeft };
 
 class RankSocket {
  public:
-  // stalls: which waits are told; see wire::FenceStalled.
+  // stalls: which waits are reported; see wire::FenceStalled.
   RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks callbacks,
              StallLimits stalls = {});
   ~RankSocket();
@@ -49,20 +51,21 @@ class RankSocket {
     return listener_.listen(job_id, host_index);
   }
   const std::string& name() const { return listener_.name(); }
-  // Before the ranks start: which ones will come.
+  // Before the ranks start: which ranks will join.
   void expect(std::set<std::uint32_t> ranks) { rendezvous_ = RankRendezvous(std::move(ranks)); }
 
   void pass_fence(const wire::FenceOut& out);
-  // The rank's process was reaped: how it stood then, with what it had said before.
+  // The rank's process was reaped. Reads its last messages first.
   RankStanding rank_ended(std::uint32_t rank);
   const RankReports& reports() const { return reports_; }
-  // Ranks that run and wait at no fence.
+  // Running ranks that wait at no fence.
   std::vector<std::uint32_t> absent() const { return rendezvous_.absent(); }
-  // How long some have waited at a fence by now; 0: none does.
+  // How long ranks have been waiting at a fence; 0: none waits.
   double seconds_waited() const { return stalls_.seconds_waited(); }
-  // Tells every rank that joined or will join.
+  // Reports the loss to every rank that has joined or will join.
   void report_loss(std::uint32_t rank, const std::string& reason);
-  // Tells every rank that joined, or will join while it is allowed: see wire::Silence.
+  // Whether peers may send no heartbeats (wire::Silence), for every rank that has joined or will
+  // join.
   void pause_heartbeats(bool is_paused);
 
  private:
@@ -82,9 +85,9 @@ class RankSocket {
 
   void add_client(UniqueFd fd, std::int32_t pid);
   void ready(const ClientPointer& client, std::uint32_t events);
-  // False: nothing was there to read any more.
+  // False: there was nothing left to read.
   bool receive(Client& client);
-  // False: the client is to be dropped.
+  // False: a protocol error; the caller drops the client.
   bool handle(Client& client, const Frame& frame);
   bool handle_joined(Client& client, const Frame& frame);
   void join(Client& client, const rendezvous::Join& join);

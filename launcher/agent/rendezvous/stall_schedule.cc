@@ -17,7 +17,7 @@ void StallSchedule::note_wait(bool counts, TimePoint now) {
   if (!counts && since_) before_ += now - *std::exchange(since_, std::nullopt);
 }
 
-// By what is due, not by what time it is: a word that is late is told all the same.
+// Decided by what is due, not by the time: a late report is still made.
 bool StallSchedule::end_is_next() const {
   return limits_.end > Duration::zero() && !is_end_reported_ &&
          (!warns() || limits_.end <= next_warning_);

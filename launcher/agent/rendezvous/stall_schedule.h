@@ -9,7 +9,7 @@
 
 namespace hv::launcher {
 
-// After how long a wait is reported, and ends the job. 0: never.
+// How long ranks wait before that is reported, and before it ends the job. 0: never.
 struct StallLimits {
   Duration warning = Duration::zero();
   Duration end = Duration::zero();
@@ -19,16 +19,16 @@ class StallSchedule {
  public:
   explicit StallSchedule(StallLimits limits) : limits_(limits) {}
 
-  // The wait that had begun is over.
+  // No rank waits.
   void end_wait();
-  // Somebody waits; counts: the time from now on is part of the wait, which a stop of the job is
-  // not. Called as often as one likes.
+  // A rank waits. counts: the time from now on belongs to the wait; false while the job is stopped.
+  // May be called repeatedly.
   void note_wait(bool counts, TimePoint now);
-  // Without the time that does not count; 0: nobody waits.
+  // Without the time that does not count; 0: no rank waits.
   Duration waited(TimePoint now) const { return before_ + (since_ ? now - *since_ : Duration()); }
-  // When there is something to tell, which may be long past where this process stood still.
+  // When the next report is due; may be long past if this process was stopped.
   std::optional<TimePoint> due() const;
-  // What is due then; every word of a wait is told once.
+  // The report that is due; each is made once per wait.
   wire::FenceStalled take();
 
  private:
@@ -37,8 +37,8 @@ class StallSchedule {
   Duration next() const { return end_is_next() ? limits_.end : next_warning_; }
 
   const StallLimits limits_;
-  std::optional<TimePoint> since_;  // unless the time does not count now
-  Duration before_{};               // how long had been waited then
+  std::optional<TimePoint> since_;  // empty while the time does not count
+  Duration before_{};               // how long ranks had waited before since_
   Duration next_warning_ = limits_.warning;
   bool is_end_reported_ = false;
 };

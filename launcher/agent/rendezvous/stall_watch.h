@@ -1,4 +1,4 @@
-// StallWatch: tells in time that ranks wait for others, as a StallSchedule says.
+// StallWatch: reports that ranks wait for others, at the times of a StallSchedule.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,11 +19,11 @@ class StallWatch {
   StallWatch(const StallWatch&) = delete;
   StallWatch& operator=(const StallWatch&) = delete;
 
-  // Called after every change.
+  // Call after every change.
   void update(bool has_waiting_rank);
-  // A job that is stopped as a whole waits for nobody.
+  // Time in which the whole job is stopped does not count.
   void pause(bool is_paused);
-  // 0: nobody waits.
+  // 0: no rank waits.
   double seconds_waited() const;
 
  private:

@@ -1,4 +1,4 @@
-// Tests of describe_core() of rank_post_mortem.h: where the kernel has put a core.
+// Tests of launcher/agent/postmortem/core_file: where the kernel has put a core.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/postmortem/core_file.h"
 

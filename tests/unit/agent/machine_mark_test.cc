@@ -1,4 +1,4 @@
-// Tests of MachineMark of launcher/agent/host_setup.h.
+// Tests of launcher/agent/machine_mark.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/machine_mark.h"
 

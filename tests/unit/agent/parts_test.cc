@@ -258,7 +258,7 @@ TEST_CASE("an environment keeps the user's PYTHONUNBUFFERED and an exported PWD"
 TEST_CASE("without a cgroup nothing happens, and that is fine") {
   JobCgroup none;
   CHECK(!none.exists());
-  CHECK(none.folder().empty());
+  CHECK(none.directory().empty());
   none.kill();
   CHECK(none.remove());
   JobCgroup gone = JobCgroup::at("/no/such/group");

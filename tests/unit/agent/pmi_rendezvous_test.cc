@@ -1,4 +1,4 @@
-// Tests of PMI-1's words, as MPICH says them.
+// Tests of launcher/agent/mpi/pmi_rendezvous: PMI-1 as MPICH sends it.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/mpi/pmi_rendezvous.h"
 

@@ -1,4 +1,4 @@
-// Tests of what the agent makes of hvrun-pmix's words on its ranks.
+// Tests of launcher/agent/mpi/pmix_rendezvous: what the agent derives from hvrun-pmix's reports.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/mpi/pmix_rendezvous.h"
 

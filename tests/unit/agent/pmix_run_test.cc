@@ -65,7 +65,7 @@ TEST_CASE("where there is no hvrun-pmix the agent says so") {
   run.reply.reset();
   run.start("/none/");
   CHECK(run.answer().is_missing);
-  CHECK(run.run->folder() == "");
+  CHECK(run.run->directory() == "");
 }
 
 TEST_CASE("an hvrun-pmix that dies is a problem with its words") {
@@ -86,7 +86,7 @@ TEST_CASE("an hvrun-pmix that hangs is killed in time") {
 TEST_CASE("a run that is given up is killed, and its folder is removed") {
   Run run("echo $$ >${0%/*}/pid; exec sleep 1000");
   const pid_t pid = pids_in(run.folder / "pid", 1)[0];
-  const std::string kept = run.run->folder();
+  const std::string kept = run.run->directory();
   REQUIRE(std::filesystem::is_directory(kept));
   CHECK(std::filesystem::status(kept).permissions() == std::filesystem::perms::owner_all);
   std::ofstream(kept + "/file") << "text";

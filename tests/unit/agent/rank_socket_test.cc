@@ -1,4 +1,4 @@
-// Tests of launcher/agent/rendezvous/rank_socket: what a rank says last, and what is kept of it.
+// Tests of launcher/agent/rendezvous/rank_socket: last messages, and which reports are kept.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/rendezvous/rank_socket.h"
 

@@ -1,4 +1,4 @@
-// Tests of launcher/agent/queries/stack_sources
+// Tests of launcher/agent/queries/stack_sources: processes of a rank, readers, explanations.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/queries/stack_sources.h"
 

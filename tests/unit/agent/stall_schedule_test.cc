@@ -1,4 +1,4 @@
-// Tests of StallSchedule of launcher/agent/rendezvous/stall_watch.h.
+// Tests of launcher/agent/rendezvous/stall_schedule.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/rendezvous/stall_schedule.h"
 
