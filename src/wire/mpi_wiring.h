@@ -40,11 +40,11 @@ struct MpiWorld {
 struct WiringRequest {
   static constexpr Type kType = Type::kWiringRequest;
   MpiWorld world;
-  std::uint32_t host = 0;  // the agent's own host: its position in world.hosts
   double timeout_s = 20;
   std::string library_path{};  // the ranks' LD_LIBRARY_PATH: by it libpmix is found as theirs is
   std::string program{};
-  void fields(auto& a) { a(world, host, timeout_s, library_path, program); }
+  std::uint32_t host = 0;  // the agent's own host: its position in world.hosts
+  void fields(auto& a) { a(world, timeout_s, library_path, program, host); }
 };
 struct WiringReply {
   static constexpr Type kType = Type::kWiringReply;

@@ -26,7 +26,7 @@ Handled MpiService::handle(const Frame& frame) {
 }
 
 void MpiService::start(const wire::WiringRequest& request) {
-  wiring_.start_pmix(agent_.environment, request, agent_.setup.host_index,
+  wiring_.start_pmix(agent_.environment, request,
                      [this](const wire::WiringReply& reply) { agent_.link.send(reply); });
   board_.write_directory(wiring_.directory());
 }

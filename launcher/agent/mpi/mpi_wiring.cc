@@ -6,9 +6,8 @@
 namespace hv::launcher {
 
 void MpiWiring::start_pmix(const Environment& environment, const wire::WiringRequest& request,
-                           std::uint32_t host,
                            std::function<void(const wire::WiringReply&)> on_ready) {
-  pmix_ = std::make_unique<PmixRun>(loop_, environment, own_folder() + "/", request, host,
+  pmix_ = std::make_unique<PmixRun>(loop_, environment, own_folder() + "/", request,
                                     PmixCallbacks{std::move(on_ready), callbacks_.on_fence,
                                                   callbacks_.on_note, [this] { update_waits(); }});
 }

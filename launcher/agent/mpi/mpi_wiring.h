@@ -50,7 +50,7 @@ class MpiWiring {
   void limit_waits(StallLimits limits);
   // Called again after the answer that the program is missing.
   void start_pmix(const Environment& environment, const wire::WiringRequest& request,
-                  std::uint32_t host, std::function<void(const wire::WiringReply&)> on_ready);
+                  std::function<void(const wire::WiringReply&)> on_ready);
   // If this launch requests PMI-1.
   void start_pmi(const wire::Launch& launch, const std::string& job_id);
   // The directory that is removed with this agent; empty: none.

@@ -37,13 +37,13 @@ std::set<std::uint32_t> ranks_on(const wire::MpiWorld& world, std::uint32_t host
 }  // namespace
 
 PmixRun::PmixRun(EventLoop& loop, const Environment& environment, const std::string& programs,
-                 const wire::WiringRequest& request, std::uint32_t host, PmixCallbacks callbacks)
+                 const wire::WiringRequest& request, PmixCallbacks callbacks)
     : loop_(loop),
       callbacks_(std::move(callbacks)),
-      host_(host),
+      host_(request.host),
       process_(loop, {[this](const Frame& frame) { return handle(frame); },
                       [this] { report_if_lost(); }}),
-      rendezvous_(ranks_on(request.world, host), request.world.host_of_rank.size()) {
+      rendezvous_(ranks_on(request.world, request.host), request.world.host_of_rank.size()) {
   start(environment, programs, request);
 }
 

@@ -36,7 +36,7 @@ class PmixRun {
  public:
   // programs: the directory that may hold hvrun-pmix.
   PmixRun(EventLoop& loop, const Environment& environment, const std::string& programs,
-          const wire::WiringRequest& request, std::uint32_t host, PmixCallbacks callbacks);
+          const wire::WiringRequest& request, PmixCallbacks callbacks);
   // Kills what still runs.
   ~PmixRun();
   PmixRun(const PmixRun&) = delete;

@@ -32,7 +32,7 @@ struct Run {
   void start(const std::string& programs) {
     run = std::make_unique<PmixRun>(
         loop, Environment::from_entries({"PATH=/usr/bin:/bin", "PMIX_NAMESPACE=other"}), programs,
-        request, 0,
+        request,
         launcher::PmixCallbacks{[this](const wire::WiringReply& told) { reply = told; },
                                 [](const wire::FenceIn&) {},
                                 [this](const std::string& words) { loss = words; }, [] {}});
