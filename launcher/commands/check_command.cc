@@ -1,5 +1,8 @@
 // hvrun check: would jobs start on these hosts, and run well? Text or JSON, and pictures.
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+#include <variant>
+
 #include "launcher/check/probe.h"
 #include "launcher/check/report/report_text.h"
 #include "launcher/cli/command_line.h"

@@ -1,5 +1,9 @@
 // hvrun [options] program: starts a job, or prints its plan, or checks its hosts (--dry-run).
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <utility>
+#include <variant>
+
 #include "launcher/cli/command_line.h"
 #include "launcher/commands/check_build.h"
 #include "launcher/commands/commands.h"

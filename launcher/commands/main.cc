@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <exception>
 
 #include "launcher/commands/commands.h"
 #include "launcher/spawn/go_between.h"

@@ -6,6 +6,7 @@
 #include "launcher/allocation/scheduler.h"
 #include "launcher/cli/knobs.h"
 #include "launcher/commands/commands.h"
+#include "launcher/plan/launch_plan.h"
 #include "launcher/plan/mpi_wires.h"
 #include "launcher/plan/rank_environment.h"
 #include "src/base/error.h"
