@@ -34,7 +34,7 @@ std::string groups_text(const CLI::App& app) {
   return groups;
 }
 
-// Of the options those that a check can make use of.
+// Shows only the options that a check uses.
 std::string check_help_text(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     const std::string& group = option->get_group();
@@ -84,7 +84,7 @@ void check_dry_run(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
   spec->dry_run = raw.dry_run.empty() ? DryRun::kHosts : DryRun::kOffline;
 }
 
-// Pictures are of what hosts have told.
+// Pictures show what the hosts reported.
 void take_pictures(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
   const bool asks_hosts = raw.is_check || spec->dry_run == DryRun::kHosts;
   for (const char* option : {"--topology-html", "--topology-svg"})

@@ -103,7 +103,7 @@ std::string open_answers(const std::string& library, Answers* answers) {
   return library + " is not of this hvrun: " + dl_message();
 }
 
-// The file of this process that has such a name; empty: there is none.
+// A file that this process has mapped and whose name begins with start; empty: none.
 std::string mapped_file(const std::string& start) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -131,7 +131,7 @@ BuildFact inspect_nccl(const std::string& library) {
   return fact;
 }
 
-// A host that starts jobs need not have what those that run them have.
+// A host that starts jobs may lack what the hosts that run them have.
 BuildFact inspect_cuda() {
   constexpr const char* kElsewhere = ", as on many login nodes";
   constexpr int kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE

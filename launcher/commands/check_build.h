@@ -1,5 +1,5 @@
 // Which frameworks and backends are here, and why one is not: gathered once, printed by
-// `hvrun --check-build` and `hvrun env`; by JSON by `python -m hvrun.doctor`, too.
+// `hvrun --check-build` and `hvrun env`, and as JSON by `python -m hvrun.doctor`.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,7 @@ namespace hv::launcher {
 struct BuildFact {
   std::string name{};
   bool is_there = false;
-  std::string text{};         // its version, or why it is not there and what to try
+  std::string text{};         // its version, or why it is missing and what to try
   bool is_installed = false;  // though this host cannot use it
 };
 
@@ -30,7 +30,7 @@ BuildFacts gather_build_facts(const Environment& environment);
 // For `hvrun --check-build`: horovodrun's form, and the reasons below it. Pure.
 std::string check_build_text(const BuildFacts& facts);
 
-// `hvrun --check-build`: prints that. Returns the exit code; throws Error.
+// `hvrun --check-build`: prints check_build_text. Returns the exit code; throws Error.
 int print_check_build(const Environment& environment);
 
 // For `hvrun env`: which backends are here, why one is not, and who carries out what. Pure.

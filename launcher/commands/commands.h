@@ -9,9 +9,9 @@
 
 namespace hv::launcher {
 
-// One function each, in the file of its name. words: those after the subcommand's name. Return the
-// exit code; throw Error.
-int run_launch(const std::vector<std::string>& words, const Environment& environment);  // no name
+// Each stands in NAME_command.cc. words: those after the subcommand's name; a launch has no name.
+// Return the exit code; throw Error.
+int run_launch(const std::vector<std::string>& words, const Environment& environment);
 int run_check(const std::vector<std::string>& words, const Environment& environment);
 int run_env(const std::vector<std::string>& words, const Environment& environment);
 int run_explain(const std::vector<std::string>& words, const Environment& environment);

@@ -20,7 +20,7 @@ using TableRow = std::vector<std::string>;
 
 constexpr const char* kAlgorithm = "HVRUN_ALGORITHM";
 
-// A row for a value that is none, whose error is kept if it is the first.
+// The row of a malformed value. Keeps the first error.
 TableRow malformed_row(const Knob& knob, const Environment& environment, const Error& error,
                        std::optional<Error>* trouble) {
   if (!*trouble) trouble->emplace(error);

@@ -21,19 +21,18 @@ struct EnvCommand {
 // words: those after "env". Throws Error(kUsage).
 EnvCommand parse_env_command(const std::vector<std::string>& words);
 
-// A row for each knob: its name, value, where that came from, and what it is; malformed ones are
-// marked. What is set and ignored, in sentences. What is wrong with the first malformed one.
 struct EnvTable {
+  // One for each knob: its name, value, origin and summary. A malformed value is marked.
   std::vector<std::vector<std::string>> rows;
-  std::vector<std::string> ignored;
-  std::optional<Error> trouble;
+  std::vector<std::string> ignored;  // sentences on variables that are set and have no effect
+  std::optional<Error> trouble;      // of the first malformed value
 };
 EnvTable env_table(const Environment& environment);
 std::string env_text(const EnvTable& table);
 // One object, indented, with a line end: settings, frameworks, backends, CUDA, operations.
 std::string env_json(const EnvTable& table, const BuildFacts& facts);
-// Which algorithm carries out which collective: HVRUN_ALGORITHM's wishes, then the table. Throws
-// Error(kUsage) for wishes that are none.
+// Which algorithm carries out which collective: HVRUN_ALGORITHM's overrides, then the table. Throws
+// Error(kUsage) for a malformed override.
 std::string env_algorithms(const Environment& environment);
 
 }  // namespace hv::launcher

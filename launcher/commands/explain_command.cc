@@ -23,9 +23,9 @@ constexpr const char* kHelpText =
     "  -h,--help        this text\n"
     "\nMore: man hvrun-explain\n";
 
-// Throws Error(kUsage) where no job has left anything.
+// Throws Error(kUsage) for a directory without a job's files.
 std::string explanation(const ExplainCommand& command) {
-  // A record stands for the folder that it is in.
+  // The path of a record stands for its directory.
   const std::filesystem::path path = command.folder;
   std::error_code unknown;
   const bool is_record =

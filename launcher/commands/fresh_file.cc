@@ -50,7 +50,7 @@ void FreshFile::refuse_what_is_there() {
                     (stream == 1 ? "output" : "error") + " is written to, and would replace it",
                 "name another file");
   }
-  // Behind a symbolic link the file that it leads to is the one to replace.
+  // Replace the target of a symbolic link, not the link.
   char* const real = ::realpath(path_.c_str(), nullptr);
   if (real != nullptr) path_ = real;
   ::free(real);
@@ -64,7 +64,7 @@ void FreshFile::write(const std::string& text) {
     if (wrote < 0) fail("write", errno);
     done += static_cast<std::size_t>(wrote);
   }
-  // A full disk behind a network may be told only now.
+  // A network file system may report a full disk only on close.
   if (::close(fd_.release()) != 0) fail("write", errno);
   if (::rename(unfinished_.c_str(), path_.c_str()) != 0) fail("put in its place", errno);
   unfinished_.clear();

@@ -1,4 +1,4 @@
-// FreshFile: a file that is there whole, or as it was before.
+// FreshFile: replaces a file with complete contents, or leaves it unchanged.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,19 +8,19 @@
 
 namespace hv::launcher {
 
-// Opened before there is anything to write, so that a bad path is told then: under a name of its
-// own beside the one that is meant, which it gets when it is complete.
+// The constructor opens a temporary file in the same directory, so that a bad path is reported
+// early. write() renames it.
 class FreshFile {
  public:
-  // option: that names the path, for messages. path empty: none, and write() does nothing. Throws
-  // Error(kUsage) where it cannot be made, where what is there is no plain file, and where that is
-  // the one that standard output or error is written to.
+  // option: the option that names the path, for messages. path empty: write() does nothing. Throws
+  // Error(kUsage) if the file cannot be created, or if path is an existing file that is not regular
+  // or that standard output or error is written to.
   FreshFile(std::string option, std::string path);
   ~FreshFile();
   FreshFile(const FreshFile&) = delete;
   FreshFile& operator=(const FreshFile&) = delete;
 
-  // Once. Throws Error(kStart); then what was there before stays.
+  // Call it once. Throws Error(kStart); the old file then stays.
   void write(const std::string& text);
 
  private:
@@ -28,7 +28,7 @@ class FreshFile {
   void refuse_what_is_there();
 
   std::string option_, path_;
-  std::string unfinished_;  // while it is there
+  std::string unfinished_;  // the temporary file; empty: none exists
   UniqueFd fd_;
 };
 

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   hv::raise_open_file_limit();
   hv::unblock_signals();
   hv::keep_freed_memory();
-  // Inherited as ignored it would take the status of children away.
+  // An inherited SIG_IGN would discard the exit status of children.
   std::signal(SIGCHLD, SIG_DFL);
   int code = 0;
   try {
@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
     code = static_cast<int>(hv::ErrorKind::kStart);
   }
   hv::launcher::end_go_betweens();
-  // A thread may be blocked for good in a read of stdin or a write to a reader that stands still.
+  // A thread may be blocked forever in a read of stdin or a write to a reader that has stopped.
   std::fflush(nullptr);
   ::_exit(code);
 }

@@ -26,7 +26,7 @@ bool is_ssh_meant(const JobSpec& spec) {
          spec.ssh_port != 0;
 }
 
-// In a Slurm job its own way of starting processes reaches all nodes, and SSH often none.
+// In a Slurm job srun reaches all nodes; SSH often reaches none.
 void choose_spawner(const HostList& list, const Environment& environment, JobSpec* spec) {
   const bool can_be_srun = are_nodes_of_slurm_job(list, environment);
   if (spec->spawner != SpawnerChoice::kSsh && !is_ssh_meant(*spec))

@@ -12,7 +12,7 @@ namespace hv::launcher {
 struct PreparedJob {
   JobSpec spec;
   HostList hosts;
-  Environment environment;  // hvrun's own, with what options of horovodrun set
+  Environment environment;  // hvrun's own, with the variables that options of horovodrun set
 };
 
 // Finds the hosts, chooses the spawner and prints warnings. Throws Error.

@@ -141,7 +141,7 @@ void add_script_telling_options(CLI::App& app, RawScriptOptions& raw) {
 
 // raw must outlive the app's parsing.
 void add_script_options(CLI::App& app, RawScriptOptions& raw) {
-  app.set_help_flag();  // ours, as with hvrun's own
+  app.set_help_flag();  // none of CLI11's: --help is added below
   add_layout_options(app, raw.layout);
   add_site_options(app, raw.where);
   add_job_options(app, raw.job);
@@ -180,7 +180,7 @@ std::vector<OptionShape> shapes_of_hvrun() {
 }
 
 SplitWords split_words(const Words& words, const std::vector<OptionShape>& own) {
-  std::vector<OptionShape> shapes = own;  // first: a name of both is the script's
+  std::vector<OptionShape> shapes = own;  // first, so that a common name is the script's
   for (OptionShape& shape : shapes_of_hvrun()) shapes.push_back(std::move(shape));
   try {
     return split_at_program(words, shapes);
@@ -190,8 +190,8 @@ SplitWords split_words(const Words& words, const std::vector<OptionShape>& own) 
   }
 }
 
-// What stands before the program: hvrun script's own, and what is hvrun's. "--np=4" is --np's,
-// "-n4" is -n's.
+// Splits the options before the program into those of hvrun script and those of hvrun. "--np=4"
+// belongs to --np, "-n4" to -n.
 std::pair<Words, Words> share_out(const SplitWords& split, const std::vector<OptionShape>& own) {
   std::pair<Words, Words> shared;
   for (std::size_t i = 0; i < split.begins.size(); ++i) {
@@ -223,7 +223,7 @@ void check_word(const std::string& option, const std::string& text) {
                 std::string("expected ") + kDirectiveWordForm);
 }
 
-// What the shell reads is quoted, but a newline would make a directive of what follows it.
+// Values are quoted for the shell, but text after a newline could become a directive.
 void check_line(const std::string& option, const std::string& text, bool is_allowed,
                 const char* form) {
   if (!is_allowed)
@@ -294,7 +294,7 @@ void check_words_of_line(const Words& words) {
   }
 }
 
-// An optional value stands behind '=' only, and what is apart would be the program.
+// An optional value follows '=' only; a separate word would be taken as the program.
 void check_requeue(const SplitWords& split) {
   const bool is_bare = !split.is_set_off && !split.options.empty() &&
                        split.options.back() == "--requeue" && !split.program.empty();
@@ -303,7 +303,7 @@ void check_requeue(const SplitWords& split) {
                 "--requeue=" + printable(split.program[0]));
 }
 
-// The job's nodes come from its scheduler, and it runs.
+// The scheduler chooses the nodes, and a job script does not run dry.
 void check_for_job(const JobSpec& spec) {
   const bool has_hosts = !spec.hosts.hosts.empty() || !spec.hosts.hostfile.empty();
   if (has_hosts || spec.dry_run != DryRun::kNo)
@@ -334,7 +334,7 @@ void check_exclusive(const RawScriptOptions& raw, const SplitWords& split) {
 
 std::string text_of_site(const std::string& name, const Environment& environment) {
   const SiteFile file = find_site(name, environment);
-  (void)parse_site(file.text, file.source);  // a wrong one is no example
+  (void)parse_site(file.text, file.source);  // reports an invalid file instead of showing it
   return file.text;
 }
 

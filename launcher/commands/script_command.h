@@ -1,8 +1,8 @@
 // `hvrun script`: the job script for a site, the list of sites, one site's file.
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands before the program is hvrun script's where it has an option of that name, else
-// hvrun's own: checked by hvrun's parser, and written into the script as it was typed.
+// An option before the program belongs to hvrun script if it has one of that name. Any other is an
+// option of hvrun: hvrun's parser checks it, and the script gets it as it was typed.
 #pragma once
 
 #include <functional>
