@@ -12,6 +12,7 @@
 
 #include "launcher/pmix/job_map.h"
 #include "src/base/check.h"
+#include "src/base/environment.h"
 #include "src/base/symbol.h"
 #include "src/base/text.h"
 
@@ -65,10 +66,8 @@ pmix::Process process_of(const std::string& space, std::uint32_t rank) {
 wire::Pairs pairs_of(char** entries) {
   wire::Pairs pairs;
   for (char** entry = entries; entry != nullptr && *entry != nullptr; ++entry) {
-    const char* const equals = std::strchr(*entry, '=');
-    if (equals != nullptr)
-      pairs.emplace_back(std::string(*entry, static_cast<std::size_t>(equals - *entry)),
-                         equals + 1);
+    if (const auto variable = split_variable(*entry))
+      pairs.emplace_back(variable->first, variable->second);
     std::free(*entry);
   }
   std::free(entries);

@@ -152,11 +152,9 @@ TimePoint end_of_probe(const wire::CheckRequest& request) {
 Environment environment_of_program(const wire::Program& program, const Environment& environment) {
   Environment own = environment;
   own.set("PWD", program.directory);
-  for (const std::string& entry : program.environment) {
-    const std::size_t equals = entry.find('=');
-    if (equals != std::string::npos && equals > 0)
-      own.set(entry.substr(0, equals), entry.substr(equals + 1));
-  }
+  for (const std::string& entry : program.environment)
+    if (const auto variable = split_variable(entry))
+      own.set(std::string(variable->first), std::string(variable->second));
   return own;
 }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/environment.h"
+
 namespace hv::launcher {
 namespace {
 
@@ -65,11 +67,6 @@ std::size_t words_of_option(const Wrapper& wrapper, std::string_view word) {
   return 1;
 }
 
-bool is_assignment(const std::string& word) {
-  const std::size_t equals = word.find('=');
-  return equals != std::string::npos && equals > 0;
-}
-
 }  // namespace
 
 std::optional<wire::Program> wrapped_program(const wire::Program& program) {
@@ -90,7 +87,7 @@ std::optional<wire::Program> wrapped_program(const wire::Program& program) {
     at += words;
   }
   at += static_cast<std::size_t>(wrapper->operands);
-  for (; name == "env" && at < program.argv.size() && is_assignment(program.argv[at]); ++at)
+  for (; name == "env" && at < program.argv.size() && split_variable(program.argv[at]); ++at)
     inner.environment.push_back(program.argv[at]);
   if (at >= program.argv.size()) return std::nullopt;
   inner.argv.erase(inner.argv.begin(), inner.argv.begin() + static_cast<std::ptrdiff_t>(at));

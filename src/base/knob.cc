@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <set>
 
 #include "src/base/check.h"
 #include "src/base/error.h"
@@ -182,6 +183,7 @@ void KnobReader::check_all() const {
 std::vector<std::string> ignored_settings(const std::vector<std::vector<Knob>>& tables,
                                           const std::vector<std::string>& others,
                                           const Environment& environment) {
+  const std::set<std::string> known(others.begin(), others.end());
   std::vector<std::string> lines, unlike;
   for (const std::string_view prefix : {"HVRUN_", "HOROVOD_"}) {
     // Without the prefix: what all names have in common makes none of them alike.
@@ -190,7 +192,7 @@ std::vector<std::string> ignored_settings(const std::vector<std::vector<Knob>>& 
       if (name.rfind(prefix, 0) == 0) names.push_back(name.substr(prefix.size()));
     for (const auto& [variable, value] : environment.all()) {
       if (variable.rfind(prefix, 0) != 0) continue;
-      if (std::find(others.begin(), others.end(), variable) != others.end()) continue;
+      if (known.count(variable) > 0) continue;
       const std::string name = variable.substr(prefix.size());
       const auto guess = nearest(name, names);
       if (guess && *guess == name) continue;

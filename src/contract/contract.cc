@@ -3,6 +3,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 
 #include "src/base/text.h"
 
@@ -171,6 +172,12 @@ const std::vector<std::string>& contract_names() {
     return result;
   }();
   return names;
+}
+
+bool is_contract_name(std::string_view name) {
+  static const std::set<std::string, std::less<>> names(contract_names().begin(),
+                                                        contract_names().end());
+  return names.find(name) != names.end();
 }
 
 }  // namespace hv

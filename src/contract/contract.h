@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,6 +59,7 @@ inline constexpr char kStragglerSeconds[] = "HVRUN_STRAGGLER_SECONDS";
 
 // The names that the launcher itself sets; -x may not override them.
 const std::vector<std::string>& contract_names();
+bool is_contract_name(std::string_view name);
 
 // How a rank's Python lets its agent read where it stands; python/hvrun/_stacks.py says the same.
 // The package hvrun opens a memory file of that name and has faulthandler write every thread's

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "src/base/environment.h"
 #include "src/base/text.h"
 #include "src/wire/mpi_wiring.h"
 
@@ -24,9 +25,8 @@ std::set<std::uint32_t> ranks_of(const std::map<std::uint32_t, std::uint32_t>& a
 std::map<std::string, std::string, std::less<>> parse_fields(std::string_view line) {
   std::map<std::string, std::string, std::less<>> fields;
   for (const std::string& part : split(line, ' ')) {
-    const std::size_t equals = part.find('=');
-    if (equals != std::string::npos && equals > 0)
-      fields.emplace(part.substr(0, equals), part.substr(equals + 1));
+    if (const auto variable = split_variable(part))
+      fields.emplace(variable->first, variable->second);
   }
   return fields;
 }

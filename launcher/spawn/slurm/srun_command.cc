@@ -16,23 +16,23 @@ constexpr std::int64_t kMostGpusOfTask = 1024, kMostTasksOfNode = 65536;
 
 // Options of sbatch and salloc that srun reads from its environment (srun(1), INPUT ENVIRONMENT
 // VARIABLES), and what an outer step has left.
-const std::vector<std::string>& names_that_change_srun() {
-  static const std::vector<std::string> names{
-      "SLURM_GPUS",           "SLURM_CPUS_PER_GPU", "SLURM_OVERCOMMIT",
-      "SLURM_DIST_PLANESIZE", "SLURM_HINT",         "SLURM_NTASKS",
-      "SLURM_NPROCS",         "SLURM_NTASKS_PER_*", "SLURM_DISTRIBUTION",
-      "SLURM_GPUS_PER_TASK",  "SLURM_GPU_BIND",     "SLURM_EXPORT_ENV",
-      "SLURM_CPU_BIND*",      "SLURM_MEM_BIND*",    "SLURM_CPUS_PER_TASK",
-      "SLURM_TRES_PER_TASK",  "SLURM_ARBITRARY_*",  "SLURM_EXACT",
-      "SLURM_EXCLUSIVE",      "SLURM_OVERLAP",      "SLURM_STEP_*",
-      "SLURM_STEPID",         "SLURM_MPI_TYPE",     "SLURM_THREADS_PER_CORE",
-      "SLURM_CORE_SPEC",      "SLURM_MULTI_PROG",   "SLURM_OPEN_MODE",
-      "SLURM_LABELIO",        "SLURM_STDINMODE",    "SLURM_STDOUTMODE",
-      "SLURM_STDERRMODE",     "SLURM_UNBUFFEREDIO", "SLURM_TASK_EPILOG",
-      "SLURM_TASK_PROLOG",    "SLURM_WAIT",         "SLURM_KILL_BAD_EXIT",
-      "SLURM_WORKING_DIR",    "SLURM_REMOTE_CWD",   "SLURM_RESV_PORTS",
-      "SLURM_NODEFILE",       "SLURM_HOSTFILE",     "SLURM_BCAST*",
-      "SLURM_DEBUG",          "SLURM_SRUN_*",       "SRUN_*"};
+const NamePatterns& names_that_change_srun() {
+  static const NamePatterns names(
+      {"SLURM_GPUS",           "SLURM_CPUS_PER_GPU", "SLURM_OVERCOMMIT",
+       "SLURM_DIST_PLANESIZE", "SLURM_HINT",         "SLURM_NTASKS",
+       "SLURM_NPROCS",         "SLURM_NTASKS_PER_*", "SLURM_DISTRIBUTION",
+       "SLURM_GPUS_PER_TASK",  "SLURM_GPU_BIND",     "SLURM_EXPORT_ENV",
+       "SLURM_CPU_BIND*",      "SLURM_MEM_BIND*",    "SLURM_CPUS_PER_TASK",
+       "SLURM_TRES_PER_TASK",  "SLURM_ARBITRARY_*",  "SLURM_EXACT",
+       "SLURM_EXCLUSIVE",      "SLURM_OVERLAP",      "SLURM_STEP_*",
+       "SLURM_STEPID",         "SLURM_MPI_TYPE",     "SLURM_THREADS_PER_CORE",
+       "SLURM_CORE_SPEC",      "SLURM_MULTI_PROG",   "SLURM_OPEN_MODE",
+       "SLURM_LABELIO",        "SLURM_STDINMODE",    "SLURM_STDOUTMODE",
+       "SLURM_STDERRMODE",     "SLURM_UNBUFFEREDIO", "SLURM_TASK_EPILOG",
+       "SLURM_TASK_PROLOG",    "SLURM_WAIT",         "SLURM_KILL_BAD_EXIT",
+       "SLURM_WORKING_DIR",    "SLURM_REMOTE_CWD",   "SLURM_RESV_PORTS",
+       "SLURM_NODEFILE",       "SLURM_HOSTFILE",     "SLURM_BCAST*",
+       "SLURM_DEBUG",          "SLURM_SRUN_*",       "SRUN_*"});
   return names;
 }
 
@@ -114,13 +114,9 @@ int gpus_of_nodes(const Environment& own) {
 }
 
 Environment srun_environment(const Environment& own) {
-  Environment result = own;
-  for (const auto& [name, value] : own.all()) {
-    const auto& patterns = names_that_change_srun();
-    if (std::any_of(patterns.begin(), patterns.end(),
-                    [&](const std::string& pattern) { return matches_pattern(name, pattern); }))
-      result.unset(name);
-  }
+  Environment result;
+  for (const auto& [name, value] : own.all())
+    if (!names_that_change_srun().has_match(name)) result.set(name, value);
   return result;
 }
 
