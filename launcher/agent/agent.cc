@@ -196,8 +196,8 @@ void Agent::go() {
   services_.post_mortem.begin(host_.cgroup.directory());
   ranks_.start(
       host_.cgroup.directory(),
-      [this](std::uint32_t rank, RankLaunchSpec* spec) {
-        return services_.mpi.wiring().prepare(rank, &spec->command, &spec->passed);
+      [this](std::uint32_t rank, RankEnvironment* environment, UniqueFd* passed) {
+        return services_.mpi.wiring().prepare(rank, environment, passed);
       },
       [this] { leave_if_done(); }, [this](const Status& status) { finish_start(status); });
 }

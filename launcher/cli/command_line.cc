@@ -182,7 +182,7 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
   spec.remote_shell = raw.remote_shell;
   take_spawner(app, raw, &spec);
   spec.start_timeout = parse_duration("--start-timeout", raw.start_timeout);
-  spec.exports = raw.exports;
+  spec.exports = parse_exports(raw.exports);
   spec.clean_environment = raw.clean_environment;
   spec.programs.push_back({std::move(program), absolute(raw.working_directory, current_directory)});
   spec.names_working_directory = !raw.working_directory.empty();
@@ -292,8 +292,9 @@ CommandLine parse_words(const std::vector<std::string>& words, bool is_check,
   add_programs(&spec, parse_more_programs(std::move(more), spec.programs[0].working_directory,
                                           current_directory));
   HorovodSettings horovod = horovod_options.settings();
-  // -x beats them.
-  spec.exports.insert(spec.exports.begin(), horovod.variables.begin(), horovod.variables.end());
+  Exports exports = horovod.variables;
+  exports.add_all(spec.exports);  // -x beats them
+  spec.exports = std::move(exports);
   return LaunchCommand{std::move(spec), std::move(horovod)};
 }
 

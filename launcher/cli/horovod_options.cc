@@ -130,8 +130,9 @@ std::optional<bool> yes_or_no(const std::string& text) {
 }
 
 // The knob's own check, told with who has set it.
-void check_variable(const std::string& entry, const std::string& origin) {
-  const auto environment = Environment::from_entries({entry});
+void check_variable(const std::string& name, const std::string& value, const std::string& origin) {
+  Environment environment;
+  environment.set(name, value);
   try {
     KnobReader(runtime_knobs(), environment).check_all();
   } catch (const Error& error) {
@@ -163,9 +164,9 @@ void add_settings(const GivenRows& given, HorovodSettings* settings) {
       throw Error(ErrorKind::kUsage,
                   given[i]->origin + " '" + printable(given[i]->value) + "' is no number of MiB",
                   "expected a whole number such as 64");
-    settings->variables.push_back(std::string(row.variable) + "=" +
-                                  (takes_value(row) ? given[i]->value + unit : row.value));
-    check_variable(settings->variables.back(), given[i]->origin);
+    const std::string value = takes_value(row) ? given[i]->value + unit : row.value;
+    settings->variables.add_value(row.variable, value);
+    check_variable(row.variable, value, given[i]->origin);
   }
 }
 

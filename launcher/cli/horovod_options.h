@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "launcher/plan/exports.h"
+
 namespace hv::launcher {
 
 // A variable of Horovod's that is accepted and has no effect.
@@ -20,8 +22,8 @@ struct IgnoredVariable {
 std::vector<IgnoredVariable> ignored_horovod_variables();
 
 struct HorovodSettings {
-  std::vector<std::string> variables;  // NAME=VALUE
-  std::vector<std::string> warnings;   // a line for each that sets nothing
+  Exports variables;
+  std::vector<std::string> warnings;  // a line for each that sets nothing
 };
 
 class HorovodOptions {

@@ -36,7 +36,8 @@ static bool is_for_others(const std::string& name) {
 
 std::vector<std::string> ignored_variables(const Environment& environment) {
   std::vector<std::string> others = contract_names();  // an hvrun inside a rank has them
-  for (const auto& [name, value] : environment.all())
+  const Environment ours = environment.with_prefix("HVRUN_");
+  for (const auto& [name, value] : ours.all())
     if (is_for_others(name)) others.push_back(name);
   for (const IgnoredVariable& variable : ignored_horovod_variables())
     others.push_back(variable.name);
@@ -44,13 +45,14 @@ std::vector<std::string> ignored_variables(const Environment& environment) {
 }
 
 std::vector<std::string> ignored_variables(const JobSpec& spec, const Environment& environment) {
-  Environment all = environment;
-  const auto add = [&all](const std::vector<std::string>& exports) {
-    for (const std::string& word : exports) {
-      const std::size_t equals = word.find('=');
-      if (equals != std::string::npos && equals > 0)
-        all.set(word.substr(0, equals), word.substr(equals + 1));
-    }
+  Environment all;  // no name with another prefix gets a line
+  for (const char* prefix : {"HOROVOD_", "HVRUN_"}) {
+    const Environment alike = environment.with_prefix(prefix);
+    for (const auto& [name, value] : alike.all()) all.set(name, value);
+  }
+  const auto add = [&all](const Exports& exports) {
+    for (const Export& each : exports.list())
+      if (each.form == Export::Form::kValue) all.set(each.name, each.value);
   };
   add(spec.exports);
   for (const ProgramSpec& program : spec.programs) add(program.exports);

@@ -18,7 +18,7 @@ const std::vector<Knob>& launcher_knobs();
 
 // Lines on HVRUN_ variables that set nothing, and on HOROVOD_ ones that look like one that does.
 std::vector<std::string> ignored_variables(const Environment& environment);
-// As that, with what -x sets for ranks, NAME=VALUE.
+// The same lines, and those on variables that -x sets for ranks.
 std::vector<std::string> ignored_variables(const JobSpec& spec, const Environment& environment);
 
 }  // namespace hv::launcher

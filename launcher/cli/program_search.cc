@@ -166,7 +166,7 @@ ProgramSpec parse_program(SplitWords split, const std::string& directory,
       throw Error(ErrorKind::kUsage, name + " behind ':' has an empty value",
                   "give it one, or leave the option out; is a shell variable unset?");
     if (name == "-x") {
-      program.exports.push_back(value);
+      program.exports.add(value);
       continue;
     }
     if (is_directory ? std::exchange(has_directory, true) : program.ranks > 0)

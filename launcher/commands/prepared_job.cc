@@ -8,7 +8,7 @@
 #include "launcher/commands/commands.h"
 #include "launcher/plan/launch_plan.h"
 #include "launcher/plan/mpi_wires.h"
-#include "launcher/plan/rank_environment.h"
+#include "launcher/plan/common_environment.h"
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/process/command.h"
@@ -46,10 +46,8 @@ void choose_spawner(const HostList& list, const Environment& environment, JobSpe
 PreparedJob prepare_job(LaunchCommand command, Environment environment) {
   JobSpec& spec = command.spec;
   print_warnings(command.horovod.warnings);
-  for (const std::string& variable : command.horovod.variables) {
-    const std::size_t equals = variable.find('=');
-    environment.set(variable.substr(0, equals), variable.substr(equals + 1));
-  }
+  for (const Export& variable : command.horovod.variables.list())
+    environment.set(variable.name, variable.value);
   spec.hosts.way_is_stated = is_ssh_meant(spec) || spec.spawner != SpawnerChoice::kByItself;
   HostList list = find_hosts(spec.hosts, environment).list;
   choose_spawner(list, environment, &spec);

@@ -9,6 +9,7 @@
 
 #include "launcher/allocation/allocate.h"
 #include "launcher/plan/core_binding.h"
+#include "launcher/plan/exports.h"
 #include "launcher/plan/placement.h"
 #include "src/base/clock.h"
 
@@ -34,10 +35,10 @@ enum class DryRun {
 
 // One of the programs of a job; ranks have them in order.
 struct ProgramSpec {
-  std::vector<std::string> argv;       // never empty for a launch
-  std::string working_directory{};     // absolute
-  int ranks = 0;                       // of several programs each has its number
-  std::vector<std::string> exports{};  // -x of its own, as written
+  std::vector<std::string> argv;    // never empty for a launch
+  std::string working_directory{};  // absolute
+  int ranks = 0;                    // of several programs each has its number
+  Exports exports{};                // -x of its own, which beats the job's
 };
 
 struct JobSpec {
@@ -69,7 +70,7 @@ struct JobSpec {
   Duration inventory_timeout = std::chrono::seconds(20);
 
   // Environment.
-  std::vector<std::string> exports;  // -x for all ranks, as written: NAME, NAME=VALUE, PREFIX_*
+  Exports exports;  // -x for all ranks
   bool clean_environment = false;
   int master_port = 0;
   bool hold_port = true;

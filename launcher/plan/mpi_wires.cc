@@ -49,14 +49,15 @@ std::size_t period_of(const std::vector<Block>& blocks) {
 
 MpiWires by_itself(const CommonEnvironment& environment) {
   MpiWires wires;
-  std::vector<std::vector<std::string>> of_ranks = environment.of_programs;
-  if (of_ranks.empty()) of_ranks.emplace_back();
-  for (std::vector<std::string> entries : of_ranks) {
-    // The program's own come first: those count.
-    entries.insert(entries.end(), environment.entries.begin(), environment.entries.end());
-    const Environment ranks = Environment::from_entries(entries);
-    if (!names_mpi(ranks.get_or(kBackend, ""))) continue;
-    const std::string mpi = lower(ranks.get_or("HVRUN_MPI", ""));
+  std::vector<RankEnvironment> of_programs = environment.of_programs;
+  if (of_programs.empty()) of_programs.emplace_back();
+  for (const RankEnvironment& program : of_programs) {
+    const auto value = [&](const char* name) {
+      const auto of_program = program.variables().get(name);
+      return of_program ? *of_program : environment.variables.variables().get_or(name, "");
+    };
+    if (!names_mpi(value(kBackend))) continue;
+    const std::string mpi = lower(value("HVRUN_MPI"));
     wires.pmix = wires.pmix || mpi != "mpich";
     wires.pmi = wires.pmi || mpi != "openmpi";
   }
@@ -65,12 +66,11 @@ MpiWires by_itself(const CommonEnvironment& environment) {
 
 // Exports the list with mpi before it, and adds a line if it is the user's. A list that names mpi
 // stays as it is, and so does a malformed one, which the check of knobs reports.
-void export_mpi_first(const std::string& list, std::vector<std::string>* exports,
-                      std::vector<std::string>* lines) {
+void export_mpi_first(const std::string& list, Exports* exports, std::vector<std::string>* lines) {
   if (names_mpi(list) || (!list.empty() && !is_backend_list(list))) return;
   const std::string longer =
       "mpi," + join(backend_words(list.empty() ? kDefaultBackends : list), ",");
-  exports->push_back(std::string(kBackend) + "=" + longer);
+  exports->add_value(kBackend, longer);
   const std::string line = "--mpi puts mpi first: ranks get " + std::string(kBackend) + "=" +
                            longer + " instead of " + list;
   if (!list.empty() && std::find(lines->begin(), lines->end(), line) == lines->end())
@@ -87,14 +87,11 @@ MpiWires mpi_wires(WireMpi wanted, const CommonEnvironment& environment) {
 
 std::vector<std::string> put_mpi_first(const Environment& own, JobSpec* spec) {
   const CommonEnvironment environment = common_environment(*spec, own);
-  const auto ranks = Environment::from_entries(environment.entries);
   std::vector<std::string> lines;
-  export_mpi_first(ranks.get_or(kBackend, ""), &spec->exports, &lines);
-  for (std::size_t i = 0; i < spec->programs.size(); ++i) {
-    const auto program = Environment::from_entries(environment.of_programs[i]);
-    if (program.has(kBackend))
-      export_mpi_first(program.get_or(kBackend, ""), &spec->programs[i].exports, &lines);
-  }
+  export_mpi_first(environment.variables.variables().get_or(kBackend, ""), &spec->exports, &lines);
+  for (std::size_t i = 0; i < spec->programs.size(); ++i)
+    if (const auto list = environment.of_programs[i].variables().get(kBackend))
+      export_mpi_first(*list, &spec->programs[i].exports, &lines);
   return lines;
 }
 

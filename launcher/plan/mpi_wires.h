@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/plan/rank_environment.h"
+#include "launcher/plan/common_environment.h"
 #include "src/base/environment.h"
 
 namespace hv::launcher {

@@ -37,34 +37,36 @@ std::string mebibytes(std::size_t bytes) {
               "use fewer ranks (-np), more hosts, or a smaller environment (--clean-env)");
 }
 
-bool has_entry(const std::vector<std::string>& entries, const std::string& name) {
-  return std::any_of(entries.begin(), entries.end(), [&name](const std::string& entry) {
-    return entry.compare(0, name.size() + 1, name + "=") == 0;
-  });
-}
-
 // What stands in hvrun's environment or behind -x counts more than what placement would say.
 bool is_set_by_user(const CommonEnvironment& environment, const PlannedRank& rank,
                     const std::string& name) {
   const auto program = static_cast<std::size_t>(rank.program);
-  return has_entry(environment.entries, name) ||
-         (program < environment.of_programs.size() &&
-          has_entry(environment.of_programs[program], name));
+  return environment.variables.has(name) ||
+         (program < environment.of_programs.size() && environment.of_programs[program].has(name));
 }
 
 // -x has given it to all ranks.
 bool is_exported(const CommonEnvironment& environment, const std::string& name) {
-  return std::find(environment.exported.begin(), environment.exported.end(), name) !=
-         environment.exported.end();
+  return environment.exported.count(name) > 0;
 }
 
-void add_slurm_variables(const Job& job, const CommonEnvironment& environment,
-                         wire::Launch* launch) {
+void set_slurm_variables(const Job& job, const CommonEnvironment& environment,
+                         RankEnvironment* variables) {
   std::vector<std::string> hosts;
   for (const Host& host : job.members()) hosts.push_back(host.target.name);
   for (const auto& [name, value] :
        slurm_variables_of_job(static_cast<int>(job.slots.count()), hosts))
-    if (!is_exported(environment, name)) launch->environment.push_back(name + "=" + value);
+    if (!is_exported(environment, name)) variables->set(name, value);
+}
+
+// What hvrun gives to every rank of the host.
+RankEnvironment variables_of_host(const Job& job, const Host& host,
+                                  const CommonEnvironment& environment, bool is_slurm_job) {
+  RankEnvironment variables = environment.variables;
+  if (!host.facts().gpus.empty() && !is_exported(environment, kDeviceOrder))
+    variables.set(kDeviceOrder, "PCI_BUS_ID");
+  if (is_slurm_job) set_slurm_variables(job, environment, &variables);
+  return variables;
 }
 
 std::vector<int> hosts_of_ranks(const Job& job) {
@@ -89,8 +91,8 @@ wire::MpiWorld mpi_world(const Job& job, std::string space) {
 std::vector<wire::Program> programs_of(const JobSpec& spec, const CommonEnvironment& environment) {
   std::vector<wire::Program> programs;
   for (std::size_t i = 0; i < spec.programs.size(); ++i)
-    programs.push_back(
-        {spec.programs[i].argv, spec.programs[i].working_directory, environment.of_programs.at(i)});
+    programs.push_back({spec.programs[i].argv, spec.programs[i].working_directory,
+                        environment.of_programs.at(i).entries()});
   return programs;
 }
 
@@ -98,12 +100,9 @@ wire::Launch launch_message(const Job& job, const Host& host, const ContractAddr
                             const CommonEnvironment& environment) {
   wire::Launch launch;
   launch.programs = programs_of(job.spec, environment);
-  launch.environment = environment.entries;
+  const bool is_slurm_job = environment.variables.has("SLURM_JOB_ID");
+  launch.environment = variables_of_host(job, host, environment, is_slurm_job).entries();
   launch.host_variables = environment.host_variables;
-  if (!host.facts().gpus.empty() && !is_exported(environment, kDeviceOrder))
-    launch.environment.push_back(std::string(kDeviceOrder) + "=PCI_BUS_ID");
-  const bool is_slurm_job = has_entry(environment.entries, "SLURM_JOB_ID");
-  if (is_slurm_job) add_slurm_variables(job, environment, &launch);
   launch.pty = job.spec.pty;
   if (mpi_wires(job.spec.wire_mpi, environment).pmi)
     launch.pmi = {static_cast<std::uint32_t>(job.slots.count()), pmi_mapping(hosts_of_ranks(job))};

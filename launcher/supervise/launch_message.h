@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/plan/rank_environment.h"
+#include "launcher/plan/common_environment.h"
 #include "launcher/supervise/job.h"
 #include "src/contract/contract.h"
 #include "src/wire/messages.h"

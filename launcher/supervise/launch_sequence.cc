@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
+#include "launcher/plan/common_environment.h"
 #include "launcher/plan/mpi_wires.h"
-#include "launcher/plan/rank_environment.h"
 #include "launcher/supervise/hosts/agent_file.h"
 #include "launcher/supervise/launch_message.h"
 #include "src/base/clock.h"
@@ -20,14 +20,13 @@ namespace {
 
 // PMIx servers on every host: first by what lies beside the agent, then, on some hosts at a time,
 // by the program itself.
-asio::awaitable<void> wire_mpi(LaunchContext& context, const CommonEnvironment& environment) {
+asio::awaitable<void> wire_mpi(LaunchContext& context) {
   Job& job = context.job;
-  if (!mpi_wires(job.spec.wire_mpi, environment).pmix) co_return;
+  if (!mpi_wires(job.spec.wire_mpi, context.ranks).pmix) co_return;
   wire::WiringRequest request;
   request.world = mpi_world(job, "hvrun-" + random_hex(16));
   request.timeout_s = std::chrono::duration<double>(job.spec.start_timeout).count();
-  request.library_path =
-      Environment::from_entries(environment.entries).get_or("LD_LIBRARY_PATH", "");
+  request.library_path = context.ranks.variables.variables().get_or("LD_LIBRARY_PATH", "");
   const std::function<bool(const Host&)> answered = [](const Host& host) {
     return host.answers.wiring.reply() != nullptr;
   };
@@ -57,14 +56,13 @@ asio::awaitable<void> wire_mpi(LaunchContext& context, const CommonEnvironment& 
   context.phase("MPI is wired");
 }
 
-asio::awaitable<void> launch_ranks(LaunchContext& context, const AddressChoice& choice,
-                                   const CommonEnvironment& environment) {
+asio::awaitable<void> launch_ranks(LaunchContext& context, const AddressChoice& choice) {
   Job& job = context.job;
   ContractAddresses addresses;
   addresses.master_address = choice.addresses.front();
   addresses.master_port = static_cast<int>(job.members().front().answers.set_up->master_port);
   for (const Host& host : job.members())
-    host.send(launch_message(job, host, addresses, environment));
+    host.send(launch_message(job, host, addresses, context.ranks));
   const std::function<bool(const Host&)> ready = [&job](const Host& host) {
     return host.phase.is<HostReady>() || job.policy->failed();
   };
@@ -96,9 +94,8 @@ asio::awaitable<void> launch_job(LaunchContext& context) {
   const TriedAddresses tried = co_await probe_addresses(context);
   for (const std::string& warning : tried.choice.warnings) context.warn("warning: " + warning);
   context.phase("addresses are chosen");
-  const CommonEnvironment environment = common_environment(context.job.spec, context.environment);
-  co_await wire_mpi(context, environment);
-  co_await launch_ranks(context, tried.choice, environment);
+  co_await wire_mpi(context);
+  co_await launch_ranks(context, tried.choice);
   context.phase("ranks run");
 }
 

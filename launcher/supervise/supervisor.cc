@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-#include "launcher/plan/rank_environment.h"
+#include "launcher/plan/common_environment.h"
 #include "launcher/record/end_words.h"
 #include "launcher/supervise/check_sequence.h"
 #include "launcher/supervise/events/event_dispatch.h"
@@ -41,12 +41,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-Environment environment_of_ranks(const JobSpec& spec, const Environment& environment) {
-  return Environment::from_entries(common_environment(spec, environment).entries);
-}
-
 SpawnOptions spawn_options(const JobSpec& spec, const HostList& list,
-                           const Environment& environment) {
+                           const Environment& environment, const CommonEnvironment& ranks) {
   SpawnOptions options;
   options.environment = environment;
   options.agent_program = find_agent_file();
@@ -56,8 +52,8 @@ SpawnOptions spawn_options(const JobSpec& spec, const HostList& list,
   options.remote_shell = spec.remote_shell;
   options.reach = list.reach;
   options.by_srun = spec.spawner == SpawnerChoice::kSrun;
-  const Environment ranks = environment_of_ranks(spec, environment);
-  const std::string ports = KnobReader(runtime_knobs(), ranks).text("HVRUN_PORT_RANGE");
+  const KnobReader knobs(runtime_knobs(), ranks.variables.variables());
+  const std::string ports = knobs.text("HVRUN_PORT_RANGE");
   options.port_range = parse_port_range(ports).value_or(PortRange{});
   options.port_range.kept_for_others = static_cast<std::uint16_t>(spec.master_port);
   return options;
@@ -77,10 +73,9 @@ OutputOptions output_options(const JobSpec& spec, const Environment& environment
 
 // The ranks' own knobs, -x included: hvrun reports waits by the same limits, and a firewall that
 // passes the ranks' ports must pass hvrun's own, too.
-RankKnobs rank_knobs(const JobSpec& spec, const Environment& environment) {
-  check_knobs_of_ranks(spec, environment);
-  const Environment ranks = environment_of_ranks(spec, environment);
-  const KnobReader knobs(runtime_knobs(), ranks);
+RankKnobs rank_knobs(const CommonEnvironment& ranks) {
+  check_knobs_of_ranks(ranks);
+  const KnobReader knobs(runtime_knobs(), ranks.variables.variables());
   return {knobs.text("HVRUN_PORT_RANGE"), knobs.text("HVRUN_INTERFACES"),
           bounded_seconds(knobs.seconds("HVRUN_STALL_SECONDS")),
           bounded_seconds(knobs.seconds("HVRUN_STALL_SHUTDOWN_SECONDS"))};
@@ -96,7 +91,7 @@ void log_line(const std::string& line) {
 class Supervisor {
  public:
   Supervisor(const JobSpec& spec, const HostList& list, const Environment& environment,
-             SupervisedParts parts)
+             CommonEnvironment ranks, SupervisedParts parts)
       : job_(io_.get_executor(), spec),
         events_(io_.get_executor()),
         output_(job_, events_, std::move(parts.output)),
@@ -109,9 +104,10 @@ class Supervisor {
         sweep_(job_, *spawner_, events_, console_,
                [this] { return request_to_lost_host(context_); }),
         shutdown_(job_, sweep_, output_),
-        context_{job_, list, *spawner_, events_, environment, console_, std::move(parts.check_way)},
+        context_{job_, list, *spawner_, events_, environment, std::move(ranks), console_,
+                 std::move(parts.check_way)},
         dispatch_(job_, events_, output_, input_, console_, absence_, inquiry_) {
-    job_.knobs = rank_knobs(job_.spec, environment);
+    job_.knobs = rank_knobs(context_.ranks);
   }
 
   int run();
@@ -379,8 +375,8 @@ void Supervisor::drive(asio::awaitable<void> conduct) {
 namespace {
 
 SupervisedParts real_parts(const JobSpec& spec, const HostList& list,
-                           const Environment& environment) {
-  const SpawnOptions options = spawn_options(spec, list, environment);
+                           const Environment& environment, const CommonEnvironment& ranks) {
+  const SpawnOptions options = spawn_options(spec, list, environment, ranks);
   const WayCheck check = [options](const std::vector<HostTarget>& hosts) {
     check_way(options, hosts);
   };
@@ -388,27 +384,38 @@ SupervisedParts real_parts(const JobSpec& spec, const HostList& list,
 }
 
 Supervisor& make_supervisor(const JobSpec& spec, const HostList& list,
-                            const Environment& environment, SupervisedParts parts) {
+                            const Environment& environment, CommonEnvironment ranks,
+                            SupervisedParts parts) {
   // Never destroyed: threads that stay blocked in a read or write may still refer to it.
   static std::vector<Supervisor*>* const supervisors = new std::vector<Supervisor*>;
-  supervisors->push_back(new Supervisor(spec, list, environment, std::move(parts)));
+  supervisors->push_back(
+      new Supervisor(spec, list, environment, std::move(ranks), std::move(parts)));
   return *supervisors->back();
+}
+
+Supervisor& make_real_supervisor(const JobSpec& spec, const HostList& list,
+                                 const Environment& environment) {
+  CommonEnvironment ranks = common_environment(spec, environment);
+  SupervisedParts parts = real_parts(spec, list, environment, ranks);
+  return make_supervisor(spec, list, environment, std::move(ranks), std::move(parts));
 }
 
 }  // namespace
 
 int supervise_job(const JobSpec& spec, const HostList& list, const Environment& environment) {
-  return supervise_job(spec, list, environment, real_parts(spec, list, environment));
+  return make_real_supervisor(spec, list, environment).run();
 }
 
 int supervise_job(const JobSpec& spec, const HostList& list, const Environment& environment,
                   SupervisedParts parts) {
-  return make_supervisor(spec, list, environment, std::move(parts)).run();
+  return make_supervisor(spec, list, environment, common_environment(spec, environment),
+                         std::move(parts))
+      .run();
 }
 
 CheckOutcome check_hosts(const JobSpec& spec, const HostList& list,
                          const Environment& environment) {
-  return make_supervisor(spec, list, environment, real_parts(spec, list, environment)).check();
+  return make_real_supervisor(spec, list, environment).check();
 }
 
 }  // namespace hv::launcher

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "src/process/command.h"
+
 namespace hv::launcher {
 
 void MpiWiring::start_pmix(const Environment& environment, const wire::WiringRequest& request,
@@ -22,14 +24,9 @@ void MpiWiring::start_pmi(const wire::Launch& launch, const std::string& job_id)
       PmiServer::Callbacks{callbacks_.on_fence, callbacks_.on_abort, [this] { update_waits(); }});
 }
 
-Status MpiWiring::prepare(std::uint32_t rank, Command* command, UniqueFd* passed) {
-  if (!pmix_ && !pmi_) return Status::success();
-  Environment environment = Environment::from_entries(command->environment);
-  if (pmix_) pmix_->prepare(rank, &environment);
-  Status status;
-  if (pmi_) status = pmi_->connect(rank, size_, passed, &environment);
-  command->environment = environment.entries();
-  return status;
+Status MpiWiring::prepare(std::uint32_t rank, RankEnvironment* environment, UniqueFd* passed) {
+  if (pmix_) pmix_->prepare(rank, environment);
+  return pmi_ ? pmi_->connect(rank, size_, passed, environment) : Status::success();
 }
 
 bool MpiWiring::pass(const wire::FenceOut& out) {

@@ -19,7 +19,7 @@
 #include "launcher/agent/mpi/pmix_run.h"
 #include "launcher/agent/rendezvous/stall_watch.h"
 #include "src/base/environment.h"
-#include "src/process/command.h"
+#include "src/contract/rank_environment.h"
 #include "src/wire/mpi_wiring.h"
 
 namespace hv::launcher {
@@ -57,7 +57,7 @@ class MpiWiring {
   std::string directory() const { return pmix_ ? pmix_->directory() : std::string(); }
 
   // Right before the rank is started. passed: a descriptor that the rank inherits, if any.
-  Status prepare(std::uint32_t rank, Command* command, UniqueFd* passed);
+  Status prepare(std::uint32_t rank, RankEnvironment* environment, UniqueFd* passed);
   // False: the fence does not belong to MPI.
   bool pass(const wire::FenceOut& out);
   MpiEnds rank_ended(std::uint32_t rank);

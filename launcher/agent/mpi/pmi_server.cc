@@ -23,7 +23,7 @@ PmiServer::~PmiServer() {
 }
 
 Status PmiServer::connect(std::uint32_t rank, std::uint32_t size, UniqueFd* theirs,
-                          Environment* environment) {
+                          RankEnvironment* environment) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return system_status("make a socket for a rank's PMI", errno);
@@ -36,7 +36,7 @@ Status PmiServer::connect(std::uint32_t rank, std::uint32_t size, UniqueFd* thei
   environment->set("PMI_RANK", std::to_string(rank));
   environment->set("PMI_SIZE", std::to_string(size));
   // MPICH from 4.3 on uses neither PMI-1 nor PMIx where it finds both and no choice is made.
-  if (!environment->has("MPIR_CVAR_PMI_VERSION")) environment->set("MPIR_CVAR_PMI_VERSION", "1");
+  environment->set_default("MPIR_CVAR_PMI_VERSION", "1");
   return Status::success();
 }
 

@@ -12,9 +12,9 @@
 
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/mpi/pmi_rendezvous.h"
-#include "src/base/environment.h"
 #include "src/base/status.h"
 #include "src/base/unique_fd.h"
+#include "src/contract/rank_environment.h"
 
 namespace hv::launcher {
 
@@ -33,7 +33,7 @@ class PmiServer {
 
   // Makes a rank's socket before its start: *theirs is the rank's end, which its environment names.
   Status connect(std::uint32_t rank, std::uint32_t size, UniqueFd* theirs,
-                 Environment* environment);
+                 RankEnvironment* environment);
   void pass(const wire::FenceOut& out);
   wire::MpiEnd rank_ended(std::uint32_t rank);
   const PmiRendezvous& rendezvous() const { return rendezvous_; }

@@ -126,12 +126,10 @@ void PmixRun::pass(const wire::FenceOut& out) {
   callbacks_.on_change();
 }
 
-void PmixRun::prepare(std::uint32_t rank, Environment* environment) const {
-  for (const auto& [name, value] : defaults_)
-    if (!environment->has(name)) environment->set(name, value);
+void PmixRun::prepare(std::uint32_t rank, RankEnvironment* environment) const {
+  for (const auto& [name, value] : defaults_) environment->set_default(name, value);
   const auto own = variables_.find(rank);
-  if (own == variables_.end()) return;
-  for (const auto& [name, value] : own->second) environment->set(name, value);
+  if (own != variables_.end()) environment->set_all(own->second);
 }
 
 void PmixRun::let_go() {

@@ -19,6 +19,7 @@
 #include "launcher/agent/mpi/pmix_process.h"
 #include "launcher/agent/mpi/pmix_rendezvous.h"
 #include "src/base/environment.h"
+#include "src/contract/rank_environment.h"
 #include "src/process/exit_status.h"
 #include "src/wire/frame.h"
 #include "src/wire/mpi_wiring.h"
@@ -53,7 +54,7 @@ class PmixRun {
   wire::MpiEnd rank_ended(std::uint32_t rank);
   const PmixRendezvous& rendezvous() const { return rendezvous_; }
   // Adds what that rank needs in its environment.
-  void prepare(std::uint32_t rank, Environment* environment) const;
+  void prepare(std::uint32_t rank, RankEnvironment* environment) const;
   // Hangs up: hvrun-pmix ends then.
   void let_go();
 

@@ -23,7 +23,7 @@ std::vector<std::string> environment_of_probes(const wire::CheckRequest& request
   if (!request.programs.empty()) launch.programs[0].directory = request.programs[0].directory;
   launch.environment = request.environment;
   launch.host_variables = request.host_variables;
-  return environment_of_rank(launch, {}, own);
+  return RankEnvironments(launch, own).of_rank({}).entries();
 }
 
 }  // namespace

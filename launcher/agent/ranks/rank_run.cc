@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "launcher/agent/ranks/output_frame.h"
-#include "launcher/agent/ranks/rank_command.h"
 #include "src/base/clock.h"
 
 namespace hv::launcher {
@@ -25,7 +24,7 @@ std::optional<wire::Problem> RankRun::accept(wire::Launch launch) {
   RankPrograms found = rank_programs(launch, environment_);
   if (found.problem) return std::move(found.problem);
   launch_ = std::move(launch);
-  programs_ = std::move(found.paths);
+  programs_ = std::move(found);
   std::set<std::uint32_t> numbers;
   for (const wire::LaunchRank& rank : launch_.ranks) numbers.insert(rank.rank);
   ranks_.expect(std::move(numbers));
@@ -41,8 +40,10 @@ void RankRun::start(const std::string& cgroup, AddConnections add_connections,
   const auto prepare = [this, add = std::move(add_connections)](std::size_t i,
                                                                 RankLaunchSpec* spec) {
     const wire::LaunchRank& rank = launch_.ranks[i];
-    spec->command = rank_command(launch_, rank, environment_, programs_[i]);
-    return add(rank.rank, spec);
+    RankEnvironment environment = programs_.environments.of_rank(rank);
+    const Status status = add(rank.rank, &environment, &spec->passed);
+    spec->command = rank_command(launch_, rank, environment, programs_.paths[i]);
+    return status;
   };
   ranks_.start(context_, launch_, prepare, cgroup, callbacks, std::move(on_over));
 }

@@ -9,22 +9,26 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/hvrun_link.h"
 #include "launcher/agent/ranks/local_ranks.h"
 #include "launcher/agent/ranks/output_pump.h"
+#include "launcher/agent/ranks/rank_command.h"
 #include "src/base/environment.h"
 #include "src/base/status.h"
+#include "src/base/unique_fd.h"
+#include "src/contract/rank_environment.h"
 #include "src/wire/messages.h"
 
 namespace hv::launcher {
 
 class RankRun {
  public:
-  // Adds what a rank needs to reach the others, right before it is started.
-  using AddConnections = std::function<Status(std::uint32_t rank, RankLaunchSpec*)>;
+  // Adds what a rank needs to reach the others, right before it is started. passed: a descriptor
+  // that the rank inherits, if any.
+  using AddConnections =
+      std::function<Status(std::uint32_t rank, RankEnvironment* environment, UniqueFd* passed)>;
 
   // environment: the agent's own.
   RankRun(EventLoop& loop, HvrunLink& link, const Environment& environment);
@@ -55,7 +59,7 @@ class RankRun {
   const Environment& environment_;
   PumpContext context_;
   wire::Launch launch_;
-  std::vector<std::string> programs_;  // by rank, in launch_'s order
+  RankPrograms programs_;
   LocalRanks ranks_;
   // Signals that came while ranks were being started, by number. The value: how many of the first
   // ranks have had it already.

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "hvrun_version.h"
+#include "launcher/plan/common_environment.h"
 #include "launcher/plan/gpu_inventory.h"
-#include "launcher/plan/rank_environment.h"
 #include "launcher/plan/rank_resources.h"
 #include "launcher/spawn/ssh/identity_file.h"
 #include "launcher/supervise/hosts/agent_file.h"
@@ -458,13 +458,12 @@ bool is_reached(const Host& host) { return host.answers.greeting && !has_failed(
 wire::CheckRequest check_request(const LaunchContext& context, Duration time,
                                  std::vector<std::string> probes) {
   const Job& job = context.job;
-  const CommonEnvironment environment = common_environment(job.spec, context.environment);
   wire::CheckRequest request;
   request.timeout_s = std::chrono::duration<double>(time).count();
   request.probes = std::move(probes);
-  request.programs = programs_of(job.spec, environment);
-  request.environment = environment.entries;
-  request.host_variables = environment.host_variables;
+  request.programs = programs_of(job.spec, context.ranks);
+  request.environment = context.ranks.variables.entries();
+  request.host_variables = context.ranks.host_variables;
   request.port_range = job.knobs.port_range;
   return request;
 }

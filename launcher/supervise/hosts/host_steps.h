@@ -15,6 +15,7 @@
 
 #include "launcher/allocation/host_list.h"
 #include "launcher/check/check_input.h"
+#include "launcher/plan/common_environment.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/hosts/address_choice.h"
 #include "launcher/supervise/job.h"
@@ -33,17 +34,18 @@ struct LaunchContext {
   const HostList& list;
   Spawner& spawner;
   LinkObserver& observer;
-  const Environment& environment;
+  const Environment& environment;  // hvrun's own
+  CommonEnvironment ranks;         // what the ranks have in common
   const Console& console;
   WayCheck check_way{};
   SlurmQuery slurm{};
+  bool goes_on_without_hosts = false;
+  bool is_connecting = true;
 
   // Reports a phase and its time, with --verbose.
   void phase(const std::string& text) const { console.report_phase(text); }
   // Prints an error or a warning at once.
   void warn(const std::string& text) const { console.say(text); }
-  bool goes_on_without_hosts = false;
-  bool is_connecting = true;
 };
 
 constexpr std::size_t kSentAtOnce = 64;  // copies of a small program on their way

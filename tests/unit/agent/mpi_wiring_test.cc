@@ -36,9 +36,9 @@ struct TwoRanks {
     launch.ranks.resize(2);
     launch.ranks[1].rank = 1;
     mpi.start_pmi(launch, "test");
-    Command command;
+    RankEnvironment environment;
     for (std::uint32_t rank = 0; rank < 2; ++rank)
-      REQUIRE(mpi.prepare(rank, &command, &ranks[rank]).ok());
+      REQUIRE(mpi.prepare(rank, &environment, &ranks[rank]).ok());
   }
   void say(std::size_t rank, const std::string& words) const {
     REQUIRE(::write(ranks[rank].get(), words.data(), words.size()) ==

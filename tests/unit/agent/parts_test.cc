@@ -251,7 +251,7 @@ TEST_CASE("an environment keeps the user's PYTHONUNBUFFERED and an exported PWD"
   wire::Launch launch;
   launch.programs = {{{"p"}, "/work", {}}};
   launch.environment = {"PYTHONUNBUFFERED=", "PWD=/mine", "no entry", "=neither"};
-  const auto entries = environment_of_rank(launch, {}, Environment());
+  const auto entries = RankEnvironments(launch, Environment()).of_rank({}).entries();
   CHECK(entries == std::vector<std::string>{"PWD=/mine", "PYTHONUNBUFFERED="});
 }
 

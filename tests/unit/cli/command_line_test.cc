@@ -91,8 +91,8 @@ TEST_CASE("horovodrun's command line is taken as it is") {
   CHECK(spec.output_directory == "out");
   CHECK(spec.timestamp);
   CHECK(spec.programs[0].argv == Words{"python", "train.py", "--log-level", "x"});
-  CHECK(spec.exports == Words{"HVRUN_FUSION_THRESHOLD=32M", "HVRUN_FUSION_THRESHOLD=1M"});
-  CHECK(horovod.variables == Words{"HVRUN_FUSION_THRESHOLD=32M"});
+  CHECK(spec.exports == parse_exports({"HVRUN_FUSION_THRESHOLD=32M", "HVRUN_FUSION_THRESHOLD=1M"}));
+  CHECK(horovod.variables == parse_exports({"HVRUN_FUSION_THRESHOLD=32M"}));
   CHECK(horovod.warnings.size() == 1);
 }
 
@@ -202,10 +202,10 @@ TEST_CASE("an optional value is taken only behind =") {
 TEST_CASE("values may hold anything, also what looks like an option") {
   const JobSpec spec = spec_of(
       {"-x", "A=--np 3", "-x", "B=1 2\n3", "--rsh", "ssh -J gate", "--wdir", "sub dir", "t"});
-  CHECK(spec.exports == Words{"A=--np 3", "B=1 2\n3"});
+  CHECK(spec.exports == parse_exports({"A=--np 3", "B=1 2\n3"}));
   CHECK(spec.remote_shell == "ssh -J gate");
   CHECK(spec.programs[0].working_directory == "/here/sub dir");
-  CHECK(spec_of({"-x", "-np", "t"}).exports == Words{"-np"});
+  CHECK(spec_of({"-x", "-np", "t"}).exports == parse_exports({"-np"}));
 }
 
 TEST_CASE("every option lands in its field") {
@@ -319,11 +319,11 @@ TEST_CASE("several programs are one job, each with its ranks, variables and dire
   CHECK(spec.programs[0].argv == Words{"serve", "-v"});
   CHECK(spec.programs[0].ranks == 1);
   CHECK(spec.programs[1].argv == Words{"train", "--", "x"});
-  CHECK(spec.programs[1].exports == Words{"A=1"});
+  CHECK(spec.programs[1].exports == parse_exports({"A=1"}));
   CHECK(spec.programs[1].working_directory == "/v");
   CHECK(spec.programs[2].ranks == 2);
   CHECK(spec.programs[2].working_directory == "/w");
-  CHECK(spec.exports == Words{"ALL=1"});
+  CHECK(spec.exports == parse_exports({"ALL=1"}));
 }
 
 TEST_CASE("behind -- a colon is an argument like any other") {

@@ -43,7 +43,12 @@ struct SetUpJob {
 // With so much in every rank's environment the message has exactly this many bytes.
 CommonEnvironment filling(const SetUpJob& job, std::size_t bytes) {
   const std::size_t length_field = 4;
-  return {{std::string(bytes - hv::encode(job.message()).size() - length_field, 'x')}, {}, {}};
+  const std::string name = "X";
+  CommonEnvironment environment;
+  environment.variables.set(
+      name,
+      std::string(bytes - hv::encode(job.message()).size() - length_field - name.size() - 1, 'x'));
+  return environment;
 }
 
 std::vector<std::string> device_orders(const wire::Launch& launch) {
@@ -81,7 +86,7 @@ TEST_CASE("the devices are in the order of the bus on a host with GPUs, unless -
   using Orders = std::vector<std::string>;
   CHECK(device_orders(job.message()) == Orders{"CUDA_DEVICE_ORDER=PCI_BUS_ID"});
   JobSpec spec;
-  spec.exports = {"CUDA_DEVICE_ORDER=FASTEST_FIRST"};
+  spec.exports = parse_exports({"CUDA_DEVICE_ORDER=FASTEST_FIRST"});
   CHECK(device_orders(job.message(common_environment(spec, {}))) ==
         Orders{"CUDA_DEVICE_ORDER=FASTEST_FIRST"});
 }
@@ -94,15 +99,15 @@ TEST_CASE("what hvrun's own environment says of the devices' order counts only w
   JobSpec spec;
   CHECK(device_orders(job.message(common_environment(spec, own))).back() ==
         "CUDA_DEVICE_ORDER=PCI_BUS_ID");
-  spec.exports = {"CUDA_*"};
+  spec.exports = parse_exports({"CUDA_*"});
   CHECK(device_orders(job.message(common_environment(spec, own))).back() ==
         "CUDA_DEVICE_ORDER=FASTEST_FIRST");
 }
 
 TEST_CASE("ranks get their program, their cores, and what placement says unless the user says so") {
   JobSpec spec;
-  spec.programs = {{{"serve"}, "/s", 1, {}}, {{"train"}, "/t", 1, {"C=3"}}};
-  spec.exports = {"A=1"};
+  spec.programs = {{{"serve"}, "/s", 1, {}}, {{"train"}, "/t", 1, parse_exports({"C=3"})}};
+  spec.exports = parse_exports({"A=1"});
   SetUpJob job(2, spec);
   PlannedRank rank;
   rank.identity.rank = 1;

@@ -1,6 +1,6 @@
 // Tests of what ranks inherit.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/plan/rank_environment.h"
+#include "launcher/plan/common_environment.h"
 
 #include <doctest/doctest.h>
 
@@ -14,17 +14,17 @@ using namespace hv::launcher;
 namespace {
 
 bool has(const CommonEnvironment& environment, const std::string& entry) {
-  return std::find(environment.entries.begin(), environment.entries.end(), entry) !=
-         environment.entries.end();
+  const std::vector<std::string> entries = environment.variables.entries();
+  return std::find(entries.begin(), entries.end(), entry) != entries.end();
 }
 
 const hv::Environment kOwn = hv::Environment::from_entries(
     {"PATH=/bin", "HOME=/root", "SSH_AUTH_SOCK=/x", "FOO=1", "FOO_A=2", "FOO_B=3", "HVRUN_RANK=7",
      "RANK=7", "HVRUN_FUSION_THRESHOLD=1M", "CUDA_VISIBLE_DEVICES=3", "ODD=a\nb"});
 
-JobSpec exporting(std::vector<std::string> words, bool clean = false) {
+JobSpec exporting(const std::vector<std::string>& texts, bool clean = false) {
   JobSpec spec;
-  spec.exports = std::move(words);
+  spec.exports = parse_exports(texts);
   spec.clean_environment = clean;
   return spec;
 }
@@ -54,7 +54,7 @@ TEST_CASE(
   CHECK_FALSE(has(common_environment(spec, kOwn), "HVRUN_STRAGGLER_SECONDS=60"));
   spec.verbose = true;
   CHECK(has(common_environment(spec, kOwn), "HVRUN_STRAGGLER_SECONDS=60"));
-  spec.exports = {"HVRUN_STRAGGLER_SECONDS=5"};
+  spec.exports = parse_exports({"HVRUN_STRAGGLER_SECONDS=5"});
   CHECK(has(common_environment(spec, kOwn), "HVRUN_STRAGGLER_SECONDS=5"));
   CHECK_FALSE(has(common_environment(spec, kOwn), "HVRUN_STRAGGLER_SECONDS=60"));
 }
@@ -70,7 +70,7 @@ TEST_CASE("-x overrides the list, sets values and takes patterns") {
 
 TEST_CASE("a clean environment holds what -x names and nothing else of hvrun's") {
   const CommonEnvironment environment = common_environment(exporting({"FOO_*"}, true), kOwn);
-  CHECK(environment.entries ==
+  CHECK(environment.variables.entries() ==
         std::vector<std::string>{"FOO_A=2", "FOO_B=3", "HVRUN_JOB_LOST_AFTER=15"});
   CHECK(std::count(environment.host_variables.begin(), environment.host_variables.end(), "PATH") ==
         1);
@@ -106,7 +106,7 @@ TEST_CASE("ranks are told --lost-after by a name that no hvrun inside them takes
 TEST_CASE("a knob that ranks would find malformed is refused, -x and a program's own included") {
   const auto is_refused = [](const JobSpec& spec, const hv::Environment& own) {
     try {
-      check_knobs_of_ranks(spec, own);
+      check_knobs_of_ranks(common_environment(spec, own));
       return false;
     } catch (const hv::Error& error) {
       return error.kind() == hv::ErrorKind::kUsage;
@@ -120,7 +120,7 @@ TEST_CASE("a knob that ranks would find malformed is refused, -x and a program's
   spec.programs.push_back({{"a"}, "/"});
   spec.programs.push_back({{"b"}, "/"});
   CHECK_FALSE(is_refused(spec, kOwn));
-  spec.programs.back().exports = {"HVRUN_BACKEND=ncl"};
+  spec.programs.back().exports = parse_exports({"HVRUN_BACKEND=ncl"});
   CHECK(is_refused(spec, kOwn));
 }
 
@@ -131,6 +131,6 @@ TEST_CASE("a pattern of -x that matches nothing is told, and a name that is set 
   CHECK(unmatched[0].find("-x 'NOPE_*' adds nothing") == 0);
   JobSpec spec = exporting({});
   spec.programs.push_back({{"a"}, "/"});
-  spec.programs.back().exports = {"NOPE_*"};
+  spec.programs.back().exports = parse_exports({"NOPE_*"});
   CHECK(unmatched_exports(spec, kOwn).size() == 1);
 }

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/contract/rank_environment.h"
+
+namespace hv {
+
+RankEnvironment RankEnvironment::from_entries(const std::vector<std::string>& entries) {
+  RankEnvironment environment;
+  environment.set_all(entries);
+  return environment;
+}
+
+void RankEnvironment::set_default(std::string name, std::string value) {
+  if (!has(name)) set(std::move(name), std::move(value));
+}
+
+void RankEnvironment::set_all(const std::vector<std::string>& entries) {
+  for (const std::string& entry : entries)
+    if (const auto variable = split_variable(entry))
+      set(std::string(variable->first), std::string(variable->second));
+}
+
+void RankEnvironment::set_all(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  for (const auto& [name, value] : pairs) set(name, value);
+}
+
+void RankEnvironment::set_all(const RankEnvironment& later) {
+  for (const auto& [name, value] : later.variables().all()) set(name, value);
+}
+
+}  // namespace hv
