@@ -17,8 +17,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Of all that a host's probes are to look at. Before it is set up: what an agent listens on then
-// is none of the ports that are taken.
+// Requests all checks of the hosts. Before they are set up: ports on which an agent listens then
+// must not count as taken.
 void ask_hosts(LaunchContext& context) {
   Job& job = context.job;
   const wire::CheckRequest request = check_request(context, kProbeTimeout);
@@ -29,7 +29,7 @@ void ask_hosts(LaunchContext& context) {
   }
 }
 
-asio::awaitable<void> await_what_hosts_tell(LaunchContext& context) {
+asio::awaitable<void> await_checks(LaunchContext& context) {
   co_await await_hosts(
       context, "look at the host",
       [](const Host& host) { return host.answers.checks.reply() != nullptr; },
@@ -101,9 +101,9 @@ asio::awaitable<void> measure_pairs(LaunchContext& context, const std::vector<st
   }
 }
 
-// Each host sends to the next one in a circle, all at once: every host in and out, whatever their
-// number. Between two names of one machine no way leads.
-asio::awaitable<void> measure_ways(LaunchContext& context, CheckInput* input) {
+// Each host sends to the next one in a circle, all at once: every host sends and receives, whatever
+// their number. Two names of one machine are no pair.
+asio::awaitable<void> measure_paths(LaunchContext& context, CheckInput* input) {
   constexpr int kTimesAgain = 2;
   const std::vector<std::size_t> machines = machines_of(context.job);
   std::vector<std::size_t> circle;
@@ -125,9 +125,9 @@ asio::awaitable<void> measure_ways(LaunchContext& context, CheckInput* input) {
   }
 }
 
-// The part of a launch that needs a plan. telling: how long hosts told of themselves, which few
-// launches ask for.
-asio::awaitable<void> set_up_and_try(LaunchContext& context, Duration telling, CheckInput* input) {
+// The part of a launch that needs a plan. checking: how long the checks took, which are no part of
+// a launch.
+asio::awaitable<void> set_up_and_try(LaunchContext& context, Duration checking, CheckInput* input) {
   co_await set_up_hosts(context);
   input->same_machines = same_machines_of(context);
   context.phase("hosts are set up");
@@ -135,28 +135,28 @@ asio::awaitable<void> set_up_and_try(LaunchContext& context, Duration telling, C
   context.phase("addresses are tried");
   input->pairs = pairs_of(tried);
   input->seconds =
-      std::chrono::duration<double>(now() - context.job.identity.begun - telling).count();
-  co_await measure_ways(context, input);
+      std::chrono::duration<double>(now() - context.job.identity.begun - checking).count();
+  co_await measure_paths(context, input);
   context.phase("ways between hosts are measured");
 }
 
 }  // namespace
 
 std::string progress_of_check(const Job& job) {
-  std::vector<std::string> unreached, untold;
+  std::vector<std::string> unreached, unchecked;
   for (const Host& host : job.members()) {
     if (has_failed(host)) continue;
     if (!host.answers.greeting) unreached.push_back(host.target.name);
-    if (!host.answers.checks.reply()) untold.push_back(host.target.name);
+    if (!host.answers.checks.reply()) unchecked.push_back(host.target.name);
   }
-  if (untold.empty()) return "";
+  if (unchecked.empty()) return "";
   const auto words = [&job](const char* have, const std::vector<std::string>& waited_for) {
     const std::size_t hosts = job.members().size();
     return std::to_string(hosts - waited_for.size()) + " of " + std::to_string(hosts) + have +
            join_some(waited_for);
   };
   if (!unreached.empty()) return words(" hosts answer, not yet: ", unreached);
-  return words(" hosts have told what they are like, not yet: ", untold);
+  return words(" hosts have told what they are like, not yet: ", unchecked);
 }
 
 asio::awaitable<void> check_job(LaunchContext& context, CheckInput* input) {
@@ -170,16 +170,16 @@ asio::awaitable<void> check_job(LaunchContext& context, CheckInput* input) {
   const TimePoint connected = now();
   ask_hosts(context);
   co_await take_inventories(context);
-  co_await await_what_hosts_tell(context);
+  co_await await_checks(context);
   context.phase("hosts have told");
-  const Duration telling = now() - connected;
+  const Duration checking = now() - connected;
   try {
     plan_ranks(context);
     input->plan = job.plan();
   } catch (const Error& error) {
     input->plan_problem = error;
   }
-  if (!input->plan_problem) co_await set_up_and_try(context, telling, input);
+  if (!input->plan_problem) co_await set_up_and_try(context, checking, input);
   input->hosts = checked_hosts(context);
 }
 

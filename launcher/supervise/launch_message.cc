@@ -11,7 +11,7 @@
 namespace hv::launcher {
 namespace {
 
-// The order of the devices decides which GPU a local rank's number means; -x may say otherwise.
+// The order of the devices decides which GPU a local rank's number means; -x overrides it.
 constexpr char kDeviceOrder[] = "CUDA_DEVICE_ORDER";
 
 std::uint32_t credit_for(std::size_t ranks) {
@@ -25,8 +25,8 @@ std::string mebibytes(std::size_t bytes) {
   return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
 }
 
-// bytes: of the first `encoded` ranks and what comes before them. Told at the first rank that is
-// too many, without making the rest.
+// bytes: of the first `encoded` ranks and what precedes them. Thrown at the first rank that is too
+// many, before the rest is encoded.
 [[noreturn]] void refuse_size(const Host& host, std::size_t ranks, std::size_t bytes,
                               std::size_t encoded) {
   throw Error(ErrorKind::kUsage,
@@ -37,7 +37,7 @@ std::string mebibytes(std::size_t bytes) {
               "use fewer ranks (-np), more hosts, or a smaller environment (--clean-env)");
 }
 
-// What stands in hvrun's environment or behind -x counts more than what placement would say.
+// A value of hvrun's environment or of -x overrides the placement's.
 bool is_set_by_user(const CommonEnvironment& environment, const PlannedRank& rank,
                     const std::string& name) {
   const auto program = static_cast<std::size_t>(rank.program);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Three layers of identity. A host (HostId) and a slot (SlotId: the place of one process) exist for
-// the job's life. A rank is the number of a slot in one epoch, and only there. hvrun and agents name
-// hosts by id; the plan and the record name them by their position in the epoch.
+// the job's life. A rank is the number of a slot in one epoch, and only there. hvrun and agents
+// name hosts by id; the plan and the record name them by their position in the epoch.
 #pragma once
 
 #include <cstdint>

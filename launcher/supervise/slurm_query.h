@@ -13,9 +13,9 @@ class SlurmQuery {
  public:
   enum class State { kNotAsked, kRunning, kAnswered };
 
-  // Starts the query where an agent runs in a step of Slurm: srun starts the agents, or hvrun itself
-  // is in a step. Does not block. The query ends after at most 1 s and reports its result as a
-  // phase. context holds this object.
+  // Starts the query where an agent runs in a step of Slurm: srun starts the agents, or hvrun
+  // itself is in a step. Does not block. The query ends after at most 1 s and reports its result as
+  // a phase. context holds this object.
   void begin(LaunchContext& context);
   // Until the query has ended.
   boost::asio::awaitable<void> wait(LaunchContext& context) const;

@@ -104,8 +104,10 @@ class Supervisor {
         sweep_(job_, *spawner_, events_, console_,
                [this] { return request_to_lost_host(context_); }),
         shutdown_(job_, sweep_, output_),
-        context_{job_, list, *spawner_, events_, environment, std::move(ranks), console_,
-                 std::move(parts.check_way)},
+        context_{job_,        list,
+                 *spawner_,   events_,
+                 environment, std::move(ranks),
+                 console_,    std::move(parts.check_way)},
         dispatch_(job_, events_, output_, input_, console_, absence_, inquiry_) {
     job_.knobs = rank_knobs(context_.ranks);
   }

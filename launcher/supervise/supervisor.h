@@ -1,4 +1,4 @@
-// The supervisor: runs a job from its JobSpec to its exit code, and leaves nothing behind.
+// The supervisor: runs a job from its JobSpec to its exit code, and leaves no process behind.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,11 +13,11 @@
 
 namespace hv::launcher {
 
-// Blocks until the job has ended; returns hvrun's exit code. Errors have been told on stderr.
-// A writer that is blocked for good may be left behind in a thread: leave by _exit afterwards.
+// Blocks until the job has ended; returns hvrun's exit code. Errors have been printed on stderr. A
+// writer that stays blocked may be left behind in a thread: leave by _exit afterwards.
 int supervise_job(const JobSpec& spec, const HostList& list, const Environment& environment);
 
-// The same with other edges than the real ones, for tests.
+// The same with other inputs and outputs, for tests.
 struct SupervisedParts {
   std::unique_ptr<Spawner> spawner;
   OutputOptions output;
@@ -26,11 +26,11 @@ struct SupervisedParts {
 int supervise_job(const JobSpec& spec, const HostList& list, const Environment& environment,
                   SupervisedParts parts);
 
-// What a launch would meet, up to its ranks' start; then everything is gone again. Throws Error for
-// what is wrong with this machine.
+// Checks what a launch would meet up to its ranks' start, and leaves nothing behind. Throws Error
+// for what is wrong with this machine.
 struct CheckOutcome {
   CheckInput input;
-  int exit_code = 0;  // not 0: somebody ended it before its time, and there is no input
+  int exit_code = 0;  // not 0: the user ended it early, and there is no input
 };
 CheckOutcome check_hosts(const JobSpec& spec, const HostList& list, const Environment& environment);
 

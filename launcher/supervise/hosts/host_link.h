@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lives on the io_context thread. Output never holds control back: the agent queues by credits, and
-// what hvrun sends is small. Any received byte counts as a heartbeat; without one for lost_after the
-// link ends.
+// what hvrun sends is small. Any received byte counts as a heartbeat; without one for lost_after
+// the link ends.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

@@ -4,7 +4,7 @@
 //   connecting -> greeted -> set up -> ready -> running -> ending -> empty
 //        |           |         |        |         |          |
 //        |           +---------+--------+---------+----------+--> lost
-//        +--> failed <---------+--------+   an agent that still answers may also become empty or lost
+//        +--> failed <---------+--------+   while its agent answers, it may become empty or lost
 //
 //   greeted   its agent has sent Hello
 //   set up    its agent holds the rank socket, the ports and the cgroup
@@ -59,7 +59,8 @@ class HostPhase {
                              HostFailed, HostEnding, HostEmpty, HostLost>;
 
   // What the agent reports. False, without effect: impossible in this phase, so the agent broke the
-  // protocol. Reports that were on their way when the host failed or ended are accepted and ignored.
+  // protocol. Reports that were on their way when the host failed or ended are accepted and
+  // ignored.
   [[nodiscard]] bool greet();
   [[nodiscard]] bool set_up();
   [[nodiscard]] bool make_ready();
