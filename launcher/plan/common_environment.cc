@@ -104,13 +104,13 @@ CommonEnvironment common_environment(const JobSpec& spec, const Environment& own
 
   // An exported name beats the host's own value, too: the agent sets common variables later.
   const RankEnvironment exported = spec.exports.resolve(own);
-  for (const auto& [name, value] : exported.variables().all()) {
+  for (const auto& [name, value] : exported.as_environment().all()) {
     result.variables.set(name, value);
     result.exported.insert(result.exported.end(), name);
   }
 
   // Ranks report whom they wait for when the user asks hvrun to report more.
-  if (spec.verbose && !result.variables.variables().get_filled(kStragglerSeconds))
+  if (spec.verbose && !result.variables.as_environment().get_filled(kStragglerSeconds))
     result.variables.set(kStragglerSeconds, "60");
 
   for (const ProgramSpec& program : spec.programs)
@@ -132,7 +132,7 @@ std::vector<std::string> unmatched_exports(const JobSpec& spec, const Environmen
 
 void check_knobs_of_ranks(const CommonEnvironment& environment) {
   const auto check = [](const RankEnvironment& ranks) {
-    const KnobReader knobs(runtime_knobs(), ranks.variables());
+    const KnobReader knobs(runtime_knobs(), ranks.as_environment());
     knobs.check_all();
     parse_algorithms(knobs.text("HVRUN_ALGORITHM"));
   };

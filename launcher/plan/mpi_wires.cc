@@ -53,8 +53,8 @@ MpiWires by_itself(const CommonEnvironment& environment) {
   if (of_programs.empty()) of_programs.emplace_back();
   for (const RankEnvironment& program : of_programs) {
     const auto value = [&](const char* name) {
-      const auto of_program = program.variables().get(name);
-      return of_program ? *of_program : environment.variables.variables().get_or(name, "");
+      const auto of_program = program.as_environment().get(name);
+      return of_program ? *of_program : environment.variables.as_environment().get_or(name, "");
     };
     if (!names_mpi(value(kBackend))) continue;
     const std::string mpi = lower(value("HVRUN_MPI"));
@@ -88,9 +88,10 @@ MpiWires mpi_wires(WireMpi wanted, const CommonEnvironment& environment) {
 std::vector<std::string> put_mpi_first(const Environment& own, JobSpec* spec) {
   const CommonEnvironment environment = common_environment(*spec, own);
   std::vector<std::string> lines;
-  export_mpi_first(environment.variables.variables().get_or(kBackend, ""), &spec->exports, &lines);
+  export_mpi_first(environment.variables.as_environment().get_or(kBackend, ""), &spec->exports,
+                   &lines);
   for (std::size_t i = 0; i < spec->programs.size(); ++i)
-    if (const auto list = environment.of_programs[i].variables().get(kBackend))
+    if (const auto list = environment.of_programs[i].as_environment().get(kBackend))
       export_mpi_first(*list, &spec->programs[i].exports, &lines);
   return lines;
 }

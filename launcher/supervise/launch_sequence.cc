@@ -26,7 +26,7 @@ asio::awaitable<void> wire_mpi(LaunchContext& context) {
   wire::WiringRequest request;
   request.world = mpi_world(job, "hvrun-" + random_hex(16));
   request.timeout_s = std::chrono::duration<double>(job.spec.start_timeout).count();
-  request.library_path = context.ranks.variables.variables().get_or("LD_LIBRARY_PATH", "");
+  request.library_path = context.ranks.variables.as_environment().get_or("LD_LIBRARY_PATH", "");
   const std::function<bool(const Host&)> answered = [](const Host& host) {
     return host.answers.wiring.reply() != nullptr;
   };

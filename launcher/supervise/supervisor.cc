@@ -52,7 +52,7 @@ SpawnOptions spawn_options(const JobSpec& spec, const HostList& list,
   options.remote_shell = spec.remote_shell;
   options.reach = list.reach;
   options.by_srun = spec.spawner == SpawnerChoice::kSrun;
-  const KnobReader knobs(runtime_knobs(), ranks.variables.variables());
+  const KnobReader knobs(runtime_knobs(), ranks.variables.as_environment());
   const std::string ports = knobs.text("HVRUN_PORT_RANGE");
   options.port_range = parse_port_range(ports).value_or(PortRange{});
   options.port_range.kept_for_others = static_cast<std::uint16_t>(spec.master_port);
@@ -75,7 +75,7 @@ OutputOptions output_options(const JobSpec& spec, const Environment& environment
 // passes the ranks' ports must pass hvrun's own, too.
 RankKnobs rank_knobs(const CommonEnvironment& ranks) {
   check_knobs_of_ranks(ranks);
-  const KnobReader knobs(runtime_knobs(), ranks.variables.variables());
+  const KnobReader knobs(runtime_knobs(), ranks.variables.as_environment());
   return {knobs.text("HVRUN_PORT_RANGE"), knobs.text("HVRUN_INTERFACES"),
           bounded_seconds(knobs.seconds("HVRUN_STALL_SECONDS")),
           bounded_seconds(knobs.seconds("HVRUN_STALL_SHUTDOWN_SECONDS"))};

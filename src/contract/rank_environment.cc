@@ -24,7 +24,7 @@ void RankEnvironment::set_all(const std::vector<std::pair<std::string, std::stri
 }
 
 void RankEnvironment::set_all(const RankEnvironment& later) {
-  for (const auto& [name, value] : later.variables().all()) set(name, value);
+  for (const auto& [name, value] : later.as_environment().all()) set(name, value);
 }
 
 }  // namespace hv

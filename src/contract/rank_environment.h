@@ -17,8 +17,8 @@
 //
 // Some are defaults, set only where a name has no value by then: PYTHONUNBUFFERED, the time for
 // stragglers with --verbose, some of MPI's.
-// hvrun composes 2 to 4 once for a job (launcher/plan/common_environment.h), the agent the rest
-// (launcher/agent/ranks/rank_command.h).
+// hvrun composes 2 and 3 once for a job (launcher/plan/common_environment.h), and 4 for each host;
+// the agent composes the rest (launcher/agent/ranks/rank_command.h).
 #pragma once
 
 #include <string>
@@ -50,7 +50,7 @@ class RankEnvironment {
   bool has(std::string_view name) const { return variables_.has(name); }
   bool is_empty() const { return variables_.all().empty(); }
   // To look them up, by knobs for instance.
-  const Environment& variables() const { return variables_; }
+  const Environment& as_environment() const { return variables_; }
   // NAME=VALUE, sorted by name.
   std::vector<std::string> entries() const { return variables_.entries(); }
 

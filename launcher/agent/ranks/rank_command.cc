@@ -50,7 +50,7 @@ std::string RankEnvironments::path_of_rank(const wire::LaunchRank& rank) const {
   const auto own = std::find_if(rank.environment.rbegin(), rank.environment.rend(),
                                 [](const auto& variable) { return variable.first == kPath; });
   if (own != rank.environment.rend()) return own->second;
-  return of_programs_.at(rank.program).variables().get_or(kPath, kDefaultPath);
+  return of_programs_.at(rank.program).as_environment().get_or(kPath, kDefaultPath);
 }
 
 RankPrograms rank_programs(const wire::Launch& launch, const Environment& own) {

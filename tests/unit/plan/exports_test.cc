@@ -130,7 +130,7 @@ TEST_CASE("-x beats hvrun's own variables and host variables, and a program's be
   spec.exports = parse_exports({"A=job", "HOME", "P_A=job"});
   spec.programs = {{{"serve"}, "/", 1, {}}, {{"train"}, "/", 1, parse_exports({"A=program"})}};
   const CommonEnvironment environment = common_environment(spec, kHere);
-  const hv::Environment& common = environment.variables.variables();
+  const hv::Environment& common = environment.variables.as_environment();
   CHECK(common.get("A") == "job");
   CHECK(common.get("HOME") == "/root");
   CHECK(common.get("P_A") == "job");

@@ -28,7 +28,7 @@ std::string mpi_first(const hv::Environment& own, const std::vector<std::string>
   std::string text;
   for (const std::string& line : put_mpi_first(own, &spec)) text += " | " + line;
   const CommonEnvironment ranks = common_environment(spec, own);
-  return ranks.variables.variables().get_or("HVRUN_BACKEND", "") + text;
+  return ranks.variables.as_environment().get_or("HVRUN_BACKEND", "") + text;
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ TEST_CASE("--mpi counts for the programs of a job that have a list of their own"
   REQUIRE(environment.of_programs.size() == 2);
   CHECK(environment.of_programs[0].entries() == Entries{"HVRUN_BACKEND=mpi,native"});
   CHECK(environment.of_programs[1].entries() == Entries{});
-  CHECK(environment.variables.variables().get("HVRUN_BACKEND") ==
+  CHECK(environment.variables.as_environment().get("HVRUN_BACKEND") ==
         std::optional<std::string>("mpi,nccl,native"));
   CHECK(wires(environment) == "pmix pmi");
 }
