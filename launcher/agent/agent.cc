@@ -106,9 +106,9 @@ bool Agent::handle_phase(const Frame& frame) {
       });
     case Type::kPong:
       return true;  // it has counted as a heartbeat already
-    case Type::kSetup:
-      return handle_message<wire::Setup>(frame,
-                                         [&](const wire::Setup& setup) { return set_up(setup); });
+    case Type::kSetupRequest:
+      return handle_message<wire::SetupRequest>(
+          frame, [&](const wire::SetupRequest& setup) { return set_up(setup); });
     case Type::kLaunch:
       return handle_message<wire::Launch>(
           frame, [&](wire::Launch wanted) { return launch(std::move(wanted)); });
@@ -157,7 +157,7 @@ bool Agent::steer(const Frame& frame) {
   }
 }
 
-bool Agent::set_up(const wire::Setup& setup) {
+bool Agent::set_up(const wire::SetupRequest& setup) {
   if (services_.inventory.is_awaited()) return false;
   heartbeat_.set_timeout(bounded_seconds(setup.lost_after_s));
   if (setup.sweep) {

@@ -70,7 +70,7 @@ class Agent {
   bool handle(const Frame& frame);
   bool handle_phase(const Frame& frame);  // those that move the agent on
   bool steer(const Frame& frame);         // those about ranks
-  bool set_up(const wire::Setup& setup);
+  bool set_up(const wire::SetupRequest& setup);
   bool launch(wire::Launch launch);
   void go();
   void finish_start(const Status& status);

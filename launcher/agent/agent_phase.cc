@@ -53,7 +53,7 @@ Window window_of(Type type) {
     case Type::kPause:
     case Type::kSilence:
       return Window::kAlways;
-    case Type::kSetup:
+    case Type::kSetupRequest:
       return Window::kGreeted;
     case Type::kProbeRequest:
     case Type::kPairRequest:

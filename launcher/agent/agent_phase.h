@@ -34,8 +34,8 @@ constexpr std::size_t kAgentPhases = 9;
 
 // What moves an agent on.
 enum class AgentEvent : std::uint8_t {
-  kHostSetUp,         // Setup
-  kSweepBegun,        // Setup that only asks for a sweep
+  kHostSetUp,         // SetupRequest
+  kSweepBegun,        // SetupRequest that only asks for a sweep
   kProgramsFound,     // Launch
   kStartBegun,        // Go
   kAllStarted,        // the last rank was started

@@ -29,8 +29,8 @@ enum class Handled { kNotMine, kDone, kRefused };
 struct ServiceContext {
   EventLoop& loop;
   HvrunLink& link;
-  const Environment& environment;  // the agent's own
-  const wire::Setup& setup;        // default values until Setup has come
+  const Environment& environment;   // the agent's own
+  const wire::SetupRequest& setup;  // default values until Setup has come
   LocalRanks& ranks;
   std::function<void()> on_answer;  // an answer that the agent awaited has been sent
 };

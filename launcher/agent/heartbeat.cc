@@ -8,7 +8,7 @@
 namespace hv::launcher {
 namespace {
 
-constexpr auto kFirstTimeout = std::chrono::seconds(60);  // until Setup brings --lost-after
+constexpr auto kFirstTimeout = std::chrono::seconds(60);  // until SetupRequest brings --lost-after
 constexpr auto kShortestTimeout = std::chrono::milliseconds(100);
 
 }  // namespace

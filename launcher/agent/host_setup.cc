@@ -12,7 +12,8 @@ constexpr const char* kMorePorts =
     "give HVRUN_PORT_RANGE two more free ports than ranks run on one host, or see who has them: ss "
     "-ltnp";
 
-Status hold_master_port(const wire::Setup& wanted, const PortRange& ports, HostSetup* setup) {
+Status hold_master_port(const wire::SetupRequest& wanted, const PortRange& ports,
+                        HostSetup* setup) {
   if (wanted.master_port == 0)
     return hold_tcp_port_in(ports, &setup->held_port, &setup->master_port);
   if (wanted.master_port < 0 || wanted.master_port > 65535)
@@ -24,8 +25,8 @@ Status hold_master_port(const wire::Setup& wanted, const PortRange& ports, HostS
 
 }  // namespace
 
-wire::SetUp HostSetup::reply() const {
-  wire::SetUp reply;
+wire::SetupReply HostSetup::reply() const {
+  wire::SetupReply reply;
   reply.agent_socket = socket->name();
   reply.master_port = master_port;
   reply.probe_port = probe ? probe->port() : 0;
@@ -35,16 +36,16 @@ wire::SetUp HostSetup::reply() const {
   return reply;
 }
 
-std::optional<wire::Problem> set_up_host(EventLoop& loop, const wire::Setup& wanted,
+std::optional<wire::Problem> set_up_host(EventLoop& loop, const wire::SetupRequest& wanted,
                                          RankSocketCallbacks callbacks, HostSetup* setup) {
   setup->wanted = wanted;
   setup->socket = std::make_unique<RankSocket>(
       loop, wanted.key, std::move(callbacks),
       StallLimits{bounded_seconds(wanted.stall_s), bounded_seconds(wanted.stall_end_s)});
-  if (const Status status = setup->socket->listen(wanted.job_id, wanted.host_index); !status.ok()) {
+  if (const Status status = setup->socket->listen(wanted.job_id, wanted.host_id); !status.ok()) {
     return wire::Problem{status.message, "check that /tmp can be written there"};
   }
-  setup->first_here = setup->mark.take(wanted.job_id, wanted.host_index);
+  setup->first_here = setup->mark.take(wanted.job_id, wanted.host_id);
   const auto ports = parse_port_range(wanted.port_range);
   if (!ports)
     return wire::Problem{"take ports: '" + printable(wanted.port_range) + "' is no range of ports",
@@ -60,13 +61,13 @@ std::optional<wire::Problem> set_up_host(EventLoop& loop, const wire::Setup& wan
   }
   if (wanted.probe) {
     setup->probe = std::make_unique<ProbeListener>(loop, wanted.key,
-                                                   probe_purpose(wanted.job_id, wanted.host_index));
+                                                   probe_purpose(wanted.job_id, wanted.host_id));
     if (const Status status = setup->probe->listen(*ports); !status.ok()) {
       return wire::Problem{"listen for the other hosts' agents: " + status.message,
                            ports->is_any() ? "" : kMorePorts};
     }
   }
-  setup->cgroup = JobCgroup::create(wanted.job_id, wanted.host_index);
+  setup->cgroup = JobCgroup::create(wanted.job_id, wanted.host_id);
   return std::nullopt;
 }
 

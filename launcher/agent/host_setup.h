@@ -18,7 +18,7 @@
 namespace hv::launcher {
 
 struct HostSetup {
-  wire::Setup wanted;
+  wire::SetupRequest wanted;
   std::unique_ptr<RankSocket> socket;
   std::unique_ptr<ProbeListener> probe;
   UniqueFd held_port;
@@ -27,11 +27,11 @@ struct HostSetup {
   MachineMark mark;
   std::optional<std::uint32_t> first_here;  // MachineMark::take
 
-  wire::SetUp reply() const;
+  wire::SetupReply reply() const;
 };
 
 // Prepares the host for the job; a problem, if something could not be had.
-std::optional<wire::Problem> set_up_host(EventLoop& loop, const wire::Setup& wanted,
+std::optional<wire::Problem> set_up_host(EventLoop& loop, const wire::SetupRequest& wanted,
                                          RankSocketCallbacks callbacks, HostSetup* setup);
 
 }  // namespace hv::launcher

@@ -56,8 +56,8 @@ void HvrunLink::receive() {
   Frame frame;
   while (!lost_ && parser_.next(&frame)) {
     callbacks_.on_frame(frame);
-    if (frame.type != static_cast<std::uint8_t>(wire::Type::kSetup)) continue;
-    // Setup held the job's key.
+    if (frame.type != static_cast<std::uint8_t>(wire::Type::kSetupRequest)) continue;
+    // SetupRequest held the job's key.
     wipe(&frame.payload);
     wipe(&arrived_);
     parser_.wipe_taken();

@@ -29,14 +29,13 @@ Holder holder_of(const std::string& name) {
 
 }  // namespace
 
-std::optional<std::uint32_t> MachineMark::take(const std::string& job_id,
-                                               std::uint32_t host_index) {
+std::optional<std::uint32_t> MachineMark::take(const std::string& job_id, std::uint32_t host_id) {
   const std::string name = "@hvrun-" + job_id + "-machine";
   if (listen_unix(name, &socket_).ok()) return std::nullopt;
   const Holder holder = holder_of(name);
   if (holder == Holder::kOther) return std::nullopt;
   std::ifstream sockets("/proc/net/unix");
-  const auto other = other_host_here(sockets, job_id, host_index);
+  const auto other = other_host_here(sockets, job_id, host_id);
   return other || holder == Holder::kUnknown ? other : kSomeHost;
 }
 

@@ -22,7 +22,7 @@ class MachineMark {
  public:
   // Call once this agent's rank socket listens. Returns the index of the host whose agent was here
   // first; nothing: this agent was.
-  std::optional<std::uint32_t> take(const std::string& job_id, std::uint32_t host_index);
+  std::optional<std::uint32_t> take(const std::string& job_id, std::uint32_t host_id);
 
  private:
   UniqueFd socket_;

@@ -19,8 +19,8 @@ constexpr std::size_t kServedAtOnce = 256 << 10;
 
 }  // namespace
 
-std::string probe_purpose(const std::string& job_id, std::uint32_t host_index) {
-  return "probe " + job_id + " " + std::to_string(host_index);
+std::string probe_purpose(const std::string& job_id, std::uint32_t host_id) {
+  return "probe " + job_id + " " + std::to_string(host_id);
 }
 
 ProbeListener::~ProbeListener() {

@@ -22,7 +22,7 @@
 namespace hv::launcher {
 
 // The purpose to which a probe's proofs are bound.
-std::string probe_purpose(const std::string& job_id, std::uint32_t host_index);
+std::string probe_purpose(const std::string& job_id, std::uint32_t host_id);
 
 class ProbeListener {
  public:

@@ -9,7 +9,8 @@
 
 namespace hv::launcher {
 
-std::optional<wire::Problem> RankConnections::set_up(EventLoop& loop, const wire::Setup& setup) {
+std::optional<wire::Problem> RankConnections::set_up(EventLoop& loop,
+                                                     const wire::SetupRequest& setup) {
   RankSocketCallbacks callbacks{[this](wire::FenceIn fence) { link_.send(fence); },
                                 [this](const wire::RankLost& lost) { link_.send(lost); },
                                 [this](const wire::FenceStalled& stall) { link_.send(stall); },

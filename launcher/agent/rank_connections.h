@@ -2,7 +2,7 @@
 // rank socket of libhvrun (HostSetup) and MPI side by side.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Before Setup there is no rank socket, and no rank to report anything to.
+// Before SetupRequest there is no rank socket, and no rank to report anything to.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class RankConnections {
       : link_(link), ranks_(ranks), mpi_(mpi), host_(host) {}
 
   // Makes the host ready for the job; what could not be had, if anything.
-  std::optional<wire::Problem> set_up(EventLoop& loop, const wire::Setup& setup);
+  std::optional<wire::Problem> set_up(EventLoop& loop, const wire::SetupRequest& setup);
   // Before the ranks start.
   void expect_ranks();
 

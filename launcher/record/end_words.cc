@@ -22,11 +22,11 @@ std::string tenths_text(double seconds) {
 }
 
 // The reason may be a sentence, so the time stands before it.
-std::string how_it_went(const JobRecord& record, const Verdict& verdict) {
-  const std::string cause = cause_text(record, verdict), when = tenths_text(record.seconds);
-  if (!verdict.reason.empty()) return "was lost to the others after " + when + ": it " + cause;
-  if (!verdict.missed_at.empty()) return "ended after " + when + " with " + cause;
-  const ExitStatus* how = record.end_of(*verdict.rank);
+std::string how_it_went(const JobRecord& record, const FailureCause& cause) {
+  const std::string text = cause_text(record, cause), when = tenths_text(record.seconds);
+  if (!cause.reason.empty()) return "was lost to the others after " + when + ": it " + text;
+  if (!cause.missed_at.empty()) return "ended after " + when + " with " + text;
+  const ExitStatus* how = record.end_of(*cause.rank);
   return std::string(how && how->clean() ? "was lost to the others: it " : "") + "ended with " +
          cause + " after " + when;
 }
@@ -61,23 +61,23 @@ bool misses_a_library(const ExitStatus* how, const std::vector<std::string>& lin
          });
 }
 
-std::string advice_on(const JobRecord& record, const Verdict& verdict,
+std::string advice_on(const JobRecord& record, const FailureCause& cause,
                       const std::vector<std::string>& lines) {
   const auto says_it = [](const RecordedFinding& one) { return one.verdict == "library-missing"; };
   const bool is_said = std::any_of(record.findings.begin(), record.findings.end(), says_it);
-  if (!is_said && misses_a_library(record.end_of(*verdict.rank), lines)) {
-    return "install that library on " + record.host_of(*verdict.rank) +
+  if (!is_said && misses_a_library(record.end_of(*cause.rank), lines)) {
+    return "install that library on " + record.host_of(*cause.rank) +
            ", link the program with its folder as rpath (-Wl,-rpath,DIR), or pass "
            "-x LD_LIBRARY_PATH=DIR";
   }
-  if (verdict.is_stopped) {
+  if (cause.is_stopped) {
     return "find out what stopped it; HVRUN_PEER_TIMEOUT=0 lets the others wait for one that is "
            "being debugged";
   }
-  if (!verdict.missed_at.empty())
+  if (!cause.missed_at.empty())
     return "let every rank call MPI_Init and MPI_Finalize; a program without MPI is a job of its "
            "own, or has no MPI beside it (--wire-mpi=none)";
-  if (!verdict.reason.empty())
+  if (!cause.reason.empty())
     return std::string("look what it is stuck in") +
            (record.hosts.size() > 1 ? ", or at the network between the hosts" : "");
   return "";
@@ -110,15 +110,15 @@ std::string memory_text(const JobRecord& record, int rank) {
   return "";
 }
 
-std::string rank_failure(const JobRecord& record, const Verdict& verdict,
+std::string rank_failure(const JobRecord& record, const FailureCause& cause,
                          const LastLines& last_lines) {
-  const int rank = *verdict.rank;
+  const int rank = *cause.rank;
   std::string text = "hvrun: error: rank " + std::to_string(rank) + " on host " +
-                     record.host_of(rank) + " " + how_it_went(record, verdict) + "\n";
-  if (const std::string advice = advice_on(record, verdict, last_lines(rank)); !advice.empty())
+                     record.host_of(rank) + " " + how_it_went(record, cause) + "\n";
+  if (const std::string advice = advice_on(record, cause, last_lines(rank)); !advice.empty())
     text += "  try: " + advice + "\n";
-  if (verdict.left_before) text += who_left_before(record, *verdict.left_before);
-  if (verdict.reason.empty()) {
+  if (cause.left_before) text += who_left_before(record, *cause.left_before);
+  if (cause.reason.empty()) {
     const std::string& core = record.ranks[static_cast<std::size_t>(rank)].found.core;
     if (!core.empty()) text += "hvrun: " + printable(core, wire::PostMortem::kMostWords) + "\n";
     text += memory_text(record, rank);
@@ -152,31 +152,31 @@ std::string ends_of(const JobRecord& record, const std::vector<int>& ranks) {
 }
 
 // Nothing says that a rank which ended like the cause, and has lost nobody, did so because of it.
-bool ended_alike(const JobRecord& record, const Verdict& verdict, int rank) {
-  const ExitStatus* cause = verdict.rank ? record.end_of(*verdict.rank) : nullptr;
+bool ended_alike(const JobRecord& record, const FailureCause& cause, int rank) {
+  const ExitStatus* cause_end = cause.rank ? record.end_of(*cause.rank) : nullptr;
   const ExitStatus* how = record.end_of(rank);
-  return cause && how && how->text() == cause->text() &&
+  return cause_end && how && how->text() == cause_end->text() &&
          !record.ranks[static_cast<std::size_t>(rank)].has_lost_a_peer;
 }
 
-std::string other_ends(const JobRecord& record, const Verdict& verdict) {
+std::string other_ends(const JobRecord& record, const FailureCause& cause) {
   std::vector<int> alike, because;
-  for (const int rank : verdict.consequences)
-    (ended_alike(record, verdict, rank) ? alike : because).push_back(rank);
+  for (const int rank : cause.consequences)
+    (ended_alike(record, cause, rank) ? alike : because).push_back(rank);
   const std::string first = ends_of(record, alike), second = ends_of(record, because);
   return (first.empty() ? "" : "hvrun: also ended: " + first + "\n") +
          (second.empty() ? "" : "hvrun: as a consequence also ended: " + second + "\n");
 }
 
 // Whose words may explain the end: the cause's, and theirs who failed and did not just lose a peer.
-std::vector<Speaker> speakers_of(const JobRecord& record, const Verdict& verdict) {
+std::vector<Speaker> speakers_of(const JobRecord& record, const FailureCause& cause) {
   std::vector<Speaker> speakers;
   const auto add = [&](int rank) {
     speakers.push_back(
         {rank, record.ranks[static_cast<std::size_t>(rank)].pid, record.host_of(rank)});
   };
-  if (verdict.rank) add(*verdict.rank);
-  for (const int rank : verdict.consequences) {
+  if (cause.rank) add(*cause.rank);
+  for (const int rank : cause.consequences) {
     const RecordedRank& other = record.ranks[static_cast<std::size_t>(rank)];
     if (!other.has_lost_a_peer && !other.was_ended_by_hvrun) add(rank);
   }
@@ -231,15 +231,15 @@ std::string said_by(const std::vector<Speaker>& speakers, const Telling& telling
   return text;
 }
 
-std::string cause_text(const JobRecord& record, const Verdict& verdict) {
-  if (!verdict.reason.empty()) {
-    return printable(verdict.reason, 1000) +
-           (verdict.is_stopped ? "; hvrun found it stopped (SIGSTOP, or a debugger)"
-                               : "; hvrun found it running");
+std::string cause_text(const JobRecord& record, const FailureCause& cause) {
+  if (!cause.reason.empty()) {
+    return printable(cause.reason, 1000) +
+           (cause.is_stopped ? "; hvrun found it stopped (SIGSTOP, or a debugger)"
+                             : "; hvrun found it running");
   }
-  const ExitStatus* how = record.end_of(*verdict.rank);
-  if (!verdict.missed_at.empty())
-    return (how ? how->text() : "no report") + " without " + verdict.missed_at +
+  const ExitStatus* how = record.end_of(*cause.rank);
+  if (!cause.missed_at.empty())
+    return (how ? how->text() : "no report") + " without " + cause.missed_at +
            ", in which others wait for it";
   return how ? how->text() : "no report";
 }
@@ -280,13 +280,13 @@ std::string standing_text(const RecordedStanding& standing) {
 }
 
 std::string end_text(const JobRecord& record, const LastLines& last_lines) {
-  if (!record.verdict) return "";
-  const Verdict& verdict = *record.verdict;
+  if (!record.cause) return "";
+  const FailureCause& cause = *record.cause;
   std::string text;
-  if (verdict.host) text += host_failure(record, *verdict.host, verdict.reason);
-  if (verdict.rank) text += rank_failure(record, verdict, last_lines);
-  text += said_by(speakers_of(record, verdict), {verdict.rank.value_or(-1)}, last_lines);
-  return text + other_ends(record, verdict);
+  if (cause.host) text += host_failure(record, *cause.host, cause.reason);
+  if (cause.rank) text += rank_failure(record, cause, last_lines);
+  text += said_by(speakers_of(record, cause), {cause.rank.value_or(-1)}, last_lines);
+  return text + other_ends(record, cause);
 }
 
 }  // namespace hv::launcher

@@ -12,7 +12,7 @@ namespace hv::launcher {
 
 // What bounded the training, where its ranks have measured one for long enough. As end_text().
 std::string training_summary(const JobRecord& record);
-// Several lines, each ending in a newline; empty when there is no verdict.
+// Several lines, each ending in a newline; empty when there is no cause.
 std::string end_text(const JobRecord& record, const LastLines& last_lines);
 // What probes have found, likewise. told: the failure's own words; what they say already is only
 // named.
@@ -20,7 +20,7 @@ std::string findings_text(const JobRecord& record, const std::string& told);
 // Without a newline at its end.
 std::string standing_text(const RecordedStanding& standing);
 // "exit code 1", or why it was lost to the others.
-std::string cause_text(const JobRecord& record, const Verdict& verdict);
+std::string cause_text(const JobRecord& record, const FailureCause& cause);
 
 struct Telling {
   int first = -1;            // whose text comes first and whole, if it has one; -1: nobody's

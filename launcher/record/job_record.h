@@ -31,7 +31,7 @@ RunningProcess this_process(const std::string& root = "");
 StillRuns still_runs(const RunningProcess& process, const std::string& root = "");
 
 // What the cause of a job's failure was; FailurePolicy decides.
-struct Verdict {
+struct FailureCause {
   std::optional<int> rank;  // the cause, when it is a rank
   std::optional<int> host;  // the cause, when it is a host
   std::string reason;       // of the lost host, or of a rank that has not ended by itself
@@ -93,7 +93,7 @@ struct JobRecord {
   RunningProcess hvrun{};
   std::vector<RecordedHost> hosts{};
   std::vector<RecordedRank> ranks{};
-  std::optional<Verdict> verdict{};
+  std::optional<FailureCause> cause{};
   std::vector<RecordedFinding> findings{};
   std::vector<std::string> not_probed{};      // "gpus on n8: why"
   std::vector<RecordedStanding> standings{};  // in order

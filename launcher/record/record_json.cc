@@ -68,30 +68,30 @@ Json number_or_null(const std::optional<int>& number) {
 }
 
 Json cause_json(const JobRecord& record, const LastLines& last_lines) {
-  if (!record.verdict) return nullptr;
-  const Verdict& verdict = *record.verdict;
+  if (!record.cause) return nullptr;
+  const FailureCause& cause = *record.cause;
   Json json = Json::object();
-  if (verdict.host) {
-    const RecordedHost& host = record.hosts[static_cast<std::size_t>(*verdict.host)];
+  if (cause.host) {
+    const RecordedHost& host = record.hosts[static_cast<std::size_t>(*cause.host)];
     json = {{"host", host.name},
-            {"host_index", *verdict.host},
-            {"reason", printable(verdict.reason, kMostText)},
+            {"host_index", *cause.host},
+            {"reason", printable(cause.reason, kMostText)},
             {"agent_gave_up", host.gave_up},
             {"advice", text_or_null(host.advice)}};
-  } else if (verdict.rank) {
+  } else if (cause.rank) {
     Json lines = Json::array();
-    for (const std::string& line : last_lines(*verdict.rank))
+    for (const std::string& line : last_lines(*cause.rank))
       lines.push_back(printable(line, kMostOfLine));
-    json = {{"rank", *verdict.rank},
-            {"host", record.host_of(*verdict.rank)},
-            {"reason", cause_text(record, verdict)},
+    json = {{"rank", *cause.rank},
+            {"host", record.host_of(*cause.rank)},
+            {"reason", cause_text(record, cause)},
             {"last_lines", lines},
-            {"lost_as", text_or_null(verdict.reason)},
-            {"is_stopped", verdict.is_stopped},
-            {"missed_at", text_or_null(verdict.missed_at)},
-            {"left_before", number_or_null(verdict.left_before)}};
+            {"lost_as", text_or_null(cause.reason)},
+            {"is_stopped", cause.is_stopped},
+            {"missed_at", text_or_null(cause.missed_at)},
+            {"left_before", number_or_null(cause.left_before)}};
   }
-  json["consequences"] = verdict.consequences;
+  json["consequences"] = cause.consequences;
   return json;
 }
 
@@ -265,25 +265,25 @@ std::vector<int> ranks_from(const Json& array, std::size_t size) {
 std::string cause_from(const Json* json, JobRecord* record) {
   if (!json) return "";
   const Members members(*json);
-  Verdict verdict;
-  verdict.consequences = ranks_from(members.array("consequences"), record->ranks.size());
+  FailureCause cause;
+  cause.consequences = ranks_from(members.array("consequences"), record->ranks.size());
   if (members.find("rank")) {
-    verdict.rank = members.index("rank", record->ranks.size());
-    if (!verdict.rank) return "/cause/rank: no rank that stands in /ranks";
-    verdict.reason = members.text("lost_as");
-    verdict.is_stopped = members.flag("is_stopped");
-    verdict.missed_at = members.text("missed_at");
-    verdict.left_before = members.index("left_before", record->ranks.size());
+    cause.rank = members.index("rank", record->ranks.size());
+    if (!cause.rank) return "/cause/rank: no rank that stands in /ranks";
+    cause.reason = members.text("lost_as");
+    cause.is_stopped = members.flag("is_stopped");
+    cause.missed_at = members.text("missed_at");
+    cause.left_before = members.index("left_before", record->ranks.size());
   } else {
-    verdict.host = members.index("host_index", record->hosts.size());
-    if (!verdict.host) return "/cause: neither a rank nor a host_index that stands in /hosts";
-    verdict.reason = members.text("reason");
-    RecordedHost& host = record->hosts[static_cast<std::size_t>(*verdict.host)];
+    cause.host = members.index("host_index", record->hosts.size());
+    if (!cause.host) return "/cause: neither a rank nor a host_index that stands in /hosts";
+    cause.reason = members.text("reason");
+    RecordedHost& host = record->hosts[static_cast<std::size_t>(*cause.host)];
     host.gave_up = members.flag("agent_gave_up");
     host.advice = members.text("advice");
   }
-  verdict.exit_code = record->exit_code;
-  record->verdict = std::move(verdict);
+  cause.exit_code = record->exit_code;
+  record->cause = std::move(cause);
   return "";
 }
 

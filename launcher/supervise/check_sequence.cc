@@ -41,11 +41,11 @@ std::vector<PairFacts> pairs_of(const TriedAddresses& tried) {
   for (const ProbeOutcome& outcome : tried.outcomes) {
     PairFacts pair;
     pair.from = static_cast<std::size_t>(outcome.from);
-    pair.to = outcome.result.host_index;
+    pair.to = static_cast<std::size_t>(outcome.to);
     if (pair.to >= tried.candidates.size()) continue;
     pair.tried = tried.candidates[pair.to];
-    pair.reached = outcome.result.reached;
-    pair.reason = outcome.result.reason;
+    pair.reached = outcome.reached;
+    pair.reason = outcome.reason;
     pairs.push_back(std::move(pair));
   }
   return pairs;
@@ -96,7 +96,7 @@ asio::awaitable<void> measure_pairs(LaunchContext& context, const std::vector<st
     const wire::PairReply* const measured = host_at(pair.from).answers.measurements.reply();
     if (!measured) continue;
     for (const wire::PairMeasure& measure : measured->measures)
-      if (HostId{measure.host_index} == host_at(pair.to).id)
+      if (HostId{measure.host_id} == host_at(pair.to).id)
         pair.measure = pair.measure ? better_measure(*pair.measure, measure) : measure;
   }
 }

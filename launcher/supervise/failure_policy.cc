@@ -155,19 +155,19 @@ const RankEnd* FailurePolicy::first_bad_exit() const {
   return best;
 }
 
-Verdict FailurePolicy::verdict() const {
-  Verdict verdict;
+FailureCause FailurePolicy::cause() const {
+  FailureCause result;
   if (lost_host_) {
-    verdict.host = lost_host_;
-    verdict.reason = lost_reason_;
-    verdict.exit_code = 5;
-  } else if (const auto cause = cause_among_ranks()) {
-    verdict = verdict_of_rank(*cause);
+    result.host = lost_host_;
+    result.reason = lost_reason_;
+    result.exit_code = 5;
+  } else if (const auto rank = cause_among_ranks()) {
+    result = cause_by_rank(*rank);
   }
   for (const auto& [rank, end] : ends_) {
-    if (end.failed() && rank != verdict.rank) verdict.consequences.push_back(rank);
+    if (end.failed() && rank != result.rank) result.consequences.push_back(rank);
   }
-  return verdict;
+  return result;
 }
 
 std::optional<int> FailurePolicy::cause_among_ranks() const {
@@ -194,23 +194,23 @@ const RankEnd* FailurePolicy::failed_after_leaving(const RankEnd& first) const {
   return best;
 }
 
-Verdict FailurePolicy::verdict_of_rank(int rank) const {
-  Verdict verdict;
-  verdict.rank = rank;
+FailureCause FailurePolicy::cause_by_rank(int rank) const {
+  FailureCause result;
+  result.rank = rank;
   const RankEnd* end = end_of(rank);
   // One that did not fail itself has no code to hand on: that of the first it let fail.
   const RankEnd* failed = end && end->failed() ? end : first_bad_exit();
-  verdict.exit_code = failed ? failed->status.shell_code() : 1;
+  result.exit_code = failed ? failed->status.shell_code() : 1;
   if (end && !end->failed() && missed_ && missed_->first == rank) {
-    verdict.missed_at = missed_->second;
+    result.missed_at = missed_->second;
   } else if (end) {
-    verdict.left_before = left_before(*end);
+    result.left_before = left_before(*end);
   } else {
     const auto named = named_lost_.find(rank);  // there, for nothing else blames a living rank
-    verdict.reason = named->second.reason.empty() ? "is gone for them" : named->second.reason;
-    verdict.is_stopped = stopped_.count(rank) > 0;
+    result.reason = named->second.reason.empty() ? "is gone for them" : named->second.reason;
+    result.is_stopped = stopped_.count(rank) > 0;
   }
-  return verdict;
+  return result;
 }
 
 }  // namespace hv::launcher

@@ -61,7 +61,7 @@ class FailurePolicy {
   // A failure has happened, and its cause is not decided yet, or is.
   bool failed() const { return first_failure_.has_value(); }
   bool decided(TimePoint now) const;
-  Verdict verdict() const;
+  FailureCause cause() const;
   const std::map<int, RankEnd>& ends() const { return ends_; }
 
  private:
@@ -74,7 +74,7 @@ class FailurePolicy {
   const RankEnd* first_bad_exit() const;
   const RankEnd* failed_after_leaving(const RankEnd& first) const;
   std::optional<int> left_before(const RankEnd& cause) const;
-  Verdict verdict_of_rank(int rank) const;
+  FailureCause cause_by_rank(int rank) const;
 
   int ranks_;
   std::map<int, RankEnd> ends_;

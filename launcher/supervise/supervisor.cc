@@ -126,7 +126,7 @@ class Supervisor {
   asio::awaitable<void> query_exiting_ranks();
   asio::awaitable<void> await_time_limit();
   asio::awaitable<CheckReport> probe_failed_launch(const Error& failure);
-  asio::awaitable<CheckReport> probe_failed_rank(const Verdict& verdict);
+  asio::awaitable<CheckReport> probe_failed_rank(const FailureCause& cause);
   JobEnd report_end();
   asio::awaitable<int> finish(JobEnd end);
   void close_links();
@@ -206,18 +206,17 @@ asio::awaitable<CheckReport> Supervisor::probe_failed_launch(const Error& failur
   co_return findings_after_failure(context_, fitting.names);
 }
 
-asio::awaitable<CheckReport> Supervisor::probe_failed_rank(const Verdict& verdict) {
-  const auto end = job_.policy->ends().find(*verdict.rank);
+asio::awaitable<CheckReport> Supervisor::probe_failed_rank(const FailureCause& cause) {
+  const auto end = job_.policy->ends().find(*cause.rank);
   if (end == job_.policy->ends().end()) co_return CheckReport{};
   const Duration since = std::chrono::nanoseconds(wall_clock_ns() - end->second.time_ns);
   if (now() - since - job_.stage.ranks_begun() > kFirstSecondsOfRanks) co_return CheckReport{};
   std::string text;
-  for (const std::string& line :
-       output_.room().last_lines(static_cast<std::uint32_t>(*verdict.rank)))
+  for (const std::string& line : output_.room().last_lines(static_cast<std::uint32_t>(*cause.rank)))
     text += line + "\n";
   const FittingProbes fitting = fitting_probes({text, end->second.status});
   if (fitting.names.empty()) co_return CheckReport{};
-  const PlannedRank& rank = job_.plan().ranks.at(static_cast<std::size_t>(*verdict.rank));
+  const PlannedRank& rank = job_.plan().ranks.at(static_cast<std::size_t>(*cause.rank));
   co_await probe_after_failure(context_, fitting, kProbesAfterRank,
                                static_cast<std::size_t>(rank.host));
   co_return findings_after_failure(context_, fitting.names);
@@ -255,9 +254,9 @@ asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
   if (job_.stop() && job_.stop()->wants_stacks()) co_await inquiry_.report_before_end();
   // Judged before hvrun ends the ranks that still run.
   JobEnd end = report_end();
-  if (end.verdict && end.verdict->rank) end.found = co_await probe_failed_rank(*end.verdict);
+  if (end.cause && end.cause->rank) end.found = co_await probe_failed_rank(*end.cause);
   co_await shutdown_.end_hosts(true);
-  if (end.verdict && end.verdict->host)
+  if (end.cause && end.cause->host)
     end.found = findings_after_failure(context_, probes_of_lost_host());
   co_return end;
 }
@@ -289,7 +288,7 @@ asio::awaitable<int> Supervisor::finish(JobEnd end) {
   const std::string training = job_.spec.training_summary ? training_summary(record) : "";
   const std::string summary = end_text(record, last_lines);
   console_.say_lines(training + summary);
-  if (end.verdict) console_.say_lines(findings_text(record, summary));
+  if (end.cause) console_.say_lines(findings_text(record, summary));
   const int exit_code = recorder_.write_end(record, last_lines);
   console_.report_phase("ended");
   co_await shutdown_.drain();

@@ -128,7 +128,7 @@ struct CheckRequest {
   std::vector<Program> programs;            // without argv: none is named
   std::vector<std::string> environment;     // NAME=VALUE, of every rank
   std::vector<std::string> host_variables;  // as in Launch
-  std::string port_range;                   // as in Setup
+  std::string port_range;                   // as in SetupRequest
   void fields(auto& a) { a(timeout_s, probes, programs, environment, host_variables, port_range); }
 };
 struct CheckReply {
@@ -152,7 +152,7 @@ struct PairRequest {
   void fields(auto& a) { a(targets, timeout_s); }
 };
 struct PairMeasure {
-  std::uint32_t host_index = 0;
+  std::uint32_t host_id = 0;
   std::string problem;         // why nothing, or not all, was measured
   double round_trip_us = 0;    // the median of small exchanges; 0: not measured, as the next ones
   double megabytes_per_s = 0;  // one connection, in one direction
@@ -160,7 +160,7 @@ struct PairMeasure {
   std::uint32_t segment_bytes = 0;  // the largest that it sends
   bool is_stuck = false;            // small packets pass, and full-size ones do not
   void fields(auto& a) {
-    a(host_index, problem, round_trip_us, megabytes_per_s, resent_share, segment_bytes, is_stuck);
+    a(host_id, problem, round_trip_us, megabytes_per_s, resent_share, segment_bytes, is_stuck);
   }
 };
 struct PairReply {

@@ -8,8 +8,8 @@ namespace hv::wire {
 
 enum class Type : std::uint8_t {
   kHello = 1,
-  kSetup,
-  kSetUp,
+  kSetupRequest,
+  kSetupReply,
   kProbeRequest,
   kProbeReply,
   kLaunch,

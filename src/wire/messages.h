@@ -5,9 +5,9 @@
 //   <- Hello                       after its start; says what it is and what its host has
 //   -> InventoryRequest            only where those facts do not suffice for the plan
 //   <- InventoryReply              or that the program for it is not there: once more, with it
-//   -> Setup                       the job; the agent opens its rank socket, a probe listener, the
+//   -> SetupRequest                       the job; the agent opens its rank socket, a probe listener, the
 //                                  master port
-//   <- SetUp
+//   <- SetupReply
 //   -> ProbeRequest                several hosts only: which addresses of the others can you reach?
 //   <- ProbeReply
 //   -> WiringRequest, <- WiringReply  where MPI programs are to find each other (mpi_wiring.h)
@@ -88,12 +88,12 @@ struct InventoryReply {
   void fields(auto& a) { a(is_missing, problem, inventory); }
 };
 
-struct Setup {
-  static constexpr Type kType = Type::kSetup;
+struct SetupRequest {
+  static constexpr Type kType = Type::kSetupRequest;
   static constexpr bool kIsSecret = true;
   std::string job_id;
   JobKey key;
-  std::uint32_t host_index = 0;
+  std::uint32_t host_id = 0;
   double lost_after_s = 15;
   double grace_s = 3;
   double stall_s = 60;           // a fence that waits so long is told; 0: never
@@ -106,29 +106,29 @@ struct Setup {
   bool sweep = false;            // only end what an earlier agent of this job left, then say Empty
   bool slurm_signals_ranks = false;  // Slurm signals every process of a step, not its tasks alone
   void fields(auto& a) {
-    a(job_id, key, host_index, lost_after_s, grace_s, stall_s, stall_end_s, hold_port, master_port,
+    a(job_id, key, host_id, lost_after_s, grace_s, stall_s, stall_end_s, hold_port, master_port,
       release_port, port_range, probe, sweep, slurm_signals_ranks);
   }
 };
 
-struct SetUp {
-  static constexpr Type kType = Type::kSetUp;
+struct SetupReply {
+  static constexpr Type kType = Type::kSetupReply;
   std::string agent_socket;
   std::uint32_t master_port = 0;
   std::uint32_t probe_port = 0;
   bool has_cgroup = false;
   bool shares_machine = false;   // another host of the job is this machine, too
-  std::uint32_t first_here = 0;  // its index; beyond all: not known which
+  std::uint32_t first_here = 0;  // its id; no host's id: not known which
   void fields(auto& a) {
     a(agent_socket, master_port, probe_port, has_cgroup, shares_machine, first_here);
   }
 };
 
 struct ProbeTarget {
-  std::uint32_t host_index = 0;
+  std::uint32_t host_id = 0;
   std::uint32_t port = 0;
   std::vector<std::string> addresses;
-  void fields(auto& a) { a(host_index, port, addresses); }
+  void fields(auto& a) { a(host_id, port, addresses); }
 };
 struct ProbeRequest {
   static constexpr Type kType = Type::kProbeRequest;
@@ -137,10 +137,10 @@ struct ProbeRequest {
   void fields(auto& a) { a(targets, timeout_s); }
 };
 struct ProbeResult {
-  std::uint32_t host_index = 0;
+  std::uint32_t host_id = 0;
   std::vector<std::string> reached;  // addresses whose answer proved that host and the job's key
   std::string reason;                // when none was: why
-  void fields(auto& a) { a(host_index, reached, reason); }
+  void fields(auto& a) { a(host_id, reached, reason); }
 };
 struct ProbeReply {
   static constexpr Type kType = Type::kProbeReply;
@@ -366,7 +366,7 @@ struct FenceOut {
   std::vector<FencePut> puts;
   void fields(auto& a) { a(epoch, number, puts); }
 };
-// agent -> hvrun: ranks of this host have waited in a meeting for Setup's stall_s, twice as long
+// agent -> hvrun: ranks of this host have waited in a meeting for SetupRequest's stall_s, twice as long
 // and so on; and once for its stall_end_s. Time in which they may be silent does not count; what
 // they had waited before does.
 struct FenceStalled {

@@ -33,7 +33,7 @@ class FakeAgent {
   virtual ~FakeAgent() = default;
 
   // What the test looks at afterwards.
-  wire::Setup setup;
+  wire::SetupRequest setup;
   wire::Launch launch;
   std::vector<wire::RankDied> deaths;
   std::vector<int> signals;
@@ -66,7 +66,7 @@ class FakeAgent {
   virtual std::vector<std::uint32_t> absent_now() { return {}; }
   virtual void on_setup() {
     if (setup.sweep) return send(wire::Empty{});
-    send(wire::SetUp{"@fake", 29500, 4000, false});
+    send(wire::SetupReply{"@fake", 29500, 4000, false});
   }
   virtual void on_launch() {
     for (const auto& rank : launch.ranks) running_.insert(rank.rank);
@@ -148,7 +148,7 @@ inline void FakeAgent::receive(const Frame& frame) {
       return on_inventory(frame);
     case Type::kWiringRequest:
       return on_wiring(frame);
-    case Type::kSetup:
+    case Type::kSetupRequest:
       (void)decode(frame.payload, &setup);
       return on_setup();
     case Type::kProbeRequest: {
@@ -156,7 +156,7 @@ inline void FakeAgent::receive(const Frame& frame) {
       (void)decode(frame.payload, &request);
       wire::ProbeReply reply;
       for (const auto& target : request.targets)
-        reply.results.push_back({target.host_index, target.addresses, ""});
+        reply.results.push_back({target.host_id, target.addresses, ""});
       return send(reply);
     }
     case Type::kLaunch:

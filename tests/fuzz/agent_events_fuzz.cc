@@ -71,10 +71,10 @@ class RunningJob {
     for (const Slot& slot : job_.slots)
       HV_CHECK(slot.step_times.is_plausible(), "times that can be");
     if (!job_.policy->failed()) return;
-    const Verdict verdict = job_.policy->verdict();
-    HV_CHECK(verdict.exit_code > 0 && verdict.exit_code <= 255, "a failure has a code that is one");
+    const FailureCause cause = job_.policy->cause();
+    HV_CHECK(cause.exit_code > 0 && cause.exit_code <= 255, "a failure has a code that is one");
     // That host's ranks may name one of another host, which still runs, as lost.
-    HV_CHECK(!verdict.rank || (*verdict.rank >= 0 && *verdict.rank < 3), "a rank of the job");
+    HV_CHECK(!cause.rank || (*cause.rank >= 0 && *cause.rank < 3), "a rank of the job");
   }
 
  private:
@@ -107,7 +107,7 @@ std::vector<std::string> seeds() {
   using namespace hv::wire;
   Hello hello;
   hello.facts.hostname = "host0";
-  const std::string begin = encode_frame_of(hello) + encode_frame_of(SetUp{"@a", 1, 2, true}) +
+  const std::string begin = encode_frame_of(hello) + encode_frame_of(SetupReply{"@a", 1, 2, true}) +
                             encode_frame_of(Ready{}) + encode_frame_of(Started{{10, 11}});
   const std::string run =
       encode_frame_of(Output{0, 1, false, 5, "x\n"}) + encode_frame_of(Ping{7}) +

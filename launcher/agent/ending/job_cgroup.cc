@@ -41,13 +41,13 @@ void find_groups(const std::string& directory, const std::string& prefix, int de
 
 }  // namespace
 
-JobCgroup JobCgroup::create(const std::string& job_id, std::uint32_t host_index) {
+JobCgroup JobCgroup::create(const std::string& job_id, std::uint32_t host_id) {
   const std::string own = own_v2_folder("");
   if (own.empty()) return {};
   // Moving a process needs write access to cgroup.procs of the nearest common ancestor: the own
   // cgroup.
   if (::access((own + "/cgroup.procs").c_str(), W_OK) != 0) return {};
-  const std::string directory = own + "/" + prefix_of(job_id) + std::to_string(host_index);
+  const std::string directory = own + "/" + prefix_of(job_id) + std::to_string(host_id);
   if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return {};
   return JobCgroup(directory);
 }

@@ -15,7 +15,7 @@ class JobCgroup {
  public:
   JobCgroup() = default;
   // Below this process's own group, if that is writable; else stays empty.
-  static JobCgroup create(const std::string& job_id, std::uint32_t host_index);
+  static JobCgroup create(const std::string& job_id, std::uint32_t host_id);
   static JobCgroup at(std::string directory) { return JobCgroup(std::move(directory)); }
 
   bool exists() const { return !directory_.empty(); }

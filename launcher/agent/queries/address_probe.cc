@@ -30,7 +30,7 @@ AddressProbe::AddressProbe(EventLoop& loop, const JobKey& key, std::string job_i
       take_(std::move(take)),
       request_(request) {
   for (const wire::ProbeTarget& target : request_.targets)
-    reply_.results.push_back({target.host_index, {}, {}});
+    reply_.results.push_back({target.host_id, {}, {}});
   const Duration time =
       std::min<Duration>(bounded_seconds(request.timeout_s), std::chrono::seconds(60));
   deadline_ = loop_.call_after(time, [this] { finish(); });
@@ -117,7 +117,7 @@ void AddressProbe::check_answer(Attempt& attempt) {
   std::copy_n(attempt.received.begin(), server.size(), server.begin());
   std::copy_n(attempt.received.begin() + kNonceBytes, proof.size(), proof.begin());
   wire::ProbeResult& result = reply_.results[attempt.target];
-  const std::string purpose = probe_purpose(job_id_, result.host_index);
+  const std::string purpose = probe_purpose(job_id_, result.host_id);
   if (equal_proofs(proof, server_proof(key_, purpose, attempt.nonce, server))) {
     // The path is proven; our proof can only be lost if the other agent has ended.
     const Proof ours = client_proof(key_, purpose, attempt.nonce, server);
@@ -125,7 +125,7 @@ void AddressProbe::check_answer(Attempt& attempt) {
     result.reached.push_back(request_.targets[attempt.target].addresses[attempt.address]);
     if (!take_) return;
     loop_.unwatch(attempt.fd.get());
-    take_(result.host_index, std::move(attempt.fd));
+    take_(result.host_id, std::move(attempt.fd));
   } else {
     fail(attempt, "connect to " + attempt.where.text() +
                       ": another host, or no agent of this job, answers there");

@@ -22,7 +22,7 @@ class AddressProbe {
  public:
   // done is called once, from the loop: when every address has answered or failed, or the time is
   // over. take: gets each connection whose host is proven; without it they are closed.
-  using Take = std::function<void(std::uint32_t host_index, UniqueFd socket)>;
+  using Take = std::function<void(std::uint32_t host_id, UniqueFd socket)>;
   AddressProbe(EventLoop& loop, const JobKey& key, std::string job_id,
                const wire::ProbeRequest& request, std::function<void(wire::ProbeReply)> done,
                Take take = {});

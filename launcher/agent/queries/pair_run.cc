@@ -45,7 +45,7 @@ void PairRun::measure(std::uint32_t host, UniqueFd socket) {
           measure = {};
           measure.problem = problem.empty() ? "it answered with what is no measure" : problem;
         }
-        measure.host_index = host;
+        measure.host_id = host;
         reply_.measures.push_back(std::move(measure));
         --running_;
         finish_if_over();
@@ -57,7 +57,7 @@ void PairRun::note_unreached(const wire::ProbeReply& reply) {
   for (const wire::ProbeResult& result : reply.results) {
     if (!result.reached.empty()) continue;
     wire::PairMeasure measure;
-    measure.host_index = result.host_index;
+    measure.host_id = result.host_id;
     measure.problem = result.reason;
     reply_.measures.push_back(std::move(measure));
   }

@@ -12,8 +12,8 @@
 
 namespace hv::launcher {
 
-std::string rank_socket_name(const std::string& job_id, const std::string& host_index) {
-  return "@hvrun-" + job_id + "-" + host_index;
+std::string rank_socket_name(const std::string& job_id, const std::string& host_id) {
+  return "@hvrun-" + job_id + "-" + host_id;
 }
 
 RankListener::~RankListener() {
@@ -23,8 +23,8 @@ RankListener::~RankListener() {
   ::rmdir(directory_.c_str());
 }
 
-Status RankListener::listen(const std::string& job_id, std::uint32_t host_index) {
-  name_ = rank_socket_name(job_id, std::to_string(host_index));
+Status RankListener::listen(const std::string& job_id, std::uint32_t host_id) {
+  name_ = rank_socket_name(job_id, std::to_string(host_id));
   if (!listen_unix(name_, &socket_).ok()) {
     if (Status status = listen_in_directory(); !status.ok()) return status;
   }

@@ -15,7 +15,7 @@
 namespace hv::launcher {
 
 // In the abstract namespace.
-std::string rank_socket_name(const std::string& job_id, const std::string& host_index);
+std::string rank_socket_name(const std::string& job_id, const std::string& host_id);
 
 class RankListener {
  public:
@@ -29,7 +29,7 @@ class RankListener {
 
   // On an abstract name; where that is refused, on a path in a directory that only this user can
   // enter.
-  Status listen(const std::string& job_id, std::uint32_t host_index);
+  Status listen(const std::string& job_id, std::uint32_t host_id);
   const std::string& name() const { return name_; }
 
  private:

@@ -47,8 +47,8 @@ class RankSocket {
   RankSocket(const RankSocket&) = delete;
   RankSocket& operator=(const RankSocket&) = delete;
 
-  Status listen(const std::string& job_id, std::uint32_t host_index) {
-    return listener_.listen(job_id, host_index);
+  Status listen(const std::string& job_id, std::uint32_t host_id) {
+    return listener_.listen(job_id, host_id);
   }
   const std::string& name() const { return listener_.name(); }
   // Before the ranks start: which ranks will join.

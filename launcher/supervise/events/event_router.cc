@@ -64,7 +64,7 @@ void EventRouter::handle(const LinkEnded& event) {
 bool EventRouter::route(Host& host, const Frame& frame) {
   const auto type = static_cast<Type>(frame.type);
   if (type >= Type::kOutput) return route_run(host, frame);
-  return type == Type::kHello || type == Type::kSetUp || type == Type::kReady ||
+  return type == Type::kHello || type == Type::kSetupReply || type == Type::kReady ||
                  type == Type::kStarted || type == Type::kProblem
              ? route_start(host, frame)
              : route_answer(host, frame);
@@ -76,8 +76,8 @@ bool EventRouter::route_start(Host& host, const Frame& frame) {
     case Type::kHello:
       return handle_message<wire::Hello>(
           frame, [&](wire::Hello hello) { return greet(host, std::move(hello)); });
-    case Type::kSetUp:
-      return handle_message<wire::SetUp>(frame, [&](wire::SetUp set_up) {
+    case Type::kSetupReply:
+      return handle_message<wire::SetupReply>(frame, [&](wire::SetupReply set_up) {
         host.answers.set_up = std::move(set_up);
         return host.phase.set_up();
       });

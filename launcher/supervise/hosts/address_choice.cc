@@ -90,13 +90,13 @@ AddressChoice choose_addresses(const std::vector<std::string>& names,
   AddressChoice choice;
   std::vector<std::map<std::string, int>> reached(names.size());
   for (const ProbeOutcome& outcome : outcomes) {
-    const auto to = static_cast<std::size_t>(outcome.result.host_index);
+    const auto to = static_cast<std::size_t>(outcome.to);
     const auto from = static_cast<std::size_t>(outcome.from);
     if (to >= names.size() || from >= names.size()) continue;
-    if (outcome.result.reached.empty()) {
-      choice.warnings.push_back(cannot_reach(names[from], names[to], outcome.result.reason));
+    if (outcome.reached.empty()) {
+      choice.warnings.push_back(cannot_reach(names[from], names[to], outcome.reason));
     }
-    for (const std::string& address : outcome.result.reached) ++reached[to][address];
+    for (const std::string& address : outcome.reached) ++reached[to][address];
   }
   for (std::size_t host = 0; host < names.size(); ++host) {
     std::string best;

@@ -19,9 +19,12 @@ std::vector<int> probe_partners(int host, int hosts);
 std::vector<std::string> allowed_addresses(const wire::Facts& facts, const std::string& interfaces);
 bool allows_no_address(const wire::Facts& facts, const std::string& interfaces);
 
+// Hosts by their position in the epoch.
 struct ProbeOutcome {
   int from = 0;
-  wire::ProbeResult result;
+  int to = 0;
+  std::vector<std::string> reached{};  // addresses of `to`
+  std::string reason{};                // why none was reached
 };
 
 struct AddressChoice {

@@ -56,7 +56,7 @@ struct Greeting {
 
 struct HostAnswers {
   std::optional<Greeting> greeting;
-  std::optional<wire::SetUp> set_up;
+  std::optional<wire::SetupReply> set_up;
   Question<wire::InventoryReply> inventory;
   Question<wire::ProbeReply> reachability;
   Question<wire::CheckReply> checks;

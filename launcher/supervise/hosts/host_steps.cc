@@ -243,10 +243,10 @@ void plan_ranks(LaunchContext& context) {
 asio::awaitable<void> set_up_hosts(LaunchContext& context) {
   Job& job = context.job;
   for (Host& host : job.members()) {
-    wire::Setup setup;
+    wire::SetupRequest setup;
     setup.job_id = job.identity.id;
     setup.key = job.identity.key;
-    setup.host_index = static_cast<std::uint32_t>(host.id);
+    setup.host_id = static_cast<std::uint32_t>(host.id);
     setup.lost_after_s = std::chrono::duration<double>(job.spec.lost_after).count();
     setup.grace_s = std::chrono::duration<double>(job.spec.grace).count();
     setup.stall_s = std::chrono::duration<double>(job.knobs.stall_limit).count();
@@ -281,7 +281,7 @@ std::optional<Error> same_machines_of(const LaunchContext& context) {
   std::map<std::uint32_t, std::uint32_t> index_of;  // in hosts, by HostId
   for (const Host& host : job.members()) {
     if (has_failed(host)) continue;
-    const wire::SetUp& set_up = *host.answers.set_up;
+    const wire::SetupReply& set_up = *host.answers.set_up;
     const HostTarget& target = host.target;
     index_of[static_cast<std::uint32_t>(host.id)] = static_cast<std::uint32_t>(hosts.size());
     hosts.push_back({target.name, origin_of(context, host),
@@ -351,12 +351,9 @@ asio::awaitable<TriedAddresses> probe_addresses(LaunchContext& context) {
   for (int from = 0; from < hosts; ++from) {
     const Host& prober = members[from];
     if (has_failed(prober)) continue;
-    for (wire::ProbeResult result : prober.answers.reachability.reply()->results) {
-      const std::optional<int> to = job.slots.position_of(HostId{result.host_index});
-      if (!to) continue;  // no host of the job
-      result.host_index = static_cast<std::uint32_t>(*to);
-      tried.outcomes.push_back({from, std::move(result)});
-    }
+    for (const wire::ProbeResult& result : prober.answers.reachability.reply()->results)
+      if (const auto to = job.slots.position_of(HostId{result.host_id}))
+        tried.outcomes.push_back({from, *to, result.reached, result.reason});
   }
   tried.choice = choose_addresses(names, tried.candidates, tried.outcomes);
   co_return tried;

@@ -25,10 +25,10 @@ asio::awaitable<void> HostSweep::sweep(Host& host) {
                                            job_.spec.lost_after, observer_);
     host.link->start();
     host.link->send(checks_());
-    wire::Setup setup;
+    wire::SetupRequest setup;
     setup.job_id = job_.identity.id;
     setup.key = job_.identity.key;
-    setup.host_index = static_cast<std::uint32_t>(host.id);
+    setup.host_id = static_cast<std::uint32_t>(host.id);
     setup.sweep = true;
     host.link->send(setup);
     co_await job_.until([&host] { return !host.phase.is_sweeping(); }, now() + kSweepTimeout,

@@ -77,9 +77,9 @@ JobEnd end_of(const Job& job) {
   if (job.stop()) {
     end = end_by(job, *job.stop());
   } else if (job.policy && job.policy->failed()) {
-    end.verdict = job.policy->verdict();
-    end.state = end.verdict->host ? "host_lost" : "rank_failed";
-    end.exit_code = end.verdict->exit_code;
+    end.cause = job.policy->cause();
+    end.state = end.cause->host ? "host_lost" : "rank_failed";
+    end.exit_code = end.cause->exit_code;
   }
   end.seconds = seconds_since(job.identity.begun);
   return end;
@@ -115,7 +115,7 @@ JobRecord record_of(const Job& job, const JobEnd& end) {
   record.lost_output_bytes = end.lost_output_bytes;
   record.error = end.error;
   record.advice = end.advice;
-  record.verdict = end.verdict;
+  record.cause = end.cause;
   for (const Finding& finding : end.found.findings)
     record.findings.push_back({finding.verdict, finding.severity == Severity::kCannotStart,
                                finding.hosts, finding.fact, verdict_named(finding.verdict).when,

@@ -17,7 +17,7 @@ struct JobEnd {
   // "ok", "rank_failed", "host_lost", "timeout", "interrupted", "output_closed", "output_failed" or
   // "not_started".
   std::string state{};
-  std::optional<Verdict> verdict{};
+  std::optional<FailureCause> cause{};
   std::string error{};                  // not_started, timeout, output_failed: the error's text
   double seconds = 0;                   // since the launch began
   std::uint64_t lost_output_bytes = 0;  // not read in time

@@ -158,10 +158,10 @@ std::optional<Frame> AgentClient::await(std::uint8_t type, TimePoint deadline) {
   }
 }
 
-wire::SetUp AgentClient::set_up(wire::Setup setup) {
+wire::SetupReply AgentClient::set_up(wire::SetupRequest setup) {
   setup.job_id = job_id_;
   send(setup);
-  return expect<wire::SetUp>();
+  return expect<wire::SetupReply>();
 }
 
 void AgentClient::prepare(const wire::Launch& launch) {

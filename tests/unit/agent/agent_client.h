@@ -57,8 +57,8 @@ class AgentClient {
     return await(static_cast<std::uint8_t>(Message::kType), now() + within).has_value();
   }
 
-  // Setup to SetUp; Launch to Ready; the same and Go to Started.
-  wire::SetUp set_up(wire::Setup setup = {});
+  // SetupRequest to SetupReply; Launch to Ready; the same and Go to Started.
+  wire::SetupReply set_up(wire::SetupRequest setup = {});
   void prepare(const wire::Launch& launch);
   wire::Started start(const wire::Launch& launch);
   // Credit is given back for every byte that comes, unless this was called.

@@ -34,7 +34,7 @@ std::set<Type> merged(const std::vector<std::set<Type>>& parts) {
 }
 
 const std::map<AgentPhase, std::set<Type>> kAllowed = {
-    {AgentPhase::kGreeted, merged({kAlways, {Type::kSetup}})},
+    {AgentPhase::kGreeted, merged({kAlways, {Type::kSetupRequest}})},
     {AgentPhase::kSetUp, merged({kAlways, kOfKnownJob, kBeforeRanks})},
     {AgentPhase::kReady, merged({kAlways, kOfKnownJob, {Type::kGo}})},
     {AgentPhase::kStarting, merged({kAlways, kOfKnownJob})},
@@ -42,7 +42,8 @@ const std::map<AgentPhase, std::set<Type>> kAllowed = {
     {AgentPhase::kEnding, merged({kAlways, kOfKnownJob})},
     {AgentPhase::kEnded, merged({kAlways, kOfKnownJob})},
     {AgentPhase::kSweeping, kAlways},
-    {AgentPhase::kLeaving, merged({kAlways, kOfKnownJob, kBeforeRanks, {Type::kSetup, Type::kGo}})},
+    {AgentPhase::kLeaving,
+     merged({kAlways, kOfKnownJob, kBeforeRanks, {Type::kSetupRequest, Type::kGo}})},
 };
 
 using P = AgentPhase;
@@ -80,15 +81,17 @@ TEST_CASE("the agent takes each message of hvrun in its phases alone") {
 }
 
 TEST_CASE("the agent takes none of its own messages, even while it leaves") {
-  for (const Type type : {Type::kHello, Type::kSetUp, Type::kReady, Type::kStarted, Type::kOutput,
-                          Type::kExited, Type::kEmpty, Type::kQueryReply, Type::kFenceIn,
-                          Type::kNote, Type::kProblem, Type::kSilenceNoted, Type::kStackReply})
+  for (const Type type :
+       {Type::kHello, Type::kSetupReply, Type::kReady, Type::kStarted, Type::kOutput, Type::kExited,
+        Type::kEmpty, Type::kQueryReply, Type::kFenceIn, Type::kNote, Type::kProblem,
+        Type::kSilenceNoted, Type::kStackReply})
     CHECK_FALSE(is_allowed(AgentPhase::kLeaving, type));
 }
 
 TEST_CASE("messages that begin work are those that an agent which is to leave ignores") {
-  const std::set<Type> expected = merged(
-      {kBeforeRanks, {Type::kSetup, Type::kGo, Type::kInventoryRequest, Type::kCheckRequest}});
+  const std::set<Type> expected =
+      merged({kBeforeRanks,
+              {Type::kSetupRequest, Type::kGo, Type::kInventoryRequest, Type::kCheckRequest}});
   for (int number = 0; number < kTypes; ++number) {
     CAPTURE(number);
     const auto type = static_cast<Type>(number);

@@ -53,7 +53,7 @@ struct OrphanJob {
   std::vector<pid_t> pids;
 
   explicit OrphanJob(double lost_after_s = 15) {
-    wire::Setup setup;
+    wire::SetupRequest setup;
     setup.lost_after_s = lost_after_s;
     setup.grace_s = 30;  // whatever it says
     client.set_up(setup);
@@ -168,7 +168,7 @@ TEST_CASE("SIGKILL of agent and guard: a fresh agent ends what escaped") {
   ::kill(job.client.guard(), SIGKILL);
   ::kill(job.client.agent(), SIGKILL);
   AgentClient fresh;
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.sweep = true;
   setup.job_id = job.client.job_id();
   fresh.send(setup);
@@ -184,7 +184,7 @@ TEST_CASE(
   other.set_up();
   const auto pid = static_cast<pid_t>(other.start(launch_of({"sleep", "1000"})).pids.at(0));
   AgentClient fresh(Streams::kSocket, {"HVRUN_JOB_ID=of-another"});
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.sweep = true;
   setup.job_id = "of-another";
   fresh.send(setup);
@@ -293,7 +293,7 @@ TEST_CASE("a paused job can be ended in order") {
 
 TEST_CASE("time in which the agent itself was stopped is no silence of hvrun") {
   AgentClient client;
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.lost_after_s = 1.0;
   client.set_up(setup);
   const auto pid = static_cast<pid_t>(client.start(launch_of({"sleep", "1000"})).pids.at(0));
@@ -346,7 +346,7 @@ TEST_CASE("a query tells who is on the way out") {
 
 TEST_CASE("the end of a rank that had joined without goodbye is told as such") {
   AgentClient client;
-  const wire::SetUp reply = client.set_up();
+  const wire::SetupReply reply = client.set_up();
   wire::Launch launch = launch_of({"/usr/bin/python3", "-c",
                                    "import socket,struct,os\ns=socket.socket(socket.AF_UNIX)\n"
                                    "s.connect('\\0'+os.environ['SOCKET'][1:])\n"

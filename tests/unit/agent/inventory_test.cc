@@ -169,7 +169,7 @@ TEST_CASE("an agent takes no setup, and no second question, while it asks") {
   for (const bool is_setup : {true, false}) {
     AgentClient client({}, {"HVRUN_TEST_NVML=hang", "LD_LIBRARY_PATH=" + test_library("nvml")});
     client.send(wire::InventoryRequest{});
-    is_setup ? client.send(wire::Setup{}) : client.send(wire::InventoryRequest{});
+    is_setup ? client.send(wire::SetupRequest{}) : client.send(wire::InventoryRequest{});
     CHECK(client.wait_for_exit(10s) != 0);
   }
 }

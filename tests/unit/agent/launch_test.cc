@@ -253,9 +253,9 @@ TEST_CASE("messages out of turn and garbage end the agent, not the machine") {
 
 TEST_CASE("the master port is held and can still be bound by a rank") {
   AgentClient client;
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.hold_port = true;
-  const wire::SetUp reply = client.set_up(setup);
+  const wire::SetupReply reply = client.set_up(setup);
   REQUIRE(reply.master_port > 0);
   const std::string port = std::to_string(reply.master_port);
   client.start(launch_of(
@@ -276,7 +276,7 @@ TEST_CASE("the master port is held and can still be bound by a rank") {
 
 TEST_CASE("a range of ports that is none is refused by the agent") {
   AgentClient client;
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.hold_port = true;
   setup.port_range = "9-8";
   setup.job_id = client.job_id();

@@ -200,17 +200,17 @@ TEST_CASE("a guest proves the key to the listener, too, which hears nothing but 
 
 TEST_CASE("two agents reach each other, until the ranks are launched") {
   AgentClient one, two;
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.probe = true;
-  setup.host_index = 1;
+  setup.host_id = 1;
   setup.key.fill(9);
   setup.job_id = "shared";
   two.send(setup);
-  const auto port = two.expect<wire::SetUp>().probe_port;
+  const auto port = two.expect<wire::SetupReply>().probe_port;
   REQUIRE(port > 0);
-  setup.host_index = 0;
+  setup.host_id = 0;
   one.send(setup);
-  (void)one.expect<wire::SetUp>();
+  (void)one.expect<wire::SetupReply>();
   wire::ProbeRequest request;
   request.targets.push_back({1, port, {"127.0.0.1"}});
   one.send(request);

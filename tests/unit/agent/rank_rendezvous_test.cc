@@ -71,7 +71,7 @@ struct MeetingJob {
   std::string socket;
   std::vector<std::uint32_t> pids;
 
-  explicit MeetingJob(std::uint32_t ranks, wire::Setup setup = {}) {
+  explicit MeetingJob(std::uint32_t ranks, wire::SetupRequest setup = {}) {
     setup.key.fill(7);
     socket = client.set_up(setup).agent_socket;
     pids = client.start(launch_of({"sleep", "1000"}, ranks)).pids;
@@ -118,7 +118,7 @@ TEST_CASE("ranks put, fence and get through the agent, and are told a loss") {
 }
 
 TEST_CASE("a wait at a fence is told at its limit, at twice, four times that, and as too long") {
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.stall_s = 0.05;
   setup.stall_end_s = 0.15;
   MeetingJob job(2, setup);
@@ -137,7 +137,7 @@ TEST_CASE("a wait at a fence is told at its limit, at twice, four times that, an
 }
 
 TEST_CASE("a wait at a fence is told once a job that was stopped goes on") {
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.stall_s = 0;
   setup.stall_end_s = 0.2;
   MeetingJob job(2, setup);

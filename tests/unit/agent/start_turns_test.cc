@@ -47,7 +47,7 @@ struct HalfStarted {
   AgentClient client;
 
   explicit HalfStarted(std::vector<std::string> argv = {"sleep", "1000"},
-                       const wire::Setup& setup = {},
+                       const wire::SetupRequest& setup = {},
                        std::vector<std::string> more_environment = {})
       : client(Streams::kSocket, std::move(more_environment)) {
     client.set_up(setup);
@@ -228,7 +228,7 @@ TEST_CASE("a signal for all ranks waits for the last to be started") {
 
 TEST_CASE(
     "a signal that Slurm sends to each process reaches only ranks that came later by the agent") {
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.slurm_signals_ranks = true;
   HalfStarted half({"sleep", "1000"}, setup, {"SLURM_STEP_ID=0"});
   const auto started = half.children().size();
@@ -247,7 +247,7 @@ TEST_CASE(
 }
 
 TEST_CASE("an agent outside of a step of Slurm forwards a signal to every rank") {
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.slurm_signals_ranks = true;
   HalfStarted half({"sleep", "1000"}, setup);
   REQUIRE(::kill(half.client.agent(), SIGUSR1) == 0);

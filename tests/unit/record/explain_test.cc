@@ -57,7 +57,7 @@ TEST_CASE("an ended job is told in the words in which it ended, with its last li
   JobRecord record = job_of(2);
   record.state = "rank_failed";
   record.ranks[1].end = hv::ExitStatus{false, 1};
-  record.verdict.emplace().rank = 1;
+  record.cause.emplace().rank = 1;
   folder.write("job.json", as_json(record));
   folder.write("rank.1/stderr", kTrace);
   CHECK(folder.text() == end_text(record, [](int) {

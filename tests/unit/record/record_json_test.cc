@@ -37,11 +37,11 @@ JobRecord failed_job() {
   record.ranks[2].never_joined = true;
   record.ranks[3].end = hv::ExitStatus{false, 1};
   record.ranks[3].has_lost_a_peer = true;
-  Verdict verdict;
-  verdict.rank = 1;
-  verdict.left_before = 2;
-  verdict.consequences = {3};
-  record.verdict = verdict;
+  FailureCause cause;
+  cause.rank = 1;
+  cause.left_before = 2;
+  cause.consequences = {3};
+  record.cause = cause;
   record.standings = {{"tensor 'w' has waited 61 s for rank 1; where they stand:",
                        {"rank 1 on host a stands in (Python, innermost last):\n"
                         "      a.py:1 in f\n      a.py:2 in g",
@@ -67,15 +67,15 @@ std::string problem_of(const std::string& text) {
 
 TEST_CASE("a record that is read back tells the same end, and is written the same") {
   std::vector<JobRecord> records(4, failed_job());
-  records[1].verdict = Verdict{};
-  records[1].verdict->host = 1;
-  records[1].verdict->reason = "was silent";
+  records[1].cause = FailureCause{};
+  records[1].cause->host = 1;
+  records[1].cause->reason = "was silent";
   records[1].hosts[1] = {"b", true, "look there"};
-  records[2].verdict->reason = "gave no sign of life";
-  records[2].verdict->is_stopped = true;
-  records[3].verdict->rank = 2;
-  records[3].verdict->missed_at = "MPI_Init";
-  records[3].verdict->left_before.reset();
+  records[2].cause->reason = "gave no sign of life";
+  records[2].cause->is_stopped = true;
+  records[3].cause->rank = 2;
+  records[3].cause->missed_at = "MPI_Init";
+  records[3].cause->left_before.reset();
   for (const JobRecord& record : records) {
     const JobRecord again = read_back(record);
     CHECK(end_text(record, lines_of) != "");
@@ -98,7 +98,7 @@ TEST_CASE("a job that runs is read back with its hosts, ranks and process") {
   CHECK(again.hvrun.host == "login");
   CHECK(again.hvrun.start_ticks == 99);
   CHECK(again.ranks.at(0).pid == 5);
-  CHECK(!again.verdict);
+  CHECK(!again.cause);
 }
 
 TEST_CASE("what is no record is refused with what is wrong with it") {

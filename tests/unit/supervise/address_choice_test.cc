@@ -17,7 +17,7 @@ TEST_CASE(
   const std::vector<std::vector<std::string>> candidates{{"172.17.0.1", "10.0.0.1"},
                                                          {"172.17.0.1", "10.0.0.2"}};
   const AddressChoice choice = choose_addresses(
-      {"a", "b"}, candidates, {{0, {1, {"10.0.0.2"}, ""}}, {1, {0, {"10.0.0.1"}, ""}}});
+      {"a", "b"}, candidates, {{0, 1, {"10.0.0.2"}, ""}, {1, 0, {"10.0.0.1"}, ""}});
   CHECK(choice.addresses == std::vector<std::string>{"10.0.0.1", "10.0.0.2"});
   CHECK(choice.warnings.empty());
 }
@@ -26,13 +26,13 @@ TEST_CASE("of several addresses the one that most hosts reached wins, then the h
   const std::vector<std::vector<std::string>> candidates{{"10.0.0.1", "10.1.0.1"}, {"x"}, {"y"}};
   const AddressChoice choice =
       choose_addresses({"a", "b", "c"}, candidates,
-                       {{1, {0, {"10.1.0.1"}, ""}}, {2, {0, {"10.0.0.1", "10.1.0.1"}, ""}}});
+                       {{1, 0, {"10.1.0.1"}, ""}, {2, 0, {"10.0.0.1", "10.1.0.1"}, ""}});
   CHECK(choice.addresses[0] == "10.1.0.1");
 }
 
 TEST_CASE("a pair that cannot talk is told with both names and the reason") {
   const AddressChoice choice =
-      choose_addresses({"a", "b"}, {{"1"}, {"2"}}, {{0, {1, {}, "refused"}}});
+      choose_addresses({"a", "b"}, {{"1"}, {"2"}}, {{0, 1, {}, "refused"}});
   REQUIRE(choice.warnings.size() == 1);
   CHECK(choice.warnings[0].find("host a reaches no address of host b (refused)") == 0);
 }
@@ -41,12 +41,12 @@ TEST_CASE("an address that several hosts have is not handed out when nobody was 
   const std::vector<std::vector<std::string>> candidates{{"172.17.0.1", "10.0.0.1"},
                                                          {"172.17.0.1"}};
   const AddressChoice choice =
-      choose_addresses({"a", "b"}, candidates, {{0, {1, {}, "refused"}}, {1, {0, {}, "refused"}}});
+      choose_addresses({"a", "b"}, candidates, {{0, 1, {}, "refused"}, {1, 0, {}, "refused"}});
   CHECK(choice.addresses == std::vector<std::string>{"10.0.0.1", "b"});
 }
 
 TEST_CASE("an answer about a host that is none is ignored") {
-  CHECK(choose_addresses({"a"}, {{"1"}}, {{0, {7, {"9"}, ""}}}).addresses ==
+  CHECK(choose_addresses({"a"}, {{"1"}}, {{0, 7, {"9"}, ""}}).addresses ==
         std::vector<std::string>{"1"});
 }
 

@@ -41,11 +41,11 @@ struct EndedJob {
     job.policy->rank_ended({rank, status, by_hvrun, rank}, hv::now());
   }
   std::string text() {
-    end.verdict = job.policy->verdict();
+    end.cause = job.policy->cause();
     return end_text(record_of(job, end), [this](int rank) { return words[rank]; });
   }
   nlohmann::json json() {
-    if (job.policy->failed()) end.verdict = job.policy->verdict();
+    if (job.policy->failed()) end.cause = job.policy->cause();
     return nlohmann::json::parse(
         record_as_json(record_of(job, end), [this](int rank) { return words[rank]; }));
   }
@@ -128,7 +128,7 @@ TEST_CASE(
   job.job.policy->named_lost(3, kSilent, 0);
   job.job.policy->stopped_ranks({3});
   job.ended(0, exited(1));
-  job.end.verdict = job.job.policy->verdict();
+  job.end.cause = job.job.policy->cause();
   job.ended(3, killed(9), true);
   const std::string text =
       end_text(record_of(job.job, job.end), [](int) { return std::vector<std::string>(); });

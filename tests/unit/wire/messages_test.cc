@@ -72,11 +72,11 @@ std::vector<Sample> samples_of_starting() {
   return {
       sample(Hello{1, "build", 12, -2, facts},
              u32(1) + text("build") + u32(12) + u64(-2ull) + facts_bytes),
-      sample(Setup{"job", key, 3, 0.5, 2, 0.5, 2, true, -1, false, "9-9", true, false, true},
+      sample(SetupRequest{"job", key, 3, 0.5, 2, 0.5, 2, true, -1, false, "9-9", true, false, true},
              text("job") + std::string(reinterpret_cast<const char*>(key.data()), key.size()) +
                  u32(3) + u64(kHalf) + u64(kTwo) + u64(kHalf) + u64(kTwo) + u8(1) + u32(-1ull) +
                  u8(0) + text("9-9") + u8(1) + u8(0) + u8(1)),
-      sample(SetUp{"@agent", 29500, 4000, true, true, 7},
+      sample(SetupReply{"@agent", 29500, 4000, true, true, 7},
              text("@agent") + u32(29500) + u32(4000) + u8(1) + u8(1) + u32(7)),
       sample(
           ProbeRequest{{{1, 4000, {"10.0.0.1", "fd00::1"}}}, 0.5},
@@ -301,9 +301,9 @@ TEST_CASE("a count beyond the bytes that are there makes no room for it") {
 
 TEST_CASE("what a message says by default is what its reader relies on") {
   CHECK(Hello().protocol == kAgentProtocol);
-  CHECK(Setup().lost_after_s == 15);
-  CHECK(Setup().grace_s == 3);
-  CHECK_FALSE(Setup().sweep);
+  CHECK(SetupRequest().lost_after_s == 15);
+  CHECK(SetupRequest().grace_s == 3);
+  CHECK_FALSE(SetupRequest().sweep);
   CHECK(Launch().credit_bytes == 1 << 20);
   CHECK_FALSE(Launch().pty);
   CHECK(LaunchRank().stdin_mode == StdinMode::kNull);
