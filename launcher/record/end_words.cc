@@ -28,7 +28,7 @@ std::string how_it_went(const JobRecord& record, const FailureCause& cause) {
   if (!cause.missed_at.empty()) return "ended after " + when + " with " + text;
   const ExitStatus* how = record.end_of(*cause.rank);
   return std::string(how && how->clean() ? "was lost to the others: it " : "") + "ended with " +
-         cause + " after " + when;
+         text + " after " + when;
 }
 
 // What it did, as others saw it.

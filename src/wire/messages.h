@@ -5,7 +5,7 @@
 //   <- Hello                       after its start; says what it is and what its host has
 //   -> InventoryRequest            only where those facts do not suffice for the plan
 //   <- InventoryReply              or that the program for it is not there: once more, with it
-//   -> SetupRequest                       the job; the agent opens its rank socket, a probe listener, the
+//   -> SetupRequest                the job; the agent opens its rank socket, a probe listener, the
 //                                  master port
 //   <- SetupReply
 //   -> ProbeRequest                several hosts only: which addresses of the others can you reach?
@@ -366,9 +366,9 @@ struct FenceOut {
   std::vector<FencePut> puts;
   void fields(auto& a) { a(epoch, number, puts); }
 };
-// agent -> hvrun: ranks of this host have waited in a meeting for SetupRequest's stall_s, twice as long
-// and so on; and once for its stall_end_s. Time in which they may be silent does not count; what
-// they had waited before does.
+// agent -> hvrun: ranks of this host have waited in a meeting for SetupRequest's stall_s, twice as
+// long and so on; and once for its stall_end_s. Time in which they may be silent does not count;
+// what they had waited before does.
 struct FenceStalled {
   static constexpr Type kType = Type::kFenceStalled;
   double waited_s = 0;

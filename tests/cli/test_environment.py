@@ -57,7 +57,8 @@ def test_x_sets_and_overrides(hvrun):
 COUNT = "import os; print(sum(os.environb.get(b'V%x' % i) == b'%d' % (i % 10) for i in range(100_000)))"
 
 
-@pytest.mark.parametrize("given", ["in hvrun's environment", "by -x NAME=VALUE", "by -x 'PREFIX*'", "in hvrun's environment, below a program's -x"])
+@pytest.mark.parametrize("given", ["in hvrun's environment", "by -x NAME=VALUE", "by -x 'PREFIX*'",
+                                   "in hvrun's environment, below a program's -x"])
 def test_a_hundred_thousand_variables_arrive(hvrun, given):
     """Short ones: with the usual stack of 8 MiB, a program starts with at most 2 MiB of arguments and environment."""
     variables = {f"V{i:x}": str(i % 10) for i in range(100_000)}

@@ -110,7 +110,7 @@ LINES = [
     ((16, 29), "src/x.h", "src/x.h A 16 30", "write 16 29"),
     ((15, 25), "src/x.h", "src/x.h A 16 30", "remove this line"),
     ((16, 30), "src/x.h", "# why\nsrc/x.h A 16 30\nsrc/x.h B 16 30", "no such class: remove this line"),
-    ((16, 30), "launcher/plan/x.h", "launcher/plan/x.h A 16 30", "no exceptions in launcher/plan"),
+    ((16, 30), "launcher/agent/x.h", "launcher/agent/x.h A 16 30", "no exceptions in launcher/agent"),
 ]
 
 

@@ -67,8 +67,8 @@ std::map<std::string, std::string> outcomes(const std::function<bool(HostPhase&)
   return result;
 }
 
-// One report moves a host from one phase to the next; it may still arrive after a failure, an end or
-// a loss, and then changes nothing; everywhere else it is impossible.
+// One report moves a host from one phase to the next. It may still arrive after a failure, an end
+// or a loss, and then changes nothing. Everywhere else it is impossible.
 void check_report(const std::function<bool(HostPhase&)>& report, const std::string& from,
                   const std::string& to) {
   for (const auto& [phase, next] : outcomes(report)) {
@@ -133,7 +133,7 @@ TEST_CASE("a failure and an unrequested end are still known of a host that is em
   }
 }
 
-TEST_CASE("only a lost host is swept, once; it stays lost") {
+TEST_CASE("only a lost host is swept, once, and it stays lost") {
   for (const auto& [phase, next] : outcomes(begin_sweep)) {
     CAPTURE(phase);
     CHECK(next == (phase == "lost" ? "lost" : ""));

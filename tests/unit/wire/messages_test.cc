@@ -140,7 +140,8 @@ std::vector<Sample> samples_of_wiring() {
   return {
       sample(WiringRequest{{"s", {"a", "b"}, {0, 1, 1}, {0, 0, 1}}, 0.5, "/lib", "ELF", 1},
              text("s") + u32(2) + text("a") + text("b") + u32(3) + u32(0) + u32(1) + u32(1) +
-                 u32(3) + u32(0) + u32(0) + u32(1) + u64(kHalf) + text("/lib") + text("ELF")),
+                 u32(3) + u32(0) + u32(0) + u32(1) + u64(kHalf) + text("/lib") + text("ELF") +
+                 u32(1)),
       sample(WiringReply{true, "why", "mend"}, u8(1) + text("why") + text("mend")),
       sample(MpiMissed{2}, u32(2)),
       sample(MpiBegun{2}, u32(2)),
