@@ -11,12 +11,13 @@ namespace {
 // MASTER_PORT.
 std::size_t ports_needed(const CheckInput& input, const ToldHost& one) {
   const bool is_first = one.host == &input.hosts.front();
-  return one.ranks() + 1 + (is_first && input.spec.master_port == 0 ? 1 : 0);
+  return one.ranks() + 1 + (is_first && input.spec.environment.master_port == 0 ? 1 : 0);
 }
 
 bool has_master_port(const CheckInput& input, const std::string& text) {
   const auto range = parse_port_range(text);
-  return range && range->first <= input.spec.master_port && input.spec.master_port <= range->last;
+  return range && range->first <= input.spec.environment.master_port &&
+         input.spec.environment.master_port <= range->last;
 }
 
 void judge_ports(const CheckInput& input, Judgement* judgement) {

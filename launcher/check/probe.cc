@@ -83,7 +83,7 @@ CheckReport judge(const CheckInput& input, const std::set<std::string>& names) {
   CheckReport report;
   for (const Probe* probe : all_probes()) {
     if (!names.empty() && names.count(probe->name) == 0) continue;
-    Judgement judgement(*probe, input.spec.remote_shell);
+    Judgement judgement(*probe, input.spec.access.remote_shell);
     probe->judge(input, &judgement);
     const auto& findings = judgement.findings();
     report.findings.insert(report.findings.end(), findings.begin(), findings.end());

@@ -81,12 +81,12 @@ void check_dry_run(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
     throw Error(ErrorKind::kUsage, "--dry-run=" + printable(raw.dry_run) + " is not understood",
                 "use --dry-run, which asks the hosts, or --dry-run=offline, which connects to "
                 "nothing");
-  spec->dry_run = raw.dry_run.empty() ? DryRun::kHosts : DryRun::kOffline;
+  spec->report.dry_run = raw.dry_run.empty() ? DryRun::kHosts : DryRun::kOffline;
 }
 
 // Pictures show what the hosts reported.
 void take_pictures(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
-  const bool asks_hosts = raw.is_check || spec->dry_run == DryRun::kHosts;
+  const bool asks_hosts = raw.is_check || spec->report.dry_run == DryRun::kHosts;
   for (const char* option : {"--topology-html", "--topology-svg"})
     if (app.count(option) > 0 && !asks_hosts)
       throw Error(
@@ -97,19 +97,19 @@ void take_pictures(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
     throw Error(ErrorKind::kUsage,
                 "--topology-html and --topology-svg name one file: " + printable(raw.topology_svg),
                 "name two files");
-  spec->topology_html = raw.topology_html;
-  spec->topology_svg = raw.topology_svg;
+  spec->report.topology_html = raw.topology_html;
+  spec->report.topology_svg = raw.topology_svg;
 }
 
 void take_mapping(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
-  spec->map_by =
+  spec->placement.map_by =
       need(parse_map_by(raw.map_by), "--map-by", raw.map_by, "slot, node, gpu, numa or ppr:N:node");
   if (!raw.npernode.empty()) {
     if (app.count("--map-by") > 0)
       throw Error(ErrorKind::kUsage, "both --map-by and --npernode place ranks",
                   "give one of them; --npernode N is --map-by ppr:N:node");
-    spec->map_by = {MapBy::kPerNode,
-                    parse_number_in("--npernode", raw.npernode, 1, kMostSlotsPerHost)};
+    spec->placement.map_by = {MapBy::kPerNode,
+                              parse_number_in("--npernode", raw.npernode, 1, kMostSlotsPerHost)};
   }
   if (!raw.hosts.rankfile.empty() &&
       (app.count("--map-by") + app.count("--rank-by") + app.count("--npernode") > 0))
@@ -117,28 +117,30 @@ void take_mapping(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
                 "--rankfile says where every rank is, and so does another option",
                 "leave out --map-by, --rank-by and --npernode, or the rankfile");
   if (!raw.rank_by.empty())
-    spec->rank_by = need(parse_rank_by(raw.rank_by), "--rank-by", raw.rank_by, "slot or node");
+    spec->placement.rank_by =
+        need(parse_rank_by(raw.rank_by), "--rank-by", raw.rank_by, "slot or node");
   if (!raw.gpus_per_rank.empty())
-    spec->gpus_per_rank = parse_number_in("--gpus-per-rank", raw.gpus_per_rank, 1, 1024);
-  spec->gpus_are_asked_for = !raw.gpus_per_rank.empty();
-  spec->oversubscribe = raw.oversubscribe;
+    spec->placement.gpus_per_rank = parse_number_in("--gpus-per-rank", raw.gpus_per_rank, 1, 1024);
+  spec->placement.gpus_are_asked_for = !raw.gpus_per_rank.empty();
+  spec->placement.oversubscribe = raw.oversubscribe;
   if (!raw.bind_to.empty())
-    spec->bind_to =
+    spec->placement.bind_to =
         need(parse_bind_to(raw.bind_to), "--bind-to", raw.bind_to, "none, core, numa or gpu");
   if (raw.gpu_bind != "all" && raw.gpu_bind != "visible")
     need(std::optional<bool>(), "--gpu-bind", raw.gpu_bind, "all or visible");
   // A local rank's number says which one is its own only where each has one.
   const bool is_default = app.count("--gpu-bind") == 0;
-  spec->sees_only_its_gpus = raw.gpu_bind == "visible" || (is_default && spec->gpus_per_rank > 1);
-  spec->nic_bind = raw.nic_bind;
-  spec->report_bindings = raw.report_bindings;
+  spec->placement.sees_only_its_gpus =
+      raw.gpu_bind == "visible" || (is_default && spec->placement.gpus_per_rank > 1);
+  spec->placement.nic_bind = raw.nic_bind;
+  spec->report.report_bindings = raw.report_bindings;
 }
 
 void take_spawner(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
   if (raw.spawner == "ssh") {
-    spec->spawner = SpawnerChoice::kSsh;
+    spec->access.spawner = SpawnerChoice::kSsh;
   } else if (raw.spawner == "srun") {
-    spec->spawner = SpawnerChoice::kSrun;
+    spec->access.spawner = SpawnerChoice::kSrun;
     for (const char* option : {"--rsh", "--ssh-port", "--ssh-user", "--ssh-identity-file"})
       if (app.count(option) > 0)
         throw Error(ErrorKind::kUsage,
@@ -174,33 +176,33 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
   spec.hosts = raw.hosts;
   take_mapping(app, raw, &spec);
   if (!raw.ssh_port.empty())
-    spec.ssh_port =
+    spec.access.ssh_port =
         static_cast<std::uint16_t>(parse_number_in("--ssh-port", raw.ssh_port, 1, 65535));
-  spec.ssh_user = raw.ssh_user;
-  spec.ssh_identity_file = raw.ssh_identity_file;
-  spec.ssh_accept_new = raw.ssh_accept_new;
-  spec.remote_shell = raw.remote_shell;
+  spec.access.ssh_user = raw.ssh_user;
+  spec.access.ssh_identity_file = raw.ssh_identity_file;
+  spec.access.ssh_accept_new = raw.ssh_accept_new;
+  spec.access.remote_shell = raw.remote_shell;
   take_spawner(app, raw, &spec);
-  spec.start_timeout = parse_duration("--start-timeout", raw.start_timeout);
-  spec.exports = parse_exports(raw.exports);
-  spec.clean_environment = raw.clean_environment;
+  spec.access.start_timeout = parse_duration("--start-timeout", raw.start_timeout);
+  spec.environment.exports = parse_exports(raw.exports);
+  spec.environment.clean_environment = raw.clean_environment;
   spec.programs.push_back({std::move(program), absolute(raw.working_directory, current_directory)});
   spec.names_working_directory = !raw.working_directory.empty();
   if (!raw.master_port.empty())
-    spec.master_port = parse_number_in("--master-port", raw.master_port, 1, 65535);
-  spec.hold_port = !raw.no_hold_port;
-  spec.wire_mpi = wire_mpi_of(app, raw);
-  spec.mpi_first = raw.mpi;
-  spec.label = !raw.no_label;
-  spec.training_summary = !raw.no_training_summary;
-  spec.timestamp = raw.timestamp;
-  spec.output_directory = raw.output_directory;
-  spec.forward_stdin = raw.forward_stdin;
-  spec.pty = raw.pty;
-  spec.grace = parse_duration("--grace", raw.grace);
-  spec.lost_after = parse_duration("--lost-after", raw.lost_after);
-  if (!raw.timeout.empty()) spec.timeout = parse_duration("--timeout", raw.timeout);
-  if (spec.timeout && *spec.timeout <= Duration::zero())
+    spec.environment.master_port = parse_number_in("--master-port", raw.master_port, 1, 65535);
+  spec.environment.hold_port = !raw.no_hold_port;
+  spec.environment.wire_mpi = wire_mpi_of(app, raw);
+  spec.environment.mpi_first = raw.mpi;
+  spec.output.label = !raw.no_label;
+  spec.output.training_summary = !raw.no_training_summary;
+  spec.output.timestamp = raw.timestamp;
+  spec.output.output_directory = raw.output_directory;
+  spec.output.forward_stdin = raw.forward_stdin;
+  spec.output.pty = raw.pty;
+  spec.ending.grace = parse_duration("--grace", raw.grace);
+  spec.ending.lost_after = parse_duration("--lost-after", raw.lost_after);
+  if (!raw.timeout.empty()) spec.ending.timeout = parse_duration("--timeout", raw.timeout);
+  if (spec.ending.timeout && *spec.ending.timeout <= Duration::zero())
     throw Error(ErrorKind::kUsage, "--timeout " + printable(raw.timeout) + " leaves no time to run",
                 "leave it out where the job may run as long as it takes");
   if (raw.format != "text" && raw.format != "json") {
@@ -211,9 +213,9 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
     throw Error(ErrorKind::kUsage, "--format is of the plan, which nothing prints here",
                 "add --dry-run, or leave --format out");
   }
-  spec.format = raw.format == "json" ? PlanFormat::kJson : PlanFormat::kText;
-  spec.verbose = raw.verbose;
-  spec.summary_file = raw.summary_file;
+  spec.report.format = raw.format == "json" ? PlanFormat::kJson : PlanFormat::kText;
+  spec.report.verbose = raw.verbose;
+  spec.output.summary_file = raw.summary_file;
   check_dry_run(app, raw, &spec);
   take_pictures(app, raw, &spec);
   return spec;
@@ -228,7 +230,7 @@ Duration inventory_timeout(DryRun dry_run, const Environment& environment) {
 }
 
 void check_limits(const RawOptions& raw, const JobSpec& spec, bool is_check) {
-  if (spec.lost_after < std::chrono::duration<double>(kLeastLostAfterSeconds)) {
+  if (spec.ending.lost_after < std::chrono::duration<double>(kLeastLostAfterSeconds)) {
     throw Error(
         ErrorKind::kUsage,
         "--lost-after " + raw.lost_after + " is too short to tell a busy host from a lost one",
@@ -238,7 +240,7 @@ void check_limits(const RawOptions& raw, const JobSpec& spec, bool is_check) {
     throw Error(ErrorKind::kUsage, "no program to run",
                 "hvrun [options] program [arguments]; 'hvrun --help' explains");
   }
-  if (spec.summary_file == "-") {
+  if (spec.output.summary_file == "-") {
     throw Error(ErrorKind::kUsage,
                 "--summary - would write to standard output, which is the ranks'",
                 "name a file, or ./- for one of that name");
@@ -286,15 +288,15 @@ CommandLine parse_words(const std::vector<std::string>& words, bool is_check,
   if (raw.check_build) return CheckBuildCommand{};
   if (is_check) make_check(app, split, &raw);
   JobSpec spec = to_spec(app, raw, std::move(split.program), current_directory);
-  if (is_check) spec.dry_run = DryRun::kHosts;
+  if (is_check) spec.report.dry_run = DryRun::kHosts;
   check_limits(raw, spec, is_check);
-  spec.inventory_timeout = inventory_timeout(spec.dry_run, environment);
+  spec.access.inventory_timeout = inventory_timeout(spec.report.dry_run, environment);
   add_programs(&spec, parse_more_programs(std::move(more), spec.programs[0].working_directory,
                                           current_directory));
   HorovodSettings horovod = horovod_options.settings();
   Exports exports = horovod.variables;
-  exports.add_all(spec.exports);  // -x beats them
-  spec.exports = std::move(exports);
+  exports.add_all(spec.environment.exports);  // -x beats them
+  spec.environment.exports = std::move(exports);
   return LaunchCommand{std::move(spec), std::move(horovod)};
 }
 

@@ -54,7 +54,7 @@ std::vector<std::string> ignored_variables(const JobSpec& spec, const Environmen
     for (const Export& each : exports.list())
       if (each.form == Export::Form::kValue) all.set(each.name, each.value);
   };
-  add(spec.exports);
+  add(spec.environment.exports);
   for (const ProgramSpec& program : spec.programs) add(program.exports);
   return ignored_variables(all);
 }

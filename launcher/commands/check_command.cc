@@ -20,9 +20,9 @@ namespace {
 // Some options of a job have no meaning here: a check writes no files of ranks, and each of its
 // steps has a limit of its own.
 JobSpec spec_of_check(JobSpec spec) {
-  spec.output_directory.clear();
-  spec.summary_file.clear();
-  spec.timeout.reset();
+  spec.output.output_directory.clear();
+  spec.output.summary_file.clear();
+  spec.ending.timeout.reset();
   return spec;
 }
 
@@ -30,15 +30,15 @@ JobSpec spec_of_check(JobSpec spec) {
 
 int check_job(const PreparedJob& job) {
   const JobSpec spec = spec_of_check(job.spec);
-  FreshFile page("--topology-html", spec.topology_html);
-  FreshFile picture("--topology-svg", spec.topology_svg);
+  FreshFile page("--topology-html", spec.report.topology_html);
+  FreshFile picture("--topology-svg", spec.report.topology_svg);
   const CheckOutcome outcome = check_hosts(spec, job.hosts, job.environment);
   if (outcome.exit_code != 0) return outcome.exit_code;
   const CheckReport report = judge(outcome.input);
-  print_text(spec.format == PlanFormat::kJson ? report_as_json(outcome.input, report)
-                                              : report_as_text(outcome.input, report));
-  if (!spec.topology_html.empty()) page.write(report_as_html(outcome.input, report));
-  if (!spec.topology_svg.empty()) picture.write(report_as_svg(outcome.input));
+  print_text(spec.report.format == PlanFormat::kJson ? report_as_json(outcome.input, report)
+                                                     : report_as_text(outcome.input, report));
+  if (!spec.report.topology_html.empty()) page.write(report_as_html(outcome.input, report));
+  if (!spec.report.topology_svg.empty()) picture.write(report_as_svg(outcome.input));
   return report.can_start() ? 0 : static_cast<int>(ErrorKind::kStart);
 }
 

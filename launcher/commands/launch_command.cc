@@ -23,8 +23,8 @@ int print_offline_plan(const PreparedJob& job) {
   if (list.this_machine) facts[0] = host_facts(gather_facts(job.environment));
   const LaunchPlan plan = make_plan(job.spec, list, facts);
   print_warnings(plan.warnings);
-  return print_text(job.spec.format == PlanFormat::kJson ? plan_as_json(job.spec, plan)
-                                                         : plan_as_text(job.spec, plan));
+  return print_text(job.spec.report.format == PlanFormat::kJson ? plan_as_json(job.spec, plan)
+                                                                : plan_as_text(job.spec, plan));
 }
 
 }  // namespace
@@ -34,8 +34,8 @@ int run_launch(const std::vector<std::string>& words, const Environment& environ
   if (const auto* text = std::get_if<PrintCommand>(&command)) return print_text(text->text);
   if (std::holds_alternative<CheckBuildCommand>(command)) return print_check_build(environment);
   const PreparedJob job = prepare_job(std::get<LaunchCommand>(std::move(command)), environment);
-  if (job.spec.dry_run == DryRun::kOffline) return print_offline_plan(job);
-  if (job.spec.dry_run == DryRun::kHosts) return check_job(job);
+  if (job.spec.report.dry_run == DryRun::kOffline) return print_offline_plan(job);
+  if (job.spec.report.dry_run == DryRun::kHosts) return check_job(job);
   return supervise_job(job.spec, job.hosts, job.environment);
 }
 

@@ -306,7 +306,7 @@ void check_requeue(const SplitWords& split) {
 // The scheduler chooses the nodes, and a job script does not run dry.
 void check_for_job(const JobSpec& spec) {
   const bool has_hosts = !spec.hosts.hosts.empty() || !spec.hosts.hostfile.empty();
-  if (has_hosts || spec.dry_run != DryRun::kNo)
+  if (has_hosts || spec.report.dry_run != DryRun::kNo)
     throw Error(ErrorKind::kUsage,
                 std::string(has_hosts ? "-H and --hostfile name" : "--dry-run asks for") +
                     (has_hosts ? " hosts, and a job's nodes are the scheduler's choice"

@@ -94,34 +94,34 @@ RankEnvironment variables_that_travel(const Environment& own) {
 
 CommonEnvironment common_environment(const JobSpec& spec, const Environment& own) {
   CommonEnvironment result;
-  if (!spec.clean_environment) result.variables = variables_that_travel(own);
+  if (!spec.environment.clean_environment) result.variables = variables_that_travel(own);
 
   // What --lost-after says is what ranks go by, too, unless HVRUN_PEER_TIMEOUT says otherwise.
   char lost_after[48];
   std::snprintf(lost_after, sizeof lost_after, "%.12g",
-                std::chrono::duration<double>(spec.lost_after).count());
+                std::chrono::duration<double>(spec.ending.lost_after).count());
   result.variables.set(kJobLostAfter, lost_after);
 
   // An exported name beats the host's own value, too: the agent sets common variables later.
-  const RankEnvironment exported = spec.exports.resolve(own);
+  const RankEnvironment exported = spec.environment.exports.resolve(own);
   for (const auto& [name, value] : exported.as_environment().all()) {
     result.variables.set(name, value);
     result.exported.insert(result.exported.end(), name);
   }
 
   // Ranks report whom they wait for when the user asks hvrun to report more.
-  if (spec.verbose && !result.variables.as_environment().get_filled(kStragglerSeconds))
+  if (spec.report.verbose && !result.variables.as_environment().get_filled(kStragglerSeconds))
     result.variables.set(kStragglerSeconds, "60");
 
   for (const ProgramSpec& program : spec.programs)
     result.of_programs.push_back(program.exports.resolve(own));
   result.host_variables = host_variable_patterns();
-  if (spec.clean_environment) result.host_variables.push_back("PATH");
+  if (spec.environment.clean_environment) result.host_variables.push_back("PATH");
   return result;
 }
 
 std::vector<std::string> unmatched_exports(const JobSpec& spec, const Environment& own) {
-  Exports all = spec.exports;
+  Exports all = spec.environment.exports;
   for (const ProgramSpec& program : spec.programs) all.add_all(program.exports);
   std::vector<std::string> lines;
   for (const std::string& pattern : all.unmatched_patterns(own))

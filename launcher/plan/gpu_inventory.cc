@@ -103,7 +103,7 @@ bool needs_inventory(const JobSpec& spec, const HostList& list, std::size_t entr
   };
   if (any([](const wire::Gpu& gpu) { return gpu.has_mig; })) return true;
   return any([](const wire::Gpu& gpu) { return gpu.uuid.empty(); }) &&
-         (spec.sees_only_its_gpus || is_named_by_uuid(list, entry));
+         (spec.placement.sees_only_its_gpus || is_named_by_uuid(list, entry));
 }
 
 const std::string& problem_of(const wire::InventoryReply& reply) {

@@ -41,25 +41,20 @@ struct ProgramSpec {
   Exports exports{};                // -x of its own, which beats the job's
 };
 
-struct JobSpec {
-  // What to run.
-  std::vector<ProgramSpec> programs;
-  std::optional<int> ranks;              // in all; none: one per slot
-  bool names_working_directory = false;  // --wdir is given: a check without a program looks at it
-
-  // Where.
-  HostWishes hosts;
+// Which slot gets which rank, GPUs and cores.
+struct PlacementSpec {
   MapRule map_by;
   RankBy rank_by = RankBy::kPlacement;
   int gpus_per_rank = 1;
-  bool gpus_are_asked_for = false;  // --gpus-per-rank is given: a rank without is an error
+  bool gpus_are_asked_for = false;  // --gpus-per-rank is given: a rank without a GPU is an error
   bool oversubscribe = false;
   BindTo bind_to = BindTo::kByItself;
   bool sees_only_its_gpus = false;  // --gpu-bind=visible
   bool nic_bind = false;
-  bool report_bindings = false;
+};
 
-  // How to get there.
+// How agents are started on hosts.
+struct AccessSpec {
   std::uint16_t ssh_port = 0;
   std::string ssh_user;
   std::string ssh_identity_file;
@@ -68,35 +63,56 @@ struct JobSpec {
   SpawnerChoice spawner = SpawnerChoice::kByItself;
   Duration start_timeout = std::chrono::seconds(30);
   Duration inventory_timeout = std::chrono::seconds(20);
+};
 
-  // Environment.
+// What ranks get to find each other, and by -x.
+struct EnvironmentSpec {
   Exports exports;  // -x for all ranks
   bool clean_environment = false;
   int master_port = 0;
   bool hold_port = true;
   WireMpi wire_mpi = WireMpi::kByItself;
   bool mpi_first = false;  // --mpi: HVRUN_BACKEND begins with mpi
+};
 
-  // Output.
+// The ranks' standard streams, and the files that hvrun writes.
+struct OutputSpec {
   bool label = true;
-  bool training_summary = true;  // its words; the summary file has it in any case
+  bool training_summary = true;  // printed; the summary file has it in any case
   bool timestamp = false;
   std::string output_directory;
   bool forward_stdin = false;
   bool pty = false;
+  std::string summary_file;
+};
 
-  // Ending.
+struct EndingSpec {
   Duration grace = std::chrono::seconds(3);
   Duration lost_after = std::chrono::seconds(15);
   std::optional<Duration> timeout;
+};
 
-  // Telling.
+// What hvrun prints about the job, and whether it starts it.
+struct ReportSpec {
   DryRun dry_run = DryRun::kNo;
   PlanFormat format = PlanFormat::kText;
-  std::string topology_svg;  // files for it; empty: none
-  std::string topology_html;
+  std::string topology_svg;   // file; empty: none
+  std::string topology_html;  // file; empty: none
   bool verbose = false;
-  std::string summary_file;
+  bool report_bindings = false;
+};
+
+struct JobSpec {
+  std::vector<ProgramSpec> programs;
+  std::optional<int> ranks;              // in all; none: one per slot
+  bool names_working_directory = false;  // --wdir is given: a check without a program checks it
+  HostWishes hosts;
+  PlacementSpec placement;
+  AccessSpec access;
+  EnvironmentSpec environment;
+  OutputSpec output;
+  EndingSpec ending;
+  ReportSpec report;
 };
 
 }  // namespace hv::launcher

@@ -14,7 +14,7 @@ namespace {
 
 // Slots where nobody has stated them: GPUs, or for each so many of them one. 0: the host has none.
 int slots_by_gpus(const JobSpec& spec, const std::vector<int>& gpus) {
-  return static_cast<int>(gpus.size()) / spec.gpus_per_rank;
+  return static_cast<int>(gpus.size()) / spec.placement.gpus_per_rank;
 }
 
 PlannedHost host_with_slots(const JobSpec& spec, const HostEntry& entry,
@@ -22,11 +22,12 @@ PlannedHost host_with_slots(const JobSpec& spec, const HostEntry& entry,
   PlannedHost host{entry.name, entry.user};
   const int by_gpus = facts ? slots_by_gpus(spec, usable_gpus(entry, facts->gpus)) : 0;
   const bool has_gpus = facts && !facts->gpus.empty();
-  if (spec.map_by.by == MapBy::kGpu && facts) {
+  if (spec.placement.map_by.by == MapBy::kGpu && facts) {
     host.slots = by_gpus;
   } else if (entry.slots) {
     host.slots = *entry.slots;
-    host.slots_assumed = spec.map_by.by == MapBy::kGpu;  // how many GPUs it has nobody knows yet
+    host.slots_assumed =
+        spec.placement.map_by.by == MapBy::kGpu;  // how many GPUs it has nobody knows yet
   } else if (facts) {
     host.slots = has_gpus ? by_gpus : 1;  // none where all of its GPUs are excluded
   } else {
@@ -41,7 +42,7 @@ std::vector<PlannedHost> hosts_with_slots(const JobSpec& spec, const HostList& l
     const HostFacts here = facts.at(0).value_or(HostFacts{});
     const int by_gpus = slots_by_gpus(spec, usable_gpus(HostEntry{}, here.gpus));
     const int slots =
-        spec.map_by.by == MapBy::kGpu ? by_gpus : std::max(by_gpus, here.usable_cores);
+        spec.placement.map_by.by == MapBy::kGpu ? by_gpus : std::max(by_gpus, here.usable_cores);
     return {{"localhost", "", slots}};
   }
   std::vector<PlannedHost> hosts;
@@ -82,18 +83,18 @@ std::string list_with_room(std::vector<PlannedHost> hosts, long ranks) {
                                long ranks, long most) {
   const std::string asked =
       spec.ranks ? "-np " + std::to_string(ranks) + " asks for " : "the placement asks for ";
-  const bool by_gpu = spec.map_by.by == MapBy::kGpu;
+  const bool by_gpu = spec.placement.map_by.by == MapBy::kGpu;
   const std::string hint = by_gpu || most == 0
                                ? "name more hosts, lower -np, or leave out --map-by gpu"
                                : "name more hosts, state more slots (-H " +
                                      list_with_room(hosts, ranks) +
                                      "), lower -np, or let ranks share slots with --oversubscribe";
-  if (spec.map_by.by == MapBy::kPerNode && spec.ranks && most > 0) {
+  if (spec.placement.map_by.by == MapBy::kPerNode && spec.ranks && most > 0) {
     const long each =
         (ranks + static_cast<long>(hosts.size()) - 1) / static_cast<long>(hosts.size());
     throw Error(ErrorKind::kUsage,
                 asked + count_of(ranks, "rank") + ", but " +
-                    count_of(spec.map_by.per_node, "rank") +
+                    count_of(spec.placement.map_by.per_node, "rank") +
                     " a node (--npernode, ppr) and the slots of " + count_of(hosts.size(), "host") +
                     " (" + list_of_slots(hosts, ", ") + ") allow " + std::to_string(most),
                 "name more hosts, take --npernode " + std::to_string(each) +
@@ -117,16 +118,17 @@ std::string list_with_room(std::vector<PlannedHost> hosts, long ranks) {
 int count_ranks(const JobSpec& spec, const HostList& list, const std::vector<PlannedHost>& hosts,
                 std::vector<std::string>* warnings) {
   const std::vector<HostRoom> rooms = rooms_of(list, hosts);
-  const long slots = most_ranks(spec.map_by, rooms, false);
-  const long ranks =
-      spec.ranks ? *spec.ranks : std::min<long>(natural_ranks(spec.map_by, rooms), kMostRanks);
+  const long slots = most_ranks(spec.placement.map_by, rooms, false);
+  const long ranks = spec.ranks
+                         ? *spec.ranks
+                         : std::min<long>(natural_ranks(spec.placement.map_by, rooms), kMostRanks);
   if (ranks <= slots && ranks > 0) return static_cast<int>(ranks);
-  const long most = most_ranks(spec.map_by, rooms, true);
-  const bool may_share = spec.oversubscribe || list.this_machine;
-  if (!may_share || most == 0 || (ranks > most && spec.map_by.by == MapBy::kPerNode))
+  const long most = most_ranks(spec.placement.map_by, rooms, true);
+  const bool may_share = spec.placement.oversubscribe || list.this_machine;
+  if (!may_share || most == 0 || (ranks > most && spec.placement.map_by.by == MapBy::kPerNode))
     refuse_ranks(spec, hosts, std::max(ranks, 1L), slots);
   if (ranks > most) refuse_oversubscription(ranks, most);
-  if (!spec.oversubscribe)
+  if (!spec.placement.oversubscribe)
     warnings->push_back(count_of(ranks, "rank") + word_for(ranks, " shares the ", " share the ") +
                         count_of(slots, "core", "cores or GPUs") + " of this machine");
   return static_cast<int>(ranks);
@@ -147,15 +149,16 @@ std::vector<int> places_by_file(const JobSpec& spec, const HostList& list,
     const std::size_t host = list.rank_places[rank].entry;
     host_of_rank.push_back(static_cast<int>(host));
     const HostEntry& entry = list.entries[host];
-    const int most = spec.oversubscribe ? entry.max_slots.value_or(kMostRanks) : hosts[host].slots;
+    const int most =
+        spec.placement.oversubscribe ? entry.max_slots.value_or(kMostRanks) : hosts[host].slots;
     const RankPlace& place = list.rank_places[rank];
     if (++shares[host] > most)
       mistake({list.rankfile, place.line, place.text}, place.column,
               "host " + entry.name + " has " +
-                  count_of(most, spec.oversubscribe ? "max-slot" : "slot") + " (" + entry.origin +
-                  "), and this is one rank more",
-              spec.oversubscribe ? "another host, or more max-slots there"
-                                 : "another host, more slots there, or --oversubscribe");
+                  count_of(most, spec.placement.oversubscribe ? "max-slot" : "slot") + " (" +
+                  entry.origin + "), and this is one rank more",
+              spec.placement.oversubscribe ? "another host, or more max-slots there"
+                                           : "another host, more slots there, or --oversubscribe");
   }
   return host_of_rank;
 }
@@ -166,8 +169,9 @@ std::vector<int> hosts_of_ranks(const JobSpec& spec, const HostList& list,
                                 std::vector<std::string>* warnings) {
   if (!list.rank_places.empty()) return places_by_file(spec, list, hosts);
   const int ranks = count_ranks(spec, list, hosts, warnings);
-  const bool may_share = spec.oversubscribe || list.this_machine;
-  return place_ranks(spec.map_by, spec.rank_by, rooms_of(list, hosts), ranks, may_share);
+  const bool may_share = spec.placement.oversubscribe || list.this_machine;
+  return place_ranks(spec.placement.map_by, spec.placement.rank_by, rooms_of(list, hosts), ranks,
+                     may_share);
 }
 
 // Those hosts that have ranks, in the order of their first one, and the ranks.
@@ -298,7 +302,7 @@ void check_stated_slots(const JobSpec& spec, const HostList& list) {
   const bool are_all_stated =
       std::all_of(list.entries.begin(), list.entries.end(),
                   [](const HostEntry& entry) { return entry.slots.has_value(); });
-  if (list.this_machine || !are_all_stated || spec.map_by.by == MapBy::kGpu) return;
+  if (list.this_machine || !are_all_stated || spec.placement.map_by.by == MapBy::kGpu) return;
   const std::vector<std::optional<HostFacts>> unknown(list.entries.size());
   std::vector<std::string> warnings;
   (void)hosts_of_ranks(spec, list, hosts_with_slots(spec, list, unknown), &warnings);
@@ -307,15 +311,17 @@ void check_stated_slots(const JobSpec& spec, const HostList& list) {
 std::size_t hosts_needed(const JobSpec& spec, const HostList& list) {
   if (list.this_machine) return 1;
   const std::size_t all = list.entries.size();
-  if (!spec.ranks || spec.map_by.by == MapBy::kGpu || !list.rank_places.empty()) return all;
+  if (!spec.ranks || spec.placement.map_by.by == MapBy::kGpu || !list.rank_places.empty())
+    return all;
   const auto ranks = static_cast<std::size_t>(*spec.ranks);
-  if (spec.map_by.by == MapBy::kNode) return std::min(all, ranks);
+  if (spec.placement.map_by.by == MapBy::kNode) return std::min(all, ranks);
   std::size_t slots = 0;
   for (std::size_t i = 0; i < all; ++i) {
     if (slots >= ranks) return i;
     const int stated = list.entries[i].slots.value_or(1);
-    slots += static_cast<std::size_t>(
-        spec.map_by.by == MapBy::kPerNode ? std::min(stated, spec.map_by.per_node) : stated);
+    slots += static_cast<std::size_t>(spec.placement.map_by.by == MapBy::kPerNode
+                                          ? std::min(stated, spec.placement.map_by.per_node)
+                                          : stated);
   }
   return all;
 }

@@ -88,8 +88,8 @@ MpiWires mpi_wires(WireMpi wanted, const CommonEnvironment& environment) {
 std::vector<std::string> put_mpi_first(const Environment& own, JobSpec* spec) {
   const CommonEnvironment environment = common_environment(*spec, own);
   std::vector<std::string> lines;
-  export_mpi_first(environment.variables.as_environment().get_or(kBackend, ""), &spec->exports,
-                   &lines);
+  export_mpi_first(environment.variables.as_environment().get_or(kBackend, ""),
+                   &spec->environment.exports, &lines);
   for (std::size_t i = 0; i < spec->programs.size(); ++i)
     if (const auto list = environment.of_programs[i].as_environment().get(kBackend))
       export_mpi_first(*list, &spec->programs[i].exports, &lines);

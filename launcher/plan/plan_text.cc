@@ -110,7 +110,7 @@ std::string plan_as_text(const JobSpec& spec, const LaunchPlan& plan) {
   text += table(rows);
   if (assumed)
     text += std::string("* ") +
-            (spec.map_by.by == MapBy::kGpu
+            (spec.placement.map_by.by == MapBy::kGpu
                  ? "GPUs not asked for: as many as the stated slots assumed, else 1"
                  : "slots not stated and not asked: 1 assumed") +
             " (a launch counts the host's GPUs)\n";

@@ -36,7 +36,7 @@ struct RanksOfHost {
   throw Error(ErrorKind::kUsage,
               "host " + here.entry.name + " has " + std::to_string(gpus) + " GPUs for " +
                   std::to_string(here.ranks.size()) + " ranks of " +
-                  std::to_string(here.spec.gpus_per_rank) + " each (--gpus-per-rank)",
+                  std::to_string(here.spec.placement.gpus_per_rank) + " each (--gpus-per-rank)",
               "state fewer slots there, lower -np, or use --map-by gpu");
 }
 
@@ -68,18 +68,18 @@ void name_gpus(const RanksOfHost& here, const std::vector<GpuFacts>& known) {
 void assign_gpus(const RanksOfHost& here) {
   const std::vector<GpuFacts>& known = here.facts->gpus;
   std::vector<int> gpus = usable_gpus(here.entry, known);
-  if (here.spec.map_by.by == MapBy::kNuma) gpus = in_turn_by_node(gpus, known);
+  if (here.spec.placement.map_by.by == MapBy::kNuma) gpus = in_turn_by_node(gpus, known);
   for (PlannedRank* rank : here.ranks) {
     if (!here.has_placed_gpus(*rank)) continue;
     rank->gpus = find_gpus(here.place_of(*rank)->gpus, here.entry, known);
     for (const int gpu : rank->gpus) std::erase(gpus, gpu);
   }
-  const auto each = static_cast<std::size_t>(here.spec.gpus_per_rank);
+  const auto each = static_cast<std::size_t>(here.spec.placement.gpus_per_rank);
   gpus = grouped_by_island(gpus, each, known);
   std::size_t first = 0;
   for (PlannedRank* rank : here.ranks) {
     if (here.has_placed_gpus(*rank)) continue;
-    const bool are_needed = each > 1 || here.spec.gpus_are_asked_for;
+    const bool are_needed = each > 1 || here.spec.placement.gpus_are_asked_for;
     if (are_needed && first + each > gpus.size()) refuse_gpus(here, gpus.size());
     for (std::size_t i = first; i < first + each && i < gpus.size(); ++i)
       rank->gpus.push_back(gpus[i]);
@@ -141,8 +141,8 @@ void assign_cores(const RanksOfHost& here) {
   }
   if (unplaced.empty()) return;
   const auto bound =
-      bind_ranks(here.spec.bind_to, here.spec.map_by.by == MapBy::kNuma, here.facts->cores,
-                 here.facts->usable_cores, gpu_nodes, here.entry.name);
+      bind_ranks(here.spec.placement.bind_to, here.spec.placement.map_by.by == MapBy::kNuma,
+                 here.facts->cores, here.facts->usable_cores, gpu_nodes, here.entry.name);
   std::size_t all = 0;
   for (const CoreFacts& core : here.facts->cores) all += core.threads.size();
   for (std::size_t i = 0; i < unplaced.size(); ++i) {
@@ -172,7 +172,7 @@ void add_gpu_variables(const RanksOfHost& here) {
   bool is_in_order = true;  // a program's first GPU is the host's first
   for (std::size_t i = 0; i < of_job.size(); ++i) is_in_order &= of_job[i] == static_cast<int>(i);
   if (here.facts->gpus.empty()) return;
-  const bool is_own = here.spec.sees_only_its_gpus || has_mig_device(here);
+  const bool is_own = here.spec.placement.sees_only_its_gpus || has_mig_device(here);
   for (PlannedRank* rank : here.ranks) {
     if (is_own || is_chosen || !is_in_order)
       rank->variables.emplace_back("CUDA_VISIBLE_DEVICES",
@@ -188,7 +188,7 @@ void add_network_variables(const RanksOfHost& here) {
       rank->variables.emplace_back("NCCL_SOCKET_IFNAME", "=" + here.entry.interfaces);
       rank->variables.emplace_back("GLOO_SOCKET_IFNAME", here.entry.interfaces);
     }
-    if (!here.spec.nic_bind || here.facts == nullptr) continue;
+    if (!here.spec.placement.nic_bind || here.facts == nullptr) continue;
     std::vector<std::string> names, ports;
     for (const AdapterFacts& adapter :
          near_adapters(here.facts->rdma, here.gpu_of(*rank), rank->nodes)) {

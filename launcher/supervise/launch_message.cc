@@ -103,8 +103,8 @@ wire::Launch launch_message(const Job& job, const Host& host, const ContractAddr
   const bool is_slurm_job = environment.variables.has("SLURM_JOB_ID");
   launch.environment = variables_of_host(job, host, environment, is_slurm_job).entries();
   launch.host_variables = environment.host_variables;
-  launch.pty = job.spec.pty;
-  if (mpi_wires(job.spec.wire_mpi, environment).pmi)
+  launch.pty = job.spec.output.pty;
+  if (mpi_wires(job.spec.environment.wire_mpi, environment).pmi)
     launch.pmi = {static_cast<std::uint32_t>(job.slots.count()), pmi_mapping(hosts_of_ranks(job))};
   launch.credit_bytes = credit_for(job.slots.count());
   ContractAddresses addresses = common;
@@ -125,8 +125,8 @@ wire::Launch launch_message(const Job& job, const Host& host, const ContractAddr
       if (!is_set_by_user(environment, planned, variable.first))
         entry.environment.push_back(variable);
     entry.cores.assign(planned.cores.begin(), planned.cores.end());
-    entry.stdin_mode =
-        rank == 0 && job.spec.forward_stdin ? wire::StdinMode::kForwarded : wire::StdinMode::kNull;
+    entry.stdin_mode = rank == 0 && job.spec.output.forward_stdin ? wire::StdinMode::kForwarded
+                                                                  : wire::StdinMode::kNull;
     entry.program = static_cast<std::uint32_t>(planned.program);
     bytes += encode(entry).size();
     launch.ranks.push_back(std::move(entry));

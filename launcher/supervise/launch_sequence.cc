@@ -22,10 +22,10 @@ namespace {
 // by the program itself.
 asio::awaitable<void> wire_mpi(LaunchContext& context) {
   Job& job = context.job;
-  if (!mpi_wires(job.spec.wire_mpi, context.ranks).pmix) co_return;
+  if (!mpi_wires(job.spec.environment.wire_mpi, context.ranks).pmix) co_return;
   wire::WiringRequest request;
   request.world = mpi_world(job, "hvrun-" + random_hex(16));
-  request.timeout_s = std::chrono::duration<double>(job.spec.start_timeout).count();
+  request.timeout_s = std::chrono::duration<double>(job.spec.access.start_timeout).count();
   request.library_path = context.ranks.variables.as_environment().get_or("LD_LIBRARY_PATH", "");
   const std::function<bool(const Host&)> answered = [](const Host& host) {
     return host.answers.wiring.reply() != nullptr;
@@ -67,7 +67,7 @@ asio::awaitable<void> launch_ranks(LaunchContext& context, const AddressChoice& 
     return host.phase.is<HostReady>() || job.policy->failed();
   };
   co_await await_hosts(context, "check program and directory", ready, answer_deadline(job));
-  for (Slot& slot : job.slots) slot.open_streams = job.spec.pty ? 1 : 2;
+  for (Slot& slot : job.slots) slot.open_streams = job.spec.output.pty ? 1 : 2;
   job.stage.begin_ranks();
   job.send_to_all(wire::Go{});
   // Starting many ranks takes its time; heartbeats show that a host still works. A rank that has

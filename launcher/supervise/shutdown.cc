@@ -24,7 +24,7 @@ namespace asio = boost::asio;
 Duration Shutdown::grace_of_end() const {
   const bool is_whole = job_.all_hosts(
       [](const Host& host) { return !host.phase.is_lost() && !host.phase.unrequested_end(); });
-  return is_whole ? job_.spec.grace : std::min(job_.spec.grace, kMostGraceAfterLoss);
+  return is_whole ? job_.spec.ending.grace : std::min(job_.spec.ending.grace, kMostGraceAfterLoss);
 }
 
 // Every host is empty and all output has arrived.

@@ -74,7 +74,7 @@ bool apply_answer(LaunchContext& context, const Answer& answer) {
   context.phase(std::string("Slurm signals ") +
                 (signals_ranks ? "every process of a step" : "the agents alone") +
                 ": ProctrackType is " + settings.proctrack);
-  const Duration grace = context.job.spec.grace;
+  const Duration grace = context.job.spec.ending.grace;
   if (settings.kill_wait && grace > *settings.kill_wait)
     context.warn("warning: --grace " + seconds_text(grace) + " is longer than Slurm's KillWait, " +
                  seconds_text(*settings.kill_wait) +
@@ -93,7 +93,8 @@ asio::awaitable<void> SlurmQuery::run(LaunchContext& context) {
 
 void SlurmQuery::begin(LaunchContext& context) {
   Job& job = context.job;
-  if (job.spec.spawner != SpawnerChoice::kSrun && !context.environment.get_filled("SLURM_STEP_ID"))
+  if (job.spec.access.spawner != SpawnerChoice::kSrun &&
+      !context.environment.get_filled("SLURM_STEP_ID"))
     return;
   state_ = State::kRunning;
   asio::co_spawn(job.executor, run(context), asio::detached);

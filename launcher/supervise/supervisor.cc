@@ -47,23 +47,23 @@ SpawnOptions spawn_options(const JobSpec& spec, const HostList& list,
   options.environment = environment;
   options.agent_program = find_agent_file();
   if (!list.this_machine) options.build_id = agent_digest(options.agent_program);
-  options.start_timeout = spec.start_timeout;
-  options.accept_new_host_keys = spec.ssh_accept_new;
-  options.remote_shell = spec.remote_shell;
+  options.start_timeout = spec.access.start_timeout;
+  options.accept_new_host_keys = spec.access.ssh_accept_new;
+  options.remote_shell = spec.access.remote_shell;
   options.reach = list.reach;
-  options.by_srun = spec.spawner == SpawnerChoice::kSrun;
+  options.by_srun = spec.access.spawner == SpawnerChoice::kSrun;
   const KnobReader knobs(runtime_knobs(), ranks.variables.as_environment());
   const std::string ports = knobs.text("HVRUN_PORT_RANGE");
   options.port_range = parse_port_range(ports).value_or(PortRange{});
-  options.port_range.kept_for_others = static_cast<std::uint16_t>(spec.master_port);
+  options.port_range.kept_for_others = static_cast<std::uint16_t>(spec.environment.master_port);
   return options;
 }
 
 OutputOptions output_options(const JobSpec& spec, const Environment& environment) {
   OutputOptions options;
-  options.label = spec.label;
-  options.timestamp = spec.timestamp;
-  options.directory = spec.output_directory;
+  options.label = spec.output.label;
+  options.timestamp = spec.output.timestamp;
+  options.directory = spec.output.output_directory;
   options.stdout_is_terminal = ::isatty(1) == 1;
   options.stderr_is_terminal = ::isatty(2) == 1;
   options.colour =
@@ -95,7 +95,7 @@ class Supervisor {
       : job_(io_.get_executor(), spec),
         events_(io_.get_executor()),
         output_(job_, events_, std::move(parts.output)),
-        console_(output_.room(), spec.verbose, job_.identity.begun),
+        console_(output_.room(), spec.report.verbose, job_.identity.begun),
         input_(job_, events_, console_),
         recorder_(job_.spec, console_),
         spawner_(std::move(parts.spawner)),
@@ -165,7 +165,7 @@ asio::awaitable<void> Supervisor::query_exiting_ranks() {
 
 // --timeout counts from the beginning, for a launch and for a check.
 asio::awaitable<void> Supervisor::await_time_limit() {
-  asio::steady_timer limit(io_, job_.identity.begun + *job_.spec.timeout);
+  asio::steady_timer limit(io_, job_.identity.begun + *job_.spec.ending.timeout);
   co_await limit.async_wait(asio::use_awaitable);
   events_.add(TimeLimitReached{});
 }
@@ -285,7 +285,7 @@ asio::awaitable<int> Supervisor::finish(JobEnd end) {
   };
   // The failure comes last, where it is read first.
   const JobRecord record = record_of(job_, end);
-  const std::string training = job_.spec.training_summary ? training_summary(record) : "";
+  const std::string training = job_.spec.output.training_summary ? training_summary(record) : "";
   const std::string summary = end_text(record, last_lines);
   console_.say_lines(training + summary);
   if (end.cause) console_.say_lines(findings_text(record, summary));
@@ -366,7 +366,7 @@ void Supervisor::drive(asio::awaitable<void> conduct) {
   const auto rethrow = [](std::exception_ptr error) {
     if (error) std::rethrow_exception(error);
   };
-  if (job_.spec.timeout) asio::co_spawn(io_, await_time_limit(), rethrow);
+  if (job_.spec.ending.timeout) asio::co_spawn(io_, await_time_limit(), rethrow);
   asio::co_spawn(io_, std::move(conduct), rethrow);
   io_.run();
 }

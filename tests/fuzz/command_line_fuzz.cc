@@ -36,12 +36,15 @@ void check_programs(const JobSpec& spec, const std::vector<std::string>& words) 
 
 void check_values(const JobSpec& spec) {
   HV_CHECK(!spec.ranks || (*spec.ranks >= 1 && *spec.ranks <= kMostRanks), "-np within bounds");
-  HV_CHECK(spec.master_port >= 0 && spec.master_port <= 65535, "a port");
-  HV_CHECK(spec.lost_after >= std::chrono::milliseconds(500), "time enough to tell lost from busy");
-  for (const Duration time : {spec.start_timeout, spec.grace, spec.timeout.value_or(Duration(0))})
+  HV_CHECK(spec.environment.master_port >= 0 && spec.environment.master_port <= 65535, "a port");
+  HV_CHECK(spec.ending.lost_after >= std::chrono::milliseconds(500),
+           "time enough to tell lost from busy");
+  for (const Duration time :
+       {spec.access.start_timeout, spec.ending.grace, spec.ending.timeout.value_or(Duration(0))})
     HV_CHECK(time >= Duration::zero() && time <= std::chrono::hours(300000),
              "a time within bounds");
-  HV_CHECK(spec.gpus_per_rank >= 1 && spec.gpus_per_rank <= 1024, "GPUs of a rank");
+  HV_CHECK(spec.placement.gpus_per_rank >= 1 && spec.placement.gpus_per_rank <= 1024,
+           "GPUs of a rank");
 }
 
 // What follows from the command line before any host is asked.
@@ -77,7 +80,7 @@ void check_check(const std::vector<std::string>& words, const Environment& envir
   const CommandLine line = parse_check_line(words, environment, [] { return "/here"; });
   const auto* check = std::get_if<LaunchCommand>(&line);
   if (!check) return;
-  HV_CHECK(check->spec.dry_run == DryRun::kHosts, "a dry run");
+  HV_CHECK(check->spec.report.dry_run == DryRun::kHosts, "a dry run");
   check_values(check->spec);
 }
 

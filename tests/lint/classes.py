@@ -12,7 +12,7 @@ import tree
 MOST_MEMBERS = 15
 MOST_METHODS = 25
 ROOTS = ("launcher/", "src/", "runtime/")
-STRICT = ("launcher/supervise/", "launcher/agent/", "launcher/commands/")  # no exceptions
+STRICT = ("launcher/supervise/", "launcher/agent/", "launcher/commands/", "launcher/plan/")  # no exceptions
 LIST = "tests/lint/large_classes.txt"
 
 # methods: member functions that the class declares, private and static ones too; no constructor, destructor, operator, friend, nor

@@ -39,7 +39,7 @@ asio::awaitable<void> connect_host(LaunchContext& context, Host& host) {
     auto channel = co_await context.spawner.start(host.target);
     if (is_late()) co_return;
     host.link = std::make_shared<HostLink>(job.executor, LinkId{host.id, 0}, std::move(channel),
-                                           job.spec.lost_after, context.observer);
+                                           job.spec.ending.lost_after, context.observer);
     host.link->start();
   } catch (const Error& error) {
     if (!is_late()) host.phase.fail(error);
@@ -120,7 +120,9 @@ asio::awaitable<void> await_hosts(LaunchContext& context, const std::string& doi
               "raise --start-timeout, or look what keeps those hosts busy");
 }
 
-TimePoint answer_deadline(const Job& job) { return now() + job.spec.start_timeout + kAnswerMargin; }
+TimePoint answer_deadline(const Job& job) {
+  return now() + job.spec.access.start_timeout + kAnswerMargin;
+}
 
 asio::awaitable<void> connect_hosts(LaunchContext& context) {
   Job& job = context.job;
@@ -147,7 +149,7 @@ asio::awaitable<void> connect_hosts(LaunchContext& context) {
 namespace {
 
 InventoryTime time_of_launch(const Job& job) {
-  return {job.spec.inventory_timeout, " (HVRUN_INVENTORY_TIMEOUT)"};
+  return {job.spec.access.inventory_timeout, " (HVRUN_INVENTORY_TIMEOUT)"};
 }
 
 void send_inventory_request(Host* host, const InventoryTime& time, const std::string& program) {
@@ -163,7 +165,7 @@ asio::awaitable<void> await_inventories(LaunchContext& context) {
   co_await await_hosts(
       context, "ask the drivers of GPUs",
       [](const Host& host) { return !host.answers.inventory.is_open(); },
-      answer_deadline(context.job) + context.job.spec.inventory_timeout);
+      answer_deadline(context.job) + context.job.spec.access.inventory_timeout);
 }
 
 }  // namespace
@@ -187,7 +189,7 @@ bool ask_with_own_program(Host* host, const InventoryTime& time) {
 // the agent, then, to some hosts at a time, the program itself.
 asio::awaitable<void> take_inventories(LaunchContext& context) {
   Job& job = context.job;
-  if (job.spec.inventory_timeout <= Duration::zero()) co_return;
+  if (job.spec.access.inventory_timeout <= Duration::zero()) co_return;
   for (Host& host : job.members()) {
     if (has_failed(host)) continue;
     if (context.goes_on_without_hosts ||
@@ -235,7 +237,7 @@ void plan_ranks(LaunchContext& context) {
   Job& job = context.job;
   LaunchPlan plan = make_plan(job.spec, context.list, facts_of(job, context.list));
   for (const std::string& warning : plan.warnings) context.warn("warning: " + warning);
-  if (job.spec.report_bindings)
+  if (job.spec.report.report_bindings)
     for (const std::string& line : split(trim(bindings_as_text(plan)), '\n')) context.warn(line);
   job.begin_epoch(std::move(plan));
 }
@@ -247,13 +249,13 @@ asio::awaitable<void> set_up_hosts(LaunchContext& context) {
     setup.job_id = job.identity.id;
     setup.key = job.identity.key;
     setup.host_id = static_cast<std::uint32_t>(host.id);
-    setup.lost_after_s = std::chrono::duration<double>(job.spec.lost_after).count();
-    setup.grace_s = std::chrono::duration<double>(job.spec.grace).count();
+    setup.lost_after_s = std::chrono::duration<double>(job.spec.ending.lost_after).count();
+    setup.grace_s = std::chrono::duration<double>(job.spec.ending.grace).count();
     setup.stall_s = std::chrono::duration<double>(job.knobs.stall_limit).count();
     setup.stall_end_s = std::chrono::duration<double>(job.knobs.stall_end).count();
     setup.hold_port = host.id == job.slots.epoch().hosts.front();
-    setup.master_port = job.spec.master_port;
-    setup.release_port = !job.spec.hold_port;
+    setup.master_port = job.spec.environment.master_port;
+    setup.release_port = !job.spec.environment.hold_port;
     setup.port_range = job.knobs.port_range;
     setup.probe = job.slots.epoch().hosts.size() > 1;
     setup.slurm_signals_ranks = context.slurm.signals_ranks();
@@ -276,7 +278,7 @@ std::string origin_of(const LaunchContext& context, const Host& host) {
 
 std::optional<Error> same_machines_of(const LaunchContext& context) {
   const Job& job = context.job;
-  if (job.spec.oversubscribe) return std::nullopt;
+  if (job.spec.placement.oversubscribe) return std::nullopt;
   std::vector<HostOnMachine> hosts;
   std::map<std::uint32_t, std::uint32_t> index_of;  // in hosts, by HostId
   for (const Host& host : job.members()) {
@@ -381,15 +383,15 @@ std::vector<HostTarget> targets_of(const JobSpec& spec, const HostList& list,
     const HostEntry& entry = list.entries[i];
     HostTarget target;
     target.name = entry.name;
-    target.user = entry.user.empty() ? spec.ssh_user : entry.user;
-    target.port = entry.port != 0 ? entry.port : spec.ssh_port;
+    target.user = entry.user.empty() ? spec.access.ssh_user : entry.user;
+    target.port = entry.port != 0 ? entry.port : spec.access.ssh_port;
     target.identity_file =
-        entry.identity.empty() ? spec.ssh_identity_file : from_home(entry.identity);
+        entry.identity.empty() ? spec.access.ssh_identity_file : from_home(entry.identity);
     target.address = entry.address;
     const bool is_here = entry.name == "localhost" || entry.name == own_hostname ||
                          is_own_pod(entry, list, own_hostname);
-    target.is_local = is_here && target.user.empty() && spec.remote_shell.empty() &&
-                      spec.spawner != SpawnerChoice::kSrun;
+    target.is_local = is_here && target.user.empty() && spec.access.remote_shell.empty() &&
+                      spec.access.spawner != SpawnerChoice::kSrun;
     targets.push_back(target);
   }
   return targets;

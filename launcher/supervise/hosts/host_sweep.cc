@@ -22,7 +22,7 @@ asio::awaitable<void> HostSweep::sweep(Host& host) {
   try {
     auto channel = co_await spawner_.start(host.target);
     host.link = std::make_shared<HostLink>(job_.executor, LinkId{host.id, 1}, std::move(channel),
-                                           job_.spec.lost_after, observer_);
+                                           job_.spec.ending.lost_after, observer_);
     host.link->start();
     host.link->send(checks_());
     wire::SetupRequest setup;

@@ -38,7 +38,7 @@ std::vector<std::string> command_of(const JobSpec& spec) {
 
 std::string timeout_text(const Job& job) {
   const std::string running = job.running_ranks();
-  return "the job ran longer than --timeout " + seconds_text(*job.spec.timeout) +
+  return "the job ran longer than --timeout " + seconds_text(*job.spec.ending.timeout) +
          (running.empty() ? "" : "; still running: " + running);
 }
 

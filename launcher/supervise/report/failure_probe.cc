@@ -65,7 +65,8 @@ void ask_drivers(Job& job, std::size_t first, Duration time) {
 asio::awaitable<void> probe_after_failure(LaunchContext& context, const FittingProbes& fitting,
                                           Duration time, std::size_t failed_host) {
   Job& job = context.job;
-  const bool asks_drivers = fitting.asks_drivers && job.spec.inventory_timeout > Duration::zero();
+  const bool asks_drivers =
+      fitting.asks_drivers && job.spec.access.inventory_timeout > Duration::zero();
   if (!fitting.asks_hosts && !asks_drivers) co_return;
   const TimePoint deadline = now() + time;
   const wire::CheckRequest request =

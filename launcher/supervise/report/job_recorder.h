@@ -14,7 +14,9 @@ class JobRecorder {
  public:
   // console outlives this. Throws Error(kUsage) when --summary cannot be opened.
   JobRecorder(const JobSpec& spec, const Console& console)
-      : summary_(spec.summary_file), job_file_(spec.output_directory), console_(console) {}
+      : summary_(spec.output.summary_file),
+        job_file_(spec.output.output_directory),
+        console_(console) {}
 
   // Of a job that runs or is about to be started: job.json only.
   Status write_running(const JobRecord& record) const;

@@ -8,7 +8,7 @@
 namespace hv::launcher {
 
 void InputFlow::start() {
-  if (!job_.spec.forward_stdin) return;
+  if (!job_.spec.output.forward_stdin) return;
   const auto deliver = [&events = events_](std::string bytes) {
     events.add(InputRead{std::move(bytes)});
   };

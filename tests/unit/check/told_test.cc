@@ -62,7 +62,7 @@ TEST_CASE("a mend for this machine logs in to none") {
 
 TEST_CASE("a mend logs in as hvrun does") {
   CheckInput input = healthy_input(2);
-  input.spec.remote_shell = "oarsh -x";
+  input.spec.access.remote_shell = "oarsh -x";
   told(input, 1).folders[0].problem = "No such file or directory";
   CHECK(finding_of(input, "folder-missing").mend ==
         "oarsh -x n2 mkdir -p /home/ada/run; or name another one with --wdir");

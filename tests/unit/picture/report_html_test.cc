@@ -75,7 +75,7 @@ TEST_CASE("a picture has each GPU with its rank and each kind of link that there
 
 TEST_CASE("cores have the colours of the ranks that are bound to them") {
   JobSpec spec;
-  spec.bind_to = BindTo::kCore;
+  spec.placement.bind_to = BindTo::kCore;
   const CheckInput input = check_of("n1:2", {.nodes = 1, .cores = 4, .gpus = 0}, spec);
   const std::string svg = report_as_svg(input);
   CHECK(has(svg, "<title>cores 0: rank 0</title>"));

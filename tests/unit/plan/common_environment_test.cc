@@ -24,8 +24,8 @@ const hv::Environment kOwn = hv::Environment::from_entries(
 
 JobSpec exporting(const std::vector<std::string>& texts, bool clean = false) {
   JobSpec spec;
-  spec.exports = parse_exports(texts);
-  spec.clean_environment = clean;
+  spec.environment.exports = parse_exports(texts);
+  spec.environment.clean_environment = clean;
   return spec;
 }
 
@@ -52,9 +52,9 @@ TEST_CASE(
     "who asks hvrun to tell more is told by the ranks, too, unless they have their own time") {
   JobSpec spec = exporting({});
   CHECK_FALSE(has(common_environment(spec, kOwn), "HVRUN_STRAGGLER_SECONDS=60"));
-  spec.verbose = true;
+  spec.report.verbose = true;
   CHECK(has(common_environment(spec, kOwn), "HVRUN_STRAGGLER_SECONDS=60"));
-  spec.exports = parse_exports({"HVRUN_STRAGGLER_SECONDS=5"});
+  spec.environment.exports = parse_exports({"HVRUN_STRAGGLER_SECONDS=5"});
   CHECK(has(common_environment(spec, kOwn), "HVRUN_STRAGGLER_SECONDS=5"));
   CHECK_FALSE(has(common_environment(spec, kOwn), "HVRUN_STRAGGLER_SECONDS=60"));
 }
@@ -92,11 +92,11 @@ TEST_CASE("patterns match beginnings only") {
 
 TEST_CASE("ranks are told --lost-after by a name that no hvrun inside them takes for its own") {
   JobSpec spec = exporting({});
-  spec.lost_after = std::chrono::milliseconds(2500);
+  spec.ending.lost_after = std::chrono::milliseconds(2500);
   hv::Environment own = kOwn;
   own.set("HVRUN_LOST_AFTER", "9");  // the option has gone before it already
   CHECK(has(common_environment(spec, own), "HVRUN_JOB_LOST_AFTER=2.5"));
-  spec.lost_after = std::chrono::hours(300);
+  spec.ending.lost_after = std::chrono::hours(300);
   CHECK(has(common_environment(spec, own), "HVRUN_JOB_LOST_AFTER=1080000"));
   CHECK(has(common_environment(spec, own), "HVRUN_LOST_AFTER=9"));  // the user's word, as ever
   own.set("HVRUN_JOB_LOST_AFTER", "3");                             // of a job around this one

@@ -127,7 +127,7 @@ TEST_CASE("patterns that match nothing are named in their order") {
 
 TEST_CASE("-x beats hvrun's own variables and host variables, and a program's beats the job's") {
   JobSpec spec;
-  spec.exports = parse_exports({"A=job", "HOME", "P_A=job"});
+  spec.environment.exports = parse_exports({"A=job", "HOME", "P_A=job"});
   spec.programs = {{{"serve"}, "/", 1, {}}, {{"train"}, "/", 1, parse_exports({"A=program"})}};
   const CommonEnvironment environment = common_environment(spec, kHere);
   const hv::Environment& common = environment.variables.as_environment();

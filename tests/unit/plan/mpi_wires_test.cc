@@ -24,7 +24,7 @@ CommonEnvironment with(const std::vector<std::string>& entries) {
 std::string mpi_first(const hv::Environment& own, const std::vector<std::string>& exports = {}) {
   JobSpec spec;
   spec.programs.push_back({{"train"}});
-  spec.exports = parse_exports(exports);
+  spec.environment.exports = parse_exports(exports);
   std::string text;
   for (const std::string& line : put_mpi_first(own, &spec)) text += " | " + line;
   const CommonEnvironment ranks = common_environment(spec, own);

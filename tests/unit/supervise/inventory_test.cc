@@ -67,7 +67,7 @@ struct GpuHost : FakeAgent {
 
 JobSpec own_gpus() {
   JobSpec spec;
-  spec.sees_only_its_gpus = true;
+  spec.placement.sees_only_its_gpus = true;
   return spec;
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("a host whose facts suffice is not asked") {
 TEST_CASE("with no time for it no host is asked") {
   GpuHost a;
   JobSpec spec = own_gpus();
-  spec.inventory_timeout = {};
+  spec.access.inventory_timeout = {};
   const Outcome outcome = supervise({{"a", &a}}, "a", spec);
   CHECK(outcome.err == "");
   CHECK(a.requests.empty());
@@ -94,7 +94,7 @@ TEST_CASE("a host that is asked tells UUIDs, and only it is asked") {
   GpuHost a;
   FakeAgent b;
   JobSpec spec = own_gpus();
-  spec.inventory_timeout = std::chrono::seconds(7);
+  spec.access.inventory_timeout = std::chrono::seconds(7);
   CHECK(supervise({{"a", &a}, {"b", &b}}, "a,b:1", spec).code == 0);
   REQUIRE(a.requests.size() == 1);
   CHECK(a.requests[0].timeout_s == 7);

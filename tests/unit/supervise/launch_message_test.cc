@@ -86,7 +86,7 @@ TEST_CASE("the devices are in the order of the bus on a host with GPUs, unless -
   using Orders = std::vector<std::string>;
   CHECK(device_orders(job.message()) == Orders{"CUDA_DEVICE_ORDER=PCI_BUS_ID"});
   JobSpec spec;
-  spec.exports = parse_exports({"CUDA_DEVICE_ORDER=FASTEST_FIRST"});
+  spec.environment.exports = parse_exports({"CUDA_DEVICE_ORDER=FASTEST_FIRST"});
   CHECK(device_orders(job.message(common_environment(spec, {}))) ==
         Orders{"CUDA_DEVICE_ORDER=FASTEST_FIRST"});
 }
@@ -99,7 +99,7 @@ TEST_CASE("what hvrun's own environment says of the devices' order counts only w
   JobSpec spec;
   CHECK(device_orders(job.message(common_environment(spec, own))).back() ==
         "CUDA_DEVICE_ORDER=PCI_BUS_ID");
-  spec.exports = parse_exports({"CUDA_*"});
+  spec.environment.exports = parse_exports({"CUDA_*"});
   CHECK(device_orders(job.message(common_environment(spec, own))).back() ==
         "CUDA_DEVICE_ORDER=FASTEST_FIRST");
 }
@@ -107,7 +107,7 @@ TEST_CASE("what hvrun's own environment says of the devices' order counts only w
 TEST_CASE("ranks get their program, their cores, and what placement says unless the user says so") {
   JobSpec spec;
   spec.programs = {{{"serve"}, "/s", 1, {}}, {{"train"}, "/t", 1, parse_exports({"C=3"})}};
-  spec.exports = parse_exports({"A=1"});
+  spec.environment.exports = parse_exports({"A=1"});
   SetUpJob job(2, spec);
   PlannedRank rank;
   rank.identity.rank = 1;

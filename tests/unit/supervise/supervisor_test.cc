@@ -182,7 +182,7 @@ TEST_CASE("a host that its agent gives up leaves the others no longer than a los
     void on_go() override {}
   } b;
   JobSpec spec;
-  spec.grace = 600s;
+  spec.ending.grace = 600s;
   const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:1", spec);
   CHECK(outcome.code == 5);
   CHECK(b.grace_s == 2);
@@ -224,7 +224,7 @@ TEST_CASE("ranks may take longer to start than a host to answer") {
     }
   } a;
   JobSpec spec;
-  spec.start_timeout = 100ms;  // and a second
+  spec.access.start_timeout = 100ms;  // and a second
   const Outcome outcome = supervise({{"a", &a}}, "a:2", spec);
   CHECK(outcome.code == 0);
   CHECK(outcome.err == "");
@@ -273,7 +273,7 @@ TEST_CASE("a process that SIGKILL does not end is named, even when the job was t
     }
   } a;
   JobSpec spec;
-  spec.grace = 100ms;
+  spec.ending.grace = 100ms;
   const Outcome outcome = supervise({{"a", &a}}, "a:2", spec);
   CHECK(outcome.code == 143);
   CHECK(contains(outcome.err, "on host a pid 12 (train) is stuck in the kernel (state D)"));
@@ -284,7 +284,7 @@ TEST_CASE("a silent host is lost after --lost-after") {
     void on_go() override { answers_pings = false; }
   } a;
   JobSpec spec;
-  spec.lost_after = 600ms;
+  spec.ending.lost_after = 600ms;
   const Outcome outcome = supervise({{"a", &a}}, "a:1", spec);
   CHECK(outcome.code == 5);
   CHECK(contains(outcome.err, "silent for 0.6 s"));
@@ -378,7 +378,7 @@ TEST_CASE("--timeout ends the job with code 4") {
     void on_go() override {}
   } a;
   JobSpec spec;
-  spec.timeout = 100ms;
+  spec.ending.timeout = 100ms;
   const Outcome outcome = supervise({{"a", &a}}, "a:1", spec);
   CHECK(outcome.code == 4);
   CHECK(contains(outcome.err, "--timeout"));
@@ -460,11 +460,11 @@ TEST_CASE("the end of the job is written as JSON") {
     void on_go() override { exit_rank(0, {0, true, SIGSEGV, false, true, 0, false, false}); }
   } a;
   JobSpec spec;
-  spec.summary_file = "/tmp/hvrun-summary-test-" + std::to_string(::getpid());
+  spec.output.summary_file = "/tmp/hvrun-summary-test-" + std::to_string(::getpid());
   supervise({{"a", &a}}, "a:1", spec);
   std::stringstream text;
-  text << std::ifstream(spec.summary_file).rdbuf();
-  ::unlink(spec.summary_file.c_str());
+  text << std::ifstream(spec.output.summary_file).rdbuf();
+  ::unlink(spec.output.summary_file.c_str());
   CHECK(contains(text.str(), "\"state\": \"rank_failed\""));
   CHECK(contains(text.str(), "\"exit_code\": 139"));
   CHECK(contains(text.str(), "\"signal\": 11"));
@@ -516,7 +516,7 @@ TEST_CASE("--timeout counts while hosts are still connecting") {
     void on_start() override {}  // never says hello
   } a;
   JobSpec spec;
-  spec.timeout = 100ms;
+  spec.ending.timeout = 100ms;
   const Outcome outcome = supervise({{"a", &a}}, "a:1", spec);
   CHECK(outcome.code == 4);
   CHECK(a.launch.ranks.empty());

@@ -43,7 +43,7 @@ struct MpiHost : FakeAgent {
 
 JobSpec wired(WireMpi by = WireMpi::kBoth) {
   JobSpec spec;
-  spec.wire_mpi = by;
+  spec.environment.wire_mpi = by;
   return spec;
 }
 
