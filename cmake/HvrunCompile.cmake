@@ -44,6 +44,11 @@ endif()
 # copy of the job's key has left there, where a core dump would hold it.
 add_link_options(-Wl,-z,relro,-z,now)
 
+# A write past the end of a buffer ends the program instead of becoming an attacker's. The sanitizers find more, and compile this out.
+if(NOT HVRUN_SANITIZE AND NOT HVRUN_FUZZ)
+  add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-fstack-protector-strong;-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+endif()
+
 # hv_compile: linked by every target of this project, by nobody outside.
 add_library(hv_compile INTERFACE)
 target_include_directories(hv_compile INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)

@@ -14,6 +14,7 @@ set(HVRUN_PYTEST_TIMEOUT_c 600)
 set(HVRUN_PYTEST_TIMEOUT_ranks 1200)
 set(HVRUN_PYTEST_TIMEOUT_python 1800)
 set(HVRUN_PYTEST_TIMEOUT_gpu 1800)
+set(HVRUN_PYTEST_TIMEOUT_large 1800)
 
 function(hvrun_pytest label)
   foreach(_file ${ARGN})

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/agent.h"
 
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <set>
 #include <utility>
 
 #include "hvrun_version.h"
-#include "launcher/agent/ranks/output_frame.h"
-#include "launcher/agent/ranks/own_gpu_use.h"
+#include "launcher/agent/ending/descendant_hunt.h"
 #include "launcher/agent/ranks/rank_command.h"
 #include "launcher/agent/ranks/rank_starter.h"
 #include "launcher/facts/facts.h"
@@ -19,7 +18,6 @@
 #include "src/base/check.h"
 #include "src/base/clock.h"
 #include "src/base/text.h"
-#include "src/process/command.h"
 #include "src/process/signals.h"
 #include "src/wire/frame.h"
 
@@ -28,17 +26,29 @@ namespace {
 
 using wire::Type;
 
-constexpr auto kFirstSilence = std::chrono::seconds(60);  // before Setup tells --lost-after
-constexpr auto kMostGraceOfOrphans = std::chrono::seconds(2);
+constexpr auto kMostGraceWithoutHvrun = std::chrono::seconds(2);
 constexpr auto kSweepPause = std::chrono::milliseconds(20);
-constexpr auto kStartTurn = std::chrono::milliseconds(5);
 
 }  // namespace
+
+AgentServices::AgentServices(ServiceContext agent, GuardBoard& board)
+    : context(std::move(agent)),
+      inventory(context),
+      check(context),
+      pairs(context),
+      stacks(context),
+      mpi(context, board),
+      post_mortem(context) {}
+
+bool AgentServices::is_any_awaited() {
+  const auto services = all();
+  return std::any_of(services.begin(), services.end(),
+                     [](const AgentService* service) { return service->is_awaited(); });
+}
 
 Agent::Agent(const Environment& environment, std::unique_ptr<HvrunStream> stream,
              UniqueFd guard_life, GuardBoard& board)
     : environment_(environment),
-      guard_life_(std::move(guard_life)),
       board_(board),
       link_(loop_, std::move(stream),
             {[this](const Frame& frame) {
@@ -46,523 +56,313 @@ Agent::Agent(const Environment& environment, std::unique_ptr<HvrunStream> stream
                  link_.give_up("hvrun sent a message out of turn, of type " +
                                std::to_string(frame.type));
              },
-             [this] { silence_.heard(now()); },
+             [this] { heartbeat_.note_heard(); },
              [this](const std::string& reason) { hvrun_lost(reason); },
              [this] {
-               ranks_.look_at_held_streams();
+               ranks_.local().poll_held_streams();
                leave_if_done();
              }}),
-      room_{loop_, link_},
-      silence_(kFirstSilence, now()),
-      mpi_(loop_, {[this](const wire::FenceIn& fence) { link_.send(fence); },
-                   [this](std::uint32_t rank, int code) { ranks_.abort(rank, code); },
-                   [this](const std::string& words) { link_.send(wire::Note{words}); },
-                   [this](const wire::FenceStalled& stall) { link_.send(stall); },
-                   [this](const wire::MpiMissed& missed) { link_.send(missed); },
-                   [this](const wire::MpiBegun& begun) { link_.send(begun); }}),
-      ranks_(loop_, kStartTurn),
-      stacks_(loop_, environment, ranks_, [this](const auto& reply) { link_.send(reply); }),
-      ending_(loop_, ranks_, pause_, [this] { job_is_over(); }) {
-  watch_signals();
-  loop_.watch(guard_life_.get(), EPOLLIN, [this](std::uint32_t) { guard_lost(); });
-  next_beat_ = loop_.call_after(silence_.interval(), [this] { beat(); });
-}
+      heartbeat_(loop_, link_,
+                 [this] {
+                   for (AgentService* const service : services_.all()) service->idle();
+                 }),
+      events_(loop_, std::move(guard_life),
+              {[this] { reap(); }, [this](int number) { signal_arrived(number); },
+               [this] { guard_lost(); }}),
+      ranks_(loop_, link_, environment),
+      services_({loop_, link_, environment, host_.request, ranks_.local(), [this] { reap(); }},
+                board),
+      connections_(link_, ranks_.local(), services_.mpi.wiring(), host_),
+      ending_(loop_, link_, ranks_.local(), [this] { finish_job(); }) {}
 
-int Agent::run() {
+int Agent::run(std::optional<Duration> lost_after) {
+  if (lost_after) heartbeat_.set_timeout(*lost_after);
   wire::Hello hello;
   hello.build = HVRUN_BUILD_ID;
-  hello.pid = static_cast<std::uint32_t>(::getpid());
+  hello.agent = process_id(::getpid());
+  hello.guard = process_id(::getppid());
+  hello.cgroup = cgroup_of(::getpid());
   hello.wall_clock_ns = wall_clock_ns();
   hello.facts = gather_facts(environment_);
   link_.send(hello);
   loop_.run();
-  return exit_code_;
+  return exit_code_of(*leave_reason_);
 }
 
-Duration Agent::grace() const { return bounded_seconds(host_.wanted.grace_s); }
+Duration Agent::grace() const { return bounded_seconds(host_.request.grace_s); }
 
 bool Agent::handle(const Frame& frame) {
+  const auto type = static_cast<Type>(frame.type);
+  if (!is_allowed(phase_, type)) return false;
+  if (leave_reason_ && begins_work(type)) return true;
+  for (AgentService* const service : services_.all()) {
+    const Handled handled = service->handle(frame);
+    if (handled != Handled::kNotMine) return handled == Handled::kDone;
+  }
+  return handle_phase(frame) || handle_ranks(frame);
+}
+
+bool Agent::handle_phase(const Frame& frame) {
   switch (static_cast<Type>(frame.type)) {
     case Type::kPing:
       return handle_message<wire::Ping>(frame, [&](const wire::Ping& ping) {
         link_.send(wire::Pong{ping.wall_clock_ns, wall_clock_ns()});
       });
     case Type::kPong:
-      return true;  // hvrun lives, which is all that is asked
-    case Type::kEnd:
-      return handle_message<wire::End>(frame, [&](const wire::End& end) {
-        leaves_when_done_ = true;
-        end_job(bounded_seconds(end.grace_s));
-      });
-    case Type::kInventoryRequest:
-      return handle_message<wire::InventoryRequest>(
-          frame, [&](const wire::InventoryRequest& request) { return take_inventory(request); });
-    case Type::kCheckRequest:
-      return handle_message<wire::CheckRequest>(
-          frame, [&](const wire::CheckRequest& request) { return check(request); });
-    case Type::kSetup:
-      return phase_ == Phase::kGreeted &&
-             handle_message<wire::Setup>(frame,
-                                         [&](const wire::Setup& setup) { return set_up(setup); });
-    default:
-      break;
-  }
-  // A signal for hvrun may come while it still waits for other hosts.
-  const auto type = static_cast<Type>(frame.type);
-  if (type == Type::kPause || type == Type::kSignal || type == Type::kSilence) return steer(frame);
-  if (phase_ == Phase::kGreeted || phase_ == Phase::kSweeping) return false;
-  return prepare(frame) || steer(frame);
-}
-
-bool Agent::prepare(const Frame& frame) {
-  switch (static_cast<Type>(frame.type)) {
-    case Type::kProbeRequest:
-      return handle_message<wire::ProbeRequest>(
-          frame, [&](const wire::ProbeRequest& request) { return probe(request); });
-    case Type::kPairRequest:
-      return handle_message<wire::PairRequest>(
-          frame, [&](const wire::PairRequest& request) { return measure(request); });
-    case Type::kWiringRequest:
-      return handle_message<wire::WiringRequest>(
-          frame, [&](const wire::WiringRequest& request) { return wire_mpi(request); });
+      return true;  // it has counted as a heartbeat already
+    case Type::kSetupRequest:
+      return handle_message<wire::SetupRequest>(
+          frame, [&](const wire::SetupRequest& setup) { return set_up(setup); });
     case Type::kLaunch:
       return handle_message<wire::Launch>(
-          frame, [&](wire::Launch wanted) { return launch(std::move(wanted)); });
+          frame, [&](wire::Launch request) { return launch(std::move(request)); });
     case Type::kGo:
-      return handle_message<wire::Go>(frame, [&](wire::Go) { return go(); });
+      return handle_message<wire::Go>(frame, [&](wire::Go) { go(); });
+    case Type::kEnd:
+      return handle_message<wire::End>(frame, [&](const wire::End& end) {
+        leave_reason_ = combine(leave_reason_, LeaveReason::kEndRequested);
+        end_job(bounded_seconds(end.grace_s));
+      });
     default:
       return false;
   }
 }
 
-bool Agent::steer(const Frame& frame) {
+bool Agent::handle_ranks(const Frame& frame) {
   switch (static_cast<Type>(frame.type)) {
     case Type::kCredit:
-      return handle_message<wire::Credit>(frame,
-                                          [&](const wire::Credit& credit) { add_credit(credit); });
+      return handle_message<wire::Credit>(
+          frame, [&](const wire::Credit& credit) { ranks_.add_credit(credit); });
     case Type::kSignal:
       return handle_message<wire::Signal>(
-          frame, [&](const wire::Signal& wanted) { forward_signal(wanted.number); });
-    case Type::kPause:
-      return handle_message<wire::Pause>(frame,
-                                         [&](const wire::Pause& wanted) { pause(wanted.stopped); });
-    case Type::kSilence:
-      return handle_message<wire::Silence>(
-          frame, [&](const wire::Silence& silence) { tell_silence(silence); });
+          frame, [&](const wire::Signal& signal) { ranks_.forward_signal(signal.number); });
+    case Type::kWindowSize:
+      return handle_message<wire::WindowSize>(
+          frame, [&](const wire::WindowSize& size) { ranks_.resize(size); });
     case Type::kStdin:
       return handle_message<wire::Stdin>(
-          frame, [&](const wire::Stdin& input) { return take_input(input); });
-    case Type::kStackRequest:
-      return handle_message<wire::StackRequest>(
-          frame, [&](const wire::StackRequest& request) { stacks_.begin(request); });
+          frame, [&](const wire::Stdin& input) { return ranks_.take_input(input); });
+    case Type::kPause:
+      return handle_message<wire::Pause>(
+          frame, [&](const wire::Pause& request) { pause(request.stopped); });
+    case Type::kSilence:
+      return handle_message<wire::Silence>(
+          frame, [&](const wire::Silence& silence) { connections_.pause_heartbeats(silence); });
     case Type::kQuery:
       return handle_message<wire::Query>(frame, [&](const wire::Query& query) {
-        reap();  // who can be reaped now has ended, and is told so first
-        link_.send(
-            wire::QueryReply{query.number,
-                             ranks_.on_their_way_out(host_.socket->left_ns()),
-                             absent_ranks(),
-                             stacks_.is_asking() ? std::vector<std::uint32_t>{} : ranks_.stopped(),
-                             {host_.socket->seconds_waited(), mpi_.seconds_waited_to_begin(),
-                              mpi_.seconds_waited_since()},
-                             mpi_.beginning(wire::kPmiEpoch),
-                             mpi_.beginning(wire::kPmixEpoch)});
+        reap();  // a rank that can be reaped now has ended, and its end is reported first
+        link_.send(connections_.answer(query, services_.stacks.is_reading()));
       });
+    case Type::kStepsRequest:
+      return handle_message<wire::StepsRequest>(
+          frame, [&](wire::StepsRequest) { link_.send(connections_.step_times()); });
     case Type::kFenceOut:
-      return handle_message<wire::FenceOut>(frame, [&](const wire::FenceOut& out) {
-        if (!mpi_.pass(out)) host_.socket->pass_fence(out);
-      });
+      return handle_message<wire::FenceOut>(
+          frame, [&](const wire::FenceOut& out) { connections_.pass_fence(out); });
     case Type::kRankDied:
-      return handle_message<wire::RankDied>(frame, [&](const wire::RankDied& died) {
-        host_.socket->tell_loss(died.rank, died.reason);
-      });
+      return handle_message<wire::RankDied>(
+          frame, [&](const wire::RankDied& died) { connections_.report_death(died); });
     default:
       return false;
   }
 }
 
-bool Agent::take_inventory(const wire::InventoryRequest& request) {
-  if (inventory_ || leaves_when_done_) return leaves_when_done_;
-  std::optional<OwnGpuUse> own;
-  if (!ranks_.all().empty()) own.emplace();
-  inventory_ = std::make_unique<InventoryRun>(
-      loop_, environment_, own_folder() + "/", request,
-      [this, own = std::move(own)](wire::InventoryReply reply) mutable {
-        if (own) own->leave_out_of(&reply.inventory);
-        link_.send(reply);
-        inventory_.reset();
-        reap();
-      });
-  return true;
-}
-
-bool Agent::check(const wire::CheckRequest& request) {
-  if (check_ || leaves_when_done_) return leaves_when_done_;
-  check_ = std::make_unique<CheckRun>(loop_, environment_, request,
-                                      [this](const wire::CheckReply& reply) {
-                                        link_.send(reply);
-                                        check_.reset();
-                                        reap();
-                                      });
-  return true;
-}
-
-bool Agent::set_up(const wire::Setup& setup) {
-  if (inventory_) return false;
-  silence_ = SilenceWatch(
-      std::max<Duration>(bounded_seconds(setup.lost_after_s), std::chrono::milliseconds(100)),
-      now());
-  loop_.cancel(next_beat_);
-  next_beat_ = loop_.call_after(silence_.interval(), [this] { beat(); });
+bool Agent::set_up(const wire::SetupRequest& setup) {
+  if (services_.inventory.is_awaited()) return false;
+  heartbeat_.set_timeout(bounded_seconds(setup.lost_after_s));
   if (setup.sweep) {
-    phase_ = Phase::kSweeping;
-    sweeper_.emplace(setup.job_id, std::set<pid_t>{::getpid(), ::getppid()});
-    sweep_on();
+    advance(AgentEvent::kSweepBegun);
+    sweeper_.emplace(setup.job_id, std::set<pid_t>{::getpid(), ::getppid()}, *setup.sweep);
+    sweep();
     return true;
   }
-  phase_ = Phase::kSetUp;
-  RankSocketCallbacks callbacks{[this](wire::FenceIn fence) { link_.send(fence); },
-                                [this](const wire::RankLost& lost) { link_.send(lost); },
-                                [this](const wire::FenceStalled& stall) { link_.send(stall); },
-                                [this](const wire::TensorStalled& stall) { link_.send(stall); }};
-  if (const auto problem = set_up_host(loop_, setup, std::move(callbacks), &host_)) {
+  advance(AgentEvent::kHostSetUp);
+  if (const auto problem = connections_.set_up(loop_, setup)) {
     link_.send(*problem);
     return true;
   }
-  mpi_.limit_waits({bounded_seconds(setup.stall_s), bounded_seconds(setup.stall_end_s)});
-  board_.write_cgroup(host_.cgroup.folder());
+  board_.write_cgroup(host_.cgroup.directory());
   ending_.use_cgroup(&host_.cgroup);
   link_.send(host_.reply());
   return true;
 }
 
-bool Agent::probe(const wire::ProbeRequest& request) {
-  if (phase_ != Phase::kSetUp || probe_) return false;
-  probe_ = std::make_unique<AddressProbe>(loop_, host_.wanted.key, host_.wanted.job_id, request,
-                                          [this](wire::ProbeReply reply) {
-                                            link_.send(reply);
-                                            probe_.reset();
-                                          });
-  return true;
-}
-
-bool Agent::measure(const wire::PairRequest& request) {
-  if (phase_ != Phase::kSetUp || pairs_) return false;
-  pairs_ = std::make_unique<PairRun>(loop_, host_.wanted.key, host_.wanted.job_id, request,
-                                     [this](const wire::PairReply& reply) {
-                                       link_.send(reply);
-                                       pairs_.reset();
-                                     });
-  return true;
-}
-
-bool Agent::wire_mpi(const wire::WiringRequest& request) {
-  if (phase_ != Phase::kSetUp) return false;
-  if (leaves_when_done_) return true;
-  mpi_.start_pmix(environment_, request, host_.wanted.host_index,
-                  [this](const wire::WiringReply& reply) { link_.send(reply); });
-  board_.write_folder(mpi_.folder());
-  return true;
-}
-
 bool Agent::launch(wire::Launch launch) {
-  if (phase_ != Phase::kSetUp || !is_well_formed(launch)) return false;
+  if (!is_well_formed(launch)) return false;
   host_.probe.reset();
-  RankPrograms found = rank_programs(launch, environment_);
-  if (found.problem) {
-    link_.send(*found.problem);
+  if (const auto problem = ranks_.accept(std::move(launch))) {
+    link_.send(*problem);
     return true;
   }
-  launch_ = std::move(launch);
-  programs_ = std::move(found.paths);
-  mpi_.start_pmi(launch_, host_.wanted.job_id);
-  std::set<std::uint32_t> numbers;
-  for (const wire::LaunchRank& rank : launch_.ranks) numbers.insert(rank.rank);
-  ranks_.expect(std::move(numbers));
-  phase_ = Phase::kReady;
+  services_.mpi.wiring().start_pmi(ranks_.launch(), host_.request.job_id);
+  advance(AgentEvent::kProgramsFound);
   link_.send(wire::Ready{});
   return true;
 }
 
-bool Agent::go() {
-  if (phase_ != Phase::kReady) return false;
-  phase_ = Phase::kStarting;
-  if (leaves_when_done_) return true;  // an End or a signal was faster: nothing starts any more
-  host_.socket->expect(ranks_.unstarted());
-  if (host_.wanted.release_port) host_.held_port.reset();
-  has_children_ = true;
-  post_mortem_.begin(host_.cgroup.folder());
-  const RankCallbacks callbacks{[this] { leave_if_done(); },
-                                [this](std::uint32_t rank, std::uint32_t bytes) {
-                                  link_.send(wire::Credit{rank, bytes});
-                                }};
-  const auto birth_of = [this](std::size_t i, RankBirth* birth) { return prepare_birth(i, birth); };
-  ranks_.start(room_, launch_, birth_of, host_.cgroup.folder(), callbacks,
-               [this](const Status& status) { start_is_over(status); });
-  return true;
+void Agent::go() {
+  advance(AgentEvent::kStartBegun);
+  connections_.expect_ranks();
+  services_.post_mortem.begin(host_.cgroup.directory());
+  ranks_.start(
+      host_.cgroup.directory(),
+      [this](std::uint32_t rank, RankEnvironment* environment, UniqueFd* passed) {
+        return services_.mpi.wiring().prepare(rank, environment, passed);
+      },
+      [this] { leave_if_done(); }, [this](const Status& status) { finish_start(status); });
 }
 
-Status Agent::prepare_birth(std::size_t index, RankBirth* birth) {
-  const wire::LaunchRank& rank = launch_.ranks[index];
-  birth->command = rank_command(launch_, rank, environment_, programs_[index]);
-  return mpi_.prepare(rank.rank, &birth->command, &birth->passed);
-}
-
-void Agent::start_is_over(const Status& status) {
+void Agent::finish_start(const Status& status) {
   if (!status.ok()) {
     link_.send(wire::Problem{"start the ranks: " + status.message, start_advice(status)});
     return end_job(Duration::zero());
   }
-  phase_ = Phase::kRunning;
-  link_.send(wire::Started{ranks_.pids()});
-  for (const auto& [number, first] : std::exchange(signals_for_all_, {}))
-    forward_signal(number, first);
-}
-
-// hvrun waits for the end of every stream.
-void Agent::start_no_more() {
-  const std::uint8_t streams = launch_.pty ? 1 : 2;
-  for (const std::uint32_t rank : ranks_.give_up_unstarted()) {
-    for (std::uint8_t stream = 1; stream <= streams; ++stream)
-      link_.send_output(output_end_frame(rank, stream, wall_clock_ns()));
-  }
-}
-
-// Who has yet to be started is nobody to look for.
-std::vector<std::uint32_t> Agent::absent_ranks() const {
-  std::vector<std::uint32_t> absent = host_.socket->absent();
-  std::erase_if(absent, [this](std::uint32_t rank) {
-    return ranks_.unstarted().count(rank) > 0 || mpi_.is_waiting(rank);
-  });
-  return absent;
-}
-
-bool Agent::take_input(const wire::Stdin& input) {
-  RankProcess* const rank = ranks_.by_number(input.rank);
-  if (!rank || !rank->input) {
-    // Nobody reads it: hvrun must not wait for its credit.
-    link_.send(wire::Credit{input.rank, static_cast<std::uint32_t>(input.bytes.size())});
-    return true;
-  }
-  if (!input.bytes.empty() && !rank->input->add(input.bytes)) return false;
-  if (input.end) rank->input->end();
-  return true;
-}
-
-void Agent::add_credit(const wire::Credit& credit) {
-  RankProcess* const rank = ranks_.by_number(credit.rank);
-  if (!rank) return;
-  rank->credit += credit.bytes;
-  rank->look_at_held_streams();
-}
-
-// To the ranks from that one on, in the order of their start.
-void Agent::forward_signal(int number, std::size_t first) {
-  // Not noted as ours: a rank that dies of the user's signal has failed.
-  if (number <= 0 || number >= NSIG) return;
-  if (ranks_.is_starting()) {
-    std::size_t& have_had_it = signals_for_all_.emplace(number, first).first->second;
-    have_had_it = std::min(have_had_it, first);
-    return;
-  }
-  for (const pid_t group : ranks_.groups(first)) ::kill(-group, number);
+  advance(AgentEvent::kAllStarted);
+  link_.send(wire::Started{ranks_.local().pids()});
+  ranks_.send_held_signals();
 }
 
 void Agent::pause(bool stopped) {
-  silence_.pause(stopped, now());
-  if (ending_.has_begun()) return;
-  if (stopped) {
-    ranks_.hold_start();
-    pause_.stop();
-  } else {
-    pause_.go_on();
-    ranks_.go_on_with_start();
+  heartbeat_.pause(stopped);
+  ending_.pause(stopped);
+}
+
+// SIGUSR1 and SIGUSR2 are for the ranks: sbatch --signal sends them to each task of the step, which
+// are the agents.
+void Agent::signal_arrived(int number) {
+  if (number == SIGUSR1 || number == SIGUSR2) {
+    ranks_.forward_signal(number, does_slurm_signal_ranks() ? ranks_.local().all().size() : 0);
+  } else if (!leave_reason_) {
+    leave_reason_ = LeaveReason::kSignal;
+    report_own_end("its agent was ended by " + signal_text(number), true);
+    end_job(bounded_seconds(host_.request.grace_after_signal_s),
+            does_slurm_signal_ranks() ? JobEnding::Sigterm::kSent : JobEnding::Sigterm::kToSend);
   }
 }
 
-// Without a socket no rank runs here that could be told.
-void Agent::tell_silence(const wire::Silence& silence) {
-  if (host_.socket) host_.socket->tell_silence(silence.allowed);
-  mpi_.allow_silence(silence.allowed);
-  link_.send(wire::SilenceNoted{silence.number});
+// Slurm has signalled every process of the step: ranks that run already have got a signal of the
+// agent, too.
+bool Agent::does_slurm_signal_ranks() const {
+  return host_.request.slurm_signals_ranks && environment_.get_filled("SLURM_STEP_ID");
 }
 
-void Agent::watch_signals() {
-  sigset_t wanted;
-  sigemptyset(&wanted);
-  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
-    sigaddset(&wanted, number);
-  signals_.reset(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
-  HV_CHECK(signals_, "signalfd: " + errno_text(errno));
-  loop_.watch(signals_.get(), EPOLLIN, [this](std::uint32_t) { take_signal(); });
+// hvrun did not request this end: an answer that it waits for will not come any more, and the ranks
+// do not end on their own from now on, not even those with exit code 0.
+void Agent::report_own_end(const std::string& text, bool leaves_grace) {
+  if (sweeper_) return link_.send(wire::Note{text + " and ends the job there"});
+  const auto job = environment_.get_filled("SLURM_JOB_ID");
+  link_.send(wire::Problem{
+      text,
+      job ? "Slurm ends a job at its time limit, and by scancel: 'scontrol show job " +
+                printable(*job) + "' says which"
+          : "find out what ends processes on that host",
+      leaves_grace});
 }
 
-void Agent::take_signal() {
-  signalfd_siginfo info{};
-  bool child_has_ended = false;
-  while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    const int number = static_cast<int>(info.ssi_signo);
-    if (number == SIGCHLD) {
-      child_has_ended = true;
-    } else if (number == SIGUSR1 || number == SIGUSR2) {
-      signal_from_outside(number);
-    } else if (!std::exchange(leaves_when_done_, true)) {
-      told_to_end(number);
-    }
-  }
-  if (child_has_ended) reap();
-}
-
-// sbatch --signal sends it to each task of the step, which are the agents. Where Slurm signals
-// every process of the step, the ranks that have been started already have it, too.
-void Agent::signal_from_outside(int number) {
-  const bool ranks_have_it =
-      host_.wanted.slurm_signals_ranks && environment_.get_filled("SLURM_STEP_ID");
-  forward_signal(number, ranks_have_it ? ranks_.all().size() : 0);
-}
-
-void Agent::told_to_end(int signal) {
-  tell_own_end("its agent was ended by " + signal_text(signal));
-  end_job(grace());
-}
-
-// Nobody at hvrun asked for it: an answer that it waits for will not come any more, and how the
-// ranks end from now on, be it with exit code 0, is no end of theirs.
-void Agent::tell_own_end(const std::string& words) {
-  if (phase_ == Phase::kSweeping) {
-    link_.send(wire::Note{words + " and ends the job there"});
-  } else {
-    const auto job = environment_.get_filled("SLURM_JOB_ID");
-    link_.send(wire::Problem{
-        words, job ? "Slurm ends a job at its time limit, and by scancel: 'scontrol show job " +
-                         printable(*job) + "' says which"
-                   : "find out what ends processes on that host"});
-  }
-}
-
-void Agent::child_ended(pid_t pid, int status) {
-  const ExitStatus end = ExitStatus::from_wait(status);
-  if (inventory_ && inventory_->child_ended(pid, end)) return;
-  if (check_ && check_->child_ended(pid, end)) return;
-  if (pairs_ && pairs_->child_ended(pid, end)) return;
-  if (stacks_.child_ended(pid, end)) return;
-  mpi_.child_ended(pid, end);
-  if (RankProcess* const rank = ranks_.by_pid(pid)) rank_ended(*rank, rank->end_of(end));
+void Agent::child_ended(pid_t pid, const ExitStatus& status) {
+  for (AgentService* const service : services_.all())
+    if (service->child_ended(pid, status)) return;
+  if (RankProcess* const rank = ranks_.local().by_pid(pid)) rank_ended(*rank, rank->end_of(status));
 }
 
 void Agent::rank_ended(RankProcess& rank, const ExitStatus& status) {
   rank.note_end(status);
-  const MpiEnds mpi_ends = mpi_.rank_ended(rank.rank);
-  wire::Exited exited;
-  exited.pmi_end = mpi_ends.pmi;
-  exited.pmix_end = mpi_ends.pmix;
-  exited.rank = rank.rank;
-  exited.by_signal = status.by_signal;
-  exited.code = static_cast<std::uint32_t>(status.code);
-  exited.signal_was_ours =
-      status.by_signal && rank.signals_sent.test(static_cast<std::size_t>(status.code));
-  exited.core_dumped = status.core_dumped;
-  exited.wall_clock_ns = wall_clock_ns();
-  const RankStanding standing = host_.socket->rank_ended(rank.rank);
-  exited.left_unannounced = standing == RankStanding::kJoined;
-  exited.never_joined = standing == RankStanding::kNeverJoined;
-  exited.step_times = host_.socket->step_times(rank.rank);
-  const auto left = host_.socket->left_ns().find(rank.rank);
-  if (standing == RankStanding::kLeft && left != host_.socket->left_ns().end())
-    exited.left_ns = left->second;
-  // The others on this host need not wait for hvrun to hear of it, nor for a look at files.
-  if (!exited.signal_was_ours && (!status.clean() || standing != RankStanding::kLeft)) {
-    host_.socket->tell_loss(
-        rank.rank, "ended with " + status.text() + exited.standing_words() + ", on this host");
-  }
-  if (!exited.signal_was_ours) exited.found = post_mortem_.of(rank, status, launch_);
+  wire::Exited exited = connections_.end_rank(rank, status);
+  if (!exited.signal_was_ours)
+    exited.found = services_.post_mortem.examine(rank, status, ranks_.launch());
   link_.send(exited);
-  rank.look_at_streams();
+  rank.poll_streams();
 }
 
 void Agent::reap() {
-  const bool has_any = reap_children([this](pid_t pid, int status) { child_ended(pid, status); });
-  if (!has_children_) return leave_if_done();
-  has_children_ = has_any || ranks_.is_starting();
-  if (!ranks_.any_running()) mpi_.let_go();
-  if (!has_children_) {
-    ending_.nothing_left();
-    ranks_.finish_streams();
-  } else if (!ranks_.any_running() && !ending_.has_begun() && !inventory_ && !check_) {
-    // What the ranks left behind would hold their streams open, and must not stay in any case. What
-    // looks for the reason of a failure may answer first.
+  const bool has_children = reap_children(
+      [this](pid_t pid, int status) { child_ended(pid, ExitStatus::from_wait(status)); });
+  ending_.note_children_ended();
+  if (!has_processes(phase_)) return leave_if_done();
+  const LocalRanks& ranks = ranks_.local();
+  if (!ranks.any_running()) services_.mpi.wiring().let_go();
+  if (!has_children && !ranks.is_starting()) {
+    ending_.note_nothing_left();
+    if (has_processes(phase_)) finish_job();
+  } else if (!ranks.any_running() && phase_ != AgentPhase::kEnding && !services_.is_any_awaited()) {
+    // Processes that the ranks left behind hold the ranks' streams open, and must not stay. A
+    // service that gathers facts about a failure may answer first.
     end_job(grace());
   }
   leave_if_done();
 }
 
 void Agent::guard_lost() {
-  loop_.unwatch(guard_life_.get());
-  is_orphaned_ = true;
-  leaves_when_done_ = true;
-  exit_code_ = 1;
-  tell_own_end("its agent's guard was killed, so that the agent ended its ranks while it could");
-  end_job(std::min<Duration>(grace(), kMostGraceOfOrphans));
+  leave_reason_ = combine(leave_reason_, LeaveReason::kGuardLost);
+  report_own_end("its agent's guard was killed, so that the agent ended its ranks while it could",
+                 false);
+  end_job(std::min<Duration>(grace(), kMostGraceWithoutHvrun));
 }
 
+// hvrun may hang up at any time after Empty.
 void Agent::hvrun_lost(const std::string& reason) {
-  leaves_when_done_ = true;
-  if (!said_empty_) exit_code_ = 1;
-  // Seldom read by anybody: the stream that carried the job is broken.
-  const std::string words = "hvrun-agent: " + reason + "; ending the job on this host\n";
-  if (!said_empty_) (void)!::write(2, words.data(), words.size());
-  ranks_.discard_streams();
-  end_job(std::min<Duration>(grace(), kMostGraceOfOrphans));
+  const bool said_empty =
+      phase_ == AgentPhase::kLeaving && leave_reason_ != LeaveReason::kGuardLost;
+  if (!said_empty) {
+    leave_reason_ = combine(leave_reason_, LeaveReason::kHvrunLost);
+    // Rarely read: the stream that carried the job is broken.
+    const std::string text = "hvrun-agent: " + reason + "; ending the job on this host\n";
+    (void)!::write(2, text.data(), text.size());
+  }
+  ranks_.local().discard_streams();
+  end_job(std::min<Duration>(grace(), kMostGraceWithoutHvrun));
 }
 
-void Agent::beat() {
-  next_beat_ = loop_.call_after(silence_.interval(), [this] { beat(); });
-  post_mortem_.look();
-  if (link_.is_lost()) return;
-  if (silence_.beat(now())) return link_.give_up("hvrun was silent for too long");
-  if (!silence_.is_paused()) link_.send(wire::Ping{wall_clock_ns()});
+void Agent::advance(AgentEvent event) {
+  const std::optional<AgentPhase> next = next_phase(phase_, event);
+  HV_CHECK(next, "event " + std::to_string(static_cast<int>(event)) + " in phase " +
+                     std::to_string(static_cast<int>(phase_)));
+  phase_ = *next;
 }
 
-void Agent::end_job(Duration grace) {
-  inventory_.reset();
-  check_.reset();
-  start_no_more();
-  if (has_children_) {
-    ending_.begin(grace);
+void Agent::end_job(Duration grace, JobEnding::Sigterm sigterm) {
+  for (AgentService* const service : services_.all()) service->cancel();
+  ranks_.give_up_unstarted();
+  if (has_processes(phase_)) {
+    advance(AgentEvent::kEndBegun);
+    ending_.begin(grace, sigterm);
     reap();
   }
   leave_if_done();
 }
 
-// Whatever is left cannot be ended, so nothing is gained by waiting for the streams that it may
-// hold.
-void Agent::job_is_over() {
-  has_children_ = false;
+// Processes that still run cannot be ended, so their streams are not waited for.
+void Agent::finish_job() {
+  advance(AgentEvent::kNothingRuns);
   for (const std::string& process : ending_.forbidden()) {
     link_.send(wire::Note{process + " belongs to another user and could not be ended"});
   }
-  ranks_.finish_streams();
+  ranks_.local().finish_streams();
   leave_if_done();
 }
 
-void Agent::sweep_on() {
+void Agent::sweep() {
   if (!sweeper_->step()) {
-    loop_.call_after(kSweepPause, [this] { sweep_on(); });
+    loop_.call_after(kSweepPause, [this] { sweep(); });
     return;
   }
-  sweep_is_done_ = true;
-  leaves_when_done_ = true;
+  leave_reason_ = combine(leave_reason_, LeaveReason::kSwept);
   leave_if_done();
 }
 
 void Agent::leave_if_done() {
-  if (!leaves_when_done_ || has_children_ || check_ || ranks_.any_open_stream() ||
-      (sweeper_ && !sweep_is_done_))
-    return;
-  host_.cgroup.remove();  // what is stuck keeps its group
-  mpi_.end();
-  if (!link_.is_lost() && !is_orphaned_ && !std::exchange(said_empty_, true)) {
-    link_.send(wire::Empty{sweeper_ ? sweeper_->stuck() : ending_.stuck()});
+  const bool is_first = phase_ != AgentPhase::kLeaving;
+  if (is_first) {
+    if (!leave_reason_ || has_processes(phase_) || services_.is_any_awaited() ||
+        ranks_.local().any_open_stream() || (sweeper_ && !sweeper_->is_over()))
+      return;
+    advance(AgentEvent::kNothingToWaitFor);
+  }
+  host_.cgroup.remove();  // stuck processes keep their cgroup
+  services_.mpi.wiring().close();
+  if (is_first && leave_reason_ != LeaveReason::kGuardLost) {
+    link_.send(sweeper_ ? wire::Empty{sweeper_->stuck(), sweeper_->may_remain()}
+                        : wire::Empty{ending_.stuck()});
   }
   if (link_.is_lost() || link_.is_flushed()) loop_.stop();
 }

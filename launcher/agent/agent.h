@@ -1,46 +1,59 @@
-// The agent: hvrun's hand on one host. Its conversation with hvrun (src/wire/messages.h), as a
-// state machine.
+// The agent: hvrun's hand on one host. Its conversation with hvrun (src/wire/messages.h), whose
+// phases are those of agent_phase.h.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   greeted -> set up -> ready -> starting -> running -> ending -> leaving
-//        \________\________\________\____________/    from anywhere: End, hvrun lost, a signal, the
-//        guard lost
-//   greeted -> sweeping -> leaving               a fresh agent that only clears up after a lost one
-// Ending in order leaves with Empty once nothing runs and all output is out. When hvrun is lost
-// nobody listens: output is dropped, and the grace is at most 2 s, so that nothing runs 5 s later
-// (DESIGN §6, promise 1).
+// An end in order leaves with Empty once nothing runs and all output has been sent. When hvrun is
+// lost, output is dropped and the grace is at most 2 s: hvrun promises that no process of a job
+// runs 5 s after its loss.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
+#include <sys/types.h>
+
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "launcher/agent/ending/descendant_hunt.h"
+#include "launcher/agent/agent_phase.h"
+#include "launcher/agent/agent_service.h"
 #include "launcher/agent/ending/guard.h"
 #include "launcher/agent/ending/job_ending.h"
 #include "launcher/agent/ending/sweeper.h"
 #include "launcher/agent/event_loop.h"
+#include "launcher/agent/heartbeat.h"
 #include "launcher/agent/host_setup.h"
 #include "launcher/agent/hvrun_link.h"
-#include "launcher/agent/mpi/mpi_wiring.h"
+#include "launcher/agent/mpi/mpi_service.h"
 #include "launcher/agent/postmortem/rank_post_mortem.h"
-#include "launcher/agent/questions/address_probe.h"
-#include "launcher/agent/questions/check_run.h"
-#include "launcher/agent/questions/inventory_run.h"
-#include "launcher/agent/questions/pair_run.h"
-#include "launcher/agent/questions/stack_run.h"
-#include "launcher/agent/ranks/local_ranks.h"
-#include "launcher/agent/ranks/output_pump.h"
-#include "launcher/agent/silence_watch.h"
+#include "launcher/agent/process_events.h"
+#include "launcher/agent/queries/check_run.h"
+#include "launcher/agent/queries/inventory_run.h"
+#include "launcher/agent/queries/pair_run.h"
+#include "launcher/agent/queries/stack_run.h"
+#include "launcher/agent/rank_connections.h"
+#include "launcher/agent/ranks/rank_run.h"
 #include "src/base/environment.h"
 #include "src/base/unique_fd.h"
 #include "src/wire/messages.h"
 
 namespace hv::launcher {
+
+// The services, in the order in which a message or an ended child is offered to them.
+struct AgentServices {
+  AgentServices(ServiceContext agent, GuardBoard& board);
+  std::array<AgentService*, 6> all() {
+    return {&inventory, &check, &pairs, &stacks, &mpi, &post_mortem};
+  }
+  bool is_any_awaited();
+
+  const ServiceContext context;
+  InventoryService inventory;
+  CheckService check;
+  PairService pairs;
+  StackService stacks;
+  MpiService mpi;
+  RankPostMortem post_mortem;
+};
 
 class Agent {
  public:
@@ -49,87 +62,53 @@ class Agent {
   Agent(const Environment& environment, std::unique_ptr<HvrunStream> stream, UniqueFd guard_life,
         GuardBoard& board);
 
-  // Until the job's part on this host is over; the exit code.
-  int run();
+  // Runs until this host's part of the job is over. Returns the exit code.
+  // lost_after: how long a silent hvrun is waited for until SetupRequest says it; none: a minute.
+  int run(std::optional<Duration> lost_after);
 
  private:
-  enum class Phase { kGreeted, kSetUp, kReady, kStarting, kRunning, kSweeping };
-
-  // Messages of hvrun. False: not now, or not well formed.
+  // hvrun's messages. False: not allowed in this phase, or malformed.
   bool handle(const Frame& frame);
-  bool prepare(const Frame& frame);  // before ranks run
-  bool steer(const Frame& frame);    // at any time after Setup
-  bool take_inventory(const wire::InventoryRequest& request);
-  bool check(const wire::CheckRequest& request);
-  bool set_up(const wire::Setup& setup);
-  bool probe(const wire::ProbeRequest& request);
-  bool measure(const wire::PairRequest& request);
-  bool wire_mpi(const wire::WiringRequest& request);
+  bool handle_phase(const Frame& frame);  // Ping, Pong, and messages that may change the phase
+  bool handle_ranks(const Frame& frame);  // messages about ranks
+  bool set_up(const wire::SetupRequest& setup);
   bool launch(wire::Launch launch);
-  Status prepare_birth(std::size_t index, RankBirth* birth);
-  bool go();
-  void start_is_over(const Status& status);
-  void start_no_more();
-  std::vector<std::uint32_t> absent_ranks() const;
-  bool take_input(const wire::Stdin& input);
-  void add_credit(const wire::Credit& credit);
-  void forward_signal(int number, std::size_t first = 0);
+  void go();
+  void finish_start(const Status& status);
   void pause(bool stopped);
-  void tell_silence(const wire::Silence& silence);
 
-  // What happens on this host.
-  void watch_signals();
-  void take_signal();
-  void signal_from_outside(int number);
-  void told_to_end(int signal);
-  void tell_own_end(const std::string& words);
-  void child_ended(pid_t pid, int status);
+  // Events of this host.
+  void signal_arrived(int number);
+  bool does_slurm_signal_ranks() const;
+  void report_own_end(const std::string& text, bool leaves_grace);
+  void child_ended(pid_t pid, const ExitStatus& status);
   void rank_ended(RankProcess& rank, const ExitStatus& status);
+  void reap();
   void guard_lost();
   void hvrun_lost(const std::string& reason);
-  void beat();
 
   // The end.
-  void end_job(Duration grace);
-  void reap();
-  void job_is_over();
-  void sweep_on();
+  void advance(AgentEvent event);
+  void end_job(Duration grace, JobEnding::Sigterm sigterm = JobEnding::Sigterm::kToSend);
+  void finish_job();
+  void sweep();
   void leave_if_done();
   Duration grace() const;
 
   const Environment& environment_;
-  UniqueFd guard_life_;
   GuardBoard& board_;
   EventLoop loop_;
   HvrunLink link_;
-  PumpRoom room_;
-  SilenceWatch silence_;
-  EventLoop::Timer next_beat_;
-  UniqueFd signals_;
-  Phase phase_ = Phase::kGreeted;
-  std::unique_ptr<InventoryRun> inventory_;
-  std::unique_ptr<CheckRun> check_;
+  Heartbeat heartbeat_;
+  ProcessEvents events_;
+  AgentPhase phase_ = AgentPhase::kGreeted;
+  std::optional<LeaveReason> leave_reason_;
   HostSetup host_;
-  std::unique_ptr<AddressProbe> probe_;
-  std::unique_ptr<PairRun> pairs_;
-  MpiWiring mpi_;
-  wire::Launch launch_;
-  std::vector<std::string> programs_;  // by rank, in launch_'s order
-  LocalRanks ranks_;
-  RankPostMortem post_mortem_;
-  StackRuns stacks_;
-  // That came while ranks were being started: sent once each, by number, to those that have not had
-  // them, which are all but so many of the first.
-  std::map<int, std::size_t> signals_for_all_;
-  DescendantPause pause_;
+  RankRun ranks_;
+  AgentServices services_;
+  RankConnections connections_;
   JobEnding ending_;
   std::optional<Sweeper> sweeper_;
-  bool sweep_is_done_ = false;
-  bool has_children_ = false;
-  bool leaves_when_done_ = false;  // hvrun said End, or nobody is left to say it
-  bool said_empty_ = false;
-  bool is_orphaned_ = false;  // the guard is gone: no Empty, hvrun shall count this host as lost
-  int exit_code_ = 0;
 };
 
 }  // namespace hv::launcher

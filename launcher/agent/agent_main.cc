@@ -1,5 +1,5 @@
-// hvrun-agent: started by hvrun on every host of a job; speaks with it over its standard streams,
-// or by TCP where srun has started it.
+// hvrun-agent: started by hvrun on every host of a job; talks to it over its standard streams, or
+// by TCP where srun has started it.
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ std::string host_name() {
   return name;
 }
 
-// nullptr after telling why on stderr, which srun passes on to hvrun.
+// nullptr after reporting why on stderr, which srun forwards to hvrun.
 std::unique_ptr<HvrunStream> stream_to_hvrun(const AgentOptions& options,
                                              const Environment& environment) {
   if (options.hvrun.empty()) return plain_stream(0, 1);
@@ -72,13 +72,13 @@ int run(int argc, char** argv) {
   const Environment environment = Environment::of_process();
   GuardBoard board;
   UniqueFd guard_life = split_off_guard(argc, argv, &board);
-  // The file may be called something else where hvrun has copied it.
+  // The file may be a copy with another name.
   ::prctl(PR_SET_NAME, "hvrun-agent");
   auto stream = stream_to_hvrun(*options, environment);
   if (stream == nullptr) return 1;
   Agent agent(environment, std::move(stream), std::move(guard_life), board);
-  // The ranks' folders and sockets are given up by ~Agent; nothing of the job runs any more.
-  return agent.run();
+  // ~Agent removes the ranks' directories and sockets; no process of the job runs any more.
+  return agent.run(options->lost_after);
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ namespace hv::launcher {
 namespace {
 
 constexpr std::size_t kMostAddresses = 64;
-// Of a host that has taken the connection, which other addresses wait for.
+// Time for a host that has accepted a connection, while other addresses wait.
 constexpr auto kTimeForProof = std::chrono::seconds(5);
 
-std::optional<SocketAddress> parse_one(std::string_view text) {
+std::optional<SocketAddress> parse_address(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
   const auto port = parse_integer(text.substr(colon + 1));
@@ -29,7 +29,7 @@ std::optional<SocketAddress> parse_one(std::string_view text) {
   return SocketAddress::parse(ip, static_cast<std::uint16_t>(*port));
 }
 
-// Where the gate has closed the connection: 0.5 to 8 s, by half of that at random.
+// Delays after the gate has closed the connection: 0.5 to 8 s, half of it random.
 constexpr auto kFirstPause = std::chrono::milliseconds(500);
 constexpr int kMostAttempts = 6;
 
@@ -38,13 +38,13 @@ struct Attempt {
   UniqueFd socket;
 };
 
-// The conversation of agent_greeting.h over a fresh connection. was_closed: by the other end,
-// before it had proven anything.
+// The handshake of agent_greeting.h over a new connection. was_closed: the other end closed it
+// before its proof.
 Status prove(int socket, const std::string& agent, const JobKey& key, TimePoint deadline,
              ControlKeys* keys, bool* was_closed) {
   const AgentGreeting greeting{agent, random_nonce()};
-  const std::string words = encode_greeting(greeting);
-  if (Status status = send_all(socket, words.data(), words.size(), time_until(deadline));
+  const std::string bytes = encode_greeting(greeting);
+  if (Status status = send_all(socket, bytes.data(), bytes.size(), time_until(deadline));
       !status.ok())
     return status;
   std::string answer(kAnswerBytes, '\0');
@@ -64,7 +64,7 @@ Status prove(int socket, const std::string& agent, const JobKey& key, TimePoint 
 std::vector<SocketAddress> parse_addresses(const std::string& text) {
   std::vector<SocketAddress> addresses;
   for (const std::string& word : split(text, ',')) {
-    const auto address = parse_one(word);
+    const auto address = parse_address(word);
     if (!address || addresses.size() == kMostAddresses) return {};
     addresses.push_back(*address);
   }
@@ -100,8 +100,8 @@ Status read_key(int fd, TimePoint deadline, JobKey* key) {
 
 namespace {
 
-// is_full: somebody took the connection and closed it before the proof, as a gate does that has too
-// many guests at once.
+// is_full: a peer accepted the connection and closed it before its proof, as a gate with too many
+// guests does.
 Status connect_once(const std::vector<SocketAddress>& addresses, const std::string& agent,
                     const JobKey& key, TimePoint deadline, ControlConnection* connection,
                     bool* is_full) {
@@ -144,10 +144,10 @@ Status connect_once(const std::vector<SocketAddress>& addresses, const std::stri
   return {StatusCode::kSystem, "connect to hvrun: " + join(reasons, "; ")};
 }
 
-// Agents that were turned away together do not come back together.
+// Randomised, so that agents that were refused at the same time do not return at the same time.
 Duration pause_before(int attempt) {
-  const Nonce dice = random_nonce();
-  const int share = static_cast<unsigned char>(dice[0]);
+  const Nonce random = random_nonce();
+  const int share = static_cast<unsigned char>(random[0]);
   return kFirstPause * (1 << attempt) * (256 + share) / 512;
 }
 

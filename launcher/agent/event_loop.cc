@@ -32,8 +32,8 @@ void EventLoop::unwatch(int fd) {
 }
 
 EventLoop::Timer EventLoop::call_at(TimePoint when, std::function<void()> act) {
-  // Never before those that are due already: what sets itself for "at once" again and again starves
-  // nobody.
+  // Never before a timer that is due already: a timer that is set for "at once" again and again
+  // starves no other.
   const Timer timer{std::max(when, now()), ++next_timer_};
   timers_.emplace(timer, std::move(act));
   return timer;
@@ -41,7 +41,7 @@ EventLoop::Timer EventLoop::call_at(TimePoint when, std::function<void()> act) {
 
 void EventLoop::run_timers() {
   const TimePoint time = now();
-  // A timer that is set again for now by what it calls waits for the next round.
+  // A timer that its own callback sets again for now waits for the next round.
   const std::uint64_t newest = next_timer_;
   while (!timers_.empty() && !stopped_) {
     const auto first = timers_.begin();

@@ -1,10 +1,9 @@
-// The agent's one loop: readiness of descriptors (epoll) and timers. Everything in the agent runs
-// on it.
+// EventLoop: readiness of descriptors (epoll) and timers. All of the agent runs on one.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Not Asio: its descriptors become non-blocking as open files, which the agent's inherited streams
-// share with others, and the agent stays a third of the size. One thread only: PDEATHSIG of the
-// ranks is tied to the thread that forked them.
+// share with other processes, and it would triple the agent's size. One thread only: PDEATHSIG of
+// the ranks is tied to the thread that forked them.
 #pragma once
 
 #include <sys/epoll.h>
@@ -32,7 +31,8 @@ class EventLoop {
   // count). False when the kernel cannot watch that kind of file. Watching again replaces events
   // and callback.
   bool watch(int fd, std::uint32_t events, OnReady on_ready);
-  // Must come before fd is closed. Fine inside any callback, and for what is not watched.
+  // Call before fd is closed. Allowed inside any callback, and for a descriptor that is not
+  // watched.
   void unwatch(int fd);
 
   Timer call_at(TimePoint when, std::function<void()> act);
@@ -41,16 +41,16 @@ class EventLoop {
   }
   void cancel(const Timer& timer) { timers_.erase(timer); }
 
-  // Until stop().
+  // Returns after stop().
   void run();
   void stop() { stopped_ = true; }
-  // Waits for one event or timer and handles what is ready; not beyond the deadline.
+  // Waits for one event or timer, at most until the deadline, and handles what is ready.
   void run_once(TimePoint deadline = TimePoint::max());
 
  private:
   struct Watch {
-    std::uint32_t
-        generation;  // tells a new watch of a descriptor number from an old one's late event
+    // Separates a new watch of a descriptor number from a late event of the old one.
+    std::uint32_t generation;
     OnReady on_ready;
   };
   void run_timers();

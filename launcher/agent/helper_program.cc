@@ -37,9 +37,9 @@ std::string path_in_memory(const UniqueFd& file) {
   return "/proc/self/fd/" + std::to_string(file.get());
 }
 
-Status PrivateFolder::create() {
-  for (const char* place : {"/dev/shm", "/tmp"}) {
-    std::string path = std::string(place) + "/hvrun-XXXXXX";
+Status PrivateDirectory::create() {
+  for (const char* parent : {"/dev/shm", "/tmp"}) {
+    std::string path = std::string(parent) + "/hvrun-XXXXXX";
     if (::mkdtemp(path.data()) == nullptr) continue;  // which makes it 0700
     path_ = std::move(path);
     return Status::success();
@@ -47,7 +47,7 @@ Status PrivateFolder::create() {
   return system_status("make a folder in /dev/shm or /tmp", errno);
 }
 
-void PrivateFolder::remove_tree(const std::string& path) {
+void PrivateDirectory::remove_tree(const std::string& path) {
   std::error_code ignored;
   if (!path.empty()) std::filesystem::remove_all(path, ignored);
 }

@@ -1,4 +1,5 @@
-// The small programs that an agent runs: beside itself, or from memory where hvrun has sent one.
+// Helper programs that an agent runs: from its own directory, or from memory if hvrun has sent
+// them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,33 +10,35 @@
 
 namespace hv::launcher {
 
-// A folder that only this user can enter, for what programs of the job keep while they run.
-class PrivateFolder {
+// A directory that only this user can enter, for files that programs of the job keep while they
+// run.
+class PrivateDirectory {
  public:
-  PrivateFolder() = default;
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-  // Removes it with all that is in it.
-  ~PrivateFolder() { remove_tree(path_); }
+  PrivateDirectory() = default;
+  PrivateDirectory(const PrivateDirectory&) = delete;
+  PrivateDirectory& operator=(const PrivateDirectory&) = delete;
+  // Removes the directory with its contents.
+  ~PrivateDirectory() { remove_tree(path_); }
 
-  // In memory (/dev/shm), else in /tmp. Once.
+  // In memory (/dev/shm), else in /tmp. Call once.
   Status create();
   const std::string& path() const { return path_; }  // empty: there is none
 
-  // Follows no links. Nothing for "".
+  // Follows no links. Does nothing for "".
   static void remove_tree(const std::string& path);
 
  private:
   std::string path_;
 };
 
-// It may be started. The folder may be one in which anybody can put files: a copy that srun has
-// brought lies in /tmp. So only a file of whom the agent's own is, and no link.
+// Whether the agent may start that program. Other users may write to its directory: a copy that
+// srun has brought lies in /tmp. So it must be a regular file of the owner of the agent's own file.
 bool belongs_to_agent(const std::string& program);
 
-// A file without a name that holds the program.
+// Makes a file without a name that holds the program.
 Status keep_in_memory(const std::string& name, const std::string& bytes, UniqueFd* file);
-// By which a child executes it: it opens the same number, before its descriptors close.
+// The path by which a child executes it: a child has the same descriptor number until its
+// descriptors are closed.
 std::string path_in_memory(const UniqueFd& file);
 
 }  // namespace hv::launcher

@@ -1,5 +1,5 @@
-// What an agent has ready on its host for one job: the ranks' socket, the master port, the probe
-// listener, the cgroup.
+// HostSetup: what an agent has prepared on its host for one job: the ranks' socket, the master
+// port, the probe listener, the cgroup.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,20 +18,20 @@
 namespace hv::launcher {
 
 struct HostSetup {
-  wire::Setup wanted;
+  wire::SetupRequest request;
   std::unique_ptr<RankSocket> socket;
   std::unique_ptr<ProbeListener> probe;
   UniqueFd held_port;
   std::uint16_t master_port = 0;
   JobCgroup cgroup;
   MachineMark mark;
-  std::optional<std::uint32_t> first_here;  // MachineMark::take
+  std::optional<std::uint32_t> first_here;  // MachineMark::claim
 
-  wire::SetUp reply() const;
+  wire::SetupReply reply() const;
 };
 
-// What could not be had, if anything.
-std::optional<wire::Problem> set_up_host(EventLoop& loop, const wire::Setup& wanted,
+// Prepares the host for the job. Returns the first problem, if any.
+std::optional<wire::Problem> set_up_host(EventLoop& loop, const wire::SetupRequest& request,
                                          RankSocketCallbacks callbacks, HostSetup* setup);
 
 }  // namespace hv::launcher

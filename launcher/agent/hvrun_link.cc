@@ -11,8 +11,8 @@
 namespace hv::launcher {
 namespace {
 
-constexpr int kPieces = 32;
-// Frames that are written before the loop looks at other things again.
+constexpr int kBuffersAtOnce = 32;
+// Writes in a row before the loop serves other descriptors again.
 constexpr int kWritesInARow = 16;
 
 }  // namespace
@@ -51,13 +51,13 @@ void HvrunLink::receive() {
   arrived_.clear();
   if (!stream_->read(&arrived_, &reason)) return give_up(reason);
   if (arrived_.empty()) return;
-  callbacks_.on_life();
+  callbacks_.on_bytes();
   if (!parser_.feed(arrived_)) return give_up("hvrun sent what is no message");
   Frame frame;
   while (!lost_ && parser_.next(&frame)) {
     callbacks_.on_frame(frame);
-    if (frame.type != static_cast<std::uint8_t>(wire::Type::kSetup)) continue;
-    // It held the job's key.
+    if (frame.type != static_cast<std::uint8_t>(wire::Type::kSetupRequest)) continue;
+    // SetupRequest held the job's key.
     wipe(&frame.payload);
     wipe(&arrived_);
     parser_.wipe_taken();
@@ -65,9 +65,9 @@ void HvrunLink::receive() {
   if (!lost_ && parser_.broken()) give_up("hvrun sent what is no message");
 }
 
-// At the end of the round, so that what is sent together leaves together.
+// At the end of the round of the loop, so that frames of one round leave in one write.
 void HvrunLink::flush_soon() {
-  if (waits_for_room_ || std::exchange(flush_is_due_, true)) return;
+  if (awaits_capacity_ || std::exchange(flush_is_due_, true)) return;
   loop_.call_at(TimePoint::min(), [this] {
     flush_is_due_ = false;
     flush();
@@ -75,27 +75,27 @@ void HvrunLink::flush_soon() {
 }
 
 ssize_t HvrunLink::write_some(bool is_ready) {
-  std::array<iovec, kPieces> pieces;
-  const int count = queue_.pieces(pieces.data(), kPieces);
-  return stream_->write(pieces.data(), count, is_ready);
+  std::array<iovec, kBuffersAtOnce> buffers;
+  const int count = queue_.next_buffers(buffers.data(), kBuffersAtOnce);
+  return stream_->write(buffers.data(), count, is_ready);
 }
 
 void HvrunLink::flush() {
   bool is_full = false;
   for (int i = 0; i < kWritesInARow && !is_flushed() && !is_full; ++i) {
-    const ssize_t wrote = write_some(waits_for_room_ && i == 0);
+    const ssize_t wrote = write_some(awaits_capacity_ && i == 0);
     if (wrote < 0) return give_up("write to hvrun: " + errno_text(errno));
     queue_.consume(static_cast<std::size_t>(wrote));
     is_full = wrote == 0 && !is_flushed();
   }
-  await_room(is_full);
+  await_capacity(is_full);
   if (lost_) return;
   if (!is_full && !is_flushed()) flush_soon();
   callbacks_.on_drained();
 }
 
-void HvrunLink::await_room(bool is_full) {
-  if (std::exchange(waits_for_room_, is_full) == is_full) return;
+void HvrunLink::await_capacity(bool is_full) {
+  if (std::exchange(awaits_capacity_, is_full) == is_full) return;
   if (!is_full) {
     loop_.unwatch(stream_->out());
   } else if (!loop_.watch(stream_->out(), EPOLLOUT, [this](std::uint32_t) { flush(); })) {

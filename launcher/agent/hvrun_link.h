@@ -1,4 +1,4 @@
-// The agent's conversation with hvrun: frames in and out over a stream, on the event loop.
+// HvrunLink: frames between the agent and hvrun over a stream, on the event loop.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,10 +16,10 @@ namespace hv::launcher {
 
 struct LinkCallbacks {
   std::function<void(const Frame& frame)> on_frame;
-  std::function<void()> on_life;  // any bytes have come
+  std::function<void()> on_bytes;  // some have arrived
   std::function<void(const std::string& reason)>
-      on_lost;                       // once; no frame comes or goes afterwards
-  std::function<void()> on_drained;  // output has left: there is room for more
+      on_lost;                       // once; no frame is received or sent afterwards
+  std::function<void()> on_drained;  // output has been sent: there is capacity for more
 };
 
 class HvrunLink {
@@ -35,20 +35,20 @@ class HvrunLink {
     queue_.add_control(encode_frame_of(message));
     flush_soon();
   }
-  // A whole frame of output (encoded by its pump, which reads into it).
+  // frame: a whole frame of output, encoded by its pump.
   void send_output(std::string frame);
-  bool has_room() const { return queue_.output_bytes() < kMostOutput; }
+  bool has_capacity() const { return queue_.output_bytes() < kMostOutput; }
   bool is_lost() const { return lost_; }
   bool is_flushed() const { return queue_.is_empty() && !stream_->has_unsent(); }
-  // Gives hvrun up from this side: on_lost follows.
+  // Closes the link from this end: on_lost follows.
   void give_up(const std::string& reason);
 
  private:
   void receive();
   void flush_soon();
   void flush();
-  void await_room(bool is_full);
-  // As HvrunStream::write().
+  void await_capacity(bool is_full);
+  // See HvrunStream::write().
   ssize_t write_some(bool is_ready);
 
   EventLoop& loop_;
@@ -58,7 +58,7 @@ class HvrunLink {
   FrameParser parser_;
   std::string arrived_;
   bool flush_is_due_ = false;
-  bool waits_for_room_ = false;
+  bool awaits_capacity_ = false;
   bool lost_ = false;
 };
 

@@ -21,13 +21,13 @@ namespace hv::launcher {
 namespace {
 
 constexpr std::size_t kReadBytes = 64 << 10;
-// What the kernel may hold for hvrun: each refill costs two context switches, which a busy machine
-// makes dear.
+// Bytes that the kernel may hold for hvrun: each refill costs two context switches, which are
+// expensive on a busy machine.
 constexpr int kKernelBytes = 1 << 20;
-// Sealed in one go.
+// Bytes that are sealed at once.
 constexpr std::size_t kMostUnsentToHvrun = 256 << 10;
-constexpr auto kFarewell = std::chrono::seconds(2);
-constexpr int kFarewellPassMilliseconds = 2;
+constexpr auto kDrainTime = std::chrono::seconds(2);
+constexpr int kDrainPollMilliseconds = 2;
 
 bool is_socket(int fd) {
   struct stat info {};
@@ -38,13 +38,13 @@ int open_anew(int fd) {
   return ::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 }
 
-// Only root may exceed net.core.wmem_max; whoever may not gets that.
+// Only root may exceed net.core.wmem_max; other users get that limit.
 void enlarge_send_buffer(int socket) {
   if (::setsockopt(socket, SOL_SOCKET, SO_SNDBUFFORCE, &kKernelBytes, sizeof kKernelBytes) != 0)
     ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kKernelBytes, sizeof kKernelBytes);
 }
 
-// got: what a read has returned. False: the stream has ended.
+// got: the result of a read. False: the stream has ended.
 bool is_alive(ssize_t got, std::string* reason) {
   if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return true;
   *reason = got == 0 ? "hvrun closed the connection" : "read from hvrun: " + errno_text(errno);
@@ -86,19 +86,19 @@ class PlainStream : public HvrunStream {
     return is_alive(got, reason);
   }
 
-  ssize_t write(const iovec* pieces, int count, bool is_ready) override {
+  ssize_t write(const iovec* buffers, int count, bool is_ready) override {
     if (out_is_socket_) {
       msghdr message{};
-      message.msg_iov = const_cast<iovec*>(pieces);
+      message.msg_iov = const_cast<iovec*>(buffers);
       message.msg_iovlen = static_cast<std::size_t>(count);
       return none_if_full(::sendmsg(out_, &message, MSG_DONTWAIT | MSG_NOSIGNAL));
     }
-    if (most_at_once_ == SIZE_MAX) return none_if_full(::writev(out_, pieces, count));
-    // Without an open file of our own a write could wait, unless the descriptor has just been
-    // called writable.
+    if (most_at_once_ == SIZE_MAX) return none_if_full(::writev(out_, buffers, count));
+    // Without an open file of our own a write could block, unless poll has just reported the
+    // descriptor as writable.
     if (!is_ready) return 0;
     return none_if_full(
-        ::write(out_, pieces[0].iov_base, std::min(pieces[0].iov_len, most_at_once_)));
+        ::write(out_, buffers[0].iov_base, std::min(buffers[0].iov_len, most_at_once_)));
   }
 
  private:
@@ -119,14 +119,14 @@ class SealedStream : public HvrunStream {
         sealed_(kReadBytes, '\0') {
     enlarge_send_buffer(socket_.get());
   }
-  // A socket that is closed with something unread drops what it has not sent yet: the last words
-  // must have arrived.
+  // A socket that is closed with unread bytes drops what it has not sent yet: so wait until the
+  // last message has arrived.
   ~SealedStream() override {
     ::shutdown(socket_.get(), SHUT_WR);
-    const TimePoint deadline = now() + kFarewell;
+    const TimePoint deadline = now() + kDrainTime;
     int unsent = 0;
     while (::ioctl(socket_.get(), SIOCOUTQ, &unsent) == 0 && unsent > 0 && now() < deadline)
-      ::poll(nullptr, 0, kFarewellPassMilliseconds);
+      ::poll(nullptr, 0, kDrainPollMilliseconds);
   }
   int in() const override { return socket_.get(); }
   int out() const override { return out_.get(); }
@@ -140,23 +140,23 @@ class SealedStream : public HvrunStream {
     return false;
   }
 
-  ssize_t write(const iovec* pieces, int count, bool) override {
-    if (!send_on()) return -1;
+  ssize_t write(const iovec* buffers, int count, bool) override {
+    if (!send_unsent()) return -1;
     if (has_unsent()) return 0;
     std::string bytes;
     for (int i = 0; i < count && bytes.size() < kMostUnsentToHvrun; ++i)
-      bytes.append(static_cast<const char*>(pieces[i].iov_base),
-                   std::min(pieces[i].iov_len, kMostUnsentToHvrun - bytes.size()));
+      bytes.append(static_cast<const char*>(buffers[i].iov_base),
+                   std::min(buffers[i].iov_len, kMostUnsentToHvrun - bytes.size()));
     if (bytes.empty()) return 0;
     sealer_.seal(bytes, &unsent_);
     const auto taken = static_cast<ssize_t>(bytes.size());
-    return send_on() ? taken : -1;
+    return send_unsent() ? taken : -1;
   }
   bool has_unsent() const override { return sent_ < unsent_.size(); }
 
  private:
-  // False (errno): broken.
-  bool send_on() {
+  // False (errno): the stream is broken.
+  bool send_unsent() {
     while (has_unsent()) {
       const ssize_t sent = none_if_full(::send(
           out_.get(), unsent_.data() + sent_, unsent_.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL));
@@ -169,10 +169,10 @@ class SealedStream : public HvrunStream {
     return true;
   }
 
-  const UniqueFd socket_, out_;  // one open file; the loop watches each once
+  const UniqueFd socket_, out_;  // the same open file: the loop watches a descriptor only once
   Sealer sealer_;
   Opener opener_;
-  std::string sealed_;  // room for what comes
+  std::string sealed_;  // buffer for received bytes
   std::string unsent_;  // sealed; sent_ bytes of it have gone
   std::size_t sent_ = 0;
 };

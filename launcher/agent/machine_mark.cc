@@ -5,51 +5,50 @@
 
 #include <fstream>
 
-#include "launcher/agent/rendezvous/rank_socket.h"
+#include "launcher/agent/rendezvous/rank_listener.h"
 #include "src/base/text.h"
 #include "src/net/socket.h"
 
 namespace hv::launcher {
 namespace {
 
-enum class Holder { kOwn, kStranger, kUnknown };
+enum class Holder { kOwn, kOther, kUnknown };
 
-// Names are there for every user to see and to take: a stranger's mark is none. Nobody takes these
-// connections, so at some time there is no room for more.
+// Every user sees these names and can take one, so a mark of another user does not count. No agent
+// accepts these connections, so the backlog is full at some time.
 Holder holder_of(const std::string& name) {
   UniqueFd socket;
   std::uint32_t user = 0;
   std::int32_t pid = 0;
   bool is_full = false;
   if (!try_connect_unix(name, &socket, &is_full).ok())
-    return is_full ? Holder::kUnknown : Holder::kStranger;
+    return is_full ? Holder::kUnknown : Holder::kOther;
   const bool is_own = peer_user(socket.get(), &user, &pid).ok() && user == ::geteuid();
-  return is_own ? Holder::kOwn : Holder::kStranger;
+  return is_own ? Holder::kOwn : Holder::kOther;
 }
 
 }  // namespace
 
-std::optional<std::uint32_t> MachineMark::take(const std::string& job_id,
-                                               std::uint32_t host_index) {
+std::optional<std::uint32_t> MachineMark::claim(const std::string& job_id, std::uint32_t host_id) {
   const std::string name = "@hvrun-" + job_id + "-machine";
   if (listen_unix(name, &socket_).ok()) return std::nullopt;
   const Holder holder = holder_of(name);
-  if (holder == Holder::kStranger) return std::nullopt;
+  if (holder == Holder::kOther) return std::nullopt;
   std::ifstream sockets("/proc/net/unix");
-  const auto other = other_host_here(sockets, job_id, host_index);
-  return other || holder == Holder::kUnknown ? other : kSomeHost;
+  const auto other = other_host_here(sockets, job_id, host_id);
+  return other || holder == Holder::kUnknown ? other : kUnknownHost;
 }
 
 std::optional<std::uint32_t> other_host_here(std::istream& sockets, const std::string& job_id,
-                                             std::uint32_t own_index) {
+                                             std::uint32_t own_id) {
   const std::string beginning = rank_socket_name(job_id, "");
   std::optional<std::uint32_t> first;
   for (std::string line; std::getline(sockets, line);) {
     const std::size_t at = line.rfind(' ');
     if (at == std::string::npos || line.compare(at + 1, beginning.size(), beginning) != 0) continue;
-    const auto index = parse_integer(std::string_view(line).substr(at + 1 + beginning.size()));
-    if (!index || *index < 0 || *index >= kSomeHost || *index == own_index) continue;
-    const auto other = static_cast<std::uint32_t>(*index);
+    const auto id = parse_integer(std::string_view(line).substr(at + 1 + beginning.size()));
+    if (!id || *id < 0 || *id >= kUnknownHost || *id == own_id) continue;
+    const auto other = static_cast<std::uint32_t>(*id);
     if (!first || other < *first) first = other;
   }
   return first;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The job's first agent on a machine holds a name in the abstract namespace of Unix sockets, which
-// every process in this network namespace shares. Ids of machines do not tell: cloned images have
-// the same.
+// every process in this network namespace shares. Machine ids are no help: cloned images share
+// them.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@
 
 namespace hv::launcher {
 
-// The agent that holds the mark, where its ranks' socket is not listed.
-constexpr std::uint32_t kSomeHost = UINT32_MAX;
+// Returned where another agent holds the mark, and its ranks' socket is not listed.
+constexpr std::uint32_t kUnknownHost = UINT32_MAX;
 
 class MachineMark {
  public:
-  // Call when this agent's socket for the ranks listens. The index of the host whose agent was
-  // first here; nothing: this one.
-  std::optional<std::uint32_t> take(const std::string& job_id, std::uint32_t host_index);
+  // Call once this agent's rank socket listens. Returns the id of the host whose agent was first on
+  // this machine; nothing: this agent was.
+  std::optional<std::uint32_t> claim(const std::string& job_id, std::uint32_t host_id);
 
  private:
   UniqueFd socket_;
 };
 
-// The index of another host in the names of its ranks' sockets, as /proc/net/unix lists them.
+// The lowest id of another host of the job whose ranks' socket is listed. sockets: /proc/net/unix.
 std::optional<std::uint32_t> other_host_here(std::istream& sockets, const std::string& job_id,
-                                             std::uint32_t own_index);
+                                             std::uint32_t own_id);
 
 }  // namespace hv::launcher

@@ -15,13 +15,13 @@ void OutgoingQueue::add_output(std::string frame) {
   output_.push_back({std::move(frame), true});
 }
 
-int OutgoingQueue::pieces(iovec* pieces, int most) const {
+int OutgoingQueue::next_buffers(iovec* buffers, int most) const {
   int count = 0;
   std::size_t skip = start_;
-  for (const std::deque<Piece>* lane : {&under_way_, &control_, &output_}) {
-    for (const Piece& piece : *lane) {
+  for (const std::deque<QueuedFrame>* queue : {&under_way_, &control_, &output_}) {
+    for (const QueuedFrame& next : *queue) {
       if (count == most) return count;
-      pieces[count++] = {const_cast<char*>(piece.frame.data()) + skip, piece.frame.size() - skip};
+      buffers[count++] = {const_cast<char*>(next.frame.data()) + skip, next.frame.size() - skip};
       skip = 0;
     }
   }
@@ -31,16 +31,16 @@ int OutgoingQueue::pieces(iovec* pieces, int most) const {
 void OutgoingQueue::consume(std::size_t bytes) {
   while (bytes > 0) {
     if (under_way_.empty()) {
-      std::deque<Piece>& lane = control_.empty() ? output_ : control_;
-      under_way_.push_back(std::move(lane.front()));
-      lane.pop_front();
+      std::deque<QueuedFrame>& queue = control_.empty() ? output_ : control_;
+      under_way_.push_back(std::move(queue.front()));
+      queue.pop_front();
     }
-    const Piece& piece = under_way_.front();
-    const std::size_t taken = std::min(bytes, piece.frame.size() - start_);
+    const QueuedFrame& next = under_way_.front();
+    const std::size_t taken = std::min(bytes, next.frame.size() - start_);
     start_ += taken;
     bytes -= taken;
-    if (piece.is_output) output_bytes_ -= taken;
-    if (start_ < piece.frame.size()) return;
+    if (next.is_output) output_bytes_ -= taken;
+    if (start_ < next.frame.size()) return;
     under_way_.pop_front();
     start_ = 0;
   }

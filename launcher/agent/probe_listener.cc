@@ -19,8 +19,8 @@ constexpr std::size_t kServedAtOnce = 256 << 10;
 
 }  // namespace
 
-std::string probe_purpose(const std::string& job_id, std::uint32_t host_index) {
-  return "probe " + job_id + " " + std::to_string(host_index);
+std::string probe_purpose(const std::string& job_id, std::uint32_t host_id) {
+  return "probe " + job_id + " " + std::to_string(host_id);
 }
 
 ProbeListener::~ProbeListener() {
@@ -43,7 +43,7 @@ void ProbeListener::await_guests() {
   loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
 }
 
-// When the house is full the others wait in the kernel's queue.
+// At the limit of guests, further connections wait in the kernel's backlog.
 void ProbeListener::accept() {
   while (guests_.size() < kMostGuests) {
     UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -58,7 +58,7 @@ void ProbeListener::accept() {
   loop_.unwatch(listener_.get());
 }
 
-// Never takes more than the step's fixed size.
+// Never reads more than the fixed size of the handshake's step.
 void ProbeListener::receive(int fd) {
   static_assert(kNonceBytes == kProofBytes);
   Guest& guest = guests_.at(fd);
@@ -80,7 +80,7 @@ void ProbeListener::answer(int fd, Guest& guest) {
   const Proof proof = server_proof(key_, purpose_, client, server);
   std::string answer(server.begin(), server.end());
   answer.append(proof.begin(), proof.end());
-  // 64 bytes fit into any fresh connection's buffer; if not, the guest will time out.
+  // 64 bytes fit into any fresh connection's buffer; if they do not, the guest times out.
   if (::send(fd, answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return drop(fd);
   guest.expected = client_proof(key_, purpose_, client, server);
   guest.received.clear();
@@ -95,9 +95,10 @@ void ProbeListener::judge(int fd, Guest& guest) {
   if (!guest.is_proven) drop(fd);
 }
 
-// What a measure sends: the beginning back, then the number of bytes at their end.
+// Serves a path measurement: echoes its first bytes, and answers the end of the others with their
+// number.
 void ProbeListener::serve(int fd, Guest& guest) {
-  static std::vector<char> bytes(kServedAtOnce);  // nobody looks into it
+  static std::vector<char> bytes(kServedAtOnce);  // write-only: its content is never read
   const std::size_t echoed = kEchoedBytes - std::min<std::uint64_t>(guest.counted, kEchoedBytes);
   const ssize_t got = ::recv(fd, bytes.data(), echoed > 0 ? echoed : bytes.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;

@@ -1,11 +1,11 @@
-// Answers the other agents' probes: proves over TCP that this is that host of that job. Until the
-// ranks are launched.
+// ProbeListener: answers the other agents' reachability tests until the ranks are launched; proves
+// over TCP that this is the expected host of the job.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stranger who connects learns nothing: the listener takes 32 bytes, answers with a nonce and a
-// proof that only a holder of the key can check, and takes the guest's proof. From one who has
-// proved it, it takes what a measure of the way sends (launcher/probes/pair_measure.h), and keeps
-// nothing of it. Connections are bounded in number and time.
+// An unauthenticated peer learns nothing: the listener takes 32 bytes, answers with a nonce and a
+// proof that only a holder of the key can check, and takes the guest's proof. From an authenticated
+// guest it receives the bytes of a path measurement (launcher/probes/pair_measure.h), and drops
+// them. Connections are bounded in number and time.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@
 
 namespace hv::launcher {
 
-// What a probe's proofs are bound to.
-std::string probe_purpose(const std::string& job_id, std::uint32_t host_index);
+// The purpose to which a probe's proofs are bound.
+std::string probe_purpose(const std::string& job_id, std::uint32_t host_id);
 
 class ProbeListener {
  public:
@@ -32,10 +32,10 @@ class ProbeListener {
   ProbeListener(const ProbeListener&) = delete;
   ProbeListener& operator=(const ProbeListener&) = delete;
 
-  // On a port of that range, the last but one if it is free: the last is for MASTER_PORT.
+  // On a port of that range, the last but one if it is free; the last is for MASTER_PORT.
   Status listen(const PortRange& range = {});
   std::uint16_t port() const { return port_; }
-  // Guests that did and that did not prove that they hold the key.
+  // Guests that did, and that did not, prove that they hold the key.
   std::size_t proven() const { return proven_; }
   std::size_t refused() const { return refused_; }
 
@@ -47,7 +47,7 @@ class ProbeListener {
     bool is_answered = false;
     Proof expected{};  // once answered
     bool is_proven = false;
-    std::uint64_t counted = 0;  // bytes, since then
+    std::uint64_t counted = 0;  // bytes received since then
   };
   void await_guests();
   void accept();

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "launcher/allocation/host_expression.h"
+#include "launcher/allocation/host_names.h"
 #include "launcher/allocation/host_words.h"
 #include "src/base/text.h"
 
@@ -14,23 +15,11 @@ namespace {
 
 constexpr const char* kChoiceForm = "hosts and slots such as w1:0,2@w2";
 
-std::string names_of(const HostList& list) {
-  std::vector<std::string> names;
-  for (const HostEntry& entry : list.entries) {
-    if (names.size() == 8) {
-      names.push_back("...");
-      break;
-    }
-    names.push_back(entry.name);
-  }
-  return join(names, ", ");
-}
-
 std::string advice_on_unknown(const HostList& list, const std::string& name) {
   std::vector<std::string> names;
   for (const HostEntry& entry : list.entries) names.push_back(entry.name);
   const auto meant = nearest(name, names);
-  return (meant ? *meant + "? One of " : "one of ") + names_of(list);
+  return (meant ? *meant + "? One of " : "one of ") + hosts_text(names);
 }
 
 // The hosts of --include or --exclude in their order, and which of each one's slots; none: all.

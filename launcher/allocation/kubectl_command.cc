@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <string_view>
 
 #include "src/base/error.h"
@@ -179,6 +180,37 @@ std::vector<std::string> exec_words(const KubectlCommand& command, const std::st
   words.insert(words.end(), command.options.begin(), command.options.end());
   words.insert(words.end(), {pod, "--"});
   return words;
+}
+
+std::vector<std::string> termination_period_words(const KubectlCommand& command,
+                                                  const std::vector<std::string>& pods) {
+  std::vector<std::string> words{command.program, "get"};
+  for (std::size_t i = 0; i < command.options.size(); ++i) {
+    const std::string& word = command.options[i];
+    const std::string name = word.substr(0, word.find('='));
+    const bool names_container = name == "-c" || name == "--container";
+    if (names_container || name == "--pod-running-timeout") {
+      if (name == word) ++i;  // the value is the next word
+    } else if (name != "-q" && name != "--quiet" && !word.starts_with("-c")) {
+      words.push_back(word);
+    }
+  }
+  words.insert(words.end(), {"--no-headers", "--output",
+                             "custom-columns=:.spec.terminationGracePeriodSeconds", "pod"});
+  words.insert(words.end(), pods.begin(), pods.end());
+  return words;
+}
+
+std::optional<std::chrono::seconds> shortest_termination_period(std::string_view text) {
+  constexpr std::int64_t kMost = std::int64_t{24} * 3600;
+  std::optional<std::chrono::seconds> shortest;
+  for (const std::string& line : split(text, '\n')) {
+    const auto seconds = parse_integer(trim(line));
+    if (!seconds || *seconds < 0) continue;
+    const std::chrono::seconds period(std::min(*seconds, kMost));
+    shortest = shortest ? std::min(*shortest, period) : period;
+  }
+  return shortest;
 }
 
 }  // namespace hv::launcher

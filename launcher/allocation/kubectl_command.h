@@ -3,7 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hv::launcher {
@@ -32,5 +35,12 @@ KubectlCommand parse_kubectl_command(const std::vector<std::string>& words,
 
 // What stands before the command that is to run in the pod.
 std::vector<std::string> exec_words(const KubectlCommand& command, const std::string& pod);
+
+// A call that prints how long each of the pods has between SIGTERM and SIGKILL, in seconds, a line
+// each: `PROGRAM get OPTIONS ... pod PODS`, without the options that only exec has.
+std::vector<std::string> termination_period_words(const KubectlCommand& command,
+                                                  const std::vector<std::string>& pods);
+// The shortest of them. nullopt: there is no number in the text.
+std::optional<std::chrono::seconds> shortest_termination_period(std::string_view text);
 
 }  // namespace hv::launcher

@@ -2,9 +2,7 @@
 #include "launcher/allocation/node_expression.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "src/base/text.h"
@@ -14,6 +12,11 @@ namespace {
 
 const char* const kItemForm = "numbers, ranges and words, such as [1-4,07,a]";
 constexpr std::size_t kMostDigits = 18;
+
+std::string padded(std::uint64_t number, std::size_t width) {
+  const std::string digits = std::to_string(number);
+  return std::string(width - std::min(width, digits.size()), '0') + digits;
+}
 
 // What a bracket names at one place: a word, or the numbers from first to last.
 struct Item {
@@ -30,10 +33,8 @@ struct Item {
       names->push_back(stem + word);
       return;
     }
-    for (std::uint64_t number = first; number <= last; ++number) {
-      const std::string digits = std::to_string(number);
-      names->push_back(stem + std::string(width - std::min(width, digits.size()), '0') + digits);
-    }
+    for (std::uint64_t number = first; number <= last; ++number)
+      names->push_back(stem + padded(number, width));
   }
 };
 
@@ -169,20 +170,26 @@ std::string fold_names(const std::vector<std::string>& names) {
   }
   for (const auto& [stem, all] : numbers) {
     std::vector<std::string> items;
-    const auto text = [width = stem.second](std::uint64_t number) {
-      const std::string digits = std::to_string(number);
-      return std::string(width - std::min(width, digits.size()), '0') + digits;
-    };
-    for (auto first = all.begin(); first != all.end();) {
-      auto last = first;
-      while (std::next(last) != all.end() && *std::next(last) == *last + 1) ++last;
-      items.push_back(text(*first) + (first == last ? "" : "-" + text(*last)));
-      first = std::next(last);
-    }
+    for (const NumberRange& range : ranges_of(all)) items.push_back(range.text(stem.second));
     const bool is_one = all.size() == 1;
     pieces.push_back(stem.first + (is_one ? items[0] : "[" + join(items, ",") + "]"));
   }
   return join(pieces, ",");
+}
+
+std::string NumberRange::text(std::size_t width) const {
+  return padded(first, width) + (first == last ? "" : "-" + padded(last, width));
+}
+
+std::vector<NumberRange> ranges_of(const std::set<std::uint64_t>& numbers) {
+  std::vector<NumberRange> ranges;
+  for (const std::uint64_t number : numbers) {
+    if (!ranges.empty() && ranges.back().last + 1 == number)
+      ranges.back().last = number;
+    else
+      ranges.push_back({number, number});
+  }
+  return ranges;
 }
 
 std::size_t find_comma(std::string_view text, std::size_t begin, std::size_t end) {

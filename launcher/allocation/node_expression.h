@@ -9,6 +9,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +31,16 @@ std::vector<std::string> expand_name(const Place& place, std::size_t begin, std:
 // The other way: an expression for these names as Slurm itself reads it, numbers at their ends that
 // follow each other as ranges, in another order perhaps.
 std::string fold_names(const std::vector<std::string>& names);
+
+// An item of a bracket: numbers that follow each other, or a single one.
+struct NumberRange {
+  std::uint64_t first = 0, last = 0;
+
+  // "7", "08-11": with zeros before numbers of less than `width` digits.
+  std::string text(std::size_t width) const;
+};
+// In the order of the numbers.
+std::vector<NumberRange> ranges_of(const std::set<std::uint64_t>& numbers);
 
 // Where the next comma outside of brackets is from `begin` on, or `end`.
 std::size_t find_comma(std::string_view text, std::size_t begin, std::size_t end);

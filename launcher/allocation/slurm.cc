@@ -5,6 +5,7 @@
 #include <string>
 
 #include "launcher/allocation/host_expression.h"
+#include "launcher/allocation/host_names.h"
 #include "launcher/allocation/host_words.h"
 #include "launcher/allocation/scheduler.h"
 #include "src/base/error.h"
@@ -130,7 +131,7 @@ void refuse_strangers_to_slurm_job(const HostList& hosts, const Environment& env
   if (strangers.empty()) return;
   const auto meant = nearest(strangers[0], {names.begin(), names.end()}, 1);
   throw Error(ErrorKind::kUsage,
-              join_some(strangers) + word_for(strangers.size(), " is no node", " are no nodes") +
+              hosts_text(strangers) + word_for(strangers.size(), " is no node", " are no nodes") +
                   " of this Slurm job (nodes: " + printable(*nodes) + ")",
               (meant ? "did you mean " + *meant + "? " : std::string()) +
                   "leave out -H and --hostfile for all of the job's nodes; --spawner ssh goes to "

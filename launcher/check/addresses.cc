@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "launcher/allocation/host_names.h"
 #include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"
 #include "launcher/check/told.h"
@@ -66,10 +67,10 @@ std::size_t most_cut_off(const std::string& verdict, const Pairs& pairs) {
 std::string cut_off_in_words(const std::string& name, const std::vector<std::string>& from,
                              const std::vector<std::string>& to, const std::string& reason) {
   const std::string why = reason.empty() ? "" : " (" + reason + ")";
-  if (from.empty()) return name + " reaches no address of " + brief_names(to) + why;
-  std::string words = brief_names(from) + word_for(from.size(), " reaches", " reach") +
+  if (from.empty()) return name + " reaches no address of " + hosts_text(to) + why;
+  std::string words = hosts_text(from) + word_for(from.size(), " reaches", " reach") +
                       " no address of " + name + why;
-  if (!to.empty()) words += ", and " + name + " none of " + brief_names(to);
+  if (!to.empty()) words += ", and " + name + " none of " + hosts_text(to);
   return words;
 }
 

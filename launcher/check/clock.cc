@@ -1,10 +1,10 @@
 // Do the hosts' clocks agree?
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <cstdio>
 
 #include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"
+#include "src/base/clock.h"
 
 namespace hv::launcher {
 namespace {
@@ -12,10 +12,7 @@ namespace {
 constexpr double kMostSkew_s = 2;
 
 std::string skew_as_text(double seconds) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.1f s %s", std::abs(seconds),
-                seconds > 0 ? "ahead" : "behind");
-  return text;
+  return format_duration(Seconds(std::abs(seconds))) + (seconds > 0 ? " ahead" : " behind");
 }
 
 // One that is off alone is wrong itself; where most are, this machine is.

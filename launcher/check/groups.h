@@ -8,10 +8,7 @@
 
 namespace hv::launcher {
 
-// "n[1-7]", "gpu[01-03,07],login": names that differ in their last number alone, together.
-std::string brief_names(const std::vector<std::string>& names);
-
-// Behind what mends the first of them: "; likewise for n[2-7]". "" where there is no other.
+// Behind what fixes the first of them: "; likewise for n[2-7]". "" where there is no other.
 std::string likewise(const std::vector<std::string>& hosts);
 
 struct FactGroup {

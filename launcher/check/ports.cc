@@ -7,22 +7,22 @@
 namespace hv::launcher {
 namespace {
 
-// A port for each rank, and one on which the agent listens; that of the first host holds one more,
-// MASTER_PORT.
+// A port for each rank and one for the agent; the first host also holds MASTER_PORT.
 std::size_t ports_needed(const CheckInput& input, const ToldHost& one) {
   const bool is_first = one.host == &input.hosts.front();
-  return one.ranks() + 1 + (is_first && input.spec.master_port == 0 ? 1 : 0);
+  return one.ranks() + 1 + (is_first && input.spec.environment.master_port == 0 ? 1 : 0);
 }
 
 bool has_master_port(const CheckInput& input, const std::string& text) {
   const auto range = parse_port_range(text);
-  return range && range->first <= input.spec.master_port && input.spec.master_port <= range->last;
+  return range && range->first <= input.spec.environment.master_port &&
+         input.spec.environment.master_port <= range->last;
 }
 
 void judge_ports(const CheckInput& input, Judgement* judgement) {
   const std::vector<ToldHost> hosts = told_by(input, "ports", judgement);
-  if (input.hosts.size() < 2) return;  // ranks of one host need none
-  if (input.ranks_may_run) return;     // whether others have them or the ranks is not told
+  if (input.hosts.size() < 2) return;  // ranks of one host need no ports
+  if (input.ranks_may_run) return;     // the facts do not tell the ranks' ports from others
   std::vector<HostFact> few;
   std::size_t most = 0;
   for (const ToldHost& one : hosts) {

@@ -32,12 +32,12 @@ std::string fill(const std::string& words, const Fill& values) {
 
 namespace {
 
-std::string with_login(std::string mend, const std::string& login) {
+std::string with_login(std::string fix, const std::string& login) {
   constexpr std::string_view kLogin = "ssh $HOST ";
-  for (std::size_t at = mend.find(kLogin); at != std::string::npos;
-       at = mend.find(kLogin, at + login.size()))
-    mend.replace(at, kLogin.size(), login);
-  return mend;
+  for (std::size_t at = fix.find(kLogin); at != std::string::npos;
+       at = fix.find(kLogin, at + login.size()))
+    fix.replace(at, kLogin.size(), login);
+  return fix;
 }
 
 }  // namespace
@@ -49,21 +49,21 @@ void Judgement::add(const std::string& verdict, std::vector<std::string> hosts, 
                    [&verdict](const PossibleFinding& one) { return one.id == verdict; });
   HV_CHECK(its != probe_.verdicts.end(), probe_.name + (": " + verdict));
   const bool is_here = !hosts.empty() && hosts.front() == "localhost";
-  std::string mend = its->mend;
-  if (is_here) {  // nobody logs in there
-    mend = with_login(mend, "");
+  std::string fix = its->fix;
+  if (is_here) {  // no login is needed
+    fix = with_login(fix, "");
   } else if (!remote_shell_.empty()) {
-    mend = with_login(mend, remote_shell_ + " $HOST ");
+    fix = with_login(fix, remote_shell_ + " $HOST ");
   }
   const bool is_of_first = fill("$HOST", values) == "$HOST" &&
-                           std::string_view(its->mend).find("$HOST") != std::string::npos;
+                           std::string_view(its->fix).find("$HOST") != std::string::npos;
   if (!hosts.empty()) values.emplace_back("HOST", hosts.front());
   const std::string advice = fill("$ADVICE", values);
   const bool is_advised = !advice.empty() && advice != "$ADVICE";
-  mend = is_advised ? advice : fill(mend, values);
-  if (!is_advised && is_of_first) mend += likewise(hosts);
+  fix = is_advised ? advice : fill(fix, values);
+  if (!is_advised && is_of_first) fix += likewise(hosts);
   findings_.push_back({probe_.name, verdict, its->severity, std::move(hosts), std::move(fact),
-                       fill(its->why, values), std::move(mend)});
+                       fill(its->why, values), std::move(fix)});
 }
 
 void Judgement::not_probed(std::vector<std::string> hosts, std::string reason) {
@@ -83,7 +83,7 @@ CheckReport judge(const CheckInput& input, const std::set<std::string>& names) {
   CheckReport report;
   for (const Probe* probe : all_probes()) {
     if (!names.empty() && names.count(probe->name) == 0) continue;
-    Judgement judgement(*probe, input.spec.remote_shell);
+    Judgement judgement(*probe, input.spec.access.remote_shell);
     probe->judge(input, &judgement);
     const auto& findings = judgement.findings();
     report.findings.insert(report.findings.end(), findings.begin(), findings.end());

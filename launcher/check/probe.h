@@ -27,7 +27,7 @@ struct PossibleFinding {
   Severity severity;
   const char* when;  // with its threshold: "two clocks are more than 2 s apart"
   const char* why;   // what that means for a job
-  const char* mend;  // a command or a line
+  const char* fix;   // a command or a line
 };
 
 struct Finding {
@@ -37,7 +37,7 @@ struct Finding {
   std::vector<std::string> hosts;  // whom it is about, in the job's order
   std::string fact;                // what was seen, with the hosts: "n[1-7]: 580.82, n8: 535.104"
   std::string why;
-  std::string mend;
+  std::string fix;
 };
 
 // What was to be looked at, and was not.
@@ -69,12 +69,12 @@ struct Probe {
 // What a probe says while it judges.
 class Judgement {
  public:
-  // remote_shell: what stands in the place of ssh in mends; empty: nothing does.
+  // remote_shell: what stands in the place of ssh in fixes; empty: nothing does.
   Judgement(const Probe& probe, std::string remote_shell)
       : probe_(probe), remote_shell_(std::move(remote_shell)) {}
   // verdict: an id of the probe's. values: what its words in capitals stand for; HOST is the first
-  // of the hosts unless they say, and the others are told behind a mend that names it; ADVICE, if
-  // it is not empty, takes the mend's place.
+  // of the hosts unless they say, and the others are told behind a fix that names it; ADVICE, if
+  // it is not empty, takes the fix's place.
   void add(const std::string& verdict, std::vector<std::string> hosts, std::string fact,
            Fill values = {});
   void not_probed(std::vector<std::string> hosts, std::string reason);

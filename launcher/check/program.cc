@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "launcher/allocation/host_names.h"
 #include "launcher/check/probe_list.h"
 #include "launcher/check/told.h"
 #include "src/base/text.h"
@@ -26,8 +27,7 @@ void judge_problems(const std::vector<ToldProgram>& program, Judgement* judgemen
       return one.host->name == group.hosts.front();
     });
     judgement->add(program_finding(*first->facts), group.hosts,
-                   brief_names(group.hosts) + ": " + group.fact,
-                   {{"ADVICE", first->facts->advice}});
+                   hosts_text(group.hosts) + ": " + group.fact, {{"ADVICE", first->facts->advice}});
   }
 }
 

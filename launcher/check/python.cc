@@ -31,7 +31,7 @@ struct OnePython {
   const wire::PythonFacts* python;
 };
 
-// What they tell, and for the mend what most of those have that have it at all.
+// What they tell, and for the fix what most of those have that have it at all.
 template <class Version>
 void judge_versions(const std::vector<OnePython>& pythons, const std::string& what,
                     const char* verdict, const Version& version, Judgement* judgement) {

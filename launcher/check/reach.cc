@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "launcher/allocation/host_names.h"
 #include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"
 #include "src/base/text.h"
@@ -67,7 +68,7 @@ void judge_reach(const CheckInput& input, Judgement* judgement) {
         group.hosts.begin(), group.hosts.end(),
         [&](const std::string& host) { return failure_of(input, host).hint() == advice; });
     if (!is_for_all) advice += likewise(group.hosts);
-    judgement->add(group.fact, group.hosts, brief_names(group.hosts) + ": " + first.what(),
+    judgement->add(group.fact, group.hosts, hosts_text(group.hosts) + ": " + first.what(),
                    {{"ADVICE", advice}});
   }
 }

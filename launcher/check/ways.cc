@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "launcher/check/probe_list.h"
+#include "src/base/clock.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -104,7 +105,7 @@ void judge_ways(const CheckInput& input, Judgement* judgement) {
   add_for_pairs(
       input, pairs, "long-way", is_long,
       [](const auto& measure) {
-        return with_unit(measure.round_trip_us / 1000, "ms") + " there and back";
+        return format_duration(Seconds(measure.round_trip_us / 1e6)) + " there and back";
       },
       judgement);
   const double usual = usual_speed(pairs);

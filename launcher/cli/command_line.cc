@@ -5,15 +5,12 @@
 #include <algorithm>
 
 #include "hvrun_version.h"
-#include "launcher/cli/explain_command.h"
 #include "launcher/cli/knobs.h"
 #include "launcher/cli/option_groups.h"
 #include "launcher/cli/option_parsing.h"
 #include "launcher/cli/option_values.h"
 #include "launcher/cli/program_search.h"
-#include "launcher/cli/script_command.h"
 #include "launcher/plan/launch_plan.h"
-#include "launcher/supervise/timeouts.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
@@ -22,13 +19,17 @@
 namespace hv::launcher {
 namespace {
 
+constexpr int kMostDescriptor = (1 << 30) - 1;  // the kernel's own limit is below
+constexpr int kMostRestarts = 10000;
+
 std::string groups_text(const CLI::App& app) {
   const auto formatter = std::dynamic_pointer_cast<CLI::Formatter>(app.get_formatter());
   std::string groups = formatter->make_groups(&app, CLI::AppFormatMode::Normal);
   for (std::size_t at; (at = groups.find("\n\n\n")) != std::string::npos;) groups.erase(at, 1);
   groups.erase(groups.find_last_not_of('\n') + 1);
-  // A value that only '=' introduces, which the formatter does not know of; the column stays.
-  for (const std::string option : {"--dry-run", "--wire-mpi"})
+  // These options take a value after '=' only; CLI11's formatter prints a blank instead. The column
+  // stays.
+  for (const std::string option : {"--dry-run", "--stdin", "--wire-mpi"})
     if (const std::size_t at = groups.find(option + " ="); at != std::string::npos) {
       const std::size_t blank = groups.find_first_of(" \n", at + option.size() + 1);
       groups.insert(blank, groups[blank] == ' ' ? " " : "");
@@ -37,15 +38,15 @@ std::string groups_text(const CLI::App& app) {
   return groups;
 }
 
-// Of the options those that a check can make use of.
+// Shows only the options that a check uses.
 std::string check_help_text(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     const std::string& group = option->get_group();
     const std::string name = option->get_name();
-    const bool is_of_check = group == "Ranks and hosts" || group == "Placement" ||
-                             group == "Reaching hosts" || name.starts_with("--topology") ||
-                             name == "--format" || name == "--verbose" || name == "--help";
-    if (!is_of_check) option->group("");
+    const bool is_used = group == "Ranks and hosts" || group == "Placement" ||
+                         group == "Reaching hosts" || name.starts_with("--topology") ||
+                         name == "--format" || name == "--verbose" || name == "--help";
+    if (!is_used) option->group("");
   }
   return "hvrun check: would jobs start on these hosts, and run well? It starts no rank\n\n"
          "Usage: hvrun check -H hosts [options]\n"
@@ -78,84 +79,71 @@ std::string help_text(const CLI::App& app) {
          "\nOptions of horovodrun are understood, too.\nMore: man hvrun, man hvrun-env\n";
 }
 
-void check_dry_run(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
-  if (app.count("--dry-run") == 0) return;
-  if (!raw.dry_run.empty() && raw.dry_run != "offline")
-    throw Error(ErrorKind::kUsage, "--dry-run=" + printable(raw.dry_run) + " is not understood",
-                "use --dry-run, which asks the hosts, or --dry-run=offline, which connects to "
-                "nothing");
-  spec->dry_run = raw.dry_run.empty() ? DryRun::kHosts : DryRun::kOffline;
-}
-
-// Pictures are of what hosts have told.
-void take_pictures(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
-  const bool asks_hosts = raw.is_check || spec->dry_run == DryRun::kHosts;
-  for (const char* option : {"--topology-html", "--topology-svg"})
-    if (app.count(option) > 0 && !asks_hosts)
-      throw Error(
-          ErrorKind::kUsage,
-          std::string(option) + " shows what hosts tell in a dry run, and none is asked here",
-          "add --dry-run, see 'hvrun check', or leave it out");
-  if (!raw.topology_html.empty() && raw.topology_html == raw.topology_svg)
-    throw Error(ErrorKind::kUsage,
-                "--topology-html and --topology-svg name one file: " + printable(raw.topology_svg),
-                "name two files");
-  spec->topology_html = raw.topology_html;
-  spec->topology_svg = raw.topology_svg;
-}
-
-void take_mapping(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
-  spec->map_by =
+PlacementSpec placement_of(const CLI::App& app, const RawPlacement& raw, bool has_rankfile) {
+  PlacementSpec placement;
+  placement.map_by =
       need(parse_map_by(raw.map_by), "--map-by", raw.map_by, "slot, node, gpu, numa or ppr:N:node");
   if (!raw.npernode.empty()) {
     if (app.count("--map-by") > 0)
       throw Error(ErrorKind::kUsage, "both --map-by and --npernode place ranks",
                   "give one of them; --npernode N is --map-by ppr:N:node");
-    spec->map_by = {MapBy::kPerNode,
-                    parse_number_in("--npernode", raw.npernode, 1, kMostSlotsPerHost)};
+    placement.map_by = {MapBy::kPerNode,
+                        parse_number_in("--npernode", raw.npernode, 1, kMostSlotsPerHost)};
   }
-  if (!raw.hosts.rankfile.empty() &&
+  if (has_rankfile &&
       (app.count("--map-by") + app.count("--rank-by") + app.count("--npernode") > 0))
     throw Error(ErrorKind::kUsage,
                 "--rankfile says where every rank is, and so does another option",
                 "leave out --map-by, --rank-by and --npernode, or the rankfile");
   if (!raw.rank_by.empty())
-    spec->rank_by = need(parse_rank_by(raw.rank_by), "--rank-by", raw.rank_by, "slot or node");
+    placement.rank_by = need(parse_rank_by(raw.rank_by), "--rank-by", raw.rank_by, "slot or node");
   if (!raw.gpus_per_rank.empty())
-    spec->gpus_per_rank = parse_number_in("--gpus-per-rank", raw.gpus_per_rank, 1, 1024);
-  spec->gpus_are_asked_for = !raw.gpus_per_rank.empty();
-  spec->oversubscribe = raw.oversubscribe;
+    placement.gpus_per_rank = parse_number_in("--gpus-per-rank", raw.gpus_per_rank, 1, 1024);
+  placement.gpus_are_asked_for = !raw.gpus_per_rank.empty();
+  placement.oversubscribe = raw.oversubscribe;
   if (!raw.bind_to.empty())
-    spec->bind_to =
+    placement.bind_to =
         need(parse_bind_to(raw.bind_to), "--bind-to", raw.bind_to, "none, core, numa or gpu");
   if (raw.gpu_bind != "all" && raw.gpu_bind != "visible")
     need(std::optional<bool>(), "--gpu-bind", raw.gpu_bind, "all or visible");
-  // A local rank's number says which one is its own only where each has one.
+  // With one GPU a rank finds its own by its local rank; with several it cannot.
   const bool is_default = app.count("--gpu-bind") == 0;
-  spec->sees_only_its_gpus = raw.gpu_bind == "visible" || (is_default && spec->gpus_per_rank > 1);
-  spec->nic_bind = raw.nic_bind;
-  spec->report_bindings = raw.report_bindings;
+  placement.sees_only_its_gpus =
+      raw.gpu_bind == "visible" || (is_default && placement.gpus_per_rank > 1);
+  placement.nic_bind = raw.nic_bind;
+  return placement;
 }
 
-void take_spawner(const CLI::App& app, const RawOptions& raw, JobSpec* spec) {
-  if (raw.spawner == "ssh") {
-    spec->spawner = SpawnerChoice::kSsh;
-  } else if (raw.spawner == "srun") {
-    spec->spawner = SpawnerChoice::kSrun;
-    for (const char* option : {"--rsh", "--ssh-port", "--ssh-user", "--ssh-identity-file"})
-      if (app.count(option) > 0)
-        throw Error(ErrorKind::kUsage,
-                    std::string(option) +
-                        " says how SSH reaches hosts, and --spawner srun that it "
-                        "does not",
-                    "leave one of them out");
-  } else if (app.count("--spawner") > 0) {
-    need(std::optional<bool>(), "--spawner", raw.spawner, "ssh or srun");
-  }
+SpawnerChoice spawner_of(const CLI::App& app, const RawAccess& raw) {
+  if (app.count("--spawner") == 0) return SpawnerChoice::kAuto;
+  if (raw.spawner == "ssh") return SpawnerChoice::kSsh;
+  if (raw.spawner != "srun") need(std::optional<bool>(), "--spawner", raw.spawner, "ssh or srun");
+  for (const char* option : {"--rsh", "--ssh-port", "--ssh-user", "--ssh-identity-file"})
+    if (app.count(option) > 0)
+      throw Error(ErrorKind::kUsage,
+                  std::string(option) +
+                      " says how SSH reaches hosts, and --spawner srun that it "
+                      "does not",
+                  "leave one of them out");
+  return SpawnerChoice::kSrun;
 }
 
-WireMpi wire_mpi_of(const CLI::App& app, const RawOptions& raw) {
-  if (app.count("--wire-mpi") == 0) return WireMpi::kByItself;
+AccessSpec access_of(const CLI::App& app, const RawAccess& raw) {
+  AccessSpec access;
+  if (!raw.ssh_port.empty())
+    access.ssh_port =
+        static_cast<std::uint16_t>(parse_number_in("--ssh-port", raw.ssh_port, 1, 65535));
+  access.ssh_user = raw.ssh_user;
+  access.ssh_identity_file = raw.ssh_identity_file;
+  access.ssh_accept_new = raw.ssh_accept_new;
+  access.remote_shell = raw.remote_shell;
+  access.spawner = spawner_of(app, raw);
+  access.start_timeout = parse_duration("--start-timeout", raw.start_timeout);
+  return access;
+}
+
+WireMpi wire_mpi_of(const CLI::App& app, const RawEnvironment& raw) {
+  if (app.count("--wire-mpi") == 0) return WireMpi::kAuto;
   if (raw.wire_mpi.empty()) return WireMpi::kBoth;
   if (raw.wire_mpi == "pmix") return WireMpi::kPmix;
   if (raw.wire_mpi == "pmi") return WireMpi::kPmi;
@@ -169,56 +157,131 @@ WireMpi wire_mpi_of(const CLI::App& app, const RawOptions& raw) {
   return WireMpi::kNone;
 }
 
-JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::string> program,
+EnvironmentSpec environment_of(const CLI::App& app, const RawEnvironment& raw) {
+  EnvironmentSpec environment;
+  environment.exports = parse_exports(raw.exports);
+  environment.clean_environment = raw.clean_environment;
+  if (!raw.master_port.empty())
+    environment.master_port = parse_number_in("--master-port", raw.master_port, 1, 65535);
+  environment.hold_port = !raw.no_hold_port;
+  environment.wire_mpi = wire_mpi_of(app, raw);
+  environment.mpi_first = raw.mpi;
+  return environment;
+}
+
+void check_label(const CLI::App& app, const RawOutput& raw) {
+  if (raw.label != "rank" && raw.label != "host")
+    need(std::optional<bool>(), "--label", raw.label,
+         "rank or host; lines are labelled without it");
+  if (raw.no_label && app.count("--label") > 0)
+    throw Error(ErrorKind::kUsage, "--label says what is before each line, and --no-label nothing",
+                "leave one of them out");
+}
+
+OutputSpec output_of(const CLI::App& app, const RawOutput& raw) {
+  check_label(app, raw);
+  OutputSpec output;
+  output.label = !raw.no_label;
+  output.label_has_host = raw.label == "host";
+  output.training_summary = !raw.no_training_summary;
+  output.timestamp = raw.timestamp;
+  if (!raw.shown_ranks.empty())
+    output.shown_ranks = parse_ranges("--ranks", raw.shown_ranks, kMostRanks - 1);
+  output.output_directory = raw.output_directory;
+  if (app.count("--stdin") > 0)
+    output.stdin_rank =
+        raw.stdin_rank.empty() ? 0 : parse_number_in("--stdin", raw.stdin_rank, 0, kMostRanks - 1);
+  if (app.count("--result-fd") > 0)
+    output.result_fd = parse_number_in("--result-fd", raw.result_fd, 3, kMostDescriptor);
+  output.pty = raw.pty;
+  output.summary_file = raw.summary_file;
+  return output;
+}
+
+EndingSpec ending_of(const RawEnding& raw) {
+  EndingSpec ending;
+  if (!raw.grace.empty()) ending.grace = parse_duration("--grace", raw.grace);
+  ending.lost_after = parse_duration("--lost-after", raw.lost_after);
+  if (!raw.timeout.empty()) ending.timeout = parse_duration("--timeout", raw.timeout);
+  if (ending.timeout && *ending.timeout <= Duration::zero())
+    throw Error(ErrorKind::kUsage, "--timeout " + printable(raw.timeout) + " leaves no time to run",
+                "leave it out where the job may run as long as it takes");
+  if (!raw.restarts.empty())
+    ending.restarts = parse_number_in("--restarts", raw.restarts, 0, kMostRestarts);
+  return ending;
+}
+
+void check_restarts(const JobSpec& spec) {
+  if (spec.ending.restarts > 0 && spec.output.stdin_rank)
+    throw Error(ErrorKind::kUsage,
+                "--restarts starts ranks again, and the input that --stdin hands to a rank can be "
+                "read only once",
+                "leave one of them out; a file can be named in the program's arguments");
+  if (spec.ending.restarts > 0 && spec.output.result_fd)
+    throw Error(ErrorKind::kUsage,
+                "--restarts starts ranks again, and rank 0 can write to the descriptor of "
+                "--result-fd only once",
+                "leave one of them out");
+}
+
+// `hvrun check` is a dry run that asks the hosts.
+DryRun dry_run_of(const CLI::App& app, const RawReport& raw, bool is_check) {
+  if (app.count("--dry-run") == 0) return is_check ? DryRun::kHosts : DryRun::kNo;
+  if (!raw.dry_run.empty() && raw.dry_run != "offline")
+    throw Error(ErrorKind::kUsage, "--dry-run=" + printable(raw.dry_run) + " is not understood",
+                "use --dry-run, which asks the hosts, or --dry-run=offline, which connects to "
+                "nothing");
+  return raw.dry_run.empty() ? DryRun::kHosts : DryRun::kOffline;
+}
+
+// Pictures show what the hosts reported.
+void check_pictures(const CLI::App& app, const RawReport& raw, DryRun dry_run) {
+  for (const char* option : {"--topology-html", "--topology-svg"})
+    if (app.count(option) > 0 && dry_run != DryRun::kHosts)
+      throw Error(
+          ErrorKind::kUsage,
+          std::string(option) + " shows what hosts tell in a dry run, and none is asked here",
+          "add --dry-run, see 'hvrun check', or leave it out");
+  if (!raw.topology_html.empty() && raw.topology_html == raw.topology_svg)
+    throw Error(ErrorKind::kUsage,
+                "--topology-html and --topology-svg name one file: " + printable(raw.topology_svg),
+                "name two files");
+}
+
+ReportSpec report_of(const CLI::App& app, const RawReport& raw, bool is_check) {
+  if (raw.format != "text" && raw.format != "json")
+    throw Error(ErrorKind::kUsage, "--format '" + printable(raw.format) + "' is not understood",
+                "expected text or json");
+  if (app.count("--format") > 0 && app.count("--dry-run") == 0 && !is_check)
+    throw Error(ErrorKind::kUsage, "--format is of the plan, which nothing prints here",
+                "add --dry-run, or leave --format out");
+  ReportSpec report;
+  report.dry_run = dry_run_of(app, raw, is_check);
+  check_pictures(app, raw, report.dry_run);
+  report.format = raw.format == "json" ? PlanFormat::kJson : PlanFormat::kText;
+  report.topology_svg = raw.topology_svg;
+  report.topology_html = raw.topology_html;
+  report.verbose = raw.verbose;
+  report.report_bindings = raw.report_bindings;
+  return report;
+}
+
+JobSpec to_spec(const CLI::App& app, const RawOptions& raw, bool is_check,
+                std::vector<std::string> program,
                 const std::function<std::string()>& current_directory) {
   refuse_empty_values(app);
   JobSpec spec;
   if (!raw.np.empty()) spec.ranks = parse_number_in("-np", raw.np, 1, kMostRanks);
   spec.hosts = raw.hosts;
-  take_mapping(app, raw, &spec);
-  if (!raw.ssh_port.empty())
-    spec.ssh_port =
-        static_cast<std::uint16_t>(parse_number_in("--ssh-port", raw.ssh_port, 1, 65535));
-  spec.ssh_user = raw.ssh_user;
-  spec.ssh_identity_file = raw.ssh_identity_file;
-  spec.ssh_accept_new = raw.ssh_accept_new;
-  spec.remote_shell = raw.remote_shell;
-  take_spawner(app, raw, &spec);
-  spec.start_timeout = parse_duration("--start-timeout", raw.start_timeout);
-  spec.exports = raw.exports;
-  spec.clean_environment = raw.clean_environment;
+  spec.placement = placement_of(app, raw.placement, !raw.hosts.rankfile.empty());
+  spec.access = access_of(app, raw.access);
+  spec.environment = environment_of(app, raw.environment);
   spec.programs.push_back({std::move(program), absolute(raw.working_directory, current_directory)});
   spec.names_working_directory = !raw.working_directory.empty();
-  if (!raw.master_port.empty())
-    spec.master_port = parse_number_in("--master-port", raw.master_port, 1, 65535);
-  spec.hold_port = !raw.no_hold_port;
-  spec.wire_mpi = wire_mpi_of(app, raw);
-  spec.mpi_first = raw.mpi;
-  spec.label = !raw.no_label;
-  spec.training_summary = !raw.no_training_summary;
-  spec.timestamp = raw.timestamp;
-  spec.output_directory = raw.output_directory;
-  spec.forward_stdin = raw.forward_stdin;
-  spec.pty = raw.pty;
-  spec.grace = parse_duration("--grace", raw.grace);
-  spec.lost_after = parse_duration("--lost-after", raw.lost_after);
-  if (!raw.timeout.empty()) spec.timeout = parse_duration("--timeout", raw.timeout);
-  if (spec.timeout && *spec.timeout <= Duration::zero())
-    throw Error(ErrorKind::kUsage, "--timeout " + printable(raw.timeout) + " leaves no time to run",
-                "leave it out where the job may run as long as it takes");
-  if (raw.format != "text" && raw.format != "json") {
-    throw Error(ErrorKind::kUsage, "--format '" + printable(raw.format) + "' is not understood",
-                "expected text or json");
-  }
-  if (app.count("--format") > 0 && app.count("--dry-run") == 0 && !raw.is_check) {
-    throw Error(ErrorKind::kUsage, "--format is of the plan, which nothing prints here",
-                "add --dry-run, or leave --format out");
-  }
-  spec.format = raw.format == "json" ? PlanFormat::kJson : PlanFormat::kText;
-  spec.verbose = raw.verbose;
-  spec.summary_file = raw.summary_file;
-  check_dry_run(app, raw, &spec);
-  take_pictures(app, raw, &spec);
+  spec.output = output_of(app, raw.output);
+  spec.ending = ending_of(raw.ending);
+  check_restarts(spec);
+  spec.report = report_of(app, raw.report, is_check);
   return spec;
 }
 
@@ -226,30 +289,30 @@ JobSpec to_spec(const CLI::App& app, const RawOptions& raw, std::vector<std::str
 Duration inventory_timeout(DryRun dry_run, const Environment& environment) {
   constexpr const char* kKnob = "HVRUN_INVENTORY_TIMEOUT";
   const Duration time = bounded_seconds(KnobReader(launcher_knobs(), environment).seconds(kKnob));
-  const bool is_told = environment.get_filled(kKnob).has_value();
-  return dry_run == DryRun::kNo || is_told ? time : std::min(time, kProbeTimeout);
+  const bool is_set = environment.get_filled(kKnob).has_value();
+  return dry_run == DryRun::kNo || is_set ? time : std::min(time, kProbeTimeout);
 }
 
 void check_limits(const RawOptions& raw, const JobSpec& spec, bool is_check) {
-  if (spec.lost_after < std::chrono::duration<double>(kLeastLostAfterSeconds)) {
-    throw Error(
-        ErrorKind::kUsage,
-        "--lost-after " + raw.lost_after + " is too short to tell a busy host from a lost one",
-        "at least 0.5 s");
+  if (spec.ending.lost_after < std::chrono::duration<double>(kLeastLostAfterSeconds)) {
+    throw Error(ErrorKind::kUsage,
+                "--lost-after " + raw.ending.lost_after +
+                    " is too short to tell a busy host from a lost one",
+                "at least 0.5 s");
   }
   if (spec.programs[0].argv.empty() && !is_check) {
     throw Error(ErrorKind::kUsage, "no program to run",
                 "hvrun [options] program [arguments]; 'hvrun --help' explains");
   }
-  if (spec.summary_file == "-") {
+  if (spec.output.summary_file == "-") {
     throw Error(ErrorKind::kUsage,
                 "--summary - would write to standard output, which is the ranks'",
                 "name a file, or ./- for one of that name");
   }
 }
 
-// hvrun check: --dry-run of no program.
-void make_check(const CLI::App& app, const SplitWords& split, RawOptions* raw) {
+// `hvrun check` is --dry-run without a program.
+void refuse_in_check(const CLI::App& app, const SplitWords& split) {
   if (!split.program.empty())
     throw Error(ErrorKind::kUsage,
                 "'hvrun check' takes no program, and '" + printable(split.program[0]) + "' is one",
@@ -258,19 +321,48 @@ void make_check(const CLI::App& app, const SplitWords& split, RawOptions* raw) {
   if (app.count("--dry-run") > 0)
     throw Error(ErrorKind::kUsage, "'hvrun check' is a dry run by itself",
                 "leave --dry-run out, or name a program: hvrun --dry-run PROGRAM");
-  raw->is_check = true;
 }
 
-// Values that a site has set once; options overwrite them.
+// Defaults from the environment, such as a site's; options overwrite them.
 RawOptions defaults_from(const Environment& environment) {
   const KnobReader knobs(launcher_knobs(), environment);
   knobs.check_all();
   RawOptions raw;
-  raw.remote_shell = knobs.text("HVRUN_RSH");
-  raw.start_timeout = knobs.value("HVRUN_START_TIMEOUT").text;
-  raw.grace = knobs.value("HVRUN_GRACE").text;
-  raw.lost_after = knobs.value("HVRUN_LOST_AFTER").text;
+  raw.access.remote_shell = knobs.text("HVRUN_RSH");
+  raw.access.start_timeout = knobs.value("HVRUN_START_TIMEOUT").text;
+  const KnobValue grace = knobs.value("HVRUN_GRACE");
+  if (grace.origin != "default") raw.ending.grace = grace.text;
+  raw.ending.lost_after = knobs.value("HVRUN_LOST_AFTER").text;
   return raw;
+}
+
+CommandLine parse_words(const std::vector<std::string>& words, bool is_check,
+                        const Environment& environment,
+                        const std::function<std::string()>& current_directory) {
+  CLI::App app;
+  RawOptions raw = defaults_from(environment);
+  HorovodOptions horovod_options;
+  add_options(app, raw);
+  horovod_options.add_to(app);
+  SplitWords split = split_at_program(words, shapes_of(app));
+  std::vector<std::string> later_programs = cut_at_colon(&split);
+  parse_options(app, split.options, "'hvrun --help' lists the options");
+  if (raw.help) return PrintCommand{is_check ? check_help_text(app) : help_text(app)};
+  if (raw.version) return PrintCommand{std::string("hvrun ") + HVRUN_VERSION_TEXT + "\n"};
+  if (raw.check_build) return CheckBuildCommand{};
+  if (is_check) refuse_in_check(app, split);
+  JobSpec spec = to_spec(app, raw, is_check, std::move(split.program), current_directory);
+  check_limits(raw, spec, is_check);
+  spec.access.inventory_timeout = inventory_timeout(spec.report.dry_run, environment);
+  spec.ending.restart_delay =
+      bounded_seconds(KnobReader(launcher_knobs(), environment).seconds("HVRUN_RESTART_DELAY"));
+  add_programs(&spec, parse_more_programs(std::move(later_programs),
+                                          spec.programs[0].working_directory, current_directory));
+  HorovodSettings horovod = horovod_options.settings();
+  Exports exports = horovod.variables;
+  exports.add_all(spec.environment.exports);  // later: -x beats horovodrun's options
+  spec.environment.exports = std::move(exports);
+  return LaunchCommand{std::move(spec), std::move(horovod)};
 }
 
 }  // namespace
@@ -278,43 +370,12 @@ RawOptions defaults_from(const Environment& environment) {
 CommandLine parse_command_line(const std::vector<std::string>& words,
                                const Environment& environment,
                                const std::function<std::string()>& current_directory) {
-  if (!words.empty() && words[0] == "script")
-    return parse_script_command({words.begin() + 1, words.end()}, environment, current_directory);
-  if (!words.empty() && words[0] == "explain")
-    return parse_explain_command({words.begin() + 1, words.end()});
-  if (!words.empty() && words[0] == "env") {
-    if (words.size() == 1) return EnvCommand{};
-    if (words == std::vector<std::string>{"env", "--algorithms"})
-      return EnvCommand{EnvCommand::Form::kAlgorithms};
-    if (words == std::vector<std::string>{"env", "--json"})
-      return EnvCommand{EnvCommand::Form::kJson};
-    throw Error(ErrorKind::kUsage, "'hvrun env' takes one argument, --algorithms or --json",
-                "to run the program env: hvrun -- env " + words[1]);
-  }
-  const bool is_check = !words.empty() && words[0] == "check";
-  CLI::App app;
-  RawOptions raw = defaults_from(environment);
-  HorovodOptions horovod_options;
-  add_options(app, raw);
-  horovod_options.add_to(app);
-  SplitWords split =
-      split_at_program({words.begin() + (is_check ? 1 : 0), words.end()}, shapes_of(app));
-  std::vector<std::string> more = cut_at_colon(&split);
-  parse_options(app, split.options, "'hvrun --help' lists the options");
-  if (raw.help) return PrintCommand{is_check ? check_help_text(app) : help_text(app)};
-  if (raw.version) return PrintCommand{std::string("hvrun ") + HVRUN_VERSION_TEXT + "\n"};
-  if (raw.check_build) return CheckBuildCommand{};
-  if (is_check) make_check(app, split, &raw);
-  JobSpec spec = to_spec(app, raw, std::move(split.program), current_directory);
-  if (is_check) spec.dry_run = DryRun::kHosts;
-  check_limits(raw, spec, is_check);
-  spec.inventory_timeout = inventory_timeout(spec.dry_run, environment);
-  add_programs(&spec, parse_more_programs(std::move(more), spec.programs[0].working_directory,
-                                          current_directory));
-  HorovodSettings horovod = horovod_options.settings();
-  // -x beats them.
-  spec.exports.insert(spec.exports.begin(), horovod.variables.begin(), horovod.variables.end());
-  return LaunchCommand{std::move(spec), std::move(horovod)};
+  return parse_words(words, false, environment, current_directory);
+}
+
+CommandLine parse_check_line(const std::vector<std::string>& words, const Environment& environment,
+                             const std::function<std::string()>& current_directory) {
+  return parse_words(words, true, environment, current_directory);
 }
 
 }  // namespace hv::launcher

@@ -63,9 +63,8 @@ constexpr std::array kForeignOptions{
         "rdzv-id,rdzv-conf",
         kFoundOut},
     ForeignOption{"main-process-port", "--master-port"},
-    ForeignOption{
-        "allow-run-as-root,tag-output,label,prepend-rank,genvall,envall,launch-agent,prefix",
-        kAlways},
+    ForeignOption{"allow-run-as-root,tag-output,prepend-rank,genvall,envall,launch-agent,prefix",
+                  kAlways},
     ForeignOption{
         "mca,gmca",
         "MPI starts nothing here, leave it out; --rsh, HVRUN_INTERFACES, HVRUN_PORT_RANGE and "
@@ -81,11 +80,11 @@ constexpr std::array kForeignOptions{
     ForeignOption{"launcher,bootstrap", "--spawner, or --rsh CMD"},
     ForeignOption{"launcher-exec,bootstrap-exec", "--rsh"},
     ForeignOption{"iface", "HVRUN_INTERFACES"},
+    ForeignOption{"local-ranks-filter", "--ranks"},
     ForeignOption{"timestamp-output", "--timestamp"},
     ForeignOption{"merge-stderr-to-stdout", "write 2>&1 behind the command"},
     ForeignOption{"display-map,display-allocation,do-not-launch", "--dry-run=offline"},
-    ForeignOption{"max-restarts",
-                  "a job of which one rank has failed ends; start it again from its checkpoint"},
+    ForeignOption{"max-restarts", "--restarts"},
 };
 
 // "--nproc_per_node": "nproc-per-node"; of one letter only behind one dash.
@@ -111,6 +110,15 @@ std::optional<std::string> meaning_of_foreign_option(const std::string& name, bo
     if (std::find(names.begin(), names.end(), bare) == names.end()) continue;
     return as_sentence(in_script && row.in_script[0] != '\0' ? row.in_script : row.here);
   }
+  return std::nullopt;
+}
+
+std::optional<std::string> advice_on_detached_value(const std::string& option,
+                                                    const std::string& word) {
+  if (option != "--stdin") return std::nullopt;
+  if (parse_integer(word)) return "--stdin=" + word;
+  if (word == "none") return "leave --stdin out: ranks have /dev/null then";
+  if (word == "all") return "--stdin=RANK: one rank can have it";
   return std::nullopt;
 }
 

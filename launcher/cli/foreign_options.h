@@ -14,4 +14,9 @@ namespace hv::launcher {
 // in_script: of hvrun script, whose nodes the scheduler chooses.
 std::optional<std::string> meaning_of_foreign_option(const std::string& name, bool in_script);
 
+// mpirun's --stdin takes a rank, "none" or "all" in the next word; here such a word would be the
+// program. Returns what to write instead; nothing for another option or word.
+std::optional<std::string> advice_on_detached_value(const std::string& option,
+                                                    const std::string& word);
+
 }  // namespace hv::launcher

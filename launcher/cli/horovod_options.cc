@@ -17,12 +17,12 @@ namespace {
 struct HorovodOption {
   const char* names;         // as CLI11 has them; empty: only a variable
   const char* key;           // in the file; nullptr: none
-  const char* variable;      // that ranks read, or with a reason Horovod's; nullptr: none
-  const char* value;         // "%": what is given, "%M"; else it is a flag that sets this
+  const char* variable;      // read by ranks; with a reason: Horovod's variable; nullptr: none
+  const char* value;         // "%": the given value, "%M": in MiB; else a flag that sets this value
   const char* reason;        // why it has no effect: one sentence with its full stop
-  bool is_inverted = false;  // the file says it by a no
-  const char* cancels = "";  // what the file may say under this key
-  bool is_list = false;      // given again it adds to what was given, as there
+  bool is_inverted = false;  // "no" in the file means this option
+  const char* cancels = "";  // key of the file that this option overrides
+  bool is_list = false;      // repeated values form a list, as in horovodrun
 };
 
 constexpr const char* kHostsReduce = "Hosts reduce inside first, whenever there are several.";
@@ -33,7 +33,7 @@ constexpr const char* kMpiIsAsked = "--mpi has MPI move the data.";
 constexpr const char* kAlwaysTime = "Lines of the log always have their time.";
 constexpr const char* kNotYet = "No backend reads it.";
 
-// Of one source later rows beat earlier ones that set the same.
+// A later row beats an earlier one of the same source that sets the same variable.
 constexpr std::array kHorovodOptions{
     HorovodOption{"--network-interfaces,--network-interface", nullptr, "HVRUN_INTERFACES", "%", "",
                   false, "", true},
@@ -97,7 +97,7 @@ constexpr std::array kHorovodOptions{
                   "hvrun binds ranks to cores, and their threads with them."},
     HorovodOption{"--disable-cache", nullptr, nullptr, "", "hvrun keeps no results of checks."},
 
-    // What holds anyway.
+    // Options that restore the default.
     HorovodOption{"--stall-check", nullptr, nullptr, "", "", false, "stall_check.enabled"},
     HorovodOption{"--no-autotune", nullptr, nullptr, "", "", false, "autotune.enabled"},
     HorovodOption{"--no-timeline-mark-cycles", nullptr, nullptr, "", "", false,
@@ -129,9 +129,10 @@ std::optional<bool> yes_or_no(const std::string& text) {
   return std::nullopt;
 }
 
-// The knob's own check, told with who has set it.
-void check_variable(const std::string& entry, const std::string& origin) {
-  const auto environment = Environment::from_entries({entry});
+// Throws Error(kUsage), with the origin, for a value that the knob refuses.
+void check_variable(const std::string& name, const std::string& value, const std::string& origin) {
+  Environment environment;
+  environment.set(name, value);
   try {
     KnobReader(runtime_knobs(), environment).check_all();
   } catch (const Error& error) {
@@ -163,9 +164,9 @@ void add_settings(const GivenRows& given, HorovodSettings* settings) {
       throw Error(ErrorKind::kUsage,
                   given[i]->origin + " '" + printable(given[i]->value) + "' is no number of MiB",
                   "expected a whole number such as 64");
-    settings->variables.push_back(std::string(row.variable) + "=" +
-                                  (takes_value(row) ? given[i]->value + unit : row.value));
-    check_variable(settings->variables.back(), given[i]->origin);
+    const std::string value = takes_value(row) ? given[i]->value + unit : row.value;
+    settings->variables.add_value(row.variable, value);
+    check_variable(row.variable, value, given[i]->origin);
   }
 }
 
@@ -258,7 +259,7 @@ HorovodSettings HorovodOptions::settings(const std::string& config,
         in_file[other].reset();
   }
   add_settings(in_file, &settings);
-  add_settings(typed, &settings);  // later entries of an environment win
+  add_settings(typed, &settings);  // later: the command line beats the file
   return settings;
 }
 

@@ -1,14 +1,16 @@
-// horovodrun's options under their own names, its --config-file, and Horovod's variables that have
-// no effect.
+// horovodrun's options under their own names, its --config-file, and variables of Horovod's that
+// have no effect.
 // SPDX-License-Identifier: Apache-2.0
 //
-// An option sets a variable that ranks read, or has no effect, and then a warning says why. The
+// An option sets a variable that ranks read, or has no effect, which a warning explains. The
 // command line beats the file. To accept an option or to ignore a variable, add a row to the table.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include "launcher/plan/exports.h"
 
 namespace hv::launcher {
 
@@ -20,8 +22,8 @@ struct IgnoredVariable {
 std::vector<IgnoredVariable> ignored_horovod_variables();
 
 struct HorovodSettings {
-  std::vector<std::string> variables;  // NAME=VALUE
-  std::vector<std::string> warnings;   // a line for each that sets nothing
+  Exports variables;
+  std::vector<std::string> warnings;  // a line for each option without effect
 };
 
 class HorovodOptions {
@@ -31,7 +33,7 @@ class HorovodOptions {
   void add_to(CLI::App& app);
   // After parsing. Reads the file of --config-file. Throws Error(kUsage).
   HorovodSettings settings() const;
-  // With the text of a file called `source` instead; empty: none.
+  // config: the text of a --config-file named source; empty: none.
   HorovodSettings settings(const std::string& config, const std::string& source) const;
 
  private:

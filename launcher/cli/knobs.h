@@ -10,15 +10,16 @@
 
 namespace hv::launcher {
 
-// Less would not tell a busy host from a lost one.
+// A shorter time cannot tell a busy host from a lost one.
 constexpr double kLeastLostAfterSeconds = 0.5;
 
 // An option on the command line beats its knob.
 const std::vector<Knob>& launcher_knobs();
 
-// Lines on HVRUN_ variables that set nothing, and on HOROVOD_ ones that look like one that does.
+// Warnings about HVRUN_ variables that set nothing, and HOROVOD_ variables that resemble one that
+// does.
 std::vector<std::string> ignored_variables(const Environment& environment);
-// As that, with what -x sets for ranks, NAME=VALUE.
+// The same, with the variables that -x sets for ranks.
 std::vector<std::string> ignored_variables(const JobSpec& spec, const Environment& environment);
 
 }  // namespace hv::launcher

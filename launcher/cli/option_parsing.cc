@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "launcher/cli/option_values.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
@@ -16,13 +17,13 @@ std::vector<std::string> names_of(const CLI::Option& option) {
   return names;
 }
 
-// As it is written. CLI11's own get_name() is empty for an option that --help does not list.
+// All names of an option. CLI11's get_name() is empty for an option that --help does not list.
 std::string name_of(const CLI::Option& option) {
   const std::vector<std::string> names = names_of(option);
   return names.empty() ? option.get_name(true) : join(names, ",");
 }
 
-// What is wrong with an option that takes one value and has several.
+// The error about an option that takes one value and is given several times.
 std::optional<std::string> repeated_option(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_items_expected_max() == 1 && option->count() > 1)
@@ -58,9 +59,7 @@ void refuse_empty_values(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_items_expected_min() == 0) continue;
     for (const std::string& value : option->results()) {
-      if (!value.empty()) continue;
-      throw Error(ErrorKind::kUsage, name_of(*option) + " has an empty value",
-                  "give it one, or leave the option out; is a shell variable unset?");
+      if (value.empty()) refuse_empty_value(name_of(*option));
     }
   }
 }

@@ -1,4 +1,4 @@
-// What hvrun's own options and those of its subcommands are parsed by.
+// Parses the options of hvrun and of its subcommands.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,12 +10,13 @@
 
 namespace hv::launcher {
 
-// What the search for the program has to know of the app's options.
+// The app's options as the search for the program needs them.
 std::vector<OptionShape> shapes_of(const CLI::App& app);
 
 // help: "'hvrun --help' lists the options". Throws Error(kUsage).
 void parse_options(CLI::App& app, const std::vector<std::string>& words, const std::string& help);
-// -H "$HOSTS" with HOSTS unset is a mistake, not this machine. Throws Error(kUsage).
+// Throws Error(kUsage) for an option with an empty value: -H "$HOSTS" with HOSTS unset must not
+// mean this machine.
 void refuse_empty_values(const CLI::App& app);
 
 }  // namespace hv::launcher

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/cli/option_values.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace hv::launcher {
+
+void refuse_empty_value(const std::string& option) {
+  throw Error(ErrorKind::kUsage, option + " has an empty value",
+              "give it one, or leave the option out; is a shell variable unset?");
+}
 
 Duration parse_duration(const std::string& option, const std::string& text) {
   const double seconds =
@@ -21,6 +29,30 @@ int parse_number_in(const std::string& option, const std::string& text, int lowe
                                    : "too large: at most " + std::to_string(highest)) +
                   " is wanted",
               "expected " + expected);
+}
+
+std::vector<int> parse_ranges(const std::string& option, const std::string& text, int highest) {
+  // Sorted pairs, so that overlapping ranges are not expanded again and again.
+  std::vector<std::pair<int, int>> ranges;
+  for (const std::string& part : split(text, ',')) {
+    const std::size_t dash = part.find('-', 1);
+    const int first = parse_number_in(option, part.substr(0, dash), 0, highest);
+    const int last = dash == std::string::npos
+                         ? first
+                         : parse_number_in(option, part.substr(dash + 1), 0, highest);
+    if (last < first)
+      throw Error(ErrorKind::kUsage,
+                  option + ": the range " + printable(part) + " ends before it begins",
+                  "expected numbers and ranges, such as 0,8-15");
+    ranges.emplace_back(first, last);
+  }
+  std::sort(ranges.begin(), ranges.end());
+  std::vector<int> numbers;
+  for (const auto& [first, last] : ranges)
+    for (int number = numbers.empty() ? first : std::max(first, numbers.back() + 1); number <= last;
+         ++number)
+      numbers.push_back(number);
+  return numbers;
 }
 
 std::string absolute(const std::string& path,

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/base/clock.h"
 #include "src/base/error.h"
@@ -14,7 +15,7 @@
 
 namespace hv::launcher {
 
-// What was parsed; nothing: an error.
+// Returns the parsed value; throws where there is none.
 template <class T>
 T need(const std::optional<T>& value, const std::string& option, const std::string& text,
        const std::string& expected) {
@@ -23,10 +24,14 @@ T need(const std::optional<T>& value, const std::string& option, const std::stri
               "expected " + expected);
 }
 
+[[noreturn]] void refuse_empty_value(const std::string& option);
+
 Duration parse_duration(const std::string& option, const std::string& text);
 int parse_number_in(const std::string& option, const std::string& text, int lowest, int highest);
+// "0,8-15", in any order: ascending, each once, from 0 to highest.
+std::vector<int> parse_ranges(const std::string& option, const std::string& text, int highest);
 
-// The current directory for an empty path, and before a relative one; asked only then.
+// The current directory for an empty path, and in front of a relative one; not asked for otherwise.
 std::string absolute(const std::string& path,
                      const std::function<std::string()>& current_directory);
 

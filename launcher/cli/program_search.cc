@@ -25,15 +25,15 @@ const OptionShape* find_option(const std::string& name, const std::vector<Option
 // The option's name in "--name=value", "--name".
 std::string name_in(const std::string& word) { return word.substr(0, word.find('=')); }
 
-// "did you mean --hosts? ", "that is --npernode here. "; "" where nobody knows.
+// "did you mean --hosts? ", "that is --npernode here. "; "" where nothing is similar.
 std::string meant_by(const std::string& name, const std::vector<std::string>& candidates) {
   const bool in_script =
       std::find(candidates.begin(), candidates.end(), "--nodes") != candidates.end();
   if (const auto meaning = meaning_of_foreign_option(name_in(name), in_script))
     return *meaning + ". ";
-  // Of one letter every other is as near.
+  // All options of one letter are equally near.
   if (name.size() <= 2) return "";
-  // mpirun takes long names behind one hyphen, too.
+  // mpirun accepts long names after one hyphen, too.
   const auto guess = nearest(name.rfind("--", 0) == 0 ? name : "-" + name, candidates);
   return guess ? "did you mean " + *guess + "? " : "";
 }
@@ -48,8 +48,15 @@ std::string meant_by(const std::string& name, const std::vector<std::string>& ca
                   "'hvrun --help' lists the options; options of the program stand behind its name");
 }
 
-// "-np" is everybody's habit, but a short option has one letter: it is rewritten, as are some of
-// horovodrun's.
+void refuse_detached_value(const std::string& name, const std::string& word) {
+  const auto advice = advice_on_detached_value(name, word);
+  if (!advice) return;
+  throw Error(ErrorKind::kUsage,
+              name + " takes a value only behind '=', so '" + word + "' would be the program",
+              *advice + "; for a program called " + word + ": " + name + " -- " + word);
+}
+
+// Rewrites "-np", because a short option has one letter, and some options of horovodrun.
 std::string normalised(const std::string& word) {
   if (word == "-cb") return "--check-build";
   for (const std::string name : {"-hostfile", "-prefix-timestamp"})
@@ -60,7 +67,8 @@ std::string normalised(const std::string& word) {
   return rest.find_first_not_of("0123456789") == std::string::npos ? "--np=" + rest : word;
 }
 
-// A name of mpirun's, not a value that is glued to -l or -i, nor to -n or -p, which take numbers.
+// The word is a name of mpirun's, and not -l, -i, -n or -p with a value in the same word. -n and -p
+// take numbers.
 bool is_foreign_name(const std::string& word, std::size_t letter) {
   if (word == "-launcher" || word == "-launcher-exec" || word == "-iface") return true;
   const bool takes_number = word[letter] == 'n' || word[letter] == 'p';
@@ -68,8 +76,8 @@ bool is_foreign_name(const std::string& word, std::size_t letter) {
          std::isalpha(static_cast<unsigned char>(word[letter + 1]));
 }
 
-// "-vh" is -v and -h, "-vn4" is -v and -n 4; "-host" is none of these. Returns the last option, or
-// nullptr; is_value_glued: its value is in the word.
+// Reads "-vh" as -v and -h, "-vn4" as -v and -n 4. Returns the last option, or nullptr for a word
+// such as "-host". Sets *is_value_glued: the option's value is in the word.
 const OptionShape* last_of_cluster(const std::string& word, const std::vector<OptionShape>& options,
                                    bool* is_value_glued) {
   const OptionShape* option = nullptr;
@@ -104,6 +112,9 @@ SplitWords split_at_program(const std::vector<std::string>& words,
     if (!option) unknown_option(is_long ? name : word, options);
     result.begins.push_back(result.options.size());
     result.options.push_back(word);
+    if (is_long && word.size() == name.size() + 1) refuse_empty_value(name);
+    if (!option->takes_value && !is_value_glued && i + 1 < words.size())
+      refuse_detached_value(name, words[i + 1]);
     if (!option->takes_value || is_value_glued) continue;
     if (i + 1 >= words.size()) {
       throw Error(ErrorKind::kUsage, words[i] + " needs a value", "'hvrun --help' shows its form");
@@ -118,14 +129,14 @@ SplitWords split_at_program(const std::vector<std::string>& words,
 
 namespace {
 
-// What may stand before a later program.
+// The options that may stand before a later program.
 const std::vector<OptionShape>& shapes() {
   static const std::vector<OptionShape> all{
       {{"-n", "--np", "--num-proc"}, true}, {{"-x"}, true}, {{"--wdir"}, true}};
   return all;
 }
 
-// The options as pairs of name and value: "--np=2", "--np" "2" and "-n2" are one.
+// The options as pairs of name and value: "--np=2", "--np" "2", "-n2".
 std::vector<std::pair<std::string, std::string>> pairs_of(const std::vector<std::string>& options) {
   std::vector<std::pair<std::string, std::string>> pairs;
   for (std::size_t i = 0; i < options.size(); ++i) {
@@ -162,11 +173,9 @@ ProgramSpec parse_program(SplitWords split, const std::string& directory,
   bool has_directory = false;
   for (const auto& [name, value] : pairs_of(split.options)) {
     const bool is_directory = name == "--wdir";
-    if (value.empty())
-      throw Error(ErrorKind::kUsage, name + " behind ':' has an empty value",
-                  "give it one, or leave the option out; is a shell variable unset?");
+    if (value.empty()) refuse_empty_value(name + " behind ':'");
     if (name == "-x") {
-      program.exports.push_back(value);
+      program.exports.add(value);
       continue;
     }
     if (is_directory ? std::exchange(has_directory, true) : program.ranks > 0)
@@ -194,7 +203,7 @@ std::vector<std::string> cut_at_colon(SplitWords* split) {
   if (colon == words.end()) return {};
   std::vector<std::string> rest(colon + 1, words.end());
   words.erase(colon, words.end());
-  if (rest.empty()) rest.push_back(":");  // told as a missing program
+  if (rest.empty()) rest.push_back(":");  // reported as a missing program
   return rest;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/facts/process_table.h"
 
+#include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -107,6 +109,11 @@ bool is_on_its_way_out(const ProcessEntry& process, std::string_view status) {
          holds_signal(status, "SigPnd:", SIGKILL);
 }
 
+std::string environment_of(pid_t pid) {
+  constexpr std::size_t kMostEnvironment = 32u << 20;
+  return read_file("/proc/" + std::to_string(pid) + "/environ", kMostEnvironment).value_or("");
+}
+
 bool environ_holds(std::string_view environ_text, std::string_view entry) {
   for (std::size_t at = 0; (at = environ_text.find(entry, at)) != std::string_view::npos; ++at) {
     const std::size_t end = at + entry.size();
@@ -114,6 +121,12 @@ bool environ_holds(std::string_view environ_text, std::string_view entry) {
     if (begins && (end == environ_text.size() || environ_text[end] == '\0')) return true;
   }
   return false;
+}
+
+bool is_shell(std::string_view name) {
+  constexpr std::string_view kShells[] = {"sh",  "bash", "dash", "zsh",
+                                          "ksh", "fish", "csh",  "tcsh"};
+  return std::find(std::begin(kShells), std::end(kShells), name) != std::end(kShells);
 }
 
 std::string describe(const ProcessEntry& process) {

@@ -47,8 +47,14 @@ bool holds_signal(std::string_view status, std::string_view set, int signal);
 // status texts; pure.
 bool is_on_its_way_out(const ProcessEntry& process, std::string_view status);
 
+// The text of /proc/PID/environ; empty where it may not be read.
+std::string environment_of(pid_t pid);
+
 // NAME=VALUE stands, whole, in an environ text (entries end in zero bytes). Pure.
 bool environ_holds(std::string_view environ_text, std::string_view entry);
+
+// Whether an executable of that name is a shell. Pure.
+bool is_shell(std::string_view name);
 
 // "pid 12 (name)".
 std::string describe(const ProcessEntry& process);

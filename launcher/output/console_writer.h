@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "launcher/output/console_tail.h"
 #include "launcher/output/label.h"
 #include "launcher/output/reports.h"
 #include "launcher/output/work_queue.h"
@@ -31,8 +32,11 @@ class ConsoleWriter {
   // What is left comes out, unfinished lines too; then the thread ends.
   void close() { queue_->close(); }
   bool join(std::optional<TimePoint> limit) { return thread_.join(limit); }
+  // What has been written.
+  const ConsoleTail& tail() const { return *tail_; }
 
  private:
+  std::shared_ptr<ConsoleTail> tail_;  // outlives this where the thread is left behind
   std::shared_ptr<WorkQueue<WriterItem>> queue_;
   WriterThread thread_;
 };

@@ -3,9 +3,12 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <map>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "launcher/output/console_format.h"
@@ -21,19 +24,21 @@ namespace {
 constexpr std::size_t kOpenFiles = 128;
 
 struct RankFile {
-  std::string path;
   std::string folder;
+  const char* name = "";  // in it
   UniqueFd fd;
   bool was_opened = false;
   bool is_broken = false;
   std::vector<SharedShipment> waiting;
   std::unique_ptr<FileWriter> own_writer;  // of a special file
+
+  std::string path() const { return folder + "/" + name; }
 };
 
 // What the thread owns.
 class FileLoop {
  public:
-  FileLoop(std::string directory, FileWriter::Scope scope,
+  FileLoop(OutputDirectory directory, FileWriter::Scope scope,
            std::shared_ptr<WorkQueue<WriterItem>> queue, std::shared_ptr<Reports> reports)
       : directory_(std::move(directory)),
         scope_(scope),
@@ -57,27 +62,31 @@ class FileLoop {
 
  private:
   void sort_in(WriterItem item) {
-    if (item.token) tokens_.push_back(std::move(item.token));
-    if (!item.shipment) return;
-    const OutputChunk& chunk = item.shipment->chunk;
+    if (auto* token = std::get_if<Token>(&item)) tokens_.push_back(std::move(*token));
+    if (auto* shipment = std::get_if<SharedShipment>(&item)) sort_in(std::move(*shipment));
+  }
+
+  void sort_in(SharedShipment shipment) {
+    const OutputChunk& chunk = shipment->chunk;
     const StreamId stream = stream_id(chunk.rank, chunk.stream);
     RankFile& file = file_of(stream, chunk);
     if (file.own_writer) {
-      file.own_writer->put(std::move(item));
+      file.own_writer->put(std::move(shipment));
       return;
     }
     if (file.waiting.empty()) touched_.push_back(stream);
-    file.waiting.push_back(std::move(item.shipment));
+    file.waiting.push_back(std::move(shipment));
   }
 
   RankFile& file_of(StreamId stream, const OutputChunk& chunk) {
     const auto [found, is_new] = files_.try_emplace(stream);
     RankFile& file = found->second;
     if (!is_new) return file;
-    file.folder = directory_ + "/rank." + std::to_string(chunk.rank);
-    file.path = file.folder + (chunk.stream == 2 ? "/stderr" : "/stdout");
+    file.folder = directory_.path() + "/rank." + std::to_string(chunk.rank);
+    file.name = chunk.stream == 2 ? "stderr" : "stdout";
     struct stat status {};
-    const bool is_special = ::stat(file.path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+    const bool is_special = ::lstat(file.path().c_str(), &status) == 0 &&
+                            !S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode);
     if (is_special && scope_ == FileWriter::Scope::kAllFiles) {
       file.own_writer =
           std::make_unique<FileWriter>(directory_, FileWriter::Scope::kOneSpecialFile, reports_);
@@ -98,11 +107,19 @@ class FileLoop {
   bool open(RankFile& file) {
     if (file.fd) return true;
     if (open_files_ >= kOpenFiles) close_all();
-    if (::mkdir(file.folder.c_str(), 0777) != 0 && errno != EEXIST) return fail(file, errno);
-    // Appending never undoes what was written before the file was closed, truncating would.
-    const int mode = file.was_opened ? O_APPEND : O_CREAT | O_TRUNC;
-    file.fd.reset(::open(file.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | mode, 0666));
-    if (!file.fd) return fail(file, errno);
+    const auto directory = directory_.open_rank_directory(file.folder);
+    if (directory.error != 0) return fail(file, directory.error, directory.detail);
+    const int mode = file.was_opened ? O_APPEND : O_CREAT;
+    const int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | mode;
+    UniqueFd fd(::openat(directory.fd.get(), file.name, flags, 0666));
+    struct stat status {};
+    if (!fd || ::fstat(fd.get(), &status) != 0)
+      return fail(file, errno, errno == ELOOP ? ", a symbolic link" : "");
+    const bool is_own = S_ISCHR(status.st_mode) || !directory_.reason_against(status);
+    if (!is_own) return fail(file, EPERM, ", which belongs to another user");
+    const bool is_former = S_ISREG(status.st_mode) && !file.was_opened;  // of another job
+    if (is_former && ::ftruncate(fd.get(), 0) != 0) return fail(file, errno);
+    file.fd = std::move(fd);
     file.was_opened = true;
     ++open_files_;
     return true;
@@ -117,9 +134,10 @@ class FileLoop {
     if (const int failure = write_all(file.fd.get(), pieces)) fail(file, failure);
   }
 
-  bool fail(RankFile& file, int errno_value) {
+  bool fail(RankFile& file, int errno_value, const char* detail = "") {
     file.is_broken = true;
-    reports_->tell_broken("write output to " + printable(file.path, 1000), errno_value, 0);
+    reports_->tell_broken("write output to " + printable(file.path(), 1000) + detail, errno_value,
+                          0);
     return false;
   }
 
@@ -131,13 +149,13 @@ class FileLoop {
   void pass_on_tokens() {
     for (const Token& token : tokens_) {
       for (auto& [stream, file] : files_) {
-        if (file.own_writer) file.own_writer->put({nullptr, {}, token});
+        if (file.own_writer) file.own_writer->put(token);
       }
     }
     tokens_.clear();
   }
 
-  const std::string directory_;
+  const OutputDirectory directory_;
   const FileWriter::Scope scope_;
   const std::shared_ptr<WorkQueue<WriterItem>> queue_;
   const std::shared_ptr<Reports> reports_;
@@ -149,7 +167,7 @@ class FileLoop {
 
 }  // namespace
 
-FileWriter::FileWriter(std::string directory, Scope scope, std::shared_ptr<Reports> reports)
+FileWriter::FileWriter(OutputDirectory directory, Scope scope, std::shared_ptr<Reports> reports)
     : queue_(std::make_shared<WorkQueue<WriterItem>>()),
       thread_([loop = std::make_shared<FileLoop>(std::move(directory), scope, queue_,
                                                  std::move(reports))] { loop->run(); }) {}

@@ -8,8 +8,8 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
+#include "launcher/output/output_directory.h"
 #include "launcher/output/reports.h"
 #include "launcher/output/work_queue.h"
 #include "launcher/output/writer_thread.h"
@@ -19,7 +19,7 @@ namespace hv::launcher {
 class FileWriter {
  public:
   enum class Scope { kAllFiles, kOneSpecialFile };
-  FileWriter(std::string directory, Scope scope, std::shared_ptr<Reports> reports);
+  FileWriter(OutputDirectory directory, Scope scope, std::shared_ptr<Reports> reports);
 
   void put(WriterItem item) { queue_->push(std::move(item)); }
   // What is left comes out; then the thread ends.

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 
 namespace hv::launcher {
@@ -39,6 +40,7 @@ void LabelMaker::write_rank(std::uint32_t rank) {
   if (style_.colour) text_ += kColours[rank % kColours.size()];
   text_ += '[';
   text_ += std::to_string(rank);
+  if (style_.hosts && rank < style_.hosts->size()) (text_ += ' ') += (*style_.hosts)[rank];
   text_ += ']';
   if (style_.colour) text_ += kNoColour;
   text_ += ' ';
@@ -50,17 +52,22 @@ void LabelMaker::write_time(std::int64_t wall_clock_ns) {
     const auto seconds = static_cast<std::time_t>(second);
     std::tm parts{};
     std::array<char, 64> text{};
-    gmtime_r(&seconds, &parts);
+    localtime_r(&seconds, &parts);
     second_text_.assign(text.data(),
                         std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S.", &parts));
+    const long minutes = std::labs(parts.tm_gmtoff) / 60;
+    std::snprintf(text.data(), text.size(), "%c%02ld:%02ld ", parts.tm_gmtoff < 0 ? '-' : '+',
+                  minutes / 60, minutes % 60);
+    offset_text_ = text.data();
     second_ = second;
   }
   std::array<char, 16> fraction{};
   const int length =
-      std::snprintf(fraction.data(), fraction.size(), "%06dZ ",
+      std::snprintf(fraction.data(), fraction.size(), "%06d",
                     static_cast<int>((wall_clock_ns - second * kNanosecondsPerSecond) / 1000));
   text_ += second_text_;
   text_.append(fraction.data(), static_cast<std::size_t>(length));
+  text_ += offset_text_;
 }
 
 }  // namespace hv::launcher

@@ -8,6 +8,19 @@
 
 namespace hv::launcher {
 
+std::uint32_t OutputLedger::first_credit(std::size_t ranks) {
+  constexpr std::size_t kInAll = 64u << 20, kLeast = 64u << 10, kMost = 1u << 20;
+  return static_cast<std::uint32_t>(
+      std::clamp(kInAll / std::max<std::size_t>(ranks, 1), kLeast, kMost));
+}
+
+bool OutputLedger::add_arrived(std::uint32_t rank, std::size_t bytes, std::uint32_t credit) {
+  Account& account = accounts_[rank];
+  if (account.unwritten + account.owed + bytes > credit) return false;
+  account.unwritten += bytes;
+  return true;
+}
+
 std::uint32_t OutputLedger::written(std::uint32_t rank, std::size_t bytes) {
   Account& account = accounts_[rank];
   account.unwritten -= std::min<std::uint64_t>(account.unwritten, bytes);

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/output/output_room.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <filesystem>
 #include <future>
+#include <optional>
 #include <unordered_map>
 
 #include "launcher/output/console_writer.h"
 #include "launcher/output/file_writer.h"
+#include "launcher/output/output_directory.h"
 #include "launcher/output/recent_lines.h"
 #include "src/base/clock.h"
-#include "src/base/error.h"
-#include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
@@ -22,26 +18,18 @@ LabelStyle style_of(const OutputOptions& options, bool is_terminal) {
   return {options.label, options.timestamp, options.colour && is_terminal};
 }
 
-// Reported before any rank starts, instead of after hours.
-void make_output_directory(const std::string& directory) {
-  std::error_code failure;
-  std::filesystem::create_directories(directory, failure);
-  if (!failure && ::access(directory.c_str(), W_OK | X_OK) != 0)
-    failure = {errno, std::generic_category()};
-  if (!failure) return;
-  throw Error(ErrorKind::kUsage,
-              "make the output directory " + printable(directory, 1000) + ": " +
-                  errno_text(failure.value()),
-              "give --output-dir a directory that this user can write to");
-}
-
 }  // namespace
 
 class OutputRoom::Rooms {
  public:
   Rooms(const OutputOptions& options, Written on_written, Broken on_broken)
-      : reports_(std::make_shared<Reports>(std::move(on_written), std::move(on_broken))) {
-    if (!options.directory.empty()) make_output_directory(options.directory);
+      : reports_(std::make_shared<Reports>(std::move(on_written), std::move(on_broken))),
+        is_typed_on_out_(options.stdout_is_terminal &&
+                         is_same_file(options.stdin_fd, options.stdout_fd)),
+        is_typed_on_error_(options.stderr_is_terminal &&
+                           is_same_file(options.stdin_fd, options.stderr_fd)) {
+    std::optional<OutputDirectory> directory;
+    if (!options.directory.empty()) directory.emplace(options.directory);
     const LabelStyle out_style = style_of(options, options.stdout_is_terminal);
     const LabelStyle error_style = style_of(options, options.stderr_is_terminal);
     out_ = std::make_unique<ConsoleWriter>(
@@ -50,32 +38,50 @@ class OutputRoom::Rooms {
       error_ = std::make_unique<ConsoleWriter>(
           ConsoleTarget{options.stderr_fd, 2, options.stderr_is_terminal, error_style}, reports_);
     }
-    if (!options.directory.empty()) {
-      files_ =
-          std::make_unique<FileWriter>(options.directory, FileWriter::Scope::kAllFiles, reports_);
-    }
+    if (directory)
+      files_ = std::make_unique<FileWriter>(*directory, FileWriter::Scope::kAllFiles, reports_);
+  }
+
+  void set_ranks(const OutputRanks& ranks) {
+    out_->put(ranks);
+    if (error_) error_->put(ranks);
   }
 
   void add(OutputChunk chunk) {
     recent_[chunk.rank].add(chunk.stream, chunk.bytes);
-    ConsoleWriter& console = chunk.stream == 2 ? errors() : *out_;
-    // No copy stays here: the last to let go must be a writer thread, which then sends the report.
-    auto shipment = std::make_shared<const Shipment>(std::move(chunk), reports_);
-    if (files_) files_->put({shipment, {}, nullptr});
-    console.put({std::move(shipment), {}, nullptr});
+    // The console may hold back the line that has no end yet: it travels apart, so that what stands
+    // before it is reported as soon as it is written.
+    const std::size_t whole_lines = chunk.bytes.rfind('\n') + 1;
+    if (whole_lines > 0 && whole_lines < chunk.bytes.size()) {
+      OutputChunk lines = chunk;
+      lines.bytes.resize(whole_lines);
+      lines.end = false;
+      ship(std::move(lines));
+      chunk.bytes.erase(0, whole_lines);
+    }
+    ship(std::move(chunk));
   }
 
-  void note(std::string text) { errors().put({nullptr, std::move(text), nullptr}); }
+  void end_typed_row(std::uint32_t rank) {
+    if (is_typed_on_out_) out_->put(TypedRow{rank});
+    if (error_ && is_typed_on_error_) error_->put(TypedRow{rank});
+  }
+
+  void note(std::string text) { errors().put(Note{std::move(text)}); }
 
   std::vector<std::string> last_lines(std::uint32_t rank) const {
     const auto found = recent_.find(rank);
     return found == recent_.end() ? std::vector<std::string>{} : found->second.lines();
   }
 
+  bool are_last_lines_above(std::uint32_t rank) const {
+    return (error_ ? *error_ : *out_).tail().ends_with(last_lines(rank), rank);
+  }
+
   void put_token(const Token& token) {
-    out_->put({nullptr, {}, token});
-    if (error_) error_->put({nullptr, {}, token});
-    if (files_) files_->put({nullptr, {}, token});
+    out_->put(token);
+    if (error_) error_->put(token);
+    if (files_) files_->put(token);
   }
 
   bool finish(std::optional<TimePoint> limit) {
@@ -93,7 +99,16 @@ class OutputRoom::Rooms {
  private:
   ConsoleWriter& errors() { return error_ ? *error_ : *out_; }
 
+  void ship(OutputChunk chunk) {
+    ConsoleWriter& console = chunk.stream == 2 ? errors() : *out_;
+    // No copy stays here: the last to let go must be a writer thread, which then sends the report.
+    auto shipment = std::make_shared<const Shipment>(std::move(chunk), reports_);
+    if (files_) files_->put(shipment);
+    console.put(std::move(shipment));
+  }
+
   const std::shared_ptr<Reports> reports_;
+  const bool is_typed_on_out_, is_typed_on_error_;  // the console is the input's terminal, too
   std::unique_ptr<ConsoleWriter> out_;
   std::unique_ptr<ConsoleWriter> error_;  // none where stderr is the same file as stdout
   std::unique_ptr<FileWriter> files_;
@@ -107,10 +122,18 @@ OutputRoom::~OutputRoom() { finish_within(std::chrono::milliseconds(0)); }
 
 void OutputRoom::add(OutputChunk chunk) { rooms_->add(std::move(chunk)); }
 
+void OutputRoom::set_ranks(const OutputRanks& ranks) { rooms_->set_ranks(ranks); }
+
+void OutputRoom::end_typed_row(std::uint32_t rank) { rooms_->end_typed_row(rank); }
+
 void OutputRoom::note(std::string text) { rooms_->note(std::move(text)); }
 
 std::vector<std::string> OutputRoom::last_lines(std::uint32_t rank) const {
   return rooms_->last_lines(rank);
+}
+
+bool OutputRoom::are_last_lines_above(std::uint32_t rank) const {
+  return rooms_->are_last_lines_above(rank);
 }
 
 void OutputRoom::flush() {

@@ -7,10 +7,9 @@
 //   agent --(at most its credits)--> io_context thread --add()--> writer threads
 //         --write(2)--> console, files
 //     ^---------- Credit message <------ on_written(rank, bytes) <-------'
-// A chunk is reported by on_written once every sink that wants it has written it (the beginning of
-// a line whose end has not come counts as written: at most kLongestLine a stream is held). So
-// memory is bounded by the credits, and a reader that stands still slows the ranks whose output it
-// would read, and loses nothing.
+// Bytes are reported by on_written once every sink that wants them has written them, or has
+// replaced them by a newer state of their line. So memory is bounded by the credits, and a reader
+// that stands still slows the ranks whose output it would read, and loses nothing.
 //
 // Threads: one per console descriptor (one for both where they are the same file), one for all
 // regular files of the directory, one for each file there that is none (a FIFO may block for ever,
@@ -23,8 +22,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "launcher/output/label.h"
 
 namespace hv::launcher {
 
@@ -33,7 +35,15 @@ struct OutputChunk {
   int stream = 1;                  // 1 stdout, 2 stderr
   std::int64_t wall_clock_ns = 0;  // when it was read from the rank
   std::string bytes;
-  bool end = false;  // the stream has ended; bytes come before the end
+  bool end = false;      // the stream has ended; bytes come before the end
+  bool is_shown = true;  // on the console; --ranks leaves ranks out
+};
+
+// The ranks whose output comes.
+struct OutputRanks {
+  std::size_t count = 0;
+  HostsOfRanks hosts{};                       // for labels that have the host, too
+  std::optional<std::uint32_t> input_rank{};  // the rank that gets what is typed
 };
 
 struct OutputOptions {
@@ -43,6 +53,7 @@ struct OutputOptions {
   bool stdout_is_terminal = false;
   bool stderr_is_terminal = false;
   bool colour = false;  // of labels, on terminals only
+  int stdin_fd = 0;
   int stdout_fd = 1;
   int stderr_fd = 2;
 };
@@ -64,13 +75,19 @@ class OutputRoom {
   OutputRoom(const OutputRoom&) = delete;
   OutputRoom& operator=(const OutputRoom&) = delete;
 
-  // add, note and last_lines: all from one thread; they never block.
+  // set_ranks, add, note and last_lines: all from one thread; they never block.
+  // Before the first chunk.
+  void set_ranks(const OutputRanks& ranks);
   void add(OutputChunk chunk);
   // The launcher's own words, to stderr, on lines of their own; a newline is added where there is
   // none.
   void note(std::string text);
+  // A line for that rank has been typed on the terminal that is stdin_fd, which has shown it.
+  void end_typed_row(std::uint32_t rank);
   // See RecentLines::lines.
   std::vector<std::string> last_lines(std::uint32_t rank) const;
+  // These lines are the last that was written where notes go: nothing stands below them.
+  bool are_last_lines_above(std::uint32_t rank) const;
 
   // Waits until all that came before has been written, however long a reader takes. flush_then
   // calls done instead, from a writer thread: for threads that must stay awake meanwhile.

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <variant>
 
 #include "launcher/output/output_room.h"
 
@@ -52,11 +53,15 @@ using SharedShipment = std::shared_ptr<const Shipment>;
 // The last copy to go says that everything before it has been written.
 using Token = std::shared_ptr<void>;
 
-// What a writer thread gets: one of the three.
-struct WriterItem {
-  SharedShipment shipment;
-  std::string note;
-  Token token;
+struct Note {
+  std::string text;  // see OutputRoom::note
 };
+
+struct TypedRow {
+  std::uint32_t rank = 0;  // see ConsoleFormat::end_typed_row
+};
+
+// What a writer thread gets.
+using WriterItem = std::variant<SharedShipment, Token, Note, TypedRow, OutputRanks>;
 
 }  // namespace hv::launcher

@@ -17,14 +17,13 @@
 
 #include "launcher/output/columns.h"
 #include "launcher/output/console_format.h"
-#include "launcher/output/line_buffer.h"
 
 namespace hv::launcher {
 namespace {
 
 constexpr auto kUpdateInterval = std::chrono::milliseconds(200);
-constexpr auto kPatience = std::chrono::seconds(1);
-constexpr std::string_view kEllipsis = "\u2026";
+// A longer line is cut: a row that may be drawn anew is kept in memory.
+constexpr std::size_t kLongestLine = 1 << 20;
 constexpr std::string_view kResetColour = "\x1b[0m";
 
 struct Stream {
@@ -48,13 +47,18 @@ struct OpenRow {
 
 class TerminalFormat : public ConsoleFormat {
  public:
-  TerminalFormat(LabelStyle style, std::function<std::size_t()> columns)
-      : labels_(style), columns_(std::move(columns)) {}
+  TerminalFormat(FormatOptions options, std::function<std::size_t()> columns)
+      : labels_(std::move(options.style)),
+        most_held_(options.most_held),
+        input_rank_(options.input_rank),
+        columns_(std::move(columns)) {}
 
   void take(StreamId id, std::int64_t wall_clock_ns, std::string_view bytes, TimePoint now,
             std::string& out) override;
   void end_stream(StreamId id, std::string& out) override;
   void note(std::string_view text, std::string& out) override;
+  void end_typed_row(std::uint32_t rank) override;
+  std::size_t held_bytes(StreamId id) const override;
   std::optional<TimePoint> due() const override;
   void elapse(TimePoint now, std::string& out) override;
   void end_all(std::string& out) override;
@@ -72,6 +76,8 @@ class TerminalFormat : public ConsoleFormat {
   bool is_open(StreamId id) const { return open_ && open_->stream == id; }
 
   LabelMaker labels_;
+  const std::size_t most_held_;
+  const std::optional<std::uint32_t> input_rank_;
   std::function<std::size_t()> columns_;
   std::vector<Stream> streams_;
   std::vector<std::optional<TimePoint>> last_update_;  // by rank
@@ -170,11 +176,12 @@ void TerminalFormat::show_when_due(StreamId id, TimePoint now, std::string& out)
   Stream& stream = streams_[id];
   stream.due.reset();
   if (!stream.is_dirty) return;
-  TimePoint when = stream.dirty_since + kPatience;
+  const Duration patience = input_rank_ == rank_of(id) ? kPromptPatience : Duration(kPatience);
+  TimePoint when = stream.dirty_since + patience;
   if (stream.overwrites()) {
     const std::optional<TimePoint>& last = last_update_[rank_of(id)];
     when = last ? *last + kUpdateInterval : now;
-  } else if (is_open(id)) {
+  } else if (is_open(id) || held_bytes(id) > most_held_) {
     when = now;
   }
   if (when > now) {
@@ -237,6 +244,23 @@ void TerminalFormat::note(std::string_view text, std::string& out) {
   if (!text.ends_with('\n')) out += '\n';
 }
 
+// The prompt of the rank that gets the input is a whole line then. Another stream's line goes on
+// behind an ellipsis, as after any text that came between.
+void TerminalFormat::end_typed_row(std::uint32_t rank) {
+  if (!open_) return;
+  const OpenRow row = *std::exchange(open_, std::nullopt);
+  Stream& stream = streams_[row.stream];
+  if (rank_of(row.stream) != rank || row.is_update) return;
+  stream.row.erase(0, stream.shown);
+  stream.shown = 0;
+}
+
+// What is not shown yet. An update counts as shown once it is drawn, though it is clipped.
+std::size_t TerminalFormat::held_bytes(StreamId id) const {
+  if (id >= streams_.size() || !streams_[id].is_dirty) return 0;
+  return streams_[id].row.size() - streams_[id].shown;
+}
+
 std::optional<TimePoint> TerminalFormat::due() const {
   std::optional<TimePoint> first;
   for (const Stream& stream : streams_) {
@@ -257,9 +281,9 @@ void TerminalFormat::end_all(std::string& out) {
 
 }  // namespace
 
-std::unique_ptr<ConsoleFormat> make_terminal_format(LabelStyle style,
+std::unique_ptr<ConsoleFormat> make_terminal_format(FormatOptions options,
                                                     std::function<std::size_t()> columns) {
-  return std::make_unique<TerminalFormat>(style, std::move(columns));
+  return std::make_unique<TerminalFormat>(std::move(options), std::move(columns));
 }
 
 }  // namespace hv::launcher

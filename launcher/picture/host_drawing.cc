@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 
+#include "launcher/allocation/host_names.h"
 #include "launcher/check/groups.h"
 #include "src/base/text.h"
 
@@ -272,7 +273,7 @@ void draw_node(const TopologyHost& host, const TopologyNode& node, const Scale& 
   draw_cores(host, node, size.columns, scale, x, y + 2, picture);
   y += kInset / 2 + lines_of(node.cores.size(), size.columns) * scale.pitch;
   if (!node.adapters.empty()) {
-    picture->text(x, y + kLine - 4, size.width - 2 * kInset, brief_names(node.adapters),
+    picture->text(x, y + kLine - 4, size.width - 2 * kInset, fold_host_names(node.adapters),
                   {scale.text_size - 1, "soft"});
     y += kLine;
   }

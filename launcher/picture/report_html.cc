@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/picture/report_html.h"
 
+#include "launcher/allocation/host_names.h"
 #include "launcher/check/groups.h"
 #include "launcher/check/report/report_text.h"
 #include "launcher/picture/picture.h"
@@ -67,8 +68,8 @@ std::string findings_table(const CheckReport& report) {
   for (const Finding& finding : report.findings) {
     const bool is_worst = finding.severity == Severity::kCannotStart;
     text += std::string("<tr><td") + (is_worst ? " class=\"worst\"" : "") + ">" +
-            severity_in_words(finding.severity) + "</td>" + cell(brief_names(finding.hosts)) +
-            cell(finding.fact) + cell(finding.why) + "<td><code>" + escaped(finding.mend) +
+            severity_in_words(finding.severity) + "</td>" + cell(fold_host_names(finding.hosts)) +
+            cell(finding.fact) + cell(finding.why) + "<td><code>" + escaped(finding.fix) +
             "</code><br/>[" + escaped(finding.verdict) + "]</td></tr>\n";
   }
   return text + "</tbody>\n</table>\n";
@@ -80,7 +81,8 @@ std::string gaps_table(const CheckReport& report) {
       "<h2>Not looked at</h2>\n<table>\n<thead><tr><th>Probe</th><th>Hosts</th><th>Reason</th>"
       "</tr></thead>\n<tbody>\n";
   for (const NotProbed& gap : report.not_probed)
-    text += "<tr>" + cell(gap.probe) + cell(brief_names(gap.hosts)) + cell(gap.reason) + "</tr>\n";
+    text +=
+        "<tr>" + cell(gap.probe) + cell(fold_host_names(gap.hosts)) + cell(gap.reason) + "</tr>\n";
   return text + "</tbody>\n</table>\n";
 }
 

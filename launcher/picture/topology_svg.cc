@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <set>
 
 #include "launcher/picture/host_drawing.h"
 #include "launcher/picture/picture.h"
+#include "src/base/clock.h"
 
 namespace hv::launcher {
 namespace {
@@ -122,9 +122,8 @@ std::string path_title(const JobTopology& topology, const HostPath& path) {
   if (!path.is_reached) return title + "not reached";
   if (!path.megabytes_per_s) return title + "reached, not measured";
   title += bandwidth_in_words(*path.megabytes_per_s);
-  char words[48];
-  std::snprintf(words, sizeof words, ", round trip %.0f us", path.round_trip_us.value_or(0));
-  if (path.round_trip_us) title += words;
+  if (path.round_trip_us)
+    title += ", round trip " + format_duration(Seconds(*path.round_trip_us / 1e6));
   return path.address.empty() ? title : title + ", by " + path.address;
 }
 

@@ -77,9 +77,9 @@ std::optional<std::size_t> take_core(const std::vector<std::size_t>& cores,
   return std::nullopt;
 }
 
-// Of the cores of its nodes, those that rank `index` of the `count` ranks there runs on by itself;
-// empty: it is not bound.
-std::vector<std::size_t> cores_by_itself(const std::vector<std::size_t>& near, std::size_t index,
+// BindTo::kAuto. near: the cores of the rank's nodes, which it shares with `count` - 1 others.
+// index: its number among them. Empty: the rank is not bound.
+std::vector<std::size_t> automatic_cores(const std::vector<std::size_t>& near, std::size_t index,
                                          std::size_t count, bool has_gpu) {
   const bool shares = !has_gpu && near.size() >= 2 * count;
   std::vector<std::size_t> cores = shares ? part_of(near, index, count) : near;
@@ -136,8 +136,8 @@ std::vector<BoundRank> bind_ranks(BindTo bind_to, bool in_turn, const std::vecto
       if (!core) refuse_core(host, ranks, cores.size());
       near = {*core};
       rank.own_cores = 1;
-    } else if (bind_to == BindTo::kByItself) {
-      near = cores_by_itself(near, index, count, has_gpu);
+    } else if (bind_to == BindTo::kAuto) {
+      near = automatic_cores(near, index, count, has_gpu);
     }
     rank.threads = threads_of(cores, near);
     if (!near.empty()) rank.nodes = of_rank;

@@ -4,12 +4,12 @@
 // A host's cores lie in NUMA nodes. A rank with a GPU belongs to the node near it; the others are
 // spread over the nodes in order, or in turn with --map-by numa; where they are fewer than nodes,
 // each belongs to several. What a rank gets of its nodes:
-//   by itself  with a GPU all of them; without, an even share, or all of them where that would be
-//              one core; and no binding at all where even that is one core
-//   none       nothing is bound
-//   core       one core that no other rank has
-//   numa       all of one node
-//   gpu        all of its GPU's node; a rank without a GPU is an error
+//   auto  with a GPU all of them; without, an even share, or all of them where that would be one
+//         core; and no binding at all where even that is one core
+//   none  nothing is bound
+//   core  one core that no other rank has
+//   numa  all of one node
+//   gpu   all of its GPU's node; a rank without a GPU is an error
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@
 
 namespace hv::launcher {
 
-enum class BindTo { kByItself, kNone, kCore, kNuma, kGpu };
+enum class BindTo { kAuto, kNone, kCore, kNuma, kGpu };
 
 // "none", "core", "numa", "gpu". none: not understood.
 std::optional<BindTo> parse_bind_to(const std::string& text);

@@ -34,7 +34,7 @@ std::vector<int> places_of(const std::string& name, const std::vector<GpuFacts>&
   throw Error(ErrorKind::kUsage,
               describe_gpu(gpu, number, entry.name) + " can do no work, and is asked for (" +
                   entry.origin + "): " + gpu.fault,
-              "name another one, or " + gpu.mend);
+              "name another one, or " + gpu.fix);
 }
 
 // By a word of CUDA_VISIBLE_DEVICES.

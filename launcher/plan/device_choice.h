@@ -20,7 +20,7 @@ struct GpuFacts {
   std::string model{};
   std::optional<int> island{};  // GPUs of one island reach each other by NVLink; none: not told
   std::string fault{};          // why it can do no work; empty: it can
-  std::string mend{};           // what to do about that
+  std::string fix{};            // what to do about that
   // Of a MIG device only: the UUID of its GPU, and how CUDA named it before R470.
   bool is_mig = false;
   std::string gpu_uuid{};

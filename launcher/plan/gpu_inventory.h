@@ -1,4 +1,4 @@
-// What hvrun-inventory tells joins what /proc tells of a host's GPUs. Pure.
+// Merges the facts that hvrun-inventory and /proc report about a host's GPUs. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,32 +13,32 @@
 
 namespace hv::launcher {
 
-// The plan needs more of this host's GPUs than /proc tells: UUIDs that are to be written or looked
-// up and are not known yet, MIG devices, or an inherited CUDA_VISIBLE_DEVICES. Asking starts the
-// driver, a second and more: so only then. entry: of the list.
+// The plan needs facts about this host's GPUs that /proc lacks: UUIDs, MIG devices, or the GPUs of
+// an inherited CUDA_VISIBLE_DEVICES. Only then, because a request starts the driver, which takes a
+// second or more. entry: index into the list.
 bool needs_inventory(const JobSpec& spec, const HostList& list, std::size_t entry,
-                     const wire::Facts& told);
+                     const wire::Facts& reported);
 
 struct GpusOfHost {
-  std::vector<GpuFacts> gpus;  // that are visible, in their order
+  std::vector<GpuFacts> gpus;  // the visible ones, in their order
   std::vector<std::string> warnings{};
 };
 
-// GPUs of which the node opens, as both tell of them, matched by PCI address: one in MIG mode is
-// replaced by its devices. Then an inherited CUDA_VISIBLE_DEVICES counts. inventory: null where it
-// was not asked, or told nothing.
-GpusOfHost gpus_of(const wire::Facts& told, const wire::Inventory* inventory);
+// The GPUs whose device node opens, matched by PCI address. MIG devices replace a GPU in MIG mode;
+// then an inherited CUDA_VISIBLE_DEVICES applies. inventory: nullptr where it was not requested, or
+// failed.
+GpusOfHost gpus_of(const wire::Facts& reported, const wire::Inventory* inventory);
 
-// What an answer tells of GPUs; null: nothing.
-const wire::Inventory* told_of_gpus(const wire::InventoryReply& reply);
-// Why it tells nothing, or not all; "": it does.
+// The reply's inventory, if it can be used for GPUs; nullptr: it lacks them because of a problem.
+const wire::Inventory* inventory_of_gpus(const wire::InventoryReply& reply);
+// Why a reply lacks GPUs, some or all; "": it lacks none.
 const std::string& problem_of(const wire::InventoryReply& reply);
 
-// Why a GPU can do no work; "": it can.
+// Why a GPU is unusable; "": it is usable.
 std::string fault_of(const wire::GpuHealth& health);
 
-// A number for each GPU, equal for those that NVLinks join, directly or by a switch; -1: it has
-// none.
+// A number for each GPU, equal for GPUs that NVLinks connect, directly or by a switch; -1: it has
+// no NVLink.
 std::vector<int> islands_of(const std::vector<wire::InventoryGpu>& gpus);
 
 }  // namespace hv::launcher

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "launcher/allocation/host_names.h"
 #include "launcher/plan/gpu_inventory.h"
 #include "launcher/plan/rank_resources.h"
 #include "src/base/error.h"
@@ -12,9 +13,9 @@
 namespace hv::launcher {
 namespace {
 
-// Slots where nobody has stated them: GPUs, or for each so many of them one. 0: the host has none.
+// Slots of a host whose slots are not stated: one per --gpus-per-rank GPUs. 0: it has too few GPUs.
 int slots_by_gpus(const JobSpec& spec, const std::vector<int>& gpus) {
-  return static_cast<int>(gpus.size()) / spec.gpus_per_rank;
+  return static_cast<int>(gpus.size()) / spec.placement.gpus_per_rank;
 }
 
 PlannedHost host_with_slots(const JobSpec& spec, const HostEntry& entry,
@@ -22,11 +23,11 @@ PlannedHost host_with_slots(const JobSpec& spec, const HostEntry& entry,
   PlannedHost host{entry.name, entry.user};
   const int by_gpus = facts ? slots_by_gpus(spec, usable_gpus(entry, facts->gpus)) : 0;
   const bool has_gpus = facts && !facts->gpus.empty();
-  if (spec.map_by.by == MapBy::kGpu && facts) {
+  if (spec.placement.map_by.by == MapBy::kGpu && facts) {
     host.slots = by_gpus;
   } else if (entry.slots) {
     host.slots = *entry.slots;
-    host.slots_assumed = spec.map_by.by == MapBy::kGpu;  // how many GPUs it has nobody knows yet
+    host.slots_assumed = spec.placement.map_by.by == MapBy::kGpu;  // its GPUs are not known yet
   } else if (facts) {
     host.slots = has_gpus ? by_gpus : 1;  // none where all of its GPUs are excluded
   } else {
@@ -41,7 +42,7 @@ std::vector<PlannedHost> hosts_with_slots(const JobSpec& spec, const HostList& l
     const HostFacts here = facts.at(0).value_or(HostFacts{});
     const int by_gpus = slots_by_gpus(spec, usable_gpus(HostEntry{}, here.gpus));
     const int slots =
-        spec.map_by.by == MapBy::kGpu ? by_gpus : std::max(by_gpus, here.usable_cores);
+        spec.placement.map_by.by == MapBy::kGpu ? by_gpus : std::max(by_gpus, here.usable_cores);
     return {{"localhost", "", slots}};
   }
   std::vector<PlannedHost> hosts;
@@ -52,15 +53,16 @@ std::vector<PlannedHost> hosts_with_slots(const JobSpec& spec, const HostList& l
   return hosts;
 }
 
-// A host without a slot takes nobody, oversubscribed or not.
-std::vector<HostRoom> rooms_of(const HostList& list, const std::vector<PlannedHost>& hosts) {
-  std::vector<HostRoom> rooms;
+// A host without slots gets no rank, even with --oversubscribe.
+std::vector<HostCapacity> capacities_of(const HostList& list,
+                                        const std::vector<PlannedHost>& hosts) {
+  std::vector<HostCapacity> capacities;
   for (const PlannedHost& host : hosts) {
-    rooms.push_back({host.slots, std::nullopt});
-    if (!list.this_machine) rooms.back().most = list.entries[host.entry].max_slots;
-    if (host.slots == 0) rooms.back().most = 0;
+    capacities.push_back({host.slots, std::nullopt});
+    if (!list.this_machine) capacities.back().most = list.entries[host.entry].max_slots;
+    if (host.slots == 0) capacities.back().most = 0;
   }
-  return rooms;
+  return capacities;
 }
 
 std::string list_of_slots(const std::vector<PlannedHost>& hosts, const std::string& between) {
@@ -71,8 +73,8 @@ std::string list_of_slots(const std::vector<PlannedHost>& hosts, const std::stri
   return hosts.size() > 8 ? text + between + "..." : text;
 }
 
-// The same hosts with as many slots each as so many ranks take: "node1:4,node2:4".
-std::string list_with_room(std::vector<PlannedHost> hosts, long ranks) {
+// The hosts with enough slots for the ranks: "node1:4,node2:4".
+std::string list_with_slots_for(std::vector<PlannedHost> hosts, long ranks) {
   const long each = (ranks + static_cast<long>(hosts.size()) - 1) / static_cast<long>(hosts.size());
   for (PlannedHost& host : hosts) host.slots = std::max(host.slots, static_cast<int>(each));
   return list_of_slots(hosts, ",");
@@ -82,18 +84,18 @@ std::string list_with_room(std::vector<PlannedHost> hosts, long ranks) {
                                long ranks, long most) {
   const std::string asked =
       spec.ranks ? "-np " + std::to_string(ranks) + " asks for " : "the placement asks for ";
-  const bool by_gpu = spec.map_by.by == MapBy::kGpu;
+  const bool by_gpu = spec.placement.map_by.by == MapBy::kGpu;
   const std::string hint = by_gpu || most == 0
                                ? "name more hosts, lower -np, or leave out --map-by gpu"
                                : "name more hosts, state more slots (-H " +
-                                     list_with_room(hosts, ranks) +
+                                     list_with_slots_for(hosts, ranks) +
                                      "), lower -np, or let ranks share slots with --oversubscribe";
-  if (spec.map_by.by == MapBy::kPerNode && spec.ranks && most > 0) {
+  if (spec.placement.map_by.by == MapBy::kPerNode && spec.ranks && most > 0) {
     const long each =
         (ranks + static_cast<long>(hosts.size()) - 1) / static_cast<long>(hosts.size());
     throw Error(ErrorKind::kUsage,
                 asked + count_of(ranks, "rank") + ", but " +
-                    count_of(spec.map_by.per_node, "rank") +
+                    count_of(spec.placement.map_by.per_node, "rank") +
                     " a node (--npernode, ppr) and the slots of " + count_of(hosts.size(), "host") +
                     " (" + list_of_slots(hosts, ", ") + ") allow " + std::to_string(most),
                 "name more hosts, take --npernode " + std::to_string(each) +
@@ -113,28 +115,29 @@ std::string list_with_room(std::vector<PlannedHost> hosts, long ranks) {
               "raise max-slots in the hostfile, name more hosts, or lower -np");
 }
 
-// How many ranks the job has; errors and warnings about the number of slots.
+// Number of ranks of the job. Throws Error(kUsage) where they exceed the slots.
 int count_ranks(const JobSpec& spec, const HostList& list, const std::vector<PlannedHost>& hosts,
                 std::vector<std::string>* warnings) {
-  const std::vector<HostRoom> rooms = rooms_of(list, hosts);
-  const long slots = most_ranks(spec.map_by, rooms, false);
+  const std::vector<HostCapacity> capacities = capacities_of(list, hosts);
+  const long slots = most_ranks(spec.placement.map_by, capacities, false);
   const long ranks =
-      spec.ranks ? *spec.ranks : std::min<long>(natural_ranks(spec.map_by, rooms), kMostRanks);
+      spec.ranks ? *spec.ranks
+                 : std::min<long>(natural_ranks(spec.placement.map_by, capacities), kMostRanks);
   if (ranks <= slots && ranks > 0) return static_cast<int>(ranks);
-  const long most = most_ranks(spec.map_by, rooms, true);
-  const bool may_share = spec.oversubscribe || list.this_machine;
-  if (!may_share || most == 0 || (ranks > most && spec.map_by.by == MapBy::kPerNode))
+  const long most = most_ranks(spec.placement.map_by, capacities, true);
+  const bool may_share = spec.placement.oversubscribe || list.this_machine;
+  if (!may_share || most == 0 || (ranks > most && spec.placement.map_by.by == MapBy::kPerNode))
     refuse_ranks(spec, hosts, std::max(ranks, 1L), slots);
   if (ranks > most) refuse_oversubscription(ranks, most);
-  if (!spec.oversubscribe)
+  if (!spec.placement.oversubscribe)
     warnings->push_back(count_of(ranks, "rank") + word_for(ranks, " shares the ", " share the ") +
                         count_of(slots, "core", "cores or GPUs") + " of this machine");
   return static_cast<int>(ranks);
 }
 
-// The host of each rank as the rankfile says.
-std::vector<int> places_by_file(const JobSpec& spec, const HostList& list,
-                                const std::vector<PlannedHost>& hosts) {
+// The host of each rank by the rankfile.
+std::vector<int> hosts_by_rankfile(const JobSpec& spec, const HostList& list,
+                                   const std::vector<PlannedHost>& hosts) {
   const std::size_t all = list.rank_places.size();
   const std::size_t ranks = spec.ranks ? static_cast<std::size_t>(*spec.ranks) : all;
   if (ranks > all)
@@ -147,15 +150,16 @@ std::vector<int> places_by_file(const JobSpec& spec, const HostList& list,
     const std::size_t host = list.rank_places[rank].entry;
     host_of_rank.push_back(static_cast<int>(host));
     const HostEntry& entry = list.entries[host];
-    const int most = spec.oversubscribe ? entry.max_slots.value_or(kMostRanks) : hosts[host].slots;
+    const int most =
+        spec.placement.oversubscribe ? entry.max_slots.value_or(kMostRanks) : hosts[host].slots;
     const RankPlace& place = list.rank_places[rank];
     if (++shares[host] > most)
       mistake({list.rankfile, place.line, place.text}, place.column,
               "host " + entry.name + " has " +
-                  count_of(most, spec.oversubscribe ? "max-slot" : "slot") + " (" + entry.origin +
-                  "), and this is one rank more",
-              spec.oversubscribe ? "another host, or more max-slots there"
-                                 : "another host, more slots there, or --oversubscribe");
+                  count_of(most, spec.placement.oversubscribe ? "max-slot" : "slot") + " (" +
+                  entry.origin + "), and this is one rank more",
+              spec.placement.oversubscribe ? "another host, or more max-slots there"
+                                           : "another host, more slots there, or --oversubscribe");
   }
   return host_of_rank;
 }
@@ -164,13 +168,14 @@ std::vector<int> places_by_file(const JobSpec& spec, const HostList& list,
 std::vector<int> hosts_of_ranks(const JobSpec& spec, const HostList& list,
                                 const std::vector<PlannedHost>& hosts,
                                 std::vector<std::string>* warnings) {
-  if (!list.rank_places.empty()) return places_by_file(spec, list, hosts);
+  if (!list.rank_places.empty()) return hosts_by_rankfile(spec, list, hosts);
   const int ranks = count_ranks(spec, list, hosts, warnings);
-  const bool may_share = spec.oversubscribe || list.this_machine;
-  return place_ranks(spec.map_by, spec.rank_by, rooms_of(list, hosts), ranks, may_share);
+  const bool may_share = spec.placement.oversubscribe || list.this_machine;
+  return place_ranks(spec.placement.map_by, spec.placement.rank_by, capacities_of(list, hosts),
+                     ranks, may_share);
 }
 
-// Those hosts that have ranks, in the order of their first one, and the ranks.
+// Adds the ranks, and the hosts that have any, in the order of their first rank.
 void fill_plan(const std::vector<PlannedHost>& hosts, const std::vector<int>& host_of_rank,
                LaunchPlan* plan) {
   std::vector<int> place_of(hosts.size(), -1);
@@ -191,7 +196,7 @@ void fill_plan(const std::vector<PlannedHost>& hosts, const std::vector<int>& ho
     rank.identity.local_size = plan->hosts[static_cast<std::size_t>(rank.host)].ranks;
 }
 
-// Of several programs the first has the first ranks, and so on.
+// The first program has the first ranks, and so on.
 void assign_programs(const JobSpec& spec, LaunchPlan* plan) {
   if (spec.programs.size() < 2) return;
   std::size_t rank = 0;
@@ -218,69 +223,83 @@ void number_across_hosts(LaunchPlan* plan) {
   }
 }
 
-// "host a", "hosts a, b and 3 more".
-std::string hosts_as_text(const std::vector<std::string>& names) {
-  constexpr std::size_t kNamed = 8;
-  const bool are_all_named = names.size() <= kNamed;
-  const std::vector<std::string> first(names.begin(),
-                                       are_all_named ? names.end() : names.begin() + kNamed);
-  return word_for(names.size(), "host") + " " + join(first, ", ") +
-         (are_all_named ? "" : " and " + std::to_string(names.size() - kNamed) + " more");
-}
-
-// The GPUs of a host that get no rank; of one that is cut up once.
+// Adds a line for each faulty GPU of a host; one line for all MIG devices of a GPU.
 void warn_of_faults(const std::string& host, const std::vector<GpuFacts>& gpus,
                     std::vector<std::string>* warnings) {
   const std::vector<int> numbers = gpu_numbers(gpus);
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     if (gpus[i].fault.empty() || (i > 0 && numbers[i] == numbers[i - 1])) continue;
     warnings->push_back(describe_gpu(gpus[i], numbers[i], host) +
-                        " gets no rank: " + gpus[i].fault + "; " + gpus[i].mend);
+                        " gets no rank: " + gpus[i].fault + "; " + gpus[i].fix);
   }
 }
 
-// What was told of hosts, once where several tell the same, and what is wrong with their GPUs.
+// Warnings about hosts: faulty GPUs, then other warnings, each once for all hosts that have it.
 std::vector<std::string> warnings_on_hosts(const HostList& list,
                                            const std::vector<std::optional<HostFacts>>& facts) {
-  std::vector<std::string> told, warnings;
+  std::vector<std::string> distinct, warnings;
   std::map<std::string, std::vector<std::string>> hosts_of;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     if (!facts[i]) continue;
     const std::string name = list.this_machine ? "localhost" : list.entries[i].name;
     for (const std::string& warning : facts[i]->warnings) {
-      if (hosts_of[warning].empty()) told.push_back(warning);
+      if (hosts_of[warning].empty()) distinct.push_back(warning);
       hosts_of[warning].push_back(name);
     }
     warn_of_faults(name, facts[i]->gpus, &warnings);
   }
-  for (const std::string& warning : told)
-    warnings.push_back(hosts_as_text(hosts_of[warning]) + ": " + warning);
+  for (const std::string& warning : distinct) {
+    const std::vector<std::string>& names = hosts_of[warning];
+    warnings.push_back(named_hosts_text(names) + ": " + warning);
+  }
   return warnings;
 }
 
-std::optional<int> known_node(std::int32_t told) {
-  return told == wire::kNoNode ? std::nullopt : std::optional<int>(told);
+std::optional<int> known_node(std::int32_t node) {
+  return node == wire::kNoNode ? std::nullopt : std::optional<int>(node);
 }
 
 }  // namespace
 
-HostFacts host_facts(const wire::Facts& told, const wire::Inventory* inventory) {
+HostFacts host_facts(const wire::Facts& reported, const wire::Inventory* inventory) {
   HostFacts facts;
-  facts.usable_cores = static_cast<int>(told.usable_cores);
-  GpusOfHost gpus = gpus_of(told, inventory);
+  facts.usable_cores = static_cast<int>(reported.usable_cores);
+  GpusOfHost gpus = gpus_of(reported, inventory);
   facts.gpus = std::move(gpus.gpus);
   facts.warnings = std::move(gpus.warnings);
-  for (const wire::Core& core : told.cores)
+  for (const wire::Core& core : reported.cores)
     facts.cores.push_back({static_cast<int>(core.node),
                            {core.threads.begin(), core.threads.end()},
                            static_cast<int>(core.package)});
-  for (const wire::RdmaAdapter& adapter : told.rdma)
+  for (const wire::RdmaAdapter& adapter : reported.rdma)
     facts.rdma.push_back({adapter.name,
                           known_node(adapter.node),
                           adapter.pci_path,
                           {adapter.ports.begin(), adapter.ports.end()}});
   return facts;
 }
+
+namespace {
+
+// option: as typed, with the highest rank that it names.
+void check_named_rank(const std::string& option, int rank, const LaunchPlan& plan) {
+  if (static_cast<std::size_t>(rank) < plan.ranks.size()) return;
+  throw Error(ErrorKind::kUsage,
+              option + " names a rank that this job does not have: its ranks are 0 to " +
+                  std::to_string(plan.ranks.size() - 1),
+              "name only these");
+}
+
+void check_named_ranks(const JobSpec& spec, const LaunchPlan& plan) {
+  const OutputSpec& output = spec.output;
+  if (output.stdin_rank)
+    check_named_rank("--stdin=" + std::to_string(*output.stdin_rank), *output.stdin_rank, plan);
+  if (!output.shown_ranks.empty())
+    check_named_rank("--ranks " + format_ranges(output.shown_ranks), output.shown_ranks.back(),
+                     plan);
+}
+
+}  // namespace
 
 LaunchPlan make_plan(const JobSpec& spec, const HostList& list,
                      const std::vector<std::optional<HostFacts>>& facts) {
@@ -289,6 +308,7 @@ LaunchPlan make_plan(const JobSpec& spec, const HostList& list,
   const std::vector<PlannedHost> hosts = hosts_with_slots(spec, list, facts);
   fill_plan(hosts, hosts_of_ranks(spec, list, hosts, &plan.warnings), &plan);
   number_across_hosts(&plan);
+  check_named_ranks(spec, plan);
   assign_programs(spec, &plan);
   assign_resources(spec, list, facts, &plan);
   return plan;
@@ -298,7 +318,7 @@ void check_stated_slots(const JobSpec& spec, const HostList& list) {
   const bool are_all_stated =
       std::all_of(list.entries.begin(), list.entries.end(),
                   [](const HostEntry& entry) { return entry.slots.has_value(); });
-  if (list.this_machine || !are_all_stated || spec.map_by.by == MapBy::kGpu) return;
+  if (list.this_machine || !are_all_stated || spec.placement.map_by.by == MapBy::kGpu) return;
   const std::vector<std::optional<HostFacts>> unknown(list.entries.size());
   std::vector<std::string> warnings;
   (void)hosts_of_ranks(spec, list, hosts_with_slots(spec, list, unknown), &warnings);
@@ -307,15 +327,17 @@ void check_stated_slots(const JobSpec& spec, const HostList& list) {
 std::size_t hosts_needed(const JobSpec& spec, const HostList& list) {
   if (list.this_machine) return 1;
   const std::size_t all = list.entries.size();
-  if (!spec.ranks || spec.map_by.by == MapBy::kGpu || !list.rank_places.empty()) return all;
+  if (!spec.ranks || spec.placement.map_by.by == MapBy::kGpu || !list.rank_places.empty())
+    return all;
   const auto ranks = static_cast<std::size_t>(*spec.ranks);
-  if (spec.map_by.by == MapBy::kNode) return std::min(all, ranks);
+  if (spec.placement.map_by.by == MapBy::kNode) return std::min(all, ranks);
   std::size_t slots = 0;
   for (std::size_t i = 0; i < all; ++i) {
     if (slots >= ranks) return i;
     const int stated = list.entries[i].slots.value_or(1);
-    slots += static_cast<std::size_t>(
-        spec.map_by.by == MapBy::kPerNode ? std::min(stated, spec.map_by.per_node) : stated);
+    slots += static_cast<std::size_t>(spec.placement.map_by.by == MapBy::kPerNode
+                                          ? std::min(stated, spec.placement.map_by.per_node)
+                                          : stated);
   }
   return all;
 }

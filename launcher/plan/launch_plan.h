@@ -1,5 +1,5 @@
-// LaunchPlan: which rank runs where. A pure function of (JobSpec, hosts, facts) makes it; a dry run
-// prints it.
+// LaunchPlan: which rank runs where, a pure function of (JobSpec, hosts, facts). A dry run prints
+// it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,62 +17,62 @@
 
 namespace hv::launcher {
 
-// What the plan needs to know of a host; unknown before its agent has said hello.
+// Facts of a host that the plan uses; unknown before its agent has sent Hello.
 struct HostFacts {
   std::vector<GpuFacts> gpus;  // in PCI order
   int usable_cores = 1;
   std::vector<CoreFacts> cores{};  // in the order of their nodes
   std::vector<AdapterFacts> rdma{};
-  std::vector<std::string> warnings{};  // on what was told
+  std::vector<std::string> warnings{};  // about these facts
 };
 
-// What an agent has told. inventory: null where it was not asked for, or could not be had.
-HostFacts host_facts(const wire::Facts& told, const wire::Inventory* inventory = nullptr);
+// inventory: null where it was not requested, or failed.
+HostFacts host_facts(const wire::Facts& reported, const wire::Inventory* inventory = nullptr);
 
 struct PlannedHost {
   std::string name;
   std::string user;
   int slots = 1;
-  bool slots_assumed = false;  // not stated, and the host was not asked
+  bool slots_assumed = false;  // not stated, and the host's facts are unknown
   int ranks = 0;
   std::size_t entry = 0;  // in HostList::entries
 };
 
-// A GPU, or a part of one, as people see it.
+// A GPU or a MIG device, as printed.
 struct PlannedGpu {
-  int number = 0;      // among the host's GPUs in PCI order
-  std::string uuid{};  // a MIG device's own; empty: not known
+  int number = 0;      // among the host's GPUs in PCI order; MIG devices have their GPU's
+  std::string uuid{};  // empty: not known
 };
 
 struct PlannedRank {
   RankIdentity identity;                // job_id is filled in at launch
   int host = 0;                         // index into LaunchPlan::hosts
   int program = 0;                      // index into JobSpec::programs
-  std::vector<int> gpus{};              // places in HostFacts::gpus; none, or not known
-  std::vector<PlannedGpu> gpu_names{};  // of these
-  std::vector<int> cores{};  // that it is bound to, as its system numbers them; empty: to none
+  std::vector<int> gpus{};              // indices into HostFacts::gpus; empty: none, or not known
+  std::vector<PlannedGpu> gpu_names{};  // of `gpus`
+  std::vector<int> cores{};  // it is bound to these, by the system's numbers; empty: not bound
   std::vector<int> nodes{};  // its NUMA nodes; empty: any, or not known
-  // What says where it has been put: CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS, NCCL_IB_HCA, ...
+  // The placement for programs: CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS, NCCL_IB_HCA, ...
   std::vector<std::pair<std::string, std::string>> variables{};
 };
 
 struct LaunchPlan {
-  std::vector<PlannedHost> hosts;  // those that have ranks, in the order of their first one
+  std::vector<PlannedHost> hosts;  // hosts with ranks, in the order of their first rank
   std::vector<PlannedRank> ranks;  // by rank
   std::vector<std::string> warnings;
 };
 
-// facts: one per entry of the list (one in all for this machine), none where the host was not
-// asked. Throws Error(kUsage) when the ranks do not fit, and where a host lacks a GPU that its line
-// names.
+// facts: one per entry of the list (one in all for this machine), none where they are unknown.
+// Throws Error(kUsage) when the ranks do not fit, and where a host lacks a GPU that its line names.
 LaunchPlan make_plan(const JobSpec& spec, const HostList& list,
                      const std::vector<std::optional<HostFacts>>& facts);
 
-// Throws what make_plan() will throw whatever the hosts tell of themselves: before one is asked.
+// Throws the errors of make_plan() that no fact of a host can prevent. For use before hosts are
+// asked.
 void check_stated_slots(const JobSpec& spec, const HostList& list);
 
-// Upper bound on the hosts that ranks can be placed on before facts are known: hosts beyond it, in
-// the list's order, need no agent. A host without a stated number may have one slot at least.
+// Upper bound on the hosts that get ranks, before facts are known: hosts beyond it, in the list's
+// order, need no agent. A host whose slots are not stated counts as one slot.
 std::size_t hosts_needed(const JobSpec& spec, const HostList& list);
 
 constexpr int kMostRanks = 1 << 20;

@@ -9,7 +9,7 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::size_t kMostLetters = 1000;
+constexpr std::size_t kMostMappingBytes = 1000;
 constexpr const char* kBackend = "HVRUN_BACKEND";
 
 struct Block {
@@ -36,7 +36,7 @@ std::vector<Block> blocks_of(const std::vector<int>& host_of_rank) {
   return blocks;
 }
 
-// How many of them, said again and again, are all.
+// Length of the shortest prefix that, repeated, makes up all blocks.
 std::size_t period_of(const std::vector<Block>& blocks) {
   for (std::size_t period = 1; period < blocks.size(); ++period) {
     if (blocks.size() % period != 0) continue;
@@ -47,30 +47,31 @@ std::size_t period_of(const std::vector<Block>& blocks) {
   return blocks.size();
 }
 
-MpiWires by_itself(const CommonEnvironment& environment) {
+MpiWires wires_for_backends(const CommonEnvironment& environment) {
   MpiWires wires;
-  std::vector<std::vector<std::string>> of_ranks = environment.of_programs;
-  if (of_ranks.empty()) of_ranks.emplace_back();
-  for (std::vector<std::string> entries : of_ranks) {
-    // The program's own come first: those count.
-    entries.insert(entries.end(), environment.entries.begin(), environment.entries.end());
-    const Environment ranks = Environment::from_entries(entries);
-    if (!names_mpi(ranks.get_or(kBackend, ""))) continue;
-    const std::string mpi = lower(ranks.get_or("HVRUN_MPI", ""));
+  std::vector<RankEnvironment> programs = environment.program_variables;
+  if (programs.empty()) programs.emplace_back();
+  for (const RankEnvironment& program : programs) {
+    const auto value = [&](const char* name) {
+      return program.as_environment().get_or(
+          name, environment.variables.as_environment().get_or(name, ""));
+    };
+    if (!names_mpi(value(kBackend))) continue;
+    const std::string mpi = lower(value("HVRUN_MPI"));
     wires.pmix = wires.pmix || mpi != "mpich";
     wires.pmi = wires.pmi || mpi != "openmpi";
   }
   return wires;
 }
 
-// Exports the list with mpi before it, and adds a line if it is the user's. A list that names mpi
-// stays as it is, and so does a malformed one, which the check of knobs reports.
-void export_mpi_first(const std::string& list, std::vector<std::string>* exports,
-                      std::vector<std::string>* lines) {
+// list: HVRUN_BACKEND's value. Puts mpi first in it, and adds a line if the list is the user's.
+// Keeps a list that names mpi, and a malformed one, which check_knobs_of_ranks() reports.
+void set_mpi_first(const std::string& list, RankEnvironment* variables,
+                   std::vector<std::string>* lines) {
   if (names_mpi(list) || (!list.empty() && !is_backend_list(list))) return;
   const std::string longer =
       "mpi," + join(backend_words(list.empty() ? kDefaultBackends : list), ",");
-  exports->push_back(std::string(kBackend) + "=" + longer);
+  variables->set(kBackend, longer);
   const std::string line = "--mpi puts mpi first: ranks get " + std::string(kBackend) + "=" +
                            longer + " instead of " + list;
   if (!list.empty() && std::find(lines->begin(), lines->end(), line) == lines->end())
@@ -79,22 +80,19 @@ void export_mpi_first(const std::string& list, std::vector<std::string>* exports
 
 }  // namespace
 
-MpiWires mpi_wires(WireMpi wanted, const CommonEnvironment& environment) {
-  if (wanted == WireMpi::kByItself) return by_itself(environment);
-  return {wanted == WireMpi::kPmix || wanted == WireMpi::kBoth,
-          wanted == WireMpi::kPmi || wanted == WireMpi::kBoth};
+MpiWires mpi_wires(WireMpi requested, const CommonEnvironment& environment) {
+  if (requested == WireMpi::kAuto) return wires_for_backends(environment);
+  return {requested == WireMpi::kPmix || requested == WireMpi::kBoth,
+          requested == WireMpi::kPmi || requested == WireMpi::kBoth};
 }
 
-std::vector<std::string> put_mpi_first(const Environment& own, JobSpec* spec) {
-  const CommonEnvironment environment = common_environment(*spec, own);
-  const auto ranks = Environment::from_entries(environment.entries);
+std::vector<std::string> put_mpi_first(CommonEnvironment* environment) {
   std::vector<std::string> lines;
-  export_mpi_first(ranks.get_or(kBackend, ""), &spec->exports, &lines);
-  for (std::size_t i = 0; i < spec->programs.size(); ++i) {
-    const auto program = Environment::from_entries(environment.of_programs[i]);
-    if (program.has(kBackend))
-      export_mpi_first(program.get_or(kBackend, ""), &spec->programs[i].exports, &lines);
-  }
+  set_mpi_first(environment->variables.as_environment().get_or(kBackend, ""),
+                &environment->variables, &lines);
+  for (RankEnvironment& program : environment->program_variables)
+    if (const auto list = program.as_environment().get(kBackend))
+      set_mpi_first(*list, &program, &lines);
   return lines;
 }
 
@@ -105,7 +103,7 @@ std::string pmi_mapping(const std::vector<int>& host_of_rank) {
     const Block& block = blocks[i];
     text += ",(" + std::to_string(block.first) + "," + std::to_string(block.hosts) + "," +
             std::to_string(block.ranks) + ")";
-    if (text.size() > kMostLetters) return {};
+    if (text.size() > kMostMappingBytes) return {};
   }
   return text + ")";
 }

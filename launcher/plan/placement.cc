@@ -14,13 +14,13 @@ namespace {
 constexpr long kNoLimit = std::numeric_limits<int>::max();
 constexpr int kMostPerNode = 65536;
 
-long limit_of(const MapRule& rule, const HostRoom& host, bool oversubscribe) {
+long limit_of(const MapRule& rule, const HostCapacity& host, bool oversubscribe) {
   const long limit = oversubscribe ? host.most.value_or(kNoLimit) : host.slots;
   return rule.by == MapBy::kPerNode ? std::min<long>(limit, rule.per_node) : limit;
 }
 
-// One for each host in turn, as long as they have room: all rise to one level, but for those whose
-// limit is lower, and the first few have one more.
+// One rank for each host in turn, up to the hosts' limits: all hosts get the same number of ranks,
+// except those with a lower limit, and the first few, which get one more.
 std::vector<int> shares_in_turn(const std::vector<long>& limits, int ranks) {
   std::vector<long> sorted = limits;
   std::sort(sorted.begin(), sorted.end());
@@ -45,8 +45,8 @@ std::vector<int> shares_in_turn(const std::vector<long>& limits, int ranks) {
   return shares;
 }
 
-// Host by host, each as many as it has slots; what is too much, one for each host in turn.
-std::vector<int> shares_by_slots(const std::vector<HostRoom>& hosts, std::vector<long> limits,
+// Fills the slots of one host after the other; the remaining ranks go to the hosts in turn.
+std::vector<int> shares_by_slots(const std::vector<HostCapacity>& hosts, std::vector<long> limits,
                                  int ranks) {
   std::vector<int> shares;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
@@ -68,7 +68,7 @@ std::vector<int> host_by_host(const std::vector<int>& shares) {
   return hosts;
 }
 
-// The same where hosts take turns.
+// The host of each rank where the hosts take turns.
 std::vector<int> in_turn(std::vector<int> shares) {
   std::vector<int> hosts, open(shares.size());
   std::iota(open.begin(), open.end(), 0);
@@ -102,29 +102,30 @@ std::optional<RankBy> parse_rank_by(const std::string& text) {
   return std::nullopt;
 }
 
-long natural_ranks(const MapRule& rule, const std::vector<HostRoom>& hosts) {
+long natural_ranks(const MapRule& rule, const std::vector<HostCapacity>& hosts) {
   long ranks = 0;
-  for (const HostRoom& host : hosts)
+  for (const HostCapacity& host : hosts)
     ranks += rule.by == MapBy::kPerNode ? rule.per_node : host.slots;
   return ranks;
 }
 
-long most_ranks(const MapRule& rule, const std::vector<HostRoom>& hosts, bool oversubscribe) {
+long most_ranks(const MapRule& rule, const std::vector<HostCapacity>& hosts, bool oversubscribe) {
   long ranks = 0;
-  for (const HostRoom& host : hosts) ranks += limit_of(rule, host, oversubscribe);
+  for (const HostCapacity& host : hosts) ranks += limit_of(rule, host, oversubscribe);
   return ranks;
 }
 
 std::vector<int> place_ranks(const MapRule& rule, RankBy rank_by,
-                             const std::vector<HostRoom>& hosts, int ranks, bool oversubscribe) {
+                             const std::vector<HostCapacity>& hosts, int ranks,
+                             bool oversubscribe) {
   std::vector<long> limits;
-  for (const HostRoom& host : hosts) limits.push_back(limit_of(rule, host, oversubscribe));
+  for (const HostCapacity& host : hosts) limits.push_back(limit_of(rule, host, oversubscribe));
   const bool by_turns = rule.by == MapBy::kNode;
-  std::vector<HostRoom> rooms = hosts;
+  std::vector<HostCapacity> capacities = hosts;
   if (rule.by == MapBy::kPerNode)
-    for (HostRoom& room : rooms) room.slots = rule.per_node;
+    for (HostCapacity& capacity : capacities) capacity.slots = rule.per_node;
   const std::vector<int> shares =
-      by_turns ? shares_in_turn(limits, ranks) : shares_by_slots(rooms, limits, ranks);
+      by_turns ? shares_in_turn(limits, ranks) : shares_by_slots(capacities, limits, ranks);
   const bool numbers_by_turns = rank_by == RankBy::kPlacement ? by_turns : rank_by == RankBy::kNode;
   return numbers_by_turns ? in_turn(shares) : host_by_host(shares);
 }

@@ -1,9 +1,9 @@
-// Placement: how many ranks each host has, and which. Pure functions.
+// Placement: how many ranks each host has, and which numbers they have. Pure functions.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   1. share out   how many ranks each host gets: --map-by, its slots, --oversubscribe
 //   2. number      which ranks those are: --rank-by
-// A rankfile says both.
+// A rankfile replaces both steps.
 #pragma once
 
 #include <optional>
@@ -35,19 +35,19 @@ struct MapRule {
 std::optional<MapRule> parse_map_by(const std::string& text);
 std::optional<RankBy> parse_rank_by(const std::string& text);
 
-// What a host can take.
-struct HostRoom {
+// How many ranks a host can run.
+struct HostCapacity {
   int slots = 1;
   std::optional<int> most{};  // with oversubscription; none: any number
 };
 
-// How many ranks the rule gives hosts of these slots where nobody says how many.
-long natural_ranks(const MapRule& rule, const std::vector<HostRoom>& hosts);
-// The most that hosts can take: their slots; with oversubscription what `most` says.
-long most_ranks(const MapRule& rule, const std::vector<HostRoom>& hosts, bool oversubscribe);
+// Number of ranks of a job without -np.
+long natural_ranks(const MapRule& rule, const std::vector<HostCapacity>& hosts);
+// The most ranks that hosts can run: their slots; with oversubscription, `most`.
+long most_ranks(const MapRule& rule, const std::vector<HostCapacity>& hosts, bool oversubscribe);
 
 // The host of each rank, by rank. ranks: at most most_ranks().
 std::vector<int> place_ranks(const MapRule& rule, RankBy rank_by,
-                             const std::vector<HostRoom>& hosts, int ranks, bool oversubscribe);
+                             const std::vector<HostCapacity>& hosts, int ranks, bool oversubscribe);
 
 }  // namespace hv::launcher

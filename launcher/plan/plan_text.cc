@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON holds text; bytes that are none are shown escaped.
+// JSON holds text only: escapes bytes that are not UTF-8.
 std::string json_text(const std::string& bytes) { return printable(bytes, 1 << 20); }
 
 Json rank_as_json(const LaunchPlan& plan, const PlannedRank& rank) {
@@ -64,7 +64,7 @@ std::string command_of(const ProgramSpec& program) {
   return join(words, " ");
 }
 
-// What runs: at the end of the line if it is one program, else a line for each.
+// The program at the end of the line; several programs get a line each.
 std::string programs_as_text(const JobSpec& spec) {
   if (spec.programs.size() == 1) return ", each runs: " + command_of(spec.programs[0]);
   std::string text;
@@ -110,7 +110,7 @@ std::string plan_as_text(const JobSpec& spec, const LaunchPlan& plan) {
   text += table(rows);
   if (assumed)
     text += std::string("* ") +
-            (spec.map_by.by == MapBy::kGpu
+            (spec.placement.map_by.by == MapBy::kGpu
                  ? "GPUs not asked for: as many as the stated slots assumed, else 1"
                  : "slots not stated and not asked: 1 assumed") +
             " (a launch counts the host's GPUs)\n";

@@ -11,15 +11,15 @@
 namespace hv::launcher {
 namespace {
 
-// The ranks of one host, by local rank, and what is known of it.
+// The ranks of one host, by local rank, and the host's facts.
 struct RanksOfHost {
   const JobSpec& spec;
   const HostList& list;
   const HostEntry& entry;
-  const HostFacts* facts;  // null: it was not asked
+  const HostFacts* facts;  // null: not known
   std::vector<PlannedRank*> ranks{};
 
-  // null: no rankfile places it.
+  // nullptr: no rankfile places this rank.
   const RankPlace* place_of(const PlannedRank& rank) const {
     const auto number = static_cast<std::size_t>(rank.identity.rank);
     return number < list.rank_places.size() ? &list.rank_places[number] : nullptr;
@@ -36,7 +36,7 @@ struct RanksOfHost {
   throw Error(ErrorKind::kUsage,
               "host " + here.entry.name + " has " + std::to_string(gpus) + " GPUs for " +
                   std::to_string(here.ranks.size()) + " ranks of " +
-                  std::to_string(here.spec.gpus_per_rank) + " each (--gpus-per-rank)",
+                  std::to_string(here.spec.placement.gpus_per_rank) + " each (--gpus-per-rank)",
               "state fewer slots there, lower -np, or use --map-by gpu");
 }
 
@@ -64,22 +64,22 @@ void name_gpus(const RanksOfHost& here, const std::vector<GpuFacts>& known) {
   }
 }
 
-// A rankfile's GPUs; for the other ranks those that are left, in order.
+// Ranks get the GPUs that a rankfile names; the other ranks get the remaining GPUs in order.
 void assign_gpus(const RanksOfHost& here) {
   const std::vector<GpuFacts>& known = here.facts->gpus;
   std::vector<int> gpus = usable_gpus(here.entry, known);
-  if (here.spec.map_by.by == MapBy::kNuma) gpus = in_turn_by_node(gpus, known);
+  if (here.spec.placement.map_by.by == MapBy::kNuma) gpus = in_turn_by_node(gpus, known);
   for (PlannedRank* rank : here.ranks) {
     if (!here.has_placed_gpus(*rank)) continue;
     rank->gpus = find_gpus(here.place_of(*rank)->gpus, here.entry, known);
     for (const int gpu : rank->gpus) std::erase(gpus, gpu);
   }
-  const auto each = static_cast<std::size_t>(here.spec.gpus_per_rank);
+  const auto each = static_cast<std::size_t>(here.spec.placement.gpus_per_rank);
   gpus = grouped_by_island(gpus, each, known);
   std::size_t first = 0;
   for (PlannedRank* rank : here.ranks) {
     if (here.has_placed_gpus(*rank)) continue;
-    const bool are_needed = each > 1 || here.spec.gpus_are_asked_for;
+    const bool are_needed = each > 1 || here.spec.placement.gpus_are_asked_for;
     if (are_needed && first + each > gpus.size()) refuse_gpus(here, gpus.size());
     for (std::size_t i = first; i < first + each && i < gpus.size(); ++i)
       rank->gpus.push_back(gpus[i]);
@@ -88,9 +88,9 @@ void assign_gpus(const RanksOfHost& here) {
   name_gpus(here, known);
 }
 
-// Of a rank whose cores a rankfile states: nodes, and how many cores those are. Throws where the
-// host does not have them, or this user may not use them.
-void look_up_placed_cores(const RanksOfHost& here, PlannedRank* rank, int* own_cores) {
+// Sets the NUMA nodes of a rank whose cores a rankfile states, and the number of its cores. Throws
+// Error(kUsage) for cores that this user may not use there.
+void set_nodes_of_placed_rank(const RanksOfHost& here, PlannedRank* rank, int* own_cores) {
   std::set<int> usable, nodes;
   *own_cores = 0;
   for (const CoreFacts& core : here.facts->cores) {
@@ -114,15 +114,15 @@ void look_up_placed_cores(const RanksOfHost& here, PlannedRank* rank, int* own_c
   *own_cores = std::max(*own_cores, 1);
 }
 
-// The node of a GPU; of a host that has but one, that one.
+// The NUMA node of a GPU; the host's node if it has a single one.
 std::optional<int> node_of_gpu(const RanksOfHost& here, const GpuFacts* gpu) {
   if (gpu == nullptr || gpu->node) return gpu == nullptr ? std::nullopt : gpu->node;
   const std::vector<CoreFacts>& cores = here.facts->cores;
-  const bool is_one = !cores.empty() && cores.front().node == cores.back().node;
-  return is_one ? std::optional<int>(cores.front().node) : std::nullopt;
+  const bool has_one_node = !cores.empty() && cores.front().node == cores.back().node;
+  return has_one_node ? std::optional<int>(cores.front().node) : std::nullopt;
 }
 
-// Binds who may not use every core, and gives OMP_NUM_THREADS.
+// Binds ranks to their cores, unless these are all cores of the host; sets OMP_NUM_THREADS.
 void assign_cores(const RanksOfHost& here) {
   std::vector<PlannedRank*> unplaced;
   std::vector<std::optional<int>> gpu_nodes;
@@ -132,7 +132,7 @@ void assign_cores(const RanksOfHost& here) {
   for (PlannedRank* rank : here.ranks) {
     if (!rank->cores.empty()) {
       int own_cores = 1;
-      look_up_placed_cores(here, rank, &own_cores);
+      set_nodes_of_placed_rank(here, rank, &own_cores);
       add_threads(rank, own_cores);
       continue;
     }
@@ -141,8 +141,8 @@ void assign_cores(const RanksOfHost& here) {
   }
   if (unplaced.empty()) return;
   const auto bound =
-      bind_ranks(here.spec.bind_to, here.spec.map_by.by == MapBy::kNuma, here.facts->cores,
-                 here.facts->usable_cores, gpu_nodes, here.entry.name);
+      bind_ranks(here.spec.placement.bind_to, here.spec.placement.map_by.by == MapBy::kNuma,
+                 here.facts->cores, here.facts->usable_cores, gpu_nodes, here.entry.name);
   std::size_t all = 0;
   for (const CoreFacts& core : here.facts->cores) all += core.threads.size();
   for (std::size_t i = 0; i < unplaced.size(); ++i) {
@@ -159,8 +159,9 @@ bool has_mig_device(const RanksOfHost& here) {
   });
 }
 
-// Who chose GPUs by name sees no others; a job that just has fewer ranks than GPUs sees all. Where
-// one rank has a MIG device each sees its own: CUDA shows a program nothing beside one.
+// Ranks see only the job's GPUs where the user chose GPUs by name, and all GPUs where the job just
+// has fewer ranks than GPUs. If one rank has a MIG device, each rank sees only its own GPUs: CUDA
+// shows a program no other device next to a MIG device.
 void add_gpu_variables(const RanksOfHost& here) {
   std::vector<int> of_job;
   bool is_chosen = !here.entry.gpus.empty() || !here.entry.without_gpus.empty();
@@ -172,7 +173,7 @@ void add_gpu_variables(const RanksOfHost& here) {
   bool is_in_order = true;  // a program's first GPU is the host's first
   for (std::size_t i = 0; i < of_job.size(); ++i) is_in_order &= of_job[i] == static_cast<int>(i);
   if (here.facts->gpus.empty()) return;
-  const bool is_own = here.spec.sees_only_its_gpus || has_mig_device(here);
+  const bool is_own = here.spec.placement.sees_only_its_gpus || has_mig_device(here);
   for (PlannedRank* rank : here.ranks) {
     if (is_own || is_chosen || !is_in_order)
       rank->variables.emplace_back("CUDA_VISIBLE_DEVICES",
@@ -180,7 +181,7 @@ void add_gpu_variables(const RanksOfHost& here) {
   }
 }
 
-// NCCL takes names that begin so, unless '=' says that they are whole.
+// '=': NCCL takes the names as whole names, not as prefixes.
 void add_network_variables(const RanksOfHost& here) {
   for (PlannedRank* rank : here.ranks) {
     if (!here.entry.interfaces.empty()) {
@@ -188,7 +189,7 @@ void add_network_variables(const RanksOfHost& here) {
       rank->variables.emplace_back("NCCL_SOCKET_IFNAME", "=" + here.entry.interfaces);
       rank->variables.emplace_back("GLOO_SOCKET_IFNAME", here.entry.interfaces);
     }
-    if (!here.spec.nic_bind || here.facts == nullptr) continue;
+    if (!here.spec.placement.nic_bind || here.facts == nullptr) continue;
     std::vector<std::string> names, ports;
     for (const AdapterFacts& adapter :
          near_adapters(here.facts->rdma, here.gpu_of(*rank), rank->nodes)) {

@@ -38,9 +38,9 @@ void InfoList::add_rank(const char* key, std::uint32_t rank) {
 }
 
 void InfoList::add_list(const char* key, InfoList list) {
-  InfoList& kept = lists_.emplace_back(std::move(list));
+  InfoList& owned = lists_.emplace_back(std::move(list));
   add(key, pmix::kDataArray).data.pointer =
-      &arrays_.emplace_back(pmix::DataArray{pmix::kInfo, kept.size(), kept.data()});
+      &arrays_.emplace_back(pmix::DataArray{pmix::kInfo, owned.size(), owned.data()});
 }
 
 namespace {
@@ -49,11 +49,11 @@ bool is_plain(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_';
 }
 
-std::string folder_of(const wire::PmixJob& job, std::size_t rank) {
+std::string directory_of(const wire::PmixJob& job, std::size_t rank) {
   return job.folder + "/" + std::to_string(rank);
 }
 
-// What is told of a rank, each once the ranks below it have been.
+// The data of each rank, in ascending order of ranks.
 class ProcessInfos {
  public:
   explicit ProcessInfos(const wire::PmixJob& job)
@@ -64,7 +64,7 @@ class ProcessInfos {
   const wire::PmixJob& job_;
   const std::vector<std::string> names_;
   std::size_t rank_ = 0;
-  std::vector<std::uint32_t> seen_;  // ranks of each host
+  std::vector<std::uint32_t> seen_;  // by host: how many of its ranks next() has returned
   struct Program {
     std::uint32_t leader;
     std::uint32_t ranks = 0;
@@ -91,7 +91,7 @@ InfoList ProcessInfos::next() {
   infos.add_uint16(pmix::kNodeRank, local);
   infos.add_uint32(pmix::kNodeNumber, host);
   infos.add_text(pmix::kHostName, names_[host]);
-  if (host == job_.host) infos.add_text(pmix::kProcessFolder, folder_of(job_, rank));
+  if (host == job_.host) infos.add_text(pmix::kProcessDirectory, directory_of(job_, rank));
   return infos;
 }
 
@@ -115,7 +115,7 @@ std::vector<std::string> node_names(const std::vector<std::string>& hosts) {
     std::string name = host;
     for (char& c : name)
       if (!is_plain(c)) c = '-';
-    // An address is taken apart at its digits; one that begins with a letter is a name as others.
+    // PMIx splits a name at its digits; a name that is an address must begin with a letter.
     if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0]))) name = "node-" + name;
     while (!taken.insert(name).second) name += "-" + std::to_string(names.size());
     names.push_back(name);
@@ -171,9 +171,9 @@ InfoList job_infos(const wire::PmixJob& job, const std::string& node_map,
   infos.add_rank(pmix::kLocalLeader, local.front());
   infos.add_text(pmix::kNodeMap, node_map);
   infos.add_text(pmix::kProcessMap, process_map);
-  infos.add_text(pmix::kSessionFolder, job.folder);
-  infos.add_text(pmix::kSpaceFolder, job.folder);
-  infos.add_flag(pmix::kFoldersAreRemoved, true);
+  infos.add_text(pmix::kSessionDirectory, job.folder);
+  infos.add_text(pmix::kSpaceDirectory, job.folder);
+  infos.add_flag(pmix::kDirectoriesAreRemoved, true);
   ProcessInfos processes(job);
   for (std::size_t rank = 0; rank < size; ++rank)
     infos.add_list(pmix::kProcessData, processes.next());

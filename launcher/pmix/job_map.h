@@ -1,4 +1,5 @@
-// A job as PMIx wants to be told of it: names of nodes, ranks of each, and what a rank is. Pure.
+// Describes a job in PMIx's terms: names of nodes, the ranks of each node, the data of each rank.
+// Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +13,7 @@
 
 namespace hv::launcher {
 
-// A list of PMIx's infos, with all that they point to.
+// A list of PMIx infos that owns the values to which they point.
 class InfoList {
  public:
   InfoList() = default;
@@ -26,7 +27,7 @@ class InfoList {
   void add_rank(const char* key, std::uint32_t rank);
   void add_list(const char* key, InfoList list);
 
-  // Good until the next add.
+  // Valid until the next add.
   pmix::Info* data() { return infos_.data(); }
   std::size_t size() const { return infos_.size(); }
 
@@ -34,7 +35,7 @@ class InfoList {
   pmix::Value& add(const char* key, std::uint16_t type);
 
   std::vector<pmix::Info> infos_;
-  // Their elements stay where they are.
+  // Lists, because infos_ point to their elements.
   std::list<std::string> texts_;
   std::list<InfoList> lists_;
   std::list<pmix::DataArray> arrays_;
@@ -42,11 +43,11 @@ class InfoList {
 
 constexpr std::size_t kMostRanksOfMap = 1 << 20;
 
-// Every rank is on a host that is there and of a program, this host has some, and the names can be
-// told.
+// Every rank has an existing host and a program, this host has ranks, and the names are ones that
+// PMIx accepts.
 bool is_well_formed(const wire::PmixJob& job);
 
-// Names that PMIx's own separators cannot be in, one a host, no two alike.
+// A unique name for each host, without the separators of PMIx.
 std::vector<std::string> node_names(const std::vector<std::string>& hosts);
 
 // In ascending order.
@@ -54,11 +55,11 @@ std::vector<std::uint32_t> ranks_on(const wire::MpiWorld& world, std::uint32_t h
 
 // "0,1,4"
 std::string ranks_text(const std::vector<std::uint32_t>& ranks);
-// "0,1;2,3": of every host, in order.
+// "0,1;2,3": the ranks of every host, in the order of hosts.
 std::string process_text(const wire::MpiWorld& world);
 
-// All that ranks can ask of their job. node_map, process_map: what PMIx has made of the names
-// joined by commas, and of process_text().
+// The data about the job that ranks can request. node_map, process_map: PMIx's encodings of the
+// names joined by commas, and of process_text().
 InfoList job_infos(const wire::PmixJob& job, const std::string& node_map,
                    const std::string& process_map);
 

@@ -1,5 +1,5 @@
-// hvrun-pmix: a PMIx server for the ranks of one host, started by hvrun-agent where MPI programs
-// are to find each other. It ends when the agent hangs up.
+// hvrun-pmix: a PMIx server for the ranks of one host. hvrun-agent starts it for MPI programs that
+// use PMIx. It ends when the agent hangs up.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -26,20 +26,20 @@
 namespace hv::launcher {
 namespace {
 
-// hvrun-pmix's conversation with the agent that has started it: frames over a Unix socket.
+// The connection to the agent that has started this process: frames over a Unix socket.
 class AgentLink {
  public:
   explicit AgentLink(UniqueFd socket) : socket_(std::move(socket)) {}
 
-  // From any thread; blocks while the agent does not read. False: the agent is gone.
+  // Any thread may call it. Blocks while the agent does not read. False: the agent is gone.
   template <class Message>
   bool send(const Message& message) {
     const std::string bytes = encode_frame_of(message);
     const std::lock_guard lock(writing_);
     return write_all(socket_.get(), bytes) == 0;
   }
-  // Blocks until a whole frame has come. False: the agent is gone, or says what is no frame. One
-  // thread.
+  // Only one thread may call it. Blocks until a whole frame has come. False: the agent is gone, or
+  // has sent bytes that are no frame.
   bool receive(Frame* frame) {
     char bytes[64 << 10];
     while (!parser_.next(frame)) {
@@ -61,7 +61,8 @@ int explain_usage() {
   return 2;
 }
 
-// The agent's socket, which is standard input; what the library reads or prints goes elsewhere.
+// Moves the agent's socket away from standard input: the library may read standard input and print
+// to standard output, which becomes standard error.
 UniqueFd take_socket() {
   UniqueFd socket(::fcntl(0, F_DUPFD_CLOEXEC, 3));
   const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -71,22 +72,22 @@ UniqueFd take_socket() {
 }
 
 template <class Message>
-bool is_one(const Frame& frame, Message* message) {
+bool decode_as(const Frame& frame, Message* message) {
   return frame.type == static_cast<std::uint8_t>(Message::kType) && decode(frame.payload, message);
 }
 
 int serve(AgentLink& link) {
   Frame frame;
   wire::PmixJob job;
-  if (!link.receive(&frame) || !is_one(frame, &job) || !is_well_formed(job)) return 3;
+  if (!link.receive(&frame) || !decode_as(frame, &job) || !is_well_formed(job)) return 3;
   PmixServer server(
       job, [&link](const wire::PmixFence& fence) { link.send(fence); },
       [&link](const wire::PmixClient& client) { link.send(client); });
   const wire::PmixReady ready = server.start("");
   if (!link.send(ready)) return 3;
   wire::PmixFence fence;
-  while (link.receive(&frame) && is_one(frame, &fence)) server.pass(fence);
-  // The library's threads still run: nothing is torn down under them.
+  while (link.receive(&frame) && decode_as(frame, &fence)) server.pass(fence);
+  // Skips destructors: the library's threads still run.
   std::fflush(nullptr);
   ::_exit(ready.problem.empty() ? 0 : 3);
 }
@@ -100,15 +101,15 @@ int run(int argc, char** argv) {
   struct stat input {};
   if (word != "--serve" || ::fstat(0, &input) != 0 || !S_ISSOCK(input.st_mode))
     return explain_usage();
-  // A signal that ends the job is for the ranks; the agent hangs up once they are gone.
+  // Signals that end the job are meant for the ranks. The agent hangs up once no rank is left.
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, nullptr);
   ::umask(0077);
-  // The maps as text, which every version's clients read.
+  // Uncompressed maps: clients of every version can read them.
   set_in_process_if_unset("PMIX_MCA_preg", "^compress");
-  // A fence of this host's ranks alone is told as any other: by the first the agent knows that they
-  // have begun.
+  // Report a fence of this host's ranks like any other: the first fence shows the agent that all
+  // ranks have begun.
   set_in_process_if_unset("PMIX_MCA_pmix_server_fence_localonly_opt", "0");
   AgentLink link(take_socket());
   return serve(link);
@@ -119,7 +120,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   hv::open_missing_streams();
-  // The agent may have started it from memory, where its file has no name.
+  // The agent may have started this program from memory: then its file has no name.
   ::prctl(PR_SET_NAME, "hvrun-pmix");
   try {
     return hv::launcher::run(argc, argv);

@@ -12,6 +12,7 @@
 
 #include "launcher/pmix/job_map.h"
 #include "src/base/check.h"
+#include "src/base/environment.h"
 #include "src/base/symbol.h"
 #include "src/base/text.h"
 
@@ -21,7 +22,7 @@ namespace {
 constexpr const char* kLibraries[] = {"libpmix.so.2", "libpmix.so"};
 constexpr char kServersSpace[] = "hvrun-pmix";
 
-// The one of this process.
+// The only one of this process.
 PmixServer* the_server = nullptr;
 
 wire::PmixReady problem(std::string what, std::string hint) {
@@ -31,7 +32,7 @@ wire::PmixReady problem(std::string what, std::string hint) {
   return ready;
 }
 
-// The end of a call that the library ends from its own thread.
+// Waits for a call that the library completes from its own thread.
 class Operation {
  public:
   static void done(int status, void* context) {
@@ -40,7 +41,7 @@ class Operation {
     operation->status_ = status;
     operation->change_.notify_all();
   }
-  // started: what the call itself has returned.
+  // started: the return value of the call itself.
   int wait(int started) {
     if (started == pmix::kDoneAtOnce) return pmix::kSuccess;
     if (started != pmix::kSuccess) return started;
@@ -65,31 +66,30 @@ pmix::Process process_of(const std::string& space, std::uint32_t rank) {
 wire::Pairs pairs_of(char** entries) {
   wire::Pairs pairs;
   for (char** entry = entries; entry != nullptr && *entry != nullptr; ++entry) {
-    const char* const equals = std::strchr(*entry, '=');
-    if (equals != nullptr)
-      pairs.emplace_back(std::string(*entry, static_cast<std::size_t>(equals - *entry)),
-                         equals + 1);
+    if (const auto variable = split_variable(*entry))
+      pairs.emplace_back(variable->first, variable->second);
     std::free(*entry);
   }
   std::free(entries);
   return pairs;
 }
 
-// Open MPI 4 takes itself for a program that nobody has started unless its own launcher or one that
-// it knows by name has; ess=pmi says that PMIx tells it who it is, and of its detectors only the
-// one that detects nothing is left. Open MPI 5 reads none of these: it always asks PMIx.
-void add_open_mpis(wire::Pairs* variables) {
+// Open MPI 4 runs as a singleton unless its own launcher, or one that it knows by name, has started
+// it. ess=pmi makes it get its rank from PMIx; schizo=ompi leaves only the detector that finds no
+// launcher. Open MPI 5 ignores both, and always uses PMIx.
+void add_open_mpi_variables(wire::Pairs* variables) {
   variables->emplace_back("OMPI_MCA_ess", "pmi");
   variables->emplace_back("OMPI_MCA_schizo", "ompi");
 }
 
-// hvrun has bound the ranks; and what they share in memory lies where it is removed in any case.
-wire::Pairs defaults_of(const std::string& folder) {
+// Open MPI must not bind ranks, because hvrun does, and must put shared memory into a directory
+// that the agent removes.
+wire::Pairs defaults_of(const std::string& directory) {
   return {{"OMPI_MCA_hwloc_base_binding_policy", "none"},
           {"OMPI_MCA_orte_externally_bound", "1"},
-          {"OMPI_MCA_btl_vader_backing_directory", folder},
-          {"OMPI_MCA_btl_sm_backing_directory", folder},
-          {"OMPI_MCA_osc_sm_backing_directory", folder}};
+          {"OMPI_MCA_btl_vader_backing_directory", directory},
+          {"OMPI_MCA_btl_sm_backing_directory", directory},
+          {"OMPI_MCA_osc_sm_backing_directory", directory}};
 }
 
 }  // namespace
@@ -102,27 +102,28 @@ struct PmixServer::Library {
                    void*) = nullptr;
   int (*add_client)(const pmix::Process*, uid_t, gid_t, void* object, pmix::Done, void*) = nullptr;
   int (*set_up_fork)(const pmix::Process*, char*** environment) = nullptr;
-  const char* (*words)(int status) = nullptr;
+  const char* (*error_string)(int status) = nullptr;
 
-  // The reason why it cannot be had; "": it can. It is never closed: it has threads.
-  std::string load(const std::string& wanted);
+  // Returns why the library cannot be opened; "": it is open, and stays so, because it runs
+  // threads.
+  std::string load(const std::string& path);
   wire::PmixReady failure(const std::string& doing, int status) const {
-    return problem(doing + ": PMIx: " + words(status),
+    return problem(doing + ": PMIx: " + error_string(status),
                    "PMIX_MCA_ptl_base_verbose=5 in the login environment there makes it tell more");
   }
 };
 
-std::string PmixServer::Library::load(const std::string& wanted) {
+std::string PmixServer::Library::load(const std::string& path) {
   void* handle = nullptr;
   std::string reason;
   const auto open = [&](const char* name) {
     if (handle == nullptr) handle = ::dlopen(name, RTLD_NOW | RTLD_GLOBAL);
     if (handle != nullptr || !reason.empty()) return;
-    const char* const words_of_it = ::dlerror();
-    reason = words_of_it != nullptr ? words_of_it : name;
+    const char* const error = ::dlerror();
+    reason = error != nullptr ? error : name;
   };
-  if (!wanted.empty()) open(wanted.c_str());
-  if (wanted.empty())
+  if (!path.empty()) open(path.c_str());
+  if (path.empty())
     for (const char* name : kLibraries) open(name);
   if (handle == nullptr) return reason;
   if (find_function(handle, "PMIx_server_init", &init) &&
@@ -131,23 +132,24 @@ std::string PmixServer::Library::load(const std::string& wanted) {
       find_function(handle, "PMIx_server_register_nspace", &add_space) &&
       find_function(handle, "PMIx_server_register_client", &add_client) &&
       find_function(handle, "PMIx_server_setup_fork", &set_up_fork) &&
-      find_function(handle, "PMIx_Error_string", &words))
+      find_function(handle, "PMIx_Error_string", &error_string))
     return {};
   return "it lacks a function that versions 2 to 5 have";
 }
 
-// What the library calls.
+// Callbacks of the library.
 struct Calls {
-  // The rank goes on once these have returned: the agent knows before the rank's process can end.
+  // The rank continues once connected or finalized has returned, so the agent gets the report
+  // before the rank's process can end.
   static int connected(const pmix::Process* process, void*, pmix::Done, void*) {
-    the_server->tell(*process, false);
+    the_server->report_client(*process, false);
     return pmix::kDoneAtOnce;
   }
   static int finalized(const pmix::Process* process, void*, pmix::Done, void*) {
-    the_server->tell(*process, true);
+    the_server->report_client(*process, true);
     return pmix::kDoneAtOnce;
   }
-  // The rank ends itself, with the code that it wants hvrun to see.
+  // Nothing to do: the rank exits with its own code, which hvrun reports.
   static int abort(const pmix::Process*, void*, int, const char*, pmix::Process*, std::size_t,
                    pmix::Done, void*) {
     return pmix::kDoneAtOnce;
@@ -156,7 +158,7 @@ struct Calls {
                    std::size_t, char* bytes, std::size_t size, pmix::GiveData give, void* context) {
     return the_server->fence(processes, count, bytes, size, {give, context});
   }
-  // What another host's rank has not told in a fence nobody here knows.
+  // Data that another host's rank has not put into a fence is unknown here.
   static int not_here(const pmix::Process*, const pmix::Info*, std::size_t, pmix::GiveData, void*) {
     return pmix::kNotFound;
   }
@@ -170,9 +172,9 @@ PmixServer::PmixServer(wire::PmixJob job, OnFence on_fence, OnClient on_client)
 
 PmixServer::~PmixServer() { the_server = nullptr; }
 
-wire::PmixReady PmixServer::start(const std::string& wanted) {
+wire::PmixReady PmixServer::start(const std::string& path) {
   static Library library;
-  if (const std::string reason = library.load(wanted); !reason.empty())
+  if (const std::string reason = library.load(path); !reason.empty())
     return problem(
         "open libpmix.so.2, by which MPI programs find each other: " + printable(reason, 500),
         "install PMIx's library there (Debian: libpmix2), or put its folder into "
@@ -184,23 +186,23 @@ wire::PmixReady PmixServer::start(const std::string& wanted) {
   module.fence = Calls::fence;
   module.direct_modex = Calls::not_here;
   InfoList infos;
-  infos.add_text(pmix::kServerFolder, job_.folder);
-  infos.add_text(pmix::kSystemFolder, job_.folder);
+  infos.add_text(pmix::kServerDirectory, job_.folder);
+  infos.add_text(pmix::kSystemDirectory, job_.folder);
   infos.add_text(pmix::kServerSpace, kServersSpace);
   infos.add_rank(pmix::kServerRank, job_.host);
   infos.add_text(pmix::kHostName, node_names(job_.world.hosts)[job_.host]);
   const int status = library.init(&module, infos.data(), infos.size());
   if (status != pmix::kSuccess) return library.failure("start a PMIx server", status);
-  return tell(library);
+  return register_job(library);
 }
 
-wire::PmixReady PmixServer::tell(const Library& library) {
+wire::PmixReady PmixServer::register_job(const Library& library) {
   const std::string& space = job_.world.space;
   const auto map = [](int (*make)(const char*, char**), const std::string& text, std::string* to) {
-    char* made = nullptr;
-    const int status = make(text.c_str(), &made);
-    if (status == pmix::kSuccess) *to = made;
-    std::free(made);
+    char* encoded = nullptr;
+    const int status = make(text.c_str(), &encoded);
+    if (status == pmix::kSuccess) *to = encoded;
+    std::free(encoded);
     return status;
   };
   std::string nodes, processes;
@@ -229,12 +231,12 @@ wire::PmixReady PmixServer::tell(const Library& library) {
     if (status != pmix::kSuccess)
       return library.failure("tell PMIx of rank " + std::to_string(rank), status);
     ready.variables.emplace_back(rank, pairs_of(environment));
-    add_open_mpis(&ready.variables.back().second);
+    add_open_mpi_variables(&ready.variables.back().second);
   }
   return ready;
 }
 
-void PmixServer::tell(const pmix::Process& process, bool has_ended) {
+void PmixServer::report_client(const pmix::Process& process, bool has_ended) {
   if (job_.world.space == process.space) on_client_({process.rank, has_ended});
 }
 
@@ -275,11 +277,11 @@ void PmixServer::pass(const wire::PmixFence& fence) {
     waiting = found->second;
     waiting_.erase(found);
   }
-  // The library reads it later, and says when it has.
-  auto* const kept = new std::string(fence.bytes);
+  // The library reads the bytes later, and then calls the deleter.
+  auto* const copy = new std::string(fence.bytes);
   waiting.give(
-      pmix::kSuccess, kept->data(), kept->size(), waiting.context,
-      [](void* bytes) { delete static_cast<std::string*>(bytes); }, kept);
+      pmix::kSuccess, copy->data(), copy->size(), waiting.context,
+      [](void* bytes) { delete static_cast<std::string*>(bytes); }, copy);
 }
 
 }  // namespace hv::launcher

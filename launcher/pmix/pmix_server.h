@@ -1,14 +1,14 @@
-// A PMIx server for the ranks of one host: libpmix, opened at run time, told of the job and asked
-// what its ranks are to be born with.
+// PmixServer: a PMIx server for the ranks of one host. Opens libpmix at run time, registers the
+// job, and gets the variables that its ranks need in their environment.
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the ranks of several hosts tell each other ends in a fence: the library hands over what this
-// host's have said once the last of them has come, on_fence carries it to the agent, and pass()
-// gives the library what all hosts have said. Fences of some ranks only, across hosts, are refused:
-// no MPI begins with one.
+// Ranks of several hosts exchange data in a fence: the library passes the data of this host's ranks
+// once all of them have reached the fence; on_fence carries it to the agent; pass() returns the
+// data of all hosts to the library. Fences of some of the job's ranks across hosts are refused: no
+// MPI begins with one.
 //
-// The library calls from a thread of its own and has no room for an object in its calls, so there
-// is one server in a process; it is never taken down but by the process's end.
+// The library calls from its own thread, and its callbacks carry no pointer to an object. So a
+// process has one server, which lives until the process ends.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ class PmixServer {
   PmixServer(const PmixServer&) = delete;
   PmixServer& operator=(const PmixServer&) = delete;
 
-  // What the ranks are to be born with, or what stands in the way. library: "" is the system's.
-  wire::PmixReady start(const std::string& library);
+  // Returns the variables of this host's ranks, or a problem. path: of libpmix; "": the system's.
+  wire::PmixReady start(const std::string& path);
   void pass(const wire::PmixFence& fence);
 
  private:
@@ -47,8 +47,8 @@ class PmixServer {
   bool is_of_this_host(const pmix::Process* processes, std::size_t count) const;
   int fence(const pmix::Process* processes, std::size_t count, const char* bytes, std::size_t size,
             Waiting waiting);
-  wire::PmixReady tell(const Library& library);
-  void tell(const pmix::Process& process, bool has_ended);
+  wire::PmixReady register_job(const Library& library);
+  void report_client(const pmix::Process& process, bool has_ended);
 
   const wire::PmixJob job_;
   const OnFence on_fence_;

@@ -1,5 +1,5 @@
-// What of PMIx's interface for servers (versions 2 to 5) is called, beyond what clients call
-// (src/rendezvous/pmix_abi.h). A unit test compares it with pmix_server.h where that is installed.
+// The part of PMIx's server interface (versions 2 to 5) that hvrun-pmix uses, in addition to that
+// of clients (src/rendezvous/pmix_abi.h). A unit test compares it with an installed pmix_server.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,8 +17,8 @@ constexpr int kDoneAtOnce = -157;  // PMIX_OPERATION_SUCCEEDED: no callback foll
 constexpr std::size_t kMostSpace = 255;
 constexpr std::uint16_t kText = 3, kUint16 = 13, kInfo = 24, kDataArray = 39, kRank = 40;
 
-inline constexpr char kServerFolder[] = "pmix.srvr.tmpdir";
-inline constexpr char kSystemFolder[] = "pmix.sys.tmpdir";
+inline constexpr char kServerDirectory[] = "pmix.srvr.tmpdir";
+inline constexpr char kSystemDirectory[] = "pmix.sys.tmpdir";
 inline constexpr char kServerSpace[] = "pmix.srv.nspace";
 inline constexpr char kServerRank[] = "pmix.srv.rank";
 inline constexpr char kHostName[] = "pmix.hname";
@@ -35,10 +35,10 @@ inline constexpr char kLocalSize[] = "pmix.local.size";
 inline constexpr char kNodeSize[] = "pmix.node.size";
 inline constexpr char kLocalPeers[] = "pmix.lpeers";
 inline constexpr char kLocalLeader[] = "pmix.lldr";
-inline constexpr char kSessionFolder[] = "pmix.tmpdir";
-inline constexpr char kSpaceFolder[] = "pmix.nsdir";
-inline constexpr char kProcessFolder[] = "pmix.pdir";
-inline constexpr char kFoldersAreRemoved[] = "pmix.tdir.rmclean";
+inline constexpr char kSessionDirectory[] = "pmix.tmpdir";
+inline constexpr char kSpaceDirectory[] = "pmix.nsdir";
+inline constexpr char kProcessDirectory[] = "pmix.pdir";
+inline constexpr char kDirectoriesAreRemoved[] = "pmix.tdir.rmclean";
 inline constexpr char kProcessRank[] = "pmix.rank";
 inline constexpr char kGlobalRank[] = "pmix.grank";
 inline constexpr char kApplicationRank[] = "pmix.apprank";
@@ -57,8 +57,8 @@ using Release = void (*)(void* context);
 using GiveData = void (*)(int status, const char* bytes, std::size_t size, void* context,
                           Release release, void* release_context);
 
-// What the library calls, from a thread of its own. Of its functions those that are not named here
-// stay null, which says that they are not there; there is room for those of later versions.
+// Callbacks, which the library calls from its own thread. `others` stay null: those functions are
+// not implemented. It is long enough for later versions.
 struct ServerModule {
   int (*client_connected)(const Process*, void* object, Done, void* context);
   int (*client_finalized)(const Process*, void* object, Done, void* context);

@@ -1,4 +1,4 @@
-// What the head of an ELF file says: for which machine it is, and by which loader it starts.
+// Reads the head of an ELF file: the architecture that it is built for, and its loader.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,15 +8,16 @@
 namespace hv::launcher {
 
 struct ElfFile {
-  std::string machine;  // as uname -m has it, "x86_64"; "ELF machine 93" for what has no name here
+  std::string machine;  // as in uname -m: "x86_64"; "ELF machine 93" for an unknown architecture
   std::string loader;   // "/lib64/ld-linux-x86-64.so.2"; empty: it is static
 };
-// none: it cannot be read, or is no ELF file of this byte order.
+// Nothing: the file cannot be read, or is no ELF file of this byte order.
 std::optional<ElfFile> read_elf(const std::string& path);
-// Though read_elf() may find it cut off, or of another byte order.
+// Whether the file starts with ELF's magic number; read_elf() may still refuse it.
 bool begins_as_elf(const std::string& path);
 
-// By the kernel itself: a 64-bit machine runs its 32-bit programs, too.
+// Whether the kernel of that architecture runs programs of the other one: a 64-bit kernel runs its
+// 32-bit programs, too.
 bool machine_runs(const std::string& machine, const std::string& program);
 
 }  // namespace hv::launcher

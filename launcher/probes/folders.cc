@@ -23,23 +23,23 @@ std::string without_links(const std::string& path) {
   return real ? std::string(real.get()) : path;
 }
 
-bool lies_in(const std::string& path, const std::string& folder) {
-  return folder == "/" || path == folder || path.rfind(folder + "/", 0) == 0;
+bool lies_in(const std::string& path, const std::string& directory) {
+  return directory == "/" || path == directory || path.rfind(directory + "/", 0) == 0;
 }
 
-// Why programs could not make files there. By its permissions alone: nothing is written.
-std::string why_not_writable(const std::string& folder) {
+// Why programs cannot create files there. Checks permissions only: writes nothing.
+std::string why_not_writable(const std::string& directory) {
   struct stat info {};
   int error = 0;
-  if (::stat(folder.c_str(), &info) != 0) {
+  if (::stat(directory.c_str(), &info) != 0) {
     error = errno;
   } else if (!S_ISDIR(info.st_mode)) {
     error = ENOTDIR;
-  } else if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+  } else if (::access(directory.c_str(), W_OK | X_OK) != 0) {
     error = errno;
   }
   return error == 0 ? ""
-                    : "write to the temporary directory " + printable(folder, 1000) + ": " +
+                    : "write to the temporary directory " + printable(directory, 1000) + ": " +
                           errno_text(error);
 }
 
@@ -56,20 +56,20 @@ wire::FolderFacts inspect_directory(const std::string& role, const std::string& 
     facts.device = mount->device;
     facts.kind = mount->kind;
   }
-  struct statvfs room {};
+  struct statvfs space {};
   facts.free_files = wire::kNoLimit;
   facts.free_bytes = wire::kNoLimit;
-  const bool is_told = ::statvfs(path.c_str(), &room) == 0 && room.f_blocks != 0;
-  if (!is_told || (room.f_flag & ST_RDONLY) != 0) return facts;
-  facts.free_bytes = std::uint64_t{room.f_bavail} * room.f_frsize;
-  if (room.f_files != 0) facts.free_files = room.f_favail;
+  const bool is_known = ::statvfs(path.c_str(), &space) == 0 && space.f_blocks != 0;
+  if (!is_known || (space.f_flag & ST_RDONLY) != 0) return facts;
+  facts.free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;
+  if (space.f_files != 0) facts.free_files = space.f_favail;
   return facts;
 }
 
 }  // namespace
 
-// A line is "36 35 98:0 / /mnt rw,noatime master:1 - ext4 /dev/sda1 rw". Of several mounts on one
-// point the last is seen.
+// A line: "36 35 98:0 / /mnt rw,noatime master:1 - ext4 /dev/sda1 rw". The last of several mounts
+// on one mount point hides the others.
 std::optional<Mount> mount_of(const std::string& path, const std::string& mounts) {
   std::optional<Mount> best;
   std::size_t length = 0;
@@ -85,7 +85,7 @@ std::optional<Mount> mount_of(const std::string& path, const std::string& mounts
   return best;
 }
 
-void look_at_folders(const wire::CheckRequest& request, const Environment& environment,
+void inspect_folders(const wire::CheckRequest& request, const Environment& environment,
                      wire::CheckReply* reply) {
   const std::string mounts = read_file("/proc/self/mountinfo").value_or("");
   for (const wire::Program& program : request.programs) {

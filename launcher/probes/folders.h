@@ -1,5 +1,5 @@
-// Inspects the directories that a job uses on this host: working directories and the temporary one.
-// Hangs where one lies on a file system whose server is gone.
+// Inspects the directories that a job uses on this host: working directories and the temporary
+// directory. Hangs if one lies on a file system whose server is gone.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace hv::launcher {
 
-void look_at_folders(const wire::CheckRequest& request, const Environment& environment,
+void inspect_folders(const wire::CheckRequest& request, const Environment& environment,
                      wire::CheckReply* reply);
 
 struct Mount {
   std::string device;  // "/dev/sda1", "server:/export", "tmpfs"
   std::string kind;    // "ext4", "nfs4"
 };
-// What an absolute path without links lies on, by the text of /proc/self/mountinfo.
+// The mount that holds an absolute path without links. mounts: the text of /proc/self/mountinfo.
 std::optional<Mount> mount_of(const std::string& path, const std::string& mounts);
 
 }  // namespace hv::launcher

@@ -35,24 +35,24 @@ bool read_request(wire::CheckRequest* request) {
   std::string bytes(static_cast<std::size_t>(file.st_size), '\0');
   std::size_t got = 0;
   while (got < bytes.size()) {
-    const ssize_t piece =
+    const ssize_t count =
         ::pread(0, bytes.data() + got, bytes.size() - got, static_cast<off_t>(got));
-    if (piece < 0 && errno == EINTR) continue;
-    if (piece <= 0) return false;
-    got += static_cast<std::size_t>(piece);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    got += static_cast<std::size_t>(count);
   }
   return decode(bytes, request);
 }
 
-// Two probes tell of programs, each its part.
-void take_programs(wire::CheckReply&& from, wire::CheckReply* to) {
+// Two probes report on programs, each a part of ProgramFacts.
+void merge_programs(wire::CheckReply&& from, wire::CheckReply* to) {
   from.programs.resize(std::max(from.programs.size(), to->programs.size()));
   for (std::size_t i = 0; i < to->programs.size(); ++i)
     from.programs[i].python = std::move(to->programs[i].python);
   to->programs = std::move(from.programs);
 }
 
-void take_python(wire::CheckReply&& from, wire::CheckReply* to) {
+void merge_python(wire::CheckReply&& from, wire::CheckReply* to) {
   to->programs.resize(std::max(from.programs.size(), to->programs.size()));
   for (std::size_t i = 0; i < from.programs.size(); ++i)
     to->programs[i].python = std::move(from.programs[i].python);
@@ -63,26 +63,26 @@ void take_python(wire::CheckReply&& from, wire::CheckReply* to) {
 const std::vector<HostProbe>& host_probes() {
   using Reply = wire::CheckReply;
   static const std::vector<HostProbe> probes{
-      {"folders", look_at_folders,
+      {"folders", inspect_folders,
        [](Reply&& from, Reply* to) { to->folders = std::move(from.folders); }},
-      {"program", look_at_program, take_programs},
-      {"python", look_at_python, take_python},
-      {"limits", look_at_limits, [](Reply&& from, Reply* to) { to->limits = from.limits; }},
-      {"memory", look_at_memory, [](Reply&& from, Reply* to) { to->memory = from.memory; }},
-      {"load", look_at_load, [](Reply&& from, Reply* to) { to->load = std::move(from.load); }},
-      {"network", look_at_network,
+      {"program", inspect_program, merge_programs},
+      {"python", inspect_python, merge_python},
+      {"limits", inspect_limits, [](Reply&& from, Reply* to) { to->limits = from.limits; }},
+      {"memory", inspect_memory, [](Reply&& from, Reply* to) { to->memory = from.memory; }},
+      {"load", inspect_load, [](Reply&& from, Reply* to) { to->load = std::move(from.load); }},
+      {"network", inspect_network,
        [](Reply&& from, Reply* to) { to->network = std::move(from.network); }},
-      {"ports", look_at_ports, [](Reply&& from, Reply* to) { to->ports = std::move(from.ports); }}};
+      {"ports", inspect_ports, [](Reply&& from, Reply* to) { to->ports = std::move(from.ports); }}};
   return probes;
 }
 
-bool is_wanted(const HostProbe& probe, const std::vector<std::string>& names) {
+bool is_requested(const HostProbe& probe, const std::vector<std::string>& names) {
   return names.empty() || std::find(names.begin(), names.end(), probe.name) != names.end();
 }
 
 namespace {
 
-// Before each answer.
+// Precedes each answer.
 struct AnswerHead {
   std::uint32_t probe;
   std::uint32_t bytes;
@@ -97,11 +97,11 @@ class ProbeThreads {
   int run() {
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < host_probes().size(); ++i) {
-      if (!is_wanted(host_probes()[i], request_.probes)) continue;
+      if (!is_requested(host_probes()[i], request_.probes)) continue;
       try {
         threads.emplace_back([this, i] { answer(i); });
       } catch (const std::system_error&) {
-        answer(i);  // the user has no process left: then one after the other
+        answer(i);  // no thread could be started: run the probe here
       }
     }
     for (std::thread& thread : threads) thread.join();
@@ -111,7 +111,7 @@ class ProbeThreads {
  private:
   void answer(std::size_t probe) {
     wire::CheckReply reply;
-    host_probes()[probe].look(request_, environment_, &reply);
+    host_probes()[probe].inspect(request_, environment_, &reply);
     const std::string bytes = encode(reply);
     const AnswerHead head{static_cast<std::uint32_t>(probe),
                           static_cast<std::uint32_t>(bytes.size())};

@@ -1,9 +1,10 @@
-// What an agent looks at for a check: one file a probe. Judgements are launcher/check's affair.
+// The probes of a check: each gathers facts about this host, in a source of its own. launcher/check
+// judges them.
 // SPDX-License-Identifier: Apache-2.0
 //
-// All run in one process, "hvrun-agent --probe", whose environment is the ranks', each on a thread
-// of its own. So one may take its time, up to a deadline, and may hang: in a file system whose
-// server is gone, say. The others' answers are there by then. None writes anywhere.
+// All probes run in one process, "hvrun-agent --probe", which has the environment of the ranks.
+// Each runs on its own thread, so that one that hangs (in a file system whose server is gone, say)
+// holds up no other. No probe writes a file.
 #pragma once
 
 #include <cstddef>
@@ -19,37 +20,37 @@ namespace hv::launcher {
 
 struct HostProbe {
   const char* name;
-  // Fills its part of the reply, and nothing else of it but `unanswered`, with what it could not
-  // learn. environment: the ranks'.
-  void (*look)(const wire::CheckRequest& request, const Environment& environment,
-               wire::CheckReply* reply);
-  // Takes over that part of another reply.
-  void (*take)(wire::CheckReply&& from, wire::CheckReply* to);
+  // Fills this probe's part of the reply, and adds to `unanswered` what it could not find out.
+  // environment: the ranks'.
+  void (*inspect)(const wire::CheckRequest& request, const Environment& environment,
+                  wire::CheckReply* reply);
+  // Moves this probe's part of a reply to another reply.
+  void (*merge)(wire::CheckReply&& from, wire::CheckReply* to);
 };
 
 const std::vector<HostProbe>& host_probes();
 // names: wire::CheckRequest::probes.
-bool is_wanted(const HostProbe& probe, const std::vector<std::string>& names);
+bool is_requested(const HostProbe& probe, const std::vector<std::string>& names);
 
 constexpr const char* kProbe = "--probe";
-constexpr const char* kProbeName = "hvrun-probe";  // of such a process
-// hvrun-agent --probe: the request on standard input, a file; answers on standard output, each as
-// soon as it is there. Returns the exit code.
+constexpr const char* kProbeName = "hvrun-probe";  // name of such a process
+// hvrun-agent --probe: reads the request from standard input, a file; writes each answer to
+// standard output as soon as it is complete. Returns the exit code.
 int run_host_probes();
 
-// What has come of those answers: (index in host_probes(), an encoded CheckReply). The last one may
-// have been cut short; it is left out.
+// Splits that output: (index in host_probes(), an encoded CheckReply). Leaves out a last answer
+// that is cut short.
 std::vector<std::pair<std::size_t, std::string_view>> parse_probe_answers(std::string_view bytes);
 
-// Interfaces with their MTU and speed, and the ports of RDMA adapters, up or not.
-void look_at_network(const wire::CheckRequest& request, const Environment& environment,
+// Reports interfaces with their MTU and speed, and the ports of RDMA adapters, up or not.
+void inspect_network(const wire::CheckRequest& request, const Environment& environment,
                      wire::CheckReply* reply);
 
-// root: put before every path, for tests.
+// root: prefix of every path, for tests.
 wire::NetworkFacts read_network(const std::string& root = "");
 
-// How many ports of HVRUN_PORT_RANGE somebody has already.
-void look_at_ports(const wire::CheckRequest& request, const Environment& environment,
+// Counts the ports of HVRUN_PORT_RANGE that are in use.
+void inspect_ports(const wire::CheckRequest& request, const Environment& environment,
                    wire::CheckReply* reply);
 
 }  // namespace hv::launcher

@@ -1,5 +1,5 @@
-// Which shared libraries a program would be given: by its own loader's list. The program itself is
-// never run.
+// Lists the shared libraries that a program would get, by asking its own loader. The program itself
+// never runs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,10 +17,10 @@ struct LibraryList {
   std::vector<std::string> missing;  // "libcudart.so.13", "GLIBC_2.38 of libc.so.6"
 };
 
-// Of what a loader says: glibc's, and musl's.
+// Parses the output of a loader, glibc's or musl's.
 LibraryList parse_library_list(const std::string& text);
 
-// Blocks. Returns why the loader did not tell; empty: it did. environment: the program's.
+// Blocks. Returns why there is no list; empty: *list is filled. environment: the program's.
 std::string list_libraries(const std::string& loader, const std::string& program,
                            const std::string& directory, const Environment& environment,
                            TimePoint until, LibraryList* list);

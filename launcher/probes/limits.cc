@@ -23,13 +23,13 @@ std::uint64_t soft_limit(int resource) {
   return limit.rlim_cur == RLIM_INFINITY ? wire::kNoLimit : limit.rlim_cur;
 }
 
-// A limit does not bind whoever has the capability.
+// A process with the capability is exempt from the limit.
 bool has_capability(unsigned number) {
   const std::string status = read_file("/proc/self/status").value_or("");
   return (bits_after("CapEff:", status).value_or(0) >> number & 1) != 0;
 }
 
-// As the limit counts them: each thread. A folder of threads has a link from each, and two more.
+// RLIMIT_NPROC counts threads. A directory "task" has two links more than threads.
 std::uint64_t threads_of(int proc, const std::string& pid) {
   struct stat threads {};
   if (::fstatat(proc, (pid + "/task").c_str(), &threads, 0) != 0 || threads.st_nlink < 3) return 1;
@@ -43,9 +43,8 @@ std::uint64_t processes_of_user() {
   std::uint64_t count = 0;
   while (const dirent* entry = proc ? ::readdir(proc.get()) : nullptr) {
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
-    struct stat folder {};
-    if (::fstatat(::dirfd(proc.get()), entry->d_name, &folder, 0) == 0 &&
-        folder.st_uid == ::getuid())
+    struct stat info {};
+    if (::fstatat(::dirfd(proc.get()), entry->d_name, &info, 0) == 0 && info.st_uid == ::getuid())
       count += threads_of(::dirfd(proc.get()), entry->d_name);
   }
   return count;
@@ -55,9 +54,9 @@ void narrow_to_cgroups(const std::string& root, wire::LimitFacts* facts) {
   const auto left = [facts] {
     return facts->processes - std::min(facts->processes, facts->processes_of_user);
   };
-  for (const std::string& folder : own_cgroup_folders(root, "pids")) {
-    const auto most = parse_integer(trim(read_file(folder + "/pids.max").value_or("")));
-    const auto now = parse_integer(trim(read_file(folder + "/pids.current").value_or("")));
+  for (const std::string& directory : own_cgroup_folders(root, "pids")) {
+    const auto most = parse_integer(trim(read_file(directory + "/pids.max").value_or("")));
+    const auto now = parse_integer(trim(read_file(directory + "/pids.current").value_or("")));
     if (!most || !now || *now < 0 || *most < *now) continue;
     if (static_cast<std::uint64_t>(*most - *now) >= left()) continue;
     facts->processes = static_cast<std::uint64_t>(*most);
@@ -65,7 +64,7 @@ void narrow_to_cgroups(const std::string& root, wire::LimitFacts* facts) {
   }
 }
 
-void look_at_limits(const wire::CheckRequest&, const Environment&, wire::CheckReply* reply) {
+void inspect_limits(const wire::CheckRequest&, const Environment&, wire::CheckReply* reply) {
   reply->limits = {soft_limit(RLIMIT_MEMLOCK), soft_limit(RLIMIT_NOFILE), soft_limit(RLIMIT_STACK),
                    soft_limit(RLIMIT_NPROC), 0};
   if (has_capability(CAP_IPC_LOCK)) reply->limits.locked_bytes = wire::kNoLimit;

@@ -1,4 +1,4 @@
-// What a process of this user may have: soft limits, which ranks inherit, and those of cgroups.
+// Limits of a process of this user: soft limits, which ranks inherit, and limits of cgroups.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,14 +10,14 @@
 
 namespace hv::launcher {
 
-void look_at_limits(const wire::CheckRequest& request, const Environment& environment,
+void inspect_limits(const wire::CheckRequest& request, const Environment& environment,
                     wire::CheckReply* reply);
 
-// Of this process's user, each thread for itself. Looks at all that run.
+// Counts the threads of all processes of this process's user. Reads all of /proc.
 std::uint64_t processes_of_user();
 
-// What the agent's cgroups allow of processes, where that leaves fewer. root: put before paths, for
-// tests.
+// Replaces the limit of processes by that of a cgroup which leaves fewer. root: prefix of every
+// path, for tests.
 void narrow_to_cgroups(const std::string& root, wire::LimitFacts* facts);
 
 }  // namespace hv::launcher

@@ -18,32 +18,32 @@
 namespace hv::launcher {
 namespace {
 
-constexpr auto kLookedAt = std::chrono::milliseconds(500);
-constexpr double kWorthNaming = 0.5;  // of a core
+constexpr auto kSampleTime = std::chrono::milliseconds(500);
+constexpr double kWorthNaming = 0.5;  // cores
 
-std::uint64_t number(const std::vector<std::string>& words, std::size_t place) {
-  const auto value = place < words.size() ? parse_integer(words[place]) : std::nullopt;
+std::uint64_t number(const std::vector<std::string>& fields, std::size_t index) {
+  const auto value = index < fields.size() ? parse_integer(fields[index]) : std::nullopt;
   return value && *value > 0 ? static_cast<std::uint64_t>(*value) : 0;
 }
 
-std::vector<std::string> words_of(const std::string& line) {
-  std::vector<std::string> words;
-  for (std::string& word : split(line, ' '))
-    if (!word.empty()) words.push_back(std::move(word));
-  return words;
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields;
+  for (std::string& field : split(line, ' '))
+    if (!field.empty()) fields.push_back(std::move(field));
+  return fields;
 }
 
-// "cpu user nice system idle iowait irq softirq steal ...": what a hypervisor gave to others is
-// lost to ranks as well.
-void take_totals(const std::string& text, LoadSample* sample) {
+// "cpu user nice system idle iowait irq softirq steal ...". Stolen time counts as busy: ranks
+// cannot use it.
+void parse_totals(const std::string& text, LoadSample* sample) {
   for (const std::string& line : split(text, '\n')) {
-    const std::vector<std::string> words = words_of(line);
-    if (words.empty() || words[0].rfind("cpu", 0) != 0) continue;
-    if (words[0] != "cpu") {
+    const std::vector<std::string> fields = fields_of(line);
+    if (fields.empty() || fields[0].rfind("cpu", 0) != 0) continue;
+    if (fields[0] != "cpu") {
       ++sample->cores;
       continue;
     }
-    for (const std::size_t place : {1, 2, 3, 6, 7, 8}) sample->busy_ticks += number(words, place);
+    for (const std::size_t index : {1, 2, 3, 6, 7, 8}) sample->busy_ticks += number(fields, index);
   }
 }
 
@@ -53,14 +53,14 @@ bool is_own_name(const std::string& name) {
   return false;
 }
 
-// Ranks of another job are children of an agent, and no part of this.
+// Ranks of another job are children of an agent, and count as load.
 bool is_own(const ProcessEntry& process, const LoadSample& sample) {
   if (is_own_name(process.name)) return true;
   const auto parent = sample.processes.find(process.parent);
   return parent != sample.processes.end() && parent->second.name == kProbeName;
 }
 
-// By /etc/passwd alone: a static program asks nobody else.
+// Reads only /etc/passwd: a static program cannot load other name services.
 std::string user_name(uid_t uid, const std::string& root) {
   for (const std::string& line : split(read_file(root + "/etc/passwd").value_or(""), '\n')) {
     const std::vector<std::string> fields = split(line, ':');
@@ -69,28 +69,27 @@ std::string user_name(uid_t uid, const std::string& root) {
   return "user " + std::to_string(uid);
 }
 
-std::string process_in_words(const ProcessEntry& process, double cores, const std::string& root) {
-  struct stat folder {};
-  const bool is_there =
-      ::stat((root + "/proc/" + std::to_string(process.pid)).c_str(), &folder) == 0;
+std::string describe_process(const ProcessEntry& process, double cores, const std::string& root) {
+  struct stat info {};
+  const bool is_there = ::stat((root + "/proc/" + std::to_string(process.pid)).c_str(), &info) == 0;
   char share[32];
   std::snprintf(share, sizeof share, "%.1f", cores);
   return process.name + " (pid " + std::to_string(process.pid) +
-         (is_there ? ", " + user_name(folder.st_uid, root) : "") + ") " + share + " cores";
+         (is_there ? ", " + user_name(info.st_uid, root) : "") + ") " + share + " cores";
 }
 
 }  // namespace
 
 LoadSample load_sample(const std::string& root) {
   LoadSample sample;
-  take_totals(read_file(root + "/proc/stat").value_or(""), &sample);
+  parse_totals(read_file(root + "/proc/stat").value_or(""), &sample);
   for (ProcessEntry& process : read_processes(root + "/proc"))
     sample.processes.emplace(process.pid, std::move(process));
   return sample;
 }
 
-// What is seen of processes, and no more than the cores' own account: that has hvrun's own in it,
-// and, where several containers share a machine, other agents at the same work.
+// The load of the visible processes, bounded by the busy time of the cores, which also holds
+// hvrun's own programs and, where containers share a machine, the probes of other agents.
 wire::LoadFacts load_between(const LoadSample& before, const LoadSample& after, double ticks,
                              const std::string& root) {
   wire::LoadFacts facts;
@@ -107,7 +106,7 @@ wire::LoadFacts load_between(const LoadSample& before, const LoadSample& after, 
     seen += cores;
     if (cores <= most) continue;
     most = cores;
-    facts.busiest = process_in_words(process, cores, root);
+    facts.busiest = describe_process(process, cores, root);
   }
   const std::uint64_t busy = after.busy_ticks - std::min(after.busy_ticks, before.busy_ticks);
   facts.busy_cores = std::min(seen, static_cast<double>(busy) / ticks);
@@ -115,7 +114,7 @@ wire::LoadFacts load_between(const LoadSample& before, const LoadSample& after, 
 }
 
 std::string slowest_governor(const std::string& root) {
-  // The others follow the load.
+  // Other governors follow the load.
   const auto rank = [](const std::string& governor) {
     return governor == "performance" ? 2 : governor == "powersave" ? 0 : 1;
   };
@@ -130,11 +129,11 @@ std::string slowest_governor(const std::string& root) {
   return slowest;
 }
 
-void look_at_load(const wire::CheckRequest&, const Environment&, wire::CheckReply* reply) {
+void inspect_load(const wire::CheckRequest&, const Environment&, wire::CheckReply* reply) {
   const LoadSample before = load_sample("");
   const TimePoint begun = now();
-  while (now() < begun + kLookedAt) {
-    const timespec left = time_left(begun + kLookedAt);
+  while (now() < begun + kSampleTime) {
+    const timespec left = time_left(begun + kSampleTime);
     ::nanosleep(&left, nullptr);
   }
   const LoadSample after = load_sample("");

@@ -1,4 +1,4 @@
-// What keeps this host's cores busy, and how fast they may run.
+// How busy this host's cores are, and how fast they may run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,21 +14,22 @@
 
 namespace hv::launcher {
 
-// Takes half a second.
-void look_at_load(const wire::CheckRequest& request, const Environment& environment,
+// Blocks for half a second.
+void inspect_load(const wire::CheckRequest& request, const Environment& environment,
                   wire::CheckReply* reply);
 
 struct LoadSample {
   std::uint32_t cores = 0;
-  std::uint64_t busy_ticks = 0;  // of all cores together
+  std::uint64_t busy_ticks = 0;  // sum of all cores
   std::map<pid_t, ProcessEntry> processes;
 };
-// root: put before every path, for tests.
+// root: prefix of every path, for tests.
 LoadSample load_sample(const std::string& root);
-// By others than hvrun's programs and what its probes run. ticks: that one core has had between.
+// Leaves out hvrun's own programs and children of its probes. ticks: of one core between the
+// samples.
 wire::LoadFacts load_between(const LoadSample& before, const LoadSample& after, double ticks,
                              const std::string& root);
-// The slowest of those that the CPUs have; "" where none is told.
+// The slowest frequency governor among the CPUs; "" where none is reported.
 std::string slowest_governor(const std::string& root);
 
 }  // namespace hv::launcher

@@ -25,21 +25,21 @@ std::uint64_t meminfo_bytes(const std::string& text, const char* label) {
   return kib && *kib > 0 && *kib <= INT64_MAX / 1024 ? static_cast<std::uint64_t>(*kib) * 1024 : 0;
 }
 
-// Of a group, with what its processes have read of files, which the kernel would drop for others.
+// used: without cached file pages, which the kernel drops when memory is needed.
 struct GroupMemory {
   std::uint64_t limit = wire::kNoLimit;
   std::uint64_t used = 0;
 };
 
-GroupMemory group_memory(const std::string& folder) {
+GroupMemory group_memory(const std::string& directory) {
   GroupMemory group;
   for (const char* name : {"/memory.max", "/memory.limit_in_bytes"})
-    if (const auto limit = number_in(folder + name)) group.limit = std::min(group.limit, *limit);
+    if (const auto limit = number_in(directory + name)) group.limit = std::min(group.limit, *limit);
   for (const char* name : {"/memory.current", "/memory.usage_in_bytes"})
-    if (const auto used = number_in(folder + name)) group.used = *used;
-  const std::string told = read_file(folder + "/memory.stat").value_or("");
+    if (const auto used = number_in(directory + name)) group.used = *used;
+  const std::string text = read_file(directory + "/memory.stat").value_or("");
   for (const char* label : {"inactive_file ", "active_file "}) {
-    const auto bytes = parse_integer(value_after(label, told).value_or(""));
+    const auto bytes = parse_integer(value_after(label, text).value_or(""));
     if (bytes && *bytes > 0) group.used -= std::min(group.used, static_cast<std::uint64_t>(*bytes));
   }
   return group;
@@ -49,13 +49,13 @@ GroupMemory group_memory(const std::string& folder) {
 
 wire::MemoryFacts memory_facts(const std::string& root) {
   wire::MemoryFacts facts;
-  const std::string told = read_file(root + "/proc/meminfo").value_or("");
-  facts.total_bytes = meminfo_bytes(told, "MemTotal:");
-  facts.available_bytes = meminfo_bytes(told, "MemAvailable:");
+  const std::string text = read_file(root + "/proc/meminfo").value_or("");
+  facts.total_bytes = meminfo_bytes(text, "MemTotal:");
+  facts.available_bytes = meminfo_bytes(text, "MemAvailable:");
   if (facts.available_bytes == 0)  // Linux before 3.14
-    facts.available_bytes = meminfo_bytes(told, "MemFree:") + meminfo_bytes(told, "Cached:");
-  for (const std::string& folder : own_cgroup_folders(root, "memory")) {
-    const GroupMemory group = group_memory(folder);
+    facts.available_bytes = meminfo_bytes(text, "MemFree:") + meminfo_bytes(text, "Cached:");
+  for (const std::string& directory : own_cgroup_folders(root, "memory")) {
+    const GroupMemory group = group_memory(directory);
     // The v1 file of an unlimited group holds a number beyond every machine.
     if (group.limit >= facts.total_bytes) continue;
     facts.cgroup_bytes = std::min(facts.cgroup_bytes, group.limit);
@@ -70,7 +70,7 @@ wire::MemoryFacts memory_facts(const std::string& root) {
   return facts;
 }
 
-void look_at_memory(const wire::CheckRequest&, const Environment&, wire::CheckReply* reply) {
+void inspect_memory(const wire::CheckRequest&, const Environment&, wire::CheckReply* reply) {
   reply->memory = memory_facts("");
 }
 

@@ -1,4 +1,4 @@
-// Memory that ranks could have now, and what /dev/shm holds.
+// The memory that ranks can get now, and the capacity of /dev/shm.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace hv::launcher {
 
-void look_at_memory(const wire::CheckRequest& request, const Environment& environment,
+void inspect_memory(const wire::CheckRequest& request, const Environment& environment,
                     wire::CheckReply* reply);
 
-// root: put before every path, for tests.
+// root: prefix of every path, for tests.
 wire::MemoryFacts memory_facts(const std::string& root);
 
 }  // namespace hv::launcher

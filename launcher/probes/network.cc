@@ -18,7 +18,7 @@
 namespace hv::launcher {
 namespace {
 
-// "4: ACTIVE" is what /sys has.
+// "ACTIVE" where the file of /sys holds "4: ACTIVE".
 std::string state_in(const std::string& file) {
   const std::string text(trim(read_file(file).value_or("")));
   const std::size_t colon = text.find(':');
@@ -26,13 +26,13 @@ std::string state_in(const std::string& file) {
 }
 
 std::vector<wire::RdmaPortFacts> read_ports(const std::string& root) {
-  const std::string folder = root + "/sys/class/infiniband";
+  const std::string directory = root + "/sys/class/infiniband";
   std::vector<wire::RdmaPortFacts> ports;
-  for (const std::string& adapter : names_in(folder))
-    for (const std::string& port : names_in(folder + "/" + adapter + "/ports")) {
+  for (const std::string& adapter : names_in(directory))
+    for (const std::string& port : names_in(directory + "/" + adapter + "/ports")) {
       const auto number = parse_integer(port);
       if (!number || *number < 0 || *number > UINT16_MAX) continue;
-      const std::string files = folder + "/" + adapter + "/ports/" + port;
+      const std::string files = directory + "/" + adapter + "/ports/" + port;
       ports.push_back({adapter, static_cast<std::uint32_t>(*number), state_in(files + "/state"),
                        state_in(files + "/phys_state")});
     }
@@ -48,7 +48,7 @@ ifreq request_for(const std::string& interface) {
   return request;
 }
 
-// Mbit/s; 0: it does not tell. Of the namespace that this process is in, which /sys may not be of.
+// Mbit/s; 0: unknown. Not from /sys, which may belong to another network namespace.
 std::uint32_t speed_of(int socket, const std::string& interface) {
   ethtool_cmd command{};
   command.cmd = ETHTOOL_GSET;
@@ -61,8 +61,8 @@ std::uint32_t speed_of(int socket, const std::string& interface) {
 
 wire::InterfaceFacts& interface_in(std::vector<wire::InterfaceFacts>* all,
                                    const std::string& name) {
-  for (wire::InterfaceFacts& one : *all)
-    if (one.name == name) return one;
+  for (wire::InterfaceFacts& interface : *all)
+    if (interface.name == name) return interface;
   all->emplace_back();
   all->back().name = name;
   return all->back();
@@ -74,12 +74,12 @@ std::vector<wire::InterfaceFacts> read_interfaces() {
     if (address.kind != AddressKind::kLoopback)
       interface_in(&interfaces, address.interface).addresses.push_back(address.ip);
   const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  for (wire::InterfaceFacts& one : interfaces) {
-    one.is_up = true;
-    ifreq request = request_for(one.name);
+  for (wire::InterfaceFacts& interface : interfaces) {
+    interface.is_up = true;
+    ifreq request = request_for(interface.name);
     if (socket && ::ioctl(socket.get(), SIOCGIFMTU, &request) == 0)
-      one.mtu = static_cast<std::uint32_t>(request.ifr_mtu);
-    if (socket) one.megabits = speed_of(socket.get(), one.name);
+      interface.mtu = static_cast<std::uint32_t>(request.ifr_mtu);
+    if (socket) interface.megabits = speed_of(socket.get(), interface.name);
   }
   return interfaces;
 }
@@ -90,7 +90,7 @@ wire::NetworkFacts read_network(const std::string& root) {
   return {read_interfaces(), read_ports(root)};
 }
 
-void look_at_network(const wire::CheckRequest&, const Environment&, wire::CheckReply* reply) {
+void inspect_network(const wire::CheckRequest&, const Environment&, wire::CheckReply* reply) {
   reply->network = read_network();
 }
 

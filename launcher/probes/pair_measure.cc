@@ -21,11 +21,11 @@
 namespace hv::launcher {
 namespace {
 
-constexpr auto kPatience = std::chrono::milliseconds(2000);  // for one step of it
+constexpr auto kPatience = std::chrono::milliseconds(2000);  // per step
 constexpr std::size_t kChunk = 256 << 10;
-// All hosts begin at about the same time: what fills their links must not hold up others' small
-// messages.
-constexpr auto kTimeOfSmallOnes = std::chrono::milliseconds(300);
+// All hosts begin at about the same time. Bulk data of one must not delay the small messages of
+// another.
+constexpr auto kTimeOfSmallMessages = std::chrono::milliseconds(300);
 
 double microseconds(Duration time) {
   return std::chrono::duration<double, std::micro>(time).count();
@@ -39,7 +39,7 @@ Status exchange(int socket, wire::PairMeasure* measure) {
     Status status = send_all(socket, message, sizeof message, kPatience);
     if (status.ok()) status = read_exactly(socket, message, sizeof message, kPatience);
     if (!status.ok()) return status;
-    if (i > 0) times.push_back(microseconds(now() - begin));  // the first one wakes both up
+    if (i > 0) times.push_back(microseconds(now() - begin));  // the first one only wakes both ends
   }
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
                    times.end());
@@ -47,17 +47,16 @@ Status exchange(int socket, wire::PairMeasure* measure) {
   return Status::success();
 }
 
-// As much as the socket takes until the time is over. False: it took nothing for kPatience.
+// Sends as much as the socket takes within kTimeToFill. False: it took nothing for kPatience.
 bool fill(int socket, std::uint64_t* sent) {
   const std::vector<char> chunk(kChunk);
   const TimePoint end = now() + kTimeToFill;
   while (now() < end && *sent < kMostFill) {
     pollfd ready{socket, POLLOUT, 0};
-    const int count = ::poll(&ready, 1, static_cast<int>(kPatience.count()));
-    if (count == 0) return false;
-    const ssize_t piece = ::send(socket, chunk.data(), chunk.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (piece < 0 && errno != EAGAIN && errno != EINTR) return false;
-    *sent += piece > 0 ? static_cast<std::uint64_t>(piece) : 0;
+    if (::poll(&ready, 1, static_cast<int>(kPatience.count())) == 0) return false;
+    const ssize_t count = ::send(socket, chunk.data(), chunk.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count < 0 && errno != EAGAIN && errno != EINTR) return false;
+    *sent += count > 0 ? static_cast<std::uint64_t>(count) : 0;
   }
   return true;
 }
@@ -72,7 +71,7 @@ void note_segments(int socket, wire::PairMeasure* measure) {
                                               static_cast<double>(info.tcpi_segs_out));
 }
 
-// How much of it has not arrived yet.
+// Whether the other end has acknowledged bulk data.
 bool has_arrived_in_part(int socket) {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -90,7 +89,7 @@ wire::PairMeasure measure_pair(int socket) {
     note_segments(socket, &measure);
     return measure;
   }
-  std::this_thread::sleep_until(start + kTimeOfSmallOnes);
+  std::this_thread::sleep_until(start + kTimeOfSmallMessages);
   const TimePoint begin = now();
   std::uint64_t sent = 0, arrived = 0;
   bool is_whole = fill(socket, &sent) && ::shutdown(socket, SHUT_WR) == 0;
@@ -100,15 +99,15 @@ wire::PairMeasure measure_pair(int socket) {
   if (is_whole && seconds > 0)
     measure.megabytes_per_s = static_cast<double>(arrived) / 1e6 / seconds;
   else if (has_arrived_in_part(socket))
-    measure.problem =
-        "send " + format_bytes(sent) + ": it had not arrived within " + seconds_text(now() - begin);
+    measure.problem = "send " + format_bytes(sent) + ": it had not arrived within " +
+                      format_duration(now() - begin);
   else
     measure.is_stuck = true;
   return measure;
 }
 
 int run_pair_measure() {
-  ::prctl(PR_SET_NAME, kProbeName);  // by which the probe of the load knows that it is no other's
+  ::prctl(PR_SET_NAME, kProbeName);  // the load probe leaves out processes of this name
   const int error = write_all(1, encode(measure_pair(0)));
   if (error != 0) std::fprintf(stderr, "write the measure: %s\n", errno_text(error).c_str());
   return error == 0 ? 0 : 1;

@@ -1,5 +1,5 @@
-// How long is the way to another host, and how wide? Over a connection whose ends have proved who
-// they are: kExchanges small messages there and back, then as much as goes in a moment.
+// Measures latency and bandwidth of the path to another host, over an authenticated connection:
+// kExchanges small messages there and back, then as many bytes as can be sent in kTimeToFill.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,19 +11,20 @@
 
 namespace hv::launcher {
 
-// The other end sends back the first kEchoedBytes that it gets, then counts what comes, and at its
-// end answers with the number, 8 bytes.
+// The other end (launcher/agent/probe_listener.h) echoes the first kEchoedBytes, counts the bytes
+// after them, and answers the end of the stream with their number, 8 bytes.
 constexpr std::size_t kExchangeBytes = 8;
 constexpr std::size_t kExchanges = 17;
 constexpr std::size_t kEchoedBytes = kExchanges * kExchangeBytes;
 constexpr Duration kTimeToFill = std::chrono::milliseconds(400);
 constexpr std::uint64_t kMostFill = 64u << 20;
 
-// Blocking.
+// Blocks. Each step has a deadline.
 wire::PairMeasure measure_pair(int socket);
 
 constexpr const char* kMeasure = "--measure";
-// hvrun-agent --measure: the connection on standard input, the measure on standard output.
+// hvrun-agent --measure: measures the connection on standard input, and writes a PairMeasure to
+// standard output. Returns the exit code.
 int run_pair_measure();
 
 }  // namespace hv::launcher

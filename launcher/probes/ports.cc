@@ -6,8 +6,8 @@
 
 namespace hv::launcher {
 
-// Each is bound for a moment as a rank would bind it, and not listened on.
-void look_at_ports(const wire::CheckRequest& request, const Environment&, wire::CheckReply* reply) {
+// Binds each port as a rank would, without listening, and releases it at once.
+void inspect_ports(const wire::CheckRequest& request, const Environment&, wire::CheckReply* reply) {
   wire::PortFacts& facts = reply->ports;
   facts.range = request.port_range;
   const auto range = parse_port_range(request.port_range);

@@ -21,7 +21,7 @@ namespace hv::launcher {
 namespace {
 
 constexpr std::size_t kMostDigested = 64 << 20;
-constexpr double kShareOfTime = 0.8;  // for what a probe waits for; then it tells what it has
+constexpr double kShareOfTime = 0.8;  // of a request's time, until a probe stops waiting
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -29,9 +29,9 @@ std::string in_directory(const std::string& name, const std::string& directory) 
   return name.empty() || name[0] == '/' ? name : directory + "/" + name;
 }
 
-// What env(1) is to find for a script; "" where the line is none of that kind. Its options, -S
-// among them, and assignments come before the name.
-std::string wanted_of_env(const FirstLine& line) {
+// The program that env(1) finds for a script; "" if its interpreter is not env. Options of env,
+// such as -S, and assignments precede the name.
+std::string program_of_env(const FirstLine& line) {
   if (base_name(line.interpreter) != "env") return {};
   for (const std::string& word : split(line.argument, ' '))
     if (!word.empty() && word[0] != '-' && word.find('=') == std::string::npos) return word;
@@ -41,20 +41,22 @@ std::string wanted_of_env(const FirstLine& line) {
 std::optional<wire::Problem> env_problem(const std::string& program, const std::string& directory,
                                          const std::string& path) {
   const auto line = first_line_of(program);
-  const std::string wanted = line ? wanted_of_env(*line) : "";
+  const std::string searched = line ? program_of_env(*line) : "";
   std::string reason;
-  if (wanted.empty() || !find_program(wanted, path, directory, &reason).empty())
+  if (searched.empty() || !find_program(searched, path, directory, &reason).empty())
     return std::nullopt;
   return wire::Problem{"execute " + printable(program, 1000) +
-                           ": its first line has env look for " + printable(wanted) + ": " + reason,
+                           ": its first line has env look for " + printable(searched) + ": " +
+                           reason,
                        "install it there, correct the line, or set PATH there with -x PATH=..."};
 }
 
-// An interpreter for foreign programs, qemu's say, is registered with the kernel.
+// Whether an interpreter for programs of other architectures, such as qemu, is registered with the
+// kernel.
 bool runs_foreign_programs() {
-  const std::string folder = "/proc/sys/fs/binfmt_misc";
-  for (const std::string& name : names_in(folder)) {
-    const std::string text = read_file(folder + "/" + name, 4096).value_or("");
+  const std::string directory = "/proc/sys/fs/binfmt_misc";
+  for (const std::string& name : names_in(directory)) {
+    const std::string text = read_file(directory + "/" + name, 4096).value_or("");
     if (text.rfind("enabled", 0) == 0 && text.find("magic 7f454c46") != std::string::npos)
       return true;
   }
@@ -74,22 +76,23 @@ std::optional<wire::Problem> elf_problem(const std::string& file, const ElfFile&
                        "install the C library that it is built for, or build it on that host"};
 }
 
-std::optional<wire::Problem> no_whole_elf(const std::string& file) {
+std::optional<wire::Problem> broken_elf_problem(const std::string& file) {
   return wire::Problem{"execute " + printable(file, 1000) +
                            ": it begins as a binary, and its header is cut off, or of another "
                            "byte order",
                        "build it, or copy it there, anew"};
 }
 
-// Of files that the C library brings: whatever else a program names would be run.
+// Whether the loader belongs to a C library. Other files that a program names as its loader are not
+// run.
 bool is_loader(const std::string& file) { return base_name(file).rfind("ld", 0) == 0; }
 
-void look_at_libraries(const std::string& file, const wire::Program& program,
+void inspect_libraries(const std::string& file, const wire::Program& program,
                        const Environment& environment, TimePoint until, wire::CheckReply* reply,
                        wire::ProgramFacts* facts) {
   const auto elf = read_elf(file);
   if (!elf && (!begins_as_elf(file) || runs_foreign_programs())) return;
-  if (const auto problem = elf ? elf_problem(file, *elf) : no_whole_elf(file)) {
+  if (const auto problem = elf ? elf_problem(file, *elf) : broken_elf_problem(file)) {
     facts->problem = problem->what;
     facts->advice = problem->hint;
     return;
@@ -104,7 +107,7 @@ void look_at_libraries(const std::string& file, const wire::Program& program,
   facts->missing_libraries = std::move(list.missing);
 }
 
-void look_at_script(const wire::Program& program, wire::ProgramFacts* facts) {
+void inspect_script(const wire::Program& program, wire::ProgramFacts* facts) {
   const auto script = python_script(program.argv);
   if (!script) return;
   facts->script = in_directory(*script, program.directory);
@@ -119,8 +122,8 @@ void look_at_script(const wire::Program& program, wire::ProgramFacts* facts) {
   facts->advice = "check that it lies at that path on every host";
 }
 
-wire::ProgramFacts inspect_program(const wire::Program& program, const Environment& environment,
-                                   TimePoint until, wire::CheckReply* reply) {
+wire::ProgramFacts program_facts(const wire::Program& program, const Environment& environment,
+                                 TimePoint until, wire::CheckReply* reply) {
   wire::ProgramFacts facts;
   if (program.argv.empty() || directory_problem(program.directory)) return facts;
   const Environment own = environment_of_program(program, environment);
@@ -132,14 +135,14 @@ wire::ProgramFacts inspect_program(const wire::Program& program, const Environme
     facts.advice = problem->hint;
     return facts;
   }
-  // It is there; what it starts is the job's.
+  // A wrapper is only looked up. The program that it starts is the one to report on.
   if (const auto inner = wrapped_program(program))
-    return inspect_program(*inner, environment, until, reply);
+    return program_facts(*inner, environment, until, reply);
   facts.digest = digest_of_file(facts.path);
   const std::string file = executed_file(facts.path, program.directory, path);
   if (file != facts.path) facts.interpreter = file;
-  look_at_libraries(file, program, own, until, reply, &facts);
-  if (facts.problem.empty() && is_python_name(facts.path)) look_at_script(program, &facts);
+  inspect_libraries(file, program, own, until, reply, &facts);
+  if (facts.problem.empty() && is_python_name(facts.path)) inspect_script(program, &facts);
   return facts;
 }
 
@@ -152,11 +155,9 @@ TimePoint end_of_probe(const wire::CheckRequest& request) {
 Environment environment_of_program(const wire::Program& program, const Environment& environment) {
   Environment own = environment;
   own.set("PWD", program.directory);
-  for (const std::string& entry : program.environment) {
-    const std::size_t equals = entry.find('=');
-    if (equals != std::string::npos && equals > 0)
-      own.set(entry.substr(0, equals), entry.substr(equals + 1));
-  }
+  for (const std::string& entry : program.environment)
+    if (const auto variable = split_variable(entry))
+      own.set(std::string(variable->first), std::string(variable->second));
   return own;
 }
 
@@ -175,11 +176,12 @@ std::optional<std::string> python_script(const std::vector<std::string>& argv) {
     if (word[0] != '-') return word;
     if (word == "--check-hash-based-pycs") ++i;
     if (word.rfind("--", 0) == 0) continue;
-    // Letters of one word; what -c, -m, -W and -X want follows at once or is the next word.
-    const std::size_t wants = word.find_first_of("cmWX");
-    if (wants == std::string::npos) continue;
-    if (word[wants] == 'c' || word[wants] == 'm') return std::nullopt;
-    if (wants + 1 == word.size()) ++i;
+    // A word of option letters. The value of -c, -m, -W and -X is the rest of the word, or the next
+    // word.
+    const std::size_t letter = word.find_first_of("cmWX");
+    if (letter == std::string::npos) continue;
+    if (word[letter] == 'c' || word[letter] == 'm') return std::nullopt;
+    if (letter + 1 == word.size()) ++i;
   }
   return std::nullopt;
 }
@@ -189,9 +191,10 @@ std::string executed_file(const std::string& program, const std::string& directo
   const auto line = first_line_of(program);
   if (!line) return program;
   const std::string interpreter = in_directory(line->interpreter, directory);
-  const std::string wanted = wanted_of_env(*line);
+  const std::string searched = program_of_env(*line);
   std::string reason;
-  const std::string found = wanted.empty() ? "" : find_program(wanted, path, directory, &reason);
+  const std::string found =
+      searched.empty() ? "" : find_program(searched, path, directory, &reason);
   return found.empty() ? interpreter : found;
 }
 
@@ -204,11 +207,11 @@ std::string digest_of_file(const std::string& path) {
   return content ? content_digest(*content) : "";
 }
 
-void look_at_program(const wire::CheckRequest& request, const Environment& environment,
+void inspect_program(const wire::CheckRequest& request, const Environment& environment,
                      wire::CheckReply* reply) {
   const TimePoint until = end_of_probe(request);
   for (const wire::Program& program : request.programs)
-    reply->programs.push_back(inspect_program(program, environment, until, reply));
+    reply->programs.push_back(program_facts(program, environment, until, reply));
 }
 
 }  // namespace hv::launcher

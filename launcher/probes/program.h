@@ -1,4 +1,5 @@
-// The job's programs on this host: where each lies, whether the kernel could start it, its content.
+// Inspects the job's programs on this host: the path of each, whether the kernel can start it, its
+// libraries, a digest of its content.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,23 +13,23 @@
 
 namespace hv::launcher {
 
-void look_at_program(const wire::CheckRequest& request, const Environment& environment,
+void inspect_program(const wire::CheckRequest& request, const Environment& environment,
                      wire::CheckReply* reply);
 
-// When what a probe waits for must be there, so that it can still say what was not.
+// The deadline for what a probe waits for. It lies before the request's own, so that the probe can
+// still report what is missing.
 TimePoint end_of_probe(const wire::CheckRequest& request);
-// environment: that of all ranks.
+// The environment of that program. environment: common to all ranks.
 Environment environment_of_program(const wire::Program& program, const Environment& environment);
 // "python3", "python3.11", "pypy3".
 bool is_python_name(const std::string& file);
-// The script that Python would run for these arguments, as it is named there; none for -c, -m and
-// standard input.
+// The script argument in Python's command line, as written; nothing for -c, -m and standard input.
 std::optional<std::string> python_script(const std::vector<std::string>& argv);
-// What executes a program there: the interpreter of a script, found as the kernel and env(1) find
-// it, else the program itself.
+// The file that executes a program: the interpreter of a script, found as the kernel and env(1)
+// find it, else the program itself.
 std::string executed_file(const std::string& program, const std::string& directory,
                           const std::string& path);
-// Of a file's content; "" where it is too large, or cannot be read.
+// A digest of the file's content; "" for a file that is too large or unreadable.
 std::string digest_of_file(const std::string& path);
 
 }  // namespace hv::launcher

@@ -11,12 +11,12 @@ namespace hv::launcher {
 namespace {
 
 constexpr const char* kLibrary = "libhvrun";
-constexpr const char* kMark = "hvrun-python";  // what start-up files print comes before it
+constexpr const char* kMark = "hvrun-python";  // the output of start-up files precedes it
 
-// Pieces with a null byte behind each: the mark, executable, version, prefix, then names and
-// versions. The working directory is no place for it to import from: files there are the job's.
-// Where libhvrun lies: as python/hvrun/_library.py looks for it.
-constexpr const char* kQuestion = R"(import sys
+// Prints fields that each end with a null byte: the mark, executable, version, prefix, then pairs
+// of a name and a version. Leaves the working directory out of sys.path, because its files are the
+// job's. Searches libhvrun as python/hvrun/_library.py does.
+constexpr const char* kQuery = R"(import sys
 if sys.path[:1] == ['']:
     del sys.path[0]
 import os
@@ -37,19 +37,21 @@ if metadata:
         spec = util.find_spec('hvrun')
     except Exception:
         spec = None
-    places = [os.environ.get('HVRUN_LIBRARY')]
-    for folder in spec.submodule_search_locations or [] if spec else []:
-        build = os.path.join(os.path.dirname(os.path.dirname(folder)), 'build')
-        places += [os.path.join(folder, 'lib', 'libhvrun.so.0')]
-        places += [os.path.join(build, one, 'lib', 'libhvrun.so') for one in ('release', 'dev')]
-    places = [place for place in places if place and os.path.exists(place)]
-    if places:
-        out += ['libhvrun', places[0]]
+    candidates = [os.environ.get('HVRUN_LIBRARY')]
+    for directory in spec.submodule_search_locations or [] if spec else []:
+        build = os.path.join(os.path.dirname(os.path.dirname(directory)), 'build')
+        candidates += [os.path.join(directory, 'lib', 'libhvrun.so.0')]
+        for preset in ('release', 'dev'):
+            candidates += [os.path.join(build, preset, 'lib', 'libhvrun.so')]
+    candidates = [path for path in candidates if path and os.path.exists(path)]
+    if candidates:
+        out += ['libhvrun', candidates[0]]
 sys.stdout.flush()
-os.write(1, b''.join(os.fsencode(piece) + b'\0' for piece in out))
+os.write(1, b''.join(os.fsencode(field) + b'\0' for field in out))
 )";
 
-// Options that say where Python looks for modules; the job's own, so that it looks there, too.
+// The options of the job's Python that set where it searches modules. The query must search there,
+// too.
 std::vector<std::string> search_options(const std::vector<std::string>& argv) {
   std::vector<std::string> options;
   for (std::size_t i = 1; i < argv.size() && argv[i].size() > 1 && argv[i][0] == '-'; ++i) {
@@ -61,37 +63,37 @@ std::vector<std::string> search_options(const std::vector<std::string>& argv) {
   return options;
 }
 
-// The pieces from the mark on; none without it.
-std::vector<std::string> pieces_of(const std::string& text) {
+// The fields from the mark on; empty without a mark.
+std::vector<std::string> fields_of(const std::string& text) {
   const std::size_t mark = text.rfind(std::string(kMark) + '\0');
   if (mark == std::string::npos) return {};
   return split(std::string_view(text).substr(mark, text.rfind('\0') - mark), '\0');
 }
 
-// Python found there runs a script that names none itself, and none of its options.
-struct PythonThere {
+// options: empty for the interpreter of a script.
+struct PythonCommand {
   std::string file;
   std::vector<std::string> options;
 };
 
-std::optional<PythonThere> python_of(const wire::Program& program, const Environment& own) {
+std::optional<PythonCommand> python_of(const wire::Program& program, const Environment& own) {
   std::string found;
   const std::string path = own.get_or("PATH", kDefaultPath);
   if (program.argv.empty() || find_program_there(program, path, &found)) return std::nullopt;
-  if (is_python_name(found)) return PythonThere{found, search_options(program.argv)};
+  if (is_python_name(found)) return PythonCommand{found, search_options(program.argv)};
   const std::string file = executed_file(found, program.directory, path);
   if (!is_python_name(file)) return std::nullopt;
-  return PythonThere{file, {}};
+  return PythonCommand{file, {}};
 }
 
-// Why it did not tell; empty: it did.
-std::string ask(const PythonThere& python, const wire::Program& program, const Environment& own,
-                TimePoint until, wire::PythonFacts* facts) {
+// Returns why there is no answer; empty: *facts is filled.
+std::string query_python(const PythonCommand& python, const wire::Program& program,
+                         const Environment& own, TimePoint until, wire::PythonFacts* facts) {
   Command command;
   command.program = python.file;
-  command.argv = {python.file, "-B"};  // it writes no compiled files
+  command.argv = {python.file, "-B"};  // writes no compiled files
   command.argv.insert(command.argv.end(), python.options.begin(), python.options.end());
-  command.argv.insert(command.argv.end(), {"-c", kQuestion});
+  command.argv.insert(command.argv.end(), {"-c", kQuery});
   command.directory = program.directory;
   command.environment = own.entries();
   const Captured captured = capture_output(command, until - now(), true);
@@ -109,18 +111,18 @@ std::string ask(const PythonThere& python, const wire::Program& program, const E
 }  // namespace
 
 std::optional<wire::PythonFacts> parse_python_answer(const std::string& text) {
-  const std::vector<std::string> pieces = pieces_of(text);
-  if (pieces.size() < 4 || pieces.size() % 2 != 0) return std::nullopt;
+  const std::vector<std::string> fields = fields_of(text);
+  if (fields.size() < 4 || fields.size() % 2 != 0) return std::nullopt;
   wire::PythonFacts facts;
-  facts.executable = pieces[1];
-  facts.version = pieces[2];
-  facts.prefix = pieces[3];
-  for (std::size_t i = 4; i < pieces.size(); i += 2)
-    facts.packages.emplace_back(pieces[i], pieces[i + 1]);
+  facts.executable = fields[1];
+  facts.version = fields[2];
+  facts.prefix = fields[3];
+  for (std::size_t i = 4; i < fields.size(); i += 2)
+    facts.packages.emplace_back(fields[i], fields[i + 1]);
   return facts;
 }
 
-void look_at_python(const wire::CheckRequest& request, const Environment& environment,
+void inspect_python(const wire::CheckRequest& request, const Environment& environment,
                     wire::CheckReply* reply) {
   const TimePoint until = end_of_probe(request);
   for (const wire::Program& named : request.programs) {
@@ -130,10 +132,10 @@ void look_at_python(const wire::CheckRequest& request, const Environment& enviro
     const Environment own = environment_of_program(program, environment);
     const auto python = python_of(program, own);
     if (!python) continue;
-    wire::PythonFacts told;
-    const std::string trouble = ask(*python, program, own, until, &told);
+    wire::PythonFacts answer;
+    const std::string trouble = query_python(*python, program, own, until, &answer);
     if (trouble.empty())
-      facts.python.push_back(std::move(told));
+      facts.python.push_back(std::move(answer));
     else
       reply->unanswered.push_back({"python", trouble});
   }

@@ -1,5 +1,5 @@
-// The Python that the job's programs are, or are run by, as it tells of itself: its version, and
-// those of packages, by their metadata. Nothing of the job is imported.
+// Queries the Python interpreters that run the job's programs: version, prefix, versions of
+// packages by their metadata. Imports nothing of the job.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,10 +11,11 @@
 
 namespace hv::launcher {
 
-void look_at_python(const wire::CheckRequest& request, const Environment& environment,
+void inspect_python(const wire::CheckRequest& request, const Environment& environment,
                     wire::CheckReply* reply);
 
-// Of what such a Python has written; none: that is no answer. "libhvrun" has a file's name still.
+// Parses the output of such a query; nothing: it is no answer. The value of "libhvrun" is still a
+// path, not a digest.
 std::optional<wire::PythonFacts> parse_python_answer(const std::string& text);
 
 }  // namespace hv::launcher

@@ -6,19 +6,21 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/environment.h"
+
 namespace hv::launcher {
 namespace {
 
 struct Wrapper {
   std::string_view name;
-  std::string_view flags;   // its letters without a value
-  std::string_view values;  // its letters with one, in the same word or the next
+  std::string_view flags;   // option letters without a value
+  std::string_view values;  // option letters with a value, in the same word or the next one
   std::vector<std::string_view> long_flags{};
-  std::vector<std::string_view> long_values{};  // in the same word behind '=', or the next
-  int operands = 0;                             // words of its own before the program
+  std::vector<std::string_view> long_values{};  // value after '=', or in the next word
+  int operands = 0;                             // words between the options and the program
 };
 
-// As in the manuals of coreutils, util-linux and numactl.
+// From the manuals of coreutils, util-linux and numactl.
 const std::vector<Wrapper>& wrappers() {
   static const std::vector<Wrapper> all{
       {"env", "", "", {}, {}, 0},
@@ -48,7 +50,7 @@ bool has(const std::vector<std::string_view>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// So many words that option takes; 0: it is not known.
+// How many words the option takes up, its value included; 0: an unknown option.
 std::size_t words_of_option(const Wrapper& wrapper, std::string_view word) {
   if (word.starts_with("--")) {
     const std::size_t equals = word.find('=');
@@ -65,18 +67,13 @@ std::size_t words_of_option(const Wrapper& wrapper, std::string_view word) {
   return 1;
 }
 
-bool is_assignment(const std::string& word) {
-  const std::size_t equals = word.find('=');
-  return equals != std::string::npos && equals > 0;
-}
-
 }  // namespace
 
 std::optional<wire::Program> wrapped_program(const wire::Program& program) {
   if (program.argv.empty()) return std::nullopt;
   const std::string name = program.argv[0].substr(program.argv[0].rfind('/') + 1);
   const auto wrapper = std::find_if(wrappers().begin(), wrappers().end(),
-                                    [&name](const Wrapper& one) { return one.name == name; });
+                                    [&name](const Wrapper& each) { return each.name == name; });
   if (wrapper == wrappers().end()) return std::nullopt;
   wire::Program inner = program;
   std::size_t at = 1;
@@ -90,7 +87,7 @@ std::optional<wire::Program> wrapped_program(const wire::Program& program) {
     at += words;
   }
   at += static_cast<std::size_t>(wrapper->operands);
-  for (; name == "env" && at < program.argv.size() && is_assignment(program.argv[at]); ++at)
+  for (; name == "env" && at < program.argv.size() && split_variable(program.argv[at]); ++at)
     inner.environment.push_back(program.argv[at]);
   if (at >= program.argv.size()) return std::nullopt;
   inner.argv.erase(inner.argv.begin(), inner.argv.begin() + static_cast<std::ptrdiff_t>(at));

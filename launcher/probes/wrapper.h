@@ -1,4 +1,4 @@
-// Programs that only start another one: numactl, nice, env ... Pure.
+// Wrappers: programs that only start another program, such as numactl, nice and env. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace hv::launcher {
 
-// What "numactl --localalloc python3 train.py" comes to: "python3 train.py", with env's assignments
-// in its environment. none: the program is no wrapper that is known, or has options that are not.
+// The program that a wrapper starts: "python3 train.py" of "numactl --localalloc python3 train.py",
+// with env's assignments in its environment. Nothing: no known wrapper, or an unknown option.
 std::optional<wire::Program> wrapped_program(const wire::Program& program);
 
 }  // namespace hv::launcher

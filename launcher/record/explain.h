@@ -1,4 +1,4 @@
-// `hvrun explain DIR`: the end of a job from what it has left in its output folder.
+// `hvrun explain DIR`: the end of a job, from the files in its output directory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,15 +9,15 @@
 
 namespace hv::launcher {
 
-// Where job.json has the end, in the words in which the job told it; else by what the ranks wrote
-// last.
+// The text that hvrun printed at the end of the job, if job.json has it; else a text from the last
+// lines of the ranks.
 std::string explanation_as_text(const JobFolder& folder);
 std::string explanation_as_json(const JobFolder& folder);
 
-// Whether these last lines are those of a program that ends in an error: a traceback, an
-// assertion, a signal told by its runtime.
-bool end_in_an_error(const std::vector<std::string>& lines);
-// And that error is the loss of another rank.
-bool speak_of_a_lost_peer(const std::vector<std::string>& lines);
+// These last lines have an error that ends a program: a traceback, an assertion, a signal that its
+// runtime reports.
+bool have_fatal_error(const std::vector<std::string>& lines);
+// These last lines report the loss of another rank.
+bool report_lost_peer(const std::vector<std::string>& lines);
 
 }  // namespace hv::launcher

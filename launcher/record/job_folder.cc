@@ -11,7 +11,9 @@
 #include <cstdio>
 
 #include "launcher/facts/read_file.h"
+#include "launcher/output/output_directory.h"
 #include "launcher/output/recent_lines.h"
+#include "launcher/record/end_text.h"
 #include "launcher/record/record_json.h"
 #include "src/base/blocking_write.h"
 #include "src/base/error.h"
@@ -139,6 +141,29 @@ void find_jobs(const std::string& folder, int depth, std::size_t* left,
   }
 }
 
+// From the first attempt's folder to the last one's. A restart.N of an earlier job, which another
+// hvrun ran, does not count.
+void follow_restarts(JobFolder* folder) {
+  const std::string first = folder->path;
+  if (!folder->record) return;
+  auto before = record_from_json(*folder->record);
+  for (int number = 1;; ++number) {
+    const auto* ended = std::get_if<JobRecord>(&before);
+    if (!ended || !ended->attempt.is_restarted || ended->attempt.restarts != number - 1) return;
+    JobFolder next;
+    next.path = restart_directory(first, number);
+    read_record(&next);
+    if (!next.record) return;
+    auto read = record_from_json(*next.record);
+    const auto* record = std::get_if<JobRecord>(&read);
+    if (!record || record->attempt.restarts != number || record->hvrun != ended->hvrun) return;
+    folder->path = next.path;
+    folder->record = std::move(next.record);
+    folder->earlier.push_back(failure_line(*ended));
+    before = std::move(read);
+  }
+}
+
 // The folder itself, or the only one below it that has a job's record.
 std::string folder_of_job(const std::string& path) {
   if (is_job_folder(path)) return path;
@@ -169,7 +194,7 @@ std::vector<std::string> JobFolder::last_lines(int rank) const {
   return recent.lines();
 }
 
-JobFolder look_at_folder(const std::string& path) {
+JobFolder read_job_folder(const std::string& path) {
   DIR* const opened = ::opendir(path.c_str());
   if (opened == nullptr) {
     throw Error(ErrorKind::kUsage, "read the folder " + printable(path) + ": " + errno_text(errno),
@@ -179,6 +204,7 @@ JobFolder look_at_folder(const std::string& path) {
   JobFolder folder;
   folder.path = folder_of_job(path);
   read_record(&folder);
+  follow_restarts(&folder);
   std::size_t left = kMostFolders;
   find_ranks(folder.path, 0, &left, &folder.ranks);
   for (const auto& [rank, its] : folder.ranks)
@@ -190,6 +216,11 @@ JobFolder look_at_folder(const std::string& path) {
                 "name the folder that --output-dir has been given");
   }
   return folder;
+}
+
+std::string restart_directory(const std::string& directory, int number) {
+  return directory + (directory.ends_with('/') ? "" : "/") + kRestartDirectory +
+         std::to_string(number);
 }
 
 JobFile::JobFile(const std::string& directory)

@@ -18,16 +18,21 @@ class JobFile {
   explicit JobFile(const std::string& directory);
   // In place of what was there, all at once: who reads it never meets half of it.
   Status write(const std::string& text) const;
+  const std::string& path() const { return path_; }
 
  private:
   std::string path_;
 };
 
 inline constexpr char kRecordFile[] = "job.json";
+// DIR/restart.N: the output of the job's Nth restart (--restarts). DIR itself has the first
+// attempt's.
+std::string restart_directory(const std::string& directory, int number);
 
 struct JobFolder {
   std::string path;
   std::optional<std::string> record;  // job.json's text
+  std::vector<std::string> earlier;   // how the attempts before that of `path` ended, in order
   std::string record_problem;         // it is there, and cannot be read
   // Each rank's own folder: rank.N of hvrun and mpirun, N of torchrun's --log-dir, in the folder or
   // below it; of several such levels and attempts the last.
@@ -39,8 +44,10 @@ struct JobFolder {
   std::vector<std::string> last_lines(int rank) const;
 };
 
-// Where it is no job's own folder and one lies below it: that one. Throws Error(kUsage) when it is
-// no folder that can be read, or nothing of a job is there, or several jobs lie below it.
-JobFolder look_at_folder(const std::string& path);
+// Where it is no job's own folder and one lies below it: that one. Of a job that was started again
+// (--restarts) the folder of its last attempt, unless path is that of a restart. Throws
+// Error(kUsage) when it is no folder that can be read, or nothing of a job is there, or several
+// jobs lie below it.
+JobFolder read_job_folder(const std::string& path);
 
 }  // namespace hv::launcher

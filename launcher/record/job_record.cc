@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "launcher/facts/process_table.h"
@@ -12,16 +13,15 @@
 namespace hv::launcher {
 namespace {
 
-std::string namespace_of(const std::string& root) {
+std::string pid_namespace() {
   std::array<char, 100> target{};
-  const ssize_t got =
-      ::readlink((root + "/proc/self/ns/pid").c_str(), target.data(), target.size());
+  const ssize_t got = ::readlink("/proc/self/ns/pid", target.data(), target.size());
   return got > 0 ? std::string(target.data(), static_cast<std::size_t>(got)) : "";
 }
 
-// When the process began, in clock ticks since the boot; 0: it has ended, or that is unknown.
-std::uint64_t start_of(const std::string& pid, const std::string& root) {
-  const auto stat = read_file(root + "/proc/" + pid + "/stat", 4096);
+// Start of a process, in clock ticks since the boot; 0: it has ended, or its start is unknown.
+std::uint64_t start_of(const std::string& pid) {
+  const auto stat = read_file("/proc/" + pid + "/stat", 4096);
   const auto process = stat ? parse_stat(*stat) : std::nullopt;
   return process && !process->is_zombie() ? process->start_time : 0;
 }
@@ -50,23 +50,39 @@ std::vector<int> JobRecord::ranks_on(int host) const {
 }
 
 std::optional<TrainingSplit> JobRecord::training() const {
-  std::vector<wire::StepTimes> times;
-  for (const RecordedRank& rank : ranks) times.push_back(rank.step_times);
-  return split_training(times);
+  std::vector<wire::StepTimes> by_rank;
+  for (const RecordedRank& rank : ranks) by_rank.push_back(rank.step_times);
+  return split_training(by_rank);
 }
 
-RunningProcess this_process(const std::string& root) {
+std::optional<JobProgress> JobRecord::progress() const {
+  std::optional<JobProgress> progress;
+  for (const RecordedRank& rank : ranks) {
+    const std::uint64_t steps = rank.step_times.steps;
+    if (steps == 0) continue;
+    if (!progress) progress = JobProgress{.steps = steps};
+    progress->steps = std::min(progress->steps, steps);
+  }
+  const std::optional<TrainingSplit> split = training();
+  if (progress && split && split->is_long && split->is_uneven()) {
+    progress->slowest_rank = split->slowest;
+    progress->others_wait_s = split->others_wait_s;
+  }
+  return progress;
+}
+
+RunningProcess this_process() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) name = {};
-  return {static_cast<std::uint32_t>(::getpid()), name.data(), boot_id(root), namespace_of(root),
-          start_of("self", root)};
+  return {static_cast<std::uint32_t>(::getpid()), name.data(), boot_id(), pid_namespace(),
+          start_of("self")};
 }
 
-StillRuns still_runs(const RunningProcess& process, const std::string& root) {
-  const bool is_here = !process.boot_id.empty() && process.boot_id == boot_id(root) &&
-                       process.pid_namespace == namespace_of(root);
+StillRuns still_runs(const RunningProcess& process) {
+  const bool is_here = !process.boot_id.empty() && process.boot_id == boot_id() &&
+                       process.pid_namespace == pid_namespace();
   if (!is_here || process.pid == 0 || process.start_ticks == 0) return StillRuns::kCannotTell;
-  const bool is_it = start_of(std::to_string(process.pid), root) == process.start_ticks;
+  const bool is_it = start_of(std::to_string(process.pid)) == process.start_ticks;
   return is_it ? StillRuns::kYes : StillRuns::kNo;
 }
 

@@ -2,10 +2,10 @@
 #include "launcher/record/record_json.h"
 
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
-#include "launcher/record/end_words.h"
+#include "launcher/record/end_text.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -21,7 +21,7 @@ Json training_json(const std::optional<TrainingSplit>& split) {
   const double whole = split->step.total_s();
   const auto share = [whole](double part_s) { return whole > 0 ? part_s / whole : 0; };
   Json json{{"bound", bound_name(split->bound)},
-            {"is_long", split->is_long},
+            {"is_long_enough", split->is_long},
             {"slowest_rank", split->slowest},
             {"step_seconds", whole},
             {"data_share", share(split->step.data_s)},
@@ -29,10 +29,10 @@ Json training_json(const std::optional<TrainingSplit>& split) {
             {"exchange_share", share(split->step.exchange_s)},
             {"step_seconds_without_bound", split->without_bound_s},
             {"others_wait_seconds", split->others_wait_s},
-            {"slowest_by", nullptr},
-            {"has_seen_data", split->has_seen_data}};
+            {"slow_part", nullptr},
+            {"is_data_measured", split->has_seen_data}};
   if (const Cause cause = split->late_by(); cause != Cause::kNone)
-    json["slowest_by"] = cause == Cause::kData ? "data" : "compute";
+    json["slow_part"] = cause == Cause::kData ? "data" : "compute";
   return json;
 }
 
@@ -49,15 +49,18 @@ Json step_times_json(const wire::StepTimes& times) {
           {"data_waits", times.data_waits}};
 }
 
-// Of the wall clock, in microseconds: more a double does not hold, and what is read would differ
-// from what was written.
+// Wall clock, rounded to microseconds: a double holds no more, and a record that is read must equal
+// the one written.
 double wall_seconds(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds / 1000) / 1e6;
 }
 
 std::int64_t wall_nanoseconds(double seconds) { return std::llround(seconds * 1e6) * 1000; }
 
-constexpr const char* kMemoryNames[] = {"not_asked", "unknown", "no", "this_rank", "beside_it"};
+constexpr const char* kMemoryNames[] = {"not_checked", "unknown", "no", "this_rank", "same_cgroup"};
+
+// By wire::SigtermUse.
+constexpr const char* kSigtermNames[] = {"", "handled", "ignored", "handled_by_descendant"};
 
 Json text_or_null(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(printable(text, kMostText));
@@ -67,31 +70,42 @@ Json number_or_null(const std::optional<int>& number) {
   return number ? Json(*number) : Json(nullptr);
 }
 
+Json progress_json(const JobRecord& record) {
+  const std::optional<JobProgress> progress = record.progress();
+  if (!progress) return nullptr;
+  Json json{{"steps", progress->steps},
+            {"steps_per_second", nullptr},
+            {"slowest_rank", number_or_null(progress->slowest_rank)},
+            {"others_wait_seconds", progress->others_wait_s}};
+  if (record.times.steps_per_second) json["steps_per_second"] = *record.times.steps_per_second;
+  return json;
+}
+
 Json cause_json(const JobRecord& record, const LastLines& last_lines) {
-  if (!record.verdict) return nullptr;
-  const Verdict& verdict = *record.verdict;
+  if (!record.cause) return nullptr;
+  const FailureCause& cause = *record.cause;
   Json json = Json::object();
-  if (verdict.host) {
-    const RecordedHost& host = record.hosts[static_cast<std::size_t>(*verdict.host)];
+  if (cause.host) {
+    const RecordedHost& host = record.hosts[static_cast<std::size_t>(*cause.host)];
     json = {{"host", host.name},
-            {"host_index", *verdict.host},
-            {"reason", printable(verdict.reason, kMostText)},
-            {"agent_gave_up", host.gave_up},
-            {"advice", text_or_null(host.advice)}};
-  } else if (verdict.rank) {
+            {"host_index", *cause.host},
+            {"reason", printable(cause.reason, kMostText)},
+            {"agent_ended_job", host.gave_up},
+            {"fix", text_or_null(host.advice)}};
+  } else if (cause.rank) {
     Json lines = Json::array();
-    for (const std::string& line : last_lines(*verdict.rank))
-      lines.push_back(printable(line, kMostOfLine));
-    json = {{"rank", *verdict.rank},
-            {"host", record.host_of(*verdict.rank)},
-            {"reason", cause_text(record, verdict)},
+    for (const std::string& line : last_lines(*cause.rank))
+      lines.push_back(printable(line, kMostLineBytes));
+    json = {{"rank", *cause.rank},
+            {"host", record.host_of(*cause.rank)},
+            {"reason", cause_text(record, cause)},
             {"last_lines", lines},
-            {"lost_as", text_or_null(verdict.reason)},
-            {"is_stopped", verdict.is_stopped},
-            {"missed_at", text_or_null(verdict.missed_at)},
-            {"left_before", number_or_null(verdict.left_before)}};
+            {"loss_reason", text_or_null(cause.reason)},
+            {"is_stopped", cause.is_stopped},
+            {"awaited_in_call", text_or_null(cause.awaited_in_call)},
+            {"rank_left_before", number_or_null(cause.left_before)}};
   }
-  json["consequences"] = verdict.consequences;
+  json["consequences"] = cause.consequences;
   return json;
 }
 
@@ -99,20 +113,25 @@ Json rank_json(const JobRecord& record, int number) {
   const RecordedRank& rank = record.ranks[static_cast<std::size_t>(number)];
   Json entry{{"rank", number},          {"host", record.host_of(number)},
              {"host_index", rank.host}, {"exit_code", nullptr},
-             {"signal", nullptr},       {"steps", nullptr}};
-  entry["steps"] = step_times_json(rank.step_times);
+             {"signal", nullptr},       {"step_times", nullptr}};
+  entry["step_times"] = step_times_json(rank.step_times);
   entry["pid"] = rank.pid;
   if (!rank.end) return entry;
   entry[rank.end->by_signal ? "signal" : "exit_code"] = rank.end->code;
-  entry["ended"] = wall_seconds(rank.ended_ns);
+  entry["ended_at"] = wall_seconds(rank.ended_ns);
   entry["core_dumped"] = rank.end->core_dumped;
   entry["ended_by_hvrun"] = rank.was_ended_by_hvrun;
   entry["never_joined"] = rank.never_joined;
   entry["has_left"] = rank.has_left;
   entry["has_lost_a_peer"] = rank.has_lost_a_peer;
+  entry["has_input"] = rank.has_input;
+  entry["quiet_seconds"] = rank.quiet_s;
+  entry["grace_seconds"] = rank.grace_s;
+  entry["is_grace_stated"] = rank.is_grace_stated;
+  entry["on_sigterm"] = text_or_null(kSigtermNames[static_cast<std::size_t>(rank.on_sigterm)]);
   entry["core"] = text_or_null(rank.found.core);
   entry["out_of_memory"] = kMemoryNames[static_cast<std::size_t>(rank.found.out_of_memory)];
-  entry["out_of_memory_by"] = text_or_null(rank.found.memory);
+  entry["out_of_memory_evidence"] = text_or_null(rank.found.memory);
   return entry;
 }
 
@@ -121,13 +140,13 @@ Json findings_json(const JobRecord& record) {
   for (const RecordedFinding& finding : record.findings) {
     Json hosts = Json::array();
     for (const std::string& host : finding.hosts) hosts.push_back(printable(host, kMostText));
-    list.push_back({{"verdict", printable(finding.verdict, kMostText)},
+    list.push_back({{"id", printable(finding.id, kMostText)},
                     {"cannot_start", finding.cannot_start},
                     {"hosts", std::move(hosts)},
                     {"fact", printable(finding.fact, kMostText)},
-                    {"when", printable(finding.when, kMostText)},
+                    {"condition", printable(finding.condition, kMostText)},
                     {"why", printable(finding.why, kMostText)},
-                    {"mend", printable(finding.mend, kMostText)}});
+                    {"fix", printable(finding.fix, kMostText)}});
   }
   return list;
 }
@@ -144,13 +163,14 @@ Json standings_json(const JobRecord& record) {
                       kMostText));
       groups.push_back(std::move(lines));
     }
-    list.push_back({{"what", printable(standing.what, kMostText)}, {"groups", std::move(groups)}});
+    list.push_back(
+        {{"heading", printable(standing.heading, kMostText)}, {"groups", std::move(groups)}});
   }
   return list;
 }
 
-// Reads members of one object, each with a bound; what is not there or something else is the value
-// that stands in for it.
+// Reads members of one object, each within a limit. A missing or malformed member reads as a
+// default.
 class Members {
  public:
   explicit Members(const Json& object) : object_(object) {}
@@ -194,8 +214,10 @@ class Members {
   const Json& object_;
 };
 
-constexpr double kMostSeconds = 4e9;  // of a job, and of the wall clock until 2096
+constexpr double kMostSeconds = 4e9;  // for a job, and for the wall clock until 2096
 constexpr std::uint64_t kMostCount = 1ull << 62;
+constexpr std::uint64_t kMostRestarts = 1 << 20;
+constexpr double kMostRate = 1e12;  // steps in a second
 
 std::int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
@@ -217,7 +239,7 @@ wire::StepTimes step_times_from(const Json* json) {
 wire::PostMortem found_from(const Members& members) {
   wire::PostMortem found;
   found.core = members.text("core");
-  found.memory = members.text("out_of_memory_by");
+  found.memory = members.text("out_of_memory_evidence");
   const std::string name = members.text("out_of_memory");
   for (std::size_t i = 0; i < std::size(kMemoryNames); ++i)
     if (name == kMemoryNames[i]) found.out_of_memory = static_cast<wire::OutOfMemory>(i);
@@ -239,51 +261,57 @@ std::string rank_from(const Json& json, JobRecord* record) {
   if (code || signal)
     rank.end = ExitStatus{signal.has_value(), static_cast<int>(signal ? *signal : *code),
                           signal && members.flag("core_dumped")};
-  if (rank.end) {  // of these nothing is written of a rank whose end is not known
-    rank.ended_ns = wall_nanoseconds(members.seconds("ended", kMostSeconds));
+  if (rank.end) {  // rank_json() writes these only for a rank whose end is known
+    rank.ended_ns = wall_nanoseconds(members.seconds("ended_at", kMostSeconds));
     rank.was_ended_by_hvrun = members.flag("ended_by_hvrun");
     rank.never_joined = members.flag("never_joined");
     rank.has_left = members.flag("has_left");
     rank.has_lost_a_peer = members.flag("has_lost_a_peer");
+    rank.has_input = members.flag("has_input");
+    rank.quiet_s = members.seconds("quiet_seconds", kMostSeconds);
+    rank.grace_s = members.seconds("grace_seconds", kMostSeconds);
+    rank.is_grace_stated = members.flag("is_grace_stated");
+    const std::string use = members.text("on_sigterm");
+    for (std::size_t i = 0; i < std::size(kSigtermNames); ++i)
+      if (use == kSigtermNames[i]) rank.on_sigterm = static_cast<wire::SigtermUse>(i);
     rank.found = found_from(members);
   }
-  rank.step_times = step_times_from(members.find("steps"));
+  rank.step_times = step_times_from(members.find("step_times"));
   record->ranks.push_back(std::move(rank));
   return "";
 }
 
-// Every name once, and no more of them than ranks.
+// Ranks below size, each once, ascending.
 std::vector<int> ranks_from(const Json& array, std::size_t size) {
-  std::map<int, bool> seen;
+  std::set<int> ranks;
   for (const Json& each : array)
-    if (each.is_number_unsigned() && each.get<std::uint64_t>() < size) seen[each.get<int>()] = true;
-  std::vector<int> ranks;
-  for (const auto& [rank, is_there] : seen) ranks.push_back(rank);
-  return ranks;
+    if (each.is_number_unsigned() && each.get<std::uint64_t>() < size)
+      ranks.insert(each.get<int>());
+  return {ranks.begin(), ranks.end()};
 }
 
 std::string cause_from(const Json* json, JobRecord* record) {
   if (!json) return "";
   const Members members(*json);
-  Verdict verdict;
-  verdict.consequences = ranks_from(members.array("consequences"), record->ranks.size());
+  FailureCause cause;
+  cause.consequences = ranks_from(members.array("consequences"), record->ranks.size());
   if (members.find("rank")) {
-    verdict.rank = members.index("rank", record->ranks.size());
-    if (!verdict.rank) return "/cause/rank: no rank that stands in /ranks";
-    verdict.reason = members.text("lost_as");
-    verdict.is_stopped = members.flag("is_stopped");
-    verdict.missed_at = members.text("missed_at");
-    verdict.left_before = members.index("left_before", record->ranks.size());
+    cause.rank = members.index("rank", record->ranks.size());
+    if (!cause.rank) return "/cause/rank: no rank that stands in /ranks";
+    cause.reason = members.text("loss_reason");
+    cause.is_stopped = members.flag("is_stopped");
+    cause.awaited_in_call = members.text("awaited_in_call");
+    cause.left_before = members.index("rank_left_before", record->ranks.size());
   } else {
-    verdict.host = members.index("host_index", record->hosts.size());
-    if (!verdict.host) return "/cause: neither a rank nor a host_index that stands in /hosts";
-    verdict.reason = members.text("reason");
-    RecordedHost& host = record->hosts[static_cast<std::size_t>(*verdict.host)];
-    host.gave_up = members.flag("agent_gave_up");
-    host.advice = members.text("advice");
+    cause.host = members.index("host_index", record->hosts.size());
+    if (!cause.host) return "/cause: neither a rank nor a host_index that stands in /hosts";
+    cause.reason = members.text("reason");
+    RecordedHost& host = record->hosts[static_cast<std::size_t>(*cause.host)];
+    host.gave_up = members.flag("agent_ended_job");
+    host.advice = members.text("fix");
   }
-  verdict.exit_code = record->exit_code;
-  record->verdict = std::move(verdict);
+  cause.exit_code = record->exit_code;
+  record->cause = std::move(cause);
   return "";
 }
 
@@ -295,15 +323,15 @@ std::vector<RecordedFinding> findings_from(const Json& array) {
     if (findings.size() == kMostFindings) break;
     const Members members(each);
     RecordedFinding finding;
-    finding.verdict = members.text("verdict");
+    finding.id = members.text("id");
     finding.cannot_start = members.flag("cannot_start");
     for (const Json& host : members.array("hosts"))
       if (host.is_string())
         finding.hosts.push_back(printable(host.get_ref<const std::string&>(), kMostText));
     finding.fact = members.text("fact");
-    finding.when = members.text("when");
+    finding.condition = members.text("condition");
     finding.why = members.text("why");
-    finding.mend = members.text("mend");
+    finding.fix = members.text("fix");
     findings.push_back(std::move(finding));
   }
   return findings;
@@ -333,9 +361,105 @@ std::vector<RecordedStanding> standings_from(const Json& array) {
   for (const Json& each : array) {
     if (standings.size() == kMostStandings) break;
     const Members members(each);
-    standings.push_back({members.text("what"), groups_from(members.array("groups"))});
+    standings.push_back({members.text("heading"), groups_from(members.array("groups"))});
   }
   return standings;
+}
+
+// Bounds the memory and the time of parsing: a value takes up to 64 bytes, and an object with n
+// members n * n / 2 comparisons of names.
+class JsonBounds {
+ public:
+  static constexpr int kMostDepth = 16;  // a record has 6 levels
+  static constexpr std::size_t kMostMembers = 64;
+  static constexpr std::size_t kMostValues = 16u
+                                             << 20;  // more than fit kMostRecordBytes as written
+
+  // A callback of Json::parse. Throws RecordProblem.
+  bool operator()(int depth, Json::parse_event_t event, const Json&) {
+    if (depth > kMostDepth) throw RecordProblem{"it is nested deeper than any job's"};
+    if (event == Json::parse_event_t::object_start) members_.push_back(0);
+    if (event == Json::parse_event_t::object_end) members_.pop_back();
+    if (event == Json::parse_event_t::key && ++members_.back() > kMostMembers)
+      throw RecordProblem{"it has an object with more members than any job's"};
+    const bool begins_value = event == Json::parse_event_t::value ||
+                              event == Json::parse_event_t::object_start ||
+                              event == Json::parse_event_t::array_start;
+    if (begins_value && ++values_ > kMostValues)
+      throw RecordProblem{"it has more values than any job's"};
+    return true;
+  }
+
+ private:
+  std::vector<std::size_t> members_;  // of each open object
+  std::size_t values_ = 0;
+};
+
+void read_progress(const Json* json, JobRecord* record) {
+  const std::optional<Members> members = json ? std::optional(Members(*json)) : std::nullopt;
+  if (members && members->find("steps_per_second"))
+    record->times.steps_per_second = members->seconds("steps_per_second", kMostRate);
+}
+
+struct Rename {
+  const char* from;
+  const char* to;
+};
+
+// Members of version 1 and their names since version 2.
+constexpr Rename kRecordRenames[] = {
+    {"advice", "fix"}, {"begun", "started_at"}, {"not_probed", "not_checked"}};
+constexpr Rename kCauseRenames[] = {{"advice", "fix"},
+                                    {"agent_gave_up", "agent_ended_job"},
+                                    {"left_before", "rank_left_before"},
+                                    {"lost_as", "loss_reason"},
+                                    {"missed_at", "awaited_in_call"}};
+constexpr Rename kFindingRenames[] = {{"mend", "fix"}, {"verdict", "id"}, {"when", "condition"}};
+constexpr Rename kStackRenames[] = {{"what", "heading"}};
+constexpr Rename kRankRenames[] = {
+    {"ended", "ended_at"}, {"out_of_memory_by", "out_of_memory_evidence"}, {"steps", "step_times"}};
+constexpr Rename kMemoryRenames[] = {{"beside_it", "same_cgroup"}, {"not_asked", "not_checked"}};
+
+// The old names stay: the reader does not know them.
+template <std::size_t N>
+void rename_members(Json* object, const Rename (&renames)[N]) {
+  if (!object->is_object()) return;
+  for (const Rename& rename : renames) {
+    const auto found = object->find(rename.from);
+    if (found == object->end()) continue;
+    Json value = std::move(*found);
+    (*object)[rename.to] = std::move(value);
+  }
+}
+
+template <std::size_t N>
+void rename_in_each(Json* record, const char* array, const Rename (&renames)[N]) {
+  const auto found = record->find(array);
+  if (found == record->end() || !found->is_array()) return;
+  for (Json& each : *found) rename_members(&each, renames);
+}
+
+void rename_memory_values(Json* record) {
+  const auto ranks = record->find("ranks");
+  if (ranks == record->end() || !ranks->is_array()) return;
+  for (Json& rank : *ranks) {
+    if (!rank.is_object()) continue;
+    const auto value = rank.find("out_of_memory");
+    if (value == rank.end()) continue;
+    for (const Rename& rename : kMemoryRenames)
+      if (*value == rename.from) *value = rename.to;
+  }
+}
+
+// Gives an object of version 1 the names of version 2.
+void upgrade_from_1(Json* record) {
+  rename_members(record, kRecordRenames);
+  if (const auto cause = record->find("cause"); cause != record->end())
+    rename_members(&*cause, kCauseRenames);
+  rename_in_each(record, "findings", kFindingRenames);
+  rename_in_each(record, "stacks", kStackRenames);
+  rename_in_each(record, "ranks", kRankRenames);
+  rename_memory_values(record);
 }
 
 RunningProcess process_from(const Members& members) {
@@ -346,17 +470,21 @@ RunningProcess process_from(const Members& members) {
 
 }  // namespace
 
-std::string record_as_json(const JobRecord& record, const LastLines& last_lines) {
+Json json_of_record(const JobRecord& record, const LastLines& last_lines) {
   Json json;
-  json["version"] = 1;
+  json["version"] = kRecordVersion;
   json["state"] = record.state;
-  json["exit_code"] = record.exit_code;
-  json["seconds"] = record.seconds;
+  if (!record.is_running()) json["exit_code"] = record.exit_code;
+  json["restarts"] = record.attempt.restarts;
+  json["is_restarted"] = record.attempt.is_restarted;
+  json["seconds"] = record.times.seconds;
   json["size"] = record.ranks.size();
   json["lost_output_bytes"] = record.lost_output_bytes;
   if (!record.error.empty()) json["error"] = printable(record.error, kMostText);
-  if (!record.advice.empty()) json["advice"] = printable(record.advice, kMostText);
-  json["begun"] = wall_seconds(record.begun_ns);
+  if (!record.advice.empty()) json["fix"] = printable(record.advice, kMostText);
+  json["started_at"] = wall_seconds(record.times.started_ns);
+  json["written_at"] = wall_seconds(record.times.written_ns);
+  if (record.is_running()) json["progress"] = progress_json(record);
   json["command"] = Json::array();
   for (const std::string& word : record.command)
     json["command"].push_back(printable(word, kMostText));
@@ -369,34 +497,55 @@ std::string record_as_json(const JobRecord& record, const LastLines& last_lines)
   for (const RecordedHost& host : record.hosts) json["hosts"].push_back(host.name);
   json["cause"] = cause_json(record, last_lines);
   json["findings"] = findings_json(record);
-  json["not_probed"] = Json::array();
-  for (const std::string& gap : record.not_probed)
-    json["not_probed"].push_back(printable(gap, kMostText));
+  json["not_checked"] = Json::array();
+  for (const std::string& gap : record.not_checked)
+    json["not_checked"].push_back(printable(gap, kMostText));
   json["stacks"] = standings_json(record);
   json["training"] = training_json(record.training());
   json["ranks"] = Json::array();
   for (std::size_t rank = 0; rank < record.ranks.size(); ++rank)
     json["ranks"].push_back(rank_json(record, static_cast<int>(rank)));
+  return json;
+}
+
+std::string record_as_json(const JobRecord& record, const LastLines& last_lines) {
+  const Json json = json_of_record(record, last_lines);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string record_as_json(const JobRecord& record) {
+  return record_as_json(record, [](int) { return std::vector<std::string>(); });
 }
 
 std::variant<JobRecord, RecordProblem> record_from_json(std::string_view text) {
   if (text.size() > kMostRecordBytes) return RecordProblem{"it is larger than any job's"};
-  const Json json = Json::parse(text, nullptr, false);
+  Json json;
+  try {
+    json = Json::parse(text, JsonBounds(), false);
+  } catch (const RecordProblem& problem) {
+    return problem;
+  }
   if (json.is_discarded()) return RecordProblem{"it is no JSON, or was cut off"};
   if (!json.is_object()) return RecordProblem{"it is no JSON object"};
   const Members members(json);
-  if (members.number("version", UINT64_MAX) != 1u)
-    return RecordProblem{"its version is not 1: it is another hvrun's, or no job's"};
+  const auto version = members.number("version", UINT64_MAX);
+  if (version != 1u && version != kRecordVersion)
+    return RecordProblem{
+        "its version is neither 1 nor 2: another hvrun wrote it, or it is no job's"};
+  if (version == 1u) upgrade_from_1(&json);
   JobRecord record;
   record.state = members.text("state");
   if (record.state.empty()) return RecordProblem{"/state: not there"};
   record.exit_code = static_cast<int>(members.number("exit_code", 255).value_or(0));
-  record.seconds = members.seconds("seconds", kMostSeconds);
+  record.attempt.restarts = static_cast<int>(members.number("restarts", kMostRestarts).value_or(0));
+  record.attempt.is_restarted = members.flag("is_restarted");
+  record.times.seconds = members.seconds("seconds", kMostSeconds);
   record.lost_output_bytes = members.number("lost_output_bytes", UINT64_MAX).value_or(0);
   record.error = members.text("error");
-  record.advice = members.text("advice");
-  record.begun_ns = wall_nanoseconds(members.seconds("begun", kMostSeconds));
+  record.advice = members.text("fix");
+  record.times.started_ns = wall_nanoseconds(members.seconds("started_at", kMostSeconds));
+  record.times.written_ns = wall_nanoseconds(members.seconds("written_at", kMostSeconds));
+  if (record.is_running()) read_progress(members.find("progress"), &record);
   for (const Json& word : members.array("command"))
     if (word.is_string())
       record.command.push_back(printable(word.get_ref<const std::string&>(), kMostText));
@@ -414,9 +563,9 @@ std::variant<JobRecord, RecordProblem> record_from_json(std::string_view text) {
   if (std::string problem = cause_from(members.find("cause"), &record); !problem.empty())
     return RecordProblem{std::move(problem)};
   record.findings = findings_from(members.array("findings"));
-  for (const Json& gap : members.array("not_probed"))
-    if (gap.is_string() && record.not_probed.size() < kMostFindings)
-      record.not_probed.push_back(printable(gap.get_ref<const std::string&>(), kMostText));
+  for (const Json& gap : members.array("not_checked"))
+    if (gap.is_string() && record.not_checked.size() < kMostFindings)
+      record.not_checked.push_back(printable(gap.get_ref<const std::string&>(), kMostText));
   record.standings = standings_from(members.array("stacks"));
   return record;
 }

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "src/base/clock.h"
+
 namespace hv::launcher {
 namespace {
 
@@ -71,16 +73,7 @@ double without(Bound bound, const std::vector<MeasuredRank>& ranks, double excha
   return longest + (bound == Bound::kCommunication ? 0 : exchange_s);
 }
 
-std::string time_text(double seconds) {
-  char text[32];
-  const double ms = 1000 * seconds;
-  if (ms >= 9999.5) {
-    std::snprintf(text, sizeof text, "%.1f s", seconds);
-  } else {
-    std::snprintf(text, sizeof text, ms >= 9.95 ? "%.0f ms" : "%.1f ms", ms);
-  }
-  return text;
-}
+std::string time_text(double seconds) { return format_duration(Seconds(seconds)); }
 
 std::string share_text(double part_s, double whole_s) {
   char text[16];

@@ -18,14 +18,22 @@ struct EarlySignal {
 
 constexpr int kMostSignalSeconds = 65535;  // Slurm's bound
 
+// Of the hvrun in the script.
+struct HvrunOptions {
+  std::vector<std::string> typed;
+  // That of --output-dir, which is then not in `typed`: of a job that comes back, each run has a
+  // directory of its own below it. Empty: --output-dir is as typed.
+  std::string output_directory;
+};
+
 struct JobRequest {
   std::optional<int> ranks, nodes, ranks_per_node, gpus_per_rank, cores_per_rank;
   std::string partition, account, qos, job_name, output;
   std::vector<std::string> modules, options;
   std::optional<std::chrono::seconds> time;
   std::optional<EarlySignal> signal;
-  std::optional<int> requeues;             // how often the job may come back
-  std::vector<std::string> hvrun_options;  // of the hvrun in the script, as typed
+  std::optional<int> requeues;  // how often the job may come back
+  HvrunOptions hvrun;
   std::vector<std::string> program;
 };
 

@@ -38,6 +38,27 @@ std::string modules(const JobRequest& request, const Site& site, const Partition
   return text;
 }
 
+std::vector<std::string> option_words(const JobRequest& request, const ScriptPlan& plan,
+                                      const SchedulerPart& part) {
+  std::vector<std::string> words = part.hvrun_options;
+  if (plan.gpus_per_rank > 1)
+    words.insert(words.end(), {"--gpus-per-rank", std::to_string(plan.gpus_per_rank)});
+  words.insert(words.end(), request.hvrun.typed.begin(), request.hvrun.typed.end());
+  return words;
+}
+
+std::string hvrun_line(const JobRequest& request, const ScriptPlan& plan,
+                       const SchedulerPart& part) {
+  std::string line = "hvrun";
+  for (const std::string& word : option_words(request, plan, part)) line += " " + shell_quote(word);
+  // The guard of a job that comes back counts the runs in $restarts.
+  if (!request.hvrun.output_directory.empty())
+    line += " --output-dir " + shell_quote(request.hvrun.output_directory) + "/run.\"$restarts\"";
+  line += " --";
+  for (const std::string& word : request.program) line += " " + shell_quote(word);
+  return line;
+}
+
 }  // namespace
 
 std::string job_name(const JobRequest& request, std::size_t most_bytes) {
@@ -77,10 +98,9 @@ SchedulerPart scheduler_part(const JobRequest& request, const Site& site, const 
 
 std::vector<std::string> hvrun_words(const JobRequest& request, const ScriptPlan& plan,
                                      const SchedulerPart& part) {
-  std::vector<std::string> words = part.hvrun_options;
-  if (plan.gpus_per_rank > 1)
-    words.insert(words.end(), {"--gpus-per-rank", std::to_string(plan.gpus_per_rank)});
-  words.insert(words.end(), request.hvrun_options.begin(), request.hvrun_options.end());
+  std::vector<std::string> words = option_words(request, plan, part);
+  if (!request.hvrun.output_directory.empty())
+    words.insert(words.end(), {"--output-dir", request.hvrun.output_directory});
   words.emplace_back("--");
   words.insert(words.end(), request.program.begin(), request.program.end());
   return words;
@@ -95,9 +115,7 @@ std::string job_script(const JobRequest& request, const Site& site, const Script
   const std::string loading = modules(request, site, plan.partition);  // not made for set -u
   text += loading.empty() ? "set -eu\n" : "set -e\n" + loading + "set -u\n";
   text += part.preparation;
-  std::string line = "hvrun";
-  for (const std::string& word : hvrun_words(request, plan, part)) line += " " + shell_quote(word);
-  return text + script_body(line, part.guard);
+  return text + script_body(hvrun_line(request, plan, part), part.guard);
 }
 
 }  // namespace hv::launcher

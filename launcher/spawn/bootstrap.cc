@@ -52,8 +52,9 @@ class Bootstrap {
 
   // Returns what has already come from the agent.
   asio::awaitable<std::string> run() {
-    const std::string script = bootstrap_script(
-        {marker_, plan_.build_id, plan_.agent->content().size(), plan_.agent->machine()});
+    const std::string script =
+        bootstrap_script({marker_, plan_.build_id, plan_.agent->content().size(),
+                          plan_.agent->machine(), plan_.agent_words});
     // A failed write shows as the end of the stream, with the reason.
     (void)co_await channel_.write(asio::buffer(script));
     for (;;) {

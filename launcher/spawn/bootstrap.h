@@ -18,6 +18,7 @@ struct BootstrapPlan {
   HostAdvice host;
   std::string build_id;
   std::shared_ptr<AgentProgram> agent;
+  std::vector<std::string> agent_words{};
 };
 
 // The stream ended before an agent ran.

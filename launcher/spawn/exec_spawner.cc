@@ -128,7 +128,7 @@ boost::asio::awaitable<std::unique_ptr<AgentChannel>> ExecSpawner::start_by(
   auto channel =
       std::make_unique<ProcessChannel>(co_await boost::asio::this_coro::executor, command,
                                        AtClose::kTerminate, "start the agent on host " + host.host);
-  BootstrapPlan plan{std::move(host), options_.build_id, agent_};
+  BootstrapPlan plan{std::move(host), options_.build_id, agent_, agent_words(options_)};
   co_return co_await bootstrap_agent(std::move(channel), std::move(plan), deadline);
 }
 

@@ -32,14 +32,19 @@ void check_reach(const HostTarget& host, bool accepts_new_keys) {
 
 }  // namespace
 
+KubectlCommand kubectl_of_hosts(const std::string& remote_shell, const HostReach& reach) {
+  if (remote_shell.empty()) return reach.kubectl;
+  const std::vector<std::string> words = split_command(remote_shell);
+  return is_kubectl(words.front()) ? parse_kubectl_command(words, "--rsh") : KubectlCommand{};
+}
+
 bool KubectlSpawner::reaches_hosts() const {
   if (options_.remote_shell.empty()) return !options_.reach.kubectl.program.empty();
   return is_kubectl(split_command(options_.remote_shell).front());
 }
 
 KubectlCommand KubectlSpawner::command() const {
-  if (options_.remote_shell.empty()) return options_.reach.kubectl;
-  return parse_kubectl_command(split_command(options_.remote_shell), "--rsh");
+  return kubectl_of_hosts(options_.remote_shell, options_.reach);
 }
 
 asio::awaitable<Channel> KubectlSpawner::start(HostTarget host) {

@@ -16,6 +16,10 @@
 
 namespace hv::launcher {
 
+// What reaches the hosts that are not local: --rsh says so, or nothing and whoever named them. No
+// program: they are no pods. Throws Error(kUsage).
+KubectlCommand kubectl_of_hosts(const std::string& remote_shell, const HostReach& reach);
+
 class KubectlSpawner : public Spawner {
  public:
   KubectlSpawner(const SpawnOptions& options, ExecSpawner& exec, LateHosts& late)

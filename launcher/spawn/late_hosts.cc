@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "launcher/allocation/host_names.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 
@@ -55,7 +56,7 @@ struct LateHosts::Awaited : std::enable_shared_from_this<LateHosts::Awaited> {
     for (const auto& [host, reason] : reasons)
       if (told.insert(host).second) names.push_back(host);
     if (names.empty()) return;
-    HV_LOG(kWarn, "start") << "waiting for " << join_some(names) << ": " << reasons.at(names[0]);
+    HV_LOG(kWarn, "start") << "waiting for " << hosts_text(names) << ": " << reasons.at(names[0]);
   }
 };
 
@@ -92,7 +93,7 @@ asio::awaitable<std::unique_ptr<AgentChannel>> LateHosts::start_when_there(const
     if (!deadline.passed()) continue;
     awaited_->reasons.erase(host);
     throw Error(ErrorKind::kTimeout,
-                std::string(reason->what()) + ", until the " + seconds_text(deadline.timeout()) +
+                std::string(reason->what()) + ", until the " + format_duration(deadline.timeout()) +
                     " of --start-timeout were over",
                 reason->hint());
   }

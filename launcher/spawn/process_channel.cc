@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "launcher/spawn/go_between.h"
 #include "launcher/spawn/ssh/ssh_advice.h"
@@ -35,6 +36,18 @@ constexpr std::size_t kStderrKept = 16 << 10, kPipeRoom = 64 << 10;
 // Between the end of a program's stream and its end as a process.
 constexpr auto kExitDelay = std::chrono::milliseconds(300);
 
+// Programs that still ran when the last owner of their Child let go of it, as an agent may when its
+// job starts again. They are reaped when a later program starts.
+std::vector<pid_t>& unreaped_programs() {
+  static auto* const all = new std::vector<pid_t>;
+  return *all;
+}
+
+void reap_ended_programs() {
+  std::erase_if(unreaped_programs(),
+                [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
+}
+
 // Takes the function back however run_command ends: it must not outlive the channel.
 struct CancelUntilEnd {
   std::function<void()>* cancel;
@@ -46,6 +59,11 @@ struct CancelUntilEnd {
 struct ProcessChannel::Child {
   explicit Child(asio::any_io_executor executor)
       : errors(executor), exit(executor), ended(executor, TimePoint::max()) {}
+  ~Child() {
+    if (pid > 0 && !status && !is_go_between) unreaped_programs().push_back(pid);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
   pid_t pid = -1;
   bool is_go_between = false;
   std::string program;
@@ -93,6 +111,7 @@ struct ProcessChannel::Child {
 ProcessChannel::ProcessChannel(asio::any_io_executor executor, const Command& command,
                                AtClose at_close, const std::string& doing)
     : stream_(executor), child_(std::make_shared<Child>(executor)) {
+  reap_ended_programs();
   int both[2], errors[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both) != 0) {
     throw Error(ErrorKind::kStart, doing + ": make a socket: " + errno_text(errno),

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
+#include <chrono>
+#include <cstdio>
 #include <set>
 
 #include "launcher/spawn/exec_spawner.h"
@@ -65,13 +67,21 @@ std::string host_name_option(const std::string& address) {
   return option;
 }
 
+std::vector<std::string> agent_words(const SpawnOptions& options) {
+  const double seconds = std::chrono::duration<double>(options.lost_after).count();
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", seconds);
+  return {"--lost-after", text};
+}
+
 std::unique_ptr<Spawner> make_spawner(SpawnOptions options) {
   return std::make_unique<SpawnerByHost>(std::move(options));
 }
 
 boost::asio::awaitable<std::unique_ptr<AgentChannel>> LocalSpawner::start(HostTarget host) {
   Command command;
-  command.argv = {"hvrun-agent"};
+  command.argv = agent_words(options_);
+  command.argv.insert(command.argv.begin(), "hvrun-agent");
   command.program = options_.agent_program;
   command.environment = options_.environment.entries();
   co_return std::make_unique<ProcessChannel>(co_await boost::asio::this_coro::executor, command,

@@ -56,6 +56,7 @@ struct SpawnOptions {
   std::string
       agent_program;     // the agent's file on this machine, for the local host and for copying
   std::string build_id;  // names the copy on a host
+  Duration lost_after = std::chrono::seconds(15);  // told to the agent (agent_words)
   Duration start_timeout = std::chrono::seconds(30);
   bool accept_new_host_keys = false;
   std::string remote_shell;  // --rsh; empty: libssh
@@ -64,12 +65,16 @@ struct SpawnOptions {
   PortRange port_range{};    // where hvrun listens for agents that srun starts
 };
 
+// The agent's arguments: "--lost-after 15", so that it knows before SetupRequest how long a silent
+// hvrun is waited for. Words of letters, digits, '-' and '.'.
+std::vector<std::string> agent_words(const SpawnOptions& options);
+
 class Spawner {
  public:
   virtual ~Spawner() = default;
   // Starts the agent (copying it there first if that host lacks this build) and hands over its
   // stream, whose first byte is the first byte of the agent's Hello frame. Throws Error(kStart or
-  // kTimeout) that names host, reason and mend; kTimeout once start_timeout has passed.
+  // kTimeout) that names host, reason and fix; kTimeout once start_timeout has passed.
   virtual boost::asio::awaitable<std::unique_ptr<AgentChannel>> start(HostTarget host) = 0;
   // What to try where the agent that it had started was lost.
   virtual std::string advice_if_lost(const HostTarget& host) = 0;

@@ -1,4 +1,5 @@
-// StartDeadline: one host's --start-timeout, and what was being done when it passed.
+// StartDeadline: one host's --start-timeout, and what was being done when it passed. Time in which
+// hvrun was stopped (Ctrl-Z, SIGSTOP) does not count.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every wait on the way to an agent belongs to a phase, and a phase says how its wait is broken

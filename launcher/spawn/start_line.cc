@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "src/base/text.h"
+
 namespace hv::launcher {
 namespace {
 
@@ -21,6 +23,8 @@ constexpr std::size_t kNoiseKept = 4096;
 //   half a file.
 // - The first cat may die of a full disk; the second drains the rest, so that the stream stays in
 //   step.
+// - An incomplete copy without an error is the end of the stream: hvrun is gone. Then no other
+//   folder is tried, because an empty one would stay there.
 // - A file that is there already is this build's by its name, and whole by its size: a disk that
 //   was full or a machine that lost power may have left part of one.
 // - A new copy makes old ones worthless: those that nobody has used for 30 days go, as far as
@@ -33,7 +37,7 @@ constexpr const char* kScript[] = {
     "hv_say() { printf '%s %s\\n' \"$hv_mark\" \"$*\"; };",
     "hv_because() { hv_why=\"$hv_why$1: $2; \"; };",
     "hv_ours() { [ -d \"$1\" ] && [ ! -L \"$1\" ] && [ -O \"$1\" ]; };",
-    "hv_go() { hv_say run; umask \"$hv_umask\"; exec \"$1/$hv_file\"; };",
+    "hv_go() { hv_say run; umask \"$hv_umask\"; exec \"$1/$hv_file\" @WORDS@; };",
     "hv_look() { hv_ours \"$1/$2\" && [ -f \"$1/$2/$hv_file\" ] && [ ! -L \"$1/$2/$hv_file\" ]",
     "&& [ -O \"$1/$2/$hv_file\" ] && [ -x \"$1/$2/$hv_file\" ]",
     "&& [ \"$(wc -c <\"$1/$2/$hv_file\")\" -eq \"$hv_size\" ] && hv_go \"$1/$2\"; };",
@@ -53,7 +57,7 @@ constexpr const char* kScript[] = {
     "hv_say need \"$hv_machine\" \"$1\";",
     "hv_text=$({ head -c \"$hv_size\" | { cat >\"$hv_new\" || cat >/dev/null; }; } 2>&1);",
     "[ \"$(wc -c <\"$hv_new\")\" -eq \"$hv_size\" ] || { hv_drop \"$1\" \"the copy is "
-    "incomplete\"; return 1; };",
+    "incomplete\"; [ -n \"$hv_text\" ] || exit 1; return 1; };",
     "hv_text=$(\"$hv_new\" --version 2>&1 </dev/null) || { hv_drop \"$1\" \"the agent does not "
     "run\"; return 1; };",
     "case \"$hv_text\" in hvrun-agent*) ;; *) hv_drop \"$1\" \"the agent does not run\"; return "
@@ -114,6 +118,7 @@ std::string bootstrap_script(const BootstrapScript& script) {
   replace(&text, "@BUILD@", script.build_id);
   replace(&text, "@SIZE@", std::to_string(script.agent_bytes));
   replace(&text, "@MACHINE@", script.machine);
+  replace(&text, "@WORDS@", join(script.agent_words, " "));
   text.back() = '\n';
   return text;
 }

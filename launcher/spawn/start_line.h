@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hv::launcher {
 
@@ -29,7 +30,8 @@ struct BootstrapScript {
   std::string marker;    // letters and digits
   std::string build_id;  // names the agent's file; letters, digits, '.', '-', '_'
   std::size_t agent_bytes = 0;
-  std::string machine;  // what `uname -m` must say there; empty: anything
+  std::string machine;                     // what `uname -m` must say there; empty: anything
+  std::vector<std::string> agent_words{};  // its arguments: letters, digits, '-', '.'
 };
 
 // One line for /bin/sh, with its newline.

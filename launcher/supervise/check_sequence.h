@@ -1,4 +1,4 @@
-// The launch up to the ranks' start, without their start: what hosts tell on the way, as values.
+// A check: a launch up to the start of ranks, whose results are values.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,12 +10,11 @@
 
 namespace hv::launcher {
 
-// A host that fails keeps its reason, and the others are looked at. Throws Interrupted, and Error
-// for what is wrong with this machine. No rank is started, and no host written to.
+// A host that fails keeps its error, and the others are checked. Throws Interrupted, and Error for
+// a failure of this machine. Starts no rank and writes no file on a host.
 boost::asio::awaitable<void> check_job(LaunchContext& context, CheckInput* input);
 
-// "6 of 8 hosts answer, not yet: n3, n7", or of how many it is known what they are like; empty:
-// all is known.
+// "6 of 8 hosts answer, not yet: n3, n7", or how many have reported their facts; empty: all have.
 std::string progress_of_check(const Job& job);
 
 }  // namespace hv::launcher

@@ -9,21 +9,20 @@
 namespace hv::launcher {
 namespace {
 
-// Runtimes end a process by SIGABRT or SIGPIPE when they lose a peer: rather a consequence than a
-// cause.
+// Runtimes end a process by SIGABRT or SIGPIPE when they lose a peer: a consequence, not a cause.
 bool is_self_inflicted(int signal) { return signal == SIGABRT || signal == SIGPIPE; }
 
-// The difference of a host's clock is known no better than its first messages are fast. Within so
-// much counts who was heard of first: what follows from an end comes after it.
+// The difference of a host's clock is as exact as its first messages are fast. Within this error
+// the order of arrival decides: the consequences of an end arrive after it.
 constexpr std::int64_t kClockError = 500'000'000;
 
-bool was_first(const RankEnd& one, const RankEnd& other) {
-  const std::int64_t later = one.time_ns - other.time_ns;
+bool was_first(const RankEnd& end, const RankEnd& other) {
+  const std::int64_t later = end.time_ns - other.time_ns;
   if (later > kClockError || later < -kClockError) return later < 0;
-  return one.arrival < other.arrival;
+  return end.arrival < other.arrival;
 }
 
-// Ended with 0, and the others may have needed it yet.
+// A rank that ended with 0, and that the others may still have needed.
 bool is_leaver(const RankEnd& end) {
   return !end.failed() && (end.left_unannounced || end.never_joined || end.left_ns != 0);
 }
@@ -43,7 +42,7 @@ void FailurePolicy::rank_ended(const RankEnd& end, TimePoint now) {
   ends_[end.rank].arrival = ends_.size();
   unreachable_.erase(end.rank);
   exiting_.erase(end.rank);
-  // What its agent ended by itself has a reason that comes later: the host is lost.
+  // An agent that ends ranks unrequested has its own reason: the host is lost.
   if (end.failed() && !end.signal_was_ours) note_failure(now);
 }
 
@@ -80,7 +79,7 @@ void FailurePolicy::missed_in_mpi(int rank, const std::string& call, TimePoint n
   note_failure(now);
 }
 
-// One that stands still will not end by itself.
+// A stopped rank does not end, and is not waited for.
 bool FailurePolicy::waits_for_named_rank() const {
   return std::any_of(named_lost_.begin(), named_lost_.end(), [this](const auto& named) {
     return !ends_.count(named.first) && !unreachable_.count(named.first) &&
@@ -125,7 +124,7 @@ std::optional<int> FailurePolicy::named_rank() const {
   for (const auto& [rank, named] : named_lost_) {
     const RankEnd* end = end_of(rank);
     if ((end && end->signal_was_ours) || named.times <= most) continue;
-    // Whether hvrun's word of its end or the end of a connection comes first is chance.
+    // Peers may see the end of its connection before hvrun's report of its end, by chance.
     if (end && failed && is_leaver(*end) && left_first(*end, *failed)) continue;
     best = rank;
     most = named.times;
@@ -133,8 +132,8 @@ std::optional<int> FailurePolicy::named_rank() const {
   return best;
 }
 
-// Nothing proves that the cause needed the one that left, so that is told beside the cause. One
-// that has joined no job, or taken its leave of it, needs nobody; nor does who is killed.
+// Nothing proves that the cause needed the rank that left: that rank is reported next to the cause.
+// A rank that never joined, had left in order or was killed did not fail for want of another rank.
 std::optional<int> FailurePolicy::left_before(const RankEnd& cause) const {
   if (!cause.failed() || !cause.left_unannounced) return std::nullopt;
   if (cause.status.by_signal && !is_self_inflicted(cause.status.code)) return std::nullopt;
@@ -155,19 +154,19 @@ const RankEnd* FailurePolicy::first_bad_exit() const {
   return best;
 }
 
-Verdict FailurePolicy::verdict() const {
-  Verdict verdict;
+FailureCause FailurePolicy::cause() const {
+  FailureCause result;
   if (lost_host_) {
-    verdict.host = lost_host_;
-    verdict.reason = lost_reason_;
-    verdict.exit_code = 5;
-  } else if (const auto cause = cause_among_ranks()) {
-    verdict = verdict_of_rank(*cause);
+    result.host = lost_host_;
+    result.reason = lost_reason_;
+    result.exit_code = 5;
+  } else if (const auto rank = cause_among_ranks()) {
+    result = cause_by_rank(*rank);
   }
   for (const auto& [rank, end] : ends_) {
-    if (end.failed() && rank != verdict.rank) verdict.consequences.push_back(rank);
+    if (end.failed() && rank != result.rank) result.consequences.push_back(rank);
   }
-  return verdict;
+  return result;
 }
 
 std::optional<int> FailurePolicy::cause_among_ranks() const {
@@ -182,7 +181,7 @@ std::optional<int> FailurePolicy::cause_among_ranks() const {
   return leaver ? leaver->rank : first->rank;
 }
 
-// Not one that had lost a peer, whose goodbye may be the consequence of that.
+// Leaves out a rank that had lost a peer: it may have left because of that.
 const RankEnd* FailurePolicy::failed_after_leaving(const RankEnd& first) const {
   if (!first.left_unannounced) return nullptr;
   const RankEnd* best = nullptr;
@@ -194,23 +193,23 @@ const RankEnd* FailurePolicy::failed_after_leaving(const RankEnd& first) const {
   return best;
 }
 
-Verdict FailurePolicy::verdict_of_rank(int rank) const {
-  Verdict verdict;
-  verdict.rank = rank;
+FailureCause FailurePolicy::cause_by_rank(int rank) const {
+  FailureCause result;
+  result.rank = rank;
   const RankEnd* end = end_of(rank);
-  // One that did not fail itself has no code to hand on: that of the first it let fail.
+  // A rank that did not fail has no exit code for the job: the first failure has.
   const RankEnd* failed = end && end->failed() ? end : first_bad_exit();
-  verdict.exit_code = failed ? failed->status.shell_code() : 1;
+  result.exit_code = failed ? failed->status.shell_code() : 1;
   if (end && !end->failed() && missed_ && missed_->first == rank) {
-    verdict.missed_at = missed_->second;
+    result.awaited_in_call = missed_->second;
   } else if (end) {
-    verdict.left_before = left_before(*end);
+    result.left_before = left_before(*end);
   } else {
-    const auto named = named_lost_.find(rank);  // there, for nothing else blames a living rank
-    verdict.reason = named->second.reason.empty() ? "is gone for them" : named->second.reason;
-    verdict.is_stopped = stopped_.count(rank) > 0;
+    const auto named = named_lost_.find(rank);  // exists: only this can blame a living rank
+    result.reason = named->second.reason.empty() ? "is gone for them" : named->second.reason;
+    result.is_stopped = stopped_.count(rank) > 0;
   }
-  return verdict;
+  return result;
 }
 
 }  // namespace hv::launcher

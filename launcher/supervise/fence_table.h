@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "launcher/supervise/hosts/host_link.h"
 #include "src/wire/messages.h"
 
 namespace hv::launcher {
@@ -17,9 +18,9 @@ class FenceTable {
  public:
   explicit FenceTable(std::size_t hosts) : hosts_(hosts) {}
 
-  // A host's ranks have all come to a fence. Returns the message for every host once the last one
-  // has.
-  std::optional<wire::FenceOut> arrive(int host, wire::FenceIn in) {
+  // All ranks of a host have come to a fence. Returns the message for every host, once the last
+  // host has come.
+  std::optional<wire::FenceOut> arrive(HostId host, wire::FenceIn in) {
     const auto key = std::pair(in.epoch, in.number);
     Entry& entry = open_[key];
     if (!entry.hosts.insert(host).second) return std::nullopt;
@@ -32,9 +33,9 @@ class FenceTable {
     return out;
   }
 
-  // How many all have come to.
+  // Fences that the ranks of all hosts have come to.
   std::size_t passed() const { return passed_; }
-  // Some hosts' ranks wait for those of others.
+  // Ranks of some hosts wait for ranks of others.
   bool is_any_open() const { return !open_.empty(); }
   bool is_open(std::uint32_t epoch) const {
     const auto first = open_.lower_bound({epoch, 0});
@@ -43,7 +44,7 @@ class FenceTable {
 
  private:
   struct Entry {
-    std::set<int> hosts;
+    std::set<HostId> hosts;
     std::vector<wire::FencePut> puts;
   };
   std::size_t hosts_;

@@ -5,6 +5,9 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "launcher/allocation/host_names.h"
+#include "src/base/text.h"
+
 namespace hv::launcher {
 
 namespace asio = boost::asio;
@@ -12,63 +15,85 @@ namespace asio = boost::asio;
 asio::awaitable<void> Change::wait(TimePoint deadline) {
   boost::system::error_code ignored;
   asio::steady_timer timer(executor_, deadline);
-  const auto place = waiting_.insert(waiting_.end(), &timer);
+  const auto entry = waiting_.insert(waiting_.end(), &timer);
   co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-  waiting_.erase(place);
+  waiting_.erase(entry);
 }
 
-void Job::request_stop(StopRequest request) {
-  if (stop) return;
-  stop = std::move(request);
-  stopped_at = now();
+Host& Job::add_host(HostTarget target) {
+  Host& host = hosts.add(std::move(target));
+  slots.add_host(host.id);
+  return host;
+}
+
+void Job::begin_epoch(LaunchPlan plan) {
+  plan_ = std::move(plan);
+  for (PlannedRank& rank : plan_.ranks) rank.identity.job_id = identity.id;
+  slots.begin_epoch(plan_, hosts.size());
+  for (Host& host : hosts)
+    if (!slots.position_of(host.id)) host.drop_link();
+  policy.emplace(static_cast<int>(slots.count()));
+  fences.emplace(slots.epoch().hosts.size());
+}
+
+void Job::request_stop(StopReason reason) {
+  if (stop_) return;
+  stop_ = std::move(reason);
+  stop_->at = now();
+  change.notify();
+}
+
+void Job::request_stop_at_once() {
+  if (!stop_) return;
+  stop_->at_once = true;
   change.notify();
 }
 
 std::string Job::running_ranks() const {
-  constexpr int kNamed = 4;
-  std::string words;
-  int running = 0;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    if (ranks[rank].ended || ++running > kNamed) continue;
-    words += (words.empty() ? "rank " : ", rank ") + std::to_string(rank) + " on host " +
-             host_of(static_cast<int>(rank));
+  std::vector<int> running;
+  std::vector<std::string> names;
+  for (int rank = 0; rank < static_cast<int>(slots.count()); ++rank) {
+    if (slots.of_rank(rank).has_ended()) continue;
+    running.push_back(rank);
+    names.push_back(host_of(rank).target.name);
   }
-  if (running > kNamed) words += " and " + std::to_string(running - kNamed) + " more";
-  return words;
+  if (running.empty()) return "";
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return ranges_of("rank", running) + " on " + named_hosts_text(names);
 }
 
 asio::awaitable<bool> Job::until(std::function<bool()> done, TimePoint deadline, bool heed_stop) {
   while (!done()) {
-    if (now() >= deadline || (heed_stop && stop)) co_return false;
+    if (now() >= deadline || (heed_stop && stop_)) co_return false;
     co_await change.wait(deadline);
   }
   co_return true;
 }
 
 asio::awaitable<bool> Job::query(TimePoint deadline) {
-  const std::uint32_t number = ++queries;
+  const std::uint32_t number = ++queries_;
   send_to_all(wire::Query{number});
   co_return co_await until(
       [this, number] {
-        return all_hosts([number](const HostState& host) {
-          return !host.is_there() || host.query_answered >= number;
+        return all_hosts([number](const Host& host) {
+          return !host.has_agent() || host.answers.ranks.number >= number;
         });
       },
       deadline);
 }
 
-bool Job::ranks_ended() const {
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const HostState& host = hosts[static_cast<std::size_t>(plan.ranks[rank].host)];
-    const bool was_never_started = ranks_may_run && !host.started &&
-                                   ranks[rank].open_streams <= 0;  // its streams are told off
-    if (!ranks[rank].ended && !was_never_started) return false;
-  }
-  return true;
+bool Job::have_ranks_ended() const {
+  return std::all_of(slots.begin(), slots.end(), [this](const Slot& slot) {
+    // The agent has closed the streams of a rank that it will not start.
+    const bool was_given_up =
+        stage.may_ranks_run() && slot.phase == Slot::Phase::kWaiting && slot.open_streams <= 0;
+    return slot.has_ended() || was_given_up;
+  });
 }
 
-bool Job::all_hosts(const std::function<bool(const HostState&)>& holds) const {
-  return std::all_of(hosts.begin(), hosts.end(), holds);
+bool Job::all_hosts(const std::function<bool(const Host&)>& holds) const {
+  const auto all = members();
+  return std::all_of(all.begin(), all.end(), holds);
 }
 
 }  // namespace hv::launcher

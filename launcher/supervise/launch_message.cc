@@ -4,31 +4,27 @@
 #include <algorithm>
 #include <utility>
 
+#include "launcher/output/output_ledger.h"
 #include "launcher/plan/mpi_wires.h"
 #include "launcher/plan/slurm_settings.h"
+#include "launcher/supervise/streams/window_size.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
 
-// The order of the devices decides which GPU a local rank's number means; -x may say otherwise.
+// The order of the devices decides which GPU a local rank's number means; -x overrides it.
 constexpr char kDeviceOrder[] = "CUDA_DEVICE_ORDER";
-
-std::uint32_t credit_for(std::size_t ranks) {
-  constexpr std::size_t kInAll = 64u << 20, kLeast = 64u << 10, kMost = 1u << 20;
-  return static_cast<std::uint32_t>(
-      std::clamp(kInAll / std::max<std::size_t>(ranks, 1), kLeast, kMost));
-}
 
 // Rounded up.
 std::string mebibytes(std::size_t bytes) {
   return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
 }
 
-// bytes: of the first `encoded` ranks and what comes before them. Told at the first rank that is
-// too many, without making the rest.
-[[noreturn]] void refuse_size(const HostState& host, std::size_t bytes, std::size_t encoded) {
-  const std::size_t ranks = host.ranks.size();
+// bytes: of the message with its first `encoded` ranks. Throws at the first rank that is too many,
+// before the others are encoded.
+[[noreturn]] void refuse_size(const Host& host, std::size_t ranks, std::size_t bytes,
+                              std::size_t encoded) {
   throw Error(ErrorKind::kUsage,
               "start " + count_of(ranks, "rank") + " on host " + host.target.name +
                   ": who they are and their environment take about " +
@@ -37,39 +33,41 @@ std::string mebibytes(std::size_t bytes) {
               "use fewer ranks (-np), more hosts, or a smaller environment (--clean-env)");
 }
 
-bool has_entry(const std::vector<std::string>& entries, const std::string& name) {
-  return std::any_of(entries.begin(), entries.end(), [&name](const std::string& entry) {
-    return entry.compare(0, name.size() + 1, name + "=") == 0;
-  });
-}
-
-// What stands in hvrun's environment or behind -x counts more than what placement would say.
+// A value of hvrun's environment or of -x overrides the placement's.
 bool is_set_by_user(const CommonEnvironment& environment, const PlannedRank& rank,
                     const std::string& name) {
   const auto program = static_cast<std::size_t>(rank.program);
-  return has_entry(environment.entries, name) ||
-         (program < environment.of_programs.size() &&
-          has_entry(environment.of_programs[program], name));
+  return environment.variables.has(name) || (program < environment.program_variables.size() &&
+                                             environment.program_variables[program].has(name));
 }
 
-// -x has given it to all ranks.
+// -x sets it for all ranks.
 bool is_exported(const CommonEnvironment& environment, const std::string& name) {
-  return std::find(environment.exported.begin(), environment.exported.end(), name) !=
-         environment.exported.end();
+  return environment.exported.count(name) > 0;
 }
 
-void add_slurm_variables(const Job& job, const CommonEnvironment& environment,
-                         wire::Launch* launch) {
+void set_slurm_variables(const Job& job, const CommonEnvironment& environment,
+                         RankEnvironment* variables) {
   std::vector<std::string> hosts;
-  for (const HostState& host : job.hosts) hosts.push_back(host.target.name);
+  for (const Host& host : job.members()) hosts.push_back(host.target.name);
   for (const auto& [name, value] :
-       slurm_variables_of_job(static_cast<int>(job.ranks.size()), hosts))
-    if (!is_exported(environment, name)) launch->environment.push_back(name + "=" + value);
+       slurm_variables_of_job(static_cast<int>(job.slots.count()), hosts))
+    if (!is_exported(environment, name)) variables->set(name, value);
+}
+
+// The variables that every rank of the host gets.
+RankEnvironment variables_of_host(const Job& job, const Host& host,
+                                  const CommonEnvironment& environment, bool is_slurm_job) {
+  RankEnvironment variables = environment.variables;
+  if (!host.facts().gpus.empty() && !is_exported(environment, kDeviceOrder))
+    variables.set(kDeviceOrder, "PCI_BUS_ID");
+  if (is_slurm_job) set_slurm_variables(job, environment, &variables);
+  return variables;
 }
 
 std::vector<int> hosts_of_ranks(const Job& job) {
   std::vector<int> hosts;
-  for (const PlannedRank& rank : job.plan.ranks) hosts.push_back(rank.host);
+  for (const PlannedRank& rank : job.plan().ranks) hosts.push_back(rank.host);
   return hosts;
 }
 
@@ -78,8 +76,8 @@ std::vector<int> hosts_of_ranks(const Job& job) {
 wire::MpiWorld mpi_world(const Job& job, std::string space) {
   wire::MpiWorld world;
   world.space = std::move(space);
-  for (const HostState& host : job.hosts) world.hosts.push_back(host.target.name);
-  for (const PlannedRank& rank : job.plan.ranks) {
+  for (const Host& host : job.members()) world.hosts.push_back(host.target.name);
+  for (const PlannedRank& rank : job.plan().ranks) {
     world.host_of_rank.push_back(static_cast<std::uint32_t>(rank.host));
     world.program_of_rank.push_back(static_cast<std::uint32_t>(rank.program));
   }
@@ -89,34 +87,33 @@ wire::MpiWorld mpi_world(const Job& job, std::string space) {
 std::vector<wire::Program> programs_of(const JobSpec& spec, const CommonEnvironment& environment) {
   std::vector<wire::Program> programs;
   for (std::size_t i = 0; i < spec.programs.size(); ++i)
-    programs.push_back(
-        {spec.programs[i].argv, spec.programs[i].working_directory, environment.of_programs.at(i)});
+    programs.push_back({spec.programs[i].argv, spec.programs[i].working_directory,
+                        environment.program_variables.at(i).entries()});
   return programs;
 }
 
-wire::Launch launch_message(const Job& job, std::size_t index, const ContractAddresses& common,
+wire::Launch launch_message(const Job& job, const Host& host, const ContractAddresses& common,
                             const CommonEnvironment& environment) {
-  const HostState& host = job.hosts[index];
   wire::Launch launch;
   launch.programs = programs_of(job.spec, environment);
-  launch.environment = environment.entries;
+  const bool is_slurm_job = environment.variables.has("SLURM_JOB_ID");
+  launch.environment = variables_of_host(job, host, environment, is_slurm_job).entries();
   launch.host_variables = environment.host_variables;
-  if (!host.hello->facts.gpus.empty() && !is_exported(environment, kDeviceOrder))
-    launch.environment.push_back(std::string(kDeviceOrder) + "=PCI_BUS_ID");
-  const bool is_slurm_job = has_entry(environment.entries, "SLURM_JOB_ID");
-  if (is_slurm_job) add_slurm_variables(job, environment, &launch);
-  launch.pty = job.spec.pty;
-  if (mpi_wires(job.spec.wire_mpi, environment).pmi)
-    launch.pmi = {static_cast<std::uint32_t>(job.ranks.size()), pmi_mapping(hosts_of_ranks(job))};
-  launch.credit_bytes = credit_for(job.ranks.size());
+  launch.pty = job.spec.output.pty;
+  launch.window = window_of_ranks(job);
+  if (mpi_wires(job.spec.environment.wire_mpi, environment).pmi)
+    launch.pmi = {static_cast<std::uint32_t>(job.slots.count()), pmi_mapping(hosts_of_ranks(job))};
+  launch.credit_bytes = OutputLedger::first_credit(job.slots.count());
   ContractAddresses addresses = common;
-  addresses.host_index = static_cast<int>(index);
+  addresses.host_index = *job.slots.position_of(host.id);
   std::size_t bytes = encode(launch).size();
-  for (const int rank : host.ranks) {
+  const std::vector<int>& ranks = job.slots.ranks_on(host.id);
+  for (const int rank : ranks) {
     wire::LaunchRank entry;
     entry.rank = static_cast<std::uint32_t>(rank);
-    const PlannedRank& planned = job.plan.ranks[static_cast<std::size_t>(rank)];
-    const Contract contract{planned.identity, host.set_up->agent_socket};
+    const PlannedRank& planned = job.plan().ranks[static_cast<std::size_t>(rank)];
+    const Contract contract{planned.identity, host.answers.set_up->agent_socket,
+                            job.identity.restarts};
     entry.environment = contract_environment(contract, addresses);
     if (is_slurm_job)
       for (auto& variable : slurm_variables_of_rank(planned.identity, addresses.host_index))
@@ -127,11 +124,12 @@ wire::Launch launch_message(const Job& job, std::size_t index, const ContractAdd
         entry.environment.push_back(variable);
     entry.cores.assign(planned.cores.begin(), planned.cores.end());
     entry.stdin_mode =
-        rank == 0 && job.spec.forward_stdin ? wire::StdinMode::kForwarded : wire::StdinMode::kNull;
+        rank == job.spec.output.stdin_rank ? wire::StdinMode::kForwarded : wire::StdinMode::kNull;
     entry.program = static_cast<std::uint32_t>(planned.program);
+    entry.has_result_pipe = rank == 0 && job.spec.output.result_fd;
     bytes += encode(entry).size();
     launch.ranks.push_back(std::move(entry));
-    if (bytes > wire::kMaxAgentPayload) refuse_size(host, bytes, launch.ranks.size());
+    if (bytes > wire::kMaxAgentPayload) refuse_size(host, ranks.size(), bytes, launch.ranks.size());
   }
   return launch;
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/plan/rank_environment.h"
+#include "launcher/plan/common_environment.h"
 #include "launcher/supervise/job.h"
 #include "src/contract/contract.h"
 #include "src/wire/messages.h"
@@ -15,15 +15,15 @@
 
 namespace hv::launcher {
 
-// As agents are told of them, to start them and to look at them.
+// The programs as messages name them, to start and to check them.
 std::vector<wire::Program> programs_of(const JobSpec& spec, const CommonEnvironment& environment);
 
-// host: index into job.hosts, which have said hello and are set up. common: host_index is filled in
-// here. Throws Error(kUsage) when it would be larger than an agent takes (wire::kMaxAgentPayload).
-wire::Launch launch_message(const Job& job, std::size_t host, const ContractAddresses& common,
+// host: a member of the epoch that is set up. common: host_index is filled in here. Throws
+// Error(kUsage) when it would be larger than an agent takes (wire::kMaxAgentPayload).
+wire::Launch launch_message(const Job& job, const Host& host, const ContractAddresses& common,
                             const CommonEnvironment& environment);
 
-// For every host alike: which hosts the job has, and which of them each rank runs on.
+// The same for every host: the hosts of the job, and the host of each rank.
 wire::MpiWorld mpi_world(const Job& job, std::string space);
 
 }  // namespace hv::launcher

@@ -3,17 +3,15 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <exception>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "launcher/plan/slurm_settings.h"
-#include "launcher/spawn/process_channel.h"
+#include "launcher/supervise/hosts/host_steps.h"
+#include "launcher/supervise/query_command.h"
 #include "launcher/supervise/timeouts.h"
-#include "src/base/clock.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -24,81 +22,82 @@ namespace {
 
 constexpr std::size_t kReasonShown = 300;
 
-// The settings, or the reason why they are unknown.
-struct Answer {
-  std::optional<SlurmSettings> settings;
-  std::string reason;
-};
-
-asio::awaitable<Answer> run_scontrol(Job& job, const Environment& environment) {
-  Command command;
-  command.argv = {"scontrol", "show", "config"};
-  command.environment = environment.entries();
-  // Shared with the timer's handler, which may still be queued when this coroutine has ended.
-  const auto cancel = std::make_shared<std::function<void()>>();
-  const auto is_late = std::make_shared<bool>(false);
-  asio::steady_timer limit(job.executor, kSlurmQueryTimeout);
-  limit.async_wait([cancel, is_late](const boost::system::error_code& error) {
-    if (error || !*cancel) return;
-    *is_late = true;
-    (*cancel)();
-  });
-  try {
-    const CommandOutput output =
-        co_await run_command(command, kMostSlurmConfigBytes, "ask Slurm", cancel.get());
-    if (*is_late)
-      co_return Answer{
-          {}, "scontrol show config has not answered within " + seconds_text(kSlurmQueryTimeout)};
-    if (output.text.size() > kMostSlurmConfigBytes)
-      co_return Answer{{},
-                       "scontrol show config printed more than " +
-                           std::to_string(kMostSlurmConfigBytes >> 10) + " KiB"};
-    if (!output.clean) co_return Answer{{}, output.words};
-    co_return Answer{parse_slurm_settings(output.text),
-                     "scontrol show config printed no ProctrackType"};
-  } catch (const std::exception& error) {  // what waits for the query must hear of its end
-    co_return Answer{{}, error.what()};
-  }
+// words: "show config".
+asio::awaitable<QueryOutput> run_scontrol(LaunchContext& context, std::string words,
+                                          Duration timeout) {
+  QueryCommand query{split("scontrol " + words, ' '), "ask Slurm", kMostSlurmConfigBytes, timeout};
+  co_return co_await run_query(context.job.executor, context.environment, std::move(query));
 }
 
-void take_answer(LaunchContext& context, const Answer& answer) {
-  Job& job = context.job;
-  if (!answer.settings) {
-    context.phase("assuming that Slurm signals the agents alone: " +
-                  printable(answer.reason, kReasonShown));
-    return;
-  }
-  const SlurmSettings& settings = *answer.settings;
-  job.slurm_signals_ranks = signals_every_process(settings);
-  context.phase(std::string("Slurm signals ") +
-                (job.slurm_signals_ranks ? "every process of a step" : "the agents alone") +
-                ": ProctrackType is " + settings.proctrack);
-  if (settings.kill_wait && job.spec.grace > *settings.kill_wait)
-    context.warn("warning: --grace " + seconds_text(job.spec.grace) +
-                 " is longer than Slurm's KillWait, " + seconds_text(*settings.kill_wait) +
+// Returns whether Slurm signals the ranks.
+bool report_signals(LaunchContext& context, const SlurmSettings& settings) {
+  const bool signals_ranks = signals_every_process(settings);
+  const std::string what = std::string("Slurm signals ") +
+                           (signals_ranks ? "every process of a step" : "the agents alone") +
+                           ": ProctrackType is " + settings.proctrack;
+  context.phase(what);
+  if (signals_ranks)
+    context.warn("warning: Slurm signals every process of a step itself here (ProctrackType=" +
+                 settings.proctrack +
+                 "): children of ranks, such as workers that load data, get SIGUSR1 and SIGTERM, "
+                 "too; with proctrack/cgroup ranks alone get them");
+  return signals_ranks;
+}
+
+// Sets the job's time_to_end, and warns of a --grace that is longer.
+void apply_time_to_end(LaunchContext& context, const SlurmSettings& settings,
+                       const QueryOutput& partition) {
+  context.job.signals.time_to_end = time_to_end(settings, parse_grace_time(partition.text));
+  if (const auto time = context.job.signals.time_to_end)
+    context.phase("Slurm leaves a job " + format_duration(*time) + " between SIGTERM and SIGKILL");
+  const std::optional<Duration> grace = context.job.spec.ending.grace;
+  if (grace && settings.kill_wait && *grace > *settings.kill_wait)
+    context.warn("warning: --grace " + format_duration(*grace) +
+                 " is longer than Slurm's KillWait, " + format_duration(*settings.kill_wait) +
                  ": at the job's time limit and after scancel Slurm kills the ranks earlier");
-}
-
-asio::awaitable<void> query(LaunchContext& context) {
-  const Answer answer = co_await run_scontrol(context.job, context.environment);
-  take_answer(context, answer);
-  context.job.awaits_slurm = false;
-  context.job.change.notify();
 }
 
 }  // namespace
 
-void begin_slurm_query(LaunchContext& context) {
-  Job& job = context.job;
-  if (job.spec.spawner != SpawnerChoice::kSrun && !context.environment.get_filled("SLURM_STEP_ID"))
-    return;
-  job.awaits_slurm = true;
-  asio::co_spawn(job.executor, query(context), asio::detached);
+asio::awaitable<void> SlurmQuery::ask(LaunchContext& context) {
+  const TimePoint deadline = now() + kSchedulerQueryTimeout;
+  const QueryOutput config = co_await run_scontrol(context, "show config", kSchedulerQueryTimeout);
+  const std::optional<SlurmSettings> settings =
+      config.reason.empty() ? parse_slurm_settings(config.text) : std::nullopt;
+  if (!settings) {
+    const std::string reason =
+        config.reason.empty() ? "scontrol show config printed no ProctrackType" : config.reason;
+    context.phase("assuming that Slurm signals the agents alone: " +
+                  printable(reason, kReasonShown));
+    co_return;
+  }
+  QueryOutput partition;
+  const auto name = context.environment.get_filled("SLURM_JOB_PARTITION");
+  if (settings->preempts && name)
+    partition = co_await run_scontrol(context, "-o show partition " + *name, deadline - now());
+  signals_ranks_ = report_signals(context, *settings);
+  apply_time_to_end(context, *settings, partition);
 }
 
-asio::awaitable<void> await_slurm_query(Job& job) {
-  const std::function<bool()> has_ended = [&job] { return !job.awaits_slurm; };
-  co_await job.until(has_ended, TimePoint::max());  // the query has a limit of its own
+asio::awaitable<void> SlurmQuery::run(LaunchContext& context) {
+  co_await ask(context);
+  state_ = State::kAnswered;
+  context.job.change.notify();
+}
+
+void SlurmQuery::begin(LaunchContext& context) {
+  Job& job = context.job;
+  if (job.spec.access.spawner != SpawnerChoice::kSrun &&
+      !context.environment.get_filled("SLURM_STEP_ID") &&
+      !context.environment.get_filled("SLURM_JOB_ID"))
+    return;
+  state_ = State::kRunning;
+  asio::co_spawn(job.executor, run(context), asio::detached);
+}
+
+asio::awaitable<void> SlurmQuery::wait(LaunchContext& context) const {
+  const std::function<bool()> has_ended = [this] { return state_ != State::kRunning; };
+  co_await context.job.until(has_ended, TimePoint::max());  // the query has a limit of its own
 }
 
 }  // namespace hv::launcher

@@ -3,35 +3,33 @@
 
 #include <unistd.h>
 
-#include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <cstdio>
+#include <mutex>
+#include <set>
 #include <utility>
 
-#include "launcher/output/output_ledger.h"
-#include "launcher/plan/rank_environment.h"
-#include "launcher/record/end_words.h"
-#include "launcher/record/job_folder.h"
-#include "launcher/record/record_json.h"
-#include "launcher/supervise/absence_report.h"
+#include "launcher/plan/common_environment.h"
+#include "launcher/record/end_text.h"
 #include "launcher/supervise/check_sequence.h"
-#include "launcher/supervise/ending.h"
-#include "launcher/supervise/event_router.h"
-#include "launcher/supervise/exit_summary.h"
-#include "launcher/supervise/failure_probe.h"
+#include "launcher/supervise/events/event_dispatch.h"
 #include "launcher/supervise/hosts/agent_file.h"
 #include "launcher/supervise/hosts/host_sweep.h"
 #include "launcher/supervise/job.h"
 #include "launcher/supervise/launch_sequence.h"
-#include "launcher/supervise/signal_watch.h"
+#include "launcher/supervise/pod_query.h"
+#include "launcher/supervise/report/absence_report.h"
+#include "launcher/supervise/report/exit_summary.h"
+#include "launcher/supervise/report/failure_probe.h"
+#include "launcher/supervise/report/job_recorder.h"
+#include "launcher/supervise/restarts.h"
+#include "launcher/supervise/shutdown.h"
 #include "launcher/supervise/stacks/stack_inquiry.h"
-#include "launcher/supervise/stdin_forwarder.h"
-#include "launcher/supervise/summary_file.h"
+#include "launcher/supervise/streams/input_flow.h"
+#include "launcher/supervise/streams/output_flow.h"
 #include "launcher/supervise/timeouts.h"
 #include "src/base/bounded_seconds.h"
 #include "src/base/clock.h"
@@ -39,250 +37,188 @@
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/contract/runtime_knobs.h"
+#include "src/process/signals.h"
 
 namespace hv::launcher {
 namespace {
 
 namespace asio = boost::asio;
 
-Environment environment_of_ranks(const JobSpec& spec, const Environment& environment) {
-  return Environment::from_entries(common_environment(spec, environment).entries);
-}
-
 SpawnOptions spawn_options(const JobSpec& spec, const HostList& list,
-                           const Environment& environment) {
+                           const Environment& environment, const CommonEnvironment& ranks) {
   SpawnOptions options;
   options.environment = environment;
   options.agent_program = find_agent_file();
   if (!list.this_machine) options.build_id = agent_digest(options.agent_program);
-  options.start_timeout = spec.start_timeout;
-  options.accept_new_host_keys = spec.ssh_accept_new;
-  options.remote_shell = spec.remote_shell;
+  options.start_timeout = spec.access.start_timeout;
+  options.lost_after = spec.ending.lost_after;
+  options.accept_new_host_keys = spec.access.ssh_accept_new;
+  options.remote_shell = spec.access.remote_shell;
   options.reach = list.reach;
-  options.by_srun = spec.spawner == SpawnerChoice::kSrun;
-  const Environment ranks = environment_of_ranks(spec, environment);
-  const std::string ports = KnobReader(runtime_knobs(), ranks).text("HVRUN_PORT_RANGE");
+  options.by_srun = spec.access.spawner == SpawnerChoice::kSrun;
+  const KnobReader knobs(runtime_knobs(), ranks.variables.as_environment());
+  const std::string ports = knobs.text("HVRUN_PORT_RANGE");
   options.port_range = parse_port_range(ports).value_or(PortRange{});
-  options.port_range.kept_for_others = static_cast<std::uint16_t>(spec.master_port);
+  options.port_range.kept_for_others = static_cast<std::uint16_t>(spec.environment.master_port);
   return options;
 }
 
-OutputOptions output_options(const JobSpec& spec, const Environment& environment) {
-  OutputOptions options;
-  options.label = spec.label;
-  options.timestamp = spec.timestamp;
-  options.directory = spec.output_directory;
-  options.stdout_is_terminal = ::isatty(1) == 1;
-  options.stderr_is_terminal = ::isatty(2) == 1;
-  options.colour =
-      environment.get_or("NO_COLOR", "").empty() && environment.get_or("TERM", "dumb") != "dumb";
-  return options;
+// The ranks' own knobs, -x included: hvrun reports waits by the same limits, and a firewall that
+// passes the ranks' ports must pass hvrun's own, too.
+RankKnobs rank_knobs(const CommonEnvironment& ranks) {
+  check_knobs_of_ranks(ranks);
+  const KnobReader knobs(runtime_knobs(), ranks.variables.as_environment());
+  return {knobs.text("HVRUN_PORT_RANGE"), knobs.text("HVRUN_INTERFACES"),
+          bounded_seconds(knobs.seconds("HVRUN_STALL_SECONDS")),
+          bounded_seconds(knobs.seconds("HVRUN_STALL_SHUTDOWN_SECONDS"))};
 }
 
-// The ranks' own knobs, -x included: what they wait for before they have met, hvrun tells, and a
-// firewall that lets their ports pass is one for hvrun's own, too.
-void take_knobs_of_ranks(const JobSpec& spec, const Environment& environment, Job* job) {
-  check_knobs_of_ranks(spec, environment);
-  const Environment ranks = environment_of_ranks(spec, environment);
-  const KnobReader knobs(runtime_knobs(), ranks);
-  job->stall_limit = bounded_seconds(knobs.seconds("HVRUN_STALL_SECONDS"));
-  job->stall_end = bounded_seconds(knobs.seconds("HVRUN_STALL_SHUTDOWN_SECONDS"));
-  job->port_range = knobs.text("HVRUN_PORT_RANGE");
-  job->interfaces = knobs.text("HVRUN_INTERFACES");
-}
-
-class Supervisor {
+// HV_LOG's lines become events of the attempt that runs. From any thread.
+class LogTarget {
  public:
-  Supervisor(const JobSpec& spec, const HostList& list, const Environment& environment,
-             SupervisedParts parts)
-      : environment_(environment),
-        job_(io_.get_executor(), spec),
-        summary_(spec.summary_file),
-        spawner_(std::move(parts.spawner)),
-        room_(std::move(parts.output), written_callback(), broken_callback()),
-        job_file_(job_.spec.output_directory),
-        router_(job_, {[this](const wire::Output& output) { take_output(output); },
-                       [this](std::uint32_t bytes) {
-                         if (input_) input_->accepted(bytes);
-                       },
-                       [this](const std::string& text) { say(text); },
-                       [this](const wire::FenceStalled& stall) { absence_.fence_stalled(stall); },
-                       [this](const wire::TensorStalled& stall) { inquiry_.tensor_stalled(stall); },
-                       [this] { absence_.begun_by_two_ways(); }}),
-        signals_(job_,
-                 [this](bool was_stopped) {
-                   if (input_) input_->has_been_stopped(was_stopped);
-                 }),
-        inquiry_(job_, [this](const std::string& text) { say(text); }),
-        absence_(
-            job_, [this](const std::string& text) { say(text); },
-            [this](const std::vector<int>& absent, Duration waited) {
-              inquiry_.stalled({"where those stand that are not there, and one that waits:", absent,
-                                now() - waited});
-            }),
-        sweep_(
-            job_, *spawner_, router_, [this] { return request_to_lost_host(context_); },
-            [this](const std::string& text) { say(text); }),
-        ending_(job_, sweep_),
-        context_{job_,
-                 list,
-                 *spawner_,
-                 router_,
-                 environment_,
-                 [this](const std::string& phase) { tell_phase(phase); },
-                 [this](const std::string& text) { say(text); },
-                 std::move(parts.check_way)} {
-    take_knobs_of_ranks(job_.spec, environment, &job_);
+  // nullptr: lines are dropped. Returns once no thread uses the former one.
+  void set(JobEvents* events) {
+    const std::lock_guard lock(mutex_);
+    events_ = events;
   }
-
-  int run();
-  CheckOutcome check();
+  void add(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    if (events_) events_->add(LineLogged{line});
+  }
 
  private:
-  // Output room callbacks come from its writer threads.
-  std::function<void(std::uint32_t, std::size_t)> written_callback() {
-    return [this](std::uint32_t rank, std::size_t bytes) {
-      asio::post(io_, [=, this] { return_credit(rank, bytes); });
-    };
-  }
-  std::function<void(const std::string&, int, int)> broken_callback() {
-    return [this](const std::string& what, int error, int stream) {
-      asio::post(io_, [=, this] { output_broke(what, error, stream); });
-    };
-  }
-  void take_output(const wire::Output& output);
-  void return_credit(std::uint32_t rank, std::size_t bytes);
-  std::string too_long() const;
-  void output_broke(const std::string& what, int error, int stream);
-  // HV_LOG's lines go the way of all of hvrun's words; from any thread.
-  static void log_line(const std::string& line);
-  static inline std::atomic<Supervisor*> logging_{nullptr};
-  void say(const std::string& text) { room_.note("hvrun: " + text); }
-  void say_error(const std::string& what, const std::string& advice) {
-    say("error: " + what + (advice.empty() ? "" : "\n  try: " + advice));
-  }
-  void say_lines(const std::string& text) {
-    for (const std::string& line : split(text, '\n'))
-      if (!line.empty()) room_.note(line);
-  }
-  void tell_phase(const std::string& phase);
-  void start_stdin();
+  std::mutex mutex_;
+  JobEvents* events_ = nullptr;  // guarded by mutex_
+};
 
+LogTarget& log_target() {
+  static auto* const target = new LogTarget;  // threads may log until the process ends
+  return *target;
+}
+
+void log_line(const std::string& line) { log_target().add(line); }
+
+// Coroutines that still wait refer to the Supervisor's members, so they are destroyed before these.
+class JobLoop : public asio::io_context {
+ public:
+  JobLoop() : asio::io_context(1) {}
+  void destroy_pending() { shutdown(); }
+};
+
+struct AttemptResult {
+  int exit_code = 0;
+  bool starts_again = false;
+};
+
+// One attempt of a job: the first, or a restart.
+class Supervisor {
+ public:
+  // before: the attempt before this one; nullptr: this is the first.
+  Supervisor(const JobSpec& spec, const HostList& list, const Environment& environment,
+             CommonEnvironment ranks, SupervisedParts parts, const Supervisor* before)
+      : job_(io_.get_executor(), spec),
+        events_(io_.get_executor()),
+        output_(job_, events_, std::move(parts.output)),
+        console_(output_.room(), spec.report.verbose, job_.identity.begun),
+        input_(job_, events_, console_),
+        recorder_(job_, console_, std::move(parts.recording),
+                  before ? before->recorder_.summary() : nullptr),
+        spawner_(std::move(parts.spawner)),
+        inquiry_(job_, console_),
+        absence_(job_, console_, inquiry_),
+        sweep_(job_, *spawner_, events_, console_,
+               [this] { return request_to_lost_host(context_); }),
+        shutdown_(job_, sweep_, output_),
+        context_{job_,        list,
+                 *spawner_,   events_,
+                 environment, std::move(ranks),
+                 console_,    std::move(parts.check_way)},
+        dispatch_(job_, events_, output_, input_, console_, absence_, inquiry_) {
+    job_.knobs = rank_knobs(context_.ranks);
+    if (!before) return;
+    job_.identity.restarts = before->job_.identity.restarts + 1;
+    job_.identity.first_begun = before->job_.identity.first_begun;
+  }
+  // Only once run() has returned that the job starts again: then no other thread uses this.
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  AttemptResult run();
+  CheckOutcome check();
+  int next_restart() const { return job_.identity.restarts + 1; }
+  // Takes over the signals that came after `before` had decided to start the job again. This
+  // attempt handles signals since its constructor, so none is lost.
+  void take_signals_of(Supervisor& before);
+  void record_failed_restart(const Error& error) { recorder_.write_failed_restart(error); }
+
+ private:
   void drive(asio::awaitable<void> conduct);
-  asio::awaitable<void> conduct();
-  asio::awaitable<void> conduct_check(CheckOutcome* outcome);
-  asio::awaitable<void> tell_progress();
+  asio::awaitable<void> conduct(AttemptResult* result, std::optional<Error>* error);
+  asio::awaitable<void> conduct_check(CheckOutcome* outcome, std::optional<Error>* error);
+  asio::awaitable<void> report_progress();
   asio::awaitable<JobEnd> launch_and_watch();
+  asio::awaitable<JobEnd> end_failed_launch(const Error& failure);
   asio::awaitable<void> watch_ranks();
-  asio::awaitable<void> ask_who_is_exiting();
-  asio::awaitable<void> keep_time_limit();
-  JobEnd judge();
-  asio::awaitable<void> look_into(const Error& failure);
-  asio::awaitable<void> look_into_rank(const Verdict& verdict);
-  Status record_begin() const;
-  int record_end(const JobRecord& record, const LastLines& last_lines);
-  asio::awaitable<void> finish(JobEnd end);
+  asio::awaitable<void> query_exiting_ranks();
+  asio::awaitable<void> await_time_limit();
+  asio::awaitable<CheckReport> probe_failed_launch(const Error& failure);
+  asio::awaitable<CheckReport> probe_failed_rank(const FailureCause& cause);
+  JobEnd report_end();
+  void report_grace(const JobEnd& end);
+  void report_interruption(const JobEnd& end);
+  asio::awaitable<AttemptResult> finish(JobEnd end);
+  asio::awaitable<bool> await_restart(JobRecord* record, const LastLines& last_lines);
+  RestartDecision decide(const JobRecord& record, const Status& written) const;
+  void close_links();
+  void stop_log();
 
-  const Environment& environment_;
-  asio::io_context io_{1};
+  JobLoop io_;
   Job job_;
-  SummaryFile summary_;
+  JobEvents events_;
+  OutputFlow output_;
+  Console console_;
+  InputFlow input_;
+  JobRecorder recorder_;
   std::unique_ptr<Spawner> spawner_;
-  OutputRoom room_;
-  const JobFile job_file_;
-  EventRouter router_;
-  SignalWatch signals_;
   StackInquiry inquiry_;
   AbsenceReport absence_;
   HostSweep sweep_;
-  Ending ending_;
+  Shutdown shutdown_;
   LaunchContext context_;
-  std::unique_ptr<StdinForwarder> input_;
-  OutputLedger ledger_;
-  CheckReport found_;  // by a failure's probes
-  int exit_code_ = 0;
-  std::optional<Error> check_error_;
+  EventDispatch dispatch_;
 };
 
-void Supervisor::take_output(const wire::Output& output) {
-  ledger_.arrived(output.rank, output.bytes.size());
-  if (ending_.discards_output()) return;
-  room_.add({output.rank, output.stream, output.wall_clock_ns, output.bytes, output.end});
-}
-
-void Supervisor::return_credit(std::uint32_t rank, std::size_t bytes) {
-  if (rank >= job_.ranks.size()) return;
-  const std::uint32_t credit = ledger_.written(rank, bytes);
-  HostState& host = job_.hosts[static_cast<std::size_t>(job_.plan.ranks[rank].host)];
-  if (credit > 0 && host.is_there()) host.link->send(wire::Credit{rank, credit});
-}
-
-void Supervisor::output_broke(const std::string& what, int error, int stream) {
-  const bool reader_left = error == EPIPE && stream != 0;
-  job_.request_stop(
-      {reader_left ? StopRequest::Kind::kOutputClosed : StopRequest::Kind::kOutputFailed, SIGPIPE,
-       what + ": " + errno_text(error)});
-}
-
-std::string Supervisor::too_long() const {
-  const std::string running = job_.running_ranks();
-  return "the job ran longer than --timeout " + seconds_text(*job_.spec.timeout) +
-         (running.empty() ? "" : "; still running: " + running);
-}
-
-void Supervisor::tell_phase(const std::string& phase) {
-  if (!job_.spec.verbose) return;
-  char text[64];
-  std::snprintf(text, sizeof text, "%7.3f s  ", seconds_since(job_.begun));
-  say(text + phase);
-}
-
-void Supervisor::start_stdin() {
-  if (!job_.spec.forward_stdin) return;
-  const auto deliver = [this](std::string bytes) {
-    asio::post(io_, [this, piece = std::move(bytes)]() mutable {
-      HostState& host = job_.hosts.at(0);
-      const bool end = piece.empty();
-      if (host.is_there()) host.link->send(wire::Stdin{0, end, std::move(piece)});
-    });
-  };
-  const auto on_error = [this](int error) {
-    asio::post(io_, [this, error] {
-      say("warning: read standard input: " + errno_text(error) + "; rank 0 gets no more of it");
-    });
-  };
-  input_ = std::make_unique<StdinForwarder>(wire::kStdinWindow, StdinCallbacks{deliver, on_error});
-}
-
-// One round: every agent says which of its ranks are on their way out.
-asio::awaitable<void> Supervisor::ask_who_is_exiting() {
+// Asks every agent once which of its ranks are on their way out.
+asio::awaitable<void> Supervisor::query_exiting_ranks() {
   const TimePoint sent = now();
   if (!co_await job_.query(sent + kMostCollection)) co_return;
   std::set<int> exiting, stopped;
-  for (const HostState& host : job_.hosts) {
-    if (!host.is_there()) continue;
-    exiting.insert(host.exiting.begin(), host.exiting.end());
-    stopped.insert(host.stopped.begin(), host.stopped.end());
+  for (const Host& host : job_.members()) {
+    if (!host.has_agent()) continue;
+    const wire::QueryReply& ranks = host.answers.ranks;
+    exiting.insert(ranks.exiting.begin(), ranks.exiting.end());
+    stopped.insert(ranks.stopped.begin(), ranks.stopped.end());
   }
   job_.policy->stopped_ranks(std::move(stopped));
   job_.policy->exiting_ranks(exiting, sent);
 }
 
-// --timeout counts from the beginning, whatever the job is about.
-asio::awaitable<void> Supervisor::keep_time_limit() {
-  asio::steady_timer limit(io_, job_.begun + *job_.spec.timeout);
+// --timeout counts from the beginning of the first attempt, for a launch and for a check.
+asio::awaitable<void> Supervisor::await_time_limit() {
+  asio::steady_timer limit(io_, job_.identity.first_begun + *job_.spec.ending.timeout);
   co_await limit.async_wait(asio::use_awaitable);
-  job_.request_stop({StopRequest::Kind::kTimeout, 0, {}});
+  events_.add(TimeLimitReached{});
 }
 
-// Until all ranks have ended well, or the cause of a failure is known, or somebody wants the job to
-// stop.
+// Until all ranks have ended well, or the cause of a failure is known, or the job has to stop.
 asio::awaitable<void> Supervisor::watch_ranks() {
-  while (!job_.stop) {
-    sweep_.look_for_lost_hosts();
-    if ((job_.ranks_ended() && !job_.policy->failed()) || job_.policy->decided(now())) co_return;
+  while (!job_.stop()) {
+    sweep_.sweep_lost_hosts();
+    if ((job_.have_ranks_ended() && !job_.policy->failed()) || job_.policy->decided(now()))
+      co_return;
     if (job_.policy->failed()) {
-      co_await ask_who_is_exiting();
+      co_await query_exiting_ranks();
       if (job_.policy->decided(now())) co_return;
       co_await job_.change.wait(now() + kQueryInterval);
     } else {
@@ -291,82 +227,65 @@ asio::awaitable<void> Supervisor::watch_ranks() {
   }
 }
 
-JobEnd Supervisor::judge() {
-  JobEnd end;
-  end.state = "ok";
-  if (job_.stop) {
-    switch (job_.stop->kind) {
-      case StopRequest::Kind::kSignal:
-        end.state = "interrupted";
-        end.exit_code = 128 + job_.stop->signal;
-        say("ended by " + signal_text(job_.stop->signal));
-        break;
-      case StopRequest::Kind::kTimeout:
-        end.state = "timeout";
-        end.exit_code = static_cast<int>(ErrorKind::kTimeout);
-        end.error = too_long();
-        end.advice = "a longer --timeout, or look where its ranks stood, above";
-        say_error(end.error, end.advice);
-        break;
-      case StopRequest::Kind::kStalled:
-        end.state = "timeout";
-        end.exit_code = static_cast<int>(ErrorKind::kTimeout);
-        end.error = job_.stop->what;
-        end.advice = job_.stop->advice;
-        say_error(end.error, end.advice);
-        break;
-      case StopRequest::Kind::kTwoMpis:
-        end.state = "not_started";
-        end.exit_code = static_cast<int>(ErrorKind::kStart);
-        end.error = job_.stop->what;
-        end.advice = job_.stop->advice;
-        say_error(end.error, end.advice);
-        break;
-      case StopRequest::Kind::kOutputClosed:
-        end.state = "output_closed";
-        end.exit_code = 128 + SIGPIPE;
-        break;
-      case StopRequest::Kind::kOutputFailed:
-        end.state = "output_failed";
-        end.exit_code = static_cast<int>(ErrorKind::kStart);
-        end.error = job_.stop->what + "; the job was ended so that no output is lost unseen";
-        end.advice = "make room there, or send the output elsewhere";
-        say_error(end.error, end.advice);
-        break;
-    }
-  } else if (job_.policy && job_.policy->failed()) {
-    end.verdict = job_.policy->verdict();
-    end.state = end.verdict->host ? "host_lost" : "rank_failed";
-    end.exit_code = end.verdict->exit_code;
-  }
-  end.seconds = seconds_since(job_.begun);
+JobEnd Supervisor::report_end() {
+  JobEnd end = end_of(job_);
+  if (!end.error.empty()) console_.say_error(end.error, end.advice);
   return end;
 }
 
-// Before its agents are told to end.
-asio::awaitable<void> Supervisor::look_into(const Error& failure) {
-  FittingProbes fitting = fitting_probes({failure.what(), std::nullopt});
-  if (job_.ranks_may_run) sweep_.look_for_lost_hosts();
-  co_await look_after_failure(context_, fitting,
-                              job_.ranks_may_run ? kProbesAfterRank : kProbesAfterLaunch);
-  fitting.names.insert("reach");
-  found_ = found_after_failure(context_, fitting.names);
+// With a long --grace the user would else wonder.
+void Supervisor::report_grace(const JobEnd& end) {
+  const Duration grace = shutdown_.grace();
+  if (end.state != "interrupted" || grace <= kDefaultGrace || job_.have_ranks_ended()) return;
+  console_.say(signal_text(job_.stop()->signal) + ": the ranks have " +
+               (job_.spec.ending.grace ? "--grace " : "") + format_duration(grace) +
+               " to end, and a second signal ends them at once");
 }
 
-asio::awaitable<void> Supervisor::look_into_rank(const Verdict& verdict) {
-  const auto end = job_.policy->ends().find(*verdict.rank);
-  if (end == job_.policy->ends().end()) co_return;
+// Once nothing runs any more.
+void Supervisor::report_interruption(const JobEnd& end) {
+  if (end.state == "interrupted") console_.say("ended by " + signal_text(job_.stop()->signal));
+}
+
+// Called before hvrun sends End to the agents.
+asio::awaitable<CheckReport> Supervisor::probe_failed_launch(const Error& failure) {
+  FittingProbes fitting = fitting_probes({failure.what(), std::nullopt});
+  const bool may_ranks_run = job_.stage.may_ranks_run();
+  if (may_ranks_run) sweep_.sweep_lost_hosts();
+  co_await probe_after_failure(context_, fitting,
+                               may_ranks_run ? kProbesAfterRank : kProbesAfterLaunch);
+  fitting.names.insert("reach");
+  co_return findings_after_failure(context_, fitting.names);
+}
+
+asio::awaitable<CheckReport> Supervisor::probe_failed_rank(const FailureCause& cause) {
+  const auto end = job_.policy->ends().find(*cause.rank);
+  if (end == job_.policy->ends().end()) co_return CheckReport{};
   const Duration since = std::chrono::nanoseconds(wall_clock_ns() - end->second.time_ns);
-  if (now() - since - job_.ranks_begun > kFirstSecondsOfRanks) co_return;
-  std::string words;
-  for (const std::string& line : room_.last_lines(static_cast<std::uint32_t>(*verdict.rank)))
-    words += line + "\n";
-  const FittingProbes fitting = fitting_probes({words, end->second.status});
-  if (fitting.names.empty()) co_return;
-  const PlannedRank& rank = job_.plan.ranks.at(static_cast<std::size_t>(*verdict.rank));
-  co_await look_after_failure(context_, fitting, kProbesAfterRank,
-                              static_cast<std::size_t>(rank.host));
-  found_ = found_after_failure(context_, fitting.names);
+  if (now() - since - job_.stage.ranks_begun() > kFirstSecondsOfRanks) co_return CheckReport{};
+  std::string text;
+  for (const std::string& line : output_.room().last_lines(static_cast<std::uint32_t>(*cause.rank)))
+    text += line + "\n";
+  const FittingProbes fitting = fitting_probes({text, end->second.status});
+  if (fitting.names.empty()) co_return CheckReport{};
+  const PlannedRank& rank = job_.plan().ranks.at(static_cast<std::size_t>(*cause.rank));
+  co_await probe_after_failure(context_, fitting, kProbesAfterRank,
+                               static_cast<std::size_t>(rank.host));
+  co_return findings_after_failure(context_, fitting.names);
+}
+
+asio::awaitable<JobEnd> Supervisor::end_failed_launch(const Error& failure) {
+  JobEnd end;
+  end.found = co_await probe_failed_launch(failure);
+  co_await shutdown_.end_hosts(false);
+  end.state = "not_started";
+  end.exit_code = static_cast<int>(failure.kind());
+  end.error = failure.what();
+  end.advice = failure.hint();
+  end.seconds = seconds_since(job_.identity.begun);
+  console_.say_error(end.error, end.advice);
+  console_.say_lines(findings_text(record_of(job_, end), end.error));
+  co_return end;
 }
 
 asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
@@ -377,155 +296,214 @@ asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
   } catch (const Error& error) {
     failure = error;
   }
-  if (failure) {
-    co_await look_into(*failure);
-    co_await ending_.end_hosts(false);
-    JobEnd end;
-    end.state = "not_started";
-    end.exit_code = static_cast<int>(failure->kind());
-    end.error = failure->what();
-    end.advice = failure->hint();
-    end.seconds = seconds_since(job_.begun);
-    end.found = found_;
-    say_error(end.error, end.advice);
-    say_lines(findings_text(record_of(job_, end), end.error));
-    co_return end;
-  }
-  if (!job_.stop) {
-    start_stdin();
-    if (const Status written = record_begin(); !written.ok())
-      job_.request_stop({StopRequest::Kind::kOutputFailed, SIGPIPE, written.message});
+  if (failure) co_return co_await end_failed_launch(*failure);
+  if (!job_.stop()) {
+    input_.start();
+    recorder_.write_started();
     co_await watch_ranks();
   }
-  if (job_.stop && job_.stop->wants_stacks()) co_await inquiry_.tell_before_end();
-  // Judged before the ranks that still run are ended by us.
-  JobEnd end = judge();
-  if (end.verdict && end.verdict->rank) co_await look_into_rank(*end.verdict);
-  co_await ending_.end_hosts(true);
-  if (end.verdict && end.verdict->host)
-    found_ = found_after_failure(context_, probes_of_lost_host());
+  if (job_.stop() && job_.stop()->wants_stacks()) co_await inquiry_.report_before_end();
+  if (job_.is_stopped_by_scheduler() && !job_.spec.ending.grace && !job_.signals.time_to_end)
+    co_await ask_for_time_to_end(context_);
+  // Judged before hvrun ends the ranks that still run.
+  JobEnd end = report_end();
+  if (end.cause && end.cause->rank) end.found = co_await probe_failed_rank(*end.cause);
+  report_grace(end);
+  co_await shutdown_.end_hosts(true);
+  report_interruption(end);
+  if (end.cause && end.cause->host)
+    end.found = findings_after_failure(context_, probes_of_lost_host());
   co_return end;
 }
 
-Status Supervisor::record_begin() const {
-  return job_file_.write(
-      record_as_json(record_of(job_), [](int) { return std::vector<std::string>(); }));
-}
-
-// The job's exit code: a record that is lost is as output that is.
-int Supervisor::record_end(const JobRecord& record, const LastLines& last_lines) {
-  const std::string json = record_as_json(record, last_lines);
-  if (const Status written = summary_.write(json); !written.ok())
-    say("warning: " + written.message);
-  const Status written = job_file_.write(json);
-  if (written.ok()) return record.exit_code;
-  say_error(written.message, "make room there, or send the output elsewhere");
-  return record.exit_code == 0 ? static_cast<int>(ErrorKind::kStart) : record.exit_code;
-}
-
-asio::awaitable<void> Supervisor::finish(JobEnd end) {
-  input_.reset();
-  for (HostState& host : job_.hosts) {
+void Supervisor::close_links() {
+  for (const Host& host : job_.hosts)
     if (host.link) host.link->close();
-  }
-  ending_.only_output_waits();
-  co_await ending_.drain(room_);
-  // The last bytes could not be written, or somebody lost patience: then the job has not ended
-  // well.
-  if (end.exit_code == 0 && job_.stop) end = judge();
-  end.lost_output_bytes = ledger_.lost_bytes();
-  if (const std::string words = ledger_.lost_words(); !words.empty()) say(words);
-  const LastLines last_lines = [this](int rank) {
-    return room_.last_lines(static_cast<std::uint32_t>(rank));
-  };
-  // What is wrong comes last, where it is read first.
-  end.found = found_;
-  const JobRecord record = record_of(job_, end);
-  const std::string training = job_.spec.training_summary ? training_summary(record) : "";
-  const std::string summary = end_text(record, last_lines);
-  say_lines(training + summary);
-  if (end.verdict) say_lines(findings_text(record, summary));
-  exit_code_ = record_end(record, last_lines);
-  tell_phase("ended");
-  co_await ending_.drain(room_);
-  set_log_sink(nullptr);
-  logging_ = nullptr;
-  if (job_.stop) {
-    room_.finish_within(kLastMessageTimeout);
-  } else {
-    room_.finish();
-  }
 }
 
-asio::awaitable<void> Supervisor::conduct() {
-  JobEnd end = co_await launch_and_watch();
-  co_await spawner_->tidy_up();
-  co_await finish(std::move(end));
+void Supervisor::stop_log() {
+  set_log_sink(nullptr);
+  log_target().set(nullptr);
+}
+
+// written: that of the attempt's record, without which `hvrun explain` misses the restart.
+RestartDecision Supervisor::decide(const JobRecord& record, const Status& written) const {
+  const std::optional<StopReason>& stop = job_.stop();
+  EndedAttempt ended{record.state, record.exit_code, job_.identity.restarts, stop.has_value()};
+  if (stop && stop->kind == StopReason::Kind::kTimeout)
+    ended.reason = "--timeout " + format_duration(*job_.spec.ending.timeout) + " is over";
+  else if (stop && stop->kind == StopReason::Kind::kSignal)
+    ended.reason = "hvrun was sent " + signal_text(stop->signal);
+  else if (job_.signals.forwarded)
+    ended.reason = "hvrun was sent " + signal_text(*job_.signals.forwarded);
+  else if (!written.ok())
+    ended.reason = written.message;
+  return decide_restart(ended, job_.spec.ending);
+}
+
+// True: the job starts again, and the time before that is over. The record becomes that of the
+// whole job where hvrun is told to end meanwhile.
+asio::awaitable<bool> Supervisor::await_restart(JobRecord* record, const LastLines& last_lines) {
+  RestartDecision decision = decide(*record, Status::success());
+  if (decision.delay) {
+    record->attempt.is_restarted = true;
+    const Status written = co_await recorder_.write_attempt(*record, last_lines);
+    if (written.ok()) {
+      console_.say(restart_text(*record, *decision.delay, job_.spec.ending.restarts));
+      const std::function<bool()> is_signalled = [this] {
+        return job_.signals.forwarded.has_value();
+      };
+      co_await job_.until(is_signalled, now() + *decision.delay);
+    }
+    decision = decide(*record, written);
+    if (decision.delay) co_return true;
+    record->attempt.is_restarted = false;
+    if (job_.stop()) {
+      const JobEnd stopped = report_end();
+      report_interruption(stopped);
+      record->state = stopped.state;
+      record->exit_code = stopped.exit_code;
+      record->error = stopped.error;
+      record->advice = stopped.advice;
+      co_return false;
+    }
+  }
+  if (!decision.why_not.empty()) console_.say(decision.why_not);
+  co_return false;
+}
+
+asio::awaitable<AttemptResult> Supervisor::finish(JobEnd end) {
+  input_.close();
+  close_links();
+  shutdown_.begin_output_wait();
+  co_await shutdown_.drain();
+  // The last bytes could not be written, or the user gave up waiting: the job has not ended well.
+  if (end.exit_code == 0 && job_.stop()) {
+    end = report_end();
+    report_interruption(end);
+  }
+  end.lost_output_bytes = output_.ledger().lost_bytes();
+  bool is_cause_above =
+      end.cause && end.cause->rank &&
+      output_.room().are_last_lines_above(static_cast<std::uint32_t>(*end.cause->rank));
+  if (const std::string text = output_.ledger().lost_words(); !text.empty()) {
+    console_.say(text);
+    is_cause_above = false;
+  }
+  const LastLines last_lines = [this](int rank) {
+    return output_.room().last_lines(static_cast<std::uint32_t>(rank));
+  };
+  // The failure comes last, where it is read first.
+  JobRecord record = record_of(job_, end);
+  const std::string training = job_.spec.output.training_summary ? training_summary(record) : "";
+  const std::string summary = end_text(record, last_lines, is_cause_above && training.empty());
+  console_.say_lines(training + summary);
+  if (end.cause) console_.say_lines(findings_text(record, summary));
+  console_.report_phase("ended");
+  AttemptResult result;
+  result.starts_again = co_await await_restart(&record, last_lines);
+  result.exit_code = record.exit_code;
+  if (!result.starts_again) result.exit_code = co_await recorder_.write_end(record, last_lines);
+  co_await shutdown_.drain();
+  stop_log();
+  output_.results().finish_within(kLastMessageTimeout);
+  if (job_.stop()) {
+    output_.room().finish_within(kLastMessageTimeout);
+  } else {
+    output_.room().finish();
+  }
+  co_return result;
+}
+
+asio::awaitable<void> Supervisor::conduct(AttemptResult* result, std::optional<Error>* error) {
+  const Status written = co_await recorder_.write_first();
+  if (written.ok() || job_.stop()) {
+    asio::co_spawn(io_, recorder_.renew(), asio::detached);
+    JobEnd end = co_await launch_and_watch();
+    co_await spawner_->tidy_up();
+    *result = co_await finish(std::move(end));
+  } else {
+    error->emplace(ErrorKind::kUsage, written.message,
+                   "give --output-dir a directory that this user can write to");
+    stop_log();
+    output_.room().finish_within(kLastMessageTimeout);
+  }
   io_.stop();
 }
 
-void Supervisor::log_line(const std::string& line) {
-  if (Supervisor* const job = logging_) asio::post(job->io_, [=] { job->room_.note(line); });
-}
-
-// On a terminal, once a check takes longer than one waits without wondering.
-asio::awaitable<void> Supervisor::tell_progress() {
+// On a terminal, when a check takes longer than a second.
+asio::awaitable<void> Supervisor::report_progress() {
   asio::steady_timer timer(io_);
-  std::string told;
+  std::string reported;
   for (;;) {
     timer.expires_after(kProgressInterval);
     co_await timer.async_wait(asio::use_awaitable);
-    const std::string words = progress_of_check(job_);
-    if (!words.empty() && words != told) say(words);
-    told = words;
+    const std::string progress = progress_of_check(job_);
+    if (!progress.empty() && progress != reported) console_.say(progress);
+    reported = progress;
   }
 }
 
-// Nothing of the job is left on any host when this ends.
-asio::awaitable<void> Supervisor::conduct_check(CheckOutcome* outcome) {
+// No process of the job is left on any host when this returns.
+asio::awaitable<void> Supervisor::conduct_check(CheckOutcome* outcome,
+                                                std::optional<Error>* error) {
   try {
     co_await check_job(context_, &outcome->input);
   } catch (const Interrupted&) {
-  } catch (const Error& error) {
-    check_error_ = error;
+  } catch (const Error& thrown) {
+    *error = thrown;
   }
-  if (job_.stop) outcome->exit_code = judge().exit_code;
-  co_await ending_.end_hosts(false);
+  JobEnd end;
+  if (job_.stop()) end = report_end();
+  outcome->exit_code = end.exit_code;
+  co_await shutdown_.end_hosts(false);
+  report_interruption(end);
   co_await spawner_->tidy_up();
-  for (HostState& host : job_.hosts)
-    if (host.link) host.link->close();
-  co_await ending_.drain(room_);
-  set_log_sink(nullptr);
-  logging_ = nullptr;
-  room_.finish_within(kLastMessageTimeout);
+  close_links();
+  co_await shutdown_.drain();
+  stop_log();
+  output_.room().finish_within(kLastMessageTimeout);
   io_.stop();
 }
 
 CheckOutcome Supervisor::check() {
   CheckOutcome outcome;
-  if (::isatty(STDERR_FILENO) == 1) asio::co_spawn(io_, tell_progress(), asio::detached);
-  drive(conduct_check(&outcome));
-  if (check_error_) throw Error(*check_error_);
+  std::optional<Error> error;
+  if (::isatty(STDERR_FILENO) == 1) asio::co_spawn(io_, report_progress(), asio::detached);
+  drive(conduct_check(&outcome, &error));
+  if (error) throw Error(*error);
   return outcome;
 }
 
-int Supervisor::run() {
-  if (const Status written = record_begin(); !written.ok()) {
-    throw Error(ErrorKind::kUsage, written.message,
-                "give --output-dir a directory that this user can write to");
-  }
-  drive(conduct());
-  return exit_code_;
+Supervisor::~Supervisor() {
+  io_.destroy_pending();
+  for (Host& host : job_.hosts) host.drop_link();  // channels end before their spawner
+}
+
+void Supervisor::take_signals_of(Supervisor& before) {
+  before.io_.restart();
+  before.io_.poll();
+  if (before.job_.stop()) job_.request_stop(*before.job_.stop());
+  job_.signals.forwarded = before.job_.signals.forwarded;
+}
+
+AttemptResult Supervisor::run() {
+  AttemptResult result;
+  std::optional<Error> error;
+  drive(conduct(&result, &error));
+  if (error && job_.identity.restarts > 0) recorder_.write_failed_restart(*error);
+  if (error) throw Error(*error);
+  return result;
 }
 
 void Supervisor::drive(asio::awaitable<void> conduct) {
-  logging_ = this;
+  log_target().set(&events_);
   set_log_sink(log_line);
-  signals_.start();
+  dispatch_.start();
   const auto rethrow = [](std::exception_ptr error) {
     if (error) std::rethrow_exception(error);
   };
-  if (job_.spec.timeout) asio::co_spawn(io_, keep_time_limit(), rethrow);
+  if (job_.spec.ending.timeout) asio::co_spawn(io_, await_time_limit(), rethrow);
   asio::co_spawn(io_, std::move(conduct), rethrow);
   io_.run();
 }
@@ -535,36 +513,71 @@ void Supervisor::drive(asio::awaitable<void> conduct) {
 namespace {
 
 SupervisedParts real_parts(const JobSpec& spec, const HostList& list,
-                           const Environment& environment) {
-  const SpawnOptions options = spawn_options(spec, list, environment);
+                           const Environment& environment, const CommonEnvironment& ranks) {
+  const SpawnOptions options = spawn_options(spec, list, environment, ranks);
   const WayCheck check = [options](const std::vector<HostTarget>& hosts) {
     check_way(options, hosts);
   };
   return {make_spawner(options), output_options(spec, environment), check};
 }
 
-Supervisor& make_supervisor(const JobSpec& spec, const HostList& list,
-                            const Environment& environment, SupervisedParts parts) {
-  // Never destroyed: threads that are blocked for good in a read or write may still refer to it.
-  static std::vector<Supervisor*>* const supervisors = new std::vector<Supervisor*>;
-  supervisors->push_back(new Supervisor(spec, list, environment, std::move(parts)));
-  return *supervisors->back();
+// Kept for ever, unless the job starts again: threads that stay blocked in a read or write may
+// still refer to one.
+std::vector<std::unique_ptr<Supervisor>>& supervisors() {
+  static auto* const all = new std::vector<std::unique_ptr<Supervisor>>;
+  return *all;
+}
+
+using MakeAttempt = std::function<std::unique_ptr<Supervisor>(const Supervisor* before)>;
+
+// Replaces the last supervisor by the next attempt. Signals are handled without a gap.
+void begin_next_attempt(const MakeAttempt& make) {
+  const std::unique_ptr<Supervisor> before = std::move(supervisors().back());
+  supervisors().pop_back();
+  try {
+    supervisors().push_back(make(before.get()));
+  } catch (const Error& error) {
+    before->record_failed_restart(error);
+    throw;
+  }
+  supervisors().back()->take_signals_of(*before);
+}
+
+int run_attempts(const JobSpec& spec, const HostList& list, const Environment& environment,
+                 const CommonEnvironment& ranks, const MakeParts& make_parts) {
+  const MakeAttempt make = [&](const Supervisor* before) {
+    const JobSpec own = spec_of_attempt(spec, before ? before->next_restart() : 0);
+    return std::make_unique<Supervisor>(own, list, environment, ranks, make_parts(own), before);
+  };
+  supervisors().push_back(make(nullptr));
+  for (;;) {
+    const AttemptResult result = supervisors().back()->run();
+    if (!result.starts_again) return result.exit_code;
+    begin_next_attempt(make);
+  }
 }
 
 }  // namespace
 
-int supervise_job(const JobSpec& spec, const HostList& list, const Environment& environment) {
-  return supervise_job(spec, list, environment, real_parts(spec, list, environment));
+int supervise_job(const JobSpec& spec, const HostList& list, const Environment& environment,
+                  const CommonEnvironment& ranks) {
+  const MakeParts make_parts = [&](const JobSpec& own) {
+    return real_parts(own, list, environment, ranks);
+  };
+  return run_attempts(spec, list, environment, ranks, make_parts);
 }
 
 int supervise_job(const JobSpec& spec, const HostList& list, const Environment& environment,
-                  SupervisedParts parts) {
-  return make_supervisor(spec, list, environment, std::move(parts)).run();
+                  const MakeParts& make_parts) {
+  return run_attempts(spec, list, environment, common_environment(spec, environment), make_parts);
 }
 
-CheckOutcome check_hosts(const JobSpec& spec, const HostList& list,
-                         const Environment& environment) {
-  return make_supervisor(spec, list, environment, real_parts(spec, list, environment)).check();
+CheckOutcome check_hosts(const JobSpec& spec, const HostList& list, const Environment& environment,
+                         CommonEnvironment ranks) {
+  SupervisedParts parts = real_parts(spec, list, environment, ranks);
+  supervisors().push_back(std::make_unique<Supervisor>(spec, list, environment, std::move(ranks),
+                                                       std::move(parts), nullptr));
+  return supervisors().back()->check();
 }
 
 }  // namespace hv::launcher

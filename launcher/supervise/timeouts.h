@@ -10,15 +10,16 @@ namespace hv::launcher {
 constexpr Duration kAnswerMargin = std::chrono::seconds(1);
 // After the first failed host: the others may still report their failures for the same error.
 constexpr Duration kOtherFailures = std::chrono::milliseconds(1500);
-// `scontrol show config`, while hosts are being connected: it may delay the start by so much.
-constexpr Duration kSlurmQueryTimeout = std::chrono::seconds(1);
+// What a launch, or the end of a job, asks the scheduler: it may delay them by so much.
+constexpr Duration kSchedulerQueryTimeout = std::chrono::seconds(1);
 // Reachability of other hosts. A check waits for first packets that are lost and sent again, too.
 constexpr Duration kReachTimeout = std::chrono::seconds(2);
 constexpr Duration kReachTimeoutOfCheck = std::chrono::milliseconds(4500);
-constexpr Duration kProbeTimeout = std::chrono::seconds(5);  // each probe: a user waits for it
 
 // While ranks run.
 constexpr Duration kProgressInterval = std::chrono::seconds(1);
+// For agents to answer how many steps their ranks have taken, before job.json is renewed.
+constexpr Duration kStepsAnswerTime = std::chrono::seconds(1);
 constexpr Duration kAbsenceTimeout = std::chrono::seconds(5);  // which ranks have not joined
 // An agent reads stacks within the first; hvrun waits for its answer a little longer.
 constexpr Duration kStackTimeout = std::chrono::seconds(5);
@@ -37,9 +38,12 @@ constexpr Duration kProbesAfterRank = std::chrono::milliseconds(1500);
 constexpr Duration kProbesAfterHostLoss = std::chrono::seconds(2);
 constexpr Duration kProbeAnswerTime = std::chrono::milliseconds(400);  // for answers to arrive
 
-// End. Once a host is lost, nothing may run 5 s later, whatever --grace is.
-constexpr Duration kMostGraceAfterLoss = std::chrono::seconds(2);
-constexpr Duration kSweepTimeout = std::chrono::seconds(3);  // a second agent on a lost host
+// Between two attempts of --restarts; HVRUN_RESTART_DELAY is the first delay.
+constexpr Duration kMostRestartDelay = std::chrono::seconds(30);
+
+// End.
+constexpr Duration kSigtermRepeatTime = std::chrono::seconds(1);  // of two that count as one
+constexpr Duration kSweepTimeout = std::chrono::seconds(3);       // a second agent on a lost host
 // Beyond the grace: agents search 2 s for processes that survive SIGKILL, then name them.
 constexpr Duration kEndMargin = std::chrono::seconds(3);
 // From the first Ctrl-C, for a slow reader: one that comes within 3 s gets all output.
@@ -48,5 +52,7 @@ constexpr Duration kReaderTimeout = std::chrono::milliseconds(3500);
 constexpr Duration kLeastReaderTimeout = std::chrono::milliseconds(500);
 constexpr Duration kDiscardTimeout = std::chrono::milliseconds(500);  // output without a reader
 constexpr std::chrono::milliseconds kLastMessageTimeout(500);         // hvrun's own
+// For job.json and --summary to be written, where the file system may hang.
+constexpr Duration kRecordTimeout = std::chrono::seconds(30);
 
 }  // namespace hv::launcher

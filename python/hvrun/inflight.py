@@ -228,8 +228,13 @@ def gather_bytes(name, mine, process_set=0):
 def _gather(name, mine, process_set):
     array = (ctypes.c_char * max(len(mine), 1)).from_buffer_copy(mine or b"\0")
     return enqueue(_abi.ALLGATHER, name, _abi.UINT8, (len(mine),), ctypes.addressof(array), array,
-                   lambda result, owner: ctypes.string_at(result.data, result.bytes) if result.bytes else b"",
+                   lambda result, owner: _copy_of(result.data, result.bytes) if result.bytes else b"",
                    process_set=process_set).wait()
+
+
+def _copy_of(address, size):
+    # Not ctypes.string_at: before Python 3.14 its size is a C int, of 2 GiB at most.
+    return (ctypes.c_char * size).from_address(address).raw
 
 
 def broadcast_bytes(name, mine, root, process_set=0):

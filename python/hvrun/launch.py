@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """hvrun.run(function, np=2): a function in every rank of a job, from inside Python, also from a notebook.
 
-hvrun starts `python -m hvrun.run_task` in each rank. The function goes to rank 0 by standard input and from there to the others;
-the results come back as lines of rank 0's output that begin with a mark of this run, and are taken out of it.
+hvrun starts main() of run_task.py in each rank. The function goes to rank 0 by standard input and from there to the others;
+the results come back from rank 0 through a pipe of their own (_results.py), whose reading end only this process has. They stay
+bytes until all have come and the job has ended well; then each is loaded by itself.
 """
 
 import base64
+import codecs
 import json
 import os
 import pickle
+import select
 import subprocess
 import sys
 import tempfile
 import threading
-import uuid
+import time
 
 from hvrun._programs import find_program
+from hvrun._results import read_results
 
 try:
     import cloudpickle as _pickler
@@ -23,6 +27,10 @@ except ImportError:
     _pickler = pickle
 
 _MOST_LINES, _MOST_OF_A_LINE = 10, 300  # of a rank's, in an exception
+_CHUNK, _MOST_UNFINISHED = 1 << 16, 1 << 20  # bytes of a read, and of a line that are kept until its rest comes
+_REST_SECONDS = 0.05  # the longest wait for that rest
+# Python puts the working directory first on the path of -c, and of -m; ranks import from where the caller does (_python_path).
+_TASK = "import sys; sys.path[:1] == [''] and sys.path.pop(0); from hvrun.run_task import main; main()"
 _NOT_YET = ("min_num_proc", "max_num_proc", "slots", "reset_limit", "cooldown_range", "host_discovery_script")
 
 
@@ -40,7 +48,7 @@ def run(func, args=(), kwargs=None, num_proc=None, min_num_proc=None, max_num_pr
 
     The ranks' output comes to this process's streams. What is not in an installed module travels by cloudpickle. RuntimeError
     where the job fails, with what the rank said last that failed first, such as its exception; all of it, and what hvrun says,
-    stands on standard error.
+    stands on standard error. RuntimeError, too, where a result does not come, or cannot be loaded here; it names the rank.
     """
     del disable_cache, use_gloo
     wishes = dict(min_num_proc=min_num_proc or min_np, max_num_proc=max_num_proc or max_np, slots=slots, reset_limit=reset_limit,
@@ -55,16 +63,16 @@ def run(func, args=(), kwargs=None, num_proc=None, min_num_proc=None, max_num_pr
         raise ValueError("hvrun.run: hosts and hostfile both name hosts; give one of them")
     if isinstance(network_interface, str):
         network_interfaces = network_interface.split(",")
-    mark = f"hvrun-result-{uuid.uuid4().hex}"
-    options = _options(np or num_proc, hosts, hostfile, start_timeout, ssh_port, ssh_identity_file, output_filename, verbose)
-    words = [*options, *(["--mpi"] if use_mpi else []), "--stdin", executable or sys.executable, "-m", "hvrun.run_task", mark]
+    np = num_proc if np is None else np
+    options = _options(np, hosts, hostfile, start_timeout, ssh_port, ssh_identity_file, output_filename, verbose)
+    words = [*options, *(["--mpi"] if use_mpi else []), "--stdin", executable or sys.executable, "-c", _TASK]
     variables = {**os.environ, **(env or {}), "PYTHONPATH": _python_path()}
     if network_interfaces:
         variables["HVRUN_INTERFACES"] = ",".join(network_interfaces)
     packed = _packed(func, args, kwargs or {})
     with tempfile.TemporaryDirectory() as folder:
         summary = os.path.join(folder, "summary.json")
-        return _results([_hvrun(), "--summary", summary, *words], variables, packed, mark, summary)
+        return _load(_results([_hvrun(), "--summary", summary, *words], variables, packed, summary))
 
 
 def _hvrun():
@@ -83,7 +91,7 @@ def _options(np, hosts, hostfile, start_timeout, ssh_port, identity, output, ver
 
 def _python_path():
     """What this process imports from, so that the ranks find the same modules."""
-    return os.pathsep.join(os.path.abspath(one) for one in ["", *sys.path] if one == "" or os.path.isdir(one))
+    return os.pathsep.join(os.path.abspath(one) for one in sys.path if one == "" or os.path.isdir(one))
 
 
 def _packed(func, args, kwargs):
@@ -97,27 +105,74 @@ def _packed(func, args, kwargs):
         raise ValueError(f"hvrun.run: the function or its arguments cannot be sent to the ranks: {error}{hint}") from error
 
 
-def _results(words, variables, packed, mark, summary):
-    with tempfile.TemporaryFile() as given:
-        given.write(packed)
-        given.seek(0)
-        process = subprocess.Popen(words, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables)
-    told = threading.Thread(target=_pass_on, args=(process.stderr, sys.stderr))  # a notebook's streams are no descriptors
-    told.start()
+class _ResultReader(threading.Thread):
+    """Reads the results while the job runs. Whatever happens, it closes the pipe: hvrun must not wait for a reader that is not there."""
+
+    def __init__(self, pipe):
+        super().__init__()
+        self._pipe = pipe
+        self.results, self.error = None, None
+
+    def run(self):
+        with self._pipe:
+            try:
+                self.results = read_results(self._pipe)
+            except Exception as error:  # MemoryError, too
+                self.error = error
+
+
+def _started(words, variables, packed):
+    """hvrun, and who reads the results that it passes on."""
+    ours, hvruns = os.pipe()
+    reader = _ResultReader(os.fdopen(ours, "rb", buffering=0))
     try:
-        pieces = _take_out(process.stdout, mark.encode())
+        with tempfile.TemporaryFile() as given:
+            given.write(packed)
+            given.seek(0)
+            process = subprocess.Popen([words[0], "--result-fd", str(hvruns), *words[1:]], stdin=given, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, env=variables, pass_fds=(hvruns,))
+    finally:
+        os.close(hvruns)
+    reader.start()
+    return process, reader
+
+
+def _results(words, variables, packed, summary):
+    """What the ranks returned, as bytes by rank."""
+    process, reader = _started(words, variables, packed)
+    errors = threading.Thread(target=_pass_on, args=(process.stderr, sys.stderr))  # a notebook's streams are no descriptors
+    errors.start()
+    try:
+        _pass_on(process.stdout, sys.stdout)
         code = process.wait()
     except BaseException:  # Ctrl-C: hvrun ends the ranks
         process.terminate()
         process.wait()
         raise
     finally:
-        told.join()
+        errors.join()
+        reader.join()
         process.stdout.close()
         process.stderr.close()
+    # Where the job has failed, the end of the stream is no news; that it could not be read is, and may be why.
+    if code == 0 and isinstance(reader.error, EOFError):
+        raise RuntimeError("hvrun.run: the ranks ended with exit code 0 before all had returned a result; the function must return, "
+                           "not end its process (os._exit)") from reader.error
+    if reader.error is not None and not isinstance(reader.error, EOFError):
+        raise RuntimeError(f"hvrun.run: read what the ranks returned: {reader.error or type(reader.error).__name__}") from reader.error
     if code != 0:
         raise RuntimeError(f"hvrun.run: the job ended with exit code {code}{_reason(summary)}")
-    return pickle.loads(base64.b64decode(b"".join(pieces)))
+    return reader.results
+
+
+def _load(results):
+    """The objects, each made of its own bytes, which it replaces: no two copies of all of them."""
+    for rank, data in enumerate(results):
+        try:
+            results[rank] = pickle.loads(data)
+        except Exception as error:
+            raise RuntimeError(f"hvrun.run: what rank {rank} returned cannot be loaded here: {type(error).__name__}: {error}") from error
+    return results
 
 
 def _reason(summary):
@@ -143,20 +198,27 @@ def _last_words(lines):
     return (behind or lines)[-_MOST_LINES:]
 
 
-def _pass_on(lines, stream):
-    for line in lines:
-        stream.write(line.decode(errors="replace"))
+def _pass_on(pipe, stream):
+    """Writes whole lines as they come, and the beginning of one soon after it came: hvrun has already waited for its rest."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a character may come in two parts
+    coming = select.poll()  # select.select() refuses descriptors from 1024 on
+    coming.register(pipe, select.POLLIN)
+    unfinished, due = b"", 0
+
+    def write(data, final=False):
+        stream.write(decoder.decode(data, final))
         stream.flush()
 
-
-def _take_out(lines, mark):
-    """The pieces of the results; what else there is is the ranks' output."""
-    pieces = []
-    for line in lines:
-        before, found, piece = line.partition(mark)
-        if found:
-            pieces.append(piece.strip())
-        else:
-            sys.stdout.write(line.decode(errors="replace"))
-            sys.stdout.flush()
-    return pieces
+    while True:
+        waits = 1000 * max(0, due - time.monotonic())
+        if unfinished and (len(unfinished) > _MOST_UNFINISHED or not coming.poll(waits)):
+            write(unfinished)
+            unfinished = b""
+        chunk = os.read(pipe.fileno(), _CHUNK)
+        if not chunk:
+            return write(unfinished, final=True)
+        if not unfinished or b"\n" in chunk:
+            due = time.monotonic() + _REST_SECONDS
+        lines, newline, unfinished = (unfinished + chunk).rpartition(b"\n")
+        if newline:
+            write(lines + newline)

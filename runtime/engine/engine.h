@@ -18,8 +18,8 @@
 #include "runtime/engine/execution/pair_transfers.h"
 #include "runtime/engine/launch_order.h"
 #include "runtime/engine/process_sets.h"
-#include "runtime/engine/running_time.h"
 #include "runtime/transport/fabric.h"
+#include "src/base/running_time.h"
 
 namespace hv::runtime {
 
@@ -64,6 +64,8 @@ class Engine {
   void hand_over_fabric() { is_flushing_ = false; }
 
  private:
+  // Looks come every second: a longer time is a stop, in which nothing has stalled.
+  static constexpr Duration kMostTimeAtOnce = std::chrono::seconds(5);
   enum class State { kOpen, kClosed, kFailing, kFailed };
 
   Step take_step(TimePoint clock_time);
@@ -94,8 +96,8 @@ class Engine {
   ProcessSets sets_;
   LaunchOrder launches_;
   PairTransfers pairs_;
-  RunningTime running_time_;             // what the parts take for time
-  std::atomic<std::uint64_t> waits_{0};  // of all callers so far
+  RunningTime running_time_{kMostTimeAtOnce};  // what the parts take for time
+  std::atomic<std::uint64_t> waits_{0};        // of all callers so far
   std::uint64_t seen_waits_ = 0;
   std::atomic<bool> is_holding_{false};  // something back, as Negotiation::await says
   LastEnqueued last_enqueued_;

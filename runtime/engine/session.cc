@@ -454,7 +454,7 @@ std::string LastEnqueued::words(TimePoint time) const {
       name_.starts_with(kOwnPrefix)
           ? tensor_words(name_.substr(0, kMostNameBytes))
           : std::string(collective_name(kind_)) + " '" + printable(name_, kMostNameBytes) + "'";
-  std::string words = "last enqueued " + what + " " + waited_text(time - time_) + " ago";
+  std::string words = "last enqueued " + what + " " + format_duration(time - time_) + " ago";
   if (set_ != 0) words += " in process set " + std::to_string(set_);
   const auto operation = operation_.lock();
   const bool is_open = operation && !operation->is_done.load(std::memory_order_acquire);

@@ -2,9 +2,9 @@
 #include "runtime/transport/peer_watch.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "runtime/transport/placement.h"
+#include "src/base/clock.h"
 
 namespace hv::runtime {
 namespace {
@@ -77,10 +77,8 @@ void PeerWatch::allow_silence(bool is_allowed) {
 }
 
 std::string PeerWatch::words() const {
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%g", static_cast<double>(timeout_.count()) / 1000);
-  return std::string("gave no sign of life for ") + seconds +
-         " s (HVRUN_PEER_TIMEOUT): it is stopped or its host hangs, or the link to it is dead";
+  return "gave no sign of life for " + format_duration(timeout_) +
+         " (HVRUN_PEER_TIMEOUT): it is stopped or its host hangs, or the link to it is dead";
 }
 
 }  // namespace hv::runtime

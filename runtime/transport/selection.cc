@@ -14,6 +14,7 @@
 #include "runtime/transport/shm/host_memory.h"
 #include "runtime/transport/shm/shared_heap.h"
 #include "runtime/transport/tcp/tcp_meeting.h"
+#include "src/base/clock.h"
 #include "src/base/core_mask.h"
 #include "src/wire/codec.h"
 
@@ -143,9 +144,10 @@ Status Joining::adopt_settings() {
   const Card& zero = cards_.front();
   if (zero.streams < 1 || zero.streams > static_cast<std::uint32_t>(kMostStreams) ||
       zero.peer_timeout_ms > static_cast<std::uint64_t>(INT32_MAX))
-    return {StatusCode::kContract, "join the job: rank 0 asks for " + std::to_string(zero.streams) +
-                                       " streams and a peer timeout of " +
-                                       std::to_string(zero.peer_timeout_ms) + " ms"};
+    return {StatusCode::kContract,
+            "join the job: rank 0 asks for " + std::to_string(zero.streams) +
+                " streams and a peer timeout of " +
+                format_duration(Seconds(static_cast<double>(zero.peer_timeout_ms) / 1e3))};
   config_.streams = static_cast<int>(zero.streams);
   config_.peer_timeout = std::chrono::milliseconds(zero.peer_timeout_ms);
   return Status::success();

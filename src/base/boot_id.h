@@ -1,5 +1,5 @@
-// The name of one run of a machine's kernel: different machines with the same host name have
-// different ones, containers of one machine have the same.
+// The id of a machine's boot: it tells machines with the same host name apart, and all containers
+// of one machine share it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace hv {
 
-// root is put before the path. Empty where it cannot be read.
-inline std::string boot_id(const std::string& root = "") {
+// Empty where it cannot be read.
+inline std::string boot_id() {
   std::string id;
-  std::ifstream(root + "/proc/sys/kernel/random/boot_id") >> std::setw(100) >> id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> std::setw(100) >> id;
   return id;
 }
 

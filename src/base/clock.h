@@ -19,9 +19,9 @@ double seconds_since(TimePoint start);
 // What is left until then, for a system call that sleeps: nothing once it has passed, at most an
 // hour.
 timespec time_left(TimePoint deadline);
-// "30 s", "0.5 s".
-std::string seconds_text(Duration duration);
-// Of a wait: "1.5 s" below ten seconds, else whole ones; rounded down.
-std::string waited_text(Duration duration);
+using Seconds = std::chrono::duration<double>;
+// For messages, with at most three digits: "12.3 ms", "0.5 s", "104 s", "2 min 5 s", "12.5 min",
+// "3 h", "2 d 4 h".
+std::string format_duration(Seconds duration);
 
 }  // namespace hv

@@ -5,6 +5,13 @@ extern char** environ;
 
 namespace hv {
 
+std::optional<std::pair<std::string_view, std::string_view>> split_variable(
+    std::string_view entry) {
+  const std::size_t equals = entry.find('=');
+  if (equals == std::string_view::npos || equals == 0) return std::nullopt;
+  return std::pair(entry.substr(0, equals), entry.substr(equals + 1));
+}
+
 Environment Environment::of_process() {
   std::vector<std::string> entries;
   for (char** entry = environ; entry && *entry; ++entry) entries.emplace_back(*entry);
@@ -13,11 +20,11 @@ Environment Environment::of_process() {
 
 Environment Environment::from_entries(const std::vector<std::string>& entries) {
   Environment environment;
-  for (const std::string& entry : entries) {
-    const std::size_t equals = entry.find('=');
-    if (equals == std::string::npos || equals == 0) continue;
-    environment.values_.emplace(entry.substr(0, equals), entry.substr(equals + 1));
-  }
+  // The hint makes sorted entries, such as those of entries(), O(1) each.
+  for (const std::string& entry : entries)
+    if (const auto variable = split_variable(entry))
+      environment.values_.emplace_hint(environment.values_.end(), variable->first,
+                                       variable->second);
   return environment;
 }
 
@@ -39,6 +46,14 @@ std::string Environment::get_or(std::string_view name, std::string_view fallback
 void Environment::unset(std::string_view name) {
   const auto found = values_.find(name);
   if (found != values_.end()) values_.erase(found);
+}
+
+Environment Environment::with_prefix(std::string_view prefix) const {
+  Environment result;
+  for (auto next = values_.lower_bound(prefix);
+       next != values_.end() && next->first.starts_with(prefix); ++next)
+    result.set(next->first, next->second);
+  return result;
 }
 
 std::vector<std::string> Environment::entries() const {

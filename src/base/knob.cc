@@ -2,18 +2,19 @@
 #include "src/base/knob.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <optional>
+#include <set>
 
 #include "src/base/check.h"
+#include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
 namespace hv {
 namespace {
 
-// "did you mean nccl? "; "" where nobody knows. Of two letters every other word is as near.
+// "did you mean nccl? "; "" where nothing is similar. All words of two letters are equally near.
 std::string meant_by(const Knob& knob, const std::string& written) {
   constexpr std::size_t kShort = 2;
   std::vector<std::string> known = split(knob.choices, '|');
@@ -36,9 +37,7 @@ std::string meant_by(const Knob& knob, const std::string& written) {
 
 std::string least_text(const Knob& knob) {
   if (knob.least_seconds <= 0) return "";
-  char text[48];
-  std::snprintf(text, sizeof text, " of at least %g s", knob.least_seconds);
-  return text;
+  return " of at least " + format_duration(Seconds(knob.least_seconds));
 }
 
 std::string accepted_form(const Knob& knob) {
@@ -182,15 +181,16 @@ void KnobReader::check_all() const {
 std::vector<std::string> ignored_settings(const std::vector<std::vector<Knob>>& tables,
                                           const std::vector<std::string>& others,
                                           const Environment& environment) {
+  const std::set<std::string> known(others.begin(), others.end());
   std::vector<std::string> lines, unlike;
   for (const std::string_view prefix : {"HVRUN_", "HOROVOD_"}) {
-    // Without the prefix: what all names have in common makes none of them alike.
+    // Names are compared without the prefix, which all have in common.
     std::vector<std::string> names;
     for (const std::string& name : names_of(tables))
       if (name.rfind(prefix, 0) == 0) names.push_back(name.substr(prefix.size()));
     for (const auto& [variable, value] : environment.all()) {
       if (variable.rfind(prefix, 0) != 0) continue;
-      if (std::find(others.begin(), others.end(), variable) != others.end()) continue;
+      if (known.count(variable) > 0) continue;
       const std::string name = variable.substr(prefix.size());
       const auto guess = nearest(name, names);
       if (guess && *guess == name) continue;

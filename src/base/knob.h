@@ -21,18 +21,18 @@ struct Knob {
   const char* default_text;  // as a user would write it; "" means unset
   const char* summary;       // one sentence, ends with a full stop
   const char* alias = "";    // "HOROVOD_FUSION_THRESHOLD"; read when name is unset
-  const char* choices = "";  // kChoice: "a|b|c"; kText: what its list is of, for "did you mean"
+  const char* choices = "";  // kChoice: "a|b|c"; kText: items of its list, for "did you mean"
   std::int64_t minimum = 0;  // kInteger and kBytes
   std::int64_t maximum = INT64_MAX;
   const char* spellings = "";  // kChoice, other words for a choice: "warning=warn|fatal=error"
   double least_seconds = 0;    // kSeconds
-  // kText, kSeconds: which words are accepted, and that in words: "a range of ports such as
-  // 20000-20099". kChoice: the words alone.
+  // kText, kSeconds: checks the value.
   bool (*accepts)(const std::string&) = nullptr;
+  // The accepted form, for messages: "a range of ports such as 20000-20099".
   const char* form = "";
   // "HOROVOD_STALL_CHECK_DISABLE": where that says yes and name is unset, the value is 0.
   const char* off_switch = "";
-  const char* alias_default = "";  // "DYNAMIC": the alias's word for what stays at its default
+  const char* alias_default = "";  // "DYNAMIC": this value of the alias keeps the default
 };
 
 struct KnobValue {
@@ -54,7 +54,7 @@ class KnobReader {
   std::int64_t integer(const char* name) const;  // kInteger, kBytes ("64M", "1GiB")
   double seconds(const char* name) const;        // "60", "0.5", "500ms"
   void check(const Knob& knob) const;            // of the table
-  // Parses every knob of the table once, so that a malformed one is told at the start.
+  // Parses every knob of the table, so that a malformed one is reported at the start.
   void check_all() const;
 
  private:
@@ -63,9 +63,9 @@ class KnobReader {
   const Environment& environment_;
 };
 
-// Settings without effect: a line for each HVRUN_ variable that looks like one of these knobs, and
-// one for all others that are none and not in `others`; a line for each HOROVOD_ variable that
-// looks like an alias.
+// Warnings about variables without effect: a line for each HVRUN_ variable whose name is similar to
+// a knob's, one line for all other HVRUN_ variables that are neither knobs nor in `others`, and a
+// line for each HOROVOD_ variable whose name is similar to an alias.
 std::vector<std::string> ignored_settings(const std::vector<std::vector<Knob>>& tables,
                                           const std::vector<std::string>& others,
                                           const Environment& environment);

@@ -29,9 +29,13 @@ std::size_t utf8_length(std::string_view text) {
   return length;
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
+// Edits (add, remove or replace a letter, swap neighbours) that make one text the other; `most`
+// where it takes that many or more.
+std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t most) {
+  if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) >= most) return most;
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  std::size_t least_before = 0;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     std::swap(before, last);
     std::swap(last, row);
@@ -42,8 +46,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         row[j] = std::min(row[j], before[j - 2] + 1);
     }
+    // Later rows build on this row and, by swaps, on the one before: none can be below both.
+    const std::size_t least = *std::min_element(row.begin(), row.end());
+    if (std::min(least_before, least) >= most) return most;
+    least_before = least;
   }
-  return row[b.size()];
+  return std::min(row[b.size()], most);
 }
 
 struct Suffix {
@@ -258,7 +266,7 @@ std::optional<std::string> nearest(std::string_view word,
   const std::size_t usual = std::max<std::size_t>(word.size() > 3 ? 2 : 1, word.size() / 3);
   std::size_t best_distance = std::min(usual, most) + 1;
   for (const std::string& candidate : candidates) {
-    const std::size_t distance = edit_distance(word, candidate);
+    const std::size_t distance = edit_distance(word, candidate, best_distance);
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;

@@ -30,13 +30,13 @@ std::string errno_text(int errno_value);
 std::string printable(std::string_view text, std::size_t limit = 200);
 // One word for a POSIX shell: 'it'\''s'.
 std::string shell_quote(std::string_view text);
-// The words of a command that a shell would read: quotes and backslashes, nothing else. none: a
-// quote is not closed.
+// Splits a command as a shell does; knows quotes and backslashes, nothing else. None: a quote is
+// not closed.
 std::optional<std::vector<std::string>> shell_words(std::string_view text);
 std::string hex(const void* bytes, std::size_t size);
 std::string format_bytes(std::uint64_t bytes);
-// The nearest candidate in edit distance (a swap of neighbours is one edit), unless that is more
-// than a third of the word: for "did you mean". most: a nearer bound.
+// For "did you mean": the candidate with the least edit distance (a swap of neighbours is one
+// edit), if that is at most a third of the word's length. most: a lower limit.
 std::optional<std::string> nearest(std::string_view word,
                                    const std::vector<std::string>& candidates,
                                    std::size_t most = SIZE_MAX);

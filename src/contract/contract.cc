@@ -3,6 +3,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 
 #include "src/base/text.h"
 
@@ -33,7 +34,7 @@ constexpr std::array<Launcher, 4> kLaunchers{{{"WORLD_SIZE", "torchrun or a like
                                               {"OMPI_COMM_WORLD_SIZE", "OpenMPI's mpirun"},
                                               {"SLURM_STEP_NUM_TASKS", "Slurm's srun"}}};
 
-// Whatever is not plainly alone is refused: several processes must never each believe to be alone.
+// Refuses everything but a single process: several processes must never each run alone.
 Status check_launcher(const Launcher& launcher, const std::string& value) {
   if (value.empty() || value == "0" || value == "1") return Status::success();
   const std::string setting =
@@ -52,7 +53,7 @@ Status check_launcher(const Launcher& launcher, const std::string& value) {
               otherwise};
 }
 
-// Without HVRUN_RANK: alone, unless something says otherwise.
+// Without HVRUN_RANK this process is alone, unless another variable contradicts that.
 Status check_alone(const Environment& environment) {
   for (const NumberName& number : kNumbers) {
     const auto value = environment.get(number.name);
@@ -103,8 +104,8 @@ Status check_ranges(const RankIdentity& who) {
 }  // namespace
 
 std::vector<RankIdentity> identities_by_host(const std::vector<std::string>& hosts) {
-  std::map<std::string, int> ranks_of;  // how many so far, by host
-  std::vector<int> hosts_with;          // by local rank
+  std::map<std::string, int> ranks_of;  // ranks so far, by host
+  std::vector<int> hosts_with;          // number of hosts, by local rank
   std::vector<RankIdentity> result;
   for (const std::string& host : hosts) {
     RankIdentity who;
@@ -131,6 +132,7 @@ std::vector<std::pair<std::string, std::string>> contract_environment(
     result.emplace_back(number.name, std::to_string(who.*number.field));
   result.emplace_back("HVRUN_JOB_ID", who.job_id);
   result.emplace_back("HVRUN_AGENT", contract.agent_socket);
+  result.emplace_back("HVRUN_RESTART", std::to_string(contract.restarts));
   result.emplace_back("RANK", std::to_string(who.rank));
   result.emplace_back("WORLD_SIZE", std::to_string(who.size));
   result.emplace_back("LOCAL_RANK", std::to_string(who.local_rank));
@@ -167,10 +169,16 @@ const std::vector<std::string>& contract_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;
     for (const auto& [name, value] : contract_environment({}, {})) result.push_back(name);
-    result.insert(result.begin(), kJobLostAfter);  // ours stand first
+    result.insert(result.begin(), {kJobLostAfter, kResultDescriptor});  // ours stand first
     return result;
   }();
   return names;
+}
+
+bool is_contract_name(std::string_view name) {
+  static const std::set<std::string, std::less<>> names(contract_names().begin(),
+                                                        contract_names().end());
+  return names.find(name) != names.end();
 }
 
 }  // namespace hv

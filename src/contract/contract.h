@@ -1,10 +1,12 @@
-// The contract: the environment a rank is born with. The launcher writes it, libhvrun reads it.
+// The contract: the variables that tell a rank who it is. The launcher sets them, libhvrun reads
+// them.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Values only, no I/O. docs/contract.md and hvrun-env(7) describe every name for users.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,7 +15,7 @@
 
 namespace hv {
 
-// Who a rank is. All counts are those of one job.
+// Identifies a rank. All counts are those of one job.
 struct RankIdentity {
   int rank = 0;  // 0 .. size-1
   int size = 1;
@@ -24,47 +26,53 @@ struct RankIdentity {
   std::string job_id;  // random hex; names the job in sockets and environments, is no secret
 };
 
-// Who shares a host with whom, in rank order, by the names of the ranks' hosts. Without job_id.
+// The identities of all ranks, in rank order, from the names of their hosts. Without job_id.
 std::vector<RankIdentity> identities_by_host(const std::vector<std::string>& hosts);
 
-// What else a rank must know to meet the others.
+// Everything that a rank needs to find the others.
 struct Contract {
   RankIdentity identity;
   std::string agent_socket;  // "@name" in the abstract namespace, else a path; empty: no hvrun
+  int restarts = 0;          // how often hvrun has started the job again before (--restarts)
 };
 
-// NAME=VALUE pairs of the contract, HVRUN_* first, then PyTorch's names.
 struct ContractAddresses {
   std::string master_address;
   int master_port = 0;
   int host_index = 0;  // GROUP_RANK
 };
+// The variables of the contract, HVRUN_* first, then PyTorch's names.
 std::vector<std::pair<std::string, std::string>> contract_environment(
     const Contract& contract, const ContractAddresses& addresses);
 
 // hvrun has started this process.
 bool has_contract(const Environment& environment);
 
-// Reads the contract. Without one: a single rank (size 1, empty agent_socket) when no launcher's
-// mark is there, or one that says 0 or 1; kContract, naming the variable and what to do, under
-// another launcher, with a part of the contract only, or when a value is malformed.
+// Reads the contract. Without one: a single rank (size 1, empty agent_socket), unless a variable of
+// another launcher says that it started several processes. kContract, naming the variable and what
+// to do, in that case, for an incomplete contract, and for a malformed value.
 Status read_contract(const Environment& environment, Contract* contract);
 
-// What --lost-after says, in seconds: the ranks' HVRUN_PEER_TIMEOUT unless that is set. Not by the
-// option's own variable, which an hvrun inside a rank would take for its own.
+// --lost-after in seconds: the ranks' HVRUN_PEER_TIMEOUT unless that is set. Differs from the
+// option's knob, HVRUN_LOST_AFTER, which would configure an hvrun inside a rank.
 inline constexpr char kJobLostAfter[] = "HVRUN_JOB_LOST_AFTER";
-// The knob by which ranks, too, tell more when hvrun does.
+// Ranks report stragglers after this time; hvrun --verbose sets it.
 inline constexpr char kStragglerSeconds[] = "HVRUN_STRAGGLER_SECONDS";
+
+// Number of the descriptor that rank 0 of hvrun.run writes all results to. Its agent sets the
+// variable, only where hvrun was given --result-fd.
+inline constexpr char kResultDescriptor[] = "HVRUN_RESULT_FD";
 
 // The names that the launcher itself sets; -x may not override them.
 const std::vector<std::string>& contract_names();
+bool is_contract_name(std::string_view name);
 
-// How a rank's Python lets its agent read where it stands; python/hvrun/_stacks.py says the same.
-// The package hvrun opens a memory file of that name and has faulthandler write every thread's
-// stack into it when that signal comes. Forked children share both: whoever asks several of them
-// asks one after the other.
-// SIGRTMIN + 14 of glibc. By its number: C libraries differ in what SIGRTMIN is, and an agent is
-// linked with another one than Python may be.
+// How the agent reads the Python stacks of a rank; python/hvrun/_stacks.py has the same values. On
+// this signal Python's faulthandler writes every thread's stack into a memory file of this name,
+// which the package hvrun has opened. Forked children share both, so the agent asks one process
+// after the other.
+// The signal is glibc's SIGRTMIN + 14, by its number: C libraries differ in SIGRTMIN, and agent and
+// Python may use different ones.
 inline constexpr int kStacksSignal = 48;
 inline constexpr char kStacksFile[] = "hvrun-stacks";
 

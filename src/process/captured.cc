@@ -93,7 +93,7 @@ Captured capture_output(const Command& command, Duration most_time, bool with_er
   else if (result.text.size() > kMostCaptured)
     result.trouble = "it said more than " + std::to_string(kMostCaptured) + " bytes";
   else
-    result.trouble = "it did not end within " + seconds_text(most_time);
+    result.trouble = "it did not end within " + format_duration(most_time);
   return result;
 }
 

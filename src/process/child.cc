@@ -119,7 +119,8 @@ pid_t fork_into_cgroup(const std::string& cgroup) {
   if (options.controlling_terminal && ::ioctl(1, TIOCSCTTY, 0) != 0) fail(kSession);
   if (!command.directory.empty() && ::chdir(command.directory.c_str()) != 0) fail(kDirectory);
   close_others_at_exec();
-  if (options.passed_fd >= 0 && ::fcntl(options.passed_fd, F_SETFD, 0) != 0) fail(kDescriptors);
+  for (const int fd : options.passed_fds)
+    if (::fcntl(fd, F_SETFD, 0) != 0) fail(kDescriptors);
   restore_open_file_limit();
   reset_signals_for_exec();
   ::execve(prepared.program, prepared.argv.data(), prepared.environment.data());

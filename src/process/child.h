@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "src/base/core_mask.h"
 #include "src/base/unique_fd.h"
@@ -17,7 +18,7 @@ struct ChildOptions {
   int stdin_fd = -1;   // -1: /dev/null
   int stdout_fd = -1;  // -1: the caller's
   int stderr_fd = -1;
-  int passed_fd = -1;                 // stays open in the child, under its number; -1: none does
+  std::vector<int> passed_fds{};      // stay open in the child, under their numbers
   bool controlling_terminal = false;  // stdout_fd is a terminal and becomes the session's
   bool die_with_parent = true;        // PDEATHSIG SIGKILL; tied to the *thread* that calls
   bool may_be_traced = false;         // by this process and its children, under Yama's scope 1

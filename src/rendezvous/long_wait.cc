@@ -32,7 +32,7 @@ LongWait::~LongWait() {
 }
 
 std::string waited_words(int rank, std::chrono::milliseconds waited, const std::string& missing) {
-  return "rank " + std::to_string(rank) + " has waited " + seconds_text(waited) + " for " +
+  return "rank " + std::to_string(rank) + " has waited " + format_duration(waited) + " for " +
          missing + " to start libhvrun (hvrun_init, hvd.init()), and goes on waiting; look " +
          "whether it has ended, never gets there, or still prepares its data";
 }

@@ -22,6 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/check.h"
+
 namespace hv {
 
 // The message holds the job's key: who sends or receives it wipes what it came in (wipe.h).
@@ -54,8 +56,12 @@ class Writer {
       const_cast<T&>(value).fields(*this);
     }
   }
+  void write_size(std::size_t size) {
+    HV_CHECK(size <= UINT32_MAX, "a message's sizes fit into 32 bits");
+    write(static_cast<std::uint32_t>(size));
+  }
   void write(const std::string& value) {
-    write(static_cast<std::uint32_t>(value.size()));
+    write_size(value.size());
     bytes_ += value;
   }
   template <std::size_t N>
@@ -68,7 +74,7 @@ class Writer {
   }
   template <class T>
   void write(const std::vector<T>& values) {
-    write(static_cast<std::uint32_t>(values.size()));
+    write_size(values.size());
     for (const T& value : values) write(value);
   }
   template <class A, class B>

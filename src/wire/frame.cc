@@ -3,7 +3,10 @@
 #include "src/wire/frame.h"
 
 #include <bit>
+#include <cstdint>
 #include <cstring>
+
+#include "src/base/check.h"
 
 namespace hv {
 
@@ -11,6 +14,7 @@ static_assert(std::endian::native == std::endian::little,
               "the wire format is little-endian, and so are our hosts");
 
 std::string encode_frame(std::uint8_t type, std::string_view payload) {
+  HV_CHECK(payload.size() < UINT32_MAX, "a frame's length fits into 32 bits");
   const auto length = static_cast<std::uint32_t>(payload.size() + 1);
   std::string frame(sizeof length, '\0');
   std::memcpy(frame.data(), &length, sizeof length);

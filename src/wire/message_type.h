@@ -1,4 +1,4 @@
-// The numbers by which hvrun and its agents tell their messages apart (messages.h).
+// The numbers of the messages between hvrun and its agents (messages.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,8 +8,8 @@ namespace hv::wire {
 
 enum class Type : std::uint8_t {
   kHello = 1,
-  kSetup,
-  kSetUp,
+  kSetupRequest,
+  kSetupReply,
   kProbeRequest,
   kProbeReply,
   kLaunch,
@@ -35,6 +35,8 @@ enum class Type : std::uint8_t {
   kEmpty,
   kQuery,
   kQueryReply,
+  kWindowSize,
+  kResult,
   kFenceIn = 40,
   kFenceOut,
   kRankLost,
@@ -50,6 +52,8 @@ enum class Type : std::uint8_t {
   kStackRequest,  // stacks.h
   kStackReply,
   kTensorStalled,
+  kStepsRequest,
+  kStepsReply,
 };
 
 }  // namespace hv::wire

@@ -30,14 +30,15 @@ def run(hvrun, *words, stdin=b"", cwd=None, timeout=DEADLINE, enter=None, **envi
     return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
-def start(hvrun, *words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=None, enter=None, **environment):
+def start(hvrun, *words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=None, enter=None, pass_fds=(),
+          **environment):
     """Ends with the test at the latest; where the test fails before it has read what hvrun wrote, that is told.
 
     enter: called in the child before it is hvrun.
     """
     process = subprocess.Popen(
         [hvrun, *words], stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd,
-        env=clean_environment(**environment), start_new_session=True, preexec_fn=enter)
+        env=clean_environment(**environment), start_new_session=True, preexec_fn=enter, pass_fds=pass_fds)
     started.remember(started.OverPipes(process))
     return process
 

@@ -74,6 +74,7 @@ def test_json_has_settings_frameworks_and_backends_even_where_a_setting_is_malfo
     result = run(hvrun, "env", "--json", HVRUN_BACKEND="ncl", HOROVOD_CYCLE_TIME="1", HVRUN_NOTHING="1")
     told = json.loads(result.stdout)
     settings = {setting["name"]: setting for setting in told["settings"]}
+    assert told["version"] == 2 and told["hvrun_version"], told
     assert result.returncode == 2 and b"hvrun: error: HVRUN_BACKEND is 'ncl'" in result.stderr, result
     assert settings["HVRUN_BACKEND"]["summary"].startswith("MALFORMED: ") and settings["HVRUN_GRACE"]["origin"] == "default"
     assert settings["HOROVOD_CYCLE_TIME"]["origin"] == "unused" and any("HVRUN_NOTHING" in line for line in told["ignored"])

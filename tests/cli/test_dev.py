@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -17,7 +18,7 @@ def dev(*words, prefix=(), **environment):
 
 def test_help_names_every_command():
     done = dev("help")
-    for command in ("build", "test", "demo", "lint", "format", "bench", "clean", "help"):
+    for command in ("build", "test", "chaos", "demo", "lint", "format", "bench", "clean", "help"):
         assert f"./dev {command}" in done.stdout
     assert done.returncode == 0
 
@@ -29,16 +30,21 @@ def test_an_unknown_word_is_an_error_with_the_nearest_name(word, nearest):
 
 
 @pytest.fixture
-def copy(tmp_path):
+def folder():
+    """One that everybody may read: each pytest that starts on this machine closes the parent of tmp_path to others."""
+    with tempfile.TemporaryDirectory(prefix="hvrun-dev-") as made:
+        os.chmod(made, 0o755)
+        yield pathlib.Path(made)
+
+
+@pytest.fixture
+def copy(folder):
     """copy(words...) runs a copy of ./dev in a folder without sources, where nothing can be spoilt."""
     for part in ("dev", "packaging"):
-        (shutil.copytree if (ROOT / part).is_dir() else shutil.copy)(ROOT / part, tmp_path / part)
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.geteuid() and str(folder).startswith("/tmp/"):
-            folder.chmod(0o755)
+        (shutil.copytree if (ROOT / part).is_dir() else shutil.copy)(ROOT / part, folder / part)
 
     def run(*words, prefix=(), **environment):
-        return subprocess.run([*prefix, tmp_path / "dev", *words], env={**os.environ, **environment}, capture_output=True,
+        return subprocess.run([*prefix, folder / "dev", *words], env={**os.environ, **environment}, capture_output=True,
                               text=True, stdin=subprocess.DEVNULL, timeout=60)
 
     return run
@@ -53,6 +59,8 @@ def copy(tmp_path):
     (["test", "--fulll"], "test knows --full, --times, --changed, --seed, labels and paths, not '--fulll'"),
     (["test", "--seed"], "--seed needs a commit's hash"),
     (["test", "--changed", "unit"], "--changed chooses the tests itself, so 'unit' has no effect"),
+    (["chaos"], "chaos needs --seed, from which everything is drawn"),
+    (["chaos", "--count", "3"], "chaos needs --seed, from which everything is drawn"),
     (["demo", "3"], "demo knows only --hosts N, not '3'"),
     (["demo", "--hosts"], "--hosts needs a number"),
     (["demo", "--hosts", "0"], "--hosts takes a number from 1 to 99, not '0'"),
@@ -60,26 +68,26 @@ def copy(tmp_path):
     (["demo", "--hosts=100"], "--hosts takes a number from 1 to 99, not '100'"),
     (["demo", "--hosts", "3", "4"], "demo knows only --hosts N, not '4'"),
 ])
-def test_what_a_command_does_not_know_is_refused_before_anything_is_done(copy, tmp_path, words, said):
-    (tmp_path / "build").mkdir()
+def test_what_a_command_does_not_know_is_refused_before_anything_is_done(copy, folder, words, said):
+    (folder / "build").mkdir()
     done = copy(*words)
     assert (done.returncode, done.stdout) == (2, "") and f"dev: {said}\n" in done.stderr
-    assert list((tmp_path / "build").iterdir()) == []
+    assert list((folder / "build").iterdir()) == []
 
 
-@pytest.mark.parametrize("command", ["build", "test", "demo", "lint", "format", "bench", "clean", "help"])
+@pytest.mark.parametrize("command", ["build", "test", "chaos", "demo", "lint", "format", "bench", "clean", "help"])
 @pytest.mark.parametrize("option", ["--help", "-h"])
-def test_every_command_shows_the_help_and_does_nothing_else(copy, tmp_path, command, option):
-    (tmp_path / "build").mkdir()
+def test_every_command_shows_the_help_and_does_nothing_else(copy, folder, command, option):
+    (folder / "build").mkdir()
     done = copy(command, option)
     assert done.returncode == 0 and "./dev clean " in done.stdout
-    assert (tmp_path / "build").is_dir()
+    assert (folder / "build").is_dir()
 
 
-def test_clean_removes_what_was_built(copy, tmp_path):
-    (tmp_path / "build" / "release").mkdir(parents=True)
+def test_clean_removes_what_was_built(copy, folder):
+    (folder / "build" / "release").mkdir(parents=True)
     assert copy("clean").returncode == 0
-    assert not (tmp_path / "build").exists() and (tmp_path / "dev").exists()
+    assert not (folder / "build").exists() and (folder / "dev").exists()
 
 
 def test_another_system_gets_the_list_of_packages(tmp_path):
@@ -118,34 +126,35 @@ BECOME_NOBODY = ["setpriv", "--reuid", str(NOBODY), "--clear-groups"]
 
 
 @needs_root
-@pytest.mark.parametrize("hosts", [["--hosts", "3"], ["--hosts=3"]])
-def test_hosts_need_root_and_it_says_so(copy, hosts):
-    done = copy("demo", *hosts, prefix=BECOME_NOBODY)
-    assert done.returncode == 2 and "root" in done.stderr and "sudo ./dev demo --hosts 3" in done.stderr
+@pytest.mark.parametrize("words, again", [
+    (["demo", "--hosts", "3"], "demo --hosts 3"), (["demo", "--hosts=3"], "demo --hosts 3"), (["chaos", "--seed", "1"], "chaos --seed 1")])
+def test_hosts_need_root_and_it_says_so(copy, words, again):
+    done = copy(*words, prefix=BECOME_NOBODY)
+    assert done.returncode == 2 and "root" in done.stderr and f"sudo ./dev {again}" in done.stderr
 
 
 @needs_root
 @pytest.mark.parametrize("command", ["build", "demo", "clean"])
-def test_a_build_folder_of_somebody_else_is_named_before_anything_is_done(copy, tmp_path, command):
-    (tmp_path / "build" / "release").mkdir(parents=True)
-    os.chown(tmp_path / "build", NOBODY, NOBODY)
+def test_a_build_folder_of_somebody_else_is_named_before_anything_is_done(copy, folder, command):
+    (folder / "build" / "release").mkdir(parents=True)
+    os.chown(folder / "build", NOBODY, NOBODY)
     done = copy(command, prefix=BECOME_NOBODY, **stand_in("dpkg-query", "printf installed"))
     assert done.returncode == 2 and "dev: build/release belongs to root\n" in done.stderr
     assert 'sudo chown -R "$USER" build' in done.stderr
-    assert (tmp_path / "build" / "release").exists()
+    assert (folder / "build" / "release").exists()
 
 
 @needs_root
-def test_what_sudo_builds_belongs_to_who_called_sudo(copy, tmp_path):
+def test_what_sudo_builds_belongs_to_who_called_sudo(copy, folder):
     built = {**stand_in("dpkg-query", "printf installed"), **stand_in("cmake", "mkdir -p build/release/bin")}
-    (tmp_path / "build").mkdir()
-    (tmp_path / "build" / "link").symlink_to("nowhere")
+    (folder / "build").mkdir()
+    (folder / "build" / "link").symlink_to("nowhere")
     for _ in range(2):  # the second finds what the first gave away
         done = copy("build", SUDO_UID=str(NOBODY), SUDO_GID=str(NOBODY), **built)
         assert done.returncode == 0, done.stderr
-    for path in (tmp_path / "build", tmp_path / "build" / "release" / "bin"):
+    for path in (folder / "build", folder / "build" / "release" / "bin"):
         assert (path.stat().st_uid, path.stat().st_gid) == (NOBODY, NOBODY)
-    assert (tmp_path / "dev").stat().st_uid == 0
+    assert (folder / "dev").stat().st_uid == 0
 
 
 def test_a_build_with_nothing_to_do_says_only_where_it_lies(copy):

@@ -16,6 +16,7 @@ import pytest
 from harness import programs
 from harness.processes import look_at, stop
 from harness.syscalls import mount, unmount
+from harness.training import SAVES_SLOWLY, TRAINER
 from harness.waiting import wait_for
 from launching import run, start
 
@@ -198,10 +199,38 @@ def test_the_summary_file_tells_the_end(hvrun, tmp_path):
 
 def test_a_rank_that_ignores_sigterm_is_killed_after_the_grace(hvrun, tmp_path):
     pids = tmp_path / "pids"
+    os.mkfifo(tmp_path / "trapped")
     result = run(hvrun, "-np", "2", "--grace", "0.5", "sh", "-c",
-                 f'echo $$ >> {pids}; [ "$RANK" = 1 ] && sleep 0.3 && exit 3; trap "" TERM; while :; do sleep 1; done')
+                 f'echo $$ >> {pids}; [ "$RANK" = 1 ] && read line < {tmp_path}/trapped && exit 3\n'
+                 f'trap "" TERM; echo > {tmp_path}/trapped; while :; do sleep 1; done')
     assert result.returncode == 3
     assert not [pid for pid in pids_in(pids, 2) if alive(pid)]
+    assert result.stderr.endswith(b"hvrun: SIGKILL ended rank 0 (host localhost) after --grace 0.5 s; it ignored SIGTERM\n"), result.stderr
+
+
+def test_ranks_that_handle_sigterm_in_vain_are_named_once_they_have_ended(hvrun, tmp_path):
+    pids = tmp_path / "pids"
+    process = start(hvrun, "-np", "2", "--grace", "0.5", "sh", "-c", f'trap : TERM; echo $$ >> {pids}; while :; do sleep 0.05; done')
+    pids_in(pids, 2)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+    assert err == (b"hvrun: ended by SIGTERM (Terminated)\n"
+                   b"hvrun: SIGKILL ended ranks 0-1 (host localhost) after --grace 0.5 s; they had a handler for SIGTERM\n")
+
+
+def test_that_a_signal_has_ended_the_job_is_told_once_it_has(hvrun, tmp_path):
+    save = f'trap "echo saving >&2; until [ -e {tmp_path}/go ]; do sleep 0.05; done; echo saved >&2; exit 0" TERM'
+    with open(tmp_path / "err", "wb") as err:
+        process = start(hvrun, "-np", "1", "--grace", "60", "sh", "-c", f"{save}; echo ready >&2; while :; do sleep 0.05; done", stderr=err)
+    said = (tmp_path / "err").read_text
+    wait_for(lambda: "ready" in said(), 30, "the rank")
+    process.send_signal(signal.SIGTERM)
+    wait_for(lambda: "saving" in said(), 30, "the handler")
+    (tmp_path / "go").touch()
+    assert process.wait(30) == 143
+    notice = "hvrun: SIGTERM (Terminated): the ranks have --grace 60 s to end, and a second signal ends them at once\n"
+    assert said().replace(notice, "") == "[0] ready\n[0] saving\n[0] saved\nhvrun: ended by SIGTERM (Terminated)\n", said()
+    assert notice in said()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -226,15 +255,36 @@ def test_a_second_signal_ends_it_at_once(hvrun, tmp_path):
     assert not alive(rank)
 
 
-def test_sighup_that_was_ignored_at_the_start_stays_ignored(hvrun, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP])
+def test_time_in_which_hvrun_was_stopped_is_no_delay_of_a_host(hvrun, tmp_path, number):
+    """It was stopped for longer than --start-timeout, while it waited for a host."""
+    (tmp_path / "rsh").write_text(f'#!/bin/sh\nshift\necho >{tmp_path}/asked\nread go <{tmp_path}/go\nexec sh -c "$*"\n')
+    (tmp_path / "rsh").chmod(0o755)
+    for name in ("asked", "go"):
+        os.mkfifo(tmp_path / name)
+    process = start(hvrun, "--start-timeout", "6", "--rsh", str(tmp_path / "rsh"), "-H", "a:1", "echo", "done", HOME=str(tmp_path))
+    (tmp_path / "asked").read_text()
+    process.send_signal(number)
+    wait_for(lambda: look_at(process.pid).state == "T", 10, "hvrun's stop")
+    time.sleep(8)  # sleep-ok: the stop
+    process.send_signal(signal.SIGCONT)
+    (tmp_path / "go").write_text("go\n")
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (0, b"[0] done\n"), err
+
+
+def test_signals_that_were_ignored_at_the_start_stay_ignored(hvrun, tmp_path):
+    """As in the background of a shell script, or by nohup. SIGTERM ends the job all the same."""
     pids = tmp_path / "pids"
-    process = start("/usr/bin/nohup", hvrun, "-np", "1", "sh", "-c", f"echo $$ >> {pids}; read line < {tmp_path}/go")
-    os.mkfifo(tmp_path / "go")
-    pids_in(pids, 1)
-    process.send_signal(signal.SIGHUP)
-    (tmp_path / "go").write_text("on\n")
-    process.communicate(timeout=20)
-    assert process.returncode == 0
+    process = start("sh", "-c", 'trap "" INT QUIT HUP TERM; exec "$@"', "sh", hvrun, "-np", "1", "sh", "-c", STAY.format(pids=pids))
+    rank, = pids_in(pids, 1)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        process.send_signal(number)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 143, err
+    assert err == b"hvrun: ended by SIGTERM (Terminated)\n"
+    assert not alive(rank)
 
 
 def test_user_signals_go_to_the_ranks_only(hvrun, tmp_path):
@@ -244,6 +294,88 @@ def test_user_signals_go_to_the_ranks_only(hvrun, tmp_path):
     process.send_signal(signal.SIGUSR1)
     process.communicate(timeout=10)
     assert process.returncode == 5
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("wrapper", [[], ["bash", "-c", '"$@"; echo code $?', "bash"]], ids=["alone", "wrapped"])
+def test_a_trainer_with_workers_saves_its_state_on_a_signal(hvrun, tmp_path, number, method, wrapper):
+    """Its workers inherit the handler or have none; a wrapper has none either: both would end the training before it has saved."""
+    (tmp_path / "trainer.py").write_text(TRAINER)
+    process = start(hvrun, "--grace", "60", "-np", "2", *wrapper, "/usr/bin/python3", tmp_path / "trainer.py", method, number.name)
+    out = [process.stdout.readline() for _ in range(2)]
+    assert sorted(out) == [b"[0] ready\n", b"[1] ready\n"], out
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    code = [b"[0] code 75", b"[1] code 75"] if wrapper else []
+    assert sorted(out.splitlines()) == sorted([b"[0] saved", b"[1] saved", *code]), err
+    assert process.returncode == (128 + number if number == signal.SIGTERM else 0 if wrapper else 75), err
+
+
+def test_ranks_have_all_of_the_grace_when_an_agent_is_told_to_end(hvrun, tmp_path):
+    """As by a scheduler that takes the hosts back: on that host and on all others."""
+    (tmp_path / "rsh").write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
+    (tmp_path / "rsh").chmod(0o755)
+    process = start(hvrun, "--oversubscribe", "--grace", "60", "--rsh", str(tmp_path / "rsh"), "-H", "a:1,b:1",
+                    "/usr/bin/python3", "-c", SAVES_SLOWLY, "3", HOME=str(tmp_path))
+    agents = [int(process.stdout.readline().split()[-1]) for _ in range(2)]
+    assert len(set(agents)) == 2
+    os.kill(agents[0], signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert sorted(out.splitlines()) == [b"[0] saved", b"[1] saved"], err
+    assert process.returncode == 5 and b"its agent was ended by SIGTERM" in err
+
+
+# It serves one request: after an earlier SIGTERM the rank would wait for the answer in vain.
+SERVER = """
+import os, signal
+{daemon}
+served = []
+signal.signal(signal.SIGTERM, lambda *_: (open("ended", "w").write(str(served)), os._exit(0)))
+open("up", "w").write("up\\n")
+served.append(open("request").read())
+open("answer", "w").write("saved\\n")
+while True: signal.pause()
+"""
+DAEMONS = {
+    "child": "",
+    "orphan": "os.fork() and os._exit(0)",
+    "session": "os.fork() and os._exit(0)\nos.setsid()\nos.fork() and os._exit(0)",
+    "nameless": ("if not os.environ.pop('NAMELESS', 0):\n    os.fork() and os._exit(0)\n    os.setsid()\n"
+                 "    os.execve('/usr/bin/python3', ['python3', 'server.py'], {'NAMELESS': '1'})"),
+}
+
+
+@pytest.mark.parametrize("daemon", DAEMONS)
+def test_what_a_rank_leaves_behind_gets_sigterm_once_the_rank_has_ended(hvrun, tmp_path, daemon):
+    """A server that the rank has started is there as long as the rank saves its state with it."""
+    for name in ("up", "request", "answer", "go"):
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "server.py").write_text(SERVER.format(daemon=DAEMONS[daemon]))
+    script = """/usr/bin/python3 server.py & read line < up
+trap 'read line < go; echo store > request; read line < answer; echo $line; exit 0' TERM
+echo ready
+while :; do sleep 0.05; done"""
+    process = start(hvrun, "--grace", "60", "-np", "1", "bash", "-c", script, cwd=tmp_path)
+    assert process.stdout.readline() == b"[0] ready\n"
+    process.terminate()
+    (tmp_path / "go").write_text("go\n")
+    out, err = process.communicate(timeout=60)
+    assert out == b"[0] saved\n", err
+    assert (tmp_path / "ended").read_text() == "['store\\n']"
+
+
+def test_a_program_after_the_first_one_gets_sigterm_too(hvrun, tmp_path):
+    """In a wrapper, that runs the next program whenever one has ended."""
+    (tmp_path / "save.py").write_text("import os, signal\n"
+                                      "signal.signal(signal.SIGTERM, lambda *_: (print('saved', flush=True), os._exit(1)))\n"
+                                      "print('ready', flush=True)\nwhile True: signal.pause()\n")
+    process = start(hvrun, "--grace", "600", "-np", "1", "bash", "-c", f"until python3 {tmp_path}/save.py; do :; done")
+    assert process.stdout.readline() == b"[0] ready\n"
+    process.terminate()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 143 and err.endswith(b"hvrun: ended by SIGTERM (Terminated)\n"), err
+    assert out.startswith(b"[0] saved\n"), out
 
 
 def test_ctrl_z_stops_the_ranks_and_fg_continues_them(hvrun, tmp_path):
@@ -378,7 +510,7 @@ def test_a_rank_in_state_d_is_named_and_not_waited_for(hvrun, tmp_path, freezer,
 def test_timeout_ends_the_job_with_code_4(hvrun):
     result = run(hvrun, "-np", "2", "--timeout", "0.5", "tail", "-f", "/dev/null")
     assert result.returncode == 4
-    assert (b"the job ran longer than --timeout 0.5 s; still running: rank 0 on host localhost, rank 1 on host localhost\n"
+    assert (b"the job ran longer than --timeout 0.5 s; still running: ranks 0-1 on host localhost\n"
             b"  try: a longer --timeout") in result.stderr
 
 

@@ -54,12 +54,42 @@ def test_x_sets_and_overrides(hvrun):
     assert environment[b"P_X"] == b"x" and environment[b"P_Y"] == b"y"
 
 
+COUNT = "import os; print(sum(os.environb.get(b'V%x' % i) == b'%d' % (i % 10) for i in range(100_000)))"
+
+
+@pytest.mark.parametrize("given", ["in hvrun's environment", "by -x NAME=VALUE", "by -x 'PREFIX*'",
+                                   "in hvrun's environment, below a program's -x"])
+def test_a_hundred_thousand_variables_arrive(hvrun, given):
+    """Short ones: with the usual stack of 8 MiB, a program starts with at most 2 MiB of arguments and environment."""
+    variables = {f"V{i:x}": str(i % 10) for i in range(100_000)}
+    options, behind = [], []
+    if given == "by -x NAME=VALUE":
+        options = [f"-x{name}={value}" for name, value in variables.items()]
+        variables = {}
+    elif given == "by -x 'PREFIX*'":
+        options = ["--clean-env", "-x", "V*"]
+    elif given.endswith("a program's -x"):
+        variables["V1"] = "mine"
+        options, behind = ["-x", "V2=2"], [":", "-np", "1", "-x", "V1=1", "/usr/bin/python3", "-c", COUNT]
+    result = run(hvrun, "-np", "1" if behind else "2", *options, "/usr/bin/python3", "-c", COUNT, *behind, **variables)
+    assert result.returncode == 0, result.stderr[-1000:]
+    assert lines_by_rank(result.stdout) == {0: [b"99999" if behind else b"100000"], 1: [b"100000"]}
+
+
 def test_a_clean_environment_has_the_contract_and_x_only(hvrun):
     _, environment = dump(hvrun, ["--clean-env", "-x", "KEPT=1"], [], DROPPED="1", P_X="x")
     assert b"DROPPED" not in environment
     assert environment[b"KEPT"] == b"1"
     assert environment[b"HVRUN_SIZE"] == b"1"
     assert b"PATH" in environment
+
+
+@pytest.mark.parametrize("export", ["HVRUN_RANK=7", "MASTER_PORT", "=1", "NOT_SET_ANYWHERE"])
+@pytest.mark.parametrize("dry_run", ["--dry-run", "--dry-run=offline"])
+def test_a_dry_run_refuses_the_exports_that_a_launch_refuses(hvrun, dry_run, export):
+    launch, dry = run(hvrun, "-x", export, "true"), run(hvrun, dry_run, "-x", export, "true")
+    assert launch.returncode == dry.returncode == 2
+    assert launch.stderr == dry.stderr
 
 
 def test_the_contract_cannot_be_overridden(hvrun):

@@ -8,6 +8,7 @@ import pathlib
 import re
 import resource
 import signal
+import subprocess
 
 import pytest
 
@@ -22,6 +23,11 @@ PYTHON = "/usr/bin/python3"
 def words_of_end(result):
     """hvrun's own of the end, with what it quotes."""
     return [line for line in result.stderr.decode().splitlines() if not re.match(r"\[\d+\] |hvrun: warning: ", line)]
+
+
+def without_quotes(lines):
+    """hvrun's own words, alike whether it quotes a rank or says that its lines stand above."""
+    return [line.removesuffix(" see above") for line in lines if not line.startswith("    ")]
 
 
 def explained(hvrun, *words):
@@ -59,12 +65,79 @@ def test_a_rank_without_a_core_is_told_why(hvrun):
 
 
 def test_a_trace_of_all_ranks_is_told_once_with_the_ranks(hvrun, tmp_path):
-    all_there = (f"import time; open('{tmp_path}/' + os.environ['RANK'], 'w')\n"
-                 f"while len(os.listdir('{tmp_path}')) < 4: time.sleep(0.01)\n")  # sleep-ok: a barrier
-    result = run(hvrun, "-np", "4", PYTHON, "-c", "import os\n" + all_there + TRACE)
-    words = words_of_end(result)
-    assert sum("ValueError: no ideas" in line for line in words) == 1, words
-    assert any(re.fullmatch(r"hvrun: ranks 0-3 said, here as rank [0-3]:", line) for line in words), words
+    """Rank 4's text stands below the traces, so that hvrun has to quote one; then the others end, all at once."""
+    os.mkfifo(tmp_path / "go")
+    hook = """import os, signal, sys
+def show(*it):
+    sys.__excepthook__(*it)
+    while True: signal.pause()
+sys.excepthook = show
+signal.signal(signal.SIGUSR1, lambda *_: os._exit(1))
+"""
+    below = f"trap '' USR1; read x < {tmp_path}/go; echo below >&2; exec sleep 60"
+    with open(tmp_path / "err", "wb") as err:
+        job = start(hvrun, "-np", "4", PYTHON, "-c", hook + TRACE, ":", "-np", "1", "sh", "-c", below, stderr=err)
+    said = (tmp_path / "err").read_text
+    wait_for(lambda: said().count("ValueError: no ideas\n") == 4, 30, "four traces")
+    (tmp_path / "go").write_text("\n")
+    wait_for(lambda: said().endswith("[4] below\n"), 30, "the text below them")
+    job.send_signal(signal.SIGUSR1)
+    assert job.wait(30) == 1
+    _, _, report = said().partition("[4] below\n")
+    assert report.count("ValueError: no ideas\n") == 1, report
+    assert re.search(r"^hvrun: ranks 0-3 said, here as rank ([0-3]):\n    \[rank\1\] pid ", report, re.MULTILINE), report
+
+
+@pytest.mark.parametrize("is_one_file", [True, False])
+def test_a_text_on_standard_output_stands_above_only_where_the_report_goes_to_the_same_file(hvrun, tmp_path, is_one_file):
+    with open(tmp_path / "out", "wb") as out, open(tmp_path / "err", "wb") as err:
+        job = start(hvrun, "-np", "1", "sh", "-c", "echo it fails; exit 7", stdout=out, stderr=subprocess.STDOUT if is_one_file else err)
+    assert job.wait(30) == 7
+    told = (tmp_path / ("out" if is_one_file else "err")).read_text()
+    assert (tmp_path / "out").read_text().startswith("[0] it fails\n"), told
+    assert ("hvrun: its last lines: see above\n" in told) == is_one_file, told
+    assert ("hvrun: its last lines:\n    it fails\n" in told) != is_one_file, told
+
+
+@pytest.mark.parametrize("options, is_above", [((), True), (("--timestamp", "--label", "host"), True), (("--no-label",), True),
+                                               (("--ranks", "1"), False)])
+def test_a_trace_that_stands_right_above_is_not_quoted_again(hvrun, tmp_path, options, is_above):
+    alone = "import os, sys, threading\nif os.environ['RANK'] == '1': threading.Event().wait()\n"
+    result = run(hvrun, *options, "-np", "2", PYTHON, "-c", alone + "raise ValueError('no ideas')")
+    assert result.stderr.count(b"ValueError: no ideas\n") == 1, result
+    assert (b"hvrun: its last lines: see above\n" in result.stderr) == is_above, result
+    assert (b"hvrun: its last lines:\n    Traceback" in result.stderr) != is_above, result
+
+
+def test_a_text_is_quoted_where_another_stands_below_it(hvrun, tmp_path):
+    for name in ("go.0", "go.1"):
+        os.mkfifo(tmp_path / name)
+    both = f"""[ $RANK = 0 ] && echo it fails >&2
+read x < {tmp_path}/go.$RANK
+[ $RANK = 0 ] && exit 1
+echo below >&2; exec sleep 60"""
+    with open(tmp_path / "err", "wb") as err:
+        job = start(hvrun, "-np", "2", "sh", "-c", both, stderr=err)
+    said = (tmp_path / "err").read_text
+    wait_for(lambda: said() == "[0] it fails\n", 30, "rank 0's text")
+    (tmp_path / "go.1").write_text("\n")
+    wait_for(lambda: said() == "[0] it fails\n[1] below\n", 30, "rank 1's text")
+    (tmp_path / "go.0").write_text("\n")
+    assert job.wait(30) == 1 and "hvrun: its last lines:\n    it fails\n" in said(), said()
+
+
+# As PyTorch has it once init_process_group has run.
+PREFIXED = ("import sys, traceback\n"
+            "sys.excepthook = lambda *it: sys.stderr.writelines(f'[rank1]: {line}' for line in traceback.format_exception(*it))\n")
+
+
+@pytest.mark.parametrize("hook", ["", PREFIXED], ids=["plain", "prefixed"])
+@pytest.mark.parametrize("script", ["input('name? ')", "breakpoint()"])
+def test_a_rank_that_wants_input_is_told_how_to_get_it(hvrun, script, hook):
+    result = run(hvrun, "-np", "2", PYTHON, "-c", hook + "import os\nif os.environ['RANK'] == '1': " + script)
+    assert result.returncode == 1 and b"\n  try: --stdin=1 hands hvrun's standard input to this rank" in result.stderr, result
+    result = run(hvrun, "-np", "2", "--stdin=1", PYTHON, "-c", "import os\nif os.environ['RANK'] == '1': " + script, stdin=b"c\n")
+    assert result.returncode == 0, result
 
 
 @pytest.mark.parametrize("script", [TRACE, "import os; os.kill(os.getpid(), 11)", "import os; os._exit(int(os.environ['HVRUN_RANK']) * 3)"])
@@ -72,7 +145,9 @@ def test_explain_says_what_the_end_of_the_job_said(hvrun, tmp_path, script):
     folder = tmp_path / "out"
     result = run(hvrun, "--output-dir", str(folder), "-np", "3", PYTHON, "-c", script)
     assert result.returncode != 0
-    assert explained(hvrun, folder).splitlines() == words_of_end(result)
+    later = explained(hvrun, folder).splitlines()
+    assert without_quotes(later) == without_quotes(words_of_end(result)), result
+    assert all(line[4:].encode() in result.stderr for line in later if line.startswith("    ")), result
     record = json.loads(explained(hvrun, "--format", "json", folder))
     assert record == json.loads((folder / "job.json").read_text())
     assert record["state"] == "rank_failed" and record["exit_code"] == result.returncode
@@ -97,7 +172,7 @@ def test_whoever_names_the_record_means_its_folder(hvrun, tmp_path):
 def test_explain_of_a_job_that_ended_well_has_nothing_to_say(hvrun, tmp_path):
     folder = tmp_path / "out"
     assert run(hvrun, "--output-dir", str(folder), "-np", "2", "true").returncode == 0
-    assert re.fullmatch(r"hvrun: the job ended well after [0-9.]+ s: there is nothing to explain\n", explained(hvrun, folder))
+    assert re.fullmatch(r"hvrun: the job ended well after [0-9.]+ m?s: there is nothing to explain\n", explained(hvrun, folder))
 
 
 def test_explain_of_a_job_that_runs_and_of_one_whose_hvrun_was_killed(hvrun, tmp_path):
@@ -108,14 +183,17 @@ def test_explain_of_a_job_that_runs_and_of_one_whose_hvrun_was_killed(hvrun, tmp
     wait_for(lambda: all((folder / f"rank.{rank}/stderr").exists() and (folder / f"rank.{rank}/stderr").read_text().endswith("odd\n")
                          for rank in (0, 1)), 20, "both ranks have written")
     assert explained(hvrun, folder).startswith(f"hvrun: the job still runs: hvrun is process {process.pid} on host ")
+    assert "\nhvrun: its last sign was " in explained(hvrun, folder)
     record = json.loads((folder / "job.json").read_text())
-    assert record["state"] == "running" and len(record["ranks"]) == 2 and record["ranks"][1]["pid"] > 0
+    assert record["version"] == 2 and record["state"] == "running" and "exit_code" not in record, record
+    assert len(record["ranks"]) == 2 and record["ranks"][1]["pid"] > 0, record
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     told = explained(hvrun, folder)
     assert told.startswith(f"hvrun: error: hvrun did not see the end of this job: process {process.pid} on host "), told
     assert "hvrun: what ranks 0-1 wrote ends in an error\nhvrun: ranks 0-1 said:\n    Traceback" in told, told
-    assert json.loads(explained(hvrun, "--format", "json", folder))["still_runs"] is False
+    later = json.loads(explained(hvrun, "--format", "json", folder))
+    assert later["still_runs"] is False and later["state"] == "unknown" and later["age_seconds"] >= 0, later
 
 
 @pytest.mark.parametrize("words", [["/no/such"], [], ["a", "b"], ["--format", "xml", "."], ["."]])

@@ -31,7 +31,7 @@ def dry_run(hvrun, *words, machine="healthy", kind="nvml", program=("true",), ke
 
 
 def told(report):
-    return [(finding["verdict"], finding["hosts"]) for finding in report["findings"] if finding["probe"].startswith("gpu")]
+    return [(finding["id"], finding["hosts"]) for finding in report["findings"] if finding["check"].startswith("gpu")]
 
 
 def two_hosts(tmp_path, machine):
@@ -45,12 +45,12 @@ def two_hosts(tmp_path, machine):
 def test_healthy_gpus_give_no_finding_and_no_rank_runs(hvrun, tmp_path):
     mark = tmp_path / "a rank ran"
     report, result = dry_run(hvrun, "-np", "2", program=("touch", str(mark)))
-    assert told(report) == report["not_probed"] == [] and report["can_start"] and not mark.exists(), result
+    assert told(report) == report["not_checked"] == [] and report["can_start"] and not mark.exists(), result
     assert [rank["gpu_uuids"] for rank in report["plan"]["ranks"]] == [[gpus.uuid(0)], [gpus.uuid(1)]], result
     host = report["hosts"][0]
     assert [gpu["ranks"] for gpu in host["topology"]["gpus"]][:3] == [[0], [1], []] and host["driver"]["version"], result
-    assert {link["path"] for link in host["topology"]["links"]} and host["topology"]["nodes"][0]["cores"], result
-    assert host["told"]["programs"][0]["path"].endswith("/touch") and host["told"]["limits"]["open_files"], result
+    assert {link["path"] for link in host["topology"]["links"]} and host["topology"]["numa_nodes"][0]["cores"], result
+    assert host["reported"]["programs"][0]["path"].endswith("/touch") and host["reported"]["limits"]["open_files"], result
 
 
 @pytest.mark.parametrize("machine, verdict, can_start, fact", [
@@ -67,7 +67,7 @@ def test_a_fault_is_told_with_its_gpu(hvrun, machine, verdict, can_start, fact):
     # Two ranks pass a GPU that is lost by: they would have had it.
     report, result = dry_run(hvrun, "-np", "2", machine=machine)
     assert told(report) == [(verdict, ["localhost"])] and report["can_start"] == can_start, result
-    assert next(finding["fact"] for finding in report["findings"] if finding["verdict"] == verdict).startswith(fact), result
+    assert next(finding["fact"] for finding in report["findings"] if finding["id"] == verdict).startswith(fact), result
     assert result.returncode == (0 if can_start else START), result
 
 
@@ -76,7 +76,7 @@ def test_an_error_in_the_kernels_log_is_told_with_its_gpu(hvrun):
     lost = f"4,9,{stamp},-;NVRM: Xid (PCI:0000:29:00): 79, pid=1, GPU has fallen off the bus.\n"
     report, result = dry_run(hvrun, "-np", "2", kernel_log=lost)
     assert told(report) == [("gpu-xid", ["localhost"])], result
-    assert report["findings"][-1]["fact"] == "localhost: GPU 1 had Xid 79 (it fell off the bus) 3 min ago", result
+    assert report["findings"][-1]["fact"] == "localhost: GPU 1 had Xid 79 (it fell off the bus) 3 min 20 s ago", result
     report, result = dry_run(hvrun, "-np", "1", kernel_log=lost)
     assert told(report) == [], result
 
@@ -100,9 +100,9 @@ def test_hosts_of_different_drivers_are_told_apart(hvrun, tmp_path):
     hosts = two_hosts(tmp_path, "healthy driver=535.104.05 cuda=12020")
     report, result = dry_run(hvrun, *hosts)
     assert told(report) == [("gpu-drivers-differ", ["b"])], result
-    (finding,) = [one for one in report["findings"] if one["verdict"] == "gpu-drivers-differ"]
+    (finding,) = [one for one in report["findings"] if one["id"] == "gpu-drivers-differ"]
     assert finding["fact"] == "a: driver 550.54.15 (CUDA 12.4), b: driver 535.104.05 (CUDA 12.2)", result
-    assert "550.54.15 installed on b" in finding["mend"], result
+    assert "550.54.15 installed on b" in finding["fix"], result
     report, result = dry_run(hvrun, *two_hosts(tmp_path, "healthy driver=550.90.07"))
     assert told(report) == [], result
 
@@ -114,5 +114,5 @@ def test_one_host_without_peer_access_is_told(hvrun, tmp_path):
 
 def test_a_driver_that_cannot_be_asked_is_not_looked_at(hvrun):
     report, result = dry_run(hvrun, "-np", "2", machine="no-driver")
-    (gap,) = [gap for gap in report["not_probed"] if gap["probe"] == "gpus"]
+    (gap,) = [gap for gap in report["not_checked"] if gap["check"] == "gpus"]
     assert gap["hosts"] == ["localhost"] and "Driver Not Loaded" in gap["reason"] and told(report) == [], result

@@ -9,6 +9,7 @@ import pytest
 
 import launching
 from harness import kube as pods
+from harness.training import SAVES_SLOWLY
 from harness.waiting import wait_for
 from launching import lines_by_rank
 
@@ -91,3 +92,15 @@ def test_nothing_is_left_in_pods(hvrun, kube, by_kubectl, tmp_path, how):
     process.send_signal(how)
     process.communicate(timeout=10)
     wait_for(lambda: not kube.residents(), 8, lambda: f"an end of {kube.residents()}")
+
+
+def test_ranks_have_the_pods_termination_grace_period(hvrun, kube, by_kubectl, tmp_path):
+    """Where Kubernetes ends hvrun's own pod, too; the API server knows none of this test's."""
+    kube.add("w-1", home=tmp_path / "w-1", period=60)
+    process = start(hvrun, "-v", *by_kubectl, "/usr/bin/python3", "-c", SAVES_SLOWLY, "5", HOME=str(tmp_path),
+                    KUBERNETES_SERVICE_HOST="10.96.0.1")
+    assert all([process.stdout.readline() for _ in range(2)])
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert sorted(out.splitlines()) == [b"[0] saved", b"[1] saved"], err
+    assert b"s  Kubernetes leaves a pod 30 s to end\n" in err, err

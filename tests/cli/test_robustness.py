@@ -37,7 +37,7 @@ def test_children_of_a_go_between_end_with_hvrun(hvrun, tmp_path, how):
     rsh = rsh_script(tmp_path, f'if [ "$host" = bad ]; then while [ ! -s {pids} ]; do sleep 0.05; done; exit 9; fi\n'
                                f"{trap} sleep 47 & echo $! > {pids}; wait")
     result = run(hvrun, "--rsh", rsh, "-H", "bad:1,dead:1", "true")
-    assert result.returncode == 3
+    assert result.returncode == 3 and b"hvrun: no answer yet from dead\n" in result.stderr, result
     child, = pids_in(pids, 1)
     wait_for(lambda: not alive(child), 1, "the end of the go-between's child")
 

@@ -66,8 +66,8 @@ def test_a_limit_that_a_request_breaks_is_named(hvrun, words, said):
 
 
 def test_options_of_hvrun_stand_before_the_program_as_they_were_typed(hvrun):
-    text = script(hvrun, "-x", "A=b c", "-np2", "--map-by=node", "-v", "--time", "1h", "./train", "--time", "-np 3")
-    assert text.splitlines()[-1] == "hvrun -x 'A=b c' --map-by=node -v -- ./train --time '-np 3'"
+    text = script(hvrun, "-x", "A=b c", "-np2", "--map-by=node", "-v", "--output-dir=logs", "--time", "1h", "./train", "--time", "-np 3")
+    assert text.splitlines()[-1] == "hvrun -x 'A=b c' --map-by=node -v --output-dir=logs -- ./train --time '-np 3'"
     assert "--ntasks=2" in directives(text) and "--time=01:00:00" in directives(text)
     text = script(hvrun, "--nodes", "1", "--ranks-per-node", "2", "--gpus-per-rank", "2", "train")
     assert text.splitlines()[-1] == "hvrun --gpus-per-rank 2 -- train"
@@ -238,7 +238,7 @@ def test_schema_and_hvrun_take_and_refuse_the_same(hvrun, tmp_path):
 # The scripts as the shell sees them.
 
 LAYOUT = ["-np", "2", "--nodes", "2"]
-GUARDS = [[], ["--signal", "USR1@60"], ["--requeue=3"], ["--signal", "USR2@60", "--requeue=3"]]
+GUARDS = [[], ["--signal", "USR1@60"], ["--requeue=3", "--output-dir", "my logs"], ["--signal", "USR2@60", "--requeue=3"]]
 
 
 @pytest.mark.parametrize("site", ["generic-slurm", "generic-pbs", "generic-lsf", "jean-zay"])
@@ -274,7 +274,9 @@ class Job:
         return Running(["bash", str(self.file)], env={**self.environment, **more}, cwd=str(self.folder))
 
     def called(self):
-        return self.calls.read_text().splitlines() if self.calls.exists() else []
+        """But for what hvrun itself asks Slurm."""
+        calls = self.calls.read_text().splitlines() if self.calls.exists() else []
+        return [call for call in calls if call != "scontrol show config"]
 
 
 def slurm_job(hvrun, folder, *words):
@@ -310,7 +312,8 @@ def test_a_job_that_its_scheduler_warns_tells_its_ranks_and_comes_back(hvrun, tm
 
 
 def test_pbs_signals_nobody_so_the_script_goes_by_its_clock_and_counts(hvrun, tmp_path):
-    job = pbs_job(hvrun, tmp_path, "--time", "4s", "--signal", "USR1@3", "--requeue=2", "--", "sh", "-c", TOLD)
+    words = ["--time", "4s", "--signal", "USR1@3", "--requeue=2", "--output-dir=my logs"]
+    job = pbs_job(hvrun, tmp_path, *words, "--", "sh", "-c", TOLD)
     counter = tmp_path / ".hvrun-restarts.7.server"
     for calls, count in ((1, "1\n"), (2, "2\n"), (2, None)):
         with job.start() as running:
@@ -318,6 +321,7 @@ def test_pbs_signals_nobody_so_the_script_goes_by_its_clock_and_counts(hvrun, tm
         assert (result.code, len(job.called()), counter.read_text() if counter.exists() else None) == (4, calls, count), str(result)
         assert "told" in result.out, str(result)
     assert "it has come back 2 times" in result.err
+    assert sorted(run.name for run in (tmp_path / "my logs").iterdir()) == ["run.0", "run.1", "run.2"]
 
 
 def test_a_job_of_pbs_runs_where_it_was_submitted(hvrun, tmp_path):
@@ -337,12 +341,13 @@ def test_a_clock_ends_with_the_job(hvrun, tmp_path):
 
 
 def test_slurm_says_itself_how_often_a_job_has_come_back(hvrun, tmp_path):
-    job = slurm_job(hvrun, tmp_path, "--time", "1h", "--requeue=2", "--", "sh", "-c", "echo ready; sleep 100")
+    job = slurm_job(hvrun, tmp_path, "--time", "1h", "--requeue=2", "--output-dir", "logs", "--", "sh", "-c", "echo ready; sleep 100")
     with job.start(SLURM_RESTART_COUNT="2") as running:
         running.wait_for_output("[1] ready", 30)
         running.process.send_signal(signal.SIGUSR1)
         result = running.wait(30)
     assert (result.code, job.called()) == (143, []) and "it has come back 2 times" in result.err, str(result)
+    assert [run.name for run in (tmp_path / "logs").iterdir()] == ["run.2"]
 
 
 @pytest.mark.parametrize("job_of,minute,reason,calls", [

@@ -18,7 +18,8 @@ def run_in_step(hvrun, tmp_path, script, *words, **more):
     commands.mkdir()
     path = str(commands)
     if script is not None:
-        (commands / "scontrol").write_text(f'#!/bin/sh\n[ "$*" = "show config" ] || exit 9\n{script}\n')
+        known = '[ "$*" = "show config" ] || [ "$*" = "-o show partition fast" ] || exit 9'
+        (commands / "scontrol").write_text(f"#!/bin/sh\n{known}\n{script}\n")
         (commands / "scontrol").chmod(0o755)
         path += ":" + clean_environment()["PATH"]
     result = run(hvrun, "-np", "2", *words, "/bin/echo", "done", **{"PATH": path, "SLURM_STEP_ID": "0", **more})
@@ -33,7 +34,7 @@ def run_in_step(hvrun, tmp_path, script, *words, **more):
      "every process of a step: ProctrackType is cgroup"),
 ])
 def test_verbose_says_which_processes_slurm_signals(hvrun, tmp_path, script, reported):
-    assert f" s  Slurm signals {reported}\n" in run_in_step(hvrun, tmp_path, script, "-v")
+    assert f"s  Slurm signals {reported}\n" in run_in_step(hvrun, tmp_path, script, "-v")
 
 
 @pytest.mark.parametrize("script,reason", [
@@ -48,7 +49,7 @@ def test_verbose_says_which_processes_slurm_signals(hvrun, tmp_path, script, rep
 def test_without_an_answer_the_job_starts_and_verbose_says_what_is_assumed(hvrun, tmp_path, script, reason):
     note = f"echo $$ >{tmp_path}/pid\n{script}" if script else None
     err = run_in_step(hvrun, tmp_path, note, "-v")
-    assert f" s  {ASSUMED}{reason}" in err
+    assert f"s  {ASSUMED}{reason}" in err
     assert "ranks run" in err
     if script:
         assert not pathlib.Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
@@ -56,6 +57,22 @@ def test_without_an_answer_the_job_starts_and_verbose_says_what_is_assumed(hvrun
 
 def test_without_verbose_an_unknown_answer_is_not_reported(hvrun, tmp_path):
     assert run_in_step(hvrun, tmp_path, "exit 1") == ""
+
+
+PREEMPTS = 'if [ "$1" = -o ]; then echo "PartitionName=fast GraceTime=45 Hidden=NO"; else ' \
+           f"{CGROUP}; echo 'KillWait = 30 sec'; echo 'PreemptType = preempt/qos'; fi"
+
+
+@pytest.mark.parametrize("script,partition,seconds", [
+    (PREEMPTS, "fast", 45), (PREEMPTS, "", 30), (PREEMPTS, "slow", 30), (PREEMPTS.replace("qos", "none"), "fast", 30)])
+def test_verbose_says_how_long_slurm_lets_a_job_end(hvrun, tmp_path, script, partition, seconds):
+    err = run_in_step(hvrun, tmp_path, script, "-v", SLURM_JOB_PARTITION=partition)
+    assert f"s  Slurm leaves a job {seconds} s between SIGTERM and SIGKILL\n" in err
+
+
+def test_that_slurm_signals_every_process_itself_is_said_once(hvrun, tmp_path):
+    err = run_in_step(hvrun, tmp_path, "echo 'ProctrackType = proctrack/linuxproc'")
+    assert err.count("\n") == 1 and err.startswith("hvrun: warning: Slurm signals every process of a step itself here"), err
 
 
 def test_outside_of_a_step_scontrol_does_not_run(hvrun, tmp_path):

@@ -65,5 +65,5 @@ def test_the_first_of_two_bad_exits_is_the_cause(cluster):
 def test_the_last_lines_of_the_cause_are_shown(cluster):
     script = 'if [ $HVRUN_RANK = 1 ]; then echo "Error: out of ideas" >&2; exit 5; fi; sleep 60'
     result = cluster.run([*on("node1", "node2"), "sh", "-c", script])
-    summary = result.err[result.err.index("hvrun: error"):]
-    assert result.code == 5 and "out of ideas" in summary, str(result)
+    quoted = "[1] Error: out of ideas\nhvrun: error: rank 1 on host node2 ended with exit code 5 "
+    assert result.code == 5 and quoted in result.err and "hvrun: its last lines: see above\n" in result.err, str(result)

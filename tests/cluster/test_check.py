@@ -25,8 +25,8 @@ def test_healthy_hosts_give_no_finding_and_nothing_is_left(cluster):
     report, result = check(cluster)
     expect_healthy((report, result))
     assert result.err == "", str(result)
-    assert [host["name"] for host in report["hosts"]] == list(ALL) and all(host["answers"] for host in report["hosts"])
-    assert [(path["from"], path["to"], path["is_reached"]) for path in report["paths"]] == [
+    assert [host["name"] for host in report["hosts"]] == list(ALL) and all(host["is_reachable"] for host in report["hosts"])
+    assert [(path["from"], path["to"], path["is_reachable"]) for path in report["paths"]] == [
         ("node1", "node2", True), ("node1", "node3", True), ("node2", "node3", True)], str(result)
     assert all(path["megabytes_per_s"] > 0 for path in report["paths"]), str(result)
     for node in cluster.nodes:
@@ -108,9 +108,9 @@ def test_several_faults_are_told_at_once_each_with_its_hosts(cluster):
     sshd.stop(cluster["node1"])
     sshd.authorize(cluster["node2"], "root", key_pair("somebody-else").public)
     report, result = check(cluster, hosts=(*ALL, "nowhere"))
-    assert {(finding["verdict"], *finding["hosts"]) for finding in report["findings"]} == {
+    assert {(finding["id"], *finding["hosts"]) for finding in report["findings"]} == {
         ("ssh-refused", "node1"), ("login-refused", "node2"), ("name-unknown", "nowhere")}, str(result)
-    assert [host["answers"] for host in report["hosts"]] == [False, False, True, False], str(result)
+    assert [host["is_reachable"] for host in report["hosts"]] == [False, False, True, False], str(result)
 
 
 def test_a_clock_that_is_five_minutes_off(cluster):
@@ -119,7 +119,7 @@ def test_a_clock_that_is_five_minutes_off(cluster):
     script.write_text(f'#!/bin/sh\ncase "$*" in *node2*) exec {wrong} ssh -o BatchMode=yes "$@";; esac\nexec ssh -o BatchMode=yes "$@"\n')
     script.chmod(0o755)
     finding = expect(check(cluster, "--rsh", str(script)), "clock-skew", "node2", mend=f"{script} node2 sudo timedatectl set-ntp true")
-    assert re.fullmatch(r"node2: (299\.9|300\.[01]) s ahead, beside this machine's clock", finding["fact"]), finding
+    assert re.fullmatch(r"node2: 5 min ahead, beside this machine's clock", finding["fact"]), finding
 
 
 # ---- between hosts ----
@@ -128,7 +128,7 @@ def test_a_clock_that_is_five_minutes_off(cluster):
 def test_interfaces_that_no_host_has(cluster):
     report, result = check(cluster, env={"HVRUN_INTERFACES": "eth9"})
     (finding,) = report["findings"]
-    assert finding["verdict"] == "interfaces-unmet" and finding["fact"] == "node[1-3]: eth9 allows no address", str(result)
+    assert finding["id"] == "interfaces-unmet" and finding["fact"] == "node[1-3]: eth9 allows no address", str(result)
 
 
 def test_hosts_that_refuse_each_other(cluster):
@@ -142,7 +142,7 @@ def test_a_host_named_twice(cluster):
     sshd.write_known_hosts(cluster.login, "root", sshd.known_hosts_lines(cluster.nodes)
                            + f"alias {key_pair('host-node1').public}\n")
     report, result = check(cluster, hosts=("node1", "alias", "node2"))
-    assert [finding["verdict"] for finding in report["findings"]] == ["one-machine-twice"], str(result)
+    assert [finding["id"] for finding in report["findings"]] == ["one-machine-twice"], str(result)
     assert "alias" in report["findings"][0]["fact"] and "node1" in report["findings"][0]["fact"], str(result)
 
 
@@ -173,7 +173,7 @@ def relayed(cluster):
 
 def facts_of(found):
     report, _ = found
-    return {finding["verdict"]: finding["fact"] for finding in report["findings"]}
+    return {finding["id"]: finding["fact"] for finding in report["findings"]}
 
 
 def test_a_way_with_lost_packets(cluster, relayed):
@@ -192,14 +192,15 @@ def test_a_long_way(cluster, relayed):
         found = check(cluster)
     facts = facts_of(found)
     # A busy machine adds to the 50 ms that the relay waits in each direction.
-    assert re.match(r"node1 to node2: [1-9]\d\d ms ", facts["long-way"]) and "node3" not in facts["long-way"], str(found[1])
+    assert re.match(r"node1 to node2: 0\.[1-9]\d* s ", facts["long-way"]) and "node3" not in facts["long-way"], str(found[1])
     assert set(facts) <= {"long-way", "slow-way"}, str(found[1])
 
 
 def test_a_slow_link(cluster):
     shape(cluster["node2"], "lan", "100mbit", queue="500ms")  # which holds what one connection sends; the burst comes on top
     finding = expect(check(cluster), "slow-way", "node2", "node1", "node3", mend="ssh node2 ethtool")
-    assert re.match(r"node1 to node2: (1[0-5]|[89]\.\d) MB/s .*, node2 to node3: (1[0-5]|[89]\.\d) MB/s ", finding["fact"]), finding
+    about_10 = r"(1[0-5]|8\.\d|9\.\d|10\.0) MB/s"
+    assert re.match(rf"node1 to node2: {about_10} .*, node2 to node3: {about_10} ", finding["fact"]), finding
 
 
 def test_a_host_with_another_mtu(cluster):

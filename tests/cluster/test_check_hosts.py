@@ -63,7 +63,7 @@ def test_a_full_temporary_directory(cluster):
 def test_a_host_without_the_working_directory(cluster, folder):
     cluster["node3"].shell(f"rmdir {folder}")
     finding = expect(dry_run(cluster, "--wdir", folder, *TRUE), "folder-missing", "node3", mend=f"ssh node3 mkdir -p {folder}")
-    words = finding["mend"].split(";")[0].split()
+    words = finding["fix"].split(";")[0].split()
     assert cluster.run(words).code == 0
     expect_healthy(dry_run(cluster, "--wdir", folder, *TRUE))
 
@@ -160,7 +160,7 @@ def test_little_memory_that_may_be_locked(cluster):
     expect_healthy(dry_run(cluster, *TRUE))  # root may lock all it likes, unless it is that of a container
     sshd.restart(cluster["node2"], before=["setpriv", "--bounding-set=-ipc_lock", "prlimit", "--memlock=65536"])
     finding = expect(dry_run(cluster, *TRUE), "memlock-low", "node2", mend="memlock unlimited' | ssh node2 sudo tee")
-    assert finding["fact"].startswith("node2: 64 KiB") and "--ulimit memlock=-1" in finding["mend"], finding
+    assert finding["fact"].startswith("node2: 64 KiB") and "--ulimit memlock=-1" in finding["fix"], finding
     sshd.restart(cluster["node2"])
     expect_healthy(dry_run(cluster, *TRUE))
 

@@ -207,6 +207,42 @@ def test_fugitives_do_not_escape_whoever_is_killed(cluster, roll_call, payload, 
         roll_call.expect_nobody(within=AFTER)
 
 
+def test_a_daemon_that_no_one_can_know_any_more_is_named(cluster, roll_call, payload):
+    """Agent and guard are gone at once, and its environment is empty: only a cgroup holds it then."""
+    with cluster.start([*on(*NODES), payload("orphan_maker"), str(roll_call), "nameless"]) as running:
+        for role in ("rank", "nameless"):
+            roll_call.wait_for(len(NODES), 30, role)
+        node = cluster["node2"]
+        agent, guards = agents_and_guards(node, roll_call)
+        kill_together([agent, *guards])
+        result = running.wait(15)
+        left = roll_call.alive()
+        assert len(roll_call.pick("node2")) == len(left) <= 1, left
+        named = [line for line in result.err.splitlines() if "may remain of this job" in line]
+        assert len(named) == len(left), f"{left} {result}"
+        for daemon in left:
+            assert f"on host node2 pid {daemon.host_pid} " in named[0], result
+            daemon.kill()
+
+
+@pytest.mark.parametrize("job", [("--lost-after", "2")], indirect=True)
+def test_an_agent_that_stands_still_for_good(job):
+    agent, _ = agents_and_guards(job.cluster["node2"], job.roll_call)
+    job.expect_nobody(lambda: kill_together([agent], signal.SIGSTOP), within=2 + AFTER)
+    job.expect_end(LOST, names=["node2"])
+
+
+def test_a_link_that_is_down_before_the_job_is_set_up(cluster):
+    """Its agent waits for the job, since another host does not answer; it leaves after --lost-after all the same."""
+    kill_together([cluster["node2"].sshd], signal.SIGSTOP)
+    with cluster.start([*on("node1", "node2"), "--lost-after", "2", "true"]):
+        def agents():
+            return [one for one in cluster["node1"].newcomers() if one.name in ("hvrun-agent", "hvrun-guard")]
+        wait_for(lambda: len(agents()) == 2, 20, "an agent and its guard")
+        cluster["node1"].link_down()
+        wait_for(lambda: not agents(), 2 + AFTER, lambda: f"an end of {agents()}")
+
+
 def test_a_kill_at_any_moment_of_a_launch_leaves_nothing(cluster, roll_call, payload, chance, scaled):
     for _ in range(scaled(40)):
         with cluster.start([*on(*NODES), payload("orphan_maker"), str(roll_call), *STUBBORN]) as running:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hosts themselves: are they as real, as separate and as mortal as the other tests take them to be?"""
 
+import fcntl
 import os
 import pathlib
 import signal
@@ -249,6 +250,20 @@ def test_hosts_end_with_the_process_that_made_them_and_are_cleared_away_later(ne
     with clusters.Cluster(["node1"], cgroup=True) as later:
         assert not folder.exists()
         assert not cgroup.Hierarchy.of(later.switch).group(folder.name).path.exists()
+
+
+def test_hosts_that_are_being_made_are_not_cleared_away_by_another_process(needs_hosts, monkeypatch):
+    real = fcntl.flock
+
+    def flock(file, how):
+        if not how & fcntl.LOCK_NB:  # the new cluster's own
+            monkeypatch.setattr(fcntl, "flock", real)
+            clusters.remove_stale()
+        real(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with clusters.Cluster(["node1"]) as cluster:
+        assert cluster.shared.is_dir()
 
 
 def test_the_command_makes_hosts_uses_and_ends_them(needs_hosts):

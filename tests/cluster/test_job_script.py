@@ -92,10 +92,13 @@ def test_a_script_for_jean_zay_runs_on_nodes_of_its_kind(small_jean_zay):
 
 def test_a_job_that_was_told_comes_back_and_ends(slurm):
     rank = f"case ${{SLURM_RESTART_COUNT:-0}} in 1) echo again;; *) {UNTIL_TOLD.format(code=3)};; esac"
-    job = slurm.submit(written(slurm, "-np", "3", "--nodes", "3", *NEARLY_OVER, "--requeue", "--", "sh", "-c", rank))
+    logs = slurm.cluster.shared / "logs"
+    words = ["-np", "3", "--nodes", "3", *NEARLY_OVER, "--requeue", "--output-dir", str(logs)]
+    job = slurm.submit(written(slurm, *words, "--", "sh", "-c", rank))
     wait_for_restart(job)
     output = done(job, 60)
     assert said(job, "told") == 3 and said(job, "again") == 3 and "put back into the queue" in output, output
+    assert "told" in (logs / "run.0/rank.2/stdout").read_text() and (logs / "run.1/rank.2/stdout").read_text() == "again\n"
 
 
 # name: (options, what the rank does, its end)

@@ -129,7 +129,7 @@ def test_the_user_hears_of_pods_that_take_long_once(cluster, kube, launcher):
     for name in ("node2", "node3"):
         kube.pods[name].be("unscheduled")
     with cluster.start(["hvrun", "hostname"], env=launcher) as running:
-        running.wait_for_output("waiting for node2, node3: ", 20)
+        running.wait_for_output("waiting for node[2-3]: ", 20)
         for name in ("node2", "node3"):
             kube.pods[name].be("running")
         result = running.wait(20)
@@ -168,6 +168,22 @@ def test_a_pod_that_is_replaced_while_ranks_run_is_a_lost_host(cluster, kube, jo
     kill_together([process for process in kubectls(running) if "node2" in process.arguments])
     result = running.wait(8)
     assert result.code == LOST and "node2" in result.err, str(result)
+
+
+def test_a_job_starts_again_once_its_pod_is_replaced(cluster, kube, launcher):
+    program = "echo attempt $HVRUN_RESTART; [ $HVRUN_RESTART = 1 ] || exec tail -f /dev/null"
+    words = ["hvrun", "--restarts", "1", "sh", "-c", program]
+    with cluster.start(words, env=launcher | {"HVRUN_RESTART_DELAY": "0"}) as running:
+        for rank in range(len(NODES)):
+            running.wait_for_output(f"[{rank}] attempt 0", 30)
+        kube.pods["node2"].be("missing")
+        kill_together([process for process in kubectls(running) if "node2" in process.arguments])
+        running.wait_for_output("waiting for node2", 30)
+        kube.pods["node2"].be("running")
+        result = running.wait(30)
+    expected = sorted(f"[{rank}] attempt {number}" for rank in range(len(NODES)) for number in range(2))
+    assert result.code == 0 and sorted(lines_of(result)) == expected, str(result)
+    assert "the job starts again now (restart 1 of 1): host node2 " in result.err, str(result)
 
 
 def of_version_2(kube, *hosts):

@@ -116,6 +116,19 @@ def test_an_address_that_several_hosts_have_is_no_way_between_them(cluster, sums
     expect_good(cluster.run([*on("node1", "node2"), sums], timeout=60))
 
 
+def test_hosts_with_many_interfaces_connect_at_once(cluster, sums):
+    """Each host has 96 link-local addresses more, which lead nowhere: trying them all takes longer than any start may."""
+    for node in cluster.nodes:
+        ip_batch(node, [line for i in range(48) for line in (
+            f"link add v{i} type veth peer name w{i}", f"link set v{i} up", f"link set w{i} up")])
+    with_link_local = cluster["node1"].run(["sh", "-c", "until [ $(ip -6 addr show tentative | wc -l) = 0 ]; do sleep 0.1; done; "
+                                            "ip -6 addr | grep -c fe80"], timeout=30)
+    assert int(with_link_local.out) >= 96, str(with_link_local)
+    late_rank = str(programs.hvrun_folder() / "c_late_rank")  # one allreduce, once rank 0 has read a byte
+    with_input = ["sh", "-c", 'echo | exec "$@"', "sh", *on("node1", "node2", ranks_per_host=32), "--stdin", late_rank]
+    expect_good(cluster.run(with_input, timeout=60))
+
+
 @pytest.mark.one_of("only")
 @pytest.mark.parametrize("only", [None, "fe80::/10", "fd00::/8"])
 def test_hosts_with_ipv6_only(make_cluster, sums, only):

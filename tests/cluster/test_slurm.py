@@ -186,45 +186,32 @@ def test_an_agent_that_is_killed(slurm):
     assert state == "FAILED" and "node2" in output, output
 
 
+def test_a_job_starts_again_in_its_allocation(slurm):
+    """Once after a rank's failure, and once after the loss of an agent, which ends the whole step."""
+    program = "echo attempt $HVRUN_RESTART; case $HVRUN_RESTART in 0) exit 7 ;; 1) exec sleep 1000 ;; esac"
+    job = slurm.batch(f"HVRUN_RESTART_DELAY=0 hvrun --restarts 2 sh -c '{program}'", "-N", "3")
+    job.wait_for_output("[2] attempt 1", 60)
+    for one in slurm.cluster["node2"].newcomers():
+        if one.name == "hvrun-agent":
+            one.kill()
+    output = done(job)
+    assert ranks_of(output) == {rank: "attempt 2" for rank in "012"}, output
+    assert "(restart 1 of 2): " in output and " ended with exit code 7 " in output and "(restart 2 of 2): " in output, output
+    wait_for(lambda: is_clean(slurm), 15, lambda: slurm.cluster.report())
+    assert not steps(slurm)
+
+
 def meeting_script(slurm, name):
     """Ranks that end when the test has seen both jobs run."""
     return f"hvrun sh -c 'echo {name} $SLURM_JOB_ID; while [ ! -e {slurm.cluster.shared}/both ]; do sleep 0.05; done'"
 
 
-NEARLY_OVER = ["-t", "1", "--signal=USR1@59"]  # a minute's job: Slurm signals as soon as it looks
-UNTIL_TOLD = """python3 -c 'import signal
-told = [signal.SIGUSR1]
-signal.pthread_sigmask(signal.SIG_BLOCK, told)
-print("ready", flush=True)
-signal.sigwait(told)
-while True:
-    print("told", flush=True)
-    if not signal.sigtimedwait(told, 1):  # a second one would be told, too
-        break'"""
-
-
-def test_a_signal_near_the_time_limit_reaches_the_ranks(slurm):
-    output = done(slurm.batch(f"hvrun {UNTIL_TOLD}", "-N", "3", *NEARLY_OVER), 90)
-    assert sorted(line for line in output.splitlines() if "told" in line) == [f"[{rank}] told" for rank in range(3)], output
-
-
-def with_trap(program):
-    """As docs/slurm.md has it."""
-    page = (programs.SOURCE / "docs" / "slurm.md").read_text()
-    begin = page.index("hvrun ./train & pid=$!")
-    return page[begin:page.index("```", begin)].replace("./train", program)
-
-
-def test_a_script_that_passes_a_signal_on_ends_with_hvruns_exit_code(slurm):
-    assert slurm.batch(with_trap("sh -c 'exit 9'"), "-N", "3").wait(30)[:2] == ("FAILED", "9:0")
-    done(slurm.batch(with_trap("true"), "-N", "3"))
-
-
-def test_a_signal_for_the_batch_script_reaches_the_ranks_through_hvrun(slurm):
-    script = with_trap(UNTIL_TOLD)
-    options = [option.replace("=USR1", "=B:USR1") for option in NEARLY_OVER]
-    output = done(slurm.batch(script, "-N", "3", *options), 90)
-    assert sorted(line for line in output.splitlines() if "told" in line) == [f"[{rank}] told" for rank in range(3)], output
+def test_the_log_of_a_job_shows_text_that_has_no_newline_yet(slurm):
+    script = f"printf 'epoch 1: '; while [ ! -e {slurm.cluster.shared}/seen ]; do sleep 0.05; done; echo done"
+    job = slurm.batch(f'hvrun sh -c "{script}"', "-N", "1")
+    job.wait_for_output("[0] epoch 1: ", 30)
+    (slurm.cluster.shared / "seen").touch()
+    assert done(job) == "[0] epoch 1: done\n"
 
 
 def test_two_jobs_at_once(slurm):
@@ -361,7 +348,7 @@ def test_nothing_is_left_when_it_is_killed(slurm, name):
     assert state == "FAILED", output
     wait_for(lambda: is_clean(slurm), 5, lambda: slurm.cluster.report())
     if name == "srun":
-        assert "srun" in output and "killed" in output.lower(), output
+        assert "killed" in output.lower(), output  # srun, or, where Slurm has ended its step by then, a guard
 
 
 def test_a_step_that_does_not_start_in_time_is_told_with_sruns_words(slurm):

@@ -40,7 +40,7 @@ def test_ranks_meet_at_an_address_that_all_hosts_reach(cluster, payload, roll_ca
 def test_one_machine_under_two_names_is_an_error(cluster):
     other = cluster["node1"].address
     hosts = f"node1:1,node2:1,{other}:1,node3:1"
-    text, hint = expect_error(cluster.run(["hvrun", "-H", hosts, "hostname"]), USAGE, "node1 (-H)", f"{other} (-H)", "are one machine")
+    text, hint = expect_error(cluster.run(["hvrun", "-H", hosts, "hostname"]), USAGE, "node1", other, " (-H) are one machine")
     assert "node2" not in text and "--oversubscribe" in hint
     expect_hosts(cluster.run(["hvrun", "--oversubscribe", "-H", hosts, "hostname"]), "node1", "node2", "node1", "node3")
 
@@ -123,7 +123,7 @@ def test_a_jump_host_by_the_users_configuration(make_cluster):
     configure(cluster, "Host vault*\n  ProxyJump gate\n")
     result = cluster.run([*on("gate", "vault1", "vault2"), "hostname"])
     expect_hosts(result, "gate", "vault1", "vault2")
-    assert "ssh" in result.err and "vault1" in result.err, f"hvrun does not say that it uses the system's ssh: {result}"
+    assert "ssh" in result.err and "vault[1-2]" in result.err, f"hvrun does not say that it uses the system's ssh: {result}"
 
 
 def test_a_jump_host_by_rsh(make_cluster):

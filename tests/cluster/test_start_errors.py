@@ -26,12 +26,12 @@ def place(cluster, names, path, content, mode=0o755):
 def test_a_program_that_is_nowhere(cluster):
     result = cluster.run([*on(*NODES), "/no/such/program"])
     text, _ = expect_error(result, START, "/no/such/program", "No such file")
-    assert all(name in text for name in NODES), text
+    assert "node[1-3]" in text, text
 
 
 def test_a_program_that_is_nowhere_in_path(cluster):
     text, _ = expect_error(cluster.run([*on(*NODES), "no-such-program"]), START, "no-such-program")
-    assert all(name in text for name in NODES), text
+    assert "node[1-3]" in text, text
 
 
 def test_a_program_that_one_host_lacks(cluster, witness):
@@ -51,7 +51,7 @@ def test_a_program_that_may_not_be_executed_on_one_host(cluster, witness):
 
 
 def test_a_folder_in_place_of_a_program(cluster):
-    expect_error(cluster.run([*on(*NODES), "/tmp"]), START, "/tmp", "node1")
+    expect_error(cluster.run([*on(*NODES), "/tmp"]), START, "/tmp", "node[1-3]")
 
 
 def test_a_script_whose_interpreter_one_host_lacks(cluster, witness):
@@ -66,7 +66,7 @@ def test_a_script_whose_interpreter_one_host_lacks(cluster, witness):
 def test_a_working_directory_that_is_nowhere(cluster):
     result = cluster.run([*on(*NODES), "--wdir", "/no/such/folder", "true"])
     text, _ = expect_error(result, START, "/no/such/folder", "No such file")
-    assert all(name in text for name in NODES), text
+    assert "node[1-3]" in text, text
 
 
 def test_a_working_directory_that_one_host_lacks(cluster, witness):

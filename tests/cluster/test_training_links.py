@@ -37,7 +37,7 @@ def test_a_slow_link_is_communication_bound(train):
     training = summary["training"]
     assert training["bound"] == "communication" and training["exchange_share"] > 0.7, f"{result}\n{summary}"
     for rank in summary["ranks"]:
-        assert 0.1 < rank["steps"]["exchange_seconds"] / rank["steps"]["steps"] < 2, f"{result}\n{summary}"
+        assert 0.1 < rank["step_times"]["exchange_seconds"] / rank["step_times"]["steps"] < 2, f"{result}\n{summary}"
     assert training["step_seconds_without_bound"] < training["step_seconds"] / 2, f"{result}\n{summary}"
     assert "hvrun: the training was communication-bound: " in result.err, str(result)
     assert "  try: larger batches" in result.err and "a faster network" in result.err, str(result)

@@ -33,7 +33,7 @@ class FakeAgent {
   virtual ~FakeAgent() = default;
 
   // What the test looks at afterwards.
-  wire::Setup setup;
+  wire::SetupRequest setup;
   wire::Launch launch;
   std::vector<wire::RankDied> deaths;
   std::vector<int> signals;
@@ -43,6 +43,7 @@ class FakeAgent {
     send(wire::InventoryReply{});
   };
   std::function<void(const Frame&)> on_wiring = [this](const Frame&) { send(wire::WiringReply{}); };
+  std::function<void()> on_steps_request = [] {};
   bool ended = false;   // End has come
   double grace_s = -1;  // that of the first
   bool answers_pings = true;
@@ -66,7 +67,7 @@ class FakeAgent {
   virtual std::vector<std::uint32_t> absent_now() { return {}; }
   virtual void on_setup() {
     if (setup.sweep) return send(wire::Empty{});
-    send(wire::SetUp{"@fake", 29500, 4000, false});
+    send(wire::SetupReply{"@fake", 29500, 4000, false});
   }
   virtual void on_launch() {
     for (const auto& rank : launch.ranks) running_.insert(rank.rank);
@@ -148,15 +149,14 @@ inline void FakeAgent::receive(const Frame& frame) {
       return on_inventory(frame);
     case Type::kWiringRequest:
       return on_wiring(frame);
-    case Type::kSetup:
+    case Type::kSetupRequest:
       (void)decode(frame.payload, &setup);
       return on_setup();
     case Type::kProbeRequest: {
-      wire::ProbeRequest request;
-      (void)decode(frame.payload, &request);
+      const auto request = decoded<wire::ProbeRequest>(frame);
       wire::ProbeReply reply;
       for (const auto& target : request.targets)
-        reply.results.push_back({target.host_index, target.addresses, ""});
+        reply.results.push_back({target.host_id, target.addresses, ""});
       return send(reply);
     }
     case Type::kLaunch:
@@ -170,6 +170,8 @@ inline void FakeAgent::receive(const Frame& frame) {
       return on_end();
     case Type::kStackRequest:
       return send(wire::StackReply{decoded<wire::StackRequest>(frame).number, {}});
+    case Type::kStepsRequest:
+      return on_steps_request();
     case Type::kQuery:
       return send(wire::QueryReply{decoded<wire::Query>(frame).number,
                                    exiting_now(),
@@ -187,13 +189,11 @@ inline void FakeAgent::receive(const Frame& frame) {
       (void)decode(frame.payload, &pauses.emplace_back());
       return;
     case Type::kSilence: {
-      wire::Silence silence;
-      (void)decode(frame.payload, &silence);
+      const auto silence = decoded<wire::Silence>(frame);
       return on_silence ? on_silence(silence) : send(wire::SilenceNoted{silence.number});
     }
     case Type::kPing: {
-      wire::Ping ping;
-      (void)decode(frame.payload, &ping);
+      const auto ping = decoded<wire::Ping>(frame);
       if (answers_pings) send(wire::Pong{ping.wall_clock_ns, clock_ns()});
       return;
     }
@@ -208,6 +208,7 @@ class FakeChannel : public AgentChannel {
       : agent_(agent), timer_(executor) {
     agent_.timer_ = &timer_;
     agent_.gone_ = false;
+    agent_.inbox_.clear();  // what an earlier channel has not read
     agent_.on_start();
   }
   ~FakeChannel() override {

@@ -124,7 +124,8 @@ class Guest(http.server.BaseHTTPRequestHandler):
             return self.refuse(404, "NotFound", f'pods "{name}" not found')
         if not path.endswith("/exec"):
             return self.answer(200, {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "namespace": pod["namespace"]},
-                                     "spec": {"containers": [{"name": one, "image": one} for one in pod["containers"]]},
+                                     "spec": {"containers": [{"name": one, "image": one} for one in pod["containers"]],
+                                              "terminationGracePeriodSeconds": pod["period"]},
                                      "status": {"phase": "Running" if pod["state"] == "running" else "Pending"}})
         if pod["state"] in REFUSALS:
             code, reason, message = REFUSALS[pod["state"]]

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <boost/asio/io_context.hpp>
 
-#include "launcher/supervise/event_router.h"
+#include "launcher/supervise/events/event_router.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace hv;
@@ -33,59 +33,74 @@ class ScriptedChannel : public AgentChannel {
 class RunningJob {
  public:
   explicit RunningJob(std::string_view bytes)
-      : job_(io_.get_executor(), {}), router_(job_, sinks()) {
+      : job_(io_.get_executor(), {}), events_(io_.get_executor()), router_(job_, sinks()) {
+    LaunchPlan plan;
+    for (std::size_t host = 0; host < 2; ++host) {
+      HostTarget target;
+      target.name = "host" + std::to_string(host);
+      plan.hosts.emplace_back().entry = host;
+      Host& added = job_.add_host(target);
+      added.link =
+          std::make_shared<HostLink>(io_.get_executor(), LinkId{added.id, 0},
+                                     std::make_unique<ScriptedChannel>(host == 0 ? bytes : ""),
+                                     std::chrono::seconds(15), events_);
+    }
     for (int rank = 0; rank < 3; ++rank) {
-      PlannedRank planned;
+      PlannedRank& planned = plan.ranks.emplace_back();
       planned.identity.rank = rank;
       planned.identity.size = 3;
       planned.host = rank / 2;
-      job_.plan.ranks.push_back(planned);
     }
-    job_.plan.hosts.resize(2);
-    job_.hosts.resize(2);
-    job_.ranks.resize(3, {0, false, 2});
-    job_.policy.emplace(3);
-    job_.fences.emplace(2);
-    for (std::size_t host = 0; host < 2; ++host) {
-      job_.hosts[host].target.name = "host" + std::to_string(host);
-      job_.hosts[host].ranks = host == 0 ? std::vector<int>{0, 1} : std::vector<int>{2};
-      job_.hosts[host].link =
-          std::make_shared<HostLink>(io_.get_executor(), static_cast<int>(host),
-                                     std::make_unique<ScriptedChannel>(host == 0 ? bytes : ""),
-                                     std::chrono::seconds(15), router_);
-    }
-    job_.hosts[0].link->start();
+    job_.begin_epoch(plan);
+    job_.stage.begin_ranks();
+    for (Slot& slot : job_.slots) slot.open_streams = 2;
+    events_.start([this](JobEvent event) { dispatch(event); }, [] {});
+    speaker().link->start();
   }
   ~RunningJob() {
-    for (HostState& host : job_.hosts) host.link->close();
+    for (const Host& host : job_.hosts)
+      if (host.link) host.link->close();
     io_.poll();
   }
   void run() {
+    const std::shared_ptr<HostLink> link = speaker().link;
     io_.poll();
-    HV_CHECK(job_.hosts[0].link->ended(), "its stream has ended");
-    HV_CHECK(job_.hosts[0].lost || job_.hosts[0].empty, "lost, or gone in order");
-    HV_CHECK(!job_.hosts[1].lost && !job_.ranks[2].ended, "nobody else is harmed");
-    for (const RankState& rank : job_.ranks)
-      HV_CHECK(rank.step_times.is_plausible(), "times that can be");
+    HV_CHECK(link->has_ended(), "its stream has ended");
+    HV_CHECK(!speaker().phase.can_have_agent(), "lost, or gone in order");
+    HV_CHECK(!silent().phase.is_lost() && !job_.slots.of_rank(2).has_ended(),
+             "no other host is harmed");
+    for (const Slot& slot : job_.slots)
+      HV_CHECK(slot.step_times.is_plausible(), "times that can be");
     if (!job_.policy->failed()) return;
-    const Verdict verdict = job_.policy->verdict();
-    HV_CHECK(verdict.exit_code > 0 && verdict.exit_code <= 255, "a failure has a code that is one");
+    const FailureCause cause = job_.policy->cause();
+    HV_CHECK(cause.exit_code > 0 && cause.exit_code <= 255, "a failure has a code that is one");
     // That host's ranks may name one of another host, which still runs, as lost.
-    HV_CHECK(!verdict.rank || (*verdict.rank >= 0 && *verdict.rank < 3), "a rank of the job");
+    HV_CHECK(!cause.rank || (*cause.rank >= 0 && *cause.rank < 3), "a rank of the job");
   }
 
  private:
   static RouterSinks sinks() {
-    return {[](const wire::Output& output) { HV_CHECK(output.rank < 2, "a rank of that host"); },
+    return {[](const wire::Output& output) {
+              HV_CHECK(output.rank < 2, "a rank of that host");
+              return true;
+            },
+            [](const wire::Result&) { return true; },
             [](std::uint32_t) {},
             [](const std::string& text) { HV_CHECK(text.size() < 10000, "few words"); },
             [](const wire::FenceStalled&) {},
             [](const wire::TensorStalled& told) { HV_CHECK(told.by < 2, "a rank of that host"); },
             [] {}};
   }
+  void dispatch(const JobEvent& event) {
+    if (const auto* const frame = std::get_if<FrameArrived>(&event)) router_.handle(*frame);
+    if (const auto* const end = std::get_if<LinkEnded>(&event)) router_.handle(*end);
+  }
+  Host& speaker() { return job_.hosts.at(HostId{0}); }
+  Host& silent() { return job_.hosts.at(HostId{1}); }
 
   asio::io_context io_;
   Job job_;
+  JobEvents events_;
   EventRouter router_;
 };
 
@@ -97,14 +112,16 @@ std::vector<std::string> seeds() {
   using namespace hv::wire;
   Hello hello;
   hello.facts.hostname = "host0";
-  const std::string begin = encode_frame_of(hello) + encode_frame_of(SetUp{"@a", 1, 2, true}) +
+  const std::string begin = encode_frame_of(hello) + encode_frame_of(SetupReply{"@a", 1, 2, true}) +
                             encode_frame_of(Ready{}) + encode_frame_of(Started{{10, 11}});
   const std::string run =
       encode_frame_of(Output{0, 1, false, 5, "x\n"}) + encode_frame_of(Ping{7}) +
       encode_frame_of(Pong{1, 2}) + encode_frame_of(FenceIn{0, 1, {{0, "k", "v"}}}) +
       encode_frame_of(QueryReply{1, {0}, {1}, {1}, {60, 0, 60}, {0}, {1}}) +
-      encode_frame_of(Credit{0, 4096}) + encode_frame_of(FenceStalled{60, true}) +
-      encode_frame_of(MpiBegun{kPmiEpoch}) + encode_frame_of(MpiBegun{kPmixEpoch});
+      encode_frame_of(StepsReply{{{0, {100, 5000, 500, 1500, 100}}}}) +
+      encode_frame_of(Result{false, "r"}) + encode_frame_of(Credit{0, 4096}) +
+      encode_frame_of(FenceStalled{60, true}) + encode_frame_of(MpiBegun{kPmiEpoch}) +
+      encode_frame_of(MpiBegun{kPmixEpoch});
   const std::string end =
       encode_frame_of(Exited{0, false, 1, false, false, 5, false}) +
       encode_frame_of(Exited{1,

@@ -5,9 +5,11 @@
 
 #include "launcher/allocation/host_expression.h"
 #include "launcher/cli/command_line.h"
-#include "launcher/cli/env_command.h"
+#include "launcher/commands/env_command.h"
+#include "launcher/commands/explain_command.h"
+#include "launcher/commands/script_command.h"
+#include "launcher/plan/common_environment.h"
 #include "launcher/plan/launch_plan.h"
-#include "launcher/plan/rank_environment.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "tests/fuzz/fuzz.h"
@@ -17,7 +19,7 @@ using namespace hv::launcher;
 
 namespace {
 
-void check(const JobSpec& spec, const std::vector<std::string>& words) {
+void check_programs(const JobSpec& spec, const std::vector<std::string>& words) {
   HV_CHECK(!spec.programs.empty(), "a program");
   long ranks = 0;
   for (const ProgramSpec& program : spec.programs) {
@@ -30,13 +32,19 @@ void check(const JobSpec& spec, const std::vector<std::string>& words) {
   const bool ends_in_colon = words.back() == ":" && last.back() != ":";
   HV_CHECK(!ends_in_colon && std::equal(last.rbegin(), last.rend(), words.rbegin()),
            "the last program and its arguments are the last words, as they were");
+}
+
+void check_values(const JobSpec& spec) {
   HV_CHECK(!spec.ranks || (*spec.ranks >= 1 && *spec.ranks <= kMostRanks), "-np within bounds");
-  HV_CHECK(spec.master_port >= 0 && spec.master_port <= 65535, "a port");
-  HV_CHECK(spec.lost_after >= std::chrono::milliseconds(500), "time enough to tell lost from busy");
-  for (const Duration time : {spec.start_timeout, spec.grace, spec.timeout.value_or(Duration(0))})
+  HV_CHECK(spec.environment.master_port >= 0 && spec.environment.master_port <= 65535, "a port");
+  HV_CHECK(spec.ending.lost_after >= std::chrono::milliseconds(500),
+           "time enough to tell lost from busy");
+  for (const Duration time : {spec.access.start_timeout, spec.ending.grace.value_or(Duration(0)),
+                              spec.ending.timeout.value_or(Duration(0))})
     HV_CHECK(time >= Duration::zero() && time <= std::chrono::hours(300000),
              "a time within bounds");
-  HV_CHECK(spec.gpus_per_rank >= 1 && spec.gpus_per_rank <= 1024, "GPUs of a rank");
+  HV_CHECK(spec.placement.gpus_per_rank >= 1 && spec.placement.gpus_per_rank <= 1024,
+           "GPUs of a rank");
 }
 
 // What follows from the command line before any host is asked.
@@ -57,16 +65,63 @@ void plan(const JobSpec& spec, const Environment& environment) {
   }
 }
 
+void check_launch(const std::vector<std::string>& words, const Environment& environment) {
+  const CommandLine line = parse_command_line(words, environment, [] { return "/here"; });
+  if (const auto* launch = std::get_if<LaunchCommand>(&line)) {
+    check_programs(launch->spec, words);
+    check_values(launch->spec);
+    plan(launch->spec, environment);
+  } else if (const auto* text = std::get_if<PrintCommand>(&line)) {
+    HV_CHECK(!text->text.empty(), "a text");
+  }
+}
+
+void check_check(const std::vector<std::string>& words, const Environment& environment) {
+  const CommandLine line = parse_check_line(words, environment, [] { return "/here"; });
+  const auto* check = std::get_if<LaunchCommand>(&line);
+  if (!check) return;
+  HV_CHECK(check->spec.report.dry_run == DryRun::kHosts, "a dry run");
+  check_values(check->spec);
+}
+
+void check_env(const std::vector<std::string>& words, const Environment& environment) {
+  const bool shows = parse_env_command(words).form == EnvCommand::Form::kAlgorithms;
+  const std::string table = shows ? env_algorithms(environment) : env_text(env_table(environment));
+  HV_CHECK(!table.empty(), "a table");
+}
+
 // The site's file is read later, and is the target site's.
-void check(const ScriptCommand& script, const std::vector<std::string>& words) {
+void check_script(const std::vector<std::string>& words, const Environment& environment) {
+  const auto parsed = parse_script_command(words, environment, [] { return "/here"; });
+  const auto* found = std::get_if<ScriptCommand>(&parsed);
+  HV_CHECK(found || !std::get<PrintCommand>(parsed).text.empty(), "a text");
+  if (!found) return;
+  const ScriptCommand& script = *found;
   if (script.lists_sites || script.shows_site) return;
   const std::vector<std::string>& program = script.request.program;
-  HV_CHECK(!program.empty() && program.size() < words.size() &&
+  HV_CHECK(!program.empty() && program.size() <= words.size() &&
                std::equal(program.rbegin(), program.rend(), words.rbegin()),
            "the program and its arguments are the last words, as they were");
-  for (const std::string& word : script.request.hvrun_options)
+  for (const std::string& word : script.request.hvrun.typed)
     HV_CHECK(word.find_first_of("\r\n") == std::string::npos, "a word of one line");
   HV_CHECK(!script.site.empty(), "a site");
+}
+
+// As main does: the first word may name a subcommand.
+void run(const std::vector<std::string>& words, const Environment& environment) {
+  const std::string name = words.empty() ? "" : words[0];
+  const std::vector<std::string> behind(words.begin() + (words.empty() ? 0 : 1), words.end());
+  if (name == "env") {
+    check_env(behind, environment);
+  } else if (name == "script") {
+    check_script(behind, environment);
+  } else if (name == "explain") {
+    (void)parse_explain_command(behind);
+  } else if (name == "check") {
+    check_check(behind, environment);
+  } else {
+    check_launch(words, environment);
+  }
 }
 
 }  // namespace
@@ -79,20 +134,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::string& word : words) word = word.substr(0, word.find('\0'));
   const Environment environment = Environment::from_entries(split(text.substr(0, gap), '\n'));
   try {
-    const CommandLine line = parse_command_line(words, environment, [] { return "/here"; });
-    if (const auto* launch = std::get_if<LaunchCommand>(&line)) {
-      check(launch->spec, words);
-      plan(launch->spec, environment);
-    } else if (const auto* env = std::get_if<EnvCommand>(&line)) {
-      const bool shows = env->form == EnvCommand::Form::kAlgorithms;
-      const std::string table =
-          shows ? env_algorithms(environment) : env_text(env_table(environment));
-      HV_CHECK(!table.empty(), "a table");
-    } else if (const auto* script = std::get_if<ScriptCommand>(&line)) {
-      check(*script, words);
-    } else {
-      HV_CHECK(!std::get<PrintCommand>(line).text.empty(), "words");
-    }
+    run(words, environment);
   } catch (const Error& error) {
     HV_CHECK(error.kind() == ErrorKind::kUsage && *error.what() != '\0', "the user's mistake");
   }

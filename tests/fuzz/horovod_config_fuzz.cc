@@ -11,9 +11,11 @@ using namespace hv::launcher;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(fuzz::view(data, size));
   try {
-    for (const std::string& variable : HorovodOptions().settings(text, "conf.yaml").variables) {
-      HV_CHECK(variable.find('=') != std::string::npos, "a variable with its value");
-      HV_CHECK(variable.find('\0') == std::string::npos, "an entry of an environment");
+    const HorovodSettings settings = HorovodOptions().settings(text, "conf.yaml");
+    for (const Export& variable : settings.variables.list()) {
+      HV_CHECK(variable.form == Export::Form::kValue, "a variable with its value");
+      HV_CHECK((variable.name + variable.value).find('\0') == std::string::npos,
+               "an entry of an environment");
     }
   } catch (const Error& error) {
     HV_CHECK(error.kind() == ErrorKind::kUsage, "a mistake of the file");

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "launcher/record/end_words.h"
+#include "launcher/record/end_text.h"
 #include "launcher/record/record_json.h"
 #include "src/base/text.h"
 #include "tests/fuzz/fuzz.h"
@@ -35,8 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string told = training_summary(record) + end_text(record, lines_of);
   for (const RecordedStanding& standing : record.standings) told += standing_text(standing);
   expect_plain(told);
-  HV_CHECK(record.verdict.has_value() == !end_text(record, lines_of).empty(),
-           "words for a verdict");
+  HV_CHECK(record.cause.has_value() == !end_text(record, lines_of).empty(), "words for a verdict");
   const auto again = record_from_json(record_as_json(record, lines_of));
   HV_CHECK(std::holds_alternative<JobRecord>(again), "what is written can be read");
   const JobRecord& same = std::get<JobRecord>(again);

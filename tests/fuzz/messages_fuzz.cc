@@ -47,6 +47,7 @@ std::vector<std::string> short_seeds() {
   return {seed(0, wire::Ping{1}),
           seed(1, rendezvous::Silence{true}),
           seed(1, rendezvous::Stalled{{61, {1, 2}, 0, "w"}}),
+          seed(0, wire::StepsReply{{{0, {100, 5000, 500, 1500, 100}}}}),
           seed(0, wire::StackRequest{1, {0, 1}, 5}),
           seed(0, wire::StackReply{1, {{0, 12, "p", "s", "python", "native", "problem"}}}),
           seed(0, wire::TensorStalled{0, {61, {1, 2}, 0, "w"}})};
@@ -75,7 +76,7 @@ std::vector<std::string> seeds() {
   inventory.inventory.gpus[0].mig = {{"MIG-5a1e", "1g", 7, 0, 10, true}};
   inventory.inventory.gpus[0].links = {"0000:8a:00.0"};
   inventory.inventory.topology = {1, 2, 48, 96, {"2 x L3"}};
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.job_id = "0123";
   wire::Launch launch;
   launch.programs = {{{"python3", "train.py"}, "/work", {"C=1"}}};
@@ -90,7 +91,7 @@ std::vector<std::string> seeds() {
       seed(0, launch),
       seed(0, wire::WiringRequest{kWorld, 20, "/lib", "program"}),
       seed(0, wire::WiringReply{false, "problem", "hint"}),
-      seed(0, wire::SetUp{"@agent", 29500, 4000, true}),
+      seed(0, wire::SetupReply{"@agent", 29500, 4000, true}),
       seed(0, wire::ProbeRequest{{{1, 4000, {"10.0.0.1", "fd00::1"}}}, 2}),
       seed(0, wire::ProbeReply{{{1, {"10.0.0.1"}, "refused"}}}),
       seed(0, wire::Problem{"what", "hint"}),
@@ -126,11 +127,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view payload = input.rest();
   if (family == 0) {
     using namespace hv::wire;
-    check_each<Hello, InventoryRequest, InventoryReply, Setup, SetUp, ProbeRequest, ProbeReply,
-               Launch, Ready, Problem, Go, Started, Output, Credit, Exited, Signal, Pause, Stdin,
-               End, Empty, Query, QueryReply, FenceIn, FenceOut, RankLost, RankDied, Ping, Pong,
-               Note, FenceStalled, Silence, SilenceNoted, WiringRequest, WiringReply, MpiMissed,
-               MpiBegun, StackRequest, StackReply, TensorStalled>(type, payload);
+    check_each<Hello, InventoryRequest, InventoryReply, SetupRequest, SetupReply, ProbeRequest,
+               ProbeReply, Launch, Ready, Problem, Go, Started, Output, Result, Credit, Exited,
+               Signal, WindowSize, Pause, Stdin, End, Empty, Query, QueryReply, StepsRequest,
+               StepsReply, FenceIn, FenceOut, RankLost, RankDied, Ping, Pong, Note, FenceStalled,
+               Silence, SilenceNoted, WiringRequest, WiringReply, MpiMissed, MpiBegun, StackRequest,
+               StackReply, TensorStalled>(type, payload);
   } else if (family == 2) {
     using namespace hv::wire;
     check_each<PmixJob, PmixReady, PmixClient, PmixFence>(type, payload);

@@ -46,9 +46,10 @@ class Host {
   }
   void end(std::uint32_t rank) {
     (void)socket_.rank_ended(rank);
-    HV_CHECK(socket_.step_times(rank).is_plausible(), "nothing that cannot be is passed on");
+    HV_CHECK(socket_.reports().step_times(rank).is_plausible(),
+             "nothing that cannot be is passed on");
   }
-  void lose(std::uint32_t rank) { socket_.tell_loss(rank, "is gone"); }
+  void lose(std::uint32_t rank) { socket_.report_loss(rank, "is gone"); }
 
   // hvrun answers fences with what it was told, as in a job of one host.
   void turn() {

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cgroups v2 for hosts: each gets a subtree of its own, as systemd delegates one.
+"""cgroups for hosts: v2 in a subtree of each host's own, as systemd delegates one; v1's freezer where Slurm uses it.
 
-The hierarchy is mounted in the switch's own mount namespace: this machine's mounts, wherever they are and whether
-it has any of version 2, stay as they are.
+A hierarchy is mounted in the switch's or a host's own mount namespace: this machine's mounts, wherever they are and
+whether it has any of that version, stay as they are.
 """
 
 import os
 import pathlib
 
-from harness.syscalls import mount
+from harness.syscalls import MS_BIND, mount
 from harness.waiting import wait_for
 
 PLACE = "/sys/fs/cgroup"
@@ -33,6 +33,27 @@ class Hierarchy:
     @classmethod
     def of(cls, switch):
         return cls(switch.outside(PLACE))
+
+    @staticmethod
+    def why_no_freezer():
+        """Why there is no freezer of version 1, or None."""
+        controllers = pathlib.Path("/proc/cgroups").read_text().splitlines()
+        if any(line.split()[0] == "freezer" and line.split()[3] == "1" for line in controllers if not line.startswith("#")):
+            return None
+        return "this kernel has no freezer of cgroup v1"
+
+    @classmethod
+    def freezer_of(cls, host, place, name):
+        """v1's freezer at place/all there, and at place/freezer what seems to be all of it: its group of that name."""
+        def mount_it():
+            for folder in ("all", "freezer"):
+                os.makedirs(f"{place}/{folder}")
+            mount("cgroup", f"{place}/all", "cgroup", options="freezer")
+            os.makedirs(f"{place}/all/{name}")
+            mount(f"{place}/all/{name}", f"{place}/freezer", flags=MS_BIND)
+
+        host.call(mount_it)
+        return cls(host.outside(f"{place}/all"))
 
     def group(self, name):
         return Group(self.root / name)

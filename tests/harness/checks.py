@@ -27,14 +27,14 @@ def report_of(result):
 def expect(found, verdict, *hosts, mend=""):
     """Just this verdict, of these hosts."""
     report, result = found
-    told = [(finding["verdict"], tuple(finding["hosts"])) for finding in report["findings"]]
+    told = [(finding["id"], tuple(finding["hosts"])) for finding in report["findings"]]
     assert told == [(verdict, hosts)], str(result)
     finding = report["findings"][0]
-    assert mend in finding["mend"] and finding["why"] and all(host in finding["fact"] for host in hosts[:1]), str(result)
+    assert mend in finding["fix"] and finding["why"] and all(host in finding["fact"] for host in hosts[:1]), str(result)
     return finding
 
 
 def expect_healthy(found):
     """Everything was looked at, and nothing was found."""
     report, result = found
-    assert report["findings"] == report["not_probed"] == [], str(result)
+    assert report["findings"] == report["not_checked"] == [], str(result)

@@ -155,8 +155,10 @@ class Cluster:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _make_hosts(self):
-        lock = os.open(self.folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
+        # Locked before it has its name: remove_stale() of another process takes an unlocked file for one of a dead cluster.
+        lock = os.open(self.folder / "lock.new", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
         fcntl.flock(lock, fcntl.LOCK_EX)
+        os.rename(self.folder / "lock.new", self.folder / "lock")
         self.switch, holder = host.make("switch", 0, self.folder, follow=self.follow, keep_open=(lock,))
         os.close(lock)  # the switch holds it
         self.holders.append(holder)

@@ -51,9 +51,9 @@ def why_not():
 
 
 class Pod:
-    def __init__(self, file, enter, environment):
+    def __init__(self, file, enter, environment, period):
         self._file = file
-        self._state = {"enter": enter, "environment": environment, "namespace": "jobs", "containers": ["main"]}
+        self._state = {"enter": enter, "environment": environment, "namespace": "jobs", "containers": ["main"], "period": period}
 
     def be(self, state, containers=None, is_default_known=True):
         """One of TROUBLES from now on, or 'missing'. is_default_known: of several containers kubectl takes the first."""
@@ -74,13 +74,14 @@ class Kube:
         self.folder = pathlib.Path(folder)
         self._server = self._api = None
 
-    def add(self, name, *, home=None, host=None, enter=()):
-        """A running pod: this machine with that HOME, or a host of a Cluster. enter: words before every command there."""
+    def add(self, name, *, home=None, host=None, enter=(), period=30):
+        """A running pod: this machine with that HOME, or a host of a Cluster. enter: words before every command there; period: its
+        terminationGracePeriodSeconds."""
         if host:
             enter = ["nsenter", "-t", str(host.pid), "-m", "-u", "-i", "-n", "-p", "--", *enter]
         environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOSTNAME": name,
                        "HOME": host.users["root"].home if host else str(home), MARK: str(self.folder)}
-        pod = Pod(self.folder / "pods" / name, list(enter), environment)
+        pod = Pod(self.folder / "pods" / name, list(enter), environment, period)
         pod.be("running")
         return pod
 

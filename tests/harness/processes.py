@@ -4,6 +4,7 @@
 import dataclasses
 import os
 import signal
+import time
 
 from harness.waiting import wait_for
 
@@ -118,6 +119,22 @@ def stop(pid):
     """Stops a process, and returns once it has: SIGSTOP is only on its way when kill() returns."""
     os.kill(pid, signal.SIGSTOP)
     wait_for(lambda: (seen := look_at(pid)) is None or seen.state == "T", 30, f"{pid} stops")
+
+
+def stands(pid):
+    """Whether its main thread has arrived where it waits: it sleeps or is stopped, and did not run between two looks."""
+    before = _sleep(pid)
+    time.sleep(0.05)  # sleep-ok: the time between two looks; a thread that waits for Python's lock wakes every 5 ms
+    return before is not None and _sleep(pid) == before
+
+
+def _sleep(pid):
+    """Tells a sleep of the main thread from its next one; None while it runs, waits for a disk or is gone."""
+    lines = (line.partition(":") for line in _read(pid, "status").decode(errors="replace").splitlines())
+    fields = {name: value.split() for name, _, value in lines}
+    if fields.get("State", ["Z"])[0] not in ("S", "T"):
+        return None
+    return fields["voluntary_ctxt_switches"], fields["nonvoluntary_ctxt_switches"]
 
 
 def listing(processes):

@@ -12,6 +12,8 @@ import pathlib
 import shutil
 import subprocess
 
+from harness.cgroup import Hierarchy
+from harness.cluster import PREFIX
 from harness.syscalls import MS_NODEV, MS_NOSUID, mount
 from harness.waiting import wait_for
 
@@ -26,7 +28,7 @@ SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 CredType=cred/munge
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/{proctrack}
 TaskPlugin=task/affinity
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
@@ -36,7 +38,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,bf
 MpiDefault=none
 ReturnToService=2
 SlurmdTimeout=10
-KillWait=5
+KillWait={kill_wait}
 UnkillableStepTimeout=10
 StateSaveLocation={state}/state
 SlurmdSpoolDir={state}/spool
@@ -52,10 +54,12 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=10 State=UP OverSubscribe=FORCE:
 OVER = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT")
 
 
-def why_not():
+def why_not(proctrack="pgid"):
     """Why there can be no Slurm here, or None."""
     missing = [tool for tool in TOOLS if not (shutil.which(tool) or pathlib.Path(f"/usr/sbin/{tool}").exists())]
-    return f"Slurm takes {', '.join(missing)}" if missing else None
+    if missing:
+        return f"Slurm takes {', '.join(missing)}"
+    return Hierarchy.why_no_freezer() if proctrack == "cgroup" else None
 
 
 def topology():
@@ -90,18 +94,26 @@ class BatchJob:
         wait_for(self.is_over, timeout, lambda: f"the end of job {self.number}: {self.state}\n{self.output}\n{self.slurm.logs()}")
         return (*self.state, self.output)
 
+    def end_in(self, seconds):
+        """Its time limit will be then. Slurm looks at the limits every 30 s, and sends the signal of --signal up to 30 s early."""
+        result = self.slurm.cluster.run(["scontrol", "update", f"JobId={self.number}", f"EndTime=now+{seconds}"])
+        assert result.code == 0, result
+
     def wait_for_output(self, text, timeout):
         wait_for(lambda: text in self.output, timeout,
                  lambda: f"{text!r} from job {self.number}: {self.state}\n{self.output}\n{self.slurm.logs()}")
 
 
 class Slurm:
-    """more: further lines of slurm.conf; of_nodes: further words of its nodes; gres: the lines of gres.conf."""
+    """more: further lines of slurm.conf; of_nodes: further words of its nodes; gres: the lines of gres.conf; proctrack: pgid and cgroup
+    signal a step's tasks alone, linuxproc every process."""
 
-    def __init__(self, cluster, more="", of_nodes="", gres=""):
+    def __init__(self, cluster, more="", of_nodes="", gres="", proctrack="pgid", kill_wait=5):
         self.cluster = cluster
         self._more, self._of_nodes, self._gres = more, of_nodes, gres
+        self._settings = {"proctrack": proctrack, "kill_wait": kill_wait}
         self.daemons = {}
+        self._freezers = []
         self._numbers = itertools.count()
 
     def __enter__(self):
@@ -123,6 +135,8 @@ class Slurm:
     def __exit__(self, *_):
         for daemon in self.daemons.values():
             daemon.__exit__()
+        for freezer in self._freezers:
+            freezer.remove_stale(self.cluster.folder.name, lambda _: True)
 
     def _start(self, daemons):
         for host, program, options in daemons:
@@ -134,15 +148,21 @@ class Slurm:
     def _configure(self, host):
         words = f"{topology()} {self._of_nodes} State=UNKNOWN"
         nodes = "\n".join(f"NodeName={node.name} NodeAddr={node.address} {words}" for node in self.cluster.nodes)
-        text = CONFIGURATION.format(login=f"{self.cluster.login.name}({self.cluster.login.address})", state=STATE, nodes=nodes)
+        text = CONFIGURATION.format(login=f"{self.cluster.login.name}({self.cluster.login.address})", state=STATE, nodes=nodes,
+                                    **self._settings)
         host.call(lambda: mount("tmpfs", "/etc/slurm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755"))
         host.write_file("/etc/slurm/slurm.conf", text + self._more)
         host.write_file("/etc/slurm/gres.conf", self._gres)
         host.write_file("/etc/slurm/cgroup.conf", f"CgroupPlugin=cgroup/v1\nCgroupMountpoint={STATE}/cgroup\n")
         host.write_file(f"{MUNGE}/key", KEY, mode=0o400)
         host.shell(f"mkdir -p {STATE}/state {STATE}/spool {STATE}/cgroup")
-        # slurmd wants some file system there, although nothing that is configured uses it.
+        # slurmd wants some file system there, although but for proctrack/cgroup nothing uses it.
         host.call(lambda: mount("tmpfs", f"{STATE}/cgroup", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755"))
+        if self._settings["proctrack"] == "cgroup":
+            clusters = self.cluster.folder.parent
+            freezer = Hierarchy.freezer_of(host, f"{STATE}/cgroup", f"{self.cluster.folder.name}/{host.name}")
+            freezer.remove_stale(PREFIX, lambda name: not (clusters / name).exists())
+            self._freezers.append(freezer)
 
     def _is_idle(self):
         states = set(self.cluster.run(["sinfo", "-h", "-N", "-o", "%N %T"]).out.splitlines())  # a line for each partition

@@ -1,4 +1,7 @@
-"""The agent is one small file that needs nothing of the host that it is copied to. SPDX-License-Identifier: Apache-2.0"""
+"""The agent is one small file that needs nothing of the host that it is copied to, and all programs are hardened.
+
+SPDX-License-Identifier: Apache-2.0
+"""
 
 import os
 import pathlib
@@ -40,3 +43,28 @@ def test_the_other_programs_ask_for_the_system_alone(agent, name):
     """They open libssh, NVML, hwloc and PMIx when they use them, and run where the compiler's libraries are older."""
     needed = re.findall(r"NEEDED.*\[(.*)\]", readelf("--dynamic", agent.with_name(name)))
     assert needed and not [name for name in needed if not name.startswith(("libc.so", "libm.so", "ld-linux"))]
+
+
+def programs_and_libraries():
+    files = [BUILD / "bin" / name for name in ("hvrun", "hvrun-agent", "hvrun-inventory", "hvrun-pmix")]
+    return files + sorted(file for file in (BUILD / "lib").glob("lib*.so*") if not file.is_symlink())
+
+
+@pytest.mark.parametrize("path", programs_and_libraries(), ids=lambda path: path.name)
+def test_addresses_are_random_and_nothing_is_both_written_and_run(agent, path):
+    assert re.search(r"Type: +DYN ", readelf("--file-header", path)), "it is not position-independent"
+    dynamic, segments = readelf("--dynamic", path), readelf("--program-headers", path)
+    assert re.search(r"FLAGS_1.*\bNOW\b|BIND_NOW", dynamic) and "GNU_RELRO" in segments
+    (stack,) = re.findall(r"GNU_STACK .*", segments)
+    assert "RWE" not in stack and not re.search(r"LOAD .*RWE", segments) and "TEXTREL" not in dynamic
+
+
+@pytest.mark.parametrize("name", ["hvrun", "hvrun-agent", "hvrun-inventory", "hvrun-pmix"])
+def test_a_write_past_a_buffer_is_noticed(agent, name):
+    """The words with which glibc ends such a program are in a static file; a dynamic one names the functions that check."""
+    path = agent.with_name(name)
+    if name == "hvrun-agent":
+        assert b"stack smashing detected" in path.read_bytes() and b"buffer overflow detected" in path.read_bytes()
+    else:
+        symbols = readelf("--dyn-syms", path)
+        assert "__stack_chk_fail" in symbols and re.search(r"__\w+_chk@", symbols)

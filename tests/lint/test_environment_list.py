@@ -37,7 +37,7 @@ def differences(in_code, in_page, page):
 
 
 def test_every_variable_that_is_not_passed_on_is_in_both_pages_and_the_other_way_round():
-    in_code = patterns_in_code(tree.read("launcher/plan/rank_environment.cc"))
+    in_code = patterns_in_code(tree.read("launcher/plan/common_environment.cc"))
     assert len(in_code) > 40
     for page, read in (("docs/contract.md", patterns_in_markdown), ("man/hvrun.1", patterns_in_page)):
         assert list(differences(in_code, read(tree.read(page)), page)) == []

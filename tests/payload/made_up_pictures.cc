@@ -61,13 +61,13 @@ CheckInput cut_up() {
 
 CheckInput bound_to_cores() {
   JobSpec spec;
-  spec.bind_to = BindTo::kCore;
+  spec.placement.bind_to = BindTo::kCore;
   return with_pairs(check_of("cpu[1-4]:20", {.cores = 32, .gpus = 0}, spec));
 }
 
 CheckInput unbound() {
   JobSpec spec;
-  spec.bind_to = BindTo::kNone;
+  spec.placement.bind_to = BindTo::kNone;
   return check_of("node:6", {.nodes = 1, .cores = 2, .gpus = 0}, spec);
 }
 

@@ -56,7 +56,8 @@ def whole_programs(guide):
 
 
 def masked(text):
-    return {re.sub(r" +", " ", re.sub(r"\d+\.\d+", "#", line)) for line in text.splitlines()}
+    """Its lines without what differs from run to run: durations and other decimals."""
+    return {re.sub(r" +", " ", re.sub(r"\d+\.\d+", "#", re.sub(r"[\d.]+ m?s\b", "# s", line))) for line in text.splitlines()}
 
 
 # On a busy machine a program that trains by DistributedDataParallel over Gloo, and knows nothing of hvrun, is now and then

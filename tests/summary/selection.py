@@ -27,6 +27,7 @@ OWNERS = (
     ("launcher/agent/", ("unit", "ranks", "c", "cli", "cluster", "fuzz")),
     ("launcher/plan/", ("unit", "ranks", "cli", "cluster", "fuzz")),
     ("launcher/cli/", ("unit", "ranks", "cli", "cluster", "python", "fuzz")),
+    ("launcher/commands/", ("unit", "ranks", "cli", "cluster", "python", "fuzz")),
     ("launcher/", ("unit", "cli", "cluster", "fuzz")),
     ("runtime/", ("unit", "ranks", "c", "cli", "cluster", "python", "fuzz")),
     ("python/", ("python", "cli", "cluster")), ("examples/", ("unit", "ranks", "c", "python")),

@@ -33,7 +33,7 @@ def test_the_expression_matches_the_chosen_names_only():
 
 @pytest.mark.parametrize("path, chosen", [
     ("docs/ssh.md", {"lint/test_docs.py"}),
-    ("launcher/output/line_buffer.h", {"lint/test_docs.py", "unit/wire/frame_test.cc", "unit/wired/x_test.cc", "cli/test_dev.py"}),
+    ("launcher/output/console_format.h", {"lint/test_docs.py", "unit/wire/frame_test.cc", "unit/wired/x_test.cc", "cli/test_dev.py"}),
     ("tests/unit/wire/frame_test.cc", {"lint/test_docs.py", "unit/wire/frame_test.cc"}),
     ("tests/cli/launching.py", {"lint/test_docs.py", "cli/test_dev.py"}),
     ("tests/c/handles_test.c", {"lint/test_docs.py", "c: handles"}),

@@ -13,12 +13,14 @@
 namespace hv::launcher {
 namespace {
 
-// A chain of forks loses the race against a read and a kill in most rounds; a second chance costs
+// A chain of forks loses the race against a read and a kill in most rounds; another round costs
 // microseconds.
 constexpr int kRoundsForChildren = 20;
 
-void kill_direct_children() {
+// Returns those that belong to another user: /proc may hide them (hidepid) from the process table.
+std::set<pid_t> kill_direct_children() {
   std::set<std::string> killed;
+  std::set<pid_t> refused;
   for (int round = 0; round < kRoundsForChildren; ++round) {
     bool found = false;
     for (const std::string& word :
@@ -26,10 +28,12 @@ void kill_direct_children() {
       const auto pid = parse_integer(word);
       if (!pid || !killed.insert(word).second) continue;
       found = true;
-      ::kill(static_cast<pid_t>(*pid), SIGKILL);
+      if (::kill(static_cast<pid_t>(*pid), SIGKILL) != 0 && errno == EPERM)
+        refused.insert(static_cast<pid_t>(*pid));
     }
-    if (!found) return;
+    if (!found) break;
   }
+  return refused;
 }
 
 bool has_children() {
@@ -40,32 +44,17 @@ bool has_children() {
 }  // namespace
 
 std::vector<ProcessEntry> own_descendants() {
-  // Reading what all of a large host runs takes tens of milliseconds.
+  // Reading the process table of a large host takes tens of milliseconds.
   if (!has_children()) return {};
   return descendants(read_processes(), {::getpid()});
 }
 
-void signal_descendants(int number, const std::set<pid_t>& whole_groups,
-                        const std::set<pid_t>& spared) {
-  if (!has_children()) return;
-  const std::vector<ProcessEntry> all = read_processes();
-  const std::vector<ProcessEntry> below_spared = descendants(all, spared);
-  std::set<pid_t> left_alone = spared;
-  for (const ProcessEntry& process : below_spared) left_alone.insert(process.pid);
-  for (const pid_t group : whole_groups) ::kill(-group, number);
-  for (const ProcessEntry& process : descendants(all, {::getpid()})) {
-    if (process.is_zombie() || left_alone.count(process.pid) || whole_groups.count(process.group))
-      continue;
-    ::kill(process.pid, number);
-  }
-}
-
-bool reap_children(const std::function<void(pid_t, int)>& told) {
+bool reap_children(const std::function<void(pid_t, int)>& on_end) {
   for (;;) {
     int status = 0;
     const pid_t pid = ::waitpid(-1, &status, WNOHANG);
     if (pid > 0) {
-      told(pid, status);
+      on_end(pid, status);
     } else if (pid == 0) {
       return true;
     } else if (errno != EINTR) {
@@ -75,34 +64,35 @@ bool reap_children(const std::function<void(pid_t, int)>& told) {
 }
 
 bool DescendantHunt::step() {
-  kill_direct_children();
+  std::set<pid_t> refused = kill_direct_children();
   stuck_.clear();
   forbidden_.clear();
-  bool has_hope = false;
+  bool is_any_ending = false;
   for (const ProcessEntry& process : own_descendants()) {
-    // Its parent is killed as well, or is us: it will be reaped.
+    // A zombie will be reaped: its parent is killed, too, or is this process.
+    refused.erase(process.pid);
     if (process.is_zombie()) continue;
     if (::kill(process.pid, SIGKILL) != 0) {
       if (errno == EPERM) forbidden_.push_back(describe(process));
     } else if (process.state == 'D') {
       stuck_.push_back(describe(process));
     } else {
-      has_hope = true;
+      is_any_ending = true;
     }
   }
-  const bool hopeless = !stuck_.empty() || !forbidden_.empty();
-  return hopeless && !has_hope && now() - begun_ >= kPatience;
+  for (const pid_t pid : refused) forbidden_.push_back("pid " + std::to_string(pid));
+  const bool is_any_left = !stuck_.empty() || !forbidden_.empty();
+  return is_any_left && !is_any_ending && now() - begun_ >= kPatience;
 }
 
 void DescendantPause::stop() {
-  stopped_ = true;
-  // A process that is not stopped yet may fork while the list is read: until a pass finds nobody
-  // running.
+  // A process that is not stopped yet may fork while the list is read: so repeat until a pass finds
+  // none running.
   for (bool found = true; found;) {
     found = false;
     for (const ProcessEntry& process : own_descendants()) {
       if (process.is_zombie() || process.is_stopped() || process.state == 't') continue;
-      // Each only once: SIGSTOP takes effect later in a process that is in state D.
+      // Signals each process only once: one in state D stops later.
       if (!stopped_by_us_.emplace(process.pid, process.start_time).second) continue;
       found = ::kill(process.pid, SIGSTOP) == 0 || found;
     }
@@ -114,7 +104,6 @@ void DescendantPause::go_on() {
     const auto process = read_process(pid);
     if (process && process->start_time == start_time) ::kill(pid, SIGCONT);
   }
-  stopped_ = false;
 }
 
 }  // namespace hv::launcher

@@ -29,8 +29,8 @@ constexpr const char* kGuardName = "hvrun-guard";
 constexpr int kPassMilliseconds = 5;
 constexpr int kPassesForCgroup = 200;
 
-// The name that ps, pkill and killall see: the command line, which is the memory of argv, and the
-// thread's.
+// Sets the name that ps, pkill and killall see: the command line, which is the memory of argv, and
+// the name of the thread.
 void rename_process(int argc, char** argv) {
   char* const begin = argv[0];
   char* const end = argv[argc - 1] + std::strlen(argv[argc - 1]);
@@ -40,14 +40,14 @@ void rename_process(int argc, char** argv) {
   ::prctl(PR_SET_NAME, kGuardName);
 }
 
-// Keeps nothing open that others wait for the end of; `kept` is the agent's sign of our life.
+// Closes the streams whose end other processes wait for.
 void close_streams() {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd <= 2 && null >= 0; ++fd) ::dup2(null, fd);
   if (null > 2) ::close(null);
 }
 
-// Reaps; the agent's status once that was among them. nothing_left: there is no child any more.
+// Reaps; returns the agent's status if the agent was reaped. nothing_left: no child is left.
 std::optional<ExitStatus> reap(pid_t agent, bool* nothing_left) {
   std::optional<ExitStatus> ended;
   *nothing_left = !reap_children([&](pid_t pid, int status) {
@@ -70,7 +70,7 @@ void end_everything(const GuardBoard& board) {
       reap(-1, &nothing_left);
     }
   }
-  PrivateFolder::remove_tree(board.folder());
+  PrivateDirectory::remove_tree(board.directory());
   for (int pass = 0; pass < kPassesForCgroup && !cgroup.remove(); ++pass) pause_for_pass();
 }
 
@@ -85,7 +85,7 @@ void end_everything(const GuardBoard& board) {
     }
     siginfo_t info{};
     const int number = ::sigwaitinfo(&all, &info);
-    // What is meant for the pair reaches the one that can end the job in order.
+    // Forwarded to the agent, which can end the job in order.
     if (number > 0 && number != SIGCHLD && number != SIGTSTP && number != SIGCONT &&
         number != SIGPIPE)
       ::kill(agent, number);
@@ -107,7 +107,7 @@ struct GuardBoard::Text {
 };
 
 struct GuardBoard::Page {
-  Text cgroup, folder;
+  Text cgroup, directory;
 };
 
 GuardBoard::GuardBoard() {
@@ -117,20 +117,22 @@ GuardBoard::GuardBoard() {
   page_ = new (memory) Page;  // lives as long as the process
 }
 
-void GuardBoard::write_cgroup(const std::string& folder) { page_->cgroup.write(folder); }
+void GuardBoard::write_cgroup(const std::string& directory) { page_->cgroup.write(directory); }
 
 std::string GuardBoard::cgroup() const { return page_->cgroup.read(); }
 
-void GuardBoard::write_folder(const std::string& folder) { page_->folder.write(folder); }
+void GuardBoard::write_directory(const std::string& directory) {
+  page_->directory.write(directory);
+}
 
-std::string GuardBoard::folder() const { return page_->folder.read(); }
+std::string GuardBoard::directory() const { return page_->directory.read(); }
 
 UniqueFd split_off_guard(int argc, char** argv, GuardBoard* board) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_PDEATHSIG, 0);
-  // Both handle signals by reading them, from the first moment on; ranks are born with a clean
-  // mask. Dispositions are reset too: an inherited SIG_IGN of SIGCHLD would take the children's
-  // status away.
+  // Both processes read signals from a descriptor from their start on; ranks are started with an
+  // empty mask. Dispositions are reset too: an inherited SIG_IGN of SIGCHLD would take the
+  // children's status away.
   reset_signals_for_exec();
   sigset_t all;
   sigfillset(&all);
@@ -146,7 +148,7 @@ UniqueFd split_off_guard(int argc, char** argv, GuardBoard* board) {
     close_streams();
     guard(agent, *board);
   }
-  // A session of its own: what ends the one's process group spares the other.
+  // In a session of its own, so that a signal to the process group of one spares the other.
   ::setsid();
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // not inherited by fork
   return read_end;

@@ -4,11 +4,11 @@
 // The process that hvrun starts becomes the guard and forks the agent. Both are child subreapers,
 // one inside the other: while the agent lives, the job's orphans become its children; once it is
 // gone, they and everything below become the guard's, which kills until nothing is left and leaves.
-// The guard holds neither hvrun's streams nor the ranks' pipes, so that an end of them is seen, and
-// it runs under another name, so that what matches the agent by name (pkill -f hvrun-agent) leaves
-// it alone. The other way round the agent reads a pipe whose only writer is the guard: its end
-// means that the guard is gone. A new one could not become the parent of processes that run
-// already, so the agent then ends the job (DESIGN §3).
+// The guard holds neither hvrun's streams nor the ranks' pipes, so that their end is seen, and it
+// runs under another name, so that a match by the agent's name (pkill -f hvrun-agent) spares it.
+// In turn, the agent reads a pipe whose only writer is the guard: its end means that the guard is
+// gone. A new guard could not become the parent of processes that run already, so the agent then
+// ends the job.
 #pragma once
 
 #include <string>
@@ -17,16 +17,16 @@
 
 namespace hv::launcher {
 
-// What the agent tells its guard, in memory that both share; each written once, before the ranks
-// start.
+// The directories that the agent reports to its guard, in memory that both share. They are written
+// before the ranks start.
 class GuardBoard {
  public:
   GuardBoard();  // before the fork
-  void write_cgroup(const std::string& folder);
+  void write_cgroup(const std::string& directory);
   std::string cgroup() const;
-  // A folder of the job that the guard removes should the agent be killed.
-  void write_folder(const std::string& folder);
-  std::string folder() const;
+  // A directory of the job that the guard removes if the agent is killed.
+  void write_directory(const std::string& directory);
+  std::string directory() const;
 
  private:
   struct Text;

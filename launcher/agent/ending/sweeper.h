@@ -1,5 +1,5 @@
-// Ends what a lost agent left on this host: every process of this user whose environment names the
-// job.
+// Sweeper: ends what a lost agent left on this host: that agent itself, should it stand still, its
+// guard, and every process of this user whose environment names the job.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,27 +9,42 @@
 
 #include "launcher/facts/process_table.h"
 #include "src/base/clock.h"
+#include "src/wire/messages.h"
 
 namespace hv::launcher {
 
+// pid 0 where there is no such process.
+wire::ProcessId process_id(pid_t pid);
+// The text of /proc/PID/cgroup; empty where it cannot be read.
+std::string cgroup_of(pid_t pid);
+
 class Sweeper {
  public:
-  // spared: pids that are never ended (this agent and its guard), whatever their environment says.
-  Sweeper(std::string job_id, std::set<pid_t> spared);
+  // spared: pids that are never ended, whatever their environment says: this agent and its guard.
+  Sweeper(std::string job_id, std::set<pid_t> spared, wire::LostAgent lost);
 
-  // One pass of SIGKILL; once per few milliseconds. True when a pass has found nothing that could
-  // still end.
+  // One pass of SIGKILL; call every few milliseconds. True: the pass has found no process that
+  // could still end.
   bool step();
+  bool is_over() const { return is_over_; }
   const std::vector<std::string>& stuck() const { return stuck_; }
+  // Where agent and guard were gone at once, and no cgroup held the job: orphans of this user that
+  // have started since, in the agent's cgroup. A daemon that has cleared its environment is one of
+  // them.
+  std::vector<std::string> may_remain() const;
 
  private:
   std::vector<ProcessEntry> find() const;
+  bool is_lost_agent(const ProcessEntry& process) const;
 
   std::string job_id_;
   std::string entry_;  // "HVRUN_JOB_ID=..."
   std::set<pid_t> spared_;
+  wire::LostAgent lost_;
+  bool were_both_gone_;
   std::vector<std::string> stuck_;
   TimePoint begun_;
+  bool is_over_ = false;
 };
 
 }  // namespace hv::launcher

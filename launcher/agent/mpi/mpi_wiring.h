@@ -1,7 +1,8 @@
-// How the MPI of this host's ranks finds the others: by PMIx, by PMI-1, by both, or not at all.
+// MpiWiring: connects the MPI of this host's ranks with the other ranks: by PMIx, by PMI-1, by
+// both, or not at all.
 // SPDX-License-Identifier: Apache-2.0
 //
-// An MPI takes the one that it knows: Open MPI PMIx, MPICH PMI-1.
+// An MPI uses the protocol that it knows: Open MPI PMIx, MPICH PMI-1.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +19,7 @@
 #include "launcher/agent/mpi/pmix_run.h"
 #include "launcher/agent/rendezvous/stall_watch.h"
 #include "src/base/environment.h"
-#include "src/process/command.h"
+#include "src/contract/rank_environment.h"
 #include "src/wire/mpi_wiring.h"
 
 namespace hv::launcher {
@@ -27,14 +28,14 @@ struct MpiCallbacks {
   std::function<void(const wire::FenceIn&)> on_fence;
   // The rank waits to be ended, with that exit code.
   std::function<void(std::uint32_t rank, int code)> on_abort;
-  // For people.
-  std::function<void(const std::string& words)> on_note;
+  // A note for the user.
+  std::function<void(const std::string& text)> on_note;
   std::function<void(const wire::FenceStalled&)> on_stall;
-  std::function<void(const wire::MpiMissed&)> on_missed;  // once for each way
-  std::function<void(const wire::MpiBegun&)> on_begun;    // as that
+  std::function<void(const wire::MpiMissed&)> on_missed;  // once for each protocol
+  std::function<void(const wire::MpiBegun&)> on_begun;    // once for each protocol
 };
 
-// How a rank's process stood in either way at its end.
+// How a rank stood in either protocol when its process ended.
 struct MpiEnds {
   wire::MpiEnd pmi = wire::MpiEnd::kInOrder;
   wire::MpiEnd pmix = wire::MpiEnd::kInOrder;
@@ -45,38 +46,41 @@ class MpiWiring {
   MpiWiring(EventLoop& loop, MpiCallbacks callbacks)
       : loop_(loop), callbacks_(std::move(callbacks)) {}
 
-  // Which waits are told, before any of the following.
+  // Sets which waits are reported. Call before all other functions.
   void limit_waits(StallLimits limits);
-  // Once more after an answer that the program is missing.
+  // hvrun calls it again, with the program, after the answer that the program is missing.
   void start_pmix(const Environment& environment, const wire::WiringRequest& request,
-                  std::uint32_t host, std::function<void(const wire::WiringReply&)> on_ready);
-  // Of this launch, if it wants that.
+                  std::function<void(const wire::WiringReply&)> on_ready);
+  // If this launch requests PMI-1.
   void start_pmi(const wire::Launch& launch, const std::string& job_id);
-  // What is removed with this agent; empty: nothing.
-  std::string folder() const { return pmix_ ? pmix_->folder() : std::string(); }
+  // The directory that the agent removes when it leaves; empty: none.
+  std::string directory() const { return pmix_ ? pmix_->directory() : std::string(); }
 
-  // Right before the rank is started. passed: what it is to be born with open, if anything.
-  Status prepare(std::uint32_t rank, Command* command, UniqueFd* passed);
-  // False: that fence is none of MPI's.
+  // Right before the rank is started. passed: a descriptor that the rank inherits, if any.
+  Status prepare(std::uint32_t rank, RankEnvironment* environment, UniqueFd* passed);
+  // False: the fence does not belong to MPI.
   bool pass(const wire::FenceOut& out);
   MpiEnds rank_ended(std::uint32_t rank);
   bool is_waiting(std::uint32_t rank) const;
-  // Who has begun by that epoch's way, while not all of the job have.
+  // Ranks that have begun in the protocol with that epoch, while not all of the job have.
   std::vector<std::uint32_t> beginning(std::uint32_t epoch) const;
-  // How long some have waited for others by now, to begin MPI or later; 0: none does.
+  // How long ranks have been waiting for others to begin MPI, or later; 0: none waits.
   double seconds_waited_to_begin() const { return beginning_ ? beginning_->seconds_waited() : 0; }
   double seconds_waited_since() const { return later_ ? later_->seconds_waited() : 0; }
-  void allow_silence(bool is_allowed);
-  void child_ended(pid_t pid, const ExitStatus& status);
+  void pause_waits(bool is_paused);
+  // A child of the agent has been reaped. True: it was hvrun-pmix.
+  bool child_ended(pid_t pid, const ExitStatus& status) {
+    return pmix_ && pmix_->child_ended(pid, status);
+  }
   // No rank runs any more.
   void let_go();
-  // Nothing is left of it, folders neither.
-  void end();
+  // Ends hvrun-pmix and closes all connections; removes the directory.
+  void close();
 
  private:
-  void look();
-  void look_for_missing(std::uint32_t epoch, bool is_missing);
-  void look_for_begun(std::uint32_t epoch);
+  void update_waits();
+  void report_missing(std::uint32_t epoch, bool is_missing);
+  void report_begun(std::uint32_t epoch);
 
   EventLoop& loop_;
   const MpiCallbacks callbacks_;
@@ -84,7 +88,7 @@ class MpiWiring {
   std::unique_ptr<PmiServer> pmi_;
   std::uint32_t size_ = 0;
   std::optional<StallWatch> beginning_, later_;
-  std::set<std::uint32_t> missed_, begun_;  // of which epochs that is told
+  std::set<std::uint32_t> missed_, begun_;  // epochs already reported
 };
 
 }  // namespace hv::launcher

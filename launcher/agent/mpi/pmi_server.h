@@ -1,7 +1,7 @@
-// The agent as a PMI-1 server: a socket that each rank of this host is born with.
+// PmiServer: the agent as a PMI-1 server, over a socket that each rank of this host inherits.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank that breaks the protocol, or does not read what it is told, is hung up on; nobody else
+// A rank that breaks the protocol, or does not read its answers, is hung up on; no other rank
 // notices.
 #pragma once
 
@@ -11,10 +11,10 @@
 #include <string>
 
 #include "launcher/agent/event_loop.h"
-#include "launcher/agent/mpi/pmi_meeting.h"
-#include "src/base/environment.h"
+#include "launcher/agent/mpi/pmi_rendezvous.h"
 #include "src/base/status.h"
 #include "src/base/unique_fd.h"
+#include "src/contract/rank_environment.h"
 
 namespace hv::launcher {
 
@@ -22,21 +22,21 @@ class PmiServer {
  public:
   struct Callbacks {
     std::function<void(const wire::FenceIn&)> on_fence;
-    // The rank waits to be ended with that code; it may be told again.
+    // The rank waits to be ended with that code; may be called repeatedly.
     std::function<void(std::uint32_t rank, int code)> on_abort;
-    std::function<void()> on_change;  // of who waits for whom
+    std::function<void()> on_change;  // a rank may have begun, or ceased, to wait for others
   };
-  PmiServer(EventLoop& loop, PmiMeeting meeting, Callbacks callbacks);
+  PmiServer(EventLoop& loop, PmiRendezvous rendezvous, Callbacks callbacks);
   ~PmiServer();
   PmiServer(const PmiServer&) = delete;
   PmiServer& operator=(const PmiServer&) = delete;
 
-  // Makes a rank's socket, before it is started: its end, and what says so in its environment.
+  // Makes a rank's socket before its start: *theirs is the rank's end, which its environment names.
   Status connect(std::uint32_t rank, std::uint32_t size, UniqueFd* theirs,
-                 Environment* environment);
+                 RankEnvironment* environment);
   void pass(const wire::FenceOut& out);
   wire::MpiEnd rank_ended(std::uint32_t rank);
-  const PmiMeeting& meeting() const { return meeting_; }
+  const PmiRendezvous& rendezvous() const { return rendezvous_; }
 
  private:
   struct Client {
@@ -44,16 +44,16 @@ class PmiServer {
     std::string unread, outgoing;
   };
   void ready(std::uint32_t rank, std::uint32_t events);
-  // False: nothing was there to read any more.
+  // False: there was nothing left to read.
   bool receive(std::uint32_t rank);
-  // False: the client is to be hung up on.
-  bool take_lines(std::uint32_t rank, Client& client);
-  bool say(std::uint32_t rank, Client& client, const std::string& words);
+  // False: a protocol error; the caller hangs up.
+  bool answer_lines(std::uint32_t rank, Client& client);
+  bool send(std::uint32_t rank, Client& client, const std::string& text);
   void hang_up(std::uint32_t rank);
-  void tell_barriers();
+  void report_barriers();
 
   EventLoop& loop_;
-  PmiMeeting meeting_;
+  PmiRendezvous rendezvous_;
   const Callbacks callbacks_;
   std::map<std::uint32_t, Client> clients_;
 };

@@ -15,9 +15,9 @@
 namespace hv::launcher {
 namespace {
 
-constexpr std::int64_t kWriting_s = 600;  // so long at most a core takes to be written
+constexpr std::int64_t kWriting_s = 600;  // longest time that writing a core takes
 
-// What a signal does that a program has not asked for: core(5).
+// Signals whose default action is a core: core(5).
 bool dumps_core(int signal) {
   constexpr std::array<int, 10> kDumping{SIGQUIT, SIGILL, SIGABRT, SIGFPE,  SIGSEGV,
                                          SIGBUS,  SIGSYS, SIGTRAP, SIGXCPU, SIGXFSZ};
@@ -38,7 +38,7 @@ std::string node_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "*";
 }
 
-// Of those that match, the newest that may be this process's.
+// The newest matching file that may belong to this process.
 std::string newest_core(const std::string& pattern, std::int64_t died_s) {
   glob_t found{};
   std::string newest;
@@ -56,14 +56,14 @@ std::string newest_core(const std::string& pattern, std::int64_t died_s) {
   return newest;
 }
 
-std::string piped_words(const std::string& pattern, pid_t pid) {
+std::string describe_pipe(const std::string& pattern, pid_t pid) {
   const std::string program = pattern.substr(1, pattern.find(' ') - 1);
-  const std::string words = "its core was piped to " + printable(program);
+  const std::string text = "its core was piped to " + printable(program);
   if (program.find("systemd-coredump") != std::string::npos)
-    return words + ": 'coredumpctl info " + std::to_string(pid) + "' there shows it";
+    return text + ": 'coredumpctl info " + std::to_string(pid) + "' there shows it";
   if (program.find("apport") != std::string::npos)
-    return words + ", which keeps it in /var/crash or /var/lib/apport/coredump there";
-  return words + " there";
+    return text + ", which keeps it in /var/crash or /var/lib/apport/coredump there";
+  return text + " there";
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ std::string core_glob(const std::string& core_pattern, bool core_uses_pid,
       path += glob_quoted(core_pattern.substr(i, 1));
       continue;
     }
-    if (++i == core_pattern.size()) break;  // the kernel drops a last one
+    if (++i == core_pattern.size()) break;  // the kernel drops a '%' at the end
     switch (core_pattern[i]) {
       case '%':
         path += '%';
@@ -96,8 +96,8 @@ std::string core_glob(const std::string& core_pattern, bool core_uses_pid,
       case 's':
         path += std::to_string(process.signal);
         break;
-      // The name of its main thread, which it may have changed; another program, after exec; its
-      // time, user, thread and number in another namespace.
+      // The name of its main thread, which it may have changed; its executable after another exec;
+      // its time, user, thread, and pid in another namespace.
       default:
         path += '*';
     }
@@ -106,8 +106,8 @@ std::string core_glob(const std::string& core_pattern, bool core_uses_pid,
   return path.substr(0, 1) == "/" ? path : glob_quoted(process.directory) + "/" + path;
 }
 
-std::string core_words(const DeadProcess& process, std::uint64_t core_limit,
-                       const std::string& root) {
+std::string describe_core(const DeadProcess& process, std::uint64_t core_limit,
+                          const std::string& root) {
   const auto setting = [&root](const char* name) {
     return std::string(trim(read_file(root + "/proc/sys/kernel/" + name).value_or("")));
   };
@@ -118,12 +118,12 @@ std::string core_words(const DeadProcess& process, std::uint64_t core_limit,
     return "it left no core file, as RLIMIT_CORE is 0: start it as sh -c 'ulimit -c unlimited; "
            "exec PROGRAM' for one";
   }
-  if (is_piped) return piped_words(pattern, process.pid);
+  if (is_piped) return describe_pipe(pattern, process.pid);
   const bool uses_pid = setting("core_uses_pid") == "1";
-  const std::string wanted = core_glob(pattern, uses_pid, process, node_name());
-  const std::string found = newest_core(wanted, process.died_s);
+  const std::string expected = core_glob(pattern, uses_pid, process, node_name());
+  const std::string found = newest_core(expected, process.died_s);
   if (!found.empty()) return "its core file is " + printable(found, 500);
-  return "its core file was not found as " + printable(wanted, 500) +
+  return "its core file was not found as " + printable(expected, 500) +
          ": look in the folder that it had gone to";
 }
 

@@ -13,19 +13,18 @@ struct DeadProcess {
   pid_t pid = 0;
   int signal = 0;
   bool has_dumped = false;
-  std::string program{};    // as it was executed
+  std::string program{};    // the name by which it was executed
   std::string directory{};  // in which it was started
-  std::int64_t died_s = 0;  // wall clock, as it was noticed
+  std::int64_t died_s = 0;  // wall clock, when its end was noticed
 };
 
-// kernel.core_pattern as a pattern for glob(7): what nobody can know of the process any more
-// becomes '*'. host: its name. Pure.
+// kernel.core_pattern as a pattern for glob(7): properties of the process that are unknown after
+// its end become '*'. host: its name. Pure.
 std::string core_glob(const std::string& core_pattern, bool core_uses_pid,
                       const DeadProcess& process, const std::string& host);
 
-// Empty where there is nothing to say. core_limit: RLIMIT_CORE with which ranks start. root is put
-// before /proc.
-std::string core_words(const DeadProcess& process, std::uint64_t core_limit,
-                       const std::string& root = "");
+// Empty where nothing is known. core_limit: RLIMIT_CORE of the ranks. root: prefix of /proc.
+std::string describe_core(const DeadProcess& process, std::uint64_t core_limit,
+                          const std::string& root = "");
 
 }  // namespace hv::launcher

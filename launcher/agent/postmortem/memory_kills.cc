@@ -26,9 +26,9 @@ std::optional<std::uint64_t> count_in(const std::string& group) {
   return std::nullopt;
 }
 
-// The nearest one, which need not be the one that was met.
-std::string limit_words(const std::vector<std::string>& groups) {
-  constexpr std::int64_t kNoLimit = 1ll << 60;  // v1 writes such a number for none
+// The nearest limit, which need not be the one that was reached.
+std::string describe_limit(const std::vector<std::string>& groups) {
+  constexpr std::int64_t kNoLimit = 1ll << 60;  // cgroup v1 reports no limit as such a number
   for (const std::string& group : groups) {
     for (const char* name : {"/memory.max", "/memory.limit_in_bytes"}) {
       const auto limit = parse_integer(trim(read_file(group + name).value_or("")));
@@ -41,8 +41,8 @@ std::string limit_words(const std::vector<std::string>& groups) {
 }
 
 bool is_killed(const ExitStatus& status) {
-  constexpr int kOfShell = 128 + SIGKILL;  // whose child was killed
-  return status.by_signal ? status.code == SIGKILL : status.code == kOfShell;
+  constexpr int kKilledChild = 128 + SIGKILL;  // exit code of a shell whose child was killed
+  return status.by_signal ? status.code == SIGKILL : status.code == kKilledChild;
 }
 
 }  // namespace
@@ -74,13 +74,13 @@ void MemoryKills::begin(const std::string& leaf, const std::string& root) {
   if (!leaf.empty()) groups_.insert(groups_.begin(), leaf);
   const auto counts = [](const std::string& group) { return count_in(group).has_value(); };
   groups_.erase(groups_.begin(), std::find_if(groups_.begin(), groups_.end(), counts));
-  count_before_ = at_last_look_ = at_look_before_ = count().value_or(0);
+  count_before_ = at_last_poll_ = at_poll_before_ = count().value_or(0);
 }
 
-void MemoryKills::look() {
+void MemoryKills::poll() {
   if (groups_.empty()) return;
-  at_look_before_ = at_last_look_;
-  at_last_look_ = count().value_or(at_last_look_);
+  at_poll_before_ = at_last_poll_;
+  at_last_poll_ = count().value_or(at_last_poll_);
 }
 
 std::optional<std::uint64_t> MemoryKills::count() const {
@@ -96,9 +96,9 @@ void MemoryKills::read_log() {
   });
 }
 
-std::string MemoryKills::cgroup_words(std::uint64_t kills) const {
-  return "cgroup " + groups_.front() + ": " + limit_words(groups_) + ", " + std::to_string(kills) +
-         " oom_kill since the job began";
+std::string MemoryKills::describe_cgroup(std::uint64_t kills) const {
+  return "cgroup " + groups_.front() + ": " + describe_limit(groups_) + ", " +
+         std::to_string(kills) + " oom_kill since the job began";
 }
 
 wire::PostMortem MemoryKills::judge(pid_t pid, const ExitStatus& status) {
@@ -110,12 +110,12 @@ wire::PostMortem MemoryKills::judge(pid_t pid, const ExitStatus& status) {
   const auto logged = log_has_our_pids_ ? killed_.find(pid) : killed_.end();
   const bool is_logged = logged != killed_.end();
   if (is_logged || kills > 0) {
-    // A count has no names: only the log, or time, can say that it was another process.
-    const bool is_recent = counted && *counted > at_look_before_;
+    // A counter names no process: only the log, or time, can show that it was another one.
+    const bool is_recent = counted && *counted > at_poll_before_;
     const bool is_this =
         is_logged || (status.by_signal && is_killed(status) && !log_has_our_pids_ && is_recent);
     found.out_of_memory = is_this ? wire::OutOfMemory::kThisRank : wire::OutOfMemory::kBesideIt;
-    if (kills > 0) found.memory = cgroup_words(kills);
+    if (kills > 0) found.memory = describe_cgroup(kills);
     if (is_logged) found.memory += (kills > 0 ? "; " : "") + logged->second;
   } else if (log_has_our_pids_ || counted) {
     found.out_of_memory = wire::OutOfMemory::kNo;

@@ -1,5 +1,5 @@
-// What the kernel has ended on this host for want of memory since the job began: by its log, where
-// that can be read, and by the count of the cgroup that the ranks are in.
+// MemoryKills: which processes of this host the kernel has killed for lack of memory since the job
+// began: from its log, where that is readable, and from the counter of the cgroup of the ranks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,26 +25,25 @@ std::optional<std::uint64_t> oom_kills(const std::string& events);
 
 class MemoryKills {
  public:
-  // Before the ranks start. leaf: their own cgroup; empty: none. root is put before every other
-  // path.
+  // Before the ranks start. leaf: their own cgroup; empty: none. root: prefix of every other path.
   void begin(const std::string& leaf, const std::string& root = "");
-  // Now and then: a kill of long ago did not end a rank that ends now.
-  void look();
-  // Of a rank that has failed, with that status, and not by this agent's hand.
+  // Call regularly: a kill that an earlier poll has seen did not end a rank that ends now.
+  void poll();
+  // For a rank that has failed with that status, and that this agent did not kill.
   wire::PostMortem judge(pid_t pid, const ExitStatus& status);
 
  private:
   void read_log();
   std::optional<std::uint64_t> count() const;
-  std::string cgroup_words(std::uint64_t kills) const;
+  std::string describe_cgroup(std::uint64_t kills) const;
 
-  UniqueFd log_;  // /dev/kmsg, at what is new
+  UniqueFd log_;  // /dev/kmsg, positioned at new messages
   std::string log_problem_;
-  bool log_has_our_pids_ = false;  // those of the log are of the machine's first PID namespace
+  bool log_has_our_pids_ = false;  // pids in the log belong to the machine's first PID namespace
   std::map<pid_t, std::string> killed_;
-  std::vector<std::string> groups_;  // from the one that counts up
+  std::vector<std::string> groups_;  // the one with the counter, and those above it
   std::uint64_t count_before_ = 0;
-  std::uint64_t at_last_look_ = 0, at_look_before_ = 0;
+  std::uint64_t at_last_poll_ = 0, at_poll_before_ = 0;
 };
 
 }  // namespace hv::launcher

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "launcher/agent/postmortem/core_file.h"
+#include "launcher/agent/postmortem/held_text.h"
 #include "src/base/clock.h"
 
 namespace hv::launcher {
@@ -21,15 +22,21 @@ std::string core_of(const RankProcess& rank, const ExitStatus& status, const wir
   const wire::Program& program = launch.programs[found->program];
   struct rlimit limit {};
   const bool is_known = ::getrlimit(RLIMIT_CORE, &limit) == 0;
-  return core_words({rank.pid, status.code, status.core_dumped, program.argv[0], program.directory,
-                     wall_clock_ns() / kNanosecondsPerSecond},
-                    is_known ? limit.rlim_cur : 1);
+  return describe_core({rank.pid, status.code, status.core_dumped, program.argv[0],
+                        program.directory, wall_clock_ns() / kNanosecondsPerSecond},
+                       is_known ? limit.rlim_cur : 1);
 }
 
 }  // namespace
 
-wire::PostMortem RankPostMortem::of(const RankProcess& rank, const ExitStatus& status,
-                                    const wire::Launch& launch) {
+void RankPostMortem::idle() {
+  kills_.poll();
+  for (const auto& rank : ranks_.all())
+    if (rank->is_running()) rank->may_hold_text = may_hold_text(rank->pid);
+}
+
+wire::PostMortem RankPostMortem::examine(const RankProcess& rank, const ExitStatus& status,
+                                         const wire::Launch& launch) {
   if (status.clean()) return {};
   wire::PostMortem found = kills_.judge(rank.pid, status);
   if (status.by_signal) found.core = core_of(rank, status, launch);

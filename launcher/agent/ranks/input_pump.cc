@@ -14,8 +14,8 @@ constexpr std::size_t kMostWaiting = 4 * wire::kStdinWindow;
 // Ctrl-D: a terminal cannot be closed on one side.
 constexpr char kEndOfInput = 4;
 
-// A Ctrl-D behind these is read as the end; behind others the first one only hands over what the
-// line holds so far.
+// A terminal reads a Ctrl-D after one of these bytes as the end of input; elsewhere the first
+// Ctrl-D only delivers the unfinished line.
 bool ends_line(char byte) { return byte == '\n' || byte == '\r' || byte == kEndOfInput; }
 
 }  // namespace
@@ -28,33 +28,33 @@ InputPump::~InputPump() { close(); }
 
 bool InputPump::add(const std::string& bytes) {
   if (bytes.size() > kMostWaiting - waiting_.size()) return false;
-  if (!fd_ || end_wanted_) {
+  if (!fd_ || is_end_requested_) {
     on_taken_(static_cast<std::uint32_t>(bytes.size()));
     return true;
   }
   waiting_ += bytes;
   if (!bytes.empty()) is_in_line_ = !ends_line(bytes.back());
-  write_on();
+  write_waiting();
   return true;
 }
 
-void InputPump::end() {
-  if (!fd_ || end_wanted_) return;
-  end_wanted_ = true;
+void InputPump::end_input() {
+  if (!fd_ || is_end_requested_) return;
+  is_end_requested_ = true;
   if (is_terminal_) waiting_.append(is_in_line_ ? 2 : 1, kEndOfInput);
-  write_on();
+  write_waiting();
 }
 
-void InputPump::write_on() {
+void InputPump::write_waiting() {
   while (fd_ && !waiting_.empty()) {
     const ssize_t wrote = ::write(fd_.get(), waiting_.data(), waiting_.size());
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0 && errno == EAGAIN) {
-      loop_.watch(fd_.get(), EPOLLOUT, [this](std::uint32_t) { write_on(); });
+      loop_.watch(fd_.get(), EPOLLOUT, [this](std::uint32_t) { write_waiting(); });
       return;
     }
-    // A rank that has closed its stdin takes everything from here on, so that hvrun does not wait
-    // for it.
+    // Once a rank has closed its stdin, all input counts as taken, so that hvrun does not wait for
+    // credit.
     if (wrote < 0) close();
     const std::size_t taken = wrote < 0 ? waiting_.size() : static_cast<std::size_t>(wrote);
     waiting_.erase(0, taken);
@@ -62,7 +62,7 @@ void InputPump::write_on() {
   }
   if (!fd_) return;
   loop_.unwatch(fd_.get());
-  if (end_wanted_ && !is_terminal_) close();
+  if (is_end_requested_ && !is_terminal_) close();
 }
 
 void InputPump::close() {

@@ -1,4 +1,4 @@
-// What hvrun reads on its stdin, on its way into one rank.
+// InputPump: writes what hvrun reads on its stdin into one rank's stdin.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,20 +13,21 @@ namespace hv::launcher {
 
 class InputPump {
  public:
-  // fd: non-blocking, ours alone. on_taken: so many bytes have reached the rank (or never will).
+  // fd: non-blocking, not shared with another process. on_taken: that many bytes have reached the
+  // rank, or never will.
   InputPump(EventLoop& loop, UniqueFd fd, bool is_terminal,
             std::function<void(std::uint32_t bytes)> on_taken);
   ~InputPump();
   InputPump(const InputPump&) = delete;
   InputPump& operator=(const InputPump&) = delete;
 
-  // False when hvrun sent far more than it may have on the way.
+  // False: hvrun has sent far more than it may have in flight.
   [[nodiscard]] bool add(const std::string& bytes);
-  // After what has been added the rank reads the end of its input.
-  void end();
+  // The rank reads the end of its input after the bytes that were added.
+  void end_input();
 
  private:
-  void write_on();
+  void write_waiting();
   void close();
 
   EventLoop& loop_;
@@ -34,8 +35,8 @@ class InputPump {
   bool is_terminal_;
   std::function<void(std::uint32_t)> on_taken_;
   std::string waiting_;
-  bool end_wanted_ = false;
-  bool is_in_line_ = false;  // what was added last did not end a line
+  bool is_end_requested_ = false;
+  bool is_in_line_ = false;  // the last byte that was added did not end a line
 };
 
 }  // namespace hv::launcher

@@ -2,6 +2,7 @@
 #include "launcher/agent/ranks/local_ranks.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "launcher/facts/process_table.h"
@@ -10,29 +11,34 @@
 
 namespace hv::launcher {
 
-void LocalRanks::start(PumpRoom& room, const wire::Launch& launch, BirthOf birth_of,
+void LocalRanks::start(PumpContext& context, const wire::Launch& launch, PrepareLaunch prepare,
                        const std::string& cgroup, const RankCallbacks& callbacks,
                        StartTurns::OnOver on_over) {
   StartOptions options;
   options.pty = launch.pty;
-  options.pty_columns = launch.pty_columns;
-  options.pty_rows = launch.pty_rows;
+  options.window = launch.window;
   options.credit_bytes = launch.credit_bytes;
   options.pipe_bytes = pipe_bytes_for(launch.ranks.size());
   options.cgroup = cgroup;
-  const auto start_one = [this, &room, &launch, birth_of = std::move(birth_of), options,
+  const auto start_one = [this, &context, &launch, prepare = std::move(prepare), options,
                           callbacks](std::size_t i) {
     std::unique_ptr<RankProcess> rank;
     const std::uint32_t number = launch.ranks[i].rank;
     const StreamCallbacks streams{
         callbacks.on_stream_end,
         [taken = callbacks.on_input_taken, number](std::uint32_t bytes) { taken(number, bytes); }};
-    RankBirth birth;
-    if (Status status = birth_of(i, &birth); !status.ok()) return status;
+    RankLaunchSpec spec;
+    if (Status status = prepare(i, &spec); !status.ok()) return status;
     StartOptions own = options;
-    own.passed_fd = birth.passed.get();
-    Status status = start_rank(room, birth.command, launch.ranks[i], own, streams, &rank);
+    for (const UniqueFd& passed : spec.passed) own.passed_fds.push_back(passed.get());
+    Status status = start_rank(context, spec.command, launch.ranks[i], own, streams, &rank);
     if (!status.ok()) return status;
+    if (spec.results) {
+      rank->result_credit = wire::Result::kFirstCredit;
+      rank->outputs.push_back(std::make_unique<OutputPump>(
+          context, std::move(spec.results), number, RankStream::kResults, &rank->result_credit,
+          callbacks.on_stream_end));
+    }
     ranks_.push_back(std::move(rank));
     unstarted_.erase(number);
     return status;
@@ -75,12 +81,12 @@ std::vector<std::uint32_t> LocalRanks::pids() const {
   return pids;
 }
 
-std::set<pid_t> LocalRanks::groups(std::size_t first) const {
-  std::set<pid_t> groups;
+std::vector<pid_t> LocalRanks::running(std::size_t first) const {
+  std::vector<pid_t> running;
   for (std::size_t i = first; i < ranks_.size(); ++i) {
-    if (ranks_[i]->is_running()) groups.insert(ranks_[i]->pid);
+    if (ranks_[i]->is_running()) running.push_back(ranks_[i]->pid);
   }
-  return groups;
+  return running;
 }
 
 void LocalRanks::note_signal(int number) {
@@ -97,38 +103,38 @@ void LocalRanks::abort(std::uint32_t rank, int code) {
   ::kill(-process->pid, SIGKILL);
 }
 
-// Within so much after its goodbye a program has ended that says it at its end, with workers to be
-// joined and memory to be freed; in nanoseconds. Others go on for as long as they like.
-constexpr std::int64_t kEndAfterGoodbye = 10'000'000'000;
+// Nanoseconds that a program takes to end after its leave notice, if it sends that at its end:
+// workers are joined, memory is freed. Other programs may run on for any time.
+constexpr std::int64_t kEndAfterLeave = 10'000'000'000;
 
-std::vector<std::uint32_t> LocalRanks::on_their_way_out(
+std::vector<std::uint32_t> LocalRanks::exiting(
     const std::map<std::uint32_t, std::int64_t>& left) const {
-  std::vector<std::uint32_t> leaving;
+  std::vector<std::uint32_t> exiting;
   for (const auto& rank : ranks_) {
     if (!rank->is_running()) continue;
     const auto process = read_process(rank->pid);
     const auto status = read_file("/proc/" + std::to_string(rank->pid) + "/status");
-    const auto goodbye = left.find(rank->rank);
-    const bool says_goodbye =
-        goodbye != left.end() && wall_clock_ns() - goodbye->second < kEndAfterGoodbye;
-    if (says_goodbye || !process || is_on_its_way_out(*process, status.value_or("")))
-      leaving.push_back(rank->rank);
+    const auto notice = left.find(rank->rank);
+    const bool has_just_left =
+        notice != left.end() && wall_clock_ns() - notice->second < kEndAfterLeave;
+    if (has_just_left || !process || is_on_its_way_out(*process, status.value_or("")))
+      exiting.push_back(rank->rank);
   }
-  return leaving;
+  return exiting;
 }
 
 std::vector<std::uint32_t> LocalRanks::stopped() const {
-  std::vector<std::uint32_t> still;
+  std::vector<std::uint32_t> stopped;
   for (const auto& rank : ranks_) {
     if (!rank->is_running()) continue;
     const auto process = read_process(rank->pid);
-    if (process && process->is_standing_still()) still.push_back(rank->rank);
+    if (process && process->is_standing_still()) stopped.push_back(rank->rank);
   }
-  return still;
+  return stopped;
 }
 
-void LocalRanks::look_at_held_streams() {
-  for (const auto& rank : ranks_) rank->look_at_held_streams();
+void LocalRanks::poll_held_streams() {
+  for (const auto& rank : ranks_) rank->poll_held_streams();
 }
 
 void LocalRanks::finish_streams() {

@@ -9,12 +9,19 @@
 namespace hv::launcher {
 namespace {
 
-wire::Output head(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns) {
+// The message without its bytes, encoded.
+std::string head(std::uint32_t rank, RankStream stream, std::int64_t wall_clock_ns, bool is_end) {
+  if (stream == RankStream::kResults) {
+    wire::Result result;
+    result.end = is_end;
+    return encode_frame_of(result);
+  }
   wire::Output output;
   output.rank = rank;
-  output.stream = stream;
+  output.stream = static_cast<std::uint8_t>(stream);
+  output.end = is_end;
   output.wall_clock_ns = wall_clock_ns;
-  return output;
+  return encode_frame_of(output);
 }
 
 void set_length(std::string* frame, std::size_t at, std::size_t value) {
@@ -24,11 +31,11 @@ void set_length(std::string* frame, std::size_t at, std::size_t value) {
 
 }  // namespace
 
-// The bytes are the message's last field: their length stands right before them, the frame's at the
-// very front.
-std::string output_frame(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns,
+// The bytes are the last field of either message: their length is right before them, and the length
+// of the frame at its front.
+std::string output_frame(std::uint32_t rank, RankStream stream, std::int64_t wall_clock_ns,
                          std::string_view bytes) {
-  const std::string empty = encode_frame_of(head(rank, stream, wall_clock_ns));
+  const std::string empty = head(rank, stream, wall_clock_ns, false);
   std::string frame;
   frame.reserve(empty.size() + bytes.size());
   frame += empty;
@@ -38,10 +45,8 @@ std::string output_frame(std::uint32_t rank, std::uint8_t stream, std::int64_t w
   return frame;
 }
 
-std::string output_end_frame(std::uint32_t rank, std::uint8_t stream, std::int64_t wall_clock_ns) {
-  wire::Output output = head(rank, stream, wall_clock_ns);
-  output.end = true;
-  return encode_frame_of(output);
+std::string output_end_frame(std::uint32_t rank, RankStream stream, std::int64_t wall_clock_ns) {
+  return head(rank, stream, wall_clock_ns, true);
 }
 
 }  // namespace hv::launcher

@@ -7,13 +7,13 @@
 #include <cerrno>
 #include <utility>
 
-#include "launcher/agent/ranks/output_frame.h"
+#include "src/wire/messages.h"
 
 namespace hv::launcher {
 namespace {
 
 constexpr auto kRest = std::chrono::milliseconds(1);
-// Reads before the loop looks at other things again.
+// Reads in a row before the loop serves other descriptors again.
 constexpr int kReadsInARow = 4;
 
 std::size_t small_read(int fd) {
@@ -24,14 +24,15 @@ std::size_t small_read(int fd) {
 
 }  // namespace
 
-OutputPump::OutputPump(PumpRoom& room, UniqueFd fd, std::uint32_t rank, std::uint8_t stream,
+OutputPump::OutputPump(PumpContext& context, UniqueFd fd, std::uint32_t rank, RankStream stream,
                        std::uint64_t* credit, std::function<void()> on_end)
-    : room_(room),
+    : context_(context),
       fd_(std::move(fd)),
       rank_(rank),
       stream_(stream),
       credit_(credit),
       on_end_(std::move(on_end)),
+      most_(stream == RankStream::kResults ? wire::Result::kMostBytes : context.scratch.size()),
       small_(small_read(fd_.get())) {
   await_bytes();
 }
@@ -41,77 +42,76 @@ OutputPump::~OutputPump() {
 }
 
 OutputPump::Next OutputPump::read_once() {
-  if (!discards_ && (*credit_ == 0 || !room_.link.has_room())) return Next::kAwaitLeave;
-  const std::uint64_t most =
-      discards_ ? room_.scratch.size() : std::min<std::uint64_t>(*credit_, room_.scratch.size());
-  const ssize_t got = ::read(fd_.get(), room_.scratch.data(), static_cast<std::size_t>(most));
+  if (!discards_ && (*credit_ == 0 || !context_.link.has_capacity())) return Next::kHold;
+  const std::uint64_t most = discards_ ? most_ : std::min<std::uint64_t>(*credit_, most_);
+  const ssize_t got = ::read(fd_.get(), context_.scratch.data(), static_cast<std::size_t>(most));
   if (got < 0 && errno == EINTR) return Next::kReadOn;
   if (got < 0 && errno == EAGAIN) return is_last_ ? Next::kEnded : Next::kAwaitBytes;
-  // A terminal says EIO once its other side is closed for good, which is after its rank's end: we
-  // hold it until then, and what is closed here earlier would hang up on the rank (SIGHUP).
+  // A terminal returns EIO once its other side is closed for good, after the rank's end: the agent
+  // holds that side until then, because closing it earlier would send SIGHUP to the rank.
   if (got <= 0) return Next::kEnded;
   if (discards_) return Next::kReadOn;
   *credit_ -= static_cast<std::uint64_t>(got);
-  room_.link.send_output(output_frame(rank_, stream_, wall_clock_ns(),
-                                      {room_.scratch.data(), static_cast<std::size_t>(got)}));
+  context_.link.send_output(output_frame(rank_, stream_, wall_clock_ns(),
+                                         {context_.scratch.data(), static_cast<std::size_t>(got)}));
   return static_cast<std::size_t>(got) < small_ && !is_last_ ? Next::kRest : Next::kReadOn;
 }
 
-void OutputPump::look() {
+void OutputPump::poll() {
   if (!fd_) return;
-  if (rest_) room_.loop.cancel(*std::exchange(rest_, std::nullopt));
+  if (rest_) context_.loop.cancel(*std::exchange(rest_, std::nullopt));
   Next next = Next::kReadOn;
   for (int i = 0; i < kReadsInARow && next == Next::kReadOn; ++i) next = read_once();
-  is_held_ = next == Next::kAwaitLeave;
+  is_held_ = next == Next::kHold;
   switch (next) {
     case Next::kEnded:
-      return end();
+      return close_stream();
     case Next::kRest:
       return rest();
-    case Next::kAwaitLeave:
+    case Next::kHold:
       return stop_waiting();
     case Next::kReadOn:
     case Next::kAwaitBytes:
       break;
   }
-  // A descriptor that only poll calls ended (EPOLLHUP) is read on, so waiting for bytes is right
-  // for the last pass too.
+  // A descriptor that only poll reports as ended (EPOLLHUP) is read again, so waiting for bytes is
+  // right after the last pass, too.
   await_bytes();
 }
 
 void OutputPump::finish() {
   is_last_ = true;
-  look();
+  poll();
 }
 
 void OutputPump::discard() {
   discards_ = true;
-  look();
+  poll();
 }
 
 void OutputPump::rest() {
-  room_.loop.unwatch(fd_.get());
-  rest_ = room_.loop.call_after(kRest, [this] {
+  context_.loop.unwatch(fd_.get());
+  rest_ = context_.loop.call_after(kRest, [this] {
     rest_.reset();
-    look();
+    poll();
   });
 }
 
 void OutputPump::await_bytes() {
-  room_.loop.watch(fd_.get(), EPOLLIN, [this](std::uint32_t) { look(); });
+  context_.loop.watch(fd_.get(), EPOLLIN, [this](std::uint32_t) { poll(); });
 }
 
-// Not watched at all while it may not be read: a hang-up would be told again and again.
+// Not watched while it may not be read: epoll would report a hang-up again and again.
 void OutputPump::stop_waiting() {
-  room_.loop.unwatch(fd_.get());
-  if (rest_) room_.loop.cancel(*std::exchange(rest_, std::nullopt));
+  context_.loop.unwatch(fd_.get());
+  if (rest_) context_.loop.cancel(*std::exchange(rest_, std::nullopt));
 }
 
-void OutputPump::end() {
+void OutputPump::close_stream() {
   stop_waiting();
   fd_.reset();
-  room_.link.send_output(output_end_frame(rank_, stream_, wall_clock_ns()));
-  const auto on_end = std::move(on_end_);  // it may let go of this pump
+  context_.link.send_output(output_end_frame(rank_, stream_, wall_clock_ns()));
+  const auto on_end = std::move(on_end_);  // it may destroy this pump
   on_end();
 }
 

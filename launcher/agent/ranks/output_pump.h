@@ -1,11 +1,10 @@
-// One stream of one rank: reads its pipe (or terminal) as it fills and sends it on, as far as
-// credit and room reach.
+// OutputPump: one output stream of one rank, or its result pipe. Reads the pipe (or terminal) as it
+// fills and sends the bytes to hvrun, as far as credit and the link's capacity allow.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Without credit, or while too much waits for hvrun, the pipe is left alone: it fills, and the rank
-// slows down. A writer of small pieces is read in lumps: after a small read the pump rests for a
-// millisecond instead of waking for every line, which would take the cores from the ranks
-// themselves.
+// Without credit, or while too much waits for hvrun, the pipe is not read: it fills, and the rank
+// slows down. Small writes are read in batches: after a small read the pump rests for a millisecond
+// instead of waking for every line, which would take CPU time from the ranks.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +14,13 @@
 
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/hvrun_link.h"
+#include "launcher/agent/ranks/output_frame.h"
 #include "src/base/unique_fd.h"
 
 namespace hv::launcher {
 
-// What all pumps share.
-struct PumpRoom {
+// Shared by all pumps.
+struct PumpContext {
   EventLoop& loop;
   HvrunLink& link;
   std::string scratch = std::string(256 << 10, '\0');
@@ -28,43 +28,44 @@ struct PumpRoom {
 
 class OutputPump {
  public:
-  // fd: non-blocking, ours alone. credit: bytes that the rank may still send, shared by its
-  // streams.
-  OutputPump(PumpRoom& room, UniqueFd fd, std::uint32_t rank, std::uint8_t stream,
+  // fd: non-blocking, not shared with another process. credit: bytes that may still be sent, shared
+  // by stdout and stderr.
+  OutputPump(PumpContext& context, UniqueFd fd, std::uint32_t rank, RankStream stream,
              std::uint64_t* credit, std::function<void()> on_end);
   ~OutputPump();
   OutputPump(const OutputPump&) = delete;
   OutputPump& operator=(const OutputPump&) = delete;
 
-  // Looks at once; when its rank has ended.
-  void look();
-  // Credit or room may be there again.
-  void look_if_held() {
-    if (is_held_) look();
+  // Reads what is there. Call when the rank has ended.
+  void poll();
+  // Credit or capacity may have returned.
+  void poll_if_held() {
+    if (is_held_) poll();
   }
-  // Nobody of the job is left who could write: what is there is read, then the stream has ended.
+  // No process of the job is left that could write: reads the rest, then the stream has ended.
   void finish();
-  // hvrun is gone: the rest is read and dropped, so that nobody waits in a write.
+  // hvrun is lost: reads and drops the rest, so that no process blocks in a write.
   void discard();
   bool has_ended() const { return !fd_; }
 
  private:
-  enum class Next { kReadOn, kRest, kAwaitBytes, kAwaitLeave, kEnded };
+  enum class Next { kReadOn, kRest, kAwaitBytes, kHold, kEnded };
   Next read_once();
   void rest();
   void await_bytes();
   void stop_waiting();
-  void end();
+  void close_stream();
 
-  PumpRoom& room_;
+  PumpContext& context_;
   UniqueFd fd_;
   std::uint32_t rank_;
-  std::uint8_t stream_;
+  RankStream stream_;
   std::uint64_t* credit_;
   std::function<void()> on_end_;
+  std::size_t most_;   // bytes of a read
   std::size_t small_;  // reads below this are followed by a rest; 0: never
   std::optional<EventLoop::Timer> rest_;
-  bool is_held_ = false;  // bytes are there or may be, but must not be read now
+  bool is_held_ = false;  // without credit or capacity: bytes may be there, and are not read
   bool is_last_ = false;
   bool discards_ = false;
 };

@@ -2,6 +2,8 @@
 #include "launcher/agent/ranks/rank_command.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
 
 #include "launcher/facts/program_file.h"
 #include "src/base/core_mask.h"
@@ -10,12 +12,6 @@
 namespace hv::launcher {
 namespace {
 
-void add_entry(Environment* environment, const std::string& entry) {
-  const std::size_t equals = entry.find('=');
-  if (equals != std::string::npos && equals > 0)
-    environment->set(entry.substr(0, equals), entry.substr(equals + 1));
-}
-
 const wire::Program& program_of(const wire::Launch& launch, const wire::LaunchRank& rank) {
   return launch.programs.at(rank.program);
 }
@@ -23,39 +19,49 @@ const wire::Program& program_of(const wire::Launch& launch, const wire::LaunchRa
 }  // namespace
 
 bool is_well_formed(const wire::Launch& launch) {
-  return std::all_of(launch.ranks.begin(), launch.ranks.end(),
-                     [&launch](const wire::LaunchRank& rank) {
-                       const auto highest = std::max_element(rank.cores.begin(), rank.cores.end());
-                       return rank.program < launch.programs.size() &&
-                              (highest == rank.cores.end() || *highest < kMostCores);
-                     });
+  std::set<std::uint32_t> numbers;
+  return std::all_of(launch.ranks.begin(), launch.ranks.end(), [&](const wire::LaunchRank& rank) {
+    const auto highest = std::max_element(rank.cores.begin(), rank.cores.end());
+    return rank.program < launch.programs.size() && numbers.insert(rank.rank).second &&
+           (highest == rank.cores.end() || *highest < kMostCores);
+  });
 }
 
-std::vector<std::string> environment_of_rank(const wire::Launch& launch,
-                                             const wire::LaunchRank& rank, const Environment& own) {
-  Environment result;
-  for (const auto& [name, value] : own.all()) {
-    for (const std::string& pattern : launch.host_variables) {
-      if (matches_pattern(name, pattern)) result.set(name, value);
-    }
+RankEnvironments::RankEnvironments(const wire::Launch& launch, const Environment& own) {
+  RankEnvironment login;
+  const NamePatterns host_variables(launch.host_variables);
+  for (const auto& [name, value] : own.all())
+    if (host_variables.has_match(name)) login.set(name, value);
+  for (const wire::Program& program : launch.programs) {
+    RankEnvironment& variables = of_programs_.emplace_back(login);
+    variables.set("PWD", program.directory);
+    variables.set_all(launch.environment);
+    variables.set_all(program.environment);
+    variables.set_default("PYTHONUNBUFFERED", "1");
   }
-  const wire::Program& program = program_of(launch, rank);
-  result.set("PWD", program.directory);
-  for (const std::string& entry : launch.environment) add_entry(&result, entry);
-  for (const std::string& entry : program.environment) add_entry(&result, entry);
-  for (const auto& [name, value] : rank.environment) result.set(name, value);
-  if (!result.has("PYTHONUNBUFFERED")) result.set("PYTHONUNBUFFERED", "1");
-  return result.entries();
+}
+
+RankEnvironment RankEnvironments::of_rank(const wire::LaunchRank& rank) const {
+  RankEnvironment variables = of_programs_.at(rank.program);
+  variables.set_all(rank.environment);
+  return variables;
+}
+
+std::string RankEnvironments::path_of_rank(const wire::LaunchRank& rank) const {
+  constexpr const char* kPath = "PATH";
+  const auto own = std::find_if(rank.environment.rbegin(), rank.environment.rend(),
+                                [](const auto& variable) { return variable.first == kPath; });
+  if (own != rank.environment.rend()) return own->second;
+  return of_programs_.at(rank.program).as_environment().get_or(kPath, kDefaultPath);
 }
 
 RankPrograms rank_programs(const wire::Launch& launch, const Environment& own) {
-  RankPrograms result;
+  RankPrograms result{RankEnvironments(launch, own)};
   // The search is done once for all ranks with the same program and PATH.
   std::string found, found_along;
   std::optional<std::uint32_t> found_for;
   for (const wire::LaunchRank& rank : launch.ranks) {
-    const std::string path = Environment::from_entries(environment_of_rank(launch, rank, own))
-                                 .get_or("PATH", kDefaultPath);
+    const std::string path = result.environments.path_of_rank(rank);
     if (found_for != rank.program || path != found_along) {
       found_along = path;
       found_for = rank.program;
@@ -68,11 +74,11 @@ RankPrograms rank_programs(const wire::Launch& launch, const Environment& own) {
 }
 
 Command rank_command(const wire::Launch& launch, const wire::LaunchRank& rank,
-                     const Environment& own, const std::string& program) {
+                     const RankEnvironment& environment, const std::string& program) {
   Command command;
   command.argv = program_of(launch, rank).argv;
   command.directory = program_of(launch, rank).directory;
-  command.environment = environment_of_rank(launch, rank, own);
+  command.environment = environment.entries();
   command.program = program;
   return command;
 }

@@ -1,9 +1,7 @@
-// One rank: its process, its streams, and how it ended. Starting it is rank_starter's work.
+// RankProcess: one rank that rank_starter.h has started: its process, its streams, how it ended.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   started -> ended (reaped)            its process
-//   open -> read to the end -> closed    each of its streams, in its own time: others may hold them
-//   open longer
+// Its streams may outlive the process: other processes may hold them open.
 #pragma once
 
 #include <sys/types.h>
@@ -17,6 +15,7 @@
 
 #include "launcher/agent/ranks/input_pump.h"
 #include "launcher/agent/ranks/output_pump.h"
+#include "launcher/agent/ranks/rank_ending.h"
 #include "src/base/unique_fd.h"
 #include "src/process/exit_status.h"
 
@@ -26,17 +25,20 @@ struct RankProcess {
   std::uint32_t rank = 0;
   pid_t pid = -1;
   std::optional<ExitStatus> ended;
-  std::optional<int> aborts_with;  // it asked to be ended with that exit code, and has been
-  std::bitset<NSIG> signals_sent;  // by this agent: an end by one of them is no failure of the rank
-  std::uint64_t credit = 0;
+  std::optional<int> aborts_with;  // the rank asked to be killed, with that exit code
+  std::bitset<NSIG> signals_sent;  // by this agent; death by one of them is no failure
+  RankEnding ending{};
+  bool may_hold_text = false;       // held_text.h; as last polled
+  std::uint64_t credit = 0;         // for output
+  std::uint64_t result_credit = 0;  // for Results
   std::vector<std::unique_ptr<OutputPump>> outputs;
   std::unique_ptr<InputPump> input;
-  // The rank's side of its terminal, with --pty, held as long as the rank runs: a program that
-  // closes its streams may not be done, and would be hung up on.
+  // The rank's side of its terminal (--pty), held open while the rank runs: a program that closes
+  // its streams and goes on would get SIGHUP.
   UniqueFd held_terminal;
 
   bool is_running() const { return pid > 0 && !ended; }
-  // How it has ended: what it had asked for counts, not the signal by which that was done.
+  // The end to report: after an abort the requested exit code, not the agent's SIGKILL.
   ExitStatus end_of(const ExitStatus& status) const {
     return aborts_with && status.by_signal ? ExitStatus{false, *aborts_with} : status;
   }
@@ -50,11 +52,11 @@ struct RankProcess {
     }
     return false;
   }
-  void look_at_streams() {
-    for (const auto& output : outputs) output->look();
+  void poll_streams() {
+    for (const auto& output : outputs) output->poll();
   }
-  void look_at_held_streams() {
-    for (const auto& output : outputs) output->look_if_held();
+  void poll_held_streams() {
+    for (const auto& output : outputs) output->poll_if_held();
   }
 };
 

@@ -19,8 +19,8 @@
 namespace hv::launcher {
 namespace {
 
-// The kernel opens the other side itself where it can (4.13): /dev/pts may be another one in a
-// container.
+// The kernel opens the other side itself from Linux 4.13 on. Its name is a fallback: a container
+// may have another /dev/pts.
 int open_slave(int master) {
   const int slave = ::ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (slave >= 0) return slave;
@@ -31,18 +31,23 @@ int open_slave(int master) {
 
 }  // namespace
 
-Status open_pty(std::uint32_t columns, std::uint32_t rows, Pty* pty) {
+Status set_window_size(int terminal, const wire::WindowSize& size) {
+  winsize of_kernel{};
+  of_kernel.ws_col = static_cast<unsigned short>(std::min(size.columns, 65535u));
+  of_kernel.ws_row = static_cast<unsigned short>(std::min(size.rows, 65535u));
+  if (::ioctl(terminal, TIOCSWINSZ, &of_kernel) != 0)
+    return system_status("set the size of a rank's terminal", errno);
+  return Status::success();
+}
+
+Status open_pty(const wire::WindowSize& size, Pty* pty) {
   UniqueFd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
   if (!master || ::grantpt(master.get()) != 0 || ::unlockpt(master.get()) != 0) {
     return system_status("open a terminal for a rank", errno);
   }
   UniqueFd slave(open_slave(master.get()));
   if (!slave) return system_status("open a terminal for a rank", errno);
-  winsize size{};
-  size.ws_col = static_cast<unsigned short>(std::min(columns, 65535u));
-  size.ws_row = static_cast<unsigned short>(std::min(rows, 65535u));
-  if (::ioctl(slave.get(), TIOCSWINSZ, &size) != 0)
-    return system_status("set the size of a rank's terminal", errno);
+  if (Status status = set_window_size(slave.get(), size); !status.ok()) return status;
   pty->master = std::move(master);
   pty->slave = std::move(slave);
   return Status::success();
@@ -50,20 +55,20 @@ Status open_pty(std::uint32_t columns, std::uint32_t rows, Pty* pty) {
 
 namespace {
 
-// The ends of a rank's streams; ours are non-blocking, the rank's are not.
+// Both ends of a rank's streams; the agent's are non-blocking, the rank's are not.
 struct Streams {
   UniqueFd rank_in, rank_out, rank_err;
   UniqueFd our_in, our_out, our_err;
   UniqueFd held_terminal;
 };
 
-// ours_reads: which end is ours.
+// ours_reads: the agent reads, and the rank writes.
 Status make_pipe(bool ours_reads, UniqueFd* ours, UniqueFd* ranks) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_status("make a pipe for a rank", errno);
   UniqueFd reading(ends[0]), writing(ends[1]);
   if (!ours_reads) std::swap(reading, writing);
-  // Each end is an open file of its own, so this does not reach the rank's.
+  // Each end is an open file of its own, so this does not affect the rank's end.
   if (Status status = set_nonblocking(reading.get(), true); !status.ok()) return status;
   *ours = std::move(reading);
   *ranks = std::move(writing);
@@ -80,15 +85,14 @@ Status make_pipes(bool wants_input, const StartOptions& options, Streams* stream
   if (Status status = make_pipe(true, &streams->our_err, &streams->rank_err); !status.ok())
     return status;
   ::fcntl(streams->our_out.get(), F_SETPIPE_SZ,
-          static_cast<int>(options.pipe_bytes));  // refused: slower, no more
+          static_cast<int>(options.pipe_bytes));  // where refused, output is only slower
   return Status::success();
 }
 
-// stdin only when it is forwarded: who reads a terminal that nobody types at waits for ever.
+// stdin only when it is forwarded: a read from a terminal without input would block for ever.
 Status make_terminal(bool wants_input, const StartOptions& options, Streams* streams) {
   Pty pty;
-  if (Status status = open_pty(options.pty_columns, options.pty_rows, &pty); !status.ok())
-    return status;
+  if (Status status = open_pty(options.window, &pty); !status.ok()) return status;
   const auto copy = [](const UniqueFd& fd) {
     return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
   };
@@ -114,13 +118,13 @@ SpawnResult spawn(const Command& command, const Streams& streams, const StartOpt
   child.stdin_fd = streams.rank_in.get();
   child.stdout_fd = streams.rank_out.get();
   child.stderr_fd = streams.rank_err.get();
-  child.passed_fd = options.passed_fd;
+  child.passed_fds = options.passed_fds;
   child.controlling_terminal = options.pty;
   child.may_be_traced = true;  // stack_run.h
   child.cgroup = options.cgroup;
   SpawnResult result = spawn_child(command, child);
   if (result.pid < 0 && !child.cgroup.empty()) {
-    // A cgroup is an addition: where it refuses the rank, the rank runs without it.
+    // A cgroup is optional: where it refuses the rank, the rank runs without it.
     child.cgroup.clear();
     result = spawn_child(command, child);
   }
@@ -135,6 +139,8 @@ Status failure(const SpawnResult& result, const Command& command) {
 }
 
 }  // namespace
+
+Status open_pipe_from_rank(UniqueFd* ours, UniqueFd* ranks) { return make_pipe(true, ours, ranks); }
 
 std::string start_advice(const Status& failure) {
   const auto is_for = [&failure](int error) {
@@ -156,7 +162,7 @@ std::size_t pipe_bytes_for(std::size_t ranks) {
   return std::bit_floor(std::clamp(kInAll / std::max<std::size_t>(ranks, 1), kLeast, kMost));
 }
 
-Status start_rank(PumpRoom& room, const Command& command, const wire::LaunchRank& launch,
+Status start_rank(PumpContext& context, const Command& command, const wire::LaunchRank& launch,
                   const StartOptions& options, const StreamCallbacks& callbacks,
                   std::unique_ptr<RankProcess>* rank) {
   const bool wants_input = launch.stdin_mode == wire::StdinMode::kForwarded;
@@ -167,22 +173,22 @@ Status start_rank(PumpRoom& room, const Command& command, const wire::LaunchRank
   const SpawnResult spawned = spawn(command, streams, options, mask_of(launch.cores));
   if (spawned.pid < 0) return failure(spawned, command);
 
-  auto made = std::make_unique<RankProcess>();
-  made->rank = launch.rank;
-  made->pid = spawned.pid;
-  made->credit = options.credit_bytes;
-  made->held_terminal = std::move(streams.held_terminal);
-  const auto pump = [&](UniqueFd fd, std::uint8_t stream) {
-    made->outputs.push_back(std::make_unique<OutputPump>(room, std::move(fd), launch.rank, stream,
-                                                         &made->credit, callbacks.on_stream_end));
+  auto process = std::make_unique<RankProcess>();
+  process->rank = launch.rank;
+  process->pid = spawned.pid;
+  process->credit = options.credit_bytes;
+  process->held_terminal = std::move(streams.held_terminal);
+  const auto pump = [&](UniqueFd fd, RankStream stream) {
+    process->outputs.push_back(std::make_unique<OutputPump>(
+        context, std::move(fd), launch.rank, stream, &process->credit, callbacks.on_stream_end));
   };
-  pump(std::move(streams.our_out), 1);
-  if (streams.our_err) pump(std::move(streams.our_err), 2);
+  pump(std::move(streams.our_out), RankStream::kStdout);
+  if (streams.our_err) pump(std::move(streams.our_err), RankStream::kStderr);
   if (streams.our_in) {
-    made->input = std::make_unique<InputPump>(room.loop, std::move(streams.our_in), options.pty,
-                                              callbacks.on_input_taken);
+    process->input = std::make_unique<InputPump>(context.loop, std::move(streams.our_in),
+                                                 options.pty, callbacks.on_input_taken);
   }
-  *rank = std::move(made);
+  *rank = std::move(process);
   return Status::success();
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "launcher/agent/ranks/output_pump.h"
 #include "launcher/agent/ranks/rank_process.h"
@@ -23,16 +24,20 @@ struct Pty {
   UniqueFd slave;
 };
 
-Status open_pty(std::uint32_t columns, std::uint32_t rows, Pty* pty);
+Status open_pty(const wire::WindowSize& size, Pty* pty);
+// terminal: either side of it.
+Status set_window_size(int terminal, const wire::WindowSize& size);
+
+// A pipe from a rank to the agent, whose end is non-blocking. Both ends are closed at exec.
+Status open_pipe_from_rank(UniqueFd* ours, UniqueFd* ranks);
 
 struct StartOptions {
   bool pty = false;
-  std::uint32_t pty_columns = 80;
-  std::uint32_t pty_rows = 24;
+  wire::WindowSize window{};
   std::uint32_t credit_bytes = 0;
-  std::size_t pipe_bytes = 64 << 10;  // wanted for stdout
+  std::size_t pipe_bytes = 64 << 10;  // requested for stdout
   std::string cgroup;                 // directory of the cgroup it starts in; empty: none
-  int passed_fd = -1;                 // that the rank is born with, too; -1: none
+  std::vector<int> passed_fds{};      // inherited by the rank
 };
 
 struct StreamCallbacks {
@@ -40,12 +45,12 @@ struct StreamCallbacks {
   std::function<void(std::uint32_t bytes)> on_input_taken;
 };
 
-// On failure nothing runs, and the status says what failed.
-Status start_rank(PumpRoom& room, const Command& command, const wire::LaunchRank& launch,
+// On failure no process runs, and the status says what failed.
+Status start_rank(PumpContext& context, const Command& command, const wire::LaunchRank& launch,
                   const StartOptions& options, const StreamCallbacks& callbacks,
                   std::unique_ptr<RankProcess>* rank);
 
-// What to try after such a failure.
+// A hint for that failure.
 std::string start_advice(const Status& failure);
 
 // A pipe size that is fast for few ranks and stays within what the kernel grants a user for many.

@@ -27,21 +27,21 @@ void StartTurns::break_off() {
   stop_timer();
 }
 
-// At least one each time: a host on which one takes longer than a turn gets on as well.
+// Starts at least one rank per turn, also where that takes longer than a turn.
 void StartTurns::take_turn() {
   for (const TimePoint until = now() + turn_; next_ < count_;) {
-    if (const Status status = start_one_(next_); !status.ok()) return end(status);
+    if (const Status status = start_one_(next_); !status.ok()) return finish(status);
     ++next_;
     if (now() >= until) break;
   }
-  if (next_ == count_) return end(Status::success());
+  if (next_ == count_) return finish(Status::success());
   next_turn_ = loop_.call_at(TimePoint::min(), [this] {
     next_turn_.reset();
     take_turn();
   });
 }
 
-void StartTurns::end(const Status& status) {
+void StartTurns::finish(const Status& status) {
   under_way_ = false;
   on_over_(status);
 }

@@ -1,11 +1,10 @@
-// Starting many ranks without keeping the event loop from its other work: turn by turn, a few
-// milliseconds each.
+// StartTurns: starts many ranks in turns of a few milliseconds, between which the event loop does
+// its other work.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   idle -> under way <-> held (Ctrl-Z) -> over     all started, one failed, or broken off
-//
-// A host's ranks may take a minute to start, and hvrun takes an agent that is silent for long for
-// lost. Whatever comes between two turns finds some ranks running and others not.
+// The ranks of a host may take a minute to start, and hvrun gives up an agent without a heartbeat.
+// An event between two turns finds some ranks running and others not started. Ctrl-Z holds the
+// start: no turn is taken until it is released. It may come before the start begins.
 #pragma once
 
 #include <cstddef>
@@ -28,20 +27,20 @@ class StartTurns {
   StartTurns(const StartTurns&) = delete;
   StartTurns& operator=(const StartTurns&) = delete;
 
-  // Once; the first turn is taken at once. on_over: all have been started, or one has failed and
-  // those behind it never will be; not called after break_off().
+  // Call once; takes the first turn at once. on_over: all ranks have been started, or one has
+  // failed and later ones never will be; not called after break_off().
   void begin(std::size_t count, StartOne start_one, OnOver on_over);
   void hold();
   void go_on();
-  // What has not been started never will be.
+  // Starts no more ranks.
   void break_off();
 
+  // Begun, and on_over not yet called: also while it is held.
   bool is_under_way() const { return under_way_; }
-  std::size_t started() const { return next_; }
 
  private:
   void take_turn();
-  void end(const Status& status);
+  void finish(const Status& status);
   void stop_timer();
 
   EventLoop& loop_;

@@ -2,7 +2,6 @@
 #include "launcher/agent/rendezvous/rank_socket.h"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +11,6 @@
 
 #include "src/base/clock.h"
 #include "src/base/text.h"
-#include "src/net/socket.h"
 #include "src/wire/mpi_wiring.h"
 
 namespace hv::launcher {
@@ -25,8 +23,8 @@ constexpr std::size_t kMostUnsentToRank = 8u << 20;  // a client that does not r
 constexpr auto kTimeToJoin = std::chrono::seconds(10);
 constexpr std::size_t kLongestReason = 1000;
 constexpr std::size_t kReadAtOnce = 16384;
-// More than a kernel keeps of what a process has sent. A child that it left may go on for ever.
-constexpr std::size_t kMostLastWords = 2 * rendezvous::kMaxPayload;
+// More than the kernel buffers of a process. A limit, because a forked child may go on sending.
+constexpr std::size_t kMostLastBytes = 2 * rendezvous::kMaxPayload;
 
 }  // namespace
 
@@ -35,6 +33,7 @@ RankSocket::RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks c
     : loop_(loop),
       key_(key),
       callbacks_(std::move(callbacks)),
+      listener_(loop, [this](UniqueFd fd, std::int32_t pid) { add_client(std::move(fd), pid); }),
       stalls_(loop, stalls, callbacks_.on_stall) {}
 
 RankSocket::~RankSocket() {
@@ -42,47 +41,10 @@ RankSocket::~RankSocket() {
     loop_.unwatch(fd);
     loop_.cancel(client->deadline);
   }
-  if (listener_) loop_.unwatch(listener_.get());
-  if (folder_.empty()) return;
-  ::unlink(name_.c_str());
-  ::rmdir(folder_.c_str());
-}
-
-std::string rank_socket_name(const std::string& job_id, const std::string& host_index) {
-  return "@hvrun-" + job_id + "-" + host_index;
-}
-
-Status RankSocket::listen(const std::string& job_id, std::uint32_t host_index) {
-  name_ = rank_socket_name(job_id, std::to_string(host_index));
-  if (!listen_unix(name_, &listener_).ok()) {
-    if (Status status = listen_in_folder(); !status.ok()) return status;
-  }
-  loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
-  return Status::success();
-}
-
-Status RankSocket::listen_in_folder() {
-  char folder[] = "/tmp/hvrun-XXXXXX";  // mkdtemp makes it 0700
-  if (!::mkdtemp(folder))
-    return system_status("make a folder for the ranks' socket in /tmp", errno);
-  folder_ = folder;
-  name_ = folder_ + "/agent";
-  return listen_unix(name_, &listener_);
-}
-
-void RankSocket::accept() {
-  for (;;) {
-    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd) return;
-    std::uint32_t user = 0;
-    std::int32_t pid = 0;
-    // A stranger, or one too many, is hung up on.
-    if (!peer_user(fd.get(), &user, &pid).ok() || (user != ::geteuid() && user != 0)) continue;
-    if (clients_.size() < kMostClients) add_client(std::move(fd), pid);
-  }
 }
 
 void RankSocket::add_client(UniqueFd fd, std::int32_t pid) {
+  if (clients_.size() >= kMostClients) return;
   auto client = std::make_shared<Client>();
   const int number = fd.get();
   client->fd = std::move(fd);
@@ -120,17 +82,20 @@ bool RankSocket::handle(Client& client, const Frame& frame) {
   if (client.has_joined) return !client.has_left && handle_joined(client, frame);
   if (frame.type != static_cast<std::uint8_t>(Type::kJoin)) return false;
   return handle_message<rendezvous::Join>(
-      frame, [&](const rendezvous::Join& wanted) { join(client, wanted); });
+      frame, [&](const rendezvous::Join& request) { join(client, request); });
 }
 
 bool RankSocket::handle_joined(Client& client, const Frame& frame) {
   switch (static_cast<Type>(frame.type)) {
     case Type::kPut:
-      return handle_message<rendezvous::Put>(
-          frame, [&](rendezvous::Put one) { return put(client, std::move(one)); });
+      return handle_message<rendezvous::Put>(frame, [&](rendezvous::Put put) {
+        return put.key.size() <= rendezvous::kMaxKeyBytes &&
+               put.value.size() <= rendezvous::kMaxValueBytes &&
+               rendezvous_.put(client.rank, client.epoch, std::move(put.key), std::move(put.value));
+      });
     case Type::kFence:
       return handle_message<rendezvous::Fence>(frame, [&](const rendezvous::Fence& fence) {
-        meeting_.come_to_fence(client.rank, client.epoch, fence.number);
+        rendezvous_.come_to_fence(client.rank, client.epoch, fence.number);
       });
     case Type::kGet:
       return handle_message<rendezvous::Get>(
@@ -140,8 +105,9 @@ bool RankSocket::handle_joined(Client& client, const Frame& frame) {
         callbacks_.on_lost({client.rank, lost.rank, printable(lost.reason, kLongestReason)});
       });
     case Type::kSteps:
-      return handle_message<rendezvous::Steps>(
-          frame, [&](const rendezvous::Steps& steps) { return keep(client.rank, steps.times); });
+      return handle_message<rendezvous::Steps>(frame, [&](const rendezvous::Steps& steps) {
+        return reports_.keep_steps(client.rank, steps.times);
+      });
     case Type::kStalled:
       return handle_message<rendezvous::Stalled>(frame, [&](const rendezvous::Stalled& stalled) {
         if (!stalled.stall.is_plausible()) return false;
@@ -156,78 +122,58 @@ bool RankSocket::handle_joined(Client& client, const Frame& frame) {
   }
 }
 
-std::string RankSocket::why_refused(const rendezvous::Join& join) const {
-  if (join.protocol != rendezvous::kRankProtocol) {
-    return "libhvrun speaks protocol " + std::to_string(join.protocol) + ", hvrun-agent " +
+std::string RankSocket::why_refused(const rendezvous::Join& request) const {
+  if (request.protocol != rendezvous::kRankProtocol) {
+    return "libhvrun speaks protocol " + std::to_string(request.protocol) + ", hvrun-agent " +
            std::to_string(rendezvous::kRankProtocol) + "; use those of one version";
   }
-  if (join.epoch >= wire::kEpochsOfRanks) return "no rank has such an epoch";
-  if (!meeting_.is_local(join.rank))
-    return "rank " + std::to_string(join.rank) + " does not run on this host";
+  if (request.epoch >= wire::kEpochsOfRanks) return "no rank has such an epoch";
+  if (!rendezvous_.is_local(request.rank))
+    return "rank " + std::to_string(request.rank) + " does not run on this host";
   for (const auto& [fd, other] : clients_) {
-    if (!other->has_joined || other->has_left || other->rank != join.rank ||
-        other->epoch != join.epoch)
+    if (!other->has_joined || other->has_left || other->rank != request.rank ||
+        other->epoch != request.epoch)
       continue;
-    // A process that is gone leaves its socket open in the children that it forked.
+    // The socket of an ended process stays open in its forked children.
     if (::kill(other->pid, 0) == 0)
-      return "rank " + std::to_string(join.rank) + " has joined already, as pid " +
+      return "rank " + std::to_string(request.rank) + " has joined already, as pid " +
              std::to_string(other->pid);
   }
   return {};
 }
 
-void RankSocket::join(Client& client, const rendezvous::Join& wanted) {
-  const std::string reason = why_refused(wanted);
+void RankSocket::join(Client& client, const rendezvous::Join& request) {
+  const std::string reason = why_refused(request);
   if (!reason.empty()) return send(client, rendezvous::Refused{reason});
   client.has_joined = true;
-  client.rank = wanted.rank;
-  client.epoch = wanted.epoch;
+  client.rank = request.rank;
+  client.epoch = request.epoch;
   loop_.cancel(client.deadline);
-  left_ns_.erase(wanted.rank);
-  meeting_.join(wanted.rank, wanted.epoch);
+  reports_.note_joined(request.rank);
+  rendezvous_.join(request.rank, request.epoch);
   send(client, rendezvous::Welcome{key_});
   for (const auto& [rank, why] : losses_) send(client, rendezvous::Event{rank, why});
-  if (is_silence_allowed_) send(client, rendezvous::Silence{true});
-}
-
-bool RankSocket::put(Client& client, rendezvous::Put put) {
-  if (put.key.size() > rendezvous::kMaxKeyBytes || put.value.size() > rendezvous::kMaxValueBytes)
-    return false;
-  return meeting_.put(client.rank, client.epoch, std::move(put.key), std::move(put.value));
+  if (is_paused_) send(client, rendezvous::Silence{true});
 }
 
 void RankSocket::answer(Client& client, const rendezvous::Get& get) {
-  const std::string* value = meeting_.get(client.epoch, get.rank, get.key);
+  const std::string* value = rendezvous_.get(client.epoch, get.rank, get.key);
   send(client, value ? rendezvous::Value{true, *value} : rendezvous::Value{});
-}
-
-// One for each rank, however many programs it runs, or trainings begins: the longest, so that a
-// short one at the end (a test, say) does not hide it.
-bool RankSocket::keep(std::uint32_t rank, const wire::StepTimes& times) {
-  if (!times.is_plausible()) return false;
-  wire::StepTimes& kept = step_times_[rank];
-  if (times.nanoseconds >= kept.nanoseconds) kept = times;
-  return true;
-}
-
-wire::StepTimes RankSocket::step_times(std::uint32_t rank) const {
-  const auto found = step_times_.find(rank);
-  return found == step_times_.end() ? wire::StepTimes{} : found->second;
 }
 
 void RankSocket::leave(Client& client) {
   client.has_left = true;
-  left_ns_[client.rank] = wall_clock_ns();
-  meeting_.leave(client.rank, client.epoch);
+  reports_.note_left(client.rank, wall_clock_ns());
+  rendezvous_.leave(client.rank, client.epoch);
 }
 
 void RankSocket::check_fences() {
-  for (wire::FenceIn& fence : meeting_.complete()) callbacks_.on_fence(std::move(fence));
-  stalls_.look(meeting_.is_anybody_waiting());
+  for (wire::FenceIn& fence : rendezvous_.complete()) callbacks_.on_fence(std::move(fence));
+  stalls_.update(rendezvous_.has_waiting_rank());
 }
 
 void RankSocket::pass_fence(const wire::FenceOut& out) {
-  const std::vector<std::uint32_t> ranks = meeting_.pass(out);
+  const std::vector<std::uint32_t> ranks = rendezvous_.pass(out);
   const std::map<int, ClientPointer> clients = clients_;  // sending may drop one
   for (const auto& [fd, client] : clients) {
     const bool waits = std::find(ranks.begin(), ranks.end(), client->rank) != ranks.end();
@@ -238,27 +184,27 @@ void RankSocket::pass_fence(const wire::FenceOut& out) {
   check_fences();
 }
 
-// Its end may be seen before what it said last, a goodbye among it, has been read.
-void RankSocket::hear_last_words(std::uint32_t rank) {
+// A rank's end may be seen before its last messages, such as its leave notice, have been read.
+void RankSocket::read_last_messages(std::uint32_t rank) {
   const std::map<int, ClientPointer> clients = clients_;  // its end drops one
   for (const auto& [fd, client] : clients) {
     if (!client->has_joined || client->rank != rank) continue;
-    for (std::size_t read = 0; read < kMostLastWords && !client->is_dropped; read += kReadAtOnce)
+    for (std::size_t read = 0; read < kMostLastBytes && !client->is_dropped; read += kReadAtOnce)
       if (!receive(*client)) break;
   }
 }
 
 RankStanding RankSocket::rank_ended(std::uint32_t rank) {
-  hear_last_words(rank);
+  read_last_messages(rank);
   RankStanding standing = RankStanding::kLeft;
-  if (!meeting_.has_ever_joined(rank)) standing = RankStanding::kNeverJoined;
-  if (meeting_.is_joined(rank)) standing = RankStanding::kJoined;
-  meeting_.end(rank);
+  if (!rendezvous_.has_ever_joined(rank)) standing = RankStanding::kNeverJoined;
+  if (rendezvous_.is_joined(rank)) standing = RankStanding::kJoined;
+  rendezvous_.note_end(rank);
   check_fences();
   return standing;
 }
 
-void RankSocket::tell_loss(std::uint32_t rank, const std::string& reason) {
+void RankSocket::report_loss(std::uint32_t rank, const std::string& reason) {
   if (!losses_.emplace(rank, reason).second) return;
   const std::map<int, ClientPointer> clients = clients_;
   for (const auto& [fd, client] : clients) {
@@ -267,12 +213,12 @@ void RankSocket::tell_loss(std::uint32_t rank, const std::string& reason) {
   }
 }
 
-void RankSocket::tell_silence(bool is_allowed) {
-  if (std::exchange(is_silence_allowed_, is_allowed) == is_allowed) return;
-  stalls_.allow_silence(is_allowed);
+void RankSocket::pause_heartbeats(bool is_paused) {
+  if (std::exchange(is_paused_, is_paused) == is_paused) return;
+  stalls_.pause(is_paused);
   const std::map<int, ClientPointer> clients = clients_;
   for (const auto& [fd, client] : clients) {
-    if (client->has_joined && !client->has_left) send(*client, rendezvous::Silence{is_allowed});
+    if (client->has_joined && !client->has_left) send(*client, rendezvous::Silence{is_paused});
   }
 }
 
@@ -301,18 +247,19 @@ void RankSocket::flush(Client& client) {
   if (client.outgoing.size() > kMostUnsentToRank) return drop(client);
   const auto found = clients_.find(client.fd.get());
   const std::uint32_t events = client.outgoing.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT;
-  loop_.watch(client.fd.get(), events,
-              [this, same = found->second](std::uint32_t ready_for) { ready(same, ready_for); });
+  loop_.watch(client.fd.get(), events, [this, pointer = found->second](std::uint32_t ready_for) {
+    ready(pointer, ready_for);
+  });
 }
 
-// Whoever still holds the client's pointer sees is_dropped; the descriptor is closed at once.
+// Other holders of the client's pointer see is_dropped; the descriptor is closed at once.
 void RankSocket::drop(Client& client) {
   if (std::exchange(client.is_dropped, true)) return;
   const int fd = client.fd.get();
   loop_.unwatch(fd);
   loop_.cancel(client.deadline);
   const auto found = clients_.find(fd);
-  const ClientPointer keep = found->second;
+  const ClientPointer alive = found->second;  // the caller may hold only a reference
   clients_.erase(found);
   client.fd.reset();
 }

@@ -1,9 +1,10 @@
-// The agent's Unix socket for the ranks of this host: joins, puts, fences, gets, who was lost.
+// RankSocket: the agent's end of the connections of this host's ranks: joins, puts, fences, gets,
+// losses.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Only this user's processes are heard (peer credentials). A client that breaks the protocol is
-// dropped; nobody else notices. The end of a connection alone is no death: forked children hold
-// sockets open, and programs close them; a rank has died when its process was reaped.
+// A client that breaks the protocol is dropped; no other rank notices. The end of a connection does
+// not mean death: forked children hold sockets open, and programs close them; a rank has died when
+// its process was reaped.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,9 @@
 #include <string>
 
 #include "launcher/agent/event_loop.h"
-#include "launcher/agent/rendezvous/rank_meeting.h"
+#include "launcher/agent/rendezvous/rank_listener.h"
+#include "launcher/agent/rendezvous/rank_rendezvous.h"
+#include "launcher/agent/rendezvous/rank_reports.h"
 #include "launcher/agent/rendezvous/stall_watch.h"
 #include "src/base/status.h"
 #include "src/base/unique_fd.h"
@@ -32,43 +35,38 @@ struct RankSocketCallbacks {
   std::function<void(const wire::TensorStalled&)> on_tensor_stall;
 };
 
-// What the others know of a rank that has ended.
+// How a rank stood in the job when it ended.
 enum class RankStanding { kNeverJoined, kJoined, kLeft };
-
-// In the abstract namespace.
-std::string rank_socket_name(const std::string& job_id, const std::string& host_index);
 
 class RankSocket {
  public:
-  // stalls: which waits are told; see wire::FenceStalled.
+  // stalls: which waits are reported; see wire::FenceStalled.
   RankSocket(EventLoop& loop, const JobKey& key, RankSocketCallbacks callbacks,
              StallLimits stalls = {});
   ~RankSocket();
   RankSocket(const RankSocket&) = delete;
   RankSocket& operator=(const RankSocket&) = delete;
 
-  // Listens on an abstract name; where that cannot be had, on a path in a folder that only this
-  // user can enter.
-  Status listen(const std::string& job_id, std::uint32_t host_index);
-  const std::string& name() const { return name_; }
-  // Before the ranks start: which ones will come.
-  void expect(std::set<std::uint32_t> ranks) { meeting_ = RankMeeting(std::move(ranks)); }
+  Status listen(const std::string& job_id, std::uint32_t host_id) {
+    return listener_.listen(job_id, host_id);
+  }
+  const std::string& name() const { return listener_.name(); }
+  // Before the ranks start: which ranks will join.
+  void expect(std::set<std::uint32_t> ranks) { rendezvous_ = RankRendezvous(std::move(ranks)); }
 
   void pass_fence(const wire::FenceOut& out);
-  // The rank's process was reaped: how it stood then, with what it had said before.
+  // The rank's process was reaped. Reads its last messages first.
   RankStanding rank_ended(std::uint32_t rank);
-  // Ranks that have said goodbye, and when by the wall clock.
-  const std::map<std::uint32_t, std::int64_t>& left_ns() const { return left_ns_; }
-  // The longest that the rank's programs have told; of no steps where they have told none.
-  wire::StepTimes step_times(std::uint32_t rank) const;
-  // Ranks that run and wait at no fence.
-  std::vector<std::uint32_t> absent() const { return meeting_.absent(); }
-  // How long some have waited at a fence by now; 0: none does.
+  const RankReports& reports() const { return reports_; }
+  // Running ranks that wait at no fence.
+  std::vector<std::uint32_t> absent() const { return rendezvous_.absent(); }
+  // How long ranks have been waiting at a fence; 0: none waits.
   double seconds_waited() const { return stalls_.seconds_waited(); }
-  // Tells every rank that joined or will join.
-  void tell_loss(std::uint32_t rank, const std::string& reason);
-  // Tells every rank that joined, or will join while it is allowed: see wire::Silence.
-  void tell_silence(bool is_allowed);
+  // Reports the loss to every rank that has joined or will join.
+  void report_loss(std::uint32_t rank, const std::string& reason);
+  // Whether peers may send no heartbeats (wire::Silence), for every rank that has joined or will
+  // join.
+  void pause_heartbeats(bool is_paused);
 
  private:
   struct Client {
@@ -85,22 +83,18 @@ class RankSocket {
   };
   using ClientPointer = std::shared_ptr<Client>;
 
-  Status listen_in_folder();
-  void accept();
   void add_client(UniqueFd fd, std::int32_t pid);
   void ready(const ClientPointer& client, std::uint32_t events);
-  // False: nothing was there to read any more.
+  // False: there was nothing left to read.
   bool receive(Client& client);
-  // False: the client is to be dropped.
+  // False: a protocol error; the caller drops the client.
   bool handle(Client& client, const Frame& frame);
   bool handle_joined(Client& client, const Frame& frame);
-  void join(Client& client, const rendezvous::Join& join);
-  std::string why_refused(const rendezvous::Join& join) const;
-  bool put(Client& client, rendezvous::Put put);
+  void join(Client& client, const rendezvous::Join& request);
+  std::string why_refused(const rendezvous::Join& request) const;
   void answer(Client& client, const rendezvous::Get& get);
-  bool keep(std::uint32_t rank, const wire::StepTimes& times);
   void leave(Client& client);
-  void hear_last_words(std::uint32_t rank);
+  void read_last_messages(std::uint32_t rank);
   template <class Message>
   void send(Client& client, const Message& message);
   void flush(Client& client);
@@ -110,15 +104,12 @@ class RankSocket {
   EventLoop& loop_;
   JobKey key_;
   RankSocketCallbacks callbacks_;
-  std::string name_;
-  std::string folder_;  // of a path socket; removed at the end
-  UniqueFd listener_;
-  RankMeeting meeting_{{}};
+  RankListener listener_;
+  RankRendezvous rendezvous_{{}};
   std::map<int, ClientPointer> clients_;
   std::map<std::uint32_t, std::string> losses_;
-  std::map<std::uint32_t, wire::StepTimes> step_times_;
-  std::map<std::uint32_t, std::int64_t> left_ns_;
-  bool is_silence_allowed_ = false;
+  RankReports reports_;
+  bool is_paused_ = false;
   StallWatch stalls_;
 };
 

@@ -5,21 +5,21 @@
 
 namespace hv::launcher {
 
-void StallSchedule::nobody_waits() {
+void StallSchedule::end_wait() {
   since_.reset();
   before_ = Duration::zero();
   next_warning_ = limits_.warning;
-  is_end_told_ = false;
+  is_end_reported_ = false;
 }
 
-void StallSchedule::somebody_waits(bool counts, TimePoint now) {
+void StallSchedule::note_wait(bool counts, TimePoint now) {
   if (counts && !since_) since_ = now;
   if (!counts && since_) before_ += now - *std::exchange(since_, std::nullopt);
 }
 
-// By what is due, not by what time it is: a word that is late is told all the same.
+// Independent of the time: a report that is late is still made.
 bool StallSchedule::end_is_next() const {
-  return limits_.end > Duration::zero() && !is_end_told_ &&
+  return limits_.end > Duration::zero() && !is_end_reported_ &&
          (!warns() || limits_.end <= next_warning_);
 }
 
@@ -28,11 +28,11 @@ std::optional<TimePoint> StallSchedule::due() const {
   return *since_ + (next() - before_);
 }
 
-wire::FenceStalled StallSchedule::take() {
+wire::FenceStalled StallSchedule::next_report() {
   const bool is_end = end_is_next();
   const Duration waited = next();
   if (is_end) {
-    is_end_told_ = true;
+    is_end_reported_ = true;
   } else {
     next_warning_ *= 2;
   }

@@ -9,7 +9,7 @@
 
 namespace hv::launcher {
 
-// After how long a wait is reported, and ends the job. 0: never.
+// How long ranks wait before that is reported, and before it ends the job. 0: never.
 struct StallLimits {
   Duration warning = Duration::zero();
   Duration end = Duration::zero();
@@ -19,17 +19,17 @@ class StallSchedule {
  public:
   explicit StallSchedule(StallLimits limits) : limits_(limits) {}
 
-  // The wait that had begun is over.
-  void nobody_waits();
-  // Somebody waits; counts: the time from now on is part of the wait, which a stop of the job is
-  // not. Called as often as one likes.
-  void somebody_waits(bool counts, TimePoint now);
-  // Without the time that does not count; 0: nobody waits.
+  // No rank waits.
+  void end_wait();
+  // A rank waits. counts: the time from now on belongs to the wait; false while the job is stopped.
+  // May be called repeatedly.
+  void note_wait(bool counts, TimePoint now);
+  // The length of the wait, less time that does not count; 0: no rank waits.
   Duration waited(TimePoint now) const { return before_ + (since_ ? now - *since_ : Duration()); }
-  // When there is something to tell, which may be long past where this process stood still.
+  // When the next report is due; may be long past if this process was stopped.
   std::optional<TimePoint> due() const;
-  // What is due then; every word of a wait is told once.
-  wire::FenceStalled take();
+  // The report that is due. Each is made once per wait.
+  wire::FenceStalled next_report();
 
  private:
   bool warns() const { return limits_.warning > Duration::zero(); }
@@ -37,10 +37,10 @@ class StallSchedule {
   Duration next() const { return end_is_next() ? limits_.end : next_warning_; }
 
   const StallLimits limits_;
-  std::optional<TimePoint> since_;  // unless the time does not count now
-  Duration before_{};               // how long had been waited then
+  std::optional<TimePoint> since_;  // empty while the time does not count
+  Duration before_{};               // how long ranks had waited before since_
   Duration next_warning_ = limits_.warning;
-  bool is_end_told_ = false;
+  bool is_end_reported_ = false;
 };
 
 }  // namespace hv::launcher

@@ -7,19 +7,19 @@ StallWatch::~StallWatch() {
   if (due_) loop_.cancel(timer_);
 }
 
-void StallWatch::look(bool is_anybody_waiting) {
-  is_anybody_waiting_ = is_anybody_waiting;
-  if (is_anybody_waiting) {
-    schedule_.somebody_waits(!is_silence_allowed_, now());
+void StallWatch::update(bool has_waiting_rank) {
+  has_waiting_rank_ = has_waiting_rank;
+  if (has_waiting_rank) {
+    schedule_.note_wait(!is_paused_, now());
   } else {
-    schedule_.nobody_waits();
+    schedule_.end_wait();
   }
   await_next();
 }
 
-void StallWatch::allow_silence(bool is_allowed) {
-  is_silence_allowed_ = is_allowed;
-  look(is_anybody_waiting_);
+void StallWatch::pause(bool is_paused) {
+  is_paused_ = is_paused;
+  update(has_waiting_rank_);
 }
 
 double StallWatch::seconds_waited() const {
@@ -34,7 +34,7 @@ void StallWatch::await_next() {
   if (!due) return;
   timer_ = loop_.call_at(*due, [this] {
     due_.reset();
-    const wire::FenceStalled stall = schedule_.take();
+    const wire::FenceStalled stall = schedule_.next_report();
     await_next();
     on_stall_(stall);
   });

@@ -1,4 +1,4 @@
-// StallWatch: tells in time that ranks wait for others, as a StallSchedule says.
+// StallWatch: reports that ranks wait for others, at the times of a StallSchedule.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,11 +19,11 @@ class StallWatch {
   StallWatch(const StallWatch&) = delete;
   StallWatch& operator=(const StallWatch&) = delete;
 
-  // Called after every change.
-  void look(bool is_anybody_waiting);
-  // A job that is stopped as a whole waits for nobody.
-  void allow_silence(bool is_allowed);
-  // 0: nobody waits.
+  // Call after every change.
+  void update(bool has_waiting_rank);
+  // Time in which the whole job is stopped does not count.
+  void pause(bool is_paused);
+  // 0: no rank waits.
   double seconds_waited() const;
 
  private:
@@ -32,8 +32,8 @@ class StallWatch {
   EventLoop& loop_;
   StallSchedule schedule_;
   const std::function<void(const wire::FenceStalled&)> on_stall_;
-  bool is_anybody_waiting_ = false;
-  bool is_silence_allowed_ = false;
+  bool has_waiting_rank_ = false;
+  bool is_paused_ = false;
   std::optional<TimePoint> due_;  // timer_ is set, to then
   EventLoop::Timer timer_{};
 };

@@ -1,11 +1,10 @@
 // Is the driver of the hosts' GPUs of one branch, new enough, and awake?
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
-
 #include "launcher/check/check_input.h"
 #include "launcher/check/gpus/rank_gpus.h"
 #include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"
+#include "src/base/clock.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -72,10 +71,9 @@ void judge_start(const CheckInput& input, Judgement* judgement) {
   std::vector<std::string> hosts;
   std::vector<std::pair<std::string, std::string>> facts;
   for (const auto& [host, seconds] : starts) {
-    char text[64];
-    std::snprintf(text, sizeof text, "the driver took %.0f s to start", seconds);
     hosts.push_back(input.hosts[host].name);
-    facts.emplace_back(hosts.back(), text);
+    facts.emplace_back(hosts.back(),
+                       "the driver took " + format_duration(Seconds(seconds)) + " to start");
   }
   if (!hosts.empty()) judgement->add("gpu-asleep", hosts, groups_as_text(group_facts(facts)));
 }

@@ -6,6 +6,7 @@
 #include "launcher/check/gpus/rank_gpus.h"
 #include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"
+#include "src/base/clock.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -32,12 +33,6 @@ constexpr KindOfXid kSerious[] = {{48, "uncorrected memory error"},
                                   {140, "unrecovered memory error"},
                                   {145, "NVLink error"},
                                   {149, "NVLink error"}};
-
-std::string age_in_words(std::uint64_t seconds) {
-  if (seconds < 120) return std::to_string(seconds) + " s";
-  return seconds < 7200 ? std::to_string(seconds / 60) + " min"
-                        : std::to_string(seconds / 3600) + " h";
-}
 
 void judge_missed(const CheckInput& input, Judgement* judgement) {
   GpuFindings lost(input), unset(input), worn(input), pending(input);
@@ -71,7 +66,7 @@ void add_xid(const RankGpu& gpu, GpuFindings* findings) {
                      [xid](const KindOfXid& one) { return one.number == xid->number; });
     if (kind == std::end(kSerious) || xid->seconds_ago > kRecent_s) continue;
     findings->add(gpu, "had Xid " + std::to_string(xid->number) + " (" + kind->words + ") " +
-                           age_in_words(xid->seconds_ago) + " ago");
+                           format_duration(std::chrono::seconds(xid->seconds_ago)) + " ago");
     return;
   }
 }

@@ -103,7 +103,7 @@ void add_gpu_gaps(const CheckInput& input, Judgement* judgement) {
   std::vector<std::pair<std::string, std::string>> reasons;
   for (const std::size_t i : hosts_with_gpus(input)) {
     const CheckedHost& host = input.hosts[i];
-    if (host.inventory && told_of_gpus(*host.inventory) != nullptr) continue;
+    if (host.inventory && inventory_of_gpus(*host.inventory) != nullptr) continue;
     // After a failure only some hosts are asked.
     if (input.ranks_may_run && !host.is_asked_for_inventory) continue;
     reasons.emplace_back(host.name, why_untold(host));

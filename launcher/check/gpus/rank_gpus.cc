@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostFacts = 4;  // of one host
 
 const wire::Inventory* told_by(const CheckedHost& host) {
-  return host.inventory ? told_of_gpus(*host.inventory) : nullptr;
+  return host.inventory ? inventory_of_gpus(*host.inventory) : nullptr;
 }
 
 // All of a host's devices, as the plan has seen them.

@@ -47,7 +47,7 @@ class GpuFindings {
     if (facts_.empty() || gpu.host < facts_.begin()->first) address_ = gpu.facts.pci_address;
     facts_[gpu.host].push_back(gpu.name() + " " + fact);
   }
-  // Nothing where nothing was added. $GPU of the mend is the PCI address of the first one.
+  // Nothing where nothing was added. $GPU of the fix is the PCI address of the first one.
   void tell(const std::string& verdict, Judgement* judgement) const;
 
  private:

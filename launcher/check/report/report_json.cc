@@ -13,7 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;  // what is added leaves it
+// Raised when a member is removed, renamed or changes its meaning; a new member leaves it.
+constexpr int kVersion = 2;
 constexpr std::size_t kMostJsonBytes = 2000;
 
 Json names(const std::vector<std::string>& hosts) {
@@ -24,7 +25,7 @@ Json names(const std::vector<std::string>& hosts) {
 
 std::string word(const std::string& text) { return printable(text, kMostJsonBytes); }
 
-// null: not told.
+// null: not known.
 template <class Value>
 Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -39,9 +40,9 @@ Json gpus_as_json(const TopologyHost& host) {
                     {"model", word(gpu.model)},
                     {"pci_address", word(gpu.pci_address)},
                     {"memory_bytes", gpu.memory_bytes},
-                    {"node", or_null(gpu.node)},
+                    {"numa_node", or_null(gpu.node)},
                     {"mig_devices", gpu.parts},
-                    {"switch_links", gpu.switch_links},
+                    {"nvswitch_links", gpu.switch_links},
                     {"fault", word(gpu.fault)},
                     {"ranks", gpu.ranks}});
   return list;
@@ -73,7 +74,7 @@ Json topology_as_json(const TopologyHost& host) {
                      {"path", path_in_words(link.path)},
                      {"nvlinks", link.nvlinks}});
   return {{"memory_bytes", host.memory_bytes}, {"packages", host.packages},
-          {"caches", names(host.caches)},      {"nodes", nodes_as_json(host)},
+          {"caches", names(host.caches)},      {"numa_nodes", nodes_as_json(host)},
           {"gpus", gpus_as_json(host)},        {"links", std::move(links)}};
 }
 
@@ -83,22 +84,22 @@ Json driver_as_json(const CheckedHost& host) {
           {"cuda", word(host.inventory->inventory.cuda)}};
 }
 
-Json folders_as_json(const wire::CheckReply& told) {
+Json directories_as_json(const wire::CheckReply& reply) {
   Json list = Json::array();
-  for (const wire::FolderFacts& folder : told.folders)
+  for (const wire::FolderFacts& folder : reply.folders)
     list.push_back({{"role", word(folder.role)},
                     {"path", word(folder.path)},
                     {"problem", word(folder.problem)},
                     {"device", word(folder.device)},
-                    {"kind", word(folder.kind)},
+                    {"file_system", word(folder.kind)},
                     {"free_bytes", limit(folder.free_bytes)},
                     {"free_files", limit(folder.free_files)}});
   return list;
 }
 
-Json programs_as_json(const wire::CheckReply& told) {
+Json programs_as_json(const wire::CheckReply& reply) {
   Json list = Json::array();
-  for (const wire::ProgramFacts& program : told.programs) {
+  for (const wire::ProgramFacts& program : reply.programs) {
     Json pythons = Json::array();
     for (const wire::PythonFacts& python : program.python) {
       Json packages = Json::object();
@@ -118,32 +119,32 @@ Json programs_as_json(const wire::CheckReply& told) {
   return list;
 }
 
-Json told_as_json(const wire::CheckReply& told) {
+Json reported_as_json(const wire::CheckReply& reply) {
   Json interfaces = Json::array();
-  for (const wire::InterfaceFacts& one : told.network.interfaces)
+  for (const wire::InterfaceFacts& one : reply.network.interfaces)
     interfaces.push_back({{"name", word(one.name)},
                           {"addresses", names(one.addresses)},
                           {"mtu", one.mtu},
                           {"megabits", one.megabits},
                           {"is_up", one.is_up}});
-  return {{"folders", folders_as_json(told)},
-          {"programs", programs_as_json(told)},
+  return {{"directories", directories_as_json(reply)},
+          {"programs", programs_as_json(reply)},
           {"limits",
-           {{"locked_bytes", limit(told.limits.locked_bytes)},
-            {"open_files", limit(told.limits.open_files)},
-            {"stack_bytes", limit(told.limits.stack_bytes)},
-            {"processes", limit(told.limits.processes)}}},
+           {{"locked_bytes", limit(reply.limits.locked_bytes)},
+            {"open_files", limit(reply.limits.open_files)},
+            {"stack_bytes", limit(reply.limits.stack_bytes)},
+            {"processes", limit(reply.limits.processes)}}},
           {"memory",
-           {{"total_bytes", told.memory.total_bytes},
-            {"available_bytes", told.memory.available_bytes},
-            {"cgroup_bytes", limit(told.memory.cgroup_bytes)},
-            {"shm_bytes", told.memory.shm_bytes},
-            {"shm_free_bytes", told.memory.shm_free_bytes}}},
+           {{"total_bytes", reply.memory.total_bytes},
+            {"available_bytes", reply.memory.available_bytes},
+            {"cgroup_bytes", limit(reply.memory.cgroup_bytes)},
+            {"shm_bytes", reply.memory.shm_bytes},
+            {"shm_free_bytes", reply.memory.shm_free_bytes}}},
           {"load",
-           {{"cores", told.load.cores},
-            {"busy_cores", told.load.busy_cores},
-            {"busiest", word(told.load.busiest)},
-            {"governor", word(told.load.governor)}}},
+           {{"cores", reply.load.cores},
+            {"busy_cores", reply.load.busy_cores},
+            {"busiest_process", word(reply.load.busiest)},
+            {"governor", word(reply.load.governor)}}},
           {"interfaces", std::move(interfaces)}};
 }
 
@@ -151,10 +152,10 @@ Json hosts_as_json(const CheckInput& input, const JobTopology& topology) {
   Json list = Json::array();
   for (std::size_t i = 0; i < input.hosts.size(); ++i) {
     const CheckedHost& host = input.hosts[i];
-    Json one{{"name", printable(host.name, kMostJsonBytes)}, {"answers", input.is_reached(i)}};
+    Json one{{"name", printable(host.name, kMostJsonBytes)}, {"is_reachable", input.is_reached(i)}};
     one["ranks"] = host.ranks;
     if (host.facts) {
-      one["seconds"] = host.seconds_to_agent;
+      one["answer_seconds"] = host.seconds_to_agent;
       one["clock_ahead_s"] = host.clock_ahead_s;
       one["cores"] = host.facts->usable_cores;
       one["gpus"] = host.facts->gpus.size();
@@ -162,7 +163,7 @@ Json hosts_as_json(const CheckInput& input, const JobTopology& topology) {
       one["topology"] = topology_as_json(topology.hosts.at(i));
       one["driver"] = driver_as_json(host);
     }
-    if (host.told) one["told"] = told_as_json(*host.told);
+    if (host.told) one["reported"] = reported_as_json(*host.told);
     list.push_back(std::move(one));
   }
   return list;
@@ -171,13 +172,13 @@ Json hosts_as_json(const CheckInput& input, const JobTopology& topology) {
 Json findings_as_json(const CheckReport& report) {
   Json list = Json::array();
   for (const Finding& finding : report.findings)
-    list.push_back({{"probe", finding.probe},
-                    {"verdict", finding.verdict},
+    list.push_back({{"check", finding.probe},
+                    {"id", finding.verdict},
                     {"cannot_start", finding.severity == Severity::kCannotStart},
                     {"hosts", names(finding.hosts)},
                     {"fact", printable(finding.fact, kMostJsonBytes)},
                     {"why", printable(finding.why, kMostJsonBytes)},
-                    {"mend", printable(finding.mend, kMostJsonBytes)}});
+                    {"fix", printable(finding.fix, kMostJsonBytes)}});
   return list;
 }
 
@@ -186,7 +187,7 @@ Json paths_as_json(const JobTopology& topology) {
   for (const HostPath& path : topology.paths)
     list.push_back({{"from", word(topology.hosts.at(path.from).name)},
                     {"to", word(topology.hosts.at(path.to).name)},
-                    {"is_reached", path.is_reached},
+                    {"is_reachable", path.is_reached},
                     {"address", path.address.empty() ? Json(nullptr) : Json(word(path.address))},
                     {"megabytes_per_s", or_null(path.megabytes_per_s)},
                     {"round_trip_us", or_null(path.round_trip_us)}});
@@ -199,16 +200,16 @@ std::string report_as_json(const CheckInput& input, const CheckReport& report) {
   const JobTopology topology = topology_of(input);
   Json gaps = Json::array();
   for (const NotProbed& gap : report.not_probed)
-    gaps.push_back({{"probe", gap.probe},
+    gaps.push_back({{"check", gap.probe},
                     {"hosts", names(gap.hosts)},
                     {"reason", printable(gap.reason, kMostJsonBytes)}});
   Json all{{"version", kVersion},
            {"can_start", report.can_start()},
-           {"seconds", input.seconds},
+           {"start_seconds", input.seconds},
            {"hosts", hosts_as_json(input, topology)},
            {"paths", paths_as_json(topology)},
            {"findings", findings_as_json(report)},
-           {"not_probed", std::move(gaps)}};
+           {"not_checked", std::move(gaps)}};
   if (input.has_program && !input.plan.ranks.empty())
     all["plan"] = Json::parse(plan_as_json(input.spec, input.plan));
   return all.dump(2) + "\n";

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/check/report/report_text.h"
 
-#include <cstdio>
-
+#include "launcher/allocation/host_names.h"
 #include "launcher/check/groups.h"
 #include "launcher/check/report/topology.h"
 #include "launcher/plan/plan_text.h"
+#include "src/base/clock.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -13,24 +13,18 @@ namespace {
 
 constexpr std::size_t kMostTextBytes = 2000;
 
-std::string seconds_in_words(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", seconds);
-  return text;
-}
-
 std::string finding_as_text(const Finding& finding) {
   return std::string(severity_in_words(finding.severity)) + ": " +
          printable(finding.fact, kMostTextBytes) +
          "\n  why: " + printable(finding.why, kMostTextBytes) +
-         (finding.mend.empty() ? "" : "\n  try: " + printable(finding.mend, kMostTextBytes)) +
-         "  [" + finding.verdict + "]\n";
+         (finding.fix.empty() ? "" : "\n  try: " + printable(finding.fix, kMostTextBytes)) + "  [" +
+         finding.verdict + "]\n";
 }
 
 }  // namespace
 
 std::string gap_in_words(const NotProbed& gap) {
-  return gap.probe + (gap.hosts.empty() ? "" : " on " + brief_names(gap.hosts)) + ": " +
+  return gap.probe + (gap.hosts.empty() ? "" : " on " + hosts_text(gap.hosts)) + ": " +
          printable(gap.reason, kMostTextBytes);
 }
 
@@ -44,7 +38,7 @@ std::string verdict_in_words(const CheckInput& input, const CheckReport& report)
       input.has_program ? "The job could start: " + count_of(input.plan.ranks.size(), "rank") +
                               " on " + count_of(input.hosts.size(), "host")
                         : "Jobs could start on " + count_of(input.hosts.size(), "host");
-  return what + ", in about " + seconds_in_words(input.seconds) + ".";
+  return what + ", in about " + format_duration(Seconds(input.seconds)) + ".";
 }
 
 std::string report_as_text(const CheckInput& input, const CheckReport& report) {

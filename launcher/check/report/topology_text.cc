@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "launcher/allocation/host_names.h"
 #include "launcher/check/report/topology.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <set>
 
 #include "launcher/check/groups.h"
+#include "src/base/clock.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -58,7 +60,7 @@ std::string node_in_words(const TopologyHost& host, const TopologyNode& node) {
   std::vector<std::string> parts;
   add_words(numbers_of("core", threads_of(node)), &parts);
   add_words(numbers_of("GPU", gpus), &parts);
-  add_words(brief_names(node.adapters), &parts);
+  add_words(fold_host_names(node.adapters), &parts);
   return (node.number ? "node " + std::to_string(*node.number) : "node not told") + ": " +
          join(parts, ", ");
 }
@@ -196,7 +198,7 @@ std::string group_as_text(const Hosts& hosts) {
   for (const TopologyHost* host : hosts) names.push_back(host->name);
   const TopologyHost& first = *hosts[0];
   const bool is_one = hosts.size() == 1;
-  std::string text = brief_names(names) + ": ";
+  std::string text = fold_host_names(names) + ": ";
   if (!first.is_reached)
     return text + (is_one ? "does" : "do") + " not answer" +
            (is_one && !first.ranks.empty() ? "; " + numbers_of("rank", ranks_of(first)) : "") +
@@ -233,11 +235,7 @@ std::string paths_in_words(const JobTopology& topology) {
   if (measured > 1)
     text += ", slowest " + topology.hosts[slowest->from].name + " - " +
             topology.hosts[slowest->to].name;
-  if (longest_us > 0) {
-    char words[48];
-    std::snprintf(words, sizeof words, ", round trip up to %.0f us", longest_us);
-    text += words;
-  }
+  if (longest_us > 0) text += ", round trip up to " + format_duration(Seconds(longest_us / 1e6));
   return text + "\n";
 }
 

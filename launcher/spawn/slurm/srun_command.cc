@@ -14,25 +14,25 @@ namespace {
 
 constexpr std::int64_t kMostGpusOfTask = 1024, kMostTasksOfNode = 65536;
 
-// Options of sbatch and salloc that srun reads from its environment (srun(1), INPUT ENVIRONMENT
-// VARIABLES), and what an outer step has left.
-const std::vector<std::string>& names_that_change_srun() {
-  static const std::vector<std::string> names{
-      "SLURM_GPUS",           "SLURM_CPUS_PER_GPU", "SLURM_OVERCOMMIT",
-      "SLURM_DIST_PLANESIZE", "SLURM_HINT",         "SLURM_NTASKS",
-      "SLURM_NPROCS",         "SLURM_NTASKS_PER_*", "SLURM_DISTRIBUTION",
-      "SLURM_GPUS_PER_TASK",  "SLURM_GPU_BIND",     "SLURM_EXPORT_ENV",
-      "SLURM_CPU_BIND*",      "SLURM_MEM_BIND*",    "SLURM_CPUS_PER_TASK",
-      "SLURM_TRES_PER_TASK",  "SLURM_ARBITRARY_*",  "SLURM_EXACT",
-      "SLURM_EXCLUSIVE",      "SLURM_OVERLAP",      "SLURM_STEP_*",
-      "SLURM_STEPID",         "SLURM_MPI_TYPE",     "SLURM_THREADS_PER_CORE",
-      "SLURM_CORE_SPEC",      "SLURM_MULTI_PROG",   "SLURM_OPEN_MODE",
-      "SLURM_LABELIO",        "SLURM_STDINMODE",    "SLURM_STDOUTMODE",
-      "SLURM_STDERRMODE",     "SLURM_UNBUFFEREDIO", "SLURM_TASK_EPILOG",
-      "SLURM_TASK_PROLOG",    "SLURM_WAIT",         "SLURM_KILL_BAD_EXIT",
-      "SLURM_WORKING_DIR",    "SLURM_REMOTE_CWD",   "SLURM_RESV_PORTS",
-      "SLURM_NODEFILE",       "SLURM_HOSTFILE",     "SLURM_BCAST*",
-      "SLURM_DEBUG",          "SLURM_SRUN_*",       "SRUN_*"};
+// Variables that act as srun's options (srun(1), INPUT ENVIRONMENT VARIABLES): set by sbatch, by
+// salloc, or by an outer step.
+const NamePatterns& names_that_change_srun() {
+  static const NamePatterns names(
+      {"SLURM_GPUS",           "SLURM_CPUS_PER_GPU", "SLURM_OVERCOMMIT",
+       "SLURM_DIST_PLANESIZE", "SLURM_HINT",         "SLURM_NTASKS",
+       "SLURM_NPROCS",         "SLURM_NTASKS_PER_*", "SLURM_DISTRIBUTION",
+       "SLURM_GPUS_PER_TASK",  "SLURM_GPU_BIND",     "SLURM_EXPORT_ENV",
+       "SLURM_CPU_BIND*",      "SLURM_MEM_BIND*",    "SLURM_CPUS_PER_TASK",
+       "SLURM_TRES_PER_TASK",  "SLURM_ARBITRARY_*",  "SLURM_EXACT",
+       "SLURM_EXCLUSIVE",      "SLURM_OVERLAP",      "SLURM_STEP_*",
+       "SLURM_STEPID",         "SLURM_MPI_TYPE",     "SLURM_THREADS_PER_CORE",
+       "SLURM_CORE_SPEC",      "SLURM_MULTI_PROG",   "SLURM_OPEN_MODE",
+       "SLURM_LABELIO",        "SLURM_STDINMODE",    "SLURM_STDOUTMODE",
+       "SLURM_STDERRMODE",     "SLURM_UNBUFFEREDIO", "SLURM_TASK_EPILOG",
+       "SLURM_TASK_PROLOG",    "SLURM_WAIT",         "SLURM_KILL_BAD_EXIT",
+       "SLURM_WORKING_DIR",    "SLURM_REMOTE_CWD",   "SLURM_RESV_PORTS",
+       "SLURM_NODEFILE",       "SLURM_HOSTFILE",     "SLURM_BCAST*",
+       "SLURM_DEBUG",          "SLURM_SRUN_*",       "SRUN_*"});
   return names;
 }
 
@@ -56,7 +56,7 @@ std::vector<std::string> step_words(const SrunStep& step) {
   return words;
 }
 
-bool names(const std::string& line, const std::string& node) {
+bool mentions(const std::string& line, const std::string& node) {
   for (std::size_t at = line.find(node); at != std::string::npos; at = line.find(node, at + 1)) {
     const auto is_letter = [&](std::size_t i) {
       return i < line.size() &&
@@ -67,7 +67,7 @@ bool names(const std::string& line, const std::string& node) {
   return false;
 }
 
-// Alike for nodes whose names differ in their numbers.
+// Makes lines equal that differ in numbers only, such as those of nodes.
 std::string without_numbers(const std::string& line) {
   std::string result;
   for (const char c : line) {
@@ -86,6 +86,7 @@ std::vector<std::string> srun_words(const SrunStep& step) {
   if (!step.copy_as.empty()) words.push_back("--bcast=" + step.copy_as);
   words.insert(words.end(),
                {step.agent_program, "--connect", join(step.addresses, ","), "--step", step.name});
+  words.insert(words.end(), step.agent_words.begin(), step.agent_words.end());
   if (!step.copy_as.empty()) words.push_back("--remove-self");
   return words;
 }
@@ -114,13 +115,9 @@ int gpus_of_nodes(const Environment& own) {
 }
 
 Environment srun_environment(const Environment& own) {
-  Environment result = own;
-  for (const auto& [name, value] : own.all()) {
-    const auto& patterns = names_that_change_srun();
-    if (std::any_of(patterns.begin(), patterns.end(),
-                    [&](const std::string& pattern) { return matches_pattern(name, pattern); }))
-      result.unset(name);
-  }
+  Environment result;
+  for (const auto& [name, value] : own.all())
+    if (!names_that_change_srun().has_match(name)) result.set(name, value);
   return result;
 }
 
@@ -135,15 +132,15 @@ bool is_agent_forbidden(const std::string& words) {
 }
 
 std::string gist_of_srun(const std::string& words, const std::string& node, std::size_t limit) {
-  std::vector<std::string> lines, of_others;
+  std::vector<std::string> lines, other_lines;
   std::set<std::string> seen;
-  for (const std::string& piece : split(words, '\n')) {
-    const std::string line(trim(piece));
-    const bool is_its = !node.empty() && names(line, node);
-    if (line.empty() || (!is_its && !seen.insert(without_numbers(line)).second)) continue;
-    (is_its ? lines : of_others).push_back(line);
+  for (const std::string& text : split(words, '\n')) {
+    const std::string line(trim(text));
+    const bool is_of_node = !node.empty() && mentions(line, node);
+    if (line.empty() || (!is_of_node && !seen.insert(without_numbers(line)).second)) continue;
+    (is_of_node ? lines : other_lines).push_back(line);
   }
-  lines.insert(lines.end(), of_others.begin(), of_others.end());
+  lines.insert(lines.end(), other_lines.begin(), other_lines.end());
   return printable(join(lines, "; "), limit);
 }
 

@@ -156,7 +156,7 @@ asio::awaitable<std::unique_ptr<AgentChannel>> SrunSpawner::start(HostTarget hos
   if (words.empty()) deadline.throw_if_passed();
   throw Error(
       ErrorKind::kTimeout,
-      doing + ": not done within " + seconds_text(options_.start_timeout) +
+      doing + ": not done within " + format_duration(options_.start_timeout) +
           " (--start-timeout); srun said: " + gist_of_srun(words, arrival.node, kSrunTextShown),
       srun_advice(words));
 }
@@ -198,7 +198,7 @@ asio::awaitable<std::string> SrunSpawner::run_srun(std::shared_ptr<Step> step,
   Command command;
   step->name = random_hex(4);
   command.argv = srun_words({step->nodes, options_.agent_program, gate_->addresses(), step->name,
-                             copy_as, gpus_of_nodes(options_.environment)});
+                             copy_as, gpus_of_nodes(options_.environment), agent_words(options_)});
   command.environment = srun_environment(options_.environment).entries();
   step->srun = std::make_unique<ProcessChannel>(co_await asio::this_coro::executor, command,
                                                 AtClose::kTerminate, "start srun");

@@ -141,12 +141,13 @@ void SshSession::wake() { signal_.cancel(); }
 void SshSession::close() {
   if (std::exchange(closed_, true)) return;
   boost::system::error_code ignored;
-  if (in_thread_) {
+  if (in_thread_)
     in_thread_->abandon();
-    ::shutdown(ready_.native_handle(), SHUT_RDWR);  // the host need not wait for that thread
-  } else {
+  else
     libssh().ssh_disconnect(raw());
-  }
+  // libssh may have kept its last message back, and leaves the socket open as long as this object
+  // lives, or that thread. The host need not wait for either.
+  ::shutdown(ready_.native_handle(), SHUT_RDWR);
   ready_.close(ignored);
   wake();
 }

@@ -4,6 +4,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 
+#include "launcher/allocation/host_names.h"
 #include "launcher/spawn/bootstrap.h"
 #include "launcher/spawn/connect.h"
 #include "launcher/spawn/resolve.h"
@@ -114,7 +115,8 @@ asio::awaitable<SshSpawner::Channel> SshSpawner::start_by_libssh(const HostTarge
       throw Error(ErrorKind::kStart, "run a command on host " + host.name + ": " + why,
                   "try 'ssh " + host.name + " true'");
   }
-  BootstrapPlan plan{ssh_host_advice({host.name, host.port}), options_.build_id, agent_};
+  BootstrapPlan plan{ssh_host_advice({host.name, host.port}), options_.build_id, agent_,
+                     agent_words(options_)};
   co_return co_await bootstrap_agent(std::move(channel), std::move(plan), deadline);
 }
 
@@ -185,7 +187,7 @@ void SshSpawner::tell_system_ssh(asio::any_io_executor executor, const std::stri
   const auto timer = std::make_shared<asio::steady_timer>(std::move(executor), kTellTogether);
   timer->async_wait([timer, untold = untold_](const boost::system::error_code&) {
     for (const auto& [why, hosts] : *untold) {
-      HV_LOG(kWarn, "ssh") << join(hosts, ", ")
+      HV_LOG(kWarn, "ssh") << hosts_text(hosts)
                            << ": by the system's ssh, for what libssh lacks: " << why;
     }
     untold->clear();

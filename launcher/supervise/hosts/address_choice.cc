@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
+#include "launcher/allocation/host_names.h"
+#include "src/base/text.h"
 #include "src/net/interfaces.h"
 
 namespace hv::launcher {
@@ -12,12 +15,34 @@ namespace {
 constexpr int kAllPairsUpTo = 32;
 constexpr int kNeighbours = 8;
 
-std::string cannot_reach(const std::string& from, const std::string& to,
+std::string cannot_reach(const std::vector<std::string>& from, const std::vector<std::string>& to,
                          const std::string& reason) {
-  return "host " + from + " reaches no address of host " + to +
-         (reason.empty() ? "" : " (" + reason + ")") +
+  return named_hosts_text(from) + word_for(from.size(), " reaches", " reach") + " no address of " +
+         named_hosts_text(to) + (reason.empty() ? "" : " (" + reason + ")") +
          ": ranks there cannot talk to each other; check that the network between them lets TCP "
          "through";
+}
+
+// One host that many others do not reach, and one that does not reach many, is one warning.
+std::vector<std::string> warnings_of(const std::vector<std::string>& names,
+                                     const std::vector<ProbeOutcome>& failed) {
+  std::map<std::pair<int, std::string>, std::vector<std::string>> by_target, by_source;
+  for (const ProbeOutcome& outcome : failed)
+    by_target[{outcome.to, outcome.reason}].push_back(
+        names[static_cast<std::size_t>(outcome.from)]);
+  for (const ProbeOutcome& outcome : failed)
+    if (by_target[{outcome.to, outcome.reason}].size() == 1)
+      by_source[{outcome.from, outcome.reason}].push_back(
+          names[static_cast<std::size_t>(outcome.to)]);
+  std::vector<std::string> warnings;
+  for (const auto& [to, from] : by_target)
+    if (from.size() > 1)
+      warnings.push_back(
+          cannot_reach(from, {names[static_cast<std::size_t>(to.first)]}, to.second));
+  for (const auto& [from, to] : by_source)
+    warnings.push_back(
+        cannot_reach({names[static_cast<std::size_t>(from.first)]}, to, from.second));
+  return warnings;
 }
 
 std::vector<std::string> matching_addresses(const wire::Facts& facts,
@@ -44,7 +69,7 @@ std::vector<std::string> allowed_addresses(const wire::Facts& facts,
 }
 
 bool allows_no_address(const wire::Facts& facts, const std::string& interfaces) {
-  // An agent that tells no interfaces leaves it open.
+  // Without the names of interfaces nothing can be concluded.
   return !facts.addresses.empty() && !facts.interfaces.empty() &&
          matching_addresses(facts, interfaces).empty();
 }
@@ -67,7 +92,8 @@ std::vector<int> probe_partners(int host, int hosts) {
 
 namespace {
 
-// For a host that nobody reached. An address that several hosts have (docker0) never leaves a host.
+// For a host that no other host reached. An address that several hosts have (docker0) is reachable
+// only from its own host.
 std::string unproven_address(std::size_t host, const std::string& name,
                              const std::vector<std::vector<std::string>>& candidates) {
   const auto is_shared = [&](const std::string& address) {
@@ -88,16 +114,16 @@ AddressChoice choose_addresses(const std::vector<std::string>& names,
                                const std::vector<std::vector<std::string>>& candidates,
                                const std::vector<ProbeOutcome>& outcomes) {
   AddressChoice choice;
+  std::vector<ProbeOutcome> failed;
   std::vector<std::map<std::string, int>> reached(names.size());
   for (const ProbeOutcome& outcome : outcomes) {
-    const auto to = static_cast<std::size_t>(outcome.result.host_index);
+    const auto to = static_cast<std::size_t>(outcome.to);
     const auto from = static_cast<std::size_t>(outcome.from);
     if (to >= names.size() || from >= names.size()) continue;
-    if (outcome.result.reached.empty()) {
-      choice.warnings.push_back(cannot_reach(names[from], names[to], outcome.result.reason));
-    }
-    for (const std::string& address : outcome.result.reached) ++reached[to][address];
+    if (outcome.reached.empty()) failed.push_back(outcome);
+    for (const std::string& address : outcome.reached) ++reached[to][address];
   }
+  choice.warnings = warnings_of(names, failed);
   for (std::size_t host = 0; host < names.size(); ++host) {
     std::string best;
     int most = 0;

@@ -1,5 +1,5 @@
-// Which address of each host do the others use? Decided from what agents could reach and prove.
-// Pure.
+// Chooses the address by which each host is reached, from the addresses that agents could reach and
+// authenticate. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,29 +10,31 @@
 
 namespace hv::launcher {
 
-// Hosts that `host` shall probe: all others up to 32 hosts; beyond, host 0 and the next 8 in a
-// circle.
+// The hosts whose addresses `host` tests: all others up to 32 hosts; beyond that host 0 and the
+// next 8 in a circle.
 std::vector<int> probe_partners(int host, int hosts);
 
-// Those of a host's addresses that its ranks use, in the order in which they are best tried.
-// interfaces: as HVRUN_INTERFACES, which is well-formed. All, where it allows none: the ranks,
-// whose affair it is, will say so.
+// The addresses of a host that its ranks use, best first. interfaces: a well-formed
+// HVRUN_INTERFACES. If it allows none, all addresses: the ranks report that error.
 std::vector<std::string> allowed_addresses(const wire::Facts& facts, const std::string& interfaces);
 bool allows_no_address(const wire::Facts& facts, const std::string& interfaces);
 
+// Hosts by their position in the epoch.
 struct ProbeOutcome {
   int from = 0;
-  wire::ProbeResult result;
+  int to = 0;
+  std::vector<std::string> reached{};  // addresses of `to`
+  std::string reason{};                // why none was reached
 };
 
 struct AddressChoice {
-  // Per host: the one that most probers reached, of equals the first in the host's own order. Where
-  // none was reached: the first that no other host has, too; else the host's name.
+  // Per host: the address that most other hosts reached; among equals the first in the host's own
+  // order. If none was reached: the first that no other host has; else the host's name.
   std::vector<std::string> addresses;
-  std::vector<std::string> warnings;  // pairs that cannot talk, in words
+  std::vector<std::string> warnings;  // pairs of hosts that cannot connect
 };
 
-// names: for words; candidates: each host's own addresses in its order.
+// names: for warnings; candidates: each host's own addresses in its order.
 AddressChoice choose_addresses(const std::vector<std::string>& names,
                                const std::vector<std::vector<std::string>>& candidates,
                                const std::vector<ProbeOutcome>& outcomes);

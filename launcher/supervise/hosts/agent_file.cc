@@ -11,9 +11,10 @@
 namespace hv::launcher {
 namespace {
 
-std::optional<std::string> find_beside(const std::string& program) {
-  for (const char* folder : {"/", "/../libexec/hvrun/"}) {
-    const std::string file = own_folder() + folder + program;
+// In hvrun's directory, else in ../libexec/hvrun.
+std::optional<std::string> find_program_file(const std::string& program) {
+  for (const char* directory : {"/", "/../libexec/hvrun/"}) {
+    const std::string file = own_folder() + directory + program;
     if (::access(file.c_str(), X_OK) == 0) return file;
   }
   return std::nullopt;
@@ -22,21 +23,22 @@ std::optional<std::string> find_beside(const std::string& program) {
 }  // namespace
 
 std::string find_agent_file() {
-  if (auto file = find_beside("hvrun-agent")) return *file;
-  const std::string folder = own_folder();
-  throw Error(ErrorKind::kStart,
-              "hvrun-agent is neither in " + folder + " nor in " + folder + "/../libexec/hvrun",
-              "build or install hvrun and hvrun-agent together ('./dev build')");
+  if (auto file = find_program_file("hvrun-agent")) return *file;
+  const std::string directory = own_folder();
+  throw Error(
+      ErrorKind::kStart,
+      "hvrun-agent is neither in " + directory + " nor in " + directory + "/../libexec/hvrun",
+      "build or install hvrun and hvrun-agent together ('./dev build')");
 }
 
 std::optional<std::string> helper_program(const std::string& name, const std::string& machine) {
-  const auto file = find_beside(name);
+  const auto file = find_program_file(name);
   if (!file) return std::nullopt;
   AgentProgram program(*file);
   try {
     if (program.machine() == machine) return program.content();
   } catch (const Error&) {
-    // It cannot be read: as good as not there.
+    // An unreadable program counts as missing.
   }
   return std::nullopt;
 }

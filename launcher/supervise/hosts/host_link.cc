@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/hosts/host_link.h"
 
-#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -26,17 +25,13 @@ std::string describe_exception(const std::exception_ptr& error) {
   }
 }
 
-// An agent's clock may say anything: the difference wraps instead of being undefined.
-std::int64_t difference(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
-}
-
 }  // namespace
 
-HostLink::HostLink(asio::any_io_executor executor, int host, std::unique_ptr<AgentChannel> channel,
-                   Duration lost_after, LinkObserver& observer)
+HostLink::HostLink(asio::any_io_executor executor, const LinkId& id,
+                   std::unique_ptr<AgentChannel> channel, Duration lost_after,
+                   LinkObserver& observer)
     : executor_(std::move(executor)),
-      host_(host),
+      id_(id),
       channel_(std::move(channel)),
       lost_after_(lost_after),
       observer_(observer),
@@ -46,7 +41,7 @@ HostLink::HostLink(asio::any_io_executor executor, int host, std::unique_ptr<Age
       heartbeat_(executor_) {}
 
 void HostLink::start() {
-  // Each loop keeps the link alive until it is through.
+  // Each loop keeps the link alive until it ends.
   const auto self = shared_from_this();
   const auto ended = [self](std::exception_ptr error) {
     if (error) self->end("hvrun could not go on with it: " + describe_exception(error));
@@ -60,42 +55,31 @@ void HostLink::start() {
 }
 
 void HostLink::queue(std::string frame) {
-  if (ended_) return;
-  // It may hold the job's key.
+  if (has_ended_) return;
+  // The frame may hold the job's key.
   append_secret(&outgoing_, frame);
   wipe(&frame);
   work_.cancel();
 }
 
 void HostLink::close() {
-  if (ended_) return;
-  ended_ = true;
+  if (has_ended_) return;
+  has_ended_ = true;
   work_.cancel();
   heartbeat_.cancel();
   channel_->close();
 }
 
 void HostLink::end(const std::string& reason) {
-  if (ended_) return;
+  if (has_ended_) return;
   close();
-  observer_.on_link_ended(host_, reason);
+  observer_.on_link_ended(id_, reason);
 }
 
-std::int64_t HostLink::corrected(std::int64_t agent_wall_clock_ns) const {
-  return difference(agent_wall_clock_ns, clock_offset_ns_);
-}
-
-void HostLink::note_clock(std::int64_t agent_wall_clock_ns, std::int64_t round_trip_ns) {
-  // The shortest round trip tells the difference best.
-  if (round_trip_ns > best_round_trip_ns_) return;
-  best_round_trip_ns_ = round_trip_ns;
-  const std::int64_t way_back_ns = round_trip_ns == kUnknownRoundTrip ? 0 : round_trip_ns / 2;
-  clock_offset_ns_ = difference(agent_wall_clock_ns, wall_clock_ns() - way_back_ns);
-}
-
-bool HostLink::take_frames() {
+// False: the agent broke the protocol.
+bool HostLink::handle_frames() {
   Frame frame;
-  while (!ended_ && parser_.next(&frame)) {
+  while (!has_ended_ && parser_.next(&frame)) {
     if (frame.type == static_cast<std::uint8_t>(wire::Type::kPing)) {
       wire::Ping ping;
       if (!decode(frame.payload, &ping)) return false;
@@ -103,10 +87,9 @@ bool HostLink::take_frames() {
     } else if (frame.type == static_cast<std::uint8_t>(wire::Type::kPong)) {
       wire::Pong pong;
       if (!decode(frame.payload, &pong)) return false;
-      note_clock(pong.wall_clock_ns,
-                 std::max<std::int64_t>(0, difference(wall_clock_ns(), pong.sent_wall_clock_ns)));
+      clock_.add_exchange(pong.sent_wall_clock_ns, pong.wall_clock_ns, wall_clock_ns());
     } else {
-      observer_.on_frame(host_, frame);
+      observer_.on_frame(id_, std::move(frame));
     }
   }
   return !parser_.broken();
@@ -114,59 +97,56 @@ bool HostLink::take_frames() {
 
 asio::awaitable<void> HostLink::read_loop() {
   std::string buffer(kReadBytes, '\0');
-  while (!ended_) {
+  while (!has_ended_) {
     const std::size_t got = co_await channel_->read_some(asio::buffer(buffer));
-    if (ended_) break;
+    if (has_ended_) break;
     if (got == 0) {
-      const std::string words = channel_->last_words();
-      end("the connection to its agent broke" +
-          (words.empty() ? "" : ": " + printable(words, 500)));
+      const std::string text = channel_->last_words();
+      end("the connection to its agent broke" + (text.empty() ? "" : ": " + printable(text, 500)));
       break;
     }
     last_heard_ = now();
-    if (!parser_.feed({buffer.data(), got}) || !take_frames())
+    if (!parser_.feed({buffer.data(), got}) || !handle_frames())
       end("its agent sent what is no message");
   }
 }
 
 asio::awaitable<void> HostLink::write_loop() {
-  while (!ended_) {
+  while (!has_ended_) {
     if (outgoing_.empty()) {
       boost::system::error_code ignored;
       work_.expires_at(TimePoint::max());
       co_await work_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
       continue;
     }
-    writing_ = true;
+    is_writing_ = true;
     std::string bytes = std::exchange(outgoing_, {});
     const bool written = co_await channel_->write(asio::buffer(bytes));
-    writing_ = false;
+    is_writing_ = false;
     wipe(&bytes);
-    if (!written && !ended_) {
-      // What the agent still said before it went may wait in the channel: the reader meets the end
-      // itself.
+    if (!written && !has_ended_) {
+      // The channel may still hold the agent's last messages: read_loop ends the link after them.
       co_return;
     }
   }
 }
 
 asio::awaitable<void> HostLink::heartbeat_loop() {
-  // At once, so that the difference of the clocks is known before anything can fail.
+  // The first one at once: the difference of the clocks is known before anything can fail.
   send(wire::Ping{wall_clock_ns()});
-  const Duration beat = wire::ping_interval(lost_after_);
-  TimePoint last_beat = now();
-  while (!ended_) {
+  const Duration interval = wire::ping_interval(lost_after_);
+  TimePoint last_ping = now();
+  while (!has_ended_) {
     boost::system::error_code ignored;
-    heartbeat_.expires_after(beat);
+    heartbeat_.expires_after(interval);
     co_await heartbeat_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-    if (ended_) break;
-    // A beat that comes far too late means that hvrun itself stood still: that is no silence of the
-    // host.
-    if (now() - last_beat > 2 * beat) pardon_silence();
-    last_beat = now();
+    if (has_ended_) break;
+    // The timer is late when hvrun itself was stopped: missing heartbeats then prove nothing.
+    if (now() - last_ping > 2 * interval) restart_heartbeat_timeout();
+    last_ping = now();
     send(wire::Ping{wall_clock_ns()});
     if (now() - last_heard_ > lost_after_) {
-      end("it was silent for " + seconds_text(lost_after_) + " (--lost-after)");
+      end("it was silent for " + format_duration(lost_after_) + " (--lost-after)");
     }
   }
 }

@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "hvrun_version.h"
+#include "launcher/allocation/host_names.h"
+#include "launcher/plan/common_environment.h"
 #include "launcher/plan/gpu_inventory.h"
-#include "launcher/plan/rank_environment.h"
+#include "launcher/plan/grace.h"
 #include "launcher/plan/rank_resources.h"
 #include "launcher/spawn/ssh/identity_file.h"
 #include "launcher/supervise/hosts/agent_file.h"
@@ -18,6 +22,7 @@
 #include "launcher/supervise/hosts/start_failures.h"
 #include "launcher/supervise/launch_message.h"
 #include "launcher/supervise/timeouts.h"
+#include "src/base/running_time.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -26,45 +31,44 @@ namespace {
 namespace asio = boost::asio;
 
 void throw_if_stopped(const Job& job) {
-  if (job.stop) throw Interrupted{};
+  if (job.stop()) throw Interrupted{};
 }
 
-asio::awaitable<void> connect_host(LaunchContext& context, std::size_t index) {
+// A connection that comes too late is closed, which ends its agent.
+asio::awaitable<void> connect_host(LaunchContext& context, Host& host) {
   Job& job = context.job;
+  const auto is_late = [&] { return !host.phase.is<HostConnecting>() || job.stage.is_ending(); };
   try {
-    auto channel = co_await context.spawner.start(job.hosts[index].target);
-    if (!context.is_connecting) co_return;  // too late, and hosts have other numbers by now
-    HostState& host = job.hosts[index];
-    host.link =
-        std::make_shared<HostLink>(job.executor, static_cast<int>(index), std::move(channel),
-                                   job.spec.lost_after, context.observer);
+    auto channel = co_await context.spawner.start(host.target);
+    if (is_late()) co_return;
+    host.link = std::make_shared<HostLink>(job.executor, LinkId{host.id, 0}, std::move(channel),
+                                           job.spec.ending.lost_after, context.observer);
     host.link->start();
   } catch (const Error& error) {
-    if (context.is_connecting) job.hosts[index].error = error;
+    if (!is_late()) host.phase.fail(error);
   }
   job.change.notify();
 }
 
 }  // namespace
 
-bool has_failed(const HostState& host) { return host.error || host.lost || host.problem; }
+bool has_failed(const Host& host) { return host.phase.failure() || host.phase.is_lost(); }
 
-std::optional<Error> failure_of(const HostState& host, const std::string& doing, Spawner& spawner) {
-  if (host.error) return host.error;
-  if (host.problem) return Error(ErrorKind::kStart, host.problem->what, host.problem->hint);
-  if (host.lost)
-    return Error(ErrorKind::kHostLost, doing + ": " + host.lost_reason,
+std::optional<Error> failure_of(const Host& host, const std::string& doing, Spawner& spawner) {
+  if (const Error* const failure = host.phase.failure()) return *failure;
+  if (const HostLost* const lost = host.phase.lost())
+    return Error(ErrorKind::kHostLost, doing + ": " + lost->reason,
                  spawner.advice_if_lost(host.target));
   return std::nullopt;
 }
 
 namespace {
 
-// All hosts that failed, each trouble once; throws. The first trouble is the Error, the rest are
-// announced.
+// Throws the failures of all hosts, equal ones once: the first as the Error, after the others have
+// been announced.
 [[noreturn]] void throw_failures(LaunchContext& context, const std::string& doing) {
   std::vector<HostFailure> failures;
-  for (const HostState& host : context.job.hosts)
+  for (const Host& host : context.job.members())
     if (const auto failure = failure_of(host, doing, context.spawner))
       failures.push_back({host.target.name, *failure});
   const std::vector<Error> errors = fold_failures(failures);
@@ -76,31 +80,43 @@ namespace {
   throw Error(errors.at(0));
 }
 
-// Of a check: who is silent has failed, and the others go on.
+// In a check a host that does not answer has failed, and the others continue. The error of a lost
+// host names the step in which it was lost.
 void leave_out(LaunchContext& context, const std::string& doing,
-               const std::function<bool(const HostState&)>& done) {
-  for (HostState& host : context.job.hosts) {
-    if (has_failed(host) && !host.error) host.error = failure_of(host, doing, context.spawner);
+               const std::function<bool(const Host&)>& done) {
+  for (Host& host : context.job.members()) {
+    if (host.phase.is_lost()) host.phase.explain_loss(*failure_of(host, doing, context.spawner));
     if (done(host) || has_failed(host)) continue;
-    host.error = Error(ErrorKind::kTimeout, doing + ": no answer within --start-timeout",
-                       "raise --start-timeout, or look what keeps that host busy");
-    if (host.link) host.link->close();
+    host.phase.fail(Error(ErrorKind::kTimeout, doing + ": no answer within --start-timeout",
+                          "raise --start-timeout, or look what keeps that host busy"));
+    if (host.link) host.link->close();  // its clock's reading stays
+  }
+}
+
+// As Job::until, with a deadline that a stop of hvrun (Ctrl-Z, SIGSTOP) defers: no host can be
+// blamed for it.
+asio::awaitable<void> until_answered(Job& job, const std::function<bool()>& done,
+                                     TimePoint deadline) {
+  RunningTime running_time;
+  while (running_time.at(now()) < deadline) {
+    if (co_await job.until(done, running_time.next_check(deadline)) || job.stop()) co_return;
   }
 }
 
 }  // namespace
 
 asio::awaitable<void> await_hosts(LaunchContext& context, const std::string& doing,
-                                  std::function<bool(const HostState&)> done, TimePoint deadline) {
+                                  std::function<bool(const Host&)> done, TimePoint deadline) {
   Job& job = context.job;
-  const auto any_failed = [&job] {
-    return std::any_of(job.hosts.begin(), job.hosts.end(), has_failed);
-  };
+  const auto any_failed = [&job] { return !job.all_hosts(std::not_fn(has_failed)); };
   const auto all_answered = [&job, &done] {
-    return job.all_hosts([&done](const HostState& host) { return done(host) || has_failed(host); });
+    return job.all_hosts([&done](const Host& host) { return done(host) || has_failed(host); });
   };
   const bool goes_on = context.goes_on_without_hosts;
-  co_await job.until([&] { return all_answered() || (any_failed() && !goes_on); }, deadline);
+  const std::function<bool()> is_decided = [&] {
+    return all_answered() || (any_failed() && !goes_on);
+  };
+  co_await until_answered(job, is_decided, deadline);
   throw_if_stopped(job);
   if (goes_on) {
     leave_out(context, doing, done);
@@ -110,37 +126,39 @@ asio::awaitable<void> await_hosts(LaunchContext& context, const std::string& doi
     co_await job.until(all_answered, std::min(deadline, now() + kOtherFailures));
     throw_if_stopped(job);
   }
-  if (any_failed()) throw_failures(context, doing);
-  if (all_answered()) co_return;
-  std::vector<std::string> silent;
-  for (const HostState& host : job.hosts) {
-    if (!done(host)) silent.push_back(host.target.name);
+  std::vector<std::string> unanswered;
+  for (const Host& host : job.members())
+    if (!done(host) && !has_failed(host)) unanswered.push_back(host.target.name);
+  if (any_failed()) {
+    if (!unanswered.empty()) context.warn("no answer yet from " + hosts_text(unanswered));
+    throw_failures(context, doing);
   }
+  if (unanswered.empty()) co_return;
   throw Error(ErrorKind::kTimeout,
-              doing + ": no answer from " + join_some(silent) + " within --start-timeout",
+              doing + ": no answer from " + hosts_text(unanswered) + " within --start-timeout",
               "raise --start-timeout, or look what keeps those hosts busy");
 }
 
-TimePoint answer_deadline(const Job& job) { return now() + job.spec.start_timeout + kAnswerMargin; }
+TimePoint answer_deadline(const Job& job) {
+  return now() + job.spec.access.start_timeout + kAnswerMargin;
+}
 
 asio::awaitable<void> connect_hosts(LaunchContext& context) {
   Job& job = context.job;
-  for (std::size_t i = 0; i < job.hosts.size(); ++i) {
-    asio::co_spawn(job.executor, connect_host(context, i), asio::detached);
-  }
+  for (Host& host : job.members())
+    asio::co_spawn(job.executor, connect_host(context, host), asio::detached);
   co_await await_hosts(
-      context, "start the agent", [](const HostState& host) { return host.hello.has_value(); },
-      answer_deadline(job));
-  context.is_connecting = false;
+      context, "start the agent",
+      [](const Host& host) { return host.answers.greeting.has_value(); }, answer_deadline(job));
   bool is_one_build = true;
-  for (HostState& host : job.hosts) {
+  for (Host& host : job.members()) {
     if (has_failed(host)) continue;
-    const wire::Hello& hello = *host.hello;
-    if (hello.protocol == wire::kAgentProtocol && hello.build == HVRUN_BUILD_ID) continue;
-    host.error = Error(ErrorKind::kStart,
-                       "host " + host.target.name + " runs an agent of another build (" +
-                           printable(hello.build) + ", this hvrun is of " HVRUN_BUILD_ID ")",
-                       "install hvrun and hvrun-agent together");
+    const wire::Hello& hello = host.answers.greeting->hello;
+    if (is_same_build(hello)) continue;
+    host.phase.fail(Error(ErrorKind::kStart,
+                          "host " + host.target.name + " runs an agent of another build (" +
+                              printable(hello.build) + ", this hvrun is of " HVRUN_BUILD_ID ")",
+                          "install hvrun and hvrun-agent together"));
     is_one_build = false;
   }
   if (!is_one_build && !context.goes_on_without_hosts) throw_failures(context, "start the agent");
@@ -149,60 +167,58 @@ asio::awaitable<void> connect_hosts(LaunchContext& context) {
 namespace {
 
 InventoryTime time_of_launch(const Job& job) {
-  return {job.spec.inventory_timeout, " (HVRUN_INVENTORY_TIMEOUT)"};
+  return {job.spec.access.inventory_timeout, " (HVRUN_INVENTORY_TIMEOUT)"};
 }
 
-void send_inventory_request(HostState* host, const InventoryTime& time,
-                            const std::string& program) {
-  host->inventory.reset();
-  host->is_asked_for_inventory = true;
+void send_inventory_request(Host* host, const InventoryTime& time, const std::string& program) {
+  host->answers.inventory.ask();
   wire::InventoryRequest request;
   request.timeout_s = std::chrono::duration<double>(time.timeout).count();
-  request.whose_time = time.whose;
+  request.whose_time = time.name;
   request.program = program;
-  host->link->send(request);
+  host->send(request);
 }
 
 asio::awaitable<void> await_inventories(LaunchContext& context) {
   co_await await_hosts(
       context, "ask the drivers of GPUs",
-      [](const HostState& host) { return !host.is_asked_for_inventory || host.inventory; },
-      answer_deadline(context.job) + context.job.spec.inventory_timeout);
+      [](const Host& host) { return !host.answers.inventory.is_open(); },
+      answer_deadline(context.job) + context.job.spec.access.inventory_timeout);
 }
 
 }  // namespace
 
-void ask_for_inventory(HostState* host, const InventoryTime& time) {
+void ask_for_inventory(Host* host, const InventoryTime& time) {
   send_inventory_request(host, time, "");
 }
 
-bool ask_with_own_program(HostState* host, const InventoryTime& time) {
-  const auto program = helper_program("hvrun-inventory", host->hello->facts.machine);
+bool ask_with_own_program(Host* host, const InventoryTime& time) {
+  const auto program = helper_program("hvrun-inventory", host->facts().machine);
   if (program) {
     send_inventory_request(host, time, *program);
     return true;
   }
-  host->inventory->problem =
+  host->answers.inventory.reply()->problem =
       "hvrun-inventory is neither there nor, for its kind of machine, beside hvrun";
   return false;
 }
 
-// On the hosts where the plan needs it and may wait for it, and only there. First what lies beside
-// the agent, then, to some hosts at a time, the program itself.
+// An agent without hvrun-inventory in its directory is sent the program, some agents at a time.
 asio::awaitable<void> take_inventories(LaunchContext& context) {
   Job& job = context.job;
-  if (job.spec.inventory_timeout <= Duration::zero()) co_return;
-  for (std::size_t i = 0; i < job.hosts.size(); ++i) {
-    if (has_failed(job.hosts[i])) continue;
+  if (job.spec.access.inventory_timeout <= Duration::zero()) co_return;
+  for (Host& host : job.members()) {
+    if (has_failed(host)) continue;
     if (context.goes_on_without_hosts ||
-        needs_inventory(job.spec, context.list, i, job.hosts[i].hello->facts))
-      ask_for_inventory(&job.hosts[i], time_of_launch(job));
+        needs_inventory(job.spec, context.list, static_cast<std::size_t>(host.id), host.facts()))
+      ask_for_inventory(&host, time_of_launch(job));
   }
   co_await await_inventories(context);
-  if (job.all_hosts([](const HostState& host) { return !host.is_asked_for_inventory; })) co_return;
+  if (job.all_hosts([](const Host& host) { return !host.answers.inventory.is_asked(); })) co_return;
   std::size_t sent = 0;
-  for (HostState& host : job.hosts) {
-    if (has_failed(host) || !host.inventory || !host.inventory->is_missing) continue;
+  for (Host& host : job.members()) {
+    const wire::InventoryReply* const inventory = host.answers.inventory.reply();
+    if (has_failed(host) || !inventory || !inventory->is_missing) continue;
     if (!ask_with_own_program(&host, time_of_launch(job))) continue;
     if (++sent % kSentAtOnce == 0) co_await await_inventories(context);
   }
@@ -212,12 +228,13 @@ asio::awaitable<void> take_inventories(LaunchContext& context) {
 
 namespace {
 
-HostFacts facts_of(const HostState& host) {
-  const wire::Facts& told = host.hello->facts;
-  if (!host.inventory) return host_facts(told);
-  const std::string& problem = problem_of(*host.inventory);
-  HostFacts facts = host_facts(told, told_of_gpus(*host.inventory));
-  if (!problem.empty() && !told.gpus.empty())
+HostFacts facts_of(const Host& host) {
+  const wire::Facts& reported = host.facts();
+  const wire::InventoryReply* const inventory = host.answers.inventory.reply();
+  if (!inventory) return host_facts(reported);
+  const std::string& problem = problem_of(*inventory);
+  HostFacts facts = host_facts(reported, inventory_of_gpus(*inventory));
+  if (!problem.empty() && !reported.gpus.empty())
     facts.warnings.push_back("the driver could not be asked for its GPUs (" +
                              printable(problem, 1000) + "), so the plan goes by what /proc tells");
   return facts;
@@ -225,145 +242,150 @@ HostFacts facts_of(const HostState& host) {
 
 std::vector<std::optional<HostFacts>> facts_of(const Job& job, const HostList& list) {
   std::vector<std::optional<HostFacts>> facts(list.this_machine ? 1 : list.entries.size());
-  for (std::size_t i = 0; i < job.hosts.size(); ++i)
-    if (!has_failed(job.hosts[i])) facts[i] = facts_of(job.hosts[i]);
+  for (const Host& host : job.members())
+    if (!has_failed(host)) facts.at(static_cast<std::size_t>(host.id)) = facts_of(host);
   return facts;
 }
 
 }  // namespace
 
-// Makes the plan; hosts that got no rank are let go.
 void plan_ranks(LaunchContext& context) {
   Job& job = context.job;
-  job.plan = make_plan(job.spec, context.list, facts_of(job, context.list));
-  for (const std::string& warning : job.plan.warnings) context.warn("warning: " + warning);
-  if (job.spec.report_bindings)
-    for (const std::string& line : split(trim(bindings_as_text(job.plan)), '\n'))
-      context.warn(line);
-  std::vector<HostState> with_ranks;
-  for (const PlannedHost& host : job.plan.hosts) {
-    HostState& state = job.hosts[host.entry];
-    if (state.link) state.link->renumber(static_cast<int>(with_ranks.size()));
-    with_ranks.push_back(std::move(state));
-  }
-  for (const HostState& host : job.hosts)
-    if (host.link) host.link->close();
-  job.hosts = std::move(with_ranks);
-  for (PlannedRank& rank : job.plan.ranks) {
-    rank.identity.job_id = job.id;
-    job.hosts[static_cast<std::size_t>(rank.host)].ranks.push_back(rank.identity.rank);
-  }
-  job.ranks.resize(job.plan.ranks.size());
-  job.policy.emplace(static_cast<int>(job.ranks.size()));
-  job.fences.emplace(job.hosts.size());
+  LaunchPlan plan = make_plan(job.spec, context.list, facts_of(job, context.list));
+  for (const std::string& warning : plan.warnings) context.warn("warning: " + warning);
+  if (job.spec.report.report_bindings)
+    for (const std::string& line : split(trim(bindings_as_text(plan)), '\n')) context.warn(line);
+  job.begin_epoch(std::move(plan));
 }
 
 asio::awaitable<void> set_up_hosts(LaunchContext& context) {
   Job& job = context.job;
-  for (std::size_t i = 0; i < job.hosts.size(); ++i) {
-    wire::Setup setup;
-    setup.job_id = job.id;
-    setup.key = job.key;
-    setup.host_index = static_cast<std::uint32_t>(i);
-    setup.lost_after_s = std::chrono::duration<double>(job.spec.lost_after).count();
-    setup.grace_s = std::chrono::duration<double>(job.spec.grace).count();
-    setup.stall_s = std::chrono::duration<double>(job.stall_limit).count();
-    setup.stall_end_s = std::chrono::duration<double>(job.stall_end).count();
-    setup.hold_port = i == 0;
-    setup.master_port = job.spec.master_port;
-    setup.release_port = !job.spec.hold_port;
-    setup.port_range = job.port_range;
-    setup.probe = job.hosts.size() > 1;
-    setup.slurm_signals_ranks = job.slurm_signals_ranks;
-    if (!has_failed(job.hosts[i])) job.hosts[i].link->send(setup);
+  for (Host& host : job.members()) {
+    wire::SetupRequest setup;
+    setup.job_id = job.identity.id;
+    setup.key = job.identity.key;
+    setup.host_id = static_cast<std::uint32_t>(host.id);
+    setup.lost_after_s = std::chrono::duration<double>(job.spec.ending.lost_after).count();
+    const auto grace_in_seconds = [&job](EndedBy by) {
+      return std::chrono::duration<double>(
+                 grace_of(by, job.spec.ending.grace, job.signals.time_to_end))
+          .count();
+    };
+    setup.grace_s = grace_in_seconds(EndedBy::kJob);
+    setup.grace_after_signal_s = grace_in_seconds(EndedBy::kScheduler);
+    setup.stall_s = std::chrono::duration<double>(job.knobs.stall_limit).count();
+    setup.stall_end_s = std::chrono::duration<double>(job.knobs.stall_end).count();
+    setup.hold_port = host.id == job.slots.epoch().hosts.front();
+    setup.master_port = job.spec.environment.master_port;
+    setup.release_port = !job.spec.environment.hold_port;
+    setup.port_range = job.knobs.port_range;
+    setup.probe = job.slots.epoch().hosts.size() > 1;
+    setup.slurm_signals_ranks = context.slurm.signals_ranks();
+    if (!has_failed(host)) host.send(setup);
   }
   co_await await_hosts(
-      context, "prepare the job", [](const HostState& host) { return host.set_up.has_value(); },
+      context, "prepare the job", [](const Host& host) { return host.answers.set_up.has_value(); },
       answer_deadline(job));
 }
 
+namespace {
+
+// The place in the user's input that names the host; empty for this machine.
+std::string origin_of(const LaunchContext& context, const Host& host) {
+  return context.list.this_machine ? ""
+                                   : context.list.entries[static_cast<std::size_t>(host.id)].origin;
+}
+
+}  // namespace
+
 std::optional<Error> same_machines_of(const LaunchContext& context) {
   const Job& job = context.job;
-  if (job.spec.oversubscribe) return std::nullopt;
+  if (job.spec.placement.oversubscribe) return std::nullopt;
   std::vector<HostOnMachine> hosts;
-  for (std::size_t i = 0; i < job.hosts.size(); ++i) {
-    if (has_failed(job.hosts[i])) continue;
-    const wire::SetUp& set_up = *job.hosts[i].set_up;
-    const bool is_named = !context.list.this_machine;
-    const HostTarget& target = job.hosts[i].target;
-    hosts.push_back({target.name,
-                     is_named ? context.list.entries[job.plan.hosts[i].entry].origin : "",
+  std::map<std::uint32_t, std::uint32_t> index_of;  // in hosts, by HostId
+  for (const Host& host : job.members()) {
+    if (has_failed(host)) continue;
+    const wire::SetupReply& set_up = *host.answers.set_up;
+    const HostTarget& target = host.target;
+    index_of[static_cast<std::uint32_t>(host.id)] = static_cast<std::uint32_t>(hosts.size());
+    hosts.push_back({target.name, origin_of(context, host),
                      set_up.shares_machine ? std::optional(set_up.first_here) : std::nullopt,
                      target.user, target.address, target.port});
+  }
+  for (HostOnMachine& host : hosts) {
+    if (!host.first_here) continue;
+    const auto first = index_of.find(*host.first_here);
+    host.first_here = first == index_of.end() ? UINT32_MAX : first->second;
   }
   return same_machines(std::move(hosts));
 }
 
 namespace {
 
-// By which its ranks talk, and so MASTER_ADDR.
-std::vector<std::string> addresses_of(const LaunchContext& context, std::size_t host) {
-  return allowed_addresses(context.job.hosts[host].hello->facts, interfaces_of(context, host));
+// The addresses that the host's ranks may use.
+std::vector<std::string> addresses_of(const LaunchContext& context, const Host& host) {
+  if (has_failed(host)) return {};
+  return allowed_addresses(host.facts(), interfaces_of(context, host));
 }
 
 }  // namespace
 
-std::string interfaces_of(const LaunchContext& context, std::size_t host) {
+std::string interfaces_of(const LaunchContext& context, const Host& host) {
   const Job& job = context.job;
-  if (context.list.this_machine || host >= job.plan.hosts.size()) return job.interfaces;
-  const std::string& own = context.list.entries[job.plan.hosts[host].entry].interfaces;
-  return own.empty() ? job.interfaces : own;
+  if (context.list.this_machine || !job.slots.position_of(host.id)) return job.knobs.interfaces;
+  const std::string& own = context.list.entries[static_cast<std::size_t>(host.id)].interfaces;
+  return own.empty() ? job.knobs.interfaces : own;
 }
 
 asio::awaitable<TriedAddresses> probe_addresses(LaunchContext& context) {
   Job& job = context.job;
-  const int hosts = static_cast<int>(job.hosts.size());
+  const auto members = job.members();
+  const int hosts = static_cast<int>(members.size());
   TriedAddresses tried;
   if (hosts == 1) {
     tried.choice.addresses = {"127.0.0.1"};
     co_return tried;
   }
-  const auto has_failed_at = [&job](int host) {
-    return has_failed(job.hosts[static_cast<std::size_t>(host)]);
-  };
-  std::vector<std::vector<std::string>>& candidates = tried.candidates;
-  for (int host = 0; host < hosts; ++host)
-    candidates.push_back(has_failed_at(host)
-                             ? std::vector<std::string>{}
-                             : addresses_of(context, static_cast<std::size_t>(host)));
+  std::vector<std::string> names;
+  for (const Host& host : members) {
+    names.push_back(host.target.name);
+    tried.candidates.push_back(addresses_of(context, host));
+  }
   for (int from = 0; from < hosts; ++from) {
-    if (has_failed_at(from)) continue;
+    Host& prober = members[from];
+    if (has_failed(prober)) continue;
     wire::ProbeRequest request;
     request.timeout_s = std::chrono::duration<double>(
                             context.goes_on_without_hosts ? kReachTimeoutOfCheck : kReachTimeout)
                             .count();
     for (const int to : probe_partners(from, hosts)) {
-      if (has_failed_at(to)) continue;
-      const HostState& target = job.hosts[static_cast<std::size_t>(to)];
-      request.targets.push_back({static_cast<std::uint32_t>(to), target.set_up->probe_port,
-                                 candidates[static_cast<std::size_t>(to)]});
+      const Host& target = members[to];
+      if (has_failed(target)) continue;
+      request.targets.push_back({static_cast<std::uint32_t>(target.id),
+                                 target.answers.set_up->probe_port,
+                                 tried.candidates[static_cast<std::size_t>(to)]});
     }
-    job.hosts[static_cast<std::size_t>(from)].link->send(request);
+    prober.answers.reachability.ask();
+    prober.send(request);
   }
   co_await await_hosts(
       context, "try the hosts' addresses",
-      [](const HostState& host) { return host.probe.has_value(); }, answer_deadline(job));
-  std::vector<std::string> names;
-  for (int host = 0; host < hosts; ++host) {
-    const HostState& state = job.hosts[static_cast<std::size_t>(host)];
-    names.push_back(state.target.name);
-    if (has_failed_at(host)) continue;
-    for (const wire::ProbeResult& result : state.probe->results)
-      tried.outcomes.push_back({host, result});
+      [](const Host& host) { return host.answers.reachability.reply() != nullptr; },
+      answer_deadline(job));
+  for (int from = 0; from < hosts; ++from) {
+    const Host& prober = members[from];
+    if (has_failed(prober)) continue;
+    for (const wire::ProbeResult& result : prober.answers.reachability.reply()->results)
+      if (const auto to = job.slots.position_of(HostId{result.host_id}))
+        tried.outcomes.push_back({from, *to, result.reached, result.reason});
   }
-  tried.choice = choose_addresses(names, candidates, tried.outcomes);
+  tried.choice = choose_addresses(names, tried.candidates, tried.outcomes);
   co_return tried;
 }
 
 namespace {
 
-// The MPI operator names pods with their service's domain, its launcher's, too, where that has
-// ranks.
+// The MPI operator adds the service's domain to the names of pods, also of a launcher with ranks.
 bool is_own_pod(const HostEntry& entry, const HostList& list, const std::string& own_hostname) {
   return list.reach.may_come_late && entry.name.rfind(own_hostname + ".", 0) == 0;
 }
@@ -382,29 +404,33 @@ std::vector<HostTarget> targets_of(const JobSpec& spec, const HostList& list,
     const HostEntry& entry = list.entries[i];
     HostTarget target;
     target.name = entry.name;
-    target.user = entry.user.empty() ? spec.ssh_user : entry.user;
-    target.port = entry.port != 0 ? entry.port : spec.ssh_port;
+    target.user = entry.user.empty() ? spec.access.ssh_user : entry.user;
+    target.port = entry.port != 0 ? entry.port : spec.access.ssh_port;
     target.identity_file =
-        entry.identity.empty() ? spec.ssh_identity_file : from_home(entry.identity);
+        entry.identity.empty() ? spec.access.ssh_identity_file : from_home(entry.identity);
     target.address = entry.address;
     const bool is_here = entry.name == "localhost" || entry.name == own_hostname ||
                          is_own_pod(entry, list, own_hostname);
-    target.is_local = is_here && target.user.empty() && spec.remote_shell.empty() &&
-                      spec.spawner != SpawnerChoice::kSrun;
+    target.is_local = is_here && target.user.empty() && spec.access.remote_shell.empty() &&
+                      spec.access.spawner != SpawnerChoice::kSrun;
     targets.push_back(target);
   }
   return targets;
 }
 
+std::string own_hostname() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
 void begin_job(LaunchContext& context) {
   Job& job = context.job;
-  char own_hostname[256] = "";
-  ::gethostname(own_hostname, sizeof own_hostname - 1);
-  std::vector<HostTarget> targets = targets_of(job.spec, context.list, own_hostname);
+  std::vector<HostTarget> targets = targets_of(job.spec, context.list, own_hostname());
   if (context.check_way) context.check_way(targets);
-  for (HostTarget& target : targets) job.hosts.emplace_back().target = std::move(target);
-  job.id = random_hex(12);
-  job.key = random_key();
+  for (HostTarget& target : targets) job.add_host(std::move(target));
+  job.identity.id = random_hex(12);
+  job.identity.key = random_key();
 }
 
 namespace {
@@ -419,58 +445,60 @@ bool has_named_gpus(const HostList& list, std::size_t entry) {
                      });
 }
 
-CheckedHost checked(const LaunchContext& context, std::size_t index) {
+CheckedHost checked(const LaunchContext& context, const Host& host) {
   const Job& job = context.job;
-  const HostList& list = context.list;
-  const HostState& host = job.hosts[index];
+  const HostAnswers& answers = host.answers;
   CheckedHost result;
   result.name = host.target.name;
-  if (!list.this_machine) {
-    const std::size_t entry = job.plan.hosts.empty() ? index : job.plan.hosts[index].entry;
-    result.origin = list.entries[entry].origin;
-    result.has_named_gpus = has_named_gpus(list, entry);
-  }
+  result.origin = origin_of(context, host);
+  result.has_named_gpus =
+      !context.list.this_machine && has_named_gpus(context.list, static_cast<std::size_t>(host.id));
   result.failure = failure_of(host, "check the host", context.spawner);
-  result.ranks = host.ranks;
-  if (!host.hello) return result;
-  result.seconds_to_agent = std::chrono::duration<double>(host.hello_at - job.begun).count();
-  result.facts = host.hello->facts;
-  if (const std::string wanted = interfaces_of(context, index);
-      allows_no_address(*result.facts, wanted))
-    result.unmet_interfaces = wanted;
-  result.is_asked_for_inventory = host.is_asked_for_inventory;
-  result.inventory = host.inventory;
-  result.told = host.told;
-  const HostLink::ClockReading clock = host.link->clock();
-  result.clock_ahead_s = static_cast<double>(clock.ahead_ns) / kNanosecondsInSecond;
-  // One that came unasked was on its way no longer than its host has taken to answer.
-  result.clock_error_s = clock.round_trip_ns == HostLink::kUnknownRoundTrip
-                             ? result.seconds_to_agent
-                             : static_cast<double>(clock.round_trip_ns) / 2 / kNanosecondsInSecond;
+  result.ranks = job.slots.ranks_on(host.id);
+  if (!answers.greeting) return result;
+  result.seconds_to_agent =
+      std::chrono::duration<double>(answers.greeting->arrived_at - job.identity.begun).count();
+  result.facts = host.facts();
+  if (const std::string requested = interfaces_of(context, host);
+      allows_no_address(*result.facts, requested))
+    result.unmet_interfaces = requested;
+  result.is_asked_for_inventory = answers.inventory.is_asked();
+  if (const auto* const inventory = answers.inventory.reply()) result.inventory = *inventory;
+  if (const auto* const checks = answers.checks.reply()) result.told = *checks;
+  if (!host.link) return result;
+  const AgentClock& clock = host.link->clock();
+  result.clock_ahead_s = static_cast<double>(clock.ahead()) / kNanosecondsInSecond;
+  // Without an exchange: Hello was on its way no longer than the host took to answer.
+  result.clock_error_s = clock.round_trip()
+                             ? static_cast<double>(*clock.round_trip()) / 2 / kNanosecondsInSecond
+                             : result.seconds_to_agent;
   return result;
 }
 
 }  // namespace
 
-bool is_reached(const HostState& host) { return host.hello && !has_failed(host); }
+bool is_reached(const Host& host) { return host.answers.greeting && !has_failed(host); }
+
+bool is_same_build(const wire::Hello& hello) {
+  return hello.protocol == wire::kAgentProtocol && hello.build == HVRUN_BUILD_ID;
+}
 
 wire::CheckRequest check_request(const LaunchContext& context, Duration time,
                                  std::vector<std::string> probes) {
   const Job& job = context.job;
-  const CommonEnvironment environment = common_environment(job.spec, context.environment);
   wire::CheckRequest request;
   request.timeout_s = std::chrono::duration<double>(time).count();
   request.probes = std::move(probes);
-  request.programs = programs_of(job.spec, environment);
-  request.environment = environment.entries;
-  request.host_variables = environment.host_variables;
-  request.port_range = job.port_range;
+  request.programs = programs_of(job.spec, context.ranks);
+  request.environment = context.ranks.variables.entries();
+  request.host_variables = context.ranks.host_variables;
+  request.port_range = job.knobs.port_range;
   return request;
 }
 
 std::vector<CheckedHost> checked_hosts(const LaunchContext& context) {
   std::vector<CheckedHost> hosts;
-  for (std::size_t i = 0; i < context.job.hosts.size(); ++i) hosts.push_back(checked(context, i));
+  for (const Host& host : context.job.members()) hosts.push_back(checked(context, host));
   return hosts;
 }
 

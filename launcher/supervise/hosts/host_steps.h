@@ -1,10 +1,9 @@
-// The steps by which hvrun comes to know its hosts, for a launch and for a check. Coroutines over
-// the Job.
+// The steps of a launch, and of a check, up to the launch of ranks: coroutines that change the Job.
 // SPDX-License-Identifier: Apache-2.0
 //
-// In a launch each throws Error for the first thing that is wrong, with every host that has the
-// same trouble named in it, or Interrupted when the user ends the job meanwhile. In a check
-// (LaunchContext::goes_on_without_hosts) a host that fails keeps its Error, and the others go on.
+// In a launch each step throws Error for the first failure, with the names of all hosts that have
+// the same one, or Interrupted when the user ends the job meanwhile. In a check
+// (LaunchContext::goes_on_without_hosts) a failed host keeps its Error, and the others continue.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -15,9 +14,12 @@
 
 #include "launcher/allocation/host_list.h"
 #include "launcher/check/check_input.h"
+#include "launcher/plan/common_environment.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/hosts/address_choice.h"
 #include "launcher/supervise/job.h"
+#include "launcher/supervise/report/console.h"
+#include "launcher/supervise/slurm_query.h"
 #include "src/wire/check.h"
 
 namespace hv::launcher {
@@ -25,66 +27,69 @@ namespace hv::launcher {
 // The job was asked to stop while it was being launched.
 struct Interrupted {};
 
-// Tells a phase and its time, with --verbose.
-using PhaseReport = std::function<void(const std::string&)>;
-// Tells an error or a warning at once.
-using Announce = std::function<void(const std::string&)>;
-
 // Outlives the io_context's run: a host that is slow to connect may still use it after an Error.
 struct LaunchContext {
   Job& job;
   const HostList& list;
   Spawner& spawner;
   LinkObserver& observer;
-  const Environment& environment;
-  PhaseReport phase;
-  Announce warn;
+  const Environment& environment;  // hvrun's own
+  CommonEnvironment ranks;         // what the ranks have in common
+  const Console& console;
   WayCheck check_way{};
+  SlurmQuery slurm{};
   bool goes_on_without_hosts = false;
-  bool is_connecting = true;
+
+  // Reports a phase and its time, with --verbose.
+  void phase(const std::string& text) const { console.report_phase(text); }
+  // Prints an error or a warning at once.
+  void warn(const std::string& text) const { console.say(text); }
 };
 
-constexpr std::size_t kSentAtOnce = 64;  // copies of a small program on their way
+constexpr std::size_t kSentAtOnce = 64;  // copies of a helper program in flight
 
-// The hosts that get an agent, as targets.
+// The hosts that get an agent, in the list's order: a target's position is its HostId.
 std::vector<HostTarget> targets_of(const JobSpec& spec, const HostList& list,
                                    const std::string& own_hostname);
 
-// Names the job and its hosts; nothing has been started yet.
+// As gethostname(2) says it.
+std::string own_hostname();
+// Sets the job's identity and its hosts; starts nothing.
 void begin_job(LaunchContext& context);
-bool has_failed(const HostState& host);
-// doing: what hvrun was at. none: it has not failed.
-std::optional<Error> failure_of(const HostState& host, const std::string& doing, Spawner& spawner);
+bool has_failed(const Host& host);
+// doing: what hvrun was doing. none: it has not failed.
+std::optional<Error> failure_of(const Host& host, const std::string& doing, Spawner& spawner);
 
-// Waits until every host has done its part; a host that fails ends a launch, once the others had a
-// moment.
+// Waits until every host has done its part. A host that fails ends a launch, after a short wait for
+// the failures of other hosts. Time in which hvrun was stopped defers the deadline.
 boost::asio::awaitable<void> await_hosts(LaunchContext& context, const std::string& doing,
-                                         std::function<bool(const HostState&)> done,
-                                         TimePoint deadline);
+                                         std::function<bool(const Host&)> done, TimePoint deadline);
 TimePoint answer_deadline(const Job& job);
 
-// For how long a driver may be asked, and whose that limit is, in words.
+// The time limit of drivers. name: the text for messages that names the limit.
 struct InventoryTime {
   Duration timeout{};
-  std::string whose{};
+  std::string name{};
 };
-// Of what lies beside the agent.
-void ask_for_inventory(HostState* host, const InventoryTime& time);
-// Once that was missing there; false, and its answer says why, where hvrun has none for that host.
-bool ask_with_own_program(HostState* host, const InventoryTime& time);
+// Runs the inventory program next to the agent.
+void ask_for_inventory(Host* host, const InventoryTime& time);
+// Sends hvrun's own inventory program to a host that lacks one. False, with the reason in the
+// host's answer: hvrun has none for that host's architecture.
+bool ask_with_own_program(Host* host, const InventoryTime& time);
 
 boost::asio::awaitable<void> connect_hosts(LaunchContext& context);
-// On the hosts where the plan needs it and may wait for it, and only there; in a check on all.
+// On the hosts whose GPUs the plan needs to know; in a check on all hosts.
 boost::asio::awaitable<void> take_inventories(LaunchContext& context);
-// Makes the plan; hosts that got no rank are let go.
+// Makes the plan, and drops the links of hosts without ranks.
 void plan_ranks(LaunchContext& context);
 boost::asio::awaitable<void> set_up_hosts(LaunchContext& context);
-// Once they are set up. none: each host is a machine of its own, or need not be.
+// After they are set up. none: each host is a machine of its own, or --oversubscribe allows more.
 std::optional<Error> same_machines_of(const LaunchContext& context);
 
-// Which its ranks are to use: its line's ifname= beats HVRUN_INTERFACES.
-std::string interfaces_of(const LaunchContext& context, std::size_t host);
+// The interfaces that a host's ranks use: ifname= on its line overrides HVRUN_INTERFACES.
+std::string interfaces_of(const LaunchContext& context, const Host& host);
 
+// Hosts by their position in the epoch.
 struct TriedAddresses {
   AddressChoice choice;
   std::vector<std::vector<std::string>> candidates{};  // each host's own
@@ -92,12 +97,14 @@ struct TriedAddresses {
 };
 boost::asio::awaitable<TriedAddresses> probe_addresses(LaunchContext& context);
 
-// Its agent answers.
-bool is_reached(const HostState& host);
-// What agents are asked to check on their hosts. time: of each probe. probes: by name; empty: all.
+// The agent has answered, and the host has not failed.
+bool is_reached(const Host& host);
+// An agent of another build may understand other messages.
+bool is_same_build(const wire::Hello& hello);
+// Asks an agent to check its host. time: for each probe. probes: by name; empty: all.
 wire::CheckRequest check_request(const LaunchContext& context, Duration time,
                                  std::vector<std::string> probes = {});
-// What is known of each host by then, in the job's order.
+// The hosts' answers so far, in the epoch's order.
 std::vector<CheckedHost> checked_hosts(const LaunchContext& context);
 
 }  // namespace hv::launcher

@@ -3,6 +3,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <utility>
 
 #include "launcher/supervise/timeouts.h"
 
@@ -10,40 +11,38 @@ namespace hv::launcher {
 
 namespace asio = boost::asio;
 
-void HostSweep::look_for_lost_hosts() {
-  if (!job_.ranks_may_run) return;
-  begun_.resize(job_.hosts.size());
-  for (std::size_t host = 0; host < job_.hosts.size(); ++host) {
-    if (!job_.hosts[host].lost || begun_[host]) continue;
-    begun_[host] = true;
-    asio::co_spawn(job_.executor, sweep(host), asio::detached);
-  }
+void HostSweep::sweep_lost_hosts() {
+  if (!job_.stage.may_ranks_run()) return;
+  for (Host& host : job_.members())
+    if (host.phase.begin_sweep()) asio::co_spawn(job_.executor, sweep(host), asio::detached);
 }
 
-asio::awaitable<void> HostSweep::sweep(std::size_t index) {
+asio::awaitable<void> HostSweep::sweep(Host& host) {
   ++under_way_;
   deadline_ = now() + kSweepTimeout;
-  HostTarget target = job_.hosts[index].target;
+  wire::LostAgent lost;  // before the second agent's greeting takes the place of the first one's
+  if (const auto& greeting = host.answers.greeting)
+    lost = {greeting->hello.agent, greeting->hello.guard, greeting->hello.cgroup};
+  if (host.answers.set_up) lost.had_cgroup_of_job = host.answers.set_up->has_cgroup;
   try {
-    auto channel = co_await spawner_.start(target);
-    HostState& host = job_.hosts[index];
-    host.empty = false;
-    host.link = std::make_shared<HostLink>(job_.executor, static_cast<int>(index),
-                                           std::move(channel), job_.spec.lost_after, observer_);
+    auto channel = co_await spawner_.start(host.target);
+    host.link = std::make_shared<HostLink>(job_.executor, LinkId{host.id, 1}, std::move(channel),
+                                           job_.spec.ending.lost_after, observer_);
     host.link->start();
-    host.link->send(look_());
-    wire::Setup setup;
-    setup.job_id = job_.id;
-    setup.key = job_.key;
-    setup.host_index = static_cast<std::uint32_t>(index);
-    setup.sweep = true;
+    host.link->send(checks_());
+    wire::SetupRequest setup;
+    setup.job_id = job_.identity.id;
+    setup.key = job_.identity.key;
+    setup.host_id = static_cast<std::uint32_t>(host.id);
+    setup.sweep = std::move(lost);
     host.link->send(setup);
-    co_await job_.until([&host] { return host.empty || host.link->ended(); }, now() + kSweepTimeout,
+    co_await job_.until([&host] { return !host.phase.is_sweeping(); }, now() + kSweepTimeout,
                         false);
+    host.phase.finish_sweep();
   } catch (const Error& error) {
-    job_.hosts[index].after_loss = error;
-    warn_("warning: what job " + job_.id + " may have left on host " + target.name +
-          " could not be swept: " + error.what());
+    host.phase.finish_sweep(error);
+    console_.say("warning: what job " + job_.identity.id + " may have left on host " +
+                 host.target.name + " could not be swept: " + error.what());
   }
   --under_way_;
   job_.change.notify();

@@ -4,25 +4,43 @@
 #include <map>
 #include <utility>
 
+#include "launcher/allocation/host_names.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
 
-constexpr std::size_t kNamed = 8;
+// More machines are counted, and the names of more origins stand without them.
+constexpr std::size_t kMostMachines = 8, kMostOrigins = 8;
 
-std::string words_for(const HostOnMachine& host) {
-  return (host.user.empty() ? "" : host.user + "@") + host.name +
-         (host.origin.empty() ? "" : " (" + host.origin + ")");
+std::string name_of(const HostOnMachine& host) {
+  return (host.user.empty() ? "" : host.user + "@") + host.name;
 }
 
-// Of two users on one machine the later one gets the earlier one's mark.
+// "n[1-3] (-H) and login (hosts:4)"
+std::string names_text(const std::vector<HostOnMachine>& hosts) {
+  std::vector<std::string> all;
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_origin;
+  for (const HostOnMachine& host : hosts) {
+    all.push_back(name_of(host));
+    if (by_origin.empty() || by_origin.back().first != host.origin)
+      by_origin.push_back({host.origin, {}});
+    by_origin.back().second.push_back(all.back());
+  }
+  if (by_origin.size() > kMostOrigins) return hosts_text(all);
+  std::vector<std::string> groups;
+  for (const auto& [origin, names] : by_origin)
+    groups.push_back(hosts_text(names) + (origin.empty() ? "" : " (" + origin + ")"));
+  return join(groups, " and ");
+}
+
+// Agents of two users do not find each other: the address and the port decide.
 void find_two_users(std::vector<HostOnMachine>* hosts) {
   std::map<std::pair<std::string, std::uint16_t>, std::uint32_t> first_at;
   for (std::uint32_t i = 0; i < hosts->size(); ++i) {
     HostOnMachine& host = (*hosts)[i];
-    const std::string& where = host.address.empty() ? host.name : host.address;
-    const auto [found, is_new] = first_at.emplace(std::pair(where, host.port), i);
+    const std::string& address = host.address.empty() ? host.name : host.address;
+    const auto [found, is_new] = first_at.emplace(std::pair(address, host.port), i);
     const HostOnMachine& first = (*hosts)[found->second];
     if (is_new || host.first_here || host.user == first.user) continue;
     host.first_here = first.first_here.value_or(found->second);
@@ -33,18 +51,20 @@ void find_two_users(std::vector<HostOnMachine>* hosts) {
 
 std::optional<Error> same_machines(std::vector<HostOnMachine> hosts) {
   find_two_users(&hosts);
-  std::map<std::size_t, std::vector<std::string>> machines;  // by the host that was first there
+  std::map<std::size_t, std::vector<HostOnMachine>> machines;  // by HostOnMachine::first_here
   for (const HostOnMachine& host : hosts)
-    if (host.first_here) machines[*host.first_here].push_back(words_for(host));
+    if (host.first_here) machines[*host.first_here].push_back(host);
   if (machines.empty()) return std::nullopt;
   std::vector<std::string> sentences;
   for (auto& [first, names] : machines) {
-    names.insert(names.begin(), first < hosts.size() ? words_for(hosts[first]) : "another host");
-    if (sentences.size() == kNamed) break;
-    const std::size_t more = names.size() > kNamed ? names.size() - kNamed : 0;
-    names.resize(names.size() - more);
-    sentences.push_back(join(names, " and ") +
-                        (more == 0 ? "" : " and " + std::to_string(more) + " more") +
+    if (sentences.size() == kMostMachines) {
+      sentences.push_back(std::to_string(machines.size() - kMostMachines) +
+                          " more machines have several names, too");
+      break;
+    }
+    const bool is_known = first < hosts.size();
+    if (is_known) names.insert(names.begin(), hosts[first]);
+    sentences.push_back((is_known ? "" : "another host and ") + names_text(names) +
                         " are one machine");
   }
   return Error(ErrorKind::kUsage, "place the ranks: " + join(sentences, "; "),

@@ -13,16 +13,16 @@ namespace hv::launcher {
 
 struct HostOnMachine {
   std::string name;
-  std::string origin;                         // who names it: "hosts:3", "-H"
-  std::optional<std::uint32_t> first_here{};  // the host whose agent was there first: its index, or
-                                              // one beyond all: not known which
-  std::string user{};                         // empty: what ssh would take
+  std::string origin;                         // of its name: "hosts:3", "-H"
+  std::optional<std::uint32_t> first_here{};  // index of the host whose agent came first; an index
+                                              // beyond all hosts: not known which
+  std::string user{};                         // empty: what ssh would use
   std::string address{};                      // empty: the name
-  std::uint16_t port = 0;                     // 0: what ssh would take
+  std::uint16_t port = 0;                     // 0: what ssh would use
 };
 
-// Nothing: each host is a machine of its own. Agents of two users do not find each other there, for
-// each could be fooled by the other: of them the name or address tells, with the port.
+// none: each host is a machine of its own. Agents of two users do not find each other, because each
+// could deceive the other: for them the name or address decides, with the port.
 std::optional<Error> same_machines(std::vector<HostOnMachine> hosts);
 
 }  // namespace hv::launcher

@@ -4,25 +4,27 @@
 #include <cctype>
 #include <regex>
 
+#include "launcher/allocation/host_names.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
 
-// What stands in a text for its host's name and for an address: bytes that no message has, for
-// printable() takes them out of what hosts say.
+// Placeholders for the host's name and for an address. No message has these bytes: printable()
+// escapes them.
 constexpr char kName = '\x01', kAddress = '\x02';
 
-bool is_of_name(char c) {
+bool is_name_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
 }
 
-// Whether text[begin, end) is a name of its own, and no part of a longer one ("n1" of "n1.lab").
-bool stands_alone(const std::string& text, std::size_t begin, std::size_t end) {
-  if (begin > 0 && (is_of_name(text[begin - 1]) || text[begin - 1] == '.')) return false;
+// text[begin, end) is a whole name, not a part of a longer one ("n1" of "n1.lab").
+bool is_whole_name(const std::string& text, std::size_t begin, std::size_t end) {
+  if (begin > 0 && (is_name_character(text[begin - 1]) || text[begin - 1] == '.')) return false;
   if (end >= text.size()) return true;
-  const bool goes_on = text[end] == '.' && end + 1 < text.size() && is_of_name(text[end + 1]);
-  return !is_of_name(text[end]) && !goes_on;
+  const bool continues =
+      text[end] == '.' && end + 1 < text.size() && is_name_character(text[end + 1]);
+  return !is_name_character(text[end]) && !continues;
 }
 
 std::string without_name(const std::string& text, const std::string& host) {
@@ -30,7 +32,7 @@ std::string without_name(const std::string& text, const std::string& host) {
   std::size_t done = 0;
   for (std::size_t at = 0; !host.empty() && (at = text.find(host, at)) != std::string::npos;) {
     const std::size_t end = at + host.size();
-    if (stands_alone(text, at, end)) {
+    if (is_whole_name(text, at, end)) {
       result += text.substr(done, at - done) + kName;
       done = end;
     }
@@ -45,8 +47,8 @@ std::string without_addresses(const std::string& text) {
   return std::regex_replace(text, address, std::string(1, kAddress));
 }
 
-// Equal for hosts of which the same is to be said.
-std::string gist_of(const HostFailure& failure) {
+// Equal for hosts that have the same failure.
+std::string pattern_of(const HostFailure& failure) {
   return without_addresses(without_name(failure.error.what(), failure.host));
 }
 
@@ -56,28 +58,28 @@ void replace_all(std::string* text, const std::string& from, const std::string& 
 }
 
 struct FailureGroup {
-  std::string gist;
+  std::string pattern;
   std::vector<std::string> hosts;
   Error first;
 };
 
-std::string text_of_one(const FailureGroup& group) {
+std::string describe_one(const FailureGroup& group) {
   const std::string what = group.first.what();
   return what.find(group.hosts[0]) != std::string::npos ? what
                                                         : "on " + group.hosts[0] + ": " + what;
 }
 
-// The sentence speaks of "host NAME" once, or it does not name the host at all.
-std::string text_of_many(const FailureGroup& group) {
-  std::string text = group.gist;
+// A text with "host NAME" gets all names there. Any other text is prefixed with them.
+std::string describe_many(const FailureGroup& group) {
+  std::string text = group.pattern;
   replace_all(&text, std::string{kAddress, ',', ' ', kAddress}, std::string(1, kAddress));
   replace_all(&text, std::string{' ', '(', kAddress, ')'}, "");
   replace_all(&text, std::string{kAddress, ':', ' '}, "");
   const std::string named = std::string("host ") + kName;
   const std::size_t at = text.find(named);
   if (at == std::string::npos || text.find(kAddress) != std::string::npos)
-    return "on " + join_some(group.hosts) + ": " + group.first.what();
-  text.replace(at, named.size(), "hosts " + join_some(group.hosts));
+    return "on " + hosts_text(group.hosts) + ": " + group.first.what();
+  text.replace(at, named.size(), named_hosts_text(group.hosts));
   replace_all(&text, std::string(1, kName), group.hosts[0]);
   return text;
 }
@@ -87,20 +89,20 @@ std::string text_of_many(const FailureGroup& group) {
 std::vector<Error> fold_failures(const std::vector<HostFailure>& failures) {
   std::vector<FailureGroup> groups;
   for (const HostFailure& failure : failures) {
-    const std::string gist = gist_of(failure);
+    const std::string pattern = pattern_of(failure);
     bool is_known = false;
     for (FailureGroup& group : groups) {
-      is_known = group.gist == gist && group.first.kind() == failure.error.kind();
+      is_known = group.pattern == pattern && group.first.kind() == failure.error.kind();
       if (!is_known) continue;
       group.hosts.push_back(failure.host);
       break;
     }
-    if (!is_known) groups.push_back({gist, {failure.host}, failure.error});
+    if (!is_known) groups.push_back({pattern, {failure.host}, failure.error});
   }
   std::vector<Error> errors;
   for (const FailureGroup& group : groups)
     errors.emplace_back(group.first.kind(),
-                        group.hosts.size() == 1 ? text_of_one(group) : text_of_many(group),
+                        group.hosts.size() == 1 ? describe_one(group) : describe_many(group),
                         group.first.hint());
   return errors;
 }

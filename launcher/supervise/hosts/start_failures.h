@@ -1,5 +1,5 @@
-// What went wrong on many hosts, in as few words as it takes: an error that differs only in the
-// host's name and address is told once. Pure.
+// Merges the failures of many hosts: errors that differ only in the host's name and address become
+// one. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

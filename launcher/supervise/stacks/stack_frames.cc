@@ -12,28 +12,28 @@ namespace {
 constexpr std::size_t kMostThreads = 2000;
 constexpr std::size_t kMostFrameBytes = 300;
 
-// In whose innermost frames a Python thread waits.
+// A thread with such an innermost frame waits.
 constexpr const char* kIdlePython[] = {
     "/threading.py:", "/queue.py:", "/selectors.py:", "/socket.py:", "/connection.py:"};
 constexpr const char* kIdleNative[] = {
     "futex",    "cond_wait", "cond_timedwait", "poll", "select",    "accept", "nanosleep",
     "sem_wait", "pause",     "sigwait",        "recv", "semaphore", "read",   "io_getevents"};
 
-bool begins(std::string_view text, std::string_view with) {
-  return text.substr(0, with.size()) == with;
+bool has_prefix(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
 }
 
-bool is_any_in(std::string_view text, const auto& words) {
-  return std::any_of(std::begin(words), std::end(words),
-                     [&](const char* word) { return text.find(word) != std::string_view::npos; });
+bool has_any(std::string_view text, const auto& parts) {
+  return std::any_of(std::begin(parts), std::end(parts),
+                     [&](const char* part) { return text.find(part) != std::string_view::npos; });
 }
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// `  File "train.py", line 12 in step`; empty: it is no frame.
+// `  File "train.py", line 12 in step`; empty: the line has no frame.
 std::string python_frame(std::string_view line) {
   constexpr std::string_view kBegin = "  File \"", kLine = "\", line ";
-  if (!begins(line, kBegin)) return "";
+  if (!has_prefix(line, kBegin)) return "";
   const std::size_t end = line.rfind(kLine);
   if (end == std::string_view::npos || end < kBegin.size()) return "";
   const std::string_view rest = line.substr(end + kLine.size());
@@ -46,20 +46,20 @@ std::string python_frame(std::string_view line) {
                    kMostFrameBytes);
 }
 
-// Behind "#N", and an address where there is one.
+// The text after "#N" and an optional address.
 std::string_view without_number(std::string_view line) {
   std::size_t at = 1;
   while (at < line.size() && std::isdigit(static_cast<unsigned char>(line[at]))) ++at;
   if (at == 1) return {};
   std::string_view rest = trim(line.substr(at));
-  if (!begins(rest, "0x")) return rest;
+  if (!has_prefix(rest, "0x")) return rest;
   const std::size_t end = rest.find(' ');
   return end == std::string_view::npos ? "??" : trim(rest.substr(end));
 }
 
-// gdb's: "in f (n=1) at x.c:4", "f (n=1) at x.c:4", "in ?? () from /lib/x.so".
+// By gdb: "in f (n=1) at x.c:4", "f (n=1) at x.c:4", "in ?? () from /lib/x.so".
 std::string gdb_frame(std::string_view rest) {
-  if (begins(rest, "in ")) rest.remove_prefix(3);
+  if (has_prefix(rest, "in ")) rest.remove_prefix(3);
   const std::size_t arguments = rest.find(" (");
   std::string frame(rest.substr(0, arguments));
   if (const std::size_t from = rest.rfind(" from "); from != std::string_view::npos)
@@ -69,8 +69,8 @@ std::string gdb_frame(std::string_view rest) {
   return frame;
 }
 
-// C++: "hv::Driver::wait(std::atomic<bool> const&)" says no more by its arguments. What stands in
-// parentheses at the beginning of a part of the name is no argument: "(anonymous namespace)::f".
+// "hv::Driver::wait" of "hv::Driver::wait(std::atomic<bool> const&)". Parentheses at the beginning
+// of a part of the name hold no arguments: "(anonymous namespace)::f".
 std::string_view without_arguments(std::string_view function) {
   for (std::size_t at = 1; at < function.size(); ++at)
     if (function[at] == '(' && function[at - 1] != ':' && function[at - 1] != ' ')
@@ -78,12 +78,12 @@ std::string_view without_arguments(std::string_view function) {
   return function;
 }
 
-// eu-stack's with -m: "clock_nanosleep@GLIBC_2.2.5 - /usr/lib/libc.so.6", "- /usr/bin/python3.11".
+// By eu-stack -m: "clock_nanosleep@GLIBC_2.2.5 - /usr/lib/libc.so.6", "- /usr/bin/python3.11".
 std::string elfutils_frame(std::string_view rest) {
   std::size_t dash = rest.rfind(" - ");
   std::string_view function = dash == std::string_view::npos ? rest : rest.substr(0, dash);
   std::string_view module = dash == std::string_view::npos ? "" : rest.substr(dash + 3);
-  if (begins(rest, "- ")) function = "", module = rest.substr(2);
+  if (has_prefix(rest, "- ")) function = "", module = rest.substr(2);
   function = trim(function.substr(0, function.find('@')));
   function = without_arguments(function);
   return (function.empty() ? "??" : std::string(function)) +
@@ -101,21 +101,21 @@ bool is_python(std::string_view frame) {
          frame.find("(libpython") != std::string_view::npos;
 }
 
-void mark_idle(std::vector<ThreadStack>* threads, const auto& words) {
+void mark_idle(std::vector<ThreadStack>* threads, const auto& waits) {
   for (ThreadStack& thread : *threads)
-    thread.is_idle = thread.frames.empty() || is_any_in(thread.frames[0], words);
+    thread.is_idle = thread.frames.empty() || has_any(thread.frames[0], waits);
 }
 
 }  // namespace
 
-// faulthandler writes the newest thread first, and at most 100; "..." stands for those that follow.
+// faulthandler writes the newest thread first, and at most 100; "..." stands for the other threads.
 std::vector<ThreadStack> python_stacks(std::string_view faulthandler) {
   std::vector<ThreadStack> threads;
   std::size_t current = 0;
   bool is_cut = false;
   for (const std::string& line : split(faulthandler, '\n')) {
-    const bool is_current = begins(line, "Current thread ");
-    if (is_current || begins(line, "Thread ")) {
+    const bool is_current = has_prefix(line, "Current thread ");
+    if (is_current || has_prefix(line, "Thread ")) {
       if (threads.size() == kMostThreads) break;
       threads.emplace_back();
       if (is_current) current = threads.size() - 1;
@@ -130,17 +130,17 @@ std::vector<ThreadStack> python_stacks(std::string_view faulthandler) {
   return threads;
 }
 
-// Both begin with the main thread: eu-stack by itself, gdb as it is asked to.
+// eu-stack begins with the main thread; gdb too, by its options.
 std::vector<ThreadStack> native_stacks(std::string_view eu_stack_or_gdb) {
   std::vector<ThreadStack> threads;
   bool is_gdb = false;
   for (const std::string& line : split(eu_stack_or_gdb, '\n')) {
-    const bool is_gdbs = begins(line, "Thread ");
-    if (is_gdbs || begins(line, "TID ")) {
+    const bool is_thread_of_gdb = has_prefix(line, "Thread ");
+    if (is_thread_of_gdb || has_prefix(line, "TID ")) {
       if (threads.size() == kMostThreads) break;
-      is_gdb = is_gdbs;
+      is_gdb = is_thread_of_gdb;
       threads.emplace_back();
-    } else if (begins(line, "#") && !threads.empty()) {
+    } else if (has_prefix(line, "#") && !threads.empty()) {
       if (std::string frame = native_frame(line, is_gdb); !frame.empty())
         threads.back().frames.push_back(std::move(frame));
     }

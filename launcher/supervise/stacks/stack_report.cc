@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "launcher/allocation/host_names.h"
 #include "launcher/record/job_record.h"
 #include "launcher/supervise/stacks/stack_frames.h"
 #include "src/base/text.h"
@@ -15,16 +16,15 @@ namespace {
 
 using Frames = std::vector<std::string>;
 
-constexpr std::size_t kMostHosts = 8;
-constexpr std::size_t kMostOthers = 4;  // threads that are told beside the main one
+constexpr std::size_t kMostOthers = 4;  // threads besides the main one
 constexpr std::size_t kMostNative = 3;  // different native ends of one Python stack
-constexpr std::size_t kInnermost = 3;   // frames of a thread that is told in one line
+constexpr std::size_t kInnermost = 3;   // frames of a thread that gets one line
 
-// What makes two processes stand at the same place.
+// Processes with equal keys stand at the same position.
 struct StackPosition {
-  bool is_other_process = false;  // than its rank's first
+  bool is_other_process = false;  // not its rank's first
   Frames python;
-  Frames native;  // where there is no Python
+  Frames native;  // of a process without Python
   std::string name, state, problem;
   auto key() const { return std::tie(is_other_process, python, native, name, state, problem); }
   bool operator<(const StackPosition& other) const { return key() < other.key(); }
@@ -35,11 +35,11 @@ struct StackGroup {
   std::set<std::string> hosts;
   std::set<std::uint32_t> pids;
   std::set<Frames> below;  // native ends of the Python stack
-  std::size_t idle = 0;    // threads, of the one that has most
+  std::size_t idle = 0;    // idle threads of the process that has most
   std::set<Frames> others;
 };
 
-// A stack that repeats itself is told once, with how often.
+// A frame that repeats becomes one line with the number of times.
 Frames folded(const Frames& frames) {
   Frames lines;
   for (std::size_t i = 0; i < frames.size();) {
@@ -51,10 +51,10 @@ Frames folded(const Frames& frames) {
   return lines;
 }
 
-// Innermost last; of a long one the outermost are left out.
+// Innermost last. The outermost frames of a long stack are left out.
 std::string frame_lines(const Frames& innermost_first) {
   Frames lines = folded(innermost_first);
-  const std::size_t more = lines.size() > kMostFramesTold ? lines.size() - kMostFramesTold : 0;
+  const std::size_t more = lines.size() > kMostFrames ? lines.size() - kMostFrames : 0;
   lines.resize(lines.size() - more);
   std::string text;
   if (more > 0) text += std::string("\n") + kStackIndent + "... " + std::to_string(more) + " more";
@@ -63,14 +63,14 @@ std::string frame_lines(const Frames& innermost_first) {
   return text;
 }
 
-std::string in_one_line(Frames frames, std::size_t most) {
+std::string join_frames(Frames frames, std::size_t most) {
   frames = folded(frames);
   const bool is_cut = frames.size() > most;
   if (is_cut) frames.resize(most);
   return join(frames, " < ") + (is_cut ? " < ..." : "");
 }
 
-void note_others(const std::vector<ThreadStack>& threads, StackGroup* group) {
+void add_other_threads(const std::vector<ThreadStack>& threads, StackGroup* group) {
   std::size_t idle = 0;
   for (const ThreadStack& thread : threads) {
     if (thread.is_main) continue;
@@ -80,61 +80,59 @@ void note_others(const std::vector<ThreadStack>& threads, StackGroup* group) {
   group->idle = std::max(group->idle, idle);
 }
 
-// The engine of hvrun's runtime and others' pools are native threads of a Python program: they are
-// as many as there are cores, and tell nothing.
-void add(const StackOfRank& stack, bool is_other_process,
-         std::map<StackPosition, StackGroup>* groups) {
-  const wire::RankStacks& told = stack.told;
-  const std::vector<ThreadStack> python = python_stacks(told.python);
-  const std::vector<ThreadStack> native = native_stacks(told.native);
+// The native threads of a Python program (hvrun's engine, thread pools) are left out: there are as
+// many as cores, and they explain nothing.
+void add_stack(const StackOfRank& stack, bool is_other_process,
+               std::map<StackPosition, StackGroup>* groups) {
+  const wire::RankStacks& stacks = stack.stacks;
+  const std::vector<ThreadStack> python = python_stacks(stacks.python);
+  const std::vector<ThreadStack> native = native_stacks(stacks.native);
   const ThreadStack* const main = main_of(python);
   const ThreadStack* const native_main = main_of(native);
-  StackPosition place{
-      is_other_process, {}, {}, "", printable(told.state), printable(told.problem, 1000)};
-  if (main) place.python = main->frames;
-  if (!main && native_main) place.native = native_main->frames;
-  if (place.python.empty() && place.native.empty()) place.name = printable(told.name, 40);
-  StackGroup& group = (*groups)[place];
-  group.ranks.insert(static_cast<int>(told.rank));
+  StackPosition position{
+      is_other_process, {}, {}, "", printable(stacks.state), printable(stacks.problem, 1000)};
+  if (main) position.python = main->frames;
+  if (!main && native_main) position.native = native_main->frames;
+  if (position.python.empty() && position.native.empty())
+    position.name = printable(stacks.name, 40);
+  StackGroup& group = (*groups)[position];
+  group.ranks.insert(static_cast<int>(stacks.rank));
   group.hosts.insert(stack.host);
-  group.pids.insert(told.pid);
-  note_others(main ? python : native, &group);
+  group.pids.insert(stacks.pid);
+  add_other_threads(main ? python : native, &group);
   if (main && native_main) {
     if (Frames below = below_python(native_main->frames); !below.empty())
       group.below.insert(std::move(below));
   }
 }
 
-std::string who(const StackPosition& place, const StackGroup& group) {
+std::string describe_ranks(const StackPosition& position, const StackGroup& group) {
   const std::vector<int> ranks(group.ranks.begin(), group.ranks.end());
-  std::vector<std::string> hosts(group.hosts.begin(), group.hosts.end());
-  const std::size_t more = hosts.size() > kMostHosts ? hosts.size() - kMostHosts : 0;
-  hosts.resize(hosts.size() - more);
-  std::string words;
-  if (place.is_other_process) {
-    words = group.pids.size() == 1
-                ? "another process (pid " + std::to_string(*group.pids.begin()) + ")"
-                : std::to_string(group.pids.size()) + " other processes";
-    words += " of ";
+  const std::vector<std::string> hosts(group.hosts.begin(), group.hosts.end());
+  std::string text;
+  if (position.is_other_process) {
+    text = group.pids.size() == 1
+               ? "another process (pid " + std::to_string(*group.pids.begin()) + ")"
+               : std::to_string(group.pids.size()) + " other processes";
+    text += " of ";
   }
-  words += ranges_of("rank", ranks) + " on " + word_for(group.hosts.size(), "host") + " " +
-           join(hosts, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "");
-  if (!place.name.empty())
-    words += " (" + place.name +
-             (group.pids.size() == 1 && !place.is_other_process
-                  ? ", pid " + std::to_string(*group.pids.begin())
-                  : "") +
-             ")";
-  return words;
+  text += ranges_of("rank", ranks) + " on " + named_hosts_text(hosts);
+  if (!position.name.empty())
+    text += " (" + position.name +
+            (group.pids.size() == 1 && !position.is_other_process
+                 ? ", pid " + std::to_string(*group.pids.begin())
+                 : "") +
+            ")";
+  return text;
 }
 
 std::string other_threads(const StackGroup& group) {
   const std::string line = std::string("\n") + kStackIndent;
   std::string text;
-  std::size_t told = 0;
+  std::size_t shown = 0;
   for (const Frames& frames : group.others) {
-    if (++told > kMostOthers) break;
-    text += line + "another thread, innermost first: " + in_one_line(frames, kInnermost);
+    if (++shown > kMostOthers) break;
+    text += line + "another thread, innermost first: " + join_frames(frames, kInnermost);
   }
   const std::size_t more = group.others.size() - std::min(group.others.size(), kMostOthers);
   if (more > 0) text += line + "and " + std::to_string(more) + " more of other threads' stacks";
@@ -142,34 +140,34 @@ std::string other_threads(const StackGroup& group) {
   return text;
 }
 
-bool is_of_python(const Frames& frames) {
+bool runs_python(const Frames& frames) {
   return std::any_of(frames.begin(), frames.end(), [](const std::string& frame) {
     return frame.find("_PyEval_EvalFrameDefault") != std::string::npos;
   });
 }
 
-std::string describe_group(const StackPosition& place, const StackGroup& group) {
-  const bool are_many = place.is_other_process ? group.pids.size() > 1 : group.ranks.size() > 1;
-  std::string text = who(place, group);
-  if (!place.state.empty()) text += (are_many ? ": each " : " ") + place.state;
-  const Frames& frames = place.python.empty() ? place.native : place.python;
+std::string describe_group(const StackPosition& position, const StackGroup& group) {
+  const bool are_many = position.is_other_process ? group.pids.size() > 1 : group.ranks.size() > 1;
+  std::string text = describe_ranks(position, group);
+  if (!position.state.empty()) text += (are_many ? ": each " : " ") + position.state;
+  const Frames& frames = position.python.empty() ? position.native : position.python;
   if (!frames.empty()) {
-    text += place.state.empty() ? "" : " and";
+    text += position.state.empty() ? "" : " and";
     text += are_many ? " stand in" : " stands in";
-    text += std::string(" (") + (place.python.empty() ? "C" : "Python") + ", innermost last):";
+    text += std::string(" (") + (position.python.empty() ? "C" : "Python") + ", innermost last):";
     text += frame_lines(frames);
-    std::size_t told = 0;
+    std::size_t shown = 0;
     for (const Frames& below : group.below) {
-      if (++told > kMostNative) break;
-      text += std::string("\n") + kStackIndent + "C, innermost first: " + in_one_line(below, 8);
+      if (++shown > kMostNative) break;
+      text += std::string("\n") + kStackIndent + "C, innermost first: " + join_frames(below, 8);
     }
     text += other_threads(group);
-    if (place.python.empty() && is_of_python(place.native))
+    if (position.python.empty() && runs_python(position.native))
       text += std::string("\n") + kStackIndent +
               "Python's own lines are told of programs that import hvrun";
-    if (!place.problem.empty()) text += std::string("\n") + kStackIndent + place.problem;
+    if (!position.problem.empty()) text += std::string("\n") + kStackIndent + position.problem;
   } else {
-    text += ": " + (place.problem.empty() ? "nothing is known of its stack" : place.problem);
+    text += ": " + (position.problem.empty() ? "nothing is known of its stack" : position.problem);
   }
   return text;
 }
@@ -179,7 +177,8 @@ std::string describe_group(const StackPosition& place, const StackGroup& group) 
 std::vector<std::string> stack_groups(const std::vector<StackOfRank>& stacks) {
   std::map<StackPosition, StackGroup> groups;
   std::set<std::uint32_t> seen;
-  for (const StackOfRank& stack : stacks) add(stack, !seen.insert(stack.told.rank).second, &groups);
+  for (const StackOfRank& stack : stacks)
+    add_stack(stack, !seen.insert(stack.stacks.rank).second, &groups);
   std::vector<const std::pair<const StackPosition, StackGroup>*> order;
   for (const auto& group : groups) order.push_back(&group);
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
@@ -188,7 +187,7 @@ std::vector<std::string> stack_groups(const std::vector<StackOfRank>& stacks) {
   });
   std::vector<std::string> texts;
   for (const auto* group : order) {
-    if (texts.size() == kMostGroupsTold) {
+    if (texts.size() == kMostGroups) {
       texts.push_back("... " + std::to_string(order.size() - texts.size()) + " more stacks");
       break;
     }

@@ -1,10 +1,11 @@
-// Where ranks stand, in words: equal stacks are one, with all the ranks that stand there. Pure.
+// Describes where ranks stand: equal stacks are described once, with all ranks that stand there.
+// Pure.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   ranks 0-2 on hosts n1, n2 stand in (Python, innermost last):
 //       /home/ada/train.py:40 in <module>
 //       /home/ada/train.py:31 in step
-//       C: clock_nanosleep (libc.so.6)
+//       C, innermost first: clock_nanosleep (libc.so.6)
 //       another thread, innermost first: /home/ada/loader.py:9 in fetch
 //       other threads: 3 idle
 //   rank 3 on host n2 stands in (C, innermost last):
@@ -18,17 +19,17 @@
 
 namespace hv::launcher {
 
-// One process of a rank, as its agent has told it.
+// The stacks of a process of a rank.
 struct StackOfRank {
   std::string host;
-  wire::RankStacks told;
+  wire::RankStacks stacks;  // reported by its agent
 };
 
-constexpr std::size_t kMostFramesTold = 30;  // of a stack
-constexpr std::size_t kMostGroupsTold = 20;
+constexpr std::size_t kMostFrames = 30;  // of a stack
+constexpr std::size_t kMostGroups = 20;
 
-// A text for each group: that of the lowest rank first. Other processes of a rank than its first
-// are told behind all those.
+// A text for each group of equal stacks, in the order of their lowest ranks. Further processes of
+// ranks come last.
 std::vector<std::string> stack_groups(const std::vector<StackOfRank>& stacks);
 
 }  // namespace hv::launcher

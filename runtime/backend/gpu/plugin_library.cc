@@ -49,8 +49,8 @@ Status find_gpu_plugin(GpuPlugin** plugin) {
 GpuEnds::~GpuEnds() {
   GpuPlugin* const plugin = opened_plugin;
   if (plugin == nullptr || plugin->await_ends(now() + kEndsWithin)) return;
-  HV_LOG(kWarn, "backend") << "GPUs have not done within " << kEndsWithin.count()
-                           << " s of the end what they were given; try: wait for the GPU's work "
+  HV_LOG(kWarn, "backend") << "GPUs have not done within " << format_duration(kEndsWithin)
+                           << " of the end what they were given; try: wait for the GPU's work "
                               "before hvd.shutdown() or hvrun_shutdown, where its results count";
 }
 

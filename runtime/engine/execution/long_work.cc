@@ -39,13 +39,14 @@ Status LongWork::look(const std::string& advice, TimePoint time) {
   note(launch_);
   note(oldest_);
   for (const Waiting& late : tells_.inspect(all, time)) {
-    HV_LOG(kWarn, "backend") << late.name << " has gone on for " << waited_text(time - late.since)
-                             << "; try: " << advice << what_ends_it(end_);
+    HV_LOG(kWarn, "backend") << late.name << " has gone on for "
+                             << format_duration(time - late.since) << "; try: " << advice
+                             << what_ends_it(end_);
   }
   for (const Waiting& one : all) {
     if (end_ == Duration::zero() || time - one.since < end_) continue;
     return {StatusCode::kStalled,
-            ending_words(one.name + " has gone on for " + waited_text(time - one.since), end_) +
+            ending_words(one.name + " has gone on for " + format_duration(time - one.since), end_) +
                 "; try: " + advice};
   }
   return {StatusCode::kInProgress, {}};

@@ -20,7 +20,7 @@ using Names = std::vector<std::string>;
 // "tensor 'w' has waited 61 s", "tensor 'w' and 2 more ('v', 'u') have waited up to 61 s"
 std::string who_has_waited(const Waiting& oldest, const Names& others, TimePoint time) {
   constexpr std::size_t kMostNamed = 3;
-  const std::string waited = waited_text(time - oldest.since);
+  const std::string waited = format_duration(time - oldest.since);
   if (others.empty()) return tensor_words(oldest.name) + " has waited " + waited;
   std::string names;
   for (std::size_t i = 0; i < std::min(others.size(), kMostNamed); ++i)
@@ -55,7 +55,7 @@ std::string waiting_words(const Waiting& stall, const Names& others,
 std::string what_ends_it(Duration end) {
   return end == Duration::zero()
              ? ". Nothing ends this wait; HVRUN_STALL_SHUTDOWN_SECONDS=300 would"
-             : ". HVRUN_STALL_SHUTDOWN_SECONDS ends the job at " + seconds_text(end);
+             : ". HVRUN_STALL_SHUTDOWN_SECONDS ends the job at " + format_duration(end);
 }
 
 Duration shorter_limit(Duration one, Duration other) {
@@ -130,11 +130,12 @@ std::vector<std::string> stall_lines(std::vector<Waiting> stalls, const std::vec
 std::string stall_words(const PairStall& stall, TimePoint time) {
   const std::string rank = "rank " + std::to_string(stall.peer);
   if (stall.is_on_gpu)
-    return "tensor '" + printable(stall.name) + "' has waited " + waited_text(time - stall.since) +
-           " for its own GPU stream, to be sent to " + rank +
+    return "tensor '" + printable(stall.name) + "' has waited " +
+           format_duration(time - stall.since) + " for its own GPU stream, to be sent to " + rank +
            "; what that stream was given before may wait for another rank";
-  return "tensor '" + printable(stall.name) + "' has waited " + waited_text(time - stall.since) +
-         " for " + rank + " to " + (stall.sends ? "receive" : "send") + " it" +
+  return "tensor '" + printable(stall.name) + "' has waited " +
+         format_duration(time - stall.since) + " for " + rank + " to " +
+         (stall.sends ? "receive" : "send") + " it" +
          (stall.set == 0 ? "" : " in process set " + std::to_string(stall.set)) +
          "; that rank may be slow, or take another path through the program";
 }
@@ -164,12 +165,12 @@ wire::TensorStall told_stall(const std::string& name, Duration waited,
 
 std::string ending_words(const std::string& stall, Duration limit) {
   return stall.substr(0, kMostEndingBytes) +
-         ". That ends the job: HVRUN_STALL_SHUTDOWN_SECONDS is " + seconds_text(limit);
+         ". That ends the job: HVRUN_STALL_SHUTDOWN_SECONDS is " + format_duration(limit);
 }
 
 std::string silence_words(const Silence& silence, const std::vector<int>& members) {
-  return tensor_words(silence.name) + " has waited " + waited_text(silence.waited) +
-         ": nothing was heard for " + waited_text(silence.silent) + " from rank " +
+  return tensor_words(silence.name) + " has waited " + format_duration(silence.waited) +
+         ": nothing was heard for " + format_duration(silence.silent) + " from rank " +
          std::to_string(job_rank(members, silence.rank)) +
          ", on whose word this rank waits. Its process may be stopped, its host overloaded or out "
          "of reach";

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 
 #include "runtime/engine/negotiation/mismatch.h"
+#include "src/base/clock.h"
 #include "src/base/text.h"
 
 namespace hv::runtime {
@@ -18,12 +18,6 @@ constexpr std::chrono::seconds kLeastTold{5};
 constexpr int kLeastPercent = 10;
 // A peer's number is bounded before it is computed with.
 constexpr std::uint64_t kLongestWaitUs = 1'000'000'000'000;
-
-std::string tenths_text(Duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
-  return text;
-}
 
 // None: its first wait has not ended.
 std::string times_text(std::uint64_t times) {
@@ -111,8 +105,8 @@ std::string StragglerReport::final(const WaitLedger& ledger,
 std::string straggler_words(const WaitLedger& ledger, const std::vector<int>& members,
                             Duration elapsed) {
   // A peer's wait may have begun before this rank counted.
-  std::string words = "tensors waited " + tenths_text(ledger.total()) + " of " +
-                      tenths_text(std::max(elapsed, ledger.total())) +
+  std::string words = "tensors waited " + format_duration(ledger.total()) + " of " +
+                      format_duration(std::max(elapsed, ledger.total())) +
                       " for the last rank to have them";
   Duration others = ledger.total();
   const auto ranks = ledger.sorted();
@@ -121,10 +115,10 @@ std::string straggler_words(const WaitLedger& ledger, const std::vector<int>& me
     if (entry.waited <= Duration::zero()) break;
     words += (i == 0 ? ": rank " : ", rank ") +
              std::to_string(job_rank(members, static_cast<int>(rank))) + " " +
-             tenths_text(entry.waited) + " (" + times_text(entry.times) + ")";
+             format_duration(entry.waited) + " (" + times_text(entry.times) + ")";
     others -= entry.waited;
   }
-  if (ranks.size() > kMostRanksTold) words += ", others " + tenths_text(others);
+  if (ranks.size() > kMostRanksTold) words += ", others " + format_duration(others);
   return words;
 }
 

@@ -147,9 +147,10 @@ std::string stall_words(const TensorGroups::Incomplete& group, TimePoint time) {
     }
     names.push_back(quoted(name));
   }
-  return "group " + std::to_string(group.group) + " has waited " + waited_text(time - group.since) +
-         ": " + std::to_string(group.there.size()) + " of its " + std::to_string(group.size) +
-         " tensors are ready on all ranks (" + join(names, ", ") +
+  return "group " + std::to_string(group.group) + " has waited " +
+         format_duration(time - group.since) + ": " + std::to_string(group.there.size()) +
+         " of its " + std::to_string(group.size) + " tensors are ready on all ranks (" +
+         join(names, ", ") +
          "), the others are not. A group travels when it is whole: has every rank enqueued all of "
          "it?";
 }

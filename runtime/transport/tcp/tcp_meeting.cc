@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <set>
+#include <utility>
 
 #include "runtime/transport/tcp/tcp_transport.h"
 #include "src/base/boot_id.h"
+#include "src/base/clock.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/net/socket.h"
@@ -21,6 +24,7 @@ namespace hv::runtime {
 namespace {
 
 constexpr std::size_t kMaxAddresses = 16;
+constexpr std::size_t kMostCandidates = 64;  // of a peer
 constexpr std::size_t kMaxStrangers = 64;  // unproven incoming connections beyond the expected ones
 constexpr std::size_t kMaxHostName = 255;
 constexpr int kRounds = 5;
@@ -134,21 +138,21 @@ Status TcpMeeting::listen(std::string* card) {
   return Status::success();
 }
 
-// To a link-local address there are as many ways as this host has wires.
-void TcpMeeting::add_candidates(const std::string& ip, AddressKind kind, std::uint16_t port,
-                                Peer* peer) const {
-  const auto address = SocketAddress::parse(ip, port);
-  if (!address) return;
-  if (address->family() != AF_INET6 || !address->is_link_local()) {
-    peer->candidates.push_back({*address, kind});
-    return;
-  }
-  for (const InterfaceAddress& own : choose_addresses(interfaces_up(), settings_.interfaces)) {
-    const auto scoped = SocketAddress::parse(ip + "%" + own.interface, port);
-    const bool is_six = own.ip.find(':') != std::string::npos;
-    if (scoped && is_six && own.kind == AddressKind::kLinkLocal)
-      peer->candidates.push_back({*scoped, kind});
-  }
+void TcpMeeting::add_link_local_candidates(Peer* peer) const {
+  std::set<std::string> scopes;
+  for (const InterfaceAddress& own : choose_addresses(interfaces_up(), settings_.interfaces))
+    if (own.kind == AddressKind::kLinkLocal && own.ip.find(':') != std::string::npos)
+      scopes.insert(own.interface);
+  std::vector<Candidate> added;
+  for (const SocketAddress& address : std::exchange(peer->link_local, {}))
+    for (const std::string& interface : scopes) {
+      if (peer->candidates.size() + added.size() == kMostCandidates) break;
+      const auto scoped = SocketAddress::parse(address.ip() + "%" + interface, address.port());
+      if (scoped) added.push_back({*scoped, AddressKind::kLinkLocal});
+    }
+  peer->candidates.insert(
+      peer->candidates.begin() + static_cast<std::ptrdiff_t>(peer->next_candidate), added.begin(),
+      added.end());
 }
 
 Status TcpMeeting::set_addresses(int rank, const std::string& card) {
@@ -166,12 +170,15 @@ Status TcpMeeting::set_addresses(int rank, const std::string& card) {
     const auto kind = static_cast<AddressKind>(
         std::min(theirs.kinds[i], static_cast<std::uint8_t>(AddressKind::kLoopback)));
     const auto address = SocketAddress::parse(theirs.addresses[i], theirs.port);
-    if (address && (is_same_machine || !address->is_loopback()))
-      add_candidates(theirs.addresses[i], kind, theirs.port, &peer);
+    if (!address || (address->is_loopback() && !is_same_machine)) continue;
+    if (address->family() != AF_INET6 || !address->is_link_local())
+      peer.candidates.push_back({*address, kind});
+    else
+      peer.link_local.push_back(*address);
   }
   std::stable_sort(peer.candidates.begin(), peer.candidates.end(),
                    [](const auto& left, const auto& right) { return left.kind < right.kind; });
-  if (peer.candidates.empty())
+  if (peer.is_through())
     return {StatusCode::kSystem,
             "connect to " + name_of(rank) + ": its host has no address that leaves it (it told " +
                 (theirs.addresses.empty() ? "none" : printable(join(theirs.addresses, ", "))) +
@@ -212,6 +219,8 @@ Status TcpMeeting::start(int rank, int stream, const SocketAddress& address) {
 
 // All addresses of the first kind that this round has not tried yet.
 void TcpMeeting::start_next_kind(int rank, Peer* peer) {
+  if (peer->is_link_local_next()) add_link_local_candidates(peer);
+  if (peer->next_candidate == peer->candidates.size()) return;
   const AddressKind kind = peer->candidates[peer->next_candidate].kind;
   for (; peer->next_candidate < peer->candidates.size(); ++peer->next_candidate) {
     Candidate& candidate = peer->candidates[peer->next_candidate];
@@ -246,9 +255,9 @@ void TcpMeeting::start_attempts() {
       continue;
     }
     const bool is_busy = is_tried(rank);
-    const bool is_through = peer.next_candidate == peer.candidates.size();
-    const bool goes_on = peer.rounds > 0 && !is_through && (!is_busy || now() >= peer.next_step);
-    const bool begins = !goes_on && (peer.rounds == 0 || is_through) && !is_busy &&
+    const bool may_overlap = now() >= peer.next_step && !peer.is_link_local_next();
+    const bool goes_on = peer.rounds > 0 && !peer.is_through() && (!is_busy || may_overlap);
+    const bool begins = !goes_on && (peer.rounds == 0 || peer.is_through()) && !is_busy &&
                         peer.rounds < kRounds && now() >= peer.next_step;
     if (!(goes_on || begins) || !has_descriptor()) continue;
     if (begins) {
@@ -270,13 +279,14 @@ bool TcpMeeting::has_descriptor() {
   return false;
 }
 
-// The right peer would come again; a stranger that says nothing would stay.
+// A peer of this job sends its greeting as soon as it is connected. A silent connection gives up
+// its place for the next that comes: if it is a peer's after all, the peer connects again.
 bool TcpMeeting::drop_oldest_stranger() {
   const auto oldest = std::find_if(attempts_.begin(), attempts_.end(), [](const Attempt& attempt) {
-    return attempt.is_incoming && !attempt.has_greeted;
+    return attempt.is_incoming && !attempt.has_greeted && !is_readable(attempt.socket.get());
   });
   if (oldest == attempts_.end()) return false;
-  give_up(*oldest, "it has said nothing, and there are no more descriptors");
+  give_up(*oldest, "it has said nothing, and others wait");
   attempts_.erase(oldest);
   return true;
 }
@@ -284,8 +294,11 @@ bool TcpMeeting::drop_oldest_stranger() {
 // Out of descriptors or memory: one stranger a turn makes room, so that who came just now is heard
 // first; else whoever is at the door waits there. What else is wrong is wrong with one connection.
 void TcpMeeting::accept_some() {
+  const std::size_t expected = peers_.size() * static_cast<std::size_t>(settings_.streams);
   shortage_ = {};
   for (bool has_dropped = false;;) {
+    const bool is_full = attempts_.size() > 4 * expected + kMaxStrangers;
+    if (is_full && (!is_readable(listener_.get()) || !drop_oldest_stranger())) return;
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
       const int reason = errno;
@@ -296,9 +309,6 @@ void TcpMeeting::accept_some() {
       shortage_ = system_status("take a connection of a rank of another host", reason);
       return;
     }
-    const std::size_t expected = peers_.size() * static_cast<std::size_t>(settings_.streams);
-    if (attempts_.size() > 4 * expected + kMaxStrangers)
-      continue;  // refused: too many that prove nothing
     Attempt attempt;
     attempt.socket = std::move(socket);
     attempt.is_incoming = true;
@@ -442,13 +452,14 @@ std::string TcpMeeting::tried_addresses(int rank, const Peer& peer) const {
   for (const Candidate& candidate : peer.candidates)
     tried.push_back(candidate.address.text() + ": " +
                     (candidate.failure.empty() ? "no answer" : candidate.failure));
+  if (tried.empty()) return "link-local addresses only, and this host has none";
   return join(tried, ", ");
 }
 
 // A peer to whom every address has failed as often as we try.
 Status TcpMeeting::find_hopeless() const {
   for (const auto& [rank, peer] : peers_) {
-    const bool is_through = peer.address || peer.next_candidate == peer.candidates.size();
+    const bool is_through = peer.address || peer.is_through();
     if (peer.rounds < kRounds || !is_through || peer.is_whole() || is_tried(rank)) continue;
     return {StatusCode::kSystem, "connect to " + name_of(rank) + ": tried " +
                                      tried_addresses(rank, peer) + kFirewallHint};
@@ -468,7 +479,7 @@ Status TcpMeeting::time_out() const {
     }
   }
   return {StatusCode::kSystem, "connect the hosts: no proven connection within " +
-                                   std::to_string(terms_.timeout.count() / 1000) + " s with " +
+                                   format_duration(terms_.timeout) + " with " +
                                    join(missing, ", ") +
                                    (more > 0 ? " and " + std::to_string(more) + " more" : "") +
                                    (shortage_.ok() ? kFirewallHint : "; " + shortage_.message)};

@@ -6,12 +6,16 @@
 // first. The connecting side tries those of one kind at once, those of the next a moment later or
 // when all before have failed (as RFC 8305 does), and the first whose far end proves that it is the
 // wanted rank of this job wins. So an address that several hosts share (docker0) is no temptation,
-// and merely fails its proof. Further streams go to the address that won. A link-local address is
-// tried over each interface that has one itself, loopback addresses only inside one network
-// namespace.
+// and merely fails its proof. Further streams go to the address that won. Loopback addresses are
+// tried only inside one network namespace.
 //
-// Whoever connects and says nothing holds a descriptor. When there are no more of them the longest
-// silent one is dropped for the next that comes; where nobody is silent, those who come wait.
+// A link-local address is tried only when all others have failed, over each interface that has one
+// itself: a host with 50 interfaces has 50 * 50 such pairs, and the kernel asks for a neighbour for
+// each.
+//
+// A connection that says nothing holds a descriptor. When there are no more of them, or too many
+// such connections, the longest silent one is dropped for the next that comes; where none is
+// silent, those that come wait.
 #pragma once
 
 #include <algorithm>
@@ -74,13 +78,22 @@ class TcpMeeting {
     std::string failure{};  // the last one's reason
   };
   struct Peer {
-    std::string host{};                   // its host's name, for words
-    std::vector<Candidate> candidates{};  // by kind
-    std::size_t next_candidate = 0;       // of this round
-    int rounds = 0;                       // begun
+    std::string host{};                       // its host's name, for messages
+    std::vector<Candidate> candidates{};      // by kind
+    std::vector<SocketAddress> link_local{};  // without scope, not among the candidates yet
+    std::size_t next_candidate = 0;           // of this round
+    int rounds = 0;                           // begun
     TimePoint next_step{};
     std::vector<ForkGuardedFd> streams{};    // by number; proven, or not there yet
     std::optional<SocketAddress> address{};  // that the first stream came to; the others follow it
+    // The next addresses to try are link-local.
+    bool is_link_local_next() const {
+      if (next_candidate < candidates.size() &&
+          candidates[next_candidate].kind <= AddressKind::kLinkLocal)
+        return candidates[next_candidate].kind == AddressKind::kLinkLocal;
+      return !link_local.empty();
+    }
+    bool is_through() const { return next_candidate == candidates.size() && link_local.empty(); }
     bool has(int stream) const {
       return static_cast<bool>(streams[static_cast<std::size_t>(stream)]);
     }
@@ -90,8 +103,7 @@ class TcpMeeting {
   };
 
   Status choose_own_addresses(std::vector<InterfaceAddress>* chosen) const;
-  void add_candidates(const std::string& ip, AddressKind kind, std::uint16_t port,
-                      Peer* peer) const;
+  void add_link_local_candidates(Peer* peer) const;
   void start_attempts();
   void start_next_kind(int rank, Peer* peer);
   void start_further_streams(int rank, Peer* peer);

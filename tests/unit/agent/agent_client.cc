@@ -91,7 +91,7 @@ void AgentClient::close_streams() {
 void AgentClient::send_bytes(const std::string& bytes) {
   for (std::size_t sent = 0; sent < bytes.size();) {
     const ssize_t wrote = ::write(out_.get(), bytes.data() + sent, bytes.size() - sent);
-    if (wrote <= 0) return;  // an agent that has left shows as the end of what it says
+    if (wrote <= 0) return;  // the end of the agent's messages shows that it has left
     sent += static_cast<std::size_t>(wrote);
   }
 }
@@ -158,10 +158,12 @@ std::optional<Frame> AgentClient::await(std::uint8_t type, TimePoint deadline) {
   }
 }
 
-wire::SetUp AgentClient::set_up(wire::Setup setup) {
+wire::SetupReply AgentClient::set_up(wire::SetupRequest setup) {
   setup.job_id = job_id_;
+  for (double* const grace_s : {&setup.grace_s, &setup.grace_after_signal_s})
+    if (*grace_s == 0) *grace_s = 3;
   send(setup);
-  return expect<wire::SetUp>();
+  return expect<wire::SetupReply>();
 }
 
 void AgentClient::prepare(const wire::Launch& launch) {

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every wait has a deadline and says what it waited for. The agent's messages are kept until
-// somebody asks for them.
+// the test takes them.
 #pragma once
 
 #include <sys/types.h>
@@ -57,8 +57,9 @@ class AgentClient {
     return await(static_cast<std::uint8_t>(Message::kType), now() + within).has_value();
   }
 
-  // Setup to SetUp; Launch to Ready; the same and Go to Started.
-  wire::SetUp set_up(wire::Setup setup = {});
+  // SetupRequest to SetupReply, a grace of 0 is one of 3 s; Launch to Ready; the same and Go to
+  // Started.
+  wire::SetupReply set_up(wire::SetupRequest setup = {});
   void prepare(const wire::Launch& launch);
   wire::Started start(const wire::Launch& launch);
   // Credit is given back for every byte that comes, unless this was called.
@@ -77,12 +78,12 @@ class AgentClient {
   // Answer no Ping and send none.
   void fall_silent() { silent_ = true; }
 
-  pid_t agent() const { return static_cast<pid_t>(hello.pid); }
+  pid_t agent() const { return static_cast<pid_t>(hello.agent.pid); }
   pid_t guard() const { return guard_; }
   const std::string& job_id() const { return job_id_; }
   wire::Hello hello;
   std::vector<std::string> notes;
-  int pongs = 0;  // that have come
+  int pongs = 0;  // received
 
  private:
   std::optional<Frame> await(std::uint8_t type, TimePoint deadline);
@@ -115,7 +116,7 @@ char state_of(pid_t pid);  // 0 when it is gone
 // Polls until the condition holds; throws when it does not in time.
 void wait_until(const std::function<bool()>& holds, const std::string& what,
                 std::chrono::milliseconds within = std::chrono::seconds(20));
-// The pids that payloads have written into a file, one a line, once there are that many.
+// The pids that payloads have written into a file, one per line, once there are that many.
 std::vector<pid_t> pids_in(const std::string& path, std::size_t count);
 void expect_gone(const std::vector<pid_t>& pids,
                  std::chrono::milliseconds within = std::chrono::seconds(5));

@@ -1,4 +1,4 @@
-// What a check asks an agent: all probes at once, in a process of their own.
+// An agent's answer to a check: all probes at once, in a process of their own.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ wire::CheckReply told_by_agent(const wire::CheckRequest& request) {
   return reply;
 }
 
-// A folder with a Python that does as it is told.
+// A directory with a Python that is a script of the test.
 class FakePython {
  public:
   explicit FakePython(const std::string& lines) {
@@ -42,7 +42,7 @@ class FakePython {
 
 }  // namespace
 
-TEST_CASE("an agent's probes tell of each program, its Python, folders and the host") {
+TEST_CASE("an agent's probes report each program, its Python, directories and the host") {
   const FakePython python("printf 'hvrun-python\\0/p\\0003.9\\0/\\0'");
   wire::CheckRequest request = python.request();
   request.timeout_s = 30;
@@ -60,7 +60,7 @@ TEST_CASE("an agent's probes tell of each program, its Python, folders and the h
   CHECK(reply.limits.open_files > 0);
 }
 
-TEST_CASE("an agent passes on what a probe could not learn, beside what it could") {
+TEST_CASE("an agent passes on what a probe could not find out, next to what it could") {
   const FakePython python("exit 3");
   const wire::CheckReply reply = told_by_agent(python.request());
   REQUIRE(reply.unanswered.size() == 1);
@@ -70,9 +70,9 @@ TEST_CASE("an agent passes on what a probe could not learn, beside what it could
   CHECK(reply.programs[1].path != "");
 }
 
-TEST_CASE("an agent leaves a probe that hangs, and has the answers of all others") {
+TEST_CASE("an agent gives up a probe that hangs, and has the answers of all others") {
   const TemporaryFolder folder;
-  REQUIRE(::mkfifo((folder / "interpreter").c_str(), 0755) == 0);  // nobody will write to it
+  REQUIRE(::mkfifo((folder / "interpreter").c_str(), 0755) == 0);  // it gets no writer
   std::ofstream(folder / "program") << "#!" << folder / "interpreter"
                                     << "\n";
   REQUIRE(::chmod((folder / "program").c_str(), 0755) == 0);

@@ -57,7 +57,7 @@ void answer_one(int listener, const JobKey& key) {
 
 }  // namespace
 
-TEST_CASE("the agent's own options are few, and nothing else is taken for one") {
+TEST_CASE("the agent refuses every option that is not its own") {
   const auto given = [](std::vector<std::string> words) { return parse_agent_options(words); };
   CHECK(given({})->hvrun.empty());
   CHECK(given({"--version"})->shows_version);
@@ -68,7 +68,11 @@ TEST_CASE("the agent's own options are few, and nothing else is taken for one") 
   REQUIRE(both->hvrun.size() == 2);
   CHECK(both->hvrun[0].text() == "10.0.0.1:5");
   CHECK(both->hvrun[1].text() == "[fd00::1]:6");
+  CHECK_FALSE(given({})->lost_after);
+  CHECK(given({"--lost-after", "0.5"})->lost_after == std::chrono::milliseconds(500));
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--other"},
+                                                {"--lost-after"},
+                                                {"--lost-after", "soon"},
                                                 {"--connect"},
                                                 {"--connect", ""},
                                                 {"--connect", "host:5"},
@@ -80,7 +84,7 @@ TEST_CASE("the agent's own options are few, and nothing else is taken for one") 
     CHECK_FALSE(given(words));
 }
 
-TEST_CASE("the key is one line, in whatever pieces it comes, and nothing behind it is read") {
+TEST_CASE("the key is one line, however it is split, and no byte after it is read") {
   const JobKey key = random_key();
   Pipe pipe;
   std::thread writer([&] {
@@ -95,7 +99,7 @@ TEST_CASE("the key is one line, in whatever pieces it comes, and nothing behind 
   CHECK(::read(pipe.read_end.get(), rest, sizeof rest) == 4);
 }
 
-TEST_CASE("what is no key is refused, and a key that does not come is not waited for without end") {
+TEST_CASE("a malformed key is refused, and a missing key is waited for until the deadline") {
   CHECK(reason_of("").find("it ended") != std::string::npos);
   CHECK(reason_of(std::string(64, 'x') + "\n").find("it is none") != std::string::npos);
   CHECK(reason_of(std::string(65, 'a')).find("it is none") != std::string::npos);
@@ -106,7 +110,7 @@ TEST_CASE("what is no key is refused, and a key that does not come is not waited
   CHECK(status.message.find("in time") != std::string::npos);
 }
 
-TEST_CASE("the agent connects where somebody has the key, and says where nobody does") {
+TEST_CASE("the agent connects to a peer that has the key, and reports peers without it") {
   const JobKey key = random_key();
   UniqueFd listener;
   std::uint16_t port = 0;

@@ -1,4 +1,4 @@
-// Tests of core_words() of rank_post_mortem.h: where the kernel has put a core.
+// Tests of launcher/agent/postmortem/core_file: where the kernel has put a core.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/postmortem/core_file.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 const DeadProcess kDead{41, SIGSEGV, true, "./bin/train", "/work/run", 1000};
 
-// /proc as a test wants it, and a folder in which the process was.
+// A fake /proc, and the working directory of the process.
 struct CoreHost {
   hv::tests::TemporaryFolder folder;
   DeadProcess dead = kDead;
@@ -30,13 +30,13 @@ struct CoreHost {
     dead.died_s = hv::wall_clock_ns() / 1'000'000'000;
   }
   std::string words(std::uint64_t limit = 1) const {
-    return core_words(dead, limit, folder.path());
+    return describe_core(dead, limit, folder.path());
   }
 };
 
 }  // namespace
 
-TEST_CASE("a core pattern is expanded as core(5) has it, with a star for what is not known") {
+TEST_CASE("a core pattern is expanded as in core(5), with a star for unknown properties") {
   const auto glob = [](const std::string& pattern, bool uses_pid = false) {
     return core_glob(pattern, uses_pid, kDead, "node1");
   };
@@ -49,7 +49,7 @@ TEST_CASE("a core pattern is expanded as core(5) has it, with a star for what is
   CHECK(glob("/co[re]s/*") == "/co\\[re\\]s/\\*");
 }
 
-TEST_CASE("a core file that is there is named, the newest of those it may be") {
+TEST_CASE("an existing core file is reported, the newest of several candidates") {
   CoreHost host("core.%e.%p");
   std::ofstream(host.folder.path() + "/core.train.41") << "new";
   std::ofstream(host.folder.path() + "/core.main.41") << "old";
@@ -59,7 +59,7 @@ TEST_CASE("a core file that is there is named, the newest of those it may be") {
   CHECK(host.words() == "its core file is " + host.folder.path() + "/core.train.41");
 }
 
-TEST_CASE("an old core file is not taken for that of a process that has just died") {
+TEST_CASE("an old core file is not reported for a process that has just died") {
   CoreHost host("core");
   std::ofstream(host.folder.path() + "/core") << "old";
   std::filesystem::last_write_time(
@@ -68,7 +68,7 @@ TEST_CASE("an old core file is not taken for that of a process that has just die
   CHECK(host.words().find("its core file was not found as " + host.folder.path() + "/core") == 0);
 }
 
-TEST_CASE("a core that is piped to a program is told with how it is had there") {
+TEST_CASE("a core that is piped to a program is reported with how to get it") {
   CoreHost systemd("|/usr/lib/systemd/systemd-coredump %P %u %g %s %t %c %h");
   CHECK(systemd.words() ==
         "its core was piped to /usr/lib/systemd/systemd-coredump: 'coredumpctl info 41' there "
@@ -79,7 +79,7 @@ TEST_CASE("a core that is piped to a program is told with how it is had there") 
   CHECK(other.words() == "its core was piped to /bin/own\\x1b there");
 }
 
-TEST_CASE("why there is no core file is told where its limit is the reason, and only there") {
+TEST_CASE("a missing core file is explained only where its limit is the reason") {
   CoreHost host("core");
   host.dead.has_dumped = false;
   CHECK(host.words(0).find("it left no core file, as RLIMIT_CORE is 0: start it as sh -c") == 0);

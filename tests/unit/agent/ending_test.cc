@@ -2,12 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "launcher/agent/ending/sweeper.h"
 #include "launcher/facts/cgroup_paths.h"
 #include "launcher/facts/read_file.h"
 #include "src/base/text.h"
@@ -16,6 +20,7 @@
 
 using namespace hv;
 using namespace hv::tests;
+using launcher::process_id;
 using namespace std::chrono_literals;
 
 namespace {
@@ -53,9 +58,9 @@ struct OrphanJob {
   std::vector<pid_t> pids;
 
   explicit OrphanJob(double lost_after_s = 15) {
-    wire::Setup setup;
+    wire::SetupRequest setup;
     setup.lost_after_s = lost_after_s;
-    setup.grace_s = 30;  // whatever it says
+    setup.grace_s = 30;  // longer than the test waits
     client.set_up(setup);
     client.start(launch_of({"/usr/bin/python3", "-c", orphan_maker(folder)}));
     // The agent's pings are answered meanwhile.
@@ -64,7 +69,7 @@ struct OrphanJob {
   }
 };
 
-// The job's cgroups that are still there; none where there is no cgroup v2 to make one in.
+// The job's remaining cgroups; none where no cgroup v2 can be made.
 std::vector<std::string> groups_of(const std::string& job_id) {
   std::vector<std::string> found;
   const std::string own = launcher::own_v2_folder("");
@@ -88,13 +93,13 @@ int count_fork_bomb(const std::string& mark) {
 
 }  // namespace
 
-TEST_CASE("End with grace 0 leaves nothing of what tried to stay") {
+TEST_CASE("End with grace 0 leaves no process that tries to stay") {
   OrphanJob job;
   CHECK(job.client.finish(0) == 0);
-  expect_gone(job.pids, 0ms);  // Empty said so
+  expect_gone(job.pids, 0ms);  // Empty has reported it
 }
 
-TEST_CASE("End kills after the grace what ignores SIGTERM, and says whose signal it was") {
+TEST_CASE("End kills processes that ignore SIGTERM after the grace, and reports its own signal") {
   OrphanJob job;
   const TimePoint begun = now();
   job.client.send(wire::End{0.3});
@@ -102,13 +107,15 @@ TEST_CASE("End kills after the grace what ignores SIGTERM, and says whose signal
   CHECK(exited.by_signal);
   CHECK(exited.code == SIGKILL);
   CHECK(exited.signal_was_ours);
+  CHECK(exited.termination.use == wire::SigtermUse::kIgnored);
+  CHECK(exited.termination.grace_s == doctest::Approx(0.3));
   CHECK(seconds_since(begun) >= 0.29);
   (void)job.client.expect<wire::Empty>();
   expect_gone(job.pids, 0ms);
   CHECK(job.client.wait_for_exit() == 0);
 }
 
-TEST_CASE("End lets ranks that heed SIGTERM end by themselves") {
+TEST_CASE("End lets ranks that handle SIGTERM end on their own") {
   AgentClient client;
   client.set_up();
   client.start(launch_shell("trap 'echo bye; exit 5' TERM; echo on; while :; do sleep 0.02; done"));
@@ -120,6 +127,121 @@ TEST_CASE("End lets ranks that heed SIGTERM end by themselves") {
   (void)client.expect<wire::Empty>();
   CHECK(client.wait_for_exit() == 0);
   CHECK(seconds_since(begun) < 10);
+}
+
+// The program handles SIGTERM, which the shell around it does not get; then the shell runs `after`.
+wire::Launch wrapped(const std::string& handler, const std::string& after) {
+  return launch_shell(
+      "/usr/bin/python3 -c 'import os, signal\n"
+      "signal.signal(signal.SIGTERM, lambda *_: " +
+      handler +
+      ")\n"
+      "print(\"on\", flush=True)\n"
+      "while True: signal.pause()'\n" +
+      after);
+}
+
+TEST_CASE("a wrapper that runs on after its program has ended gets SIGTERM, too") {
+  AgentClient client;
+  client.set_up();
+  client.start(wrapped("os._exit(0)", "echo after; sleep 1000"));
+  client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
+  client.send(wire::End{1000});
+  const auto exited = client.expect<wire::Exited>();
+  CHECK((exited.by_signal && exited.code == SIGTERM && exited.signal_was_ours));
+  CHECK(client.output_of(0) == "on\nafter\n");
+  (void)client.expect<wire::Empty>();  // the sleep has got it as well
+  CHECK(client.wait_for_exit() == 0);
+}
+
+TEST_CASE("a program in a wrapper that handles SIGTERM and runs on is reported as such") {
+  AgentClient client;
+  client.set_up();
+  client.start(wrapped("None", ":"));
+  client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
+  client.send(wire::End{0.3});
+  const auto exited = client.expect<wire::Exited>();
+  CHECK(exited.code == SIGKILL);
+  CHECK(exited.termination.use == wire::SigtermUse::kHandledByDescendant);
+  (void)client.expect<wire::Empty>();
+}
+
+TEST_CASE("what a rank leaves behind has half a second, however little is left of the grace") {
+  AgentClient client;
+  client.set_up();
+  client.start(launch_of({"/usr/bin/python3", "-c",
+                          "import os, signal\n"
+                          "if os.fork() == 0:\n"
+                          "  signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+                          "  print('on', flush=True)\n"
+                          "signal.pause()\n"}));
+  client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
+  const TimePoint begun = now();
+  client.send(wire::End{0.4});
+  CHECK(client.expect<wire::Exited>().code == SIGTERM);
+  (void)client.expect<wire::Empty>();
+  CHECK(seconds_since(begun) >= 0.5);
+}
+
+TEST_CASE("a rank that ignores SIGTERM has the grace, whatever another one leaves behind") {
+  TemporaryFolder folder;
+  AgentClient client;
+  client.set_up();
+  wire::Launch launch = launch_of({"/usr/bin/python3", "-c",
+                                   "import os, select, signal\n"
+                                   "if os.environ['RANK'] == '0' or os.fork() == 0:\n"
+                                   "  signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+                                   "  if os.environ['RANK'] == '0':\n"
+                                   "    open('pid', 'w').write(str(os.getpid()))\n"
+                                   "  else:\n"
+                                   "    pid = open('pid').read()\n"
+                                   "    rank = os.pidfd_open(int(pid))\n"
+                                   "    print('on', flush=True)\n"
+                                   "    select.select([rank], [], [])\n"
+                                   "    open('seen', 'w')\n"
+                                   "signal.pause()\n"},
+                                  2);
+  launch.programs[0].directory = folder.path();
+  REQUIRE(::mkfifo((folder / "pid").c_str(), 0600) == 0);
+  client.start(launch);
+  client.until([&] { return client.output_so_far(1) == "on\n"; }, "on");
+  client.send(wire::End{0.25});
+  (void)client.expect<wire::Empty>();
+  CHECK(std::filesystem::exists(folder / "seen"));
+}
+
+TEST_CASE("ranks that Slurm has signalled get no SIGTERM from the agent") {
+  TemporaryFolder folder;
+  for (const bool in_step : {true, false}) {
+    AgentClient client(Streams::kSocket, in_step ? std::vector<std::string>{"SLURM_STEP_ID=0"}
+                                                 : std::vector<std::string>());
+    wire::SetupRequest setup;
+    setup.slurm_signals_ranks = true;
+    setup.grace_after_signal_s = 60;
+    client.set_up(setup);
+    wire::Launch launch = launch_of({"/usr/bin/python3", "-c",
+                                     "import os, signal\n"
+                                     "signal.signal(signal.SIGTERM, lambda *_: print('term', "
+                                     "flush=True))\n"
+                                     "print('on', flush=True)\n"
+                                     "open('go').read()\n"});
+    launch.programs[0].directory = folder.path();
+    const std::string go = folder / "go";
+    REQUIRE(::mkfifo(go.c_str(), 0600) == 0);
+    const auto rank = static_cast<pid_t>(client.start(launch).pids.at(0));
+    client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
+    ::kill(rank, SIGTERM);
+    client.until([&] { return client.output_so_far(0) == "on\nterm\n"; }, "SIGTERM of Slurm");
+    ::kill(client.agent(), SIGTERM);
+    (void)client.expect<wire::Problem>();
+    client.send(wire::Ping{});
+    client.until([&] { return client.pongs > 0; }, "the begin of the end");
+    UniqueFd(::open(go.c_str(), O_WRONLY | O_CLOEXEC)).reset();
+    CHECK(client.expect<wire::Exited>().code == 0);
+    CHECK(client.output_of(0) == (in_step ? "on\nterm\n" : "on\nterm\nterm\n"));
+    (void)client.expect<wire::Empty>();
+    ::unlink(go.c_str());
+  }
 }
 
 TEST_CASE("a second End with a shorter grace shortens the first") {
@@ -137,7 +259,7 @@ TEST_CASE("nothing runs 5 s after hvrun's end of the stream, whatever the grace"
   CHECK(job.client.wait_for_exit() == 1);
 }
 
-TEST_CASE("nothing runs 5 s after the time of silence") {
+TEST_CASE("nothing runs 5 s after the heartbeat timeout") {
   OrphanJob job(1.0);
   job.client.fall_silent();
   wait_until([&] { return !is_alive(job.client.agent()); }, "the agent's end", 6000ms);
@@ -152,7 +274,7 @@ TEST_CASE("SIGKILL of the agent: its guard ends everything within two seconds") 
   CHECK(groups_of(job.client.job_id()).empty());
 }
 
-TEST_CASE("SIGKILL of the guard: the agent ends everything, says why and leaves without Empty") {
+TEST_CASE("SIGKILL of the guard: the agent ends everything, reports why and leaves without Empty") {
   OrphanJob job;
   REQUIRE(::kill(job.client.guard(), SIGKILL) == 0);
   CHECK(job.client.expect<wire::Problem>().what.find("guard was killed") != std::string::npos);
@@ -163,13 +285,13 @@ TEST_CASE("SIGKILL of the guard: the agent ends everything, says why and leaves 
   CHECK(groups_of(job.client.job_id()).empty());
 }
 
-TEST_CASE("SIGKILL of agent and guard: a fresh agent ends what escaped") {
+TEST_CASE("SIGKILL of agent and guard: a fresh agent ends the processes that escaped") {
   OrphanJob job;
   ::kill(job.client.guard(), SIGKILL);
   ::kill(job.client.agent(), SIGKILL);
   AgentClient fresh;
-  wire::Setup setup;
-  setup.sweep = true;
+  wire::SetupRequest setup;
+  setup.sweep.emplace();
   setup.job_id = job.client.job_id();
   fresh.send(setup);
   (void)fresh.expect<wire::Empty>(4000ms);
@@ -178,14 +300,44 @@ TEST_CASE("SIGKILL of agent and guard: a fresh agent ends what escaped") {
   CHECK(fresh.wait_for_exit() == 0);
 }
 
-TEST_CASE(
-    "a sweep spares other jobs, and its own agent when that stands in the job's environment") {
+TEST_CASE("a sweep ends the lost agent itself, should it stand still, and its guard") {
+  OrphanJob job;
+  wire::SetupRequest setup;
+  setup.job_id = job.client.job_id();
+  setup.sweep =
+      wire::LostAgent{process_id(job.client.agent()), process_id(job.client.guard()), "", false};
+  ::kill(job.client.agent(), SIGSTOP);
+  AgentClient fresh;
+  fresh.send(setup);
+  const auto empty = fresh.expect<wire::Empty>(4000ms);
+  CHECK(empty.may_remain.empty());
+  expect_gone(job.pids, 0ms);
+  expect_gone({job.client.agent(), job.client.guard()});
+  CHECK(fresh.wait_for_exit() == 0);
+}
+
+TEST_CASE("a sweep does not take another process of that pid for the lost agent") {
+  AgentClient other;
+  wire::SetupRequest setup;
+  setup.job_id = "of-nobody";
+  setup.sweep = wire::LostAgent{process_id(other.agent()), process_id(other.guard()), "", false};
+  ++setup.sweep->agent.start_time;
+  ++setup.sweep->guard.start_time;
+  AgentClient fresh;
+  fresh.send(setup);
+  (void)fresh.expect<wire::Empty>(4000ms);
+  CHECK(fresh.wait_for_exit() == 0);
+  other.set_up();
+  CHECK(other.finish() == 0);
+}
+
+TEST_CASE("a sweep spares other jobs, and its own agent if that has the job's environment") {
   AgentClient other;
   other.set_up();
   const auto pid = static_cast<pid_t>(other.start(launch_of({"sleep", "1000"})).pids.at(0));
   AgentClient fresh(Streams::kSocket, {"HVRUN_JOB_ID=of-another"});
-  wire::Setup setup;
-  setup.sweep = true;
+  wire::SetupRequest setup;
+  setup.sweep.emplace();
   setup.job_id = "of-another";
   fresh.send(setup);
   (void)fresh.expect<wire::Empty>();
@@ -255,9 +407,7 @@ TEST_CASE("processes that fork and exit all the time, and many that stay, are en
   CHECK(count_fork_bomb(mark) == 0);
 }
 
-TEST_CASE(
-    "Pause stops every descendant for longer than the silence allowed, and lets go what it "
-    "stopped") {
+TEST_CASE("Pause stops all descendants beyond the heartbeat timeout, then continues them") {
   OrphanJob job(1.0);
   job.client.send(wire::Pause{true});
   job.client.fall_silent();
@@ -291,9 +441,10 @@ TEST_CASE("a paused job can be ended in order") {
   (void)client.expect<wire::Empty>();
 }
 
-TEST_CASE("time in which the agent itself was stopped is no silence of hvrun") {
+TEST_CASE(
+    "time in which the agent itself was stopped does not count towards the heartbeat timeout") {
   AgentClient client;
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.lost_after_s = 1.0;
   client.set_up(setup);
   const auto pid = static_cast<pid_t>(client.start(launch_of({"sleep", "1000"})).pids.at(0));
@@ -321,7 +472,7 @@ TEST_CASE("signals reach every rank") {
   CHECK(client.finish() == 0);
 }
 
-TEST_CASE("a query tells who is on the way out") {
+TEST_CASE("a query reports the ranks that are ending") {
   AgentClient client;
   client.set_up();
   // A big process takes its time to be reaped; it must be touched to be resident.
@@ -333,7 +484,7 @@ TEST_CASE("a query tells who is on the way out") {
   client.send(wire::Query{1});
   CHECK(client.expect<wire::QueryReply>().exiting.empty());
   ::kill(pid, SIGKILL);
-  // Either it is on its way out or its end has been told already: never neither, once the signal
+  // Either it is ending or its end has been reported already: never neither, once the signal
   // was taken.
   std::size_t seen_exiting = 0;
   for (std::uint32_t number = 2; !client.comes<wire::Exited>(0ms); ++number) {
@@ -344,9 +495,9 @@ TEST_CASE("a query tells who is on the way out") {
   CHECK(client.finish() == 0);
 }
 
-TEST_CASE("the end of a rank that had joined without goodbye is told as such") {
+TEST_CASE("the end of a rank that had joined and sent no leave notice is reported as such") {
   AgentClient client;
-  const wire::SetUp reply = client.set_up();
+  const wire::SetupReply reply = client.set_up();
   wire::Launch launch = launch_of({"/usr/bin/python3", "-c",
                                    "import socket,struct,os\ns=socket.socket(socket.AF_UNIX)\n"
                                    "s.connect('\\0'+os.environ['SOCKET'][1:])\n"

@@ -13,15 +13,15 @@ using launcher::InputPump;
 
 namespace {
 
-// What a terminal would be given.
-std::string typed(const std::vector<std::string>& pieces) {
+// The bytes that a terminal gets.
+std::string typed(const std::vector<std::string>& inputs) {
   EventLoop loop;
   int ends[2];
   REQUIRE(::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
   const UniqueFd read_end(ends[0]);
   InputPump pump(loop, UniqueFd(ends[1]), true, [](std::uint32_t) {});
-  for (const std::string& piece : pieces) REQUIRE(pump.add(piece));
-  pump.end();
+  for (const std::string& input : inputs) REQUIRE(pump.add(input));
+  pump.end_input();
   char bytes[100];
   const ssize_t got = ::read(read_end.get(), bytes, sizeof bytes);
   return {bytes, static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
@@ -39,8 +39,8 @@ TEST_CASE("the end of a terminal's input is one Ctrl-D at the beginning of a lin
       {{"abc\r"}, "abc\r\4"},
       {{"abc\4"}, "abc\4\4"},
   };
-  for (const auto& [pieces, expected] : cases) {
+  for (const auto& [inputs, expected] : cases) {
     CAPTURE(expected);
-    CHECK(typed(pieces) == expected);
+    CHECK(typed(inputs) == expected);
   }
 }

@@ -22,10 +22,10 @@ void write_program(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a relative interpreter is looked for in the working directory, as the kernel does") {
+TEST_CASE("a relative interpreter is searched in the working directory, as the kernel does") {
   const TemporaryFolder folder;
   ::mkdir((folder / "bin").c_str(), 0755);
-  ::symlink("/bin/sh", (folder / "bin/shell").c_str());
+  REQUIRE(::symlink("/bin/sh", (folder / "bin/shell").c_str()) == 0);
   write_program(folder / "program", "#!bin/shell\necho ran\n");
   wire::Launch launch = launch_of({"./program"});
   launch.programs[0].directory = folder.path();
@@ -45,7 +45,7 @@ TEST_CASE("a relative interpreter is looked for in the working directory, as the
   }
 }
 
-TEST_CASE("a script with Windows line ends is told as that, and not as a missing interpreter") {
+TEST_CASE("a script with Windows line ends is reported as such, not as a missing interpreter") {
   const TemporaryFolder folder;
   const auto problem_of = [&folder](const std::string& text) {
     write_program(folder / "program", text);
@@ -58,7 +58,7 @@ TEST_CASE("a script with Windows line ends is told as that, and not as a missing
     CHECK(problem->what.find("its first line has a Windows line end") != std::string::npos);
     CHECK(problem->hint.find("dos2unix " + (folder / "program")) == 0);
   }
-  // What the interpreter makes of an argument with one is its own affair.
+  // An argument with a carriage return is left to the interpreter.
   CHECK_FALSE(problem_of("#!/bin/sh -e\r\n"));
   CHECK_FALSE(problem_of("#!/bin/sh\necho\r\n"));
 }

@@ -12,7 +12,7 @@
 
 #include "hvrun_version.h"
 #include "launcher/agent/ending/descendant_hunt.h"
-#include "launcher/agent/questions/inventory_run.h"
+#include "launcher/agent/queries/inventory_run.h"
 #include "tests/unit/agent/agent_client.h"
 #include "tests/unit/paths.h"
 #include "tests/unit/temporary_folder.h"
@@ -25,7 +25,7 @@ using launcher::InventoryRun;
 
 namespace {
 
-// A folder in which a script stands for hvrun-inventory.
+// A directory in which a script replaces hvrun-inventory.
 class Script {
  public:
   explicit Script(const std::string& text) {
@@ -33,7 +33,7 @@ class Script {
     std::ofstream(file) << "#!/bin/sh\n" << text << "\n";
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
   }
-  // One that gives this answer.
+  // A script that gives this answer.
   explicit Script(const wire::Inventory& answer) : Script("cat \"${0%/*}/answer\"") {
     std::ofstream(folder_ / "answer", std::ios::binary) << encode(answer);
   }
@@ -72,13 +72,13 @@ std::string real_program() {
 
 }  // namespace
 
-TEST_CASE("where there is no hvrun-inventory the agent says so") {
+TEST_CASE("the agent reports that hvrun-inventory is missing") {
   const wire::InventoryReply reply = run("/none/");
   CHECK(reply.is_missing);
   CHECK(reply.problem == "");
 }
 
-TEST_CASE("what somebody else has put beside the agent is not run") {
+TEST_CASE("a program of another user in the agent's directory is not run") {
   const TemporaryFolder folder;
   const Script script("echo run >>" + (folder / "traces"));
   std::filesystem::create_symlink(script.folder() + "hvrun-inventory", folder / "hvrun-inventory");
@@ -90,7 +90,7 @@ TEST_CASE("what somebody else has put beside the agent is not run") {
   CHECK_FALSE(std::filesystem::exists(folder / "traces"));
 }
 
-TEST_CASE("the inventory of this build is the answer, that of another a problem") {
+TEST_CASE("an inventory of this build is an answer, one of another build a problem") {
   wire::Inventory answer;
   answer.build = HVRUN_BUILD_ID;
   answer.gpus.resize(2);
@@ -102,7 +102,7 @@ TEST_CASE("the inventory of this build is the answer, that of another a problem"
         "hvrun-inventory is of another build (old) than the agent");
 }
 
-TEST_CASE("one that dies, or talks nonsense, is a problem with its last words") {
+TEST_CASE("an inventory that dies or prints garbage is a problem with its last message") {
   CHECK(problem_of("echo early >&2; echo the reason >&2; exit 3") ==
         "hvrun-inventory ended with exit code 3: the reason");
   CHECK(problem_of("kill -SEGV $$").rfind("hvrun-inventory ended with SIGSEGV", 0) == 0);
@@ -110,7 +110,7 @@ TEST_CASE("one that dies, or talks nonsense, is a problem with its last words") 
   CHECK(problem_of("") == "hvrun-inventory answered with what is no inventory");
 }
 
-TEST_CASE("one that hangs is killed in time, and what it has started with it") {
+TEST_CASE("an inventory that hangs is killed in time, together with its children") {
   const TemporaryFolder folder;
   const std::string pids = folder.path() + "/pids";
   const std::string problem =
@@ -120,12 +120,12 @@ TEST_CASE("one that hangs is killed in time, and what it has started with it") {
   wait_until([&] { return !is_alive(started[0]) && !is_alive(started[1]); }, "both are gone");
 }
 
-TEST_CASE("one that never stops talking is killed, on either stream") {
+TEST_CASE("an inventory that never stops printing is killed, on either stream") {
   CHECK(problem_of("cat /dev/zero") == "hvrun-inventory said more than 1 MiB and was killed");
   CHECK(problem_of("cat /dev/zero >&2", 0.5).rfind("hvrun-inventory did not answer", 0) == 0);
 }
 
-TEST_CASE("a run that is given up is killed") {
+TEST_CASE("an inventory run that is destroyed is killed") {
   const TemporaryFolder folder;
   const Script script("echo $$ >" + folder.path() + "/pid; exec sleep 1000");
   EventLoop loop;
@@ -137,7 +137,7 @@ TEST_CASE("a run that is given up is killed") {
   wait_until([pid] { return !is_alive(pid); }, "it is gone");
 }
 
-TEST_CASE("the program runs from bytes, with nothing on the host") {
+TEST_CASE("the inventory runs from memory, without a file on the host") {
   wire::InventoryRequest request;
   request.program = real_program();
   REQUIRE(request.program.size() > 1000);
@@ -151,7 +151,7 @@ TEST_CASE("the program runs from bytes, with nothing on the host") {
   CHECK(run("/none/", request).problem != "");
 }
 
-TEST_CASE("an agent answers before its setup as often as it is asked, and goes on with the job") {
+TEST_CASE("an agent answers any number of inventory requests before its setup, then runs the job") {
   AgentClient client;
   client.send(wire::InventoryRequest{});
   const auto reply = client.expect<wire::InventoryReply>();
@@ -165,16 +165,16 @@ TEST_CASE("an agent answers before its setup as often as it is asked, and goes o
   CHECK(client.finish() == 0);
 }
 
-TEST_CASE("an agent takes no setup, and no second question, while it asks") {
+TEST_CASE("an agent refuses a setup and a second request while an inventory runs") {
   for (const bool is_setup : {true, false}) {
     AgentClient client({}, {"HVRUN_TEST_NVML=hang", "LD_LIBRARY_PATH=" + test_library("nvml")});
     client.send(wire::InventoryRequest{});
-    is_setup ? client.send(wire::Setup{}) : client.send(wire::InventoryRequest{});
+    is_setup ? client.send(wire::SetupRequest{}) : client.send(wire::InventoryRequest{});
     CHECK(client.wait_for_exit(10s) != 0);
   }
 }
 
-TEST_CASE("an agent that is told to end while it asks leaves with nothing behind") {
+TEST_CASE("an agent that gets End while an inventory runs leaves no process behind") {
   AgentClient client({}, {"HVRUN_TEST_NVML=hang", "LD_LIBRARY_PATH=" + test_library("nvml")});
   client.send(wire::InventoryRequest{});
   CHECK_FALSE(client.comes<wire::InventoryReply>(100ms));

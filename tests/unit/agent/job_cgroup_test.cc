@@ -49,7 +49,7 @@ std::string cgroups_of_child(const JobCgroup& group, std::vector<sock_filter> fi
   tests::Pipe output;
   ChildOptions options;
   options.stdout_fd = output.writer.get();
-  options.cgroup = group.folder();
+  options.cgroup = group.directory();
   options.die_with_parent = false;  // its parent is the thread
   const Command command{{"cat", "/proc/self/cgroup"}, "/usr/bin/cat", {}, {}};
   bool is_filtered = false;
@@ -67,7 +67,7 @@ std::string cgroups_of_child(const JobCgroup& group, std::vector<sock_filter> fi
   return text;
 }
 
-// Of this test's job; none where this process may not make one.
+// The cgroup of this test's job; none where this process may not make one.
 struct OwnGroup {
   std::string job_id = random_hex(12);
   JobCgroup group = JobCgroup::create(job_id, 0);

@@ -9,10 +9,9 @@ using namespace hv;
 using namespace hv::tests;
 using namespace std::chrono_literals;
 
-TEST_CASE(
-    "an agent that was told the job's key, and has told it to a rank, leaves no copy in a core") {
+TEST_CASE("an agent that got the job's key, and passed it to a rank, leaves no copy in a core") {
   AgentClient client;
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.key = random_key();
   const std::string name = client.set_up(setup).agent_socket;
   CHECK(dumped_copies(client.agent(), setup.key).empty());

@@ -35,7 +35,7 @@ wire::Problem launch_problem(const wire::Launch& launch) {
 
 }  // namespace
 
-TEST_CASE("the agent says hello with its build and facts") {
+TEST_CASE("the agent sends Hello with its build and facts") {
   AgentClient client;
   CHECK(client.hello.protocol == wire::kAgentProtocol);
   CHECK(client.hello.build == HVRUN_BUILD_ID);
@@ -63,7 +63,7 @@ TEST_CASE("the whole life of a job works over pipes as over a socket") {
   }
 }
 
-TEST_CASE("a rank's environment is the common one, the host's own values and its contract") {
+TEST_CASE("a rank's environment consists of the common one, the host's values and its contract") {
   AgentClient client(Streams::kSocket, {"XDG_TEST_OF_HOST=host", "LOGIN_ONLY=x", "BOTH=host"});
   client.set_up();
   wire::Launch launch = launch_of({"env", "-0"});
@@ -97,13 +97,13 @@ TEST_CASE("a rank sees exactly descriptors 0, 1 and 2") {
   AgentClient client;
   client.set_up();
   client.start(launch_shell("exec ls /proc/self/fd", 2));
-  // ls itself opens the folder: that is 3.
+  // ls itself opens the directory: that is 3.
   CHECK(client.output_of(0) == "0\n1\n2\n3\n");
   CHECK(client.output_of(1) == "0\n1\n2\n3\n");
   CHECK(client.finish() == 0);
 }
 
-TEST_CASE("a rank is born with clean signals, in its own session, without O_NONBLOCK") {
+TEST_CASE("a rank starts with clean signals, in its own session, without O_NONBLOCK") {
   AgentClient client;
   client.set_up();
   client.start(
@@ -117,7 +117,7 @@ TEST_CASE("a rank is born with clean signals, in its own session, without O_NONB
   CHECK(client.finish() == 0);
 }
 
-TEST_CASE("what a host lacks is told before anything starts, with path, reason and mend") {
+TEST_CASE("a host's missing program is reported before the start, with path, reason and hint") {
   wire::Launch launch = launch_shell("true");
   launch.programs[0].directory = "/no/such/place";
   wire::Problem problem = launch_problem(launch);
@@ -133,7 +133,7 @@ TEST_CASE("what a host lacks is told before anything starts, with path, reason a
   CHECK(problem.what == "find the program /etc/passwd: Permission denied");
 }
 
-TEST_CASE("a program that is not found where it was looked for is told with what was meant") {
+TEST_CASE("a program that is not found is reported with what may have been meant") {
   TemporaryFolder folder;
   std::filesystem::copy("/usr/bin/env", folder / "hello");
   for (const char* file : {"hello.c", "train.py", "ready.py", "data", "with blank"})
@@ -200,7 +200,7 @@ TEST_CASE("a Python script whose first line names no interpreter is not given to
   CHECK(client.finish() == 0);
 }
 
-TEST_CASE("a program that goes away before Go is a problem, and no rank is left running") {
+TEST_CASE("a program that disappears before Go is a problem, and no rank is left running") {
   TemporaryFolder folder;
   std::filesystem::copy("/usr/bin/env", folder / "mine");
   AgentClient client;
@@ -215,7 +215,7 @@ TEST_CASE("a program that goes away before Go is a problem, and no rank is left 
   CHECK(client.finish() == 0);
 }
 
-TEST_CASE("a program is looked for relative to the working directory") {
+TEST_CASE("a program is searched relative to the working directory") {
   TemporaryFolder folder;
   std::filesystem::create_directory(folder / "bin");
   std::filesystem::create_symlink("/usr/bin/env", folder / "bin/mine");
@@ -228,7 +228,7 @@ TEST_CASE("a program is looked for relative to the working directory") {
   CHECK(client.finish() == 0);
 }
 
-TEST_CASE("fifty ranks start, speak and end") {
+TEST_CASE("fifty ranks start, print and end") {
   AgentClient client;
   client.set_up();
   CHECK(client.start(launch_shell("echo $RANK; exit $((RANK % 3))", 50)).pids.size() == 50);
@@ -253,9 +253,9 @@ TEST_CASE("messages out of turn and garbage end the agent, not the machine") {
 
 TEST_CASE("the master port is held and can still be bound by a rank") {
   AgentClient client;
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.hold_port = true;
-  const wire::SetUp reply = client.set_up(setup);
+  const wire::SetupReply reply = client.set_up(setup);
   REQUIRE(reply.master_port > 0);
   const std::string port = std::to_string(reply.master_port);
   client.start(launch_of(
@@ -274,9 +274,9 @@ TEST_CASE("the master port is held and can still be bound by a rank") {
   CHECK(second.expect<wire::Problem>().what.find("70000") != std::string::npos);
 }
 
-TEST_CASE("a range of ports that is none is refused by the agent") {
+TEST_CASE("the agent refuses a malformed range of ports") {
   AgentClient client;
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.hold_port = true;
   setup.port_range = "9-8";
   setup.job_id = client.job_id();
@@ -285,7 +285,7 @@ TEST_CASE("a range of ports that is none is refused by the agent") {
         std::string::npos);
 }
 
-TEST_CASE("each rank runs its own program, and a host looks only for what runs there") {
+TEST_CASE("each rank runs its own program, and a host searches only the programs of its ranks") {
   AgentClient client;
   client.set_up();
   wire::Launch launch = launch_of({"/no/such/program"}, 2);
@@ -300,7 +300,7 @@ TEST_CASE("each rank runs its own program, and a host looks only for what runs t
   CHECK(client.finish() == 0);
 }
 
-TEST_CASE("a rank whose program is not in the message, or whose cores are none, is no message") {
+TEST_CASE("a Launch is malformed without a rank's program, with impossible cores or a rank twice") {
   wire::Launch launch = launch_of({"true"});
   CHECK(launcher::is_well_formed(launch));
   launch.ranks[0].cores = {65535};
@@ -309,5 +309,9 @@ TEST_CASE("a rank whose program is not in the message, or whose cores are none, 
   CHECK_FALSE(launcher::is_well_formed(launch));
   launch.ranks[0].cores.clear();
   launch.ranks[0].program = 1;
+  CHECK_FALSE(launcher::is_well_formed(launch));
+  launch = launch_of({"true"}, 2);
+  CHECK(launcher::is_well_formed(launch));
+  launch.ranks[1].rank = launch.ranks[0].rank;
   CHECK_FALSE(launcher::is_well_formed(launch));
 }

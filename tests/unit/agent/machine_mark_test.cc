@@ -1,4 +1,4 @@
-// Tests of MachineMark of launcher/agent/host_setup.h.
+// Tests of launcher/agent/machine_mark.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/machine_mark.h"
 
@@ -6,37 +6,38 @@
 
 #include <sstream>
 
-#include "launcher/agent/rendezvous/rank_socket.h"
-#include "src/base/text.h"
+#include "launcher/agent/rendezvous/rank_listener.h"
 #include "src/net/socket.h"
+#include "src/wire/authentication.h"
 
 using namespace hv;
 using namespace hv::launcher;
 
-TEST_CASE("the first agent of a job on a machine has its mark, and the others learn whose it is") {
+TEST_CASE(
+    "the first agent of a job on a machine holds its mark, and the others get its host's id") {
   const std::string job = random_hex(12);
   UniqueFd sockets[2];
   MachineMark marks[2], of_other_job;
   REQUIRE(listen_unix(rank_socket_name(job, "4"), &sockets[0]).ok());
-  CHECK_FALSE(marks[0].take(job, 4));
+  CHECK_FALSE(marks[0].claim(job, 4));
   REQUIRE(listen_unix(rank_socket_name(job, "7"), &sockets[1]).ok());
-  CHECK(marks[1].take(job, 7) == 4u);
-  CHECK_FALSE(of_other_job.take(random_hex(12), 7));
+  CHECK(marks[1].claim(job, 7) == 4u);
+  CHECK_FALSE(of_other_job.claim(random_hex(12), 7));
 }
 
-TEST_CASE("where ranks' sockets have other names the first agent is found, not its number") {
+TEST_CASE("the first agent is found, without its id, where ranks' sockets have other names") {
   const std::string job = random_hex(12);
   MachineMark first, second;
-  CHECK_FALSE(first.take(job, 0));
-  CHECK(second.take(job, 1) == kSomeHost);
+  CHECK_FALSE(first.claim(job, 0));
+  CHECK(second.claim(job, 1) == kUnknownHost);
 }
 
-TEST_CASE("more agents than a listener has room for find the first one all the same") {
+TEST_CASE("more agents than fit into a listener's backlog still find the first one") {
   const std::string job = random_hex(12);
   UniqueFd first_socket, mark, full;
   REQUIRE(listen_unix(rank_socket_name(job, "0"), &first_socket).ok());
   MachineMark first;
-  REQUIRE_FALSE(first.take(job, 0));
+  REQUIRE_FALSE(first.claim(job, 0));
   bool is_full = false;
   for (int i = 0; i < 5000 && !is_full; ++i) {
     UniqueFd one;
@@ -44,10 +45,10 @@ TEST_CASE("more agents than a listener has room for find the first one all the s
   }
   REQUIRE(is_full);
   MachineMark late;
-  CHECK(late.take(job, 9) == 0u);
+  CHECK(late.claim(job, 9) == 0u);
 }
 
-TEST_CASE("names of other jobs and of other programs are no hosts of this one") {
+TEST_CASE("names of other jobs and of other programs are no hosts of this job") {
   const auto other = [](const std::string& text) {
     std::istringstream sockets(text);
     return other_host_here(sockets, "ab12", 1);

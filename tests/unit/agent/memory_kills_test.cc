@@ -57,7 +57,7 @@ struct MemoryHost {
 
 }  // namespace
 
-TEST_CASE("a killed process is found in the kernel's words, in no other ones") {
+TEST_CASE("a killed process is found in the kernel's message, and in no other line") {
   CHECK(killed_process("Out of memory: Killed process 12 (python3) total-vm:4kB") == 12);
   CHECK(killed_process("Memory cgroup out of memory: Killed process 345 (a (b)) anon") == 345);
   for (const char* text : {"", "Killed process ", "Killed process x", "Killed process 0",
@@ -83,7 +83,7 @@ TEST_CASE("a kill that the cgroup counts and the log names is this rank's") {
   }
 }
 
-TEST_CASE("a kill that the log lays to another process was beside the rank") {
+TEST_CASE("a kill that the log assigns to another process did not end the rank") {
   MemoryHost host(2);
   host.count(0);
   host.kills.begin("", host.root);
@@ -94,7 +94,7 @@ TEST_CASE("a kill that the log lays to another process was beside the rank") {
   CHECK(host.kills.judge(42, kKilled).out_of_memory == OutOfMemory::kThisRank);
 }
 
-TEST_CASE("without the log the count is believed, and pids of another namespace are not") {
+TEST_CASE("without the log the counter decides, and pids of another namespace are ignored") {
   for (const bool has_log : {false, true}) {
     MemoryHost host(2, has_log, "pid:[4026532999]");
     host.count(0);
@@ -108,21 +108,21 @@ TEST_CASE("without the log the count is believed, and pids of another namespace 
   }
 }
 
-TEST_CASE("a kill of long ago did not end a rank that is killed now") {
+TEST_CASE("an earlier kill is not the cause of a rank's end now") {
   MemoryHost host(2, false);
   host.count(0);
   host.kills.begin("", host.root);
-  host.kills.look();
+  host.kills.poll();
   host.count(1);
-  host.kills.look();
+  host.kills.poll();
   CHECK(host.kills.judge(41, kKilled).out_of_memory == OutOfMemory::kThisRank);
-  host.kills.look();
+  host.kills.poll();
   CHECK(host.kills.judge(41, kKilled).out_of_memory == OutOfMemory::kBesideIt);
   host.count(2);
   CHECK(host.kills.judge(41, kKilled).out_of_memory == OutOfMemory::kThisRank);
 }
 
-TEST_CASE("the ranks' own cgroup counts before the agent's, which counts where it does not") {
+TEST_CASE("the ranks' own cgroup is read before the agent's, which is the fallback") {
   MemoryHost host(2);
   host.count(0);
   const std::string leaf = host.group + "/leaf";
@@ -139,7 +139,7 @@ TEST_CASE("the ranks' own cgroup counts before the agent's, which counts where i
         "cgroup " + leaf + ": limit 512 MiB of " + host.group + ", 1 oom_kill since the job began");
 }
 
-TEST_CASE("a kill by a person is told as none of the kernel's, and one before the job not at all") {
+TEST_CASE("a user's kill is reported as not the kernel's, and one before the job is ignored") {
   MemoryHost host(2);
   host.count(5);
   host.kills.begin("", host.root);
@@ -149,7 +149,7 @@ TEST_CASE("a kill by a person is told as none of the kernel's, and one before th
   CHECK(host.kills.judge(7, kOne).out_of_memory == OutOfMemory::kNotAsked);
 }
 
-TEST_CASE("where neither can be read that is said") {
+TEST_CASE("an unreadable log and counter are reported") {
   MemoryHost host(2, false);
   host.kills.begin("", host.root);
   const auto found = host.kills.judge(7, kKilled);

@@ -1,4 +1,4 @@
-// Tests of which waits by MPI the agent tells of.
+// Tests of the waits in MPI that the agent reports.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/mpi/mpi_wiring.h"
 
@@ -36,9 +36,9 @@ struct TwoRanks {
     launch.ranks.resize(2);
     launch.ranks[1].rank = 1;
     mpi.start_pmi(launch, "test");
-    Command command;
+    RankEnvironment environment;
     for (std::uint32_t rank = 0; rank < 2; ++rank)
-      REQUIRE(mpi.prepare(rank, &command, &ranks[rank]).ok());
+      REQUIRE(mpi.prepare(rank, &environment, &ranks[rank]).ok());
   }
   void say(std::size_t rank, const std::string& words) const {
     REQUIRE(::write(ranks[rank].get(), words.data(), words.size()) ==
@@ -47,7 +47,7 @@ struct TwoRanks {
   void begin_and_wait(std::size_t rank) const {
     say(rank, "cmd=init pmi_version=1 pmi_subversion=1\ncmd=barrier_in\n");
   }
-  // Until that many were told.
+  // Runs until that many were reported.
   void until_told(std::size_t count) {
     for (const TimePoint limit = now() + 20s; stalls.size() < count && now() < limit;)
       loop.run_once(now() + 5ms);
@@ -63,7 +63,7 @@ struct TwoRanks {
 
 }  // namespace
 
-TEST_CASE("a wait in MPI that ends nothing leaves a later beginning its limit") {
+TEST_CASE("a later wait in MPI leaves the limit of a beginning untouched") {
   TwoRanks job({50ms, 150ms});
   job.begin_and_wait(0);
   job.begin_and_wait(1);
@@ -84,7 +84,7 @@ TEST_CASE("a wait in MPI that ends nothing leaves a later beginning its limit") 
   CHECK(job.mpi.seconds_waited_since() == 0);
 }
 
-TEST_CASE("that a rank has begun MPI is told once, and who has until all have met") {
+TEST_CASE("the begin of MPI is reported once, and its ranks are listed until all have begun") {
   TwoRanks job({});
   CHECK(job.mpi.beginning(wire::kPmiEpoch).empty());
   job.say(1, "cmd=init pmi_version=1 pmi_subversion=1\n");

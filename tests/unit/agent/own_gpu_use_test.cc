@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/ranks/own_gpu_use.h"
+#include "launcher/agent/queries/own_gpu_use.h"
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -30,7 +30,7 @@ std::uint32_t number_of(pid_t pid) { return static_cast<std::uint32_t>(pid); }
 
 }  // namespace
 
-TEST_CASE("what the job's own ranks use of a GPU is not what others use") {
+TEST_CASE("GPU use by the job's own ranks is not use by others") {
   wire::Inventory inventory =
       with_use({20 * kGiB, 97, {{7, 12 * kGiB, "python3"}, {8, 3 * kGiB, "other"}, {9, 0, ""}}});
   leave_to_others({7, 10}, &inventory);
@@ -42,14 +42,14 @@ TEST_CASE("what the job's own ranks use of a GPU is not what others use") {
   }
 }
 
-TEST_CASE("what a rank had that has ended is nobody's") {
+TEST_CASE("GPU memory of a rank that has ended belongs to no process") {
   wire::Inventory inventory = with_use({20 * kGiB, 97, {}});
   leave_to_others({7}, &inventory);
   CHECK_FALSE(inventory.gpus[0].use.used_bytes);
   CHECK_FALSE(inventory.gpus[0].use.busy_percent);
 }
 
-TEST_CASE("a process that ends before the driver's answer is read was the job's all the same") {
+TEST_CASE("a process that ends before the driver's answer is read still belongs to the job") {
   if (!launcher::is_in_first_pid_namespace()) {
     wire::Inventory inventory = with_use({kGiB, 9, {{7, 1, "somebody"}}});
     OwnGpuUse().leave_out_of(&inventory);

@@ -10,11 +10,11 @@
 
 #include "launcher/agent/ending/job_cgroup.h"
 #include "launcher/agent/event_loop.h"
+#include "launcher/agent/heartbeat.h"
 #include "launcher/agent/outgoing_queue.h"
 #include "launcher/agent/ranks/output_frame.h"
 #include "launcher/agent/ranks/rank_command.h"
 #include "launcher/agent/ranks/rank_starter.h"
-#include "launcher/agent/silence_watch.h"
 #include "launcher/facts/process_table.h"
 #include "src/wire/frame.h"
 #include "src/wire/messages.h"
@@ -33,7 +33,7 @@ std::string stat_line(const std::string& name, char state = 'S', unsigned flags 
 std::string sent(OutgoingQueue& queue, std::size_t bytes) {
   iovec pieces[8];
   std::string text;
-  const int count = queue.pieces(pieces, 8);
+  const int count = queue.next_buffers(pieces, 8);
   for (int i = 0; i < count; ++i)
     text.append(static_cast<const char*>(pieces[i].iov_base), pieces[i].iov_len);
   text.resize(std::min(bytes, text.size()));
@@ -63,7 +63,7 @@ TEST_CASE("a stat line is read whatever the name holds") {
   }
 }
 
-TEST_CASE("what is no stat line is none") {
+TEST_CASE("a malformed stat line is refused") {
   for (const char* text : {"", "42", "42 (sh", "42 (sh) S",
                            "x (sh) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20",
                            "42 (sh) S one 8 9 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0"}) {
@@ -71,14 +71,14 @@ TEST_CASE("what is no stat line is none") {
   }
 }
 
-TEST_CASE("a pid that kill would take for a group or for everybody is none") {
+TEST_CASE("a pid that kill would take for a group or for all processes is refused") {
   const std::string rest = " (sh) S 1 8 9 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0";
   CHECK(parse_stat("42" + rest));
   for (const char* pid : {"0", "-1", "-42", "4294967295", "4294967338"})
     CHECK(!parse_stat(pid + rest));
 }
 
-TEST_CASE("a set of signals is what the kernel says") {
+TEST_CASE("a signal is found in the kernel's set of signals") {
   const std::string status = "Name:\tx\nSigIgn:\t0000000001001006\nSigCgt:\t0000800100000000\n";
   CHECK(holds_signal(status, "SigCgt:", 48));
   CHECK(holds_signal(status, "SigCgt:", 33));
@@ -88,7 +88,7 @@ TEST_CASE("a set of signals is what the kernel says") {
   CHECK_FALSE(holds_signal("", "SigCgt:", 48));
 }
 
-TEST_CASE("PF_EXITING, a zombie, a core dump and a SIGKILL under way are ways out") {
+TEST_CASE("a process with PF_EXITING, a zombie, a core dump or a pending SIGKILL is ending") {
   CHECK(is_on_its_way_out(*parse_stat(stat_line("a", 'R', 0x400004)), ""));
   CHECK(is_on_its_way_out(*parse_stat(stat_line("a", 'Z')), ""));
   CHECK(is_on_its_way_out(*parse_stat(stat_line("a", 'D')), "Name:\ta\nCoreDumping:\t1\n"));
@@ -97,7 +97,7 @@ TEST_CASE("PF_EXITING, a zombie, a core dump and a SIGKILL under way are ways ou
                            "Name:\ta\nCoreDumping:\t0\nSigPnd:\t0000000000004000\n"));
 }
 
-TEST_CASE("descendants are found through generations, and circles end") {
+TEST_CASE("descendants are found through generations, and cycles end") {
   const std::vector<ProcessEntry> all{process(2, 1), process(3, 2), process(4, 3),
                                       process(5, 1), process(9, 8), process(8, 9)};
   CHECK(descendants(all, {2}).size() == 2);
@@ -106,7 +106,7 @@ TEST_CASE("descendants are found through generations, and circles end") {
   CHECK(descendants(all, {8}).size() == 1);
 }
 
-TEST_CASE("this process stands in the table") {
+TEST_CASE("the process table holds this process") {
   const auto own = read_process(::getpid());
   REQUIRE(own);
   CHECK(own->parent == ::getppid());
@@ -124,7 +124,7 @@ TEST_CASE("an environment entry must be whole") {
   CHECK(!environ_holds("", "A=1"));
 }
 
-TEST_CASE("control passes waiting output, but never cuts a frame") {
+TEST_CASE("control frames overtake waiting output, but never split a frame") {
   OutgoingQueue queue;
   queue.add_output("1111");
   queue.add_output("2222");
@@ -136,49 +136,57 @@ TEST_CASE("control passes waiting output, but never cuts a frame") {
   CHECK(queue.output_bytes() == 0);
 }
 
-TEST_CASE("an output frame is the message that the codec would have made") {
+TEST_CASE("a frame of output or of results equals the encoded message") {
   wire::Output output;
   output.rank = 7;
   output.stream = 2;
   output.wall_clock_ns = 123456789;
   for (const std::string& bytes : {std::string(), std::string("x"), std::string(100000, '\0')}) {
     output.bytes = bytes;
-    CHECK(output_frame(7, 2, 123456789, bytes) == encode_frame_of(output));
+    CHECK(output_frame(7, RankStream::kStderr, 123456789, bytes) == encode_frame_of(output));
+    CHECK(output_frame(0, RankStream::kResults, 1, bytes) ==
+          encode_frame_of(wire::Result{false, bytes}));
   }
   output.bytes.clear();
   output.end = true;
-  CHECK(output_end_frame(7, 2, 123456789) == encode_frame_of(output));
+  CHECK(output_end_frame(7, RankStream::kStderr, 123456789) == encode_frame_of(output));
+  CHECK(output_end_frame(0, RankStream::kResults, 1) == encode_frame_of(wire::Result{true, ""}));
 }
 
-TEST_CASE("silence is judged fairly") {
+TEST_CASE("the heartbeat timeout counts neither announced pauses nor stops of this process") {
   const TimePoint begin = now();
-  SilenceWatch watch(10s, begin);
-  CHECK(watch.interval() == 2s);
-  const auto beats = [&](int from, int to) {
+  HeartbeatTimeout timeout(10s, begin);
+  CHECK(timeout.interval() == 2s);
+  const auto expires = [&](int from, int to) {
     for (int second = from; second < to; second += 2) {
-      if (watch.beat(begin + std::chrono::seconds(second))) return second;
+      if (timeout.check(begin + std::chrono::seconds(second))) return second;
     }
     return -1;
   };
-  SUBCASE("too long") { CHECK(beats(2, 30) == 12); }
+  SUBCASE("too long") { CHECK(expires(2, 30) == 12); }
   SUBCASE("heard of in between") {
-    CHECK(beats(2, 10) == -1);
-    watch.heard(begin + 9s);
-    CHECK(beats(10, 30) == 20);
+    CHECK(expires(2, 10) == -1);
+    timeout.note_heard(begin + 9s);
+    CHECK(expires(10, 30) == 20);
   }
   SUBCASE("this process stood still: a full time more") {
-    CHECK(beats(2, 10) == -1);
-    CHECK(beats(1000, 1100) == 1012);
+    CHECK(expires(2, 10) == -1);
+    CHECK(expires(1000, 1100) == 1012);
+  }
+  SUBCASE("a pause goes on when the timeout is set") {
+    timeout.pause(true, begin);
+    timeout.set(10s, begin);
+    CHECK(expires(2, 1000) == -1);
   }
   SUBCASE("announced") {
-    watch.pause(true, begin);
-    CHECK(beats(2, 1000) == -1);
-    watch.pause(false, begin + 1000s);
-    CHECK(beats(1000, 1100) == 1012);
+    timeout.pause(true, begin);
+    CHECK(expires(2, 1000) == -1);
+    timeout.pause(false, begin + 1000s);
+    CHECK(expires(1000, 1100) == 1012);
   }
 }
 
-TEST_CASE("the loop runs timers in order, and none that was cancelled") {
+TEST_CASE("the loop runs timers in order, and no cancelled timer") {
   EventLoop loop;
   std::string order;
   loop.call_after(2ms, [&] { order += 'b'; });
@@ -193,7 +201,7 @@ TEST_CASE("the loop runs timers in order, and none that was cancelled") {
   CHECK(order == "abc");
 }
 
-TEST_CASE("a timer that sets itself again at once starves nobody") {
+TEST_CASE("a timer that sets itself again at once starves no descriptor and no timer") {
   EventLoop loop;
   int rounds = 0;
   std::function<void()> again = [&] {
@@ -216,7 +224,8 @@ TEST_CASE("a timer that sets itself again at once starves nobody") {
   CHECK(rounds > 1);
 }
 
-TEST_CASE("the loop refuses a plain file and forgets what is unwatched in a callback") {
+TEST_CASE(
+    "the loop refuses a plain file, and drops events of a descriptor unwatched in a callback") {
   EventLoop loop;
   UniqueFd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   CHECK(!loop.watch(file.get(), EPOLLIN, [](std::uint32_t) {}));
@@ -251,14 +260,14 @@ TEST_CASE("an environment keeps the user's PYTHONUNBUFFERED and an exported PWD"
   wire::Launch launch;
   launch.programs = {{{"p"}, "/work", {}}};
   launch.environment = {"PYTHONUNBUFFERED=", "PWD=/mine", "no entry", "=neither"};
-  const auto entries = environment_of_rank(launch, {}, Environment());
+  const auto entries = RankEnvironments(launch, Environment()).of_rank({}).entries();
   CHECK(entries == std::vector<std::string>{"PWD=/mine", "PYTHONUNBUFFERED="});
 }
 
-TEST_CASE("without a cgroup nothing happens, and that is fine") {
+TEST_CASE("an empty or missing cgroup is killed and removed without effect") {
   JobCgroup none;
   CHECK(!none.exists());
-  CHECK(none.folder().empty());
+  CHECK(none.directory().empty());
   none.kill();
   CHECK(none.remove());
   JobCgroup gone = JobCgroup::at("/no/such/group");

@@ -32,7 +32,7 @@ struct Run {
   void start(const std::string& programs) {
     run = std::make_unique<PmixRun>(
         loop, Environment::from_entries({"PATH=/usr/bin:/bin", "PMIX_NAMESPACE=other"}), programs,
-        request, 0,
+        request,
         launcher::PmixCallbacks{[this](const wire::WiringReply& told) { reply = told; },
                                 [](const wire::FenceIn&) {},
                                 [this](const std::string& words) { loss = words; }, [] {}});
@@ -60,15 +60,15 @@ struct Run {
 
 }  // namespace
 
-TEST_CASE("where there is no hvrun-pmix the agent says so") {
+TEST_CASE("the agent reports that hvrun-pmix is missing") {
   Run run("exit 0");
   run.reply.reset();
   run.start("/none/");
   CHECK(run.answer().is_missing);
-  CHECK(run.run->folder() == "");
+  CHECK(run.run->directory() == "");
 }
 
-TEST_CASE("an hvrun-pmix that dies is a problem with its words") {
+TEST_CASE("an hvrun-pmix that dies is a problem with its message") {
   CHECK(Run("echo the reason >&2; exit 3").answer().problem ==
         "hvrun-pmix ended with exit code 3: the reason");
   CHECK(Run("exit 0").answer().problem == "hvrun-pmix ended with exit code 0");
@@ -83,10 +83,10 @@ TEST_CASE("an hvrun-pmix that hangs is killed in time") {
   wait_until([pid] { return !is_alive(pid); }, "it is gone");
 }
 
-TEST_CASE("a run that is given up is killed, and its folder is removed") {
+TEST_CASE("an hvrun-pmix run that is destroyed is killed, and its directory is removed") {
   Run run("echo $$ >${0%/*}/pid; exec sleep 1000");
   const pid_t pid = pids_in(run.folder / "pid", 1)[0];
-  const std::string kept = run.run->folder();
+  const std::string kept = run.run->directory();
   REQUIRE(std::filesystem::is_directory(kept));
   CHECK(std::filesystem::status(kept).permissions() == std::filesystem::perms::owner_all);
   std::ofstream(kept + "/file") << "text";
@@ -95,13 +95,13 @@ TEST_CASE("a run that is given up is killed, and its folder is removed") {
   CHECK_FALSE(std::filesystem::exists(kept));
 }
 
-TEST_CASE("what another launcher has told the agent's own PMIx does not reach hvrun-pmix") {
+TEST_CASE("variables of another launcher's PMIx do not reach hvrun-pmix") {
   Run run("env >&2; exit 1");
   CHECK(run.answer().problem.find("PMIX_NAMESPACE") == std::string::npos);
   CHECK(run.answer().problem.find("PATH=/usr/bin:/bin") != std::string::npos);
 }
 
-TEST_CASE("what one end says is heard by the other, until it hangs up") {
+TEST_CASE("frames pass between agent and hvrun-pmix until one of them hangs up") {
   AgentClient client;
   client.set_up();
   client.send(wire::WiringRequest{{"space", {"a"}, {0, 0}, {0, 0}}, 20});

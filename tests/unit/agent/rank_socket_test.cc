@@ -1,4 +1,4 @@
-// Tests of launcher/agent/rendezvous/rank_socket: what a rank says last, and what is kept of it.
+// Tests of launcher/agent/rendezvous/rank_socket: last messages, and which reports are kept.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/rendezvous/rank_socket.h"
 
@@ -44,33 +44,32 @@ std::string steps_of(std::uint64_t steps) {
 
 }  // namespace
 
-TEST_CASE("a goodbye behind many words is heard before the rank's end is judged") {
+TEST_CASE("a leave notice behind many messages is read before the rank's end is judged") {
   Host host;
   for (int i = 0; i < 10; ++i)
     host.say(encode_frame_of(rendezvous::Put{"key", std::string(5000, 'x')}));
   host.say(steps_of(7) + encode_frame_of(rendezvous::Goodbye{}));
   host.rank.reset();
   CHECK(host.socket.rank_ended(0) == RankStanding::kLeft);
-  CHECK(host.socket.step_times(0).steps == 7);
+  CHECK(host.socket.reports().step_times(0).steps == 7);
 }
 
 TEST_CASE("a rank that has ended may leave its socket open, and is waited for no longer") {
   Host host;
   host.say(steps_of(7));
   CHECK(host.socket.rank_ended(0) == RankStanding::kJoined);
-  CHECK(host.socket.step_times(0).steps == 7);
+  CHECK(host.socket.reports().step_times(0).steps == 7);
 }
 
-TEST_CASE("of all trainings that a rank tells of the longest is kept") {
+TEST_CASE("the longest training that a rank reports is kept") {
   Host host;
   host.say(steps_of(100) + steps_of(200) + steps_of(3));
   host.loop.run_once(now());
-  CHECK(host.socket.step_times(0).steps == 200);
-  CHECK(host.socket.step_times(1).steps == 0);
+  CHECK(host.socket.reports().step_times(0).steps == 200);
+  CHECK(host.socket.reports().step_times(1).steps == 0);
 }
 
-TEST_CASE(
-    "a stall that a rank has warned of is passed on with who told, and one that cannot be is not") {
+TEST_CASE("a rank's stall is passed on with its rank, and an implausible stall is not") {
   Host host;
   host.say(encode_frame_of(rendezvous::Stalled{{61, {3, 5}, 0, "w"}}));
   host.loop.run_once(now());

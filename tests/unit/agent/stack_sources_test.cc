@@ -1,6 +1,6 @@
-// Tests of launcher/agent/questions/stack_sources
+// Tests of launcher/agent/queries/stack_sources: processes of a rank, readers, explanations.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/questions/stack_sources.h"
+#include "launcher/agent/queries/stack_sources.h"
 
 #include <doctest/doctest.h>
 
@@ -30,17 +30,18 @@ std::vector<pid_t> pids(const std::vector<ProcessEntry>& processes) {
 
 }  // namespace
 
-TEST_CASE("a rank's processes are those of its session, without shells that wait and the dead") {
+TEST_CASE("a rank's processes are those of its session, without waiting shells and zombies") {
   const std::vector<ProcessEntry> all = {
       stack_process(12, 11, 10, "python3"), stack_process(10, 1, 10, "sh"),
       stack_process(11, 10, 10, "bash"),    stack_process(13, 12, 10, "python3"),
       stack_process(14, 12, 10, "x", 'Z'),  stack_process(20, 1, 20, "sh")};
   CHECK(pids(processes_of_rank(all, 10)) == std::vector<pid_t>{12, 13});
-  CHECK(pids(processes_of_rank(all, 20)) == std::vector<pid_t>{20});  // it waits for nobody
+  CHECK(pids(processes_of_rank(all, 20)) ==
+        std::vector<pid_t>{20});  // it waits for no other process
   CHECK(processes_of_rank(all, 30).empty());
 }
 
-TEST_CASE("of very many processes of a rank the oldest are looked at") {
+TEST_CASE("the oldest of very many processes of a rank are inspected") {
   std::vector<ProcessEntry> all;
   for (pid_t pid = 100; pid >= 10; --pid) all.push_back(stack_process(pid, 1, 10, "x"));
   const std::vector<pid_t> chosen = pids(processes_of_rank(all, 10));
@@ -48,17 +49,17 @@ TEST_CASE("of very many processes of a rank the oldest are looked at") {
   CHECK(chosen.front() == 10);
 }
 
-TEST_CASE("a debugger that is forbidden to look is told with the setting that forbids it") {
+TEST_CASE("denied access of a debugger is reported with the setting that denies it") {
   CHECK(is_forbidden(
       "eu-stack ended with exit code 1: dwfl_linux_proc_attach: Operation not permitted"));
   CHECK(is_forbidden("ptrace: Operation not permitted."));
   CHECK_FALSE(is_forbidden("eu-stack did not answer within 5 s and was killed"));
-  CHECK(forbidden_words("1\n").find("sysctl kernel.yama.ptrace_scope=0") != std::string::npos);
-  CHECK(forbidden_words("").find("SYS_PTRACE") != std::string::npos);
+  CHECK(explain_denial("1\n").find("sysctl kernel.yama.ptrace_scope=0") != std::string::npos);
+  CHECK(explain_denial("").find("SYS_PTRACE") != std::string::npos);
 }
 
-TEST_CASE("who is stopped is said to be") {
-  CHECK(state_words(stack_process(1, 0, 1, "x", 'T')).find("SIGSTOP") != std::string::npos);
-  CHECK(state_words(stack_process(1, 0, 1, "x", 'D')).find("state D") != std::string::npos);
-  CHECK(state_words(stack_process(1, 0, 1, "x", 'S')).empty());
+TEST_CASE("a stopped process is described as stopped") {
+  CHECK(describe_state(stack_process(1, 0, 1, "x", 'T')).find("SIGSTOP") != std::string::npos);
+  CHECK(describe_state(stack_process(1, 0, 1, "x", 'D')).find("state D") != std::string::npos);
+  CHECK(describe_state(stack_process(1, 0, 1, "x", 'S')).empty());
 }

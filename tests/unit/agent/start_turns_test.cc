@@ -1,4 +1,4 @@
-// Ranks are started turn by turn: what may come between two turns, and what it finds.
+// Ranks are started in turns: events between two turns, and their effect.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/ranks/start_turns.h"
 
@@ -19,10 +19,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Some that take no time to start, one a turn.
+// Starts that take no time, one per turn.
 struct FakeStart {
   EventLoop loop;
   StartTurns turns{loop, Duration::zero()};
+  std::size_t started = 0;
   std::size_t fails_at = SIZE_MAX;
   std::optional<Status> over;
 
@@ -30,7 +31,9 @@ struct FakeStart {
     turns.begin(
         count,
         [this](std::size_t i) {
-          return i == fails_at ? Status{StatusCode::kSystem, "no"} : Status::success();
+          if (i == fails_at) return Status{StatusCode::kSystem, "no"};
+          ++started;
+          return Status::success();
         },
         [this](const Status& status) { over = status; });
   }
@@ -42,12 +45,12 @@ struct FakeStart {
 // More than can be started in one turn.
 constexpr std::uint32_t kMany = 150;
 
-// An agent that has been told to start many, and to stop for a while before it had started all.
+// An agent that is paused before it has started all of many ranks.
 struct HalfStarted {
   AgentClient client;
 
   explicit HalfStarted(std::vector<std::string> argv = {"sleep", "1000"},
-                       const wire::Setup& setup = {},
+                       const wire::SetupRequest& setup = {},
                        std::vector<std::string> more_environment = {})
       : client(Streams::kSocket, std::move(more_environment)) {
     client.set_up(setup);
@@ -55,7 +58,7 @@ struct HalfStarted {
     client.send_bytes(encode_frame_of(wire::Go{}) + encode_frame_of(wire::Pause{true}));
     round_trip();
   }
-  // The agent has done what it was told so far, and gone round its loop.
+  // The agent has handled all messages so far, and has run its loop once more.
   void round_trip() {
     const int seen = client.pongs;
     client.send(wire::Ping{});
@@ -70,7 +73,7 @@ struct HalfStarted {
     }
     return pids;
   }
-  // Of those that were never started, too.
+  // Also of ranks that were never started.
   void expect_end_of_every_stream() {
     for (std::uint32_t rank = 0; rank < kMany; ++rank) {
       CHECK(client.output_of(rank) == "");
@@ -84,9 +87,9 @@ struct HalfStarted {
 TEST_CASE("each turn starts at least one, and the loop goes round in between") {
   FakeStart start;
   start.begin(3);
-  CHECK(start.turns.started() == 1);
+  CHECK(start.started == 1);
   start.rounds(1);
-  CHECK(start.turns.started() == 2);
+  CHECK(start.started == 2);
   CHECK(start.turns.is_under_way());
   CHECK(!start.over);
   start.rounds(1);
@@ -95,14 +98,14 @@ TEST_CASE("each turn starts at least one, and the loop goes round in between") {
   CHECK(!start.turns.is_under_way());
 }
 
-TEST_CASE("one that fails is the last that is tried") {
+TEST_CASE("the first failed start is the last") {
   FakeStart start;
   start.fails_at = 1;
   start.begin(4);
   start.rounds(10);
   REQUIRE(start.over);
   CHECK(start.over->message == "no");
-  CHECK(start.turns.started() == 1);
+  CHECK(start.started == 1);
   CHECK(!start.turns.is_under_way());
 }
 
@@ -111,18 +114,18 @@ TEST_CASE("a start that is held goes on where it was, and one that is broken off
   start.begin(9);
   start.turns.hold();
   start.rounds(5);
-  CHECK(start.turns.started() == 1);
+  CHECK(start.started == 1);
   start.turns.go_on();
   start.rounds(1);
-  CHECK(start.turns.started() == 3);
+  CHECK(start.started == 3);
   start.turns.break_off();
   start.turns.go_on();
   start.rounds(5);
-  CHECK(start.turns.started() == 3);
+  CHECK(start.started == 3);
   CHECK(!start.over);
 }
 
-TEST_CASE("Pings are answered while ranks are being started") {
+TEST_CASE("Pings are answered during the start of ranks") {
   AgentClient client;
   client.set_up();
   client.prepare(launch_of({"true"}, kMany));
@@ -162,8 +165,7 @@ TEST_CASE(
   CHECK(half.client.finish(0) == 0);
 }
 
-TEST_CASE(
-    "End while ranks are being started ends those, starts no more and tells every stream's end") {
+TEST_CASE("End during the start ends the ranks, starts no more and reports every stream's end") {
   HalfStarted half;
   const auto pids = half.children();
   half.client.send(wire::End{20});
@@ -185,8 +187,7 @@ TEST_CASE("hvrun lost while ranks are being started: nothing runs 5 s later") {
   CHECK(half.client.wait_for_exit() == 1);
 }
 
-TEST_CASE(
-    "an agent that is told to end before its ranks run says so as the answer that is awaited") {
+TEST_CASE("an agent that is ended during the start reports that as the awaited answer") {
   HalfStarted half;
   REQUIRE(::kill(half.client.agent(), SIGTERM) == 0);
   CHECK(half.client.expect<wire::Problem>().what == "its agent was ended by SIGTERM (Terminated)");
@@ -195,7 +196,7 @@ TEST_CASE(
   CHECK(half.client.wait_for_exit() == 0);
 }
 
-TEST_CASE("an agent that is told to end before Go tells the ends of streams that never were") {
+TEST_CASE("an agent that is ended before Go reports the end of every stream") {
   AgentClient client;
   client.set_up();
   client.prepare(launch_of({"true"}, 2));
@@ -206,7 +207,7 @@ TEST_CASE("an agent that is told to end before Go tells the ends of streams that
   CHECK(client.wait_for_exit() == 0);
 }
 
-TEST_CASE("ranks that have yet to be started are nobody to look for") {
+TEST_CASE("ranks that have not started yet are not absent") {
   HalfStarted half({"sleep", "1000"});
   half.client.send(wire::Query{1});
   const auto running = half.children().size();
@@ -226,9 +227,8 @@ TEST_CASE("a signal for all ranks waits for the last to be started") {
   CHECK(half.client.finish() == 0);
 }
 
-TEST_CASE(
-    "a signal that Slurm sends to each process reaches only ranks that came later by the agent") {
-  wire::Setup setup;
+TEST_CASE("the agent forwards a signal of Slurm only to ranks that start after it") {
+  wire::SetupRequest setup;
   setup.slurm_signals_ranks = true;
   HalfStarted half({"sleep", "1000"}, setup, {"SLURM_STEP_ID=0"});
   const auto started = half.children().size();
@@ -247,7 +247,7 @@ TEST_CASE(
 }
 
 TEST_CASE("an agent outside of a step of Slurm forwards a signal to every rank") {
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.slurm_signals_ranks = true;
   HalfStarted half({"sleep", "1000"}, setup);
   REQUIRE(::kill(half.client.agent(), SIGUSR1) == 0);

@@ -42,6 +42,41 @@ TEST_CASE("a fast writer without credit is stopped, in bounded memory, and loses
   CHECK(client.finish() == 0);
 }
 
+TEST_CASE("a rank's result pipe has a credit of its own, is no output, and its end is reported") {
+  AgentClient client;
+  client.set_up();
+  wire::Launch launch = launch_shell(
+      "[ $RANK = 0 ] || exec echo ${HVRUN_RESULT_FD-none}; head -c 3000000 /dev/zero | tr '\\0' r "
+      ">/dev/fd/$HVRUN_RESULT_FD; echo written; exec sleep 1000",
+      2);
+  launch.ranks[0].has_result_pipe = true;
+  launch.credit_bytes = 4096;
+  client.start(launch);
+  CHECK(client.output_of(1) == "none\n");
+  std::size_t received = 0;
+  while (received < wire::Result::kFirstCredit) {
+    const auto result = client.expect<wire::Result>();
+    REQUIRE_FALSE(result.end);
+    REQUIRE(result.bytes.size() <= wire::Result::kMostBytes);
+    REQUIRE(result.bytes.find_first_not_of('r') == std::string::npos);
+    received += result.bytes.size();
+  }
+  CHECK(received == wire::Result::kFirstCredit);
+  client.send(wire::Credit{0, 1 << 20});  // for output, and so of no use here
+  CHECK_FALSE(client.comes<wire::Result>(200ms));
+  client.send(wire::Credit{0, 1 << 30, true});
+  while (received < 3000000) received += client.expect<wire::Result>().bytes.size();
+  CHECK(received == 3000000);
+  client.until([&] { return client.output_so_far(0) == "written\n"; }, "the rank's word");
+  CHECK_FALSE(client.comes<wire::Result>(0ms));  // the rank has not closed it yet
+  client.send(wire::End{0});
+  const auto last = client.expect<wire::Result>();
+  CHECK(last.end);
+  CHECK(last.bytes.empty());
+  (void)client.expect<wire::Empty>();
+  CHECK(client.wait_for_exit() == 0);
+}
+
 TEST_CASE("every byte written before a rank died comes before its stream ends") {
   AgentClient client;
   client.set_up();
@@ -117,7 +152,7 @@ TEST_CASE("stdin reaches the rank that gets it, with its end, and is acknowledge
   CHECK(client.finish() == 0);
 }
 
-TEST_CASE("a rank that closes its stdin leaves hvrun no input to wait for") {
+TEST_CASE("a rank that closes its stdin returns all credit to hvrun") {
   AgentClient client;
   client.set_up();
   wire::Launch launch = launch_shell("exec 0<&-; echo closed; sleep 1000");
@@ -129,7 +164,7 @@ TEST_CASE("a rank that closes its stdin leaves hvrun no input to wait for") {
   CHECK(client.finish() == 0);
 }
 
-TEST_CASE("far more stdin than may be under way ends the job") {
+TEST_CASE("far more stdin than may be in flight ends the job") {
   AgentClient client;
   client.set_up();
   wire::Launch launch = launch_shell("exec sleep 1000");
@@ -139,8 +174,7 @@ TEST_CASE("far more stdin than may be under way ends the job") {
   CHECK(client.wait_for_exit() == 1);
 }
 
-TEST_CASE(
-    "a terminal per rank has the size asked for, carries both streams and is drained to its end") {
+TEST_CASE("a rank's terminal has the requested size, carries both streams and is read to its end") {
   AgentClient client;
   client.set_up();
   wire::Launch launch = launch_shell(
@@ -148,8 +182,7 @@ TEST_CASE(
       "echo last",
       2);
   launch.pty = true;
-  launch.pty_columns = 111;
-  launch.pty_rows = 33;
+  launch.window = {111, 33};
   client.start(launch);
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     const std::string out = client.output_of(rank);
@@ -159,7 +192,7 @@ TEST_CASE(
   CHECK(client.finish() == 0);
 }
 
-TEST_CASE("stdin through a terminal comes as if typed, and ends") {
+TEST_CASE("stdin through a terminal arrives as if typed, and ends") {
   AgentClient client;
   client.set_up();
   wire::Launch launch = launch_shell("stty -echo; echo ready; cat; echo over");

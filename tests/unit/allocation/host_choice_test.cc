@@ -44,7 +44,7 @@ TEST_CASE("-H beside a hostfile chooses from it, in -H's order, with what the fi
   CHECK(choose_hosts(lab(), "hosts", "w1").entries[0].port == 2200);
   CHECK(message_of([] { chosen("w1,w9"); }) ==
         "-H:4: 'w9' is none of the hosts of hosts\n  w1,w9\n     ^");
-  CHECK(hint_of([] { chosen("w9"); }).find("w1, w2, w3, w4") != std::string::npos);
+  CHECK(hint_of([] { chosen("w9"); }).find("w[1-4]") != std::string::npos);
   CHECK(message_of([] { chosen("w1:5"); }) ==
         "-H:1: 'w1' has 4 slots in hosts:1, and 5 are asked for\n  w1:5\n  ^");
   CHECK(chosen("w3,w3") == "w3:2");

@@ -53,3 +53,28 @@ TEST_CASE("what is called for a pod: kubectl exec -i with the options, the pod a
   for (const std::string program : {"ssh", "kubectl.sh", "/kubectl/ssh", "", "doc"})
     CHECK_FALSE(is_kubectl(program));
 }
+
+TEST_CASE("how long pods have to end is asked without the options that only exec has") {
+  const auto words = [](const std::string& remote_shell) {
+    return join(termination_period_words(parse_kubectl_command(split(remote_shell, ' '), "--rsh"),
+                                         {"w-0", "w-1"}),
+                " ");
+  };
+  const std::string rest =
+      "--no-headers --output custom-columns=:.spec.terminationGracePeriodSeconds pod w-0 w-1";
+  CHECK(words("kubectl exec") == "kubectl get " + rest);
+  CHECK(words("kubectl exec -n jobs -i -c main --pod-running-timeout 9s --context=far") ==
+        "kubectl get -n jobs --context=far " + rest);
+  CHECK(words("/k/kubectl exec -q -cmain --container=main --quiet=true --token t") ==
+        "/k/kubectl get --token t " + rest);
+}
+
+TEST_CASE("the shortest period of the pods counts") {
+  using namespace std::chrono_literals;
+  CHECK(shortest_termination_period("60\n30\n45\n") == 30s);
+  CHECK(shortest_termination_period(" 30 ") == 30s);
+  CHECK(shortest_termination_period("<none>\n45\n") == 45s);
+  CHECK(shortest_termination_period("999999999999\n") == 24h);
+  for (const char* none : {"", "<none>", "-3", "3.5", "99999999999999999999"})
+    CHECK_FALSE(shortest_termination_period(none));
+}

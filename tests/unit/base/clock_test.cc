@@ -36,16 +36,29 @@ TEST_CASE("seconds_since counts in seconds, also towards the future") {
   CHECK(future_s > -3601);
 }
 
-TEST_CASE("seconds_text writes seconds as people do") {
-  CHECK(hv::seconds_text(30s) == "30 s");
-  CHECK(hv::seconds_text(500ms) == "0.5 s");
-  CHECK(hv::seconds_text(0s) == "0 s");
-  CHECK(hv::seconds_text(1000000s) == "1000000 s");
-}
-
-TEST_CASE("a short wait has tenths of seconds, a long one whole ones, and none is rounded up") {
-  CHECK(hv::waited_text(1599ms) == "1.5 s");
-  CHECK(hv::waited_text(2049ms) == "2 s");
-  CHECK(hv::waited_text(9999ms) == "9.9 s");
-  CHECK(hv::waited_text(61999ms) == "61 s");
+TEST_CASE("a duration has at most three digits, and the unit that people would use") {
+  CHECK(hv::format_duration(0s) == "0 s");
+  CHECK(hv::format_duration(-1s) == "0 s");
+  CHECK(hv::format_duration(12345ns) == "12.3 us");
+  CHECK(hv::format_duration(1500us) == "1.5 ms");
+  CHECK(hv::format_duration(99400us) == "99.4 ms");
+  CHECK(hv::format_duration(99999us) == "0.1 s");
+  CHECK(hv::format_duration(500ms) == "0.5 s");
+  CHECK(hv::format_duration(1254ms) == "1.25 s");
+  CHECK(hv::format_duration(12345ms) == "12.3 s");
+  CHECK(hv::format_duration(30s) == "30 s");
+  CHECK(hv::format_duration(103600ms) == "104 s");
+  CHECK(hv::format_duration(119400ms) == "119 s");
+  CHECK(hv::format_duration(119600ms) == "2 min");
+  CHECK(hv::format_duration(125s) == "2 min 5 s");
+  CHECK(hv::format_duration(599600ms) == "10 min");
+  CHECK(hv::format_duration(750s) == "12.5 min");
+  CHECK(hv::format_duration(30min) == "30 min");
+  CHECK(hv::format_duration(119min) == "119 min");
+  CHECK(hv::format_duration(125min) == "2 h 5 min");
+  CHECK(hv::format_duration(3h) == "3 h");
+  CHECK(hv::format_duration(47h) == "47 h");
+  CHECK(hv::format_duration(52h) == "2 d 4 h");
+  CHECK(hv::format_duration(1000000s) == "11.6 d");
+  CHECK(hv::format_duration(hv::Seconds(1e9)) == "11574 d");
 }

@@ -24,6 +24,22 @@ TEST_CASE("a value begins behind the first equals sign and keeps every byte") {
   }
 }
 
+TEST_CASE("an entry is split at its first equals sign, and needs a name before it") {
+  const auto is_split_into = [](std::string_view entry, std::string_view name,
+                                std::string_view value) {
+    const auto variable = hv::split_variable(entry);
+    return variable && variable->first == name && variable->second == value;
+  };
+  CHECK(is_split_into("A=1", "A", "1"));
+  CHECK(is_split_into("A=", "A", ""));
+  CHECK(is_split_into("A==b=", "A", "=b="));
+  CHECK(is_split_into(std::string_view("A=\0", 3), "A", std::string_view("\0", 1)));
+  for (const char* entry : {"", "A", "=", "=A", "=A=b"}) {
+    CAPTURE(entry);
+    CHECK_FALSE(hv::split_variable(entry).has_value());
+  }
+}
+
 TEST_CASE("a variable that is set and empty is set") {
   const auto environment = hv::Environment::from_entries({"EMPTY="});
   CHECK(environment.has("EMPTY"));
@@ -51,6 +67,16 @@ TEST_CASE("set replaces, unset removes, and unset of what is absent does nothing
   environment.unset("A");
   CHECK_FALSE(environment.has("A"));
   CHECK(environment.entries().empty());
+}
+
+TEST_CASE("variables are found by the beginning of their names") {
+  const auto environment = hv::Environment::from_entries({"A=0", "A_=1", "A_B=2", "AB=3", "B=4"});
+  const auto found = [&](const char* prefix) { return environment.with_prefix(prefix).entries(); };
+  CHECK(found("A_") == Entries{"A_=1", "A_B=2"});
+  CHECK(found("A") == Entries{"A=0", "AB=3", "A_=1", "A_B=2"});
+  CHECK(found("") == environment.entries());
+  CHECK(found("A_C") == Entries{});
+  CHECK(found("C") == Entries{});
 }
 
 TEST_CASE("entries are sorted by name and make the same environment again") {

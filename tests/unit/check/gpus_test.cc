@@ -24,7 +24,7 @@ Finding spoilt(const std::function<void(CheckInput&)>& spoil) {
 struct Case {
   const char* verdict;
   const char* fact;
-  const char* mend;  // a part of it
+  const char* fix;  // a part of it
   std::function<void(CheckInput&)> spoil;
 };
 
@@ -36,8 +36,8 @@ void check_cases(const std::vector<Case>& cases) {
     CHECK(finding.verdict == one.verdict);
     CHECK(finding.hosts == std::vector<std::string>{"n2"});
     CHECK(finding.fact == one.fact);
-    CHECK(finding.mend.find(one.mend) != std::string::npos);
-    CHECK(finding.mend.find('$') == std::string::npos);
+    CHECK(finding.fix.find(one.fix) != std::string::npos);
+    CHECK(finding.fix.find('$') == std::string::npos);
   }
 }
 
@@ -375,7 +375,7 @@ TEST_CASE("NCCL of several versions is told, where ranks have GPUs") {
   CHECK(verdicts_of(input) == GpuVerdicts{"nccl-differs: n2"});
   const CheckReport report = judge(input);
   CHECK(report.findings[0].fact == "n[1,3]: NCCL 2.28.3, n2: NCCL 2.27.5");
-  CHECK(report.findings[0].mend.find("==2.28.3") != std::string::npos);
+  CHECK(report.findings[0].fix.find("==2.28.3") != std::string::npos);
   CHECK(!report.can_start());
   for (PlannedRank& rank : input.plan.ranks) rank.gpus.clear();
   CHECK(verdicts_of(input) == GpuVerdicts{});

@@ -25,7 +25,7 @@ TEST_CASE("folders: a missing one keeps the job from starting, with the command 
   CHECK(finding.hosts == Hosts{"n2"});
   CHECK(finding.fact ==
         "n2: change to the working directory /home/ada/run: No such file or directory");
-  CHECK(finding.mend == "ssh n2 mkdir -p /home/ada/run; or name another one with --wdir");
+  CHECK(finding.fix == "ssh n2 mkdir -p /home/ada/run; or name another one with --wdir");
   CHECK(finding.severity == Severity::kCannotStart);
   told(input, 1).folders[0].problem = "change to the working directory /x: Permission denied";
   CHECK(all_verdicts(input) == "folder-forbidden");
@@ -35,10 +35,10 @@ TEST_CASE("folders: a missing one keeps the job from starting, with the command 
   CHECK(all_verdicts(input) == "folder-forbidden");
 }
 
-TEST_CASE("a mend is told with the other hosts that need it") {
+TEST_CASE("a fix is told with the other hosts that need it") {
   CheckInput input = healthy_input(4);
   for (const std::size_t host : {1, 2, 3}) told(input, host).folders[0].problem = "no";
-  CHECK(finding_of(input, "folder-missing").mend ==
+  CHECK(finding_of(input, "folder-missing").fix ==
         "ssh n2 mkdir -p /home/ada/run; or name another one with --wdir; likewise for n[3-4]");
   CheckInput refused = healthy_input(3);
   const auto refuse = [&refused](std::size_t host, const std::string& hint) {
@@ -46,25 +46,25 @@ TEST_CASE("a mend is told with the other hosts that need it") {
   };
   refuse(1, "see that sshd runs on n2");
   refuse(2, "see that sshd runs on n3");
-  CHECK(finding_of(refused, "ssh-refused").mend == "see that sshd runs on n2; likewise for n3");
+  CHECK(finding_of(refused, "ssh-refused").fix == "see that sshd runs on n2; likewise for n3");
   refuse(1, "ask in room n2");
   refuse(2, "ask in room n2");
-  CHECK(finding_of(refused, "ssh-refused").mend == "ask in room n2");
+  CHECK(finding_of(refused, "ssh-refused").fix == "ask in room n2");
 }
 
-TEST_CASE("a mend for this machine logs in to none") {
+TEST_CASE("a fix for this machine logs in to none") {
   CheckInput input = healthy_input(1);
   input.hosts[0].name = "localhost";
   told(input, 0).folders[0].problem = "no";
-  CHECK(finding_of(input, "folder-missing").mend ==
+  CHECK(finding_of(input, "folder-missing").fix ==
         "mkdir -p /home/ada/run; or name another one with --wdir");
 }
 
-TEST_CASE("a mend logs in as hvrun does") {
+TEST_CASE("a fix logs in as hvrun does") {
   CheckInput input = healthy_input(2);
-  input.spec.remote_shell = "oarsh -x";
+  input.spec.access.remote_shell = "oarsh -x";
   told(input, 1).folders[0].problem = "No such file or directory";
-  CHECK(finding_of(input, "folder-missing").mend ==
+  CHECK(finding_of(input, "folder-missing").fix ==
         "oarsh -x n2 mkdir -p /home/ada/run; or name another one with --wdir");
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("program: hosts with the same trouble are one finding, in the agent's 
   }
   const Finding finding = finding_of(input, "program-missing");
   CHECK(finding.fact == "n[1,3]: find the program ./train in /home/ada/run: none");
-  CHECK(finding.mend == "chmod +x ./train");
+  CHECK(finding.fix == "chmod +x ./train");
   told(input, 0).programs[0].path = "/home/ada/run/train";
   told(input, 0).programs[0].problem = "execute /home/ada/run/train: its first line ...";
   CHECK(finding_of(input, "program-not-executable").hosts == Hosts{"n1"});
@@ -130,9 +130,9 @@ TEST_CASE(
   told(input, 2).programs[0].digest = "ffff456789abcdef";
   CHECK(finding_of(input, "folder-differs").fact ==
         "/home/ada/run/train differs: n[1-2]: content 01234567, n3: content ffff4567");
-  CHECK(finding_of(input, "folder-differs").mend == "rsync -a /home/ada/run/ n3:/home/ada/run/");
+  CHECK(finding_of(input, "folder-differs").fix == "rsync -a /home/ada/run/ n3:/home/ada/run/");
   for (std::size_t host : {0, 1, 2}) told(input, host).programs[0].path = "/opt/job/train";
-  CHECK(finding_of(input, "program-differs").mend == "rsync -a /opt/job/train n3:/opt/job/train");
+  CHECK(finding_of(input, "program-differs").fix == "rsync -a /opt/job/train n3:/opt/job/train");
   CHECK(finding_of(input, "program-differs").hosts == Hosts{"n3"});
   told(input, 2).programs[0].digest = "";  // too large
   CHECK(all_verdicts(input) == "");
@@ -180,7 +180,7 @@ TEST_CASE("python: versions that differ are told in groups") {
   python(input, 2).packages[0].second = "2.12.0";
   const Finding finding = finding_of(input, "torch-differs");
   CHECK(finding.fact == "torch: n[1-2]: 2.13.0, n3: 2.12.0");
-  CHECK(finding.mend == "ssh n3 /usr/bin/python3 -m pip install torch==2.13.0");
+  CHECK(finding.fix == "ssh n3 /usr/bin/python3 -m pip install torch==2.13.0");
 }
 
 TEST_CASE("python: packages that only some hosts have are wanted on all") {
@@ -191,7 +191,7 @@ TEST_CASE("python: packages that only some hosts have are wanted on all") {
   const Finding finding = finding_of(input, "torch-differs");
   CHECK(finding.hosts == Hosts{"n1", "n2"});
   CHECK(finding.fact == "torch: n3: 2.13.0, n[1-2]: none");
-  CHECK(finding.mend == "ssh n1 /usr/bin/python3 -m pip install torch==2.13.0; likewise for n2");
+  CHECK(finding.fix == "ssh n1 /usr/bin/python3 -m pip install torch==2.13.0; likewise for n2");
 }
 
 TEST_CASE("python: another build of libhvrun or another generation of numpy is told") {

@@ -37,7 +37,7 @@ TEST_CASE("a topology has each host's nodes with what is near them") {
 
 TEST_CASE("a topology has ranks where the plan puts them") {
   JobSpec spec;
-  spec.bind_to = BindTo::kCore;
+  spec.placement.bind_to = BindTo::kCore;
   const JobTopology topology = topology_of(check_of("n1:4,n2:4", {}, spec));
   REQUIRE(topology.hosts.size() == 2);
   const TopologyHost& host = topology.hosts[1];
@@ -54,7 +54,7 @@ TEST_CASE("a topology has ranks where the plan puts them") {
 
 TEST_CASE("ranks that nothing binds belong to no node") {
   JobSpec spec;
-  spec.bind_to = BindTo::kNone;
+  spec.placement.bind_to = BindTo::kNone;
   const TopologyHost host = host_of(check_of("n1:2", {.gpus = 0}, spec));
   CHECK(host.ranks_of_no_node == std::vector{0, 1});
   CHECK(host.nodes[0].ranks.empty());

@@ -29,7 +29,7 @@ TEST_CASE("two ranks on a small host are told in three lines") {
         "\n"
         "The job could start: 2 ranks on 1 host, in about 0.8 s.\n");
   JobSpec spec;
-  spec.bind_to = BindTo::kNone;
+  spec.placement.bind_to = BindTo::kNone;
   input = check_of("vm:2", {.nodes = 1, .cores = 4, .gpus = 0}, spec);
   CHECK(text_of(input) == "vm: 4 cores, 503 GiB\n  ranks 0-1: not bound to cores\n");
 }
@@ -69,7 +69,7 @@ TEST_CASE("memory that differs a little makes no other group") {
 
 TEST_CASE("ranks that take turns over hosts are told by host") {
   JobSpec spec;
-  spec.map_by = {MapBy::kNode};
+  spec.placement.map_by = {MapBy::kNode};
   const std::string text = text_of(check_of("n[1-6]:2", {}, spec));
   CHECK(text.find("  ranks 0-11, 2 on each: n1 0,6; n2 1,7; n3 2,8; n4 3,9; ...\n") !=
         std::string::npos);
@@ -88,7 +88,7 @@ TEST_CASE("no group takes more than a dozen lines, nor a line hundreds of column
   for (const int nodes : {1, 2, 4, 8, 16}) {
     CAPTURE(nodes);
     JobSpec spec;
-    spec.bind_to = BindTo::kCore;
+    spec.placement.bind_to = BindTo::kCore;
     const std::string text = text_of(check_of(
         "n[1-8]:128", {.nodes = nodes, .cores = 128, .gpus = 8 / std::min(8, nodes)}, spec));
     CHECK(std::count(text.begin(), text.end(), '\n') <= 12);

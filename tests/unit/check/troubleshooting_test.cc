@@ -37,7 +37,7 @@ std::string row(const PossibleFinding& verdict) {
   const bool stops = verdict.severity == Severity::kCannotStart;
   return std::string("| `") + verdict.id + "` | " + (stops ? "cannot start" : "harms") + " | " +
          markdown_cell(verdict.when) + " | " + markdown_cell(verdict.why) + " | " +
-         markdown_cell(verdict.mend) + " |\n";
+         markdown_cell(verdict.fix) + " |\n";
 }
 
 // Markdown: a section a probe, a row a verdict.
@@ -66,13 +66,13 @@ TEST_CASE("docs/troubleshooting.md lists every verdict as the probes have it") {
                 "HVRUN_WRITE_DOCS=1 build/dev/bin/unit_check makes docs/troubleshooting.md anew");
 }
 
-TEST_CASE("every verdict has a name of its own, a threshold, a reason and a mend") {
+TEST_CASE("every verdict has a name of its own, a threshold, a reason and a fix") {
   std::set<std::string> ids;
   for (const Probe* probe : all_probes())
     for (const PossibleFinding& verdict : probe->verdicts) {
       CAPTURE(verdict.id);
       CHECK(ids.insert(verdict.id).second);
-      for (const char* words : {verdict.when, verdict.why, verdict.mend})
+      for (const char* words : {verdict.when, verdict.why, verdict.fix})
         CHECK((*words != 0 && std::string(words).find("$ADVICE") == std::string::npos));
     }
 }

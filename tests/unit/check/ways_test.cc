@@ -84,7 +84,7 @@ TEST_CASE("long ways, lost packets and packets that are too large are told with 
   CheckInput input = measured_hosts();
   way(input, 2).round_trip_us = 100200;
   CHECK(verdicts_of(input) == PathVerdicts{"long-way: n3 n4"});
-  CHECK(fact_of(input) == "n3 to n4: 100 ms there and back");
+  CHECK(fact_of(input) == "n3 to n4: 0.1 s there and back");
   input = measured_hosts();
   way(input, 2).resent_share = 0.2;
   CHECK(verdicts_of(input) == PathVerdicts{"packets-lost: n3 n4"});
@@ -140,7 +140,7 @@ TEST_CASE("the interface by which hosts are reached has the others' MTU, or is t
   CHECK(verdicts_of(input) == PathVerdicts{"mtu-differs: n2"});
   const Finding finding = judge(input).findings.at(0);
   CHECK(finding.fact == "n[1,3]: MTU 1500, n2: MTU 1400");
-  CHECK(finding.mend == "ssh n2 sudo ip link set dev eth2 mtu 1500");
+  CHECK(finding.fix == "ssh n2 sudo ip link set dev eth2 mtu 1500");
 }
 
 TEST_CASE("an RDMA port that is down on few hosts is told, and one that is down on all is not") {

@@ -12,8 +12,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-CommandLine parse(const Words& words) {
-  return parse_command_line(words, {}, [] { return "/here"; });
+// As main does: "check" as the first word is the subcommand.
+CommandLine parse(const Words& words, const hv::Environment& environment = {}) {
+  const auto here = [] { return "/here"; };
+  if (!words.empty() && words[0] == "check")
+    return parse_check_line({words.begin() + 1, words.end()}, environment, here);
+  return parse_command_line(words, environment, here);
 }
 
 JobSpec spec_of(const Words& words) {
@@ -84,11 +88,12 @@ TEST_CASE("horovodrun's command line is taken as it is") {
   const auto& [spec, horovod] = std::get<LaunchCommand>(command);
   CHECK(spec.ranks == 4);
   CHECK(spec.hosts.hostfile == "hosts");
-  CHECK(spec.output_directory == "out");
-  CHECK(spec.timestamp);
+  CHECK(spec.output.output_directory == "out");
+  CHECK(spec.output.timestamp);
   CHECK(spec.programs[0].argv == Words{"python", "train.py", "--log-level", "x"});
-  CHECK(spec.exports == Words{"HVRUN_FUSION_THRESHOLD=32M", "HVRUN_FUSION_THRESHOLD=1M"});
-  CHECK(horovod.variables == Words{"HVRUN_FUSION_THRESHOLD=32M"});
+  CHECK(spec.environment.exports ==
+        parse_exports({"HVRUN_FUSION_THRESHOLD=32M", "HVRUN_FUSION_THRESHOLD=1M"}));
+  CHECK(horovod.variables == parse_exports({"HVRUN_FUSION_THRESHOLD=32M"}));
   CHECK(horovod.warnings.size() == 1);
 }
 
@@ -96,7 +101,7 @@ TEST_CASE("options of one letter stand together, the last with its value") {
   CHECK(std::holds_alternative<PrintCommand>(parse({"-vh"})));
   for (const Words& words : {Words{"-vn4", "train"}, Words{"-vn", "4", "train"}}) {
     const JobSpec spec = spec_of(words);
-    CHECK(spec.verbose);
+    CHECK(spec.report.verbose);
     CHECK(spec.ranks == 4);
     CHECK(spec.programs[0].argv == Words{"train"});
   }
@@ -105,7 +110,7 @@ TEST_CASE("options of one letter stand together, the last with its value") {
 
 TEST_CASE("a summary on standard output is refused, and a file called - is not") {
   CHECK(error_of({"--summary", "-", "train"}).find("name a file, or ./-") != std::string::npos);
-  CHECK(spec_of({"--summary", "./-", "train"}).summary_file == "./-");
+  CHECK(spec_of({"--summary", "./-", "train"}).output.summary_file == "./-");
 }
 
 TEST_CASE("the help shows a value that only an equals sign introduces as it is typed") {
@@ -115,39 +120,29 @@ TEST_CASE("the help shows a value that only an equals sign introduces as it is t
 }
 
 TEST_CASE("by what MPI programs find each other is an option, and a word of its value no program") {
-  CHECK(spec_of({"train"}).wire_mpi == WireMpi::kByItself);
-  CHECK(spec_of({"--wire-mpi", "train"}).wire_mpi == WireMpi::kBoth);
+  CHECK(spec_of({"train"}).environment.wire_mpi == WireMpi::kAuto);
+  CHECK(spec_of({"--wire-mpi", "train"}).environment.wire_mpi == WireMpi::kBoth);
   CHECK(spec_of({"--wire-mpi", "pmi"}).programs[0].argv[0] == "pmi");
-  CHECK(spec_of({"--wire-mpi=pmi", "train"}).wire_mpi == WireMpi::kPmi);
-  CHECK(spec_of({"--wire-mpi=pmix", "train"}).wire_mpi == WireMpi::kPmix);
-  CHECK(spec_of({"--wire-mpi=none", "train"}).wire_mpi == WireMpi::kNone);
+  CHECK(spec_of({"--wire-mpi=pmi", "train"}).environment.wire_mpi == WireMpi::kPmi);
+  CHECK(spec_of({"--wire-mpi=pmix", "train"}).environment.wire_mpi == WireMpi::kPmix);
+  CHECK(spec_of({"--wire-mpi=none", "train"}).environment.wire_mpi == WireMpi::kNone);
   CHECK(error_of({"--wire-mpi=pmi2", "train"}).find("pmix, pmi or none") != std::string::npos);
 }
 
 TEST_CASE("--mpi puts mpi first, and goes with any way of wiring but none") {
-  CHECK_FALSE(spec_of({"--wire-mpi", "train"}).mpi_first);
-  CHECK(spec_of({"--mpi", "train"}).mpi_first);
-  CHECK(spec_of({"--mpi", "train"}).wire_mpi == WireMpi::kByItself);
-  CHECK(spec_of({"--mpi", "--wire-mpi=pmi", "train"}).wire_mpi == WireMpi::kPmi);
+  CHECK_FALSE(spec_of({"--wire-mpi", "train"}).environment.mpi_first);
+  CHECK(spec_of({"--mpi", "train"}).environment.mpi_first);
+  CHECK(spec_of({"--mpi", "train"}).environment.wire_mpi == WireMpi::kAuto);
+  CHECK(spec_of({"--mpi", "--wire-mpi=pmi", "train"}).environment.wire_mpi == WireMpi::kPmi);
   CHECK(error_of({"--mpi", "--wire-mpi=none", "train"}).find("leave one of them out") !=
         std::string::npos);
-}
-
-TEST_CASE("env as the first word is the subcommand") {
-  CHECK(std::holds_alternative<EnvCommand>(parse({"env"})));
-  const auto form_of = [](const char* option) {
-    return std::get<EnvCommand>(parse({"env", option})).form;
-  };
-  CHECK(form_of("--algorithms") == EnvCommand::Form::kAlgorithms);
-  CHECK(form_of("--json") == EnvCommand::Form::kJson);
-  CHECK(error_of({"env", "X=1"}).find("hvrun -- env") != std::string::npos);
 }
 
 TEST_CASE("options behind the program are the program's") {
   const JobSpec spec = spec_of({"--dry-run=offline", "train", "--np", "3", "-H", "x", "--help"});
   CHECK_FALSE(spec.ranks.has_value());
   CHECK(spec.hosts.hosts.empty());
-  CHECK(spec.dry_run == DryRun::kOffline);
+  CHECK(spec.report.dry_run == DryRun::kOffline);
   CHECK(spec.programs[0].argv == Words{"train", "--np", "3", "-H", "x", "--help"});
 }
 
@@ -171,9 +166,7 @@ TEST_CASE("options of other launchers are told by what they are here") {
       {{"--mpi-args=--mca btl ^openib", "t"}, "-x OMPI_MCA_NAME=VALUE"},
       {{"-mpi-args=--mca btl ^openib", "t"}, "-x OMPI_MCA_NAME=VALUE"},
       {{"-iface", "eth0", "t"}, "that is HVRUN_INTERFACES here"},
-      {{"-c", "2", "t"}, "mpirun's -c is -np here"},
-      {{"script", "--nnodes", "2", "t"}, "that is --nodes here"},
-      {{"script", "--ntasks-per-node=4", "t"}, "that is --ranks-per-node here"}};
+      {{"-c", "2", "t"}, "mpirun's -c is -np here"}};
   for (const auto& [words, expected] : cases) {
     CAPTURE(expected);
     CHECK(error_of(words).find(expected) != std::string::npos);
@@ -197,23 +190,55 @@ TEST_CASE("every spelling of -np counts") {
 }
 
 TEST_CASE("an optional value is taken only behind =") {
-  CHECK(spec_of({"--dry-run", "train"}).dry_run == DryRun::kHosts);
-  CHECK(spec_of({"check", "-H", "a"}).dry_run == DryRun::kHosts);
-  CHECK(spec_of({"check", "--format", "json"}).format == PlanFormat::kJson);
-  CHECK(spec_of({"check", "--topology-svg", "a.svg"}).topology_svg == "a.svg");
-  CHECK(spec_of({"--dry-run", "--topology-html", "a.html", "t"}).topology_html == "a.html");
+  CHECK(spec_of({"--dry-run", "train"}).report.dry_run == DryRun::kHosts);
+  CHECK(spec_of({"check", "-H", "a"}).report.dry_run == DryRun::kHosts);
+  CHECK(spec_of({"check", "--format", "json"}).report.format == PlanFormat::kJson);
+  CHECK(spec_of({"check", "--topology-svg", "a.svg"}).report.topology_svg == "a.svg");
+  CHECK(spec_of({"--dry-run", "--topology-html", "a.html", "t"}).report.topology_html == "a.html");
   CHECK(error_of({"check", "train"}).find("hvrun --dry-run") != std::string::npos);
   CHECK(error_of({"check", "--dry-run"}).find("leave --dry-run out") != std::string::npos);
   CHECK(error_of({"--dry-run=online", "train"}).find("--dry-run=offline") != std::string::npos);
 }
 
+TEST_CASE("a value behind = that is empty is an error, as where a shell variable is unset") {
+  for (const std::string option : {"--stdin", "--dry-run", "--wire-mpi", "--np", "--no-label"}) {
+    CAPTURE(option);
+    CHECK(error_of({"-np", "2", option + "=", "t"}) ==
+          option +
+              " has an empty value | give it one, or leave the option out; is a shell "
+              "variable unset?");
+  }
+  CHECK(spec_of({"--stdin=1", "t", "--stdin="}).programs[0].argv == Words{"t", "--stdin="});
+  CHECK(spec_of({"-xA=", "t"}).environment.exports == parse_exports({"A="}));
+}
+
+TEST_CASE("mpirun's --stdin with a rank in the next word is an error that names the form here") {
+  CHECK(error_of({"-np", "2", "--stdin", "0", "./train"}) ==
+        "--stdin takes a value only behind '=', so '0' would be the program | --stdin=0; for a "
+        "program called 0: --stdin -- 0");
+  CHECK(error_of({"--stdin", "12"}).find("| --stdin=12;") != std::string::npos);
+  CHECK(error_of({"--stdin", "none", "t"}).find("leave --stdin out") != std::string::npos);
+  CHECK(error_of({"--stdin", "all", "t"}).find("--stdin=RANK") != std::string::npos);
+  CHECK(spec_of({"--stdin", "--", "0"}).programs[0].argv == Words{"0"});
+  CHECK(spec_of({"--stdin", "./0"}).output.stdin_rank == 0);
+  CHECK(spec_of({"--stdin", "-np", "2", "0"}).programs[0].argv == Words{"0"});
+}
+
 TEST_CASE("values may hold anything, also what looks like an option") {
   const JobSpec spec = spec_of(
       {"-x", "A=--np 3", "-x", "B=1 2\n3", "--rsh", "ssh -J gate", "--wdir", "sub dir", "t"});
-  CHECK(spec.exports == Words{"A=--np 3", "B=1 2\n3"});
-  CHECK(spec.remote_shell == "ssh -J gate");
+  CHECK(spec.environment.exports == parse_exports({"A=--np 3", "B=1 2\n3"}));
+  CHECK(spec.access.remote_shell == "ssh -J gate");
   CHECK(spec.programs[0].working_directory == "/here/sub dir");
-  CHECK(spec_of({"-x", "-np", "t"}).exports == Words{"-np"});
+  CHECK(spec_of({"-x", "-np", "t"}).environment.exports == parse_exports({"-np"}));
+}
+
+TEST_CASE("ranks to show come in any order, each once") {
+  CHECK(spec_of({"t"}).output.shown_ranks.empty());
+  const OutputSpec output = spec_of({"--ranks", "9-10,0,8-9", "t"}).output;
+  CHECK(output.shown_ranks == std::vector<int>{0, 8, 9, 10});
+  CHECK(output.shows(8));
+  CHECK_FALSE(output.shows(1));
 }
 
 TEST_CASE("every option lands in its field") {
@@ -237,7 +262,6 @@ TEST_CASE("every option lands in its field") {
                                 "--timestamp",
                                 "--output-dir",
                                 "out",
-                                "--stdin",
                                 "--pty",
                                 "--grace",
                                 "500ms",
@@ -253,27 +277,32 @@ TEST_CASE("every option lands in its field") {
                                 "s.json",
                                 "t"});
   CHECK(spec.hosts.hosts == "a:2");
-  CHECK(spec.ssh_port == 2222);
-  CHECK(spec.ssh_identity_file == "key");
-  CHECK(spec.ssh_user == "me");
-  CHECK(spec.ssh_accept_new);
-  CHECK(spec.start_timeout == 5s);
-  CHECK(spec.clean_environment);
-  CHECK(spec.master_port == 1234);
-  CHECK_FALSE(spec.hold_port);
-  CHECK_FALSE(spec.label);
-  CHECK_FALSE(spec.training_summary);
-  CHECK(spec.timestamp);
-  CHECK(spec.output_directory == "out");
-  CHECK(spec.forward_stdin);
-  CHECK(spec.pty);
-  CHECK(spec.grace == 500ms);
-  CHECK(spec.lost_after == 2s);
-  CHECK(spec.timeout == std::optional<hv::Duration>(60s));
-  CHECK(spec.dry_run == DryRun::kOffline);
-  CHECK(spec.format == PlanFormat::kJson);
-  CHECK(spec.verbose);
-  CHECK(spec.summary_file == "s.json");
+  CHECK(spec.access.ssh_port == 2222);
+  CHECK(spec.access.ssh_identity_file == "key");
+  CHECK(spec.access.ssh_user == "me");
+  CHECK(spec.access.ssh_accept_new);
+  CHECK(spec.access.start_timeout == 5s);
+  CHECK(spec.environment.clean_environment);
+  CHECK(spec.environment.master_port == 1234);
+  CHECK_FALSE(spec.environment.hold_port);
+  CHECK_FALSE(spec.output.label);
+  CHECK_FALSE(spec.output.training_summary);
+  CHECK(spec.output.timestamp);
+  CHECK(spec.output.output_directory == "out");
+  CHECK(spec_of({"--stdin", "t"}).output.stdin_rank == 0);
+  CHECK(spec.output.pty);
+  CHECK(spec.ending.grace == 500ms);
+  CHECK(spec.ending.lost_after == 2s);
+  CHECK(spec.ending.timeout == std::optional<hv::Duration>(60s));
+  CHECK(spec.report.dry_run == DryRun::kOffline);
+  CHECK(spec.report.format == PlanFormat::kJson);
+  CHECK(spec.report.verbose);
+  CHECK(spec.output.summary_file == "s.json");
+}
+
+TEST_CASE("results go to the descriptor that is named, and to none by default") {
+  CHECK_FALSE(spec_of({"t"}).output.result_fd);
+  CHECK(spec_of({"--result-fd", "7", "t"}).output.result_fd == 7);
 }
 
 TEST_CASE("values that make no sense are errors naming option and value") {
@@ -284,7 +313,11 @@ TEST_CASE("values that make no sense are errors naming option and value") {
       {{"-p", "70000", "t"}, "'70000'"},
       {{"--grace", "soon", "t"}, "'soon'"},
       {{"--format", "xml", "t"}, "'xml'"},
+      {{"--result-fd", "2", "t"}, "--result-fd '2' is too small: at least 3 is wanted"},
       {{"--lost-after", "0", "t"}, "--lost-after"},
+      {{"--restarts", "-1", "t"}, "--restarts '-1'"},
+      {{"--restarts", "1", "--stdin", "t"}, "--restarts starts ranks again, and the input"},
+      {{"--restarts", "1", "--result-fd", "7", "t"}, "--restarts starts ranks again, and rank 0"},
       {{"-np"}, "-np needs a value"},
       {{"-np", "2", "-np", "3", "t"}, "--np,--num-proc is given 2 times"},
       {{"--format", "json", "t"}, "add --dry-run"},
@@ -327,11 +360,11 @@ TEST_CASE("several programs are one job, each with its ranks, variables and dire
   CHECK(spec.programs[0].argv == Words{"serve", "-v"});
   CHECK(spec.programs[0].ranks == 1);
   CHECK(spec.programs[1].argv == Words{"train", "--", "x"});
-  CHECK(spec.programs[1].exports == Words{"A=1"});
+  CHECK(spec.programs[1].exports == parse_exports({"A=1"}));
   CHECK(spec.programs[1].working_directory == "/v");
   CHECK(spec.programs[2].ranks == 2);
   CHECK(spec.programs[2].working_directory == "/w");
-  CHECK(spec.exports == Words{"ALL=1"});
+  CHECK(spec.environment.exports == parse_exports({"ALL=1"}));
 }
 
 TEST_CASE("behind -- a colon is an argument like any other") {
@@ -361,35 +394,47 @@ TEST_CASE("what is missing of several programs is said") {
   }
 }
 
+TEST_CASE("a job starts again as often as --restarts says, after the knob's delay") {
+  CHECK(spec_of({"t"}).ending.restarts == 0);
+  CHECK(spec_of({"--restarts", "3", "t"}).ending.restarts == 3);
+  CHECK(spec_of({"--restarts", "3", "t"}).ending.restart_delay == 1s);
+  CHECK(spec_of({"--restarts", "0", "--stdin", "t"}).ending.restarts == 0);
+  hv::Environment environment;
+  environment.set("HVRUN_RESTART_DELAY", "250ms");
+  const JobSpec spec = std::get<LaunchCommand>(parse({"t"}, environment)).spec;
+  CHECK(spec.ending.restart_delay == 250ms);
+}
+
 TEST_CASE("the time for an inventory is the knob's") {
   const auto spec_with = [](const std::string& value, std::vector<std::string> words = {"t"}) {
     hv::Environment environment;
     if (!value.empty()) environment.set("HVRUN_INVENTORY_TIMEOUT", value);
-    return std::get<LaunchCommand>(parse_command_line(words, environment, [] { return "/"; })).spec;
+    return std::get<LaunchCommand>(parse(words, environment)).spec;
   };
-  CHECK(spec_with("").inventory_timeout == 20s);
-  CHECK(spec_with("500ms").inventory_timeout == 500ms);
-  CHECK(spec_with("0").inventory_timeout == 0s);
+  CHECK(spec_with("").access.inventory_timeout == 20s);
+  CHECK(spec_with("500ms").access.inventory_timeout == 500ms);
+  CHECK(spec_with("0").access.inventory_timeout == 0s);
   CHECK_THROWS_AS(spec_with("soon"), hv::Error);
-  CHECK(spec_with("", {"check"}).inventory_timeout == 5s);
-  CHECK(spec_with("", {"--dry-run", "t"}).inventory_timeout == 5s);
-  CHECK(spec_with("30", {"check"}).inventory_timeout == 30s);
+  CHECK(spec_with("", {"check"}).access.inventory_timeout == 5s);
+  CHECK(spec_with("", {"--dry-run", "t"}).access.inventory_timeout == 5s);
+  CHECK(spec_with("30", {"check"}).access.inventory_timeout == 30s);
 }
 
 TEST_CASE("options of placement and binding become a spec, and nonsense is an error") {
   const JobSpec spec =
       spec_of({"--map-by", "ppr:2:node", "--rank-by", "node", "--gpus-per-rank", "2",
                "--oversubscribe", "--bind-to", "numa", "--nic-bind", "--report-bindings", "t"});
-  CHECK(spec.map_by.by == MapBy::kPerNode);
-  CHECK(spec.rank_by == RankBy::kNode);
-  CHECK(spec.bind_to == BindTo::kNuma);
-  CHECK(spec.oversubscribe);
-  CHECK(spec.nic_bind);
-  CHECK(spec.report_bindings);
-  CHECK(spec.sees_only_its_gpus);  // by itself where a rank has several
-  CHECK_FALSE(spec_of({"--gpus-per-rank", "2", "--gpu-bind=all", "t"}).sees_only_its_gpus);
-  CHECK(spec_of({"--gpu-bind", "visible", "t"}).sees_only_its_gpus);
-  CHECK(spec_of({"t"}).bind_to == BindTo::kByItself);
+  CHECK(spec.placement.map_by.by == MapBy::kPerNode);
+  CHECK(spec.placement.rank_by == RankBy::kNode);
+  CHECK(spec.placement.bind_to == BindTo::kNuma);
+  CHECK(spec.placement.oversubscribe);
+  CHECK(spec.placement.nic_bind);
+  CHECK(spec.report.report_bindings);
+  CHECK(spec.placement.sees_only_its_gpus);  // by itself where a rank has several
+  CHECK_FALSE(
+      spec_of({"--gpus-per-rank", "2", "--gpu-bind=all", "t"}).placement.sees_only_its_gpus);
+  CHECK(spec_of({"--gpu-bind", "visible", "t"}).placement.sees_only_its_gpus);
+  CHECK(spec_of({"t"}).placement.bind_to == BindTo::kAuto);
   CHECK(error_of({"--bind-to", "socket", "t"}).find("--bind-to 'socket'") != std::string::npos);
   CHECK(error_of({"--gpu-bind", "none", "t"}).find("--gpu-bind 'none'") != std::string::npos);
 }

@@ -29,7 +29,12 @@ Parsed parse_horovod(Words words, const std::string& config = "") {
   std::reverse(words.begin(), words.end());
   app.parse(words);
   const HorovodSettings settings = options.settings(config, "conf.yaml");
-  return {hv::join(settings.variables, " "), hv::join(settings.warnings, "; ")};
+  Words variables;
+  for (const Export& each : settings.variables.list()) {
+    CHECK(each.form == Export::Form::kValue);
+    variables.push_back(each.name + "=" + each.value);
+  }
+  return {hv::join(variables, " "), hv::join(settings.warnings, "; ")};
 }
 
 std::string horovod_error(const Words& words, const std::string& config = "") {

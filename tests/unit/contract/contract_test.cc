@@ -9,7 +9,7 @@
 
 namespace {
 
-hv::Contract sample() { return {{5, 8, 1, 4, 1, 2, "abc"}, "@hvrun-abc-1"}; }
+hv::Contract sample() { return {{5, 8, 1, 4, 1, 2, "abc"}, "@hvrun-abc-1", 3}; }
 
 const char* const kNumbers[] = {"HVRUN_RANK",       "HVRUN_SIZE",       "HVRUN_LOCAL_RANK",
                                 "HVRUN_LOCAL_SIZE", "HVRUN_CROSS_RANK", "HVRUN_CROSS_SIZE"};
@@ -34,6 +34,12 @@ TEST_CASE("what the launcher writes the runtime reads back") {
   CHECK(read.identity.cross_size == 2);
   CHECK(read.identity.job_id == "abc");
   CHECK(read.agent_socket == "@hvrun-abc-1");
+}
+
+TEST_CASE("a program learns how often its job was started again, which -x cannot set") {
+  CHECK(environment_of(sample()).get("HVRUN_RESTART") == "3");
+  CHECK(environment_of({}).get("HVRUN_RESTART") == "0");
+  CHECK(hv::is_contract_name("HVRUN_RESTART"));
 }
 
 TEST_CASE("PyTorch's names say the same") {
@@ -255,7 +261,7 @@ TEST_CASE("several ranks without a meeting place are refused") {
 
 TEST_CASE("the contract's names are the ones that are written, each once, and none is a key") {
   const std::vector<std::string>& names = hv::contract_names();
-  std::vector<std::string> written{hv::kJobLostAfter};  // by the plan, not with these
+  std::vector<std::string> written{hv::kJobLostAfter, hv::kResultDescriptor};  // by others
   for (const auto& [name, value] : hv::contract_environment(sample(), {"10.0.0.1", 2345, 1}))
     written.push_back(name);
   CHECK(names == written);
@@ -263,5 +269,5 @@ TEST_CASE("the contract's names are the ones that are written, each once, and no
   for (const std::string& name : names) CHECK(name.find("KEY") == std::string::npos);
   const auto is_ours = [](const std::string& name) { return name.rfind("HVRUN_", 0) == 0; };
   CHECK(std::is_partitioned(names.begin(), names.end(), is_ours));
-  CHECK(std::count_if(names.begin(), names.end(), is_ours) == 9);
+  CHECK(std::count_if(names.begin(), names.end(), is_ours) == 11);
 }

@@ -3,11 +3,14 @@
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <functional>
 #include <future>
 #include <thread>
 
+#include "launcher/output/output_directory.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "tests/unit/output/room_fixture.h"
@@ -180,4 +183,145 @@ TEST_CASE("an output directory that cannot be made is an error before anything s
     CHECK(std::string(error.what()).find("/dev/null/below") != std::string::npos);
     CHECK(std::string(error.what()).find("Not a directory") != std::string::npos);
   }
+}
+
+namespace {
+
+// plant: called once the room has accepted the directory.
+std::string write_failure_in(const Folder& folder, int errno_value,
+                             const std::function<void()>& plant) {
+  Pipe out, errors;
+  Owner owner;
+  OutputOptions options = onto(out, errors);
+  options.directory = folder.path();
+  OutputRoom room(options, owner.written(), owner.broken());
+  plant();
+  room.add(chunk(0, 1, "x\n"));
+  const Owner::Breakage breakage = owner.wait_broken();
+  CHECK(breakage.errno_value == errno_value);
+  owner.wait_written(0, 2);
+  room.finish();
+  return breakage.what.substr(breakage.what.find("/rank.0"));
+}
+
+// Why a job with that output directory does not start.
+std::string refusal_of(const Folder& folder) {
+  Pipe out, errors;
+  Owner owner;
+  OutputOptions options = onto(out, errors);
+  options.directory = folder.path();
+  try {
+    OutputRoom room(options, owner.written(), owner.broken());
+  } catch (const hv::Error& error) {
+    CHECK(error.kind() == hv::ErrorKind::kUsage);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("output is not written through a link that somebody has put into the directory") {
+  const Folder folder;
+  const std::string rank = folder.path() + "/rank.0";
+  std::filesystem::create_directories(folder.path() + "/mine");
+  SUBCASE("in a rank's place") {
+    const auto plant = [&] { std::filesystem::create_directory_symlink("mine", rank); };
+    CHECK(write_failure_in(folder, ELOOP, plant) ==
+          "/rank.0/stdout, whose directory is a symbolic link");
+    CHECK(refusal_of(folder) == "write output to " + rank + ": it is a symbolic link");
+  }
+  SUBCASE("in a file's place") {
+    std::filesystem::create_directories(rank);
+    std::filesystem::create_symlink("../mine/stdout", rank + "/stdout");
+    CHECK(refusal_of(folder) == "write output to " + rank + "/stdout: it is a symbolic link");
+    std::filesystem::remove(rank + "/stdout");
+    const auto plant = [&] { std::filesystem::create_symlink("../mine/stdout", rank + "/stdout"); };
+    CHECK(write_failure_in(folder, ELOOP, plant) == "/rank.0/stdout, a symbolic link");
+  }
+  CHECK(std::filesystem::is_empty(folder.path() + "/mine"));
+}
+
+TEST_CASE("output is not written into a rank's directory of another user") {
+  if (::geteuid() != 0) return;  // cannot give a directory away
+  const Folder folder;
+  const std::string rank = folder.path() + "/rank.0";
+  const auto plant = [&] {
+    std::filesystem::create_directories(rank);
+    REQUIRE(::chown(rank.c_str(), 65534, 65534) == 0);
+  };
+  CHECK(write_failure_in(folder, EPERM, plant) ==
+        "/rank.0/stdout, whose directory other users may change");
+  CHECK(refusal_of(folder) == "write output to " + rank + ": it belongs to another user");
+  // Nor where that user owns the output directory as well.
+  REQUIRE(::chown(folder.path().c_str(), 65534, 65534) == 0);
+  CHECK(refusal_of(folder) == "write output to " + rank + ": it belongs to another user");
+}
+
+TEST_CASE("output is not written to a file of another user") {
+  if (::geteuid() != 0) return;  // cannot give a file away
+  const Folder folder;
+  const std::string file = folder.path() + "/rank.0/stdout";
+  const auto plant = [&] {
+    std::filesystem::create_directories(folder.path() + "/rank.0");
+    std::ofstream(file) << "theirs";
+    REQUIRE(::chown(file.c_str(), 65534, 65534) == 0);
+  };
+  CHECK(write_failure_in(folder, EPERM, plant) == "/rank.0/stdout, which belongs to another user");
+  CHECK(folder.text_of("rank.0/stdout") == "theirs");
+  CHECK(refusal_of(folder) == "write output to " + file + ": it belongs to another user");
+}
+
+TEST_CASE("output is not written into a rank's directory that every user may change") {
+  const Folder folder;
+  const std::string rank = folder.path() + "/rank.0";
+  const auto plant = [&] {
+    std::filesystem::create_directories(rank);
+    std::filesystem::permissions(rank, std::filesystem::perms::all);
+  };
+  CHECK(write_failure_in(folder, EPERM, plant) ==
+        "/rank.0/stdout, whose directory other users may change");
+  CHECK(refusal_of(folder) == "write output to " + rank + ": it may be changed by every user");
+}
+
+TEST_CASE("an output directory is not found through another user's link") {
+  if (::geteuid() != 0) return;  // cannot give a link away
+  const Folder folder;
+  std::filesystem::create_directories(folder.path() + "/mine");
+  std::filesystem::create_directory_symlink("mine", folder.path() + "/logs");
+  const auto refusal = [&] {
+    try {
+      const OutputDirectory directory(folder.path() + "/logs");
+    } catch (const hv::Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(refusal() == "");  // this user's own
+  REQUIRE(::lchown((folder.path() + "/logs").c_str(), 65534, 65534) == 0);
+  CHECK(refusal() ==
+        "write output to " + folder.path() + "/logs: it is a symbolic link of another user");
+  CHECK(std::filesystem::is_empty(folder.path() + "/mine"));
+}
+
+TEST_CASE("directories that are made for output are this user's alone") {
+  const mode_t umask_before = ::umask(0);
+  const Folder folder;
+  for (const char* name : {"/new/logs", "/new/slash/"}) {
+    Pipe out, errors;
+    Owner owner;
+    OutputOptions options = onto(out, errors);
+    options.directory = folder.path() + name;
+    OutputRoom room(options, owner.written(), owner.broken());
+    room.add(chunk(0, 1, "x\n"));
+    owner.wait_written(0, 2);
+    room.finish();
+    const std::string above = folder.path() + "/new";
+    for (const std::string& made : {above, options.directory, options.directory + "/rank.0"}) {
+      struct stat status {};
+      REQUIRE(::stat(made.c_str(), &status) == 0);
+      CHECK((status.st_mode & 07777) == 0700);
+    }
+  }
+  ::umask(umask_before);
 }

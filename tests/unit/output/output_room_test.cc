@@ -50,16 +50,47 @@ TEST_CASE("the same file is recognised behind two descriptors") {
   CHECK_FALSE(hv::launcher::is_same_file(one.writer.get(), -1));
 }
 
-TEST_CASE("bytes are acknowledged once they are written, the beginning of a line too") {
+TEST_CASE("bytes are acknowledged once they are written, and not while they are held back") {
   Pipe out, errors;
   Owner owner;
   OutputRoom room(onto(out, errors), owner.written(), owner.broken());
   room.add(chunk(3, 1, "whole\nbegin"));
-  owner.wait_written(3, 11);
+  owner.wait_written(3, 6);  // and no byte more
   room.add(chunk(3, 1, "ning", true));
   owner.wait_written(3, 15);
+  room.add(chunk(4, 1, "asks? "));
+  CHECK(out.read(32) == "[3] whole\n[3] beginning\n[4] asks");
+  owner.wait_written(4, 6);
   room.finish();
-  CHECK(out.read_all() == "[3] whole\n[3] beginning\n");
+  CHECK(out.read_all() == "? \n");
+}
+
+TEST_CASE(
+    "of a progress bar what has been replaced is acknowledged, and its newest state once shown") {
+  Pipe out, errors;
+  Owner owner;
+  OutputRoom room(onto(out, errors), owner.written(), owner.broken());
+  for (const char* state : {"\r1/3", "\r2/3"}) room.add(chunk(0, 1, state));
+  owner.wait_written(0, 4);
+  room.add(chunk(0, 1, "\r3/3\n"));
+  owner.wait_written(0, 13);
+  room.finish();
+  CHECK(out.read_all() == "[0] 3/3\n");
+}
+
+TEST_CASE("what is held back when the room is given up was never acknowledged") {
+  Pipe out, errors;
+  Owner owner;
+  OutputRoom room(onto(out, errors), owner.written(), owner.broken());
+  const std::string more_than_a_pipe(200'000, 'x');
+  room.add(chunk(0, 1, more_than_a_pipe));
+  CHECK(out.read(4) == "[0] ");  // it is being written, to a reader that reads no more
+  room.add(chunk(1, 1, more_than_a_pipe));
+  CHECK_FALSE(room.finish_within(0ms));
+  CHECK(owner.written_of(0) == 0);
+  CHECK(owner.written_of(1) == 0);
+  out.writer.release();  // as in the next test but one of threads that are left behind
+  out.reader.reset();
 }
 
 TEST_CASE(

@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "launcher/output/console_format.h"
-#include "launcher/output/line_buffer.h"
 
 using namespace std::chrono_literals;
 using hv::TimePoint;
 using hv::launcher::ConsoleFormat;
-using hv::launcher::kLongestLine;
+using hv::launcher::kMostHeld;
 using hv::launcher::LabelStyle;
 using hv::launcher::make_terminal_format;
 using hv::launcher::stream_id;
@@ -20,9 +19,12 @@ namespace {
 
 // A terminal of 40 columns with a clock of its own; text() gives what was put out since it was last
 // asked.
+constexpr std::uint32_t kTypist = 9;  // gets what is typed
+
 struct Terminal {
   explicit Terminal(LabelStyle style = {true, false, false})
-      : format(make_terminal_format(style, [] { return std::size_t{40}; })) {}
+      : format(make_terminal_format({std::move(style), kMostHeld, kTypist},
+                                    [] { return std::size_t{40}; })) {}
   void take(std::uint32_t rank, std::string_view bytes, int stream = 1) {
     format->take(stream_id(rank, stream), 0, bytes, time, out);
   }
@@ -60,6 +62,36 @@ TEST_CASE("terminal shows the beginning of a line after one second, and appends 
   CHECK(terminal.text() == "Bob");
   terminal.take(0, "!\nnext\n");
   CHECK(terminal.text() == "!\n[0] next\n");
+}
+
+TEST_CASE("terminal begins a line with its label once a prompt has been answered") {
+  Terminal terminal;
+  const auto prompt = [&terminal](std::uint32_t rank) {
+    terminal.take(rank, "Name? ");
+    terminal.pass(1s);
+    CHECK(terminal.text() == "[" + std::to_string(rank) + "] Name? ");
+  };
+  prompt(0);
+  terminal.format->end_typed_row(0);  // "Bob\n" has been typed, and is shown
+  terminal.take(0, "Hello Bob\n");
+  CHECK(terminal.text() == "[0] Hello Bob\n");
+  prompt(0);
+  terminal.format->end_typed_row(0);
+  terminal.take(1, "other\n");
+  terminal.take(0, "\nHello\n");
+  CHECK(terminal.text() == "[1] other\n[0] \n[0] Hello\n");
+  prompt(1);
+  terminal.format->end_typed_row(0);  // another rank's row has been ended, not its line
+  terminal.take(1, "none\n");
+  CHECK(terminal.text() == "[1] \u2026none\n");
+  terminal.format->end_typed_row(0);  // no row stands open
+  terminal.take(0, "10 %\r");
+  terminal.pass(1s);
+  CHECK(terminal.text() == "[0] 10 %");
+  terminal.format->end_typed_row(0);
+  terminal.take(0, "20 %\n");
+  CHECK(terminal.text() == "[0] 20 %\n");
+  CHECK_FALSE(terminal.format->due());
 }
 
 TEST_CASE("terminal counts the second from the first byte that is not shown") {
@@ -240,6 +272,30 @@ TEST_CASE("a stream's end shows what is left of it") {
   CHECK_FALSE(terminal.format->due());
 }
 
+TEST_CASE("a terminal shows a long beginning at once, and holds nothing that it shows") {
+  Terminal terminal;
+  const auto held = [&] { return terminal.format->held_bytes(stream_id(0, 1)); };
+  terminal.take(0, std::string(kMostHeld, 'z'));
+  CHECK(held() == kMostHeld);
+  CHECK(terminal.text().empty());
+  terminal.take(0, "z");
+  CHECK(held() == 0);
+  CHECK(terminal.text() == "[0] " + std::string(kMostHeld + 1, 'z'));
+  terminal.take(0, "\r1/2");
+  terminal.take(0, "\r2/2");
+  CHECK(held() == 3);
+  terminal.pass(200ms);
+  CHECK(held() == 0);
+}
+
+TEST_CASE("the prompt of the rank that is typed for is shown at once") {
+  Terminal terminal;
+  terminal.take(kTypist, "(Pdb) ");
+  terminal.take(1, "(Pdb) ");
+  terminal.pass(100ms);
+  CHECK(terminal.text() == "[9] (Pdb) ");
+}
+
 TEST_CASE("a note ends the open row") {
   Terminal terminal;
   terminal.take(0, "Name? ");
@@ -250,7 +306,7 @@ TEST_CASE("a note ends the open row") {
 
 TEST_CASE("terminal cuts lines over 1 MiB as a pipe does") {
   Terminal terminal;
-  const std::string piece(kLongestLine, 'z');
+  const std::string piece(1 << 20, 'z');
   terminal.take(0, piece + "zz\n");
   CHECK(terminal.text() == "[0] " + piece + " [cont]\n[0] zz\n");
 }

@@ -22,7 +22,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 bool has(const std::string& text, const std::string& part) { return count(text, part) > 0; }
 
-TEST_CASE("a page has every finding with why and mend, and what was not looked at") {
+TEST_CASE("a page has every finding with why and fix, and what was not looked at") {
   const CheckInput input = check_of("n[1-2]:4");
   CheckReport report;
   report.findings = {
@@ -75,7 +75,7 @@ TEST_CASE("a picture has each GPU with its rank and each kind of link that there
 
 TEST_CASE("cores have the colours of the ranks that are bound to them") {
   JobSpec spec;
-  spec.bind_to = BindTo::kCore;
+  spec.placement.bind_to = BindTo::kCore;
   const CheckInput input = check_of("n1:2", {.nodes = 1, .cores = 4, .gpus = 0}, spec);
   const std::string svg = report_as_svg(input);
   CHECK(has(svg, "<title>cores 0: rank 0</title>"));

@@ -44,7 +44,7 @@ std::vector<std::optional<int>> ranks(std::size_t count) {
 }  // namespace
 
 TEST_CASE("by itself a rank has an even share of a NUMA node, and never one core alone") {
-  constexpr BindTo kDefault = BindTo::kByItself;
+  constexpr BindTo kDefault = BindTo::kAuto;
   CHECK(bound(kDefault, cores_of({8}), ranks(2)) == "0-3*4 4-7*4");
   CHECK(bound(kDefault, cores_of({8}), ranks(3)) == "0-1*2 2-4*2 5-7*2");
   CHECK(bound(kDefault, cores_of({8}), ranks(1)) == "0-7*8");
@@ -62,7 +62,7 @@ TEST_CASE("by itself a rank has an even share of a NUMA node, and never one core
 }
 
 TEST_CASE("a rank with a GPU has the cores near it, all of them") {
-  constexpr BindTo kDefault = BindTo::kByItself;
+  constexpr BindTo kDefault = BindTo::kAuto;
   CHECK(bound(kDefault, cores_of({4, 4}), {1, 1, 0, 0}) == "4-7*2 4-7*2 0-3*2 0-3*2");
   CHECK(bound(kDefault, cores_of({4, 4}), {0, 0, 0, 0}) == "0-3*1 0-3*1 0-3*1 0-3*1");
   CHECK(bound(kDefault, cores_of({4, 4}), {1, std::nullopt}) == "4-7*4 0-7*4");
@@ -82,13 +82,13 @@ TEST_CASE("what is asked for is done: none, one core, a NUMA node, the GPU's") {
 }
 
 TEST_CASE("with --map-by numa ranks go round the nodes") {
-  CHECK(bound(BindTo::kByItself, cores_of({4, 4}), ranks(4), true) == "0-1*2 4-5*2 2-3*2 6-7*2");
-  CHECK(bound(BindTo::kByItself, cores_of({4, 4}), ranks(1), true) == "0-3*4");
+  CHECK(bound(BindTo::kAuto, cores_of({4, 4}), ranks(4), true) == "0-1*2 4-5*2 2-3*2 6-7*2");
+  CHECK(bound(BindTo::kAuto, cores_of({4, 4}), ranks(1), true) == "0-3*4");
 }
 
 TEST_CASE("a quota makes the share smaller, and a host that tells no cores binds nobody") {
-  CHECK(bound(BindTo::kByItself, cores_of({8}), ranks(2), false, 4) == "0-3*2 4-7*2");
-  CHECK(bound(BindTo::kByItself, {}, ranks(2), false, 4) == "all*2 all*2");
+  CHECK(bound(BindTo::kAuto, cores_of({8}), ranks(2), false, 4) == "0-3*2 4-7*2");
+  CHECK(bound(BindTo::kAuto, {}, ranks(2), false, 4) == "all*2 all*2");
 }
 
 TEST_CASE("words of --bind-to") {

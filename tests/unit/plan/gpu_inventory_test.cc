@@ -179,7 +179,7 @@ TEST_CASE("the plan's text and JSON name a rank's GPU by index and UUID") {
 
 TEST_CASE("two GPUs a rank, one of them a MIG device, are an error with the reason") {
   JobSpec spec = spec_of();
-  spec.gpus_per_rank = 2;
+  spec.placement.gpus_per_rank = 2;
   HostList list = parse_host_expression("a");
   list.entries[0].gpus = {"2"};
   const std::string words = refusal(list, inventory(), spec);
@@ -248,10 +248,10 @@ TEST_CASE("hosts that tell the same are warned about together") {
   HostFacts other = one;
   other.warnings.push_back("more");
   const LaunchPlan plan = make_plan(spec_of(), parse_host_expression("a,b"), {one, other});
-  CHECK(plan.warnings == std::vector<std::string>{"hosts a, b: no driver", "host b: more"});
+  CHECK(plan.warnings == std::vector<std::string>{"hosts a,b: no driver", "host b: more"});
   const std::vector<std::optional<HostFacts>> ten(10, one);
   CHECK(make_plan(spec_of(), parse_host_expression("n[0-9]"), ten).warnings ==
-        std::vector<std::string>{"hosts n0, n1, n2, n3, n4, n5, n6, n7 and 2 more: no driver"});
+        std::vector<std::string>{"hosts n[0-9] (10): no driver"});
 }
 
 TEST_CASE("a GPU in MIG mode without a device is of no use, and says so") {
@@ -327,8 +327,8 @@ TEST_CASE("ranks with several GPUs get them of one island") {
   more.gpus[0].links = more.gpus[2].links = {"s0"};
   more.gpus[1].links = more.gpus[3].links = {"s1"};
   JobSpec spec = spec_of();
-  spec.gpus_per_rank = 2;
-  spec.sees_only_its_gpus = true;
+  spec.placement.gpus_per_rank = 2;
+  spec.placement.sees_only_its_gpus = true;
   const LaunchPlan plan = plan_of(parse_host_expression("a"), &more, spec, told);
   CHECK(visible(plan.ranks[0]) == "GPU-0,GPU-2");
   CHECK(visible(plan.ranks[1]) == "GPU-1,GPU-3");
@@ -343,7 +343,7 @@ TEST_CASE("the driver is asked only where the plan needs it") {
   HostList here;
   here.this_machine = true;
   JobSpec own = spec_of();
-  own.sees_only_its_gpus = true;
+  own.placement.sees_only_its_gpus = true;
   wire::Facts told = four_gpus(), named = told, none, inherited, hidden;
   told.gpus[2].has_mig = named.gpus[2].has_mig = false;
   for (wire::Gpu& gpu : named.gpus) gpu.uuid = "GPU-x";

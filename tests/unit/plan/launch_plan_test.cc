@@ -150,9 +150,9 @@ TEST_CASE("--map-by gpu gives each GPU a rank, or several GPUs, and leaves hosts
   const HostList list = parse_host_expression("a:8,b:8,c:8");
   const Facts facts{host(4, 64), host(0, 64), host(2, 64)};
   JobSpec spec = launch_spec(std::nullopt);
-  spec.map_by = {MapBy::kGpu};
+  spec.placement.map_by = {MapBy::kGpu};
   CHECK(picture(make_plan(spec, list, facts)) == "a0 a1 a2 a3 c0 c1 ");
-  spec.gpus_per_rank = 2;
+  spec.placement.gpus_per_rank = 2;
   const LaunchPlan plan = make_plan(spec, list, facts);
   CHECK(picture(plan) == "a0 a1 c0 ");
   CHECK(plan.hosts[1].entry == 2);
@@ -188,7 +188,7 @@ TEST_CASE("--oversubscribe lets ranks share slots, up to max-slots") {
   list.entries[0].max_slots = 2;
   JobSpec spec = launch_spec(7);
   CHECK_THROWS_AS(make_plan(spec, list, Facts(2)), hv::Error);
-  spec.oversubscribe = true;
+  spec.placement.oversubscribe = true;
   CHECK(picture(make_plan(spec, list, Facts(2))) == "a0 a1 b0 b1 b2 b3 b4 ");
   list.entries[1].max_slots = 4;
   CHECK_THROWS_AS(make_plan(spec, list, Facts(2)), hv::Error);
@@ -196,7 +196,7 @@ TEST_CASE("--oversubscribe lets ranks share slots, up to max-slots") {
 
 TEST_CASE("ranks that hosts take in turn keep their local and cross numbers by host") {
   JobSpec spec = launch_spec(5);
-  spec.map_by = {MapBy::kNode};
+  spec.placement.map_by = {MapBy::kNode};
   const LaunchPlan plan = make_plan(spec, parse_host_expression("a:3,b:1,c:2"), Facts(3));
   CHECK(picture(plan) == "a0 b0 c0 a1 c1 ");
   CHECK(plan.ranks[3].identity.cross_rank == 0);
@@ -241,19 +241,19 @@ TEST_CASE("of several programs the first ranks run the first one, and so on") {
 
 TEST_CASE("so many ranks a host are the most, on this machine, too") {
   JobSpec spec = launch_spec(2);
-  spec.map_by = {MapBy::kPerNode, 1};
+  spec.placement.map_by = {MapBy::kPerNode, 1};
   CHECK_THROWS_AS(make_plan(spec, {{}, true}, {host(0, 2)}), hv::Error);
   spec.ranks.reset();
   CHECK(make_plan(spec, {{}, true}, {host(0, 2)}).ranks.size() == 1);
   spec.ranks = 3;
-  spec.oversubscribe = true;
+  spec.placement.oversubscribe = true;
   CHECK_THROWS_AS(make_plan(spec, parse_host_expression("a:2,b:2"), Facts(2)), hv::Error);
 }
 
 TEST_CASE("--map-by gpu puts nobody on a host without GPUs, oversubscribed or not") {
   JobSpec spec = launch_spec(6);
-  spec.map_by = {MapBy::kGpu};
-  spec.oversubscribe = true;
+  spec.placement.map_by = {MapBy::kGpu};
+  spec.placement.oversubscribe = true;
   const Facts facts{host(2, 8), host(0, 8)};
   CHECK(picture(make_plan(spec, parse_host_expression("a,b"), facts)) == "a0 a1 a2 a3 a4 a5 ");
   CHECK_THROWS_AS(make_plan(spec, {{}, true}, {host(0, 8)}), hv::Error);

@@ -1,52 +1,63 @@
-// Tests of how MPI programs are told of each other, and of what PMI is told of the hosts.
+// Tests of how MPI programs find each other, and of PMI's mapping of ranks to hosts.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/plan/mpi_wires.h"
 
 #include <doctest/doctest.h>
 
 using namespace hv::launcher;
+using hv::RankEnvironment;
 
 namespace {
 
-std::string wires(const CommonEnvironment& environment, WireMpi wanted = WireMpi::kByItself) {
-  const MpiWires found = mpi_wires(wanted, environment);
+std::string wires(const CommonEnvironment& environment, WireMpi requested = WireMpi::kAuto) {
+  const MpiWires found = mpi_wires(requested, environment);
   return std::string(found.pmix ? "pmix " : "") + (found.pmi ? "pmi" : "");
 }
 
+RankEnvironment variables_of(const std::vector<std::string>& entries) {
+  RankEnvironment variables;
+  variables.set_all(entries);
+  return variables;
+}
+
+CommonEnvironment common(const std::vector<std::string>& entries) {
+  return {variables_of(entries)};
+}
+
 // What ranks have as HVRUN_BACKEND with --mpi, and the warnings.
-std::string mpi_first(const hv::Environment& own, std::vector<std::string> exports = {}) {
+std::string mpi_first(const hv::Environment& own, const std::vector<std::string>& exports = {}) {
   JobSpec spec;
   spec.programs.push_back({{"train"}});
-  spec.exports = std::move(exports);
+  spec.environment.exports = parse_exports(exports);
   std::string text;
-  for (const std::string& line : put_mpi_first(own, &spec)) text += " | " + line;
-  const auto ranks = hv::Environment::from_entries(common_environment(spec, own).entries);
-  return ranks.get_or("HVRUN_BACKEND", "") + text;
+  CommonEnvironment ranks = common_environment(spec, own);
+  for (const std::string& line : put_mpi_first(&ranks)) text += " | " + line;
+  return ranks.variables.as_environment().get_or("HVRUN_BACKEND", "") + text;
 }
 
 }  // namespace
 
-TEST_CASE("MPI is wired by itself where HVRUN_BACKEND names it") {
+TEST_CASE("MPI is wired automatically where HVRUN_BACKEND names it") {
   CHECK(wires({}) == "");
-  CHECK(wires({{"HVRUN_BACKEND=nccl,native"}}) == "");
-  CHECK(wires({{"HVRUN_BACKEND=mpi,native"}}) == "pmix pmi");
-  CHECK(wires({{"HVRUN_BACKEND=nccl, mpi"}}) == "pmix pmi");
-  CHECK(wires({{"HVRUN_BACKEND=mpi", "HVRUN_MPI=mpich"}}) == "pmi");
-  CHECK(wires({{"HVRUN_BACKEND=mpi", "HVRUN_MPI=openmpi"}}) == "pmix ");
-  CHECK(wires({{"HVRUN_BACKEND=mpi", "HVRUN_MPI=MPICH"}}) == "pmi");
+  CHECK(wires(common({"HVRUN_BACKEND=nccl,native"})) == "");
+  CHECK(wires(common({"HVRUN_BACKEND=mpi,native"})) == "pmix pmi");
+  CHECK(wires(common({"HVRUN_BACKEND=nccl, mpi"})) == "pmix pmi");
+  CHECK(wires(common({"HVRUN_BACKEND=mpi", "HVRUN_MPI=mpich"})) == "pmi");
+  CHECK(wires(common({"HVRUN_BACKEND=mpi", "HVRUN_MPI=openmpi"})) == "pmix ");
+  CHECK(wires(common({"HVRUN_BACKEND=mpi", "HVRUN_MPI=MPICH"})) == "pmi");
 }
 
 TEST_CASE("a program's own -x counts more for its ranks, and one that wants MPI is enough") {
-  CommonEnvironment environment{{"HVRUN_BACKEND=native"}};
-  environment.of_programs = {{}, {"HVRUN_BACKEND=mpi", "HVRUN_MPI=mpich"}};
+  CommonEnvironment environment = common({"HVRUN_BACKEND=native"});
+  environment.program_variables = {{}, variables_of({"HVRUN_BACKEND=mpi", "HVRUN_MPI=mpich"})};
   CHECK(wires(environment) == "pmi");
-  environment.entries = {"HVRUN_BACKEND=mpi"};
-  environment.of_programs = {{"HVRUN_BACKEND=native"}};
+  environment = common({"HVRUN_BACKEND=mpi"});
+  environment.program_variables = {variables_of({"HVRUN_BACKEND=native"})};
   CHECK(wires(environment) == "");
 }
 
 TEST_CASE("--wire-mpi beats HVRUN_BACKEND") {
-  const CommonEnvironment mpi{{"HVRUN_BACKEND=mpi"}};
+  const CommonEnvironment mpi = common({"HVRUN_BACKEND=mpi"});
   CHECK(wires(mpi, WireMpi::kNone) == "");
   CHECK(wires(mpi, WireMpi::kPmi) == "pmi");
   CHECK(wires({}, WireMpi::kPmix) == "pmix ");
@@ -83,14 +94,16 @@ TEST_CASE("--mpi leaves a list that names mpi, and warns of one that does not") 
 
 TEST_CASE("--mpi counts for the programs of a job that have a list of their own") {
   JobSpec spec;
-  spec.programs = {{{"a"}, "", 1, {"HVRUN_BACKEND=native"}}, {{"b"}, "", 1, {}}};
-  const auto lines = put_mpi_first({}, &spec);
+  spec.programs = {{{"a"}, "", 1, parse_exports({"HVRUN_BACKEND=native"})}, {{"b"}, "", 1, {}}};
+  CommonEnvironment environment = common_environment(spec, {});
+  const auto lines = put_mpi_first(&environment);
   REQUIRE(lines.size() == 1);
   CHECK(lines[0] == "--mpi puts mpi first: ranks get HVRUN_BACKEND=mpi,native instead of native");
-  const CommonEnvironment environment = common_environment(spec, {});
-  const std::vector<std::vector<std::string>> expected{{"HVRUN_BACKEND=mpi,native"}, {}};
-  CHECK(environment.of_programs == expected);
-  CHECK(hv::Environment::from_entries(environment.entries).get("HVRUN_BACKEND") ==
+  using Entries = std::vector<std::string>;
+  REQUIRE(environment.program_variables.size() == 2);
+  CHECK(environment.program_variables[0].entries() == Entries{"HVRUN_BACKEND=mpi,native"});
+  CHECK(environment.program_variables[1].entries() == Entries{});
+  CHECK(environment.variables.as_environment().get("HVRUN_BACKEND") ==
         std::optional<std::string>("mpi,nccl,native"));
   CHECK(wires(environment) == "pmix pmi");
 }

@@ -13,7 +13,7 @@ namespace {
 
 // "aab": the hosts of ranks 0, 1, 2.
 std::string placed(const std::string& map_by, const std::string& rank_by,
-                   const std::vector<HostRoom>& hosts, int ranks, bool oversubscribe = false) {
+                   const std::vector<HostCapacity>& hosts, int ranks, bool oversubscribe = false) {
   const RankBy order = rank_by.empty() ? RankBy::kPlacement : *parse_rank_by(rank_by);
   std::string text;
   for (const int host : place_ranks(*parse_map_by(map_by), order, hosts, ranks, oversubscribe))
@@ -24,11 +24,11 @@ std::string placed(const std::string& map_by, const std::string& rank_by,
 }  // namespace
 
 TEST_CASE("ranks go where the rule says, and are numbered as asked") {
-  const std::vector<HostRoom> even{{2}, {2}}, uneven{{3}, {1}, {2}}, bounded{{2, 2}, {2, 5}};
+  const std::vector<HostCapacity> even{{2}, {2}}, uneven{{3}, {1}, {2}}, bounded{{2, 2}, {2, 5}};
   struct Case {
     const char* map_by;
     const char* rank_by;
-    std::vector<HostRoom> hosts;
+    std::vector<HostCapacity> hosts;
     int ranks;
     bool oversubscribe;
     const char* expected;
@@ -67,7 +67,7 @@ TEST_CASE("ranks go where the rule says, and are numbered as asked") {
 }
 
 TEST_CASE("how many ranks hosts have by themselves, and how many at most") {
-  const std::vector<HostRoom> hosts{{2, 3}, {4, std::nullopt}};
+  const std::vector<HostCapacity> hosts{{2, 3}, {4, std::nullopt}};
   CHECK(natural_ranks({MapBy::kSlot}, hosts) == 6);
   CHECK(natural_ranks({MapBy::kPerNode, 3}, hosts) == 6);
   CHECK(most_ranks({MapBy::kSlot}, hosts, false) == 6);
@@ -87,8 +87,8 @@ TEST_CASE("rules that are none are not understood") {
 TEST_CASE("whatever the rule: every rank has a host, and no host more than it takes") {
   std::mt19937 random(3);
   for (int round = 0; round < 3000; ++round) {
-    std::vector<HostRoom> hosts(1 + random() % 6);
-    for (HostRoom& host : hosts) {
+    std::vector<HostCapacity> hosts(1 + random() % 6);
+    for (HostCapacity& host : hosts) {
       host.slots = static_cast<int>(random() % 5);
       if (random() % 2) host.most = host.slots + static_cast<int>(random() % 4);
     }
@@ -108,7 +108,7 @@ TEST_CASE("whatever the rule: every rank has a host, and no host more than it ta
 }
 
 TEST_CASE("a million ranks on very uneven hosts are placed at once") {
-  std::vector<HostRoom> hosts(65536, HostRoom{1, 1});
+  std::vector<HostCapacity> hosts(65536, HostCapacity{1, 1});
   hosts[7].most.reset();
   CHECK(place_ranks({MapBy::kNode}, RankBy::kPlacement, hosts, 1 << 20, true).size() == 1 << 20);
 }

@@ -77,8 +77,8 @@ TEST_CASE("a job that has some of the GPUs sees those, in the order of its ranks
 
 TEST_CASE("with --gpu-bind=visible each rank sees its own GPUs") {
   JobSpec spec = resource_spec();
-  spec.sees_only_its_gpus = true;
-  spec.gpus_per_rank = 2;
+  spec.placement.sees_only_its_gpus = true;
+  spec.placement.gpus_per_rank = 2;
   const LaunchPlan plan = resource_plan(spec);
   REQUIRE(plan.ranks.size() == 2);
   CHECK(variable(plan.ranks[1], "CUDA_VISIBLE_DEVICES") == "GPU-2,GPU-3");
@@ -86,7 +86,7 @@ TEST_CASE("with --gpu-bind=visible each rank sees its own GPUs") {
 
 TEST_CASE("with --nic-bind ranks use the adapters that are nearest to their GPU") {
   JobSpec spec = resource_spec();
-  spec.nic_bind = true;
+  spec.placement.nic_bind = true;
   const LaunchPlan plan = resource_plan(spec);
   CHECK(variable(plan.ranks[0], "NCCL_IB_HCA") == "=mlx5_0");
   CHECK(variable(plan.ranks[1], "NCCL_IB_HCA") == "=mlx5_1");
@@ -110,7 +110,7 @@ TEST_CASE("--nic-bind goes by the adapters as the agent tells of them") {
                {"b", "H100", "GPU-b", 1, 1, "pci1/b1/s1/g1"}};
   told.rdma = {{"mlx5_0", 0, "pci0/b0/s0/n0", {1}}, {"mlx5_7", 1, "pci1/b1/s1/n1", {1, 2}}};
   JobSpec spec = resource_spec(2);
-  spec.nic_bind = true;
+  spec.placement.nic_bind = true;
   const LaunchPlan plan = resource_plan(spec, host_facts(told));
   CHECK(variable(plan.ranks[0], "NCCL_IB_HCA") == "=mlx5_0");
   CHECK(variable(plan.ranks[0], "UCX_NET_DEVICES") == "mlx5_0:1");
@@ -125,7 +125,7 @@ TEST_CASE("--nic-bind goes by the adapters as the agent tells of them") {
 
 TEST_CASE("with --map-by numa GPUs of the nodes take turns, too") {
   JobSpec spec = resource_spec(2);
-  spec.map_by = {MapBy::kNuma};
+  spec.placement.map_by = {MapBy::kNuma};
   HostList list = parse_host_expression("a:2");
   const LaunchPlan plan = make_plan(spec, list, {big_host()});
   CHECK(plan.ranks[0].gpus == std::vector{0});
@@ -158,7 +158,7 @@ TEST_CASE("--report-bindings says what each rank has") {
   CHECK(bindings_as_text(resource_plan(resource_spec(1), untold)) ==
         "rank 0 on host a: cores 0-3, NUMA node 0, GPU 0\n");
   JobSpec unbound = resource_spec(1);
-  unbound.bind_to = BindTo::kNone;
+  unbound.placement.bind_to = BindTo::kNone;
   HostFacts plain;
   plain.usable_cores = 2;
   CHECK(bindings_as_text(resource_plan(unbound, plain)) == "rank 0 on host a: all cores\n");
@@ -174,9 +174,9 @@ TEST_CASE("ranks that a rankfile gives no GPU have those that are left") {
 
 TEST_CASE("more GPUs a rank than a host has are an error") {
   JobSpec spec = resource_spec();
-  spec.gpus_per_rank = 2;
+  spec.placement.gpus_per_rank = 2;
   CHECK_THROWS_AS(make_plan(spec, parse_host_expression("a:4"), {big_host()}), hv::Error);
-  spec.gpus_per_rank = 8;
+  spec.placement.gpus_per_rank = 8;
   CHECK_THROWS_AS(resource_plan(spec), hv::Error);
 }
 
@@ -199,7 +199,7 @@ TEST_CASE("a GPU of a host with one NUMA node is near its cores, whatever the sy
   for (CoreFacts& core : facts.cores) core.node = 0;
   for (GpuFacts& gpu : facts.gpus) gpu.node.reset();
   JobSpec spec = resource_spec();
-  spec.bind_to = BindTo::kGpu;
+  spec.placement.bind_to = BindTo::kGpu;
   CHECK(resource_plan(spec, facts).ranks[0].nodes == std::vector{0});
 }
 

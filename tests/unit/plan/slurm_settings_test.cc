@@ -47,6 +47,32 @@ TEST_CASE("slurm_settings takes three values from scontrol's text") {
         SlurmSettings{"pgid", false, std::nullopt});
 }
 
+TEST_CASE("slurm_settings says whether jobs are preempted") {
+  const auto preempts = [](const std::string& line) {
+    return parse_slurm_settings("ProctrackType=cgroup\n" + line + "\n")->preempts;
+  };
+  CHECK(preempts("PreemptType             = preempt/partition_prio"));
+  CHECK(preempts("PreemptType             = preempt/qos"));
+  CHECK_FALSE(preempts("PreemptType             = preempt/none"));
+  CHECK_FALSE(preempts("PreemptType             = (null)"));
+  CHECK_FALSE(preempts(""));
+}
+
+TEST_CASE("a partition's GraceTime counts where it is longer than KillWait") {
+  const std::string partition = "PartitionName=idle AllowGroups=ALL Nodes=n1 GraceTime=";
+  CHECK(parse_grace_time(partition + "120 Hidden=NO") == 120s);
+  CHECK(parse_grace_time(partition + "0\n") == 0s);
+  for (const std::string& other : {partition + "-1", partition + "x", std::string("OldGraceTime=3"),
+                                   std::string(), std::string(kMostSlurmConfigBytes + 1, ' ')})
+    CHECK_FALSE(parse_grace_time(other));
+  const SlurmSettings known{"cgroup", false, 30s}, unknown{"cgroup", false, std::nullopt};
+  CHECK(time_to_end(known, 120s) == 120s);
+  CHECK(time_to_end(known, 0s) == 30s);
+  CHECK(time_to_end(known, std::nullopt) == 30s);
+  CHECK(time_to_end(unknown, 120s) == 120s);
+  CHECK_FALSE(time_to_end(unknown, std::nullopt));
+}
+
 TEST_CASE("slurm_settings knows which plugins signal every process of a step") {
   CHECK(signals_ranks(config("proctrack/linuxproc", "no")));
   CHECK(signals_ranks(config("linuxproc", "no")));

@@ -37,14 +37,14 @@ const pmix::Info* of_rank(InfoList& infos, std::size_t rank, std::string_view ke
 
 }  // namespace
 
-TEST_CASE("ranks of hosts are listed as PMIx wants them") {
+TEST_CASE("ranks of hosts are listed in PMIx's format") {
   const wire::MpiWorld world{"space", {"a", "b"}, {0, 1, 0, 1, 1}, {}};
   CHECK(ranks_on(world, 1) == std::vector<std::uint32_t>{1, 3, 4});
   CHECK(ranks_text(ranks_on(world, 1)) == "1,3,4");
   CHECK(process_text(world) == "0,2;1,3,4");
 }
 
-TEST_CASE("names of nodes hold no separator of PMIx's, are no addresses, and differ") {
+TEST_CASE("names of nodes hold no separator of PMIx, are no addresses, and differ") {
   CHECK(node_names({"node1", "a.b-c_d"}) == std::vector<std::string>{"node1", "a.b-c_d"});
   CHECK(node_names({"10.0.0.1", "fe80::1%eth0"}) ==
         std::vector<std::string>{"node-10.0.0.1", "fe80--1-eth0"});
@@ -53,7 +53,7 @@ TEST_CASE("names of nodes hold no separator of PMIx's, are no addresses, and dif
   CHECK(node_names({"a-2", "a", "a"}) == std::vector<std::string>{"a-2", "a", "a-2-2"});
 }
 
-TEST_CASE("a rank can ask who and where it is") {
+TEST_CASE("a rank can request its own data and its host's") {
   wire::PmixJob job = job_on({"a", "b"}, {0, 1, 1});
   job.host = 1;
   InfoList infos = job_infos(job, "nodes", "ranks");
@@ -70,7 +70,7 @@ TEST_CASE("a rank can ask who and where it is") {
   CHECK(of_rank(infos, 0, "pmix.pdir") == nullptr);  // its folder is on another host
 }
 
-TEST_CASE("a rank can ask which of the job's programs it is of") {
+TEST_CASE("a rank can request which of the job's programs it runs") {
   wire::PmixJob job = job_on({"a"}, {0, 0, 0, 0});
   job.world.program_of_rank = {0, 1, 1, 2};
   InfoList infos = job_infos(job, "nodes", "ranks");
@@ -84,7 +84,7 @@ TEST_CASE("a rank can ask which of the job's programs it is of") {
   }
 }
 
-TEST_CASE("a job that cannot be is refused") {
+TEST_CASE("an impossible job is refused") {
   CHECK(is_well_formed(job_on({"a"}, {0, 0})));
   CHECK_FALSE(is_well_formed(job_on({"a"}, {0, 1})));
   CHECK_FALSE(is_well_formed(job_on({"a"}, {})));

@@ -14,7 +14,7 @@ using namespace hv;
 using namespace hv::launcher;
 
 #if __has_include(<pmix_server.h>)
-TEST_CASE("what is written down of PMIx's servers is as in its header") {
+TEST_CASE("declarations of PMIx's server interface equal those of its header") {
   CHECK(sizeof(pmix::Info) == sizeof(pmix_info_t));
   CHECK(offsetof(pmix::Info, value) == offsetof(pmix_info_t, value));
   CHECK(sizeof(pmix::Value) == sizeof(pmix_value_t));
@@ -38,29 +38,43 @@ TEST_CASE("what is written down of PMIx's servers is as in its header") {
   CHECK(pmix::kRank == PMIX_PROC_RANK);
 }
 
-TEST_CASE("the keys of PMIx's servers are as in its header") {
+TEST_CASE("keys of PMIx's server interface equal those of its header") {
   const std::pair<const char*, const char*> keys[] = {
-      {pmix::kServerFolder, PMIX_SERVER_TMPDIR}, {pmix::kSystemFolder, PMIX_SYSTEM_TMPDIR},
-      {pmix::kServerSpace, PMIX_SERVER_NSPACE},  {pmix::kServerRank, PMIX_SERVER_RANK},
-      {pmix::kHostName, PMIX_HOSTNAME},          {pmix::kNodeNumber, PMIX_NODEID},
-      {pmix::kNodeMap, PMIX_NODE_MAP},           {pmix::kProcessMap, PMIX_PROC_MAP},
-      {pmix::kProcessData, PMIX_PROC_DATA},      {pmix::kJobName, PMIX_JOBID},
-      {pmix::kUniverseSize, PMIX_UNIV_SIZE},     {pmix::kMostProcesses, PMIX_MAX_PROCS},
-      {pmix::kApplications, PMIX_JOB_NUM_APPS},  {pmix::kNodes, PMIX_NUM_NODES},
-      {pmix::kLocalSize, PMIX_LOCAL_SIZE},       {pmix::kNodeSize, PMIX_NODE_SIZE},
-      {pmix::kLocalPeers, PMIX_LOCAL_PEERS},     {pmix::kLocalLeader, PMIX_LOCALLDR},
-      {pmix::kSessionFolder, PMIX_TMPDIR},       {pmix::kSpaceFolder, PMIX_NSDIR},
-      {pmix::kProcessFolder, PMIX_PROCDIR},      {pmix::kFoldersAreRemoved, PMIX_TDIR_RMCLEAN},
-      {pmix::kProcessRank, PMIX_RANK},           {pmix::kGlobalRank, PMIX_GLOBAL_RANK},
-      {pmix::kApplicationRank, PMIX_APP_RANK},   {pmix::kApplication, PMIX_APPNUM},
-      {pmix::kApplicationLeader, PMIX_APPLDR},   {pmix::kLocalRank, PMIX_LOCAL_RANK},
+      {pmix::kServerDirectory, PMIX_SERVER_TMPDIR},
+      {pmix::kSystemDirectory, PMIX_SYSTEM_TMPDIR},
+      {pmix::kServerSpace, PMIX_SERVER_NSPACE},
+      {pmix::kServerRank, PMIX_SERVER_RANK},
+      {pmix::kHostName, PMIX_HOSTNAME},
+      {pmix::kNodeNumber, PMIX_NODEID},
+      {pmix::kNodeMap, PMIX_NODE_MAP},
+      {pmix::kProcessMap, PMIX_PROC_MAP},
+      {pmix::kProcessData, PMIX_PROC_DATA},
+      {pmix::kJobName, PMIX_JOBID},
+      {pmix::kUniverseSize, PMIX_UNIV_SIZE},
+      {pmix::kMostProcesses, PMIX_MAX_PROCS},
+      {pmix::kApplications, PMIX_JOB_NUM_APPS},
+      {pmix::kNodes, PMIX_NUM_NODES},
+      {pmix::kLocalSize, PMIX_LOCAL_SIZE},
+      {pmix::kNodeSize, PMIX_NODE_SIZE},
+      {pmix::kLocalPeers, PMIX_LOCAL_PEERS},
+      {pmix::kLocalLeader, PMIX_LOCALLDR},
+      {pmix::kSessionDirectory, PMIX_TMPDIR},
+      {pmix::kSpaceDirectory, PMIX_NSDIR},
+      {pmix::kProcessDirectory, PMIX_PROCDIR},
+      {pmix::kDirectoriesAreRemoved, PMIX_TDIR_RMCLEAN},
+      {pmix::kProcessRank, PMIX_RANK},
+      {pmix::kGlobalRank, PMIX_GLOBAL_RANK},
+      {pmix::kApplicationRank, PMIX_APP_RANK},
+      {pmix::kApplication, PMIX_APPNUM},
+      {pmix::kApplicationLeader, PMIX_APPLDR},
+      {pmix::kLocalRank, PMIX_LOCAL_RANK},
       {pmix::kNodeRank, PMIX_NODE_RANK},
   };
   for (const auto& [ours, theirs] : keys) CHECK(std::strcmp(ours, theirs) == 0);
 }
 #endif
 
-TEST_CASE("where libpmix is not there the words say what was looked for, and what mends it") {
+TEST_CASE("a missing libpmix is reported with what was searched and a hint") {
   PmixServer server(
       {}, [](const wire::PmixFence&) {}, [](const wire::PmixClient&) {});
   const wire::PmixReady ready = server.start("/none/libpmix.so.2");
@@ -70,7 +84,7 @@ TEST_CASE("where libpmix is not there the words say what was looked for, and wha
   CHECK(ready.hint.find("--wire-mpi=pmi") != std::string::npos);
 }
 
-TEST_CASE("a library that is no PMIx is told") {
+TEST_CASE("a library that is no PMIx is reported") {
   PmixServer server(
       {}, [](const wire::PmixFence&) {}, [](const wire::PmixClient&) {});
   CHECK(server.start("libm.so.6").problem.find("lacks a function") != std::string::npos);

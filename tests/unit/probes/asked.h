@@ -1,4 +1,4 @@
-// A probe asked in this process, for programs of a test's folder.
+// Runs a probe in this process, on programs in a test's directory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,8 +29,8 @@ inline Environment usual_environment() {
 inline wire::CheckReply asked(const std::string& probe, const wire::CheckRequest& request,
                               const Environment& environment = usual_environment()) {
   wire::CheckReply reply;
-  for (const launcher::HostProbe& one : launcher::host_probes())
-    if (one.name == probe) one.look(request, environment, &reply);
+  for (const launcher::HostProbe& each : launcher::host_probes())
+    if (each.name == probe) each.inspect(request, environment, &reply);
   return reply;
 }
 

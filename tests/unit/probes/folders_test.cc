@@ -21,7 +21,7 @@ constexpr const char* kMounts =
     "27 22 0:25 / /home rw - fuse.sshfs other:/home rw\n"
     "broken\n";
 
-TEST_CASE("folders lie on the nearest mount above them, of several on one point the last") {
+TEST_CASE("a directory lies on the nearest mount above it, the last of several on one point") {
   const auto device = [](const char* path) { return mount_of(path, kMounts)->device; };
   CHECK(device("/") == "/dev/vda");
   CHECK(device("/homely") == "/dev/vda");
@@ -32,7 +32,8 @@ TEST_CASE("folders lie on the nearest mount above them, of several on one point 
   CHECK_FALSE(mount_of("/x", "").has_value());
 }
 
-TEST_CASE("folders are told of with their room, for each program and for temporary files") {
+TEST_CASE(
+    "directories are reported with their free space, for each program and for temporary files") {
   const TemporaryFolder folder;
   wire::CheckRequest request = request_for({"train"}, folder.path());
   request.programs.push_back({{"other"}, "/", {}});
@@ -51,7 +52,7 @@ TEST_CASE("folders are told of with their room, for each program and for tempora
   CHECK(folders[2].path == folder.path());
 }
 
-TEST_CASE("folders that cannot be used say why, as a launch would") {
+TEST_CASE("unusable directories are reported with the reason that a launch gives") {
   const TemporaryFolder folder;
   tests::write_file(folder / "file", "");
   Environment environment;

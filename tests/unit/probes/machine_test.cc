@@ -54,7 +54,7 @@ std::string process(const std::string& pid, const std::string& name, int parent,
          std::to_string(ticks) + " 0 9999 9999 20 0 1 0 " + std::to_string(started) + " 0 0\n";
 }
 
-TEST_CASE("load is what others do: neither hvrun's programs nor what its probes run") {
+TEST_CASE("load leaves out hvrun's programs and the children of its probes") {
   const TemporaryFolder root;
   const auto sample = [&root](int ticks, int all) {
     write_file(root / "proc/stat", "cpu  " + std::to_string(all) +
@@ -77,7 +77,7 @@ TEST_CASE("load is what others do: neither hvrun's programs nor what its probes 
   CHECK(load_between(before, sample(40, 25), 50, root.path()).busy_cores == doctest::Approx(0.5));
 }
 
-TEST_CASE("load: a process that has an older one's number has all of its time since") {
+TEST_CASE("load: a process that reuses a pid counts with all of its time") {
   const TemporaryFolder root;
   write_file(root / "proc/stat", "cpu 100 0\ncpu0 1\n");
   write_file(root / "proc/10/stat", process("10", "old", 1, 30));
@@ -88,7 +88,7 @@ TEST_CASE("load: a process that has an older one's number has all of its time si
   CHECK(facts.busy_cores == doctest::Approx(0.8));
 }
 
-TEST_CASE("load: of several governors the slowest is told") {
+TEST_CASE("load: the slowest of several governors is reported") {
   const TemporaryFolder root;
   CHECK(slowest_governor(root.path()) == "");
   const auto set = [&root](const std::string& cpu, const std::string& governor) {
@@ -103,7 +103,7 @@ TEST_CASE("load: of several governors the slowest is told") {
   CHECK(slowest_governor(root.path()) == "powersave");
 }
 
-TEST_CASE("ports that somebody listens on are taken, and held ones are not") {
+TEST_CASE("ports with a listener count as taken, and held ports do not") {
   UniqueFd listener, holder;
   std::uint16_t port = 0, held = 0;
   REQUIRE(listen_tcp(0, &listener, &port).ok());
@@ -139,7 +139,7 @@ TEST_CASE("limits: a cgroup that leaves fewer processes than the user's limit co
   CHECK(tighter.processes_of_user == 995);
 }
 
-TEST_CASE("limits of this process, its threads among its user's") {
+TEST_CASE("limits count the threads of this process among its user's") {
   const wire::LimitFacts facts = asked("limits", {}).limits;
   CHECK(facts.open_files > 0);
   CHECK(processes_of_user() >= 1);
@@ -147,7 +147,7 @@ TEST_CASE("limits of this process, its threads among its user's") {
   if (::getuid() == 0) CHECK(facts.processes == wire::kNoLimit);
 }
 
-TEST_CASE("load and memory of this machine are told") {
+TEST_CASE("load and memory of this machine are reported") {
   const wire::LoadFacts load = asked("load", {}).load;
   CHECK(load.cores >= 1);
   CHECK(load.busy_cores <= load.cores + 1.0);
@@ -159,7 +159,7 @@ TEST_CASE("load and memory of this machine are told") {
 
 }  // namespace
 
-TEST_CASE("answers of probes are told apart, and one that was cut short is left out") {
+TEST_CASE("answers of probes are separated, and one that is cut short is left out") {
   const auto framed = [](std::uint32_t probe, const std::string& text) {
     const std::uint32_t head[] = {probe, static_cast<std::uint32_t>(text.size())};
     return std::string(reinterpret_cast<const char*>(head), sizeof head) + text;

@@ -35,7 +35,7 @@ bool change(const std::string& program, const std::string& path, const std::stri
   return true;
 }
 
-TEST_CASE("program: a missing one is told of in the words of a launch") {
+TEST_CASE("program: a missing one is reported with the message of a launch") {
   const TemporaryFolder folder;
   const auto facts = told_of({"./nosuch"}, folder.path());
   CHECK(facts.path == "");
@@ -47,7 +47,7 @@ TEST_CASE("program: a missing one is told of in the words of a launch") {
   CHECK(told_of({"./train.sh"}, folder.path()).advice == "sh ./train.sh");
 }
 
-TEST_CASE("program: where its directory is missing, that is the folders' to tell") {
+TEST_CASE("program: a missing directory is left to the probe of directories") {
   const TemporaryFolder folder;
   const auto facts = told_of({"true"}, folder / "none");
   CHECK(facts.path == "");
@@ -66,7 +66,7 @@ TEST_CASE("program: it is found along the PATH that -x gives it") {
   CHECK(facts.problem == "");
 }
 
-TEST_CASE("program: the same content has the same digest, and another one another") {
+TEST_CASE("program: equal contents have equal digests, and others do not") {
   const TemporaryFolder folder;
   write_file(folder / "a", "#!/bin/sh\n", kExecutable);
   write_file(folder / "b", "#!/bin/sh\n", kExecutable);
@@ -76,7 +76,7 @@ TEST_CASE("program: the same content has the same digest, and another one anothe
   CHECK(told_of({"./a"}, folder.path()).digest != told_of({"./c"}, folder.path()).digest);
 }
 
-TEST_CASE("program: its libraries come from its own loader, and those that are missing are named") {
+TEST_CASE("program: its own loader lists its libraries, and missing ones are reported") {
   const TemporaryFolder folder;
   const auto whole = told_of({"/bin/true"}, "/");
   CHECK(whole.problem == "");
@@ -96,7 +96,7 @@ TEST_CASE("program: its libraries come from its own loader, and those that are m
         std::vector<std::string>{"libqinfo.so.6", "libq.so.6"});
 }
 
-TEST_CASE("program: one of another kind of machine, or without its loader, cannot be executed") {
+TEST_CASE("program: one of another architecture, or without its loader, cannot be executed") {
   const TemporaryFolder folder;
   std::string bytes = tests::file_content("/bin/true");
   bytes[offsetof(Elf64_Ehdr, e_machine)] = EM_68K;
@@ -113,7 +113,7 @@ TEST_CASE("program: one of another kind of machine, or without its loader, canno
   CHECK(facts.problem.find("No such file or directory") != std::string::npos);
 }
 
-TEST_CASE("program: nothing of it is run but its loader") {
+TEST_CASE("program: only its loader is run") {
   const TemporaryFolder folder;
   write_file(folder / "program", "#!/bin/sh\ntouch " + (folder / "ran") + "\n", kExecutable);
   CHECK(told_of({"./program"}, folder.path()).problem == "");
@@ -130,7 +130,7 @@ TEST_CASE("program: nothing of it is run but its loader") {
   CHECK_FALSE(std::filesystem::exists(folder / "ran"));
 }
 
-TEST_CASE("program: the script that Python would run is looked at, too") {
+TEST_CASE("program: the script that Python would run is inspected, too") {
   const TemporaryFolder folder;
   write_file(folder / "python3", "#!/bin/sh\n", kExecutable);
   write_file(folder / "train.py", "import torch\n");
@@ -144,7 +144,7 @@ TEST_CASE("program: the script that Python would run is looked at, too") {
   CHECK(told_of({"./python3", "-m", "other.py"}, folder.path()).problem == "");
 }
 
-TEST_CASE("program: of a wrapper it is told what that starts, or that it is not there itself") {
+TEST_CASE("program: a wrapper is replaced by the program that it starts, or reported as missing") {
   const TemporaryFolder folder;
   const std::string directory = folder.path();
   const auto told = [&](const std::vector<std::string>& argv) {
@@ -155,7 +155,7 @@ TEST_CASE("program: of a wrapper it is told what that starts, or that it is not 
   CHECK(told({"/none/nice", "/bin/true"}).problem.find("/none/nice") != std::string::npos);
 }
 
-TEST_CASE("program: Python's options and its script are told apart") {
+TEST_CASE("program: Python's options and its script are separated") {
   using Words = std::vector<std::string>;
   CHECK(python_script(Words{"python3", "a.py"}) == "a.py");
   CHECK(python_script(Words{"python3", "-uB", "-W", "error", "-X", "dev", "a.py"}) == "a.py");
@@ -197,7 +197,7 @@ TEST_CASE("program: a script whose interpreter env does not find cannot be execu
   CHECK(facts.path != "");
 }
 
-TEST_CASE("program: loaders' lists are understood, glibc's and musl's") {
+TEST_CASE("program: the lists of glibc's and musl's loaders are parsed") {
   const LibraryList list = parse_library_list(
       "\tlinux-vdso.so.1 (0x00007f9ce66e3000)\n"
       "\tlibzzz.so => not found\n"
@@ -214,7 +214,7 @@ TEST_CASE("program: loaders' lists are understood, glibc's and musl's") {
         std::vector<std::string>{"libzzz.so", "GLIBC_2.38 of libc.so.6", "liby.so", "libz.so"});
 }
 
-TEST_CASE("program: a machine runs its own programs, and those of its 32-bit elder") {
+TEST_CASE("program: an architecture runs its own programs and those of its 32-bit variant") {
   CHECK(machine_runs("x86_64", "x86_64"));
   CHECK(machine_runs("x86_64", "i386"));
   CHECK(machine_runs("i686", "i386"));

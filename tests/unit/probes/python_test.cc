@@ -32,7 +32,7 @@ std::string version_of(const wire::PythonFacts& facts, const std::string& packag
   return "none";
 }
 
-TEST_CASE("python tells of itself and of its packages, which it does not import") {
+TEST_CASE("python reports itself and its packages, which it does not import") {
   if (!has_python()) return;
   const TemporaryFolder folder;
   write_file(folder / "torch-9.8.dist-info/METADATA",
@@ -67,7 +67,7 @@ TEST_CASE("python: files of the working directory are not run") {
   CHECK(reply.programs.at(0).python.size() == 1);
 }
 
-TEST_CASE("python: with -I it looks where the job's would") {
+TEST_CASE("python: with -I it searches where the job's Python does") {
   if (!has_python()) return;
   const TemporaryFolder folder;
   write_file(folder / "torch-9.8.dist-info/METADATA", "Name: torch\nVersion: 9.8\n");
@@ -82,7 +82,7 @@ TEST_CASE("python: with -I it looks where the job's would") {
   CHECK(version_of(facts({kPython, "-uI", "train.py"}), "torch") != "9.8");
 }
 
-TEST_CASE("python: the interpreter of a script is asked, and no other program") {
+TEST_CASE("python: the interpreter of a script is queried, and no other program") {
   const TemporaryFolder folder;
   write_file(folder / "bin/python3",
              "#!/bin/sh\nprintf 'start-up noise\\nhvrun-python\\0/x/python3\\0003.9.1\\0/x\\000"
@@ -100,7 +100,7 @@ TEST_CASE("python: the interpreter of a script is asked, and no other program") 
   CHECK(asked("python", request_for({"./nosuch"}, "/")).programs.at(0).python.empty());
 }
 
-TEST_CASE("python: one that does not start says why") {
+TEST_CASE("python: one that does not start is reported with the reason") {
   const TemporaryFolder folder;
   write_file(folder / "python3", "#!/bin/sh\necho 'no module named encodings' >&2\nexit 1\n",
              kPythonExecutable);
@@ -111,7 +111,7 @@ TEST_CASE("python: one that does not start says why") {
         folder.path() + "/./python3: exit code 1: no module named encodings");
 }
 
-TEST_CASE("python: one that hangs is left in time to say so, and nothing of it stays") {
+TEST_CASE("python: one that hangs is reported in time, and leaves no process") {
   const TemporaryFolder folder;
   write_file(folder / "python3", "#!/bin/sh\necho $$ > " + (folder / "pid") + "\nexec sleep 1000\n",
              kPythonExecutable);
@@ -126,7 +126,7 @@ TEST_CASE("python: one that hangs is left in time to say so, and nothing of it s
   if (!pid.empty()) CHECK(::kill(std::stoi(pid), 0) != 0);
 }
 
-TEST_CASE("python: an answer that is cut off is none") {
+TEST_CASE("python: an answer that is cut off is refused") {
   const std::string whole(
       "hvrun-python\0/p\0"
       "3.1\0/x\0torch\0"

@@ -16,7 +16,7 @@ Words behind(const Words& argv) {
   return inner ? inner->argv : Words{};
 }
 
-TEST_CASE("what stands behind a wrapper's own words is the program") {
+TEST_CASE("a wrapper's options and operands precede the program") {
   const Words program{"python3", "-u", "train.py", "--", "-n"};
   for (const Words& wrapper :
        {Words{"numactl", "--localalloc"},
@@ -41,7 +41,7 @@ TEST_CASE("what stands behind a wrapper's own words is the program") {
   }
 }
 
-TEST_CASE("what is no wrapper, or is called as nobody knows, is looked at itself") {
+TEST_CASE("an unknown wrapper, or one with unknown options, is no wrapper") {
   for (const Words& argv : {Words{},
                             {"python3", "nice"},
                             {"nice"},
@@ -56,7 +56,7 @@ TEST_CASE("what is no wrapper, or is called as nobody knows, is looked at itself
     CHECK(behind(argv).empty());
 }
 
-TEST_CASE("assignments of env are its program's") {
+TEST_CASE("assignments of env belong to its program's environment") {
   const auto inner = wrapped_program({{"env", "A=1", "B=x=y", "python3", "C=2"}, "/d", {"A=0"}});
   REQUIRE(inner);
   CHECK(inner->environment == Words{"A=0", "A=1", "B=x=y"});

@@ -92,11 +92,11 @@ TEST_CASE("a child sees exactly descriptors 0, 1 and 2") {
 TEST_CASE("a descriptor that is passed stays open in the child, under its number, and only there") {
   const hv::UniqueFd passed(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   hv::ChildOptions options;
-  options.passed_fd = passed.get();
+  options.passed_fds = {passed.get()};
   const std::string path = "/proc/self/fd/" + std::to_string(passed.get());
   CHECK(run({{"readlink", path}, "/usr/bin/readlink", {}, {}}, options).output == "/dev/null\n");
   CHECK((::fcntl(passed.get(), F_GETFD) & FD_CLOEXEC) != 0);
-  options.passed_fd = 9999;
+  options.passed_fds = {9999};
   CHECK(run({{"true"}, "/usr/bin/true", {}, {}}, options).spawned.error == EBADF);
 }
 

@@ -11,8 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/output/recent_lines.h"
-#include "launcher/record/end_words.h"
+#include "launcher/record/end_text.h"
 #include "launcher/record/record_json.h"
+#include "src/base/clock.h"
 #include "src/base/error.h"
 #include "tests/unit/temporary_folder.h"
 
@@ -31,9 +32,9 @@ struct Folder {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file, std::ios::binary) << text;
   }
-  std::string text() const { return explanation_as_text(look_at_folder(path)); }
+  std::string text() const { return explanation_as_text(read_job_folder(path)); }
   nlohmann::json json() const {
-    return nlohmann::json::parse(explanation_as_json(look_at_folder(path)));
+    return nlohmann::json::parse(explanation_as_json(read_job_folder(path)));
   }
   bool says(const std::string& words) const { return text().find(words) != std::string::npos; }
 };
@@ -57,7 +58,7 @@ TEST_CASE("an ended job is told in the words in which it ended, with its last li
   JobRecord record = job_of(2);
   record.state = "rank_failed";
   record.ranks[1].end = hv::ExitStatus{false, 1};
-  record.verdict.emplace().rank = 1;
+  record.cause.emplace().rank = 1;
   folder.write("job.json", as_json(record));
   folder.write("rank.1/stderr", kTrace);
   CHECK(folder.text() == end_text(record, [](int) {
@@ -65,6 +66,36 @@ TEST_CASE("an ended job is told in the words in which it ended, with its last li
                                           "ValueError: no"};
         }));
   CHECK(folder.json()["cause"]["last_lines"].size() == 3);
+}
+
+TEST_CASE(
+    "of a job that was started again the last attempt is explained, and the others are named") {
+  Folder folder;
+  JobRecord record = job_of(1);
+  record.state = "rank_failed";
+  record.ranks[0].end = hv::ExitStatus{false, 7};
+  record.cause.emplace().rank = 0;
+  record.attempt.is_restarted = true;
+  folder.write("job.json", as_json(record));
+  folder.write("rank.0/stderr", "of the first\n");
+  CHECK(folder.says("hvrun: after that the job was to start again (--restarts)\n"));
+  record.attempt.restarts = 1;
+  record.attempt.is_restarted = false;
+  record.ranks[0].end = hv::ExitStatus{false, 9};
+  folder.write("restart.1/job.json", as_json(record));
+  folder.write("restart.1/rank.0/stderr", "of the second\n");
+  const std::string expected =
+      "hvrun: the job was started 2 times; the last attempt, which follows, is in " + folder.path +
+      "/restart.1\n"
+      "  attempt 1: rank 0 on host a ended with exit code 7 after 0 s\n"
+      "hvrun: error: rank 0 on host a ended with exit code 9 after 0 s\n"
+      "hvrun: its last lines:\n    of the second\n";
+  CHECK(folder.text() == expected);
+  CHECK(folder.json()["restarts"] == 1);
+  ++record.hvrun.start_ticks;  // left by an earlier job
+  folder.write("restart.1/job.json", as_json(record));
+  CHECK(folder.says("of the first"));
+  CHECK(!folder.says("of the second"));
 }
 
 TEST_CASE("where ranks stood comes before the end") {
@@ -89,7 +120,7 @@ TEST_CASE("of large files the same lines are read that the job had kept") {
     folder.write("rank.0/stderr", written.substr(written.size() - size));
     RecentLines recent;
     recent.add(2, written.substr(written.size() - size));
-    CHECK(look_at_folder(folder.path).last_lines(0) == recent.lines());
+    CHECK(read_job_folder(folder.path).last_lines(0) == recent.lines());
   }
 }
 
@@ -97,7 +128,7 @@ TEST_CASE("a job that ended well, or by no rank's fault, is told as that") {
   Folder folder;
   JobRecord record = job_of(1);
   record.state = "ok";
-  record.seconds = 1.5;
+  record.times.seconds = 1.5;
   folder.write("job.json", as_json(record));
   CHECK(folder.text() == "hvrun: the job ended well after 1.5 s: there is nothing to explain\n");
   record.state = "timeout";
@@ -116,17 +147,65 @@ TEST_CASE("a job that ended well, or by no rank's fault, is told as that") {
 TEST_CASE("a job whose hvrun still runs is told as that, one whose hvrun is gone too") {
   Folder folder;
   JobRecord record = job_of(1);
-  folder.write("job.json", as_json(record));
-  CHECK(folder.says("hvrun: the job still runs: hvrun is process " + std::to_string(::getpid()) +
-                    " on host "));
+  const auto written = [&](double seconds_ago) -> Folder& {
+    record.times.written_ns = hv::wall_clock_ns() - static_cast<std::int64_t>(seconds_ago * 1e9);
+    folder.write("job.json", as_json(record));
+    return folder;
+  };
+  const std::string runs = "hvrun: the job still runs: hvrun is process ";
+  CHECK(written(4).says(runs + std::to_string(::getpid()) + " on host "));
+  CHECK(folder.json()["state"] == "running");
+  CHECK(folder.json()["still_runs"] == true);
+  // Stopped, or without a disk to write to.
+  CHECK(written(3600).says(" is this job's hvrun, and has not renewed job.json: "));
+  CHECK(folder.says("\nhvrun: its last sign was 3600 s ago, 0.0 s after its start\n"));
+  CHECK(folder.json()["state"] == "unknown");
   CHECK(folder.json()["still_runs"] == true);
   ++record.hvrun.start_ticks;
-  folder.write("job.json", as_json(record));
-  CHECK(folder.says("hvrun: error: hvrun did not see the end of this job: process "));
+  CHECK(written(4).says("hvrun: error: hvrun did not see the end of this job: process "));
+  CHECK(folder.json()["state"] == "unknown");
   record.hvrun.boot_id = "another";
-  folder.write("job.json", as_json(record));
-  CHECK(folder.says("' there tells whether it still runs; "));
+  CHECK(written(4).says(runs));
+  CHECK(folder.json()["state"] == "running");
   CHECK(folder.json()["still_runs"].is_null());
+  for (const double seconds_ago : {3600., -3600.}) {
+    CHECK(written(seconds_ago).says("' there tells whether it still runs; "));
+    CHECK(folder.json()["state"] == "unknown");
+  }
+}
+
+TEST_CASE("of a job that runs it is told how far it has come, and how old that is") {
+  Folder folder;
+  JobRecord record = job_of(2);
+  record.ranks[0].step_times = {120, 6'000'000'000, 0, 3'000'000'000, 0};
+  record.ranks[1].step_times = {118, 5'900'000'000, 0, 118'000'000, 0};
+  record.times = {61.25, 0, hv::wall_clock_ns() - 4'000'000'000};
+  record.times.steps_per_second = 19.5;
+  folder.write("job.json", as_json(record));
+  CHECK(
+      folder.says(" s ago, 61.2 s after its start: 118 steps, 19.5 a second; rank 1 on host a is "
+                  "the slowest: the others wait 0.024 s a step for it\n"));
+  const nlohmann::json json = folder.json();
+  CHECK(json["age_seconds"].get<double>() >= 4);
+  CHECK(json["seconds"] == 61.25);
+  CHECK(json["progress"]["steps"] == 118);
+  const nlohmann::json recorded = nlohmann::json::parse(as_json(record));
+  for (const char* const name : {"state", "hvrun", "seconds", "progress"})
+    CHECK_MESSAGE(json[name] == recorded[name], name);
+}
+
+TEST_CASE("a running job's record of version 1 has no age: its process decides") {
+  Folder folder;
+  nlohmann::json json = nlohmann::json::parse(as_json(job_of(1)));
+  json["version"] = 1;
+  json.erase("written_at");
+  json["exit_code"] = 0;
+  folder.write("job.json", json.dump());
+  CHECK(folder.says("hvrun: the job still runs: "));
+  CHECK(!folder.says("last sign"));
+  json["hvrun"]["boot_id"] = "another";
+  folder.write("job.json", json.dump());
+  CHECK(folder.json()["state"] == "unknown");
 }
 
 TEST_CASE("without a record the ranks' last words are told once, with who ended in an error") {
@@ -216,9 +295,9 @@ TEST_CASE("what cannot be read is told, and not how it ends") {
 }
 
 TEST_CASE("what is no job's folder is an error, and files that are none do no harm") {
-  CHECK_THROWS_AS(look_at_folder("/no/such"), hv::Error);
+  CHECK_THROWS_AS(read_job_folder("/no/such"), hv::Error);
   Folder folder;
-  CHECK_THROWS_AS(look_at_folder(folder.path), hv::Error);
+  CHECK_THROWS_AS(read_job_folder(folder.path), hv::Error);
   folder.write("rank.0/stdout", "x\n");
   folder.write("rank.99999999999/stdout", "x\n");
   folder.write("rank.-1/stdout", "x\n");

@@ -8,7 +8,9 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "launcher/record/end_words.h"
+#include "launcher/record/end_text.h"
+#include "tests/unit/paths.h"
+#include "tests/unit/temporary_folder.h"
 
 using namespace hv::launcher;
 
@@ -20,9 +22,11 @@ JobRecord failed_job() {
   JobRecord record;
   record.state = "rank_failed";
   record.exit_code = 139;
-  record.seconds = 2.25;
+  record.attempt.restarts = 2;
+  record.attempt.is_restarted = true;
+  record.times.seconds = 2.25;
   record.command = {"./train", "a b"};
-  record.begun_ns = 1'795'739'972'690'007'400;
+  record.times.started_ns = 1'795'739'972'690'007'400;
   record.hvrun = {77, "login", "boot", "pid:[1]", 99};
   record.hosts = {{"a"}, {"b"}};
   for (int rank = 0; rank < 4; ++rank) {
@@ -37,17 +41,24 @@ JobRecord failed_job() {
   record.ranks[2].never_joined = true;
   record.ranks[3].end = hv::ExitStatus{false, 1};
   record.ranks[3].has_lost_a_peer = true;
-  Verdict verdict;
-  verdict.rank = 1;
-  verdict.left_before = 2;
-  verdict.consequences = {3};
-  record.verdict = verdict;
+  record.ranks[1].quiet_s = 12.5;
+  record.ranks[2].has_input = true;
+  record.ranks[3].on_sigterm = hv::wire::SigtermUse::kIgnored;
+  record.ranks[3].grace_s = 3;
+  record.ranks[3].is_grace_stated = true;
+  record.ranks[1].on_sigterm = hv::wire::SigtermUse::kHandledByDescendant;
+  record.ranks[1].grace_s = 2;
+  FailureCause cause;
+  cause.rank = 1;
+  cause.left_before = 2;
+  cause.consequences = {3};
+  record.cause = cause;
   record.standings = {{"tensor 'w' has waited 61 s for rank 1; where they stand:",
                        {"rank 1 on host a stands in (Python, innermost last):\n"
                         "      a.py:1 in f\n      a.py:2 in g",
                         "rank 2 on host b: nothing is known of its stack"}},
                       {"where the ranks stand:", {}}};
-  record.not_probed = {"gpus on b: the driver hangs"};
+  record.not_checked = {"gpus on b: the driver hangs"};
   return record;
 }
 
@@ -67,15 +78,15 @@ std::string problem_of(const std::string& text) {
 
 TEST_CASE("a record that is read back tells the same end, and is written the same") {
   std::vector<JobRecord> records(4, failed_job());
-  records[1].verdict = Verdict{};
-  records[1].verdict->host = 1;
-  records[1].verdict->reason = "was silent";
+  records[1].cause = FailureCause{};
+  records[1].cause->host = 1;
+  records[1].cause->reason = "was silent";
   records[1].hosts[1] = {"b", true, "look there"};
-  records[2].verdict->reason = "gave no sign of life";
-  records[2].verdict->is_stopped = true;
-  records[3].verdict->rank = 2;
-  records[3].verdict->missed_at = "MPI_Init";
-  records[3].verdict->left_before.reset();
+  records[2].cause->reason = "gave no sign of life";
+  records[2].cause->is_stopped = true;
+  records[3].cause->rank = 2;
+  records[3].cause->awaited_in_call = "MPI_Init";
+  records[3].cause->left_before.reset();
   for (const JobRecord& record : records) {
     const JobRecord again = read_back(record);
     CHECK(end_text(record, lines_of) != "");
@@ -93,23 +104,88 @@ TEST_CASE("a job that runs is read back with its hosts, ranks and process") {
   record.hosts = {{"a"}};
   record.ranks.emplace_back().pid = 5;
   record.hvrun = {77, "login", "boot", "pid:[1]", 99};
+  record.times = {12.5, 1'795'739'972'000'000'000, 1'795'739'984'500'000'000};
+  const nlohmann::json json = nlohmann::json::parse(record_as_json(record, lines_of));
+  CHECK(!json.contains("exit_code"));
+  CHECK(json["progress"].is_null());
+  CHECK(json["seconds"] == 12.5);
+  CHECK(json["written_at"] == 1795739984.5);
   const JobRecord again = read_back(record);
-  CHECK(again.state == kRunning);
+  CHECK(again.times.written_ns == record.times.written_ns);
+  CHECK(again.state == kStateRunning);
   CHECK(again.hvrun.host == "login");
   CHECK(again.hvrun.start_ticks == 99);
   CHECK(again.ranks.at(0).pid == 5);
-  CHECK(!again.verdict);
+  CHECK(!again.cause);
+}
+
+TEST_CASE("a job that runs is written with its steps, their rate and the slowest rank") {
+  JobRecord record = failed_job();
+  record.state = kStateRunning;
+  record.cause.reset();
+  for (RecordedRank& rank : record.ranks) rank.end.reset();
+  const auto progress = [&record] {
+    return nlohmann::json::parse(record_as_json(record, lines_of))["progress"];
+  };
+  CHECK(progress()["slowest_rank"].is_null());  // all take as long
+  CHECK(progress()["steps_per_second"].is_null());
+  record.ranks[2].step_times = {98, 4'900'000'000, 500'000'000, 100'000'000, 98};
+  record.times.steps_per_second = 7.5;
+  CHECK(progress()["steps"] == 98);
+  CHECK(progress()["steps_per_second"] == 7.5);
+  CHECK(progress()["slowest_rank"] == 2);
+  CHECK(progress()["others_wait_seconds"].get<double>() == doctest::Approx(0.014).epsilon(0.01));
+  CHECK(record_as_json(read_back(record), lines_of) == record_as_json(record, lines_of));
+}
+
+TEST_CASE("a record of version 1 tells the same end as the same record of version 2") {
+  const auto read = record_from_json(
+      hv::tests::file_content(hv::tests::source_file("tests/unit/record/job_version_1.json")));
+  REQUIRE(std::holds_alternative<JobRecord>(read));
+  const JobRecord& record = std::get<JobRecord>(read);
+  CHECK(record.times.started_ns == 1'795'739'972'690'000'000);
+  CHECK(record.times.written_ns == 0);
+  CHECK(record.ranks.at(0).step_times.steps == 100);
+  CHECK(record.ranks.at(0).found.out_of_memory == hv::wire::OutOfMemory::kNotAsked);
+  CHECK(record.ranks.at(1).found.out_of_memory == hv::wire::OutOfMemory::kBesideIt);
+  CHECK(record.ranks.at(1).found.memory == "by memory.events of /job");
+  CHECK(record.ranks.at(2).ended_ns == 1'795'739'982'500'000'000);
+  REQUIRE(record.cause);
+  CHECK(record.cause->left_before == 0);
+  REQUIRE(record.findings.size() == 1);
+  CHECK(record.findings[0].id == "memory-short");
+  CHECK(record.findings[0].condition == "less than 2 GiB is free");
+  CHECK(record.findings[0].fix == "start fewer ranks there");
+  CHECK(record.not_checked == std::vector<std::string>{"gpus on b: the driver hangs"});
+  REQUIRE(record.standings.size() == 1);
+  CHECK(record.standings[0].heading == "where the ranks stand:");
+  CHECK(end_text(read_back(record), lines_of) == end_text(record, lines_of));
+  const auto lost = [](const char* cause) {
+    const auto host = record_from_json(
+        std::string("{\"version\":1,\"state\":\"host_lost\",\"hosts\":[\"a\"],\"advice\":\"top\","
+                    "\"ranks\":[{\"rank\":0,\"host_index\":0}],\"cause\":{") +
+        cause + "}}");
+    return std::get<JobRecord>(host);
+  };
+  const JobRecord host =
+      lost("\"host_index\":0,\"reason\":\"r\",\"agent_gave_up\":true,\"advice\":\"look\"");
+  CHECK(host.advice == "top");
+  CHECK(host.hosts.at(0).gave_up);
+  CHECK(host.hosts.at(0).advice == "look");
+  const JobRecord rank = lost("\"rank\":0,\"lost_as\":\"silent\",\"missed_at\":\"MPI_Init\"");
+  CHECK(rank.cause->reason == "silent");
+  CHECK(rank.cause->awaited_in_call == "MPI_Init");
 }
 
 TEST_CASE("what is no record is refused with what is wrong with it") {
   CHECK(problem_of("") == "it is no JSON, or was cut off");
   CHECK(problem_of("{\"version\": 1") == "it is no JSON, or was cut off");
   CHECK(problem_of("[]") == "it is no JSON object");
-  CHECK(problem_of("{}") == "its version is not 1: it is another hvrun's, or no job's");
-  CHECK(problem_of("{\"version\":2,\"state\":\"ok\"}").find("its version is not 1") == 0);
-  CHECK(problem_of("{\"version\":1}") == "/state: not there");
+  CHECK(problem_of("{}").find("its version is neither 1 nor 2: another hvrun wrote it") == 0);
+  CHECK(problem_of("{\"version\":3,\"state\":\"ok\"}").find("its version is neither 1 nor 2") == 0);
+  CHECK(problem_of("{\"version\":2}") == "/state: not there");
   const auto job = [](const char* more) {
-    return std::string("{\"version\":1,\"state\":\"x\",\"hosts\":[\"a\"],") + more + "}";
+    return std::string("{\"version\":2,\"state\":\"x\",\"hosts\":[\"a\"],") + more + "}";
   };
   CHECK(problem_of(job("\"ranks\":[{\"rank\":1,\"host_index\":0}]")) ==
         "/ranks/0: its rank is not 0");
@@ -118,12 +194,28 @@ TEST_CASE("what is no record is refused with what is wrong with it") {
   CHECK(problem_of(job("\"cause\":{\"rank\":0}")) == "/cause/rank: no rank that stands in /ranks");
   CHECK(problem_of(job("\"cause\":{\"host_index\":-1}"))
             .find("/cause: neither a rank nor a host_index") == 0);
-  CHECK(problem_of(std::string(1 << 20, '[')) == "it is no JSON, or was cut off");
+  CHECK(problem_of(std::string(60 << 20, '[')) == "it is nested deeper than any job's");
+  std::string members = "{";
+  for (int i = 0; i < 1000; ++i) members += "\"" + std::to_string(i) + "\": 0,";
+  CHECK(problem_of(members) == "it has an object with more members than any job's");
+}
+
+// Sanitizers take a minute for 17 million values.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kTakesTooLong = true;
+#else
+constexpr bool kTakesTooLong = false;
+#endif
+
+TEST_CASE("a record of too many values is refused" * doctest::skip(kTakesTooLong)) {
+  std::string values = "[";
+  for (int i = 0; i < (17 << 20); ++i) values += "0,";
+  CHECK(problem_of(values) == "it has more values than any job's");
 }
 
 TEST_CASE("texts of a record are printable, whatever stands in them") {
   const auto read = record_from_json(
-      "{\"version\":1,\"state\":\"x\\u001b[2J\",\"hosts\":[\"a\\n\"],\"error\":\"\\u0007\","
+      "{\"version\":2,\"state\":\"x\\u001b[2J\",\"hosts\":[\"a\\n\"],\"error\":\"\\u0007\","
       "\"command\":[\"\\u0000\",3]}");
   const auto& record = std::get<JobRecord>(read);
   CHECK(record.state == "x\\x1b[2J");

@@ -178,10 +178,10 @@ TEST_CASE("who is missing is named while the others wait for it") {
     CHECK(has_warned(words));
   };
   std::thread second(open, 2);
-  await_warning("rank 2 has waited 0.02 s for rank 0 to start libhvrun");
+  await_warning("rank 2 has waited 20 ms for rank 0 to start libhvrun");
   std::thread first(open, 0);
   second.join();
-  await_warning("rank 0 has waited 0.02 s for rank");
+  await_warning("rank 0 has waited 20 ms for rank");
   std::thread(open, 1).join();
   first.join();
   std::vector<std::string> all[2];

@@ -40,7 +40,7 @@ JobRequest job() {
   request.output = "log.%j";
   request.modules = {"mine"};
   request.options = {"--mem=1G"};
-  request.hvrun_options = {"-x", "A=b c"};
+  request.hvrun.typed = {"-x", "A=b c"};
   request.program = {"./a dir/train", "--name", "it's $HOME"};
   return request;
 }
@@ -171,6 +171,13 @@ TEST_CASE("a job that comes back has the signal sent to its script, and its outp
   text = script(request, site);
   CHECK(has(text, "#SBATCH --signal=B:USR1@60\n"));
   CHECK(has(text, "kill -TERM \"$hvrun\""));  // ranks that know of no USR1 would die of it
+  request.hvrun.output_directory = "my logs";
+  for (const BatchScheduler scheduler :
+       {BatchScheduler::kSlurm, BatchScheduler::kPbs, BatchScheduler::kLsf}) {
+    text = script(request, lab(scheduler, "gpu:{gpus}"));
+    CHECK(has(text, " restarts=$"));
+    CHECK(has(text, " --output-dir 'my logs'/run.\"$restarts\" -- "));
+  }
 }
 
 TEST_CASE("a directive takes no more than it says") {

@@ -259,7 +259,8 @@ TEST_CASE("the agent's environment and umask are the login's own") {
   const FakeRsh rsh(folder, "sh", homes(folder, "umask 027; export hv_kept=1"));
   SpawnOptions options = options_for(folder, rsh.command());
   write_file(options.agent_program,
-             "#!/bin/sh\n[ \"$1\" ] && echo hvrun-agent && exit\numask; env | grep -c '^hv_'\n",
+             "#!/bin/sh\n[ \"$1\" = --version ] && echo hvrun-agent && exit\numask; env | grep -c "
+             "'^hv_'\n",
              0755);
   asio::io_context io;
   const auto spawner = make_spawner(options);

@@ -41,7 +41,8 @@ TEST_CASE("one task a node, beside all else, with no core of its own") {
 }
 
 TEST_CASE("a copy goes along where the agent's file is not there, and removes itself") {
-  const auto words = srun_words({{"n1"}, "/x/hvrun-agent", {"10.0.0.1:5"}, "s1", "/tmp/copy"});
+  const auto words = srun_words(
+      {{"n1"}, "/x/hvrun-agent", {"10.0.0.1:5"}, "s1", "/tmp/copy", 0, {"--lost-after", "2"}});
   CHECK(has(words, "--bcast=/tmp/copy"));
   CHECK(words.back() == "--remove-self");
 }

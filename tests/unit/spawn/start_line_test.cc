@@ -5,8 +5,11 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <random>
 #include <vector>
+
+#include "tests/unit/temporary_folder.h"
 
 using hv::launcher::BootstrapReply;
 using hv::launcher::ReplyParser;
@@ -134,4 +137,19 @@ TEST_CASE("the bootstrap script is one line that holds what it was given") {
   CHECK(script.find('@') == std::string::npos);
   CHECK(script.find("hv_mark=hvmark; hv_file=agent-0.1-abc; hv_size=12345; hv_want='x86_64';") ==
         0);
+}
+
+TEST_CASE("the bootstrap script tries no other folder once hvrun is gone") {
+  const hv::tests::TemporaryFolder folder;
+  const std::string cache = folder.folder("home/.cache"), temporary = folder.folder("tmp");
+  std::ofstream(folder / "start") << hv::launcher::start_line();
+  const std::string script = hv::launcher::bootstrap_script({"hvmark", "0.1-abc", 12345, ""});
+  std::ofstream(folder / "input") << script << "half of it";
+  const std::string command = "cd " + folder.path() +
+                              " && env -i PATH=/usr/bin:/bin HOME=$PWD/home TMPDIR=$PWD/tmp " +
+                              "/bin/sh start <input >output";
+  CHECK(std::system(command.c_str()) != 0);
+  CHECK(hv::tests::file_content(folder / "output").find("hvmark need ") == 0);
+  CHECK(std::filesystem::is_empty(temporary));
+  CHECK(std::filesystem::is_empty(cache + "/hvrun"));
 }

@@ -1,6 +1,6 @@
-// Tests of launcher/supervise/exit_summary.
+// Tests of launcher/supervise/report/exit_summary.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/exit_summary.h"
+#include "launcher/supervise/report/exit_summary.h"
 
 #include <doctest/doctest.h>
 
@@ -8,48 +8,63 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "launcher/record/end_words.h"
+#include "launcher/record/end_text.h"
 #include "launcher/record/record_json.h"
 
 using namespace hv::launcher;
+using namespace std::chrono_literals;
 
 namespace {
 
 // A job of two ranks on each of two hosts, whose ranks have ended as a test says.
 struct EndedJob {
   boost::asio::io_context io;
-  Job job{io.get_executor(), JobSpec{}};
-  std::map<int, std::vector<std::string>> words;
+  Job job;
+  std::map<int, std::vector<std::string>> lines;
   JobEnd end{1, "rank_failed", {}, "", 2.25};
 
-  EndedJob() {
-    for (int host = 0; host < 2; ++host) {
-      job.hosts.emplace_back().target.name = host == 0 ? "a" : "b";
-      job.hosts.back().ranks = {2 * host, 2 * host + 1};
+  explicit EndedJob(const std::vector<int>& host_of_rank = {0, 0, 1, 1}, std::size_t hosts = 2,
+                    JobSpec spec = {})
+      : job(io.get_executor(), std::move(spec)) {
+    LaunchPlan plan;
+    for (std::size_t host = 0; host < hosts; ++host) {
+      HostTarget target;
+      target.name = host == 0 ? "a" : "b";
+      job.add_host(target);
+      plan.hosts.emplace_back().entry = host;
     }
-    for (int rank = 0; rank < 4; ++rank) {
-      job.plan.ranks.emplace_back();
-      job.plan.ranks.back().identity.rank = rank;
-      job.plan.ranks.back().host = rank / 2;
+    for (const int host : host_of_rank) {
+      PlannedRank& rank = plan.ranks.emplace_back();
+      rank.identity.rank = static_cast<int>(plan.ranks.size()) - 1;
+      rank.host = host;
     }
-    job.ranks.resize(4);
-    job.policy.emplace(4);
+    job.begin_epoch(plan);
   }
   void ended(int rank, hv::ExitStatus status, bool by_hvrun = false) {
     job.policy->rank_ended({rank, status, by_hvrun, rank}, hv::now());
   }
+  void killed_after(int rank, double grace_s,
+                    hv::wire::SigtermUse use = hv::wire::SigtermUse::kDefault) {
+    RankEnd killed;
+    killed.rank = rank;
+    killed.status = {true, 9};
+    killed.signal_was_ours = true;
+    killed.on_sigterm = use;
+    killed.grace_s = grace_s;
+    job.policy->rank_ended(killed, hv::now());
+  }
   std::string text() {
-    end.verdict = job.policy->verdict();
-    return end_text(record_of(job, end), [this](int rank) { return words[rank]; });
+    end.cause = job.policy->cause();
+    return end_text(record_of(job, end), [this](int rank) { return lines[rank]; });
   }
   nlohmann::json json() {
-    if (job.policy->failed()) end.verdict = job.policy->verdict();
+    if (job.policy->failed()) end.cause = job.policy->cause();
     return nlohmann::json::parse(
-        record_as_json(record_of(job, end), [this](int rank) { return words[rank]; }));
+        record_as_json(record_of(job, end), [this](int rank) { return lines[rank]; }));
   }
 };
 
-// As libhvrun says it.
+// The text of libhvrun.
 const std::string kSilent =
     "gave no sign of life for 3 s (HVRUN_PEER_TIMEOUT): it is stopped or its host hangs, or the "
     "link to it is dead";
@@ -61,32 +76,139 @@ hv::ExitStatus killed(int signal) { return {true, signal}; }
 
 TEST_CASE("the summary names the rank, its host, how it ended and its last lines") {
   EndedJob job;
-  job.words[1] = {"Traceback", "ValueError: \x1b[31mno"};
+  job.lines[1] = {"Traceback", "ValueError: \x1b[31mno"};
   job.ended(1, killed(11));
   CHECK(job.text() ==
-        "hvrun: error: rank 1 on host a ended with SIGSEGV (Segmentation fault) after 2.2 s\n"
+        "hvrun: error: rank 1 on host a ended with SIGSEGV (Segmentation fault) after 2.25 s\n"
         "hvrun: its last lines:\n"
         "    Traceback\n"
         "    ValueError: \\x1b[31mno\n");
 }
 
-TEST_CASE("a rank that was killed may have been so by the kernel, which the summary says") {
+TEST_CASE("ranks that SIGKILL had to end are told, with what their programs do with SIGTERM") {
+  using hv::wire::SigtermUse;
+  const auto told = [](SigtermUse use, double grace_s, JobSpec spec = {}) {
+    EndedJob job({0, 0, 1, 1}, 2, std::move(spec));
+    job.ended(0, exited(1));
+    job.killed_after(1, grace_s);
+    job.killed_after(2, grace_s, use);
+    job.killed_after(3, grace_s, use);
+    return job.text();
+  };
+  CHECK(told(SigtermUse::kHandled, 0).find("SIGKILL") == std::string::npos);  // a second signal
+  CHECK(told(SigtermUse::kHandled, 3)
+            .ends_with("hvrun: SIGKILL ended rank 1 (host a) after 3 s\n"
+                       "hvrun: SIGKILL ended ranks 2-3 (host b) after 3 s; they had a handler for "
+                       "SIGTERM\n"));
+  CHECK(told(SigtermUse::kIgnored, 3).ends_with("(host b) after 3 s; they ignored SIGTERM\n"));
+  CHECK(told(SigtermUse::kHandledByDescendant, 3)
+            .ends_with("(host b) after 3 s; only descendants of them had a handler for SIGTERM\n"));
+  JobSpec spec;
+  spec.ending.grace = 300ms;
+  CHECK(told(SigtermUse::kIgnored, 0.3, spec)
+            .ends_with("after --grace 0.3 s; they ignored SIGTERM\n"));
+  // A lost host, or the loss of hvrun, has shortened it.
+  CHECK(told(SigtermUse::kIgnored, 0.2, spec).ends_with("after 0.2 s; they ignored SIGTERM\n"));
+}
+
+TEST_CASE("an exit code that hvrun's own errors have, too, is told as the program's") {
+  for (const int code : {1, 2, 3, 4, 5, 6}) {
+    EndedJob job;
+    job.ended(2, exited(code));
+    const std::string text = "hvrun: " + std::to_string(code) + " is the program's own exit code";
+    CHECK((job.text().find(text) != std::string::npos) == (code > 1 && code < 6));
+  }
+  EndedJob job;
+  job.ended(2, killed(2));
+  CHECK(job.text().find("own exit code") == std::string::npos);
+}
+
+TEST_CASE("a rank that wanted input is told how to get it, unless it had some") {
+  for (const char* last : {"EOFError: EOF when reading a line", "bdb.BdbQuit",
+                           "[rank2]: EOFError: EOF when reading a line", "[rank2]: bdb.BdbQuit"}) {
+    EndedJob job;
+    job.lines[2] = {"Traceback (most recent call last):", last};
+    job.ended(2, exited(1));
+    const std::string advice =
+        "  try: --stdin=2 hands hvrun's standard input to this rank; without it the rank has "
+        "/dev/null\n";
+    CHECK(job.text().find(advice) != std::string::npos);
+    JobRecord record = record_of(job.job, job.end);
+    record.ranks[2].has_input = true;
+    const auto lines = [&job](int rank) { return job.lines[rank]; };
+    CHECK(end_text(record, lines).find("try:") == std::string::npos);
+    std::swap(record.ranks[2].has_input, record.ranks[0].has_input);
+    CHECK(end_text(record, lines).find(advice) != std::string::npos);
+  }
+}
+
+TEST_CASE("a rank that was killed after it had written nothing for long may have held text back") {
+  const std::string text = " wrote nothing for 12.5 s";
+  EndedJob job;
+  job.job.slots.of_rank(1).quiet = 12500ms;
+  job.ended(1, killed(11));
+  CHECK(job.text().find(text) == std::string::npos);  // nothing is known of its program
+  JobRecord record = record_of(job.job, job.end);
+  const auto told = [&record] {
+    return end_text(record, [](int) { return std::vector<std::string>(); });
+  };
+  record.ranks[1].quiet_s = 12.5;
+  CHECK(told().find("hvrun: rank 1" + text +
+                    " before that; C's printf holds text back where it "
+                    "writes to a pipe\n  try: --pty, or stdbuf -oL program\n") !=
+        std::string::npos);
+  record.ranks[1].quiet_s = 4.9;
+  CHECK(told().find(" wrote nothing") == std::string::npos);
+  record.ranks[1].quiet_s = 12.5;
+  record.ranks[1].end = exited(1);
+  CHECK(told().find(" wrote nothing") == std::string::npos);
+  record.cause.reset();  // Ctrl-C
+  for (int rank = 0; rank < 3; ++rank) {
+    record.ranks[static_cast<std::size_t>(rank)].end = killed(15);
+    record.ranks[static_cast<std::size_t>(rank)].quiet_s = 12.5 + rank;
+  }
+  CHECK(told().find("hvrun: ranks 0-2" + text + " or longer before that") == 0);
+}
+
+TEST_CASE("a rank's quiet is known where it may hold text back, as its agent says: in a pipe") {
+  const auto quiet_of = [](bool may_hold_text, bool pty) {
+    boost::asio::io_context io;
+    JobSpec spec;
+    spec.output.pty = pty;
+    Job job{io.get_executor(), spec};
+    LaunchPlan plan;
+    job.add_host({});
+    plan.hosts.emplace_back();
+    plan.ranks.emplace_back();
+    job.begin_epoch(plan);
+    job.slots.of_rank(0).quiet = 7s;
+    RankEnd end{0, killed(9)};
+    end.may_hold_text = may_hold_text;
+    job.policy->rank_ended(end, hv::now());
+    return record_of(job).ranks.at(0).quiet_s;
+  };
+  CHECK(quiet_of(true, false) == 7);
+  CHECK(quiet_of(true, true) == 0);
+  CHECK(quiet_of(false, false) == 0);
+}
+
+TEST_CASE("the summary says that the kernel may have killed a rank") {
   EndedJob job;
   job.ended(1, killed(9));
   CHECK(job.text() ==
-        "hvrun: error: rank 1 on host a ended with SIGKILL (Killed) after 2.2 s\n"
+        "hvrun: error: rank 1 on host a ended with SIGKILL (Killed) after 2.25 s\n"
         "hvrun: SIGKILL comes from a person or, where memory is short, from the kernel; dmesg on a "
         "tells which\n");
 }
 
-TEST_CASE("a rank that left the others before is told below the cause, with what it left out") {
+TEST_CASE("a rank that left before is reported below the cause, with the calls that it left out") {
   for (const bool never_joined : {false, true}) {
     EndedJob job;
     const RankEnd left{1, exited(0), false, 1, !never_joined, never_joined};
     job.job.policy->rank_ended(left, hv::now());
     job.job.policy->rank_ended({2, exited(1), false, 2, true}, hv::now());
     const std::string beginning =
-        "hvrun: error: rank 2 on host b ended with exit code 1 after 2.2 s\n"
+        "hvrun: error: rank 2 on host b ended with exit code 1 after 2.25 s\n"
         "hvrun: before that rank 1 on host a had ended with exit code 0";
     const std::string end =
         never_joined
@@ -101,7 +223,7 @@ TEST_CASE("a rank that left the others before is told below the cause, with what
   }
 }
 
-TEST_CASE("a rank that had left in order is told below the cause as one that had") {
+TEST_CASE("a rank that had left in order is reported so below the cause") {
   EndedJob job;
   job.job.policy->rank_ended({2, exited(1), false, 3, true}, hv::now());
   job.job.policy->rank_ended({1, exited(0), false, 4, false, false, 2}, hv::now());
@@ -110,7 +232,7 @@ TEST_CASE("a rank that had left in order is told below the cause as one that had
         std::string::npos);
 }
 
-TEST_CASE("a rank that peers lost and that then ended with 0 is told as that") {
+TEST_CASE("a rank that peers lost and that then ended with 0 is reported so") {
   EndedJob job;
   job.job.policy->named_lost(1, "was silent", 2);
   job.ended(2, exited(1));
@@ -120,43 +242,40 @@ TEST_CASE("a rank that peers lost and that then ended with 0 is told as that") {
       std::string::npos);
 }
 
-TEST_CASE(
-    "a rank that was lost while it stood still is told as that, however hvrun then ended it") {
+TEST_CASE("a rank that was lost while it was stopped is reported so, however hvrun then ended it") {
   EndedJob job;
   job.job.policy->named_lost(3, kSilent, 0);
   job.job.policy->stopped_ranks({3});
   job.ended(0, exited(1));
-  job.end.verdict = job.job.policy->verdict();
+  job.end.cause = job.job.policy->cause();
   job.ended(3, killed(9), true);
   const std::string text =
       end_text(record_of(job.job, job.end), [](int) { return std::vector<std::string>(); });
   CHECK(text ==
-        "hvrun: error: rank 3 on host b was lost to the others after 2.2 s: it " + kSilent +
+        "hvrun: error: rank 3 on host b was lost to the others after 2.25 s: it " + kSilent +
             "; hvrun found it stopped (SIGSTOP, or a debugger)\n"
             "  try: find out what stopped it; HVRUN_PEER_TIMEOUT=0 lets the others wait for one "
             "that is being debugged\n"
             "hvrun: as a consequence also ended: rank 0 with exit code 1\n");
 }
 
-TEST_CASE("the network is only thought of where a rank was lost among several hosts") {
+TEST_CASE("the advice names the network only where a rank was lost among several hosts") {
   for (const std::size_t hosts : {1, 2}) {
-    EndedJob job;
-    for (PlannedRank& rank : job.job.plan.ranks) rank.host = 0;
-    job.job.hosts.resize(hosts);
+    EndedJob job({0, 0, 0, 0}, hosts);
     job.job.policy->named_lost(3, kSilent, 0);
     job.ended(0, exited(1));
     const std::string text = job.text();
-    CHECK(text.find("rank 3 on host a was lost to the others after 2.2 s: it " + kSilent +
+    CHECK(text.find("rank 3 on host a was lost to the others after 2.25 s: it " + kSilent +
                     "; hvrun found it running\n  try: look what it is stuck in") !=
           std::string::npos);
     CHECK((text.find("network") != std::string::npos) == (hosts > 1));
   }
 }
 
-TEST_CASE("a program that misses a library is told how it finds one, another 127 is not") {
+TEST_CASE("a program that misses a library gets advice, another exit code 127 does not") {
   for (const bool misses : {true, false}) {
     EndedJob job;
-    job.words[1] = {misses ? "./t: error while loading shared libraries: libx.so.0: cannot open"
+    job.lines[1] = {misses ? "./t: error while loading shared libraries: libx.so.0: cannot open"
                            : "sh: 1: trian: not found"};
     job.ended(1, exited(127));
     const std::string text = job.text();
@@ -164,17 +283,17 @@ TEST_CASE("a program that misses a library is told how it finds one, another 127
     CHECK((text.find("-x LD_LIBRARY_PATH=DIR") != std::string::npos) == misses);
     if (!misses) continue;
     JobRecord record = record_of(job.job, job.end);
-    record.findings.emplace_back().verdict = "library-missing";  // with a mend of its own
+    record.findings.emplace_back().id = "library-missing";  // with a fix of its own
     CHECK(end_text(record, [](int) { return std::vector<std::string>(); }).find("install that") ==
           std::string::npos);
   }
 }
 
-TEST_CASE("ranks that ended with the same last lines are told once, with all who said them") {
+TEST_CASE("equal last lines are shown once, with all their ranks") {
   EndedJob job;
   for (const int rank : {0, 2, 3})
-    job.words[rank] = {"[rank" + std::to_string(rank) + "]: ImportError: no torch"};
-  job.words[1] = {"something else"};
+    job.lines[rank] = {"[rank" + std::to_string(rank) + "]: ImportError: no torch"};
+  job.lines[1] = {"something else"};
   for (int rank = 0; rank < 4; ++rank) job.ended(rank, exited(1));
   const std::string text = job.text();
   CHECK(text.find("hvrun: ranks 0,2-3 said, here as rank 0:\n    [rank0]: ImportError: no "
@@ -183,32 +302,26 @@ TEST_CASE("ranks that ended with the same last lines are told once, with all who
   CHECK(text.find("ImportError") == text.rfind("ImportError"));
 }
 
-TEST_CASE("who only lost a peer, or was ended by hvrun, is not quoted") {
+TEST_CASE("a rank that only lost a peer, or was ended by hvrun, is not quoted") {
   EndedJob job;
-  for (int rank = 0; rank < 4; ++rank) job.words[rank] = {"words of " + std::to_string(rank + 10)};
+  for (int rank = 0; rank < 4; ++rank) job.lines[rank] = {"output of " + std::to_string(rank + 10)};
   job.ended(0, exited(1));
   job.ended(1, exited(3));
   job.job.policy->named_lost(0, "closed its connection", 2);
   job.ended(2, exited(1));
   job.ended(3, killed(15), true);
   const std::string text = job.text();
-  CHECK(text.find("hvrun: its last lines:\n    words of 10\n") != std::string::npos);
-  CHECK(text.find("hvrun: rank 1 said:\n    words of 11\n") != std::string::npos);
-  CHECK(text.find("words of 12") == std::string::npos);
-  CHECK(text.find("words of 13") == std::string::npos);
+  CHECK(text.find("hvrun: its last lines:\n    output of 10\n") != std::string::npos);
+  CHECK(text.find("hvrun: rank 1 said:\n    output of 11\n") != std::string::npos);
+  CHECK(text.find("output of 12") == std::string::npos);
+  CHECK(text.find("output of 13") == std::string::npos);
 }
 
-TEST_CASE("of many different texts five are told beside the cause's, ten lines each") {
-  EndedJob job;
-  for (int rank = 4; rank < 9; ++rank) {
-    job.job.plan.ranks.emplace_back().identity.rank = rank;
-    job.job.plan.ranks.back().host = 1;
-  }
-  job.job.ranks.resize(9);
-  job.job.policy.emplace(9);
+TEST_CASE("of many different texts five are shown besides the cause's, ten lines each") {
+  EndedJob job({0, 0, 1, 1, 1, 1, 1, 1, 1});
   for (int rank = 0; rank < 9; ++rank) {
     for (int i = 0; i < 12; ++i)
-      job.words[rank].push_back(std::string(1, static_cast<char>('a' + rank)) + std::to_string(i));
+      job.lines[rank].push_back(std::string(1, static_cast<char>('a' + rank)) + std::to_string(i));
     job.ended(rank, exited(1));
   }
   const std::string text = job.text();
@@ -219,9 +332,9 @@ TEST_CASE("of many different texts five are told beside the cause's, ten lines e
   CHECK(text.find("hvrun: and 3 more texts, of ranks 6-8\n") != std::string::npos);
 }
 
-TEST_CASE("what its agent found out about the cause is told: the core, and want of memory") {
+TEST_CASE("the agent's findings about the cause are reported: the core file, and lack of memory") {
   using hv::wire::OutOfMemory;
-  const auto told = [](OutOfMemory out, hv::ExitStatus status) {
+  const auto finding_of = [](OutOfMemory out, hv::ExitStatus status) {
     EndedJob job;
     RankEnd end{1, status};
     end.found = {status.code == 11 ? "its core file is /c" : "", out, "by this"};
@@ -229,21 +342,22 @@ TEST_CASE("what its agent found out about the cause is told: the core, and want 
     const std::string text = job.text();
     return text.substr(text.find('\n') + 1);
   };
-  CHECK(told(OutOfMemory::kNotAsked, killed(11)) == "hvrun: its core file is /c\n");
-  CHECK(told(OutOfMemory::kThisRank, killed(9)) ==
+  CHECK(finding_of(OutOfMemory::kNotAsked, killed(11)) == "hvrun: its core file is /c\n");
+  CHECK(finding_of(OutOfMemory::kThisRank, killed(9)) ==
         "hvrun: the kernel ended it for want of memory: by this\n  try: more memory for the job "
         "(Slurm: --mem), fewer ranks on a host, or smaller batches\n");
-  CHECK(told(OutOfMemory::kBesideIt, exited(1))
+  CHECK(finding_of(OutOfMemory::kBesideIt, exited(1))
             .find("hvrun: the kernel ended a process beside it for want of memory: by this\n") ==
         0);
-  CHECK(told(OutOfMemory::kNo, killed(9)).find("hvrun: a person or a program killed it") == 0);
-  CHECK(told(OutOfMemory::kNo, exited(137)).empty());
-  CHECK(told(OutOfMemory::kUnknown, killed(9)) ==
+  CHECK(finding_of(OutOfMemory::kNo, killed(9)).find("hvrun: a person or a program killed it") ==
+        0);
+  CHECK(finding_of(OutOfMemory::kNo, exited(137)).empty());
+  CHECK(finding_of(OutOfMemory::kUnknown, killed(9)) ==
         "hvrun: SIGKILL comes from a person or, where memory is short, from the kernel: by this; "
         "dmesg on a tells which\n");
 }
 
-TEST_CASE("silent ranks are not said to have said the same") {
+TEST_CASE("ranks without output are not reported to have the same output") {
   EndedJob job;
   for (int rank = 0; rank < 4; ++rank) job.ended(rank, exited(1));
   CHECK(job.text().find("said the same") == std::string::npos);
@@ -261,7 +375,7 @@ TEST_CASE("a rank that ended as the cause did is its consequence only where it h
                   "code 3\n") != std::string::npos);
 }
 
-TEST_CASE("what hvrun itself ended is no consequence worth a line") {
+TEST_CASE("ranks that hvrun ended are not listed as consequences") {
   EndedJob job;
   job.ended(0, exited(1));
   job.ended(1, killed(15), true);
@@ -276,7 +390,7 @@ TEST_CASE("a lost host is named with its ranks and the reason") {
         std::string::npos);
 }
 
-TEST_CASE("a job that ended well says nothing and its JSON has every rank's code") {
+TEST_CASE("a job that ended well has no summary, and its JSON has every rank's code") {
   EndedJob job;
   for (int rank = 0; rank < 4; ++rank) job.ended(rank, exited(0));
   job.end.state = "ok";
@@ -293,9 +407,9 @@ TEST_CASE("a job that ended well says nothing and its JSON has every rank's code
   CHECK(json["ranks"][3]["signal"].is_null());
 }
 
-TEST_CASE("the JSON names the cause and tells signals from codes, with words of any bytes") {
+TEST_CASE("the JSON names the cause, separates signals from codes, and takes output of any bytes") {
   EndedJob job;
-  job.words[2] = {"bad \xff byte"};
+  job.lines[2] = {"bad \xff byte"};
   job.ended(2, killed(9));
   job.ended(0, exited(1));
   const auto json = job.json();
@@ -308,20 +422,21 @@ TEST_CASE("the JSON names the cause and tells signals from codes, with words of 
   CHECK(json["ranks"][1]["exit_code"].is_null());
 }
 
-TEST_CASE("a training is told with what bounded it, whether the job ended well or not") {
+TEST_CASE("a training is reported with its limit, whether the job ended well or not") {
   EndedJob job;
   CHECK(training_summary(record_of(job.job)) == "");
   CHECK(job.json()["training"].is_null());
   // 100 steps of 50 ms: rank 2 waits 30 ms of each for data, the others for rank 2.
-  for (std::size_t rank = 0; rank < 3; ++rank) {
+  for (int rank = 0; rank < 3; ++rank) {
     const bool waits = rank == 2;
-    job.job.ranks[rank].step_times = {100, 5'000'000'000, waits ? 3'000'000'000u : 0,
-                                      waits ? 500'000'000u : 3'500'000'000u, waits ? 100u : 0};
+    job.job.slots.of_rank(rank).step_times = {100, 5'000'000'000, waits ? 3'000'000'000u : 0,
+                                              waits ? 500'000'000u : 3'500'000'000u,
+                                              waits ? 100u : 0};
   }
   CHECK(training_summary(record_of(job.job))
             .find("hvrun: the training was input-bound: a step took 50 ms: "
                   "data 30 ms (60 %), compute 15 ms (30 %), exchange, with "
-                  "waiting for others, 5.0 ms (10 %); without the wait for "
+                  "waiting for others, 5 ms (10 %); without the wait for "
                   "data it would take at best 20 ms; measured on 3 of 4 ranks\n"
                   "hvrun: rank 2 on host b was the slowest: the others waited "
                   "30 ms a step for it, as its wait for data is 30 ms longer "
@@ -330,19 +445,18 @@ TEST_CASE("a training is told with what bounded it, whether the job ended well o
   const auto json = job.json();
   CHECK(json["training"]["bound"] == "input");
   CHECK(json["training"]["slowest_rank"] == 2);
-  CHECK(json["training"]["slowest_by"] == "data");
+  CHECK(json["training"]["slow_part"] == "data");
   CHECK(json["training"]["step_seconds"] == doctest::Approx(0.05));
   CHECK(json["training"]["step_seconds_without_bound"] == doctest::Approx(0.02));
   CHECK(json["training"]["data_share"] == doctest::Approx(0.6));
-  CHECK(json["ranks"][0]["steps"]["exchange_seconds"] == doctest::Approx(3.5));
-  CHECK(json["ranks"][0]["steps"]["compute_seconds"] == doctest::Approx(1.5));
-  CHECK(json["ranks"][3]["steps"].is_null());
+  CHECK(json["ranks"][0]["step_times"]["exchange_seconds"] == doctest::Approx(3.5));
+  CHECK(json["ranks"][0]["step_times"]["compute_seconds"] == doctest::Approx(1.5));
+  CHECK(json["ranks"][3]["step_times"].is_null());
 }
 
 TEST_CASE("the JSON of a job that could not start holds the error") {
   EndedJob job;
   job.job.policy.reset();
-  job.job.ranks.clear();
   job.end = {3, "not_started", {}, "host b: refused", 0.5};
   const auto json = nlohmann::json::parse(
       record_as_json(record_of(job.job, job.end), [](int) { return std::vector<std::string>{}; }));

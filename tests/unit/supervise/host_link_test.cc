@@ -1,4 +1,4 @@
-// Tests of the conversation with one agent.
+// Tests of launcher/supervise/hosts/host_link.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/hosts/host_link.h"
 
@@ -24,19 +24,19 @@ struct Wire {
   bool is_broken = false;
   bool is_closed = false;
   bool refuses_writes = false;
-  std::string words;
+  std::string last_words;
   std::vector<Frame> from_hvrun;
   asio::steady_timer* waker = nullptr;
 
   void wake() {
     if (waker) waker->cancel();
   }
-  void say(const std::string& bytes) {
+  void send(const std::string& bytes) {
     to_hvrun += bytes;
     wake();
   }
   template <class Message>
-  std::vector<Message> heard(wire::Type type) const {
+  std::vector<Message> received(wire::Type type) const {
     std::vector<Message> messages;
     for (const Frame& frame : from_hvrun) {
       if (frame.type == static_cast<std::uint8_t>(type))
@@ -74,13 +74,15 @@ class WireChannel : public AgentChannel {
     wire_.is_closed = true;
     wire_.wake();
   }
-  std::string last_words() const override { return wire_.words; }
+  std::string last_words() const override { return wire_.last_words; }
 
  private:
   Wire& wire_;
   asio::steady_timer timer_;
   FrameParser parser_{wire::kMaxAgentPayload};
 };
+
+constexpr LinkId kLink{HostId{7}, 1};
 
 struct Trial : LinkObserver {
   asio::io_context io;
@@ -90,7 +92,7 @@ struct Trial : LinkObserver {
   std::shared_ptr<HostLink> link;
 
   explicit Trial(Duration lost_after = 60s) {
-    link = std::make_shared<HostLink>(io.get_executor(), 7,
+    link = std::make_shared<HostLink>(io.get_executor(), kLink,
                                       std::make_unique<WireChannel>(wire, io.get_executor()),
                                       lost_after, *this);
     link->start();
@@ -101,13 +103,13 @@ struct Trial : LinkObserver {
     io.restart();
     io.run();  // the loops end: none may hang on a closed link
   }
-  void on_frame(int host, const Frame& frame) override {
-    CHECK(host == 7);
+  void on_frame(const LinkId& link_id, Frame frame) override {
+    CHECK(link_id == kLink);
     frames.push_back(frame.type);
   }
-  void on_link_ended(int host, const std::string& reason) override {
-    CHECK(host == 7);
-    ends.push_back(reason);
+  void on_link_ended(const LinkId& link_id, std::string reason) override {
+    CHECK(link_id == kLink);
+    ends.push_back(std::move(reason));
   }
   // Runs what is ready to run.
   void settle() {
@@ -115,8 +117,8 @@ struct Trial : LinkObserver {
     while (io.poll_one() > 0) {
     }
   }
-  // Runs until the link has told its end.
-  void run_to_the_end() {
+  // Runs until the link has reported its end.
+  void run_to_end() {
     io.restart();
     while (ends.empty() && io.run_one() > 0) {
     }
@@ -130,11 +132,11 @@ constexpr int kEmpty = static_cast<int>(wire::Type::kEmpty);
 TEST_CASE("frames arrive whole and in order however the stream is cut") {
   const std::string bytes = encode_frame_of(wire::Empty{}) + encode_frame_of(wire::Ready{}) +
                             encode_frame_of(wire::Empty{});
-  for (std::size_t piece = 1; piece <= bytes.size(); piece += 3) {
-    CAPTURE(piece);
+  for (std::size_t chunk = 1; chunk <= bytes.size(); chunk += 3) {
+    CAPTURE(chunk);
     Trial trial;
-    for (std::size_t at = 0; at < bytes.size(); at += piece) {
-      trial.wire.say(bytes.substr(at, piece));
+    for (std::size_t at = 0; at < bytes.size(); at += chunk) {
+      trial.wire.send(bytes.substr(at, chunk));
       trial.settle();
     }
     CHECK(trial.frames == std::vector<int>{kEmpty, static_cast<int>(wire::Type::kReady), kEmpty});
@@ -142,51 +144,34 @@ TEST_CASE("frames arrive whole and in order however the stream is cut") {
   }
 }
 
-TEST_CASE("a ping is answered by the link itself, with both times") {
+TEST_CASE("the link answers a ping with both times") {
   Trial trial;
-  trial.wire.say(encode_frame_of(wire::Ping{12345}));
+  trial.wire.send(encode_frame_of(wire::Ping{12345}));
   trial.settle();
   CHECK(trial.frames.empty());
-  const auto pongs = trial.wire.heard<wire::Pong>(wire::Type::kPong);
+  const auto pongs = trial.wire.received<wire::Pong>(wire::Type::kPong);
   REQUIRE(pongs.size() == 1);
   CHECK(pongs[0].sent_wall_clock_ns == 12345);
   CHECK(std::abs(pongs[0].wall_clock_ns - wall_clock_ns()) < 60'000'000'000);
 }
 
-TEST_CASE("an agent's clock may say anything") {
+TEST_CASE("the first ping goes out at once, and its answer sets the clock") {
   Trial trial;
-  for (const std::int64_t wild : {INT64_MIN, INT64_MAX}) {
-    trial.link->note_clock(wild, 0);
-    (void)trial.link->corrected(-1 - wild);
-    CHECK(std::abs(trial.link->corrected(wild) - wall_clock_ns()) < 60'000'000'000);
-  }
-}
-
-TEST_CASE("the shortest round trip sets the difference of the clocks") {
-  Trial trial;
-  const std::int64_t ahead = 5'000'000'000;
-  trial.link->note_clock(wall_clock_ns() + ahead, 1000);
-  const std::int64_t agent_time = wall_clock_ns() + ahead;
-  const auto is_near = [](std::int64_t a, std::int64_t b) { return std::abs(a - b) < 500'000'000; };
-  CHECK(is_near(trial.link->corrected(agent_time), wall_clock_ns()));
-  trial.link->note_clock(wall_clock_ns() - 3600 * ahead, 2000);  // a slower answer says less
-  CHECK(is_near(trial.link->corrected(agent_time), wall_clock_ns()));
-}
-
-TEST_CASE("a time that came unasked sets the clock, and the first ping goes out at once") {
-  Trial trial;
-  CHECK(trial.wire.heard<wire::Ping>(wire::Type::kPing).size() == 1);
-  const std::int64_t ahead = 3'600'000'000'000;
-  trial.link->note_clock(wall_clock_ns() + ahead, HostLink::kUnknownRoundTrip);
-  CHECK(std::abs(trial.link->corrected(wall_clock_ns() + ahead) - wall_clock_ns()) < 500'000'000);
+  const auto pings = trial.wire.received<wire::Ping>(wire::Type::kPing);
+  REQUIRE(pings.size() == 1);
+  CHECK(!trial.link->clock().round_trip());
+  trial.wire.send(encode_frame_of(wire::Pong{pings[0].wall_clock_ns, 12345}));
+  trial.settle();
+  REQUIRE(trial.link->clock().round_trip());
+  CHECK(std::abs(trial.link->clock().corrected(12345) - wall_clock_ns()) < 60'000'000'000);
 }
 
 TEST_CASE("a pong from the future or with nonsense inside does no harm") {
   Trial trial;
-  trial.wire.say(encode_frame_of(wire::Pong{INT64_MAX, 0}));
+  trial.wire.send(encode_frame_of(wire::Pong{INT64_MAX, 0}));
   trial.settle();
   CHECK(trial.ends.empty());
-  trial.wire.say(encode_frame(static_cast<std::uint8_t>(wire::Type::kPong), "junk"));
+  trial.wire.send(encode_frame(static_cast<std::uint8_t>(wire::Type::kPong), "junk"));
   trial.settle();
   REQUIRE(trial.ends.size() == 1);
   CHECK(trial.ends[0] == "its agent sent what is no message");
@@ -194,10 +179,10 @@ TEST_CASE("a pong from the future or with nonsense inside does no harm") {
 
 TEST_CASE("a stream that breaks ends the link once, with the channel's last words") {
   Trial trial;
-  trial.wire.words = "ssh: connection reset\n\x1b[2J";
+  trial.wire.last_words = "ssh: connection reset\n\x1b[2J";
   trial.wire.is_broken = true;
   trial.wire.wake();
-  trial.run_to_the_end();
+  trial.run_to_end();
   trial.settle();
   REQUIRE(trial.ends.size() == 1);
   CHECK(trial.ends[0].find("broke: ssh: connection reset") != std::string::npos);
@@ -205,7 +190,7 @@ TEST_CASE("a stream that breaks ends the link once, with the channel's last word
   CHECK(trial.wire.is_closed);
 }
 
-TEST_CASE("what an agent said before its stream broke is still heard") {
+TEST_CASE("frames that an agent sent before its stream broke still arrive") {
   Trial trial;
   trial.wire.refuses_writes = true;
   trial.link->send(wire::Ready{});
@@ -214,23 +199,23 @@ TEST_CASE("what an agent said before its stream broke is still heard") {
   trial.wire.to_hvrun = encode_frame_of(wire::Empty{});
   trial.wire.is_broken = true;
   trial.wire.wake();
-  trial.run_to_the_end();
+  trial.run_to_end();
   CHECK(trial.frames == std::vector<int>{kEmpty});
   CHECK(trial.ends.size() == 1);
 }
 
 TEST_CASE("bytes that are no frame end the link") {
   Trial trial;
-  trial.wire.say(std::string(1 << 16, '\xff'));
+  trial.wire.send(std::string(1 << 16, '\xff'));
   trial.settle();
   CHECK(trial.ends == std::vector<std::string>{"its agent sent what is no message"});
 }
 
-TEST_CASE("a silent agent is lost after --lost-after, one that says anything is not") {
+TEST_CASE("an agent that sends nothing for --lost-after is lost") {
   Trial silent(50ms);
-  silent.run_to_the_end();
-  CHECK(silent.ends == std::vector<std::string>{"it was silent for 0.05 s (--lost-after)"});
-  CHECK_FALSE(silent.wire.heard<wire::Ping>(wire::Type::kPing).empty());
+  silent.run_to_end();
+  CHECK(silent.ends == std::vector<std::string>{"it was silent for 50 ms (--lost-after)"});
+  CHECK_FALSE(silent.wire.received<wire::Ping>(wire::Type::kPing).empty());
 }
 
 TEST_CASE("an answering agent is never lost, however long the job") {
@@ -239,24 +224,24 @@ TEST_CASE("an answering agent is never lost, however long the job") {
   for (const TimePoint end = now() + 300ms; now() < end && trial.ends.empty();) {
     trial.io.restart();
     trial.io.run_one_for(10ms);
-    const auto pings = trial.wire.heard<wire::Ping>(wire::Type::kPing);
+    const auto pings = trial.wire.received<wire::Ping>(wire::Type::kPing);
     for (; answered < pings.size(); ++answered)
-      trial.wire.say(encode_frame_of(wire::Pong{pings[answered].wall_clock_ns, wall_clock_ns()}));
+      trial.wire.send(encode_frame_of(wire::Pong{pings[answered].wall_clock_ns, wall_clock_ns()}));
   }
   CHECK(trial.ends.empty());
   CHECK(answered > 5);
 }
 
-TEST_CASE("a link that was closed here tells nobody and sends nothing more") {
+TEST_CASE("a link that hvrun closes reports no end and sends nothing more") {
   Trial trial;
   trial.link->send(wire::Ready{});
   trial.settle();
-  CHECK(trial.link->flushed());
+  CHECK(trial.link->is_flushed());
   const std::size_t sent = trial.wire.from_hvrun.size();
   trial.link->close();
   trial.link->send(wire::Empty{});
   trial.settle();
-  CHECK(trial.link->ended());
+  CHECK(trial.link->has_ended());
   CHECK(trial.wire.from_hvrun.size() == sent);
   CHECK(trial.ends.empty());
 }

@@ -1,5 +1,4 @@
-// Tests of how hvrun asks hosts for inventories: which, when with the program itself, and what a
-// host that cannot tell leaves behind.
+// Tests of how hvrun asks hosts for inventories, sends the program for it, and handles failures.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
@@ -11,7 +10,7 @@ namespace wire = hv::wire;
 
 namespace {
 
-// A host with two GPUs whose UUIDs /proc does not tell, and what it is asked.
+// A host with two GPUs without UUIDs in /proc. Records its requests.
 struct GpuHost : FakeAgent {
   void on_start() override {
     wire::Hello hello;
@@ -67,7 +66,7 @@ struct GpuHost : FakeAgent {
 
 JobSpec own_gpus() {
   JobSpec spec;
-  spec.sees_only_its_gpus = true;
+  spec.placement.sees_only_its_gpus = true;
   return spec;
 }
 
@@ -80,21 +79,21 @@ TEST_CASE("a host whose facts suffice is not asked") {
   CHECK(a.visible(0) == "not set");
 }
 
-TEST_CASE("with no time for it no host is asked") {
+TEST_CASE("without a time limit for it no host is asked") {
   GpuHost a;
   JobSpec spec = own_gpus();
-  spec.inventory_timeout = {};
+  spec.access.inventory_timeout = {};
   const Outcome outcome = supervise({{"a", &a}}, "a", spec);
   CHECK(outcome.err == "");
   CHECK(a.requests.empty());
   CHECK(a.visible(1) == "1");
 }
 
-TEST_CASE("a host that is asked tells UUIDs, and only it is asked") {
+TEST_CASE("only a host without UUIDs is asked, and reports them") {
   GpuHost a;
   FakeAgent b;
   JobSpec spec = own_gpus();
-  spec.inventory_timeout = std::chrono::seconds(7);
+  spec.access.inventory_timeout = std::chrono::seconds(7);
   CHECK(supervise({{"a", &a}, {"b", &b}}, "a,b:1", spec).code == 0);
   REQUIRE(a.requests.size() == 1);
   CHECK(a.requests[0].timeout_s == 7);
@@ -102,7 +101,7 @@ TEST_CASE("a host that is asked tells UUIDs, and only it is asked") {
   CHECK(a.visible(1) == "GPU-1");
 }
 
-TEST_CASE("a host without the program gets it, once it has said so") {
+TEST_CASE("a host that reports that it lacks the program gets it") {
   GpuHost a;
   a.is_missing = true;
   const Outcome outcome = supervise({{"a", &a}}, "a", own_gpus());
@@ -114,7 +113,7 @@ TEST_CASE("a host without the program gets it, once it has said so") {
   CHECK(a.visible(0) == "GPU-0");
 }
 
-TEST_CASE("a machine of another kind gets no program that it cannot run") {
+TEST_CASE("a host of another architecture gets no program that it cannot run") {
   GpuHost a;
   a.is_missing = true;
   a.machine = "riscv128";
@@ -127,7 +126,7 @@ TEST_CASE("a machine of another kind gets no program that it cannot run") {
   CHECK(a.visible(1) == "1");
 }
 
-TEST_CASE("what goes wrong there is a warning, and the plan goes by what /proc tells") {
+TEST_CASE("a failure there is a warning, and the plan uses /proc") {
   GpuHost a;
   a.problem = "hvrun-inventory did not answer\nwithin 20 s";
   const Outcome outcome = supervise({{"a", &a}}, "a", own_gpus());
@@ -136,7 +135,7 @@ TEST_CASE("what goes wrong there is a warning, and the plan goes by what /proc t
   CHECK(a.visible(0) == "0");
 }
 
-TEST_CASE("an agent that is lost while it is asked is told by that") {
+TEST_CASE("an agent that is lost while it is asked is an error") {
   GpuHost a;
   a.on_inventory = [&a](const hv::Frame&) { a.vanish(); };
   const Outcome outcome = supervise({{"a", &a}}, "a", own_gpus());

@@ -12,31 +12,43 @@ namespace wire = hv::wire;
 
 namespace {
 
-// A job with one host, up to the moment when Launch is sent.
+// A job with one host, just before Launch is sent.
 struct SetUpJob {
   explicit SetUpJob(int ranks, JobSpec spec = {}) : job(io.get_executor(), std::move(spec)) {
-    HostState& host = job.hosts.emplace_back();
-    host.target.name = "a";
-    host.hello.emplace();
-    host.set_up.emplace().agent_socket = "@fake";
-    for (int rank = 0; rank < ranks; ++rank) {
-      job.plan.ranks.emplace_back().identity.rank = rank;
-      host.ranks.push_back(rank);
-    }
-    job.ranks.resize(static_cast<std::size_t>(ranks));
+    HostTarget target;
+    target.name = "a";
+    Host& host = job.add_host(target);
+    host.answers.greeting.emplace();
+    host.answers.set_up.emplace().agent_socket = "@fake";
+    plan.hosts.emplace_back();
+    for (int rank = 0; rank < ranks; ++rank) plan.ranks.emplace_back().identity.rank = rank;
+    job.begin_epoch(plan);
+  }
+  // Replaces the plan.
+  void place(PlannedRank rank) {
+    plan.ranks.at(static_cast<std::size_t>(rank.identity.rank)) = std::move(rank);
+    job.begin_epoch(plan);
   }
   wire::Launch message(const CommonEnvironment& environment = {}) const {
-    return launch_message(job, 0, {"127.0.0.1", 29500, 0}, environment);
+    return launch_message(job, job.members().front(), {"127.0.0.1", 29500, 0}, environment);
   }
+
+  auto& gpus() { return job.members().front().answers.greeting->hello.facts.gpus; }
 
   boost::asio::io_context io;
   Job job;
+  LaunchPlan plan;
 };
 
 // With so much in every rank's environment the message has exactly this many bytes.
 CommonEnvironment filling(const SetUpJob& job, std::size_t bytes) {
   const std::size_t length_field = 4;
-  return {{std::string(bytes - hv::encode(job.message()).size() - length_field, 'x')}, {}, {}};
+  const std::string name = "X";
+  CommonEnvironment environment;
+  environment.variables.set(
+      name,
+      std::string(bytes - hv::encode(job.message()).size() - length_field - name.size() - 1, 'x'));
+  return environment;
 }
 
 std::vector<std::string> device_orders(const wire::Launch& launch) {
@@ -70,37 +82,50 @@ TEST_CASE(
 TEST_CASE("the devices are in the order of the bus on a host with GPUs, unless -x says otherwise") {
   SetUpJob job(1);
   CHECK(device_orders(job.message()).empty());
-  job.job.hosts[0].hello->facts.gpus.resize(2);
+  job.gpus().resize(2);
   using Orders = std::vector<std::string>;
   CHECK(device_orders(job.message()) == Orders{"CUDA_DEVICE_ORDER=PCI_BUS_ID"});
   JobSpec spec;
-  spec.exports = {"CUDA_DEVICE_ORDER=FASTEST_FIRST"};
+  spec.environment.exports = parse_exports({"CUDA_DEVICE_ORDER=FASTEST_FIRST"});
   CHECK(device_orders(job.message(common_environment(spec, {}))) ==
         Orders{"CUDA_DEVICE_ORDER=FASTEST_FIRST"});
 }
 
-TEST_CASE("what hvrun's own environment says of the devices' order counts only where -x names it") {
+TEST_CASE("hvrun's own CUDA_DEVICE_ORDER counts only where -x names it") {
   SetUpJob job(1);
-  job.job.hosts[0].hello->facts.gpus.resize(2);
+  job.gpus().resize(2);
   hv::Environment own;
   own.set("CUDA_DEVICE_ORDER", "FASTEST_FIRST");
   JobSpec spec;
   CHECK(device_orders(job.message(common_environment(spec, own))).back() ==
         "CUDA_DEVICE_ORDER=PCI_BUS_ID");
-  spec.exports = {"CUDA_*"};
+  spec.environment.exports = parse_exports({"CUDA_*"});
   CHECK(device_orders(job.message(common_environment(spec, own))).back() ==
         "CUDA_DEVICE_ORDER=FASTEST_FIRST");
 }
 
-TEST_CASE("ranks get their program, their cores, and what placement says unless the user says so") {
+TEST_CASE("rank 0 gets a result pipe where results are asked for, no other rank does") {
   JobSpec spec;
-  spec.programs = {{{"serve"}, "/s", 1, {}}, {{"train"}, "/t", 1, {"C=3"}}};
-  spec.exports = {"A=1"};
+  CHECK_FALSE(SetUpJob(1).message().ranks[0].has_result_pipe);
+  spec.output.result_fd = 5;
+  const wire::Launch launch = SetUpJob(2, spec).message();
+  CHECK(launch.ranks[0].has_result_pipe);
+  CHECK_FALSE(launch.ranks[1].has_result_pipe);
+}
+
+TEST_CASE(
+    "ranks get their program, their cores, and the placement's variables that the user did not "
+    "set") {
+  JobSpec spec;
+  spec.programs = {{{"serve"}, "/s", 1, {}}, {{"train"}, "/t", 1, parse_exports({"C=3"})}};
+  spec.environment.exports = parse_exports({"A=1"});
   SetUpJob job(2, spec);
-  PlannedRank& rank = job.job.plan.ranks[1];
+  PlannedRank rank;
+  rank.identity.rank = 1;
   rank.program = 1;
   rank.cores = {2, 3};
   rank.variables = {{"A", "0"}, {"B", "0"}, {"C", "0"}, {"D", "0"}};
+  job.place(rank);
   hv::Environment own;
   own.set("B", "2");
   const wire::Launch launch = job.message(common_environment(spec, own));

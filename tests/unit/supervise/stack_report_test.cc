@@ -50,8 +50,8 @@ const std::string kGdb =
     "#0  0x00007f241ada0df2 in read () from /lib/libc.so.6\n"
     "[Inferior 1 (process 5076) detached]\n";
 
-StackOfRank of(std::uint32_t rank, const std::string& host, const std::string& python,
-               const std::string& native = "") {
+StackOfRank stack_of(std::uint32_t rank, const std::string& host, const std::string& python,
+                     const std::string& native = "") {
   return {host, {rank, 100 + rank, "p", "", python, native, ""}};
 }
 
@@ -63,7 +63,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 
 }  // namespace
 
-TEST_CASE("faulthandler's words are threads and frames, the main one last of all") {
+TEST_CASE("faulthandler's text becomes threads and frames, the main thread last") {
   const auto threads = python_stacks(kPython);
   REQUIRE(threads.size() == 2);
   CHECK(threads[0].is_idle);
@@ -72,7 +72,7 @@ TEST_CASE("faulthandler's words are threads and frames, the main one last of all
         Frames{"/tmp/w.py:9 in elsewhere", "/tmp/w.py:8 in elsewhere", "/tmp/w.py:10 in <module>"});
 }
 
-TEST_CASE("where faulthandler leaves threads out the one that had the signal is the main one") {
+TEST_CASE("where faulthandler leaves threads out, the thread that had the signal is the main one") {
   const auto threads = python_stacks(
       "Current thread 0x1 (most recent call first):\n"
       "  File \"a\", line 1 in f\n\nThread 0x2 (most recent call "
@@ -81,7 +81,7 @@ TEST_CASE("where faulthandler leaves threads out the one that had the signal is 
   CHECK(main_of(threads) == &threads[0]);
 }
 
-TEST_CASE("eu-stack's frames have a name, or their library's") {
+TEST_CASE("eu-stack's frames have a name, or the name of their library") {
   const auto threads = native_stacks(kElfutils);
   REQUIRE(threads.size() == 2);
   CHECK(main_of(threads) == &threads[0]);
@@ -90,7 +90,7 @@ TEST_CASE("eu-stack's frames have a name, or their library's") {
   CHECK(threads[1].is_idle);
 }
 
-TEST_CASE("gdb's frames have no arguments, and their place in the source") {
+TEST_CASE("gdb's frames have no arguments, and their line in the source") {
   const auto threads = native_stacks(kGdb);
   REQUIRE(threads.size() == 2);
   CHECK(threads[0].frames == Frames{"__libc_pause at pause.c:29", "wait_here at c.c:4",
@@ -98,7 +98,7 @@ TEST_CASE("gdb's frames have no arguments, and their place in the source") {
   CHECK(threads[1].frames == Frames{"read (libc.so.6)"});
 }
 
-TEST_CASE("of a native stack what is inside of Python's innermost frame is told beside it") {
+TEST_CASE("native frames inside of Python's innermost frame are kept") {
   CHECK(below_python({"a (libc.so.6)", "?? (python3.11)", "_PyEval_EvalFrameDefault (python3.11)",
                       "main (python3.11)"}) == Frames{"a (libc.so.6)"});
   CHECK(below_python({"a (libc.so.6)", "b (x)"}).empty());
@@ -106,10 +106,11 @@ TEST_CASE("of a native stack what is inside of Python's innermost frame is told 
 
 TEST_CASE("equal stacks are one, with all ranks that stand there") {
   const std::string other = replaced(kPython, "line 9 in elsewhere", "line 19 in apart");
-  const auto texts = stack_groups({of(0, "a", kPython), of(3, "b", other), of(1, "b", kPython)});
+  const auto texts =
+      stack_groups({stack_of(0, "a", kPython), stack_of(3, "b", other), stack_of(1, "b", kPython)});
   REQUIRE(texts.size() == 2);
   CHECK(texts[0] ==
-        "ranks 0-1 on hosts a, b stand in (Python, innermost last):\n"
+        "ranks 0-1 on hosts a,b stand in (Python, innermost last):\n"
         "      /tmp/w.py:10 in <module>\n"
         "      /tmp/w.py:8 in elsewhere\n"
         "      /tmp/w.py:9 in elsewhere\n"
@@ -118,18 +119,19 @@ TEST_CASE("equal stacks are one, with all ranks that stand there") {
   CHECK(texts[1].find("w.py:19 in apart") != std::string::npos);
 }
 
-TEST_CASE("addresses, pids and thread numbers tell no two stacks apart, whatever they are") {
+TEST_CASE("addresses, pids and thread numbers never make two stacks different") {
   std::mt19937 random(20261127);
   for (int round = 0; round < 50; ++round) {
     std::vector<StackOfRank> stacks;
     for (std::uint32_t rank = 0; rank < 8; ++rank) {
       const std::string number = std::to_string(1000 + random() % 9000);
       const std::string address = "0x" + number + "f0d06518040";
-      stacks.push_back(rank % 2 ? of(rank, "a", replaced(kPython, "0x00007f0d06518040", address))
-                                : of(rank, "a", "",
-                                     replaced(replaced(kElfutils, "5076", number),
-                                              "0x00007f241ada0df2", address)));
-      stacks.back().told.pid = random() % 30000;
+      stacks.push_back(rank % 2
+                           ? stack_of(rank, "a", replaced(kPython, "0x00007f0d06518040", address))
+                           : stack_of(rank, "a", "",
+                                      replaced(replaced(kElfutils, "5076", number),
+                                               "0x00007f241ada0df2", address)));
+      stacks.back().stacks.pid = random() % 30000;
     }
     std::shuffle(stacks.begin(), stacks.end(), random);
     const auto texts = stack_groups(stacks);
@@ -139,52 +141,55 @@ TEST_CASE("addresses, pids and thread numbers tell no two stacks apart, whatever
   }
 }
 
-TEST_CASE("a long stack is told by its innermost frames, and one that repeats itself once") {
+TEST_CASE("a long stack keeps its innermost frames, and repeated frames are one line") {
   std::string deep = "Current thread 0x1 (most recent call first):\n";
   for (int i = 0; i < 90; ++i) deep += "  File \"f.py\", line " + std::to_string(i) + " in f\n";
-  const std::string text = stack_groups({of(0, "a", deep)}).at(0);
+  const std::string text = stack_groups({stack_of(0, "a", deep)}).at(0);
   CHECK(text.find("... 60 more\n      f.py:29 in f\n") != std::string::npos);
   CHECK(std::count(text.begin(), text.end(), '\n') == 31);
   std::string same = "Current thread 0x1 (most recent call first):\n";
   for (int i = 0; i < 90; ++i) same += "  File \"f.py\", line 7 in f\n";
-  CHECK(stack_groups({of(0, "a", same)}).at(0).find("f.py:7 in f (90 times)") != std::string::npos);
+  CHECK(stack_groups({stack_of(0, "a", same)}).at(0).find("f.py:7 in f (90 times)") !=
+        std::string::npos);
 }
 
-TEST_CASE("a process of which nothing is known is told with the reason") {
-  StackOfRank silent = of(2, "a", "");
-  silent.told.problem = "install gdb";
-  silent.told.state = "is stopped (SIGSTOP)";
-  const auto texts = stack_groups({silent});
+TEST_CASE("a process without a known stack is reported with the reason") {
+  StackOfRank unknown = stack_of(2, "a", "");
+  unknown.stacks.problem = "install gdb";
+  unknown.stacks.state = "is stopped (SIGSTOP)";
+  const auto texts = stack_groups({unknown});
   REQUIRE(texts.size() == 1);
   CHECK(texts[0] == "rank 2 on host a (p, pid 102) is stopped (SIGSTOP): install gdb");
 }
 
-TEST_CASE("other processes of a rank are told behind all first ones") {
-  StackOfRank worker = of(0, "a", replaced(kPython, "line 9 in elsewhere", "line 7 in fetch"));
-  worker.told.pid = 7;
-  const auto texts = stack_groups({of(0, "a", kPython), worker, of(1, "a", kPython)});
+TEST_CASE("further processes of a rank come after all first ones") {
+  StackOfRank worker =
+      stack_of(0, "a", replaced(kPython, "line 9 in elsewhere", "line 7 in fetch"));
+  worker.stacks.pid = 7;
+  const auto texts = stack_groups({stack_of(0, "a", kPython), worker, stack_of(1, "a", kPython)});
   REQUIRE(texts.size() == 2);
   CHECK(texts[1].find("another process (pid 7) of rank 0 on host a stands in") == 0);
 }
 
-TEST_CASE("any bytes are read, and what is told of them stays short") {
+TEST_CASE("any bytes are parsed, and the text stays short") {
   std::mt19937 random(7);
-  const std::string pieces[] = {kPython, kElfutils, kGdb,    "#",         "#1 ",
-                                "TID ",  "Thread ", "...\n", "  File \"", "\", line ",
-                                " - ",   "\n",      "(",     " at ",      "0x"};
+  const std::string parts[] = {kPython, kElfutils, kGdb,    "#",         "#1 ",
+                               "TID ",  "Thread ", "...\n", "  File \"", "\", line ",
+                               " - ",   "\n",      "(",     " at ",      "0x"};
   for (int round = 0; round < 500; ++round) {
     std::string python, native;
     for (int i = 0; i < 8; ++i) {
-      const std::string piece = pieces[random() % std::size(pieces)];
-      python += piece.substr(random() % (piece.size() + 1));
-      native += piece.substr(0, random() % (piece.size() + 1));
+      const std::string part = parts[random() % std::size(parts)];
+      python += part.substr(random() % (part.size() + 1));
+      native += part.substr(0, random() % (part.size() + 1));
       native += static_cast<char>(random());
     }
-    for (const std::string& text : stack_groups({of(0, "a", python, native)}))
+    for (const std::string& text : stack_groups({stack_of(0, "a", python, native)}))
       CHECK(text.size() < 40000);
   }
   std::vector<StackOfRank> many;
   for (std::uint32_t rank = 0; rank < 300; ++rank)
-    many.push_back(of(rank, "a", replaced(kPython, "line 9", "line " + std::to_string(rank + 90))));
-  CHECK(stack_groups(many).size() == kMostGroupsTold + 1);
+    many.push_back(
+        stack_of(rank, "a", replaced(kPython, "line 9", "line " + std::to_string(rank + 90))));
+  CHECK(stack_groups(many).size() == kMostGroups + 1);
 }

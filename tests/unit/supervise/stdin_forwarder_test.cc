@@ -1,6 +1,6 @@
-// Tests of the hand-over of standard input to rank 0.
+// Tests of launcher/supervise/streams/stdin_forwarder.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/stdin_forwarder.h"
+#include "launcher/supervise/streams/stdin_forwarder.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ namespace {
 // Descriptor 0 is the reading end of a pipe for as long as this lives.
 class PipeAsStdin {
  public:
-  explicit PipeAsStdin(int flags = 0) : kept_(::fcntl(0, F_DUPFD_CLOEXEC, 10)) {
+  explicit PipeAsStdin(int flags = 0) : saved_(::fcntl(0, F_DUPFD_CLOEXEC, 10)) {
     int ends[2];
     REQUIRE(::pipe2(ends, O_CLOEXEC | flags) == 0);
     REQUIRE(::dup2(ends[0], 0) == 0);
@@ -30,8 +30,8 @@ class PipeAsStdin {
   }
   ~PipeAsStdin() {
     writer_.reset();
-    if (kept_.get() >= 0)
-      ::dup2(kept_.get(), 0);
+    if (saved_.get() >= 0)
+      ::dup2(saved_.get(), 0);
     else
       ::close(0);
   }
@@ -41,16 +41,16 @@ class PipeAsStdin {
   void end() { writer_.reset(); }
 
  private:
-  UniqueFd kept_, writer_;
+  UniqueFd saved_, writer_;
 };
 
-// What was delivered; waits for it, never longer than the test's own timeout.
+// Stores what was delivered, and waits for it.
 class Receiver {
  public:
   StdinCallbacks callbacks() {
     return {[this](std::string bytes) {
               const std::lock_guard lock(mutex_);
-              pieces_.push_back(std::move(bytes));
+              chunks_.push_back(std::move(bytes));
               changed_.notify_all();
             },
             [this](int error) {
@@ -65,34 +65,34 @@ class Receiver {
   }
   void wait_for_end() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !pieces_.empty() && pieces_.back().empty(); });
+    changed_.wait(lock, [&] { return !chunks_.empty() && chunks_.back().empty(); });
   }
   int error() {
     const std::lock_guard lock(mutex_);
     return error_;
   }
-  std::size_t longest_piece() {
+  std::size_t longest_chunk() {
     const std::lock_guard lock(mutex_);
     std::size_t longest = 0;
-    for (const auto& piece : pieces_) longest = std::max(longest, piece.size());
+    for (const auto& chunk : chunks_) longest = std::max(longest, chunk.size());
     return longest;
   }
 
  private:
   std::string all() const {
     std::string text;
-    for (const auto& piece : pieces_) text += piece;
+    for (const auto& chunk : chunks_) text += chunk;
     return text;
   }
-  std::mutex mutex_;  // guards pieces_ and error_
+  std::mutex mutex_;  // guards chunks_ and error_
   std::condition_variable changed_;
-  std::vector<std::string> pieces_;
+  std::vector<std::string> chunks_;
   int error_ = 0;
 };
 
 }  // namespace
 
-TEST_CASE("input is handed on as it comes, and its end is an empty piece") {
+TEST_CASE("input is delivered as it comes, and its end is an empty chunk") {
   PipeAsStdin input;
   Receiver receiver;
   StdinForwarder forwarder(1000, receiver.callbacks());
@@ -110,11 +110,11 @@ TEST_CASE("no more is read than the window holds until the rank has taken some")
   StdinForwarder forwarder(10, receiver.callbacks());
   input.write("0123456789abcdefghij");
   CHECK(receiver.wait_for_bytes(10) == "0123456789");
-  forwarder.accepted(3);
+  forwarder.add_window(3);
   CHECK(receiver.wait_for_bytes(13) == "0123456789abc");
-  forwarder.accepted(100);
+  forwarder.add_window(100);
   CHECK(receiver.wait_for_bytes(20) == "0123456789abcdefghij");
-  CHECK(receiver.longest_piece() <= 10);
+  CHECK(receiver.longest_chunk() <= 10);
   input.end();
   receiver.wait_for_end();
 }
@@ -125,10 +125,10 @@ TEST_CASE("a forwarder that is gone delivers nothing more, though its thread sti
   { StdinForwarder forwarder(1000, receiver->callbacks()); }
   input.write("late");
   input.end();
-  CHECK(receiver->longest_piece() == 0);
+  CHECK(receiver->longest_chunk() == 0);
 }
 
-TEST_CASE("input that somebody has made non-blocking is waited for") {
+TEST_CASE("input that another process has made non-blocking is waited for") {
   PipeAsStdin input(O_NONBLOCK);
   Receiver receiver;
   StdinForwarder forwarder(1000, receiver.callbacks());
@@ -143,8 +143,8 @@ TEST_CASE("input that somebody has made non-blocking is waited for") {
 
 TEST_CASE("input that cannot be read ends, with the reason") {
   PipeAsStdin input;
-  const UniqueFd folder(::open("/", O_RDONLY | O_CLOEXEC));
-  REQUIRE(::dup2(folder.get(), 0) == 0);
+  const UniqueFd directory(::open("/", O_RDONLY | O_CLOEXEC));
+  REQUIRE(::dup2(directory.get(), 0) == 0);
   Receiver receiver;
   StdinForwarder forwarder(1000, receiver.callbacks());
   receiver.wait_for_end();

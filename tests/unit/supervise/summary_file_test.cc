@@ -1,6 +1,6 @@
-// Tests of launcher/supervise/summary_file.h.
+// Tests of launcher/supervise/report/summary_file.h.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/summary_file.h"
+#include "launcher/supervise/report/summary_file.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -15,8 +15,8 @@ using namespace hv;
 using namespace hv::launcher;
 
 TEST_CASE("a summary replaces what the file held, whole, and not before it is written") {
-  const tests::TemporaryFolder folder;
-  const std::string path = folder.path() + "/end.json";
+  const tests::TemporaryFolder directory;
+  const std::string path = directory.path() + "/end.json";
   std::ofstream(path) << "an older and much longer summary";
   SummaryFile file(path);
   CHECK(tests::file_content(path) == "an older and much longer summary");
@@ -25,22 +25,22 @@ TEST_CASE("a summary replaces what the file held, whole, and not before it is wr
 }
 
 TEST_CASE("a path that cannot be opened is an error before the job") {
-  const tests::TemporaryFolder folder;
-  ::mkfifo((folder.path() + "/fifo").c_str(), 0600);
+  const tests::TemporaryFolder directory;
+  ::mkfifo((directory.path() + "/fifo").c_str(), 0600);
   for (const char* name : {"/nowhere/end.json", "", "/fifo"}) {
     CAPTURE(name);
-    std::string words;
+    std::string text;
     try {
-      const SummaryFile file(folder.path() + name);
+      const SummaryFile file(directory.path() + name);
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::kUsage);
-      words = error.what();
+      text = error.what();
     }
-    CHECK(words.find("open --summary " + folder.path()) == 0);
+    CHECK(text.find("open --summary " + directory.path()) == 0);
   }
 }
 
-TEST_CASE("a summary that finds no room is told") {
+TEST_CASE("a full disk is reported") {
   SummaryFile file("/dev/full");
   const Status written = file.write("{}\n");
   CHECK_FALSE(written.ok());

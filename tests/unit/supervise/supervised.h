@@ -1,4 +1,4 @@
-// Runs a job over agents that behave by script, and keeps what was said.
+// Runs a job over scripted agents, and returns its output.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -34,8 +34,9 @@ inline std::string content_of(const UniqueFd& fd) {
   return text;
 }
 
-inline Outcome supervise(std::map<std::string, FakeAgent*> agents, const std::string& hosts,
-                         JobSpec spec = {}, const UniqueFd* both = nullptr) {
+inline Outcome supervise(const std::map<std::string, FakeAgent*>& agents, const std::string& hosts,
+                         JobSpec spec = {}, const UniqueFd* both = nullptr,
+                         const RecordingOptions& recording = {}) {
   spec.programs = {{{"train"}, "/"}};
   const UniqueFd out = scratch_file(), err = scratch_file();
   OutputOptions output;
@@ -44,8 +45,13 @@ inline Outcome supervise(std::map<std::string, FakeAgent*> agents, const std::st
   if (both) output.stdout_fd = output.stderr_fd = both->get();
   Outcome outcome;
   const Environment environment;
-  outcome.code = supervise_job(spec, parse_host_expression(hosts), environment,
-                               {std::make_unique<FakeSpawner>(std::move(agents)), output});
+  outcome.code =
+      supervise_job(spec, parse_host_expression(hosts), environment, [&](const JobSpec& own) {
+        output.directory = own.output.output_directory;
+        return SupervisedParts{.spawner = std::make_unique<FakeSpawner>(agents),
+                               .output = output,
+                               .recording = recording};
+      });
   outcome.out = content_of(out);
   outcome.err = content_of(err);
   return outcome;

@@ -1,4 +1,4 @@
-// Tests of a job's whole life over agents that behave by script.
+// Tests of a job's whole life over scripted agents.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/supervisor.h"
 
@@ -26,7 +26,7 @@ using namespace hv::launcher;
 namespace wire = hv::wire;
 using namespace std::chrono_literals;
 
-TEST_CASE("a job whose ranks end well has exit code 0 and says nothing of its own") {
+TEST_CASE("a job whose ranks end well has exit code 0 and no message of its own") {
   struct Agent : FakeAgent {
     void on_go() override {
       output(launch.ranks[0].rank, "hello\n");
@@ -59,7 +59,8 @@ TEST_CASE("each host gets its ranks, their contract and the same master address"
   CHECK(contract["MASTER_PORT"] == "29500");
 }
 
-TEST_CASE("a rank's exit code is the job's, its last lines are shown, and the others are told") {
+TEST_CASE(
+    "a rank's exit code is the job's, its last lines are shown, and other ranks learn of its end") {
   struct Failing : FakeAgent {
     void on_go() override {
       output(0, "the reason\n");
@@ -139,8 +140,8 @@ TEST_CASE("a lost agent ends the job with code 5, and a fresh one sweeps its hos
   CHECK(b.ended);
 }
 
-TEST_CASE("an agent that is told to end on its own host is a lost host, not a good end") {
-  struct Told : FakeAgent {
+TEST_CASE("an agent that is ended on its own host is a lost host, not a good end") {
+  struct Ended : FakeAgent {
     void on_go() override {
       later(10ms, [this] { end_running_ranks(); });
     }
@@ -151,29 +152,29 @@ TEST_CASE("an agent that is told to end on its own host is a lost host, not a go
 }
 
 TEST_CASE(
-    "what ranks do once their agent gives up its host is no good end, nor a failure of theirs") {
-  struct GivingUp : FakeAgent {
-    bool says_so = false;
+    "the ends of ranks after an unrequested end of their host are no good end and no failure") {
+  struct Leaving : FakeAgent {
+    bool reports_reason = false;
     wire::Exited end;
     void on_go() override {
-      if (says_so) send(wire::Problem{"its agent's guard was killed", ""});
+      if (reports_reason) send(wire::Problem{"its agent's guard was killed", ""});
       exit_rank(0, end);
     }
   } a;
   const wire::Exited of_sigterm{0, true, SIGTERM, true, false, 0, false, false};
   for (const wire::Exited& end : {wire::Exited{}, wire::Exited{0, false, 7}, of_sigterm}) {
-    a.says_so = true;
+    a.reports_reason = true;
     a.end = end;
     const Outcome outcome = supervise({{"a", &a}}, "a:1");
     CHECK(outcome.code == 5);
     CHECK(contains(outcome.err, "host a with rank 0 was lost: its agent's guard was killed"));
   }
-  a.says_so = false;
+  a.reports_reason = false;
   CHECK(supervise({{"a", &a}}, "a:1").code == 5);
 }
 
-TEST_CASE("a host that its agent gives up leaves the others no longer than a lost one does") {
-  struct GivingUp : FakeAgent {
+TEST_CASE("an unrequested end of a host shortens the grace like a lost host") {
+  struct Leaving : FakeAgent {
     void on_go() override {
       send(wire::Problem{"its agent's guard was killed", "find out what ends processes there"});
     }
@@ -182,7 +183,7 @@ TEST_CASE("a host that its agent gives up leaves the others no longer than a los
     void on_go() override {}
   } b;
   JobSpec spec;
-  spec.grace = 600s;
+  spec.ending.grace = 600s;
   const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:1", spec);
   CHECK(outcome.code == 5);
   CHECK(b.grace_s == 2);
@@ -190,8 +191,9 @@ TEST_CASE("a host that its agent gives up leaves the others no longer than a los
   CHECK_FALSE(contains(outcome.err, "network"));
 }
 
-TEST_CASE("a rank that tells a loss again and again is one voice, and one of another host none") {
-  struct Telling : FakeAgent {
+TEST_CASE(
+    "repeated reports of a loss by one rank count once, and by another host's rank not at all") {
+  struct Repeating : FakeAgent {
     void on_go() override {
       for (int i = 0; i < 5; ++i) send(wire::RankLost{0, 2, "is slow"});
       for (const std::uint32_t by : {2, 3}) send(wire::RankLost{by, 2, "is slow"});
@@ -209,7 +211,7 @@ TEST_CASE("a rank that tells a loss again and again is one voice, and one of ano
   CHECK(contains(outcome.err, "error: rank 3 on host b ended with exit code 1"));
 }
 
-// Tells Started when the test says so, as one with many ranks.
+// Reports Started only when the test says so, like a host with many ranks.
 struct SlowStarter : FakeAgent {
   SlowStarter() { tells_started = false; }
 };
@@ -224,7 +226,7 @@ TEST_CASE("ranks may take longer to start than a host to answer") {
     }
   } a;
   JobSpec spec;
-  spec.start_timeout = 100ms;  // and a second
+  spec.access.start_timeout = 100ms;  // and a second
   const Outcome outcome = supervise({{"a", &a}}, "a:2", spec);
   CHECK(outcome.code == 0);
   CHECK(outcome.err == "");
@@ -240,37 +242,41 @@ TEST_CASE("a rank that fails before the last has been started is the cause") {
   CHECK(a.ended);
 }
 
-TEST_CASE("ranks have ended when all have, or were given up before they began") {
+TEST_CASE("ranks have ended when all have ended or will not be started") {
   boost::asio::io_context io;
   Job job(io.get_executor(), JobSpec{});
-  job.hosts.resize(1);
-  job.plan.ranks.resize(2);
-  job.ranks.resize(2);
-  CHECK(!job.ranks_ended());  // none may run yet
-  job.ranks_may_run = true;
-  job.ranks[1].open_streams = 1;
-  job.ranks[0].ended = true;
-  CHECK(!job.ranks_ended());
-  job.ranks[1].open_streams = 0;  // told off by an agent that starts no more
-  CHECK(job.ranks_ended());
-  job.hosts[0].started = true;  // then it runs without streams
-  CHECK(!job.ranks_ended());
-  job.ranks[1].ended = true;
-  CHECK(job.ranks_ended());
+  job.add_host({});
+  LaunchPlan plan;
+  plan.hosts.resize(1);
+  for (const int rank : {0, 1}) plan.ranks.emplace_back().identity.rank = rank;
+  job.begin_epoch(plan);
+  Slot &first = job.slots.of_rank(0), &second = job.slots.of_rank(1);
+  CHECK(!job.have_ranks_ended());  // none may run yet
+  job.stage.begin_ranks();
+  second.open_streams = 1;
+  first.phase = Slot::Phase::kEnded;
+  CHECK(!job.have_ranks_ended());
+  second.open_streams = 0;  // closed by an agent that starts no more ranks
+  CHECK(job.have_ranks_ended());
+  second.phase = Slot::Phase::kRunning;  // without streams
+  CHECK(!job.have_ranks_ended());
+  second.phase = Slot::Phase::kEnded;
+  CHECK(job.have_ranks_ended());
 }
 
-TEST_CASE("a process that SIGKILL does not end is named, even when the job was told to end") {
+TEST_CASE("a process that SIGKILL does not end is named, even after SIGTERM to hvrun") {
   struct Stuck : FakeAgent {
     void on_go() override {
       later(10ms, [] { ::kill(::getpid(), SIGTERM); });
     }
     void on_end() override {
       exit_rank(0, {0, true, SIGTERM, true, false, 0, false, false});
-      later(2200ms, [this] { send(wire::Empty{{"pid 12 (train)"}}); });  // as an agent looks for it
+      later(2200ms,
+            [this] { send(wire::Empty{{"pid 12 (train)"}}); });  // the agent's search takes 2 s
     }
   } a;
   JobSpec spec;
-  spec.grace = 100ms;
+  spec.ending.grace = 100ms;
   const Outcome outcome = supervise({{"a", &a}}, "a:2", spec);
   CHECK(outcome.code == 143);
   CHECK(contains(outcome.err, "on host a pid 12 (train) is stuck in the kernel (state D)"));
@@ -281,7 +287,7 @@ TEST_CASE("a silent host is lost after --lost-after") {
     void on_go() override { answers_pings = false; }
   } a;
   JobSpec spec;
-  spec.lost_after = 600ms;
+  spec.ending.lost_after = 600ms;
   const Outcome outcome = supervise({{"a", &a}}, "a:1", spec);
   CHECK(outcome.code == 5);
   CHECK(contains(outcome.err, "silent for 0.6 s"));
@@ -290,18 +296,18 @@ TEST_CASE("a silent host is lost after --lost-after") {
 TEST_CASE(
     "a program that is missing everywhere is one error naming all hosts, and nothing starts") {
   struct Lacking : FakeAgent {
-    bool went = false;
+    bool has_gone = false;
     void on_launch() override { send(wire::Problem{"program train: not found", "install it"}); }
-    void on_go() override { went = true; }
+    void on_go() override { has_gone = true; }
   } a, b;
   const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:1");
   CHECK(outcome.code == 3);
-  CHECK(contains(outcome.err, "error: on a, b: program train: not found"));
+  CHECK(contains(outcome.err, "error: on a,b: program train: not found"));
   CHECK(contains(outcome.err, "try: install it"));
-  CHECK_FALSE(a.went);
+  CHECK_FALSE(a.has_gone);
 }
 
-TEST_CASE("a host that cannot be reached is named, and the others are let go") {
+TEST_CASE("a host that cannot be reached is named, and the other agents are ended") {
   FakeAgent a;
   const Outcome outcome = supervise({{"a", &a}}, "a:1,dead:1");
   CHECK(outcome.code == 3);
@@ -323,7 +329,7 @@ TEST_CASE("an agent of another build is refused") {
   CHECK(contains(outcome.err, "another build"));
 }
 
-TEST_CASE("an agent that tells of MPI, or of an end, what cannot be is a lost host") {
+TEST_CASE("an agent that reports impossible values of MPI or of an end is a lost host") {
   struct Babbling : FakeAgent {
     std::function<void(FakeAgent&)> act;
     void on_go() override {
@@ -350,9 +356,9 @@ TEST_CASE("an agent that tells of MPI, or of an end, what cannot be is a lost ho
       exited.*end = static_cast<wire::MpiEnd>(3);
       a.send(exited);
     });
-  const std::string words(wire::PostMortem::kMostWords + 1, 'x');
+  const std::string text(wire::PostMortem::kMostWords + 1, 'x');
   for (const wire::PostMortem& found :
-       {wire::PostMortem{words, {}, ""}, wire::PostMortem{"", {}, words},
+       {wire::PostMortem{text, {}, ""}, wire::PostMortem{"", {}, text},
         wire::PostMortem{"", static_cast<wire::OutOfMemory>(5), ""}})
     expect_refusal([&found](FakeAgent& a) {
       wire::Exited exited;
@@ -361,7 +367,7 @@ TEST_CASE("an agent that tells of MPI, or of an end, what cannot be is a lost ho
     });
 }
 
-TEST_CASE("an agent that sends what is no message is a lost host") {
+TEST_CASE("an agent that sends an invalid message is a lost host") {
   struct Babbling : FakeAgent {
     void on_go() override { send(wire::Output{77, 1, false, 0, "not my rank"}); }
   } a;
@@ -375,7 +381,7 @@ TEST_CASE("--timeout ends the job with code 4") {
     void on_go() override {}
   } a;
   JobSpec spec;
-  spec.timeout = 100ms;
+  spec.ending.timeout = 100ms;
   const Outcome outcome = supervise({{"a", &a}}, "a:1", spec);
   CHECK(outcome.code == 4);
   CHECK(contains(outcome.err, "--timeout"));
@@ -397,8 +403,8 @@ TEST_CASE("SIGINT ends the job with 130, SIGUSR1 goes to the ranks only") {
 
 namespace {
 
-// Lets this process go on as soon as it has been stopped.
-void go_on_when_stopped() {
+// Continues this process as soon as it has been stopped.
+void continue_when_stopped() {
   const pid_t stopped = ::getpid();
   if (::fork() != 0) return;
   const std::string file = "/proc/" + std::to_string(stopped) + "/stat";
@@ -414,20 +420,20 @@ void go_on_when_stopped() {
 
 }  // namespace
 
-TEST_CASE("Ctrl-Z tells all ranks before it stops any, and again once the last host has gone on") {
+TEST_CASE("Ctrl-Z pauses heartbeats before it stops any rank, until the last host has continued") {
   struct Stopped : FakeAgent {
     std::vector<std::string> heard;
-    bool is_late = false, goes_on = false;
+    bool is_late = false, has_continued = false;
     void on_go() override {
       if (is_late) return;
-      go_on_when_stopped();
+      continue_when_stopped();
       ::kill(::getpid(), SIGTSTP);
     }
     void hear(const wire::Silence& silence) {
       heard.push_back((silence.allowed ? "allowed after " : "over after ") +
                       std::to_string(pauses.size()));
       const auto note = [this, number = silence.number] {
-        goes_on = pauses.size() == 2;
+        has_continued = pauses.size() == 2;
         send(wire::SilenceNoted{number});
       };
       is_late&& pauses.size() == 2 ? later(50ms, note) : note();
@@ -435,9 +441,9 @@ TEST_CASE("Ctrl-Z tells all ranks before it stops any, and again once the last h
     }
   } prompt, late;
   late.is_late = true;
-  bool had_late_gone_on = false;
+  bool had_late_continued = false;
   prompt.on_silence = [&](const wire::Silence& silence) {
-    if (!silence.allowed) had_late_gone_on = late.goes_on;
+    if (!silence.allowed) had_late_continued = late.has_continued;
     prompt.hear(silence);
   };
   late.on_silence = [&](const wire::Silence& silence) { late.hear(silence); };
@@ -446,7 +452,7 @@ TEST_CASE("Ctrl-Z tells all ranks before it stops any, and again once the last h
   const std::vector<std::string> due{"allowed after 0", "allowed after 2", "over after 2"};
   CHECK(prompt.heard == due);
   CHECK(late.heard == due);
-  CHECK(had_late_gone_on);
+  CHECK(had_late_continued);
   REQUIRE(late.pauses.size() == 2);
   CHECK(late.pauses[0].stopped);
   CHECK_FALSE(late.pauses[1].stopped);
@@ -457,17 +463,17 @@ TEST_CASE("the end of the job is written as JSON") {
     void on_go() override { exit_rank(0, {0, true, SIGSEGV, false, true, 0, false, false}); }
   } a;
   JobSpec spec;
-  spec.summary_file = "/tmp/hvrun-summary-test-" + std::to_string(::getpid());
+  spec.output.summary_file = "/tmp/hvrun-summary-test-" + std::to_string(::getpid());
   supervise({{"a", &a}}, "a:1", spec);
   std::stringstream text;
-  text << std::ifstream(spec.summary_file).rdbuf();
-  ::unlink(spec.summary_file.c_str());
+  text << std::ifstream(spec.output.summary_file).rdbuf();
+  ::unlink(spec.output.summary_file.c_str());
   CHECK(contains(text.str(), "\"state\": \"rank_failed\""));
   CHECK(contains(text.str(), "\"exit_code\": 139"));
   CHECK(contains(text.str(), "\"signal\": 11"));
 }
 
-TEST_CASE("output that cannot be written never ends in exit code 0, however late that shows") {
+TEST_CASE("output that cannot be written never ends in exit code 0, however late the error comes") {
   for (int round = 0; round < 20; ++round) {
     struct Printing : FakeAgent {
       void on_go() override {
@@ -483,8 +489,10 @@ TEST_CASE("output that cannot be written never ends in exit code 0, however late
     spec.programs = {{{"train"}}};
     const hv::Environment environment;
     std::map<std::string, FakeAgent*> agents{{"a", &a}};
-    const int code = supervise_job(spec, parse_host_expression("a:1"), environment,
-                                   {std::make_unique<FakeSpawner>(std::move(agents)), output});
+    const int code =
+        supervise_job(spec, parse_host_expression("a:1"), environment, [&](const JobSpec&) {
+          return SupervisedParts{std::make_unique<FakeSpawner>(agents), output};
+        });
     CHECK(code == 3);
     CHECK(contains(content_of(err), "No space left on device"));
   }
@@ -510,10 +518,10 @@ TEST_CASE("a host lost while the job is being ended is swept, too") {
 
 TEST_CASE("--timeout counts while hosts are still connecting") {
   struct Slow : FakeAgent {
-    void on_start() override {}  // never says hello
+    void on_start() override {}  // never sends Hello
   } a;
   JobSpec spec;
-  spec.timeout = 100ms;
+  spec.ending.timeout = 100ms;
   const Outcome outcome = supervise({{"a", &a}}, "a:1", spec);
   CHECK(outcome.code == 4);
   CHECK(a.launch.ranks.empty());
@@ -543,7 +551,7 @@ TEST_CASE("log lines and ranks' lines on one stream are each whole, whatever thr
       });
       in_halves();
     }
-    // The second half of each line comes only after others have spoken.
+    // The second half of each line comes only after other lines.
     void in_halves() {
       if (sent == 2 * kLines) {
         logger.join();

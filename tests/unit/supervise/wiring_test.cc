@@ -1,5 +1,4 @@
-// Tests of how hvrun has MPI programs wired: which hosts it asks for a PMIx server, with what, and
-// what becomes of one that has none.
+// Tests of MPI wiring: which hosts get a PMIx server, and hosts that lack its program.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
@@ -43,7 +42,7 @@ struct MpiHost : FakeAgent {
 
 JobSpec wired(WireMpi by = WireMpi::kBoth) {
   JobSpec spec;
-  spec.wire_mpi = by;
+  spec.environment.wire_mpi = by;
   return spec;
 }
 
@@ -56,7 +55,7 @@ TEST_CASE("without MPI no host is asked, and no rank has PMI") {
   CHECK_FALSE(a.launch.pmi);
 }
 
-TEST_CASE("every host is told the whole job, by one name that differs from job to job") {
+TEST_CASE("every host gets the whole job, by one name that differs from job to job") {
   MpiHost a, b;
   CHECK(supervise({{"a", &a}, {"b", &b}}, "a:2,b:1", wired()).code == 0);
   REQUIRE(a.requests.size() == 1);
@@ -73,7 +72,7 @@ TEST_CASE("every host is told the whole job, by one name that differs from job t
   CHECK(a.requests.back().world.space != space);
 }
 
-TEST_CASE("PMI alone needs no server of PMIx's, and PMIx alone none of PMI's") {
+TEST_CASE("PMI alone starts no PMIx server, and PMIx alone no PMI server") {
   MpiHost a;
   CHECK(supervise({{"a", &a}}, "a", wired(WireMpi::kPmi)).code == 0);
   CHECK(a.requests.empty());
@@ -84,7 +83,7 @@ TEST_CASE("PMI alone needs no server of PMIx's, and PMIx alone none of PMI's") {
 }
 
 #if defined(__x86_64__)
-TEST_CASE("a host without hvrun-pmix gets it, once it has said so") {
+TEST_CASE("a host that reports that it lacks hvrun-pmix gets it") {
   MpiHost a;
   a.is_missing = true;
   CHECK(supervise({{"a", &a}}, "a", wired()).code == 0);
@@ -98,7 +97,7 @@ TEST_CASE("not all hosts that lack hvrun-pmix are sent it at once") {
   constexpr std::size_t kHosts = 70;
   std::list<MpiHost> hosts;
   std::map<std::string, FakeAgent*> agents;
-  std::size_t on_their_way = 0, most = 0, sent = 0;
+  std::size_t in_flight = 0, most = 0, sent = 0;
   for (std::size_t i = 1; i <= kHosts; ++i) {
     MpiHost& host = hosts.emplace_back();
     host.on_wiring = [&](const hv::Frame& frame) {
@@ -106,9 +105,9 @@ TEST_CASE("not all hosts that lack hvrun-pmix are sent it at once") {
       REQUIRE(hv::decode(frame.payload, &request));
       if (request.program.empty()) return host.send(wire::WiringReply{true, "", ""});
       ++sent;
-      most = std::max(most, ++on_their_way);
+      most = std::max(most, ++in_flight);
       host.later(50ms, [&] {
-        --on_their_way;
+        --in_flight;
         host.send(wire::WiringReply{});
       });
     };
@@ -120,7 +119,7 @@ TEST_CASE("not all hosts that lack hvrun-pmix are sent it at once") {
 }
 #endif
 
-TEST_CASE("a host of another kind that has no hvrun-pmix is an error with what to do") {
+TEST_CASE("a host of another architecture without hvrun-pmix is an error with advice") {
   MpiHost a;
   a.is_missing = true;
   a.machine = "riscv128";

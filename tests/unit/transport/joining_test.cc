@@ -283,6 +283,20 @@ TEST_CASE("silent strangers that take the last descriptors make room for the rig
   CHECK_MESSAGE(proven.ok(), proven.message);
 }
 
+TEST_CASE("silent strangers, however many, make room for the right peer") {
+  Meeting meeting;
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 300; ++i) strangers.push_back(meeting.stranger());
+  const UniqueFd socket = meeting.stranger();
+  Status proven, met;
+  RemoteTransport remote;
+  std::thread peer([&] { proven = meeting.prove(socket.get()); });
+  met = meeting.zero->connect_all(&remote);
+  peer.join();
+  CHECK_MESSAGE(met.ok(), met.message);
+  CHECK_MESSAGE(proven.ok(), proven.message);
+}
+
 TEST_CASE("a peer waits at the door until there is a descriptor for it" *
           doctest::skip(kNeedsDescriptors)) {
   Meeting meeting;

@@ -43,10 +43,10 @@ TEST_CASE("copies of a job's key are keys of their own") {
 }
 
 TEST_CASE("a message with the job's key that was sent and parsed leaves no copy of it") {
-  wire::Setup setup;
+  wire::SetupRequest setup;
   setup.key = random_key();
   setup.job_id = "job";
-  wire::Setup received;
+  wire::SetupRequest received;
   {
     FrameParser parser(1 << 20);
     std::string frame = encode_frame_of(setup);
@@ -60,7 +60,7 @@ TEST_CASE("a message with the job's key that was sent and parsed leaves no copy 
     for (std::size_t at = 0; at < bytes.size(); at += 700) {
       REQUIRE(parser.feed(std::string_view(bytes).substr(at, 700)));
       while (parser.next(&taken)) {
-        if (taken.type != static_cast<std::uint8_t>(wire::Type::kSetup)) continue;
+        if (taken.type != static_cast<std::uint8_t>(wire::Type::kSetupRequest)) continue;
         REQUIRE(decode(taken.payload, &received));
         wipe(&taken.payload);
         parser.wipe_taken();

@@ -70,13 +70,16 @@ std::vector<Sample> samples_of_starting() {
       u64(1ull << 40) + u32(1) + u32(1) + u32(1) + u32(3) + u32(5) + u32(1) + text("mlx5_0") +
       u32(0) + text("q") + u32(1) + u32(1) + u8(1) + text("0,1") + u8(1) + u32(1) + text("eth0");
   return {
-      sample(Hello{1, "build", 12, -2, facts},
-             u32(1) + text("build") + u32(12) + u64(-2ull) + facts_bytes),
-      sample(Setup{"job", key, 3, 0.5, 2, 0.5, 2, true, -1, false, "9-9", true, false, true},
+      sample(Hello{1, "build", {12, 5}, {11, 4}, "0::/", -2, facts},
+             u32(1) + text("build") + u32(12) + u64(5) + u32(11) + u64(4) + text("0::/") +
+                 u64(-2ull) + facts_bytes),
+      sample(SetupRequest{"job", key, 3, 0.5, 2, 2, 0.5, 2, true, -1, false, "9-9", true,
+                          LostAgent{{12, 5}, {11, 4}, "c", true}, true},
              text("job") + std::string(reinterpret_cast<const char*>(key.data()), key.size()) +
-                 u32(3) + u64(kHalf) + u64(kTwo) + u64(kHalf) + u64(kTwo) + u8(1) + u32(-1ull) +
-                 u8(0) + text("9-9") + u8(1) + u8(0) + u8(1)),
-      sample(SetUp{"@agent", 29500, 4000, true, true, 7},
+                 u32(3) + u64(kHalf) + u64(kTwo) + u64(kTwo) + u64(kHalf) + u64(kTwo) + u8(1) +
+                 u32(-1ull) + u8(0) + text("9-9") + u8(1) + u8(1) + u32(12) + u64(5) + u32(11) +
+                 u64(4) + text("c") + u8(1) + u8(1)),
+      sample(SetupReply{"@agent", 29500, 4000, true, true, 7},
              text("@agent") + u32(29500) + u32(4000) + u8(1) + u8(1) + u32(7)),
       sample(
           ProbeRequest{{{1, 4000, {"10.0.0.1", "fd00::1"}}}, 0.5},
@@ -87,18 +90,17 @@ std::vector<Sample> samples_of_starting() {
       sample(Launch{{{{"a", "\xff\n"}, "/d", {"B=2"}}},
                     {"A=1"},
                     {"SSH_*"},
-                    {{7, {{"RANK", "7"}}, StdinMode::kForwarded, 1, {3}}},
+                    {{7, {{"RANK", "7"}}, StdinMode::kForwarded, 1, {3}, true}},
                     true,
-                    132,
-                    43,
+                    {132, 43},
                     65536,
                     PmiWorld{9, "m"}},
              u32(1) + u32(2) + text("a") + text("\xff\n") + text("/d") + u32(1) + text("B=2") +
                  u32(1) + text("A=1") + u32(1) + text("SSH_*") + u32(1) + u32(7) + u32(1) +
-                 text("RANK") + text("7") + u8(1) + u32(1) + u32(1) + u32(3) + u8(1) + u32(132) +
-                 u32(43) + u32(65536) + u8(1) + u32(9) + text("m")),
+                 text("RANK") + text("7") + u8(1) + u32(1) + u32(1) + u32(3) + u8(1) + u8(1) +
+                 u32(132) + u32(43) + u32(65536) + u8(1) + u32(9) + text("m")),
       sample(Ready{}, ""),
-      sample(Problem{"what", "hint"}, text("what") + text("hint")),
+      sample(Problem{"what", "hint", true}, text("what") + text("hint") + u8(1)),
       sample(Go{}, ""),
       sample(Started{{12, 4194304}}, u32(2) + u32(12) + u32(4194304)),
   };
@@ -138,9 +140,10 @@ std::vector<Sample> samples_of_inventories() {
 
 std::vector<Sample> samples_of_wiring() {
   return {
-      sample(WiringRequest{{"s", {"a", "b"}, {0, 1, 1}, {0, 0, 1}}, 0.5, "/lib", "ELF"},
+      sample(WiringRequest{{"s", {"a", "b"}, {0, 1, 1}, {0, 0, 1}}, 0.5, "/lib", "ELF", 1},
              text("s") + u32(2) + text("a") + text("b") + u32(3) + u32(0) + u32(1) + u32(1) +
-                 u32(3) + u32(0) + u32(0) + u32(1) + u64(kHalf) + text("/lib") + text("ELF")),
+                 u32(3) + u32(0) + u32(0) + u32(1) + u64(kHalf) + text("/lib") + text("ELF") +
+                 u32(1)),
       sample(WiringReply{true, "why", "mend"}, u8(1) + text("why") + text("mend")),
       sample(MpiMissed{2}, u32(2)),
       sample(MpiBegun{2}, u32(2)),
@@ -151,7 +154,8 @@ std::vector<Sample> samples_of_running() {
   return {
       sample(Output{1, 2, true, INT64_MAX, "a\n"},
              u32(1) + u8(2) + u8(1) + u64(INT64_MAX) + text("a\n")),
-      sample(Credit{1, UINT32_MAX}, u32(1) + u32(UINT32_MAX)),
+      sample(Result{true, "\x80"}, u8(1) + text("\x80")),
+      sample(Credit{1, UINT32_MAX, true}, u32(1) + u32(UINT32_MAX) + u8(1)),
       sample(Exited{1,
                     true,
                     9,
@@ -164,19 +168,26 @@ std::vector<Sample> samples_of_running() {
                     6,
                     MpiEnd::kNotBegun,
                     MpiEnd::kNotFinalized,
-                    {"core", OutOfMemory::kThisRank, "log"}},
+                    {"core", OutOfMemory::kThisRank, "log"},
+                    {SigtermUse::kIgnored, 0.5},
+                    true},
              u32(1) + u8(1) + u32(9) + u8(0) + u8(1) + u64(5) + u8(1) + u8(0) + u64(1) + u64(2) +
                  u64(3) + u64(4) + u64(5) + u64(6) + u8(1) + u8(2) + text("core") + u8(3) +
-                 text("log")),
+                 text("log") + u8(2) + u64(kHalf) + u8(1)),
       sample(Signal{-1}, u32(-1ull)),
+      sample(WindowSize{132, 43}, u32(132) + u32(43)),
       sample(Pause{true}, u8(1)),
       sample(Stdin{2, true, "in"}, u32(2) + u8(1) + text("in")),
       sample(End{0.5}, u64(kHalf)),
-      sample(Empty{{"pid 12 (x)"}}, u32(1) + text("pid 12 (x)")),
+      sample(Empty{{"pid 12 (x)"}, {"pid 13 (y)"}},
+             u32(1) + text("pid 12 (x)") + u32(1) + text("pid 13 (y)")),
       sample(Query{3}, u32(3)),
       sample(QueryReply{3, {0, 1}, {2}, {4}, {0.5, 0, 2}, {5}, {}},
              u32(3) + u32(2) + u32(0) + u32(1) + u32(1) + u32(2) + u32(1) + u32(4) + u64(kHalf) +
                  u64(0) + u64(kTwo) + u32(1) + u32(5) + u32(0)),
+      sample(StepsRequest{}, ""),
+      sample(StepsReply{{{2, {5, 9, 1, 3, 4}}}},
+             u32(1) + u32(2) + u64(5) + u64(9) + u64(1) + u64(3) + u64(4)),
       sample(FenceIn{1, 2, {{3, "k", "v"}}},
              u32(1) + u32(2) + u32(1) + u32(3) + text("k") + text("v")),
       sample(FenceOut{1, 2, {{3, "k", ""}}},
@@ -185,7 +196,7 @@ std::vector<Sample> samples_of_running() {
       sample(RankDied{2, "killed"}, u32(2) + text("killed")),
       sample(Ping{INT64_MIN}, u64(1ull << 63)),
       sample(Pong{1, 2}, u64(1) + u64(2)),
-      sample(Note{"words"}, text("words")),
+      sample(Note{"text", true}, text("text") + u8(1)),
       sample(FenceStalled{2, true, Meeting::kMpi}, u64(kTwo) + u8(1) + u8(2)),
       sample(Silence{2, true}, u32(2) + u8(1)),
       sample(SilenceNoted{2}, u32(2)),
@@ -209,16 +220,16 @@ std::vector<Sample> samples() {
 }  // namespace
 
 TEST_CASE("each type has its own number, and each a message") {
-  const std::set<int> numbers{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13,
-                              14, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 40, 41,
-                              42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54};
+  const std::set<int> numbers{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 20,
+                              21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 40, 41, 42, 43,
+                              44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56};
   std::set<int> seen;
   for (const Sample& each : samples()) seen.insert(static_cast<int>(each.type));
   CHECK(seen == numbers);
   CHECK(samples().size() == numbers.size());
   CHECK(static_cast<int>(Type::kHello) == 1);
   CHECK(static_cast<int>(Type::kStarted) == 10);
-  CHECK(static_cast<int>(Type::kQueryReply) == 29);
+  CHECK(static_cast<int>(Type::kResult) == 31);
   CHECK(static_cast<int>(Type::kNote) == 46);
 }
 
@@ -301,15 +312,15 @@ TEST_CASE("a count beyond the bytes that are there makes no room for it") {
 
 TEST_CASE("what a message says by default is what its reader relies on") {
   CHECK(Hello().protocol == kAgentProtocol);
-  CHECK(Setup().lost_after_s == 15);
-  CHECK(Setup().grace_s == 3);
-  CHECK_FALSE(Setup().sweep);
+  CHECK(SetupRequest().lost_after_s == 15);
+  CHECK_FALSE(SetupRequest().sweep);
   CHECK(Launch().credit_bytes == 1 << 20);
   CHECK_FALSE(Launch().pty);
   CHECK(LaunchRank().stdin_mode == StdinMode::kNull);
+  CHECK_FALSE(LaunchRank().has_result_pipe);
+  CHECK_FALSE(Credit().is_for_results);
   CHECK(Output().stream == 1);
   CHECK_FALSE(Output().end);
-  CHECK(End().grace_s == 3);
   CHECK(InventoryRequest().timeout_s == 20);
   CHECK(MigDevice().may_open);
 }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/commands/prepared_job.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "launcher/allocation/scheduler.h"
+#include "launcher/cli/knobs.h"
+#include "launcher/commands/commands.h"
+#include "launcher/plan/launch_plan.h"
+#include "launcher/plan/mpi_wires.h"
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "src/process/command.h"
+
+namespace hv::launcher {
+namespace {
+
+bool is_on_path(const std::string& program, const Environment& environment) {
+  std::string reason;
+  return !find_program(program, environment.get_or("PATH", ""), "/", &reason).empty();
+}
+
+bool has_ssh_options(const JobSpec& spec) {
+  return !spec.access.remote_shell.empty() || !spec.access.ssh_user.empty() ||
+         !spec.access.ssh_identity_file.empty() || spec.access.ssh_port != 0;
+}
+
+// In a Slurm job srun reaches all nodes; SSH often reaches none.
+void choose_spawner(const HostList& list, const Environment& environment, JobSpec* spec) {
+  const bool can_be_srun = are_nodes_of_slurm_job(list, environment);
+  if (spec->access.spawner != SpawnerChoice::kSsh && !has_ssh_options(*spec))
+    refuse_strangers_to_slurm_job(list, environment);
+  if (spec->access.spawner == SpawnerChoice::kSrun && !can_be_srun)
+    throw Error(ErrorKind::kUsage,
+                "--spawner srun reaches the nodes of a Slurm job, and not all of these hosts are "
+                "nodes of one in which hvrun runs",
+                "run hvrun inside sbatch or salloc, and leave out -H and --hostfile");
+  if (spec->access.spawner == SpawnerChoice::kAuto && can_be_srun && !has_ssh_options(*spec) &&
+      is_on_path("srun", environment))
+    spec->access.spawner = SpawnerChoice::kSrun;
+}
+
+// --result-fd: one that hvrun was started with and may write to. Nothing that hvrun starts inherits
+// it: the caller would wait for the end of what it reads as long as one of those runs. hvrun's own
+// descriptors, one of which may have that number, are closed at exec.
+void take_result_descriptor(int fd) {
+  const int flags = ::fcntl(fd, F_GETFD), mode = flags < 0 ? -1 : ::fcntl(fd, F_GETFL);
+  std::string problem;
+  if (mode < 0) {
+    problem = errno_text(errno);
+  } else if ((flags & FD_CLOEXEC) != 0) {
+    problem = "hvrun was not started with it";
+  } else if ((mode & O_ACCMODE) == O_RDONLY || (mode & O_PATH) != 0) {
+    problem = "it is not open for writing";
+  } else if (::fcntl(fd, F_SETFD, flags | FD_CLOEXEC) != 0) {
+    problem = errno_text(errno);
+  }
+  if (problem.empty()) return;
+  throw Error(ErrorKind::kUsage,
+              "--result-fd=" + std::to_string(fd) + " names no descriptor for results: " + problem,
+              "start hvrun with the writing end of a pipe under that number, as hvrun.run does");
+}
+
+}  // namespace
+
+PreparedJob prepare_job(LaunchCommand command, Environment environment) {
+  JobSpec& spec = command.spec;
+  if (spec.output.result_fd) take_result_descriptor(*spec.output.result_fd);
+  print_warnings(command.horovod.warnings);
+  for (const Export& variable : command.horovod.variables.list())
+    environment.set(variable.name, variable.value);
+  spec.hosts.way_is_stated = has_ssh_options(spec) || spec.access.spawner != SpawnerChoice::kAuto;
+  HostList list = find_hosts(spec.hosts, environment).list;
+  choose_spawner(list, environment, &spec);
+  CommonEnvironment ranks = common_environment(spec, environment);
+  if (spec.environment.mpi_first) print_warnings(put_mpi_first(&ranks));
+  print_warnings(ignored_variables(spec, environment));
+  print_warnings(unmatched_exports(spec, environment));
+  if (spec.report.dry_run != DryRun::kOffline) {
+    check_stated_slots(spec, list);
+    configure_log(spec.report.verbose ? LogLevel::kInfo : LogLevel::kWarn, "hvrun");
+  }
+  return {std::move(spec), std::move(list), std::move(environment), std::move(ranks)};
+}
+
+}  // namespace hv::launcher

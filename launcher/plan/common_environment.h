@@ -1,0 +1,35 @@
+// CommonEnvironment: the part of the ranks' environment that does not depend on the rank or its
+// host: hvrun's own, less what describes a host or a login, plus -x.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/plan/job_spec.h"
+#include "src/base/environment.h"
+#include "src/contract/rank_environment.h"
+
+namespace hv::launcher {
+
+struct CommonEnvironment {
+  RankEnvironment variables;                      // of every rank
+  std::set<std::string, std::less<>> exported{};  // names in `variables` that -x gave
+  // Names and PREFIX_* patterns of the variables that each host takes from its login.
+  std::vector<std::string> host_variables{};
+  std::vector<RankEnvironment> program_variables{};  // -x of each program; beats `variables`
+};
+
+// own: hvrun's environment. Throws Error(kUsage) for an -x NAME that it lacks.
+CommonEnvironment common_environment(const JobSpec& spec, const Environment& own);
+
+// A warning for each pattern of -x that matches no variable of hvrun's environment.
+std::vector<std::string> unmatched_exports(const JobSpec& spec, const Environment& own);
+
+// Throws Error(kUsage) for a malformed knob of the ranks, so that hvrun reports it once, before the
+// start, and not every rank.
+void check_knobs_of_ranks(const CommonEnvironment& environment);
+
+}  // namespace hv::launcher

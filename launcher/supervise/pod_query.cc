@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/pod_query.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher/allocation/kubectl_command.h"
+#include "launcher/spawn/kubectl_spawner.h"
+#include "launcher/supervise/hosts/host_steps.h"
+#include "launcher/supervise/query_command.h"
+#include "launcher/supervise/timeouts.h"
+#include "src/base/text.h"
+
+namespace hv::launcher {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::size_t kMostPeriodBytes = 1 << 20;  // a line for each pod
+constexpr std::size_t kReasonShown = 300;
+
+}  // namespace
+
+asio::awaitable<void> ask_for_time_to_end(LaunchContext& context) {
+  if (!context.environment.get_filled("KUBERNETES_SERVICE_HOST")) co_return;
+  const TimePoint begun = now();
+  KubectlCommand kubectl =
+      kubectl_of_hosts(context.job.spec.access.remote_shell, context.list.reach);
+  std::vector<std::string> pods{own_hostname()};
+  if (kubectl.program.empty()) {
+    kubectl.program = "kubectl";
+  } else {
+    for (const Host& host : context.job.members())
+      if (!host.target.is_local) pods.push_back(host.target.name);
+  }
+  QueryCommand query{termination_period_words(kubectl, pods), "ask Kubernetes", kMostPeriodBytes,
+                     kSchedulerQueryTimeout};
+  const QueryOutput output =
+      co_await run_query(context.job.executor, context.environment, std::move(query));
+  const auto period = shortest_termination_period(output.text);
+  if (!period) {
+    context.phase("not known how long Kubernetes leaves the pods: " +
+                  printable(output.reason, kReasonShown));
+    co_return;
+  }
+  context.phase("Kubernetes leaves a pod " + format_duration(*period) + " to end");
+  context.job.signals.time_to_end = std::max<Duration>(*period - (now() - begun), Duration::zero());
+}
+
+}  // namespace hv::launcher
