@@ -231,6 +231,7 @@ void Agent::pause(bool stopped) {
 // are the agents.
 void Agent::signal_arrived(int number) {
   if (number == SIGUSR1 || number == SIGUSR2) {
+    link_.send(wire::Signal{number});
     ranks_.forward_signal(number, does_slurm_signal_ranks() ? ranks_.local().all().size() : 0);
   } else if (!leave_reason_) {
     leave_reason_ = LeaveReason::kSignal;

@@ -105,7 +105,7 @@ class JobStage {
 
 // What is known of the signals that hvrun gets.
 struct JobSignals {
-  std::optional<int> forwarded{};         // the last SIGUSR1 or SIGUSR2
+  std::optional<int> forwarded{};         // the last SIGUSR1 or SIGUSR2, also of an agent
   std::optional<Duration> time_to_end{};  // between the scheduler's SIGTERM and its SIGKILL
 };
 
@@ -124,7 +124,7 @@ class Job {
   std::optional<FailurePolicy> policy;        // EventRouter and watch_ranks, from the plan on
   std::optional<FenceTable> fences;           // EventRouter, from the plan on
   JobStage stage;                             // the launch sequence and Shutdown
-  JobSignals signals{};                       // SignalWatch, SlurmQuery, pod_query.h
+  JobSignals signals{};                       // SignalWatch, EventRouter, SlurmQuery, pod_query
   std::vector<RecordedStanding> standings{};  // StackInquiry
 
   Host& add_host(HostTarget target);

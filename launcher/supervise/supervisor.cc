@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
@@ -94,6 +95,17 @@ class LogTarget {
 LogTarget& log_target() {
   static auto* const target = new LogTarget;  // threads may log until the process ends
   return *target;
+}
+
+// An agent that srun has started shares the fate of its step. Elsewhere a host that goes down for a
+// reboot ends its agent in the same way, and may be back for a restart.
+bool is_ended_by_slurm(const Job& job) {
+  const auto members = job.members();
+  return job.spec.access.spawner == SpawnerChoice::kSrun &&
+         std::any_of(members.begin(), members.end(), [](const Host& host) {
+           const UnrequestedEnd* const end = host.phase.unrequested_end();
+           return end && end->leaves_grace;
+         });
 }
 
 void log_line(const std::string& line) { log_target().add(line); }
@@ -335,7 +347,9 @@ RestartDecision Supervisor::decide(const JobRecord& record, const Status& writte
   else if (stop && stop->kind == StopReason::Kind::kSignal)
     ended.reason = "hvrun was sent " + signal_text(stop->signal);
   else if (job_.signals.forwarded)
-    ended.reason = "hvrun was sent " + signal_text(*job_.signals.forwarded);
+    ended.reason = "the job was sent " + signal_text(*job_.signals.forwarded);
+  else if (is_ended_by_slurm(job_))
+    ended.reason = "Slurm has sent its agents SIGTERM, and so ends it";
   else if (!written.ok())
     ended.reason = written.message;
   return decide_restart(ended, job_.spec.ending);
@@ -354,6 +368,7 @@ asio::awaitable<bool> Supervisor::await_restart(JobRecord* record, const LastLin
         return job_.signals.forwarded.has_value();
       };
       co_await job_.until(is_signalled, now() + *decision.delay);
+      co_await shutdown_.drain();  // what is not written by then cannot outlive this attempt
     }
     decision = decide(*record, written);
     if (decision.delay) co_return true;
@@ -403,8 +418,10 @@ asio::awaitable<AttemptResult> Supervisor::finish(JobEnd end) {
   AttemptResult result;
   result.starts_again = co_await await_restart(&record, last_lines);
   result.exit_code = record.exit_code;
-  if (!result.starts_again) result.exit_code = co_await recorder_.write_end(record, last_lines);
-  co_await shutdown_.drain();
+  if (!result.starts_again) {
+    result.exit_code = co_await recorder_.write_end(record, last_lines);
+    co_await shutdown_.drain();
+  }
   stop_log();
   output_.results().finish_within(kLastMessageTimeout);
   if (job_.stop()) {

@@ -17,8 +17,8 @@
 //   <- Ready | Problem             no rank has been started yet
 //   -> Go
 //   <- Started | Problem           all ranks run, or no more are started; Output may come before
-//   <- Output, Result, Exited, FenceIn, RankLost, Note ...  -> Credit, Signal, WindowSize, Pause,
-//                                                        StdinBytes, FenceOut, RankDied ...
+//   <- Output, Result, Exited, Signal, FenceIn, RankLost, Note ...
+//                                  -> Credit, Signal, WindowSize, Pause, Stdin, FenceOut, RankDied ...
 //   <- SilenceNoted                -> Silence, before and after a Pause
 //   <- StackReply, TensorStalled   -> StackRequest: the ranks' stacks (stacks.h)
 //   <- QueryReply                  -> Query, while hvrun searches for the cause of a failure
@@ -344,9 +344,11 @@ struct Exited {
   }
 };
 
+// hvrun -> agent: for every rank. agent -> hvrun: a signal for the ranks that the agent has got
+// itself.
 struct Signal {
   static constexpr Type kType = Type::kSignal;
-  std::int32_t number = 0;  // to every rank
+  std::int32_t number = 0;
   void fields(auto& a) { a(number); }
 };
 // hvrun is about to stop (Ctrl-Z), or has continued: the agent stops or continues its ranks, and

@@ -132,7 +132,8 @@ def commit():
 def ledger_row(date, of_commit, seed, tally):
     what = ", ".join(f"{kind} {count}" for kind, count in sorted(tally.kinds.items()))
     runs = f": runs {', '.join(map(str, sorted(tally.bad)))}" if tally.bad else ""
-    return f"| {date} | {of_commit} | {seed} | {tally.runs} | {len(tally.bad)} | {what}{runs} |"
+    others = "".join(f"; {count} {text}" for count, text in ((tally.late, "ended late"), (tally.stalled, "proved nothing")) if count)
+    return f"| {date} | {of_commit} | {seed} | {tally.runs} | {len(tally.bad)} | {(what + runs + others).removeprefix('; ')} |"
 
 
 def parsed(words):

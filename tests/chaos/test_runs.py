@@ -82,7 +82,8 @@ def test_the_last_line_counts_runs_violations_and_faults():
     tally.add(campaign.Outcome(2, (("cause", "x"),), is_stalled=True, missed=1))
     assert tally.line("a") == ("chaos: 3 runs of seed a, 1 with violations (cause 1, left behind 1); 1 prove nothing on this busy machine, "
                                "1 ended late; faults: cut 1, kill 2; 1 found no target")
-    assert campaign.ledger_row("2026-11-30", "12ab", "a", tally) == "| 2026-11-30 | 12ab | a | 3 | 1 | cause 1, left behind 1: runs 1 |"
+    row = campaign.ledger_row("2026-11-30", "12ab", "a", tally)
+    assert row == "| 2026-11-30 | 12ab | a | 3 | 1 | cause 1, left behind 1: runs 1; 1 ended late; 1 proved nothing |"
 
 
 def test_a_violation_is_told_with_what_repeats_it(tmp_path, capsys):

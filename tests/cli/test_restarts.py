@@ -83,7 +83,7 @@ def test_a_restart_that_cannot_begin_is_told_in_the_summary(hvrun, tmp_path):
 @pytest.mark.parametrize("number,code,state,said", [
     (signal.SIGINT, 130, "interrupted", b"hvrun: ended by SIGINT"),
     (signal.SIGTERM, 143, "interrupted", b"hvrun: ended by SIGTERM"),
-    (signal.SIGUSR1, 7, "rank_failed", b"the job does not start again: hvrun was sent SIGUSR1"),
+    (signal.SIGUSR1, 7, "rank_failed", b"the job does not start again: the job was sent SIGUSR1"),
 ])
 def test_a_signal_ends_the_wait_and_the_job(hvrun, tmp_path, number, code, state, said):
     summary = tmp_path / "end.json"

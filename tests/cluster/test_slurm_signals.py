@@ -94,8 +94,9 @@ def test_a_trainer_with_workers_saves_its_state_near_the_time_limit(make_slurm, 
     slurm = make_slurm(proctrack=proctrack)
     path = slurm.cluster.shared / "trainer.py"
     path.write_text(TRAINER)
-    job = slurm.batch(f"hvrun {wrapper}/usr/bin/python3 {path} fork SIGUSR1", "-N", "3", *EARLY)
+    job = slurm.batch(f"hvrun --restarts 3 {wrapper}/usr/bin/python3 {path} fork SIGUSR1", "-N", "3", *EARLY)
     state, code, output = near_its_end(job).wait(90)
+    assert wrapper or "hvrun: the job does not start again: the job was sent SIGUSR1" in output, output
     assert lines_with("saved", output) == [f"[{rank}] saved" for rank in range(3)], output
     assert (state, code) == (("COMPLETED", "0:0") if wrapper else ("FAILED", "75:0")), output
     assert "warning: Slurm" not in output, output
@@ -105,7 +106,7 @@ def saves_slowly(slurm, *options, by="exec"):
     """A job whose ranks take longer to save their state than the 3 s that a rank's failure leaves the others."""
     path = slurm.cluster.shared / "slow.py"
     path.write_text(SAVES_SLOWLY)
-    job = slurm.batch(f"{by} hvrun /usr/bin/python3 {path} 5", "-N", "3", *options)
+    job = slurm.batch(f"{by} hvrun --restarts 3 /usr/bin/python3 {path} 5", "-N", "3", *options)
     for rank in range(3):
         job.wait_for_output(f"[{rank}] agent", 30)
     return job
@@ -114,6 +115,7 @@ def saves_slowly(slurm, *options, by="exec"):
 def expect_saved(job):
     wait_for(job.is_over, 120, lambda: f"the end of {job.state}\n{job.output}")
     assert lines_with("saved", job.output) == [f"[{rank}] saved" for rank in range(3)], job.output
+    assert "starts again" not in job.output, job.output
 
 
 @pytest.mark.one_of("proctrack")
@@ -142,7 +144,7 @@ def test_ranks_have_kill_wait_when_slurm_warns_them_by_sigterm(make_slurm, proct
     job = saves_slowly(slurm, "-t", "10", "--signal=TERM@45")
     job.end_in(65)
     expect_saved(job)
-    assert job.state[0] == "FAILED", job.output
+    assert job.state[0] == "FAILED" and "does not start again: Slurm has sent its agents SIGTERM" in job.output, job.output
 
 
 def test_ranks_have_the_partitions_grace_time_when_they_are_preempted(make_slurm):

@@ -2,6 +2,7 @@
 #include "launcher/supervise/events/event_router.h"
 
 #include <algorithm>
+#include <csignal>
 #include <exception>
 
 #include "src/base/bounded_seconds.h"
@@ -144,6 +145,12 @@ bool EventRouter::route_run(Host& host, const Frame& frame) {
       return receive_result(host, frame);
     case Type::kExited:
       return receive_exit(host, frame);
+    case Type::kSignal:
+      return handle_message<wire::Signal>(frame, [&](const wire::Signal& signal) {
+        if (signal.number != SIGUSR1 && signal.number != SIGUSR2) return false;
+        job_.signals.forwarded = signal.number;
+        return true;
+      });
     case Type::kCredit:
       return handle_message<wire::Credit>(
           frame, [&](const wire::Credit& credit) { sinks_.input_accepted(credit.bytes); });

@@ -3,6 +3,8 @@
 #include "launcher/supervise/restarts.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -78,7 +80,7 @@ TEST_CASE("which ends start a job again, after how long, and what the user is to
       {{"rank_failed", 2, 0}, restarts(3), {}, "exit code 2"},
       {{"not_started", 2, 1}, restarts(3), {}, "exit code 2"},
       {{"not_started", 3, 0}, restarts(3), {}, "it never ran"},
-      {{"rank_failed", 7, 0, false, "hvrun was sent SIGUSR1"}, restarts(3), {}, "sent SIGUSR1"},
+      {{"rank_failed", 7, 0, false, "the job was sent SIGUSR1"}, restarts(3), {}, "sent SIGUSR1"},
       {{"rank_failed", 7, 0, true}, restarts(3), {}, ""},
       {{"rank_failed", 7, 0, true, "--timeout 5 s is over"}, restarts(3), {}, "5 s is over"},
       {{"host_lost", 3, 0, true}, restarts(3), {}, ""},
@@ -183,8 +185,69 @@ TEST_CASE("a first start that fails, a usage error and a forwarded signal start 
   } warned;
   const Outcome outcome = supervise({{"a", &warned}}, "a:1", job_with_restarts(3));
   CHECK(outcome.code == 7);
-  CHECK(contains(outcome.err, "the job does not start again: hvrun was sent SIGUSR1"));
+  CHECK(contains(outcome.err, "the job does not start again: the job was sent SIGUSR1"));
   CHECK(warned.attempts == 1);
+}
+
+TEST_CASE("a signal ends the wait for a reader that stands still before a restart") {
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_DIRECT | O_CLOEXEC) == 0);  // each write takes a page
+  const hv::UniqueFd reader(ends[0]), writer(ends[1]);
+  const int page = static_cast<int>(::sysconf(_SC_PAGESIZE));
+  REQUIRE(::fcntl(writer.get(), F_SETPIPE_SZ, page) == page);
+  struct Interrupting : FakeAgent {
+    explicit Interrupting(int of_output) : pipe(of_output) {}
+    void on_go() override {
+      ++attempts;
+      finish_all(7);
+      interrupt_once_full();
+    }
+    // The end takes the page, and the message on the restart waits for the reader.
+    void interrupt_once_full() {
+      int bytes = 0;
+      ::ioctl(pipe, FIONREAD, &bytes);
+      if (bytes == 0) return later(1ms, [this] { interrupt_once_full(); });
+      later(20ms, [] { ::kill(::getpid(), SIGINT); });
+      later(40ms, [] { ::kill(::getpid(), SIGINT); });
+    }
+    const int pipe;
+    int attempts = 0;
+  } a(reader.get());
+  const Outcome outcome = supervise({{"a", &a}}, "a:1", job_with_restarts(3), &writer);
+  CHECK(outcome.code == 130);
+  CHECK(a.attempts == 1);
+}
+
+TEST_CASE("a job that its scheduler ends, or has warned through the agents, does not start again") {
+  struct Warned : FakeAgent {
+    int attempts = 0;
+    void on_go() override {
+      ++attempts;
+      send(wire::Signal{SIGUSR2});
+      finish_all(7);
+    }
+  } warned;
+  const Outcome after_warning = supervise({{"a", &warned}}, "a:1", job_with_restarts(3));
+  CHECK(after_warning.code == 7);
+  CHECK(contains(after_warning.err, "does not start again: the job was sent SIGUSR2"));
+  CHECK(warned.attempts == 1);
+
+  struct Terminated : FakeAgent {
+    int attempts = 0;
+    void on_go() override {
+      ++attempts;
+      send(wire::Problem{"its agent was ended by SIGTERM", "look", true});
+      end_running_ranks();
+    }
+  };
+  for (const bool is_slurm : {true, false}) {
+    Terminated a;
+    JobSpec spec = job_with_restarts(1);
+    if (is_slurm) spec.access.spawner = SpawnerChoice::kSrun;
+    const Outcome outcome = supervise({{"a", &a}}, "a:1", spec);
+    CHECK(a.attempts == (is_slurm ? 1 : 2));
+    CHECK(contains(outcome.err, "Slurm has sent its agents SIGTERM") == is_slurm);
+  }
 }
 
 TEST_CASE("--timeout limits all attempts together, with the time between them") {
