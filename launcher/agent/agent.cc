@@ -121,7 +121,9 @@ bool Agent::handle_phase(const Frame& frame) {
     case Type::kEnd:
       return handle_message<wire::End>(frame, [&](const wire::End& end) {
         leave_reason_ = combine(leave_reason_, LeaveReason::kEndRequested);
-        end_job(bounded_seconds(end.grace_s));
+        end_job(bounded_seconds(end.grace_s), end.by_scheduler && does_slurm_signal_ranks()
+                                                  ? JobEnding::Sigterm::kExpected
+                                                  : JobEnding::Sigterm::kToSend);
       });
     default:
       return false;
@@ -238,6 +240,8 @@ void Agent::signal_arrived(int number) {
     report_own_end("its agent was ended by " + signal_text(number), true);
     end_job(bounded_seconds(host_.request.grace_after_signal_s),
             does_slurm_signal_ranks() ? JobEnding::Sigterm::kSent : JobEnding::Sigterm::kToSend);
+  } else if (number == SIGTERM) {
+    ending_.note_sigterm();
   }
 }
 

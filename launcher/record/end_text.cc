@@ -112,8 +112,8 @@ std::string memory_text(const JobRecord& record, int rank) {
              "batches\n";
     case wire::OutOfMemory::kNo:
       if (!how || !how->by_signal || how->code != SIGKILL) break;
-      return "hvrun: a person or a program killed it: the kernel did not for want of memory" +
-             basis + "\n";
+      return "hvrun: a person or a program killed it, not the kernel for want of memory" + basis +
+             "\n";
     case wire::OutOfMemory::kNotAsked:
     case wire::OutOfMemory::kUnknown:
       if (!how || !how->by_signal || how->code != SIGKILL) break;

@@ -47,7 +47,7 @@ asio::awaitable<bool> Shutdown::until_settled(TimePoint deadline, std::function<
 asio::awaitable<void> Shutdown::end_hosts(bool in_order) {
   const Duration grace = this->grace();
   job_.stage.begin_end();
-  job_.send_to_all(wire::End{std::chrono::duration<double>(grace).count()});
+  job_.send_to_all(wire::End{Seconds(grace).count(), ended_by() == EndedBy::kScheduler});
   for (Host& host : job_.members())
     if (host.link) host.phase.end();
   // Output may wait for a slow reader without limit, unless the user ends the job.

@@ -18,7 +18,7 @@
 //   -> Go
 //   <- Started | Problem           all ranks run, or no more are started; Output may come before
 //   <- Output, Result, Exited, Signal, FenceIn, RankLost, Note ...
-//                                  -> Credit, Signal, WindowSize, Pause, Stdin, FenceOut, RankDied ...
+//                              -> Credit, Signal, WindowSize, Pause, Stdin, FenceOut, RankDied ...
 //   <- SilenceNoted                -> Silence, before and after a Pause
 //   <- StackReply, TensorStalled   -> StackRequest: the ranks' stacks (stacks.h)
 //   <- QueryReply                  -> Query, while hvrun searches for the cause of a failure
@@ -382,8 +382,9 @@ struct Stdin {
 };
 struct End {
   static constexpr Type kType = Type::kEnd;
-  double grace_s = 0;  // between SIGTERM and SIGKILL; 0: SIGKILL at once
-  void fields(auto& a) { a(grace_s); }
+  double grace_s = 0;         // between SIGTERM and SIGKILL; 0: SIGKILL at once
+  bool by_scheduler = false;  // its SIGTERM is on its way to this host, too, or has come
+  void fields(auto& a) { a(grace_s, by_scheduler); }
 };
 struct Empty {
   static constexpr Type kType = Type::kEmpty;

@@ -208,13 +208,13 @@ static void ring_every(int microseconds) {
 }
 
 /* Joining anew in the same process: another epoch of the same job, of which nothing stays. */
-static void it_can_begin_again(int rank, int size, int before_init) {
-  enum { kRounds = 100, kSettled = 20, kWindow = 20, kBound = 2 << 20 };
+static void it_can_begin_again(int rank, int size, int before_init, int rounds) {
+  enum { kSettled = 20, kWindow = 20, kBound = 2 << 20 };
   long early = LONG_MAX, late = LONG_MAX; /* the least of a window, which chance does not move */
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     const long resident = resident_bytes();
     if (round >= kSettled && round < kSettled + kWindow && resident < early) early = resident;
-    if (round >= kRounds - kWindow && resident < late) late = resident;
+    if (round >= rounds - kWindow && resident < late) late = resident;
     float value = (float)rank;
     CHECK(hvrun_init(NULL, NULL) == HVRUN_OK);
     CHECK(hvrun_allreduce(NULL, "x", &value, &value, 1, HVRUN_FLOAT32, HVRUN_SUM) == HVRUN_OK);
@@ -222,10 +222,12 @@ static void it_can_begin_again(int rank, int size, int before_init) {
     CHECK(hvrun_shutdown(NULL) == HVRUN_OK);
     CHECK(open_descriptors() == before_init);
   }
-  CHECK(late - early < kBound);
+  if (rounds >= kSettled + 2 * kWindow) CHECK(late - early < kBound);
 }
 
-int main(void) {
+/* ranks_test [ROUNDS]: it joins again so often, 100 times by default; fewer than 60 do not judge
+   memory. */
+int main(int argc, char** argv) {
   const int descriptors = open_descriptors();
   if (hvrun_init(NULL, NULL) != HVRUN_OK) {
     fprintf(stderr, "hvrun_init: %s\n", hvrun_last_error());
@@ -244,7 +246,7 @@ int main(void) {
   CHECK(hvrun_shutdown(NULL) == HVRUN_OK);
   two_threads_join_and_leave_as_one(rank, size);
   ring_every(1000);
-  it_can_begin_again(rank, size, descriptors);
+  it_can_begin_again(rank, size, descriptors, argc > 1 ? atoi(argv[1]) : 100);
   if (failures == 0) printf("ranks_test: rank %d of %d: all good\n", rank, size);
   return failures == 0 ? 0 : 1;
 }

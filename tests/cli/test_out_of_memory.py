@@ -148,4 +148,4 @@ def test_a_rank_that_somebody_killed_is_not_laid_to_memory(hvrun):
     err = result.stderr.decode()
     assert result.returncode == KILLED and "the kernel ended" not in err, err
     if log_can_be_read():
-        assert "hvrun: a person or a program killed it: the kernel did not for want of memory: the kernel's log does not" in err, err
+        assert "hvrun: a person or a program killed it, not the kernel for want of memory: the kernel's log does not" in err, err

@@ -67,6 +67,23 @@ def test_text_without_newline_is_seen_while_its_rank_goes_on(hvrun, tmp_path, op
     assert process.returncode == 0
 
 
+@pytest.mark.one_of("size", "stream")
+@pytest.mark.parametrize("size", [1024, 8192, 8195, 1 << 20])
+@pytest.mark.parametrize("stream", [1, 2])
+def test_text_without_newline_passes_tee(hvrun, tmp_path, size, stream):
+    go, log = tmp_path / "go", tmp_path / "log"
+    os.mkfifo(go)
+    script = (f"import os\nif os.environ['HVRUN_RANK'] == '1':\n  os.write({stream}, b'x' * {size - 2} + b'? ')\n"
+              f"  open('{go}').read()\n  os.write({stream}, b'yes\\n')")
+    process = start("/bin/sh", "-c", '"$@" 2>&1 | tee "$LOG"', "sh", hvrun, "-np", "2", "/usr/bin/python3", "-c", script, LOG=str(log))
+    begun = b"[1] " + b"x" * (size - 2) + b"? "
+    assert process.stdout.read(len(begun)) == begun
+    wait_for(lambda: log.read_bytes() == begun, 30, "the same in tee's file")
+    go.write_text("")
+    assert process.communicate(timeout=60)[0] == b"yes\n"
+    assert log.read_bytes() == begun + b"yes\n"
+
+
 def test_another_rank_ends_the_line_that_one_has_begun(hvrun, tmp_path):
     """Both streams of both ranks lead to one file, as in a Slurm log: each line has one label, the rest of a line an ellipsis."""
     warn, rest, log = tmp_path / "warn", tmp_path / "rest", tmp_path / "log"

@@ -11,20 +11,24 @@ from harness.waiting import wait_for
 pytestmark = pytest.mark.usefixtures("hvrun")
 
 EARLY = ["-t", "10", "--signal=USR1@40"]  # a job that near_its_end() brings to that
-UNTIL_TOLD = """python3 -c 'import signal
-told = [signal.SIGUSR1]
-signal.pthread_sigmask(signal.SIG_BLOCK, told)
-print("ready", flush=True)
-signal.sigwait(told)
-while True:
-    print("told", flush=True)
-    if not signal.sigtimedwait(told, 1):  # a second one would be told, too
-        break'"""
 PREEMPTS = """PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
 PartitionName=urgent Nodes=ALL MaxTime=10 State=UP PriorityTier=9 PreemptMode=OFF
 PartitionName=idle Nodes=ALL MaxTime=10 State=UP PriorityTier=1 GraceTime=60
 """
+
+
+def until_told(name):
+    """A program that says each time that it gets this signal, until none has come for a second after the first."""
+    return f"""python3 -c 'import signal
+told = [signal.{name}]
+signal.pthread_sigmask(signal.SIG_BLOCK, told)
+print("ready", flush=True)
+signal.sigwait(told)
+while True:
+    print("told", flush=True)
+    if not signal.sigtimedwait(told, 1):
+        break'"""
 
 
 @pytest.fixture
@@ -64,9 +68,19 @@ def near_its_end(job):
 def test_a_signal_near_the_time_limit_reaches_each_rank_once(make_slurm):
     """Slurm signals every process itself; that others get it, too, is said once."""
     slurm = make_slurm(proctrack="linuxproc")
-    state, _, output = near_its_end(slurm.batch(f"hvrun {UNTIL_TOLD}", "-N", "3", *EARLY)).wait(90)
+    state, _, output = near_its_end(slurm.batch(f"hvrun {until_told('SIGUSR1')}", "-N", "3", *EARLY)).wait(90)
     assert state == "COMPLETED" and lines_with("told", output) == [f"[{rank}] told" for rank in range(3)], output
     assert output.count("warning: Slurm signals every process of a step itself here (ProctrackType=linuxproc)") == 1, output
+
+
+def test_ranks_that_slurm_signals_itself_get_sigterm_once(make_slurm):
+    """hvrun hears of it on one node, and its agents on the others, before or after Slurm has signalled the ranks there."""
+    slurm = make_slurm(kill_wait=60, proctrack="linuxproc")
+    job = slurm.batch(f"exec hvrun {until_told('SIGTERM')}", "-N", "3")
+    wait_for(lambda: len(lines_with("ready", job.output)) == 3, 60, lambda: job.output)
+    slurm.cluster.run(["scancel", str(job.number)])
+    wait_for(job.is_over, 60, lambda: f"the end of {job.state}\n{job.output}")
+    assert lines_with("told", job.output) == [f"[{rank}] told" for rank in range(3)], job.output
 
 
 def with_trap(program):
@@ -82,7 +96,7 @@ def test_a_script_that_passes_a_signal_on_ends_with_hvruns_exit_code(slurm):
 
 
 def test_a_signal_for_the_batch_script_reaches_the_ranks_through_hvrun(slurm):
-    script = with_trap(UNTIL_TOLD)
+    script = with_trap(until_told("SIGUSR1"))
     options = [option.replace("=USR1", "=B:USR1") for option in EARLY]
     output = near_its_end(slurm.batch(script, "-N", "3", *options)).wait(90)[2]
     assert lines_with("told", output) == [f"[{rank}] told" for rank in range(3)], output

@@ -19,6 +19,9 @@ constexpr auto kQuickPasses = std::chrono::milliseconds(200);
 constexpr auto kQuick = std::chrono::milliseconds(5);
 constexpr auto kSlow = std::chrono::milliseconds(50);
 
+// Slurm's daemons on the nodes signal a step at almost the same time.
+constexpr auto kMostExpectation = std::chrono::seconds(1);
+
 constexpr auto kProgramInterval = std::chrono::milliseconds(100);
 
 std::vector<ProcessEntry> entries_of(const std::vector<pid_t>& pids,
@@ -70,16 +73,28 @@ void JobEnding::begin(Duration grace, Sigterm sigterm) {
   const TimePoint at = now();
   if (state_ == State::kIdle) {
     begun_ = at;
-    terminate(sigterm);
   } else if (at + grace >= grace_end_) {
     return;
   }
   grace_end_ = at + grace;
-  set_timer(grace_end_, [this] { end_grace(); });
+  const bool expects = sigterm == Sigterm::kExpected && grace > kMostExpectation;
+  if (state_ == State::kIdle && expects) {
+    state_ = State::kExpecting;
+    set_timer(at + kMostExpectation, [this] { terminate(Sigterm::kToSend); });
+  } else if (state_ == State::kIdle || state_ == State::kExpecting) {
+    terminate(sigterm);
+  } else {
+    set_timer(grace_end_, [this] { end_grace(); });
+  }
+}
+
+void JobEnding::note_sigterm() {
+  if (state_ == State::kExpecting) terminate(Sigterm::kSent);
 }
 
 void JobEnding::terminate(Sigterm sigterm) {
   state_ = State::kTerminating;
+  set_timer(grace_end_, [this] { end_grace(); });
   ranks_.note_signal(SIGTERM);
   const std::vector<ProcessEntry> all = read_processes();
   const std::vector<ProcessEntry> own = descendants(all, {::getpid()});

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   idle -> terminating (SIGTERM sent) -> killing (SIGKILL, again and again) -> over
-//   idle -> killing                             the grace is 0
+//   idle -> expecting -> terminating            a scheduler is about to send SIGTERM
+//   idle, expecting -> killing                  the grace is 0
 //   terminating -> sparing -> killing           first for all but what ranks have just left behind
 //   terminating, sparing -> over                every process has ended
 //
@@ -30,8 +31,9 @@ namespace hv::launcher {
 
 class JobEnding {
  public:
-  // Whether the agent sends SIGTERM, or a scheduler has sent it to every process that runs now.
-  enum class Sigterm : std::uint8_t { kToSend, kSent };
+  // Whether the agent sends SIGTERM, or a scheduler has sent it to every process that runs now, or
+  // is about to: then the agent waits for its own for kMostExpectation, and sends it if none comes.
+  enum class Sigterm : std::uint8_t { kToSend, kSent, kExpected };
 
   // on_over: everything is gone, or only what cannot be ended is left.
   JobEnding(EventLoop& loop, HvrunLink& link, LocalRanks& ranks, std::function<void()> on_over);
@@ -45,6 +47,8 @@ class JobEnding {
   void pause(bool is_stopped);
   // Once begun, a shorter grace shortens it.
   void begin(Duration grace, Sigterm sigterm = Sigterm::kToSend);
+  // The agent has got SIGTERM, and so has every process of the job. Without effect unless expected.
+  void note_sigterm();
   // Children have been reaped, ranks among them perhaps.
   void note_children_ended();
   // The last child has been reaped. Ends a begun end, without effect before.
@@ -55,7 +59,7 @@ class JobEnding {
   std::vector<std::string> forbidden() const;
 
  private:
-  enum class State : std::uint8_t { kIdle, kTerminating, kSparing, kKilling, kOver };
+  enum class State : std::uint8_t { kIdle, kExpecting, kTerminating, kSparing, kKilling, kOver };
 
   void terminate(Sigterm sigterm);
   bool note_ended_ranks();

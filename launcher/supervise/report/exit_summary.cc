@@ -69,7 +69,9 @@ JobEnd end_by(const Job& job, const StopReason& stop) {
       return {.exit_code = 128 + stop.signal, .state = "interrupted"};
     case StopReason::Kind::kTimeout:
       return failed("timeout", ErrorKind::kTimeout, timeout_text(job),
-                    "a longer --timeout, or look where its ranks stood, above");
+                    job.have_ranks_ended()
+                        ? "a longer --timeout"
+                        : "a longer --timeout, or look where its ranks stood, above");
     case StopReason::Kind::kStalled:
       return failed("timeout", ErrorKind::kTimeout, stop.text, stop.advice);
     case StopReason::Kind::kCannotStart:

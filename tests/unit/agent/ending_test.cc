@@ -244,6 +244,39 @@ TEST_CASE("ranks that Slurm has signalled get no SIGTERM from the agent") {
   }
 }
 
+TEST_CASE("a rank gets SIGTERM once where hvrun hears sooner of the scheduler's than this host") {
+  for (const bool comes_here : {true, false}) {
+    AgentClient client(Streams::kSocket, {"SLURM_STEP_ID=0"});
+    wire::SetupRequest setup;
+    setup.slurm_signals_ranks = true;
+    client.set_up(setup);
+    const auto rank = static_cast<pid_t>(
+        client
+            .start(launch_of({"/usr/bin/python3", "-c",
+                              "import signal\n"
+                              "awaited = [signal.SIGTERM, signal.SIGCONT]\n"
+                              "signal.pthread_sigmask(signal.SIG_BLOCK, awaited)\n"
+                              "print('on', flush=True)\n"
+                              "for _ in awaited:\n"
+                              "  print(signal.sigwait(awaited).name, flush=True)\n"}))
+            .pids.at(0));
+    client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
+    client.send(wire::End{60, true});
+    if (comes_here) {
+      client.send(wire::Ping{});
+      client.until([&] { return client.pongs > 0; }, "the end expected");
+      CHECK(client.output_so_far(0) == "on\n");
+      ::kill(rank, SIGTERM);
+      ::kill(client.agent(), SIGTERM);
+    }
+    client.until([&] { return client.output_so_far(0) == "on\nSIGTERM\n"; }, "SIGTERM");
+    ::kill(rank, SIGCONT);
+    CHECK(client.expect<wire::Exited>().code == 0);
+    CHECK(client.output_of(0) == "on\nSIGTERM\nSIGCONT\n");
+    (void)client.expect<wire::Empty>();
+  }
+}
+
 TEST_CASE("a second End with a shorter grace shortens the first") {
   OrphanJob job;
   job.client.send(wire::End{1000});

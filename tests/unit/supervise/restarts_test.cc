@@ -258,6 +258,7 @@ TEST_CASE("--timeout limits all attempts together, with the time between them") 
     const Outcome outcome = supervise({{"a", &a}}, "a:1", spec);
     CHECK((outcome.code == 4 || outcome.code == 7));  // 7: an attempt was just ending
     CHECK(contains(outcome.err, "--timeout 0.5 s"));
+    if (delay > 0s) CHECK(contains(outcome.err, "try: a longer --timeout\n"));
   }
 }
 

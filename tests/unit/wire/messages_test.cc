@@ -178,7 +178,7 @@ std::vector<Sample> samples_of_running() {
       sample(WindowSize{132, 43}, u32(132) + u32(43)),
       sample(Pause{true}, u8(1)),
       sample(Stdin{2, true, "in"}, u32(2) + u8(1) + text("in")),
-      sample(End{0.5}, u64(kHalf)),
+      sample(End{0.5, true}, u64(kHalf) + "\x01"),
       sample(Empty{{"pid 12 (x)"}, {"pid 13 (y)"}},
              u32(1) + text("pid 12 (x)") + u32(1) + text("pid 13 (y)")),
       sample(Query{3}, u32(3)),
