@@ -114,7 +114,7 @@ void read_record(JobFolder* folder) {
   if (!open_regular(path, &status)) {
     folder->record_problem = "it cannot be read, or is no regular file";
   } else if (static_cast<std::uint64_t>(status.st_size) > kMostRecordBytes) {
-    folder->record_problem = "it is larger than any job's";
+    folder->record_problem = "it is larger than " + format_bytes(kMostRecordBytes);
   } else {
     folder->record = read_end(path, kMostRecordBytes);
   }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "launcher/record/bounded_json.h"
 #include "launcher/record/end_text.h"
 #include "src/base/text.h"
 
@@ -169,28 +170,30 @@ Json standings_json(const JobRecord& record) {
   return list;
 }
 
+using Parsed = nlohmann::json;
+
 // Reads members of one object, each within a limit. A missing or malformed member reads as a
 // default.
 class Members {
  public:
-  explicit Members(const Json& object) : object_(object) {}
+  explicit Members(const Parsed& object) : object_(object) {}
 
-  const Json* find(const char* name) const {
+  const Parsed* find(const char* name) const {
     if (!object_.is_object()) return nullptr;
     const auto found = object_.find(name);
     return found == object_.end() || found->is_null() ? nullptr : &*found;
   }
   std::string text(const char* name) const {
-    const Json* found = find(name);
+    const Parsed* found = find(name);
     return found && found->is_string() ? printable(found->get_ref<const std::string&>(), kMostText)
                                        : "";
   }
   bool flag(const char* name) const {
-    const Json* found = find(name);
+    const Parsed* found = find(name);
     return found && found->is_boolean() && found->get<bool>();
   }
   std::optional<std::uint64_t> number(const char* name, std::uint64_t most) const {
-    const Json* found = find(name);
+    const Parsed* found = find(name);
     if (!found || !found->is_number_unsigned()) return std::nullopt;
     const auto number = found->get<std::uint64_t>();
     return number <= most ? std::optional(number) : std::nullopt;
@@ -200,18 +203,18 @@ class Members {
     return found ? std::optional(static_cast<int>(*found)) : std::nullopt;
   }
   double seconds(const char* name, double most) const {
-    const Json* found = find(name);
+    const Parsed* found = find(name);
     const double value = found && found->is_number() ? found->get<double>() : 0;
     return std::isfinite(value) && value >= 0 && value <= most ? value : 0;
   }
-  const Json& array(const char* name) const {
-    static const Json* const none = new Json(Json::array());
-    const Json* found = find(name);
+  const Parsed& array(const char* name) const {
+    static const Parsed* const none = new Parsed(Parsed::array());
+    const Parsed* found = find(name);
     return found && found->is_array() ? *found : *none;
   }
 
  private:
-  const Json& object_;
+  const Parsed& object_;
 };
 
 constexpr double kMostSeconds = 4e9;  // for a job, and for the wall clock until 2096
@@ -221,7 +224,7 @@ constexpr double kMostRate = 1e12;  // steps in a second
 
 std::int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
-wire::StepTimes step_times_from(const Json* json) {
+wire::StepTimes step_times_from(const Parsed* json) {
   if (!json) return {};
   const Members members(*json);
   const auto part = [&members](const char* name) {
@@ -246,7 +249,7 @@ wire::PostMortem found_from(const Members& members) {
   return found;
 }
 
-std::string rank_from(const Json& json, JobRecord* record) {
+std::string rank_from(const Parsed& json, JobRecord* record) {
   const Members members(json);
   const std::size_t number = record->ranks.size();
   const std::string place = "/ranks/" + std::to_string(number);
@@ -282,15 +285,15 @@ std::string rank_from(const Json& json, JobRecord* record) {
 }
 
 // Ranks below size, each once, ascending.
-std::vector<int> ranks_from(const Json& array, std::size_t size) {
+std::vector<int> ranks_from(const Parsed& array, std::size_t size) {
   std::set<int> ranks;
-  for (const Json& each : array)
+  for (const Parsed& each : array)
     if (each.is_number_unsigned() && each.get<std::uint64_t>() < size)
       ranks.insert(each.get<int>());
   return {ranks.begin(), ranks.end()};
 }
 
-std::string cause_from(const Json* json, JobRecord* record) {
+std::string cause_from(const Parsed* json, JobRecord* record) {
   if (!json) return "";
   const Members members(*json);
   FailureCause cause;
@@ -317,15 +320,15 @@ std::string cause_from(const Json* json, JobRecord* record) {
 
 constexpr std::size_t kMostFindings = 1000;
 
-std::vector<RecordedFinding> findings_from(const Json& array) {
+std::vector<RecordedFinding> findings_from(const Parsed& array) {
   std::vector<RecordedFinding> findings;
-  for (const Json& each : array) {
+  for (const Parsed& each : array) {
     if (findings.size() == kMostFindings) break;
     const Members members(each);
     RecordedFinding finding;
     finding.id = members.text("id");
     finding.cannot_start = members.flag("cannot_start");
-    for (const Json& host : members.array("hosts"))
+    for (const Parsed& host : members.array("hosts"))
       if (host.is_string())
         finding.hosts.push_back(printable(host.get_ref<const std::string&>(), kMostText));
     finding.fact = members.text("fact");
@@ -339,14 +342,14 @@ std::vector<RecordedFinding> findings_from(const Json& array) {
 
 constexpr std::size_t kMostStandings = 100, kMostGroups = 1000, kMostLines = 1000;
 
-std::vector<std::string> groups_from(const Json& array) {
+std::vector<std::string> groups_from(const Parsed& array) {
   std::vector<std::string> groups;
-  for (const Json& lines : array) {
+  for (const Parsed& lines : array) {
     if (groups.size() == kMostGroups) break;
     if (!lines.is_array()) continue;
     std::string text;
     std::size_t count = 0;
-    for (const Json& line : lines) {
+    for (const Parsed& line : lines) {
       if (!line.is_string() || ++count > kMostLines) continue;
       text += (count == 1 ? "" : std::string("\n") + kStackIndent) +
               printable(line.get_ref<const std::string&>(), kMostText);
@@ -356,9 +359,9 @@ std::vector<std::string> groups_from(const Json& array) {
   return groups;
 }
 
-std::vector<RecordedStanding> standings_from(const Json& array) {
+std::vector<RecordedStanding> standings_from(const Parsed& array) {
   std::vector<RecordedStanding> standings;
-  for (const Json& each : array) {
+  for (const Parsed& each : array) {
     if (standings.size() == kMostStandings) break;
     const Members members(each);
     standings.push_back({members.text("heading"), groups_from(members.array("groups"))});
@@ -366,36 +369,11 @@ std::vector<RecordedStanding> standings_from(const Json& array) {
   return standings;
 }
 
-// Bounds the memory and the time of parsing: a value takes up to 64 bytes, and an object with n
-// members n * n / 2 comparisons of names.
-class JsonBounds {
- public:
-  static constexpr int kMostDepth = 16;  // a record has 6 levels
-  static constexpr std::size_t kMostMembers = 64;
-  static constexpr std::size_t kMostValues = 16u
-                                             << 20;  // more than fit kMostRecordBytes as written
+// Of a record as hvrun writes it: 6 levels, 27 members, 33 values a rank.
+constexpr JsonLimits kRecordLimits{
+    .bytes = kMostRecordBytes, .depth = 16, .members = 64, .values = 6 << 20};
 
-  // A callback of Json::parse. Throws RecordProblem.
-  bool operator()(int depth, Json::parse_event_t event, const Json&) {
-    if (depth > kMostDepth) throw RecordProblem{"it is nested deeper than any job's"};
-    if (event == Json::parse_event_t::object_start) members_.push_back(0);
-    if (event == Json::parse_event_t::object_end) members_.pop_back();
-    if (event == Json::parse_event_t::key && ++members_.back() > kMostMembers)
-      throw RecordProblem{"it has an object with more members than any job's"};
-    const bool begins_value = event == Json::parse_event_t::value ||
-                              event == Json::parse_event_t::object_start ||
-                              event == Json::parse_event_t::array_start;
-    if (begins_value && ++values_ > kMostValues)
-      throw RecordProblem{"it has more values than any job's"};
-    return true;
-  }
-
- private:
-  std::vector<std::size_t> members_;  // of each open object
-  std::size_t values_ = 0;
-};
-
-void read_progress(const Json* json, JobRecord* record) {
+void read_progress(const Parsed* json, JobRecord* record) {
   const std::optional<Members> members = json ? std::optional(Members(*json)) : std::nullopt;
   if (members && members->find("steps_per_second"))
     record->times.steps_per_second = members->seconds("steps_per_second", kMostRate);
@@ -422,27 +400,27 @@ constexpr Rename kMemoryRenames[] = {{"beside_it", "same_cgroup"}, {"not_asked",
 
 // The old names stay: the reader does not know them.
 template <std::size_t N>
-void rename_members(Json* object, const Rename (&renames)[N]) {
+void rename_members(Parsed* object, const Rename (&renames)[N]) {
   if (!object->is_object()) return;
   for (const Rename& rename : renames) {
     const auto found = object->find(rename.from);
     if (found == object->end()) continue;
-    Json value = std::move(*found);
+    Parsed value = std::move(*found);
     (*object)[rename.to] = std::move(value);
   }
 }
 
 template <std::size_t N>
-void rename_in_each(Json* record, const char* array, const Rename (&renames)[N]) {
+void rename_in_each(Parsed* record, const char* array, const Rename (&renames)[N]) {
   const auto found = record->find(array);
   if (found == record->end() || !found->is_array()) return;
-  for (Json& each : *found) rename_members(&each, renames);
+  for (Parsed& each : *found) rename_members(&each, renames);
 }
 
-void rename_memory_values(Json* record) {
+void rename_memory_values(Parsed* record) {
   const auto ranks = record->find("ranks");
   if (ranks == record->end() || !ranks->is_array()) return;
-  for (Json& rank : *ranks) {
+  for (Parsed& rank : *ranks) {
     if (!rank.is_object()) continue;
     const auto value = rank.find("out_of_memory");
     if (value == rank.end()) continue;
@@ -452,7 +430,7 @@ void rename_memory_values(Json* record) {
 }
 
 // Gives an object of version 1 the names of version 2.
-void upgrade_from_1(Json* record) {
+void upgrade_from_1(Parsed* record) {
   rename_members(record, kRecordRenames);
   if (const auto cause = record->find("cause"); cause != record->end())
     rename_members(&*cause, kCauseRenames);
@@ -518,14 +496,9 @@ std::string record_as_json(const JobRecord& record) {
 }
 
 std::variant<JobRecord, RecordProblem> record_from_json(std::string_view text) {
-  if (text.size() > kMostRecordBytes) return RecordProblem{"it is larger than any job's"};
-  Json json;
-  try {
-    json = Json::parse(text, JsonBounds(), false);
-  } catch (const RecordProblem& problem) {
-    return problem;
-  }
-  if (json.is_discarded()) return RecordProblem{"it is no JSON, or was cut off"};
+  auto parsed = parse_bounded(text, kRecordLimits);
+  if (auto* problem = std::get_if<RecordProblem>(&parsed)) return std::move(*problem);
+  Parsed& json = std::get<Parsed>(parsed);
   if (!json.is_object()) return RecordProblem{"it is no JSON object"};
   const Members members(json);
   const auto version = members.number("version", UINT64_MAX);
@@ -546,24 +519,26 @@ std::variant<JobRecord, RecordProblem> record_from_json(std::string_view text) {
   record.times.started_ns = wall_nanoseconds(members.seconds("started_at", kMostSeconds));
   record.times.written_ns = wall_nanoseconds(members.seconds("written_at", kMostSeconds));
   if (record.is_running()) read_progress(members.find("progress"), &record);
-  for (const Json& word : members.array("command"))
+  for (const Parsed& word : members.array("command"))
     if (word.is_string())
       record.command.push_back(printable(word.get_ref<const std::string&>(), kMostText));
-  static const Json* const no_process = new Json(Json::object());
-  const Json* process = members.find("hvrun");
+  static const Parsed* const no_process = new Parsed(Parsed::object());
+  const Parsed* process = members.find("hvrun");
   record.hvrun = process_from(Members(process ? *process : *no_process));
-  for (const Json& name : members.array("hosts"))
+  if (members.array("hosts").size() > kMostRecordedRanks)
+    return RecordProblem{"/hosts: more than any job has"};
+  for (const Parsed& name : members.array("hosts"))
     record.hosts.push_back(
         {name.is_string() ? printable(name.get_ref<const std::string&>(), 1000) : "?"});
   if (members.array("ranks").size() > kMostRecordedRanks)
     return RecordProblem{"/ranks: more than any job has"};
-  for (const Json& rank : members.array("ranks"))
+  for (const Parsed& rank : members.array("ranks"))
     if (std::string problem = rank_from(rank, &record); !problem.empty())
       return RecordProblem{std::move(problem)};
   if (std::string problem = cause_from(members.find("cause"), &record); !problem.empty())
     return RecordProblem{std::move(problem)};
   record.findings = findings_from(members.array("findings"));
-  for (const Json& gap : members.array("not_checked"))
+  for (const Parsed& gap : members.array("not_checked"))
     if (gap.is_string() && record.not_checked.size() < kMostFindings)
       record.not_checked.push_back(printable(gap.get_ref<const std::string&>(), kMostText));
   record.standings = standings_from(members.array("stacks"));

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <variant>
 
+#include "launcher/record/bounded_json.h"
 #include "launcher/record/job_record.h"
 
 namespace hv::launcher {
@@ -20,10 +21,6 @@ std::string record_as_json(const JobRecord& record, const LastLines& last_lines)
 // With no lines of any rank: of a job that still runs, or starts again.
 std::string record_as_json(const JobRecord& record);
 
-// What is wrong with it, for people.
-struct RecordProblem {
-  std::string what;
-};
 // Reads version 1, too. Whatever the bytes are: the result's numbers are in bounds, ranks and hosts
 // that it names are there, and its texts are printable.
 std::variant<JobRecord, RecordProblem> record_from_json(std::string_view text);

@@ -16,6 +16,8 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMostElements = 256;
 constexpr int kDeepest = 16;  // a reader of today needs four
+// Json::parse with a callback looks through all elements of an array after each object in it.
+constexpr std::size_t kMostObjects = 4096;
 
 [[noreturn]] void refuse(const std::string& source, const std::string& what,
                          const std::string& expected) {
@@ -36,10 +38,15 @@ Json parse_json(std::string_view text, const std::string& source, std::size_t mo
   if (text.size() > most_bytes)
     refuse(source, "it is larger than " + format_bytes(most_bytes), "a file of that size at most");
   std::vector<std::set<std::string>> names;  // of the objects that are open
+  std::size_t objects = 0;
   const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
     if (depth > kDeepest)
       refuse(source, "it is nested deeper than " + std::to_string(kDeepest), "a flatter file");
-    if (event == Json::parse_event_t::object_start) names.emplace_back();
+    if (event == Json::parse_event_t::object_start) {
+      if (++objects > kMostObjects)
+        refuse(source, "it has more than " + count_of(kMostObjects, "object"), "fewer objects");
+      names.emplace_back();
+    }
     if (event == Json::parse_event_t::object_end) names.pop_back();
     if (event != Json::parse_event_t::key) return true;
     const std::string name = value.get<std::string>();

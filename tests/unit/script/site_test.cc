@@ -29,6 +29,12 @@ std::string site_with(const std::string& member, const std::string& of_partition
          "}]}";
 }
 
+std::string many_objects() {
+  std::string text = "[{}";
+  for (int i = 0; i < 5000; ++i) text += ",{}";
+  return text + "]";
+}
+
 }  // namespace
 
 TEST_CASE("every shipped site is read, and has the name of its file") {
@@ -103,6 +109,7 @@ TEST_CASE("a mistake in a site file is told with its place and what was expected
        "/qos of a site with lsf says nothing"},
       {std::string(kMostSiteBytes + 1, ' '), "it is larger than 256 KiB"},
       {std::string(5000, '['), "it is nested deeper than 16"},
+      {many_objects(), "it has more than 4096 objects"},
       {"{\"name\": \"\xff\"}", "f.json: "},
   };
   for (const auto& [text, words] : cases) {
