@@ -21,8 +21,6 @@
 namespace hv::launcher {
 namespace {
 
-constexpr auto kTimeToConnect = std::chrono::seconds(30);
-
 int explain_usage() {
   std::fputs(
       "hvrun-agent is started by hvrun and speaks with it; of its own it has --version only.\n",
@@ -40,13 +38,14 @@ std::string host_name() {
 std::unique_ptr<HvrunStream> stream_to_hvrun(const AgentOptions& options,
                                              const Environment& environment) {
   if (options.hvrun.empty()) return plain_stream(0, 1);
-  const TimePoint deadline = now() + kTimeToConnect;
   const std::string node(environment.get_or("SLURMD_NODENAME", host_name()));
   JobKey key;
   ControlConnection connection;
-  Status status = read_key(0, deadline, &key);
+  Status status = read_key(STDIN_FILENO, TimePoint::max(), &key);
   const std::string name = (options.step + "/" + node).substr(0, kMostAgentName);
-  if (status.ok()) status = connect_to_hvrun(options.hvrun, name, key, deadline, &connection);
+  ConnectWait wait;
+  wait.life = STDIN_FILENO;
+  if (status.ok()) status = connect_to_hvrun(options.hvrun, name, key, wait, &connection);
   if (status.ok()) return sealed_stream(std::move(connection.socket), connection.keys);
   std::fprintf(stderr, "hvrun-agent on host %s: %s\n", node.c_str(), status.message.c_str());
   return nullptr;

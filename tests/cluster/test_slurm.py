@@ -363,6 +363,16 @@ def test_a_step_that_does_not_start_in_time_is_told_with_sruns_words(slurm):
     assert is_clean(slurm), slurm.cluster.report()
 
 
+def test_agents_wait_for_an_hvrun_that_is_stopped_during_the_launch(slurm):
+    """A stand-in for srun stops it once it has passed on the key, and then is the real one."""
+    script = "mkdir -p $PWD/stopping; cat > $PWD/stopping/srun <<'END'\n#!/bin/sh\nread key\nkill -STOP $PPID\n" \
+             "(sleep 12; kill -CONT $PPID) >/dev/null 2>&1 &\n" \
+             "{ echo $key; exec cat; } | exec /usr/bin/srun \"$@\"\nEND\n" \
+             "chmod +x $PWD/stopping/srun; PATH=$PWD/stopping:$PATH exec hvrun hostname"  # sleep-ok: the stop
+    output = done(slurm.batch(script, "-N", "3"))
+    assert ranks_of(output) == {"0": "node1", "1": "node2", "2": "node3"}, output
+
+
 def test_x_takes_what_the_user_has_of_slurms_variables(slurm):
     script = "hvrun -x SLURM_JOB_NAME=mine -x 'SLURM_CPU*' sh -c 'echo $SLURM_PROCID $SLURM_JOB_NAME'"
     output = done(slurm.batch(script, "-N", "3"))

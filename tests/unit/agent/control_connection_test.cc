@@ -7,7 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "launcher/agent/agent_options.h"
 #include "launcher/agent/hvrun_stream.h"
@@ -43,17 +45,50 @@ std::string reason_of(const std::string& line) {
   return read_key(pipe.read_end.get(), now() + kLong, &key).message;
 }
 
+UniqueFd accept_one(int listener) {
+  pollfd wait{listener, POLLIN, 0};
+  return UniqueFd(::poll(&wait, 1, 10000) == 1 ? ::accept(listener, nullptr, nullptr) : -1);
+}
+
+std::string read_greeting(int guest) {
+  std::string words(kGreetingBytes, '\0');
+  return read_exactly(guest, words.data(), words.size(), kLong).ok() ? words : "";
+}
+
+// The rest of hvrun's side.
+void answer(int guest, const std::string& greeting, const JobKey& key) {
+  std::string proof(kProofBytes, '\0');
+  const std::string answer = answer_greeting(key, *decode_greeting(greeting), random_nonce());
+  (void)send_all(guest, answer.data(), answer.size(), kLong);
+  (void)read_exactly(guest, proof.data(), proof.size(), kLong);
+}
+
 // Answers the first connection as hvrun does.
 void answer_one(int listener, const JobKey& key) {
-  pollfd wait{listener, POLLIN, 0};
-  if (::poll(&wait, 1, 10000) != 1) return;
-  const UniqueFd guest(::accept(listener, nullptr, nullptr));
-  std::string words(kGreetingBytes, '\0'), proof(kProofBytes, '\0');
-  if (!read_exactly(guest.get(), words.data(), words.size(), kLong).ok()) return;
-  const std::string answer = answer_greeting(key, *decode_greeting(words), random_nonce());
-  (void)send_all(guest.get(), answer.data(), answer.size(), kLong);
-  (void)read_exactly(guest.get(), proof.data(), proof.size(), kLong);
+  const UniqueFd guest = accept_one(listener);
+  const std::string greeting = read_greeting(guest.get());
+  if (!greeting.empty()) answer(guest.get(), greeting, key);
 }
+
+struct Listener {
+  UniqueFd socket;
+  std::uint16_t port = 0;
+  Listener() { REQUIRE(listen_tcp(0, &socket, &port).ok()); }
+  SocketAddress address() const { return *SocketAddress::parse("127.0.0.1", port); }
+};
+
+// Its queue of connections is full, so that its kernel drops packets that ask for another.
+struct BlackHole : Listener {
+  std::vector<UniqueFd> guests;
+  BlackHole() {
+    REQUIRE(::listen(socket.get(), 0) == 0);
+    for (int i = 0; i < 3; ++i) REQUIRE(start_connect(address(), &guests.emplace_back()).ok());
+    pollfd wait{guests.back().get(), POLLOUT, 0};
+    REQUIRE(::poll(&wait, 1, 0) == 0);
+  }
+};
+
+const ConnectWait kWait{kLong, -1};
 
 }  // namespace
 
@@ -112,10 +147,8 @@ TEST_CASE("a malformed key is refused, and a missing key is waited for until the
 
 TEST_CASE("the agent connects to a peer that has the key, and reports peers without it") {
   const JobKey key = random_key();
-  UniqueFd listener;
-  std::uint16_t port = 0;
-  REQUIRE(listen_tcp(0, &listener, &port).ok());
-  const auto here = *SocketAddress::parse("127.0.0.1", port);
+  const Listener listener;
+  const SocketAddress here = listener.address();
   // A port that was just given up.
   UniqueFd other;
   std::uint16_t closed_port = 0;
@@ -123,15 +156,14 @@ TEST_CASE("the agent connects to a peer that has the key, and reports peers with
   const auto closed = *SocketAddress::parse("127.0.0.1", closed_port);
   ControlConnection connection;
   {
-    std::thread hvrun([&] { answer_one(listener.get(), key); });
-    const Status status =
-        connect_to_hvrun({closed, here}, "node1", key, now() + kLong, &connection);
+    std::thread hvrun([&] { answer_one(listener.socket.get(), key); });
+    const Status status = connect_to_hvrun({closed, here}, "node1", key, kWait, &connection);
     hvrun.join();
     CHECK(status.ok());
     CHECK(connection.socket);
   }
-  std::thread stranger([&] { answer_one(listener.get(), random_key()); });
-  const Status status = connect_to_hvrun({closed, here}, "node1", key, now() + kLong, &connection);
+  std::thread stranger([&] { answer_one(listener.socket.get(), random_key()); });
+  const Status status = connect_to_hvrun({closed, here}, "node1", key, kWait, &connection);
   stranger.join();
   CHECK(status.message.find(here.text() + ": who answers there is not the hvrun") !=
         std::string::npos);
@@ -139,30 +171,92 @@ TEST_CASE("the agent connects to a peer that has the key, and reports peers with
   CHECK(status.message.find("Connection refused") != std::string::npos);
 }
 
+TEST_CASE("addresses that swallow packets or never answer cost the agent no time") {
+  const JobKey key = random_key();
+  const Listener hvrun, silent;
+  const BlackHole hole;
+  bool is_silent_awaited = false;
+  std::thread answers([&] {
+    const UniqueFd unanswered = accept_one(silent.socket.get());
+    const std::string ignored = read_greeting(unanswered.get());
+    const UniqueFd guest = accept_one(hvrun.socket.get());
+    const std::string greeting = read_greeting(guest.get());
+    // The agent still waits for the other one, too.
+    pollfd end{unanswered.get(), POLLRDHUP, 0};
+    is_silent_awaited = !ignored.empty() && ::poll(&end, 1, 0) == 0;
+    if (!greeting.empty()) answer(guest.get(), greeting, key);
+  });
+  ControlConnection connection;
+  const Status status =
+      connect_to_hvrun({hole.address(), silent.address(), hvrun.address(), silent.address()},
+                       "node1", key, kWait, &connection);
+  answers.join();
+  CHECK_MESSAGE(status.ok(), status.message);
+  CHECK(is_silent_awaited);
+}
+
+TEST_CASE("an address that swallows packets is given up in time and named") {
+  const BlackHole hole;
+  const Pipe pipe;  // open: hvrun may live
+  ControlConnection connection;
+  const ConnectWait wait{std::chrono::milliseconds(20), pipe.read_end.get()};
+  const Status status =
+      connect_to_hvrun({hole.address()}, "node1", random_key(), wait, &connection);
+  CHECK(status.message == "connect to hvrun: " + hole.address().text() + ": no answer in time");
+}
+
+TEST_CASE("the agent waits for a stopped hvrun, whose kernel accepts connections for it") {
+  const JobKey key = random_key();
+  const Listener listener;
+  Pipe pipe;
+  const ConnectWait wait{std::chrono::milliseconds(20), pipe.read_end.get()};
+  ControlConnection connection;
+  SUBCASE("as long as it lives") {
+    std::thread hvrun([&] {
+      const UniqueFd guest = accept_one(listener.socket.get());
+      const std::string greeting = read_greeting(guest.get());
+      (void)::poll(nullptr, 0, 100);  // stopped for longer than to_connect
+      if (!greeting.empty()) answer(guest.get(), greeting, key);
+    });
+    const Status status = connect_to_hvrun({listener.address()}, "node1", key, wait, &connection);
+    hvrun.join();
+    CHECK_MESSAGE(status.ok(), status.message);
+  }
+  SUBCASE("not when it is gone") {
+    std::thread hvrun([&] {
+      const UniqueFd guest = accept_one(listener.socket.get());
+      (void)read_greeting(guest.get());
+      pipe.write_end.reset();
+      pollfd end{guest.get(), POLLRDHUP, 0};
+      (void)::poll(&end, 1, 10000);
+    });
+    const Status status = connect_to_hvrun({listener.address()}, "node1", key, wait, &connection);
+    hvrun.join();
+    CHECK(status.message ==
+          "connect to hvrun: " + listener.address().text() + ": no answer in time");
+  }
+}
+
 TEST_CASE("an agent whose connection is closed before the proof tries again") {
   const JobKey key = random_key();
-  UniqueFd listener;
-  std::uint16_t port = 0;
-  REQUIRE(listen_tcp(0, &listener, &port).ok());
-  const std::vector<SocketAddress> here{*SocketAddress::parse("127.0.0.1", port)};
-  const auto turn_away = [&listener] {
-    pollfd wait{listener.get(), POLLIN, 0};
-    if (::poll(&wait, 1, 10000) == 1) UniqueFd(::accept(listener.get(), nullptr, nullptr));
-  };
+  const Listener listener;
+  const std::vector<SocketAddress> here{listener.address()};
+  const auto turn_away = [&listener] { accept_one(listener.socket.get()); };
   ControlConnection connection;
   SUBCASE("and comes in once there is room") {
     std::thread hvrun([&] {
       turn_away();
-      answer_one(listener.get(), key);
+      answer_one(listener.socket.get(), key);
     });
-    CHECK(connect_to_hvrun(here, "node1", key, now() + kLong, &connection).ok());
+    CHECK(connect_to_hvrun(here, "node1", key, kWait, &connection).ok());
     hvrun.join();
   }
   SUBCASE("but not beyond its time") {
     std::thread hvrun(turn_away);
-    const auto deadline = now() + std::chrono::milliseconds(100);
-    CHECK_FALSE(connect_to_hvrun(here, "node1", key, deadline, &connection).ok());
-    CHECK(now() < deadline + kLong);
+    const TimePoint begun = now();
+    const ConnectWait wait{std::chrono::milliseconds(100), -1};
+    CHECK_FALSE(connect_to_hvrun(here, "node1", key, wait, &connection).ok());
+    CHECK(now() < begun + kLong);
     hvrun.join();
   }
 }
