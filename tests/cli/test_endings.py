@@ -472,6 +472,36 @@ def freezer_of_version_1(tmp_path):
         os.close(root)
 
 
+SHELL_THAT_IS_RESIZED = SHELL.replace("os.kill(-pid, signal.SIGCONT)", """
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+os.tcsetpgrp(0, os.getpid())
+import termios
+termios.tcsetwinsize(0, (30, 70))
+os.tcsetpgrp(0, pid)
+os.kill(-pid, signal.SIGCONT)""")
+SIZE_AT_EACH_CHANGE = """
+import os, signal
+def show(*_):
+    print(*os.get_terminal_size(), flush=True)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])
+show()
+signal.sigwait([signal.SIGWINCH])
+show()
+"""
+
+
+def test_ranks_get_the_size_that_the_terminal_got_while_hvrun_was_stopped(hvrun, terminal):
+    """The kernel sends SIGWINCH to the foreground: to the shell."""
+    its, typing = terminal
+    termios.tcsetwinsize(its["stdin"], (40, 100))
+    process = start("/usr/bin/python3", "-c", SHELL_THAT_IS_RESIZED, hvrun, "-np", "1", "--no-label", "--pty", "/usr/bin/python3",
+                    "-c", SIZE_AT_EACH_CHANGE, **its)
+    assert process.stdout.readline().strip() == b"100 40"
+    os.write(typing, b"\x1a")
+    out, err = process.communicate(timeout=30)
+    assert [line.strip() for line in out.splitlines()] == [b"stopped by %d" % signal.SIGTSTP, b"70 30", b"ended with 0"], err
+
+
 @pytest.fixture
 def freezer(freezer_of_version_1):
     """A group whose processes can be frozen; all thawed at the end, so that what was killed dies."""

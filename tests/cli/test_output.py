@@ -260,7 +260,7 @@ while True:
 
 
 def test_a_terminals_size_reaches_the_ranks(hvrun):
-    """Less the label, so that a bar as wide as the terminal stays on its line; and again when it changes."""
+    """Less the label, so that a bar as wide as the terminal stays on its line; again when it changes, or did while hvrun was stopped."""
     leader, follower = pty.openpty()
     termios.tcsetwinsize(follower, (40, 100))
     process = start(hvrun, "-np", "2", "--pty", "/usr/bin/python3", "-c", SIZES, stderr=follower)
@@ -270,6 +270,11 @@ def test_a_terminals_size_reaches_the_ranks(hvrun):
     process.send_signal(signal.SIGWINCH)
     lines = [process.stdout.readline().split(b"] ")[1].strip() for _ in range(2)]
     assert lines == [b"os.terminal_size(columns=66, lines=30)"] * 2
+    stop(process.pid)
+    termios.tcsetwinsize(follower, (20, 50))
+    process.send_signal(signal.SIGCONT)
+    lines = [process.stdout.readline().split(b"] ")[1].strip() for _ in range(2)]
+    assert lines == [b"os.terminal_size(columns=46, lines=20)"] * 2
     process.terminate()
     process.communicate(timeout=30)
     os.close(leader)

@@ -24,7 +24,9 @@ SignalWatch::SignalWatch(Job& job, JobEvents& events, std::function<void(bool)> 
   for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTSTP, SIGTTIN}) {
     if (!is_ignored(signal)) signals_.add(signal);
   }
-  if (job.spec.output.pty) signals_.add(SIGWINCH);
+  if (!job.spec.output.pty) return;
+  signals_.add(SIGWINCH);
+  signals_.add(SIGCONT);
 }
 
 void SignalWatch::start() {
@@ -36,7 +38,7 @@ void SignalWatch::handle(const SignalReceived& event) {
   if (event.signal == SIGUSR1 || event.signal == SIGUSR2) {
     job_.signals.forwarded = event.signal;
     job_.send_to_all(wire::Signal{event.signal});
-  } else if (event.signal == SIGWINCH) {
+  } else if (event.signal == SIGWINCH || event.signal == SIGCONT) {
     job_.send_to_all(window_of_ranks(job_));
   } else if (job_.stop()) {
     if (!job_.stop()->is_repeated_by(event.signal, now())) job_.request_stop_at_once();
@@ -89,6 +91,8 @@ asio::awaitable<bool> SignalWatch::pause(int signal) {
   for (const Host& host : job_.hosts)
     if (host.has_agent()) host.link->restart_heartbeat_timeout();
   job_.send_to_all(wire::Pause{false});
+  // SIGCONT did not become an event, as stopping handles it.
+  if (job_.spec.output.pty) job_.send_to_all(window_of_ranks(job_));
   const std::uint32_t repeated = send_heartbeat_pause(true);  // applied once the ranks continue
   asio::co_spawn(
       job_.executor, [this, repeated] { return resume_heartbeats(repeated); }, asio::detached);

@@ -8,7 +8,8 @@
 //                             before, and again when all continue
 //   SIGTTIN                   the same; caused by a background read
 //   SIGUSR1, SIGUSR2          forwarded to the ranks
-//   SIGWINCH                  with --pty: their terminals get the new size of hvrun's
+//   SIGWINCH, SIGCONT         with --pty: the ranks' terminals get the size of hvrun's, which gets
+//                             no SIGWINCH while it is stopped: its terminal is the shell's
 //
 // A signal that was ignored when hvrun started stays ignored, except SIGTERM, SIGUSR1 and SIGUSR2:
 // a shell script's background job ignores SIGINT and SIGQUIT, and nohup's program SIGHUP.
