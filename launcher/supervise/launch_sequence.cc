@@ -9,6 +9,7 @@
 #include "launcher/plan/mpi_wires.h"
 #include "launcher/supervise/hosts/agent_file.h"
 #include "launcher/supervise/launch_message.h"
+#include "launcher/supervise/pod_query.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
 
@@ -87,6 +88,7 @@ asio::awaitable<void> launch_job(LaunchContext& context) {
   context.phase("agents answer");
   co_await take_inventories(context);
   plan_ranks(context);
+  begin_pod_query(context);
   co_await context.slurm.wait(context);
   co_await set_up_hosts(context);
   if (const auto error = same_machines_of(context)) throw Error(*error);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/pod_query.h"
 
-#include <algorithm>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,11 +24,7 @@ namespace {
 constexpr std::size_t kMostPeriodBytes = 1 << 20;  // a line for each pod
 constexpr std::size_t kReasonShown = 300;
 
-}  // namespace
-
 asio::awaitable<void> ask_for_time_to_end(LaunchContext& context) {
-  if (!context.environment.get_filled("KUBERNETES_SERVICE_HOST")) co_return;
-  const TimePoint begun = now();
   KubectlCommand kubectl =
       kubectl_of_hosts(context.job.spec.access.remote_shell, context.list.reach);
   std::vector<std::string> pods{own_hostname()};
@@ -37,7 +35,7 @@ asio::awaitable<void> ask_for_time_to_end(LaunchContext& context) {
       if (!host.target.is_local) pods.push_back(host.target.name);
   }
   QueryCommand query{termination_period_words(kubectl, pods), "ask Kubernetes", kMostPeriodBytes,
-                     kSchedulerQueryTimeout};
+                     kPodQueryTimeout};
   const QueryOutput output =
       co_await run_query(context.job.executor, context.environment, std::move(query));
   const auto period = shortest_termination_period(output.text);
@@ -47,7 +45,15 @@ asio::awaitable<void> ask_for_time_to_end(LaunchContext& context) {
     co_return;
   }
   context.phase("Kubernetes leaves a pod " + format_duration(*period) + " to end");
-  context.job.signals.time_to_end = std::max<Duration>(*period - (now() - begun), Duration::zero());
+  context.job.signals.time_to_end = *period;
+}
+
+}  // namespace
+
+void begin_pod_query(LaunchContext& context) {
+  Job& job = context.job;
+  if (job.spec.ending.grace || !context.environment.get_filled("KUBERNETES_SERVICE_HOST")) return;
+  asio::co_spawn(job.executor, ask_for_time_to_end(context), asio::detached);
 }
 
 }  // namespace hv::launcher

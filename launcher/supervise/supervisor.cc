@@ -21,7 +21,6 @@
 #include "launcher/supervise/hosts/host_sweep.h"
 #include "launcher/supervise/job.h"
 #include "launcher/supervise/launch_sequence.h"
-#include "launcher/supervise/pod_query.h"
 #include "launcher/supervise/report/absence_report.h"
 #include "launcher/supervise/report/exit_summary.h"
 #include "launcher/supervise/report/failure_probe.h"
@@ -315,8 +314,6 @@ asio::awaitable<JobEnd> Supervisor::launch_and_watch() {
     co_await watch_ranks();
   }
   if (job_.stop() && job_.stop()->wants_stacks()) co_await inquiry_.report_before_end();
-  if (job_.is_stopped_by_scheduler() && !job_.spec.ending.grace && !job_.signals.time_to_end)
-    co_await ask_for_time_to_end(context_);
   // Judged before hvrun ends the ranks that still run.
   JobEnd end = report_end();
   if (end.cause && end.cause->rank) end.found = co_await probe_failed_rank(*end.cause);

@@ -10,8 +10,10 @@ namespace hv::launcher {
 constexpr Duration kAnswerMargin = std::chrono::seconds(1);
 // After the first failed host: the others may still report their failures for the same error.
 constexpr Duration kOtherFailures = std::chrono::milliseconds(1500);
-// What a launch, or the end of a job, asks the scheduler: it may delay them by so much.
+// What a launch asks the scheduler: it may delay it by so much.
 constexpr Duration kSchedulerQueryTimeout = std::chrono::seconds(1);
+// What nothing waits for: kubectl may first have to learn what its API server can do.
+constexpr Duration kPodQueryTimeout = std::chrono::seconds(30);
 // Reachability of other hosts. A check waits for first packets that are lost and sent again, too.
 constexpr Duration kReachTimeout = std::chrono::seconds(2);
 constexpr Duration kReachTimeoutOfCheck = std::chrono::milliseconds(4500);

@@ -206,9 +206,11 @@ def test_nothing_is_left_whoever_ends_hvrun(hvrun, kube, launcher, how):
 def test_a_killed_kubectl_is_a_lost_host_and_ends_the_job(hvrun, kube, launcher):
     process = start(hvrun, "sh", "-c", "echo $$; exec tail -f /dev/null", **launcher)
     assert all([process.stdout.readline() for _ in range(4)])
-    kubectl = [line.split()[0] for line in kube.residents() if line.endswith(" kubectl")]
-    assert len(kubectl) == 2, kube.residents()
-    os.kill(int(kubectl[0]), signal.SIGKILL)
+    def kubectls():
+        """Without the one that asks for the pods' terminationGracePeriodSeconds."""
+        return [line.split()[0] for line in kube.residents() if line.endswith(" kubectl")]
+    wait_for(lambda: len(kubectls()) == 2, 20, kube.residents)
+    os.kill(int(kubectls()[0]), signal.SIGKILL)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 5 and b"kubectl ended with SIGKILL" in err, err
     wait_for(lambda: not kube.residents(), 8, lambda: f"an end of {kube.residents()}")

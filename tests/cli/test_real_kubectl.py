@@ -95,12 +95,31 @@ def test_nothing_is_left_in_pods(hvrun, kube, by_kubectl, tmp_path, how):
 
 
 def test_ranks_have_the_pods_termination_grace_period(hvrun, kube, by_kubectl, tmp_path):
-    """Where Kubernetes ends hvrun's own pod, too; the API server knows none of this test's."""
+    """Where Kubernetes ends hvrun's own pod, too; the API server knows none of this test's. It is asked at the start: later it may
+    not answer."""
     kube.add("w-1", home=tmp_path / "w-1", period=60)
-    process = start(hvrun, "-v", *by_kubectl, "/usr/bin/python3", "-c", SAVES_SLOWLY, "5", HOME=str(tmp_path),
+    log = tmp_path / "log"
+    with open(log, "wb") as file:
+        process = start(hvrun, "-v", *by_kubectl, "/usr/bin/python3", "-c", SAVES_SLOWLY, "5", stderr=file, HOME=str(tmp_path),
+                        KUBERNETES_SERVICE_HOST="10.96.0.1")
+        assert all([process.stdout.readline() for _ in range(2)])
+        wait_for(lambda: b"s  Kubernetes leaves a pod 30 s to end\n" in log.read_bytes(), 30, log.read_text)
+        for pod in kube.pods.values():
+            pod.be("missing")
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=60)
+    assert sorted(out.splitlines()) == [b"[0] saved", b"[1] saved"], log.read_text()
+
+
+def test_without_an_answer_of_the_api_server_the_end_does_not_wait(hvrun, kube, by_kubectl, tmp_path):
+    """An unknown period is 3 s; the query itself gives up much later."""
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text(f'#!/bin/sh\n[ "$1" != get ] || exec tail -f /dev/null\nexec {KUBECTL} "$@"\n')
+    kubectl.chmod(0o755)
+    by_kubectl[1] = by_kubectl[1].replace(KUBECTL, str(kubectl))
+    process = start(hvrun, *by_kubectl, "sh", "-c", "trap '' TERM; echo up; exec tail -f /dev/null", HOME=str(tmp_path),
                     KUBERNETES_SERVICE_HOST="10.96.0.1")
     assert all([process.stdout.readline() for _ in range(2)])
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
-    assert sorted(out.splitlines()) == [b"[0] saved", b"[1] saved"], err
-    assert b"s  Kubernetes leaves a pod 30 s to end\n" in err, err
+    _, err = process.communicate(timeout=25)
+    assert b" after 3 s; they ignored SIGTERM\n" in err, err
