@@ -45,10 +45,11 @@ terminate() {
 trap terminate TERM
 )";
 
-// In a file beside the job where the scheduler does not say.
+// In a file in the job's directory where the scheduler does not say. It is written when a run
+// begins, so that a run after a host's failure, which the scheduler itself begins, counts, too.
 constexpr const char* kCounter = R"(counter=.hvrun-restarts.@JOB@
 requeued='' cancelled='' restarts=$(cat "$counter" 2>/dev/null || echo 0)
-count() { echo $((restarts + 1)) >"$counter"; }
+echo $((restarts + 1)) >"$counter" || counter=''
 )";
 
 constexpr const char* kWait = R"(@LINE@ &
@@ -79,7 +80,7 @@ std::string requeue_text(const Guard& guard) {
   std::string command = requeue.command;
   if (requeue.count.empty()) {
     text += replaced(kCounter, "@JOB@", requeue.job_id);
-    command = "count && " + command;
+    command = "[ -n \"$counter\" ] && " + command;
   }
   std::string rest = kRequeue;
   if (requeue.count.empty()) rest.erase(0, rest.find('\n') + 1);

@@ -324,6 +324,31 @@ def test_pbs_signals_nobody_so_the_script_goes_by_its_clock_and_counts(hvrun, tm
     assert sorted(run.name for run in (tmp_path / "my logs").iterdir()) == ["run.0", "run.1", "run.2"]
 
 
+@pytest.mark.parametrize("job_of", [pbs_job, lsf_job])
+def test_a_run_after_a_hosts_failure_counts_and_has_its_own_directory(hvrun, tmp_path, job_of):
+    """The scheduler itself begins it: nothing in the first run could count it in advance."""
+    rank = f"echo ready; [ -e {tmp_path}/again ] || exec sleep 1000"
+    job = job_of(hvrun, tmp_path, "--time", "1h", "--requeue=2", "--output-dir=logs", "--", "sh", "-c", rank)
+    with job.start() as running:
+        running.wait_for_output("[1] ready", 30)
+        os.killpg(running.pid, signal.SIGKILL)
+    (tmp_path / "again").touch()
+    with job.start() as running:
+        result = running.wait(30)
+    assert (result.code, job.called()) == (0, []), str(result)
+    assert sorted(run.name for run in (tmp_path / "logs").iterdir()) == ["run.0", "run.1"]
+    assert not list(tmp_path.glob(".hvrun-restarts.*"))
+
+
+def test_a_job_whose_runs_cannot_be_counted_does_not_come_back(hvrun, tmp_path):
+    """It could come back without end."""
+    job = pbs_job(hvrun, tmp_path, "--time", "4s", "--signal", "USR1@3", "--requeue=2", "--", "sh", "-c", TOLD)
+    (tmp_path / ".hvrun-restarts.7.server").mkdir()
+    with job.start() as running:
+        result = running.wait(30)
+    assert (result.code, job.called()) == (4, []) and "could not be put back into the queue" in result.err, str(result)
+
+
 def test_a_job_of_pbs_runs_where_it_was_submitted(hvrun, tmp_path):
     (tmp_path / "submitted here").mkdir()
     job = pbs_job(hvrun, tmp_path, "--no-label", "pwd")
