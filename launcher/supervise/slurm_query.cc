@@ -29,32 +29,50 @@ asio::awaitable<QueryOutput> run_scontrol(LaunchContext& context, std::string wo
   co_return co_await run_query(context.job.executor, context.environment, std::move(query));
 }
 
+// Whether agents of this job are processes of a Slurm step: srun starts them, or has started hvrun
+// and so the agent on hvrun's own host. Agents that ssh starts are in no step.
+bool are_agents_in_step(const LaunchContext& context) {
+  if (context.job.spec.access.spawner == SpawnerChoice::kSrun) return true;
+  return context.environment.get_filled("SLURM_STEP_ID") &&
+         !context.job.all_hosts([](const Host& host) { return !host.target.is_local; });
+}
+
+// A restart repeats no warning of the first attempt.
+void warn_once(const LaunchContext& context, const std::string& text) {
+  if (context.job.identity.restarts == 0) context.warn("warning: " + text);
+}
+
 // Returns whether Slurm signals the ranks.
-bool report_signals(LaunchContext& context, const SlurmSettings& settings) {
+bool report_signals(const LaunchContext& context, const SlurmSettings& settings) {
   const bool signals_ranks = signals_every_process(settings);
   const std::string what = std::string("Slurm signals ") +
                            (signals_ranks ? "every process of a step" : "the agents alone") +
                            ": ProctrackType is " + settings.proctrack;
   context.phase(what);
-  if (signals_ranks)
-    context.warn("warning: Slurm signals every process of a step itself here (ProctrackType=" +
-                 settings.proctrack +
-                 "): children of ranks, such as workers that load data, get SIGUSR1 and SIGTERM, "
-                 "too; with proctrack/cgroup ranks alone get them");
+  if (!signals_ranks || !are_agents_in_step(context)) return signals_ranks;
+  const bool is_cgroup = settings.proctrack == "cgroup";
+  warn_once(context,
+            "Slurm signals every process of a step itself here (ProctrackType=" +
+                settings.proctrack + (is_cgroup ? ", SignalChildrenProcesses=yes" : "") +
+                "): children of ranks, such as workers that load data, get SIGUSR1 and SIGTERM, "
+                "too; with " +
+                (is_cgroup ? "SignalChildrenProcesses=no" : "proctrack/cgroup") +
+                " ranks alone get them");
   return signals_ranks;
 }
 
 // Sets the job's time_to_end, and warns of a --grace that is longer.
-void apply_time_to_end(LaunchContext& context, const SlurmSettings& settings,
+void apply_time_to_end(const LaunchContext& context, const SlurmSettings& settings,
                        const QueryOutput& partition) {
   context.job.signals.time_to_end = time_to_end(settings, parse_grace_time(partition.text));
   if (const auto time = context.job.signals.time_to_end)
     context.phase("Slurm leaves a job " + format_duration(*time) + " between SIGTERM and SIGKILL");
   const std::optional<Duration> grace = context.job.spec.ending.grace;
   if (grace && settings.kill_wait && *grace > *settings.kill_wait)
-    context.warn("warning: --grace " + format_duration(*grace) +
-                 " is longer than Slurm's KillWait, " + format_duration(*settings.kill_wait) +
-                 ": at the job's time limit and after scancel Slurm kills the ranks earlier");
+    warn_once(context, "--grace " + format_duration(*grace) + " is longer than Slurm's KillWait, " +
+                           format_duration(*settings.kill_wait) +
+                           ": at the job's time limit and after scancel Slurm kills the ranks "
+                           "earlier");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ ASSUMED = "assuming that Slurm signals the agents alone: "
 CGROUP = "echo 'ProctrackType = proctrack/cgroup'"
 
 
-def run_in_step(hvrun, tmp_path, script, *words, **more):
+def run_in_step(hvrun, tmp_path, script, *words, program=("/bin/echo", "done"), **more):
     """stderr of a job of two ranks that has run well, in a step whose scontrol is this script; None: there is no scontrol."""
     commands = tmp_path / "commands"
     commands.mkdir()
@@ -22,7 +22,7 @@ def run_in_step(hvrun, tmp_path, script, *words, **more):
         (commands / "scontrol").write_text(f"#!/bin/sh\n{known}\n{script}\n")
         (commands / "scontrol").chmod(0o755)
         path += ":" + clean_environment()["PATH"]
-    result = run(hvrun, "-np", "2", *words, "/bin/echo", "done", **{"PATH": path, "SLURM_STEP_ID": "0", **more})
+    result = run(hvrun, "-np", "2", *words, *program, **{"PATH": path, "SLURM_STEP_ID": "0", **more})
     assert (result.returncode, sorted(result.stdout.splitlines())) == (0, [b"[0] done", b"[1] done"]), result.stderr
     return result.stderr.decode()
 
@@ -70,9 +70,36 @@ def test_verbose_says_how_long_slurm_lets_a_job_end(hvrun, tmp_path, script, par
     assert f"s  Slurm leaves a job {seconds} s between SIGTERM and SIGKILL\n" in err
 
 
+LINUXPROC = "echo 'ProctrackType = proctrack/linuxproc'; echo 'KillWait = 30 sec'"
+
+
 def test_that_slurm_signals_every_process_itself_is_said_once(hvrun, tmp_path):
-    err = run_in_step(hvrun, tmp_path, "echo 'ProctrackType = proctrack/linuxproc'")
+    err = run_in_step(hvrun, tmp_path, LINUXPROC)
     assert err.count("\n") == 1 and err.startswith("hvrun: warning: Slurm signals every process of a step itself here"), err
+    assert "(ProctrackType=linuxproc)" in err and err.endswith("; with proctrack/cgroup ranks alone get them\n"), err
+
+
+def test_of_cgroup_the_setting_is_named_by_which_it_does(hvrun, tmp_path):
+    err = run_in_step(hvrun, tmp_path, f"{CGROUP}; echo 'SignalChildrenProcesses = yes'")
+    assert "(ProctrackType=cgroup, SignalChildrenProcesses=yes)" in err and err.endswith("; with SignalChildrenProcesses=no "
+                                                                                         "ranks alone get them\n"), err
+
+
+@pytest.mark.parametrize("hosts,more", [([], {"SLURM_STEP_ID": "", "SLURM_JOB_ID": "7"}), (["-H", "a:2"], {})], ids=["batch", "ssh"])
+def test_where_no_agent_is_in_a_step_slurm_signals_no_rank(hvrun, tmp_path, hosts, more):
+    """In the job's batch script, and on a host that ssh reaches. -v says it all the same."""
+    rsh = tmp_path / "rsh"
+    rsh.write_text("#!/bin/sh\nshift; exec sh -c \"$*\"\n")
+    rsh.chmod(0o755)
+    words = ["--spawner", "ssh", "--rsh", str(rsh), *hosts]
+    assert "warning" not in run_in_step(hvrun, tmp_path, LINUXPROC, *words, **more)
+
+
+def test_a_job_that_starts_again_does_not_repeat_what_was_said_of_slurm(hvrun, tmp_path):
+    rank = ["sh", "-c", "test $HVRUN_RESTART = 1 || exit 9; echo done"]
+    err = run_in_step(hvrun, tmp_path, LINUXPROC, "--restarts", "1", "--grace", "31", HVRUN_RESTART_DELAY="0.1", program=rank)
+    assert "(restart 1 of 1)" in err and err.count("itself here (ProctrackType=linuxproc)") == 1, err
+    assert err.count("is longer than Slurm's KillWait") == 1, err
 
 
 def test_outside_of_a_step_scontrol_does_not_run(hvrun, tmp_path):
