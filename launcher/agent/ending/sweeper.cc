@@ -4,8 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <string_view>
 
 #include "launcher/agent/ending/descendant_hunt.h"
 #include "launcher/agent/ending/job_cgroup.h"
@@ -16,6 +19,16 @@ namespace {
 
 constexpr std::size_t kMostCgroup = 4096;
 constexpr pid_t kInit = 1;
+
+// Whoever becomes the parent of orphans: init, or a process that has asked for it
+// (PR_SET_CHILD_SUBREAPER), which the kernel does not show; these are known to.
+bool is_reaper(const ProcessEntry& process) {
+  constexpr std::array<std::string_view, 5> kSubreapers{"systemd", "slurmstepd", "conmon",
+                                                        "containerd-shim", "dumb-init"};
+  return process.pid == kInit ||
+         std::any_of(kSubreapers.begin(), kSubreapers.end(),
+                     [&](std::string_view name) { return process.name.starts_with(name); });
+}
 
 bool is_ours(pid_t pid) {
   struct stat info {};
@@ -43,6 +56,20 @@ wire::ProcessId process_id(pid_t pid) {
 
 std::string cgroup_of(pid_t pid) {
   return read_file("/proc/" + std::to_string(pid) + "/cgroup", kMostCgroup).value_or("");
+}
+
+std::vector<ProcessEntry> orphans_since(const std::vector<ProcessEntry>& all,
+                                        std::uint64_t start_time) {
+  std::set<pid_t> reapers{kInit}, older;  // init may be hidden
+  for (const ProcessEntry& process : all) {
+    if (is_reaper(process)) reapers.insert(process.pid);
+    if (process.start_time < start_time) older.insert(process.pid);
+  }
+  std::vector<ProcessEntry> orphans;
+  for (const ProcessEntry& process : all)
+    if (reapers.count(process.parent) && !older.count(process.pid) && !older.count(process.session))
+      orphans.push_back(process);
+  return orphans;
 }
 
 Sweeper::Sweeper(std::string job_id, std::set<pid_t> spared, wire::LostAgent lost)
@@ -77,10 +104,8 @@ std::vector<ProcessEntry> Sweeper::find() const {
 std::vector<std::string> Sweeper::may_remain() const {
   std::vector<std::string> found;
   if (!were_both_gone_ || lost_.had_cgroup_of_job) return found;
-  for (const ProcessEntry& process : read_processes()) {
-    const bool is_young_orphan =
-        process.parent == kInit && process.start_time >= lost_.agent.start_time;
-    if (!is_young_orphan || process.is_zombie() || spared_.count(process.pid)) continue;
+  for (const ProcessEntry& process : orphans_since(read_processes(), lost_.agent.start_time)) {
+    if (process.is_zombie() || spared_.count(process.pid)) continue;
     if (!is_ours(process.pid) || cgroup_of(process.pid) != lost_.cgroup) continue;
     // Remote shells are no leftovers, and neither are another job's agents and ranks.
     const bool is_remote_shell = process.name.starts_with("sshd") || process.name == "slurmstepd";

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +19,12 @@ wire::ProcessId process_id(pid_t pid);
 // The text of /proc/PID/cgroup; empty where it cannot be read.
 std::string cgroup_of(pid_t pid);
 
+// The orphans that may be left of a lost agent whose guard is gone, too: the children of init, or
+// of another reaper of orphans, that have started since the agent did. A session whose leader is
+// older than the agent is another's: each rank has a session of its own. Pure.
+std::vector<ProcessEntry> orphans_since(const std::vector<ProcessEntry>& all,
+                                        std::uint64_t start_time);
+
 class Sweeper {
  public:
   // spared: pids that are never ended, whatever their environment says: this agent and its guard.
@@ -28,9 +35,9 @@ class Sweeper {
   bool step();
   bool is_over() const { return is_over_; }
   const std::vector<std::string>& stuck() const { return stuck_; }
-  // Where agent and guard were gone at once, and no cgroup held the job: orphans of this user that
-  // have started since, in the agent's cgroup. A daemon that has cleared its environment is one of
-  // them.
+  // Where agent and guard were gone at once, and no cgroup held the job: orphans_since() the agent
+  // that are this user's, in the agent's cgroup. A daemon that has cleared its environment is one
+  // of them.
   std::vector<std::string> may_remain() const;
 
  private:
