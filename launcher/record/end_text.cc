@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "launcher/allocation/host_names.h"
 #include "launcher/output/gather.h"
@@ -208,10 +209,28 @@ std::string rank_failure(const JobRecord& record, const FailureCause& cause,
 
 std::string host_failure(const JobRecord& record, int host) {
   const RecordedHost& lost = record.hosts[static_cast<std::size_t>(host)];
+  std::vector<std::string> parts;
+  if (lost.left_behind == LeftBehind::kEndsSoon)
+    parts.emplace_back("what still runs there ends by itself within seconds");
+  if (lost.left_behind == LeftBehind::kNothing && !lost.gave_up)
+    parts.emplace_back("nothing of the job runs there any more");
+  if (!lost.gave_up) parts.emplace_back("look at that host and its network");
   return "hvrun: error: " + failure_line(record) + "\n" +
          (lost.advice.empty() ? "" : "  try: " + lost.advice + "\n") +
-         "hvrun: what still runs there ends by itself within seconds" +
-         (lost.gave_up ? "" : "; look at that host and its network") + "\n";
+         (parts.empty() ? "" : "hvrun: " + join(parts, "; ") + "\n");
+}
+
+// Lost hosts on which processes of the job may be left, equal reasons once.
+std::string unswept_text(const JobRecord& record) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> unswept;
+  for (const RecordedHost& host : record.hosts)
+    if (host.left_behind == LeftBehind::kUnknown)
+      unswept[{host.unswept, host.look}].push_back(host.name);
+  std::string text;
+  for (const auto& [why, hosts] : unswept)
+    text += "hvrun: processes of this job may still run on " + named_hosts_text(hosts) + ": " +
+            printable(why.first, kMostLineBytes) + "\n  try: " + why.second + "\n";
+  return text;
 }
 
 // "ranks 0-2 with exit code 1; rank 5 with ...": groups ranks by how they ended; omits ranks that
@@ -332,8 +351,10 @@ std::string failure_line(const JobRecord& record) {
     return "rank " + std::to_string(*cause.rank) + " on host " + record.host_of(*cause.rank) + " " +
            how_it_went(record, cause);
   const int host = *cause.host;
-  return "host " + record.hosts[static_cast<std::size_t>(host)].name + " with " +
-         ranges_of("rank", record.ranks_on(host)) + " was lost: " + cause.reason;
+  const RecordedHost& lost = record.hosts[static_cast<std::size_t>(host)];
+  const std::string what = lost.name + " with " + ranges_of("rank", record.ranks_on(host));
+  return (lost.gave_up ? "the job was ended on host " + what : "host " + what + " was lost") +
+         ": " + cause.reason;
 }
 
 std::string training_summary(const JobRecord& record) {
@@ -375,7 +396,7 @@ std::string end_text(const JobRecord& record, const LastLines& last_lines, bool 
   if (!record.cause) {
     std::vector<int> all(record.ranks.size());
     std::iota(all.begin(), all.end(), 0);
-    return held_back_text(record, all) + killed_text(record);
+    return held_back_text(record, all) + killed_text(record) + unswept_text(record);
   }
   const FailureCause& cause = *record.cause;
   std::string text;
@@ -383,7 +404,7 @@ std::string end_text(const JobRecord& record, const LastLines& last_lines, bool 
   if (cause.rank) text += rank_failure(record, cause, last_lines);
   text += last_lines_text(speakers_of(record, cause),
                           {cause.rank.value_or(-1), false, is_cause_above}, last_lines);
-  return text + other_ends(record, cause) + killed_text(record);
+  return text + other_ends(record, cause) + killed_text(record) + unswept_text(record);
 }
 
 }  // namespace hv::launcher

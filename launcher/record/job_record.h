@@ -44,10 +44,21 @@ struct FailureCause {
   int exit_code = 0;
 };
 
+// What may still run on a host that was lost, or whose agent ended the job there.
+enum class LeftBehind : std::uint8_t {
+  kEndsSoon,  // its agent and guard end it
+  kNothing,   // every process of the job was reported to have ended
+  kNamed,     // processes that may belong to the job were named
+  kUnknown    // no second agent has reported: see RecordedHost::unswept
+};
+
 struct RecordedHost {
   std::string name;
   bool gave_up = false;  // its agent ended the job there, unrequested
   std::string advice{};  // how to prevent that
+  LeftBehind left_behind = LeftBehind::kEndsSoon;
+  std::string unswept{};  // kUnknown: why
+  std::string look{};     // kUnknown: what to try
 };
 
 struct RecordedRank {

@@ -7,6 +7,7 @@
 
 #include "launcher/record/bounded_json.h"
 #include "launcher/record/end_text.h"
+#include "launcher/record/record_version_1.h"
 #include "src/base/text.h"
 
 namespace hv::launcher {
@@ -63,6 +64,9 @@ constexpr const char* kMemoryNames[] = {"not_checked", "unknown", "no", "this_ra
 // By wire::SigtermUse.
 constexpr const char* kSigtermNames[] = {"", "handled", "ignored", "handled_by_descendant"};
 
+// By LeftBehind.
+constexpr const char* kLeftBehindNames[] = {"ends_soon", "nothing", "named", "unknown"};
+
 Json text_or_null(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(printable(text, kMostText));
 }
@@ -92,6 +96,7 @@ Json cause_json(const JobRecord& record, const LastLines& last_lines) {
             {"host_index", *cause.host},
             {"reason", printable(cause.reason, kMostText)},
             {"agent_ended_job", host.gave_up},
+            {"left_behind", kLeftBehindNames[static_cast<std::size_t>(host.left_behind)]},
             {"fix", text_or_null(host.advice)}};
   } else if (cause.rank) {
     Json lines = Json::array();
@@ -148,6 +153,20 @@ Json findings_json(const JobRecord& record) {
                     {"condition", printable(finding.condition, kMostText)},
                     {"why", printable(finding.why, kMostText)},
                     {"fix", printable(finding.fix, kMostText)}});
+  }
+  return list;
+}
+
+// Lost hosts that no second agent has swept.
+Json unswept_json(const JobRecord& record) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < record.hosts.size(); ++i) {
+    const RecordedHost& host = record.hosts[i];
+    if (host.left_behind != LeftBehind::kUnknown) continue;
+    list.push_back({{"host", host.name},
+                    {"host_index", i},
+                    {"reason", printable(host.unswept, kMostText)},
+                    {"fix", printable(host.look, kMostText)}});
   }
   return list;
 }
@@ -293,6 +312,13 @@ std::vector<int> ranks_from(const Parsed& array, std::size_t size) {
   return {ranks.begin(), ranks.end()};
 }
 
+// kUnknown comes with its reason, from "unswept".
+LeftBehind left_behind_named(const std::string& name) {
+  for (const LeftBehind left : {LeftBehind::kNothing, LeftBehind::kNamed})
+    if (name == kLeftBehindNames[static_cast<std::size_t>(left)]) return left;
+  return LeftBehind::kEndsSoon;
+}
+
 std::string cause_from(const Parsed* json, JobRecord* record) {
   if (!json) return "";
   const Members members(*json);
@@ -311,11 +337,25 @@ std::string cause_from(const Parsed* json, JobRecord* record) {
     cause.reason = members.text("reason");
     RecordedHost& host = record->hosts[static_cast<std::size_t>(*cause.host)];
     host.gave_up = members.flag("agent_ended_job");
+    host.left_behind = left_behind_named(members.text("left_behind"));
     host.advice = members.text("fix");
   }
   cause.exit_code = record->exit_code;
   record->cause = std::move(cause);
   return "";
+}
+
+void read_unswept(const Parsed& array, JobRecord* record) {
+  for (const Parsed& each : array) {
+    if (!each.is_object()) continue;
+    const Members members(each);
+    const std::optional<int> index = members.index("host_index", record->hosts.size());
+    if (!index) continue;
+    RecordedHost& host = record->hosts[static_cast<std::size_t>(*index)];
+    host.left_behind = LeftBehind::kUnknown;
+    host.unswept = members.text("reason");
+    host.look = members.text("fix");
+  }
 }
 
 constexpr std::size_t kMostFindings = 1000;
@@ -379,67 +419,6 @@ void read_progress(const Parsed* json, JobRecord* record) {
     record->times.steps_per_second = members->seconds("steps_per_second", kMostRate);
 }
 
-struct Rename {
-  const char* from;
-  const char* to;
-};
-
-// Members of version 1 and their names since version 2.
-constexpr Rename kRecordRenames[] = {
-    {"advice", "fix"}, {"begun", "started_at"}, {"not_probed", "not_checked"}};
-constexpr Rename kCauseRenames[] = {{"advice", "fix"},
-                                    {"agent_gave_up", "agent_ended_job"},
-                                    {"left_before", "rank_left_before"},
-                                    {"lost_as", "loss_reason"},
-                                    {"missed_at", "awaited_in_call"}};
-constexpr Rename kFindingRenames[] = {{"mend", "fix"}, {"verdict", "id"}, {"when", "condition"}};
-constexpr Rename kStackRenames[] = {{"what", "heading"}};
-constexpr Rename kRankRenames[] = {
-    {"ended", "ended_at"}, {"out_of_memory_by", "out_of_memory_evidence"}, {"steps", "step_times"}};
-constexpr Rename kMemoryRenames[] = {{"beside_it", "same_cgroup"}, {"not_asked", "not_checked"}};
-
-// The old names stay: the reader does not know them.
-template <std::size_t N>
-void rename_members(Parsed* object, const Rename (&renames)[N]) {
-  if (!object->is_object()) return;
-  for (const Rename& rename : renames) {
-    const auto found = object->find(rename.from);
-    if (found == object->end()) continue;
-    Parsed value = std::move(*found);
-    (*object)[rename.to] = std::move(value);
-  }
-}
-
-template <std::size_t N>
-void rename_in_each(Parsed* record, const char* array, const Rename (&renames)[N]) {
-  const auto found = record->find(array);
-  if (found == record->end() || !found->is_array()) return;
-  for (Parsed& each : *found) rename_members(&each, renames);
-}
-
-void rename_memory_values(Parsed* record) {
-  const auto ranks = record->find("ranks");
-  if (ranks == record->end() || !ranks->is_array()) return;
-  for (Parsed& rank : *ranks) {
-    if (!rank.is_object()) continue;
-    const auto value = rank.find("out_of_memory");
-    if (value == rank.end()) continue;
-    for (const Rename& rename : kMemoryRenames)
-      if (*value == rename.from) *value = rename.to;
-  }
-}
-
-// Gives an object of version 1 the names of version 2.
-void upgrade_from_1(Parsed* record) {
-  rename_members(record, kRecordRenames);
-  if (const auto cause = record->find("cause"); cause != record->end())
-    rename_members(&*cause, kCauseRenames);
-  rename_in_each(record, "findings", kFindingRenames);
-  rename_in_each(record, "stacks", kStackRenames);
-  rename_in_each(record, "ranks", kRankRenames);
-  rename_memory_values(record);
-}
-
 RunningProcess process_from(const Members& members) {
   return {static_cast<std::uint32_t>(members.number("pid", INT32_MAX).value_or(0)),
           members.text("host"), members.text("boot_id"), members.text("pid_namespace"),
@@ -473,6 +452,7 @@ Json json_of_record(const JobRecord& record, const LastLines& last_lines) {
                    {"start_ticks", record.hvrun.start_ticks}};
   json["hosts"] = Json::array();
   for (const RecordedHost& host : record.hosts) json["hosts"].push_back(host.name);
+  json["unswept"] = unswept_json(record);
   json["cause"] = cause_json(record, last_lines);
   json["findings"] = findings_json(record);
   json["not_checked"] = Json::array();
@@ -505,7 +485,7 @@ std::variant<JobRecord, RecordProblem> record_from_json(std::string_view text) {
   if (version != 1u && version != kRecordVersion)
     return RecordProblem{
         "its version is neither 1 nor 2: another hvrun wrote it, or it is no job's"};
-  if (version == 1u) upgrade_from_1(&json);
+  if (version == 1u) upgrade_record_from_1(&json);
   JobRecord record;
   record.state = members.text("state");
   if (record.state.empty()) return RecordProblem{"/state: not there"};
@@ -537,6 +517,7 @@ std::variant<JobRecord, RecordProblem> record_from_json(std::string_view text) {
       return RecordProblem{std::move(problem)};
   if (std::string problem = cause_from(members.find("cause"), &record); !problem.empty())
     return RecordProblem{std::move(problem)};
+  read_unswept(members.array("unswept"), &record);
   record.findings = findings_from(members.array("findings"));
   for (const Parsed& gap : members.array("not_checked"))
     if (gap.is_string() && record.not_checked.size() < kMostFindings)

@@ -16,7 +16,7 @@ HEAD = 18  # bytes of 'RRRR NNNNNNNNNNNN '
 REPORTS = re.compile(r"AddressSanitizer|ThreadSanitizer|LeakSanitizer|MemorySanitizer|runtime error: |HV_CHECK|internal error at|"
                      r"Assertion `|terminate called|\*\*\* stack smashing|buffer overflow detected|corrupted|double free|wrong sum")
 BY_TIME = re.compile(r"it was silent for|no answer within|within --start-timeout|gave no sign of life|did not answer|--start-timeout")
-SWEPT_IN_VAIN = re.compile(r"may have left on host (\S+) could not be swept|on host (\S+).* may remain")
+SWEPT_IN_VAIN = re.compile(r"may still run on host (\S+): |on host (\S+).* may remain")
 SILENT_TARGETS = ("agent", "ssh", "sshd", "hvrun", "link")  # a stop or cut of these is a silence to the other end
 
 

@@ -175,7 +175,7 @@ def rest(name, host="node2", pid=7, parent=1, has_job=False):
     return Rest(host, pid, pid * 10, parent, name, has_job, f"{pid} {name}")
 
 
-SWEPT_IN_VAIN = "hvrun: warning: what job x may have left on host node2 could not be swept: start: no answer\n"
+SWEPT_IN_VAIN = "hvrun: processes of this job may still run on host node2: no second agent has ended them: start: no answer\n"
 EXCUSED = {
     "a session of sshd across a dead link": (rest("sshd"), host_lost(CUT)),
     "an agent that was stopped": (rest("hvrun-agent"), host_lost(done=[Done(STOP_AGENT, ((7, 70),), True)])),

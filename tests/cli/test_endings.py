@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 import termios
 import time
 
@@ -90,8 +91,10 @@ def test_a_guard_that_was_told_to_end_is_a_lost_host_however_its_ranks_end(hvrun
     os.kill(guard, number)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 5, err.decode()
-    assert b"host localhost with ranks 0-1 was lost: its agent" in err
-    assert json.loads((tmp_path / "s").read_text())["state"] == "host_lost"
+    assert b"error: the job was ended on host localhost with ranks 0-1: its agent" in err
+    assert b"still runs" not in err and b"was lost" not in err, err.decode()
+    summary = json.loads((tmp_path / "s").read_text())
+    assert (summary["state"], summary["cause"]["left_behind"], summary["unswept"]) == ("host_lost", "nothing", [])
 
 
 def test_a_rank_that_leaves_early_and_well_is_told_beside_those_that_fail_after_it(hvrun, tmp_path):
@@ -323,7 +326,38 @@ def test_ranks_have_all_of_the_grace_when_an_agent_is_told_to_end(hvrun, tmp_pat
     os.kill(agents[0], signal.SIGTERM)
     out, err = process.communicate(timeout=60)
     assert sorted(out.splitlines()) == [b"[0] saved", b"[1] saved"], err
-    assert process.returncode == 5 and b"its agent was ended by SIGTERM" in err
+    assert process.returncode == 5, err
+    assert re.search(rb"error: the job was ended on host [ab] with rank [01]: its agent was ended by SIGTERM \(Terminated\)\n", err), err
+    assert b"lost" not in err and b"still runs" not in err, err
+
+
+DAEMON_AND_RANK = """setsid sh -c 'echo daemon $$; exec tail -f /dev/null' &
+echo agent $PPID
+exec tail -f /dev/null"""
+
+
+def test_a_host_that_nothing_could_sweep_is_named_with_how_to_find_what_is_left(hvrun, tmp_path):
+    """Agent and guard are gone at once, and the host lets nobody in any more. The advice is followed."""
+    closed = f"[ ! -e {tmp_path}/closed ] || {{ echo it is closed >&2; exit 1; }}"
+    (tmp_path / "rsh").write_text(f'#!/bin/sh\nshift\n{closed}\nexec sh -c "$*"\n')
+    (tmp_path / "rsh").chmod(0o755)
+    process = start(hvrun, "--no-label", "--rsh", str(tmp_path / "rsh"), "-H", "a:1", "sh", "-c", DAEMON_AND_RANK, HOME=str(tmp_path))
+    pids = dict(process.stdout.readline().split() for _ in range(2))
+    agent, daemon = int(pids[b"agent"]), int(pids[b"daemon"])
+    guard = look_at(agent).parent
+    (tmp_path / "closed").touch()
+    for pid in (guard, agent):
+        stop(pid)
+    for pid in (guard, agent):
+        os.kill(pid, signal.SIGKILL)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 5 and alive(daemon), err
+    assert b"hvrun: processes of this job may still run on host a: no second agent has ended them: " in err, err
+    assert b"it is closed" in err and b"by itself" not in err, err
+    command = re.search(rb"  try: once that host can be reached, list them there: (grep .*)\n", err)[1]
+    listed = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, timeout=30)
+    os.kill(daemon, signal.SIGKILL)
+    assert listed.stdout == b"/proc/%d/environ\n" % daemon
 
 
 # It serves one request: after an earlier SIGTERM the rank would wait for the answer in vain.
@@ -446,32 +480,6 @@ def test_ctrl_z_in_a_shell_stops_and_fg_continues(hvrun, terminal):
     assert out == b"stopped by %d\ncontinued\nended with 0\n" % signal.SIGTSTP, err
 
 
-@pytest.fixture
-def freezer_of_version_1(tmp_path):
-    """The root of cgroup v1's freezer: what that freezes is in state D and heeds no signal, unlike what version 2 freezes.
-
-    Where the system has version 2 alone it can still be mounted, for it is no controller there; it leaves no mount behind,
-    however the test ends."""
-    place = pathlib.Path("/sys/fs/cgroup/freezer")
-    if place.is_dir():
-        yield place
-        return
-    place = tmp_path / "freezer"
-    place.mkdir()
-    try:
-        mount("cgroup", place, "cgroup", options="freezer")
-    except OSError as error:
-        pytest.skip(f"no cgroup v1 freezer: {error}")
-    try:
-        root = os.open(place, os.O_PATH | os.O_DIRECTORY)
-    finally:
-        unmount(place)  # from the tree of files; what is open lives on
-    try:
-        yield pathlib.Path(f"/proc/self/fd/{root}")
-    finally:
-        os.close(root)
-
-
 SHELL_THAT_IS_RESIZED = SHELL.replace("os.kill(-pid, signal.SIGCONT)", """
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
 os.tcsetpgrp(0, os.getpid())
@@ -500,6 +508,32 @@ def test_ranks_get_the_size_that_the_terminal_got_while_hvrun_was_stopped(hvrun,
     os.write(typing, b"\x1a")
     out, err = process.communicate(timeout=30)
     assert [line.strip() for line in out.splitlines()] == [b"stopped by %d" % signal.SIGTSTP, b"70 30", b"ended with 0"], err
+
+
+@pytest.fixture
+def freezer_of_version_1(tmp_path):
+    """The root of cgroup v1's freezer: what that freezes is in state D and heeds no signal, unlike what version 2 freezes.
+
+    Where the system has version 2 alone it can still be mounted, for it is no controller there; it leaves no mount behind,
+    however the test ends."""
+    place = pathlib.Path("/sys/fs/cgroup/freezer")
+    if place.is_dir():
+        yield place
+        return
+    place = tmp_path / "freezer"
+    place.mkdir()
+    try:
+        mount("cgroup", place, "cgroup", options="freezer")
+    except OSError as error:
+        pytest.skip(f"no cgroup v1 freezer: {error}")
+    try:
+        root = os.open(place, os.O_PATH | os.O_DIRECTORY)
+    finally:
+        unmount(place)  # from the tree of files; what is open lives on
+    try:
+        yield pathlib.Path(f"/proc/self/fd/{root}")
+    finally:
+        os.close(root)
 
 
 @pytest.fixture

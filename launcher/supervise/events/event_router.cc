@@ -324,7 +324,7 @@ bool EventRouter::receive_stacks(Host& host, const Frame& frame) {
 
 void EventRouter::become_empty(Host& host, const wire::Empty& empty) {
   end_unrequested(host, "its agent was told to end there");
-  host.phase.become_empty();
+  host.phase.become_empty(!empty.may_remain.empty());
   for (const std::string& process : empty.stuck) {
     sinks_.note("warning: on host " + host.target.name + " " + printable(process) +
                 " is stuck in the kernel (state D) and was not waited for");

@@ -29,10 +29,12 @@ bool HostPhase::set_up() { return step<HostGreeted, HostSetUp>(); }
 bool HostPhase::make_ready() { return step<HostSetUp, HostReady>(); }
 bool HostPhase::start_ranks() { return step<HostReady, HostRunning>(); }
 
-void HostPhase::become_empty() {
+void HostPhase::become_empty(bool may_processes_remain) {
   if (is<HostEmpty>()) return;
   if (HostLost* const lost = std::get_if<HostLost>(&value_)) {
-    if (lost->sweep == HostLost::Sweep::kRunning) lost->sweep = HostLost::Sweep::kDone;
+    if (lost->sweep != HostLost::Sweep::kRunning) return;
+    lost->sweep = HostLost::Sweep::kSwept;
+    lost->may_processes_remain = may_processes_remain;
     return;
   }
   HostEmpty empty;

@@ -47,12 +47,15 @@ struct HostEmpty {
   std::optional<Error> failure;  // it had failed before
 };
 struct HostLost {
-  enum class Sweep { kNotBegun, kRunning, kDone };
+  // kSwept: the second agent has reported that nothing is left. kDone: it has not, or was never
+  // there.
+  enum class Sweep { kNotBegun, kRunning, kSwept, kDone };
   std::string reason;
   std::optional<UnrequestedEnd> unrequested;
   std::optional<Error> failure;  // it had failed before
   Sweep sweep = Sweep::kNotBegun;
-  std::optional<Error> sweep_error;  // no second agent could be started there
+  std::optional<Error> sweep_error;   // no second agent could be started there
+  bool may_processes_remain = false;  // kSwept: but for some that may belong to the job
 };
 
 class HostPhase {
@@ -67,8 +70,9 @@ class HostPhase {
   [[nodiscard]] bool set_up();
   [[nodiscard]] bool make_ready();
   [[nodiscard]] bool start_ranks();
-  // The host has no processes of the job any more. Completes the sweep of a lost host.
-  void become_empty();
+  // The host has no processes of the job any more, but for those that may remain. Completes the
+  // sweep of a lost host.
+  void become_empty(bool may_processes_remain = false);
 
   // Events of the host. Each returns whether it changed the phase.
   bool fail(Error error);  // before its ranks run

@@ -40,9 +40,7 @@ asio::awaitable<void> HostSweep::sweep(Host& host) {
                         false);
     host.phase.finish_sweep();
   } catch (const Error& error) {
-    host.phase.finish_sweep(error);
-    console_.say("warning: what job " + job_.identity.id + " may have left on host " +
-                 host.target.name + " could not be swept: " + error.what());
+    host.phase.finish_sweep(error);  // the text of the job's end has it
   }
   --under_way_;
   job_.change.notify();

@@ -10,20 +10,15 @@
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/hosts/host_link.h"
 #include "launcher/supervise/job.h"
-#include "launcher/supervise/report/console.h"
 
 namespace hv::launcher {
 
 class HostSweep {
  public:
   // All outlive this. checks: what such an agent also has to check.
-  HostSweep(Job& job, Spawner& spawner, LinkObserver& observer, const Console& console,
+  HostSweep(Job& job, Spawner& spawner, LinkObserver& observer,
             std::function<wire::CheckRequest()> checks)
-      : job_(job),
-        spawner_(spawner),
-        observer_(observer),
-        console_(console),
-        checks_(std::move(checks)) {}
+      : job_(job), spawner_(spawner), observer_(observer), checks_(std::move(checks)) {}
 
   // Begins to sweep hosts that have been lost since the last call, if ranks may run there.
   void sweep_lost_hosts();
@@ -38,7 +33,6 @@ class HostSweep {
   Job& job_;
   Spawner& spawner_;
   LinkObserver& observer_;
-  const Console& console_;
   std::function<wire::CheckRequest()> checks_;
   int under_way_ = 0;
   TimePoint deadline_;  // of the last one begun

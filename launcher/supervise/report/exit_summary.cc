@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/report/exit_summary.h"
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "launcher/check/probe.h"
 #include "launcher/check/report/report_text.h"
@@ -55,6 +57,43 @@ std::string timeout_text(const Job& job) {
   const std::string running = job.running_ranks();
   return "the job ran longer than --timeout " + format_duration(*job.spec.ending.timeout) +
          (running.empty() ? "" : "; still running: " + running);
+}
+
+bool have_all_ended(const Job& job, const std::vector<int>& ranks) {
+  return job.policy && std::all_of(ranks.begin(), ranks.end(),
+                                   [&job](int rank) { return job.policy->ends().count(rank) > 0; });
+}
+
+// By what its agents have reported.
+LeftBehind left_behind(const Job& job, const Host& host) {
+  if (host.phase.is_empty()) return LeftBehind::kNothing;
+  const HostLost* const lost = host.phase.lost();
+  if (lost && lost->may_processes_remain) return LeftBehind::kNamed;
+  const bool is_swept = lost && lost->sweep == HostLost::Sweep::kSwept;
+  const bool has_ended =
+      host.phase.unrequested_end() && have_all_ended(job, job.slots.ranks_on(host.id));
+  if (is_swept || has_ended) return LeftBehind::kNothing;
+  return lost && lost->sweep != HostLost::Sweep::kNotBegun ? LeftBehind::kUnknown
+                                                           : LeftBehind::kEndsSoon;
+}
+
+std::string unswept_reason(const HostLost& lost) {
+  const std::string what = "no second agent has ended them: ";
+  if (lost.sweep_error) return what + lost.sweep_error->what();
+  if (lost.sweep == HostLost::Sweep::kRunning) return what + "none could be started in time";
+  return what + "it did not report in time";
+}
+
+RecordedHost recorded_host(const Job& job, const Host& host) {
+  const UnrequestedEnd* const end = host.phase.unrequested_end();
+  RecordedHost recorded{host.target.name, end != nullptr, end ? end->advice : ""};
+  recorded.left_behind = left_behind(job, host);
+  if (recorded.left_behind != LeftBehind::kUnknown) return recorded;
+  recorded.unswept = unswept_reason(*host.phase.lost());
+  recorded.look =
+      "once that host can be reached, list them there: grep -lsz ^HVRUN_JOB_ID=" + job.identity.id +
+      " /proc/[0-9]*/environ";
+  return recorded;
 }
 
 JobEnd end_by(const Job& job, const StopReason& stop) {
@@ -112,10 +151,7 @@ JobRecord record_of(const Job& job) {
   record.times.written_ns = wall_clock_ns();
   record.standings = job.standings;
   record.hvrun = job.identity.hvrun;
-  for (const Host& host : job.members()) {
-    const UnrequestedEnd* const end = host.phase.unrequested_end();
-    record.hosts.push_back({host.target.name, end != nullptr, end ? end->advice : ""});
-  }
+  for (const Host& host : job.members()) record.hosts.push_back(recorded_host(job, host));
   for (const PlannedRank& planned : job.plan().ranks) {
     RecordedRank rank;
     rank.host = planned.host;

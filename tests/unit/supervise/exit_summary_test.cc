@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <boost/asio/io_context.hpp>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -388,6 +389,108 @@ TEST_CASE("a lost host is named with its ranks and the reason") {
   const std::string text = job.text();
   CHECK(text.find("host b with ranks 2-3 was lost: the connection was reset\n") !=
         std::string::npos);
+}
+
+struct Loss {
+  std::function<void(EndedJob&, Host&)> happens;
+  std::string left_behind, text;
+};
+
+void lose_b(EndedJob& job, Host& host) {
+  (void)host.phase.lose("reset");
+  job.job.policy->host_lost(1, "reset", {2, 3}, hv::now());
+}
+
+void begin_sweep_of_b(EndedJob& job, Host& host) {
+  lose_b(job, host);
+  host.phase.begin_sweep();
+}
+
+void end_by_agent_of_b(EndedJob& job, Host& host) {
+  for (const auto step :
+       {&HostPhase::greet, &HostPhase::set_up, &HostPhase::make_ready, &HostPhase::start_ranks})
+    REQUIRE((host.phase.*step)());
+  host.phase.end(UnrequestedEnd{"ask", true});
+  job.job.policy->host_lost(1, "ended by SIGTERM", {2, 3}, hv::now());
+}
+
+// text: after "hvrun: error: ".
+void check_loss(const Loss& loss) {
+  EndedJob job;
+  job.job.identity.id = "j7";
+  loss.happens(job, job.job.hosts.at(HostId{1}));
+  const std::string text = job.text();
+  CHECK(text == "hvrun: error: " + loss.text);
+  const auto json = job.json();
+  CHECK(json["cause"]["left_behind"] == loss.left_behind);
+  CHECK(json["unswept"].size() == (loss.left_behind == "unknown" ? 1 : 0));
+  const auto read = record_from_json(json.dump());
+  CHECK(end_text(std::get<JobRecord>(read), [](int) { return std::vector<std::string>(); }) ==
+        text);
+}
+
+const std::string kSoon = "what still runs there ends by itself within seconds";
+
+TEST_CASE("what may still run on a lost host is told by what its second agent has reported") {
+  const std::string lost = "host b with ranks 2-3 was lost: reset\nhvrun: ",
+                    look = "look at that host and its network\n",
+                    unswept =
+                        "hvrun: processes of this job may still run on host b: no second agent "
+                        "has ended them: ",
+                    list =
+                        "\n  try: once that host can be reached, list them there: grep -lsz "
+                        "^HVRUN_JOB_ID=j7 /proc/[0-9]*/environ\n";
+  const auto with_sweep = [](std::function<void(HostPhase&)> end) {
+    return [end](EndedJob& job, Host& host) {
+      begin_sweep_of_b(job, host);
+      end(host.phase);
+    };
+  };
+  for (const Loss& loss : std::vector<Loss>{
+           {lose_b, "ends_soon", lost + kSoon + "; " + look},
+           {with_sweep([](HostPhase& phase) { phase.become_empty(); }), "nothing",
+            lost + "nothing of the job runs there any more; " + look},
+           {with_sweep([](HostPhase& phase) { phase.become_empty(true); }), "named", lost + look},
+           {with_sweep([](HostPhase& phase) {
+              phase.finish_sweep(hv::Error(hv::ErrorKind::kStart, "connect to b: refused"));
+            }),
+            "unknown", lost + look + unswept + "connect to b: refused" + list},
+           {begin_sweep_of_b, "unknown",
+            lost + look + unswept + "none could be started in time" + list},
+           {with_sweep([](HostPhase& phase) { phase.finish_sweep(); }), "unknown",
+            lost + look + unswept + "it did not report in time" + list}})
+    check_loss(loss);
+}
+
+TEST_CASE("an end that an agent has reported is no loss, and leaves nothing once all have ended") {
+  const std::string ended =
+      "the job was ended on host b with ranks 2-3: ended by SIGTERM\n  try: ask\n";
+  check_loss({end_by_agent_of_b, "ends_soon", ended + "hvrun: " + kSoon + "\n"});
+  check_loss({[](EndedJob& job, Host& host) {
+                end_by_agent_of_b(job, host);
+                host.phase.become_empty();
+              },
+              "nothing", ended});
+  // Its connection breaks before it has said so.
+  EndedJob job;
+  Host& host = job.job.hosts.at(HostId{1});
+  end_by_agent_of_b(job, host);
+  for (const int rank : {2, 3}) job.ended(rank, killed(15), true);
+  (void)host.phase.lose("reset");
+  host.phase.begin_sweep();
+  CHECK(job.text().starts_with("hvrun: error: " + ended));
+  CHECK(job.text().find("still run") == std::string::npos);
+}
+
+TEST_CASE("a lost host that nothing has swept is named whatever ended the job") {
+  EndedJob job;
+  Host& host = job.job.hosts.at(HostId{0});
+  (void)host.phase.lose("reset");
+  host.phase.begin_sweep();
+  job.end.state = "interrupted";
+  CHECK(end_text(record_of(job.job, job.end), [](int) {
+          return std::vector<std::string>();
+        }).starts_with("hvrun: processes of this job may still run on host a: "));
 }
 
 TEST_CASE("a job that ended well has no summary, and its JSON has every rank's code") {

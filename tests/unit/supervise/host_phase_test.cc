@@ -143,15 +143,18 @@ TEST_CASE("only a lost host is swept, once, and it stays lost") {
   CHECK(phase.begin_sweep());
   CHECK(phase.is_sweeping());
   CHECK(phase.greet());  // the second agent
-  phase.become_empty();
+  phase.become_empty(true);
   CHECK(!phase.is_sweeping());
   CHECK(phase.is_lost());
+  CHECK(phase.lost()->sweep == HostLost::Sweep::kSwept);
+  CHECK(phase.lost()->may_processes_remain);
   CHECK(!phase.begin_sweep());
   CHECK(!phase.finish_sweep());
 
   HostPhase unreachable = after({greet, lose, begin_sweep});
   CHECK(unreachable.finish_sweep(kRefused));
   CHECK(unreachable.lost()->sweep_error->what() == std::string("refused"));
+  CHECK(unreachable.lost()->sweep == HostLost::Sweep::kDone);
 }
 
 TEST_CASE("the loss of a host is explained once, and never replaces its failure") {

@@ -135,6 +135,8 @@ TEST_CASE("a lost agent ends the job with code 5, and a fresh one sweeps its hos
   const Outcome outcome = supervise({{"a", &a}, {"b", &b}}, "a:1,b:1");
   CHECK(outcome.code == 5);
   CHECK(contains(outcome.err, "host a with rank 0 was lost"));
+  CHECK(contains(outcome.err, "nothing of the job runs there any more; look at that host and"));
+  CHECK_FALSE(contains(outcome.err, "may still run"));
   CHECK(a.starts == 2);
   CHECK(a.setup.sweep);
   CHECK(b.ended);
@@ -167,7 +169,8 @@ TEST_CASE(
     a.end = end;
     const Outcome outcome = supervise({{"a", &a}}, "a:1");
     CHECK(outcome.code == 5);
-    CHECK(contains(outcome.err, "host a with rank 0 was lost: its agent's guard was killed"));
+    CHECK(contains(outcome.err, "ended on host a with rank 0: its agent's guard was killed"));
+    CHECK_FALSE(contains(outcome.err, "still run"));
   }
   a.reports_reason = false;
   CHECK(supervise({{"a", &a}}, "a:1").code == 5);
