@@ -308,6 +308,8 @@ void Agent::guard_lost() {
 void Agent::hvrun_lost(const std::string& reason) {
   const bool said_empty =
       phase_ == AgentPhase::kLeaving && leave_reason_ != LeaveReason::kGuardLost;
+  // A scheduler that ends the job signals agents and ends hvrun: the ranks' time counts.
+  const bool was_signalled = leave_reason_ == LeaveReason::kSignal;
   if (!said_empty) {
     leave_reason_ = combine(leave_reason_, LeaveReason::kHvrunLost);
     // Rarely read: the stream that carried the job is broken.
@@ -315,6 +317,7 @@ void Agent::hvrun_lost(const std::string& reason) {
     (void)!::write(2, text.data(), text.size());
   }
   ranks_.local().discard_streams();
+  if (was_signalled) return leave_if_done();
   end_job(std::min<Duration>(grace(), kMostGraceWithoutHvrun));
 }
 

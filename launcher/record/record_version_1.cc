@@ -8,7 +8,7 @@
 namespace hv::launcher {
 namespace {
 
-using Json = nlohmann::json;
+using Parsed = nlohmann::json;
 
 struct Rename {
   const char* from;
@@ -31,27 +31,27 @@ constexpr Rename kMemoryRenames[] = {{"beside_it", "same_cgroup"}, {"not_asked",
 
 // The old names stay: the reader does not know them.
 template <std::size_t N>
-void rename_members(Json* object, const Rename (&renames)[N]) {
+void rename_members(Parsed* object, const Rename (&renames)[N]) {
   if (!object->is_object()) return;
   for (const Rename& rename : renames) {
     const auto found = object->find(rename.from);
     if (found == object->end()) continue;
-    Json value = std::move(*found);
+    Parsed value = std::move(*found);
     (*object)[rename.to] = std::move(value);
   }
 }
 
 template <std::size_t N>
-void rename_in_each(Json* record, const char* array, const Rename (&renames)[N]) {
+void rename_in_each(Parsed* record, const char* array, const Rename (&renames)[N]) {
   const auto found = record->find(array);
   if (found == record->end() || !found->is_array()) return;
-  for (Json& each : *found) rename_members(&each, renames);
+  for (Parsed& each : *found) rename_members(&each, renames);
 }
 
-void rename_memory_values(Json* record) {
+void rename_memory_values(Parsed* record) {
   const auto ranks = record->find("ranks");
   if (ranks == record->end() || !ranks->is_array()) return;
-  for (Json& rank : *ranks) {
+  for (Parsed& rank : *ranks) {
     if (!rank.is_object()) continue;
     const auto value = rank.find("out_of_memory");
     if (value == rank.end()) continue;
@@ -62,7 +62,7 @@ void rename_memory_values(Json* record) {
 
 }  // namespace
 
-void upgrade_record_from_1(Json* record) {
+void upgrade_record_from_1(Parsed* record) {
   rename_members(record, kRecordRenames);
   if (const auto cause = record->find("cause"); cause != record->end())
     rename_members(&*cause, kCauseRenames);

@@ -96,7 +96,9 @@ std::string requeue_text(const Guard& guard) {
 }  // namespace
 
 std::string script_body(const std::string& line, const std::optional<Guard>& guard) {
-  if (!guard) return line + "\n";
+  // Slurm sends SIGTERM to the script, of which a shell dies, and kills what the script leaves:
+  // hvrun in its place gets the signal and leaves the ranks their time to end.
+  if (!guard) return "exec " + line + "\n";
   std::string text = kState;
   if (guard->requeue) text += requeue_text(*guard);
   if (!guard->ignored.empty()) text += "trap 'traps=$((traps + 1))' " + guard->ignored + "\n";

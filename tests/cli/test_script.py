@@ -42,7 +42,7 @@ def test_the_script_for_jean_zay(hvrun):
     assert directives(text) == [
         "--job-name=train_binary", "--nodes=8", "--ntasks-per-node=4", "--gres=gpu:4", "--cpus-per-task=10", "--hint=nomultithread",
         "--partition=gpu_p13", "--qos=qos_gpu-t3", "--time=00:10:00", "--no-requeue"]
-    assert text.startswith("#!/bin/bash\n") and text.endswith("\nhvrun -- train_binary\n")
+    assert text.startswith("#!/bin/bash\n") and text.endswith("\nexec hvrun -- train_binary\n")
 
 
 @pytest.mark.parametrize("partition,cores,gpus,account", [
@@ -67,10 +67,10 @@ def test_a_limit_that_a_request_breaks_is_named(hvrun, words, said):
 
 def test_options_of_hvrun_stand_before_the_program_as_they_were_typed(hvrun):
     text = script(hvrun, "-x", "A=b c", "-np2", "--map-by=node", "-v", "--output-dir=logs", "--time", "1h", "./train", "--time", "-np 3")
-    assert text.splitlines()[-1] == "hvrun -x 'A=b c' --map-by=node -v --output-dir=logs -- ./train --time '-np 3'"
+    assert text.splitlines()[-1] == "exec hvrun -x 'A=b c' --map-by=node -v --output-dir=logs -- ./train --time '-np 3'"
     assert "--ntasks=2" in directives(text) and "--time=01:00:00" in directives(text)
     text = script(hvrun, "--nodes", "1", "--ranks-per-node", "2", "--gpus-per-rank", "2", "train")
-    assert text.splitlines()[-1] == "hvrun --gpus-per-rank 2 -- train"
+    assert text.splitlines()[-1] == "exec hvrun --gpus-per-rank 2 -- train"
 
 
 @pytest.mark.parametrize("words,said", [

@@ -116,10 +116,13 @@ def test_a_trainer_with_workers_saves_its_state_near_the_time_limit(make_slurm, 
     assert "warning: Slurm" not in output, output
 
 
-def saves_slowly(slurm, *options, by="exec"):
+SAVES_TO_FILES = SAVES_SLOWLY.replace('print("saved", flush=True)', 'open("saved." + os.environ["RANK"], "w").close()')
+
+
+def saves_slowly(slurm, *options, by="exec", program=SAVES_SLOWLY):
     """A job whose ranks take longer to save their state than the 3 s that a rank's failure leaves the others."""
     path = slurm.cluster.shared / "slow.py"
-    path.write_text(SAVES_SLOWLY)
+    path.write_text(program)
     job = slurm.batch(f"{by} hvrun --restarts 3 /usr/bin/python3 {path} 5", "-N", "3", *options)
     for rank in range(3):
         job.wait_for_output(f"[{rank}] agent", 30)
@@ -138,6 +141,16 @@ def test_ranks_have_kill_wait_after_scancel(make_slurm, proctrack):
     job = saves_slowly(slurm)
     slurm.cluster.run(["scancel", str(job.number)])
     expect_saved(job)
+
+
+@pytest.mark.one_of("proctrack")
+def test_ranks_have_kill_wait_when_slurm_ends_hvrun_before_them(make_slurm, proctrack):
+    """A script without exec: its shell dies of SIGTERM, and Slurm then kills hvrun. The agents have got SIGTERM, too."""
+    slurm = make_slurm(kill_wait=60, proctrack=proctrack)
+    job = saves_slowly(slurm, by="", program=SAVES_TO_FILES)
+    slurm.cluster.run(["scancel", str(job.number)])
+    files = [slurm.cluster.shared / f"saved.{rank}" for rank in range(3)]
+    wait_for(lambda: all(file.exists() for file in files), 60, lambda: f"{files} of {job.state}\n{job.output}\n{slurm.logs()}")
 
 
 @pytest.mark.one_of("proctrack")

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "launcher/agent/ending/sweeper.h"
 #include "launcher/facts/cgroup_paths.h"
@@ -415,6 +416,26 @@ TEST_CASE("SIGTERM to agent or guard ends the job in order") {
     (void)client.expect<wire::Empty>();
     CHECK(client.wait_for_exit() == 0);
   }
+}
+
+TEST_CASE("ranks keep the time that a scheduler's SIGTERM leaves them when hvrun goes after it") {
+  const TemporaryFolder folder;
+  AgentClient client;
+  wire::SetupRequest setup;
+  setup.grace_after_signal_s = 60;
+  client.set_up(setup);
+  client.start(launch_shell("trap 'until [ -e " + (folder / "go") +
+                            " ]; do sleep 0.02; done; echo saved >" + (folder / "saved") +
+                            "; exit 0' TERM; echo on; while :; do sleep 0.02; done"));
+  client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
+  ::kill(client.agent(), SIGTERM);
+  (void)client.expect<wire::Problem>();
+  const TimePoint gone = now();
+  client.close_streams();
+  wait_until([&] { return seconds_since(gone) > 2.5; }, "what ranks have without a signal");
+  std::ofstream(folder / "go").close();
+  CHECK(client.wait_for_exit() == 1);
+  CHECK(file_content(folder / "saved") == "saved\n");
 }
 
 TEST_CASE("processes that fork and exit all the time, and many that stay, are ended") {

@@ -86,7 +86,7 @@ TEST_CASE("a script for Slurm") {
         "#SBATCH --no-requeue\n"
         "#SBATCH --site-option\n"
         "#SBATCH --mem=1G\n" +
-            kLoading + "hvrun -np 7 -x 'A=b c' -- " + kProgram + "\n");
+            kLoading + "exec hvrun -np 7 -x 'A=b c' -- " + kProgram + "\n");
 }
 
 TEST_CASE("a script for PBS goes by its own clock") {
@@ -145,7 +145,7 @@ TEST_CASE("where nothing is known of the nodes the scheduler spreads the ranks")
   request.ranks = 3;
   request.program = {"-"};
   const std::string slurm = script(request, site);
-  CHECK(has(slurm, "#SBATCH --ntasks=3\n#SBATCH --no-requeue\nset -eu\nhvrun -- -\n"));
+  CHECK(has(slurm, "#SBATCH --ntasks=3\n#SBATCH --no-requeue\nset -eu\nexec hvrun -- -\n"));
   CHECK(has(slurm, "--job-name=job_-\n"));
   site.scheduler = BatchScheduler::kPbs;
   CHECK(has(script(request, site), "-l select=3:ncpus=1:mpiprocs=1\n#PBS -l place=free\n"));
