@@ -6,6 +6,7 @@
 // name hosts by id; the plan and the record name them by their position in the epoch.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -25,9 +26,10 @@ struct Slot {
   Phase phase = Phase::kWaiting;
   std::uint32_t pid = 0;  // 0: not known
   int open_streams = 0;
-  TimePoint last_output{};       // when something that it wrote arrived last
-  Duration quiet{};              // as of its end: for how long nothing had arrived
-  wire::StepTimes step_times{};  // as of its end; of a running one, of the last StepsReply
+  std::array<bool, 2> ended_streams{};  // stdout, stderr
+  TimePoint last_output{};              // when something that it wrote arrived last
+  Duration quiet{};                     // as of its end: for how long nothing had arrived
+  wire::StepTimes step_times{};         // as of its end; of a running one, of the last StepsReply
 
   bool has_ended() const { return phase == Phase::kEnded; }
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace hv::wire {
 
@@ -55,5 +56,8 @@ enum class Type : std::uint8_t {
   kStepsRequest,
   kStepsReply,
 };
+
+// "Hello"; "message type 200" for what is none.
+std::string name_of(std::uint8_t type);
 
 }  // namespace hv::wire

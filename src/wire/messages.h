@@ -433,6 +433,9 @@ struct FencePut {
   std::string key;
   std::string value;
   void fields(auto& a) { a(rank, key, value); }
+  std::size_t payload_bytes() const {
+    return 3 * sizeof(std::uint32_t) + key.size() + value.size();
+  }
 };
 // All joined ranks of this host have come to the fence. puts: since their last fence.
 struct FenceIn {
@@ -452,8 +455,7 @@ struct FenceOut {
   // Of the encoded message: its limit is kMaxAgentPayload.
   std::size_t payload_bytes() const {
     std::size_t bytes = 3 * sizeof(std::uint32_t);
-    for (const FencePut& put : puts)
-      bytes += 3 * sizeof(std::uint32_t) + put.key.size() + put.value.size();
+    for (const FencePut& put : puts) bytes += put.payload_bytes();
     return bytes;
   }
 };

@@ -55,6 +55,7 @@ class RunningJob {
     job_.stage.begin_ranks();
     for (Slot& slot : job_.slots) slot.open_streams = 2;
     events_.start([this](JobEvent event) { dispatch(event); }, [] {});
+    send_requests();
     speaker().link->start();
   }
   ~RunningJob() {
@@ -69,8 +70,10 @@ class RunningJob {
     HV_CHECK(!speaker().phase.can_have_agent(), "lost, or gone in order");
     HV_CHECK(!silent().phase.is_lost() && !job_.slots.of_rank(2).has_ended(),
              "no other host is harmed");
-    for (const Slot& slot : job_.slots)
+    for (const Slot& slot : job_.slots) {
       HV_CHECK(slot.step_times.is_plausible(), "times that can be");
+      HV_CHECK(slot.open_streams >= 0, "each stream ends once");
+    }
     if (!job_.policy->failed()) return;
     const FailureCause cause = job_.policy->cause();
     HV_CHECK(cause.exit_code > 0 && cause.exit_code <= 255, "a failure has a code that is one");
@@ -90,6 +93,26 @@ class RunningJob {
             [](const wire::FenceStalled&) {},
             [](const wire::TensorStalled& told) { HV_CHECK(told.by < 2, "a rank of that host"); },
             [] {}};
+  }
+  // Two of each, so that answers may come.
+  void send_requests() {
+    const auto send_twice = [&](const auto& request) {
+      for (int i = 0; i < 2; ++i) speaker().link->send(request);
+    };
+    send_twice(wire::Ping{});
+    send_twice(wire::SetupRequest{});
+    send_twice(wire::InventoryRequest{});
+    send_twice(wire::ProbeRequest{});
+    send_twice(wire::WiringRequest{});
+    send_twice(wire::CheckRequest{});
+    send_twice(wire::PairRequest{});
+    send_twice(wire::Launch{});
+    send_twice(wire::Go{});
+    send_twice(wire::Query{1});
+    send_twice(wire::StepsRequest{});
+    send_twice(wire::StackRequest{});
+    send_twice(wire::Silence{});
+    send_twice(wire::Stdin{0, false, std::string(4096, 'x')});
   }
   void dispatch(const JobEvent& event) {
     if (const auto* const frame = std::get_if<FrameArrived>(&event)) router_.handle(*frame);

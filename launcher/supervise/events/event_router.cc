@@ -15,8 +15,9 @@ namespace {
 
 using wire::Type;
 
-constexpr std::size_t kShownText = 2000;    // bytes of an agent's text
-constexpr std::size_t kShownReason = 1000;  // bytes of a rank's reason
+constexpr std::size_t kShownText = 2000;        // bytes of an agent's text
+constexpr std::size_t kShownReason = 1000;      // bytes of a rank's reason
+constexpr std::size_t kMostNamedLosses = 4096;  // by one rank; further ones tell nothing new
 
 // wait(2) can report it. Any other value would become hvrun's own exit code, even 0.
 bool is_valid_exit(const wire::Exited& exited) {
@@ -48,8 +49,7 @@ void EventRouter::handle(const FrameArrived& event) {
   Host& host = job_.hosts.at(event.link.host);
   if (!host.link || !(host.link->id() == event.link)) return;
   bool is_valid = false;
-  std::string reason =
-      "its agent broke the protocol (message type " + std::to_string(event.frame.type) + ")";
+  std::string reason = "its agent broke the protocol (" + wire::name_of(event.frame.type) + ")";
   try {
     is_valid = route(host, event.frame);
   } catch (const std::exception& error) {  // a message that exhausts memory, for example
@@ -178,7 +178,7 @@ bool EventRouter::route_wait(Host& host, const Frame& frame) {
   switch (static_cast<Type>(frame.type)) {
     case Type::kFenceIn:
       return handle_message<wire::FenceIn>(
-          frame, [&](wire::FenceIn in) { pass_fence(host, std::move(in)); });
+          frame, [&](wire::FenceIn in) { return pass_fence(host, std::move(in)); });
     case Type::kMpiMissed:
       return handle_message<wire::MpiMissed>(frame, [&](const wire::MpiMissed& missed) {
         if (!is_mpi_epoch(missed.epoch)) return false;
@@ -194,7 +194,7 @@ bool EventRouter::route_wait(Host& host, const Frame& frame) {
       });
     case Type::kRankLost:
       return handle_message<wire::RankLost>(
-          frame, [&](const wire::RankLost& lost) { name_lost(host, lost); });
+          frame, [&](const wire::RankLost& lost) { return name_lost(host, lost); });
     case Type::kFenceStalled:
       return handle_message<wire::FenceStalled>(frame, [&](const wire::FenceStalled& stall) {
         if (stall.meeting > wire::Meeting::kMpi) return false;
@@ -217,7 +217,12 @@ bool EventRouter::receive_output(const Host& host, const Frame& frame) {
   if (!decode(frame.payload, &output) || !job_.slots.runs_on(output.rank, host.id)) return false;
   if (output.stream != 1 && output.stream != 2) return false;
   Slot& slot = job_.slots.of_rank(static_cast<int>(output.rank));
-  if (output.end) --slot.open_streams;
+  // A message that takes no credit comes once, at the end of the stream.
+  if (slot.ended_streams[output.stream - 1] || (output.bytes.empty() && !output.end)) return false;
+  if (output.end) {
+    slot.ended_streams[output.stream - 1] = true;
+    --slot.open_streams;
+  }
   if (!output.bytes.empty()) {
     slot.last_output = now();
     slot.quiet = Duration::zero();  // the report of its end overtakes what it wrote last
@@ -229,6 +234,7 @@ bool EventRouter::receive_result(const Host& host, const Frame& frame) {
   wire::Result result;
   if (!decode(frame.payload, &result) || !job_.slots.runs_on(0, host.id)) return false;
   const bool is_end = result.end;
+  if (result.bytes.empty() && !is_end) return false;
   if (!sinks_.result(std::move(result))) return false;
   if (is_end) --job_.slots.of_rank(0).open_streams;
   return true;
@@ -238,6 +244,7 @@ bool EventRouter::receive_exit(Host& host, const Frame& frame) {
   wire::Exited exited;
   if (!decode(frame.payload, &exited) || !job_.slots.runs_on(exited.rank, host.id)) return false;
   if (!job_.stage.may_ranks_run()) return false;
+  if (job_.slots.of_rank(static_cast<int>(exited.rank)).has_ended()) return false;
   // The agent has checked what its ranks report: it passes on nothing else.
   if (!is_valid_exit(exited) || !is_known(exited.pmi_end) || !is_known(exited.pmix_end) ||
       !is_known(exited.termination.use) || !is_plausible(exited.found) ||
@@ -291,26 +298,29 @@ bool EventRouter::receive_steps(const Host& host, const Frame& frame) {
   return true;
 }
 
-void EventRouter::pass_fence(const Host& host, wire::FenceIn in) {
-  if (!job_.fences) return;
-  if (const auto out = job_.fences->arrive(host.id, std::move(in))) {
-    const std::size_t bytes = out->payload_bytes();
-    if (bytes > wire::kMaxAgentPayload)
-      return job_.request_stop({StopReason::Kind::kCannotStart, 0,
-                                "the ranks have " + format_bytes(bytes) +
-                                    " of addresses for each other, and an agent takes at most " +
-                                    format_bytes(wire::kMaxAgentPayload),
-                                "use fewer ranks (-np)"});
-    job_.send_to_all(*out);
-  }
+bool EventRouter::pass_fence(const Host& host, wire::FenceIn in) {
+  if (!job_.fences) return true;
+  if (!job_.fences->may_arrive(host.id, in)) return false;
+  if (const auto out = job_.fences->arrive(host.id, std::move(in))) job_.send_to_all(*out);
+  if (const std::size_t bytes = job_.fences->excess_bytes())
+    job_.request_stop({StopReason::Kind::kCannotStart, 0,
+                       "the ranks have " + format_bytes(bytes) +
+                           " of addresses for each other, and an agent takes at most " +
+                           format_bytes(wire::kMaxAgentPayload),
+                       "use fewer ranks (-np)"});
   missing_.check_fences();
+  return true;
 }
 
-void EventRouter::name_lost(const Host& host, const wire::RankLost& lost) {
-  if (lost.rank >= job_.slots.count() || !job_.slots.runs_on(lost.by, host.id)) return;
-  if (!named_losses_.emplace(lost.by, lost.rank).second) return;  // each counts once
+// Its agent passes on what the rank says, which may name a rank that is none.
+bool EventRouter::name_lost(const Host& host, const wire::RankLost& lost) {
+  if (!job_.slots.runs_on(lost.by, host.id)) return false;
+  if (lost.rank >= job_.slots.count()) return true;
+  std::set<std::uint32_t>& named = named_losses_[lost.by];
+  if (named.size() == kMostNamedLosses || !named.insert(lost.rank).second) return true;
   job_.policy->named_lost(static_cast<int>(lost.rank), printable(lost.reason, kShownReason),
                           static_cast<int>(lost.by));
+  return true;
 }
 
 bool EventRouter::receive_stacks(Host& host, const Frame& frame) {

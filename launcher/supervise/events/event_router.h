@@ -5,9 +5,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "launcher/supervise/events/job_events.h"
 #include "launcher/supervise/events/missing_ranks.h"
@@ -48,8 +48,8 @@ class EventRouter {
   bool receive_exit(Host& host, const Frame& frame);
   void end_rank(Host& host, const wire::Exited& exited);
   bool receive_steps(const Host& host, const Frame& frame);
-  void pass_fence(const Host& host, wire::FenceIn in);
-  void name_lost(const Host& host, const wire::RankLost& lost);
+  bool pass_fence(const Host& host, wire::FenceIn in);
+  bool name_lost(const Host& host, const wire::RankLost& lost);
   bool receive_stacks(Host& host, const Frame& frame);
   void become_empty(Host& host, const wire::Empty& empty);
   void end_unrequested(Host& host, const std::string& reason, const UnrequestedEnd& end = {});
@@ -58,8 +58,8 @@ class EventRouter {
   Job& job_;
   RouterSinks sinks_;
   MissingRanks missing_;
-  std::set<std::uint32_t> mpi_epochs_;                              // that ranks have begun
-  std::set<std::pair<std::uint32_t, std::uint32_t>> named_losses_;  // reporting rank, lost rank
+  std::set<std::uint32_t> mpi_epochs_;                             // that ranks have begun
+  std::map<std::uint32_t, std::set<std::uint32_t>> named_losses_;  // by reporting rank; each once
 };
 
 }  // namespace hv::launcher

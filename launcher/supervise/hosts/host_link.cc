@@ -14,6 +14,9 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::size_t kReadBytes = 256 << 10;
+// Of messages to the agent that wait: some of the largest. An agent that makes hvrun answer and
+// does not read must not exhaust its memory.
+constexpr std::size_t kMostUnsent = 4 * wire::kMaxAgentPayload;
 
 std::string describe_exception(const std::exception_ptr& error) {
   try {
@@ -38,7 +41,8 @@ HostLink::HostLink(asio::any_io_executor executor, const LinkId& id,
       parser_(wire::kMaxAgentPayload),
       last_heard_(now()),
       work_(executor_),
-      heartbeat_(executor_) {}
+      heartbeat_(executor_),
+      allowance_(lost_after, last_heard_) {}
 
 void HostLink::start() {
   // Each loop keeps the link alive until it ends.
@@ -56,6 +60,11 @@ void HostLink::start() {
 
 void HostLink::queue(std::string frame) {
   if (has_ended_) return;
+  if (outgoing_.size() + frame.size() > kMostUnsent) {
+    wipe(&frame);
+    return end("its agent does not read what hvrun sends: " + format_bytes(outgoing_.size()) +
+               " wait");
+  }
   // The frame may hold the job's key.
   append_secret(&outgoing_, frame);
   wipe(&frame);
@@ -76,23 +85,31 @@ void HostLink::end(const std::string& reason) {
   observer_.on_link_ended(id_, reason);
 }
 
-// False: the agent broke the protocol.
-bool HostLink::handle_frames() {
+std::string HostLink::handle_frames() {
   Frame frame;
   while (!has_ended_ && parser_.next(&frame)) {
-    if (frame.type == static_cast<std::uint8_t>(wire::Type::kPing)) {
-      wire::Ping ping;
-      if (!decode(frame.payload, &ping)) return false;
-      send(wire::Pong{ping.wall_clock_ns, wall_clock_ns()});
-    } else if (frame.type == static_cast<std::uint8_t>(wire::Type::kPong)) {
-      wire::Pong pong;
-      if (!decode(frame.payload, &pong)) return false;
-      clock_.add_exchange(pong.sent_wall_clock_ns, pong.wall_clock_ns, wall_clock_ns());
-    } else {
+    if (std::string breach = allowance_.take(frame, now()); !breach.empty()) return breach;
+    const auto type = static_cast<wire::Type>(frame.type);
+    if (type != wire::Type::kPing && type != wire::Type::kPong) {
       observer_.on_frame(id_, std::move(frame));
+    } else if (!handle_heartbeat(frame)) {
+      return "its agent broke the protocol (" + wire::name_of(frame.type) + ")";
     }
   }
-  return !parser_.broken();
+  return parser_.broken() ? "its agent sent what is no message" : "";
+}
+
+bool HostLink::handle_heartbeat(const Frame& frame) {
+  if (frame.type == static_cast<std::uint8_t>(wire::Type::kPing)) {
+    wire::Ping ping;
+    if (!decode(frame.payload, &ping)) return false;
+    send(wire::Pong{ping.wall_clock_ns, wall_clock_ns()});
+    return true;
+  }
+  wire::Pong pong;
+  if (!decode(frame.payload, &pong)) return false;
+  clock_.add_exchange(pong.sent_wall_clock_ns, pong.wall_clock_ns, wall_clock_ns());
+  return true;
 }
 
 asio::awaitable<void> HostLink::read_loop() {
@@ -106,8 +123,11 @@ asio::awaitable<void> HostLink::read_loop() {
       break;
     }
     last_heard_ = now();
-    if (!parser_.feed({buffer.data(), got}) || !handle_frames())
+    if (!parser_.feed({buffer.data(), got})) {
       end("its agent sent what is no message");
+    } else if (const std::string breach = handle_frames(); !breach.empty()) {
+      end(breach);
+    }
   }
 }
 

@@ -3,7 +3,8 @@
 //
 // io_context thread only. Output never delays control messages: credits limit what the agent
 // queues, and hvrun's messages are small. Any received byte counts as a heartbeat; without one for
-// lost_after the link ends.
+// lost_after the link ends. It also ends when the agent sends what it may not (FrameAllowance), or
+// does not read what hvrun sends.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -15,6 +16,7 @@
 
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/hosts/agent_clock.h"
+#include "launcher/supervise/hosts/frame_allowance.h"
 #include "src/base/clock.h"
 #include "src/wire/frame.h"
 #include "src/wire/messages.h"
@@ -49,6 +51,7 @@ class HostLink : public std::enable_shared_from_this<HostLink> {
   // Queues a message; nothing happens once the link has ended.
   template <class Message>
   void send(const Message& message) {
+    allowance_.note_sent(message);
     queue(encode_frame_of(message));
   }
   const LinkId& id() const { return id_; }
@@ -66,7 +69,9 @@ class HostLink : public std::enable_shared_from_this<HostLink> {
  private:
   void queue(std::string frame);
   void end(const std::string& reason);
-  bool handle_frames();
+  // "": all may come; else why the link ends.
+  std::string handle_frames();
+  bool handle_heartbeat(const Frame& frame);
   boost::asio::awaitable<void> read_loop();
   boost::asio::awaitable<void> write_loop();
   boost::asio::awaitable<void> heartbeat_loop();
@@ -84,6 +89,7 @@ class HostLink : public std::enable_shared_from_this<HostLink> {
   boost::asio::steady_timer work_;  // wakes write_loop
   boost::asio::steady_timer heartbeat_;
   AgentClock clock_;
+  FrameAllowance allowance_;
 };
 
 }  // namespace hv::launcher

@@ -92,6 +92,16 @@ TEST_CASE("a fence opens when every host has come, with what all put") {
   CHECK(out->number == 1);
 }
 
+TEST_CASE("of a fence that no agent could take nothing is kept, and it never opens") {
+  FenceTable table(2);
+  const hv::wire::FenceIn half{0, 1, {{0, "k", std::string(hv::wire::kMaxAgentPayload / 2, 'x')}}};
+  CHECK_FALSE(table.arrive(HostId{0}, half).has_value());
+  CHECK(table.excess_bytes() == 0);
+  CHECK_FALSE(table.arrive(HostId{1}, half).has_value());
+  CHECK(table.excess_bytes() > hv::wire::kMaxAgentPayload);
+  CHECK(table.passed() == 0);
+}
+
 TEST_CASE("a host has the addresses that its ranks use") {
   hv::wire::Facts facts;
   facts.addresses = {"192.168.1.5", "10.0.0.5", "172.17.0.1", "fd00::5"};

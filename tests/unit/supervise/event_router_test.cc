@@ -291,11 +291,12 @@ TEST_CASE(
   CHECK(quiet > Duration::zero());
   CHECK(quiet <= now() - slot.last_output);
   CHECK(slot.last_output <= written);
-  for (const std::uint8_t stream : {1, 2}) one.receive(wire::Output{0, stream, true, 0, ""});
-  CHECK(slot.open_streams == 0);
+  one.receive(wire::Output{0, 2, true, 0, ""});
   CHECK(slot.quiet == quiet);
   one.receive(output);
   CHECK(slot.quiet == Duration::zero());
+  one.receive(wire::Output{0, 1, true, 0, ""});
+  CHECK(slot.open_streams == 0);
 }
 
 TEST_CASE("an unrequested end while ranks run loses the host for the policy, once") {
@@ -405,5 +406,53 @@ TEST_CASE("the end of the results is the end of a stream, and a refused result l
   one.receive(wire::Result{true, std::string(one.credit, 'x')});
   CHECK(one.job.slots.of_rank(0).open_streams == 1);
   one.receive(wire::Result{true, std::string(one.credit + 1, 'x')});
+  CHECK(one.phase() == "lost");
+}
+
+TEST_CASE("what a rank cannot send twice, and what takes no credit, loses the host") {
+  const auto phase_after = [](const std::vector<Step>& steps) {
+    OneHost one;
+    one.run_ranks();
+    for (const Step& step : steps) step(one);
+    return one.phase();
+  };
+  const Step exit = receive(wire::Exited{}), text = receive(wire::Output{0, 1, false, 0, "x"}),
+             end = receive(wire::Output{0, 1, true, 0, ""});
+  CHECK(phase_after({text, text, end, exit}) == "running");
+  CHECK(phase_after({exit, exit}) == "lost");
+  CHECK(phase_after({end, end}) == "lost");
+  CHECK(phase_after({end, text}) == "lost");
+  CHECK(phase_after({receive(wire::Output{0, 1, false, 0, ""})}) == "lost");
+  CHECK(phase_after({receive(wire::Result{false, ""})}) == "lost");
+  CHECK(phase_after({receive(wire::RankLost{0, 7, "no such rank"})}) == "running");
+  CHECK(phase_after({receive(wire::RankLost{1, 0, "by a rank of another host"})}) == "lost");
+}
+
+TEST_CASE("the reason of a breach names the message") {
+  OneHost one;
+  one.run_ranks();
+  one.receive(wire::Exited{7});
+  REQUIRE(one.host.phase.lost());
+  CHECK(one.host.phase.lost()->reason == "its agent broke the protocol (Exited)");
+}
+
+TEST_CASE("fences that only one host comes to do not pile up") {
+  OneHost one;
+  LaunchPlan plan;  // with a second host, which comes to none
+  plan.hosts.resize(2);
+  plan.hosts[1].entry = 1;
+  plan.ranks.resize(2);
+  plan.ranks[1].host = 1;
+  for (int rank = 0; rank < 2; ++rank) {
+    plan.ranks[static_cast<std::size_t>(rank)].identity.rank = rank;
+    plan.ranks[static_cast<std::size_t>(rank)].identity.size = 2;
+  }
+  one.job.add_host({});
+  one.job.begin_epoch(plan);
+  one.run_ranks();
+  for (std::uint32_t epoch = 0; epoch < 64; ++epoch) one.receive(wire::FenceIn{epoch, 1, {}});
+  CHECK(one.phase() == "running");
+  SUBCASE("one more") { one.receive(wire::FenceIn{64, 1, {}}); }
+  SUBCASE("one again") { one.receive(wire::FenceIn{5, 1, {}}); }
   CHECK(one.phase() == "lost");
 }

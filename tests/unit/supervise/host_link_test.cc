@@ -130,8 +130,10 @@ constexpr int kEmpty = static_cast<int>(wire::Type::kEmpty);
 }  // namespace
 
 TEST_CASE("frames arrive whole and in order however the stream is cut") {
-  const std::string bytes = encode_frame_of(wire::Empty{}) + encode_frame_of(wire::Ready{}) +
+  const std::string bytes = encode_frame_of(wire::Hello{}) + encode_frame_of(wire::Note{"x"}) +
                             encode_frame_of(wire::Empty{});
+  const std::vector<int> sent{static_cast<int>(wire::Type::kHello),
+                              static_cast<int>(wire::Type::kNote), kEmpty};
   for (std::size_t chunk = 1; chunk <= bytes.size(); chunk += 3) {
     CAPTURE(chunk);
     Trial trial;
@@ -139,7 +141,7 @@ TEST_CASE("frames arrive whole and in order however the stream is cut") {
       trial.wire.send(bytes.substr(at, chunk));
       trial.settle();
     }
-    CHECK(trial.frames == std::vector<int>{kEmpty, static_cast<int>(wire::Type::kReady), kEmpty});
+    CHECK(trial.frames == sent);
     CHECK(trial.ends.empty());
   }
 }
@@ -171,10 +173,11 @@ TEST_CASE("a pong from the future or with nonsense inside does no harm") {
   trial.wire.send(encode_frame_of(wire::Pong{INT64_MAX, 0}));
   trial.settle();
   CHECK(trial.ends.empty());
+  trial.link->send(wire::Ping{});
   trial.wire.send(encode_frame(static_cast<std::uint8_t>(wire::Type::kPong), "junk"));
   trial.settle();
   REQUIRE(trial.ends.size() == 1);
-  CHECK(trial.ends[0] == "its agent sent what is no message");
+  CHECK(trial.ends[0] == "its agent broke the protocol (Pong)");
 }
 
 TEST_CASE("a stream that breaks ends the link once, with the channel's last words") {
@@ -244,4 +247,30 @@ TEST_CASE("a link that hvrun closes reports no end and sends nothing more") {
   CHECK(trial.link->has_ended());
   CHECK(trial.wire.from_hvrun.size() == sent);
   CHECK(trial.ends.empty());
+}
+
+TEST_CASE("an agent that sends what it may not ends the link, and the reason names it") {
+  Trial unasked;
+  unasked.wire.send(encode_frame_of(wire::Hello{}) + encode_frame_of(wire::QueryReply{}) +
+                    encode_frame_of(wire::Empty{}));
+  unasked.settle();
+  CHECK(unasked.frames == std::vector<int>{static_cast<int>(wire::Type::kHello)});
+  CHECK(unasked.ends ==
+        std::vector<std::string>{"its agent sent QueryReply, which hvrun had not asked for"});
+  Trial asked;
+  asked.link->send(wire::Query{1});
+  asked.wire.send(encode_frame_of(wire::QueryReply{}));
+  asked.settle();
+  CHECK(asked.ends.empty());
+}
+
+TEST_CASE("an agent that does not read what hvrun sends loses its link before hvrun its memory") {
+  Trial trial;
+  wire::Stdin input;
+  input.bytes.assign(32 << 20, 'x');
+  int sent = 0;
+  for (; trial.ends.empty() && sent < 100; ++sent) trial.link->send(input);  // nothing is written
+  CHECK(sent == 8);
+  REQUIRE(trial.ends.size() == 1);
+  CHECK(trial.ends[0] == "its agent does not read what hvrun sends: 224.0 MiB wait");
 }

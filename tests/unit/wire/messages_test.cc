@@ -343,3 +343,18 @@ TEST_CASE("a header that claims more than the agents' limit is refused before it
   CHECK(at.feed(u32(kMaxAgentPayload + 1) + u8(1)));
   CHECK_FALSE(beyond.feed(u32(kMaxAgentPayload + 2) + u8(1)));
 }
+
+TEST_CASE("every message has a name of its own, and what is none is told by its number") {
+  std::set<std::string> names;
+  for (int type = 0; type < 256; ++type) names.insert(name_of(static_cast<std::uint8_t>(type)));
+  CHECK(names.size() == 256);
+  CHECK(names.count("message type 0") == 1);
+  CHECK(names.count("message type " + std::to_string(static_cast<int>(Type::kStepsReply) + 1)) ==
+        1);
+  for (const auto& [first, last] :
+       {std::pair(Type::kHello, Type::kPairReply), std::pair(Type::kOutput, Type::kResult),
+        std::pair(Type::kFenceIn, Type::kStepsReply)})
+    for (int type = static_cast<int>(first); type <= static_cast<int>(last); ++type)
+      CHECK(name_of(static_cast<std::uint8_t>(type)).find(' ') == std::string::npos);
+  CHECK(name_of(static_cast<std::uint8_t>(Type::kQueryReply)) == "QueryReply");
+}

@@ -1,0 +1,54 @@
+// FrameAllowance: which messages an agent may still send over one link. Pure.
+// SPDX-License-Identifier: Apache-2.0
+//
+// An agent on a host that somebody else controls may send what it likes. hvrun keeps what arrives,
+// or acts on it, so every kind of message has a limit: an answer needs its request, reports and
+// heartbeats come at a limited rate, notes are counted. Output and results have credit
+// (OutputLedger); what concerns ranks is checked against the ranks of the host (EventRouter). The
+// limits are far above what an agent sends.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "src/base/clock.h"
+#include "src/wire/frame.h"
+#include "src/wire/messages.h"
+
+namespace hv::launcher {
+
+class FrameAllowance {
+ public:
+  FrameAllowance(Duration lost_after, TimePoint begun);
+
+  // hvrun sends it.
+  template <class Message>
+  void note_sent(const Message& message) {
+    ++sent_[static_cast<std::size_t>(Message::kType)];
+    if constexpr (Message::kType == wire::Type::kStdin) note_input(message);
+  }
+  // Takes a message that has arrived. "": it may come; else why not, for people.
+  std::string take(const Frame& frame, TimePoint now);
+
+ private:
+  // Lets pass `most` at once, and per_second in the long run.
+  struct Rate {
+    double most = 0, per_second = 0, left = 0;
+    TimePoint since{};
+    bool take(TimePoint now);
+  };
+  void note_input(const wire::Stdin& input);
+  bool take_answer(wire::Type request);
+  bool take_counted(wire::Type type, std::uint64_t most);
+  std::string take_credit(const Frame& frame);
+
+  std::array<std::uint64_t, 256> sent_{};      // by type; of requests, those without an answer
+  std::array<std::uint64_t, 256> received_{};  // by type, where the number counts
+  std::uint64_t input_bytes_ = 0;              // for which Credit may come
+  std::uint64_t empty_inputs_ = 0;             // Stdin without bytes, without Credit
+  Rate pings_, reports_;
+};
+
+}  // namespace hv::launcher
