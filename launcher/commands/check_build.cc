@@ -60,7 +60,7 @@ std::string check_build_text(const BuildFacts& facts) {
 
 // Prints first, then reports a malformed HVRUN_BACKEND: the listing helps to correct it.
 int print_check_build(const Environment& environment) {
-  const int code = print_text(check_build_text(gather_build_facts(environment)));
+  const int code = print_report(check_build_text(gather_build_facts(environment)));
   KnobReader(runtime_knobs(), environment).text("HVRUN_BACKEND");
   return code;
 }

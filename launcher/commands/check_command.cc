@@ -35,8 +35,10 @@ int check_job(const PreparedJob& job) {
   const CheckOutcome outcome = check_hosts(spec, job.hosts, job.environment, job.ranks);
   if (outcome.exit_code != 0) return outcome.exit_code;
   const CheckReport report = judge(outcome.input);
-  print_text(spec.report.format == PlanFormat::kJson ? report_as_json(outcome.input, report)
-                                                     : report_as_text(outcome.input, report));
+  if (spec.report.format == PlanFormat::kJson)
+    print_text(report_as_json(outcome.input, report));
+  else
+    print_report(report_as_text(outcome.input, report));
   if (!spec.report.topology_html.empty()) page.write(report_as_html(outcome.input, report));
   if (!spec.report.topology_svg.empty()) picture.write(report_as_svg(outcome.input));
   return report.can_start() ? 0 : static_cast<int>(ErrorKind::kStart);

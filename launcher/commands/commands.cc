@@ -31,8 +31,18 @@ int print_text(const std::string& text) {
                   : "see where standard output leads, or send it elsewhere ('hvrun ... | less')");
 }
 
-void print_warnings(const std::vector<std::string>& lines) {
-  for (const std::string& line : lines) std::fprintf(stderr, "hvrun: warning: %s\n", line.c_str());
+int print_report(const std::string& text) { return print_text(printable_lines(text)); }
+
+void print_message(const std::string& text) {
+  std::fprintf(stderr, "hvrun: %s\n", printable_lines(text).c_str());
+}
+
+void print_warnings(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) print_message("warning: " + text);
+}
+
+void print_error(const std::string& text, const std::string& advice) {
+  print_message("error: " + text + (advice.empty() ? "" : "\n  try: " + advice));
 }
 
 }  // namespace hv::launcher

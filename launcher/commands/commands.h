@@ -20,10 +20,16 @@ int run_script(const std::vector<std::string>& words, const Environment& environ
 // Throws Error(kUsage) where it no longer exists.
 std::string current_directory();
 
-// Writes text to standard output and returns 0. Throws Error(kStart).
+// Writes text to standard output as it is and returns 0: for programs, and what this program alone
+// has written. Throws Error(kStart).
 int print_text(const std::string& text);
+// The same for people, printable: it may quote anybody.
+int print_report(const std::string& text);
 
-// Each line on standard error.
-void print_warnings(const std::vector<std::string>& lines);
+// On standard error, printable: "hvrun: TEXT".
+void print_message(const std::string& text);
+void print_warnings(const std::vector<std::string>& texts);
+// advice: may be empty.
+void print_error(const std::string& text, const std::string& advice = {});
 
 }  // namespace hv::launcher

@@ -63,8 +63,8 @@ void add_ignored_rows(const Environment& environment, std::vector<TableRow>* row
 int print_env(const Environment& environment, bool is_json) {
   const EnvTable table = env_table(environment);
   const BuildFacts facts = gather_build_facts(environment);
-  const int code =
-      print_text(is_json ? env_json(table, facts) : env_text(table) + backends_text(facts));
+  const int code = is_json ? print_text(env_json(table, facts))
+                           : print_report(env_text(table) + backends_text(facts));
   if (table.trouble) throw Error(*table.trouble);
   return code;
 }

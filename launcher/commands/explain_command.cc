@@ -24,7 +24,7 @@ constexpr const char* kHelpText =
     "\nMore: man hvrun-explain\n";
 
 // Throws Error(kUsage) for a directory without a job's files.
-std::string explanation(const ExplainCommand& command) {
+int explain(const ExplainCommand& command) {
   // The path of a record stands for its directory.
   const std::filesystem::path path = command.folder;
   std::error_code unknown;
@@ -33,7 +33,8 @@ std::string explanation(const ExplainCommand& command) {
   const std::string parent = path.parent_path();
   const JobFolder folder =
       read_job_folder(!is_record ? command.folder : (parent.empty() ? "." : parent));
-  return command.as_json ? explanation_as_json(folder) : explanation_as_text(folder);
+  return command.as_json ? print_text(explanation_as_json(folder))
+                         : print_report(explanation_as_text(folder));
 }
 
 }  // namespace
@@ -66,7 +67,7 @@ std::variant<ExplainCommand, PrintCommand> parse_explain_command(
 int run_explain(const std::vector<std::string>& words, const Environment&) {
   const auto command = parse_explain_command(words);
   if (const auto* text = std::get_if<PrintCommand>(&command)) return print_text(text->text);
-  return print_text(explanation(std::get<ExplainCommand>(command)));
+  return explain(std::get<ExplainCommand>(command));
 }
 
 }  // namespace hv::launcher

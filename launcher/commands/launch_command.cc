@@ -25,8 +25,8 @@ int print_offline_plan(const PreparedJob& job) {
   if (list.this_machine) facts[0] = host_facts(gather_facts(job.environment));
   const LaunchPlan plan = make_plan(job.spec, list, facts);
   print_warnings(plan.warnings);
-  return print_text(job.spec.report.format == PlanFormat::kJson ? plan_as_json(job.spec, plan)
-                                                                : plan_as_text(job.spec, plan));
+  if (job.spec.report.format == PlanFormat::kJson) return print_text(plan_as_json(job.spec, plan));
+  return print_report(plan_as_text(job.spec, plan));
 }
 
 // Subcommands of other tools. hvrun runs such a first word as a program.

@@ -42,11 +42,10 @@ int main(int argc, char** argv) {
   try {
     code = hv::launcher::run({argv + 1, argv + argc});
   } catch (const hv::Error& error) {
-    std::fprintf(stderr, "hvrun: error: %s\n", error.what());
-    if (!error.hint().empty()) std::fprintf(stderr, "  try: %s\n", error.hint().c_str());
+    hv::launcher::print_error(error.what(), error.hint());
     code = static_cast<int>(error.kind());
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "hvrun: error: %s\n", error.what());
+    hv::launcher::print_error(error.what());
     code = static_cast<int>(hv::ErrorKind::kStart);
   }
   hv::launcher::end_go_betweens();

@@ -445,13 +445,13 @@ std::variant<ScriptCommand, PrintCommand> parse_script_command(
 
 int run_script(const Words& words, const Environment& environment) {
   const auto parsed = parse_script_command(words, environment, current_directory);
-  if (const auto* text = std::get_if<PrintCommand>(&parsed)) return print_text(text->text);
+  // Also a list of the site files that others have put there.
+  if (const auto* text = std::get_if<PrintCommand>(&parsed)) return print_report(text->text);
   const auto& command = std::get<ScriptCommand>(parsed);
   const std::string text = text_of_script(command, environment, current_directory);
   if (command.file.empty()) return print_text(text);
   save_script(command, text);
-  std::fprintf(stderr, "hvrun: %s is written; submit it by: %s\n", command.file.c_str(),
-               how_to_submit(command, environment).c_str());
+  print_message(command.file + " is written; submit it by: " + how_to_submit(command, environment));
   return 0;
 }
 

@@ -8,6 +8,8 @@
 #include <ctime>
 #include <mutex>
 
+#include "src/base/text.h"
+
 namespace hv {
 namespace {
 
@@ -77,7 +79,7 @@ LogLine::~LogLine() {
     const std::lock_guard lock(who_mutex);
     line += who();
   }
-  line += std::string(" ") + area_ + ": " + text_.str() + "\n";
+  line += std::string(" ") + area_ + ": " + printable_lines(text_.str()) + "\n";
   if (auto* sink = current_sink.load()) {
     sink(line);
     return;

@@ -1,4 +1,4 @@
-// HV_LOG(level) << ...: one line for the operator on stderr, in one write.
+// HV_LOG(level) << ...: one line for the operator on stderr, in one write, printable.
 // SPDX-License-Identifier: Apache-2.0
 //
 // "time level who area: text". Set up once by main or by context creation; safe from any thread.

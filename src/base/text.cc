@@ -188,6 +188,17 @@ std::string printable(std::string_view text, std::size_t limit) {
   return result;
 }
 
+std::string printable_lines(std::string_view text) {
+  std::string result;
+  for (;;) {
+    const std::size_t newline = text.find('\n');
+    result += printable(text.substr(0, newline), SIZE_MAX);
+    if (newline == std::string_view::npos) return result;
+    result += '\n';
+    text.remove_prefix(newline + 1);
+  }
+}
+
 std::string shell_quote(std::string_view text) {
   const auto* safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
   if (!text.empty() && text.find_first_not_of(safe) == std::string_view::npos)

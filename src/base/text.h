@@ -28,6 +28,8 @@ std::optional<double> parse_number(std::string_view text);   // a finite decimal
 std::string errno_text(int errno_value);
 // For messages: control bytes and bytes that are no UTF-8 as \xNN; at most limit bytes, then "...".
 std::string printable(std::string_view text, std::size_t limit = 200);
+// The same of each line, without a limit: for text of several lines, at the edge of the program.
+std::string printable_lines(std::string_view text);
 // One word for a POSIX shell: 'it'\''s'.
 std::string shell_quote(std::string_view text);
 // Splits a command as a shell does; knows quotes and backslashes, nothing else. None: a quote is

@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import os
+import re
 import resource
 import select
 import signal
@@ -182,3 +183,18 @@ def test_input_that_cannot_be_read_is_told(hvrun, tmp_path):
     out, err = process.communicate(timeout=20)
     assert (process.returncode, out) == (0, b"")
     assert err == b"hvrun: warning: read standard input: Is a directory; rank 0 gets no more of it\n"
+
+
+HOSTILE = os.fsdecode(b"\x1b[2J\x1b]0;x\x07\r\xff\xc2\x9b")
+
+
+@pytest.mark.parametrize("words", [
+    [f"--{HOSTILE}"], ["-np", HOSTILE, "true"], ["-H", HOSTILE, "true"], ["--hostfile", HOSTILE, "true"], ["-np", "1", HOSTILE],
+    ["-np", "1", "--wdir", HOSTILE, "true"], ["-np", "1", "--output-dir", f"/dev/null/{HOSTILE}", "true"],
+    ["--map-by", HOSTILE, "true"], ["--rsh", HOSTILE, "-H", "h:1", "true"], ["explain", HOSTILE], ["check", HOSTILE],
+    ["script", "--site", HOSTILE, "true"], ["env", HOSTILE], [HOSTILE]])
+def test_nothing_that_hvrun_quotes_moves_the_terminal(hvrun, words):
+    result = run(hvrun, *words)
+    assert result.returncode != 0
+    told = result.stdout + result.stderr
+    assert b"\\x1b[2J" in told and not re.search(rb"[\x00-\x09\x0b-\x1f\x7f\xff]|\xc2[\x80-\x9f]", told), told

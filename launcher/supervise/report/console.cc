@@ -7,13 +7,15 @@
 
 namespace hv::launcher {
 
+void Console::write(const std::string& text) const { room_.note(printable_lines(text)); }
+
 void Console::say_error(const std::string& text, const std::string& advice) const {
   say("error: " + text + (advice.empty() ? "" : "\n  try: " + advice));
 }
 
 void Console::say_lines(const std::string& text) const {
   for (const std::string& line : split(text, '\n'))
-    if (!line.empty()) room_.note(line);
+    if (!line.empty()) write(line);
 }
 
 void Console::report_phase(const std::string& phase) const {

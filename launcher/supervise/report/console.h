@@ -1,6 +1,10 @@
 // Console: hvrun's own messages. They go through the output room, so that they never tear a rank's
 // line. io_context thread only.
 // SPDX-License-Identifier: Apache-2.0
+//
+// This is where they are made printable (printable_lines), whoever's words they quote: an agent's,
+// a rank's, ssh's, a scheduler's, a file's. Others cut such words short before, or make one line of
+// them. What ranks write themselves does not come this way, and stays as it is.
 #pragma once
 
 #include <string>
@@ -17,7 +21,7 @@ class Console {
       : room_(room), is_verbose_(is_verbose), begun_(begun) {}
 
   // "hvrun: TEXT"
-  void say(const std::string& text) const { room_.note("hvrun: " + text); }
+  void say(const std::string& text) const { write("hvrun: " + text); }
   // advice: may be empty.
   void say_error(const std::string& text, const std::string& advice) const;
   // Lines that name hvrun where they need to; empty ones are left out.
@@ -27,9 +31,11 @@ class Console {
   // See OutputRoom.
   void end_typed_row(int rank) const { room_.end_typed_row(static_cast<std::uint32_t>(rank)); }
   // A whole line of HV_LOG.
-  void log(const std::string& line) const { room_.note(line); }
+  void log(const std::string& line) const { write(line); }
 
  private:
+  void write(const std::string& text) const;
+
   OutputRoom& room_;
   const bool is_verbose_;
   const TimePoint begun_;

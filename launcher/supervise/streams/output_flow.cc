@@ -58,7 +58,7 @@ void OutputFlow::set_ranks() {
   if (job_.spec.output.label_has_host) {
     std::vector<std::string> by_rank;
     for (std::size_t rank = 0; rank < ranks.count; ++rank)
-      by_rank.push_back(job_.host_of(static_cast<int>(rank)).target.name);
+      by_rank.push_back(printable(job_.host_of(static_cast<int>(rank)).target.name));
     ranks.hosts = std::make_shared<const std::vector<std::string>>(std::move(by_rank));
   }
   room_.set_ranks(ranks);

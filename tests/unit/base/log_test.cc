@@ -213,3 +213,9 @@ TEST_CASE("a line that nobody can take is given up without waiting") {
   pipe.writer.reset();
   CHECK(read_to_end(pipe.reader.get()).find("full pipe") == std::string::npos);
 }
+
+TEST_CASE("a log line is printable, whatever it quotes") {
+  const SunkLog log(hv::LogLevel::kInfo);
+  HV_LOG(kInfo, "test") << "said \x1b[2J\r\xff" << '\x07';
+  CHECK(sunk.ends_with(" info hvrun test: said \\x1b[2J\\x0d\\xff\\x07\n"));
+}

@@ -186,6 +186,15 @@ TEST_CASE("printable keeps within its limit and never cuts a character or an esc
   CHECK(hv::printable(std::string(201, 'x')) == std::string(200, 'x') + "...");
 }
 
+TEST_CASE("printable_lines escapes all but the ends of lines, and escapes nothing twice") {
+  const std::string shown = hv::printable_lines("a\x1b[2J\r\n\xc2\x9b\xff\n\nb\t"s);
+  CHECK(shown == "a\\x1b[2J\\x0d\n\\xc2\\x9b\\xff\n\nb\\x09");
+  CHECK(hv::printable_lines(shown) == shown);
+  CHECK(hv::printable_lines("") == "");
+  CHECK(hv::printable_lines("caf\xc3\xa9\n") == "caf\xc3\xa9\n");
+  CHECK(hv::printable_lines(std::string(100'000, 'x')) == std::string(100'000, 'x'));
+}
+
 TEST_CASE("shell_words reads quotes and backslashes as a shell does") {
   using Words = std::vector<std::string>;
   CHECK(*hv::shell_words("") == Words{});
