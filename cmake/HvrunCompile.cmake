@@ -44,9 +44,35 @@ endif()
 # copy of the job's key has left there, where a core dump would hold it.
 add_link_options(-Wl,-z,relro,-z,now)
 
+# Programs lie at random addresses. CMake links them so only once it has been asked whether it can.
+include(CheckPIESupported)
+check_pie_supported(OUTPUT_VARIABLE _why LANGUAGES C CXX)
+if(NOT CMAKE_CXX_LINK_PIE_SUPPORTED)
+  message(WARNING "programs will lie at fixed addresses: the linker makes no position-independent ones: ${_why}")
+endif()
+
 # A write past the end of a buffer ends the program instead of becoming an attacker's. The sanitizers find more, and compile this out.
+# What a distribution or a user asks for beyond that stays: _FORTIFY_SOURCE=3 in CXXFLAGS, or in the compiler itself. libc warns of
+# it where nothing is optimized.
+include(CheckSourceCompiles)
 if(NOT HVRUN_SANITIZE AND NOT HVRUN_FUZZ)
-  add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-fstack-protector-strong;-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+  add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-fstack-protector-strong>")
+  foreach(_language C CXX)
+    set(CMAKE_REQUIRED_FLAGS -O2)
+    set(CMAKE_REQUIRED_QUIET ON)
+    unset(HVRUN_FORTIFIED_${_language} CACHE)  # the flags may have changed
+    check_source_compiles(${_language} "
+      #if !defined _FORTIFY_SOURCE || _FORTIFY_SOURCE < 2
+      #error the flags ask for less
+      #endif
+      int main(void) { return 0; }" HVRUN_FORTIFIED_${_language})
+    unset(CMAKE_REQUIRED_FLAGS)
+    unset(CMAKE_REQUIRED_QUIET)
+    if(NOT HVRUN_FORTIFIED_${_language})
+      set(_is_optimized "$<AND:$<COMPILE_LANGUAGE:${_language}>,$<CONFIG:Release,RelWithDebInfo,MinSizeRel>>")
+      add_compile_options("$<${_is_optimized}:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+    endif()
+  endforeach()
 endif()
 
 # hv_compile: linked by every target of this project, by nobody outside.

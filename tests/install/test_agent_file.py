@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import json
 import os
 import pathlib
 import re
@@ -59,12 +60,42 @@ def test_addresses_are_random_and_nothing_is_both_written_and_run(agent, path):
     assert "RWE" not in stack and not re.search(r"LOAD .*RWE", segments) and "TEXTREL" not in dynamic
 
 
-@pytest.mark.parametrize("name", ["hvrun", "hvrun-agent", "hvrun-inventory", "hvrun-pmix"])
-def test_a_write_past_a_buffer_is_noticed(agent, name):
-    """The words with which glibc ends such a program are in a static file; a dynamic one names the functions that check."""
-    path = agent.with_name(name)
-    if name == "hvrun-agent":
-        assert b"stack smashing detected" in path.read_bytes() and b"buffer overflow detected" in path.read_bytes()
-    else:
-        symbols = readelf("--dyn-syms", path)
-        assert "__stack_chk_fail" in symbols and re.search(r"__\w+_chk@", symbols)
+def asked_of_others(archive):
+    """The functions that the objects of this library of ours call in others."""
+    words = ["nm", "--undefined-only", "--format=just-symbols", str(BUILD / f"lib/libhv_{archive}.a")]
+    return set(subprocess.run(words, capture_output=True, text=True, check=True).stdout.split())
+
+
+def setting(name):
+    return re.search(rf"^{name}:\w+=(.*)$", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE)[1]
+
+
+@pytest.mark.parametrize("archive", ["base", "output", "agent", "spawn"])
+def test_a_write_past_a_buffer_is_noticed(agent, archive):
+    """Looked for in our objects: in a program, the compiler's libraries and libsodium may be what calls these functions."""
+    asked = asked_of_others(archive)
+    assert "__stack_chk_fail" in asked
+    if subprocess.run(["getconf", "GNU_LIBC_VERSION"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this C library has no _FORTIFY_SOURCE")
+    if setting("CMAKE_BUILD_TYPE") == "Debug":
+        pytest.skip("_FORTIFY_SOURCE needs an optimized build")
+    assert [name for name in asked if re.fullmatch(r"__\w+_chk", name)], sorted(asked)
+
+
+@pytest.mark.parametrize("asked,got", [("", "2"), ("-D_FORTIFY_SOURCE=1", "2"), ("-D_FORTIFY_SOURCE=3", "3")])
+def test_more_fortification_than_ours_stays(tmp_path, asked, got):
+    """Of what each command line says the last word counts; two that differ would be a warning."""
+    flags = [f"-DCMAKE_{language}_FLAGS={asked}" for language in ("C", "CXX")]
+    configure = ["cmake", "-S", str(SOURCE), "-B", str(tmp_path), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DHVRUN_TESTS=OFF"]
+    subprocess.run([*configure, *flags], capture_output=True, check=True)
+    commands = [entry["command"].split() for entry in json.loads((tmp_path / "compile_commands.json").read_text())]
+    assert len(commands) > 50
+    for command in commands:
+        value = ""
+        for word in command:
+            if word == "-U_FORTIFY_SOURCE":
+                value = ""
+            elif word.startswith("-D_FORTIFY_SOURCE="):
+                assert value == "", command
+                value = word.partition("=")[2]
+        assert value == got, command
