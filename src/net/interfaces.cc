@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "src/base/text.h"
 #include "src/net/address.h"
@@ -36,16 +37,25 @@ bool equal_bits(const std::string& left, const std::string& right, int bits) {
   return true;
 }
 
+bool is_inside_host(const std::string& interface) {
+  return std::any_of(
+      kInsideHostNames.begin(), kInsideHostNames.end(),
+      [&](std::string_view beginning) { return interface.rfind(beginning, 0) == 0; });
+}
+
+// Where a link-local address stands among those that are allowed.
+int doubts(const InterfaceAddress& address, const InterfaceFilter& filter) {
+  if (!address.has_carrier) return 2;
+  return is_inside_host(address.interface) && !filter.names(address) ? 1 : 0;
+}
+
 }  // namespace
 
 AddressKind kind_of_address(const std::string& interface, const std::string& ip) {
   const auto address = SocketAddress::parse(ip, 0);
   if (address && address->is_loopback()) return AddressKind::kLoopback;
   if (address && address->is_link_local()) return AddressKind::kLinkLocal;
-  const bool is_inside =
-      std::any_of(kInsideHostNames.begin(), kInsideHostNames.end(),
-                  [&](std::string_view beginning) { return interface.rfind(beginning, 0) == 0; });
-  return is_inside ? AddressKind::kInsideHost : AddressKind::kNetwork;
+  return is_inside_host(interface) ? AddressKind::kInsideHost : AddressKind::kNetwork;
 }
 
 std::vector<InterfaceAddress> interfaces_up() {
@@ -61,7 +71,8 @@ std::vector<InterfaceAddress> interfaces_up() {
                                 family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6))
             .ip();
     (family == AF_INET ? four : six)
-        .push_back({entry->ifa_name, ip, kind_of_address(entry->ifa_name, ip)});
+        .push_back({entry->ifa_name, ip, kind_of_address(entry->ifa_name, ip),
+                    (entry->ifa_flags & IFF_RUNNING) != 0});
   }
   ::freeifaddrs(list);
   four.insert(four.end(), six.begin(), six.end());
@@ -135,8 +146,12 @@ std::vector<InterfaceAddress> choose_addresses(const std::vector<InterfaceAddres
       address.kind = AddressKind::kNetwork;
     chosen.push_back(std::move(address));
   }
+  const auto order = [&](const InterfaceAddress& address) {
+    return std::pair(address.kind,
+                     address.kind == AddressKind::kLinkLocal ? doubts(address, filter) : 0);
+  };
   std::stable_sort(chosen.begin(), chosen.end(),
-                   [](const auto& left, const auto& right) { return left.kind < right.kind; });
+                   [&](const auto& left, const auto& right) { return order(left) < order(right); });
   return chosen;
 }
 

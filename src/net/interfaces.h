@@ -24,6 +24,7 @@ struct InterfaceAddress {
   std::string interface;  // "eth0"
   std::string ip;         // without a scope
   AddressKind kind = AddressKind::kNetwork;
+  bool has_carrier = true;  // something is at the other end of the wire
 };
 
 // Of the interfaces that are up; IPv4 first, else the kernel's order.
@@ -62,7 +63,8 @@ class InterfaceFilter {
 };
 
 // Those that the filter allows, in the order in which they are best tried. What it names itself
-// counts as kNetwork, but a loopback or link-local address stays one.
+// counts as kNetwork, but a loopback or link-local address stays one. Every interface has a
+// link-local address, those of containers and those without a cable, too: these come last of them.
 std::vector<InterfaceAddress> choose_addresses(const std::vector<InterfaceAddress>& all,
                                                const InterfaceFilter& filter);
 

@@ -47,7 +47,8 @@ struct Card {
   std::string host;
   std::vector<std::string> addresses;
   std::vector<std::uint8_t> kinds;
-  void fields(auto& a) { a(port, machine, host, addresses, kinds); }
+  std::vector<std::string> interfaces;
+  void fields(auto& a) { a(port, machine, host, addresses, kinds, interfaces); }
 };
 
 void take_addresses(std::string_view card) {
@@ -64,11 +65,15 @@ void take_addresses(std::string_view card) {
 namespace hv::fuzz {
 
 std::vector<std::string> seeds() {
-  return {
-      "a" + encode(Card{4000, "boot/1", "node1", {"10.0.0.1", "fe80::1", "127.0.0.1"}, {0, 2, 3}}),
-      "a" + encode(Card{1, "", "", std::vector<std::string>(17, "10.0.0.1"), {}}),
-      std::string("p\x00\x02\x00\x01\x02\x00\x00\x01\x01", 10),
-      std::string("p\x00\x02\x00\x00\x02\x01\x01\x02\x00\x01\x02\x01", 13)};
+  return {"a" + encode(Card{4000,
+                            "boot/1",
+                            "node1",
+                            {"10.0.0.1", "fe80::1", "127.0.0.1"},
+                            {0, 2, 3},
+                            {"eth0", "eth0", "lo"}}),
+          "a" + encode(Card{1, "", "", std::vector<std::string>(17, "10.0.0.1"), {}, {}}),
+          std::string("p\x00\x02\x00\x01\x02\x00\x00\x01\x01", 10),
+          std::string("p\x00\x02\x00\x00\x02\x01\x01\x02\x00\x01\x02\x01", 13)};
 }
 
 }  // namespace hv::fuzz

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <set>
 #include <utility>
 
+#include "runtime/transport/tcp/link_local.h"
 #include "runtime/transport/tcp/tcp_transport.h"
 #include "src/base/boot_id.h"
 #include "src/base/clock.h"
@@ -40,8 +40,13 @@ struct AddressCard {
   std::string machine;
   std::string host;  // its name
   std::vector<std::string> addresses;
-  std::vector<std::uint8_t> kinds;  // of each address, an AddressKind
-  void fields(auto& a) { a(port, machine, host, addresses, kinds); }
+  std::vector<std::uint8_t> kinds;      // of each address, an AddressKind
+  std::vector<std::string> interfaces;  // of each address, its name there
+  void fields(auto& a) { a(port, machine, host, addresses, kinds, interfaces); }
+  bool is_whole() const {
+    return addresses.size() <= kMaxAddresses && kinds.size() == addresses.size() &&
+           interfaces.size() == addresses.size() && host.size() <= kMaxHostName;
+  }
 };
 
 // Names the network namespace: only there does a loopback address mean the same thing.
@@ -133,23 +138,20 @@ Status TcpMeeting::listen(std::string* card) {
   for (const InterfaceAddress& address : own) {
     mine.addresses.push_back(address.ip);
     mine.kinds.push_back(static_cast<std::uint8_t>(address.kind));
+    mine.interfaces.push_back(address.interface);
   }
   *card = encode(mine);
   return Status::success();
 }
 
 void TcpMeeting::add_link_local_candidates(Peer* peer) const {
-  std::set<std::string> scopes;
-  for (const InterfaceAddress& own : choose_addresses(interfaces_up(), settings_.interfaces))
-    if (own.kind == AddressKind::kLinkLocal && own.ip.find(':') != std::string::npos)
-      scopes.insert(own.interface);
+  const std::vector<std::string> pairs = link_local_pairs(
+      std::exchange(peer->link_local, {}), choose_addresses(interfaces_up(), settings_.interfaces),
+      kMostCandidates - std::min(kMostCandidates, peer->candidates.size()));
   std::vector<Candidate> added;
-  for (const SocketAddress& address : std::exchange(peer->link_local, {}))
-    for (const std::string& interface : scopes) {
-      if (peer->candidates.size() + added.size() == kMostCandidates) break;
-      const auto scoped = SocketAddress::parse(address.ip() + "%" + interface, address.port());
-      if (scoped) added.push_back({*scoped, AddressKind::kLinkLocal});
-    }
+  for (const std::string& ip : pairs)
+    if (const auto address = SocketAddress::parse(ip, peer->port))
+      added.push_back({*address, AddressKind::kLinkLocal});
   peer->candidates.insert(
       peer->candidates.begin() + static_cast<std::ptrdiff_t>(peer->next_candidate), added.begin(),
       added.end());
@@ -157,14 +159,14 @@ void TcpMeeting::add_link_local_candidates(Peer* peer) const {
 
 Status TcpMeeting::set_addresses(int rank, const std::string& card) {
   AddressCard theirs;
-  if (!decode(card, &theirs) || theirs.addresses.size() > kMaxAddresses ||
-      theirs.kinds.size() != theirs.addresses.size() || theirs.host.size() > kMaxHostName)
+  if (!decode(card, &theirs) || !theirs.is_whole())
     return {StatusCode::kContract,
             "connect to rank " + std::to_string(rank) + ": its addresses are malformed"};
   const auto found = peers_.find(rank);
   if (found == peers_.end()) return Status::success();
   Peer& peer = found->second;
   peer.host = printable(theirs.host);
+  peer.port = theirs.port;
   const bool is_same_machine = theirs.machine == machine_name();
   for (std::size_t i = 0; i < theirs.addresses.size(); ++i) {
     const auto kind = static_cast<AddressKind>(
@@ -174,7 +176,7 @@ Status TcpMeeting::set_addresses(int rank, const std::string& card) {
     if (address->family() != AF_INET6 || !address->is_link_local())
       peer.candidates.push_back({*address, kind});
     else
-      peer.link_local.push_back(*address);
+      peer.link_local.push_back({theirs.interfaces[i], address->ip(), AddressKind::kLinkLocal});
   }
   std::stable_sort(peer.candidates.begin(), peer.candidates.end(),
                    [](const auto& left, const auto& right) { return left.kind < right.kind; });

@@ -11,7 +11,7 @@
 //
 // A link-local address is tried only when all others have failed, over each interface that has one
 // itself: a host with 50 interfaces has 50 * 50 such pairs, and the kernel asks for a neighbour for
-// each.
+// each. The likeliest pairs are tried, and no more than 64 addresses of a peer (link_local.h).
 //
 // A connection that says nothing holds a descriptor. When there are no more of them, or too many
 // such connections, the longest silent one is dropped for the next that comes; where none is
@@ -78,11 +78,12 @@ class TcpMeeting {
     std::string failure{};  // the last one's reason
   };
   struct Peer {
-    std::string host{};                       // its host's name, for messages
-    std::vector<Candidate> candidates{};      // by kind
-    std::vector<SocketAddress> link_local{};  // without scope, not among the candidates yet
-    std::size_t next_candidate = 0;           // of this round
-    int rounds = 0;                           // begun
+    std::string host{};                   // its host's name, for messages
+    std::vector<Candidate> candidates{};  // by kind
+    std::uint16_t port = 0;
+    std::vector<InterfaceAddress> link_local{};  // its own; not among the candidates yet
+    std::size_t next_candidate = 0;              // of this round
+    int rounds = 0;                              // begun
     TimePoint next_step{};
     std::vector<ForkGuardedFd> streams{};    // by number; proven, or not there yet
     std::optional<SocketAddress> address{};  // that the first stream came to; the others follow it

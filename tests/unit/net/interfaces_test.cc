@@ -52,6 +52,19 @@ TEST_CASE("networks come first, then what stays inside a host, one wire's, loopb
         "br-1a2b 172.18.0.1, eth0 fe80::3, lo 127.0.0.1, lo ::1");
 }
 
+TEST_CASE("link-local addresses come with those first that may lead to another host") {
+  std::vector<InterfaceAddress> host{on("docker0", "fe80::1"), on("eth1", "fe80::2"),
+                                     on("vethab", "fe80::3"),  on("eth0", "fe80::4"),
+                                     on("eth0", "10.0.0.1"),   on("ib0", "169.254.0.1")};
+  host[1].has_carrier = false;
+  CHECK(hv::describe(hv::choose_addresses(host, {})) ==
+        "eth0 10.0.0.1, eth0 fe80::4, ib0 169.254.0.1, docker0 fe80::1, vethab fe80::3, "
+        "eth1 fe80::2");
+  // What is asked for is no bridge of containers to who asks.
+  CHECK(hv::describe(hv::choose_addresses(host, *InterfaceFilter::parse("eth*,vethab"))) ==
+        "eth0 10.0.0.1, vethab fe80::3, eth0 fe80::4, eth1 fe80::2");
+}
+
 TEST_CASE("a list names interfaces and subnets, and excludes with ! or ^") {
   const std::vector<std::pair<std::string, std::string>> table = {
       {"ib0", "ib0 10.9.0.3"},
