@@ -30,6 +30,8 @@ constexpr std::size_t kMaxHostName = 255;
 constexpr int kRounds = 5;
 constexpr std::chrono::milliseconds kBetweenKinds{200};
 constexpr std::chrono::seconds kOneHandshake{10};
+// A rank of this job has proven itself by then, once it is answered. Where others wait.
+constexpr std::chrono::seconds kTimeToProve{2};
 constexpr std::size_t kMostNamed = 4;  // peers whose addresses a message lists
 constexpr const char* kFirewallHint =
     "; does a firewall stand between the hosts (HVRUN_PORT_RANGE), or should HVRUN_INTERFACES name "
@@ -281,14 +283,26 @@ bool TcpMeeting::has_descriptor() {
   return false;
 }
 
-// A peer of this job sends its greeting as soon as it is connected. A silent connection gives up
-// its place for the next that comes: if it is a peer's after all, the peer connects again.
+// A peer of this job sends its greeting as soon as it is connected, and its proof as soon as it is
+// answered. A silent connection gives up its place for the next that comes, then one that has
+// greeted, which anybody can, and has not proven itself in time: if it is a peer's after all, the
+// peer connects again. Those that have still time never go for others: a peer may be among them.
 bool TcpMeeting::drop_oldest_stranger() {
-  const auto oldest = std::find_if(attempts_.begin(), attempts_.end(), [](const Attempt& attempt) {
-    return attempt.is_incoming && !attempt.has_greeted && !is_readable(attempt.socket.get());
+  const auto is_silent = [](const Attempt& attempt) {
+    return attempt.is_incoming && !is_readable(attempt.socket.get());
+  };
+  auto oldest = std::find_if(attempts_.begin(), attempts_.end(), [&](const Attempt& attempt) {
+    return !attempt.greeted_at && is_silent(attempt);
   });
+  if (oldest == attempts_.end()) {
+    const TimePoint late = now() - kTimeToProve;
+    oldest = std::find_if(attempts_.begin(), attempts_.end(), [&](const Attempt& attempt) {
+      return attempt.greeted_at && *attempt.greeted_at < late && is_silent(attempt);
+    });
+  }
   if (oldest == attempts_.end()) return false;
-  give_up(*oldest, "it has said nothing, and others wait");
+  give_up(*oldest, oldest->greeted_at ? "it has greeted and proven nothing, and others wait"
+                                      : "it has said nothing, and others wait");
   attempts_.erase(oldest);
   return true;
 }
@@ -299,8 +313,15 @@ void TcpMeeting::accept_some() {
   const std::size_t expected = peers_.size() * static_cast<std::size_t>(settings_.streams);
   shortage_ = {};
   for (bool has_dropped = false;;) {
-    const bool is_full = attempts_.size() > 4 * expected + kMaxStrangers;
-    if (is_full && (!is_readable(listener_.get()) || !drop_oldest_stranger())) return;
+    if (attempts_.size() > 4 * expected + kMaxStrangers) {
+      if (!is_readable(listener_.get())) return;
+      if (!drop_oldest_stranger()) {
+        shortage_ = {StatusCode::kSystem,
+                     "take a connection of a rank of another host: too many have connected that "
+                     "have not proven themselves"};
+        return;
+      }
+    }
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
       const int reason = errno;
@@ -407,7 +428,7 @@ bool TcpMeeting::is_expected(const Hello& hello) const {
 
 bool TcpMeeting::advance_incoming(Attempt* attempt) {
   bool is_whole = false;
-  if (!attempt->has_greeted) {
+  if (!attempt->greeted_at) {
     if (!receive(attempt, &attempt->hello, sizeof(Hello), &is_whole)) return false;
     if (!is_whole) return true;
     if (!is_expected(attempt->hello))
@@ -417,7 +438,7 @@ bool TcpMeeting::advance_incoming(Attempt* attempt) {
                                          attempt->hello.nonce, attempt->answer.nonce);
     if (!send_small(attempt->socket.get(), &attempt->answer, sizeof(ServerAnswer)))
       return give_up(*attempt, "it hung up");
-    attempt->has_greeted = true;
+    attempt->greeted_at = now();
   }
   Proof& theirs = attempt->answer.proof;  // sent already: its place serves for what comes back
   is_whole = false;
@@ -433,7 +454,7 @@ bool TcpMeeting::advance_incoming(Attempt* attempt) {
 }
 
 // Until a socket is ready, or it is time to try or to give up something. A door at which somebody
-// waits for a descriptor is always ready: it is not looked at meanwhile.
+// waits for a descriptor or a place is always ready: it is not looked at meanwhile.
 bool TcpMeeting::wait_for_sockets(TimePoint deadline) {
   std::vector<pollfd> entries = {{shortage_.ok() ? listener_.get() : -1, POLLIN, 0}};
   for (const Attempt& attempt : attempts_)

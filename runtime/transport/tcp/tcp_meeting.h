@@ -15,7 +15,7 @@
 //
 // A connection that says nothing holds a descriptor. When there are no more of them, or too many
 // such connections, the longest silent one is dropped for the next that comes; where none is
-// silent, those that come wait.
+// silent, one that has greeted 2 s ago and not proven itself; else those that come wait.
 #pragma once
 
 #include <algorithm>
@@ -66,7 +66,7 @@ class TcpMeeting {
     UniqueFd socket;
     bool is_connecting = false;
     bool is_incoming = false;
-    bool has_greeted = false;  // incoming: the answer is sent, the proof is awaited
+    std::optional<TimePoint> greeted_at{};  // incoming: the answer is sent, the proof is awaited
     Hello hello;
     ServerAnswer answer;
     std::size_t got = 0;

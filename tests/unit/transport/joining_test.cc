@@ -185,6 +185,16 @@ struct Meeting {
   Status prove(int socket) const {
     return prove_as_client(socket, key, "job", hello_of(1, 0), milliseconds(20000));
   }
+  // Rank 1 speaks over the socket, and both ranks are content.
+  void expect_met(const UniqueFd& socket) const {
+    Status proven, met;
+    RemoteTransport remote;
+    std::thread peer([&] { proven = prove(socket.get()); });
+    met = zero->connect_all(&remote);
+    peer.join();
+    CHECK_MESSAGE(met.ok(), met.message);
+    CHECK_MESSAGE(proven.ok(), proven.message);
+  }
   const JobKey key = random_key();
   MeetingTerms terms[2];
   std::unique_ptr<TcpMeeting> zero, one;
@@ -273,14 +283,8 @@ TEST_CASE("silent strangers that take the last descriptors make room for the rig
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < 20; ++i) strangers.push_back(meeting.stranger());
   const UniqueFd socket = meeting.stranger();
-  Status proven, met;
-  RemoteTransport remote;
   const FewDescriptors few(3);
-  std::thread peer([&] { proven = meeting.prove(socket.get()); });
-  met = meeting.zero->connect_all(&remote);
-  peer.join();
-  CHECK_MESSAGE(met.ok(), met.message);
-  CHECK_MESSAGE(proven.ok(), proven.message);
+  meeting.expect_met(socket);
 }
 
 TEST_CASE("silent strangers, however many, make room for the right peer") {
@@ -288,13 +292,19 @@ TEST_CASE("silent strangers, however many, make room for the right peer") {
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < 300; ++i) strangers.push_back(meeting.stranger());
   const UniqueFd socket = meeting.stranger();
-  Status proven, met;
-  RemoteTransport remote;
-  std::thread peer([&] { proven = meeting.prove(socket.get()); });
-  met = meeting.zero->connect_all(&remote);
-  peer.join();
-  CHECK_MESSAGE(met.ok(), met.message);
-  CHECK_MESSAGE(proven.ok(), proven.message);
+  meeting.expect_met(socket);
+}
+
+TEST_CASE("strangers that greet as the right peer and prove nothing make room for it") {
+  Meeting meeting(milliseconds(8000));  // each stranger may stay for 10 s where nobody waits
+  const Hello hello = hello_of(1, 0);
+  std::vector<UniqueFd> strangers(100);
+  for (UniqueFd& each : strangers) {
+    each = meeting.stranger();
+    CHECK(send_all(each.get(), &hello, sizeof hello, milliseconds(20000)).ok());
+  }
+  const UniqueFd socket = meeting.stranger();
+  meeting.expect_met(socket);
 }
 
 TEST_CASE("a peer waits at the door until there is a descriptor for it" *
