@@ -66,7 +66,7 @@ StarKey key_by_munge(const Munge& munge, const std::string& step, const JobKey& 
     if (!status.ok()) return status;
     if (words.compare(0, step.size() + 1, step + " ") != 0)
       return Status{StatusCode::kContract, "the credential is another step's"};
-    std::string answer = key_as_text(own) + " " + words;
+    std::string answer = encode_key_answer(own, words);
     status = munge.seal(answer, &credential);
     wipe(&answer);
     *result = own;
@@ -80,10 +80,7 @@ StarKey key_by_munge(const Munge& munge, const std::string& step, const JobKey& 
     if (status.ok()) status = hear(socket, deadline, &credential);
     if (status.ok()) status = munge.unseal(credential, &answer);
     if (!status.ok()) return status;
-    constexpr std::size_t kDigits = 2 * JobKey::kBytes;
-    const bool is_answer = answer.size() == kDigits + 1 + words.size() &&
-                           answer.compare(kDigits + 1, words.size(), words) == 0 &&
-                           parse_key(std::string_view(answer).substr(0, kDigits), result);
+    const bool is_answer = decode_key_answer(answer, words, result);
     wipe(&answer);
     return is_answer ? Status::success()
                      : Status{StatusCode::kContract, "the credential is no answer"};
@@ -115,6 +112,19 @@ Status open_by_file(const StarTerms& terms, const std::string& path, const WaitL
 }
 
 }  // namespace
+
+std::string encode_key_answer(const JobKey& key, std::string_view words) {
+  std::string answer = key_as_text(key);
+  append_secret(&answer, " ");
+  append_secret(&answer, words);
+  return answer;
+}
+
+bool decode_key_answer(std::string_view answer, std::string_view words, JobKey* key) {
+  constexpr std::size_t kDigits = 2 * JobKey::kBytes;
+  return answer.size() == kDigits + 1 + words.size() && answer.substr(kDigits + 1) == words &&
+         parse_key(answer.substr(0, kDigits), key);
+}
 
 std::optional<SlurmStep> slurm_step(const Environment& environment) {
   const auto number = [&](const char* name) {

@@ -11,12 +11,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/environment.h"
 #include "src/base/status.h"
 #include "src/net/port_range.h"
 #include "src/rendezvous/exchange.h"
+#include "src/wire/authentication.h"
 
 namespace hv {
 
@@ -36,6 +38,11 @@ std::string first_node(const std::string& expression);
 
 // Of the range, or of those that no service has: some that depend on the step alone.
 std::vector<std::uint16_t> ports_of_step(const std::string& name, const PortRange& range);
+
+// What rank 0 answers, in a credential of its own, the rank that has asked with these words: the
+// key, and the words. Pure.
+std::string encode_key_answer(const JobKey& key, std::string_view words);
+bool decode_key_answer(std::string_view answer, std::string_view words, JobKey* key);
 
 // Why ranks of one host cannot see each other's GPUs, and what to change; empty: this one sees all.
 std::string hidden_gpus(const Environment& environment);

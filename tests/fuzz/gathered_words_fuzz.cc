@@ -1,10 +1,12 @@
-// What ranks say to each other before they have met: frames of a star ('F'), what rank 0 gives all
-// ('G'), and the cards and puts of the store above ('S').
+// What ranks say to each other before they have met: rank 0's answer with the key ('K'), frames of
+// a star ('F'), what rank 0 gives all ('G'), and the cards and puts of the store above ('S').
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "src/rendezvous/gathered_store.h"
+#include "src/rendezvous/slurm_step.h"
 #include "src/rendezvous/star_exchange.h"
+#include "src/wire/agent_greeting.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace hv;
@@ -29,6 +31,18 @@ void take_frames(fuzz::Input input) {
     if (state != FrameState::kWhole) return;
     HV_CHECK(bytes == other && bytes.size() <= kMost, "the same bytes, no more than may come");
   }
+}
+
+void take_key(fuzz::Input input) {
+  const std::string words(input.piece());
+  const std::string_view answer = input.rest();
+  JobKey key, again;
+  if (!decode_key_answer(answer, words, &key)) return;
+  const std::string same = encode_key_answer(key, words);
+  HV_CHECK(same.size() == answer.size() && same.ends_with(words), "an answer has one size");
+  HV_CHECK(decode_key_answer(same, words, &again) && key_as_text(key) == key_as_text(again),
+           "and one key");
+  HV_CHECK(!decode_key_answer(answer, words + "x", &again), "it is for who asked");
 }
 
 void take_answer(std::string_view bytes) {
@@ -98,7 +112,8 @@ std::vector<std::string> seeds() {
   std::string talk = "S";
   for (const std::string& words : recorder->said) talk += piece(words) + piece(words);
   return {talk, "F\3" + frame_head("abc") + "abc" + frame_head("") + frame_head("d") + "d",
-          "G" + encode_gathered({"a", "", "c"})};
+          "G" + encode_gathered({"a", "", "c"}),
+          "K" + piece("7.9 ab") + encode_key_answer(JobKey(), "7.9 ab")};
 }
 
 }  // namespace hv::fuzz
@@ -106,6 +121,7 @@ std::vector<std::string> seeds() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input input(fuzz::view(data, size));
   const char who = static_cast<char>(input.byte());
+  if (who == 'K') take_key(input);
   if (who == 'F') take_frames(input);
   if (who == 'G') take_answer(input.rest());
   if (who == 'S') meet(input);

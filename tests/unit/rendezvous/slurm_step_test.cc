@@ -152,3 +152,15 @@ TEST_CASE("without munge the key comes from a file, whatever lay there before, t
   for (const Status& status : statuses) CHECK(status.message == "");
   CHECK(std::filesystem::is_empty(home.path()));
 }
+
+TEST_CASE("rank 0's answer has the key for who asked, and nobody else") {
+  JobKey key, read;
+  key.fill(7);
+  const std::string answer = encode_key_answer(key, "7.9 ab");
+  REQUIRE(decode_key_answer(answer, "7.9 ab", &read));
+  CHECK(key_as_text(read) == key_as_text(key));
+  CHECK_FALSE(decode_key_answer(answer, "7.9 ac", &read));
+  CHECK_FALSE(decode_key_answer(answer, "7.9 a", &read));
+  CHECK_FALSE(decode_key_answer(answer.substr(1), "7.9 ab", &read));
+  CHECK_FALSE(decode_key_answer("x" + answer.substr(1), "7.9 ab", &read));
+}
