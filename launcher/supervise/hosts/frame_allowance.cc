@@ -35,7 +35,8 @@ constexpr std::uint64_t kMostProblems = 8;
 constexpr std::uint64_t kMostNotes = 4096, kNotesBySignal = 1024;
 // To a terminal (--pty) the end of input is two bytes in mid-line, which its agent adds.
 constexpr std::uint64_t kEndOfTerminal = 2;
-// While hvrun was stopped, the stream holds what has been sent meanwhile.
+// While hvrun was stopped, the stream holds what has been sent meanwhile: pings for lost_after, for
+// then its agent has given hvrun up.
 constexpr double kPingsAtOnce = 1000, kPingsInAnInterval = 4;
 constexpr double kReportsAtOnce = 10'000, kReportsInASecond = 100;
 
@@ -44,9 +45,9 @@ constexpr std::size_t index_of(Type type) { return static_cast<std::size_t>(type
 }  // namespace
 
 FrameAllowance::FrameAllowance(Duration lost_after, TimePoint begun)
-    : pings_{kPingsAtOnce, kPingsInAnInterval / Seconds(wire::ping_interval(lost_after)).count(),
-             kPingsAtOnce, begun},
-      reports_{kReportsAtOnce, kReportsInASecond, kReportsAtOnce, begun} {}
+    : pings_(kPingsAtOnce + Seconds(lost_after) / Seconds(wire::ping_interval(lost_after)),
+             kPingsInAnInterval / Seconds(wire::ping_interval(lost_after)).count(), begun),
+      reports_(kReportsAtOnce, kReportsInASecond, begun) {}
 
 bool FrameAllowance::Rate::take(TimePoint now) {
   left = std::min(most, left + per_second * Seconds(now - since).count());
@@ -102,6 +103,7 @@ std::string FrameAllowance::take(const Frame& frame, TimePoint now) {
       return take_credit(frame);
     case Type::kPing:
       return pings_.take(now) ? "" : sent + " too often";
+    case Type::kSignal:
     case Type::kFenceStalled:
     case Type::kTensorStalled:
     case Type::kMpiMissed:

@@ -35,9 +35,11 @@ class FrameAllowance {
  private:
   // Lets pass `most` at once, and per_second in the long run.
   struct Rate {
-    double most = 0, per_second = 0, left = 0;
-    TimePoint since{};
+    Rate(double at_once, double in_a_second, TimePoint begun)
+        : most(at_once), per_second(in_a_second), left(at_once), since(begun) {}
     bool take(TimePoint now);
+    double most, per_second, left;
+    TimePoint since;
   };
   void note_input(const wire::Stdin& input);
   bool take_answer(wire::Type request);

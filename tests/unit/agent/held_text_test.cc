@@ -12,6 +12,7 @@
 #include "tests/unit/temporary_folder.h"
 
 using namespace hv::launcher;
+using namespace std::string_literals;
 
 namespace {
 
@@ -72,9 +73,9 @@ TEST_CASE("a wrapper is judged by the programs that it runs") {
 }
 
 TEST_CASE("a program that stdbuf has write at once holds nothing back") {
-  CHECK_FALSE(holds("/home/ada/train", std::string("A=1\0_STDBUF_O=L\0B=2\0", 23)));
-  CHECK_FALSE(holds("/home/ada/train", std::string("_STDBUF_O=0\0", 12)));
-  CHECK(holds("/home/ada/train", std::string("_STDBUF_O=4096\0", 15)));
+  CHECK_FALSE(holds("/home/ada/train", "A=1\0_STDBUF_O=L\0B=2\0"s));
+  CHECK_FALSE(holds("/home/ada/train", "_STDBUF_O=0\0"s));
+  CHECK(holds("/home/ada/train", "_STDBUF_O=4096\0"s));
 }
 
 TEST_CASE("nothing is said of a process that cannot be read") {

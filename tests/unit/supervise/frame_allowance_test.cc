@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
+
 #include "src/wire/check.h"
 #include "src/wire/mpi_wiring.h"
 #include "src/wire/stacks.h"
@@ -97,12 +99,14 @@ TEST_CASE("credit for input may come for what has been sent") {
 
 TEST_CASE("heartbeats and reports come at a limited rate, in the long run") {
   Allowed trial;
-  CHECK(trial.taken(wire::Ping{}, 100'000) == 1000);
+  CHECK(trial.taken(wire::Ping{}, 100'000) == 1005);
   CHECK(trial.take(wire::Ping{}) == "its agent sent Ping too often");
   trial.at += 15s;  // 5 intervals
   CHECK(trial.taken(wire::Ping{}, 100'000) == 20);
   trial.at += 24h;
-  CHECK(trial.taken(wire::Ping{}, 100'000) == 1000);
+  CHECK(trial.taken(wire::Ping{}, 100'000) == 1005);
+  CHECK(trial.taken(wire::Signal{SIGUSR1}, 100'000) == 10'000);
+  trial.at += 24h;
   CHECK(trial.taken(wire::FenceStalled{1, false}, 100'000) == 10'000);
   CHECK(trial.take(wire::TensorStalled{}) == "its agent sent TensorStalled too often");
   trial.at += 2s;
