@@ -199,7 +199,7 @@ def fits_rank(fault, seen):
 def fits_host(host, seen):
     cause = seen.summary.get("cause") or {}
     return (seen.summary["state"] == "host_lost" and seen.code == LOST and cause.get("host") == host
-            and f"hvrun: error: host {host} with " in seen.err)
+            and bool(re.search(rf"hvrun: error: (the job was ended on )?host {host} with ", seen.err)))
 
 
 def names_in_error(host, seen):

@@ -81,6 +81,7 @@ FITTING = {
     "a killed rank": rank_failed(),
     "a killed rank, whose last line is not in its journal": rank_failed(journals={0: "." * LINES, 1: "." * (LINES - 1)}),
     "a lost host": host_lost(CUT),
+    "an agent that has ended the job": host_lost(CUT, err="hvrun: error: the job was ended on host node2 with rank 1: its agent\n"),
     "a lost host, of which the last lines are missing": host_lost(CUT, files={0: stdout_of(0), 1: stdout_of(1)[:-9]},
                                                                   out=labelled(0, stdout_of(0)) + labelled(1, stdout_of(1, 3))),
     "the second of two faults": dataclasses.replace(rank_failed(), done=[Done(CUT), Done(KILL_RANK)]),
