@@ -242,6 +242,9 @@ void Agent::signal_arrived(int number) {
             does_slurm_signal_ranks() ? JobEnding::Sigterm::kSent : JobEnding::Sigterm::kToSend);
   } else if (number == SIGTERM) {
     ending_.note_sigterm();
+    // Slurm, which ends the step, has ended hvrun a little earlier.
+    if (leave_reason_ == LeaveReason::kHvrunLost && environment_.get_filled("SLURM_STEP_ID"))
+      ending_.lengthen(bounded_seconds(host_.request.grace_after_signal_s));
   }
 }
 

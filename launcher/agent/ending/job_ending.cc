@@ -92,6 +92,12 @@ void JobEnding::note_sigterm() {
   if (state_ == State::kExpecting) terminate(Sigterm::kSent);
 }
 
+void JobEnding::lengthen(Duration grace) {
+  if (state_ != State::kTerminating || begun_ + grace <= grace_end_) return;
+  grace_end_ = begun_ + grace;
+  set_timer(grace_end_, [this] { end_grace(); });
+}
+
 void JobEnding::terminate(Sigterm sigterm) {
   state_ = State::kTerminating;
   set_timer(grace_end_, [this] { end_grace(); });

@@ -49,6 +49,8 @@ class JobEnding {
   void begin(Duration grace, Sigterm sigterm = Sigterm::kToSend);
   // The agent has got SIGTERM, and so has every process of the job. Without effect unless expected.
   void note_sigterm();
+  // The grace is this, if that is longer and SIGKILL has not been sent.
+  void lengthen(Duration grace);
   // Children have been reaped, ranks among them perhaps.
   void note_children_ended();
   // The last child has been reaped. Ends a begun end, without effect before.

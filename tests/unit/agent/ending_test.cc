@@ -418,24 +418,35 @@ TEST_CASE("SIGTERM to agent or guard ends the job in order") {
   }
 }
 
-TEST_CASE("ranks keep the time that a scheduler's SIGTERM leaves them when hvrun goes after it") {
-  const TemporaryFolder folder;
-  AgentClient client;
-  wire::SetupRequest setup;
-  setup.grace_after_signal_s = 60;
-  client.set_up(setup);
-  client.start(launch_shell("trap 'until [ -e " + (folder / "go") +
-                            " ]; do sleep 0.02; done; echo saved >" + (folder / "saved") +
-                            "; exit 0' TERM; echo on; while :; do sleep 0.02; done"));
-  client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
-  ::kill(client.agent(), SIGTERM);
-  (void)client.expect<wire::Problem>();
-  const TimePoint gone = now();
-  client.close_streams();
-  wait_until([&] { return seconds_since(gone) > 2.5; }, "what ranks have without a signal");
-  std::ofstream(folder / "go").close();
-  CHECK(client.wait_for_exit() == 1);
-  CHECK(file_content(folder / "saved") == "saved\n");
+TEST_CASE(
+    "ranks keep the time that Slurm's SIGTERM leaves them, if hvrun goes before it or after") {
+  for (const bool is_hvrun_first : {false, true}) {
+    const TemporaryFolder folder;
+    AgentClient client(Streams::kSocket, {"SLURM_STEP_ID=0"});
+    wire::SetupRequest setup;
+    setup.grace_after_signal_s = 60;
+    client.set_up(setup);
+    client.start(launch_shell("trap 'echo >" + (folder / "told") + "; until [ -e " +
+                              (folder / "go") + " ]; do sleep 0.02; done; echo saved >" +
+                              (folder / "saved") +
+                              "; exit 0' TERM; echo on; while :; do sleep 0.02; done"));
+    client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
+    TimePoint gone = now();
+    if (is_hvrun_first) {
+      client.close_streams();
+      wait_until([&] { return std::filesystem::exists(folder / "told"); }, "the rank's SIGTERM");
+      ::kill(client.agent(), SIGTERM);
+    } else {
+      ::kill(client.agent(), SIGTERM);
+      (void)client.expect<wire::Problem>();
+      gone = now();
+      client.close_streams();
+    }
+    wait_until([&] { return seconds_since(gone) > 2.5; }, "what ranks have without a signal");
+    std::ofstream(folder / "go").close();
+    CHECK(client.wait_for_exit() == 1);
+    CHECK(file_content(folder / "saved") == "saved\n");
+  }
 }
 
 TEST_CASE("processes that fork and exit all the time, and many that stay, are ended") {
