@@ -242,6 +242,7 @@ void Agent::signal_arrived(int number) {
             does_slurm_signal_ranks() ? JobEnding::Sigterm::kSent : JobEnding::Sigterm::kToSend);
   } else if (number == SIGTERM) {
     ending_.note_sigterm();
+    leave_reason_ = combine(leave_reason_, LeaveReason::kSignal);
     // Slurm, which ends the step, has ended hvrun a little earlier.
     if (leave_reason_ == LeaveReason::kHvrunLost && environment_.get_filled("SLURM_STEP_ID"))
       ending_.lengthen(bounded_seconds(host_.request.grace_after_signal_s));

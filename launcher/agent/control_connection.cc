@@ -118,9 +118,9 @@ class Attempt {
 };
 
 // Whether hvrun may still live, and until when the agent waits.
-class Patience {
+class ConnectLimit {
  public:
-  explicit Patience(const ConnectWait& wait) : wait_(wait), end_(now() + wait.to_connect) {}
+  explicit ConnectLimit(const ConnectWait& wait) : wait_(wait), end_(now() + wait.to_connect) {}
 
   bool may_hvrun_live() const { return life_ >= 0; }
   pollfd life() const { return {life_, POLLIN, 0}; }
@@ -202,16 +202,16 @@ class Round {
     }
   }
 
-  Status run(const JobKey& key, Patience* patience, ControlConnection* connection) {
-    while (!attempts_.empty() && now() < patience->end(is_any_connected())) {
+  Status run(const JobKey& key, ConnectLimit* limit, ControlConnection* connection) {
+    while (!attempts_.empty() && now() < limit->end(is_any_connected())) {
       std::vector<pollfd> waits;
       for (const Attempt& attempt : attempts_) waits.push_back(attempt.wait());
-      waits.push_back(patience->life());  // poll() skips a negative descriptor
+      waits.push_back(limit->life());  // poll() skips a negative descriptor
       const int ready =
-          ::poll(waits.data(), waits.size(), poll_timeout(patience->end(is_any_connected())));
+          ::poll(waits.data(), waits.size(), poll_timeout(limit->end(is_any_connected())));
       if (ready < 0 && errno != EINTR) return system_status("wait for hvrun", errno);
       if (ready <= 0) continue;
-      if (waits.back().revents != 0) patience->check_life();
+      if (waits.back().revents != 0) limit->check_life();
       for (std::size_t i = attempts_.size(); i-- > 0;)
         if (waits[i].revents != 0 && advance(i, key, connection)) return Status::success();
     }
@@ -259,16 +259,16 @@ Duration pause_before(int attempt) {
 
 Status connect_to_hvrun(const std::vector<SocketAddress>& addresses, const std::string& agent,
                         const JobKey& key, const ConnectWait& wait, ControlConnection* connection) {
-  Patience patience(wait);
+  ConnectLimit limit(wait);
   for (int attempt = 0;; ++attempt) {
     Round round(addresses, agent);
-    const Status status = round.run(key, &patience, connection);
+    const Status status = round.run(key, &limit, connection);
     const Duration pause = pause_before(attempt);
-    const bool is_late = !patience.may_hvrun_live() && now() + pause >= patience.end(false);
+    const bool is_late = !limit.may_hvrun_live() && now() + pause >= limit.end(false);
     if (status.ok() || !round.was_any_closed() || attempt == kMostAttempts - 1 || is_late)
       return status;
     (void)::poll(nullptr, 0, static_cast<int>(time_until(now() + pause).count()));
-    patience.start_anew();
+    limit.start_anew();
   }
 }
 

@@ -23,7 +23,7 @@ std::string current_directory();
 // Writes text to standard output as it is and returns 0: for programs, and what this program alone
 // has written. Throws Error(kStart).
 int print_text(const std::string& text);
-// The same for people, printable: it may quote anybody.
+// The same for the user: printable, because it may quote foreign text.
 int print_report(const std::string& text);
 
 // On standard error, printable: "hvrun: TEXT".

@@ -35,7 +35,7 @@ class Builder {
   bool key(std::string& name) {
     if (++open_.back().members > limits_.members)
       return refuse("it has an object of more than " + count_of(limits_.members, "member"));
-    place_ = &(*open_.back().value)[std::move(name)];  // of two with one name the last counts
+    next_value_ = &(*open_.back().value)[std::move(name)];  // of two with one name the last counts
     return true;
   }
   template <class Exception>
@@ -66,8 +66,8 @@ class Builder {
       open_.back().value->push_back(std::move(value));
       return &open_.back().value->back();
     }
-    *place_ = std::move(value);
-    return place_;
+    *next_value_ = std::move(value);
+    return next_value_;
   }
   bool open(Parsed value) {
     if (open_.size() == limits_.depth)
@@ -83,7 +83,7 @@ class Builder {
 
   const JsonLimits limits_;
   Parsed root_;
-  Parsed* place_ = &root_;  // where the next value goes, unless an array is open
+  Parsed* next_value_ = &root_;  // where the next value goes, unless an array is open
   // Containers around the next value. None moves while a later one is open: only the last grows.
   std::vector<Open> open_;
   std::size_t values_ = 0;

@@ -1,4 +1,4 @@
-// JSON from a file that anybody may have written, parsed in linear time and bounded memory. Pure.
+// Parses JSON of an untrusted file in linear time and bounded memory. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

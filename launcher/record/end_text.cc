@@ -225,7 +225,7 @@ std::string unswept_text(const JobRecord& record) {
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> unswept;
   for (const RecordedHost& host : record.hosts)
     if (host.left_behind == LeftBehind::kUnknown)
-      unswept[{host.unswept, host.look}].push_back(host.name);
+      unswept[{host.unswept, host.remedy}].push_back(host.name);
   std::string text;
   for (const auto& [why, hosts] : unswept)
     text += "hvrun: processes of this job may still run on " + named_hosts_text(hosts) + ": " +

@@ -58,7 +58,7 @@ struct RecordedHost {
   std::string advice{};  // how to prevent that
   LeftBehind left_behind = LeftBehind::kEndsSoon;
   std::string unswept{};  // kUnknown: why
-  std::string look{};     // kUnknown: what to try
+  std::string remedy{};   // kUnknown: what to try
 };
 
 struct RecordedRank {

@@ -166,7 +166,7 @@ Json unswept_json(const JobRecord& record) {
     list.push_back({{"host", host.name},
                     {"host_index", i},
                     {"reason", printable(host.unswept, kMostText)},
-                    {"fix", printable(host.look, kMostText)}});
+                    {"fix", printable(host.remedy, kMostText)}});
   }
   return list;
 }
@@ -354,7 +354,7 @@ void read_unswept(const Parsed& array, JobRecord* record) {
     RecordedHost& host = record->hosts[static_cast<std::size_t>(*index)];
     host.left_behind = LeftBehind::kUnknown;
     host.unswept = members.text("reason");
-    host.look = members.text("fix");
+    host.remedy = members.text("fix");
   }
 }
 

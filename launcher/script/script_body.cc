@@ -74,19 +74,23 @@ clock=$!
 constexpr const char* kEndOfCounter = R"([ -n "$requeued" ] || rm -f "$counter"
 )";
 
+// The system's reason stands where the run began.
+constexpr const char* kUncounted = R"(  elif [ -z "$counter" ]; then
+    echo "job script: not put back into the queue: .hvrun-restarts.@JOB@ could not be written" >&2
+  elif @COMMAND@)";
+
 std::string requeue_text(const Guard& guard) {
   const Requeue& requeue = *guard.requeue;
   std::string text;
-  std::string command = requeue.command;
+  std::string rest = kRequeue;
   if (requeue.count.empty()) {
     text += replaced(kCounter, "@JOB@", requeue.job_id);
-    command = "[ -n \"$counter\" ] && " + command;
+    rest.erase(0, rest.find('\n') + 1);
+    rest = replaced(rest, "  elif @COMMAND@", replaced(kUncounted, "@JOB@", requeue.job_id));
   }
-  std::string rest = kRequeue;
-  if (requeue.count.empty()) rest.erase(0, rest.find('\n') + 1);
   rest = replaced(rest, "@COUNT@", requeue.count);
   rest = replaced(rest, "@MOST@", std::to_string(requeue.most));
-  rest = replaced(rest, "@COMMAND@", command);
+  rest = replaced(rest, "@COMMAND@", requeue.command);
   rest = replaced(rest, "@OVER@", requeue.is_over.empty() ? kOverByClock : requeue.is_over);
   // The scheduler's clock and this node's may be a second apart.
   const auto seconds = std::max<std::chrono::seconds::rep>(1, guard.before.count() - 2);

@@ -1,5 +1,5 @@
 // What stands behind the directives: the hvrun line alone, in the shell's place, or with a guard
-// that hears of the time limit, tells hvrun, and puts the job back into the queue.
+// that catches the signal before the time limit, passes it to hvrun, and requeues the job.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

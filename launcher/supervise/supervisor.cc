@@ -96,8 +96,8 @@ LogTarget& log_target() {
   return *target;
 }
 
-// An agent that srun has started shares the fate of its step. Elsewhere a host that goes down for a
-// reboot ends its agent in the same way, and may be back for a restart.
+// Slurm ends the whole step of agents that srun has started. Elsewhere a host that goes down for a
+// reboot sends its agent SIGTERM, too, and may be back for a restart.
 bool is_ended_by_slurm(const Job& job) {
   const auto members = job.members();
   return job.spec.access.spawner == SpawnerChoice::kSrun &&

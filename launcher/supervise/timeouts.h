@@ -12,7 +12,8 @@ constexpr Duration kAnswerMargin = std::chrono::seconds(1);
 constexpr Duration kOtherFailures = std::chrono::milliseconds(1500);
 // What a launch asks the scheduler: it may delay it by so much.
 constexpr Duration kSchedulerQueryTimeout = std::chrono::seconds(1);
-// What nothing waits for: kubectl may first have to learn what its API server can do.
+// For the pods' termination period. Nothing waits for it; a first kubectl may take seconds, because
+// it asks its API server for all kinds of objects.
 constexpr Duration kPodQueryTimeout = std::chrono::seconds(30);
 // Reachability of other hosts. A check waits for first packets that are lost and sent again, too.
 constexpr Duration kReachTimeout = std::chrono::seconds(2);
@@ -53,7 +54,7 @@ constexpr Duration kReaderTimeout = std::chrono::milliseconds(3500);
 // The same from the end of the ranks, which --grace may delay.
 constexpr Duration kLeastReaderTimeout = std::chrono::milliseconds(500);
 constexpr Duration kDiscardTimeout = std::chrono::milliseconds(500);  // output without a reader
-constexpr std::chrono::milliseconds kLastMessageTimeout(500);         // hvrun's own
+constexpr std::chrono::milliseconds kLastMessageTimeout(500);         // hvrun's own, and records
 // For job.json and --summary to be written, where the file system may hang.
 constexpr Duration kRecordTimeout = std::chrono::seconds(30);
 

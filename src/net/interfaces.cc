@@ -43,8 +43,8 @@ bool is_inside_host(const std::string& interface) {
       [&](std::string_view beginning) { return interface.rfind(beginning, 0) == 0; });
 }
 
-// Where a link-local address stands among those that are allowed.
-int doubts(const InterfaceAddress& address, const InterfaceFilter& filter) {
+// Ascending: a likely way to another host first.
+int link_local_order(const InterfaceAddress& address, const InterfaceFilter& filter) {
   if (!address.has_carrier) return 2;
   return is_inside_host(address.interface) && !filter.names(address) ? 1 : 0;
 }
@@ -147,8 +147,9 @@ std::vector<InterfaceAddress> choose_addresses(const std::vector<InterfaceAddres
     chosen.push_back(std::move(address));
   }
   const auto order = [&](const InterfaceAddress& address) {
-    return std::pair(address.kind,
-                     address.kind == AddressKind::kLinkLocal ? doubts(address, filter) : 0);
+    return std::pair(address.kind, address.kind == AddressKind::kLinkLocal
+                                       ? link_local_order(address, filter)
+                                       : 0);
   };
   std::stable_sort(chosen.begin(), chosen.end(),
                    [&](const auto& left, const auto& right) { return order(left) < order(right); });

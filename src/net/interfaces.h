@@ -64,7 +64,8 @@ class InterfaceFilter {
 
 // Those that the filter allows, in the order in which they are best tried. What it names itself
 // counts as kNetwork, but a loopback or link-local address stays one. Every interface has a
-// link-local address, those of containers and those without a cable, too: these come last of them.
+// link-local address. Among these, addresses of containers' interfaces and of interfaces without
+// carrier come last.
 std::vector<InterfaceAddress> choose_addresses(const std::vector<InterfaceAddress>& all,
                                                const InterfaceFilter& filter);
 

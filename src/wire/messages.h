@@ -383,7 +383,7 @@ struct Stdin {
 struct End {
   static constexpr Type kType = Type::kEnd;
   double grace_s = 0;         // between SIGTERM and SIGKILL; 0: SIGKILL at once
-  bool by_scheduler = false;  // its SIGTERM is on its way to this host, too, or has come
+  bool by_scheduler = false;  // the scheduler sends SIGTERM to this host, too, or has sent it
   void fields(auto& a) { a(grace_s, by_scheduler); }
 };
 struct Empty {

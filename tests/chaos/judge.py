@@ -16,7 +16,8 @@ HEAD = 18  # bytes of 'RRRR NNNNNNNNNNNN '
 REPORTS = re.compile(r"AddressSanitizer|ThreadSanitizer|LeakSanitizer|MemorySanitizer|runtime error: |HV_CHECK|internal error at|"
                      r"Assertion `|terminate called|\*\*\* stack smashing|buffer overflow detected|corrupted|double free|wrong sum")
 BY_TIME = re.compile(r"it was silent for|no answer within|within --start-timeout|gave no sign of life|did not answer|--start-timeout")
-SWEPT_IN_VAIN = re.compile(r"may still run on host (\S+): |on host (\S+).* may remain")
+NODES = re.compile(r"\b([a-z]+)(\d+|\[[\d,-]+\])")  # "node1", "node[1-2]", as hvrun names hosts
+SWEPT_IN_VAIN = re.compile(r"may still run on hosts? (.+?): |on host (\S+).* may remain")
 SILENT_TARGETS = ("agent", "ssh", "sshd", "hvrun", "link")  # a stop or cut of these is a silence to the other end
 
 
@@ -203,7 +204,8 @@ def fits_host(host, seen):
 
 
 def names_in_error(host, seen):
-    return any(re.search(rf"\b{host}\b", line) for line in seen.err.splitlines() if line.startswith("hvrun: error: "))
+    errors = [line for line in seen.err.splitlines() if line.startswith("hvrun: error: ")]
+    return any(host in hosts_in(line) or re.search(rf"\b{host}\b", line) for line in errors)
 
 
 # ---- what is left
@@ -227,7 +229,7 @@ def leftovers(plan, seen, rest):
     left = []
     for each in rest:
         is_kept = (each.pid, each.start) in stopped or each.pid in kept or each.parent in pids and each.name == "hvrun-agent"
-        if not is_kept and not is_across_silence(each, silent, seen) and not is_unwatched(each, seen):
+        if not is_kept and not is_across_silence(each, silent, seen) and not is_unwatched(each.host, seen):
             left.append(each)
     return left
 
@@ -244,25 +246,36 @@ def ran_before_silence(seen):
     return all(done.ran for done in seen.done if is_silent(done))
 
 
-def is_unwatched(each, seen):
+def hosts_in(text):
+    """The hosts that a text names, singly or folded."""
+    names = set()
+    for name, numbers in NODES.findall(text):
+        for part in numbers.strip("[]").split(","):
+            first, _, last = part.partition("-")
+            names |= {f"{name}{number}" for number in range(int(first), int(last or first) + 1)}
+    return names
+
+
+def is_unwatched(host, seen):
     """Agent and guard were killed there, and hvrun, too, or hvrun has said that it could not look there."""
-    killed = {target for done in seen.done if done.fault.kind == "kill" and done.fault.host in (each.host, LOGIN)
+    killed = {target for done in seen.done if done.fault.kind == "kill" and done.fault.host in (host, LOGIN)
               for target in done.fault.target.split(" and ")}
-    return {"agent", "guard"} <= killed and ("hvrun" in killed or any(each.host in match for match in SWEPT_IN_VAIN.findall(seen.err)))
+    unswept = {name for match in SWEPT_IN_VAIN.findall(seen.err) for name in hosts_in(" ".join(match))}
+    return {"agent", "guard"} <= killed and ("hvrun" in killed or host in unswept)
 
 
 def after_all(plan, seen, rest):
     """The same once what was stopped goes on: only a dead link excuses anything then."""
     cut = [done for done in seen.done if done.fault.kind in ("cut", "flap")]
     silent = silent_hosts(plan, cut)
-    return [each for each in rest if not is_across_silence(each, silent, seen) and not is_unwatched(each, seen)]
+    return [each for each in rest if not is_across_silence(each, silent, seen) and not is_unwatched(each.host, seen)]
 
 
 def judge_rest(seen):
     for when, left in (("", seen.left), (" once what was stopped went on", seen.left_after_all)):
         if left:
             yield Violation("left behind", f"processes{when}: " + "; ".join(f"{each.host}: {each.text}" for each in left))
-    files = [each for each in seen.new_files if not is_agent_copy(each)]
+    files = [each for each in seen.new_files if not is_agent_copy(each) and not is_unwatched_cgroup(each, seen)]
     if files and not has_silence_in_start(seen):
         yield Violation("left behind", f"files: {files}")
     if seen.sockets and not has_silence_in_start(seen):
@@ -271,6 +284,11 @@ def judge_rest(seen):
 
 def is_agent_copy(name):
     return re.search(r"/run/home/root/\.cache(/hvrun(/agent-[0-9a-f]+)?)?$", name) is not None
+
+
+def is_unwatched_cgroup(name, seen):
+    host, _, what = name.partition(": ")
+    return what.startswith("cgroup ") and is_unwatched(host, seen)
 
 
 def has_silence_in_start(seen):

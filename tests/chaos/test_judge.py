@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from chaos.judge import Done, Rest, Seen, expected, is_late, judge, leftovers
+from chaos.judge import Done, Rest, Seen, expected, hosts_in, is_late, judge, leftovers
 from chaos.plan import LOGIN, Fault, Plan
 
 LENGTH, LINES = 24, 5
@@ -183,6 +183,8 @@ EXCUSED = {
     "the shell that installs an agent, across a dead link": (rest("sh"), host_lost(done=[Done(CUT, (), False)])),
     "what agent, guard and hvrun cannot end": (rest("chaos_rank", has_job=True), seen_of(PAIR, KILL_HVRUN)),
     "what hvrun could not sweep": (rest("chaos_rank", has_job=True), host_lost(PAIR, err=SWEPT_IN_VAIN)),
+    "what it could not sweep on several hosts": (rest("chaos_rank", has_job=True),
+                                                 host_lost(PAIR, err=SWEPT_IN_VAIN.replace("host node2", "hosts node[1-2]"))),
 }
 NOT_EXCUSED = {
     "a session of sshd elsewhere": (rest("sshd", host="node1"), host_lost(CUT)),
@@ -200,6 +202,17 @@ NOT_EXCUSED = {
 def test_what_nobody_can_end_is_excused(name):
     process, seen = EXCUSED[name]
     assert leftovers(plan_of(), seen, [process]) == []
+
+
+def test_a_cgroup_is_excused_where_its_ranks_are():
+    seen = host_lost(PAIR, new_files=["node2: cgroup hvrun-0"])
+    kinds = [each.kind for each in judge(plan_of(), seen)[0]]
+    seen.err += SWEPT_IN_VAIN
+    assert "left behind" in kinds and "left behind" not in [each.kind for each in judge(plan_of(), seen)[0]]
+
+
+def test_hosts_are_found_in_a_text_that_folds_them():
+    assert hosts_in("error: start the agent on hosts node[1,3-4] and node7: not done within 6 s") == {"node1", "node3", "node4", "node7"}
 
 
 @pytest.mark.parametrize("name", NOT_EXCUSED)

@@ -346,7 +346,7 @@ def test_a_job_whose_runs_cannot_be_counted_does_not_come_back(hvrun, tmp_path):
     (tmp_path / ".hvrun-restarts.7.server").mkdir()
     with job.start() as running:
         result = running.wait(30)
-    assert (result.code, job.called()) == (4, []) and "could not be put back into the queue" in result.err, str(result)
+    assert (result.code, job.called()) == (4, []) and ".hvrun-restarts.7.server could not be written" in result.err, str(result)
 
 
 def test_a_job_of_pbs_runs_where_it_was_submitted(hvrun, tmp_path):

@@ -20,7 +20,7 @@ constexpr auto kQuick = std::chrono::milliseconds(5);
 constexpr auto kSlow = std::chrono::milliseconds(50);
 
 // Slurm's daemons on the nodes signal a step at almost the same time.
-constexpr auto kMostExpectation = std::chrono::seconds(1);
+constexpr auto kMostExpectation = std::chrono::seconds(2);
 
 constexpr auto kProgramInterval = std::chrono::milliseconds(100);
 
@@ -77,12 +77,12 @@ void JobEnding::begin(Duration grace, Sigterm sigterm) {
     return;
   }
   grace_end_ = at + grace;
-  const bool expects = sigterm == Sigterm::kExpected && grace > kMostExpectation;
-  if (state_ == State::kIdle && expects) {
+  if (state_ == State::kIdle && sigterm == Sigterm::kExpected && grace > kMostExpectation) {
     state_ = State::kExpecting;
+    ranks_.note_signal(SIGTERM);  // a rank may end by it before this agent gets its own
     set_timer(at + kMostExpectation, [this] { terminate(Sigterm::kToSend); });
   } else if (state_ == State::kIdle || state_ == State::kExpecting) {
-    terminate(sigterm);
+    terminate(sigterm == Sigterm::kSent ? Sigterm::kSent : Sigterm::kToSend);
   } else {
     set_timer(grace_end_, [this] { end_grace(); });
   }

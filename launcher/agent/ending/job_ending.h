@@ -32,7 +32,8 @@ namespace hv::launcher {
 class JobEnding {
  public:
   // Whether the agent sends SIGTERM, or a scheduler has sent it to every process that runs now, or
-  // is about to: then the agent waits for its own for kMostExpectation, and sends it if none comes.
+  // is about to. Then the agent waits 2 s for its own; it sends SIGTERM if none comes, and at once
+  // if the grace is shorter.
   enum class Sigterm : std::uint8_t { kToSend, kSent, kExpected };
 
   // on_over: everything is gone, or only what cannot be ended is left.

@@ -20,8 +20,8 @@ namespace {
 constexpr std::size_t kMostCgroup = 4096;
 constexpr pid_t kInit = 1;
 
-// Whoever becomes the parent of orphans: init, or a process that has asked for it
-// (PR_SET_CHILD_SUBREAPER), which the kernel does not show; these are known to.
+// Init, or a subreaper: the parent that orphans get. /proc does not show which processes are
+// subreapers (PR_SET_CHILD_SUBREAPER); these programs are.
 bool is_reaper(const ProcessEntry& process) {
   constexpr std::array<std::string_view, 5> kSubreapers{"systemd", "slurmstepd", "conmon",
                                                         "containerd-shim", "dumb-init"};

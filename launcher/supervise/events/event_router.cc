@@ -334,7 +334,7 @@ bool EventRouter::receive_stacks(Host& host, const Frame& frame) {
 
 void EventRouter::become_empty(Host& host, const wire::Empty& empty) {
   end_unrequested(host, "its agent was told to end there");
-  host.phase.become_empty(!empty.may_remain.empty());
+  host.phase.become_empty(!empty.stuck.empty() || !empty.may_remain.empty());
   for (const std::string& process : empty.stuck) {
     sinks_.note("warning: on host " + host.target.name + " " + printable(process) +
                 " is stuck in the kernel (state D) and was not waited for");
@@ -364,7 +364,8 @@ void EventRouter::lose(Host& host, const std::string& reason) {
   const std::vector<int>& ranks = job_.slots.ranks_on(host.id);
   // An agent that left in order, or a second one, has no more output either.
   for (const int rank : ranks) job_.slots.of_rank(rank).open_streams = 0;
-  if (host.phase.finish_sweep() || !host.phase.lose(reason)) return;
+  const Error sweep_error(ErrorKind::kStart, "the one that was started was lost: " + reason);
+  if (host.phase.finish_sweep(sweep_error) || !host.phase.lose(reason)) return;
   const std::optional<int> position = job_.slots.position_of(host.id);
   if (!job_.policy || !position) return;
   job_.policy->host_lost(*position, reason, ranks, now());

@@ -28,10 +28,10 @@ constexpr Exchange kExchanges[] = {
     {Type::kPong, Type::kPing},
 };
 
-// An agent tells of a request that failed, and of each reason to end on its own.
+// An agent reports a request that failed, and each reason to end without being asked.
 constexpr std::uint64_t kMostProblems = 8;
 // hvrun keeps notes until its console has taken them. A signal can bring one for every process of
-// the host that belongs to somebody else.
+// the host that belongs to another user.
 constexpr std::uint64_t kMostNotes = 4096, kNotesBySignal = 1024;
 // To a terminal (--pty) the end of input is two bytes in mid-line, which its agent adds.
 constexpr std::uint64_t kEndOfTerminal = 2;
@@ -85,30 +85,32 @@ std::string FrameAllowance::take_credit(const Frame& frame) {
 
 std::string FrameAllowance::take(const Frame& frame, TimePoint now) {
   const auto type = static_cast<Type>(frame.type);
-  const std::string sent = "its agent sent " + wire::name_of(frame.type);
+  const auto sent = [&frame](const char* how) {
+    return "its agent sent " + wire::name_of(frame.type) + how;
+  };
   for (const Exchange& exchange : kExchanges)
     if (type == exchange.answer)
-      return take_answer(exchange.request) ? "" : sent + ", which hvrun had not asked for";
+      return take_answer(exchange.request) ? "" : sent(", which hvrun had not asked for");
   switch (type) {
     case Type::kHello:
     case Type::kEmpty:
-      return take_counted(type, 1) ? "" : sent + " twice";
+      return take_counted(type, 1) ? "" : sent(" twice");
     case Type::kProblem:
-      return take_counted(type, kMostProblems) ? "" : sent + " too often";
+      return take_counted(type, kMostProblems) ? "" : sent(" too often");
     case Type::kNote:
       return take_counted(type, kMostNotes + kNotesBySignal * sent_[index_of(Type::kSignal)])
                  ? ""
-                 : sent + " too often";
+                 : sent(" too often");
     case Type::kCredit:
       return take_credit(frame);
     case Type::kPing:
-      return pings_.take(now) ? "" : sent + " too often";
+      return pings_.take(now) ? "" : sent(" too often");
     case Type::kSignal:
     case Type::kFenceStalled:
     case Type::kTensorStalled:
     case Type::kMpiMissed:
     case Type::kMpiBegun:
-      return reports_.take(now) ? "" : sent + " too often";
+      return reports_.take(now) ? "" : sent(" too often");
     default:
       return "";
   }

@@ -1,11 +1,11 @@
 // FrameAllowance: which messages an agent may still send over one link. Pure.
 // SPDX-License-Identifier: Apache-2.0
 //
-// An agent on a host that somebody else controls may send what it likes. hvrun keeps what arrives,
-// or acts on it, so every kind of message has a limit: an answer needs its request, reports and
-// heartbeats come at a limited rate, notes are counted. Output and results have credit
-// (OutputLedger); what concerns ranks is checked against the ranks of the host (EventRouter). The
-// limits are far above what an agent sends.
+// An agent on a host that another user controls may send anything. hvrun keeps what arrives, or
+// acts on it, so messages have limits: an answer needs its request, reports and heartbeats come at
+// a limited rate, notes are counted. Output and results have credit (OutputLedger). What concerns
+// ranks is checked against the ranks of the host, and of RankLost each rank's first 4096 are kept
+// (EventRouter). The limits are far above what an agent sends.
 #pragma once
 
 #include <array>
@@ -23,13 +23,13 @@ class FrameAllowance {
  public:
   FrameAllowance(Duration lost_after, TimePoint begun);
 
-  // hvrun sends it.
+  // hvrun sends this message.
   template <class Message>
   void note_sent(const Message& message) {
     ++sent_[static_cast<std::size_t>(Message::kType)];
     if constexpr (Message::kType == wire::Type::kStdin) note_input(message);
   }
-  // Takes a message that has arrived. "": it may come; else why not, for people.
+  // Takes a message that has arrived. Returns why it may not be sent, for the user; "" if it may.
   std::string take(const Frame& frame, TimePoint now);
 
  private:

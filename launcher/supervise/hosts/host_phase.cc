@@ -40,6 +40,7 @@ void HostPhase::become_empty(bool may_processes_remain) {
   HostEmpty empty;
   if (const UnrequestedEnd* const unrequested = unrequested_end()) empty.unrequested = *unrequested;
   if (const Error* const error = failure()) empty.failure = *error;
+  empty.may_processes_remain = may_processes_remain;
   value_ = std::move(empty);
 }
 
@@ -86,6 +87,12 @@ bool HostPhase::finish_sweep(std::optional<Error> error) {
   lost.sweep = HostLost::Sweep::kDone;
   lost.sweep_error = std::move(error);
   return true;
+}
+
+bool HostPhase::may_processes_remain() const {
+  if (const HostEmpty* const empty = std::get_if<HostEmpty>(&value_))
+    return empty->may_processes_remain;
+  return lost() && lost()->may_processes_remain;
 }
 
 bool HostPhase::is_sweeping() const {

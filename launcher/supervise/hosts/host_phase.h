@@ -44,7 +44,8 @@ struct HostEnding {
 };
 struct HostEmpty {
   std::optional<UnrequestedEnd> unrequested;
-  std::optional<Error> failure;  // it had failed before
+  std::optional<Error> failure;       // it had failed before
+  bool may_processes_remain = false;  // but for some that were named
 };
 struct HostLost {
   // kSwept: the second agent has reported that nothing is left. kDone: it has not, or was never
@@ -55,7 +56,7 @@ struct HostLost {
   std::optional<Error> failure;  // it had failed before
   Sweep sweep = Sweep::kNotBegun;
   std::optional<Error> sweep_error;   // no second agent could be started there
-  bool may_processes_remain = false;  // kSwept: but for some that may belong to the job
+  bool may_processes_remain = false;  // kSwept: but for some that were named
 };
 
 class HostPhase {
@@ -70,8 +71,8 @@ class HostPhase {
   [[nodiscard]] bool set_up();
   [[nodiscard]] bool make_ready();
   [[nodiscard]] bool start_ranks();
-  // The host has no processes of the job any more, but for those that may remain. Completes the
-  // sweep of a lost host.
+  // The host has no processes of the job any more, but for those that were named: stuck in the
+  // kernel, or perhaps another job's. Completes the sweep of a lost host.
   void become_empty(bool may_processes_remain = false);
 
   // Events of the host. Each returns whether it changed the phase.
@@ -91,6 +92,8 @@ class HostPhase {
   bool is_lost() const { return is<HostLost>(); }
   bool is_empty() const { return is<HostEmpty>(); }
   bool is_sweeping() const;
+  // Of a host that is empty, or that a second agent has swept.
+  bool may_processes_remain() const;
   // The first agent may still report.
   bool can_have_agent() const { return !is_lost() && !is_empty(); }
   // nullptr where there is none.

@@ -2,9 +2,9 @@
 // line. io_context thread only.
 // SPDX-License-Identifier: Apache-2.0
 //
-// This is where they are made printable (printable_lines), whoever's words they quote: an agent's,
-// a rank's, ssh's, a scheduler's, a file's. Others cut such words short before, or make one line of
-// them. What ranks write themselves does not come this way, and stays as it is.
+// This is where foreign text in messages is escaped (printable_lines): that of agents, ranks, ssh,
+// schedulers and files. Callers may shorten it or make one line of it before. The output of ranks
+// does not come this way, and stays as it is.
 #pragma once
 
 #include <string>

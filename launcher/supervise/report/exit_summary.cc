@@ -66,9 +66,10 @@ bool have_all_ended(const Job& job, const std::vector<int>& ranks) {
 
 // By what its agents have reported.
 LeftBehind left_behind(const Job& job, const Host& host) {
+  if (host.phase.may_processes_remain()) return LeftBehind::kNamed;
   if (host.phase.is_empty()) return LeftBehind::kNothing;
   const HostLost* const lost = host.phase.lost();
-  if (lost && lost->may_processes_remain) return LeftBehind::kNamed;
+  if (lost && lost->sweep_error) return LeftBehind::kUnknown;
   const bool is_swept = lost && lost->sweep == HostLost::Sweep::kSwept;
   const bool has_ended =
       host.phase.unrequested_end() && have_all_ended(job, job.slots.ranks_on(host.id));
@@ -77,11 +78,14 @@ LeftBehind left_behind(const Job& job, const Host& host) {
                                                            : LeftBehind::kEndsSoon;
 }
 
-std::string unswept_reason(const HostLost& lost) {
+std::string unswept_reason(const Host& host) {
   const std::string what = "no second agent has ended them: ";
+  const HostLost& lost = *host.phase.lost();
   if (lost.sweep_error) return what + lost.sweep_error->what();
-  if (lost.sweep == HostLost::Sweep::kRunning) return what + "none could be started in time";
-  return what + "it did not report in time";
+  const bool has_second_agent = host.link && host.link->id().number > 0;
+  if (lost.sweep == HostLost::Sweep::kRunning && !has_second_agent)
+    return what + "none could be started in time";
+  return what + "the one that was started did not report in time";
 }
 
 RecordedHost recorded_host(const Job& job, const Host& host) {
@@ -89,8 +93,8 @@ RecordedHost recorded_host(const Job& job, const Host& host) {
   RecordedHost recorded{host.target.name, end != nullptr, end ? end->advice : ""};
   recorded.left_behind = left_behind(job, host);
   if (recorded.left_behind != LeftBehind::kUnknown) return recorded;
-  recorded.unswept = unswept_reason(*host.phase.lost());
-  recorded.look =
+  recorded.unswept = unswept_reason(host);
+  recorded.remedy =
       "once that host can be reached, list them there: grep -lsz ^HVRUN_JOB_ID=" + job.identity.id +
       " /proc/[0-9]*/environ";
   return recorded;

@@ -32,6 +32,7 @@ namespace hv::launcher {
 struct RecordingOptions {
   Duration interval = kRenewalInterval;
   Duration limit = kRecordTimeout;
+  Duration limit_at_once = kLastMessageTimeout;  // from a second signal on
   std::function<Status(const JobFile& file, const std::string& text)> write = &JobFile::write;
 };
 

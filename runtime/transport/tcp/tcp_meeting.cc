@@ -286,7 +286,8 @@ bool TcpMeeting::has_descriptor() {
 // A peer of this job sends its greeting as soon as it is connected, and its proof as soon as it is
 // answered. A silent connection gives up its place for the next that comes, then one that has
 // greeted, which anybody can, and has not proven itself in time: if it is a peer's after all, the
-// peer connects again. Those that have still time never go for others: a peer may be among them.
+// peer connects again. An attempt within its time is never
+// dropped for another: it may be a peer's.
 bool TcpMeeting::drop_oldest_stranger() {
   const auto is_silent = [](const Attempt& attempt) {
     return attempt.is_incoming && !is_readable(attempt.socket.get());
@@ -453,8 +454,9 @@ bool TcpMeeting::advance_incoming(Attempt* attempt) {
   return peers_[attempt->peer].has(attempt->stream) ? false : keep(attempt);
 }
 
-// Until a socket is ready, or it is time to try or to give up something. A door at which somebody
-// waits for a descriptor or a place is always ready: it is not looked at meanwhile.
+// Until a socket is ready, or it is time to try or to give up something. While a connection waits
+// to be accepted for want of a descriptor or a place, the listener is always ready: it is not
+// polled then.
 bool TcpMeeting::wait_for_sockets(TimePoint deadline) {
   std::vector<pollfd> entries = {{shortage_.ok() ? listener_.get() : -1, POLLIN, 0}};
   for (const Attempt& attempt : attempts_)

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "launcher/agent/ending/sweeper.h"
 #include "launcher/facts/cgroup_paths.h"
@@ -211,73 +210,6 @@ TEST_CASE("a rank that ignores SIGTERM has the grace, whatever another one leave
   CHECK(std::filesystem::exists(folder / "seen"));
 }
 
-TEST_CASE("ranks that Slurm has signalled get no SIGTERM from the agent") {
-  TemporaryFolder folder;
-  for (const bool in_step : {true, false}) {
-    AgentClient client(Streams::kSocket, in_step ? std::vector<std::string>{"SLURM_STEP_ID=0"}
-                                                 : std::vector<std::string>());
-    wire::SetupRequest setup;
-    setup.slurm_signals_ranks = true;
-    setup.grace_after_signal_s = 60;
-    client.set_up(setup);
-    wire::Launch launch = launch_of({"/usr/bin/python3", "-c",
-                                     "import os, signal\n"
-                                     "signal.signal(signal.SIGTERM, lambda *_: print('term', "
-                                     "flush=True))\n"
-                                     "print('on', flush=True)\n"
-                                     "open('go').read()\n"});
-    launch.programs[0].directory = folder.path();
-    const std::string go = folder / "go";
-    REQUIRE(::mkfifo(go.c_str(), 0600) == 0);
-    const auto rank = static_cast<pid_t>(client.start(launch).pids.at(0));
-    client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
-    ::kill(rank, SIGTERM);
-    client.until([&] { return client.output_so_far(0) == "on\nterm\n"; }, "SIGTERM of Slurm");
-    ::kill(client.agent(), SIGTERM);
-    (void)client.expect<wire::Problem>();
-    client.send(wire::Ping{});
-    client.until([&] { return client.pongs > 0; }, "the begin of the end");
-    UniqueFd(::open(go.c_str(), O_WRONLY | O_CLOEXEC)).reset();
-    CHECK(client.expect<wire::Exited>().code == 0);
-    CHECK(client.output_of(0) == (in_step ? "on\nterm\n" : "on\nterm\nterm\n"));
-    (void)client.expect<wire::Empty>();
-    ::unlink(go.c_str());
-  }
-}
-
-TEST_CASE("a rank gets SIGTERM once where hvrun hears sooner of the scheduler's than this host") {
-  for (const bool comes_here : {true, false}) {
-    AgentClient client(Streams::kSocket, {"SLURM_STEP_ID=0"});
-    wire::SetupRequest setup;
-    setup.slurm_signals_ranks = true;
-    client.set_up(setup);
-    const auto rank = static_cast<pid_t>(
-        client
-            .start(launch_of({"/usr/bin/python3", "-c",
-                              "import signal\n"
-                              "awaited = [signal.SIGTERM, signal.SIGCONT]\n"
-                              "signal.pthread_sigmask(signal.SIG_BLOCK, awaited)\n"
-                              "print('on', flush=True)\n"
-                              "for _ in awaited:\n"
-                              "  print(signal.sigwait(awaited).name, flush=True)\n"}))
-            .pids.at(0));
-    client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
-    client.send(wire::End{60, true});
-    if (comes_here) {
-      client.send(wire::Ping{});
-      client.until([&] { return client.pongs > 0; }, "the end expected");
-      CHECK(client.output_so_far(0) == "on\n");
-      ::kill(rank, SIGTERM);
-      ::kill(client.agent(), SIGTERM);
-    }
-    client.until([&] { return client.output_so_far(0) == "on\nSIGTERM\n"; }, "SIGTERM");
-    ::kill(rank, SIGCONT);
-    CHECK(client.expect<wire::Exited>().code == 0);
-    CHECK(client.output_of(0) == "on\nSIGTERM\nSIGCONT\n");
-    (void)client.expect<wire::Empty>();
-  }
-}
-
 TEST_CASE("a second End with a shorter grace shortens the first") {
   OrphanJob job;
   job.client.send(wire::End{1000});
@@ -415,37 +347,6 @@ TEST_CASE("SIGTERM to agent or guard ends the job in order") {
     CHECK(client.expect<wire::Exited>().code == 4);
     (void)client.expect<wire::Empty>();
     CHECK(client.wait_for_exit() == 0);
-  }
-}
-
-TEST_CASE(
-    "ranks keep the time that Slurm's SIGTERM leaves them, if hvrun goes before it or after") {
-  for (const bool is_hvrun_first : {false, true}) {
-    const TemporaryFolder folder;
-    AgentClient client(Streams::kSocket, {"SLURM_STEP_ID=0"});
-    wire::SetupRequest setup;
-    setup.grace_after_signal_s = 60;
-    client.set_up(setup);
-    client.start(launch_shell("trap 'echo >" + (folder / "told") + "; until [ -e " +
-                              (folder / "go") + " ]; do sleep 0.02; done; echo saved >" +
-                              (folder / "saved") +
-                              "; exit 0' TERM; echo on; while :; do sleep 0.02; done"));
-    client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
-    TimePoint gone = now();
-    if (is_hvrun_first) {
-      client.close_streams();
-      wait_until([&] { return std::filesystem::exists(folder / "told"); }, "the rank's SIGTERM");
-      ::kill(client.agent(), SIGTERM);
-    } else {
-      ::kill(client.agent(), SIGTERM);
-      (void)client.expect<wire::Problem>();
-      gone = now();
-      client.close_streams();
-    }
-    wait_until([&] { return seconds_since(gone) > 2.5; }, "what ranks have without a signal");
-    std::ofstream(folder / "go").close();
-    CHECK(client.wait_for_exit() == 1);
-    CHECK(file_content(folder / "saved") == "saved\n");
   }
 }
 

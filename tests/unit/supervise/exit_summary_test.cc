@@ -458,7 +458,7 @@ TEST_CASE("what may still run on a lost host is told by what its second agent ha
            {begin_sweep_of_b, "unknown",
             lost + look + unswept + "none could be started in time" + list},
            {with_sweep([](HostPhase& phase) { phase.finish_sweep(); }), "unknown",
-            lost + look + unswept + "it did not report in time" + list}})
+            lost + look + unswept + "the one that was started did not report in time" + list}})
     check_loss(loss);
 }
 
@@ -471,6 +471,11 @@ TEST_CASE("an end that an agent has reported is no loss, and leaves nothing once
                 host.phase.become_empty();
               },
               "nothing", ended});
+  check_loss({[](EndedJob& job, Host& host) {
+                end_by_agent_of_b(job, host);
+                host.phase.become_empty(true);
+              },
+              "named", ended});
   // Its connection breaks before it has said so.
   EndedJob job;
   Host& host = job.job.hosts.at(HostId{1});
@@ -480,6 +485,9 @@ TEST_CASE("an end that an agent has reported is no loss, and leaves nothing once
   host.phase.begin_sweep();
   CHECK(job.text().starts_with("hvrun: error: " + ended));
   CHECK(job.text().find("still run") == std::string::npos);
+  // What the ranks had started may run on.
+  host.phase.finish_sweep(hv::Error(hv::ErrorKind::kStart, "connect to b: refused"));
+  CHECK(job.text().find("may still run on host b") != std::string::npos);
 }
 
 TEST_CASE("a lost host that nothing has swept is named whatever ended the job") {

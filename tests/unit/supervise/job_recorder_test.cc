@@ -77,9 +77,10 @@ class HangingFiles {
   explicit HangingFiles(std::function<bool(const std::string& text)> hangs)
       : hangs_(std::move(hangs)) {}
 
-  RecordingOptions options(hv::Duration limit = 1h) {
+  RecordingOptions options(hv::Duration limit = 1h, hv::Duration limit_at_once = 1ms) {
     RecordingOptions options = renewed_often();
     options.limit = limit;
+    options.limit_at_once = limit_at_once;
     options.write = [this](const JobFile& file, const std::string& text) {
       begin(text);
       if (hangs_(text)) released_.wait();
@@ -116,8 +117,10 @@ hv::Status no_room(const JobFile& file) {
 
 // A recorder without the rest of a supervisor.
 struct Recording {
-  explicit Recording(HangingFiles& its_files, hv::Duration limit = 1h)
-      : files(its_files), recorder(job, console, its_files.options(limit), nullptr) {}
+  explicit Recording(HangingFiles& its_files, hv::Duration limit = 1h,
+                     hv::Duration limit_at_once = 1ms)
+      : files(its_files),
+        recorder(job, console, its_files.options(limit, limit_at_once), nullptr) {}
 
   OutputOptions output() const {
     OutputOptions options;
@@ -309,6 +312,22 @@ TEST_CASE("a first signal ends the wait for the first record, a second one that 
   CHECK(contains(recording.told(), "hvrun: error: write " + recording.path +
                                        ": a signal ended the wait for it\n  try: "));
   CHECK(json_at(recording.path)["state"] == "interrupted");  // the writes went on, in order
+}
+
+TEST_CASE("a second signal leaves a record the time that a file system takes") {
+  HangingFiles files([](const std::string&) { return false; });
+  Recording recording(files, 1h, 1h);
+  int code = 0;
+  const auto conduct = [&]() -> asio::awaitable<void> {
+    recording.job.request_stop({StopReason::Kind::kSignal, SIGINT});
+    recording.job.request_stop_at_once();
+    code = co_await recording.recorder.write_end(recording.ended("interrupted", 130),
+                                                 recording.no_lines);
+  };
+  recording.run(conduct(), 1);
+  CHECK(code == 130);
+  CHECK(recording.told() == "");
+  CHECK(json_at(recording.path)["state"] == "interrupted");
 }
 
 TEST_CASE("a record that takes too long is given up, and no later one overtakes it") {
