@@ -48,8 +48,8 @@ trap terminate TERM
 // In a file in the job's directory where the scheduler does not say. It is written when a run
 // begins, so that a run after a host's failure, which the scheduler itself begins, counts, too.
 constexpr const char* kCounter = R"(counter=.hvrun-restarts.@JOB@
-requeued='' cancelled='' restarts=$(cat "$counter" 2>/dev/null || echo 0)
-echo $((restarts + 1)) >"$counter" || counter=''
+requeued='' cancelled='' counted=1 restarts=$(cat "$counter" 2>/dev/null || echo 0)
+echo $((restarts + 1)) >"$counter" || counted=''
 )";
 
 constexpr const char* kWait = R"(@LINE@ &
@@ -71,12 +71,12 @@ constexpr const char* kAlarm = R"((
 clock=$!
 )";
 
-constexpr const char* kEndOfCounter = R"([ -n "$requeued" ] || rm -f "$counter"
+constexpr const char* kEndOfCounter = R"([ -n "$requeued" ] || [ -z "$counted" ] || rm -f "$counter"
 )";
 
 // The system's reason stands where the run began.
-constexpr const char* kUncounted = R"(  elif [ -z "$counter" ]; then
-    echo "job script: not put back into the queue: .hvrun-restarts.@JOB@ could not be written" >&2
+constexpr const char* kUncounted = R"(  elif [ -z "$counted" ]; then
+    echo "job script: not put back into the queue: $counter could not be written" >&2
   elif @COMMAND@)";
 
 std::string requeue_text(const Guard& guard) {
@@ -86,7 +86,7 @@ std::string requeue_text(const Guard& guard) {
   if (requeue.count.empty()) {
     text += replaced(kCounter, "@JOB@", requeue.job_id);
     rest.erase(0, rest.find('\n') + 1);
-    rest = replaced(rest, "  elif @COMMAND@", replaced(kUncounted, "@JOB@", requeue.job_id));
+    rest = replaced(rest, "  elif @COMMAND@", kUncounted);
   }
   rest = replaced(rest, "@COUNT@", requeue.count);
   rest = replaced(rest, "@MOST@", std::to_string(requeue.most));
