@@ -192,7 +192,8 @@ TEST_CASE("a first start that fails, a usage error and a forwarded signal start 
 TEST_CASE("a signal ends the wait for a reader that stands still before a restart") {
   int ends[2];
   REQUIRE(::pipe2(ends, O_DIRECT | O_CLOEXEC) == 0);  // each write takes a page
-  const hv::UniqueFd reader(ends[0]), writer(ends[1]);
+  const hv::UniqueFd reader(ends[0]);
+  hv::UniqueFd writer(ends[1]);
   const int page = static_cast<int>(::sysconf(_SC_PAGESIZE));
   REQUIRE(::fcntl(writer.get(), F_SETPIPE_SZ, page) == page);
   struct Interrupting : FakeAgent {
@@ -213,6 +214,7 @@ TEST_CASE("a signal ends the wait for a reader that stands still before a restar
     const int pipe;
   } a(reader.get());
   CHECK(supervise({{"a", &a}}, "a:1", job_with_restarts(3), &writer).code == 130);
+  writer.release();  // a thread that is left behind still writes to it
 }
 
 TEST_CASE("a job that its scheduler ends, or has warned through the agents, does not start again") {
