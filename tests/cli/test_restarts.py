@@ -2,11 +2,16 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import fcntl
 import json
+import os
+import resource
 import signal
+import termios
 
 import pytest
 
+from harness.waiting import wait_for
 from launching import run, start
 
 NOW = {"HVRUN_RESTART_DELAY": "0"}
@@ -97,6 +102,18 @@ def test_a_signal_ends_the_wait_and_the_job(hvrun, tmp_path, number, code, state
     record = json.loads(summary.read_text())
     assert (record["state"], record["exit_code"], record["is_restarted"], record["cause"]["rank"]) == (state, code, False, 0)
     assert (tmp_path / "logs/job.json").read_text() == summary.read_text()
+
+
+def test_a_signal_ends_the_wait_for_a_reader_that_stands_still(hvrun):
+    """The end of the first attempt fills the pipe, and the message on the restart waits for a reader."""
+    reader, writer = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)  # each write takes a page
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, resource.getpagesize())
+    with open(reader, "rb") as unread, open(writer, "wb") as file:
+        process = start(hvrun, "--restarts", "3", "-np", "1", "sh", "-c", "exit 7", stderr=file, **NOW)
+        wait_for(lambda: any(fcntl.ioctl(unread, termios.FIONREAD, bytes(4))), 60, "the end of the first attempt")
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) in (130, 143)
 
 
 def test_restarts_leave_no_descriptor_thread_or_child_behind(hvrun):

@@ -3,8 +3,6 @@
 #include "launcher/supervise/restarts.h"
 
 #include <doctest/doctest.h>
-#include <fcntl.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -187,34 +185,6 @@ TEST_CASE("a first start that fails, a usage error and a forwarded signal start 
   CHECK(outcome.code == 7);
   CHECK(contains(outcome.err, "the job does not start again: the job was sent SIGUSR1"));
   CHECK(warned.attempts == 1);
-}
-
-TEST_CASE("a signal ends the wait for a reader that stands still before a restart") {
-  int ends[2];
-  REQUIRE(::pipe2(ends, O_DIRECT | O_CLOEXEC) == 0);  // each write takes a page
-  const hv::UniqueFd reader(ends[0]);
-  hv::UniqueFd writer(ends[1]);
-  const int page = static_cast<int>(::sysconf(_SC_PAGESIZE));
-  REQUIRE(::fcntl(writer.get(), F_SETPIPE_SZ, page) == page);
-  struct Interrupting : FakeAgent {
-    explicit Interrupting(int of_output) : pipe(of_output) {}
-    void on_go() override {
-      finish_all(7);
-      interrupt_once_full();
-    }
-    // The end takes the page, and the message on the restart waits for the reader, or the next
-    // attempt's first one where both were written at once.
-    void interrupt_once_full() {
-      int bytes = 0;
-      ::ioctl(pipe, FIONREAD, &bytes);
-      if (bytes == 0) return later(1ms, [this] { interrupt_once_full(); });
-      later(20ms, [] { ::kill(::getpid(), SIGINT); });
-      later(40ms, [] { ::kill(::getpid(), SIGINT); });
-    }
-    const int pipe;
-  } a(reader.get());
-  CHECK(supervise({{"a", &a}}, "a:1", job_with_restarts(3), &writer).code == 130);
-  writer.release();  // a thread that is left behind still writes to it
 }
 
 TEST_CASE("a job that its scheduler ends, or has warned through the agents, does not start again") {
