@@ -104,16 +104,19 @@ def test_a_signal_ends_the_wait_and_the_job(hvrun, tmp_path, number, code, state
     assert (tmp_path / "logs/job.json").read_text() == summary.read_text()
 
 
-def test_a_signal_ends_the_wait_for_a_reader_that_stands_still(hvrun):
+def test_a_signal_ends_the_wait_for_a_reader_that_stands_still(hvrun, tmp_path):
     """The end of the first attempt fills the pipe, and the message on the restart waits for a reader."""
     reader, writer = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)  # each write takes a page
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, resource.getpagesize())
     with open(reader, "rb") as unread, open(writer, "wb") as file:
-        process = start(hvrun, "--restarts", "3", "-np", "1", "sh", "-c", "exit 7", stderr=file, **NOW)
+        options = ["--restarts", "3", "--output-dir", str(tmp_path / "logs")]
+        process = start(hvrun, *options, "-np", "1", "sh", "-c", "exit 7", stderr=file, **NOW)
         wait_for(lambda: any(fcntl.ioctl(unread, termios.FIONREAD, bytes(4))), 60, "the end of the first attempt")
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) in (130, 143)
+        # Where both were written at once, nothing was left to wait for.
+        assert b"starts again" in unread.read1() or not (tmp_path / "logs/restart.1").exists()
 
 
 def test_restarts_leave_no_descriptor_thread_or_child_behind(hvrun):
