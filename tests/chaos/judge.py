@@ -161,6 +161,8 @@ def is_harmless(done, plan):
         return True
     if fault.kind == "stop" and fault.target == "rank" and plan.program != "sum":
         return True
+    if fault.kind == "stop" and fault.target == "sshd" and not done.ran:
+        return False  # sshd drops a login in which one of its processes was stopped
     return is_short(fault, plan.lost_after)
 
 
@@ -194,7 +196,8 @@ def fits_rank(fault, seen):
     is_named = f"hvrun: error: rank {fault.rank} on host {fault.host} " in seen.err
     if fault.kind == "kill":
         return is_named and seen.code == KILLED and "SIGKILL" in seen.err
-    return is_named and cause["loss_reason"] is not None  # by the ranks that waited for it
+    # By the ranks that waited for it; one that went on has ended by then, for they had left.
+    return is_named and (cause["loss_reason"] is not None or fault.seconds is not None)
 
 
 def fits_host(host, seen):
@@ -229,9 +232,17 @@ def leftovers(plan, seen, rest):
     left = []
     for each in rest:
         is_kept = (each.pid, each.start) in stopped or each.pid in kept or each.parent in pids and each.name == "hvrun-agent"
-        if not is_kept and not is_across_silence(each, silent, seen) and not is_unwatched(each.host, seen):
+        is_excused = is_held_up(each, seen) or is_across_silence(each, silent, seen) or is_unwatched(each.host, seen)
+        if not is_kept and not is_excused:
             left.append(each)
     return left
+
+
+def is_held_up(each, seen):
+    """A rank whose agent stands still: without hvrun nothing looks after it."""
+    stopped = {done.fault.host for done in seen.done if done.fault.kind == "stop" and done.fault.target == "agent"}
+    is_hvrun_gone = any(done.fault.kind == "kill" and done.fault.target == "hvrun" for done in seen.done)
+    return each.has_job and each.host in stopped and is_hvrun_gone
 
 
 def is_across_silence(each, silent, seen):

@@ -98,9 +98,21 @@ def test_what_a_fault_may_lead_to_is_no_violation(name):
     assert judge(plan_of(), FITTING[name]) == ([], False)
 
 
+def test_a_login_may_fail_whose_sshd_was_stopped():
+    short = Fault("stop", "sshd", "node2", "connect", seconds=0.1)
+    failed = host_lost(summary=ended("not_started", 3), code=3, err="hvrun: error: log in to host node2: disconnected\n")
+    failed.done = [Done(short)]
+    assert judge(plan_of(), failed) == ([], False)
+    failed.done = [Done(short, (), True)]
+    assert [each.kind for each in judge(plan_of(), failed)[0]] == ["cause"]
+
+
 def test_a_rank_that_stands_still_is_lost_where_others_wait_for_it():
     assert judge(plan_of(program="sum"), rank_lost()) == ([], False)
     assert [each.kind for each in judge(plan_of(), rank_lost())[0]] == ["cause"]
+    went_on = rank_lost(done=[Done(dataclasses.replace(STOP_RANK, seconds=2.5), (), True)])
+    went_on.summary["cause"]["loss_reason"] = None
+    assert judge(plan_of(program="sum"), went_on) == ([], False)
     unexplained = rank_lost()
     unexplained.summary["cause"]["loss_reason"] = None
     assert [each.kind for each in judge(plan_of(program="sum"), unexplained)[0]] == ["cause"]
@@ -181,6 +193,7 @@ EXCUSED = {
     "a session of sshd across a dead link": (rest("sshd"), host_lost(CUT)),
     "an agent that was stopped": (rest("hvrun-agent"), host_lost(done=[Done(STOP_AGENT, ((7, 70),), True)])),
     "the shell that installs an agent, across a dead link": (rest("sh"), host_lost(done=[Done(CUT, (), False)])),
+    "a rank whose agent was stopped when hvrun was killed": (rest("chaos_rank", has_job=True), seen_of(STOP_AGENT, KILL_HVRUN)),
     "what agent, guard and hvrun cannot end": (rest("chaos_rank", has_job=True), seen_of(PAIR, KILL_HVRUN)),
     "what hvrun could not sweep": (rest("chaos_rank", has_job=True), host_lost(PAIR, err=SWEPT_IN_VAIN)),
     "what it could not sweep on several hosts": (rest("chaos_rank", has_job=True),
@@ -194,6 +207,7 @@ NOT_EXCUSED = {
     "a rank across a dead link": (rest("chaos_rank", has_job=True), host_lost(done=[Done(CUT, (), False)])),
     "another agent than the one that was stopped": (rest("hvrun-agent", pid=8), host_lost(done=[Done(STOP_AGENT, ((7, 70),), True)])),
     "what a guard can end": (rest("chaos_rank", has_job=True), seen_of(dataclasses.replace(PAIR, target="agent"), KILL_HVRUN)),
+    "a rank whose agent was stopped, though hvrun could look after it": (rest("chaos_rank", has_job=True), host_lost(STOP_AGENT)),
     "what hvrun did not tell of": (rest("chaos_rank", has_job=True), host_lost(PAIR)),
 }
 
