@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include "launcher/agent/event_loop.h"
@@ -52,6 +53,24 @@ class AgentService {
   virtual bool is_awaited() const { return false; }
   // The job is being ended, and such an answer is no longer needed.
   virtual void cancel() {}
+};
+
+// A service that answers by one Run at a time, for which the agent waits. Run::child_ended is as in
+// AgentService.
+template <class Run>
+class SingleRunService : public AgentService {
+ public:
+  explicit SingleRunService(const ServiceContext& agent) : agent_(agent) {}
+
+  bool child_ended(pid_t pid, const ExitStatus& status) override {
+    return run_ && run_->child_ended(pid, status);
+  }
+  bool is_awaited() const override { return run_ != nullptr; }
+  void cancel() override { run_.reset(); }
+
+ protected:
+  const ServiceContext& agent_;
+  std::unique_ptr<Run> run_;  // null: none is under way
 };
 
 // hv::handle_message for a service.

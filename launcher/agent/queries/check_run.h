@@ -46,22 +46,14 @@ class CheckRun {
 };
 
 // Runs one check at a time.
-class CheckService : public AgentService {
+class CheckService : public SingleRunService<CheckRun> {
  public:
-  explicit CheckService(const ServiceContext& agent) : agent_(agent) {}
+  using SingleRunService::SingleRunService;
 
   Handled handle(const Frame& frame) override;
-  bool child_ended(pid_t pid, const ExitStatus& status) override {
-    return run_ && run_->child_ended(pid, status);
-  }
-  bool is_awaited() const override { return run_ != nullptr; }
-  void cancel() override { run_.reset(); }
 
  private:
   bool begin(const wire::CheckRequest& request);
-
-  const ServiceContext& agent_;
-  std::unique_ptr<CheckRun> run_;
 };
 
 }  // namespace hv::launcher

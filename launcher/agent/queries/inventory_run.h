@@ -46,22 +46,14 @@ class InventoryRun {
 };
 
 // Runs one inventory at a time.
-class InventoryService : public AgentService {
+class InventoryService : public SingleRunService<InventoryRun> {
  public:
-  explicit InventoryService(const ServiceContext& agent) : agent_(agent) {}
+  using SingleRunService::SingleRunService;
 
   Handled handle(const Frame& frame) override;
-  bool child_ended(pid_t pid, const ExitStatus& status) override {
-    return run_ && run_->child_ended(pid, status);
-  }
-  bool is_awaited() const override { return run_ != nullptr; }
-  void cancel() override { run_.reset(); }
 
  private:
   bool begin(const wire::InventoryRequest& request);
-
-  const ServiceContext& agent_;
-  std::unique_ptr<InventoryRun> run_;
 };
 
 }  // namespace hv::launcher
