@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "launcher/allocation/host_failures.h"
 #include "launcher/allocation/host_names.h"
 #include "launcher/check/groups.h"
 #include "launcher/check/probe_list.h"
@@ -41,11 +42,11 @@ constexpr ReachSign kSigns[] = {
     {"no port of", "no-free-port"},
     {"timed out", "ssh-filtered"}};
 
-std::string reach_finding(const Error& error) {
-  const std::string words = lower(error.what());
+std::string reach_finding(const FoldedFailure& failure) {
+  const std::string words = lower(failure.text);
   for (const ReachSign& sign : kSigns)
     if (words.find(sign.words) != std::string::npos) return sign.verdict;
-  if (error.kind() != ErrorKind::kTimeout) return "agent-not-started";
+  if (failure.kind != ErrorKind::kTimeout) return "agent-not-started";
   return words.starts_with("connect to") ? "ssh-filtered" : "agent-late";
 }
 
@@ -56,20 +57,18 @@ const Error& failure_of(const CheckInput& input, const std::string& name) {
 }
 
 void judge_reach(const CheckInput& input, Judgement* judgement) {
-  // A failure that differs in the host's name alone is one.
-  std::vector<std::pair<std::string, std::string>> failures;
+  std::vector<HostFailure> failures;
   for (const CheckedHost& host : input.hosts)
-    if (host.failure) failures.emplace_back(host.name, reach_finding(*host.failure));
-  for (const FactGroup& group : group_facts(failures)) {
-    const Error& first = failure_of(input, group.hosts.front());
-    std::string advice = first.hint();
+    if (host.failure) failures.push_back({host.name, *host.failure});
+  for (const FoldedFailure& folded : fold_failures(failures)) {
+    std::string advice = folded.hint;
     // Where it names its host the others have another one.
     const bool is_for_all = std::all_of(
-        group.hosts.begin(), group.hosts.end(),
+        folded.hosts.begin(), folded.hosts.end(),
         [&](const std::string& host) { return failure_of(input, host).hint() == advice; });
-    if (!is_for_all) advice += likewise(group.hosts);
-    judgement->add(group.fact, group.hosts, hosts_text(group.hosts) + ": " + first.what(),
-                   {{"ADVICE", advice}});
+    if (!is_for_all) advice += likewise(folded.hosts);
+    judgement->add(reach_finding(folded), folded.hosts,
+                   hosts_text(folded.hosts) + ": " + folded.text, {{"ADVICE", advice}});
   }
 }
 

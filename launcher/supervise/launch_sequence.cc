@@ -42,12 +42,14 @@ asio::awaitable<void> wire_mpi(LaunchContext& context) {
   for (Host& host : job.members()) {
     if (!host.answers.wiring.reply()->is_missing) continue;
     const auto program = helper_program("hvrun-pmix", host.facts().machine);
-    if (!program)
-      throw Error(ErrorKind::kStart,
-                  "host " + host.target.name +
-                      ": hvrun-pmix, by which MPI programs find each other, is neither there nor, "
-                      "for its kind of machine, beside hvrun",
-                  "install it with hvrun; for MPICH, which needs none, --wire-mpi=pmi");
+    if (!program) {
+      host.phase.fail(Error(ErrorKind::kStart,
+                            "find hvrun-pmix, by which MPI programs find each other, on host " +
+                                host.target.name +
+                                ": it is neither there nor, for its kind of machine, beside hvrun",
+                            "install it with hvrun; for MPICH, which needs none, --wire-mpi=pmi"));
+      continue;
+    }
     request.program = *program;
     ask(host);
     if (++sent % kSentAtOnce == 0)

@@ -11,15 +11,14 @@
 #include <utility>
 
 #include "hvrun_version.h"
+#include "launcher/allocation/host_failures.h"
 #include "launcher/allocation/host_names.h"
 #include "launcher/plan/common_environment.h"
 #include "launcher/plan/gpu_inventory.h"
-#include "launcher/plan/grace.h"
 #include "launcher/plan/rank_resources.h"
 #include "launcher/spawn/ssh/identity_file.h"
 #include "launcher/supervise/hosts/agent_file.h"
 #include "launcher/supervise/hosts/same_machines.h"
-#include "launcher/supervise/hosts/start_failures.h"
 #include "launcher/supervise/launch_message.h"
 #include "launcher/supervise/timeouts.h"
 #include "src/base/running_time.h"
@@ -71,13 +70,14 @@ namespace {
   for (const Host& host : context.job.members())
     if (const auto failure = failure_of(host, doing, context.spawner))
       failures.push_back({host.target.name, *failure});
-  const std::vector<Error> errors = fold_failures(failures);
-  for (std::size_t i = 1; i < errors.size(); ++i) {
-    const std::string& hint = errors[i].hint();
-    context.warn(std::string("error: ") + errors[i].what() +
-                 (hint.empty() ? "" : "\n  try: " + hint));
+  const std::vector<FoldedFailure> folded = fold_failures(failures);
+  for (std::size_t i = 1; i < folded.size(); ++i) {
+    const Error error = folded[i].error();
+    context.printed_errors += std::string(error.what()) + "\n";
+    context.warn(std::string("error: ") + error.what() +
+                 (error.hint().empty() ? "" : "\n  try: " + error.hint()));
   }
-  throw Error(errors.at(0));
+  throw folded.at(0).error();
 }
 
 // In a check a host that does not answer has failed, and the others continue. The error of a lost
@@ -266,13 +266,8 @@ asio::awaitable<void> set_up_hosts(LaunchContext& context) {
     setup.key = job.identity.key;
     setup.host_id = static_cast<std::uint32_t>(host.id);
     setup.lost_after_s = std::chrono::duration<double>(job.spec.ending.lost_after).count();
-    const auto grace_in_seconds = [&job](EndedBy by) {
-      return std::chrono::duration<double>(
-                 grace_of(by, job.spec.ending.grace, job.signals.time_to_end))
-          .count();
-    };
-    setup.grace_s = grace_in_seconds(EndedBy::kJob);
-    setup.grace_after_signal_s = grace_in_seconds(EndedBy::kScheduler);
+    setup.grace_s = Seconds(job.grace(EndedBy::kJob)).count();
+    setup.grace_after_signal_s = Seconds(job.grace(EndedBy::kScheduler)).count();
     setup.stall_s = std::chrono::duration<double>(job.knobs.stall_limit).count();
     setup.stall_end_s = std::chrono::duration<double>(job.knobs.stall_end).count();
     setup.hold_port = host.id == job.slots.epoch().hosts.front();

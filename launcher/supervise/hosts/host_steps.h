@@ -39,6 +39,7 @@ struct LaunchContext {
   WayCheck check_way{};
   SlurmQuery slurm{};
   bool goes_on_without_hosts = false;
+  std::string printed_errors{};  // of hosts, which findings need not repeat
 
   // Reports a phase and its time, with --verbose.
   void phase(const std::string& text) const { console.report_phase(text); }

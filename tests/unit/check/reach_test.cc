@@ -42,7 +42,10 @@ TEST_CASE("reach tells what a launch met, by its name, hosts of one trouble toge
     CAPTURE(error.what());
     CheckInput input = healthy_hosts(3);
     for (const std::size_t host : {1, 2}) {
-      input.hosts[host].failure = error;
+      std::string text = error.what();
+      if (const std::size_t at = text.find("n2"); at != std::string::npos)
+        text.replace(at, 2, input.hosts[host].name);
+      input.hosts[host].failure = Error(error.kind(), text);
       input.hosts[host].facts.reset();
       input.hosts[host].told.reset();
     }
@@ -50,6 +53,19 @@ TEST_CASE("reach tells what a launch met, by its name, hosts of one trouble toge
     CHECK(verdicts_of(input) == Verdicts{std::string(verdict) + ": n2 n3"});
     CHECK(!judge(input).can_start());
   }
+}
+
+TEST_CASE("a fact of reach is what the launch says of all these hosts, once") {
+  CheckInput input = healthy_hosts(4);
+  for (const std::size_t host : {0, 1, 3}) {
+    const std::string name = host == 3 ? "" : " on host " + input.hosts[host].name;
+    input.hosts[host].failure =
+        Error(ErrorKind::kTimeout, "start the agent" + name + ": not done within 6 s");
+  }
+  const CheckReport report = judge(input);
+  CHECK(report.findings.at(0).fact ==
+        "n[1-2]: start the agent on hosts n[1-2]: not done within 6 s");
+  CHECK(report.findings.at(1).fact == "n4: start the agent: not done within 6 s");
 }
 
 TEST_CASE("an advice of the launch takes the place of a verdict's fix") {

@@ -125,7 +125,9 @@ TEST_CASE("a host of another architecture without hvrun-pmix is an error with ad
   a.machine = "riscv128";
   const Outcome outcome = supervise({{"a", &a}}, "a", wired());
   CHECK(outcome.code == 3);
-  CHECK(contains(outcome.err, "host a: hvrun-pmix, by which MPI programs find each other, is"));
+  CHECK(
+      contains(outcome.err,
+               "find hvrun-pmix, by which MPI programs find each other, on host a: it is neither"));
   CHECK(contains(outcome.err, "--wire-mpi=pmi"));
   CHECK(a.launch.ranks.empty());
 }

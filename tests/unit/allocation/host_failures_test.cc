@@ -1,6 +1,6 @@
-// Tests of launcher/supervise/hosts/start_failures.
+// Tests of launcher/allocation/host_failures.
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/hosts/start_failures.h"
+#include "launcher/allocation/host_failures.h"
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,8 @@ HostFailure failure(const std::string& host, const std::string& what,
 
 std::vector<std::string> texts(const std::vector<HostFailure>& failures) {
   std::vector<std::string> result;
-  for (const Error& error : fold_failures(failures)) result.emplace_back(error.what());
+  for (const FoldedFailure& folded : fold_failures(failures))
+    result.emplace_back(folded.error().what());
   return result;
 }
 
@@ -48,7 +49,8 @@ TEST_CASE("errors that differ only in name and address are one") {
   CHECK(texts(late) == Texts{"connect to hosts " + all + " (10): not done within 30 s"});
   CHECK(texts(wordless) ==
         Texts{"on " + all + " (10 hosts): start the agent: ssh n1 said nothing"});
-  CHECK(fold_failures(refused)[0].hint() == "look at n1");
+  CHECK(fold_failures(refused)[0].hint == "look at n1");
+  CHECK(fold_failures(refused)[0].hosts.size() == 10);
 }
 
 TEST_CASE("equal errors that name no host, and different ones, keep the order of their hosts") {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/hosts/start_failures.h"
+#include "launcher/allocation/host_failures.h"
 
 #include <cctype>
 #include <regex>
+#include <utility>
 
 #include "launcher/allocation/host_names.h"
 #include "src/base/text.h"
@@ -14,17 +15,16 @@ namespace {
 // escapes them.
 constexpr char kName = '\x01', kAddress = '\x02';
 
-bool is_name_character(char c) {
+bool may_be_in_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
 }
 
 // text[begin, end) is a whole name, not a part of a longer one ("n1" of "n1.lab").
 bool is_whole_name(const std::string& text, std::size_t begin, std::size_t end) {
-  if (begin > 0 && (is_name_character(text[begin - 1]) || text[begin - 1] == '.')) return false;
+  if (begin > 0 && (may_be_in_name(text[begin - 1]) || text[begin - 1] == '.')) return false;
   if (end >= text.size()) return true;
-  const bool continues =
-      text[end] == '.' && end + 1 < text.size() && is_name_character(text[end + 1]);
-  return !is_name_character(text[end]) && !continues;
+  const bool continues = text[end] == '.' && end + 1 < text.size() && may_be_in_name(text[end + 1]);
+  return !may_be_in_name(text[end]) && !continues;
 }
 
 std::string without_name(const std::string& text, const std::string& host) {
@@ -63,30 +63,27 @@ struct FailureGroup {
   Error first;
 };
 
-std::string describe_one(const FailureGroup& group) {
-  const std::string what = group.first.what();
-  return what.find(group.hosts[0]) != std::string::npos ? what
-                                                        : "on " + group.hosts[0] + ": " + what;
-}
-
-// A text with "host NAME" gets all names there. Any other text is prefixed with them.
-std::string describe_many(const FailureGroup& group) {
+// A text with "host NAME" gets all names there. Any other text stays that of the first host.
+void describe(const FailureGroup& group, FoldedFailure* folded) {
+  folded->text = group.first.what();
+  folded->names_hosts = folded->text.find(group.hosts[0]) != std::string::npos;
+  if (group.hosts.size() == 1) return;
   std::string text = group.pattern;
   replace_all(&text, std::string{kAddress, ',', ' ', kAddress}, std::string(1, kAddress));
   replace_all(&text, std::string{' ', '(', kAddress, ')'}, "");
   replace_all(&text, std::string{kAddress, ':', ' '}, "");
   const std::string named = std::string("host ") + kName;
   const std::size_t at = text.find(named);
-  if (at == std::string::npos || text.find(kAddress) != std::string::npos)
-    return "on " + hosts_text(group.hosts) + ": " + group.first.what();
+  folded->names_hosts = at != std::string::npos && text.find(kAddress) == std::string::npos;
+  if (!folded->names_hosts) return;
   text.replace(at, named.size(), named_hosts_text(group.hosts));
   replace_all(&text, std::string(1, kName), group.hosts[0]);
-  return text;
+  folded->text = std::move(text);
 }
 
 }  // namespace
 
-std::vector<Error> fold_failures(const std::vector<HostFailure>& failures) {
+std::vector<FoldedFailure> fold_failures(const std::vector<HostFailure>& failures) {
   std::vector<FailureGroup> groups;
   for (const HostFailure& failure : failures) {
     const std::string pattern = pattern_of(failure);
@@ -99,12 +96,18 @@ std::vector<Error> fold_failures(const std::vector<HostFailure>& failures) {
     }
     if (!is_known) groups.push_back({pattern, {failure.host}, failure.error});
   }
-  std::vector<Error> errors;
-  for (const FailureGroup& group : groups)
-    errors.emplace_back(group.first.kind(),
-                        group.hosts.size() == 1 ? describe_one(group) : describe_many(group),
-                        group.first.hint());
-  return errors;
+  std::vector<FoldedFailure> folded;
+  for (const FailureGroup& group : groups) {
+    describe(group, &folded.emplace_back());
+    folded.back().hosts = group.hosts;
+    folded.back().kind = group.first.kind();
+    folded.back().hint = group.first.hint();
+  }
+  return folded;
+}
+
+Error FoldedFailure::error() const {
+  return {kind, names_hosts ? text : "on " + hosts_text(hosts) + ": " + text, hint};
 }
 
 }  // namespace hv::launcher
