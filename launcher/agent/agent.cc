@@ -118,6 +118,11 @@ bool Agent::handle_phase(const Frame& frame) {
           frame, [&](wire::Launch request) { return launch(std::move(request)); });
     case Type::kGo:
       return handle_message<wire::Go>(frame, [&](wire::Go) { go(); });
+    case Type::kGraceAfterSignal:
+      return handle_message<wire::GraceAfterSignal>(
+          frame, [&](const wire::GraceAfterSignal& grace) {
+            host_.request.grace_after_signal_s = grace.grace_s;
+          });
     case Type::kEnd:
       return handle_message<wire::End>(frame, [&](const wire::End& end) {
         leave_reason_ = combine(leave_reason_, LeaveReason::kEndRequested);
@@ -235,7 +240,10 @@ void Agent::signal_arrived(int number) {
   if (number == SIGUSR1 || number == SIGUSR2) {
     link_.send(wire::Signal{number});
     ranks_.forward_signal(number, does_slurm_signal_ranks() ? ranks_.local().all().size() : 0);
-  } else if (!leave_reason_) {
+    return;
+  }
+  if (number == SIGTERM && is_in_slurm_step()) link_.send(wire::Signal{number});
+  if (!leave_reason_) {
     leave_reason_ = LeaveReason::kSignal;
     report_own_end("its agent was ended by " + signal_text(number), true);
     end_job(bounded_seconds(host_.request.grace_after_signal_s),
@@ -244,7 +252,7 @@ void Agent::signal_arrived(int number) {
     ending_.note_sigterm();
     leave_reason_ = combine(leave_reason_, LeaveReason::kSignal);
     // Slurm, which ends the step, has ended hvrun a little earlier.
-    if (leave_reason_ == LeaveReason::kHvrunLost && environment_.get_filled("SLURM_STEP_ID"))
+    if (leave_reason_ == LeaveReason::kHvrunLost && is_in_slurm_step())
       ending_.lengthen(bounded_seconds(host_.request.grace_after_signal_s));
   }
 }
@@ -252,7 +260,11 @@ void Agent::signal_arrived(int number) {
 // Slurm has signalled every process of the step: ranks that run already have got a signal of the
 // agent, too.
 bool Agent::does_slurm_signal_ranks() const {
-  return host_.request.slurm_signals_ranks && environment_.get_filled("SLURM_STEP_ID");
+  return host_.request.slurm_signals_ranks && is_in_slurm_step();
+}
+
+bool Agent::is_in_slurm_step() const {
+  return environment_.get_filled("SLURM_STEP_ID").has_value();
 }
 
 // hvrun did not request this end: an answer that it waits for will not come any more, and the ranks
@@ -312,8 +324,8 @@ void Agent::guard_lost() {
 void Agent::hvrun_lost(const std::string& reason) {
   const bool said_empty =
       phase_ == AgentPhase::kLeaving && leave_reason_ != LeaveReason::kGuardLost;
-  // A scheduler that ends the job signals agents and ends hvrun: the ranks' time counts.
-  const bool was_signalled = leave_reason_ == LeaveReason::kSignal;
+  // Slurm signals the agents of a step that it ends, and ends hvrun: the ranks keep their time.
+  const bool is_slurm_ending = leave_reason_ == LeaveReason::kSignal && is_in_slurm_step();
   if (!said_empty) {
     leave_reason_ = combine(leave_reason_, LeaveReason::kHvrunLost);
     // Rarely read: the stream that carried the job is broken.
@@ -321,7 +333,7 @@ void Agent::hvrun_lost(const std::string& reason) {
     (void)!::write(2, text.data(), text.size());
   }
   ranks_.local().discard_streams();
-  if (was_signalled) return leave_if_done();
+  if (is_slurm_ending) return leave_if_done();
   end_job(std::min<Duration>(grace(), kMostGraceWithoutHvrun));
 }
 

@@ -80,6 +80,7 @@ class Agent {
   // Events of this host.
   void signal_arrived(int number);
   bool does_slurm_signal_ranks() const;
+  bool is_in_slurm_step() const;
   void report_own_end(const std::string& text, bool leaves_grace);
   void child_ended(pid_t pid, const ExitStatus& status);
   void rank_ended(RankProcess& rank, const ExitStatus& status);

@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <string_view>
 
@@ -34,10 +35,32 @@ std::string host_name() {
   return name;
 }
 
+// While there is nothing to end in order: a signal that ends processes ends this one, and so does
+// the end of its guard. Slurm may end a step whose hvrun is stopped.
+class EndsBySignal {
+ public:
+  EndsBySignal() {
+    ::sigemptyset(&signals_);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals_, number);
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    ::sigprocmask(SIG_UNBLOCK, &signals_, nullptr);
+  }
+  ~EndsBySignal() {
+    ::sigprocmask(SIG_BLOCK, &signals_, nullptr);
+    ::prctl(PR_SET_PDEATHSIG, 0);
+  }
+  EndsBySignal(const EndsBySignal&) = delete;
+  EndsBySignal& operator=(const EndsBySignal&) = delete;
+
+ private:
+  sigset_t signals_;
+};
+
 // nullptr after reporting why on stderr, which srun forwards to hvrun.
 std::unique_ptr<HvrunStream> stream_to_hvrun(const AgentOptions& options,
                                              const Environment& environment) {
   if (options.hvrun.empty()) return plain_stream(0, 1);
+  const EndsBySignal ends_by_signal;
   const std::string node(environment.get_or("SLURMD_NODENAME", host_name()));
   JobKey key;
   ControlConnection connection;

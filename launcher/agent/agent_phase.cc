@@ -54,6 +54,7 @@ Window window_of(Type type) {
     case Type::kWindowSize:
     case Type::kPause:
     case Type::kSilence:
+    case Type::kGraceAfterSignal:
       return Window::kAlways;
     case Type::kSetupRequest:
       return Window::kGreeted;

@@ -45,7 +45,7 @@ constexpr int kKeepaliveIdle_s = 30, kKeepaliveInterval_s = 10, kKeepaliveProbes
 // Limits a wait of poll().
 int poll_timeout(TimePoint deadline) {
   constexpr std::int64_t kLongest = 60'000;
-  return static_cast<int>(std::min<std::int64_t>(time_until(deadline).count() + 1, kLongest));
+  return static_cast<int>(std::clamp<std::int64_t>(time_until(deadline).count() + 1, 0, kLongest));
 }
 
 void keep_alive(int socket) {
@@ -130,7 +130,6 @@ class ConnectLimit {
     const ssize_t got = ::read(life_, ignored, sizeof ignored);
     if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
     life_ = -1;
-    end_ = now() + wait_.to_connect;
   }
   // is_connected: an address has accepted a connection.
   TimePoint end(bool is_connected) const {
@@ -203,13 +202,15 @@ class Round {
   }
 
   Status run(const JobKey& key, ConnectLimit* limit, ControlConnection* connection) {
-    while (!attempts_.empty() && now() < limit->end(is_any_connected())) {
+    while (!attempts_.empty()) {
       std::vector<pollfd> waits;
       for (const Attempt& attempt : attempts_) waits.push_back(attempt.wait());
       waits.push_back(limit->life());  // poll() skips a negative descriptor
       const int ready =
           ::poll(waits.data(), waits.size(), poll_timeout(limit->end(is_any_connected())));
       if (ready < 0 && errno != EINTR) return system_status("wait for hvrun", errno);
+      // What came while this process had to wait for a CPU counts.
+      if (ready == 0 && now() >= limit->end(is_any_connected())) break;
       if (ready <= 0) continue;
       if (waits.back().revents != 0) limit->check_life();
       for (std::size_t i = attempts_.size(); i-- > 0;)

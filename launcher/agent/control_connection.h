@@ -34,7 +34,7 @@ struct ConnectWait {
   // connection for it.
   Duration to_connect = std::chrono::seconds(30);
   // The standard input, which is open while hvrun and srun live. Once it has ended, and where there
-  // is none (-1), to_connect limits the whole attempt.
+  // is none (-1), to_connect limits the whole attempt, from its beginning.
   int life = -1;
 };
 // Connects to the first of these addresses whose peer proves that it has the key. The handshakes

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 #include <vector>
 
 #include "launcher/probes/pair_measure.h"
@@ -40,22 +41,38 @@ Status ProbeListener::listen(const PortRange& range) {
 }
 
 void ProbeListener::await_guests() {
+  is_accepting_ = true;
   loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
 }
 
-// At the limit of guests, further connections wait in the kernel's backlog.
+// At the limit of guests the one that has been silent for longest gives way, unless it has proven
+// that it holds the key; if all have, further connections wait in the kernel's backlog.
 void ProbeListener::accept() {
-  while (guests_.size() < kMostGuests) {
+  while (guests_.size() < kMostGuests || longest_silent()) {
     UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) return;
+    if (guests_.size() == kMostGuests) drop(*longest_silent());
     const int number = fd.get();
     loop_.watch(number, EPOLLIN, [this, number](std::uint32_t) { receive(number); });
     const auto deadline = loop_.call_after(kTimeForGuest, [this, number] { drop(number); });
     Guest& guest = guests_[number];
     guest.fd = std::move(fd);
     guest.deadline = deadline;
+    guest.heard = now();
   }
+  is_accepting_ = false;
   loop_.unwatch(listener_.get());
+}
+
+// None: every guest has proven that it holds the key.
+std::optional<int> ProbeListener::longest_silent() const {
+  const auto silent =
+      std::min_element(guests_.begin(), guests_.end(), [](const auto& one, const auto& other) {
+        return std::pair(one.second.is_proven, one.second.heard) <
+               std::pair(other.second.is_proven, other.second.heard);
+      });
+  if (silent == guests_.end() || silent->second.is_proven) return std::nullopt;
+  return silent->first;
 }
 
 // Never reads more than the fixed size of the handshake's step.
@@ -67,6 +84,7 @@ void ProbeListener::receive(int fd) {
   const ssize_t got = ::recv(fd, bytes, sizeof bytes - guest.received.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return drop(fd);
+  guest.heard = now();
   guest.received.append(bytes, static_cast<std::size_t>(got));
   if (guest.received.size() < kNonceBytes) return;
   if (guest.is_answered) return judge(fd, guest);
@@ -121,7 +139,7 @@ void ProbeListener::drop(int fd) {
   loop_.unwatch(fd);
   loop_.cancel(found->second.deadline);
   guests_.erase(found);
-  if (guests_.size() == kMostGuests - 1) await_guests();
+  if (!is_accepting_) await_guests();
 }
 
 }  // namespace hv::launcher

@@ -11,9 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "launcher/agent/event_loop.h"
+#include "src/base/clock.h"
 #include "src/base/status.h"
 #include "src/base/unique_fd.h"
 #include "src/net/port_range.h"
@@ -44,6 +46,7 @@ class ProbeListener {
     UniqueFd fd;
     std::string received;
     EventLoop::Timer deadline;
+    TimePoint heard{};  // when the last bytes of the handshake came, or the connection
     bool is_answered = false;
     Proof expected{};  // once answered
     bool is_proven = false;
@@ -51,6 +54,7 @@ class ProbeListener {
   };
   void await_guests();
   void accept();
+  std::optional<int> longest_silent() const;
   void receive(int fd);
   void answer(int fd, Guest& guest);
   void judge(int fd, Guest& guest);
@@ -65,6 +69,7 @@ class ProbeListener {
   std::size_t proven_ = 0;
   std::size_t refused_ = 0;
   std::map<int, Guest> guests_;
+  bool is_accepting_ = false;
 };
 
 }  // namespace hv::launcher

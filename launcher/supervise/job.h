@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/plan/grace.h"
 #include "launcher/plan/launch_plan.h"
 #include "launcher/record/job_record.h"
 #include "launcher/supervise/failure_policy.h"
@@ -106,6 +107,7 @@ class JobStage {
 // What is known of the signals that hvrun gets.
 struct JobSignals {
   std::optional<int> forwarded{};         // the last SIGUSR1 or SIGUSR2, also of an agent
+  bool is_slurm_ending = false;           // an agent in a Slurm step has got SIGTERM
   std::optional<Duration> time_to_end{};  // between the scheduler's SIGTERM and its SIGKILL
 };
 
@@ -150,6 +152,8 @@ class Job {
     return stop_ && stop_->kind == StopReason::Kind::kSignal && stop_->signal == SIGTERM;
   }
   bool stops_at_once() const { return stop_ && stop_->at_once; }
+  // That ranks have between SIGTERM and SIGKILL, in an end by this.
+  Duration grace(EndedBy by) const { return grace_of(by, spec.ending.grace, signals.time_to_end); }
   // The first reason counts.
   void request_stop(StopReason reason);
   void request_stop_at_once();

@@ -14,6 +14,7 @@
 #include "launcher/supervise/query_command.h"
 #include "launcher/supervise/timeouts.h"
 #include "src/base/text.h"
+#include "src/wire/messages.h"
 
 namespace hv::launcher {
 
@@ -24,10 +25,20 @@ namespace {
 constexpr std::size_t kMostPeriodBytes = 1 << 20;  // a line for each pod
 constexpr std::size_t kReasonShown = 300;
 
+bool is_in_pod(const LaunchContext& context) {
+  return context.environment.get_filled("KUBERNETES_SERVICE_HOST").has_value();
+}
+
+bool are_hosts_pods(const LaunchContext& context) {
+  return !kubectl_of_hosts(context.job.spec.access.remote_shell, context.list.reach)
+              .program.empty();
+}
+
 asio::awaitable<void> ask_for_time_to_end(LaunchContext& context) {
   KubectlCommand kubectl =
       kubectl_of_hosts(context.job.spec.access.remote_shell, context.list.reach);
-  std::vector<std::string> pods{own_hostname()};
+  std::vector<std::string> pods;
+  if (is_in_pod(context)) pods.push_back(own_hostname());
   if (kubectl.program.empty()) {
     kubectl.program = "kubectl";
   } else {
@@ -46,13 +57,15 @@ asio::awaitable<void> ask_for_time_to_end(LaunchContext& context) {
   }
   context.phase("Kubernetes leaves a pod " + format_duration(*period) + " to end");
   context.job.signals.time_to_end = *period;
+  context.job.send_to_all(
+      wire::GraceAfterSignal{Seconds(context.job.grace(EndedBy::kScheduler)).count()});
 }
 
 }  // namespace
 
 void begin_pod_query(LaunchContext& context) {
   Job& job = context.job;
-  if (job.spec.ending.grace || !context.environment.get_filled("KUBERNETES_SERVICE_HOST")) return;
+  if (job.spec.ending.grace || !(is_in_pod(context) || are_hosts_pods(context))) return;
   asio::co_spawn(job.executor, ask_for_time_to_end(context), asio::detached);
 }
 

@@ -8,10 +8,10 @@ namespace hv::launcher {
 
 struct LaunchContext;
 
-// Where hvrun runs in a pod, and no --grace is stated: starts a query in the background. Does not
-// block. Its answer sets the job's time_to_end; without one that stays unknown. Asked are hvrun's
-// own pod and, where kubectl reaches the hosts, the pods of ranks. After the plan; context outlives
-// the job's io_context.
+// Where hvrun runs in a pod, or kubectl reaches the hosts, and no --grace is stated: starts a query
+// in the background. Does not block. Its answer sets the job's time_to_end and goes to all agents;
+// without one that stays unknown. Asked are hvrun's own pod and, where kubectl reaches the hosts,
+// the pods of ranks. After the plan; context outlives the job's io_context.
 void begin_pod_query(LaunchContext& context);
 
 }  // namespace hv::launcher

@@ -24,9 +24,7 @@ class Shutdown {
   // or their outcome is decided; else the job did not begin.
   boost::asio::awaitable<void> end_hosts(bool in_order);
   // That ranks have from End on, as things stand.
-  Duration grace() const {
-    return grace_of(ended_by(), job_.spec.ending.grace, job_.signals.time_to_end);
-  }
+  Duration grace() const { return job_.grace(ended_by()); }
   // From now on only output is awaited: its reader's time limit counts from here.
   void begin_output_wait() {
     if (!output_.is_discarded()) waits_for_reader_since_ = now();

@@ -96,17 +96,6 @@ LogTarget& log_target() {
   return *target;
 }
 
-// Slurm ends the whole step of agents that srun has started. Elsewhere a host that goes down for a
-// reboot sends its agent SIGTERM, too, and may be back for a restart.
-bool is_ended_by_slurm(const Job& job) {
-  const auto members = job.members();
-  return job.spec.access.spawner == SpawnerChoice::kSrun &&
-         std::any_of(members.begin(), members.end(), [](const Host& host) {
-           const UnrequestedEnd* const end = host.phase.unrequested_end();
-           return end && end->leaves_grace;
-         });
-}
-
 void log_line(const std::string& line) { log_target().add(line); }
 
 // Coroutines that still wait refer to the Supervisor's members, so they are destroyed before these.
@@ -294,7 +283,7 @@ asio::awaitable<JobEnd> Supervisor::end_failed_launch(const Error& failure) {
   end.advice = failure.hint();
   end.seconds = seconds_since(job_.identity.begun);
   console_.say_error(end.error, end.advice);
-  console_.say_lines(findings_text(record_of(job_, end), end.error));
+  console_.say_lines(findings_text(record_of(job_, end), context_.printed_errors + end.error));
   co_return end;
 }
 
@@ -344,7 +333,7 @@ RestartDecision Supervisor::decide(const JobRecord& record, const Status& writte
     ended.reason = "hvrun was sent " + signal_text(stop->signal);
   else if (job_.signals.forwarded)
     ended.reason = "the job was sent " + signal_text(*job_.signals.forwarded);
-  else if (is_ended_by_slurm(job_))
+  else if (job_.signals.is_slurm_ending)
     ended.reason = "Slurm has sent its agents SIGTERM, and so ends it";
   else if (!written.ok())
     ended.reason = written.message;
@@ -361,7 +350,7 @@ asio::awaitable<bool> Supervisor::await_restart(JobRecord* record, const LastLin
     if (written.ok()) {
       console_.say(restart_text(*record, *decision.delay, job_.spec.ending.restarts));
       const std::function<bool()> is_signalled = [this] {
-        return job_.signals.forwarded.has_value();
+        return job_.signals.forwarded || job_.signals.is_slurm_ending;
       };
       co_await job_.until(is_signalled, now() + *decision.delay);
       co_await shutdown_.drain();  // what is not written by then cannot outlive this attempt
@@ -498,6 +487,7 @@ void Supervisor::take_signals_of(Supervisor& before) {
   before.io_.poll();
   if (before.job_.stop()) job_.request_stop(*before.job_.stop());
   job_.signals.forwarded = before.job_.signals.forwarded;
+  job_.signals.is_slurm_ending = before.job_.signals.is_slurm_ending;
 }
 
 AttemptResult Supervisor::run() {

@@ -58,6 +58,7 @@ constexpr struct {
     {Type::kTensorStalled, "TensorStalled"},
     {Type::kStepsRequest, "StepsRequest"},
     {Type::kStepsReply, "StepsReply"},
+    {Type::kGraceAfterSignal, "GraceAfterSignal"},
 };
 
 }  // namespace

@@ -55,6 +55,7 @@ enum class Type : std::uint8_t {
   kTensorStalled,
   kStepsRequest,
   kStepsReply,
+  kGraceAfterSignal,
 };
 
 // "Hello"; "message type 200" for what is none.

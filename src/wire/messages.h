@@ -12,6 +12,7 @@
 //   <- ProbeReply
 //   -> WiringRequest, <- WiringReply  only where hvrun wires MPI programs (mpi_wiring.h)
 //   -> CheckRequest, <- CheckReply  in a dry run (check.h), which then ends
+//   -> GraceAfterSignal            at any time, once it is known
 //   -> Launch                      ranks, programs, environment; the agent checks programs and
 //                                  directories
 //   <- Ready | Problem             no rank has been started yet
@@ -305,7 +306,7 @@ enum class SigtermUse : std::uint8_t {
   kDefault,
   kHandled,  // by its own process
   kIgnored,
-  kHandledByDescendant  // its own process has not got it: it has no handler
+  kHandledByDescendant  // its own process has not got it: it does not catch it
 };
 
 // What ended a rank at the end of its job.
@@ -385,6 +386,12 @@ struct End {
   double grace_s = 0;         // between SIGTERM and SIGKILL; 0: SIGKILL at once
   bool by_scheduler = false;  // the scheduler sends SIGTERM to this host, too, or has sent it
   void fields(auto& a) { a(grace_s, by_scheduler); }
+};
+// What SetupRequest says of it, as the scheduler's answer makes it.
+struct GraceAfterSignal {
+  static constexpr Type kType = Type::kGraceAfterSignal;
+  double grace_s = 0;
+  void fields(auto& a) { a(grace_s); }
 };
 struct Empty {
   static constexpr Type kType = Type::kEmpty;

@@ -3,14 +3,17 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import os
+import pathlib
 import re
 import resource
 import select
 import signal
+import socket
 import subprocess
 
 import pytest
 
+from harness import processes, programs
 from launching import clean_environment, run, start
 from harness.waiting import wait_for
 from test_endings import alive, pids_in
@@ -41,6 +44,31 @@ def test_children_of_a_go_between_end_with_hvrun(hvrun, tmp_path, how):
     assert result.returncode == 3 and b"hvrun: no answer yet from dead\n" in result.stderr, result
     child, = pids_in(pids, 1)
     wait_for(lambda: not alive(child), 1, "the end of the go-between's child")
+
+
+@pytest.mark.parametrize("before", ["the key", "hvrun's answer"])
+def test_an_agent_that_waits_for_a_stopped_hvrun_ends_by_slurms_sigterm(hvrun, before):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        agent = subprocess.Popen([str(programs.hvrun_folder() / "hvrun-agent"), "--connect", f"127.0.0.1:{listener.getsockname()[1]}",
+                                  "--step", "s"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)  # its guard
+        if before != "the key":
+            agent.stdin.write(b"0" * 64 + b"\n")
+            agent.stdin.flush()
+            guest = listener.accept()[0]
+            assert guest.recv(1)  # the greeting
+        wait_for(lambda: any(each.name == "hvrun-agent" and catches_nothing(each.pid) for each in processes.below(agent.pid)), 20,
+                 "the agent")
+        agent.send_signal(signal.SIGTERM)
+        assert agent.wait(20) == 128 + signal.SIGTERM
+        agent.stdin.close()
+        agent.stderr.close()
+
+
+def catches_nothing(pid):
+    """SIGTERM has its default effect."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    masks = re.findall(r"^Sig(?:Blk|Ign|Cgt):\t(\w+)$", status, re.MULTILINE)
+    return len(masks) == 3 and not any(int(mask, 16) >> (signal.SIGTERM - 1) & 1 for mask in masks)
 
 
 @pytest.mark.parametrize("fd", [0, 1, 2])

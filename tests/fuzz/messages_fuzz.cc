@@ -130,9 +130,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check_each<Hello, InventoryRequest, InventoryReply, SetupRequest, SetupReply, ProbeRequest,
                ProbeReply, Launch, Ready, Problem, Go, Started, Output, Result, Credit, Exited,
                Signal, WindowSize, Pause, Stdin, End, Empty, Query, QueryReply, StepsRequest,
-               StepsReply, FenceIn, FenceOut, RankLost, RankDied, Ping, Pong, Note, FenceStalled,
-               Silence, SilenceNoted, WiringRequest, WiringReply, MpiMissed, MpiBegun, StackRequest,
-               StackReply, TensorStalled>(type, payload);
+               GraceAfterSignal, StepsReply, FenceIn, FenceOut, RankLost, RankDied, Ping, Pong,
+               Note, FenceStalled, Silence, SilenceNoted, WiringRequest, WiringReply, MpiMissed,
+               MpiBegun, StackRequest, StackReply, TensorStalled>(type, payload);
   } else if (family == 2) {
     using namespace hv::wire;
     check_each<PmixJob, PmixReady, PmixClient, PmixFence>(type, payload);

@@ -80,7 +80,7 @@ void JobEnding::begin(Duration grace, Sigterm sigterm) {
   if (state_ == State::kIdle && sigterm == Sigterm::kExpected && grace > kMostExpectation) {
     state_ = State::kExpecting;
     ranks_.note_signal(SIGTERM);  // a rank may end by it before this agent gets its own
-    set_timer(at + kMostExpectation, [this] { terminate(Sigterm::kToSend); });
+    set_timer(at + kMostExpectation, [this] { end_expectation(Sigterm::kToSend); });
   } else if (state_ == State::kIdle || state_ == State::kExpecting) {
     terminate(sigterm == Sigterm::kSent ? Sigterm::kSent : Sigterm::kToSend);
   } else {
@@ -89,7 +89,15 @@ void JobEnding::begin(Duration grace, Sigterm sigterm) {
 }
 
 void JobEnding::note_sigterm() {
-  if (state_ == State::kExpecting) terminate(Sigterm::kSent);
+  if (state_ == State::kExpecting) end_expectation(Sigterm::kSent);
+}
+
+// The grace counts from SIGTERM on.
+void JobEnding::end_expectation(Sigterm sigterm) {
+  const TimePoint at = now();
+  grace_end_ += at - begun_;
+  begun_ = at;
+  terminate(sigterm);
 }
 
 void JobEnding::lengthen(Duration grace) {
@@ -118,7 +126,7 @@ void JobEnding::terminate(Sigterm sigterm) {
     if (rank) rank->ending.begin(each.use, program);
   }
   note_ended_ranks();
-  terminate_leftovers(own, begun_);
+  terminate_leftovers(own, now() + Leftovers::kLeastGrace);
   pause_.go_on();  // a stopped process would handle SIGTERM only later
   watch_programs();
 }

@@ -65,6 +65,7 @@ class JobEnding {
   enum class State : std::uint8_t { kIdle, kExpecting, kTerminating, kSparing, kKilling, kOver };
 
   void terminate(Sigterm sigterm);
+  void end_expectation(Sigterm sigterm);
   bool note_ended_ranks();
   void terminate_leftovers(const std::vector<ProcessEntry>& own, TimePoint until);
   void watch_programs();
@@ -81,7 +82,7 @@ class JobEnding {
   std::function<void()> on_over_;
   const JobCgroup* cgroup_ = nullptr;
   State state_ = State::kIdle;
-  TimePoint begun_{}, grace_end_{};  // as was requested
+  TimePoint begun_{}, grace_end_{};  // SIGTERM, and the end of the grace as was requested
   Leftovers leftovers_{};
   TimePoint killing_since_{};
   std::optional<DescendantHunt> hunt_;  // while killing, and after it

@@ -67,7 +67,7 @@ std::optional<std::vector<pid_t>> nearest_handlers(
         *denied = pid;
         return std::nullopt;
       }
-      if (traits.has_handler && traits.executable != parents.executable)
+      if (traits.catches && traits.executable != parents.executable)
         found.push_back(pid);
       else
         open.emplace_back(pid, std::move(traits));
@@ -84,11 +84,11 @@ SignalTargets targets_of(pid_t rank, const Children& children,
   if (traits.access == Access::kUnreadable || traits.access == Access::kUnsignallable)
     targets.denied = rank;
   if (traits.access == Access::kUnsignallable) return targets;
-  if (traits.has_handler)
+  if (traits.catches)
     targets.use = wire::SigtermUse::kHandled;
   else if (traits.ignores)
     targets.use = wire::SigtermUse::kIgnored;
-  if (traits.access == Access::kFull && !traits.has_handler) {
+  if (traits.access == Access::kFull && !traits.catches) {
     pid_t denied = 0;
     if (auto found = nearest_handlers(rank, traits, children, traits_of, &denied))
       targets.pids = std::move(*found);
@@ -108,14 +108,15 @@ SignalTraits read_signal_traits(pid_t pid, int signal) {
   const auto status = read_file(directory + "/status");
   if (!status) return {is_gone(pid) ? Access::kGone : Access::kUnreadable};
   SignalTraits traits;
-  traits.has_handler = holds_signal(*status, "SigCgt:", signal);
+  traits.catches =
+      holds_signal(*status, "SigCgt:", signal) || holds_signal(*status, "SigBlk:", signal);
   traits.ignores = holds_signal(*status, "SigIgn:", signal);
   struct stat executable {};
   if (::stat((directory + "/exe").c_str(), &executable) == 0)
     traits.executable = std::to_string(executable.st_dev) + ":" + std::to_string(executable.st_ino);
   else if (errno == ENOENT || errno == ESRCH)
     return {Access::kGone};  // a zombie
-  if (!traits.has_handler) traits.hidden_child = hidden_child_of(directory);
+  if (!traits.catches) traits.hidden_child = hidden_child_of(directory);
   return traits;
 }
 

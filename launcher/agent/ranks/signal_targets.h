@@ -1,13 +1,14 @@
 // Which processes of a rank get a signal that is for the rank. The choice is pure.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rank's own process gets it if it has a handler. If it has none it may be a wrapper (a shell,
-// `conda run`) around the program that has one: then the nearest descendants get it that have a
-// handler and run another executable than their parent. Workers that a program forks or spawns
-// (a DataLoader's) run their parent's executable and do not get it: they inherit its handler, and
-// their end would break the program while it saves its checkpoint. If no process has a handler, the
-// rank's own process gets the signal, and its default effect. So it does where a process on the way
-// may not be read or signalled.
+// The rank's own process gets it if it catches it: it has a handler, or blocks the signal to take
+// it by sigwait(3) or signalfd(2). Otherwise it may be a wrapper (a shell, `conda run`) around the
+// program that catches it: then the nearest descendants get it that catch it and run another
+// executable than their parent. Workers that a program forks or spawns (a DataLoader's) run their
+// parent's executable and do not get it: they inherit its handler, and their end would break the
+// program while it saves its checkpoint. If no process catches it, the rank's own process gets the
+// signal, and its default effect. So it does where a process on the way may not be read or
+// signalled.
 #pragma once
 
 #include <sys/types.h>
@@ -28,12 +29,12 @@ struct SignalTraits {
   enum class Access : std::uint8_t {
     kFull,
     kGone,
-    kUnreadable,    // /proc does not say whether it has a handler
+    kUnreadable,    // /proc does not say whether it catches the signal
     kUnsignallable  // it belongs to another user
   };
   Access access = Access::kFull;
-  bool has_handler = false;  // for the signal
-  bool ignores = false;      // the signal
+  bool catches = false;  // has a handler, or blocks the signal to take it by sigwait or signalfd
+  bool ignores = false;
   std::string executable{};  // identifies it on this host; empty: this user may not read it
   // A child that belongs to another user and is missing in the process table (hidepid).
   std::optional<pid_t> hidden_child{};

@@ -147,6 +147,10 @@ bool EventRouter::route_run(Host& host, const Frame& frame) {
       return receive_exit(host, frame);
     case Type::kSignal:
       return handle_message<wire::Signal>(frame, [&](const wire::Signal& signal) {
+        if (signal.number == SIGTERM) {
+          job_.signals.is_slurm_ending = true;
+          return true;
+        }
         if (signal.number != SIGUSR1 && signal.number != SIGUSR2) return false;
         job_.signals.forwarded = signal.number;
         return true;

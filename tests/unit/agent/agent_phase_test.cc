@@ -19,9 +19,11 @@ constexpr int kTypes = 256;
 
 AgentPhase phase(std::size_t index) { return static_cast<AgentPhase>(index); }
 
-const std::set<Type> kAlways = {
-    Type::kPing,   Type::kPong,       Type::kEnd,   Type::kInventoryRequest, Type::kCheckRequest,
-    Type::kSignal, Type::kWindowSize, Type::kPause, Type::kSilence};
+const std::set<Type> kAlways = {Type::kPing,         Type::kPong,
+                                Type::kEnd,          Type::kInventoryRequest,
+                                Type::kCheckRequest, Type::kSignal,
+                                Type::kWindowSize,   Type::kPause,
+                                Type::kSilence,      Type::kGraceAfterSignal};
 const std::set<Type> kOfKnownJob = {Type::kCredit,  Type::kStdin,        Type::kStackRequest,
                                     Type::kQuery,   Type::kStepsRequest, Type::kFenceOut,
                                     Type::kRankDied};

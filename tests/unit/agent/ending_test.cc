@@ -183,6 +183,25 @@ TEST_CASE("what a rank leaves behind has half a second, however little is left o
   CHECK(seconds_since(begun) >= 0.5);
 }
 
+TEST_CASE("what a rank had left behind before the end has half a second, too") {
+  AgentClient client;
+  client.set_up();
+  client.start(launch_of({"/usr/bin/python3", "-c",
+                          "import os, signal\n"
+                          "if os.environ['RANK'] == '0':\n"
+                          "  if os.fork() > 0: os._exit(0)\n"
+                          "  signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+                          "  print('on', flush=True)\n"
+                          "signal.pause()\n"},
+                         2));
+  client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
+  CHECK(client.expect<wire::Exited>().code == 0);
+  const TimePoint begun = now();
+  client.send(wire::End{0.1});
+  (void)client.expect<wire::Empty>();
+  CHECK(seconds_since(begun) >= 0.5);
+}
+
 TEST_CASE("a rank that ignores SIGTERM has the grace, whatever another one leaves behind") {
   TemporaryFolder folder;
   AgentClient client;

@@ -100,6 +100,22 @@ TEST_CASE(
   CHECK(probe(loop, JobKey(), request).results[0].reached.size() == 1);
 }
 
+TEST_CASE("a probe listener makes room for a newcomer, however many peers are mute") {
+  EventLoop loop;
+  ProbeListener listener(loop, JobKey(), launcher::probe_purpose("job", 0));
+  REQUIRE(listener.listen().ok());
+  const auto address = *SocketAddress::parse("127.0.0.1", listener.port());
+  std::vector<UniqueFd> strangers(300);
+  for (UniqueFd& stranger : strangers) {
+    REQUIRE(start_connect(address, &stranger).ok());
+    loop.run_once(now());
+  }
+  wire::ProbeRequest request;
+  request.timeout_s = 5;  // less than a stranger has
+  request.targets.push_back({0, listener.port(), {"127.0.0.1"}});
+  CHECK(probe(loop, JobKey(), request).results[0].reached.size() == 1);
+}
+
 TEST_CASE("the path to a host is measured over an authenticated connection") {
   EventLoop loop;
   const JobKey key = random_key();

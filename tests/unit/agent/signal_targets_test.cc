@@ -26,14 +26,13 @@ struct Processes {
   std::vector<ProcessEntry> all;
   std::map<pid_t, SignalTraits> traits;
 
-  SignalTraits& add(pid_t pid, pid_t parent, const std::string& executable,
-                    bool has_handler = false) {
+  SignalTraits& add(pid_t pid, pid_t parent, const std::string& executable, bool catches = false) {
     ProcessEntry process;
     process.pid = pid;
     process.parent = parent;
     process.state = 'S';
     all.push_back(process);
-    return traits[pid] = {SignalTraits::Access::kFull, has_handler, false, executable};
+    return traits[pid] = {SignalTraits::Access::kFull, catches, false, executable};
   }
   std::vector<SignalTargets> targets(const Pids& ranks) const {
     return choose_signal_targets(all, ranks, [this](pid_t pid) { return traits.at(pid); });
@@ -173,7 +172,7 @@ TEST_CASE("an executable that may not be read counts only where a child's is com
   processes.add(11, kRank, "python", true);
   CHECK_FALSE(processes.targets().denied);
   CHECK(processes.targets().use == hv::wire::SigtermUse::kHandled);
-  traits.has_handler = false;
+  traits.catches = false;
   CHECK(processes.targets().denied == kRank);
   processes.all.pop_back();
   CHECK_FALSE(processes.targets().denied);
@@ -190,11 +189,17 @@ TEST_CASE("processes that have ended meanwhile are passed over") {
 TEST_CASE("a process's handlers and executable are read from /proc") {
   const SignalTraits before = read_signal_traits(::getpid(), SIGUSR2);
   CHECK(before.access == SignalTraits::Access::kFull);
-  CHECK_FALSE(before.has_handler);
+  CHECK_FALSE(before.catches);
   const auto old = std::signal(SIGUSR2, [](int) {});
   const SignalTraits with_handler = read_signal_traits(::getpid(), SIGUSR2);
   std::signal(SIGUSR2, old);
-  CHECK(with_handler.has_handler);
+  CHECK(with_handler.catches);
+  sigset_t one;
+  ::sigemptyset(&one);
+  ::sigaddset(&one, SIGUSR2);
+  ::sigprocmask(SIG_BLOCK, &one, nullptr);
+  CHECK(read_signal_traits(::getpid(), SIGUSR2).catches);  // as for sigwait
+  ::sigprocmask(SIG_UNBLOCK, &one, nullptr);
   CHECK(with_handler.executable == before.executable);
   CHECK(read_signal_traits(1 << 30, SIGUSR2).access == SignalTraits::Access::kGone);
 }

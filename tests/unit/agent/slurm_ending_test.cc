@@ -114,6 +114,56 @@ TEST_CASE("a rank that the scheduler's SIGTERM ends before its agent's is no fai
   (void)client.expect<wire::Empty>();
 }
 
+TEST_CASE("outside a step of Slurm the loss of hvrun ends ranks soon, also of a signalled agent") {
+  AgentClient client;
+  wire::SetupRequest setup;
+  setup.grace_s = setup.grace_after_signal_s = 1000;
+  client.set_up(setup);
+  const auto rank = static_cast<pid_t>(
+      client.start(launch_shell("trap '' TERM; echo on; while :; do sleep 0.02; done")).pids.at(0));
+  client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
+  ::kill(client.agent(), SIGTERM);
+  (void)client.expect<wire::Problem>();
+  client.send(wire::End{1000});
+  client.close_streams();
+  CHECK(client.wait_for_exit() == 1);
+  CHECK(!is_alive(rank));
+}
+
+TEST_CASE("an agent uses the time that the scheduler leaves once hvrun knows it") {
+  AgentClient client;
+  wire::SetupRequest setup;
+  setup.grace_after_signal_s = 0.1;
+  client.set_up(setup);
+  client.send(wire::GraceAfterSignal{1000});
+  client.start(
+      launch_shell("trap 'sleep 0.7; exit 3' TERM; echo on; while :; do sleep 0.02; done"));
+  client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
+  ::kill(client.agent(), SIGTERM);
+  CHECK(client.expect<wire::Exited>().code == 3);
+  (void)client.expect<wire::Empty>();
+}
+
+TEST_CASE("an agent in a step of Slurm reports SIGTERM to hvrun whenever it comes") {
+  for (const bool in_step : {true, false}) {
+    AgentClient client(Streams::kSocket, in_step ? std::vector<std::string>{"SLURM_STEP_ID=0"}
+                                                 : std::vector<std::string>());
+    client.set_up();
+    client.start(launch_shell("trap '' TERM; echo on; while :; do sleep 0.02; done"));
+    client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
+    client.send(wire::End{1000});
+    client.send(wire::Ping{});
+    client.until([&] { return client.pongs > 0; }, "the begin of the end");
+    ::kill(client.agent(), SIGTERM);
+    if (in_step)
+      CHECK(client.expect<wire::Signal>().number == SIGTERM);
+    else
+      CHECK(!client.comes<wire::Signal>(200ms));
+    client.send(wire::End{0});
+    (void)client.expect<wire::Empty>();
+  }
+}
+
 TEST_CASE(
     "ranks keep the time that Slurm's SIGTERM leaves them, if hvrun goes before it or after") {
   enum class First { kSigterm, kEnd, kHvrunLost };

@@ -163,12 +163,13 @@ TEST_CASE("a report that is impossible in a host's phase loses the host, a late 
                                                        {"running", "lost"}});
 }
 
-TEST_CASE("of signals an agent passes on those for the ranks alone") {
+TEST_CASE("of signals an agent passes on those for the ranks, and SIGTERM of Slurm") {
   for (const std::int32_t number : {SIGUSR1, SIGUSR2, SIGTERM, 0, -1, 1 << 30}) {
     OneHost one;
     one.receive(wire::Signal{number});
     const bool is_for_ranks = number == SIGUSR1 || number == SIGUSR2;
-    CHECK(one.host.phase.is_lost() == !is_for_ranks);
+    CHECK(one.host.phase.is_lost() == (!is_for_ranks && number != SIGTERM));
+    CHECK(one.job.signals.is_slurm_ending == (number == SIGTERM));
     CHECK(one.job.signals.forwarded == (is_for_ranks ? std::optional(number) : std::nullopt));
   }
 }

@@ -203,20 +203,51 @@ TEST_CASE("a job that its scheduler ends, or has warned through the agents, does
 
   struct Terminated : FakeAgent {
     int attempts = 0;
+    bool is_in_step = false;
     void on_go() override {
       ++attempts;
+      if (is_in_step) send(wire::Signal{SIGTERM});
       send(wire::Problem{"its agent was ended by SIGTERM", "look", true});
       end_running_ranks();
     }
   };
   for (const bool is_slurm : {true, false}) {
     Terminated a;
-    JobSpec spec = job_with_restarts(1);
-    if (is_slurm) spec.access.spawner = SpawnerChoice::kSrun;
-    const Outcome outcome = supervise({{"a", &a}}, "a:1", spec);
+    a.is_in_step = is_slurm;
+    const Outcome outcome = supervise({{"a", &a}}, "a:1", job_with_restarts(1));
     CHECK(a.attempts == (is_slurm ? 1 : 2));
     CHECK(contains(outcome.err, "Slurm has sent its agents SIGTERM") == is_slurm);
   }
+}
+
+TEST_CASE("nor does one that Slurm ends while it starts again, or once a rank has failed") {
+  struct Late : FakeAgent {
+    int attempts = 0;
+    void on_go() override {
+      ++attempts;
+      finish_all(7);
+    }
+    void on_end() override {
+      send(wire::Signal{SIGTERM});
+      end_running_ranks();
+    }
+  } late;
+  const Outcome after_failure = supervise({{"a", &late}}, "a:1", job_with_restarts(3));
+  CHECK(late.attempts == 1);
+  CHECK(contains(after_failure.err, "does not start again: Slurm has sent its agents SIGTERM"));
+
+  struct Starting : FakeAgent {
+    int set_ups = 0;
+    void on_setup() override {
+      if (++set_ups == 1) return FakeAgent::on_setup();
+      send(wire::Signal{SIGTERM});
+      send(wire::Problem{"its agent was ended by SIGTERM", "look", true});
+    }
+    void on_go() override { finish_all(7); }
+  } starting;
+  const Outcome while_starting = supervise({{"a", &starting}}, "a:1", job_with_restarts(3));
+  CHECK(starting.set_ups == 2);
+  CHECK(contains(while_starting.err, "does not start again: Slurm has sent its agents SIGTERM"));
 }
 
 TEST_CASE("--timeout limits all attempts together, with the time between them") {

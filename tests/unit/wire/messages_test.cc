@@ -186,6 +186,7 @@ std::vector<Sample> samples_of_running() {
              u32(3) + u32(2) + u32(0) + u32(1) + u32(1) + u32(2) + u32(1) + u32(4) + u64(kHalf) +
                  u64(0) + u64(kTwo) + u32(1) + u32(5) + u32(0)),
       sample(StepsRequest{}, ""),
+      sample(GraceAfterSignal{0.5}, u64(kHalf)),
       sample(StepsReply{{{2, {5, 9, 1, 3, 4}}}},
              u32(1) + u32(2) + u64(5) + u64(9) + u64(1) + u64(3) + u64(4)),
       sample(FenceIn{1, 2, {{3, "k", "v"}}},
@@ -222,7 +223,7 @@ std::vector<Sample> samples() {
 TEST_CASE("each type has its own number, and each a message") {
   const std::set<int> numbers{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 20,
                               21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 40, 41, 42, 43,
-                              44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56};
+                              44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57};
   std::set<int> seen;
   for (const Sample& each : samples()) seen.insert(static_cast<int>(each.type));
   CHECK(seen == numbers);
@@ -349,11 +350,11 @@ TEST_CASE("every message has a name of its own, and what is none is told by its 
   for (int type = 0; type < 256; ++type) names.insert(name_of(static_cast<std::uint8_t>(type)));
   CHECK(names.size() == 256);
   CHECK(names.count("message type 0") == 1);
-  CHECK(names.count("message type " + std::to_string(static_cast<int>(Type::kStepsReply) + 1)) ==
-        1);
+  CHECK(names.count("message type " +
+                    std::to_string(static_cast<int>(Type::kGraceAfterSignal) + 1)) == 1);
   for (const auto& [first, last] :
        {std::pair(Type::kHello, Type::kPairReply), std::pair(Type::kOutput, Type::kResult),
-        std::pair(Type::kFenceIn, Type::kStepsReply)})
+        std::pair(Type::kFenceIn, Type::kGraceAfterSignal)})
     for (int type = static_cast<int>(first); type <= static_cast<int>(last); ++type)
       CHECK(name_of(static_cast<std::uint8_t>(type)).find(' ') == std::string::npos);
   CHECK(name_of(static_cast<std::uint8_t>(Type::kQueryReply)) == "QueryReply");
