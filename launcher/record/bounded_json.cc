@@ -56,7 +56,7 @@ class Builder {
     problem_ = std::move(what);
     return false;
   }
-  // Where it stands then; nullptr: one too many.
+  // Returns the stored value; nullptr if the limit is reached.
   Parsed* add(Parsed value) {
     if (++values_ > limits_.values) {
       refuse("it has more than " + count_of(limits_.values, "value"));

@@ -160,12 +160,11 @@ std::string use_text(wire::SigtermUse use, bool is_one) {
   const std::string they = is_one ? "; it" : "; they";
   switch (use) {
     case wire::SigtermUse::kHandled:
-      return they + " had a handler for SIGTERM";
+      return they + " caught SIGTERM";
     case wire::SigtermUse::kIgnored:
       return they + " ignored SIGTERM";
     case wire::SigtermUse::kHandledByDescendant:
-      return std::string("; only descendants of ") + (is_one ? "it" : "them") +
-             " had a handler for SIGTERM";
+      return std::string("; only descendants of ") + (is_one ? "it" : "them") + " caught SIGTERM";
     default:
       return "";
   }

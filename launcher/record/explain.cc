@@ -76,29 +76,29 @@ bool is_running_now(const JobRecord& record, StillRuns hvrun) {
 
 // "12 s ago"
 std::string ago_text(double age) {
-  return std::to_string(std::max(std::llround(age), 0LL)) + " s ago";
+  return format_duration(Seconds(std::round(std::max(age, 0.0)))) + " ago";
 }
 
 // A line of how far the job came, by its newest record, where its end is not recorded; or "".
 std::string last_sign(const JobRecord& record) {
   const std::optional<double> age = age_s(record);
   if (!age) return "";
-  char number[64];
-  std::snprintf(number, sizeof number, "%.1f s", record.times.seconds);
-  std::string text =
-      "hvrun: its last sign was " + ago_text(*age) + ", " + number + " after its start";
+  std::string text = "hvrun: its last sign was " + ago_text(*age) + ", " +
+                     format_duration(Seconds(record.times.seconds)) + " after its start";
   const std::optional<JobProgress> progress = record.progress();
   if (!progress) return text + "\n";
   text += ": " + std::to_string(progress->steps) + " steps";
   if (record.times.steps_per_second) {
-    std::snprintf(number, sizeof number, ", %.3g a second", *record.times.steps_per_second);
+    const double steps = *record.times.steps_per_second;
+    char number[64];
+    std::snprintf(number, sizeof number, steps < 999.5 ? ", %.3g a second" : ", %.0f a second",
+                  steps);
     text += number;
   }
   if (progress->slowest_rank) {
-    std::snprintf(number, sizeof number, "%.3g s", progress->others_wait_s);
     text += "; rank " + std::to_string(*progress->slowest_rank) + " on host " +
-            record.host_of(*progress->slowest_rank) + " is the slowest: the others wait " + number +
-            " a step for it";
+            record.host_of(*progress->slowest_rank) + " is the slowest: the others wait " +
+            format_duration(Seconds(progress->others_wait_s)) + " a step for it";
   }
   return text + "\n";
 }

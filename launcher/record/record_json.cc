@@ -409,7 +409,7 @@ std::vector<RecordedStanding> standings_from(const Parsed& array) {
   return standings;
 }
 
-// Of a record as hvrun writes it: 6 levels, 27 members, 33 values a rank.
+// A record that hvrun writes has 6 levels, 27 members at most in an object, and 33 values a rank.
 constexpr JsonLimits kRecordLimits{
     .bytes = kMostRecordBytes, .depth = 16, .members = 64, .values = 6 << 20};
 

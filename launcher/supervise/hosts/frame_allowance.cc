@@ -30,8 +30,8 @@ constexpr Exchange kExchanges[] = {
 
 // An agent reports a request that failed, and each reason to end without being asked.
 constexpr std::uint64_t kMostProblems = 8;
-// hvrun keeps notes until its console has taken them. A signal can bring one for every process of
-// the host that belongs to another user.
+// hvrun keeps notes until its console has taken them. A signal, sent by hvrun or got by the agent
+// itself, can bring one for every process of the host that belongs to another user.
 constexpr std::uint64_t kMostNotes = 4096, kNotesBySignal = 1024;
 // To a terminal (--pty) the end of input is two bytes in mid-line, which its agent adds.
 constexpr std::uint64_t kEndOfTerminal = 2;
@@ -73,6 +73,10 @@ bool FrameAllowance::take_counted(Type type, std::uint64_t most) {
   return ++received_[index_of(type)] <= most;
 }
 
+std::uint64_t FrameAllowance::signals() const {
+  return sent_[index_of(Type::kSignal)] + received_[index_of(Type::kSignal)];
+}
+
 std::string FrameAllowance::take_credit(const Frame& frame) {
   wire::Credit credit;
   if (!decode(frame.payload, &credit)) return "its agent sent what is no Credit";
@@ -98,14 +102,14 @@ std::string FrameAllowance::take(const Frame& frame, TimePoint now) {
     case Type::kProblem:
       return take_counted(type, kMostProblems) ? "" : sent(" too often");
     case Type::kNote:
-      return take_counted(type, kMostNotes + kNotesBySignal * sent_[index_of(Type::kSignal)])
-                 ? ""
-                 : sent(" too often");
+      return take_counted(type, kMostNotes + kNotesBySignal * signals()) ? "" : sent(" too often");
     case Type::kCredit:
       return take_credit(frame);
     case Type::kPing:
       return pings_.take(now) ? "" : sent(" too often");
     case Type::kSignal:
+      ++received_[index_of(type)];
+      return reports_.take(now) ? "" : sent(" too often");
     case Type::kFenceStalled:
     case Type::kTensorStalled:
     case Type::kMpiMissed:

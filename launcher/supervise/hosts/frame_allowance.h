@@ -44,6 +44,7 @@ class FrameAllowance {
   void note_input(const wire::Stdin& input);
   bool take_answer(wire::Type request);
   bool take_counted(wire::Type type, std::uint64_t most);
+  std::uint64_t signals() const;
   std::string take_credit(const Frame& frame);
 
   std::array<std::uint64_t, 256> sent_{};      // by type; of requests, those without an answer

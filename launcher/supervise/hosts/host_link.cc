@@ -14,8 +14,8 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::size_t kReadBytes = 256 << 10;
-// Of messages to the agent that wait: some of the largest. An agent that makes hvrun answer and
-// does not read must not exhaust its memory.
+// Limit of unsent bytes: four of the largest messages. An agent that makes hvrun answer and does
+// not read must not exhaust its memory.
 constexpr std::size_t kMostUnsent = 4 * wire::kMaxAgentPayload;
 
 std::string describe_exception(const std::exception_ptr& error) {

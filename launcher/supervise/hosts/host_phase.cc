@@ -84,7 +84,7 @@ bool HostPhase::begin_sweep() {
 bool HostPhase::finish_sweep(std::optional<Error> error) {
   if (!is_sweeping()) return false;
   HostLost& lost = std::get<HostLost>(value_);
-  lost.sweep = HostLost::Sweep::kDone;
+  lost.sweep = HostLost::Sweep::kUnconfirmed;
   lost.sweep_error = std::move(error);
   return true;
 }

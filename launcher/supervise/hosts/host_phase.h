@@ -48,9 +48,9 @@ struct HostEmpty {
   bool may_processes_remain = false;  // but for some that were named
 };
 struct HostLost {
-  // kSwept: the second agent has reported that nothing is left. kDone: it has not, or was never
-  // there.
-  enum class Sweep { kNotBegun, kRunning, kSwept, kDone };
+  // kSwept: the second agent has reported that nothing is left. kUnconfirmed: it has not reported
+  // in time, or could not be started.
+  enum class Sweep { kNotBegun, kRunning, kSwept, kUnconfirmed };
   std::string reason;
   std::optional<UnrequestedEnd> unrequested;
   std::optional<Error> failure;  // it had failed before
@@ -92,7 +92,7 @@ class HostPhase {
   bool is_lost() const { return is<HostLost>(); }
   bool is_empty() const { return is<HostEmpty>(); }
   bool is_sweeping() const;
-  // Of a host that is empty, or that a second agent has swept.
+  // True for a host that is empty or swept and whose agent has named processes that may remain.
   bool may_processes_remain() const;
   // The first agent may still report.
   bool can_have_agent() const { return !is_lost() && !is_empty(); }

@@ -60,14 +60,17 @@ std::string describe_two_mpis(const Job& job) {
          "each other for ever";
 }
 
-std::string absence_advice(const Job& job, wire::Meeting meeting) {
+std::string absence_advice(const Job& job, wire::Meeting meeting, bool ends_the_job) {
   for (const Host& host : job.members()) {
     const std::vector<std::uint32_t>& absent = host.answers.ranks.absent;
     if (!host.has_agent() || absent.empty() || absent[0] >= job.slots.count()) continue;
     const std::uint32_t pid = job.slots.of_rank(static_cast<int>(absent[0])).pid;
     const std::string at = std::to_string(pid);
-    return "look what rank " + std::to_string(absent[0]) + " does, on host " + host.target.name +
-           (pid == 0 ? "" : ": py-spy dump --pid " + at + ", or gdb -p " + at);
+    const std::string look =
+        "look what rank " + std::to_string(absent[0]) + " does, on host " + host.target.name;
+    if (ends_the_job)
+      return look + "; HVRUN_STALL_SHUTDOWN_SECONDS=0 lets the others wait meanwhile";
+    return look + (pid == 0 ? "" : ": py-spy dump --pid " + at + ", or gdb -p " + at);
   }
   return std::string("let every rank call ") +
          (meeting == wire::Meeting::kHvrunInit ? "hvrun_init and hvrun_shutdown as often"
@@ -185,7 +188,7 @@ void AbsenceReport::report(wire::Meeting meeting, const Wait& wait) {
   if (wait.is_too_long) {
     job_.request_stop({StopReason::Kind::kStalled, 0,
                        text + ": the job ends (HVRUN_STALL_SHUTDOWN_SECONDS)",
-                       absence_advice(job_, meeting)});
+                       absence_advice(job_, meeting, true)});
   } else {
     warn(text, meeting, wait);
   }
@@ -195,7 +198,7 @@ void AbsenceReport::warn(const std::string& text, wire::Meeting meeting, const W
   const std::vector<int> absent = absent_ranks(job_);
   if (is_known(absent, wait)) return;
   for (const int rank : absent) warned_of_[rank] = now();
-  console_.say("warning: " + text + "\n  try: " + absence_advice(job_, meeting) +
+  console_.say("warning: " + text + "\n  try: " + absence_advice(job_, meeting, false) +
                "; HVRUN_STALL_SECONDS sets when this is told");
   inquiry_.add_stall(
       {"where those stand that are not there, and one that waits:", absent, now() - wait.waited});

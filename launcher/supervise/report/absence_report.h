@@ -67,7 +67,8 @@ std::string describe_absent(const Job& job);
 // "in MPI_Init rank 0 on host a came by PMIx ..., and rank 1 on host b by PMI-1 ..."; empty: there
 // are no such ranks. Pure.
 std::string describe_two_mpis(const Job& job);
-// Advice about the first absent rank.
-std::string absence_advice(const Job& job, wire::Meeting meeting);
+// Advice about the first absent rank. ends_the_job: hvrun ends the rank as well, so that nobody can
+// look at its process.
+std::string absence_advice(const Job& job, wire::Meeting meeting, bool ends_the_job);
 
 }  // namespace hv::launcher

@@ -64,18 +64,17 @@ bool have_all_ended(const Job& job, const std::vector<int>& ranks) {
                                    [&job](int rank) { return job.policy->ends().count(rank) > 0; });
 }
 
-// By what its agents have reported.
+// Concluded from what the host's agents have reported.
 LeftBehind left_behind(const Job& job, const Host& host) {
   if (host.phase.may_processes_remain()) return LeftBehind::kNamed;
   if (host.phase.is_empty()) return LeftBehind::kNothing;
   const HostLost* const lost = host.phase.lost();
   if (lost && lost->sweep_error) return LeftBehind::kUnknown;
-  const bool is_swept = lost && lost->sweep == HostLost::Sweep::kSwept;
+  if (lost && lost->sweep == HostLost::Sweep::kSwept) return LeftBehind::kNothing;
+  if (lost && lost->sweep != HostLost::Sweep::kNotBegun) return LeftBehind::kUnknown;
   const bool has_ended =
       host.phase.unrequested_end() && have_all_ended(job, job.slots.ranks_on(host.id));
-  if (is_swept || has_ended) return LeftBehind::kNothing;
-  return lost && lost->sweep != HostLost::Sweep::kNotBegun ? LeftBehind::kUnknown
-                                                           : LeftBehind::kEndsSoon;
+  return has_ended ? LeftBehind::kNothing : LeftBehind::kEndsSoon;
 }
 
 std::string unswept_reason(const Host& host) {
@@ -88,10 +87,12 @@ std::string unswept_reason(const Host& host) {
   return what + "the one that was started did not report in time";
 }
 
-RecordedHost recorded_host(const Job& job, const Host& host) {
+// is_final: a sweep that has not reported by now is not waited for any longer.
+RecordedHost recorded_host(const Job& job, const Host& host, bool is_final) {
   const UnrequestedEnd* const end = host.phase.unrequested_end();
   RecordedHost recorded{host.target.name, end != nullptr, end ? end->advice : ""};
   recorded.left_behind = left_behind(job, host);
+  if (host.phase.is_sweeping() && !is_final) recorded.left_behind = LeftBehind::kEndsSoon;
   if (recorded.left_behind != LeftBehind::kUnknown) return recorded;
   recorded.unswept = unswept_reason(host);
   recorded.remedy =
@@ -155,7 +156,7 @@ JobRecord record_of(const Job& job) {
   record.times.written_ns = wall_clock_ns();
   record.standings = job.standings;
   record.hvrun = job.identity.hvrun;
-  for (const Host& host : job.members()) record.hosts.push_back(recorded_host(job, host));
+  for (const Host& host : job.members()) record.hosts.push_back(recorded_host(job, host, false));
   for (const PlannedRank& planned : job.plan().ranks) {
     RecordedRank rank;
     rank.host = planned.host;
@@ -175,6 +176,8 @@ JobRecord record_of(const Job& job, const JobEnd& end) {
   record.exit_code = end.exit_code;
   record.times.seconds = end.seconds;
   record.lost_output_bytes = end.lost_output_bytes;
+  record.hosts.clear();
+  for (const Host& host : job.members()) record.hosts.push_back(recorded_host(job, host, true));
   record.error = end.error;
   record.advice = end.advice;
   record.cause = end.cause;

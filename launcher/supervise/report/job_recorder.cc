@@ -68,13 +68,12 @@ JobRecorder::Result JobRecorder::write_summary(std::string text) {
 
 asio::awaitable<Status> JobRecorder::await_result(Result result, std::string doing,
                                                   TimePoint deadline, bool heeds_first_signal) {
-  std::optional<TimePoint> at_once;  // a second signal has come: until when the wait goes on
   while (!*result) {
-    if (job_.stops_at_once() && !at_once) at_once = now() + options_.limit_at_once;
-    if ((at_once && now() >= *at_once) || (heeds_first_signal && job_.stop()))
+    if (job_.stops_at_once() && !end_at_once_) end_at_once_ = now() + options_.limit_at_once;
+    if ((end_at_once_ && now() >= *end_at_once_) || (heeds_first_signal && job_.stop()))
       co_return Status{StatusCode::kSystem, doing + ": a signal ended the wait for it"};
     if (now() >= deadline) co_return too_slow(doing, options_.limit);
-    co_await job_.change.wait(std::min(deadline, at_once.value_or(deadline)));
+    co_await job_.change.wait(std::min(deadline, end_at_once_.value_or(deadline)));
   }
   co_return **result;
 }

@@ -83,8 +83,9 @@ class JobRecorder {
   const JobFile file_;
   const std::shared_ptr<SummaryFile> summary_;
   FileThread file_thread_, summary_thread_;
-  bool has_ended_ = false;          // no record of a running job is written any more
-  std::set<std::string> reported_;  // why renewals have failed
+  bool has_ended_ = false;                  // no record of a running job is written any more
+  std::optional<TimePoint> end_at_once_{};  // after a second signal: until when all records wait
+  std::set<std::string> reported_;          // why renewals have failed
   // At the last renewal with progress.
   std::uint64_t steps_before_ = 0;
   TimePoint time_before_{};

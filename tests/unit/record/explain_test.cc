@@ -158,7 +158,7 @@ TEST_CASE("a job whose hvrun still runs is told as that, one whose hvrun is gone
   CHECK(folder.json()["still_runs"] == true);
   // Stopped, or without a disk to write to.
   CHECK(written(3600).says(" is this job's hvrun, and has not renewed job.json: "));
-  CHECK(folder.says("\nhvrun: its last sign was 3600 s ago, 0.0 s after its start\n"));
+  CHECK(folder.says("\nhvrun: its last sign was 60 min ago, 0 s after its start\n"));
   CHECK(folder.json()["state"] == "unknown");
   CHECK(folder.json()["still_runs"] == true);
   ++record.hvrun.start_ticks;
@@ -184,7 +184,7 @@ TEST_CASE("of a job that runs it is told how far it has come, and how old that i
   folder.write("job.json", as_json(record));
   CHECK(
       folder.says(" s ago, 61.2 s after its start: 118 steps, 19.5 a second; rank 1 on host a is "
-                  "the slowest: the others wait 0.024 s a step for it\n"));
+                  "the slowest: the others wait 24 ms a step for it\n"));
   const nlohmann::json json = folder.json();
   CHECK(json["age_seconds"].get<double>() >= 4);
   CHECK(json["seconds"] == 61.25);

@@ -97,6 +97,8 @@ TEST_CASE("a wait for other ranks that is too long ends the job, with the missin
   CHECK(contains(outcome.err,
                  "error: ranks have waited over 3 s to meet the others (hvrun_init); not there: "
                  "rank 1 on host a: the job ends (HVRUN_STALL_SHUTDOWN_SECONDS)"));
+  // No process can be looked at once the job has ended.
+  CHECK(contains(outcome.err, "try: look what rank 1 does, on host a; HVRUN_STALL_SHUTDOWN_"));
   CHECK(a.ended);
 }
 

@@ -78,7 +78,8 @@ TEST_CASE("notes are counted, and a signal to the ranks may bring more") {
   CHECK(trial.take(wire::Note{"x"}) == "its agent sent Note too often");
   Allowed signalled;
   signalled.allowance.note_sent(wire::Signal{10});
-  CHECK(signalled.taken(wire::Note{"x"}, 100'000) == 4096 + 1024);
+  CHECK(signalled.take(wire::Signal{12}) == "");  // the agent has got one itself
+  CHECK(signalled.taken(wire::Note{"x"}, 100'000) == 4096 + 2 * 1024);
 }
 
 TEST_CASE("credit for input may come for what has been sent") {

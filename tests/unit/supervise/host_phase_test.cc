@@ -154,7 +154,7 @@ TEST_CASE("only a lost host is swept, once, and it stays lost") {
   HostPhase unreachable = after({greet, lose, begin_sweep});
   CHECK(unreachable.finish_sweep(kRefused));
   CHECK(unreachable.lost()->sweep_error->what() == std::string("refused"));
-  CHECK(unreachable.lost()->sweep == HostLost::Sweep::kDone);
+  CHECK(unreachable.lost()->sweep == HostLost::Sweep::kUnconfirmed);
 }
 
 TEST_CASE("the loss of a host is explained once, and never replaces its failure") {
