@@ -77,7 +77,8 @@ OutputDirectory::OutputDirectory(std::string path) : path_(std::move(path)) {
 const char* OutputDirectory::reason_against(const struct stat& status) const {
   if (S_ISLNK(status.st_mode)) return "is a symbolic link";
   if (status.st_uid != ::geteuid() && status.st_uid != owner_) return "belongs to another user";
-  if (S_ISDIR(status.st_mode) && (status.st_mode & S_IWOTH)) return "may be changed by every user";
+  if (S_ISDIR(status.st_mode) && (status.st_mode & (S_IWGRP | S_IWOTH)))
+    return "may be changed by other users";
   return nullptr;
 }
 

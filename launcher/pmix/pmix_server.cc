@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -21,6 +22,8 @@ namespace {
 
 constexpr const char* kLibraries[] = {"libpmix.so.2", "libpmix.so"};
 constexpr char kServersSpace[] = "hvrun-pmix";
+// Of one host; those of all hosts together fit into a message, or hvrun ends the job and says so.
+constexpr std::size_t kMostFenceBytes = wire::kMaxAgentPayload / 2;
 
 // The only one of this process.
 PmixServer* the_server = nullptr;
@@ -258,6 +261,11 @@ int PmixServer::fence(const pmix::Process* processes, std::size_t count, const c
   wire::PmixFence fence;
   if (!is_whole_job(processes, count))
     return is_of_this_host(processes, count) ? pmix::kDoneAtOnce : pmix::kNotSupported;
+  if (size > kMostFenceBytes) {
+    std::fprintf(stderr, "MPI's programs exchange %zu MiB on this host, and hvrun takes %zu\n",
+                 size >> 20, kMostFenceBytes >> 20);
+    return pmix::kNotSupported;
+  }
   if (size > 0) fence.bytes.assign(bytes, size);
   {
     const std::lock_guard lock(mutex_);

@@ -84,8 +84,7 @@ namespace {
 
 // Precedes each answer.
 struct AnswerHead {
-  std::uint32_t probe;
-  std::uint32_t bytes;
+  std::uint64_t probe, bytes;
 };
 
 class ProbeThreads {
@@ -113,8 +112,7 @@ class ProbeThreads {
     wire::CheckReply reply;
     host_probes()[probe].inspect(request_, environment_, &reply);
     const std::string bytes = encode(reply);
-    const AnswerHead head{static_cast<std::uint32_t>(probe),
-                          static_cast<std::uint32_t>(bytes.size())};
+    const AnswerHead head{probe, bytes.size()};
     std::string whole(reinterpret_cast<const char*>(&head), sizeof head);
     whole += bytes;
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -41,6 +41,8 @@ std::vector<std::string> addresses_of(const std::string& host) {
 }
 
 Status say(int socket, const std::string& text, TimePoint deadline) {
+  if (text.size() > kMostCredential)
+    return {StatusCode::kContract, "munge's credential is too long"};
   const auto size = static_cast<std::uint32_t>(text.size());
   Status status = send_all(socket, &size, sizeof size, time_until(deadline));
   return status.ok() ? send_all(socket, text.data(), text.size(), time_until(deadline)) : status;

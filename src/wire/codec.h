@@ -9,7 +9,9 @@
 //   };
 //
 // A Reader never trusts a length: it is checked against the bytes that are left before anything is
-// allocated. Bad input leaves ok() false and every later field at its default.
+// allocated. Nor does it make more than kMostElementBytes of list elements of one message: an empty
+// text takes 4 bytes in a message and 32 in memory. Bad input leaves ok() false and every later
+// field at its default.
 #pragma once
 
 #include <array>
@@ -155,6 +157,11 @@ class Reader {
     values.clear();
     const std::uint32_t length = read_length();
     for (std::uint32_t i = 0; i < length && ok_; ++i) {
+      if (element_bytes_left_ < sizeof(T)) {
+        ok_ = false;
+        return;
+      }
+      element_bytes_left_ -= sizeof(T);
       values.emplace_back();
       read(values.back());
     }
@@ -172,7 +179,10 @@ class Reader {
     if (there && ok_) read(value.emplace());
   }
 
+  static constexpr std::size_t kMostElementBytes = 64 << 20;
+
   std::string_view rest_;
+  std::size_t element_bytes_left_ = kMostElementBytes;
   bool ok_ = true;
 };
 

@@ -284,10 +284,9 @@ bool TcpMeeting::has_descriptor() {
 }
 
 // A peer of this job sends its greeting as soon as it is connected, and its proof as soon as it is
-// answered. A silent connection gives up its place for the next that comes, then one that has
+// answered. For the next connection that comes the longest silent one is closed, else one that has
 // greeted, which anybody can, and has not proven itself in time: if it is a peer's after all, the
-// peer connects again. An attempt within its time is never
-// dropped for another: it may be a peer's.
+// peer connects again. No attempt is closed within its time, for it may be a peer's.
 bool TcpMeeting::drop_oldest_stranger() {
   const auto is_silent = [](const Attempt& attempt) {
     return attempt.is_incoming && !is_readable(attempt.socket.get());

@@ -272,16 +272,19 @@ TEST_CASE("output is not written to a file of another user") {
   CHECK(refusal_of(folder) == "write output to " + file + ": it belongs to another user");
 }
 
-TEST_CASE("output is not written into a rank's directory that every user may change") {
-  const Folder folder;
-  const std::string rank = folder.path() + "/rank.0";
-  const auto plant = [&] {
-    std::filesystem::create_directories(rank);
-    std::filesystem::permissions(rank, std::filesystem::perms::all);
-  };
-  CHECK(write_failure_in(folder, EPERM, plant) ==
-        "/rank.0/stdout, whose directory other users may change");
-  CHECK(refusal_of(folder) == "write output to " + rank + ": it may be changed by every user");
+TEST_CASE("output is not written into a rank's directory that other users may change") {
+  using std::filesystem::perms;
+  for (const perms others : {perms::group_write, perms::others_write}) {
+    const Folder folder;
+    const std::string rank = folder.path() + "/rank.0";
+    const auto plant = [&] {
+      std::filesystem::create_directories(rank);
+      std::filesystem::permissions(rank, perms::owner_all | others);
+    };
+    CHECK(write_failure_in(folder, EPERM, plant) ==
+          "/rank.0/stdout, whose directory other users may change");
+    CHECK(refusal_of(folder) == "write output to " + rank + ": it may be changed by other users");
+  }
 }
 
 TEST_CASE("an output directory is not found through another user's link") {

@@ -160,8 +160,8 @@ TEST_CASE("load and memory of this machine are reported") {
 }  // namespace
 
 TEST_CASE("answers of probes are separated, and one that is cut short is left out") {
-  const auto framed = [](std::uint32_t probe, const std::string& text) {
-    const std::uint32_t head[] = {probe, static_cast<std::uint32_t>(text.size())};
+  const auto framed = [](std::uint64_t probe, const std::string& text) {
+    const std::uint64_t head[] = {probe, text.size()};
     return std::string(reinterpret_cast<const char*>(head), sizeof head) + text;
   };
   const std::string bytes = framed(2, "limits") + framed(0, "") + framed(1, "program");

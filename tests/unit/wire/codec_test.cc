@@ -155,6 +155,15 @@ TEST_CASE("a list that ends early stops there and makes no room for the rest") {
   CHECK(list.value.empty());
 }
 
+TEST_CASE("a message takes no more memory than its limit, however short its elements are") {
+  using Texts = std::vector<std::string>;
+  const std::size_t most = (64 << 20) / sizeof(std::string);
+  CHECK(read_back<Texts>(bytes_of(Texts(most))).has_value());
+  CHECK_FALSE(read_back<Texts>(bytes_of(Texts(most + 1))).has_value());
+  // All lists of a message together.
+  CHECK_FALSE(read_back<std::pair<Texts, Texts>>(bytes_of(std::pair(Texts(most), Texts(1)))));
+}
+
 TEST_CASE("after bad input every later field is empty, never what lies behind the damage") {
   Everything message;
   const std::string too_long = "\5"s + "\xff\xff\xff\x0f"s + std::string(60, '\1');
