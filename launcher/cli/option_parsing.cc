@@ -32,6 +32,20 @@ std::optional<std::string> repeated_option(const CLI::App& app) {
   return std::nullopt;
 }
 
+// The error about a flag that is given a value, such as "--timestamp=utc".
+std::optional<std::string> flag_with_value(const CLI::App& app,
+                                           const std::vector<std::string>& words) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() > 0) continue;
+    for (const std::string& name : names_of(*option))
+      for (const std::string& word : words)
+        if (word.starts_with(name + "="))
+          return name + " takes no value, and has '" + printable(word.substr(name.size() + 1)) +
+                 "'";
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<OptionShape> shapes_of(const CLI::App& app) {
@@ -50,6 +64,8 @@ void parse_options(CLI::App& app, const std::vector<std::string>& words, const s
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ArgumentMismatch& error) {
     throw Error(ErrorKind::kUsage, repeated_option(app).value_or(error.what()), help);
+  } catch (const CLI::ConversionError& error) {
+    throw Error(ErrorKind::kUsage, flag_with_value(app, words).value_or(error.what()), help);
   } catch (const CLI::Error& error) {
     throw Error(ErrorKind::kUsage, error.what(), help);
   }

@@ -35,6 +35,10 @@ std::vector<int> parse_ranges(const std::string& option, const std::string& text
   // Sorted pairs, so that overlapping ranges are not expanded again and again.
   std::vector<std::pair<int, int>> ranges;
   for (const std::string& part : split(text, ',')) {
+    if (part.empty() || part.back() == '-')
+      throw Error(ErrorKind::kUsage,
+                  option + " '" + printable(text) + "' lacks a number beside a comma or hyphen",
+                  "expected numbers and ranges, such as 0,8-15");
     const std::size_t dash = part.find('-', 1);
     const int first = parse_number_in(option, part.substr(0, dash), 0, highest);
     const int last = dash == std::string::npos

@@ -355,5 +355,6 @@ def test_another_tools_command_is_said_to_be_run_as_a_program(hvrun):
     result = run(hvrun, "ps", "-o", "pid=", "-p", str(os.getpid()))
     assert hint in result.stderr and b"[0]" in result.stdout
     assert hint not in run(hvrun, "--", "ps", "-o", "pid=", "-p", str(os.getpid())).stderr
-    result = run(hvrun, "status")
-    assert b"'status' is run as a program" in result.stderr and result.returncode != 0
+    for word in ("status", "completion", "run", "job"):
+        result = run(hvrun, word, PATH="/nowhere")
+        assert b"'%s' is run as a program" % word.encode() in result.stderr and result.returncode != 0, result.stderr

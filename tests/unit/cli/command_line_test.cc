@@ -239,6 +239,18 @@ TEST_CASE("ranks to show come in any order, each once") {
   CHECK(output.shown_ranks == std::vector<int>{0, 8, 9, 10});
   CHECK(output.shows(8));
   CHECK_FALSE(output.shows(1));
+  for (const std::string list : {"1,", ",1", "1,,2", "1-", "1-,2"})
+    CHECK(error_of({"--ranks", list, "t"}) ==
+          "--ranks '" + list +
+              "' lacks a number beside a comma or hyphen | expected numbers and "
+              "ranges, such as 0,8-15");
+}
+
+TEST_CASE("a flag takes no value but true and false") {
+  CHECK(error_of({"--timestamp=utc", "t"}).find("--timestamp takes no value, and has 'utc' |") ==
+        0);
+  CHECK(spec_of({"--timestamp=true", "t"}).output.timestamp);
+  CHECK(!spec_of({"--timestamp=false", "t"}).output.timestamp);
 }
 
 TEST_CASE("every option lands in its field") {
