@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run: makes hosts, starts hvrun, does the plan's faults at their moments, and writes down what came of it."""
 
+import collections
 import contextlib
 import dataclasses
 import json
@@ -62,6 +63,7 @@ class Job:
             cluster.login.shell(f"mkdir {faults.LOGS} && mount -t tmpfs -o size=16m none {faults.LOGS}")
             self.logs = cluster.login.outside(faults.LOGS)
         self.lines_at_finish = None
+        self.counts = collections.deque()  # (time, lines of each rank), of the last seconds
         self.out_path, self.err_path = folder / "stdout", folder / "stderr"
         self.running = None
 
@@ -98,6 +100,17 @@ class Job:
             return os.stat(self.own / f"journal.{rank}").st_size
         except FileNotFoundError:
             return 0
+
+    def count_lines(self, now):
+        """At every step."""
+        self.counts.append((now, tuple(map(self.lines_of, range(self.plan.size)))))
+        while len(self.counts) > 1 and self.counts[1][0] <= now - judge.SHOWN_WITHIN:
+            self.counts.popleft()
+
+    def written_before(self, now):
+        """Lines of each rank judge.SHOWN_WITHIN before now; () where nobody had counted by then."""
+        time_of, lines = self.counts[0]
+        return lines if time_of <= now - judge.SHOWN_WITHIN else ()
 
     def connections_to(self, host):
         """What carries a connection to that host: the server's process for it."""
@@ -162,6 +175,7 @@ def conduct(job, course):
     course.last = time.monotonic()
     while not job.ended:
         now = time.monotonic()
+        job.count_lines(now)
         undo_due(job, course, now)
         if course.pending:
             do_next(job, course, now)
@@ -186,7 +200,7 @@ def do_next(job, course, now):
         course.came = now
     if now < course.came + fault.after:
         return
-    has_run = faults.RUN in job.err
+    has_run, written = faults.RUN in job.err, job.written_before(now)
     hit = faults.inject(fault, job)
     if hit is None and now < course.came + fault.after + NO_TARGET:
         return
@@ -195,7 +209,7 @@ def do_next(job, course, now):
     if hit is None:
         return course.note(f"missed: {fault}")
     course.note(f"done: {fault}: {[str(each) for each in hit]}")
-    course.done.append(judge.Done(fault, tuple((each.pid, each.start) for each in hit), has_run))
+    course.done.append(judge.Done(fault, tuple((each.pid, each.start) for each in hit), has_run, written))
     if fault.seconds is None:
         course.for_good.append((fault, hit))
     else:

@@ -11,6 +11,7 @@ NUMBERS = {"SIGINT": 2, "SIGTERM": 15}
 KILLED = 137
 VANISH = 5.0  # seconds after hvrun's end, and after --lost-after where something was silent: docs/architecture.md, Failure
 ROOM = 20.0  # beyond every limit, for a machine that does much else
+SHOWN_WITHIN = 1.0  # seconds from a rank's write to hvrun's: docs/output.md
 STALLED = 0.3  # of --lost-after: a machine that stood still for so long may have made a silence of its own
 HEAD = 18  # bytes of 'RRRR NNNNNNNNNNNN '
 REPORTS = re.compile(r"AddressSanitizer|ThreadSanitizer|LeakSanitizer|MemorySanitizer|runtime error: |HV_CHECK|internal error at|"
@@ -23,11 +24,13 @@ SILENT_TARGETS = ("agent", "ssh", "sshd", "hvrun", "link")  # a stop or cut of t
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """A fault that was done. hit: (pid, start) of processes; ran: hvrun had said by then that all ranks run."""
+    """A fault that was done. hit: (pid, start) of processes; ran: hvrun had said by then that all ranks run; written: of each rank
+    how many lines it had written SHOWN_WITHIN before."""
 
     fault: object
     hit: tuple = ()
     ran: bool = False
+    written: tuple = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -319,8 +322,12 @@ def judge_output(plan, seen):
         streams = {"stdout": shown.get(rank, [])}
         if plan.output_dir:
             streams["its file"] = seen.files.get(rank, b"").splitlines(keepends=True)
+        least = shown_before_kill(rank, plan, seen)
         for name, lines in streams.items():
             yield from judge_stream(f"rank {rank}, {name}", rank, plan.length, lines, written, may_be_cut)
+            if len(lines) < least:
+                yield Violation("output", f"rank {rank}, {name}: {len(lines)} lines, and {least} were older than "
+                                          f"{SHOWN_WITHIN:g} s when hvrun was killed")
         if plan.output_dir and not may_be_cut and shown.get(rank, []) != streams["its file"]:
             yield Violation("output", f"rank {rank}: its file and stdout differ")
 
@@ -368,6 +375,19 @@ def is_output_lost(rank, plan, seen):
         if fault.host in (LOGIN, plan.host_of(rank)):
             return True
     return not seen.in_time
+
+
+def shown_before_kill(rank, plan, seen):
+    """How many lines of this rank must be there although hvrun was killed: 0 where something before may have held them up."""
+    if seen.stall > SHOWN_WITHIN / 2:
+        return 0
+    for done in seen.done:
+        fault = done.fault
+        if (fault.kind, fault.target) == ("kill", "hvrun"):
+            return done.written[rank] if done.written else 0
+        if fault.target not in ("rank", "child", "guard") and fault.host in (LOGIN, plan.host_of(rank)):
+            return 0
+    return 0
 
 
 # ---- reports

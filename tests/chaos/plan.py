@@ -17,6 +17,7 @@ TARGETS = {
 }
 FIRST_MOMENT = {"agent": "setup", "guard": "setup", "agent and guard": "setup", "rank": "started", "child": "started"}
 SHORT = 0.25  # of --lost-after: a silence that TCP's retransmissions do not stretch to a loss
+LATE = 1.5  # seconds of lines before some kills of hvrun: what is older than judge.SHOWN_WITHIN has to be there
 WAITING_TO_START = 6  # --start-timeout of a job that may be cut off while it starts
 
 
@@ -166,7 +167,8 @@ def draw_fault(chance, plan, moments):
         host = LOGIN
     fault = Fault(kind, target, host, moment, rank=rank, after=draw_delay(chance, moment, plan.pace_ms))
     if moment == "middle":
-        fault = dataclasses.replace(fault, line=chance.randint(3, 20))
+        is_late = (kind, target) == ("kill", "hvrun") and chance.random() < 0.5
+        fault = dataclasses.replace(fault, line=int(LATE * 1000 / plan.pace_ms) if is_late else chance.randint(3, 20))
     elif moment == "end":
         fault = dataclasses.replace(fault, line=chance.randint(0, 3))
     if kind == "term":

@@ -107,6 +107,19 @@ def test_a_login_may_fail_whose_sshd_was_stopped():
     assert [each.kind for each in judge(plan_of(), failed)[0]] == ["cause"]
 
 
+def test_lines_that_were_old_when_hvrun_was_killed_are_not_missing():
+    def kinds_of(written, *before, **changes):
+        done = [*(Done(fault, (), True) for fault in before), Done(KILL_HVRUN, (), True, written)]
+        seen = seen_of(**{"code": -9, "summary": None, "done": done, **changes})
+        return [each.kind for each in judge(plan_of(), seen)[0]]
+
+    assert kinds_of((LINES, LINES)) == []
+    assert kinds_of((LINES, LINES + 1)) == ["output", "output"]  # on the console and in its file
+    assert kinds_of((LINES + 1, LINES), CUT) == ["output", "output"]
+    for excused in (kinds_of((LINES, LINES + 1), CUT), kinds_of((LINES, LINES + 1), stall=0.6), kinds_of(())):
+        assert excused == []
+
+
 def test_a_rank_that_stands_still_is_lost_where_others_wait_for_it():
     assert judge(plan_of(program="sum"), rank_lost()) == ([], False)
     assert [each.kind for each in judge(plan_of(), rank_lost())[0]] == ["cause"]
