@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "launcher/allocation/host_failures.h"
 #include "launcher/allocation/host_names.h"
 #include "launcher/output/gather.h"
 #include "src/base/clock.h"
@@ -221,14 +222,14 @@ std::string host_failure(const JobRecord& record, int host) {
 
 // Lost hosts on which processes of the job may be left, equal reasons once.
 std::string unswept_text(const JobRecord& record) {
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>> unswept;
+  std::vector<HostFailure> unswept;
   for (const RecordedHost& host : record.hosts)
     if (host.left_behind == LeftBehind::kUnknown)
-      unswept[{host.unswept, host.remedy}].push_back(host.name);
+      unswept.push_back({host.name, Error(ErrorKind::kHostLost, host.unswept, host.remedy)});
   std::string text;
-  for (const auto& [why, hosts] : unswept)
-    text += "hvrun: processes of this job may still run on " + named_hosts_text(hosts) + ": " +
-            printable(why.first, kMostLineBytes) + "\n  try: " + why.second + "\n";
+  for (const FoldedFailure& folded : fold_failures(unswept))
+    text += "hvrun: processes of this job may still run on " + named_hosts_text(folded.hosts) +
+            ": " + printable(folded.text, kMostLineBytes) + "\n  try: " + folded.hint + "\n";
   return text;
 }
 

@@ -242,10 +242,10 @@ def leftovers(plan, seen, rest):
 
 
 def is_held_up(each, seen):
-    """A rank whose agent stands still: without hvrun nothing looks after it."""
+    """A rank whose agent stands still: nothing looks after it without hvrun, or where hvrun could not reach that host."""
     stopped = {done.fault.host for done in seen.done if done.fault.kind == "stop" and done.fault.target == "agent"}
     is_hvrun_gone = any(done.fault.kind == "kill" and done.fault.target == "hvrun" for done in seen.done)
-    return each.has_job and each.host in stopped and is_hvrun_gone
+    return each.has_job and each.host in stopped and (is_hvrun_gone or each.host in unswept_hosts(seen))
 
 
 def is_across_silence(each, silent, seen):
@@ -274,8 +274,11 @@ def is_unwatched(host, seen):
     """Agent and guard were killed there, and hvrun, too, or hvrun has said that it could not look there."""
     killed = {target for done in seen.done if done.fault.kind == "kill" and done.fault.host in (host, LOGIN)
               for target in done.fault.target.split(" and ")}
-    unswept = {name for match in SWEPT_IN_VAIN.findall(seen.err) for name in hosts_in(" ".join(match))}
-    return {"agent", "guard"} <= killed and ("hvrun" in killed or host in unswept)
+    return {"agent", "guard"} <= killed and ("hvrun" in killed or host in unswept_hosts(seen))
+
+
+def unswept_hosts(seen):
+    return {name for match in SWEPT_IN_VAIN.findall(seen.err) for name in hosts_in(" ".join(match))}
 
 
 def after_all(plan, seen, rest):

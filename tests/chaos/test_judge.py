@@ -207,6 +207,8 @@ EXCUSED = {
     "an agent that was stopped": (rest("hvrun-agent"), host_lost(done=[Done(STOP_AGENT, ((7, 70),), True)])),
     "the shell that installs an agent, across a dead link": (rest("sh"), host_lost(done=[Done(CUT, (), False)])),
     "a rank whose agent was stopped when hvrun was killed": (rest("chaos_rank", has_job=True), seen_of(STOP_AGENT, KILL_HVRUN)),
+    "a rank whose agent was stopped where hvrun could not look": (rest("chaos_rank", has_job=True),
+                                                                  host_lost(STOP_AGENT, err=SWEPT_IN_VAIN)),
     "what agent, guard and hvrun cannot end": (rest("chaos_rank", has_job=True), seen_of(PAIR, KILL_HVRUN)),
     "what hvrun could not sweep": (rest("chaos_rank", has_job=True), host_lost(PAIR, err=SWEPT_IN_VAIN)),
     "what it could not sweep on several hosts": (rest("chaos_rank", has_job=True),

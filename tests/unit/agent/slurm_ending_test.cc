@@ -98,6 +98,19 @@ TEST_CASE("an agent that expects the scheduler's SIGTERM sends it where the grac
   (void)client.expect<wire::Empty>();
 }
 
+TEST_CASE("the grace counts from SIGTERM on, also where the scheduler's was expected in vain") {
+  AgentClient client(Streams::kSocket, {"SLURM_STEP_ID=0"});
+  wire::SetupRequest setup;
+  setup.slurm_signals_ranks = true;
+  client.set_up(setup);
+  client.start(
+      launch_shell("trap 'sleep 0.7; exit 5' TERM; echo on; while :; do sleep 0.02; done"));
+  client.until([&] { return client.output_so_far(0) == "on\n"; }, "on");
+  client.send(wire::End{2.1, true});
+  CHECK(client.expect<wire::Exited>().code == 5);
+  (void)client.expect<wire::Empty>();
+}
+
 TEST_CASE("a rank that the scheduler's SIGTERM ends before its agent's is no failure") {
   AgentClient client(Streams::kSocket, {"SLURM_STEP_ID=0"});
   wire::SetupRequest setup;
