@@ -225,11 +225,12 @@ std::string unswept_text(const JobRecord& record) {
   std::vector<HostFailure> unswept;
   for (const RecordedHost& host : record.hosts)
     if (host.left_behind == LeftBehind::kUnknown)
-      unswept.push_back({host.name, Error(ErrorKind::kHostLost, host.unswept, host.remedy)});
+      unswept.push_back({host.name, Error(ErrorKind::kHostLost,
+                                          printable(host.unswept, kMostLineBytes), host.remedy)});
   std::string text;
   for (const FoldedFailure& folded : fold_failures(unswept))
     text += "hvrun: processes of this job may still run on " + named_hosts_text(folded.hosts) +
-            ": " + printable(folded.text, kMostLineBytes) + "\n  try: " + folded.hint + "\n";
+            ": " + folded.text + "\n  try: " + folded.hint + "\n";
   return text;
 }
 
