@@ -79,14 +79,14 @@ std::vector<Family> families_of(const std::vector<std::string>& names) {
 }
 
 struct FoldedNames {
-  std::string text;
+  std::vector<std::string> pieces;
   std::size_t shown = 0;  // names that the text stands for
 };
 
 // most: names and ranges.
 FoldedNames fold(const std::vector<Family>& families, std::size_t most) {
   FoldedNames folded;
-  std::vector<std::string> pieces;
+  std::vector<std::string>& pieces = folded.pieces;
   for (const Family& family : families) {
     if (most == 0) break;
     if (!family.only.empty()) {
@@ -106,7 +106,6 @@ FoldedNames fold(const std::vector<Family>& families, std::size_t most) {
     pieces.push_back(family.before + (is_one ? items[0] : "[" + join(items, ",") + "]") +
                      family.behind);
   }
-  folded.text = join(pieces, ",");
   return folded;
 }
 
@@ -115,7 +114,7 @@ std::string counted_text(const std::vector<std::string>& names, const char* unit
   std::size_t count = 0;
   for (const Family& family : families) count += family.only.empty() ? family.numbers.size() : 1;
   const FoldedNames folded = fold(families, kMostShown);
-  std::string text = folded.text;
+  std::string text = join(folded.pieces, ",");
   if (folded.shown < count) text += " and " + std::to_string(count - folded.shown) + " more";
   if (count > kMostUncounted) text += " (" + std::to_string(count) + unit + ")";
   return text;
@@ -124,7 +123,11 @@ std::string counted_text(const std::vector<std::string>& names, const char* unit
 }  // namespace
 
 std::string fold_host_names(const std::vector<std::string>& names) {
-  return fold(families_of(names), SIZE_MAX).text;
+  return join(fold_each(names), ",");
+}
+
+std::vector<std::string> fold_each(const std::vector<std::string>& names) {
+  return fold(families_of(names), SIZE_MAX).pieces;
 }
 
 std::string hosts_text(const std::vector<std::string>& names) {

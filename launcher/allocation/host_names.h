@@ -12,6 +12,8 @@ namespace hv::launcher {
 
 // All of them: "gpu[01-03,07],login".
 std::string fold_host_names(const std::vector<std::string>& names);
+// The same in its parts: "gpu[01-03,07]", "login".
+std::vector<std::string> fold_each(const std::vector<std::string>& names);
 
 // For messages: of more than eight names also their number, and of very many unlike ones the first:
 // "n[01-64] (64 hosts)", "a,b,n[1,3,5] and 40 more (45 hosts)".

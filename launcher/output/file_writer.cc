@@ -69,7 +69,8 @@ class FileLoop {
   void sort_in(SharedShipment shipment) {
     const OutputChunk& chunk = shipment->chunk;
     const StreamId stream = stream_id(chunk.rank, chunk.stream);
-    RankFile& file = file_of(stream, chunk);
+    if (scope_ == FileWriter::Scope::kAllFiles && !files_.contains(stream)) make_both(chunk.rank);
+    RankFile& file = file_of(stream, chunk.rank, chunk.stream);
     if (file.own_writer) {
       file.own_writer->put(std::move(shipment));
       return;
@@ -78,12 +79,20 @@ class FileLoop {
     file.waiting.push_back(std::move(shipment));
   }
 
-  RankFile& file_of(StreamId stream, const OutputChunk& chunk) {
+  // With --pty a rank has one stream: the other's file is empty then, not an earlier job's.
+  void make_both(std::uint32_t rank) {
+    for (const std::uint8_t number : {1, 2}) {
+      const StreamId stream = stream_id(rank, number);
+      if (!file_of(stream, rank, number).own_writer) touched_.push_back(stream);
+    }
+  }
+
+  RankFile& file_of(StreamId stream, std::uint32_t rank, std::uint8_t number) {
     const auto [found, is_new] = files_.try_emplace(stream);
     RankFile& file = found->second;
     if (!is_new) return file;
-    file.folder = directory_.path() + "/rank." + std::to_string(chunk.rank);
-    file.name = chunk.stream == 2 ? "stderr" : "stdout";
+    file.folder = directory_.path() + "/rank." + std::to_string(rank);
+    file.name = number == 2 ? "stderr" : "stdout";
     struct stat status {};
     const bool is_special = ::lstat(file.path().c_str(), &status) == 0 &&
                             !S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode);

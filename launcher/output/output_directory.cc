@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -43,6 +44,10 @@ void make_directories(const std::string& path) {
     if (::stat(made.c_str(), &status) == 0) continue;
     if (::mkdir(made.c_str(), kOnlyThisUser) != 0 && errno != EEXIST) refuse_to_make(path, errno);
   }
+}
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
 // Whom files belong to that this user makes there. Shows as well that this user can.
@@ -89,9 +94,14 @@ void OutputDirectory::refuse_foreign_entries(const std::string& directory, const
     const std::string path = entry->path().string();
     struct stat status {};
     if (!entry->path().filename().string().starts_with(name)) continue;
+    const bool is_numbered = is_number(entry->path().filename().string().substr(std::strlen(name)));
     for (const char* inside : {"", "/stdout", "/stderr"}) {
       if (::lstat((path + inside).c_str(), &status) != 0 || S_ISCHR(status.st_mode)) continue;
-      if (const char* reason = reason_against(status))
+      const char* reason = reason_against(status);
+      const bool is_folder = S_ISDIR(status.st_mode);
+      if (!reason && is_numbered && is_folder != (inside[0] == '\0'))
+        reason = is_folder ? "is a directory" : "is no directory";
+      if (reason)
         refuse("write output to", path + inside, std::string("it ") + reason,
                "give --output-dir another directory, or remove that");
     }

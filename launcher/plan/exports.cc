@@ -60,7 +60,7 @@ RankEnvironment Exports::resolve(const Environment& own) const {
         if (!here)
           throw Error(ErrorKind::kUsage,
                       "-x " + printable(name) + ": this variable is not set here",
-                      "set it, or write -x " + name + "=VALUE");
+                      "set it, or write -x " + printable(name) + "=VALUE");
         result.set(name, *here);
         break;
       }

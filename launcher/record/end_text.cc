@@ -84,7 +84,8 @@ std::string advice_on(const JobRecord& record, const FailureCause& cause,
   if (!record.ranks[static_cast<std::size_t>(*cause.rank)].has_input &&
       record.failed(*cause.rank) && misses_input(lines))
     return "--stdin=" + std::to_string(*cause.rank) +
-           " hands hvrun's standard input to this rank; without it the rank has /dev/null";
+           " hands hvrun's standard input to this rank and no other; without it a rank has "
+           "/dev/null";
   if (cause.is_stopped) {
     return "find out what stopped it; HVRUN_PEER_TIMEOUT=0 lets the others wait for one that is "
            "being debugged";

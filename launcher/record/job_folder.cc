@@ -173,6 +173,7 @@ std::string folder_of_job(const std::string& path) {
   if (jobs.empty()) return path;
   if (jobs.size() == 1) return jobs[0];
   std::sort(jobs.begin(), jobs.end());
+  for (std::string& job : jobs) job = printable(job);
   throw Error(ErrorKind::kUsage,
               printable(path) + " holds the output of several jobs: " + join_some(jobs),
               "name one of them");

@@ -61,12 +61,13 @@ def run(func, args=(), kwargs=None, num_proc=None, min_num_proc=None, max_num_pr
                                   "as in env={'OMPI_MCA_btl': '^openib'}")
     if hosts and hostfile:
         raise ValueError("hvrun.run: hosts and hostfile both name hosts; give one of them")
-    if isinstance(network_interface, str):
-        network_interfaces = network_interface.split(",")
+    network_interfaces = network_interfaces or network_interface
+    if isinstance(network_interfaces, str):
+        network_interfaces = network_interfaces.split(",")
     np = num_proc if np is None else np
     options = _options(np, hosts, hostfile, start_timeout, ssh_port, ssh_identity_file, output_filename, verbose)
     words = [*options, *(["--mpi"] if use_mpi else []), "--stdin", executable or sys.executable, "-c", _TASK]
-    variables = {**os.environ, **(env or {}), "PYTHONPATH": _python_path()}
+    variables = {**os.environ, **{name: str(value) for name, value in (env or {}).items()}, "PYTHONPATH": _python_path()}
     if network_interfaces:
         variables["HVRUN_INTERFACES"] = ",".join(network_interfaces)
     packed = _packed(func, args, kwargs or {})

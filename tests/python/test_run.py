@@ -76,6 +76,14 @@ def test_no_rank_is_no_default(tmp_path):
     assert done.returncode == 1 and "-np" in done.stderr, done
 
 
+def test_interfaces_are_names_and_values_of_variables_become_text(tmp_path):
+    (tmp_path / "mine.py").write_text("import os\n\n\ndef work():\n    return os.environ['HVRUN_INTERFACES'], os.environ['COUNT']\n")
+    script = "import hvrun, mine\nprint(hvrun.run(mine.work, np=1, network_interfaces={}, env={{'COUNT': 7}}))\n"
+    for names in ("'lo'", "['lo']"):
+        done = python(tmp_path, script.format(names))
+        assert (done.returncode, done.stdout) == (0, "[('lo', '7')]\n"), done
+
+
 def test_ranks_import_nothing_from_a_working_directory_that_their_caller_does_not_use(tmp_path):
     """It may be one where other users write, such as /tmp."""
     home, work = tmp_path / "home", tmp_path / "work"

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/hosts/same_machines.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "launcher/allocation/host_names.h"
@@ -51,21 +53,38 @@ void find_two_users(std::vector<HostOnMachine>* hosts) {
 
 std::optional<Error> same_machines(std::vector<HostOnMachine> hosts) {
   find_two_users(&hosts);
-  std::map<std::size_t, std::vector<HostOnMachine>> machines;  // by HostOnMachine::first_here
-  for (const HostOnMachine& host : hosts)
-    if (host.first_here) machines[*host.first_here].push_back(host);
+  // Agents that start at the same time may see each other in any order, also in a circle.
+  std::map<std::size_t, std::size_t> leaders;  // an index of a host to a lower one of its machine
+  const auto leader_of = [&leaders](std::size_t host) {
+    for (auto above = leaders.find(host); above != leaders.end() && above->second != host;
+         above = leaders.find(host))
+      host = above->second;
+    return host;
+  };
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (!hosts[i].first_here) continue;
+    const std::size_t one = leader_of(i), other = leader_of(*hosts[i].first_here);
+    leaders[std::max(one, other)] = std::min(one, other);
+    leaders.emplace(std::min(one, other), std::min(one, other));
+  }
+  std::map<std::size_t, std::vector<HostOnMachine>> machines;  // by leader
+  std::set<std::size_t> with_another;                          // which is none of these hosts
+  for (const auto& [host, above] : leaders) {
+    if (host < hosts.size())
+      machines[leader_of(host)].push_back(hosts[host]);
+    else
+      with_another.insert(leader_of(host));
+  }
   if (machines.empty()) return std::nullopt;
   std::vector<std::string> sentences;
-  for (auto& [first, names] : machines) {
+  for (const auto& [leader, names] : machines) {
     if (sentences.size() == kMostMachines) {
       sentences.push_back(std::to_string(machines.size() - kMostMachines) +
                           " more machines have several names, too");
       break;
     }
-    const bool is_known = first < hosts.size();
-    if (is_known) names.insert(names.begin(), hosts[first]);
-    sentences.push_back((is_known ? "" : "another host and ") + names_text(names) +
-                        " are one machine");
+    sentences.push_back((with_another.contains(leader) ? "another host and " : "") +
+                        names_text(names) + " are one machine");
   }
   return Error(ErrorKind::kUsage, "place the ranks: " + join(sentences, "; "),
                "name each machine once, with all of its slots, or add --oversubscribe to run ranks "

@@ -36,6 +36,7 @@ TEST_CASE("the output directory holds raw bytes, unlabelled, beside the console"
   CHECK(folder.text_of("made/for/this/rank.0/stdout") == std::string("a\nb\0\xff\r", 6));
   CHECK(folder.text_of("made/for/this/rank.12/stderr") == "err\n");
   CHECK(folder.text_of("made/for/this/rank.12/stdout").empty());
+  CHECK(std::filesystem::exists(folder.path() + "/made/for/this/rank.0/stderr"));
   CHECK(out.read_all() == std::string("[0] a\n[0] b\0\xff\r\n", 15));
 }
 
@@ -156,11 +157,11 @@ TEST_CASE("a file that cannot be opened is told by name, and its rank's bytes ar
   Pipe out, errors;
   Folder folder;
   Owner owner;
-  std::filesystem::create_directories(folder.path() +
-                                      "/rank.0/stdout");  // a directory in the file's place
   OutputOptions options = onto(out, errors);
   options.directory = folder.path();
   OutputRoom room(options, owner.written(), owner.broken());
+  // A directory in the file's place, made after the start.
+  std::filesystem::create_directories(folder.path() + "/rank.0/stdout");
   room.add(chunk(0, 1, "x\n"));
   const Owner::Breakage breakage = owner.wait_broken();
   CHECK(breakage.errno_value == EISDIR);
@@ -285,6 +286,18 @@ TEST_CASE("output is not written into a rank's directory that other users may ch
           "/rank.0/stdout, whose directory other users may change");
     CHECK(refusal_of(folder) == "write output to " + rank + ": it may be changed by other users");
   }
+}
+
+TEST_CASE("where a rank's directory or file should be lies no other thing") {
+  const Folder folder;
+  std::ofstream(folder.path() + "/rank.map").close();  // the user's
+  std::filesystem::create_directories(folder.path() + "/rank.0/stdout");
+  CHECK(refusal_of(folder) ==
+        "write output to " + folder.path() + "/rank.0/stdout: it is a directory");
+  std::filesystem::remove_all(folder.path() + "/rank.0");
+  CHECK(refusal_of(folder).empty());
+  std::ofstream(folder.path() + "/rank.1").close();
+  CHECK(refusal_of(folder) == "write output to " + folder.path() + "/rank.1: it is no directory");
 }
 
 TEST_CASE("an output directory is not found through another user's link") {

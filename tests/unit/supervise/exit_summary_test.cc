@@ -130,7 +130,8 @@ TEST_CASE("a rank that wanted input is told how to get it, unless it had some") 
     job.lines[2] = {"Traceback (most recent call last):", last};
     job.ended(2, exited(1));
     const std::string advice =
-        "  try: --stdin=2 hands hvrun's standard input to this rank; without it the rank has "
+        "  try: --stdin=2 hands hvrun's standard input to this rank and no other; without it a "
+        "rank has "
         "/dev/null\n";
     CHECK(job.text().find(advice) != std::string::npos);
     JobRecord record = record_of(job.job, job.end);

@@ -26,10 +26,13 @@ TEST_CASE("hosts that are one machine are named, each machine once") {
         "place the ranks: a (hosts:1) and b (hosts:2) are one machine");
   // The fastest agent is the first one.
   CHECK(error_text({{"a", "-H", 2}, {"b", "-H", 2}, {"c", "-H", std::nullopt}}) ==
-        "place the ranks: c,a,b (-H) are one machine");
+        "place the ranks: a,b,c (-H) are one machine");
   CHECK(
       error_text({{"a", "", 1}, {"b", "", std::nullopt}, {"c", "", std::nullopt}, {"d", "", 2}}) ==
-      "place the ranks: b,a are one machine; c,d are one machine");
+      "place the ranks: a,b are one machine; c,d are one machine");
+  // Agents that started at the same time.
+  CHECK(error_text({{"a", "", 1}, {"b", "", 0}, {"c", "", 0}, {"d", "", 1}, {"e", "", 3}}) ==
+        "place the ranks: a,b,c,d,e are one machine");
   CHECK(error_text({{"a", "", UINT32_MAX}, {"b", "", std::nullopt}}) ==
         "place the ranks: another host and a are one machine");
 }
