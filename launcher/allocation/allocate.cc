@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <vector>
+
 #include "launcher/allocation/host_choice.h"
 #include "launcher/allocation/host_expression.h"
 #include "launcher/allocation/hostfile.h"
@@ -126,6 +128,19 @@ HostList among_named(const HostList& list, const std::string& option, const std:
               "add --hostfile FILE or -H HOSTS");
 }
 
+// A host with slots=0 takes no part.
+void drop_hosts_without_slots(HostList* list) {
+  if (list->entries.empty()) return;
+  const HostEntry first = list->entries.front();
+  std::erase_if(list->entries, [](const HostEntry& entry) { return entry.slots == 0; });
+  if (list->entries.empty())
+    throw Error(
+        ErrorKind::kUsage,
+        "no host has a slot: host " + first.name + " has slots=0 in " + first.origin +
+            ", and so has every other",
+        "state how many ranks fit on one of them, as in slots=4 or -H " + first.name + ":4");
+}
+
 }  // namespace
 
 FoundHosts find_hosts(const HostWishes& wishes, const Environment& environment) {
@@ -137,6 +152,7 @@ FoundHosts find_hosts(const HostWishes& wishes, const Environment& environment) 
     found.list = among_named(found.list, "--include", wishes.include, include_hosts);
   if (!wishes.exclude.empty())
     found.list = among_named(found.list, "--exclude", wishes.exclude, exclude_hosts);
+  drop_hosts_without_slots(&found.list);
   if (!wishes.rankfile.empty())
     found.list =
         add_rankfile(std::move(found.list), read_rankfile(wishes.rankfile), wishes.rankfile);

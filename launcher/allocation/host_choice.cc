@@ -52,8 +52,8 @@ std::vector<Choice> parse_choices(const Place& place, const HostList& from) {
   const auto add = [&](std::size_t begin, std::size_t end) {
     const std::size_t colon = std::min(place.text.substr(0, end).find(':', begin), end);
     const std::string name(place.text.substr(begin, colon - begin));
-    const HostEntry* const entry = index.find("", name);
     if (name.empty()) mistake(place, begin, "a host name is missing", kChoiceForm);
+    const HostEntry* const entry = index.find("", name, place, begin);
     if (entry == nullptr)
       mistake(place, begin, "'" + printable(name) + "' is none of the hosts",
               advice_on_unknown(from, name));
@@ -101,13 +101,13 @@ HostList choose_hosts(const HostList& from, const std::string& source, std::stri
   const HostIndex index(from);
   std::set<const HostEntry*> seen;
   for (const HostEntry& host : parse_host_expression(wanted, place.source).entries) {
-    const HostEntry* const entry = index.find(host.user, host.name);
+    const HostEntry* const entry = index.find(host.user, host.name, place, host.column);
     if (entry == nullptr)
       mistake(place, host.column, "'" + host.name + "' is none of the hosts of " + source,
               advice_on_unknown(from, host.name));
     if (!seen.insert(entry).second)
-      mistake(place, host.column, "'" + host.name + "' is named with its user and without",
-              "one way of naming it, such as " + host.name);
+      mistake(place, host.column, "'" + host.name + "' is named in two ways",
+              "one way of naming it, such as " + entry->name);
     chosen.entries.push_back(*entry);
     if (!host.slots) continue;
     if (entry->slots && *host.slots > *entry->slots)

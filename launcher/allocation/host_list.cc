@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "launcher/allocation/host_identity.h"
 #include "launcher/allocation/host_words.h"
+#include "src/base/text.h"
 
 namespace hv::launcher {
 namespace {
@@ -44,14 +46,33 @@ void merge(HostEntry* first, const HostEntry& later, const Place& place) {
 }  // namespace
 
 HostIndex::HostIndex(const HostList& list) {
-  for (const HostEntry& entry : list.entries) by_name_.emplace(entry.name, &entry);
+  for (const HostEntry& entry : list.entries) {
+    by_name_.emplace(entry.name, &entry);
+    by_form_.emplace(shortest_form(entry.name), &entry);
+  }
 }
 
-const HostEntry* HostIndex::find(const std::string& user, const std::string& name) const {
+const HostEntry* HostIndex::find(const std::string& user, const std::string& name,
+                                 const Place& place, std::size_t column) const {
+  const auto has_user = [&user](const auto& each) {
+    return user.empty() || each.second->user == user;
+  };
   const auto [begin, end] = by_name_.equal_range(name);
-  const auto found = std::find_if(
-      begin, end, [&user](const auto& each) { return user.empty() || each.second->user == user; });
-  return found == end ? nullptr : found->second;
+  const auto found = std::find_if(begin, end, has_user);
+  if (found != end) return found->second;
+  const HostEntry* meant = nullptr;
+  const auto [first, last] = by_form_.equal_range(shortest_form(name));
+  for (auto each = first; each != last; ++each) {
+    const HostEntry* const entry = each->second;
+    if (!has_user(*each) || !is_same_host(name, entry->name)) continue;
+    if (meant && meant->name != entry->name)
+      mistake(place, column,
+              "'" + printable(name) + "' may be " + meant->name + " (" + meant->origin + ") or " +
+                  entry->name + " (" + entry->origin + ")",
+              "the whole name of one of them");
+    if (!meant) meant = entry;
+  }
+  return meant;
 }
 
 void HostCollector::add(HostEntry entry, const Place& place) {

@@ -76,11 +76,13 @@ constexpr std::size_t kMostMentions = 1 << 21;  // of hosts in one list, each li
 class HostIndex {
  public:
   explicit HostIndex(const HostList& list);
-  // null: there is none.
-  const HostEntry* find(const std::string& user, const std::string& name) const;
+  // The entry of this name, else the only one with another form of it (host_identity.h); null:
+  // there is none. Throws Error(kUsage) for the name in that column if it may mean several.
+  const HostEntry* find(const std::string& user, const std::string& name, const Place& place,
+                        std::size_t column) const;
 
  private:
-  std::multimap<std::string, const HostEntry*> by_name_;
+  std::multimap<std::string, const HostEntry*> by_name_, by_form_;
 };
 
 class HostCollector {

@@ -124,7 +124,7 @@ const std::vector<Setting>& settings() {
        }},
       {"max-slots", [](const HostEntry& e) { return e.max_slots.has_value(); },
        [](const Place& p, std::size_t b, std::size_t n, HostEntry* e) {
-         e->max_slots = parse_slots(p, b, n);
+         e->max_slots = parse_slots(p, b, n, 1);
        }},
       {"user", [](const HostEntry& e) { return !e.user.empty(); },
        [](const Place& p, std::size_t b, std::size_t n, HostEntry* e) {
@@ -192,12 +192,13 @@ HostWord parse_host_word(const Place& place, std::size_t begin, std::size_t end,
   return word;
 }
 
-int parse_slots(const Place& place, std::size_t begin, std::size_t end) {
+int parse_slots(const Place& place, std::size_t begin, std::size_t end, int least) {
   const std::string_view text = place.text.substr(begin, end - begin);
   const auto slots = parse_integer(text);
-  if (!slots || *slots < 1 || *slots > kMostSlotsPerHost)
+  if (!slots || *slots < least || *slots > kMostSlotsPerHost)
     mistake(place, begin, shown(text) + " is no number of slots",
-            "a number of slots from 1 to " + std::to_string(kMostSlotsPerHost));
+            "a number of slots from " + std::to_string(least) + " to " +
+                std::to_string(kMostSlotsPerHost));
   return static_cast<int>(*slots);
 }
 

@@ -28,8 +28,8 @@ struct HostWord {
 // Bytes [begin, end) of the place's text. most: names that it may stand for. Throws Error(kUsage).
 HostWord parse_host_word(const Place& place, std::size_t begin, std::size_t end, std::size_t most);
 
-// A number of slots from 1 to kMostSlotsPerHost.
-int parse_slots(const Place& place, std::size_t begin, std::size_t end);
+// A number of slots from `least` to kMostSlotsPerHost.
+int parse_slots(const Place& place, std::size_t begin, std::size_t end, int least = 0);
 
 // What a line repeats for each of its hosts is bounded.
 constexpr std::size_t kMostUserBytes = 256, kMostPathBytes = 1024, kMostInterfacesBytes = 256,

@@ -197,7 +197,8 @@ std::size_t find_entry(const HostIndex& index, const HostList& list, const RankL
     mistake(line.place, line.host_at, "there are " + std::to_string(list.entries.size()) + " hosts",
             "+n0 to +n" + std::to_string(list.entries.size() - 1));
   }
-  const HostEntry* const entry = index.find(line.host.user, line.host.names.front());
+  const HostEntry* const entry =
+      index.find(line.host.user, line.host.names.front(), line.place, line.host_at);
   if (entry != nullptr) return static_cast<std::size_t>(entry - list.entries.data());
   mistake(line.place, line.host_at,
           "'" + printable(line.host.names.front()) + "' is none of the hosts",

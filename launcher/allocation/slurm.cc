@@ -5,6 +5,7 @@
 #include <string>
 
 #include "launcher/allocation/host_expression.h"
+#include "launcher/allocation/host_identity.h"
 #include "launcher/allocation/host_names.h"
 #include "launcher/allocation/host_words.h"
 #include "launcher/allocation/scheduler.h"
@@ -28,7 +29,7 @@ std::vector<int> tasks_by_node(const Place& place, std::size_t nodes) {
         mistake(place, open, "this repetition is not understood", form);
       times = *count;
     }
-    const int each = parse_slots(place, begin, open);
+    const int each = parse_slots(place, begin, open, 1);
     if (tasks.size() + static_cast<std::size_t>(times) > nodes)
       mistake(place, begin, "there are more numbers than nodes", form);
     tasks.insert(tasks.end(), static_cast<std::size_t>(times), each);
@@ -56,7 +57,7 @@ void state_slots(const Environment& environment, HostList* list) {
   }
   const auto each = environment.get("SLURM_NTASKS_PER_NODE");
   if (!each) return;
-  const int slots = parse_slots({"$SLURM_NTASKS_PER_NODE", 0, *each}, 0, each->size());
+  const int slots = parse_slots({"$SLURM_NTASKS_PER_NODE", 0, *each}, 0, each->size(), 1);
   for (HostEntry& entry : list->entries) entry.slots = slots;
 }
 
@@ -89,14 +90,6 @@ bool has_words_for_ssh(const HostEntry& host) {
   return !host.user.empty() || host.port != 0 || !host.identity.empty() || !host.address.empty();
 }
 
-// Slurm's names mostly are the first part of those that the network knows.
-std::string short_name(const std::string& name) { return name.substr(0, name.find('.')); }
-
-bool is_address(const std::string& name) {
-  return name.find(':') != std::string::npos ||
-         name.find_first_not_of("0123456789.") == std::string::npos;
-}
-
 }  // namespace
 
 std::optional<HostList> hosts_of_slurm(const Environment& environment, const ReadFile&) {
@@ -121,12 +114,12 @@ void refuse_strangers_to_slurm_job(const HostList& hosts, const Environment& env
   const auto nodes = nodes_of_job(environment);
   if (!nodes || hosts.this_machine) return;
   const std::set<std::string> names = node_names(*nodes);
-  std::set<std::string> short_names;
-  for (const std::string& name : names) short_names.insert(short_name(name));
+  std::set<std::string> forms;
+  for (const std::string& name : names) forms.insert(shortest_form(name));
   std::vector<std::string> strangers;
   for (const HostEntry& host : hosts.entries)
     if (!has_words_for_ssh(host) && !is_address(host.name) && host.name != "localhost" &&
-        short_names.count(short_name(host.name)) == 0)
+        forms.count(shortest_form(host.name)) == 0)
       strangers.push_back(printable(host.name));
   if (strangers.empty()) return;
   const auto meant = nearest(strangers[0], {names.begin(), names.end()}, 1);

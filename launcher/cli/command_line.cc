@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 
 #include "hvrun_version.h"
 #include "launcher/cli/knobs.h"
@@ -293,6 +294,25 @@ Duration inventory_timeout(DryRun dry_run, const Environment& environment) {
   return dry_run == DryRun::kNo || is_set ? time : std::min(time, kProbeTimeout);
 }
 
+bool is_variable_name(std::string_view text) {
+  const auto is_in_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  };
+  return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) == 0 &&
+         std::all_of(text.begin(), text.end(), is_in_name);
+}
+
+// "NAME=VALUE program", as a shell takes it.
+void refuse_assignment(const std::vector<std::string>& argv) {
+  if (argv.empty()) return;
+  const std::size_t equals = argv[0].find('=');
+  if (equals == std::string::npos || !is_variable_name(argv[0].substr(0, equals))) return;
+  throw Error(ErrorKind::kUsage,
+              "'" + printable(argv[0]) + "' stands where the program is expected",
+              "-x " + printable(argv[0]) + " sets the variable for the ranks; './" +
+                  printable(argv[0]) + "' is a program of that name");
+}
+
 void check_limits(const RawOptions& raw, const JobSpec& spec, bool is_check) {
   if (spec.ending.lost_after < std::chrono::duration<double>(kLeastLostAfterSeconds)) {
     throw Error(ErrorKind::kUsage,
@@ -358,6 +378,7 @@ CommandLine parse_words(const std::vector<std::string>& words, bool is_check,
       bounded_seconds(KnobReader(launcher_knobs(), environment).seconds("HVRUN_RESTART_DELAY"));
   add_programs(&spec, parse_more_programs(std::move(later_programs),
                                           spec.programs[0].working_directory, current_directory));
+  for (const ProgramSpec& program : spec.programs) refuse_assignment(program.argv);
   HorovodSettings horovod = horovod_options.settings();
   Exports exports = horovod.variables;
   exports.add_all(spec.environment.exports);  // later: -x beats horovodrun's options

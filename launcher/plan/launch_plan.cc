@@ -36,14 +36,20 @@ PlannedHost host_with_slots(const JobSpec& spec, const HostEntry& entry,
   return host;
 }
 
+// Where -np says how many ranks there are, slots are what ranks may have without a warning.
+int slots_of_this_machine(const JobSpec& spec, int by_gpus, int cores) {
+  const MapBy by = spec.placement.map_by.by;
+  if (by == MapBy::kGpu) return by_gpus;
+  const bool is_number_stated = spec.ranks || by == MapBy::kPerNode;
+  return is_number_stated ? std::max(by_gpus, cores) : std::max(by_gpus, 1);
+}
+
 std::vector<PlannedHost> hosts_with_slots(const JobSpec& spec, const HostList& list,
                                           const std::vector<std::optional<HostFacts>>& facts) {
   if (list.this_machine) {
     const HostFacts here = facts.at(0).value_or(HostFacts{});
     const int by_gpus = slots_by_gpus(spec, usable_gpus(HostEntry{}, here.gpus));
-    const int slots =
-        spec.placement.map_by.by == MapBy::kGpu ? by_gpus : std::max(by_gpus, here.usable_cores);
-    return {{"localhost", "", slots}};
+    return {{"localhost", "", slots_of_this_machine(spec, by_gpus, here.usable_cores)}};
   }
   std::vector<PlannedHost> hosts;
   for (std::size_t i = 0; i < list.entries.size(); ++i) {
@@ -65,19 +71,36 @@ std::vector<HostCapacity> capacities_of(const HostList& list,
   return capacities;
 }
 
-std::string list_of_slots(const std::vector<PlannedHost>& hosts, const std::string& between) {
-  std::string text;
-  for (std::size_t i = 0; i < hosts.size() && i < 8; ++i) {
-    text += (i ? between : "") + hosts[i].name + ":" + std::to_string(hosts[i].slots);
+constexpr std::size_t kMostSlotWords = 8;
+
+// "node[1-4]:8", "big:16": as -H takes them.
+std::vector<std::string> words_of_slots(const std::vector<PlannedHost>& hosts) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < hosts.size();) {
+    std::vector<std::string> names;
+    const int slots = hosts[i].slots;
+    for (; i < hosts.size() && hosts[i].slots == slots; ++i) names.push_back(hosts[i].name);
+    for (const std::string& name : fold_each(names))
+      words.push_back(name + ":" + std::to_string(slots));
   }
-  return hosts.size() > 8 ? text + between + "..." : text;
+  return words;
 }
 
-// The hosts with enough slots for the ranks: "node1:4,node2:4".
+std::string list_of_slots(const std::vector<PlannedHost>& hosts, const std::string& between) {
+  std::vector<std::string> words = words_of_slots(hosts);
+  if (words.size() > kMostSlotWords) {
+    words.resize(kMostSlotWords);
+    words.emplace_back("...");
+  }
+  return join(words, between);
+}
+
+// The hosts with enough slots for the ranks: "node1:4,node2:4"; "" if that is too long to type.
 std::string list_with_slots_for(std::vector<PlannedHost> hosts, long ranks) {
   const long each = (ranks + static_cast<long>(hosts.size()) - 1) / static_cast<long>(hosts.size());
   for (PlannedHost& host : hosts) host.slots = std::max(host.slots, static_cast<int>(each));
-  return list_of_slots(hosts, ",");
+  const std::vector<std::string> words = words_of_slots(hosts);
+  return words.size() > kMostSlotWords ? "" : " (-H " + join(words, ",") + ")";
 }
 
 [[noreturn]] void refuse_ranks(const JobSpec& spec, const std::vector<PlannedHost>& hosts,
@@ -87,9 +110,9 @@ std::string list_with_slots_for(std::vector<PlannedHost> hosts, long ranks) {
   const bool by_gpu = spec.placement.map_by.by == MapBy::kGpu;
   const std::string hint = by_gpu || most == 0
                                ? "name more hosts, lower -np, or leave out --map-by gpu"
-                               : "name more hosts, state more slots (-H " +
+                               : "name more hosts, state more slots" +
                                      list_with_slots_for(hosts, ranks) +
-                                     "), lower -np, or let ranks share slots with --oversubscribe";
+                                     ", lower -np, or let ranks share slots with --oversubscribe";
   if (spec.placement.map_by.by == MapBy::kPerNode && spec.ranks && most > 0) {
     const long each =
         (ranks + static_cast<long>(hosts.size()) - 1) / static_cast<long>(hosts.size());

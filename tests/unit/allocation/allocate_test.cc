@@ -119,6 +119,26 @@ TEST_CASE("--include and --exclude choose among named hosts, one of them at a ti
   CHECK_THROWS_AS(find({"", "", "", "a"}), hv::Error);
 }
 
+TEST_CASE("a host with no slot takes no part, and one at least has some") {
+  const InNewFolder folder;
+  std::ofstream("hosts") << "a slots=0\nb slots=2\nc\nd slots=0\nd slots=1\n";
+  const auto names = [](const HostList& list) {
+    std::string text;
+    for (const HostEntry& entry : list.entries) text += entry.name;
+    return text;
+  };
+  CHECK(names(find({"", "hosts"})) == "bcd");
+  CHECK(names(find({"a:0,b,c:0"})) == "b");
+  CHECK(names(find({"a,b", "hosts"})) == "b");
+  CHECK(message_of([] {
+          find({"a:1", "hosts"});
+        }).find("'a' has 0 slots in hosts:1, and 1 are") != std::string::npos);
+  CHECK(message_of([] {
+          find({"a", "hosts"});
+        }) == "no host has a slot: host a has slots=0 in hosts:1, and so has every other");
+  CHECK(message_of([] { find({"x:0,y:0"}); }).find("no host has a slot: host x") == 0);
+}
+
 TEST_CASE("a word that is named like a file is meant as one, though it is not there") {
   const InNewFolder folder;
   for (const std::string word : {"hosts.txt", "./hosts", "lab/hosts"}) {

@@ -50,7 +50,7 @@ TEST_CASE("-H beside a hostfile chooses from it, in -H's order, with what the fi
   CHECK(chosen("w3,w3") == "w3:2");
   const HostList with_user = parse_hostfile("u@w1 slots=4\n", "hosts");
   CHECK(message_of([&] { choose_hosts(with_user, "hosts", "w1,u@w1:2"); }) ==
-        "-H:4: 'w1' is named with its user and without\n  w1,u@w1:2\n     ^");
+        "-H:4: 'w1' is named in two ways\n  w1,u@w1:2\n     ^");
 }
 
 TEST_CASE("--include takes hosts and slots, each slot a GPU of what the host's line states") {
@@ -67,6 +67,28 @@ TEST_CASE(
   CHECK(excluded("w3:1") == "w1:4 w2:4 w3-1 w4:2(5,7)");
   CHECK(excluded("w4:0,1") == "w1:4 w2:4 w3");
   CHECK(message_of([] { excluded("w1@w2@w3@w4"); }).find("no host is left") != std::string::npos);
+}
+
+TEST_CASE("a host is chosen by another form of its name, unless that may mean several") {
+  const HostList list = parse_hostfile(
+      "n1.lab.example\nN2\nn3\njob.1.example\njob.2.example\n"
+      "10.0.0.1\n",
+      "hosts");
+  const auto names = [&](const std::string& wanted) {
+    return picture(choose_hosts(list, "hosts", wanted));
+  };
+  CHECK(names("n1") == "n1.lab.example");
+  CHECK(names("N1.lab") == "n1.lab.example");
+  CHECK(names("n2.lab.example,n3.lab") == "N2 n3");
+  CHECK(names("job.1.example,job.2.example") == "job.1.example job.2.example");
+  CHECK(picture(include_hosts(list, "N1:0@n3.other")) == "n1.lab.example:1(0) n3");
+  CHECK(picture(exclude_hosts(list, "n1@n2@n3@job.1.example@job.2.example")) == "10.0.0.1");
+  CHECK(message_of([&] {
+          names("job");
+        }).find("-H:1: 'job' may be job.1.example (hosts:4) or job.2.example (hosts:5)\n") == 0);
+  CHECK(message_of([&] { names("n1.lab,n1"); }).find("-H:8: 'n1' is named in two ways") == 0);
+  for (const char* stranger : {"n1.la", "n", "10", "10.0.0", "10.0.0.1.x"})
+    CHECK(message_of([&] { names(stranger); }).find("is none of the hosts") != std::string::npos);
 }
 
 TEST_CASE("mistakes in --include and --exclude are shown where they are") {

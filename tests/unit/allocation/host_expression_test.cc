@@ -71,7 +71,7 @@ TEST_CASE("every kind of mistake is refused, and shown where it is") {
     const char* where;
   };
   for (const Case& c :
-       {Case{"", "-H:1:"}, Case{"a,,b", "-H:3:"}, Case{"a:0", "-H:3:"}, Case{"a:x", "-H:3:"},
+       {Case{"", "-H:1:"}, Case{"a,,b", "-H:3:"}, Case{"a:-1", "-H:3:"}, Case{"a:x", "-H:3:"},
         Case{"a:", "-H:3:"}, Case{"a:99999999999", "-H:3:"}, Case{"@b", "-H:1:"},
         Case{"-oProxyCommand=x", "-H:1:"}, Case{"-l@b", "-H:1:"}, Case{"a b", "-H:2:"},
         Case{"a;b", "-H:2:"}, Case{"a:1:2", "-H:3:"}, Case{"a,", "-H:3:"}}) {

@@ -190,6 +190,7 @@ TEST_CASE("every kind of mistake is refused, and shown where it is") {
            Case{"a slot=2", "f:1:3: 'slot=2' is not understood"},
            Case{"a slots=", "f:1:9: '' is no number of slots"},
            Case{"a slots=-1", "f:1:9: '-1' is no number of slots"},
+           Case{"a max-slots=0", "f:1:13: '0' is no number of slots"},
            Case{"a slots=4 max-slots=2", "f:1:11: max-slots is less than slots"},
            Case{"a max-slots=2 slots=4", "f:1:15: max-slots is less than slots"},
            Case{"-x slots=1", "f:1:1: a host name cannot begin with '-'"},

@@ -246,6 +246,15 @@ TEST_CASE("ranks to show come in any order, each once") {
               "ranges, such as 0,8-15");
 }
 
+TEST_CASE("a variable before the program is told how to set it") {
+  CHECK(error_of({"-np", "2", "LR=0.1", "./train"}) ==
+        "'LR=0.1' stands where the program is expected | -x LR=0.1 sets the variable for the "
+        "ranks; './LR=0.1' is a program of that name");
+  CHECK(error_of({"-np", "1", "t", ":", "-np", "1", "A_1=", "t"}).find("'A_1=' stands") == 0);
+  CHECK(spec_of({"./LR=0.1"}).programs[0].argv == Words{"./LR=0.1"});
+  CHECK(spec_of({"1x=y"}).programs[0].argv == Words{"1x=y"});
+}
+
 TEST_CASE("a flag takes no value but true and false") {
   CHECK(error_of({"--timestamp=utc", "t"}).find("--timestamp takes no value, and has 'utc' |") ==
         0);

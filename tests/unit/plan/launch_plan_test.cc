@@ -78,6 +78,17 @@ TEST_CASE("local and cross numbers follow from the placement") {
   }
 }
 
+TEST_CASE("the error about too few slots folds hosts as -H takes them") {
+  try {
+    plan_for("n[01-64]:2,big:4,n65:2", 135);
+    FAIL("no error");
+  } catch (const hv::Error& error) {
+    const std::string text = error.what();
+    CHECK(text.find("134 slots in all (n[01-64]:2, big:4, n65:2)") != std::string::npos);
+    CHECK(error.hint().find("(-H n[01-64]:3,big:4,n65:3)") != std::string::npos);
+  }
+}
+
 TEST_CASE("more ranks than slots on named hosts is an error with both numbers") {
   try {
     plan_for("a:2,b:1", 4);
@@ -103,12 +114,18 @@ TEST_CASE("without facts one slot is assumed, and the plan says so") {
   CHECK(picture(plan) == "a0 b0 b1 ");
 }
 
-TEST_CASE("this machine has as many slots as GPUs or cores, and more ranks run with one warning") {
+TEST_CASE("this machine runs a rank per GPU, else one, and warns once of more than its cores") {
   const HostList here{{}, true};
   const Facts facts{host(0, 2)};
-  CHECK(make_plan(launch_spec(std::nullopt), here, facts).ranks.size() == 2);
+  CHECK(make_plan(launch_spec(std::nullopt), here, facts).ranks.size() == 1);
   CHECK(make_plan(launch_spec(std::nullopt), here, {host(8, 2)}).ranks.size() == 8);
+  CHECK(make_plan(launch_spec(std::nullopt), here, {host(8, 128)}).ranks.size() == 8);
   CHECK(make_plan(launch_spec(2), here, facts).warnings.empty());
+  CHECK(make_plan(launch_spec(100), here, {host(8, 128)}).warnings.empty());
+  JobSpec each = launch_spec(std::nullopt);
+  each.placement.map_by = {MapBy::kPerNode, 2};
+  CHECK(make_plan(each, here, facts).ranks.size() == 2);
+  CHECK(make_plan(each, here, facts).warnings.empty());
   const LaunchPlan crowded = make_plan(launch_spec(5), here, facts);
   CHECK(crowded.ranks.size() == 5);
   CHECK(crowded.warnings.size() == 1);
