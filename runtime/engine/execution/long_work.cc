@@ -38,7 +38,7 @@ Status LongWork::look(const std::string& advice, TimePoint time) {
   note(preparation_);
   note(launch_);
   note(oldest_);
-  for (const Waiting& late : tells_.inspect(all, time)) {
+  for (const Waiting& late : tells_.news(tells_.inspect(all, time))) {
     HV_LOG(kWarn, "backend") << late.name << " has gone on for "
                              << format_duration(time - late.since) << "; try: " << advice
                              << what_ends_it(end_);

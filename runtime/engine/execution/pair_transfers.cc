@@ -470,7 +470,7 @@ std::vector<PairWarning> PairTransfers::take_stalls(TimePoint time) {
     by_name[name] = &one;
   }
   std::vector<PairWarning> warnings;
-  for (const Waiting& due : stalls_.inspect(waiting, time)) {
+  for (const Waiting& due : stalls_.news(stalls_.inspect(waiting, time))) {
     const PairStall& stall = *by_name.at(due.name);
     warnings.push_back({stall, stall_words(stall, time)});
   }

@@ -134,7 +134,7 @@ class Negotiation {
   std::vector<Verdict> take_verdicts() { return std::exchange(verdicts_, {}); }
   Duration stall_end() const { return config_.stall_end; }
   // At the root: stalls to warn of.
-  std::vector<Waiting> take_stalls() { return std::exchange(stalls_, {}); }
+  std::vector<Waiting> take_stalls() { return stalls_inspector_.news(std::exchange(stalls_, {})); }
   // The same of groups that are not whole.
   std::vector<TensorGroups::Incomplete> take_group_stalls() {
     return std::exchange(group_stalls_, {});

@@ -38,7 +38,7 @@ void Negotiation::look_for_group_stalls(TimePoint time) {
   std::vector<Waiting> waiting;
   for (const auto& group : incomplete)
     waiting.push_back({std::to_string(group.group), group.since, {}, {}});
-  for (const Waiting& stall : groups_inspector_.inspect(waiting, time)) {
+  for (const Waiting& stall : groups_inspector_.news(groups_inspector_.inspect(waiting, time))) {
     group_stalls_.push_back(*std::find_if(
         incomplete.begin(), incomplete.end(),
         [&](const auto& group) { return std::to_string(group.group) == stall.name; }));

@@ -69,23 +69,41 @@ std::vector<Waiting> StallInspector::inspect(const std::vector<Waiting>& waiting
   std::vector<Waiting> due;
   std::unordered_map<std::string, Duration> still;
   for (const Waiting& tensor : waiting) {
-    const auto known = told_.find(tensor.name);
-    Duration next = known == told_.end() ? limit_ : known->second;
+    const auto known = next_due_.find(tensor.name);
+    Duration next = known == next_due_.end() ? limit_ : known->second;
     if (time - tensor.since >= next) {
       due.push_back(tensor);
       while (next <= time - tensor.since) next *= 2;
     }
     still[tensor.name] = next;
   }
-  told_ = std::move(still);  // forgets what has completed
+  next_due_ = std::move(still);  // forgets what has completed
+  std::erase_if(told_, [this](const auto& one) { return !next_due_.contains(one.first); });
+  return due;
+}
+
+std::size_t Waiting::answers() const {
+  return static_cast<std::size_t>(
+      std::count_if(standing.begin(), standing.end(),
+                    [](const Standing& one) { return one.words != kNoAnswer; }));
+}
+
+std::vector<Waiting> StallInspector::news(std::vector<Waiting> due) {
+  std::erase_if(due, [this](const Waiting& stall) {
+    const auto known = told_.find(stall.name);
+    if (known == told_.end()) return false;
+    const Waiting& before = known->second;
+    return before.since == stall.since && before.missing == stall.missing &&
+           before.silent == stall.silent && stall.answers() <= before.answers();
+  });
+  for (const Waiting& stall : due) told_[stall.name] = stall;
   return due;
 }
 
 std::optional<Duration> ParentWatch::inspect(TimePoint waits_since, TimePoint time) {
-  const Duration first = limit_ + limit_ / 2;
   const Duration silent = time - std::max(waits_since, last_heard_);
-  if (limit_ == Duration::zero() || silent < std::max(first, next_)) return std::nullopt;
-  next_ = 2 * silent;
+  if (limit_ == Duration::zero() || is_told_ || silent < limit_ + limit_ / 2) return std::nullopt;
+  is_told_ = true;
   return silent;
 }
 

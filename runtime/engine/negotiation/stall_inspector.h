@@ -1,4 +1,4 @@
-// Stalls: which tensors have waited for some ranks for too long, told with a growing pause; and who
+// Stalls: which tensors have waited for some ranks for too long, told once for each cause; and who
 // that others depend on has fallen silent.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -30,7 +30,11 @@ struct Waiting {
   // of those.
   std::vector<std::uint32_t> silent;
   std::vector<Standing> standing{};  // of some that miss it
+
+  std::size_t answers() const;  // of those
 };
+
+inline constexpr char kNoAnswer[] = "has not answered";  // in Standing::words
 
 // A send or receive whose other rank has not asked for its part, or a send that cannot begin.
 struct PairStall {
@@ -57,7 +61,8 @@ struct Silence {
 // Of two limits of which zero means never.
 Duration shorter_limit(Duration one, Duration other);
 
-// Pure but for its memory of what it has told. Told at limit, 2 x limit, 4 x limit, ...
+// Pure but for its memory. Due at limit, 2 x limit, 4 x limit, ..., when ranks that miss a tensor
+// are asked again; told when that has brought something new.
 class StallInspector {
  public:
   // limit zero: never tells. other: somebody else looks at the same time, with that limit; zero:
@@ -70,26 +75,30 @@ class StallInspector {
   TimePoint next_look() const {
     return shortest_ > Duration::zero() ? next_look_ : TimePoint::max();
   }
-  // All that waits now; returns what must be told.
+  // All that waits now; returns what is due.
   std::vector<Waiting> inspect(const std::vector<Waiting>& waiting, TimePoint time);
+  // Of what is due: what has not been told yet, or waits for other ranks than it did then, or of
+  // which more ranks have said where they stand.
+  std::vector<Waiting> news(std::vector<Waiting> due);
 
  private:
   const Duration limit_;
   const Duration shortest_;  // of the limits
   TimePoint next_look_{};
-  std::unordered_map<std::string, Duration> told_;  // the age at which it is told next
+  std::unordered_map<std::string, Duration> next_due_;  // the age at which it is due next
+  std::unordered_map<std::string, Waiting> told_;
 };
 
 // When a rank that waits must say that its parent in the control tree is silent. A parent that runs
 // gives signs of life four times within the limit, from when it knows that somebody waits, which is
-// half the limit after that began. Told at 1.5 x limit, 3 x limit, 6 x limit, ...
+// half the limit after that began. Told at 1.5 x limit, once until it is heard of again.
 class ParentWatch {
  public:
   explicit ParentWatch(Duration limit) : limit_(limit) {}
 
   void heard(TimePoint time) {
     last_heard_ = time;
-    next_ = {};
+    is_told_ = false;
   }
   // waits_since: of the oldest tensor. How long the parent has been silent, when that must be told.
   std::optional<Duration> inspect(TimePoint waits_since, TimePoint time);
@@ -97,7 +106,7 @@ class ParentWatch {
  private:
   const Duration limit_;
   TimePoint last_heard_{};
-  Duration next_{};  // the silence at which it is told next; zero: 1.5 x limit
+  bool is_told_ = false;
 };
 
 // members: the job's rank of each member of the set that waits, none: the same; ranks: how many it

@@ -89,7 +89,7 @@ std::vector<Waiting> StallQuestions::take(TimePoint time) {
       const auto asked = words_.find(rank);
       if (asked == words_.end()) continue;
       const bool has_answered = !asked->second.empty();
-      stall.standing.push_back({rank, has_answered ? asked->second : "has not answered"});
+      stall.standing.push_back({rank, has_answered ? asked->second : kNoAnswer});
     }
   }
   return std::exchange(held_, {});

@@ -383,7 +383,7 @@ TEST_CASE("what another build would send is no message, more than was agreed on 
   CHECK(received == std::string(10, ' '));
 }
 
-TEST_CASE("what waits is told with its name, again after twice the time") {
+TEST_CASE("what waits is told once, with its name") {
   Pair pair;
   char byte = 0;
   CHECK(pair.ends[1].next_look() == TimePoint::max());
@@ -395,7 +395,7 @@ TEST_CASE("what waits is told with its name, again after twice the time") {
   CHECK(told[0].words.find("tensor 'late' has waited 61 s for rank 0 to send it; ") == 0);
   CHECK_FALSE(pair.ends[1].take_stall_end());
   CHECK(pair.ends[1].take_stalls(kStart + std::chrono::seconds(62)).empty());
-  CHECK(pair.ends[1].take_stalls(kStart + std::chrono::seconds(125)).size() == 1);
+  CHECK(pair.ends[1].take_stalls(kStart + std::chrono::seconds(125)).empty());
 }
 
 TEST_CASE("a send that nobody receives ends the job once it has waited for long enough") {
