@@ -34,7 +34,7 @@ void check(const HostList& list) {
     HV_CHECK(!entry.name.empty() && entry.name.size() <= 253, "a name within bounds");
     HV_CHECK(entry.name[0] != '-' && is_plain(entry.name), "a name that is no option");
     HV_CHECK(entry.user.empty() || (entry.user[0] != '-' && is_plain(entry.user)), "a user's name");
-    HV_CHECK(!entry.slots || (*entry.slots >= 1 && *entry.slots <= kMostSlotsPerHost), "slots");
+    HV_CHECK(!entry.slots || (*entry.slots >= 0 && *entry.slots <= kMostSlotsPerHost), "slots");
     HV_CHECK(!entry.max_slots || *entry.max_slots >= 1, "max-slots");
     HV_CHECK(entry.identity.empty() || (entry.identity[0] != '-' && is_plain(entry.identity)),
              "a file that is no option");
