@@ -91,10 +91,10 @@ void OutputDirectory::refuse_foreign_entries(const std::string& directory, const
   std::error_code failure;
   std::filesystem::directory_iterator entry(directory, failure);
   for (; !failure && entry != std::filesystem::directory_iterator(); entry.increment(failure)) {
-    const std::string path = entry->path().string();
+    const std::string path = entry->path().string(), own_name = entry->path().filename().string();
     struct stat status {};
-    if (!entry->path().filename().string().starts_with(name)) continue;
-    const bool is_numbered = is_number(entry->path().filename().string().substr(std::strlen(name)));
+    if (!own_name.starts_with(name)) continue;
+    const bool is_numbered = is_number(own_name.substr(std::strlen(name)));
     for (const char* inside : {"", "/stdout", "/stderr"}) {
       if (::lstat((path + inside).c_str(), &status) != 0 || S_ISCHR(status.st_mode)) continue;
       const char* reason = reason_against(status);

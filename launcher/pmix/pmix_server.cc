@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kLibraries[] = {"libpmix.so.2", "libpmix.so"};
 constexpr char kServersSpace[] = "hvrun-pmix";
-// Of one host; those of all hosts together fit into a message, or hvrun ends the job and says so.
+// Limit of one host's part. hvrun checks the sum over all hosts.
 constexpr std::size_t kMostFenceBytes = wire::kMaxAgentPayload / 2;
 
 // The only one of this process.

@@ -29,14 +29,8 @@ bool is_in_pod(const LaunchContext& context) {
   return context.environment.get_filled("KUBERNETES_SERVICE_HOST").has_value();
 }
 
-bool are_hosts_pods(const LaunchContext& context) {
-  return !kubectl_of_hosts(context.job.spec.access.remote_shell, context.list.reach)
-              .program.empty();
-}
-
-asio::awaitable<void> ask_for_time_to_end(LaunchContext& context) {
-  KubectlCommand kubectl =
-      kubectl_of_hosts(context.job.spec.access.remote_shell, context.list.reach);
+// kubectl: reaches the hosts; without a program they are no pods.
+asio::awaitable<void> ask_for_time_to_end(LaunchContext& context, KubectlCommand kubectl) {
   std::vector<std::string> pods;
   if (is_in_pod(context)) pods.push_back(own_hostname());
   if (kubectl.program.empty()) {
@@ -65,8 +59,10 @@ asio::awaitable<void> ask_for_time_to_end(LaunchContext& context) {
 
 void begin_pod_query(LaunchContext& context) {
   Job& job = context.job;
-  if (job.spec.ending.grace || !(is_in_pod(context) || are_hosts_pods(context))) return;
-  asio::co_spawn(job.executor, ask_for_time_to_end(context), asio::detached);
+  if (job.spec.ending.grace) return;
+  KubectlCommand kubectl = kubectl_of_hosts(job.spec.access.remote_shell, context.list.reach);
+  if (!is_in_pod(context) && kubectl.program.empty()) return;
+  asio::co_spawn(job.executor, ask_for_time_to_end(context, std::move(kubectl)), asio::detached);
 }
 
 }  // namespace hv::launcher

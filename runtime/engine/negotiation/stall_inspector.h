@@ -1,5 +1,5 @@
-// Stalls: which tensors have waited for some ranks for too long, told once for each cause; and who
-// that others depend on has fallen silent.
+// Stalls: which tensors have waited for some ranks for too long, reported once for each cause; and
+// who that others depend on has fallen silent.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -62,7 +62,7 @@ struct Silence {
 Duration shorter_limit(Duration one, Duration other);
 
 // Pure but for its memory. Due at limit, 2 x limit, 4 x limit, ..., when ranks that miss a tensor
-// are asked again; told when that has brought something new.
+// are asked again; reported only if that brings something new.
 class StallInspector {
  public:
   // limit zero: never tells. other: somebody else looks at the same time, with that limit; zero:
@@ -77,8 +77,8 @@ class StallInspector {
   }
   // All that waits now; returns what is due.
   std::vector<Waiting> inspect(const std::vector<Waiting>& waiting, TimePoint time);
-  // Of what is due: what has not been told yet, or waits for other ranks than it did then, or of
-  // which more ranks have said where they stand.
+  // Returns the due stalls that are not reported yet, and those that have changed since their
+  // report: other ranks are missing, or more ranks have answered.
   std::vector<Waiting> news(std::vector<Waiting> due);
 
  private:

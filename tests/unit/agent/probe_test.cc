@@ -105,13 +105,13 @@ TEST_CASE("a probe listener makes room for a newcomer, however many peers are mu
   ProbeListener listener(loop, JobKey(), launcher::probe_purpose("job", 0));
   REQUIRE(listener.listen().ok());
   const auto address = *SocketAddress::parse("127.0.0.1", listener.port());
-  std::vector<UniqueFd> strangers(300);
-  for (UniqueFd& stranger : strangers) {
-    REQUIRE(start_connect(address, &stranger).ok());
+  std::vector<UniqueFd> peers(300);
+  for (UniqueFd& peer : peers) {
+    REQUIRE(start_connect(address, &peer).ok());
     loop.run_once(now());
   }
   wire::ProbeRequest request;
-  request.timeout_s = 5;  // less than a stranger has
+  request.timeout_s = 5;  // less than a mute peer is given
   request.targets.push_back({0, listener.port(), {"127.0.0.1"}});
   CHECK(probe(loop, JobKey(), request).results[0].reached.size() == 1);
 }

@@ -87,8 +87,8 @@ TEST_CASE("a host is chosen by another form of its name, unless that may mean se
           names("job");
         }).find("-H:1: 'job' may be job.1.example (hosts:4) or job.2.example (hosts:5)\n") == 0);
   CHECK(message_of([&] { names("n1.lab,n1"); }).find("-H:8: 'n1' is named in two ways") == 0);
-  for (const char* stranger : {"n1.la", "n", "10", "10.0.0", "10.0.0.1.x"})
-    CHECK(message_of([&] { names(stranger); }).find("is none of the hosts") != std::string::npos);
+  for (const char* unknown : {"n1.la", "n", "10", "10.0.0", "10.0.0.1.x"})
+    CHECK(message_of([&] { names(unknown); }).find("is none of the hosts") != std::string::npos);
 }
 
 TEST_CASE("mistakes in --include and --exclude are shown where they are") {

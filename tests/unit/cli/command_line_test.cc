@@ -246,7 +246,7 @@ TEST_CASE("ranks to show come in any order, each once") {
               "ranges, such as 0,8-15");
 }
 
-TEST_CASE("a variable before the program is told how to set it") {
+TEST_CASE("a variable before the program is an error that names -x") {
   CHECK(error_of({"-np", "2", "LR=0.1", "./train"}) ==
         "'LR=0.1' stands where the program is expected | -x LR=0.1 sets the variable for the "
         "ranks; './LR=0.1' is a program of that name");
