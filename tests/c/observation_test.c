@@ -177,31 +177,6 @@ static void a_timeline_is_written_between_start_and_stop(const char* folder, int
   CHECK(now().timeline_dropped == 0);
 }
 
-/* Names that never end need no endless memory: those after the 65,536th have no row. */
-static void a_timeline_has_so_many_rows_at_most(int rank) {
-  enum { kRows = 65536, kNames = 70000, kBatch = 1000 };
-  static float data[kBatch];
-  static hvrun_handle handles[kBatch];
-  char name[32];
-  int wrong = 0;
-  CHECK(hvrun_timeline_stop(NULL) == HVRUN_OK);
-  CHECK(hvrun_timeline_start(NULL, "/dev/null") == HVRUN_OK);
-  for (int first = 0; first < kNames; first += kBatch) {
-    for (int i = 0; i < kBatch; ++i) {
-      snprintf(name, sizeof name, "row.%d", first + i);
-      const hvrun_request request = sum_of(name, NULL, 0, &data[i], &data[i]);
-      wrong += hvrun_enqueue(NULL, &request, &handles[i]) != HVRUN_OK;
-    }
-    for (int i = 0; i < kBatch; ++i) {
-      wrong += hvrun_wait(NULL, handles[i], -1, NULL) != HVRUN_OK;
-      wrong += hvrun_release(NULL, handles[i]) != HVRUN_OK;
-    }
-  }
-  CHECK(wrong == 0);
-  CHECK(rank != 0 || now().timeline_dropped >= kNames - kRows);
-  CHECK(hvrun_timeline_stop(NULL) == HVRUN_OK);
-}
-
 int main(int argc, char** argv) {
   hvrun_counters counters = HVRUN_COUNTERS_INIT;
   CHECK(argc == 2);
@@ -221,8 +196,5 @@ int main(int argc, char** argv) {
   a_failure_is_counted(rank, size);
   a_timeline_is_written_between_start_and_stop(argv[1], rank);
   CHECK(hvrun_shutdown(NULL) == HVRUN_OK); /* finishes first.json */
-  CHECK(hvrun_init(NULL, NULL) == HVRUN_OK);
-  a_timeline_has_so_many_rows_at_most(rank);
-  CHECK(hvrun_shutdown(NULL) == HVRUN_OK);
   return failures == 0 ? 0 : 1;
 }

@@ -143,6 +143,24 @@ TEST_CASE("what the disk is too slow for is dropped whole and counted, and nobod
   CHECK(trace.events.back().at("args").at("dropped").get<std::uint64_t>() == timeline.dropped());
 }
 
+TEST_CASE("names that never end need no endless memory: those beyond the last row have none") {
+  Timeline timeline;
+  REQUIRE(timeline.start("/dev/null", 0).ok());
+  // Whether it was recorded. While the file's thread is behind, it is not.
+  const auto is_recorded = [&](const std::string& name) {
+    const std::uint64_t before = timeline.dropped();
+    timeline.heard_of(0, name, "rank 1");
+    return timeline.dropped() == before;
+  };
+  const auto wait_for_row = [&](const std::string& name) {
+    while (!is_recorded(name)) std::this_thread::yield();
+  };
+  for (std::size_t row = 0; row < Timeline::kMostTracks; ++row) wait_for_row(std::to_string(row));
+  for (int again = 0; again < 1000; ++again) CHECK_FALSE(is_recorded("one more"));
+  wait_for_row("0");
+  CHECK(timeline.stop().ok());
+}
+
 TEST_CASE("whatever goes wrong in its thread ends the timeline, in words, and nothing else") {
   const hv::tests::TemporaryFolder folder;
   std::unique_ptr<TimelineFile> file;
